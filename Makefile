@@ -90,6 +90,10 @@ deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java and 
 	echo "Installing $$missing"; \
 	$$install </dev/null || { $$root apt-get update </dev/null && $$install </dev/null; }
 
+.PHONY: man
+man: ## Write the pages of the manual into bin/man
+	$(GO) run ./cmd/lockagent man --dir bin/man/man1
+
 .PHONY: generate
 generate: ## Generate the code of the daemon's API from proto/
 	cd proto && $(GO) run $(BUF) lint && $(GO) run $(BUF) generate

@@ -2,9 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -55,9 +53,7 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 }
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
-	s := &Store{bound: c.CallTimeout, minReplicas: c.MinReplicas, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
-	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
-	s.life, s.end = context.WithCancel(context.Background())
+	s := c.unconnected(a)
 	var err error
 	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
 		return nil, clientError(err, a)
@@ -76,6 +72,14 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// unconnected is a store without servers.
+func (c Config) unconnected(a address) *Store {
+	s := &Store{bound: c.CallTimeout, minReplicas: c.MinReplicas, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
+	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // fit chooses how scripts and messages travel. It returns an error if the servers do not fit the
@@ -158,40 +162,13 @@ func atLeast(version string, major, minor int) bool {
 
 // rehearse runs all commands that the store needs. In a Cluster it does so on one node
 // that is up.
-func (s *Store) rehearse(ctx context.Context) (err error) {
-	const tries = 10 // each with another slot
-	for range tries {
-		err = s.rehearseOnce(ctx, lockagent.Name(rand.Text()))
-		if !s.servers.Slotted() || !errors.Is(err, lockagent.ErrStoreUnavailable) || ctx.Err() != nil {
-			break
-		}
-	}
-	return err
-}
-
-func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
-	var c script.Call
-	s.room.Rehearse(&c, name)
-	if _, err := s.await(&c, s.slot(name)); err != nil {
-		return err
-	}
-	slot, sharded := s.slot(name), s.room == script.Sharded
-	if err := s.rehearseReplicas(ctx, slot); err != nil {
-		return err
-	}
-	topics := []transport.Topic{
-		{Channel: script.AgentChannel("rehearsal"), Slot: slot},
-		{Channel: script.Channel(name), Sharded: sharded, Slot: slot},
-	}
-	if s.room.Queues() {
-		topics = append(topics, transport.Topic{Channel: script.AgentsChannel(name), Sharded: sharded, Slot: slot})
-	}
-	for _, topic := range topics {
-		if err := s.servers.TryTopic(ctx, topic); err != nil {
+func (s *Store) rehearse(ctx context.Context) error {
+	return s.elsewhere(ctx, func(ctx context.Context, name lockagent.Name) error {
+		if err := s.rehearseScripts(ctx, name); err != nil {
 			return err
 		}
-	}
-	return nil
+		return s.rehearseTopics(ctx, name)
+	})
 }
 
 // warn logs settings of the servers that are dangerous.

@@ -13,4 +13,4 @@ func lockVerbs() []*cobra.Command {
 func lookVerbs() []*cobra.Command { return []*cobra.Command{newLs(), newShow(), newWatch()} }
 
 // operateVerbs are those of operators.
-func operateVerbs() []*cobra.Command { return []*cobra.Command{newBreak(), newDrain()} }
+func operateVerbs() []*cobra.Command { return []*cobra.Command{newBreak(), newDrain(), newDoctor()} }

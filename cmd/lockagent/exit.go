@@ -43,7 +43,7 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "", "it was done, and what was checked is proven"},
-	{exitFailed, "", "it could not be done, a check of the demo failed, or the lock was not to be had in time (-E of lock changes that one)"},
+	{exitFailed, "", "it could not be done, a check of the demo or of doctor failed, or the lock was not to be had in time (-E of lock changes that one)"},
 	{exitViolated, "", "violated: the event log shows that mutual exclusion, or the order of tokens, was broken"},
 	{exitIncomplete, "", "incomplete: the event log shows nothing wrong, but too little for a proof"},
 	{exitEmpty, "", "empty: the event log has nothing of what was asked for"},

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"strings"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 func newHelp() *cobra.Command {
 	return &cobra.Command{
@@ -12,9 +8,9 @@ func newHelp() *cobra.Command {
 		Short: "Help about any verb",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return usage("lockagent --help", "there is no verb %q", strings.Join(args, " "))
+			about, err := verbOf(cmd.Root(), args)
+			if err != nil {
+				return err
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()

@@ -42,7 +42,7 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 		"look":    append(lookVerbs(), newEvents()),
 		"operate": operateVerbs(),
 		"daemon":  {newServe(), newConfig()},
-		"more":    {newVersion(), newCompletion()},
+		"more":    {newVersion(), newCompletion(), newMan()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

@@ -79,15 +79,22 @@ func noBound(size int64) int64 {
 // newForwarder returns the forwarder to the hub of the settings.
 func (s *server) newForwarder(local events.Connection) (*events.Forwarder, error) {
 	hub := &s.settings().NATS
+	connection := hubConnection(hub)
+	connection.Logger = s.logger
 	return events.NewForwarder(events.ForwardConfig{
 		Source: events.ReaderConfig{Connection: local},
-		Hub: events.ReaderConfig{Stream: hub.Stream, Prefix: hub.Prefix, Connection: events.Connection{
-			URL: hub.URL, Creds: hub.Creds, Nkey: hub.Nkey, User: hub.User, PasswordFile: hub.PasswordFile, TokenFile: hub.TokenFile,
-			CA: hub.CA, Cert: hub.Cert, Key: hub.Key, ServerName: hub.ServerName, TLSFirst: hub.TLSFirst, Domain: hub.Domain,
-			InboxPrefix: hub.InboxPrefix, Logger: s.logger,
-		}},
+		Hub:    events.ReaderConfig{Stream: hub.Stream, Prefix: hub.Prefix, Connection: connection},
 		Logger: s.logger,
 	})
+}
+
+// hubConnection is how the hub is reached. It has no logger.
+func hubConnection(hub *config.NATS) events.Connection {
+	return events.Connection{
+		URL: hub.URL, Creds: hub.Creds, Nkey: hub.Nkey, User: hub.User, PasswordFile: hub.PasswordFile, TokenFile: hub.TokenFile,
+		CA: hub.CA, Cert: hub.Cert, Key: hub.Key, ServerName: hub.ServerName, TLSFirst: hub.TLSFirst, Domain: hub.Domain,
+		InboxPrefix: hub.InboxPrefix,
+	}
 }
 
 // hubSettings has the setting of each option that package events may call wrong.

@@ -36,6 +36,16 @@ func Duration(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
+// Bytes writes a number of bytes, such as 1.5 GiB.
+func Bytes(n int64) string {
+	const step = 1 << 10
+	units, size := []string{"B", "KiB", "MiB", "GiB", "TiB"}, float64(n)
+	for len(units) > 1 && size >= step {
+		units, size = units[1:], size/step
+	}
+	return strconv.FormatFloat(math.Round(size*10)/10, 'f', -1, 64) + " " + units[0]
+}
+
 // Percent is a share, never rounded up to 100 %.
 func Percent(share float64) string {
 	return strconv.FormatFloat(math.Floor(share*1000)/10, 'f', 1, 64) + " %"

@@ -1,0 +1,205 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/doctor"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+func newDoctor() *cobra.Command {
+	var format listFlag
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check Redis, NATS and the daemon, and say what to do",
+		Long: `Doctor checks what the daemon needs: the version of Redis and its settings, whether scripts and messages work, the
+permissions of the user, replicas, the rate of the clock, NATS and its stream, the state directory, the
+socket, and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong.
+
+It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
+change the exit code.`,
+		Example: "  lockagent doctor\n  lockagent doctor --redis " + exampleRedis + " --format json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := format.check(cmd); err != nil {
+				return err
+			}
+			settings, err := loadSettings(cmd)
+			if err != nil {
+				return err
+			}
+			found := examine(cmd.Context(), &settings.Settings)
+			if cmd.Context().Err() != nil {
+				return context.Cause(cmd.Context())
+			}
+			if err := format.write(cmd, listFindings(found)); err != nil {
+				return err
+			}
+			if n := len(slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.State != doctor.Error })); n > 0 {
+				return &failure{code: exitFailed, err: fmt.Errorf("%s wrong", readable.Counted(n, "thing is", "things are"))}
+			}
+			return nil
+		},
+	}
+	format.add(cmd)
+	addSettings(cmd)
+	return cmd
+}
+
+func listFindings(found []doctor.Finding) list {
+	l := list{name: "checks", columns: []string{"CHECK", "STATE", "FOUND", "WHAT TO DO"}}
+	for _, f := range found {
+		l.rows = append(l.rows, row{[]string{f.Check, string(f.State), f.Found, f.Do}, f})
+	}
+	return l
+}
+
+// examine makes all checks.
+func examine(ctx context.Context, settings *config.Settings) []doctor.Finding {
+	all := append(examineRedis(ctx, &settings.Redis), examineNATS(ctx, &settings.NATS)...)
+	return append(all, examineHost(ctx, settings).Files()...)
+}
+
+func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
+	if redis.URL == "" {
+		return []doctor.Finding{{Check: "redis", State: doctor.Skipped, Found: "none: the locks are those of this host alone", Do: "set redis.url if several hosts shall share locks"}}
+	}
+	cfg := redisstore.Config{MinReplicas: redis.MinReplicas, Logger: slog.New(slog.DiscardHandler)}
+	url, err := redis.Address()
+	if err == nil {
+		cfg.TLS, err = redis.TLS()
+	}
+	if err != nil {
+		return doctor.Redis(nil, err, 0)
+	}
+	e, err := cfg.Examine(ctx, url)
+	all := doctor.Redis(e, err, redis.MinReplicas)
+	if err != nil || e.Unfit != nil || e.Scripts != nil {
+		return all
+	}
+	return append(all, doctor.Clock(watchClock(ctx, cfg, url)))
+}
+
+// clockTime is between two looks at the store's clock.
+const clockTime = time.Second
+
+// watchClock looks at the store's clock twice.
+func watchClock(ctx context.Context, cfg redisstore.Config, url string) (first, second doctor.Sample, err error) {
+	store, err := cfg.Open(ctx, url)
+	if err != nil {
+		return first, second, err
+	}
+	defer func() { _ = store.Close() }() // it never fails
+	look := func() (s doctor.Sample, err error) {
+		told := make(chan error, 1)
+		s.Before = bootclock.Now()
+		store.Time(ctx, func(at lockagent.StoreTime, err error) {
+			s.Store, s.After = at, bootclock.Now()
+			told <- err
+		})
+		return s, <-told
+	}
+	if _, err = look(); err != nil { // so that the connection is there
+		return first, second, err
+	}
+	if first, err = look(); err != nil {
+		return first, second, err
+	}
+	select {
+	case <-time.After(clockTime):
+	case <-ctx.Done():
+		return first, second, context.Cause(ctx)
+	}
+	second, err = look()
+	return first, second, err
+}
+
+func examineNATS(ctx context.Context, hub *config.NATS) []doctor.Finding {
+	if hub.URL == "" {
+		return []doctor.Finding{{Check: "nats", State: doctor.Skipped, Found: "none: the events stay on this host", Do: "set nats.url if a hub shall have the events of all hosts"}}
+	}
+	cfg := events.ReaderConfig{Connection: hubConnection(hub), Stream: hub.Stream, Prefix: hub.Prefix}
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	e, err := events.Examine(ctx, cfg)
+	return doctor.NATS(e, hub.Stream, err)
+}
+
+// examineHost looks at the files of the daemon, and whether it answers.
+func examineHost(ctx context.Context, settings *config.Settings) doctor.Host {
+	h := doctor.Host{Dir: settings.StateDir, Socket: settings.Socket.Path, Mode: settings.Socket.Mode}
+	var err error
+	if h.Info, err = os.Stat(h.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.WriteErr = err
+	}
+	if h.Info != nil {
+		h.WriteErr = tryWriting(h.Dir)
+		var room unix.Statfs_t
+		if err := unix.Statfs(h.Dir, &room); err == nil {
+			h.Free = int64(room.Bavail) * room.Bsize
+		}
+	}
+	h.SocketInfo, err = os.Lstat(h.Socket)
+	if err != nil {
+		h.SocketInfo = nil
+		return h
+	}
+	daemon := newDaemonClient(h.Socket)
+	defer daemon.close()
+	h.Ready, h.Served = daemon.ready(ctx)
+	return h
+}
+
+// tryWriting makes a file in a directory, and removes it.
+func tryWriting(dir string) error {
+	f, err := os.CreateTemp(dir, "doctor-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte("It can be written here.\n"))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// answerTime bounds how long the daemon may take to say how it is.
+const answerTime = 5 * time.Second
+
+// ready asks the daemon whether it can grant locks at the moment, as the standard health check has it.
+func (d *daemonClient) ready(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, daemonURL+"/grpc.health.v1.Health/Check",
+		bytes.NewReader([]byte(`{"service":"lockagent.v1.LockService"}`)))
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := d.transport.RoundTrip(req)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	var health struct{ Status string }
+	if err := json.NewDecoder(res.Body).Decode(&health); err != nil {
+		return false, fmt.Errorf("the daemon does not say how it is: %w", err)
+	}
+	return health.Status == "SERVING", nil
+}

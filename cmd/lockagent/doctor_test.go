@@ -1,0 +1,284 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/doctor"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// diagnosis is what doctor found: one finding for each check.
+type diagnosis struct {
+	result
+	checks map[string]doctor.Finding
+}
+
+// diagnose runs doctor on files that it need not share.
+func diagnose(t *testing.T, args ...string) diagnosis {
+	t.Helper()
+	dir := t.TempDir()
+	return diagnosed(t, call(t, append([]string{"doctor", "--format", "json", "--state-dir", dir, "--socket", filepath.Join(dir, "a.sock")}, args...)...))
+}
+
+func diagnosed(t *testing.T, r result) diagnosis {
+	t.Helper()
+	d := diagnosis{r, make(map[string]doctor.Finding)}
+	var told struct{ Checks []doctor.Finding }
+	if err := json.Unmarshal([]byte(r.stdout), &told); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, r.stdout, r.stderr)
+	}
+	for _, f := range told.Checks {
+		d.checks[f.Check] = f
+		if f.State != doctor.OK && f.Do == "" {
+			t.Errorf("%s does not say what to do: %s", f.Check, f.Found)
+		}
+	}
+	return d
+}
+
+// is fails the test unless a check ended so, and its texts contain these.
+func (d diagnosis) is(t *testing.T, check string, state doctor.State, says ...string) {
+	t.Helper()
+	f := d.checks[check]
+	for _, text := range says {
+		if !strings.Contains(f.Found+"\n"+f.Do, text) {
+			t.Errorf("%s does not say %q: %+v", check, text, f)
+		}
+	}
+	if f.State != state {
+		t.Errorf("%s is %+v, not %s", check, f, state)
+	}
+	if state == doctor.Error && d.code != exitFailed {
+		t.Errorf("the exit code is %d", d.code)
+	}
+}
+
+func TestDoctorFindsNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithConfig("appendonly yes"))
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	d := runDaemon(t)
+	r := diagnose(t, "--redis", server.URL(), "--nats", hub.URL(), "--socket", d.path)
+	r.is(t, "redis", doctor.OK, "standalone")
+	r.is(t, "redis version", doctor.OK, "RESP3")
+	for _, check := range []string{"redis scripts", "redis messages", "redis permissions", "redis eviction", "redis persistence", "redis replicas", "nats", "state directory", "socket"} {
+		r.is(t, check, doctor.OK)
+	}
+	r.is(t, "nats stream", doctor.OK, "there is no LOCKAGENT yet")
+	r.is(t, "daemon", doctor.OK, "it can grant locks")
+	if clock := r.checks["redis clock"]; clock.State != doctor.OK && clock.State != doctor.Warning { // a busy machine cannot be sure
+		t.Errorf("the clock: %+v", clock)
+	}
+	if r.code != exitOK {
+		t.Errorf("the exit code is %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestDoctorOfOneHost(t *testing.T) {
+	t.Parallel()
+	r := diagnose(t)
+	r.is(t, "redis", doctor.Skipped, "redis.url")
+	r.is(t, "nats", doctor.Skipped, "nats.url")
+	r.is(t, "socket", doctor.Skipped)
+	r.is(t, "daemon", doctor.Warning, "lockagent serve --socket")
+	if r.code != exitOK {
+		t.Errorf("the exit code is %d: %s", r.code, r.stderr)
+	}
+	call(t, "doctor", "--format", "xml").expect(t, exitUsage, nil, []string{"Try: lockagent doctor --format json"})
+	call(t, "doctor", "--lease", "never").expect(t, exitUsage, nil, []string{"--lease"})
+	call(t, "doctor", "now").expect(t, exitUsage, nil, nil)
+	call(t, "doctor", "--config", "/no/such/file").expect(t, exitConfig, nil, nil)
+}
+
+func TestDoctorFindsWhatIsWrongWithRedis(t *testing.T) {
+	t.Parallel()
+	evicts := redistest.Start(t, redistest.WithConfig("maxmemory 64mb", "maxmemory-policy allkeys-lru"))
+	r := diagnose(t, "--redis", evicts.URL(), "--redis-min-replicas", "1")
+	r.is(t, "redis eviction", doctor.Error, "allkeys-lru", "64 MiB", "maxmemory-policy noeviction")
+	r.is(t, "redis persistence", doctor.Warning, "none", "appendonly yes")
+	r.is(t, "redis replicas", doctor.Error, "demands 1")
+	evicts.Do("CONFIG", "SET", "maxmemory", "0")
+	evicts.Do("CONFIG", "SET", "save", "3600 1")
+	r = diagnose(t, "--redis", evicts.URL())
+	r.is(t, "redis eviction", doctor.Warning, "as soon as there is a maxmemory")
+	r.is(t, "redis persistence", doctor.Warning, "snapshots only")
+
+	replica := redistest.Start(t)
+	host, port, err := net.SplitHostPort(evicts.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica.Do("REPLICAOF", host, port)
+	evicts.AwaitReplica()
+	diagnose(t, "--redis", evicts.URL()).is(t, "redis replicas", doctor.Warning, "min-replicas-to-write 1")
+	evicts.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+	diagnose(t, "--redis", evicts.URL()).is(t, "redis replicas", doctor.OK, "a failover can forget")
+}
+
+func TestDoctorFindsMissingPermissions(t *testing.T) {
+	t.Parallel()
+	const all = "~* &* +@all "
+	server := redistest.Start(t,
+		redistest.WithUser("deaf", "secret", all+"-subscribe -ssubscribe"),
+		redistest.WithUser("idle", "secret", all+"-eval -evalsha"),
+		redistest.WithUser("blind", "secret", all+"-info"),
+		redistest.WithUser("shy", "secret", all+"-config"),
+	)
+	secret := natstest.File(t, "secret")
+	of := func(user string) diagnosis {
+		return diagnose(t, "--redis", "redis://"+user+"@"+server.Addr(), "--redis-password-file", secret)
+	}
+	r := of("deaf")
+	r.is(t, "redis messages", doctor.Error, "subscribe")
+	r.is(t, "redis permissions", doctor.Error, "subscribe", "ACL SETUSER")
+	r.is(t, "redis scripts", doctor.OK)
+	r = of("idle")
+	r.is(t, "redis scripts", doctor.Error, "eval")
+	r.is(t, "redis permissions", doctor.Error, "eval", "ACL SETUSER")
+	of("blind").is(t, "redis settings", doctor.Skipped, "info")
+	of("shy").is(t, "redis persistence", doctor.Skipped, "config")
+	wrong := natstest.File(t, "not-the-secret")
+	r = diagnose(t, "--redis", "redis://deaf@"+server.Addr(), "--redis-password-file", wrong)
+	r.is(t, "redis", doctor.Error, "redis.password_file")
+	if strings.Contains(r.stdout+r.stderr, "not-the-secret") {
+		t.Error("it tells the password")
+	}
+}
+
+func TestDoctorFindsNoRedis(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = free.Close()
+	r := diagnose(t, "--redis", "redis://"+free.Addr().String(), "--nats", "nats://"+free.Addr().String())
+	r.is(t, "redis", doctor.Error, "start Redis")
+	r.is(t, "nats", doctor.Error, "start NATS", "locks work without it")
+	// One that does not know RESP3.
+	old := redistest.Start(t, redistest.WithConfig(`rename-command HELLO ""`))
+	diagnose(t, "--redis", old.URL()).is(t, "redis version", doctor.Error, "5 or less", "RESP3")
+}
+
+func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
+	t.Parallel()
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	nc, err := nats.Connect(hub.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.AllSubjects}, MaxMsgsPerSubject: 1}
+	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	diagnose(t, "--nats", hub.URL()).is(t, "nats stream", doctor.Error, "1 messages of each lock", "nats stream edit LOCKAGENT --max-msgs-per-subject=-1")
+	cfg.MaxMsgsPerSubject, cfg.AllowDirect = -1, false
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	diagnose(t, "--nats", hub.URL()).is(t, "nats stream", doctor.Warning, "0 messages", "nats stream edit")
+
+	secured := natstest.StartSecured(t, `accounts: { a: { users: [
+		{ user: mute, password: secret, permissions: { publish: "none" } },
+		{ user: plain, password: secret },
+	] } }`)
+	as := func(user, password string) diagnosis {
+		return diagnose(t, "--nats", secured.URL(), "--nats-user", user, "--nats-password-file", natstest.File(t, password))
+	}
+	as("plain", "secret").is(t, "nats stream", doctor.Error, "JetStream")
+	as("mute", "secret").is(t, "nats stream", doctor.Error, "permissions")
+	as("plain", "wrong").is(t, "nats", doctor.Error, "credentials")
+}
+
+func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	diagnose(t, "--state-dir", filepath.Join(file, "below")).is(t, "state directory", doctor.Error, "not a directory", "--state-dir")
+	diagnose(t, "--state-dir", file).is(t, "state directory", doctor.Error)
+	r := diagnose(t, "--socket", file)
+	r.is(t, "socket", doctor.Error, "is no socket")
+	r.is(t, "daemon", doctor.Error)
+
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	diagnose(t, "--state-dir", open).is(t, "state directory", doctor.Error, "others can write", "chmod 0700")
+
+	// A socket that a daemon left which was killed.
+	stale := filepath.Join(dir, "stale")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: stale}); err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Close(fd)
+	if err := os.Chmod(stale, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r = diagnose(t, "--socket", stale)
+	r.is(t, "socket", doctor.Warning, "0666", "chmod 0660")
+	r.is(t, "daemon", doctor.Error, "refused", "takes over")
+}
+
+func TestDoctorFindsADirectoryThatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	const nobody = 65534
+	bin, dir := shortDir(t), shortDir(t) // of root
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(bin, "lockagent")
+	if err := os.WriteFile(program, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]os.FileMode{bin: 0o755, dir: 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), program, "doctor", "--format", "json", "--state-dir", dir, "--socket", dir+"/a.sock")
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), "HOME="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err == nil {
+		t.Error("nothing is wrong")
+	}
+	r := diagnosed(t, result{cmd.ProcessState.ExitCode(), out.String(), errs.String()})
+	r.is(t, "state directory", doctor.Error, "permission denied", fmt.Sprintf("install -d -m 0700 -o USER %s", dir))
+}
