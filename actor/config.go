@@ -135,6 +135,8 @@ const (
 	retryMin  = 20 * time.Millisecond
 	retryMax  = time.Second
 	linger    = time.Second
+	// A lock that nobody of this agent has waited for so long was free for those that poll.
+	spinLinger = 10 * time.Millisecond
 )
 
 func (c *Config) locks() *lockstate.Config {
@@ -157,6 +159,6 @@ func (c *Config) locks() *lockstate.Config {
 // spins is locks for spin locks.
 func (c *Config) spins() *lockstate.Config {
 	l := c.locks()
-	l.Polls, l.Yield = true, spinYield
+	l.Polls, l.Yield, l.Linger = true, spinYield, spinLinger
 	return l
 }

@@ -42,6 +42,7 @@ const (
 	doClose                         // agent a is closed
 	doUnseat                        // the store takes the places of agent a, and will tell it that it may have done so
 	doOutsider                      // an outsider comes to wait for the lock, or goes
+	doTurn                          // the store begins to keep the free lock for those that poll
 )
 
 type action struct {
@@ -156,6 +157,9 @@ func (w *world) actions() (out []action) {
 	if w.left.outside > 0 {
 		add(doOutsider, 0, 0)
 	}
+	if w.left.turns > 0 && w.store.free(w.now) && w.now >= w.store.kept {
+		add(doTurn, 0, 0)
+	}
 	if w.left.ghosts > 0 && w.store.ghost.number != 0 {
 		add(doFailover, 0, 0)
 	}
@@ -221,6 +225,7 @@ func (w *world) next() (Instant, bool) {
 	for i := range w.store.holders {
 		consider(w.store.holders[i].expiry)
 	}
+	consider(w.store.kept)
 	for i := range w.calls {
 		if c := &w.calls[i]; c.kind == callAcquire && !c.zombie {
 			consider(c.sent.add(Trust(c.lease)))
@@ -233,7 +238,7 @@ func (w *world) next() (Instant, bool) {
 // fault reports whether [chances] bound an action.
 func (d action) fault() bool {
 	switch d.kind {
-	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doRestart, doKill, doGone, doClose, doUnseat, doOutsider:
+	case doLose, doMissWake, doHearTwice, doMissMessage, doInterrupt, doRefuse, doBreak, doReset, doStep, doFailover, doCrash, doRestart, doKill, doGone, doClose, doUnseat, doOutsider, doTurn:
 		return true
 	}
 	return false
@@ -380,6 +385,9 @@ func (w *world) do(d action) {
 		w.left.outside--
 		m := &w.store
 		m.outsiders, m.arrival, m.open = 1-m.outsiders, w.now, false
+	case doTurn:
+		w.left.turns--
+		w.store.kept = w.now.add(turnLasts)
 	}
 	w.check()
 }
@@ -391,7 +399,7 @@ func (w *world) describe(d action) string {
 		doExecute: "executed", doReply: "reply", doLose: "reply lost", doRefuse: "refused", doSubscribe: "subscribed",
 		doWake: "woken", doMissWake: "wake-up lost", doHear: "hears", doHearTwice: "hears for the first time", doMissMessage: "does not hear",
 		doInterrupt: "interrupted", doTellMissed: "told so", doTick: "tick", doWait: "time goes on", doBreak: "break",
-		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doRestart: "restart", doKill: "killed", doGone: "session closed", doClose: "close", doUnseat: "loses its places", doOutsider: "an outsider comes or goes",
+		doReset: "store forgets", doStep: "clock set back", doFailover: "store is as before", doNews: "hears of the reset", doCrash: "crash", doRestart: "restart", doKill: "killed", doGone: "session closed", doClose: "close", doUnseat: "loses its places", doOutsider: "an outsider comes or goes", doTurn: "the lock is kept for those that poll",
 	}
 	text := fmt.Sprintf("%4v  ", time.Duration(w.now))
 	switch d.kind {
@@ -409,7 +417,7 @@ func (w *world) describe(d action) string {
 		text += fmt.Sprintf("time goes on to %v", time.Duration(next))
 	case doHear, doHearTwice, doMissMessage:
 		text += fmt.Sprintf("agent %d: %s %T%+[3]v", d.a+1, names[d.kind], w.agents[d.a].inbox[d.b])
-	case doReset, doStep, doFailover, doOutsider:
+	case doReset, doStep, doFailover, doOutsider, doTurn:
 		text += names[d.kind]
 	default:
 		text += fmt.Sprintf("agent %d: %s %d", d.a+1, names[d.kind], d.b)

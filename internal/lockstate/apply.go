@@ -53,8 +53,8 @@ func (s *State) apply(e *Event) {
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
-		s.contended = !s.cfg.Polls // then nobody waits for wake-ups
-		s.attempt.polls++
+		s.contended = true
+		s.attempt.rival = s.attempt.rival.seen(e.Holder, e.Left, e.StoreTime, e.Clock)
 		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
@@ -127,7 +127,7 @@ func (s *State) apply(e *Event) {
 			s.renewal = renewal{}
 			s.failures = 0
 			// Only the store knows of programs that poll. It has to hear that requests still wait.
-			s.contended = s.contended || !s.cfg.Polls && s.queue.len() > s.queue.tries.len()
+			s.contended = s.contended || s.queue.len() > s.queue.tries.len()
 		}
 		s.leaving.inFlight = true
 	case ReleaseFailed:

@@ -39,7 +39,7 @@ type Config struct {
 	Yield time.Duration
 
 	// Polls says that the store wakes nobody: a tenure that waits asks again after 1 ms, 2 ms and
-	// so on, up to 128 ms.
+	// so on, up to 128 ms. It begins anew when the lock has changed hands, and asks more often then.
 	Polls bool
 
 	// MaxSleep bounds the time for which a tenure relies on wake-ups. Then it asks the store
@@ -49,7 +49,8 @@ type Config struct {
 	// RetryMin and RetryMax bound the exponential pause after a failed store call.
 	RetryMin, RetryMax time.Duration
 
-	// Linger is how long the lock stays subscribed to wake-ups after the last waiter has left.
+	// Linger is how long the lock counts as contended after the last waiter has left. For so long it
+	// stays subscribed to wake-ups.
 	Linger time.Duration
 }
 
@@ -95,16 +96,6 @@ func (c *Config) backoff(failures int, m Moment) time.Duration {
 		pause *= 2
 	}
 	pause = min(pause, c.RetryMax)
-	return pause/2 + m.scatter(pause/2)
-}
-
-// mostPoll is the longest pause between two attempts, see [Config.Polls].
-const mostPoll = 128 * time.Millisecond
-
-// poll is the pause after so many attempts that found the lock busy. A part of it is random, so that two
-// agents do not follow each other for ever.
-func (c *Config) poll(attempts int, m Moment) time.Duration {
-	pause := min(time.Millisecond<<min(attempts, 10), mostPoll)
 	return pause/2 + m.scatter(pause/2)
 }
 

@@ -115,6 +115,7 @@ var variants = []variant{
 	{name: "passed and broken", people: threeTwice, left: chances{order: 3, lost: 2, broken: 1, resets: 1}, ask: []int{0, 2}},
 	{name: "without a queue", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, bad: func(m *storeModel) { m.plain = true }},
 	{name: "polled", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
+	{name: "polled, and kept for others", people: threeTwice, left: chances{order: 3, lost: 1, cancels: 1, turns: 2}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
 	{name: "polled on a bad day", people: three, left: chances{order: 3, lost: 1, broken: 1, resets: 1, restart: 1}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
 	{name: "restarted", people: threeTwice, left: chances{order: 3, lost: 2, restart: 2}, ask: []int{0, 2}},
 	{name: "restarted session", people: session, left: chances{order: 3, lost: 1, restart: 1, gone: 1}, ask: []int{0, 2}},
@@ -271,7 +272,7 @@ func (v variant) longer(times int) variant {
 	for i := range v.people {
 		v.people[i].leases = slices.Repeat(v.people[i].leases, times)
 	}
-	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.restart, &v.left.kills, &v.left.gone, &v.left.cancels, &v.left.outside, &v.left.unseats} {
+	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.restart, &v.left.kills, &v.left.gone, &v.left.cancels, &v.left.outside, &v.left.unseats, &v.left.turns} {
 		*n *= times
 	}
 	return v

@@ -110,7 +110,7 @@ func (k *keyer) key(w *world) uint64 {
 		k.int(int64(n))
 	}
 	l := &w.left
-	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.kills, l.gone, l.closed, l.cancels, l.outside, l.unseats} {
+	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.kills, l.gone, l.closed, l.cancels, l.outside, l.unseats, l.turns} {
 		k.int(int64(n))
 	}
 	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.told, w.store.open, w.store.turn)
@@ -155,6 +155,7 @@ func (k *keyer) store(w *world) {
 	}
 	k.int(int64(m.toldOf))
 	k.int(int64(m.outsiders))
+	k.until(m.kept, now)
 	if m.outsiders > 0 {
 		k.since(m.arrival, now, longestUnaware+1)
 	}

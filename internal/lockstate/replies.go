@@ -70,8 +70,9 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 		most = min(most, r.AskWithin)
 	}
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
-	if s.cfg.Polls {
-		retryAt = min(retryAt, m.Now.add(s.cfg.poll(int(s.attempt.polls), m)))
+	if s.cfg.Polls && r.Holder != "" { // if nobody has it, the store keeps the lock for others
+		pause := s.attempt.rival.seen(r.Holder, r.Remaining, r.At, r.Clock).pause
+		retryAt = min(retryAt, m.Now.add(pause/2+m.scatter(pause/2))) // two agents should not follow each other for ever
 	}
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now

@@ -223,5 +223,5 @@ func (s *State) wait(waiting []WaitingRequest, shift time.Duration) {
 		}
 	}
 	// A place needs a subscription. If nobody is ahead, that ends soon.
-	s.contended = len(waiting) > 0 && !s.cfg.Polls
+	s.contended = len(waiting) > 0
 }

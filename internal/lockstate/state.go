@@ -25,8 +25,9 @@ type State struct {
 
 	phase  phase
 	closed bool
-	// contended says that the lock was found busy. From then on the state wants wake-ups. If
-	// nobody waits any more, it wants them until quietAt.
+	// contended says that the lock was found busy, or returned while requests waited. From then on the
+	// state wants wake-ups, and the store is told that somebody waits. If nobody waits any more, that
+	// lasts until quietAt.
 	contended bool
 	// failures counts the attempts or releases that failed in a row.
 	failures int32
@@ -62,7 +63,7 @@ func (s *State) Idle() bool {
 }
 
 // Listening reports whether wake-ups are wanted.
-func (s *State) Listening() bool { return s.contended }
+func (s *State) Listening() bool { return s.contended && !s.cfg.Polls }
 
 // Waiters is how many requests wait.
 func (s *State) Waiters() int { return s.queue.len() }

@@ -18,6 +18,7 @@ type storeModel struct {
 	outsiders int             // the outsiders that wait
 	arrival   Instant         // when the first of them came
 	turn      bool            // the next release is for them
+	kept      Instant         // until then the store keeps the free lock for those that poll
 	ahead     time.Duration   // by how much the clock is ahead
 	clock     int             // the name of the clock
 	withdrawn []tenureID
@@ -188,6 +189,8 @@ func (w *world) execute(c *storeCall) {
 		switch {
 		case slices.Contains(m.withdrawn, t):
 			c.err = lockagent.ErrWithdrawn
+		case w.now < m.kept && m.free(w.now):
+			c.acquire = lockagent.AcquireReply{At: at, Clock: m.clockName(), Remaining: m.kept.Sub(w.now)}
 		case other != nil:
 			if c.queue && !m.plain && !m.queued(t) {
 				m.queue = append(m.queue, seat{tenureID: t, mode: c.mode, request: c.request})
@@ -315,6 +318,9 @@ func (m *storeModel) leave(t tenureID) Mode {
 
 // storeTime is what the store's clock shows.
 func (w *world) storeTime() lockagent.StoreTime { return storeTime(w.now).Add(w.store.ahead) }
+
+// turnLasts is for how long the store keeps a free lock for those that poll.
+const turnLasts = 2 * tick
 
 // askWithin is for how long a tenure keeps its place at a fair lock without asking.
 const askWithin = 20 * tick

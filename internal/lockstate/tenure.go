@@ -16,7 +16,7 @@ type attempt struct {
 	queued bool  // the tenure has a place in the store's queue: a release may pass the lock to it
 	placed bool  // the call under way asks for a place
 	woken  bool  // a wake-up came while the call was under way: ask again
-	polls  int32 // how many calls found the lock busy
+	rival  rival // who has the lock
 
 	// doubt says that the store's last answer may not be true any more. If the attempt was
 	// woken as well, the next answer may not be true either. A tenure that it grants is in

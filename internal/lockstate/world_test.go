@@ -59,6 +59,7 @@ type chances struct {
 	cancels int // requests whose context ends
 	outside int // outsiders that come or go
 	unseats int // agents whose places the store takes
+	turns   int // times for which the store keeps the free lock for those that poll
 }
 
 // world is the state of everything. Only its own methods change it, and only copies.
@@ -277,7 +278,11 @@ func (w *world) tell(i int, c Command) {
 			w.unaware(i, e)
 			a.joined = a.joined || e.How == lockagent.ByHandOff
 		case FoundBusy:
-			if a.cfg.Polls && e.RetryAt > w.now.add(mostPoll) {
+			most := mostPoll
+			if e.Holder == "" {
+				most = turnLasts + tick
+			}
+			if a.cfg.Polls && e.RetryAt > w.now.add(most) {
 				w.fail("agent %d sleeps until %v, though nobody will wake it", i+1, time.Duration(e.RetryAt))
 			}
 		case AskBreak:

@@ -1,11 +1,31 @@
 package script
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/lockagent/lockagent"
+)
+
+//go:embed spin_acquire.lua
+var spinAcquireSource string
 
 //go:embed spin_release.lua
 var spinReleaseSource string
 
-var spinReleaseScript = newScript(spinReleaseSource)
+var (
+	spinAcquireScript = newScript(spinAcquireSource)
+	spinReleaseScript = newScript(spinReleaseSource)
+)
+
+// AcquireSpin is [Room.Acquire] for spin locks, see spin_acquire.lua.
+func (r Room) AcquireSpin(c *Call, requests []lockagent.AcquireRequest, past Past) {
+	r.acquire(c, spinAcquireScript, true, requests, past)
+}
+
+// AcquireSpinAlone is [Room.AcquireSpin] for a lock whose keys cannot travel together.
+func (r Room) AcquireSpinAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
+	r.acquireAlone(c, spinAcquireScript, true, request, past)
+}
 
 // ReleaseSpin is [Room.Release] for spin locks, see spin_release.lua. [Single] reads the reply.
 func (r Room) ReleaseSpin(c *Call, requests []ReleaseRequest, past Past) {
