@@ -86,6 +86,8 @@ type Request struct {
 	Over func()
 	// Watch is told every step of the request. It may be nil.
 	Watch Watcher
+	// Tag is for whoever resumes the request: see [ResumedGrant]. The agent only keeps it.
+	Tag string
 }
 
 // New starts an agent. The error joins a [*lockagent.OptionError] for each wrong field of cfg.
@@ -111,8 +113,8 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	offListen := cfg.Store.Listen(cfg.ID, a.hear)
 	offReset := cfg.Store.OnReset(a.storeReset)
 	a.deafen = sync.OnceFunc(func() { offReset(); offListen() })
-	for _, e := range resumed {
-		send(e, &resumedMsg{})
+	for _, m := range resumed {
+		send(m.entry, m)
 	}
 	if cfg.Recorder != nil {
 		a.askTime()

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,9 +36,9 @@ type Config struct {
 	Recorder lockagent.Recorder
 	// Journal gets what another process needs to go on if this one ends at any instant. Defaults to none.
 	Journal Journal
-	// Resumed is called for each request that [Resume] goes on with, before anything happens to it. What it returns is as
-	// Request.Watch, and may be nil: whoever asked for the lock was another process. Defaults to none.
-	Resumed func(ResumedGrant) Watcher
+	// Resumed is called for each request that [Resume] goes on with, before anything happens to it: whoever asked for the lock
+	// was another process. The context is as that of [Agent.Acquire], and the watcher is as Request.Watch. Both may be nil. Defaults to none.
+	Resumed func(ResumedGrant) (context.Context, Watcher)
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().
 	Logger *slog.Logger

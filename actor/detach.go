@@ -39,12 +39,56 @@ type LockSnapshot struct {
 	Outlive []lockstate.RequestID
 	// Bounds are the bounds of the waits that have one.
 	Bounds []WaitBound `json:",omitempty"`
+	// Tags are those of the requests that have one.
+	Tags []RequestTag `json:",omitempty"`
 }
 
 // WaitBound is when the wait of a request ends.
 type WaitBound struct {
 	ID    lockstate.RequestID
 	Until lockstate.Instant
+}
+
+// RequestTag is the tag of a request: see [Request].
+type RequestTag struct {
+	ID  lockstate.RequestID
+	Tag string
+}
+
+// note notes what the state machine does not know of a request.
+func (n *LockSnapshot) note(id lockstate.RequestID, outlive bool, tag string) {
+	if outlive {
+		n.Outlive = append(n.Outlive, id)
+	}
+	if tag != "" {
+		n.Tags = append(n.Tags, RequestTag{id, tag})
+	}
+}
+
+// noted is what a snapshot says of a request beside its state machine.
+type noted struct {
+	outlive bool
+	tag     string
+	until   lockstate.Instant
+}
+
+func (n *LockSnapshot) noted() map[lockstate.RequestID]noted {
+	all := make(map[lockstate.RequestID]noted, len(n.Tags))
+	change := func(id lockstate.RequestID, do func(*noted)) {
+		x := all[id]
+		do(&x)
+		all[id] = x
+	}
+	for _, id := range n.Outlive {
+		change(id, func(x *noted) { x.outlive = true })
+	}
+	for _, t := range n.Tags {
+		change(t.ID, func(x *noted) { x.tag = t.Tag })
+	}
+	for _, b := range n.Bounds {
+		change(b.ID, func(x *noted) { x.until = b.Until })
+	}
+	return all
 }
 
 // Detach ends the agent and gives nothing back, so that another process can go on with its
@@ -110,9 +154,7 @@ func (l *lock) detach(m *detachMsg) {
 				claimed = append(claimed, l.unfold(g, r.gate.lose(r.lost(lockagent.LostClosed)))...)
 			case !back:
 				claimed = append(claimed, g)
-				if r.Outlive {
-					n.Outlive = append(n.Outlive, r.id)
-				}
+				n.note(r.id, r.Outlive, r.Tag)
 			}
 		}
 		t.Grants = claimed

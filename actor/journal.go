@@ -78,6 +78,7 @@ type Change struct {
 type WaitingRequest struct {
 	lockstate.WaitingRequest
 	Outlive bool              // see [Request]
+	Tag     string            // see [Request]
 	Until   lockstate.Instant // when the wait ends, or 0
 }
 
@@ -146,7 +147,7 @@ func (l *lock) note(e *lockstate.Event) {
 	case lockstate.Requested:
 		r := l.arriving
 		s.add(Change{Kind: RequestWaits, Request: WaitingRequest{
-			WaitingRequest: lockstate.WaitingRequest{Request: e.Request, Part: e.Part}, Outlive: r.Outlive, Until: r.bound(e.Request.Arrived),
+			WaitingRequest: lockstate.WaitingRequest{Request: e.Request, Part: e.Part}, Outlive: r.Outlive, Tag: r.Tag, Until: r.bound(e.Request.Arrived),
 		}})
 		s.arrived = true
 	case lockstate.Granted, lockstate.Reentered:
@@ -267,9 +268,7 @@ func (l *lock) saved() LockSnapshot {
 		if r == nil {
 			return // it is not there yet, or not any more
 		}
-		if r.Outlive {
-			n.Outlive = append(n.Outlive, id)
-		}
+		n.note(id, r.Outlive, r.Tag)
 		if until := r.bound(arrived); waits && until != 0 {
 			n.Bounds = append(n.Bounds, WaitBound{id, until})
 		}

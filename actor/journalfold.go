@@ -165,9 +165,7 @@ func (l *foldedLock) snapshot(name lockagent.Name) LockSnapshot {
 	})
 	var grants few[uint64, []lockstate.HeldGrant]
 	for _, r := range requests {
-		if r.Outlive {
-			n.Outlive = append(n.Outlive, r.Request.ID)
-		}
+		n.note(r.Request.ID, r.Outlive, r.Tag)
 		if r.tenure != 0 {
 			of := grants.get(r.tenure)
 			if of == nil {
@@ -200,12 +198,10 @@ func (n *LockSnapshot) changes(to []Change) []Change {
 	if n.Floor != 0 {
 		to = append(to, Change{Kind: FloorRose, Token: n.Floor})
 	}
+	all := n.noted()
 	waits := func(r lockstate.WaitingRequest) {
-		c := Change{Kind: RequestWaits, Request: WaitingRequest{WaitingRequest: r, Outlive: slices.Contains(n.Outlive, r.Request.ID)}}
-		if i := slices.IndexFunc(n.Bounds, func(b WaitBound) bool { return b.ID == r.Request.ID }); i >= 0 {
-			c.Request.Until = n.Bounds[i].Until
-		}
-		to = append(to, c)
+		x := all[r.Request.ID]
+		to = append(to, Change{Kind: RequestWaits, Request: WaitingRequest{WaitingRequest: r, Outlive: x.outlive, Tag: x.tag, Until: x.until}})
 	}
 	for _, r := range n.Waiting {
 		waits(r)

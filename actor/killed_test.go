@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -88,9 +89,9 @@ func TestResumedIsWatched(t *testing.T) {
 		_ = a.Acquire(background, "door", who("bob"))
 		synctest.Wait()
 		told := make(map[lockagent.Owner]*onlooker)
-		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedGrant) Watcher {
+		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedGrant) (context.Context, Watcher) {
 			told[r.Owner] = new(onlooker)
-			return told[r.Owner]
+			return nil, told[r.Owner]
 		}}, killed(t, a, s))
 		ann := claimed(t, next, "door")
 		synctest.Wait()

@@ -30,7 +30,12 @@ type (
 		counted
 		snapshot chan<- LockSnapshot
 	}
-	resumedMsg struct{ counted } // the lock goes on from a snapshot
+	// resumedMsg: the lock goes on from a snapshot.
+	resumedMsg struct {
+		counted
+		entry   *entry
+		callers map[*request]context.Context // of those requests that have one
+	}
 
 	cancelMsg struct {
 		nudge

@@ -48,7 +48,12 @@ type ResumedGrant struct {
 	Permits int           // of a semaphore; 0 is 1
 	Lease   time.Duration // the fixed lease of the request, or 0 for a kept lease
 	Session bool          // Owner may hold the lock several times
+	Tag     string        // of the request
 	Waits   bool          // it has not been granted yet, and has no token
+	For     time.Duration // since it was granted or, if it waits, asked for
+
+	// Remaining is for how long a hold can be trusted, as far as the owner knows: no renewal since then counts.
+	Remaining time.Duration
 
 	// Grant delivers the grant, like the channel of [Agent.Acquire]: it has capacity 1, and the agent closes it. That of a hold
 	// is closed already. If it delivers nothing, the hold is over. To end a wait, call [Agent.Leave].
@@ -60,9 +65,9 @@ type ResumedGrant struct {
 // within Config.Claim is given back. Until then it blocks others. An agent of [New] has none.
 func (a *Agent) Resumed() []ResumedGrant { return slices.Clone(a.resumed) }
 
-// load makes the locks of a snapshot. It returns their pinned entries. The actors make no
-// calls to the store before they get a resumedMsg.
-func (a *Agent) load(from *AgentSnapshot) []*entry {
+// load makes the locks of a snapshot. It returns a message for each. The actors make no
+// calls to the store before they get it.
+func (a *Agent) load(from *AgentSnapshot) []*resumedMsg {
 	if from == nil {
 		a.journaled(nil)
 		return nil
@@ -71,23 +76,24 @@ func (a *Agent) load(from *AgentSnapshot) []*entry {
 	now := a.clock.now()
 	passed, known := from.age()
 	shift := now.Sub(from.Taken.At) - passed
-	entries := make([]*entry, 0, len(from.Locks))
+	messages := make([]*resumedMsg, 0, len(from.Locks))
 	var locks []LockSnapshot // for the journal
 	for _, n := range from.Locks {
 		if !known {
 			n.Snapshot = n.WithoutHolds()
 		}
-		e := a.registry.loaded(n.Name, n.Kind.OrPlain(), func(l *lock) {
-			l.load(n, now, shift)
+		m := &resumedMsg{callers: make(map[*request]context.Context)}
+		m.entry = a.registry.loaded(n.Name, n.Kind.OrPlain(), func(l *lock) {
+			l.load(n, m.callers, now, shift)
 			if l.scribe != nil {
 				l.scribe.floor = l.state.Floor()
 				locks = append(locks, l.saved())
 			}
 		})
-		entries = append(entries, e)
+		messages = append(messages, m)
 	}
 	a.journaled(locks)
-	return entries
+	return messages
 }
 
 // age returns how long ago the snapshot was taken, and false if nobody knows.
@@ -118,7 +124,7 @@ func (s *AgentSnapshot) holds() (n int) {
 
 // load restores the lock from a snapshot. shift is as for [lockstate.Resume]. The lock cannot
 // be found yet.
-func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) {
+func (l *lock) load(n LockSnapshot, callers map[*request]context.Context, now lockstate.Instant, shift time.Duration) {
 	tenures := slices.Clone(n.Tenures) // the snapshot stays as it is
 	for i := range tenures {
 		t := &tenures[i]
@@ -130,27 +136,34 @@ func (l *lock) load(n LockSnapshot, now lockstate.Instant, shift time.Duration) 
 	n.Tenures = tenures
 	l.state = l.agent.machines[l.entry.kind](l.entry.name, n.Snapshot, shift, now)
 	l.now, l.used = now, now
-	counts := make(map[lockagent.Owner]int)
+	counts, all := make(map[lockagent.Owner]int), n.noted()
 	for i := range tenures {
 		for j := range tenures[i].Grants {
 			g := &tenures[i].Grants[j]
 			counts[g.Request.Owner]++
-			l.resume(&n, &tenures[i], g, shift, counts[g.Request.Owner])
+			l.resume(&tenures[i], g, all[g.Request.ID], callers, shift, counts[g.Request.Owner])
 		}
 	}
 	for i := range n.Waiting {
-		r, listed := l.resumed(&n, &n.Waiting[i].Request)
-		if b := slices.IndexFunc(n.Bounds, func(b WaitBound) bool { return b.ID == r.id }); b >= 0 {
-			r.waitUntil = n.Bounds[b].Until + lockstate.Instant(shift)
+		of := &n.Waiting[i].Request
+		x := all[of.ID]
+		r, listed := l.resumed(of, x)
+		if x.until != 0 {
+			r.waitUntil = x.until + lockstate.Instant(shift)
 		}
-		r.watchResumed(listed)
+		listed.For = l.now.Sub(of.Arrived + lockstate.Instant(shift))
+		r.watchResumed(listed, callers)
 	}
 }
 
 // goOn begins the work of a lock that was loaded.
-func (l *lock) goOn() {
+func (l *lock) goOn(callers map[*request]context.Context) {
 	for r := range l.requests.all {
-		if !r.granted() {
+		switch caller := callers[r]; {
+		case caller != nil && (!r.granted() || r.lies()): // a message of the store may have come first
+			r.caller = caller
+			r.watch()
+		case !r.granted():
 			r.watch()
 		}
 	}
@@ -158,40 +171,43 @@ func (l *lock) goOn() {
 }
 
 // watchResumed has somebody learn what becomes of a request that was restored.
-func (r *request) watchResumed(listed *ResumedGrant) {
+func (r *request) watchResumed(listed *ResumedGrant, callers map[*request]context.Context) {
 	if ask := r.agent.cfg.Resumed; ask != nil {
-		r.agent.callback("Config.Resumed", func() { r.Watch = ask(*listed) })
+		r.agent.callback("Config.Resumed", func() {
+			callers[r], r.Watch = ask(*listed)
+		})
 	}
 }
 
 // resumed restores a request that waits or holds, and lists it.
-func (l *lock) resumed(n *LockSnapshot, of *lockstate.Request) (*request, *ResumedGrant) {
+func (l *lock) resumed(of *lockstate.Request, x noted) (*request, *ResumedGrant) {
 	r := &request{
 		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
 		Request: Request{
 			Owner: of.Owner, Kind: l.entry.kind, Mode: modeOf(of.Mode), Permits: of.Permits,
-			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: slices.Contains(n.Outlive, of.ID),
+			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: x.outlive, Tag: x.tag,
 		},
 		id: of.ID,
 	}
 	l.requests.put(r.id, r)
 	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
 		Name: l.entry.name, Owner: r.Owner, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits,
-		Lease: r.Lease, Session: r.Session, Waits: true, Grant: r.out,
+		Lease: r.Lease, Session: r.Session, Tag: r.Tag, Waits: true, Grant: r.out,
 	})
 	return r, &l.agent.resumed[len(l.agent.resumed)-1]
 }
 
 // resume restores a hold. count is how many grants its owner holds with it.
-func (l *lock) resume(n *LockSnapshot, of *lockstate.SavedTenure, g *lockstate.HeldGrant, shift time.Duration, count int) {
-	r, listed := l.resumed(n, &g.Request)
+func (l *lock) resume(of *lockstate.SavedTenure, g *lockstate.HeldGrant, x noted, callers map[*request]context.Context, shift time.Duration, count int) {
+	r, listed := l.resumed(&g.Request, x)
 	listed.Token, listed.Waits = g.Token, false
 	r.token, r.tenure, r.replicas = g.Token, of.Number, small(of.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(of.Number)))
 	if g.Fixed != 0 {
 		r.fixed.Store(int64(g.Fixed) + int64(shift))
 	}
-	r.watchResumed(listed)
+	listed.For, listed.Remaining = l.now.Sub(g.Since+lockstate.Instant(shift)), r.Remaining()
+	r.watchResumed(listed, callers)
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, r.token, count, r.hold()))
 }
 

@@ -66,7 +66,7 @@ func TestResumedHoldsOfOtherKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		a := start(t, Config{Store: store.Share()})
-		read := Request{Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared, Session: true}
+		read := Request{Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared, Session: true, Tag: "page 3"}
 		granted(t, a.Acquire(background, "book", read))
 		set := lockagent.PermitsRequest{Name: "seats", Kind: lockagent.Semaphore, Op: lockagent.TrySetPermits, N: 3}
 		if r := <-a.Permits(background, set); r.Err != nil {
@@ -74,13 +74,17 @@ func TestResumedHoldsOfOtherKinds(t *testing.T) {
 		}
 		granted(t, a.Acquire(background, "seats", Request{Owner: "bob", Kind: lockagent.Semaphore, Permits: 2}))
 
+		time.Sleep(time.Second)
 		next := resuming(t, Config{Store: store.Share()}, detached(t, a))
 		for i, want := range []ResumedGrant{
-			{Name: "book", Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared, Session: true},
+			{Name: "book", Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared, Session: true, Tag: "page 3"},
 			{Name: "seats", Owner: "bob", Kind: lockagent.Semaphore, Mode: lockagent.Exclusive, Permits: 2},
 		} {
 			got := next.Resumed()[i]
-			want.Token, want.Grant = got.Token, got.Grant
+			if got.For < time.Second || got.For > 2*time.Second || got.Remaining+got.For != 28*time.Second {
+				t.Errorf("held for %v, and %v remain", got.For, got.Remaining)
+			}
+			want.Token, want.Grant, want.For, want.Remaining = got.Token, got.Grant, got.For, got.Remaining
 			if got != want {
 				t.Errorf("resumed %+v, want %+v", got, want)
 			}

@@ -308,6 +308,7 @@ func (e *encoder) request(w *actor.WaitingRequest) {
 	e.uint(uint64(r.ID))
 	e.uint(w.Part)
 	encodeText(e, r.Owner)
+	encodeText(e, w.Tag)
 	e.flags(r.Mode == lockstate.Shared, r.Try, r.Session, w.Outlive)
 	e.int(int64(r.Permits))
 	e.int(int64(r.Lease))
@@ -316,7 +317,7 @@ func (e *encoder) request(w *actor.WaitingRequest) {
 
 func (d *decoder) request(w *actor.WaitingRequest) {
 	r, shared := &w.Request, false
-	r.ID, w.Part, r.Owner = lockstate.RequestID(d.uint()), d.uint(), decodeText[lockagent.Owner](d)
+	r.ID, w.Part, r.Owner, w.Tag = lockstate.RequestID(d.uint()), d.uint(), decodeText[lockagent.Owner](d), decodeText[string](d)
 	d.flags(&shared, &r.Try, &r.Session, &w.Outlive)
 	if shared {
 		r.Mode = lockstate.Shared
