@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -15,15 +16,22 @@ import (
 
 // Book has all claims of a daemon. Make one with [New].
 type Book struct {
-	agent *actor.Agent
+	cfg   Config
+	agent *actor.Agent  // nil before Begin
+	begun chan struct{} // closed by Begin
 
 	mu       sync.Mutex // guards what follows, and what changes of the claims, the streams and the watches
 	claims   map[string]*claim
+	chosen   map[fingerprint]*claim // those whose clients chose the secret
 	locks    map[lockagent.Name]*lock
 	users    map[uint32]*usage
 	watches  map[*Watch]struct{}
 	draining bool
 	drained  chan struct{} // closed when there is no claim; nil unless somebody waits for that
+	left     bool          // the next daemon goes on with the claims
+
+	records map[string]record        // of the daemon before, until Begin
+	orphans []<-chan lockagent.Grant // of requests without a record, until Begin
 }
 
 // lock has the claims on one lock.
@@ -35,31 +43,37 @@ type lock struct {
 // usage is what one user has.
 type usage struct{ claims, waiting, streams int }
 
-// New returns a book without claims. They are held by the agent.
-func New(agent *actor.Agent) *Book {
-	return &Book{
-		agent: agent, claims: make(map[string]*claim), locks: make(map[lockagent.Name]*lock),
-		users: make(map[uint32]*usage), watches: make(map[*Watch]struct{}),
-	}
-}
-
 // Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what the
-// claim may not be at all.
+// claim may not be at all. If the client chose a secret, and has a claim with it, the stream is one of that claim.
 func (b *Book) Acquire(req Request) (*Stream, error) {
 	if err := req.check(); err != nil {
 		return nil, err
+	}
+	secret := req.Secret
+	req.Secret = "" // the claim has its fingerprint
+	if secret != "" {
+		if s, err := b.again(secret, &req); s != nil || err != nil {
+			return s, err
+		}
 	}
 	bound, err := bind(req.ForPID, req.Client)
 	if err != nil {
 		return nil, err
 	}
-	now, secret := time.Now(), newSecret()
+	now := time.Now()
 	req.Labels = maps.Clone(req.Labels)
 	trace := context.Background()
 	if req.Trace != nil {
 		trace, req.Trace = context.WithoutCancel(req.Trace), nil // the claim lives longer than the caller
 	}
-	c := &claim{book: b, id: newID(now), secret: fingerprintOf(secret), Request: req, since: now, bound: bound}
+	c := &claim{book: b, id: newID(now), Request: req, by: req.Client, since: now, bound: bound, chosen: secret != ""}
+	if !c.chosen {
+		secret = newSecret()
+	}
+	c.secret = fingerprintOf(secret)
+	if bound != nil {
+		c.boundStart = b.started(req.ForPID)
+	}
 	ctx, cancel := context.WithCancelCause(trace)
 	c.cancel = cancel
 	s := newStream(c, secret, req.News)
@@ -76,16 +90,42 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	return s, nil
 }
 
-// Attach returns a stream of a claim, in place of the one that it has. A detached claim is not detached any more.
-func (b *Book) Attach(id, secret string) (*Stream, error) { return b.AttachFor(id, secret, nil) }
-
-// AttachFor is Attach with news, as in [Request].
-func (b *Book) AttachFor(id, secret string, news func()) (*Stream, error) {
+// again returns another stream of the claim whose client chose the secret, or nil if there is none.
+func (b *Book) again(secret string, req *Request) (*Stream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	c := b.chosen[fingerprintOf(secret)]
+	switch {
+	case c == nil || c.given:
+		return nil, nil //nolint:nilnil // there is none
+	case c.Client.UID != req.Client.UID || c.Name != req.Name:
+		return nil, &lockagent.OptionError{Option: "secret", Reason: "another claim has it; choose a new one for each claim"}
+	}
+	return c.attach(secret, req.Client, req.News)
+}
+
+// Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more.
+// The id may be empty if the client of the claim chose the secret. news is as in [Request].
+func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id == "" {
+		if c := b.chosen[fingerprintOf(secret)]; c != nil {
+			id = c.id
+		}
+	}
 	c, err := b.living(id, secret)
 	if err != nil {
 		return nil, err
+	}
+	return c.attach(secret, by, news)
+}
+
+// attach is Attach. The mutex must be held.
+func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
+	b := c.book
+	if b.left {
+		return nil, lockagent.ErrClosed
 	}
 	u := b.users[c.Client.UID]
 	if c.stream == nil && full(u.streams, c.Limits.Streams) {
@@ -98,7 +138,12 @@ func (b *Book) AttachFor(id, secret string, news func()) (*Stream, error) {
 		c.expiry.Stop()
 		c.expiry = nil
 	}
-	c.detached, c.Detach = false, false
+	if changed := c.detached || c.Detach || c.by != by; changed {
+		c.detached, c.Detach, c.by = false, false, by
+		c.save(false, 0)
+		_ = b.cfg.Journal.Flush() // if it fails, the next daemon takes the claim for one that is detached, or of a client that has ended
+	}
+	c.resumed = false
 	s := newStream(c, secret, news)
 	s.open()
 	s.queued, s.granted, s.uncertain = c.state == Waiting, c.state != Waiting, c.doubt != nil
@@ -116,6 +161,9 @@ func (b *Book) Release(ctx context.Context, id, secret string) (ended bool, err 
 		return false, nil
 	}
 	c, err := b.find(id, secret)
+	if err == nil && b.left {
+		err = lockagent.ErrClosed // the next daemon releases it
+	}
 	b.mu.Unlock()
 	if err != nil {
 		return false, err
@@ -177,6 +225,10 @@ func (c *claim) outlast(ttl time.Duration) error {
 		return &lockagent.OptionError{Option: "ttl", Reason: "the claim has a stream, and lasts as long as that; leave ttl out"}
 	}
 	c.TTL = ttl
+	c.save(true, bootclock.Now()+ttl)
+	if err := c.book.cfg.Journal.Flush(); err != nil {
+		return fmt.Errorf("%w (%w)", refusal.ErrJournal, err)
+	}
 	if c.expiry == nil {
 		c.expiry = time.AfterFunc(ttl, func() { c.giveUp() })
 	} else if !c.expiry.Reset(ttl) { // it has passed just now
@@ -215,6 +267,8 @@ func (b *Book) add(c *claim, s *Stream) error {
 	switch {
 	case b.draining:
 		return refusal.ErrDraining
+	case b.cfg.Journal.Err() != nil:
+		return refusal.ErrJournal
 	case full(u.claims, limits.Claims):
 		return &refusal.QuotaError{What: "claims", Limit: limits.Claims}
 	case full(u.waiting, limits.Waiting) && !c.Try:
@@ -222,10 +276,25 @@ func (b *Book) add(c *claim, s *Stream) error {
 	case full(u.streams, limits.Streams):
 		return &refusal.QuotaError{What: "streams", Limit: limits.Streams}
 	}
-	b.users[uid] = u
+	b.enter(c)
+	c.save(false, 0) // before the agent writes the request
+	s.open()
+	return nil
+}
+
+// enter enters a claim that waits. The mutex must be held.
+func (b *Book) enter(c *claim) {
+	u := b.users[c.Client.UID]
+	if u == nil {
+		u = &usage{}
+		b.users[c.Client.UID] = u
+	}
 	u.claims++
 	u.waiting++
 	b.claims[c.id] = c
+	if c.chosen {
+		b.chosen[c.secret] = c
+	}
 	l := b.locks[c.Name]
 	if l == nil {
 		l = &lock{kind: c.Kind.OrPlain()}
@@ -233,9 +302,7 @@ func (b *Book) add(c *claim, s *Stream) error {
 	}
 	c.ahead = l.waiting.len
 	l.waiting.add(c)
-	s.open()
 	b.changed(c.Name)
-	return nil
 }
 
 // CountStream counts a stream of a user that is no claim. Call end when it is over. The error is a [*refusal.QuotaError] if it is one too many.
@@ -282,6 +349,9 @@ func (b *Book) remove(c *claim, waited bool) {
 		delete(b.locks, c.Name)
 	}
 	delete(b.claims, c.id)
+	if b.chosen[c.secret] == c { // otherwise the client has asked anew after it had given up this one
+		delete(b.chosen, c.secret)
+	}
 	b.changed(c.Name)
 	if b.drained != nil && len(b.claims) == 0 {
 		close(b.drained)

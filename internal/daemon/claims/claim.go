@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // State says how far a claim is.
@@ -28,9 +29,11 @@ type claim struct {
 	book   *Book
 	id     string
 	secret fingerprint
+	chosen bool // the client chose the secret
 	Request
-	cancel context.CancelCauseFunc // ends the wait, and takes back a grant that nobody has received
-	bound  *process                // what Request.ForPID names, or nil
+	cancel     context.CancelCauseFunc // ends the wait, and takes back a grant that nobody has received
+	bound      *process                // what Request.ForPID names, or nil
+	boundStart uint64                  // as Client.Started, of that process
 
 	state    State
 	ahead    int                    // how many claims waited for the lock when this one came
@@ -41,9 +44,12 @@ type claim struct {
 	doubt    error                  // of the last renewal, if that failed
 	cause    error                  // why the claim is over
 	given    bool                   // up, by somebody who may
+	unsaved  bool                   // the journal could not be written when the claim was granted
 	stream   *Stream                // or nil
+	by       Client                 // who has the stream, or had it last
 	detached bool
-	expiry   *time.Timer   // ends a detached claim; nil if it has no time to live
+	resumed  bool          // from the daemon before, and its client has not come back
+	expiry   *time.Timer   // ends a detached claim that has a time to live, and one whose client does not come back; or nil
 	over     chan struct{} // closed at the end; nil unless somebody waits for that
 
 	among      *list // of the claims on the lock, those that wait or those that hold it
@@ -66,6 +72,11 @@ func (c *claim) Granted() {
 	now := time.Now()
 	c.state, c.since, c.waited = Held, now, now.Sub(c.since)
 	c.book.granted(c)
+	if c.book.cfg.Journal.Err() != nil { // the next daemon would not know of the grant, so nobody may rely on it
+		c.given, c.unsaved = true, true
+		c.cancel(refusal.ErrJournal)
+		return
+	}
 	c.tell(func(s *Stream) { s.granted = true })
 }
 
@@ -92,11 +103,21 @@ func (c *claim) Uncertain(err error) {
 // Ended implements [actor.Watcher].
 func (c *claim) Ended(cause error) {
 	c.book.mu.Lock()
+	if c.book.left { // the next daemon goes on with it
+		c.book.mu.Unlock()
+		c.cancel(nil)
+		c.bound.close()
+		return
+	}
 	waited := c.state == Waiting
 	c.state, c.cause = Over, cause
-	if c.given || errors.Is(cause, lockagent.ErrReleased) {
+	switch {
+	case c.unsaved:
+		c.cause = refusal.ErrJournal
+	case c.given || errors.Is(cause, lockagent.ErrReleased):
 		c.cause = nil
 	}
+	c.book.cfg.Journal.Drop(c.id)
 	c.book.remove(c, waited)
 	if c.expiry != nil {
 		c.expiry.Stop()
@@ -122,7 +143,7 @@ func (c *claim) tell(note func(*Stream)) {
 // the claim held its lock, and else is nil.
 func (c *claim) giveUp() (release <-chan error, first bool) {
 	c.book.mu.Lock()
-	if c.given || c.state == Over {
+	if c.given || c.state == Over || c.book.left {
 		c.book.mu.Unlock()
 		return nil, false
 	}

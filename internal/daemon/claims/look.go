@@ -31,6 +31,7 @@ type Claim struct {
 	Since    time.Time       // when it was granted, or asked for
 	Left     time.Duration   // until the deadline
 	Detached bool
+	Resumed  bool // from the daemon before, and its client has not come back
 	Session  string
 	Command  string
 	Labels   map[string]string
@@ -95,7 +96,7 @@ func (l *list) tell() (told []Claim) {
 	for c := l.first; c != nil && len(told) < MaxTold; c = c.next {
 		told = append(told, Claim{
 			ID: c.id, State: c.state, Client: c.Client, Mode: c.Mode, Permits: c.Permits, Token: c.grant.Token(), Since: c.since,
-			Left: c.grant.Remaining(), Detached: c.detached, Session: c.Session, Command: c.Command, Labels: c.Labels,
+			Left: c.grant.Remaining(), Detached: c.detached, Resumed: c.resumed, Session: c.Session, Command: c.Command, Labels: c.Labels,
 		})
 	}
 	return told

@@ -13,6 +13,8 @@ import (
 
 // Bounds of what a client may say about its claim.
 const (
+	MinSecret   = 16   // bytes of a secret that a client chose
+	MaxSecret   = 128  // the same
 	MaxSession  = 128  // bytes of a session
 	MaxCommand  = 1024 // bytes of a command
 	MaxLabels   = 16
@@ -53,6 +55,9 @@ type Request struct {
 	Session string
 	// NoReentry refuses the request if its session has the lock or waits for it already.
 	NoReentry bool
+
+	// Secret is that of the claim, if the client chose it: see [Book.Acquire].
+	Secret string
 
 	Command string // for people
 	Labels  map[string]string
@@ -96,6 +101,8 @@ func (r *Request) check() error {
 		return wrong("detach", "ttl and for_pid are of detached claims; add detach")
 	case r.NoReentry && r.Session == "":
 		return wrong("no_reentry", "a claim without a session is never a re-entry; add session")
+	case r.Secret != "" && (len(r.Secret) < MinSecret || len(r.Secret) > MaxSecret):
+		return wrong("secret", "%d bytes are not between %d and %d; choose them at random, or leave secret out", len(r.Secret), MinSecret, MaxSecret)
 	case len(r.Labels) > MaxLabels:
 		return wrong("labels", "%d labels, and the limit is %d", len(r.Labels), MaxLabels)
 	}
@@ -124,10 +131,18 @@ func (r *Request) owner(id string) lockagent.Owner {
 	return lockagent.Owner(strconv.FormatUint(uint64(r.Client.UID), 10) + "/" + r.Session)
 }
 
+// tag is by what the next daemon finds the claim of a request, if the owner does not tell.
+func (r *Request) tag(id string) string {
+	if r.Session == "" {
+		return ""
+	}
+	return id
+}
+
 // asks is the request to the agent.
 func (r *Request) asks(id string, watch actor.Watcher) actor.Request {
 	return actor.Request{
 		Owner: r.owner(id), Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Try: r.Try, Wait: r.Wait, Lease: r.Lease,
-		Session: r.Session != "", NoReentry: r.NoReentry, Outlive: r.Outlive, Watch: watch,
+		Session: r.Session != "", NoReentry: r.NoReentry, Outlive: r.Outlive, Watch: watch, Tag: r.tag(id),
 	}
 }

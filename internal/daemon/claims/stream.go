@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 // Stream tells what becomes of a claim, and its end ends the claim. It has one reader.
@@ -65,8 +67,9 @@ func (s *Stream) Close() {
 	c := s.claim
 	c.book.mu.Lock()
 	was := s.close()
-	if was && c.Outlive && (c.state == Held || c.state == Doubtful) {
+	if was && c.Outlive && (c.state == Held || c.state == Doubtful) && !c.book.left {
 		c.detached, was = true, false
+		c.save(true, 0)
 	}
 	c.book.mu.Unlock()
 	if was {
@@ -81,6 +84,9 @@ func (s *Stream) Release() <-chan error {
 	c.book.mu.Lock()
 	s.close()
 	before := c.cause
+	if c.book.left {
+		before = lockagent.ErrClosed // the next daemon releases it
+	}
 	c.book.mu.Unlock()
 	if release, first := c.giveUp(); first && release != nil {
 		return release
@@ -129,6 +135,10 @@ func (s *Stream) Take() (Event, error) {
 	case s.closed || s.ended:
 		return nil, io.EOF
 	case s.granted && c.receive():
+		if c.Detach { // the client may be told at any moment from now on, and may end then
+			c.save(true, expires(c.TTL))
+			_ = c.book.cfg.Journal.Flush() // if it fails, the claim waits for its client after a restart
+		}
 		s.granted, s.queued, s.renewed, s.leaves = false, false, false, c.Detach
 		return Granted{Claim: c.id, Secret: s.secret, Kind: c.Kind.OrPlain(), Grant: c.grant, Deadline: deadline(c.grant), Waited: c.waited}, nil
 	case c.state == Over:
@@ -160,7 +170,7 @@ func (s *Stream) leave() {
 	}
 	c.detached = true
 	if c.TTL != 0 {
-		_ = c.outlast(c.TTL) // it was checked when the claim was made
+		c.expiry = time.AfterFunc(c.TTL, func() { c.giveUp() })
 	}
 	c.book.changed(c.Name)
 }

@@ -96,7 +96,7 @@ func holding(b *testing.B, n int) (path string, store *memstore.Store, size int)
 	}
 	for i := range n {
 		owner := lockagent.NewAgentID()
-		j.PutClaim(string(owner), make([]byte, 64))
+		j.Put(string(owner), make([]byte, 64))
 		g := a.Lock(background, lockagent.Name(fmt.Sprint("orders/", i)), actor.Request{Owner: lockagent.Owner(owner)})
 		if g.Err() != nil {
 			b.Fatal(g.Err())
@@ -130,7 +130,7 @@ func BenchmarkRecovery(b *testing.B) {
 			b.Fatal(err)
 		}
 		a, err := actor.Resume(actor.Config{Store: store.Share(), Journal: j}, *r.Agent)
-		if err != nil || len(a.Resumed()) != claims || len(r.Claims) != claims {
+		if err != nil || len(a.Resumed()) != claims || len(r.Records) != claims {
 			b.Fatal(err)
 		}
 		a.Detach()
@@ -171,7 +171,7 @@ func BenchmarkAll(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j.fold, j.claims = s.fold, s.claims
+	j.fold, j.records = s.fold, s.records
 	for b.Loop() {
 		_, _ = io.Discard.Write(j.all())
 	}

@@ -16,8 +16,8 @@ type recordKind uint8
 const (
 	headerRecord recordKind = iota + 1
 	entryRecord
-	putClaimRecord
-	dropClaimRecord
+	putRecord
+	dropRecord
 )
 
 // record is what a payload says. Its kind decides which fields are set.
@@ -25,7 +25,7 @@ type record struct {
 	kind   recordKind
 	header header
 	entry  actor.JournalEntry
-	claim  string
+	id     string
 	data   []byte
 }
 
@@ -153,7 +153,7 @@ func (e *encoder) entry(x *actor.JournalEntry) {
 	}
 }
 
-func (e *encoder) claim(kind recordKind, id string, data []byte) {
+func (e *encoder) record(kind recordKind, id string, data []byte) {
 	e.b = append(e.b, byte(kind))
 	encodeText(e, id)
 	e.b = append(e.b, data...)
@@ -170,11 +170,11 @@ func (d *decoder) record() (r record, err error) {
 		r.header = header{agent: decodeText[lockagent.AgentID](d), last: d.uint(), stamp: d.stamp()}
 	case entryRecord:
 		d.entry(&r.entry)
-	case putClaimRecord:
-		r.claim = decodeText[string](d)
+	case putRecord:
+		r.id = decodeText[string](d)
 		r.data, d.b = append([]byte{}, d.b...), nil
-	case dropClaimRecord:
-		r.claim = decodeText[string](d)
+	case dropRecord:
+		r.id = decodeText[string](d)
 	default:
 		d.fail()
 	}

@@ -163,7 +163,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		j := &Journal{fold: s.fold, claims: s.claims}
+		j := &Journal{fold: s.fold, records: s.records}
 		again, err := parse("fuzz", j.all())
 		if err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func FuzzRecord(f *testing.F) {
 			e.entry(&r.entry)
 			new(actor.JournalFold).Write(&r.entry)
 		default:
-			e.claim(r.kind, r.claim, r.data)
+			e.record(r.kind, r.claim, r.data)
 		}
 		again, err := (&decoder{b: e.b}).record()
 		if err != nil {
@@ -206,7 +206,7 @@ func FuzzRecord(f *testing.F) {
 		case entryRecord:
 			twice.entry(&again.entry)
 		default:
-			twice.claim(again.kind, again.claim, again.data)
+			twice.record(again.kind, again.claim, again.data)
 		}
 		if !bytes.Equal(e.b, twice.b) {
 			t.Errorf("%+v\n%+v", r, again)

@@ -3,18 +3,18 @@
 // # Usage
 //
 // [Open] reads what the daemon before has left, for [github.com/lockagent/lockagent/actor.Resume]. Give the Journal to the new agent, in its
-// Config. The agent then replaces the file, and adds to it. The layer of claims adds its own records with [Journal.PutClaim] and
-// [Journal.DropClaim]. All records keep their order.
+// Config. The agent then replaces the file, and adds to it. The daemon adds its own records with [Journal.Put] and
+// [Journal.Drop]: its claims. All records keep their order.
 //
 // # The file
 //
 //	magic, format                   12 bytes
 //	frame: header                   the agent, when the file was made, and in which boot of the machine
-//	frame: an entry, or a claim     as often as it takes
+//	frame: an entry, or a record    as often as it takes
 //
 //	frame: length, checksum of the payload, checksum of these two, payload
 //
-// A file begins with a snapshot: one entry for each lock, and all claims. When the file is larger than twice its snapshot, and
+// A file begins with a snapshot: one entry for each lock, and all records. When the file is larger than twice its snapshot, and
 // at least 1 MiB, a new file with a new snapshot replaces it. That happens in the background, and writes go on meanwhile.
 //
 // # Guarantees

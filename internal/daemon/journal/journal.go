@@ -38,11 +38,11 @@ type Journal struct {
 	least  int64          // leastSize, but for tests
 	work   sync.WaitGroup // the goroutine that makes a new file
 
-	mu     sync.Mutex        // guards what follows
-	fold   actor.JournalFold // of all records, also those that are not written yet
-	claims map[string][]byte
-	begun  bool // the agent has told what it goes on with
-	closed bool
+	mu      sync.Mutex        // guards what follows
+	fold    actor.JournalFold // of all records, also those that are not written yet
+	records map[string][]byte
+	begun   bool // the agent has told what it goes on with
+	closed  bool
 
 	file     file    // nil before the first one was made
 	size     int64   // of the file
@@ -64,14 +64,14 @@ func Open(path string) (*Journal, Recovered, error) {
 	if err != nil {
 		return nil, Recovered{}, err
 	}
-	j := &Journal{path: path, create: create, least: leastSize, claims: make(map[string][]byte)}
+	j := &Journal{path: path, create: create, least: leastSize, records: make(map[string][]byte)}
 	j.timer = time.AfterFunc(time.Hour, j.overdue)
 	j.timer.Stop()
 	var r Recovered
 	if s != nil {
 		n := s.fold.Snapshot()
-		r = Recovered{Agent: &n, Claims: maps.Clone(s.claims), SameBoot: s.stamp.ThisBoot(), Dropped: s.dropped}
-		j.claims = s.claims
+		r = Recovered{Agent: &n, Records: maps.Clone(s.records), SameBoot: s.stamp.ThisBoot(), Dropped: s.dropped}
+		j.records = s.records
 	}
 	return j, r, nil
 }
@@ -107,21 +107,21 @@ func (j *Journal) Write(e *actor.JournalEntry) {
 	}
 }
 
-// PutClaim adds a record of the layer of claims, or replaces it. It is written with the next due entry, or after a few
+// Put adds a record of the daemon, or replaces it. It is written with the next due entry, or after a few
 // milliseconds, or when Flush returns.
-func (j *Journal) PutClaim(id string, data []byte) {
+func (j *Journal) Put(id string, data []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.claims[id] = append([]byte{}, data...)
-	j.claim(putClaimRecord, id, data)
+	j.records[id] = append([]byte{}, data...)
+	j.record(putRecord, id, data)
 }
 
-// DropClaim removes a record of the layer of claims. It is written when a record of PutClaim is.
-func (j *Journal) DropClaim(id string) {
+// Drop removes a record of the daemon. It is written as one of Put is.
+func (j *Journal) Drop(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.claims, id)
-	j.claim(dropClaimRecord, id, nil)
+	delete(j.records, id)
+	j.record(dropRecord, id, nil)
 }
 
 // Flush writes what is not written yet. It returns [Journal.Err].
@@ -155,11 +155,11 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// claim adds a record of the layer of claims. mu must be held, here and below.
-func (j *Journal) claim(kind recordKind, id string, data []byte) {
+// record adds a record of the daemon. mu must be held, here and below.
+func (j *Journal) record(kind recordKind, id string, data []byte) {
 	if j.wants() {
 		start := j.buf.beginFrame()
-		j.buf.claim(kind, id, data)
+		j.buf.record(kind, id, data)
 		j.added(start, false)
 	}
 }
@@ -316,9 +316,9 @@ func (j *Journal) all() []byte {
 		e.entry(x)
 		e.endFrame(start)
 	}
-	for id, data := range j.claims {
+	for id, data := range j.records {
 		start = e.beginFrame()
-		e.claim(putClaimRecord, id, data)
+		e.record(putRecord, id, data)
 		e.endFrame(start)
 	}
 	return e.b

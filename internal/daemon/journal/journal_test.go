@@ -73,8 +73,8 @@ func same(t testing.TB, j *Journal, s *state) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the file says\n%+v\nwant\n%+v", got, want)
 	}
-	if !reflect.DeepEqual(s.claims, j.claims) {
-		t.Errorf("the file has the claims %q, want %q", s.claims, j.claims)
+	if !reflect.DeepEqual(s.records, j.records) {
+		t.Errorf("the file has the claims %q, want %q", s.records, j.records)
 	}
 }
 
@@ -87,7 +87,7 @@ func use(t testing.TB, a *actor.Agent, j *Journal, times int) {
 			rnd := rand.New(rand.NewPCG(uint64(w), 1))
 			for i := range times {
 				claim := fmt.Sprint("claim", w, "-", i)
-				j.PutClaim(claim, []byte(fmt.Sprint("a secret of ", claim)))
+				j.Put(claim, []byte(fmt.Sprint("a secret of ", claim)))
 				req := actor.Request{Owner: lockagent.Owner(claim), Session: rnd.IntN(2) == 0, Wait: time.Hour, Mode: lockagent.Exclusive}
 				name := lockagent.Name(fmt.Sprint("door", rnd.IntN(3)))
 				switch rnd.IntN(4) {
@@ -109,14 +109,14 @@ func use(t testing.TB, a *actor.Agent, j *Journal, times int) {
 				if err := g.Release(background); err != nil {
 					t.Error(err)
 				}
-				j.DropClaim(claim)
+				j.Drop(claim)
 			}
 			name := lockagent.Name(fmt.Sprint("kept", w))
 			if g := a.Lock(background, name, actor.Request{Owner: "ann", Session: true}); g.Err() != nil {
 				t.Errorf("%v", g.Err())
 			}
 			_ = a.Acquire(background, name, actor.Request{Owner: "bob", Wait: time.Hour})
-			j.PutClaim(string(name), nil)
+			j.Put(string(name), nil)
 		})
 	}
 	workers.Wait()
@@ -125,7 +125,7 @@ func use(t testing.TB, a *actor.Agent, j *Journal, times int) {
 func TestFileHasEverything(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, r := opened(t, path)
-	if r.Agent != nil || len(r.Claims) != 0 {
+	if r.Agent != nil || len(r.Records) != 0 {
 		t.Errorf("recovered %+v of nothing", r)
 	}
 	a := begun(t, j)
@@ -152,7 +152,7 @@ func TestFileIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.work.Wait()
-	j.PutClaim("last", nil) // the file may have grown while the disk was slow
+	j.Put("last", nil) // the file may have grown while the disk was slow
 	if err := j.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,8 @@ func TestLazyRecordsAreWrittenSoon(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "journal")
 		j, _ := opened(t, path)
 		begun(t, j)
-		j.PutClaim("claim", []byte("secret"))
-		if s := parsed(t, path); len(s.claims) != 0 {
+		j.Put("claim", []byte("secret"))
+		if s := parsed(t, path); len(s.records) != 0 {
 			t.Error("a claim is written at once")
 		}
 		time.Sleep(2 * linger)
@@ -241,7 +241,7 @@ func TestGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := a.Lock(background, "door", actor.Request{Owner: "ann"})
-	j.PutClaim("ann", []byte("secret"))
+	j.Put("ann", []byte("secret"))
 	for generation := range 3 {
 		a.Detach()
 		if err := errors.Join(a.Close(), j.Close()); err != nil {
@@ -249,7 +249,7 @@ func TestGoesOn(t *testing.T) {
 		}
 		var r Recovered
 		j, r = opened(t, path)
-		if string(r.Claims["ann"]) != "secret" || r.Dropped != 0 || !r.SameBoot {
+		if string(r.Records["ann"]) != "secret" || r.Dropped != 0 || !r.SameBoot {
 			t.Errorf("%d: recovered %+v", generation, r)
 		}
 		if a, err = actor.Resume(actor.Config{Store: store.Share(), Journal: j}, *r.Agent); err != nil {

@@ -45,8 +45,8 @@ var (
 type Recovered struct {
 	// Agent is what [actor.Resume] needs, or nil if there is nothing to go on with.
 	Agent *actor.AgentSnapshot
-	// Claims are the records of the layer of claims.
-	Claims map[string][]byte
+	// Records are those of the daemon, by their ids.
+	Records map[string][]byte
 	// SameBoot says that the machine was not booted since. Otherwise no hold goes on.
 	SameBoot bool
 	// Dropped is how many bytes at the end of the file do not count: a record that was cut off, or, after another boot,
@@ -57,7 +57,7 @@ type Recovered struct {
 // state is what a file says.
 type state struct {
 	fold    actor.JournalFold
-	claims  map[string][]byte
+	records map[string][]byte
 	stamp   actor.Stamp // of the header
 	dropped int64
 }
@@ -87,7 +87,7 @@ func parse(path string, b []byte) (*state, error) {
 	case f == 0:
 		return nil, damaged(b, errMagic)
 	}
-	s := &state{claims: make(map[string][]byte)}
+	s := &state{records: make(map[string][]byte)}
 	rest := b[preludeLen:]
 	for first := true; len(rest) > 0 || first; first = false {
 		payload, next, whole, good := nextFrame(rest)
@@ -130,10 +130,10 @@ func (s *state) apply(payload []byte, first bool) error {
 		s.fold.Begin(actor.AgentSnapshot{Agent: r.header.agent, Last: r.header.last, Taken: r.header.stamp})
 	case entryRecord:
 		s.fold.Write(&r.entry)
-	case putClaimRecord:
-		s.claims[r.claim] = r.data
-	case dropClaimRecord:
-		delete(s.claims, r.claim)
+	case putRecord:
+		s.records[r.id] = r.data
+	case dropRecord:
+		delete(s.records, r.id)
 	}
 	return nil
 }
