@@ -2,9 +2,11 @@ package agentclient
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +21,7 @@ import (
 type agent struct {
 	cfg Config
 	id  lockagent.AgentID
+	key string // with it begin the secrets of the claims
 	now func() time.Duration // the clock of the deadlines
 	rpc services
 
@@ -44,7 +47,7 @@ var _ backend.Agent = (*agent)(nil)
 
 func newAgent(cfg Config, now func() time.Duration) *agent {
 	a := &agent{
-		cfg: cfg, id: lockagent.NewAgentID(), now: now, rpc: servicesAt(cfg.Socket), ended: make(chan struct{}), kick: make(chan struct{}, 1),
+		cfg: cfg, id: lockagent.NewAgentID(), key: rand.Text(), now: now, rpc: servicesAt(cfg.Socket), ended: make(chan struct{}), kick: make(chan struct{}, 1),
 		claims: make(map[uint64]*claim), names: make(map[lockagent.Name]map[*claim]struct{}), silent: time.Now(),
 	}
 	a.over, a.stop = context.WithCancel(context.Background())
@@ -89,7 +92,7 @@ func (a *agent) ask(ctx context.Context, name lockagent.Name, req actor.Request,
 		return c
 	}
 	a.ref++
-	c.ref = a.ref
+	c.ref, c.secret = a.ref, a.key+"."+strconv.FormatUint(a.ref, 10)
 	a.claims[c.ref] = c
 	if a.names[name] == nil {
 		a.names[name] = make(map[*claim]struct{})

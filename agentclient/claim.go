@@ -40,8 +40,10 @@ type claim struct {
 
 	stage      stage
 	asked      bool   // the daemon was asked over the present link
+	known      bool   // the daemon was asked over any link, so it may have the claim
 	tries      int    // in which the daemon could not take it
-	id, secret string // empty until the daemon has told them
+	id         string // empty until the daemon has told it
+	secret     string
 	holder     string // who has the lock
 	why        error  // why the grant was taken back
 
@@ -283,7 +285,7 @@ func (c *claim) overError() error {
 func (a *agent) giveBack(c *claim) <-chan error {
 	c.stage = releasing
 	c.released = make(chan error, 1)
-	if !c.asked && c.id == "" { // the daemon does not know of it
+	if !c.known {
 		a.settle(c, nil)
 		return c.released
 	}
@@ -344,7 +346,7 @@ func (a *agent) remove(c *claim) {
 func (c *claim) request() *lockagentv1.AcquireRequest {
 	r := &lockagentv1.AcquireRequest{
 		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode), Permits: int32(c.req.Permits),
-		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, Outlive: c.req.Outlive, Command: c.agent.cfg.Command,
+		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
 	}
 	if c.req.Wait > 0 {
 		r.Wait = durationpb.New(max(time.Millisecond, c.req.Wait-time.Since(c.begin)))

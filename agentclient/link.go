@@ -18,7 +18,8 @@ import (
 )
 
 // The link carries all claims. When it breaks, the agent makes another one, and says again what it wants: it attaches to the claims
-// that the daemon has told the ids of, and asks anew for the others, whose stream the broken link was.
+// that the daemon has told the ids of, and asks anew for the others. If the daemon, or the one before, has got such a request already, it knows the
+// secret, and goes on with that claim.
 
 // start makes the first link, and keeps one until the agent ends.
 func (a *agent) start(ctx context.Context) error {
@@ -61,7 +62,8 @@ func (a *agent) keep(tried func(error)) {
 		for _, c := range a.claims {
 			c.asked = false
 			if c.stage == waiting && c.req.Try {
-				c.refuse(a.unavailable(err))
+				c.deny(a.unavailable(err))
+				a.giveBack(c) // the daemon may have granted it
 			}
 		}
 		refused := a.unavailable(err)
@@ -167,11 +169,7 @@ func (a *agent) resume() {
 			a.submit(c)
 			continue
 		}
-		if c.id == "" {
-			a.settle(c, nil) // the last link was its stream
-			continue
-		}
-		a.submit(c)
+		a.attach(c)
 		if c.released != nil {
 			a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}})
 		}
@@ -183,14 +181,18 @@ func (a *agent) submit(c *claim) {
 	if !a.linked {
 		return
 	}
-	c.asked = true
-	command := &lockagentv1.Command{Ref: c.ref}
 	if c.id != "" {
-		command.Command = &lockagentv1.Command_Attach{Attach: &lockagentv1.AttachRequest{Claim: c.id, Secret: c.secret}}
-	} else {
-		command.Command = &lockagentv1.Command_Acquire{Acquire: c.request()}
+		a.attach(c)
+		return
 	}
-	a.push(command)
+	c.asked, c.known = true, true
+	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Acquire{Acquire: c.request()}})
+}
+
+// attach attaches to a claim.
+func (a *agent) attach(c *claim) {
+	c.asked = true
+	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Attach{Attach: &lockagentv1.AttachRequest{Claim: c.id, Secret: c.secret}}})
 }
 
 // later asks for a claim again after a pause.
@@ -300,7 +302,7 @@ func (c *claim) refused(err error) (told func()) {
 	case waiting:
 		switch {
 		case (again || gone) && !c.req.Try:
-			c.id, c.secret = "", ""
+			c.id = ""
 			c.agent.later(c)
 		case again || gone:
 			c.refuse(c.agent.unavailable(err))

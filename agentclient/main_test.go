@@ -18,8 +18,11 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/channeltest"
 	"github.com/lockagent/lockagent/internal/daemon"
+	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/internal/daemon/state"
 	"github.com/lockagent/lockagent/memstore"
+	"github.com/lockagent/lockagent/redisstore"
 )
 
 // role is a variable of the environment: with it, this program is a daemon or a client.
@@ -110,17 +113,38 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// play is this program as a daemon or as a client.
-func play(as string) int {
-	if as == "daemon" {
-		listener, err := socket.Listen(socket.Config{Path: os.Getenv("LOCKAGENT_SOCKET")})
+// serve starts a daemon. Variables of the environment say what it is like.
+func serve() {
+	must := func(err error) {
 		if err != nil {
 			panic(err)
 		}
-		lease, _ := time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_LEASE")) // 0 is the default
-		if _, err := daemon.Start(daemon.Config{Listener: listener, Store: memstore.New(), Logger: slog.Default(), Lease: lease}); err != nil {
-			panic(err)
-		}
+	}
+	cfg := daemon.Config{Store: memstore.New(), Logger: slog.New(slog.DiscardHandler)}
+	cfg.Lease, _ = time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_LEASE")) // 0 is the default
+	if dir := os.Getenv("AGENTCLIENT_TEST_STATE"); dir != "" {
+		d, err := state.Open(dir)
+		must(err)
+		cfg.Journal, cfg.Recovered, err = journal.Open(d.Journal())
+		must(err)
+	}
+	var err error
+	if redis := os.Getenv("AGENTCLIENT_TEST_REDIS"); redis != "" {
+		cfg.Store, err = redisstore.Open(context.Background(), redis)
+	} else if cfg.Journal != nil {
+		cfg.Store, err = daemon.Remember(memstore.New(), cfg.Journal, cfg.Recovered)
+	}
+	must(err)
+	cfg.Listener, err = socket.Listen(socket.Config{Path: os.Getenv("LOCKAGENT_SOCKET")})
+	must(err)
+	_, err = daemon.Start(cfg)
+	must(err)
+}
+
+// play is this program as a daemon or as a client.
+func play(as string) int {
+	if as == "daemon" {
+		serve()
 		_, _ = os.Stdout.WriteString("ready\n")
 		select {}
 	}
@@ -129,6 +153,9 @@ func play(as string) int {
 		panic(err)
 	}
 	switch as {
+	case "liver":
+		live(locks, os.Stdin)
+		return 0
 	case "contender":
 		contend(locks)
 		return 0

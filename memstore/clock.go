@@ -62,6 +62,15 @@ func (c *clock) raise(now time.Time, floor lockagent.StoreTime, exact bool) bool
 	return true
 }
 
+// advance makes all later tenures begin above a time, which no agent of this process has named.
+func (c *clock) advance(now time.Time, to lockagent.StoreTime) {
+	if ahead := to - c.at(now); ahead > 0 {
+		c.ahead += ahead
+		c.rename()
+	}
+	c.guard = max(c.guard, to)
+}
+
 // step sets the clock forward, as another one.
 func (c *clock) step(d time.Duration) {
 	c.ahead = c.ahead.Add(d)

@@ -78,6 +78,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Advance makes all later tokens of the memory greater than a token. It is for a process that goes on where another one has
+// ended: somebody may have set the wall clock back in between.
+func (s *Store) Advance(token lockagent.Token) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.memory.clock.advance(time.Now(), lockagent.StoreTime(token))
+}
+
 // Reset makes the memory forget everything, like a server that is restarted or emptied. All
 // locks are free, and the memory is another incarnation. Reset calls the functions of OnReset of
 // all its Stores. It wakes nobody: an emptied server does not, either. It is for tests and

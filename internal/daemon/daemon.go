@@ -6,10 +6,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/api"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
@@ -31,6 +34,12 @@ type Config struct {
 	Store    lockagent.Store
 	Recorder lockagent.Recorder // may be nil
 	Logger   *slog.Logger
+	// Journal and Recovered are what [journal.Open] has returned. ID is then that of the agent in the journal, if it has one. Without a journal
+	// all claims end with the daemon. The daemon does not close the journal.
+	Journal   *journal.Journal
+	Recovered journal.Recovered
+	// Grace is for how long a claim waits for its client after a restart. 0 is the lease.
+	Grace time.Duration
 	// Lease and Margin are those of the locks. 0 is the default of the agent.
 	Lease, Margin time.Duration
 	// Access says what clients may do. By default the user of the daemon and root may do everything, and others nothing.
@@ -45,16 +54,17 @@ type Config struct {
 
 // Daemon serves clients. Make one with [Start].
 type Daemon struct {
-	agent  *actor.Agent
-	book   *claims.Book
-	server *http.Server
-	logger *slog.Logger
-	cut    context.CancelFunc // ends all streams
-	health health
-	lease  time.Duration
-	api    api.Config
-	rules  rules
-	page   *page // or nil
+	agent   *actor.Agent
+	book    *claims.Book
+	journal *journal.Journal // may be nil
+	server  *http.Server
+	logger  *slog.Logger
+	cut     context.CancelFunc // ends all streams
+	health  health
+	lease   time.Duration
+	api     api.Config
+	rules   rules
+	page    *page // or nil
 
 	address string
 
@@ -74,7 +84,7 @@ const (
 
 // Start starts a daemon.
 func Start(cfg Config) (*Daemon, error) {
-	agent, err := actor.New(actor.Config{ID: cfg.ID, Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin})
+	book, agent, err := begin(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +101,7 @@ func Start(cfg Config) (*Daemon, error) {
 	}
 	life, cut := context.WithCancel(context.Background())
 	d := &Daemon{
-		agent: agent, book: claims.New(agent), logger: cfg.Logger, cut: cut, served: make(chan struct{}),
+		agent: agent, book: book, journal: cfg.Journal, logger: cfg.Logger, cut: cut, served: make(chan struct{}),
 		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(), lease: cfg.Lease,
 	}
 	users := &userNames{known: make(map[uint32]string)}
@@ -122,6 +132,56 @@ func Start(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
+// begin begins the agent and its claims. They go on from the journal, if there is one.
+func begin(cfg *Config) (*claims.Book, *actor.Agent, error) {
+	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin}
+	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started}
+	if cfg.Journal != nil {
+		agents.Journal, books.Journal = cfg.Journal, cfg.Journal
+	}
+	before := cfg.Recovered
+	if before.Dropped > 0 {
+		cfg.Logger.Warn("lockagent: the end of the journal does not count; it was cut off or, in another boot of the machine, damaged", "bytes", before.Dropped)
+	}
+	records := make(map[string][]byte)
+	for id, data := range before.Records {
+		switch {
+		case strings.Contains(id, "/"): // of a store in memory
+		case before.SameBoot:
+			records[id] = data
+		default:
+			cfg.Journal.Drop(id) // its client has ended with the machine
+		}
+	}
+	books.Records = records
+	book, err := claims.New(books)
+	if err != nil {
+		return nil, nil, err
+	}
+	var agent *actor.Agent
+	if before.Agent == nil {
+		agents.ID = cfg.ID
+		agent, err = actor.New(agents)
+	} else {
+		agents.Resumed = book.Resumed
+		agent, err = actor.Resume(agents, *before.Agent)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	goOn, over := book.Begin(agent)
+	if before.Agent != nil {
+		cfg.Logger.Info("lockagent: the daemon goes on with the claims of the one before", "claims", goOn, "ended", over, "same_boot", before.SameBoot)
+	}
+	return book, agent, nil
+}
+
+// started tells when a process started, or 0 if there is none.
+func started(pid int) uint64 {
+	_, at, _ := socket.Process(pid)
+	return at
+}
+
 // Served is closed when no client can connect any more.
 func (d *Daemon) Served() <-chan struct{} { return d.served }
 
@@ -135,12 +195,7 @@ func (d *Daemon) Counts() claims.Counts { return d.book.Counts() }
 // ends. Then it releases those that are left, and tells their clients. The error is why the server had ended before, or why not all
 // locks could be released.
 func (d *Daemon) Shutdown(ctx context.Context) error {
-	left := time.Duration(0)
-	if deadline, ok := ctx.Deadline(); ok {
-		left = time.Until(deadline)
-	}
-	d.book.Drain(left)
-	d.book.Await(ctx)
+	d.drain(ctx)
 	err := d.agent.Close() // and each claim that is left learns of it
 	d.cut()
 	parting, cancel := context.WithTimeout(context.Background(), partingTime)
@@ -155,10 +210,38 @@ func (d *Daemon) Shutdown(ctx context.Context) error {
 	return errors.Join(d.failed, err)
 }
 
+// Leave drains the daemon as Shutdown does, and then leaves what is left to the next one. Clients learn only that their connections
+// have ended. Without a journal it is Shutdown.
+func (d *Daemon) Leave(ctx context.Context) error {
+	if d.journal == nil {
+		return d.Shutdown(ctx)
+	}
+	d.drain(ctx)
+	d.book.Leave()
+	d.agent.Detach()
+	_ = d.server.Close() // the clients may be anywhere in their streams
+	d.cut()
+	<-d.served
+	return errors.Join(d.failed, d.agent.Close(), d.journal.Flush())
+}
+
+// drain waits for claims to end.
+func (d *Daemon) drain(ctx context.Context) {
+	left := time.Duration(0)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = time.Until(deadline)
+	}
+	d.book.Drain(left)
+	d.book.Await(ctx)
+}
+
 // Ready returns why no lock can be granted at the moment, or nil.
 func (d *Daemon) Ready(ctx context.Context) error {
-	if d.book.Drains() {
+	switch {
+	case d.book.Drains():
 		return refusal.ErrDraining
+	case d.journal != nil && d.journal.Err() != nil:
+		return fmt.Errorf("%w (%w)", refusal.ErrJournal, d.journal.Err())
 	}
 	return d.health.check(ctx)
 }

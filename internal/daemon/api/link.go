@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 
 	"github.com/lockagent/lockagent"
@@ -140,7 +141,9 @@ func (k *link) take(ref uint64, leaves bool) *claims.Stream {
 // release ends a claim. The answer is the last that the client hears of it.
 func (k *link) release(ref uint64) {
 	told := func(err error) {
-		k.answer(&lockagentv1.LinkEvent{Ref: ref, What: &lockagentv1.LinkEvent_Released{Released: failure(err)}})
+		if !errors.Is(err, lockagent.ErrClosed) { // the next daemon answers, over another link
+			k.answer(&lockagentv1.LinkEvent{Ref: ref, What: &lockagentv1.LinkEvent_Released{Released: failure(err)}})
+		}
 	}
 	s := k.take(ref, true)
 	if s == nil {

@@ -114,7 +114,11 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 		})
 	case c.GetAttach() != nil:
 		return k.claim(ref, func(news func()) (*claims.Stream, error) {
-			s, err := l.Book.AttachFor(c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
+			client, err := l.client(ctx)
+			if err != nil {
+				return nil, err
+			}
+			s, err := l.Book.Attach(client, c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
 			return s, l.Access.Refused(ctx, err)
 		})
 	case c.GetRelease() != nil:

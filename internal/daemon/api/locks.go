@@ -49,7 +49,7 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 	r.Kind, r.Mode, r.Permits = wire.ToKind(req.GetKind()), wire.ToMode(req.GetMode()), int(req.GetPermits())
 	r.Try, r.Detach, r.ForPID = req.GetTry(), req.GetDetach(), int(req.GetForPid())
 	r.Session, r.NoReentry, r.Command, r.Labels = req.GetSession(), req.GetNoReentry(), req.GetCommand(), req.GetLabels()
-	r.Outlive = req.GetOutlive()
+	r.Outlive, r.Secret = req.GetOutlive(), req.GetSecret()
 	var errs [3]error
 	r.Wait, errs[0] = wire.ToDuration("wait", req.GetWait())
 	r.Lease, errs[1] = wire.ToDuration("lease", req.GetLease())
@@ -62,7 +62,11 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 
 // Attach implements [lockagentv1connect.LockServiceHandler].
 func (l *locks) Attach(ctx context.Context, req *lockagentv1.AttachRequest, out *connect.ServerStream[lockagentv1.ClaimEvent]) error {
-	stream, err := l.Book.Attach(req.GetClaim(), req.GetSecret())
+	client, err := l.client(ctx)
+	if err != nil {
+		return wire.Refuse(err)
+	}
+	stream, err := l.Book.Attach(client, req.GetClaim(), req.GetSecret(), nil)
 	if err != nil {
 		return wire.Refuse(l.Access.Refused(ctx, err))
 	}

@@ -146,8 +146,12 @@ var states = map[claims.State]lockagentv1.State{
 func (l *looks) claims(of []claims.Claim) (told []*lockagentv1.Claim) {
 	for i := range of {
 		c := &of[i]
+		state := states[c.State]
+		if c.Resumed && c.State != claims.Waiting {
+			state = lockagentv1.State_STATE_RESUMED
+		}
 		told = append(told, &lockagentv1.Claim{
-			Claim: c.ID, State: states[c.State], Mode: wire.FromMode(c.Mode), Permits: int32(c.Permits), Token: uint64(c.Token),
+			Claim: c.ID, State: state, Mode: wire.FromMode(c.Mode), Permits: int32(c.Permits), Token: uint64(c.Token),
 			Client: &lockagentv1.Client{
 				Pid: int32(c.Client.PID), Uid: c.Client.UID, Gid: c.Client.GID, User: wire.Text(l.UserName(c.Client.UID)), Program: wire.Text(c.Client.Program),
 			},

@@ -361,12 +361,12 @@ func TestAttach(t *testing.T) {
 		s := ask(t, b, Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute})
 		g := read[Granted](t, s)
 		over(t, s)
-		if _, err := b.Attach(g.Claim, "guess"); !errors.Is(err, refusal.ErrNoClaim) {
+		if _, err := b.Attach(ann, g.Claim, "guess", nil); !errors.Is(err, refusal.ErrNoClaim) {
 			t.Error(err)
 		}
 		attach := func() *Stream {
 			t.Helper()
-			s, err := b.Attach(g.Claim, g.Secret)
+			s, err := b.Attach(ann, g.Claim, g.Secret, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -394,7 +394,7 @@ func TestAttachToAClaimThatWaits(t *testing.T) {
 		read[Granted](t, holder)
 		waits := ask(t, b, Request{Client: bob, Name: "door"})
 		q := read[Queued](t, waits)
-		again, err := b.Attach(q.Claim, q.Secret)
+		again, err := b.Attach(ann, q.Claim, q.Secret, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +434,7 @@ func TestQuotas(t *testing.T) {
 		read[Granted](t, third)
 		s, err = b.Acquire(req(ann, "other"))
 		refused("claims", s, err)
-		s, err = b.Attach(g.Claim, g.Secret)
+		s, err = b.Attach(ann, g.Claim, g.Secret, nil)
 		refused("streams", s, err)
 		other := ask(t, b, req(bob, "other")) // has its own
 		read[Granted](t, other)
@@ -515,7 +515,7 @@ func TestEverythingAtOnce(t *testing.T) {
 					_, _ = b.Release(background, id, secret)
 				case 4:
 					go b.agent.Break(s.claim.Name, "", "root")
-					if again, err := b.Attach(id, secret); err == nil {
+					if again, err := b.Attach(ann, id, secret, nil); err == nil {
 						_, _ = again.Next(background)
 						again.Close()
 					}

@@ -33,7 +33,12 @@ func open(t testing.TB) (*Book, *memstore.Store) {
 		_ = agent.Close()
 		_ = store.Close()
 	})
-	return New(agent), store
+	b, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Begin(agent)
+	return b, store
 }
 
 // in runs a test in virtual time.
@@ -115,7 +120,7 @@ func free(t testing.TB, b *Book, name lockagent.Name) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if left := fmt.Sprint(b.claims, b.locks, b.users); left != "map[] map[] map[]" {
+	if left := fmt.Sprint(b.claims, b.chosen, b.locks, b.users); left != "map[] map[] map[] map[]" {
 		t.Fatalf("left is %s", left)
 	}
 }

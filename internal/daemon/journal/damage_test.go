@@ -193,7 +193,7 @@ func FuzzRecord(f *testing.F) {
 			e.entry(&r.entry)
 			new(actor.JournalFold).Write(&r.entry)
 		default:
-			e.record(r.kind, r.claim, r.data)
+			e.record(r.kind, r.id, r.data)
 		}
 		again, err := (&decoder{b: e.b}).record()
 		if err != nil {
@@ -206,7 +206,7 @@ func FuzzRecord(f *testing.F) {
 		case entryRecord:
 			twice.entry(&again.entry)
 		default:
-			twice.record(again.kind, again.claim, again.data)
+			twice.record(again.kind, again.id, again.data)
 		}
 		if !bytes.Equal(e.b, twice.b) {
 			t.Errorf("%+v\n%+v", r, again)

@@ -388,7 +388,10 @@ type AcquireRequest struct {
 	// no_reentry refuses the request if its session has the lock already, or waits for it.
 	NoReentry bool `protobuf:"varint,14,opt,name=no_reentry,json=noReentry,proto3" json:"no_reentry,omitempty"`
 	// outlive leaves a hold in place when its stream ends, until its lease has run out. It needs lease.
-	Outlive       bool `protobuf:"varint,15,opt,name=outlive,proto3" json:"outlive,omitempty"`
+	Outlive bool `protobuf:"varint,15,opt,name=outlive,proto3" json:"outlive,omitempty"`
+	// secret is that of the claim, if the client chooses it: 16 to 128 random bytes of text, another one for each claim. The request can
+	// then be repeated: if the client has a claim with that secret, the stream is that of this claim, as with Attach.
+	Secret        string `protobuf:"bytes,16,opt,name=secret,proto3" json:"secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -528,10 +531,18 @@ func (x *AcquireRequest) GetOutlive() bool {
 	return false
 }
 
+func (x *AcquireRequest) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
 type AttachRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Claim         string                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
-	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// claim may be empty if the client chose the secret.
+	Claim         string `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
+	Secret        string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2453,7 +2464,7 @@ var File_lockagent_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc8\x04\n" +
+	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe0\x04\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\x12&\n" +
@@ -2471,7 +2482,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x06labels\x18\r \x03(\v2(.lockagent.v1.AcquireRequest.LabelsEntryR\x06labels\x12\x1d\n" +
 	"\n" +
 	"no_reentry\x18\x0e \x01(\bR\tnoReentry\x12\x18\n" +
-	"\aoutlive\x18\x0f \x01(\bR\aoutlive\x1a9\n" +
+	"\aoutlive\x18\x0f \x01(\bR\aoutlive\x12\x16\n" +
+	"\x06secret\x18\x10 \x01(\tR\x06secret\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"=\n" +

@@ -1,0 +1,435 @@
+//go:build linux
+
+package agentclient
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/redistest"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// killsVar is how often the daemon is killed.
+const killsVar = "LOCKAGENT_TEST_KILLS"
+
+func kills(t *testing.T, n int) int {
+	t.Helper()
+	if more := os.Getenv(killsVar); more != "" {
+		var err error
+		if n, err = strconv.Atoi(more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// line is what a client says about a lock.
+type line struct {
+	Lock  string
+	What  string // gotIt, givesIt, or what went wrong
+	Token lockagent.Token
+	At    int64 // on the boot clock: after the grant, and before the release
+}
+
+const (
+	gotIt   = "got"
+	givesIt = "gives"
+
+	hotLocks = 3
+	queue    = "queue" // the first client has it, and the others wait in a known order
+	seats    = "seats" // a semaphore, of which each client has a permit
+	book     = "book"  // which all read
+)
+
+// hot is a lock that all fight for.
+func hot(locks *channelapi.Locks, i int) *channelapi.Lock {
+	switch name := fmt.Sprint("hot", i); i {
+	case 1:
+		return locks.FairLock(name)
+	case 2:
+		return locks.WriteLock(name)
+	default:
+		return locks.Lock(name)
+	}
+}
+
+// teller writes lines. Each of them is one call to the system, so it is whole or missing.
+type teller struct{ out io.Writer }
+
+func (t teller) tell(lock, what string, token lockagent.Token) {
+	data, err := json.Marshal(line{lock, what, token, int64(bootclock.Now())})
+	if err == nil {
+		_, err = t.out.Write(append(data, '\n'))
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// fight takes one of the hot locks again and again, until ctx ends.
+func (t teller) fight(ctx context.Context, locks *channelapi.Locks) {
+	for ctx.Err() == nil {
+		i := rand.IntN(hotLocks)
+		g, err := hot(locks, i).Acquire(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.tell(fmt.Sprint("hot", i), err.Error(), 0)
+			}
+			continue
+		}
+		t.tell(string(g.Name()), gotIt, g.Token())
+		if rand.IntN(4) == 0 {
+			<-time.After(rand.N(5 * time.Millisecond))
+		}
+		if !g.Held() {
+			t.tell(string(g.Name()), fmt.Sprint("lost: ", g.Cause()), g.Token())
+			continue
+		}
+		t.tell(string(g.Name()), givesIt, g.Token())
+		if err := g.Release(context.Background()); err != nil {
+			t.tell(string(g.Name()), "release: "+err.Error(), g.Token())
+		}
+	}
+}
+
+// live is a client that holds some locks, waits for one, and fights for others, until its input ends.
+func live(locks *channelapi.Locks, in io.Reader) {
+	t, background := teller{os.Stdout}, context.Background()
+	must := func(g channelapi.Grant, err error) channelapi.Grant {
+		if err != nil {
+			panic(err)
+		}
+		return g
+	}
+	own := os.Getenv("AGENTCLIENT_TEST_NAME")
+	s, err := locks.Session(own)
+	if err != nil {
+		panic(err)
+	}
+	held := []channelapi.Grant{
+		must(locks.Lock("own" + own).Acquire(background)), must(locks.ReadLock(book).Acquire(background)), must(locks.Semaphore(seats).Acquire(background, 1)),
+		must(s.Lock("session" + own).Acquire(background)), must(s.Lock("session" + own).Acquire(background)),
+	}
+	for _, g := range held {
+		t.tell(string(g.Name()), gotIt, g.Token())
+	}
+	var last sync.WaitGroup
+	last.Go(func() {
+		g := must(locks.Lock(queue).Acquire(background))
+		t.tell(queue, gotIt, g.Token())
+		_, _ = io.Copy(io.Discard, in) // until it ends
+		t.tell(queue, givesIt, g.Token())
+		if err := g.Release(background); err != nil {
+			t.tell(queue, "release: "+err.Error(), g.Token())
+		}
+	})
+	ctx, cancel := context.WithCancel(background)
+	var fighters sync.WaitGroup
+	for range 4 {
+		fighters.Go(func() { t.fight(ctx, locks) })
+	}
+	_, _ = io.Copy(io.Discard, in)
+	cancel()
+	fighters.Wait()
+	for _, g := range held {
+		what := givesIt
+		if !g.Held() {
+			what = fmt.Sprint("lost: ", g.Cause())
+		}
+		t.tell(string(g.Name()), what, g.Token())
+		if err := g.Release(background); err != nil {
+			t.tell(string(g.Name()), "release: "+err.Error(), g.Token())
+		}
+	}
+	last.Wait()
+	if err := locks.Close(); err != nil {
+		t.tell("", err.Error(), 0)
+	}
+}
+
+// liver is such a client.
+type liver struct {
+	*process
+	in    io.Closer
+	first []line        // what it held before the first kill
+	lines []line        // the others; belongs to the reader until over
+	over  chan struct{} // closed when it has ended
+}
+
+func newLiver(t *testing.T, path string, i int) *liver {
+	p, in := startWithInput(t, "liver", path, fmt.Sprint("AGENTCLIENT_TEST_NAME=", i))
+	l := &liver{process: p, in: in, over: make(chan struct{})}
+	for len(l.first) < 5 {
+		l.first = append(l.first, l.next())
+	}
+	return l
+}
+
+// next reads a line about one of the locks that the client does not fight for.
+func (l *liver) next() line {
+	for l.out.Scan() {
+		x := parse(l.out)
+		if len(x.Lock) < 3 || x.Lock[:3] != "hot" {
+			return x
+		}
+		l.lines = append(l.lines, x)
+	}
+	l.t.Fatal("a client ended")
+	panic("unreachable")
+}
+
+func parse(out *bufio.Scanner) (x line) {
+	if err := json.Unmarshal(out.Bytes(), &x); err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// read reads until the client has ended.
+func (l *liver) read() {
+	go func() {
+		defer close(l.over)
+		for l.out.Scan() {
+			l.lines = append(l.lines, parse(l.out))
+		}
+	}()
+}
+
+// A daemon is killed again and again while clients in other processes hold locks, wait and fight. No client loses a lock, no token
+// changes, no lock is granted twice, and the queue keeps its order.
+func TestTheDaemonIsKilled(t *testing.T) {
+	t.Run("memory", func(t *testing.T) { daemonIsKilled(t, "") })
+	t.Run("Redis", func(t *testing.T) { daemonIsKilled(t, redistest.Start(t).URL()) })
+}
+
+const clients = 3
+
+func daemonIsKilled(t *testing.T, redis string) {
+	t.Parallel()
+	path := socketPath(t)
+	settings := []string{"AGENTCLIENT_TEST_LEASE=20s", "AGENTCLIENT_TEST_STATE=" + t.TempDir(), "AGENTCLIENT_TEST_REDIS=" + redis}
+	daemon := start(t, "daemon", path, settings...)
+	daemon.says("ready")
+	looking := servicesAt(path)
+	t.Cleanup(looking.transport.CloseIdleConnections)
+	semaphore := dial(t, path)
+	if set, err := semaphore.Semaphore(seats).TrySetPermits(patient(t), clients+1); !set || err != nil {
+		t.Fatal(set, err)
+	}
+	if err := semaphore.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var all []*liver
+	for i := range clients {
+		all = append(all, newLiver(t, path, i))
+		if i == 0 {
+			x := all[0].next()
+			if x.Lock != queue || x.What != gotIt {
+				t.Fatalf("got %+v", x)
+			}
+			all[0].lines = append(all[0].lines, x)
+			continue
+		}
+		redistest.Eventually(t, "the client waits in the queue", func() bool {
+			r, err := looking.look.Get(patient(t), &lockagentv1.GetRequest{Name: queue})
+			return err == nil && int(r.GetLock().GetWaiting()) == i
+		})
+	}
+	for _, l := range all {
+		l.read()
+	}
+	stop := rival(t, redis)
+
+	ready, total := 0, kills(t, 6)
+	var spent time.Duration
+	for i := range total {
+		if i == 0 {
+			<-time.After(rand.N(200 * time.Millisecond))
+		} else if rand.IntN(4) == 0 {
+			<-time.After(rand.N(50 * time.Millisecond)) // while it starts
+		} else {
+			daemon.says("ready")
+			ready++
+			<-time.After(rand.N(200 * time.Millisecond))
+		}
+		daemon.kill()
+		spent += daemon.cmd.ProcessState.UserTime() + daemon.cmd.ProcessState.SystemTime()
+		daemon = start(t, "daemon", path, settings...)
+	}
+	daemon.says("ready")
+	for _, l := range all[1:] {
+		if err := l.in.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	redistest.Eventually(t, "the others wait in the queue", func() bool {
+		r, err := looking.look.List(patient(t), &lockagentv1.ListRequest{})
+		if err != nil {
+			return false
+		}
+		for _, lock := range r.GetLocks() {
+			if lock.GetName() == queue {
+				return lock.GetHeld() == 1 && lock.GetWaiting() == clients-1
+			}
+		}
+		return false
+	})
+	if err := all[0].in.Close(); err != nil {
+		t.Error(err)
+	}
+	lines := stop()
+	var turn int64
+	for _, l := range all {
+		<-l.over
+		if err := l.cmd.Wait(); err != nil {
+			t.Errorf("a client: %v", err)
+		}
+		lines = append(lines, l.first...)
+		lines = append(lines, l.lines...)
+		if i := slices.IndexFunc(l.lines, func(x line) bool { return x.Lock == queue && x.What == gotIt }); i < 0 || l.lines[i].At < turn {
+			t.Error("the queue has lost its order")
+		} else {
+			turn = l.lines[i].At
+		}
+	}
+	grants := judge(t, lines)
+	t.Logf("%d kills, %d of a daemon that was ready, %d grants", total, ready, grants)
+	if left, err := looking.look.List(patient(t), &lockagentv1.ListRequest{}); err != nil || len(left.GetLocks()) > 0 {
+		t.Errorf("left is %v, %v", left, err)
+	}
+	if redis != "" {
+		third := redisAgent(t, redis)
+		for i := range hotLocks {
+			if g, err := hot(third, i).TryAcquire(patient(t)); err != nil {
+				t.Errorf("%d is not free: %v", i, err)
+			} else if err := g.Release(patient(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// judge looks at what all said, and returns how many grants there were.
+func judge(t *testing.T, lines []line) (grants int) {
+	t.Helper()
+	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Compare(x.At, y.At) })
+	holders := make(map[string]map[lockagent.Token]int)
+	last := make(map[string]lockagent.Token)
+	for _, x := range lines {
+		shared := x.Lock == book || x.Lock == seats
+		if holders[x.Lock] == nil {
+			holders[x.Lock] = make(map[lockagent.Token]int)
+		}
+		at := holders[x.Lock]
+		switch x.What {
+		case gotIt:
+			grants++
+			session := len(x.Lock) > 7 && x.Lock[:7] == "session"
+			if len(at) > 0 && !shared && !session {
+				t.Errorf("%+v was granted while %v hold it", x, slices.Collect(maps.Keys(at)))
+			}
+			if x.Token <= last[x.Lock] && !shared && !(session && at[x.Token] > 0) {
+				t.Errorf("%+v has a token that is not greater than %d", x, last[x.Lock])
+			}
+			last[x.Lock] = max(x.Token, last[x.Lock])
+			at[x.Token]++
+		case givesIt:
+			if at[x.Token]--; at[x.Token] < 0 {
+				t.Errorf("%+v was not held", x)
+			} else if at[x.Token] == 0 {
+				delete(at, x.Token)
+			}
+		default:
+			t.Errorf("%+v", x)
+		}
+	}
+	for lock, at := range holders {
+		if len(at) > 0 {
+			t.Errorf("%s: %v was never given back", lock, at)
+		}
+	}
+	return grants
+}
+
+// rival fights for the same locks in Redis, as another host does. It does not get what clients hold.
+func rival(t *testing.T, redis string) (stop func() []line) {
+	if redis == "" {
+		return func() []line { return nil }
+	}
+	locks := redisAgent(t, redis)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &lineWriter{}
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() { teller{out}.fight(ctx, locks) })
+	}
+	workers.Go(func() {
+		for ctx.Err() == nil {
+			name := fmt.Sprint("own", rand.IntN(clients))
+			if g, err := locks.Lock(name).TryAcquire(ctx); err == nil {
+				teller{out}.tell(name, "another host has got it", g.Token())
+			} else if !errors.Is(err, channelapi.ErrHeld) && ctx.Err() == nil {
+				teller{out}.tell(name, err.Error(), 0)
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+	})
+	return func() []line {
+		cancel()
+		workers.Wait()
+		return out.lines
+	}
+}
+
+type lineWriter struct {
+	mu    sync.Mutex
+	lines []line // guarded by mu
+}
+
+func (w *lineWriter) Write(data []byte) (int, error) {
+	var x line
+	if err := json.Unmarshal(data, &x); err != nil {
+		return 0, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, x)
+	return len(data), nil
+}
+
+// redisAgent is an agent that uses Redis itself.
+func redisAgent(t *testing.T, redis string) *channelapi.Locks {
+	t.Helper()
+	store, err := redisstore.Open(t.Context(), redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := channelapi.New(channelapi.Config{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = locks.Close()
+		_ = store.Close()
+	})
+	return locks
+}

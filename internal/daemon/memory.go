@@ -1,0 +1,175 @@
+//go:build linux
+
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/journal"
+)
+
+// Memory is a store in the memory of the process.
+type Memory interface {
+	lockagent.Store
+	// Advance makes all later tokens greater than a token.
+	Advance(lockagent.Token)
+}
+
+// The records of a remembering store in the journal. The id of a claim has no slash.
+const (
+	clockRecord  = "memory/clock"
+	numberRecord = "memory/number/" // and the kind, a slash, and the name
+)
+
+// clockEvery is how far the store's clock may be ahead of the journal's record of it.
+const clockEvery lockagent.StoreTime = 1_000_000
+
+// Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the numbers of
+// permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the tenures that
+// serve holds. Nobody may have used the store before.
+func Remember(store Memory, j *journal.Journal, before journal.Recovered) (lockagent.Store, error) {
+	m := &remembering{Store: store, journal: j}
+	if err := m.restore(store, before.Records); err != nil {
+		return nil, err
+	}
+	if before.Agent == nil {
+		return m, nil
+	}
+	return m, before.Agent.Reassert(store)
+}
+
+// remembering is such a store.
+type remembering struct {
+	lockagent.Store
+	journal *journal.Journal
+	clock   atomic.Int64 // of the record
+
+	mu sync.Mutex // held from the reading of a number until its record is there
+}
+
+// quantity is the record of a number.
+type quantity struct {
+	Name lockagent.Name     `json:"name"`
+	Kind lockagent.LockKind `json:"kind"`
+	N    int64              `json:"n"`
+}
+
+func (n *quantity) id() string { return numberRecord + string(n.Kind) + "/" + string(n.Name) }
+
+// restore restores what the records say.
+func (m *remembering) restore(store Memory, records map[string][]byte) error {
+	var errs []error
+	for id, data := range records {
+		var err error
+		switch {
+		case id == clockRecord:
+			var at lockagent.StoreTime
+			if err = json.Unmarshal(data, &at); err == nil {
+				store.Advance(lockagent.Token(at + 2*clockEvery)) // there are later tokens without a record
+			}
+		case strings.HasPrefix(id, numberRecord):
+			var n quantity
+			if err = json.Unmarshal(data, &n); err == nil {
+				err = m.set(&n)
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("daemon: the record %.64q of the journal cannot be used: %w", id, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// set sets a number anew.
+func (m *remembering) set(n *quantity) error {
+	answer := make(chan error, 1)
+	if n.Kind == lockagent.Latch {
+		m.Store.Latch(context.Background(), lockagent.LatchRequest{Name: n.Name, Op: lockagent.LatchSet, Count: n.N, Change: change()},
+			func(_ lockagent.LatchReply, err error) { answer <- err })
+	} else {
+		m.Store.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.TrySetPermits, Change: change()},
+			func(_ lockagent.PermitsReply, err error) {
+				if err != nil {
+					answer <- err
+					return
+				}
+				// The number may be negative, so it is added.
+				m.Store.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.AddPermits, N: int(n.N), Change: change()},
+					func(_ lockagent.PermitsReply, err error) { answer <- err })
+			})
+	}
+	return <-answer
+}
+
+func change() string { return string(lockagent.NewAgentID()) }
+
+// Acquire implements [lockagent.Store].
+func (m *remembering) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	m.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
+		if last := m.clock.Load(); err == nil && r.Granted && r.At > lockagent.StoreTime(last)+clockEvery && m.clock.CompareAndSwap(last, int64(r.At)) {
+			data, _ := json.Marshal(r.At) // a number
+			m.journal.Put(clockRecord, data)
+		}
+		done(r, err)
+	})
+}
+
+// Permits implements [lockagent.Store].
+func (m *remembering) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+	m.Store.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
+		if req.Op != lockagent.ReadPermits && err == nil {
+			m.permits(req.Name, req.Kind)
+		}
+		done(r, err)
+	})
+}
+
+// permits has the journal keep the number of permits, as it is now.
+func (m *remembering) permits(name lockagent.Name, kind lockagent.LockKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Store.Permits(context.Background(), lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.ReadPermits}, func(r lockagent.PermitsReply, err error) {
+		if err == nil {
+			m.keep(&quantity{name, kind, int64(r.Free + r.Taken)}, r.Exists)
+		}
+	})
+}
+
+// Latch implements [lockagent.Store].
+func (m *remembering) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+	m.Store.Latch(ctx, req, func(r lockagent.LatchReply, err error) {
+		if req.Op != lockagent.LatchRead && err == nil {
+			m.latch(req.Name)
+		}
+		done(r, err)
+	})
+}
+
+// latch has the journal keep the count of a latch, as it is now.
+func (m *remembering) latch(name lockagent.Name) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Store.Latch(context.Background(), lockagent.LatchRequest{Name: name, Op: lockagent.LatchRead}, func(r lockagent.LatchReply, err error) {
+		if err == nil {
+			m.keep(&quantity{name, lockagent.Latch, r.Count}, r.Count > 0)
+		}
+	})
+}
+
+// keep has the journal keep a number, before anybody is told of it. If that fails, the journal tells so to all who ask it. mu must be held.
+func (m *remembering) keep(n *quantity, exists bool) {
+	if exists {
+		data, _ := json.Marshal(n) // nothing in it can fail
+		m.journal.Put(n.id(), data)
+	} else {
+		m.journal.Drop(n.id())
+	}
+	_ = m.journal.Flush()
+}
