@@ -312,7 +312,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 		}
 	}
 	grants := judge(t, lines)
-	t.Logf("%d kills, %d of a daemon that was ready, %d grants", total, ready, grants)
+	t.Logf("%d kills, %d of a daemon that was ready, %d grants; the daemons took %v of CPU time", total, ready, grants, spent)
 	if left, err := looking.look.List(patient(t), &lockagentv1.ListRequest{}); err != nil || len(left.GetLocks()) > 0 {
 		t.Errorf("left is %v, %v", left, err)
 	}
