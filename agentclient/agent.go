@@ -21,7 +21,7 @@ import (
 type agent struct {
 	cfg Config
 	id  lockagent.AgentID
-	key string // with it begin the secrets of the claims
+	key string               // with it begin the secrets of the claims
 	now func() time.Duration // the clock of the deadlines
 	rpc services
 

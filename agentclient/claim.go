@@ -38,14 +38,14 @@ type claim struct {
 	grants <-chan lockagent.Grant // the same
 	waited bool                   // the caller waits in Lock
 
-	stage      stage
-	asked      bool   // the daemon was asked over the present link
-	known      bool   // the daemon was asked over any link, so it may have the claim
-	tries      int    // in which the daemon could not take it
-	id         string // empty until the daemon has told it
-	secret     string
-	holder     string // who has the lock
-	why        error  // why the grant was taken back
+	stage  stage
+	asked  bool   // the daemon was asked over the present link
+	known  bool   // the daemon was asked over any link, so it may have the claim
+	tries  int    // in which the daemon could not take it
+	id     string // empty until the daemon has told it
+	secret string
+	holder string // who has the lock
+	why    error  // why the grant was taken back
 
 	number   uint64 // of the grant, in the order of grants
 	token    lockagent.Token

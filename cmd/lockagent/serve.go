@@ -24,6 +24,7 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 	"github.com/lockagent/lockagent/internal/daemon/state"
 )
@@ -63,6 +64,8 @@ type server struct {
 	logger *slog.Logger
 
 	state     *state.Dir
+	journal   *journal.Journal
+	before    journal.Recovered
 	agent     lockagent.AgentID
 	telemetry *telemetry
 	status    status
@@ -138,6 +141,9 @@ func (s *server) drain() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	if s.settings().Drain.Then == config.KeepClaims {
+		return s.daemon.Leave(ctx)
+	}
 	return s.daemon.Shutdown(ctx)
 }
 
@@ -168,7 +174,21 @@ func (s *server) openState() error {
 	}
 	s.state = dir
 	s.onClose(dir.Close)
-	s.agent = s.newAgentID()
+	return s.openJournal()
+}
+
+// openJournal reads what the daemon before has left. The agent has the same identity as before.
+func (s *server) openJournal() error {
+	var err error
+	if s.journal, s.before, err = journal.Open(s.state.Journal()); err != nil {
+		return &failure{exitFailed, err, "lockagent serve --state-dir DIRECTORY    (a new, empty one)"}
+	}
+	s.onClose(s.journal.Close)
+	if s.before.Agent != nil {
+		s.agent = s.before.Agent.Agent
+	} else {
+		s.agent = s.newAgentID()
+	}
 	return nil
 }
 
@@ -186,6 +206,7 @@ func (s *server) startDaemon() error {
 	settings := s.settings()
 	cfg := daemon.Config{
 		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
+		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
 		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
 		Trace: traceOf(autoprop.NewTextMapPropagator()),
 	}

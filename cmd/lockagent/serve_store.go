@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/address"
 	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/tracing"
@@ -21,9 +22,11 @@ func (s *server) openStore() error {
 	redis := &s.settings().Redis
 	if redis.URL == "" {
 		store := memstore.New()
-		s.store, s.where = store, "memory"
 		s.onClose(store.Close)
-		return nil
+		var err error
+		s.store, err = daemon.Remember(store, s.journal, s.before)
+		s.where = "memory"
+		return err
 	}
 	s.where = address.Redacted(redis.URL)
 	url, err := redis.Address()

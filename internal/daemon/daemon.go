@@ -219,10 +219,16 @@ func (d *Daemon) Leave(ctx context.Context) error {
 	d.drain(ctx)
 	d.book.Leave()
 	d.agent.Detach()
-	_ = d.server.Close() // the clients may be anywhere in their streams
 	d.cut()
+	var err error
+	if d.page != nil {
+		parting, cancel := context.WithTimeout(context.Background(), partingTime)
+		defer cancel()
+		err = d.page.close(parting)
+	}
+	_ = d.server.Close() // the clients may be anywhere in their streams
 	<-d.served
-	return errors.Join(d.failed, d.agent.Close(), d.journal.Flush())
+	return errors.Join(d.failed, err, d.agent.Close(), d.journal.Flush())
 }
 
 // drain waits for claims to end.
