@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"net/http"
@@ -26,9 +27,9 @@ import (
 type claimed struct {
 	daemon *daemonClient
 	name   lockagent.Name
-	conn   net.Conn // the first one
 
 	// The loop that follows the claim writes these before it tells of the grant.
+	conn       net.Conn // over which the grant came
 	id, secret string
 	token      lockagent.Token
 	waited     time.Duration
@@ -49,19 +50,24 @@ type news struct {
 	lost     bool          // with ended: it held its lock
 }
 
-// opening makes the call whose answer is the claim's stream.
-type opening func(context.Context, lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
+// opening is the call whose answer is the claim's stream.
+type opening struct {
+	call     func(context.Context, lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
+	detaches bool // the claim goes on without its stream when the daemon tells that it is granted
+}
 
+// acquiring asks for a claim. The call can be made again: then it is about the same claim.
 func acquiring(req *lockagentv1.AcquireRequest) opening {
-	return func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+	req.Secret = rand.Text()
+	return opening{func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 		return c.Acquire(ctx, req)
-	}
+	}, req.GetDetach()}
 }
 
 func attaching(id, secret string) opening {
-	return func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+	return opening{call: func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret})
-	}
+	}}
 }
 
 // open begins a claim, and tells what becomes of it until it is over or left.
@@ -74,7 +80,7 @@ func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news
 		return nil, d.failed(err)
 	}
 	c.conn = conn
-	go c.follow(ctx, s, func(n news) {
+	go c.follow(ctx, first, s, func(n news) {
 		n.of = c
 		select {
 		case tell <- n:
@@ -85,7 +91,7 @@ func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news
 }
 
 // connect makes a call on a connection that carries nothing else, over HTTP/1.1: so whoever has the connection has the claim.
-func (c *claimed) connect(ctx context.Context, make opening) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], net.Conn, error) {
+func (c *claimed) connect(ctx context.Context, open opening) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], net.Conn, error) {
 	conn, err := c.daemon.dial(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -93,13 +99,12 @@ func (c *claimed) connect(ctx context.Context, make opening) (*connect.ServerStr
 	transport := &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, DisableKeepAlives: true,
 	}
-	s, err := make(ctx, lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, daemonURL))
+	s, err := open.call(ctx, lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, daemonURL))
 	return s, conn, err
 }
 
-// follow reads what becomes of the claim. When the stream breaks, it attaches to the claim again, for as long as that may
-// hold its lock.
-func (c *claimed) follow(ctx context.Context, s *connect.ServerStreamForClient[lockagentv1.ClaimEvent], tell func(news)) {
+// follow reads what becomes of the claim. When the stream breaks, it makes another one.
+func (c *claimed) follow(ctx context.Context, first opening, s *connect.ServerStreamForClient[lockagentv1.ClaimEvent], tell func(news)) {
 	var deadline time.Duration // the newest
 	for {
 		for s.Receive() {
@@ -113,11 +118,11 @@ func (c *claimed) follow(ctx context.Context, s *connect.ServerStreamForClient[l
 		}
 		err := s.Err()
 		_ = s.Close()
-		if err == nil {
+		if err == nil || first.detaches && c.token != 0 {
 			tell(news{ended: errDetached, lost: true})
 			return
 		}
-		if s, err = c.again(ctx, err, deadline); err != nil {
+		if s, err = c.again(ctx, first, err, deadline); err != nil {
 			lost := c.token != 0
 			if lost && errors.Is(err, refusal.ErrNoClaim) {
 				err = lostClaim
@@ -137,20 +142,27 @@ var lostClaim = &failure{code: exitLost, err: errors.New("the daemon has started
 // retryAfter is between two attempts to reach a daemon that starts anew.
 const retryAfter = 50 * time.Millisecond
 
-// again attaches to the claim again. It returns the error that broke the stream if the daemon said it, if nothing is held, or when the deadline
-// has passed.
-func (c *claimed) again(ctx context.Context, broken error, deadline time.Duration) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+// awayTime is for how long a wait, or a release, goes on without a daemon.
+const awayTime = 10 * time.Second
+
+// away reports whether an error of the daemon client means that there is no daemon, or that it is about to leave the claims to the next one.
+func away(err error) bool { return codeOf(err) == exitNoDaemon || errors.Is(err, lockagent.ErrClosed) }
+
+// again makes another stream. A claim that holds its lock attaches until its deadline. One that waits is asked for again, for a
+// while: the daemon knows it by its secret. It returns the error that broke the stream if the daemon said it, or when the time has passed.
+func (c *claimed) again(ctx context.Context, first opening, broken error, deadline time.Duration) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	broken = c.daemon.failed(broken)
-	if c.token == 0 || codeOf(broken) != exitNoDaemon {
-		return nil, broken
+	open := attaching(c.id, c.secret)
+	if c.token == 0 {
+		open, deadline = first, bootclock.Now()+awayTime
 	}
-	for bootclock.Now() < deadline && ctx.Err() == nil {
-		s, _, err := c.connect(ctx, attaching(c.id, c.secret))
+	for away(broken) && bootclock.Now() < deadline && ctx.Err() == nil {
+		s, conn, err := c.connect(ctx, open)
 		if err == nil {
+			if c.token == 0 {
+				c.conn = conn
+			}
 			return s, nil
-		}
-		if err = wire.Refused(err); errors.Is(err, refusal.ErrNoClaim) {
-			return nil, err
 		}
 		select {
 		case <-time.After(retryAfter):
@@ -228,31 +240,42 @@ func (c *claimed) keep(lease time.Duration, tell chan<- news) {
 	}()
 }
 
-// release ends the claim, and waits until the lock is free. It returns [errOver] if the claim had ended before.
+// release ends the claim, and waits until the lock is free. It returns [errOver] if the claim had ended before. A daemon that starts anew
+// is asked again.
 func (c *claimed) release() error {
+	defer c.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
-	r, err := c.daemon.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret})
-	c.leave()
-	if err != nil {
-		return c.daemon.failed(err)
+	for lost := false; ; lost = true {
+		r, err := c.daemon.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret})
+		if err == nil {
+			if !r.GetEnded() && !lost { // otherwise the answer that was lost may have said so
+				return errOver
+			}
+			return nil
+		}
+		if err = c.daemon.failed(err); !away(err) {
+			return err
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return err
+		}
 	}
-	if !r.GetEnded() {
-		return errOver
-	}
-	return nil
 }
 
 // errOver is the error of a release that was no more to be had.
 var errOver = errors.New("the claim had ended before")
 
 // releaseTime bounds how long a release may take. The end of the stream releases the lock as well.
-const releaseTime = 10 * time.Second
+const releaseTime = awayTime
 
 // firstInherited is the lowest number of a descriptor that a child inherits. Scripts use the lower ones.
 const firstInherited = 10
 
-// inheritable returns a descriptor of the claim's connection that the children of this process inherit.
+// inheritable returns a descriptor of the claim's connection that the children of this process inherit. The error is [net.ErrClosed] if the
+// connection has ended: then the claim lasts only as long as this process.
 func (c *claimed) inheritable() (fd int, err error) {
 	raw, err := c.conn.(*net.UnixConn).SyscallConn()
 	if err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -109,6 +110,9 @@ func (r *supervised) start(closed bool) error {
 	if !closed {
 		for _, c := range r.claims {
 			fd, err := c.inheritable()
+			if errors.Is(err, net.ErrClosed) {
+				continue
+			}
 			if err != nil {
 				return err
 			}

@@ -205,8 +205,8 @@ func (s *server) newAgentID() lockagent.AgentID {
 func (s *server) startDaemon() error {
 	settings := s.settings()
 	cfg := daemon.Config{
-		Listener: s.listener, ID: s.agent, Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
-		Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
+		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
+		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
 		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
 		Trace: traceOf(autoprop.NewTextMapPropagator()),
 	}

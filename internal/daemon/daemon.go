@@ -219,6 +219,8 @@ func (d *Daemon) Leave(ctx context.Context) error {
 	d.drain(ctx)
 	d.book.Leave()
 	d.agent.Detach()
+	_ = d.server.Close() // the clients may be anywhere in their streams, and shall connect to the next daemon
+	<-d.served
 	d.cut()
 	var err error
 	if d.page != nil {
@@ -226,8 +228,6 @@ func (d *Daemon) Leave(ctx context.Context) error {
 		defer cancel()
 		err = d.page.close(parting)
 	}
-	_ = d.server.Close() // the clients may be anywhere in their streams
-	<-d.served
 	return errors.Join(d.failed, err, d.agent.Close(), d.journal.Flush())
 }
 

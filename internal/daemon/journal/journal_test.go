@@ -157,7 +157,7 @@ func TestFileIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.work.Wait()
-	if info, err := os.Stat(path); err != nil || info.Size() > 64<<10 || made < 5 {
+	if info, err := os.Stat(path); err != nil || info.Size() > 64<<10 || made < 3 {
 		t.Errorf("%v bytes after %d files: %v", info.Size(), made, err)
 	}
 	same(t, j, parsed(t, path))

@@ -1,0 +1,117 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// wrapper is lockagent lock in a process of its own.
+type wrapper struct {
+	*process
+	in  io.Closer
+	out bytes.Buffer // read it when the process has ended
+}
+
+func lockProcess(t *testing.T, path string, args ...string) *wrapper {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, append([]string{"lock", "--socket", path}, args...)...)
+	w := &wrapper{}
+	cmd.Stdout = &w.out
+	if w.in, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	w.process = launch(t, cmd)
+	return w
+}
+
+// ended waits until the process has ended well, and has written a text.
+func (w *wrapper) ended(t *testing.T, wrote string) {
+	t.Helper()
+	_ = w.in.Close()
+	<-w.stderr.ended
+	if w.end != nil || w.out.String() != wrote {
+		t.Errorf("%v; it wrote %q, want %q: %s", w.end, w.out.String(), wrote, w.stderr.String())
+	}
+}
+
+// A command runs under its lock, and another one waits for it, while the daemon is killed, or asked to end, and started again.
+func TestLockOverARestart(t *testing.T) {
+	for what, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "asked to end": syscall.SIGTERM} {
+		t.Run(what, func(t *testing.T) {
+			path := socketPath(t)
+			d := serveProcess(t, path, nil, "--drain-timeout", "1ms")
+			looks := &testDaemon{daemonClient: newDaemonClient(path)}
+			t.Cleanup(looks.close)
+			state := func(held lockagentv1.State) func(*lockagentv1.Lock) bool {
+				return func(l *lockagentv1.Lock) bool {
+					return l.GetHeld() == 1 && l.GetWaiting() == 1 && l.GetHolders()[0].GetState() == held
+				}
+			}
+			until := func(ok func(*lockagentv1.Lock) bool) *lockagentv1.Lock {
+				t.Helper()
+				if err := looks.until(t.Context(), "door", ok); err != nil {
+					t.Fatal(err)
+				}
+				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "door"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.GetLock()
+			}
+			holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line; echo $LOCKAGENT_TOKEN")
+			until(func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
+			waiter := lockProcess(t, path, "door", "--", "echo", "turn")
+			before := until(state(lockagentv1.State_STATE_HELD))
+			detached := call(t, "acquire", "--socket", path, "--ttl", "1h", "desk")
+			detached.expect(t, exitOK, nil, nil)
+
+			d.signal(t, sig)
+			<-d.stderr.ended
+			serveProcess(t, path, nil, "--drain-timeout", "1ms")
+			after := until(state(lockagentv1.State_STATE_HELD)) // both have come back
+			if before.GetHolders()[0].GetToken() != after.GetHolders()[0].GetToken() || before.GetWaiters()[0].GetClaim() != after.GetWaiters()[0].GetClaim() {
+				t.Errorf("%v, and before %v", after, before)
+			}
+			call(t, "release", "--socket", path, strings.TrimSpace(detached.stdout)).expect(t, exitOK, nil, nil)
+			holder.ended(t, fmt.Sprintln(before.GetHolders()[0].GetToken()))
+			waiter.ended(t, "turn\n")
+		})
+	}
+}
+
+// A command that ends while there is no daemon releases its lock when there is one again.
+func TestLockIsReleasedAfterARestart(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil)
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line")
+	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	d.signal(t, syscall.SIGKILL)
+	<-d.stderr.ended
+	_ = holder.in.Close()
+	serveProcess(t, path, nil)
+	holder.ended(t, "")
+	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
+		t.Error(err)
+	}
+}
