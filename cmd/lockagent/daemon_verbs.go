@@ -10,7 +10,7 @@ func lockVerbs() []*cobra.Command {
 }
 
 // lookVerbs are those that look at the locks of the daemon.
-func lookVerbs() []*cobra.Command { return []*cobra.Command{newLs(), newShow(), newWatch()} }
+func lookVerbs() []*cobra.Command { return []*cobra.Command{newLs(), newShow(), newWatch(), newTop()} }
 
 // operateVerbs are those of operators.
 func operateVerbs() []*cobra.Command { return []*cobra.Command{newBreak(), newDrain(), newDoctor()} }

@@ -2,34 +2,16 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // onTerminal runs the program with a terminal for its standard output, and returns what is on it.
 func onTerminal(t *testing.T, args ...string) string {
 	t.Helper()
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	screen, terminal := newTerminal(t)
 	defer screen.Close()
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	shown := make(chan string)
 	go func() {
 		text, _ := io.ReadAll(screen) // it ends with an error when nobody has the terminal any more

@@ -1,0 +1,180 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// newTerminal returns a terminal of 100 columns and 10 lines, and what a user of it has.
+func newTerminal(t *testing.T) (user, terminal *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(user.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 10, Col: 100})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user, terminal
+}
+
+// ptyProgram is a program on a terminal of its own. What it writes there is its output.
+type ptyProgram struct {
+	output
+	cmd      *exec.Cmd
+	keyboard *os.File
+	done     chan struct{}
+}
+
+// runOnTerminal starts the program in a session whose terminal is a new one. The test ends it, if it does not end itself.
+func runOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
+	t.Helper()
+	keyboard, terminal := newTerminal(t)
+	p := &ptyProgram{keyboard: keyboard, done: make(chan struct{})}
+	p.ended = p.done
+	p.cmd = exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	p.cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "GORACE=atexit_sleep_ms=0", "TERM=xterm")
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = terminal, terminal, terminal
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = terminal.Close()
+	go func() {
+		defer close(p.done)
+		var b [4096]byte
+		for {
+			n, err := keyboard.Read(b[:])
+			if err != nil { // nobody has the terminal any more
+				return
+			}
+			_, _ = p.Write(b[:n])
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		<-p.done
+		_ = keyboard.Close()
+	})
+	return p
+}
+
+// says waits until the program has written something.
+func (p *ptyProgram) says(t *testing.T, what string) []string {
+	t.Helper()
+	var found []string
+	p.await(t, what, func(text string) bool {
+		found = regexp.MustCompile(what).FindStringSubmatch(text)
+		return found != nil
+	})
+	return found
+}
+
+func (p *ptyProgram) press(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := p.keyboard.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// code waits until the program ends, and returns its exit code.
+func (p *ptyProgram) code(t *testing.T) int {
+	t.Helper()
+	_ = p.cmd.Wait()
+	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return exitSignal + int(status.Signal())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// The command reads from the terminal, and gets the interrupts of the terminal once.
+func TestLockOnATerminal(t *testing.T) {
+	t.Parallel()
+	d := runDaemon(t)
+	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap 'n=$((n+1))' INT; echo ready; until read line; do echo "interrupted $n"; done; echo "heard $line"; exit 5`)
+	p.says(t, "ready")
+	p.press(t, "\x03")
+	p.says(t, "interrupted 1")
+	p.press(t, "words\r")
+	p.says(t, "heard words")
+	if code := p.code(t); code != 5 {
+		t.Errorf("the exit code is %d:\n%s", code, p)
+	}
+	if strings.Contains(p.String(), "interrupted 2") {
+		t.Error("one interrupt came twice")
+	}
+}
+
+// An interrupt ends a command that does nothing about it, and so the wrapper.
+func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
+	t.Parallel()
+	d := runDaemon(t)
+	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", "echo ready; exec sleep 1000")
+	p.says(t, "ready")
+	p.press(t, "\x03")
+	if code := p.code(t); code != exitSignal+int(syscall.SIGINT) {
+		t.Errorf("the exit code is %d:\n%s", code, p)
+	}
+	if err := d.until(t.Context(), "a", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTopOnATerminal(t *testing.T) {
+	t.Parallel()
+	d := runDaemon(t)
+	claim := func(name string) string {
+		r := call(t, "acquire", "--socket", d.path, "--ttl", "1h", name)
+		r.expect(t, exitOK, nil, nil)
+		return strings.TrimSpace(r.stdout)
+	}
+	first := claim("orders/1")
+	p := runOnTerminal(t, d, "top", "orders/*")
+	p.says(t, `orders/1 +plain +held`)
+	claim("other")
+	claim("orders/2")
+	p.says(t, `orders/2 +plain +held`)
+	call(t, "release", "--socket", d.path, first).expect(t, exitOK, nil, nil)
+	p.says(t, "1 lock   1 held   0 waiting")
+	p.press(t, "s")
+	p.says(t, "sorted by age")
+	p.press(t, "q")
+	if code := p.code(t); code != exitOK {
+		t.Errorf("the exit code is %d", code)
+	}
+	text := p.String()
+	if strings.Contains(text, "other") || !strings.HasSuffix(text, ownScreen) || !strings.HasPrefix(text, otherScreen) {
+		t.Errorf("it wrote %q", text)
+	}
+
+	d2 := runOnTerminal(t, d, "top")
+	d2.says(t, "orders/2")
+	d2.press(t, "\x03")
+	if code := d2.code(t); code != exitOK {
+		t.Errorf("the exit code is %d", code)
+	}
+}
