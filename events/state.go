@@ -19,6 +19,9 @@ type StreamState struct {
 	// is less than First.
 	First, Last uint64
 
+	// Missing is how many messages between them are not there, although nothing but age removes messages.
+	Missing uint64
+
 	// Shared says that the stream has messages that are no events of the prefix that is read, or
 	// takes them from another stream. Then positions that are missing say nothing.
 	Shared bool
@@ -46,7 +49,7 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 	}
 	info := stream.CachedInfo()
 	return StreamState{
-		Name: info.Config.Name, Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq,
+		Name: info.Config.Name, Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
 		Shared: r.shared(&info.Config), Now: info.TimeStamp,
 	}, nil
 }

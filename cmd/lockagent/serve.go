@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/contrib/propagators/autoprop"
@@ -94,7 +95,7 @@ func serve(cmd *cobra.Command) (err error) {
 	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
 	defer func() { err = errors.Join(err, s.close()) }()
 	for _, begin := range []func() error{
-		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openStore, s.openLog, s.startDaemon, s.measure, s.openPage,
+		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openStore, s.openLog, s.startDaemon, s.measure, s.beat, s.openPage,
 	} {
 		if err := begin(); err != nil {
 			return err
@@ -161,6 +162,34 @@ func (s *server) notify(states ...string) {
 	if err := socket.Notify(states...); err != nil {
 		s.logger.Warn("systemd does not know the state of the daemon", "error", err)
 	}
+}
+
+// beat tells systemd that the daemon is alive, for as long as it can count its claims. A store that is away is no reason to start the daemon anew.
+func (s *server) beat() error {
+	every := socket.WatchdogEvery()
+	if every == 0 {
+		return nil
+	}
+	ticker, stop, stopped := time.NewTicker(every), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		defer ticker.Stop()
+		for {
+			s.daemon.Counts()
+			s.notify("WATCHDOG=1")
+			select {
+			case <-ticker.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	s.onClose(func() error {
+		close(stop)
+		<-stopped
+		return nil
+	})
+	return nil
 }
 
 // openState takes the state directory.

@@ -31,11 +31,16 @@ func (s *server) openLog() error {
 	settings := s.settings()
 	log := &hostLog{}
 	var err error
-	log.server, err = natsserver.Start(natsserver.Config{Dir: s.state.Events(), Logger: s.logger})
-	if err != nil {
+	if log.server, err = s.recoverLog(); err != nil {
 		return &failure{exitFailed, fmt.Errorf("the event log in %s: %w", s.state.Events(), err), "lockagent serve --state-dir DIRECTORY"}
 	}
 	s.onClose(log.server.Stop)
+	s.onClose(func() error { // when the last events are there
+		if now, err := look(log.server); err == nil {
+			return s.state.Saw(lastSeen(now))
+		}
+		return nil // what does not answer has been complained about
+	})
 	local := events.Connection{InProcess: log.server, Logger: s.logger}
 	if settings.NATS.URL != "" {
 		if log.forwarder, err = s.newForwarder(local); err != nil {

@@ -280,6 +280,59 @@ func TestEventsOfTheDaemon(t *testing.T) {
 	d.interrupt(t)
 }
 
+// A daemon says what of its event log is gone, and starts.
+func TestADamagedEventLog(t *testing.T) {
+	path := socketPath(t)
+	d := serving(t, path, "--drain-timeout", "1ms")
+	for _, name := range []string{"door", "desk", "room"} {
+		claims(t, path, name)
+	}
+	d.interrupt(t).expect(t, exitOK, nil, nil)
+	whole := path + ".state"
+	if d = serving(t, path); strings.Contains(d.stderr.String(), "level=ERROR") {
+		t.Errorf("of a whole log it says %s", &d.stderr)
+	}
+	d.interrupt(t).expect(t, exitOK, nil, nil)
+
+	const stream = "/events/jetstream/$G/streams/LOCKAGENT/"
+	for _, test := range []struct {
+		name, says string
+		damage     func(dir string) error
+	}{
+		{"no meta file", "the event log could not be recovered, and a new one begins", func(dir string) error { return os.Remove(dir + stream + "meta.inf") }},
+		{"another meta file", "the event log could not be recovered, and a new one begins", func(dir string) error {
+			return os.WriteFile(dir+stream+"meta.inf", []byte("x"), 0o600)
+		}},
+		{"the directory is gone", "the event log could not be recovered, and a new one begins", func(dir string) error { return os.RemoveAll(dir + stream) }},
+		{"cut", "the event log has messages that cannot be read", func(dir string) error { return os.Truncate(dir+stream+"msgs/1.blk", 700) }},
+		{"no messages", "the event log has lost all of its messages", func(dir string) error { return os.Remove(dir + stream + "msgs/1.blk") }},
+		{"what was seen is damaged", "nobody knows whether the event log has lost something", func(dir string) error {
+			return os.WriteFile(dir+"/events.seen", []byte("x"), 0o600)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := socketPath(t)
+			if err := os.CopyFS(path+".state", os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(os.Chmod(path+".state", 0o700), test.damage(path+".state")); err != nil {
+				t.Fatal(err)
+			}
+			d := serving(t, path, "--drain-timeout", "1ms")
+			d.stderr.await(t, test.says, says(test.says))
+			claims(t, path, "door")
+			d.interrupt(t).expect(t, exitOK, nil, nil)
+			if r := call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false"); !strings.Contains(r.stdout, "door") {
+				t.Errorf("the log does not go on: %s", r.stdout)
+			}
+			asides, err := filepath.Glob(path + ".state/events.damaged-*")
+			if want := strings.Contains(test.says, "a new one begins"); err != nil || (len(asides) == 1) != want {
+				t.Errorf("set aside is %v, %v", asides, err)
+			}
+		})
+	}
+}
+
 // A daemon that systemd starts when the first client comes. The socket is systemd's, and stays.
 func TestSocketActivation(t *testing.T) {
 	activate, err := exec.LookPath("systemd-socket-activate")

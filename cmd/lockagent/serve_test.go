@@ -160,12 +160,18 @@ func TestServeAsAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "serve", "--socket", path, "--state-dir", path+".state")
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, "WATCHDOG_USEC=7200000000") // it beats at once, and then in an hour
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	told("WATCHDOG=1")
+	told("READY=1\n")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	told("RELOADING=1\nMONOTONIC_USEC=")
 	told("READY=1\n")
 	claims(t, path, "door")
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -26,6 +26,7 @@ const (
 	journalName = "journal"
 	eventsName  = "events"
 	epochName   = "epoch"
+	seenName    = "events.seen"
 )
 
 // InUseError says that another daemon has the directory.
@@ -180,8 +181,8 @@ func (d *Dir) NextEpoch(agent lockagent.AgentID) (uint64, error) {
 }
 
 // replace puts a new file in place of the old one.
-func replace(name string, e epoch) (err error) {
-	text, err := json.Marshal(e)
+func replace(name string, with any) (err error) {
+	text, err := json.Marshal(with)
 	if err != nil {
 		return err
 	}

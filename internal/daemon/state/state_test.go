@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -130,5 +131,36 @@ func TestEpochsGrow(t *testing.T) {
 	}
 	if n, err := d.NextEpoch("b"); n != 0 || err == nil || !strings.Contains(err.Error(), "epoch is damaged") {
 		t.Errorf("got %d, %v", n, err)
+	}
+}
+
+func TestWhatTheEventLogHad(t *testing.T) {
+	d := open2(t, t.TempDir())
+	if s, err := d.Seen(); s != (Seen{}) || err != nil {
+		t.Errorf("at the beginning: %v, %v", s, err)
+	}
+	want := Seen{"LOCKAGENT of now", 7}
+	if err := d.Saw(want); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := d.Seen(); s != want || err != nil {
+		t.Errorf("got %v, %v", s, err)
+	}
+	if err := os.WriteFile(filepath.Join(d.Path(), seenName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := d.Seen(); s != (Seen{}) || err == nil || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("of a damaged file: %v, %v", s, err)
+	}
+
+	if err := errors.Join(os.Mkdir(d.Events(), 0o700), os.WriteFile(d.Events()+"/x", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	aside, err := d.SetEventsAside(time.Unix(0, 0))
+	if err != nil || aside != d.Events()+".damaged-19700101T000000Z" {
+		t.Errorf("got %s, %v", aside, err)
+	}
+	if _, err := os.Stat(aside + "/x"); err != nil {
+		t.Error(err)
 	}
 }
