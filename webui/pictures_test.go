@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -100,7 +99,7 @@ func TestPictures(t *testing.T) {
 	r := run(t, setup{})
 	r.allowBreak.Store(true)
 	tb := r.open(t, browser(t))
-	stagger := func() { time.Sleep(5 * time.Second) } // so that not everything is of the same age
+	tb.goTo("/")
 	hang := r.hold(t, "mail/digest", "digest --weekly")
 	for i := range 3 {
 		r.client(t, "lockagent", "deploy/web", fmt.Sprintf("./deploy.sh web --release %d", 211+i))()
@@ -111,7 +110,7 @@ func TestPictures(t *testing.T) {
 		{"search", "search/reindex", "reindex --full"}, {"lockagent", "deploy/web", "./rollback.sh web"}, {"certbot", "certs/example.org", "certbot renew"},
 	} {
 		if i%2 == 0 {
-			stagger()
+			tb.await(fmt.Sprintf("performance.now() > %d", 2500*(i+2))) // so that not everything is of the same age
 		}
 		r.client(t, c[0], c[1], c[2])
 	}

@@ -57,8 +57,8 @@ type page struct {
 
 // ServePage serves the live page until the daemon is shut down. Call it once at most.
 //
-// Users are those whom the kernel tells for the connections within this host, and have the rights that they have on the socket. Whoever
-// connects from elsewhere is told to come through this host.
+// The kernel tells the users of connections within this host. They have the rights that they have on the socket. Whoever connects from
+// elsewhere is told to come through this host.
 func (d *Daemon) ServePage(cfg PageConfig) {
 	ctx, cut := context.WithCancel(context.Background())
 	p := &page{cut: cut, served: make(chan struct{})}
