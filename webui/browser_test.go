@@ -227,8 +227,8 @@ func aliveOverview(t *testing.T, r *running, tb *tab) {
 	tb.has("knock")
 	tb.await("/^[1-9][0-9]* s$/.test(document.querySelector('[data-age]').innerText)") // the script counts on
 	c.end()
+	tb.await("document.getElementById('waiting').innerText === '0'")
 	tb.hasNot("knock")
-	tb.equal("document.getElementById('waiting').innerText", "0")
 	if !value[bool](tb, "window.same") {
 		t.Error("the page was loaded again")
 	}

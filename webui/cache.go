@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cache remembers for a moment what takes long to read, so that many readers cost as much as one.
+// cache remembers for a moment what takes long to read. So many readers cost as much as one.
 type cache[T any] struct {
 	mu   sync.Mutex // guards kept
 	kept map[string]*cached[T]

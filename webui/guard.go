@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -35,6 +36,7 @@ func (p *page) guard(next http.Handler) http.Handler {
 	}))
 	protected := crossOrigin.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer p.recovered(w, r)
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
@@ -48,6 +50,18 @@ func (p *page) guard(next http.Handler) http.Handler {
 			protected.ServeHTTP(w, r)
 		}
 	})
+}
+
+// recovered ends a request in which a defect has shown.
+func (p *page) recovered(w http.ResponseWriter, r *http.Request) {
+	switch defect := recover(); defect {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(defect) // which is how a handler gives up an answer
+	default:
+		p.Logger.ErrorContext(r.Context(), "lockagent: recovered from a panic", "of", r.URL.Path, "panic", defect, "stack", string(debug.Stack()))
+		p.fail(w, r, &Problem{http.StatusInternalServerError, "This page has a defect", "The log of the daemon tells more."})
+	}
 }
 
 // ours reports whether a browser may ask for the page by the name in a Host header. A foreign name that leads to this host is

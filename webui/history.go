@@ -41,7 +41,7 @@ const (
 // that, and goes on while there are few.
 var spans = []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour, 0}
 
-// readHistory reads the holds of a lock. It is for all users who may know of them, so it does not end with a request.
+// readHistory reads the holds of a lock, for all users who may know of them. So it does not end with a request.
 func (p *page) readHistory(name lockagent.Name) (is historyOf) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()

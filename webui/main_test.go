@@ -4,6 +4,7 @@ package webui_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -31,7 +32,26 @@ import (
 	"github.com/lockagent/lockagent/webui"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv(clientEnv); role != "" {
+		if err := play(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+var background = context.Background()
+
+// overSocket is a client of the daemon on a socket.
+func overSocket(path string) (client lockagentv1connect.LockServiceClient, end func()) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	return lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent"), transport.CloseIdleConnections
+}
 
 // patience bounds waits that should not take long at all.
 const patience = time.Minute
@@ -86,7 +106,7 @@ func run(t testing.TB, s setup) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(background, patience)
 		defer cancel()
 		if err := publisher.Close(ctx); err != nil {
 			t.Error(err)
@@ -108,7 +128,7 @@ func run(t testing.TB, s setup) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(background)
 		cancel()
 		if err := r.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -122,15 +142,13 @@ func run(t testing.TB, s setup) *running {
 		s.page(&of)
 	}
 	r.ServePage(of)
-	overSocket := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", r.path)
-	}}
+	var end func()
+	r.lock, end = overSocket(r.path)
 	transport := &http.Transport{}
 	t.Cleanup(func() {
-		overSocket.CloseIdleConnections()
+		end()
 		transport.CloseIdleConnections()
 	})
-	r.lock = lockagentv1connect.NewLockServiceClient(&http.Client{Transport: overSocket}, "http://lockagent")
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return r
 }

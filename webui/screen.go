@@ -13,7 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// screen is a page with a name, of which the template is, and what loads its data.
+// screen is a page: the name of its template, and what loads its data.
 type screen struct {
 	name string
 	load func(*http.Request) (content, error)

@@ -4,11 +4,14 @@ package webui
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,6 +35,17 @@ func (nothing) Get(context.Context, *lockagentv1.GetRequest) (*lockagentv1.GetRe
 func (nothing) Enter(context.Context) (string, error)           { return "ann", nil }
 func (nothing) Sees(context.Context, lockagent.Name, bool) bool { return true }
 func (nothing) Operates(context.Context, lockagent.Name) bool   { return false }
+
+// A defect is told and logged, and not hidden.
+func TestDefect(t *testing.T) {
+	var log bytes.Buffer
+	p := &page{Config: Config{Access: nothing{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
+	p.guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("of the test") })).ServeHTTP(w, r)
+	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "of the test") || !strings.Contains(log.String(), "of the test") {
+		t.Errorf("%d, %s; the log says %q", w.Code, w.Body, log.String())
+	}
+}
 
 // pipes listens for the ends of pipes, which have no buffers.
 type pipes chan net.Conn

@@ -33,6 +33,7 @@ func world() tree {
 		"./internal/daemon/wire":          ". connectrpc.com/connect",
 		"./agentclient":                   "./channelapi ./internal/daemon/wire",
 		"connectrpc.com/connect":          "context",
+		"./webui":                         ". ./events ./internal/daemon/claims ./internal/daemon/wire",
 		"./cmd/lockagent":                 "./channelapi ./redisstore ./internal/natsserver ./tracing go.opentelemetry.io/otel/sdk/trace",
 
 		"errors": "", "context": "errors", "time": "errors", "testing": "errors", "testing/synctest": "testing",
@@ -97,6 +98,7 @@ var breaking = map[string][]string{
 	"telemetry comes from outside":            {"./actor go.opentelemetry.io/otel/trace"},
 	"the program chooses the SDK":             {"./tracing go.opentelemetry.io/otel/sdk/trace"},
 	"claims know no RPC":                      {"./internal/daemon/claims ./internal/daemon/wire", "./internal/daemon/socket connectrpc.com/connect"},
+	"the page asks the daemon":                {"./webui ./actor", "./webui ./internal/daemon/api", "./webui ./memstore"},
 	"no test code in applications":            {"./redisstore ./internal/redistest", "./internal/lockstate testing/synctest", ". go.uber.org/goleak", "github.com/redis/rueidis testing", "./memstore ./storetest"},
 }
 

@@ -201,6 +201,15 @@ var rules = []rule{
 		reason: "what clients hold does not depend on how they ask for it",
 	},
 	{
+		name: "the page asks the daemon",
+		of:   []string{"./webui"},
+		never: []string{
+			"./actor/...", "./channelapi/...", "./internal/lockstate", "./internal/daemon", "./internal/daemon/api", "./internal/daemon/socket",
+			"./memstore/...", "./redisstore/...", "./tracing/...", "./quorum/...",
+		},
+		reason: "the page shows what the daemon and the event log tell; it computes no state of its own",
+	},
+	{
 		name: "no test code in applications",
 		of:   forUsers,
 		never: []string{

@@ -20,7 +20,6 @@ import (
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/api"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
 	"github.com/lockagent/lockagent/webui"
@@ -57,8 +56,8 @@ type page struct {
 
 // ServePage serves the live page until the daemon is shut down. Call it once at most.
 //
-// Users are those whom the kernel tells for the connections within this host, and have the rights that they have on the socket. Whoever
-// connects from elsewhere is told to come through this host.
+// The kernel tells the users of connections within this host. They have the rights that they have on the socket. Whoever connects from
+// elsewhere is told to come through this host.
 func (d *Daemon) ServePage(cfg PageConfig) {
 	ctx, cut := context.WithCancel(context.Background())
 	p := &page{cut: cut, served: make(chan struct{})}
@@ -67,7 +66,7 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 		Log: cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
 		Lease: cmp.Or(d.lease, actor.DefaultLease),
 		Parts: func(ctx context.Context) []webui.Part {
-			return append([]webui.Part{d.storePart(ctx, cfg.StoreName)}, cfg.Parts()...)
+			return append(d.parts(ctx, cfg.StoreName), cfg.Parts()...)
 		},
 	})
 	p.server = &http.Server{
@@ -117,15 +116,20 @@ func (p *page) close(ctx context.Context) error {
 	return p.failed
 }
 
-// storePart says how the store is.
-func (d *Daemon) storePart(ctx context.Context, name string) webui.Part {
-	part := webui.Part{Name: "Store", Where: name, State: webui.PartGood, Say: "answers"}
-	if err := d.Ready(ctx); errors.Is(err, refusal.ErrDraining) {
-		part.Say = "answers; the daemon drains, and takes no new claims"
-	} else if err != nil {
-		part.State, part.Say = webui.PartBad, err.Error()
+// parts says how the parts of the daemon are.
+func (d *Daemon) parts(ctx context.Context, storeName string) []webui.Part {
+	store := webui.Part{Name: "Store", Where: storeName, State: webui.PartGood, Say: "answers"}
+	if err := d.health.check(ctx); err != nil {
+		store.State, store.Say = webui.PartBad, err.Error()
 	}
-	return part
+	parts := []webui.Part{store}
+	if d.book.Drains() {
+		parts = append(parts, webui.Part{Name: "Daemon", Where: d.address, State: webui.PartBad, Say: "ends soon, and takes no new claims"})
+	}
+	if d.journal != nil && d.journal.Err() != nil {
+		parts = append(parts, webui.Part{Name: "Journal", Where: "claims are refused", State: webui.PartBad, Say: d.journal.Err().Error()})
+	}
+	return parts
 }
 
 // connUser adds to a context what finds out the user of a connection, at the first request: the list of the kernel may be long.

@@ -1,5 +1,5 @@
-// The script of the live page. The page works without it, as a snapshot. The script follows a stream of the server, which brings the
-// content as the server renders it, and has the figures that count go on between.
+// The script of the live page. The page works without it, as a snapshot. The script follows a stream, on which the server sends the
+// content again and again. In between, the script lets durations go on.
 
 const body = document.body;
 const main = document.getElementById("main");
@@ -22,7 +22,7 @@ let fault = ""; // what the server says is wrong
 
 const key = (node) => node.dataset?.key ?? node.id ?? "";
 
-// morph changes a node into another one. What is the same stays: the focus, what somebody types, what is open.
+// morph changes a node into another one. It leaves alone what is the same. So the focus stays, and what somebody types.
 function morph(from, to) {
   if (from.nodeType === Node.TEXT_NODE) {
     if (from.data !== to.data) from.data = to.data;

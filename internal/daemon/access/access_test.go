@@ -56,6 +56,39 @@ func newDesk(t testing.TB, limits Limits, rules ...Rule) *desk {
 	return d
 }
 
+// Who has a right to some names may enter. Who has none is refused, and counted.
+func TestEnter(t *testing.T) {
+	ann, bob, deployer := Peer{UID: 1001}, Peer{UID: 1002}, Peer{UID: 1003, Groups: []uint32{2000}}
+	d := newDesk(t, Limits{})
+	for uid, want := range map[uint32]bool{0: true, self: true, 1001: false} {
+		if err := d.Enter(Peer{UID: uid}, Look); (err == nil) != want {
+			t.Errorf("without rules, user %d: %v", uid, err)
+		}
+	}
+	if err := d.Replace([]Rule{
+		rule(t, "secret/**", 0, "ann", ""), rule(t, "a/**", Look|Watch, "ann", "deploy"), rule(t, "**", Acquire, "", ""),
+	}, Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []Peer{ann, deployer} {
+		if err := d.Enter(p, Look); err != nil {
+			t.Errorf("%v: %v", p, err)
+		}
+	}
+	for _, p := range []Peer{bob, {UID: 0}} {
+		forbidden, ok := errors.AsType[*Forbidden](d.Enter(p, Look))
+		if !ok || forbidden.NoRules || forbidden.UID != p.UID {
+			t.Errorf("%v: %v", p, forbidden)
+		}
+	}
+	if err := d.Enter(ann, Operate); !errors.Is(err, refusal.ErrForbidden) {
+		t.Errorf("for another right: %v", err)
+	}
+	if n := len(d.Refusals()); n != 3 {
+		t.Errorf("%d users were refused: %v", n, d.Refusals())
+	}
+}
+
 func rule(t testing.TB, match string, allow Right, users, groups string) Rule {
 	return Rule{Users: strings.Fields(users), Groups: strings.Fields(groups), Match: pattern(t, match), Allow: allow}
 }

@@ -103,6 +103,8 @@ func (c *Config) client(ctx context.Context) (claims.Client, error) {
 
 // trace is a context with the trace of a request, and nothing else.
 func (c *Config) trace(ctx context.Context) context.Context {
-	info, _ := connect.CallInfoForHandlerContext(ctx) // which every handler has
-	return c.Trace(info.RequestHeader())
+	if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
+		return c.Trace(info.RequestHeader())
+	}
+	return c.Trace(nil) // the call comes from within the process
 }

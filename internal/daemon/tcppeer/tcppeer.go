@@ -25,8 +25,8 @@ var ErrUnknown = errors.New("tcppeer: the system does not tell which user of thi
 // User returns the user at the other end of a connection that this process has accepted.
 //
 // The list of the kernel is no snapshot, and it says that root has a socket which nobody has any more. So a client that closes its
-// socket could be taken for root. Therefore User reads the list twice, and takes what the first list says only if by the second
-// one the socket still is somebody's and still is at the other end of conn.
+// socket could be taken for root. Therefore User reads the list twice. If the socket still is
+// somebody's the second time, and still at the other end of conn, it was so the first time.
 func User(conn net.Conn) (uid uint32, err error) {
 	remote, local, own, err := ends(conn)
 	if err != nil {
@@ -79,8 +79,8 @@ type entry struct {
 // established is the state of a connection that neither end has closed.
 const established = "01"
 
-// find returns the socket at the other end of a connection. own is the inode of the socket at this end: as long as the list has
-// that, no other connection has these two addresses.
+// find returns the socket at the other end of a connection. own is the inode of the socket at this end. As long as the list has it, no
+// other connection has these two addresses.
 func find(remote, local netip.AddrPort, own uint64) (other entry, err error) {
 	var ours entry
 	for _, list := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
