@@ -135,3 +135,24 @@ func TestBadKind(t *testing.T) {
 	refused(t, a.Acquire(background, "door", Request{Owner: "ann", Mode: lockagent.Shared}), lockagent.ErrBadOption)
 	refused(t, a.Acquire(background, "door", Request{Owner: "ann", Mode: "half"}), lockagent.ErrBadOption)
 }
+
+// The store of a latch sees a number, as that of a semaphore may be. Only the agent knows what the name is.
+func TestALatchIsNoSemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store})
+		for _, op := range []lockagent.LatchOp{lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchRead, lockagent.LatchDelete} {
+			// Nobody has set it, so the store knows of nothing.
+			await(t, "permits", a.Permits(background, lockagent.PermitsRequest{Name: "printers", Kind: lockagent.Semaphore, Op: lockagent.ReadPermits}))
+			got := await(t, "latch", a.Latch(background, lockagent.LatchRequest{Name: "printers", Op: op, Count: 3}))
+			want := lockagent.KindError{Name: "printers", Kind: lockagent.Latch, Used: lockagent.Semaphore}
+			if e, _ := errors.AsType[*lockagent.KindError](got.Err); e == nil || *e != want {
+				t.Errorf("%v: %+v, %v; want %v", op, got.Value, got.Err, &want)
+			}
+			time.Sleep(2 * a.cfg.Idle) // until nobody uses the name
+		}
+		if got := await(t, "latch", a.Latch(background, lockagent.LatchRequest{Name: "printers", Op: lockagent.LatchSet, Count: 3})); got.Err != nil || !got.Value.Changed {
+			t.Errorf("%+v, %v; want it set", got.Value, got.Err)
+		}
+	})
+}

@@ -44,6 +44,12 @@ func (a *Agent) Latch(ctx context.Context, req lockagent.LatchRequest) <-chan lo
 	if req.Op != lockagent.LatchRead {
 		c.req.Change = string(lockagent.NewAgentID())
 	}
+	// No actor makes the call. In the store the keys may not show that the name is another kind: a count is a number, as a
+	// semaphore without holders is.
+	if err := a.registry.usableAs(req.Name, lockagent.Latch); err != nil {
+		c.answer(lockagent.LatchReply{}, err)
+		return c.done
+	}
 	c.make()
 	return c.done
 }

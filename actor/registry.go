@@ -59,6 +59,15 @@ func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, hasRetired) }
 
 func (e *entry) retired() bool { return e.refs.Load() < 0 }
 
+// refusal is an error if the name is in use as another kind. It pins nothing: without a message nothing would make the actor try
+// again to retire.
+func (e *entry) refusal(kind lockagent.LockKind) error {
+	if e.kind != kind && !e.retired() {
+		return &lockagent.KindError{Name: e.name, Kind: kind, Used: e.kind}
+	}
+	return nil
+}
+
 // send sends a message to an actor. Pin the entry before you send a counted message. An actor
 // that has retired ignores a nudge. The actor may process the message, and others, before
 // send returns.
@@ -85,17 +94,28 @@ func (r *registry) pinned(name lockagent.Name, kind lockagent.LockKind) (*entry,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil {
-		switch {
-		case e.kind == kind && e.pin():
+		if err := e.refusal(kind); err != nil {
+			return nil, err
+		}
+		if e.kind == kind && e.pin() {
 			return e, nil
-		case e.kind != kind && !e.retired(): // no pin without a message: nothing would make the actor try again to retire
-			return nil, &lockagent.KindError{Name: name, Kind: kind, Used: e.kind}
 		}
 	}
 	if r.closed.Load() {
 		return nil, lockagent.ErrClosed
 	}
 	return r.add(s, name, kind, func(*lock) {}), nil
+}
+
+// usableAs returns an error if a name is in use as another kind.
+func (r *registry) usableAs(name lockagent.Name, kind lockagent.LockKind) error {
+	s := r.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[name]; e != nil {
+		return e.refusal(kind)
+	}
+	return nil
 }
 
 // loaded is pinned for a lock of a snapshot, which has no actor yet. It calls load before the
