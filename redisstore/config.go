@@ -75,11 +75,12 @@ type Config struct {
 // Sharded says whether the wake-ups in a Cluster are published to the nodes of the lock's
 // shard, or to all nodes.
 //
-// All programs that use the same locks have to do the same. A mixed fleet is safe, but slow:
-// programs of one kind do not hear the releases of the other kind. Their waiters sleep until the
-// lease of the holder has passed, or until they look again. Redisson publishes to the shard from
-// 3.22 on, if the servers are Redis 7.0 or newer. Older Redisson publishes to all nodes. If any
-// of the programs uses an older Redisson, choose [ShardedOff] everywhere.
+// Redisson publishes to the shard from 3.22 on, if the servers are Redis 7.0 or newer. Older Redisson
+// publishes to all nodes. If the servers have sharded messages, a store hears both, and wakes those that
+// hear only one of them. So programs of all kinds can share locks. See docs/redisson.md for what remains.
+//
+// The setting says how agents tell each other. Agents with different settings share locks, but not evenly:
+// those with [ShardedOff] have no queues. Their readers may keep out writers of others.
 type Sharded uint8
 
 // The ways that wake-ups travel in a Cluster.
@@ -89,7 +90,8 @@ const (
 	ShardedAuto Sharded = iota
 	// ShardedOn publishes with SPUBLISH, which is cheaper.
 	ShardedOn
-	// ShardedOff publishes with PUBLISH, as older programs do.
+	// ShardedOff publishes with PUBLISH, as older programs do. There are no queues then, and nobody who
+	// waits has a certain turn. It is what servers before Redis 7.0 need.
 	ShardedOff
 )
 

@@ -39,8 +39,8 @@
 //   - The store has a connection for calls to each server, so no call waits for another
 //     server. Before use the store looks whether the connection is still there (not on
 //     Windows), so no call fails because of an earlier loss.
-//   - All subscriptions of a store share one connection. With sharded messages there is one
-//     more for each node. After a loss the store reconnects within about a second once the
+//   - All subscriptions of a store share one connection. In a Cluster that has sharded messages there is one
+//     more for each node, and the store subscribes to each lock's channel in both ways: see [Sharded]. After a loss the store reconnects within about a second once the
 //     server is back. Then it subscribes to all channels again, wakes all waiters, and tells
 //     the agent that messages were missed. It wakes and tells them also if the server has
 //     lost its data.
@@ -116,10 +116,9 @@
 // A server that evicts keys when its memory is full may evict locks. Run it with
 // maxmemory-policy noeviction. [Open] warns of other policies.
 //
-// The store may miss wake-ups in two cases: its user may subscribe or publish to some channels
-// only, or only some programs in a Cluster use sharded messages (see [Sharded]). Nothing
-// reports that. Waiters then wait until the lease is over. The store tries about every second to
-// subscribe to a channel that was denied: the rules of the user may change.
+// The store misses wake-ups if its user may not subscribe to all channels. [Open] finds that out. If the
+// rules of the user change later, the store logs a warning, and its waiters ask about every second. If the user
+// may not publish to a channel, nothing reports that, and others wait until they look again.
 //
 // Some services are several servers behind one address, and no Cluster. The store recognizes
 // them by their errors about keys in different slots. It uses them like a Cluster with
@@ -182,6 +181,8 @@
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
 //	                            channel above subscribes to this one, too. Outsiders do not
+//	lockagent_unqueued:{N}      channel without messages: the same for agents without queues, in a
+//	                            Cluster that has sharded messages (see [ShardedOff])
 //	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
 //	                            messages, passes and standbys come on
 //	                            lockagent_agent:<agent>:{N}
@@ -295,6 +296,7 @@
 //
 //	outsiders = subscribers of redisson_lock__channel:{N} - subscribers of lockagent_agents:{N}
 //
+// In a Cluster with sharded messages it counts those of both kinds of messages at the lock's node.
 // With Sentinels, an outsider that subscribes at a replica is not counted. So let Redisson
 // subscribe at the master, which is its default (subscriptionMode).
 //

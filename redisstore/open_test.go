@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,6 +206,58 @@ func TestDocumentedRulesAreEnoughInACluster(t *testing.T) {
 		wakes(t, sub, store, "orders/1")
 		cluster.BeginMove("orders/1", away, home)()
 	}
+}
+
+// A user who may not hear of passes learns of it when the store opens.
+func TestOpenAClusterWithoutTheChannelOfPasses(t *testing.T) {
+	t.Parallel()
+	rules := strings.Replace(documentedRules(t), "&lockagent_*", "&lockagent_agents* &lockagent_agent:rehearsal", 1)
+	cluster := redistest.StartCluster(t, 1, redistest.WithUser("app", secret, rules))
+	refused(t, redisstore.Config{}, cluster.Nodes[0].UserURL("app", secret), lockagent.ErrNotPermitted, "subscribe to lockagent_agent:rehearsal:")
+}
+
+// The rules change later. Those who wait are told nothing then, so they are to ask again and again. The log says why.
+func TestWaitersAskIfTheyMayNotHear(t *testing.T) {
+	t.Parallel()
+	rules := documentedRules(t)
+	cluster := redistest.StartCluster(t, 1, redistest.WithUser("app", secret, rules))
+	node := cluster.Nodes[0]
+	for channel, denied := range map[string]string{
+		"lockagent_agent:":        strings.Replace(rules, "&lockagent_*", "&lockagent_agents* &lockagent_agent:"+string(agentA), 1),
+		"redisson_lock__channel:": strings.Replace(rules, "&redisson_lock__channel*", "", 1),
+	} {
+		log := &lines{}
+		store := openConfig(t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, node.UserURL("app", secret))
+		defer store.Listen(agentA, func(lockagent.Message) {})()
+		var woken atomic.Int32
+		defer store.Subscribe("orders/1", lockagent.PlainLock, func() { woken.Add(1) })()
+		redistest.Eventually(t, "the subscription to stand", func() bool { return woken.Load() > 0 })
+		before := woken.Load()
+		node.Do(append([]string{"ACL", "SETUSER", "app", "resetchannels"}, strings.Fields(denied)...)...)
+		redistest.Eventually(t, "the waiter to be asked to ask, without "+channel, func() bool { return woken.Load() >= before+4 })
+		if text := log.String(); strings.Count(text, "may not subscribe") != 1 || !strings.Contains(text, channel) {
+			t.Errorf("the log says %q", text)
+		}
+		node.Do(append([]string{"ACL", "SETUSER", "app", "resetchannels"}, strings.Fields(rules)...)...)
+	}
+}
+
+// lines is a log.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func TestDocumentedRulesAreEnoughForSentinels(t *testing.T) {

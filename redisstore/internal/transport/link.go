@@ -104,8 +104,8 @@ func (l *link) needed() bool {
 func (l *link) forget(t *topic) {
 	delete(l.topics, t)
 	t.link = nil
-	if l.s.topics[t.Channel] == t {
-		delete(l.s.topics, t.Channel)
+	if l.s.topics[t.channel()] == t {
+		delete(l.s.topics, t.channel())
 	}
 }
 
@@ -120,7 +120,7 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	conn, _ := node.client.Dedicate() // closed rather than given back: it has subscriptions
 	defer conn.Close()
 	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(m.Channel, m.Message) },
+		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(channel{m.Channel, l.at != anywhere}, m.Message) },
 		OnSubscription: l.changed,
 	})
 	var p pace
@@ -205,7 +205,7 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 	}
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if t := l.s.topics[c.Channel]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
+	if t := l.s.topics[channel{c.Channel, true}]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
 		t.stand = absent
 		l.moved = max(l.moved, given)
 		l.add(t)
@@ -273,10 +273,11 @@ func (c change) turn() int {
 	return 2
 }
 
-// notice tells a listener that its subscription stands: for the first time, or again.
+// notice tells a listener that its subscription stands, for the first time or again, or that it was denied.
 type notice struct {
-	to    *listener
-	again bool
+	to     *listener
+	again  bool
+	denied error
 }
 
 // notices returns the notices to all listeners of a topic, or only to the listeners that were
@@ -284,8 +285,18 @@ type notice struct {
 func (t *topic) notices(all bool) (notices []notice) {
 	for _, l := range t.listeners {
 		if all || !l.told {
-			notices = append(notices, notice{l, l.told})
+			notices = append(notices, notice{to: l, again: l.told})
 			l.told = true
+		}
+	}
+	return notices
+}
+
+// denials returns the notices that the user may not subscribe. It expects Subscriptions.mu to be held.
+func (t *topic) denials(err error) (notices []notice) {
+	for _, l := range t.listeners {
+		if l.Denied != nil {
+			notices = append(notices, notice{to: l, denied: err})
 		}
 	}
 	return notices
@@ -293,7 +304,11 @@ func (t *topic) notices(all bool) (notices []notice) {
 
 func tell(notices []notice) {
 	for _, n := range notices {
-		n.to.Stands(n.again)
+		if n.denied != nil {
+			n.to.Denied(n.denied)
+		} else {
+			n.to.Stands(n.again)
+		}
 	}
 }
 
@@ -333,9 +348,11 @@ func (l *link) conclude(node *Node, changes []change, replies []rueidis.RedisRes
 				told = append(told, t.notices(true)...)
 			}
 		case err == nil || errors.Is(Kind(err.Error()), lockagent.ErrNotPermitted):
-			// If the user may not subscribe, the link tries again later: the rules may change. Until
-			// then the waiters depend on the end of the lease.
+			// If the user may not subscribe, the link tries again later: the rules may change.
 			t.stand = absent
+			if err != nil && c.subscribe && !l.s.closed {
+				told = append(told, t.denials(Error(err))...)
+			}
 			if len(t.listeners) == 0 {
 				l.forget(t)
 			} else {
