@@ -94,6 +94,7 @@ func (s *Store) fit(c Config, a address) error {
 	if s.servers.Cluster() && c.Sharded == ShardedOn && !shards {
 		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", found.Version)}
 	}
+	s.ways = shards
 	switch {
 	case shards && c.Sharded != ShardedOff:
 		s.room = script.Sharded
@@ -171,22 +172,17 @@ func (s *Store) rehearse(ctx context.Context) (err error) {
 
 func (s *Store) rehearseOnce(ctx context.Context, name lockagent.Name) error {
 	var c script.Call
-	s.room.Rehearse(&c, name)
+	s.room.Rehearse(&c, name, s.ways)
 	if _, err := s.await(&c, s.slot(name)); err != nil {
 		return err
 	}
-	slot, sharded := s.slot(name), s.room == script.Sharded
+	slot := s.slot(name)
 	if err := s.rehearseReplicas(ctx, slot); err != nil {
 		return err
 	}
-	topics := []transport.Topic{
-		{Channel: script.AgentChannel("rehearsal"), Slot: slot},
-		{Channel: script.Channel(name), Sharded: sharded, Slot: slot},
-	}
-	if s.room.Queues() {
-		topics = append(topics, transport.Topic{Channel: script.AgentsChannel(name), Sharded: sharded, Slot: slot})
-	}
-	for _, topic := range topics {
+	topics := []transport.Topic{{Channel: script.AgentChannel("rehearsal"), Slot: slot}}
+	topics = append(topics, s.bothWays(script.Channel(name), name)...)
+	for _, topic := range append(topics, s.marks(name)...) {
 		if err := s.servers.TryTopic(ctx, topic); err != nil {
 			return err
 		}

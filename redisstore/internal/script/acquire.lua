@@ -64,6 +64,12 @@ local message_kind = ''
 
 --include place.lua
 
+local room = 'single' -- if nobody asks for a place, it does not matter
+for i = 1, per == 3 and n or 0 do
+  room = args[3 * i + 2] ~= '' and args[3 * i + 2] or room
+end
+--include ways.lua
+
 -- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
 -- agent that contends only with itself makes short pauses between its tenures. The first turn comes sooner, and so does one
 -- after a turn in which those that poll took the lock.
@@ -114,11 +120,11 @@ local function try(i)
       return 'e ' .. (err or 'KIND readwrite')
     end
   end
-  local outsiders, count = 0, asks == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
+  local outsiders, count = 0, room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
   if asks ~= '' then
     local channel = 'redisson_lock__channel' .. string.gsub(suffix, '^::', ':')
     local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
-    outsiders = math.max(0, counts[2] - counts[4])
+    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
   end
   if not holder then
     left = math.max(asks ~= '' and outsiders == 0 and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
@@ -144,7 +150,7 @@ local function try(i)
   end
   local ours = asks ~= '' and want(lock, tenure, holder)
   local queued = asks ~= '' and not alone and
-    place(tenure, 'lockagent_queue' .. suffix, count, asks == 'sharded' and suffix or '')
+    place(tenure, 'lockagent_queue' .. suffix, count, room == 'sharded' and suffix or '')
   local within
   if queued and holder and not ours then
     local tag = string.sub(key, 16)

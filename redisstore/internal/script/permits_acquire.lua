@@ -41,7 +41,7 @@ end
 local had, outsiders, kept_ms = own, 0, nil
 if asks ~= '' then
   local counts = call('PUBSUB', numsub, channel, 'lockagent_agents' .. suffix)
-  outsiders = math.max(0, counts[2] - counts[4])
+  outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
 end
 if not own then
   local yield, polls = (asks == '' or outsiders > 0) and notes[2], notes[4]
@@ -89,7 +89,7 @@ elseif not free then
   if placed then
     pcall('HDEL', wanted, tenure)
     note(suffix, clock, 'deleted ' .. tenure)
-    pcall(publish, channel, '0') -- the others learn of it, too
+    tell_both_ways(channel, '0') -- the others learn of it, too
   end
   if placed or notes[3] then
     return redis.error_reply('DELETED while the tenure had a place')
@@ -101,7 +101,7 @@ if asks ~= '' then
   local noted, gone = pcall('HSET', wanted, tenure, need), nil
   if type(noted) == 'number' then
     pcall('PEXPIRE', wanted, 300000)
-    queued, gone = place(tenure, queue, numsub, mode == 'sharded' and suffix or '')
+    queued, gone = place(tenure, queue, numsub, room == 'sharded' and suffix or '')
     if gone or not queued then
       call('HDEL', wanted, unpack(gone or {tenure}))
     end
