@@ -307,7 +307,7 @@ type AcquireReply struct {
 	Queued bool
 	// AskWithin is above 0 if another Acquire of the tenure has to follow within that time. The tenure
 	// may keep its place only by asking. Or another program has the lock, and may release it without a
-	// wake-up. Only if queued.
+	// wake-up. The store may take an agent for such a program if that agent does not subscribe to the lock. Only if queued.
 	AskWithin time.Duration
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.

@@ -218,6 +218,24 @@ var queueClauses = []clause{
 		},
 		except: []lockagent.LockKind{lockagent.ReadWriteLock}, // other programs always wake its waiters
 	},
+	{
+		name: "who waits for an agent that subscribes need not ask again",
+		says: "AskWithin is above 0 if another Acquire of the tenure has to follow within that time.",
+		prove: func(t *testing.T, h *Harness) {
+			line := h.line(t, 1)
+			one, two := line.one, line.others[0]
+			one.subscribe(theLock)
+			for number := uint64(2); number <= 3; number++ {
+				if within := two.queue(theLock, number, one.tenure(1)).AskWithin; within != 0 {
+					t.Errorf("tenure %d is to ask again within %v", number, within)
+				}
+			}
+			if within := two.queue(theLock, 1, one.tenure(1)).AskWithin; within != 0 {
+				t.Errorf("it is to ask again within %v, after it has asked before", within)
+			}
+			line.passes(one, 1, two)
+		},
+	},
 }
 
 // line is theLock with a holder, tenure 1 of one, and with others in its queue.

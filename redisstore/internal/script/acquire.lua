@@ -120,7 +120,10 @@ local function try(i)
       return 'e ' .. (err or 'KIND readwrite')
     end
   end
-  local outsiders, count = 0, room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
+  local outsiders, count, agents = 0, 'NUMSUB', ''
+  if room == 'sharded' then
+    count, agents = 'SHARDNUMSUB', suffix
+  end
   if asks ~= '' then
     local channel = 'redisson_lock__channel' .. string.gsub(suffix, '^::', ':')
     local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
@@ -148,9 +151,8 @@ local function try(i)
     end
     left = turn_lasts / 1000
   end
-  local ours = asks ~= '' and want(lock, tenure, holder)
-  local queued = asks ~= '' and not alone and
-    place(tenure, 'lockagent_queue' .. suffix, count, room == 'sharded' and suffix or '')
+  local ours = asks ~= '' and want(lock, tenure, holder, agents)
+  local queued = asks ~= '' and not alone and place(tenure, 'lockagent_queue' .. suffix, count, agents)
   local within
   if queued and holder and not ours then
     local tag = string.sub(key, 16)

@@ -149,11 +149,7 @@ local function others(fair, holder, ours)
   local queued, known = call('LLEN', fair.queue), pcall('ZCARD', fair.places)
   local ahead = math.max(0, queued - (type(known) == 'number' and known or 0))
   if ahead == 0 and holder and not ours then
-    local agent = string.match(holder, '^(.*):%d+$')
     ahead = 1
-    if agent and room == 'sharded' then
-      ahead = call('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. fair.agents)[2] > 0 and 0 or 1
-    end
   end
   return ahead
 end
@@ -210,7 +206,7 @@ local function try(i)
     end
     return token ~= first and 'g ' .. token .. ' 0'
   end
-  local ours = asks ~= '' and want(lock, tenure, holder)
+  local ours = asks ~= '' and want(lock, tenure, holder, fair.agents)
   local within = asks ~= '' and not alone and place(fair, tenure)
   if within then
     return 'k ' .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')

@@ -48,7 +48,7 @@ for i = 1, n do
   local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
   local gone = not quiet and leave(fair_lock(keys[i], string.sub(keys[n + i], 17)), args[a + 1])
   if quiet and undone == 1 then
-    others = wake_waiters(args[a + 2], string.sub(keys[n + i], 17), '0')
+    others = pcall(publish, args[a + 2], '0')
   end
   if undone ~= 1 or not quiet or others ~= 0 and room ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
@@ -87,7 +87,7 @@ local function free(i, lock, channel, flags, others, suffix)
     return nil
   end
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-  others = others or wake_waiters(channel, suffix, '0')
+  others = wake_waiters(channel, suffix, '0', others)
   local known = type(others) == 'number' -- the user may publish there
   if room == 'classic' or known and others <= subscribed then
     return nil

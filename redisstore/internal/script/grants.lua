@@ -18,14 +18,16 @@ local function grant(lock, tenure, lease, left, own)
   end
 end
 
--- Tells the agent that has a lock that another one wants it. It reports whether some agent of ours heard that,
+-- Tells the agent that has a lock that another one wants it. It reports whether an agent of ours has the lock,
 -- as far as this server knows. It tells at every attempt: the message may have been lost, and a failover
--- may bring a tenure back behind one that waits already.
-local function want(lock, tenure, holder)
+-- may bring a tenure back behind one that waits already. With sharded messages the agent may hear it at another node. Then this
+-- node knows the agent if that is subscribed to the lock. agents is what the agent's channel for passes has behind the agent.
+local function want(lock, tenure, holder, agents)
   local agent = string.match(holder or '', '^(.*):%d+$')
   if agent and agent ~= string.match(tenure, '^(.*):') then
     local heard = pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'wanted ' .. holder .. ' ' .. lock)
-    return type(heard) == 'number' and heard > 0
+    return type(heard) == 'number' and heard > 0 or
+      agents ~= '' and call('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. agents)[2] > 0
   end
   return agent ~= nil
 end

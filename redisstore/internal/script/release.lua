@@ -73,10 +73,10 @@ for i = 1, n do
   local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
   if not quiet then
     pcall('ZREM', keys[n + i], args[a + 1])
-  elseif undone == 1 and (elsewhere[2 * i] or 0) == 0 then
+  elseif undone == 1 then
     others = pcall(room == 'sharded' and 'SPUBLISH' or 'PUBLISH', args[a + 2], '0')
   end
-  if undone ~= 1 or not others or others ~= 0 and room ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  if undone ~= 1 or others ~= 0 and room ~= 'classic' or (elsewhere[2 * i] or 0) > 0 or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end
@@ -174,7 +174,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
     end
   end
 
-  others = others or wake_waiters(channel, suffix, '0')
+  others = wake_waiters(channel, suffix, '0', others)
   local known = type(others) == 'number' -- the user may publish there
   if not outsiders and room ~= 'classic' and known and others > subscribed then
     local counts = call('PUBSUB', count, unpack(names, 1, 2))

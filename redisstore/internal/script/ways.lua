@@ -24,10 +24,11 @@ local function tell_both_ways(channel, payload)
   return type(heard) == 'number' and type(others) == 'number' and heard + others or heard
 end
 
--- Wakes all who wait for a lock, and returns how many that are, ourselves included. It is an error if the user may not publish.
-local function wake_waiters(channel, suffix, payload)
+-- Wakes all who wait for a lock, and returns how many that are, ourselves included. It is an error if the user may not publish. If heard
+-- is there, so many were told in our own way already.
+local function wake_waiters(channel, suffix, payload, heard)
   local others = other_way(channel, suffix)
-  local heard = pcall(publish, channel, payload)
+  heard = heard or pcall(publish, channel, payload)
   if others > 0 then
     pcall(other_publish, channel, payload)
   end
