@@ -14,7 +14,8 @@
 --   the tenure, "<agent>:<number>"
 --   the lease in ms
 --   "single" or "sharded" if the tenure asks for a place in the queue: how messages travel, see
---   release.lua. Otherwise "". If no tenure asks, this argument is left out for all locks
+--   release.lua. "classic" if the tenure waits, and its agent has no queues: it is an outsider to agents that have.
+--   Otherwise "". If it is "" for all locks, this argument is left out
 --
 -- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
 -- the only key. All three arguments follow, and then the names of KEYS[2] and KEYS[3]. The script
@@ -107,7 +108,8 @@ end
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
-  local suffix = string.sub(keys[n + i], 16)
+  local suffix, unqueued = string.sub(keys[n + i], 16), asks == 'classic'
+  asks = unqueued and '' or asks
   local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
   if notes[1] then
     return 'w'
@@ -130,7 +132,7 @@ local function try(i)
     outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
   end
   if not holder then
-    left = math.max(asks ~= '' and outsiders == 0 and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
+    left = math.max((unqueued or asks ~= '' and outsiders == 0) and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end
   if behind and not holder then
     left = behind

@@ -128,6 +128,9 @@ local function hand_on(fair, begin, trace, asker)
       local left = kept_for(fair, place)
       if left > 0 then
         tell(fair, place)
+        if ours[1] then -- its agent may know of nobody who would tell the place by its own channel
+          pcall('PUBLISH', 'lockagent_agent:' .. (string.match(place, '^(.*):') or ''), message_kind .. 'standby ' .. place .. ' 0 ' .. fair.lock)
+        end
         return 'told', left
       end
       drop(fair, place)

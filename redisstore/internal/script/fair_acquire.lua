@@ -60,11 +60,12 @@ local function clear_end(fair, lasts)
   if room ~= 'classic' then
     local names = {}
     for p, place in ipairs(ends) do
-      names[p] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+      names[2 * p - 1] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+      names[2 * p] = fair.channel .. ':' .. place -- an agent without queues hears only this
     end
     local counts = call('PUBSUB', room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB', unpack(names))
     for p, place in ipairs(ends) do
-      if ours[p] and counts[2 * p] == 0 then
+      if ours[p] and counts[4 * p - 2] == 0 and counts[4 * p] == 0 then
         leave(fair, place)
       end
     end

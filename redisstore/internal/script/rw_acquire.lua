@@ -81,7 +81,7 @@ local function attempt(i, lock, suffix)
     outsiders = asks and waiting or 0
   end
   local left = mode and call('PTTL', lock) or math.max(
-    (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
+    room ~= 'classic' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
   local own, granted, key = mode and own_field(lock, tenure), nil, timeout_key(suffix, tenure)
   local theirs -- until when the lock is left to those that poll
   if asks and outsiders == 0 and not alone and not own and (joins or not mode and left <= 0) then
