@@ -296,15 +296,25 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 	}
 }
 
-// hear is called by the store.
-func (a *Agent) hear(m lockagent.Message) {
-	if m.Kind == lockagent.MessagesMissed && m.Name == "" {
+// missed tells the actors to which messages may have been lost: all, or that of one lock.
+func (a *Agent) missed(m lockagent.Message) {
+	if m.Name == "" {
 		for e := range a.registry.all {
 			send(e, &missedMsg{})
 		}
+	} else if e := a.registry.present(m.Name, m.LockKind.OrPlain()); e != nil {
+		send(e, &newsMsg{news: m})
+	}
+}
+
+// hear is called by the store. A message names the kind of lock whose script sent it. That need not be the kind as which the agent uses the
+// name: a break of a plain lock also ends a spin lock. The tenure tells for whom the message is.
+func (a *Agent) hear(m lockagent.Message) {
+	if m.Kind == lockagent.MessagesMissed {
+		a.missed(m)
 		return
 	}
-	if m.Tenure.Agent != a.cfg.ID && m.Kind != lockagent.MessagesMissed {
+	if m.Tenure.Agent != a.cfg.ID {
 		return
 	}
 	if e := a.registry.present(m.Name, ""); e != nil {

@@ -129,14 +129,25 @@ func (g *gate) add(owner lockagent.Owner) (*readerHandle, bool) {
 // that reader will be the last. Without that, readers who hold the lock for an instant only would often leave it free
 // between two of them.
 func (g *gate) leave(r *reader) (last bool) {
-	g.remove(r)
-	word := g.word.Add(^uint64(0))
+	word := g.out(r)
 	if word&gateCount > 0 {
 		return false
 	}
 	if word&gateOpen != 0 { // otherwise a writer may wait
 		runtime.Gosched()
 	}
+	return g.empty(word)
+}
+
+// out takes out a reader, and returns the word without it.
+func (g *gate) out(r *reader) (word uint64) {
+	g.remove(r)
+	return g.word.Add(^uint64(0))
+}
+
+// empty makes a gate empty for good that was empty when it had a word. It reports false if somebody has come since then, and perhaps left:
+// that reader lets the others run in its turn.
+func (g *gate) empty(word uint64) (emptied bool) {
 	for {
 		now := g.word.Load()
 		if now&gateCount > 0 || now&gateTurns != word&gateTurns || now&gateEmpty != 0 {

@@ -389,6 +389,35 @@ func TestNobodyPassesAnEmptyGate(t *testing.T) {
 	})
 }
 
+// Bob leaves, and lets the others run. Cid comes and leaves meanwhile. So it is cid who lets the others run last, and who empties the gate.
+func TestTheLastToComeEmptiesTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		held := reading(t, a, "ann", "bob")
+		g := a.registry.gate("door", lockagent.ReadWriteLock)
+		bob := g.out(g.first)
+		h, ok := g.enter("cid")
+		if !ok {
+			t.Fatal("cid did not pass")
+		}
+		if g.empty(bob) {
+			t.Error("the gate is empty while cid is inside")
+		}
+		cid := g.out(h.reader)
+		if g.empty(bob) {
+			t.Error("bob emptied the gate, and cid has come since")
+		}
+		if !g.empty(cid) {
+			t.Error("cid did not empty the gate")
+		}
+		if g.empty(cid) {
+			t.Error("the gate was emptied twice")
+		}
+		released(t, lockagent.NewGrant("door", "bob", held[1].Token(), 1, g.request))
+		unlocked(t, held[0])
+	})
+}
+
 // A callback that ends the goroutine of a release keeps nobody in, and no other callback from being called.
 func TestAReaderIsReleasedInAGoroutineThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

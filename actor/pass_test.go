@@ -114,12 +114,19 @@ func TestMissedMessagesOfOneLock(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		for name, asked := range map[lockagent.Name]int{"door": 3, "gate": 3, "far": 0} {
+		for _, missed := range []struct {
+			name  lockagent.Name
+			kind  lockagent.LockKind
+			asked int
+		}{
+			{"door", lockagent.FairLock, 3}, {"gate", lockagent.FairLock, 3}, {"far", lockagent.FairLock, 0},
+			{"door", lockagent.Semaphore, 0}, {"door", "", 0},
+		} {
 			before := s.count("acquire")
-			a.hear(lockagent.Message{Kind: lockagent.MessagesMissed, Name: name, LockKind: lockagent.FairLock})
+			a.hear(lockagent.Message{Kind: lockagent.MessagesMissed, Name: missed.name, LockKind: missed.kind})
 			synctest.Wait()
-			if n := s.count("acquire") - before; n != asked {
-				t.Errorf("%d of those who wait for %q ask, want %d", n, name, asked)
+			if n := s.count("acquire") - before; n != missed.asked {
+				t.Errorf("%d of those who wait for %q ask after messages to waiters for the %q were lost, want %d", n, missed.name, missed.kind, missed.asked)
 			}
 		}
 		for name, g := range held {

@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -398,6 +399,43 @@ func TestForwardKnowsNumbers(t *testing.T) {
 	arrived(t, e.hub, 44)
 	if got := byAgent(t, e.hub)["a"]; !slices.Equal(got, byAgent(t, e.source)["a"]) {
 		t.Errorf("the hub has %v", got)
+	}
+}
+
+// A source discards what was forwarded while the session looks for its place. The hub has it, so nothing is lost.
+func TestForwardFromASourceThatDiscardsMeanwhile(t *testing.T) {
+	t.Parallel()
+	e := newEnds(t)
+	stream := streamFor(t, e.source, nil)
+	streamFor(t, e.hub, nil)
+	puts(t, e.source, "a", 1, 10)
+	f := forward(t, e.from, e.to)
+	arrived(t, e.hub, 10)
+	f.stop()
+
+	ctx, fail := context.WithCancelCause(t.Context())
+	defer fail(nil)
+	s := &forwardSession{f: f.Forwarder, ctx: ctx, marks: make(map[lockagent.AgentID]mark), answers: make(chan *nats.Msg, 4)}
+	for _, end := range []struct {
+		name string
+		cfg  *ReaderConfig
+		to   **forwardEnd
+	}{{SourceEnd, &f.cfg.Source, &s.source}, {HubEnd, &f.cfg.Hub, &s.hub}} {
+		var err error
+		if *end.to, err = openEnd(end.name, end.cfg, fail); err != nil {
+			t.Fatal(err)
+		}
+		defer (*end.to).close()
+	}
+	if err := s.open(); err != nil {
+		t.Fatal(err)
+	}
+	puts(t, e.source, "a", 11, 12)
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(12)); err != nil { // keeps the last one
+		t.Fatal(err)
+	}
+	if err := s.resume(); err != nil || s.next != 11 {
+		t.Errorf("the session goes on at %d, %v; want 11", s.next, err)
 	}
 }
 

@@ -60,7 +60,10 @@ func (s *forwardSession) resume() error {
 	if err := s.lookUpAll(agents); err != nil {
 		return err
 	}
-	state := s.source.stream.CachedInfo().State
+	state, err := s.sourceState(s.ctx)
+	if err != nil {
+		return err
+	}
 	if s.next < state.FirstSeq {
 		// Something is lost, unless the hub has it from agents that are gone from the source, or that
 		// are not known yet.
@@ -205,7 +208,7 @@ func (s *forwardSession) place(position uint64) string {
 
 // placeOf returns where a message of the hub stands in the source, or 0 if it is not known to be from
 // there. A source that lost its end in a power failure gives its positions again, to other
-// messages. So the message must be there, unless it was discarded in the meantime.
+// messages. So the message must be there, unless it was discarded. The source may discard it while the session asks.
 func (s *forwardSession) placeOf(ctx context.Context, agent lockagent.AgentID, m *jetstream.RawStreamMsg) (uint64, error) {
 	origin, text, _ := strings.Cut(m.Header.Get(originHeader), ".")
 	position, err := strconv.ParseUint(text, 10, 64)
@@ -218,7 +221,10 @@ func (s *forwardSession) placeOf(ctx context.Context, agent lockagent.AgentID, m
 	there, err := s.source.stream.GetMsg(ctx, position)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, nil
+		if state, err := s.sourceState(ctx); err != nil || position >= state.FirstSeq {
+			return 0, err
+		}
+		return position, nil
 	case err != nil:
 		return 0, atEnd(SourceEnd, err)
 	case there.Header.Get(jetstream.MsgIDHeader) == m.Header.Get(jetstream.MsgIDHeader):
@@ -227,4 +233,15 @@ func (s *forwardSession) placeOf(ctx context.Context, agent lockagent.AgentID, m
 		return position, nil // the hub refused it, says the teller, and no publisher makes such a message
 	}
 	return 0, nil
+}
+
+// sourceState asks what the source has now.
+func (s *forwardSession) sourceState(ctx context.Context) (jetstream.StreamState, error) {
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	info, err := s.source.stream.Info(ctx)
+	if err != nil {
+		return jetstream.StreamState{}, atEnd(SourceEnd, err)
+	}
+	return info.State, nil
 }

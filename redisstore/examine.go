@@ -130,7 +130,7 @@ func (s *Store) elsewhere(ctx context.Context, try func(context.Context, lockage
 // rehearseScripts runs all commands that locks need, but for messages.
 func (s *Store) rehearseScripts(ctx context.Context, name lockagent.Name) error {
 	var c script.Call
-	s.room.Rehearse(&c, name)
+	s.room.Rehearse(&c, name, s.ways)
 	if _, err := s.await(&c, s.slot(name)); err != nil {
 		return err
 	}
@@ -139,15 +139,9 @@ func (s *Store) rehearseScripts(ctx context.Context, name lockagent.Name) error 
 
 // rehearseTopics subscribes to every form of channel that locks need.
 func (s *Store) rehearseTopics(ctx context.Context, name lockagent.Name) error {
-	slot, sharded := s.slot(name), s.room == script.Sharded
-	topics := []transport.Topic{
-		{Channel: script.AgentChannel("rehearsal"), Slot: slot},
-		{Channel: script.Channel(name), Sharded: sharded, Slot: slot},
-	}
-	if s.room.Queues() {
-		topics = append(topics, transport.Topic{Channel: script.AgentsChannel(name), Sharded: sharded, Slot: slot})
-	}
-	for _, topic := range topics {
+	topics := []transport.Topic{{Channel: script.AgentChannel("rehearsal"), Slot: s.slot(name)}}
+	topics = append(topics, s.bothWays(script.Channel(name), name)...)
+	for _, topic := range append(topics, s.marks(name)...) {
 		if err := s.servers.TryTopic(ctx, topic); err != nil {
 			return err
 		}

@@ -66,14 +66,18 @@ func (p *places) subscribe(at place) {
 		return
 	}
 	look := lockagent.Message{Kind: lockagent.MessageStandby, Name: at.name, LockKind: lockagent.FairLock, Tenure: at.tenure}
-	p.heard[at] = l.subscribe(transport.Topic{
-		Channel: script.PlaceChannel(at.name, at.tenure),
-		Sharded: p.store.room == script.Sharded,
-		Slot:    p.store.slot(at.name),
-	}, transport.Listener{
-		Message: func(string) { l.hear(look) },
-		Stands:  func(bool) { l.hear(look) },
-	})
+	var cancels []func()
+	for _, channel := range p.store.bothWays(script.PlaceChannel(at.name, at.tenure), at.name) {
+		cancels = append(cancels, l.subscribe(channel, transport.Listener{
+			Message: func(string) { l.hear(look) },
+			Stands:  func(bool) { l.hear(look) },
+		}))
+	}
+	p.heard[at] = func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
 }
 
 // leave ends the subscription to the channel of a place, if there is one.

@@ -57,6 +57,11 @@ func TestPlacesOfAnAgentThatIsNotHeardYet(t *testing.T) {
 	cluster := redistest.StartCluster(t, 1)
 	node, store, other := cluster.Nodes[0], open(t, cluster.URL()), open(t, cluster.URL())
 	messages := storetest.Listen(t, other, agentB)
+	storetest.Listen(t, store, agentA)
+	defer store.Subscribe(lockagent.Name(lockagent.FairLock), lockagent.FairLock, func() {})() // so that no place is told by a channel of its own
+	redistest.Eventually(t, "agent A to be heard", func() bool {
+		return node.Do("PUBSUB", "SHARDNUMSUB", "lockagent_agent:"+string(agentA)+":{fair}").([]any)[1] == int64(1)
+	})
 	for _, kind := range []lockagent.LockKind{lockagent.Permits, lockagent.Semaphore, lockagent.FairLock} {
 		of := func(agent lockagent.AgentID, number uint64) lockagent.AcquireRequest {
 			req := wish(lockagent.Name(kind), agent, number)

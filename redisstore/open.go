@@ -98,6 +98,7 @@ func (s *Store) fit(c Config, a address) error {
 	if s.servers.Cluster() && c.Sharded == ShardedOn && !shards {
 		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", found.Version)}
 	}
+	s.ways = shards
 	switch {
 	case shards && c.Sharded != ShardedOff:
 		s.room = script.Sharded

@@ -21,6 +21,7 @@ var _ lockagent.Store = (*Store)(nil)
 type Store struct {
 	servers *transport.Servers
 	room    script.Room   // in which scripts run
+	ways    bool          // a Cluster with sharded messages: the store hears both ways, see [Sharded]
 	bound   time.Duration // of a call
 	logger  *slog.Logger
 

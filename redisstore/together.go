@@ -72,7 +72,7 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 			g := p.group(i.of)
 			g.acquiring = append(g.acquiring, i)
 		case *releaseCall:
-			i.req.Subscribed = i.of.channel != nil && p.store.subscriptions.Counted(i.of.channel(i.req.Name))
+			i.req.Subscribed = i.of.channel != nil && p.store.subscriptions.Counted(i.of.channel(i.req.Name), p.store.room == script.Sharded)
 			g := p.group(i.of)
 			g.releasing = append(g.releasing, i)
 		}

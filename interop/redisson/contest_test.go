@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redisserver"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
 )
 
 // spoils are what the threads of one process got in a rush for a lock.
@@ -169,6 +170,14 @@ func TestNobodyStarves(t *testing.T) {
 func TestNobodyStarvesInACluster(t *testing.T) {
 	t.Parallel()
 	nobodyStarves(t, cluster(t))
+}
+
+// Java hears messages to all nodes alone, and our agents take turns by sharded ones.
+func TestP02NobodyStarvesBesideJavaWithClassicMessages(t *testing.T) {
+	t.Parallel()
+	w := classic(t)
+	w.sharded = redisstore.ShardedAuto
+	nobodyStarves(t, w)
 }
 
 // nobodyStarves has threads of Java contend with agents in many ways.

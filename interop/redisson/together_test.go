@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,11 +27,30 @@ func TestP02P09P14P20BothSidesInACluster(t *testing.T) {
 
 func TestP02BothSidesInAClusterWithClassicMessages(t *testing.T) {
 	t.Parallel()
-	together(t, classic(t), []group{
-		{"Wakes", wakes},
-		{"Latch", sharedLatch},
-		{"FairOrder", func(t *testing.T, b *both) { fairOrder(t, b, "orders") }},
-	})
+	together(t, classic(t), messages)
+}
+
+// Java publishes to all nodes, and hears nothing else. So does Redisson before 3.22. Our agents have their default.
+func TestP02JavaWithClassicMessagesBesideShardedOnes(t *testing.T) {
+	t.Parallel()
+	w := classic(t)
+	w.sharded = redisstore.ShardedAuto
+	together(t, w, messages)
+}
+
+// Our agents publish to all nodes. Java publishes to the shard, and hears nothing else.
+func TestP02JavaWithShardedMessagesBesideClassicOnes(t *testing.T) {
+	t.Parallel()
+	w := cluster(t)
+	w.sharded = redisstore.ShardedOff
+	together(t, w, messages)
+}
+
+// messages are the tests that need messages to arrive.
+var messages = []group{
+	{"Wakes", wakes},
+	{"Latch", sharedLatch},
+	{"FairOrder", func(t *testing.T, b *both) { fairOrder(t, b, "orders") }},
 }
 
 var everything = []group{
@@ -136,35 +154,4 @@ func (b *both) awaitListening(t *testing.T, w thing) {
 		return
 	}
 	b.awaitSubscribers(t, keyOf(channel, w.name), 1)
-}
-
-// Some programs of this fleet hear only sharded messages, the others only classic ones. They exclude each other, but their
-// waiters have to look again.
-func TestP02MixedMessagesInACluster(t *testing.T) {
-	t.Parallel()
-	const lease = 2 * time.Second
-	w := cluster(t)
-	java := w.startJava(t, lease)
-	w.sharded = redisstore.ShardedOff
-	b := w.with(t, java, lease)
-	var waiters []*someone
-	for i, kind := range []string{"plain", "fair", "fenced", "read", "write"} {
-		for _, sides := range []string{"jg", "gj"} {
-			has := thing{kind, "mixed " + kind + " " + sides}
-			wants := has
-			if kind == "read" {
-				wants.kind = "write"
-			}
-			holder := b.has(t, has, sides[:1]+strconv.Itoa(2*i), kept)
-			want(t, "a try is refused", b.tries(t, wants, sides[1:]), false)
-			waiter := b.come(t, wants, sides[1:]+strconv.Itoa(2*i+1), kept)
-			waiter.waits(t)
-			holder.leaves(t)
-			waiters = append(waiters, waiter)
-		}
-	}
-	for _, waiter := range waiters {
-		waiter.gets(t)
-		waiter.leaves(t)
-	}
 }

@@ -9,17 +9,17 @@ import (
 // Acquire writes the call that acquires locks, see acquire.lua. All requests are of one agent
 // and, in a Cluster, of one slot.
 func (r Room) Acquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
-	r.acquire(c, acquireScript, r.Queues(), requests, past)
+	r.acquire(c, acquireScript, requests, past)
 }
 
-func (r Room) acquire(c *Call, s *Script, queues bool, requests []lockagent.AcquireRequest, past Past) {
+func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, past Past) {
 	c.begin(s)
 	asked, floor, exact := false, lockagent.Token(0), true
 	for i := range requests {
 		c.Keys = append(c.Keys, string(requests[i].Name))
 		floor = max(floor, requests[i].Floor)
 		exact = exact && (requests[i].Exact || requests[i].Floor == 0)
-		asked = asked || requests[i].Queue && queues
+		asked = asked || requests[i].Queue
 	}
 	for i := range requests {
 		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
@@ -29,22 +29,22 @@ func (r Room) acquire(c *Call, s *Script, queues bool, requests []lockagent.Acqu
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
-			c.Args = append(c.Args, r.place(&requests[i], queues))
+			c.Args = append(c.Args, r.place(&requests[i], true))
 		}
 	}
 }
 
 // AcquireAlone is [Room.Acquire] for a lock whose keys cannot travel together.
 func (r Room) AcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.acquireAlone(c, acquireScript, r.Queues(), request, past)
+	r.acquireAlone(c, acquireScript, request, past)
 }
 
-func (r Room) acquireAlone(c *Call, s *Script, queues bool, request *lockagent.AcquireRequest, past Past) {
+func (r Room) acquireAlone(c *Call, s *Script, request *lockagent.AcquireRequest, past Past) {
 	c.begin(s)
 	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_notes", request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
 	c.Args = append(c.Args, c.text.known(past.Seen, request.Floor, request.Exact), r.incarnation(&past))
 	c.acquire(request)
-	c.Args = append(c.Args, r.place(request, queues))
+	c.Args = append(c.Args, r.place(request, true))
 	c.alone()
 }
 

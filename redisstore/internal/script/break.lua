@@ -4,7 +4,7 @@
 -- without a UUID, for a map of another program may look like that: {"user:17": 3}.
 --
 -- KEYS[1]  the lock: a hash
--- ARGV[1]  PUBLISH or SPUBLISH
+-- ARGV[1]  how messages travel, see release.lua
 -- ARGV[2]  the name of the clock, see acquire.lua
 -- ARGV[3]  the suffix that Redisson gives to the keys and channels of the lock, such as ":{a}"
 -- ARGV[4]  who breaks the lock, as one word
@@ -12,19 +12,22 @@
 -- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock.
 
 local call, pcall = redis.call, redis.pcall
-local lock, publish, suffix = KEYS[1], ARGV[1], ARGV[3]
+local lock, room, suffix = KEYS[1], ARGV[1], ARGV[3]
 
 local message_kind = ''
 
 --include broken.lua
+
+--include ways.lua
+
 local channel = 'redisson_lock__channel' .. suffix
-pcall(publish, channel, '0')
+wake_waiters(channel, own_suffix(lock), '0')
 -- Those who wait for a fair lock each have a channel, and a time in ms until which they wait.
 local front = pcall('LRANGE', 'redisson_lock_queue' .. suffix, 0, 7)
 for _, waiter in ipairs(front) do
   local deadline = pcall('ZSCORE', 'redisson_lock_timeout' .. suffix, waiter)
   if type(deadline) ~= 'string' or deadline * 1000 > now then
-    pcall(publish, channel .. ':' .. waiter, '0')
+    tell_both_ways(channel .. ':' .. waiter, '0')
     break
   end
 end

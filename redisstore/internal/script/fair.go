@@ -23,13 +23,13 @@ var (
 
 // FairAcquire is [Room.Acquire] for fair locks, see fair_acquire.lua. [Room.ReadAcquired] reads the reply.
 func (r Room) FairAcquire(c *Call, requests []lockagent.AcquireRequest, past Past) {
-	r.acquire(c, fairAcquireScript, true, requests, past)
+	r.acquire(c, fairAcquireScript, requests, past)
 	c.Args = append(c.Args, r.String())
 }
 
 // FairAcquireAlone is [Room.AcquireAlone] for a fair lock.
 func (r Room) FairAcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.acquireAlone(c, fairAcquireScript, true, request, past)
+	r.acquireAlone(c, fairAcquireScript, request, past)
 	c.Args = append(c.Args, r.String())
 }
 

@@ -7,7 +7,9 @@
 -- places when it comes, gives up or is granted the lock. So these scripts never change the time of
 -- another program's place, and a place of ours that such a program removed too early comes back.
 --
--- time is that of the server. mode says how messages travel, see release.lua. All other times are in ms.
+-- time is that of the server. room says how messages travel, see release.lua. All other times are in ms.
+
+--include ways.lua
 
 local near_places = 32 -- these have to ask again soon
 local near_asks, near_lasts = 2000, 6000
@@ -18,10 +20,10 @@ local theirs_lasts = 300000
 local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- Returns the names of what belongs to a lock. suffix is that of our own keys.
-local function fair_lock(lock, suffix, mode)
+local function fair_lock(lock, suffix)
   local theirs = string.gsub(suffix, '^::', ':')
   return {
-    lock = lock, mode = mode, agents = mode == 'sharded' and suffix or '', publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH',
+    lock = lock, suffix = suffix, agents = room == 'sharded' and suffix or '',
     queue = 'redisson_lock_queue' .. theirs, deadlines = 'redisson_lock_timeout' .. theirs,
     places = 'lockagent_places' .. suffix, arrivals = 'lockagent_arrivals' .. suffix,
     lasts = 'lockagent_lasts' .. suffix, told = 'lockagent_told' .. suffix,
@@ -49,13 +51,24 @@ end
 
 -- Tells the program that has a place to try now. It returns how many programs heard that.
 local function tell(fair, place)
-  return pcall(fair.publish, fair.channel .. ':' .. place, '0')
+  return tell_both_ways(fair.channel .. ':' .. place, '0')
+end
+
+-- Returns the agent that has a place, if a lock can pass to it. An agent that hears no passes is told as other programs are, if it
+-- listens for that: see redisstore.Sharded.
+local function passes_to(fair, ours, place)
+  local agent = room ~= 'classic' and ours and string.match(place, '^(.*):')
+  if agent and room == 'sharded' then
+    local counts = call('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. fair.agents, fair.channel .. ':' .. place)
+    return (counts[2] > 0 or counts[4] == 0) and agent
+  end
+  return agent
 end
 
 -- Tells the agent that has a place to try within so many ms. It returns how many agents heard that.
 local function stand_by(fair, place, ms)
   local agent = string.match(place, '^(.*):') or ''
-  return pcall(fair.publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
+  return pcall(publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
 end
 
 -- Returns how much longer a free lock is kept for the program that has the first place: some seconds since
@@ -93,10 +106,10 @@ local function hand_on(fair, begin, trace, asker)
       return place and 'own'
     end
     local ours = pcall('ZMSCORE', fair.places, unpack(front))
-    local agent = fair.mode ~= 'classic' and ours[1] and string.match(place, '^(.*):')
+    local agent = passes_to(fair, ours[1], place)
     if agent then
       local times, incarnation = begin(place)
-      local heard = times and pcall(fair.publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind ..
+      local heard = times and pcall(publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind ..
         'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock) or stand_by(fair, place, 0)
       heard = type(heard) == 'number' and heard > 0
       if heard and not times then
@@ -115,6 +128,9 @@ local function hand_on(fair, begin, trace, asker)
       local left = kept_for(fair, place)
       if left > 0 then
         tell(fair, place)
+        if ours[1] then -- its agent may know of nobody who would tell the place by its own channel
+          pcall('PUBLISH', 'lockagent_agent:' .. (string.match(place, '^(.*):') or ''), message_kind .. 'standby ' .. place .. ' 0 ' .. fair.lock)
+        end
         return 'told', left
       end
       drop(fair, place)
@@ -122,9 +138,9 @@ local function hand_on(fair, begin, trace, asker)
   end
   local front = pcall('LINDEX', fair.queue, 0)
   if type(front) == 'string' then -- there are more to look at. The next one is to do so, or all if it is gone
-    local ours = fair.mode ~= 'classic' and type(pcall('ZSCORE', fair.places, front)) == 'string'
+    local ours = room ~= 'classic' and type(pcall('ZSCORE', fair.places, front)) == 'string'
     if (ours and stand_by(fair, front, 0) or tell(fair, front)) == 0 then
-      pcall(fair.publish, fair.channel, '0')
+      wake_waiters(fair.channel, fair.suffix, '0')
     end
     return 'told', 1
   end

@@ -8,7 +8,7 @@
 --     next place by a message to the place's own channel.
 --   * A free lock is for the first place. An attempt that comes upon such a lock passes it on, see fair.lua.
 
-local mode = table.remove(ARGV)
+local room = table.remove(ARGV)
 
 --include request.lua
 
@@ -57,14 +57,15 @@ local function clear_end(fair, lasts)
   else
     deadline = math.max(wall, deadline or wall + theirs_lasts) + lasts
   end
-  if fair.mode ~= 'classic' then
+  if room ~= 'classic' then
     local names = {}
     for p, place in ipairs(ends) do
-      names[p] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+      names[2 * p - 1] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+      names[2 * p] = fair.channel .. ':' .. place -- an agent without queues hears only this
     end
-    local counts = call('PUBSUB', fair.mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB', unpack(names))
+    local counts = call('PUBSUB', room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB', unpack(names))
     for p, place in ipairs(ends) do
-      if ours[p] and counts[2 * p] == 0 then
+      if ours[p] and counts[4 * p - 2] == 0 and counts[4 * p] == 0 then
         leave(fair, place)
       end
     end
@@ -143,7 +144,7 @@ end
 
 -- Counts the programs that may be ahead of a place and do not pass a lock on.
 local function others(fair, holder, ours)
-  if fair.mode == 'classic' then
+  if room == 'classic' then
     return 1
   end
   local queued, known = call('LLEN', fair.queue), pcall('ZCARD', fair.places)
@@ -167,7 +168,7 @@ local function try(i)
       return 'e ' .. (err or 'KIND readwrite')
     end
   end
-  local fair = fair_lock(lock, suffix, mode)
+  local fair = fair_lock(lock, suffix)
   local what, more = own and 'own', nil
   if not holder and behind then
     what, left = 'behind', behind

@@ -11,7 +11,7 @@
 -- Reply: as that of break.lua.
 
 local call, pcall = redis.call, redis.pcall
-local lock = KEYS[1]
+local lock, room = KEYS[1], ARGV[1]
 local time = call('TIME')
 local message_kind = 'fair '
 
@@ -26,8 +26,8 @@ local clock = at + 0
 local suffix = string.sub(ARGV[2], 16)
 local ahead = pcall('GETRANGE', 'lockagent_ahead' .. suffix, '0', '-1')
 ahead = type(ahead) == 'string' and ahead ~= '' and ahead or '0'
-local fair = fair_lock(lock, ARGV[3], ARGV[1])
+local fair = fair_lock(lock, ARGV[3])
 if not hand_on(fair, function(place) return begin('lockagent_ahead' .. suffix, ahead, lock, place) end, '-') then
-  pcall(fair.publish, ARGV[5], '0')
+  wake_waiters(ARGV[5], ARGV[3], '0')
 end
 return at .. ' 1'

@@ -12,7 +12,7 @@ local alone = n == 0
 if alone then
   n, keys = 1, {keys[1], args[6], args[7]}
 end
-local message_kind = 'fair '
+local message_kind, room = 'fair ', args[1]
 
 -- Usually nobody waits.
 local function queue(i)
@@ -41,17 +41,16 @@ end
 --include fair.lua
 
 -- First everything is undone that the tenures have.
-local mode, per = args[1], #args == 2 + 2 * n and 2 or 3
-local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
+local per = #args == 2 + 2 * n and 2 or 3
 local rest, removed, left, woken
 for i = 1, n do
   local a = per * (i - 1) + 2
   local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
-  local gone = not quiet and leave(fair_lock(keys[i], string.sub(keys[n + i], 17), mode), args[a + 1])
+  local gone = not quiet and leave(fair_lock(keys[i], string.sub(keys[n + i], 17)), args[a + 1])
   if quiet and undone == 1 then
     others = pcall(publish, args[a + 2], '0')
   end
-  if undone ~= 1 or not quiet or others ~= 0 and mode ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end
@@ -72,7 +71,7 @@ end
 
 -- Hands on a lock that is free, or wakes those that have no place yet.
 local function free(i, lock, channel, flags, others, suffix)
-  local fair = fair_lock(lock, suffix, mode)
+  local fair = fair_lock(lock, suffix)
   local what
   if alone then
     local head = pcall('LINDEX', fair.queue, 0)
@@ -88,9 +87,9 @@ local function free(i, lock, channel, flags, others, suffix)
     return nil
   end
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-  others = others or pcall(publish, channel, '0')
+  others = wake_waiters(channel, suffix, '0', others)
   local known = type(others) == 'number' -- the user may publish there
-  if mode == 'classic' or known and others <= subscribed then
+  if room == 'classic' or known and others <= subscribed then
     return nil
   end
   return 'r ' .. (known and others - subscribed or -1)

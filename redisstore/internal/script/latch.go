@@ -34,7 +34,7 @@ func (r Room) Latch(c *Call, req lockagent.LatchRequest, kept time.Duration) {
 	c.begin(latchScript)
 	c.Keys = append(c.Keys, string(req.Name), c.text.own("lockagent_notes", req.Name))
 	c.Args = append(c.Args, req.Op.String(), c.text.number(uint64(req.Count)), req.Change,
-		c.text.milliseconds(kept), r.Publish(), LatchChannel(req.Name))
+		c.text.milliseconds(kept), r.String(), LatchChannel(req.Name))
 }
 
 // ReadLatch reads the reply to a [Room.Latch]. opened says that the latch was counted down to 0

@@ -8,20 +8,22 @@
 -- ARGV[2]  the count to set
 -- ARGV[3]  the id of the change, or "" to read
 -- ARGV[4]  for how many ms the notes count
--- ARGV[5]  PUBLISH or SPUBLISH
+-- ARGV[5]  how messages travel, see release.lua
 -- ARGV[6]  the latch's channel
 --
 -- Reply: "<at> <count> <changed> <opened>". changed is 1 if the change was made, now or before. opened is
 -- 1 if the latch was counted down to 0 lately. An error reply means that nothing was
--- changed.
+-- changed. The messages go both ways: a thread of Redisson that does not hear them may wait for ever.
 
 local call, pcall = redis.call, redis.pcall
-local latch, notes, op, change, kept = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[4] + 0
+local latch, notes, op, change, kept, room = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[4] + 0, ARGV[5]
 local most_removed = 2
 
 --include holders.lua
 
 --include number.lua
+
+--include ways.lua
 
 local time = call('TIME')
 local at = time[1] .. string.sub('00000' .. time[2], -6)
@@ -55,7 +57,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     pcall('DEL', 'lockagent_permits' .. suffix, 'lockagent_tenures' .. suffix, 'lockagent_taken' .. suffix)
     left, opened = ARGV[2], false
     call('SET', latch, left)
-    pcall(ARGV[5], ARGV[6], '1')
+    tell_both_ways(ARGV[6], '1')
   elseif op == 'down' and left > 1 then
     left = call('DECR', latch)
   else
@@ -73,7 +75,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     call('ZREM', notes, '.latch')
   end
   if left == 0 then
-    pcall(ARGV[5], ARGV[6], opened and '0' or '1')
+    tell_both_ways(ARGV[6], opened and '0' or '1')
   end
   local old = call('ZRANGEBYSCORE', notes, '-inf', at, 'LIMIT', 0, most_removed)
   if old[1] then

@@ -23,12 +23,12 @@
 -- A key of another type must not leave a change half done. So what is written first is what may fail.
 
 local lock = KEYS[1]
-local kind, mode, suffix, ids = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+local kind, room, suffix, ids = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
 local channel, with_ids = 'redisson_sc' .. ARGV[4], ARGV[1] == 'permits'
 local tenures = (with_ids and 'lockagent_tenures' or 'lockagent_permits') .. suffix
 local taken, queue, wanted = 'lockagent_taken' .. suffix, 'lockagent_queue' .. suffix, 'lockagent_wanted' .. suffix
-local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
-local numsub = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
+--include ways.lua
+local numsub = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
 local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
@@ -250,10 +250,17 @@ local function outsiders_turn()
   return false
 end
 
--- Wakes all waiters if permits are free. It returns the number of subscribers, or -1 if that is not known.
+-- Wakes all waiters if permits are free, always both ways: a thread of Redisson that does not hear of them may wait for ever. It returns
+-- how many wait, ourselves included, or -1 if that is not known.
 local function wake()
-  local others = free and free > 0 and pcall(publish, channel, digits(free)) or 0
-  return type(others) == 'number' and others or -1
+  if not free or free <= 0 then
+    return 0
+  end
+  local heard = pcall(publish, channel, digits(free))
+  if other_publish then
+    pcall(other_publish, channel, digits(free))
+  end
+  return type(heard) == 'number' and heard + other_way(channel, suffix) or -1
 end
 
 -- Passes the free permits to the tenures in the queue, as long as they suffice for the next. It
@@ -261,16 +268,16 @@ end
 -- once: then the queue is looked at further.
 local function spread(trace)
   local passed = false
-  local front = mode ~= 'classic' and free and free > 0 and
+  local front = room ~= 'classic' and free and free > 0 and
     pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   if front[1] then
     local names = {channel, 'lockagent_agents' .. suffix}
     for p, place in ipairs(front) do
       local agent = string.match(place, '^(.*):') or ''
-      names[p + 2] = 'lockagent_agent:' .. agent .. (mode == 'sharded' and suffix or '')
+      names[p + 2] = 'lockagent_agent:' .. agent .. (room == 'sharded' and suffix or '')
     end
     local counts = call('PUBSUB', numsub, unpack(names)) -- those of name p are at 2p
-    local outsiders, p, enough = math.max(0, counts[2] - counts[4]), 1, with_ids and ids_passed or math.huge
+    local outsiders, p, enough = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix), 1, with_ids and ids_passed or math.huge
     local theirs, leaves, shared = outsiders > 0 and outsiders_turn(), false, false
     if outsiders == 0 then
 --include poll_turns.lua

@@ -38,27 +38,30 @@ if own and not whole then
   drop(tenure, own)
   own, gained = nil, true
 end
-local had, outsiders, kept_ms = own, 0, nil
+local had, outsiders, kept_ms, our_turn = own, 0, nil, false
 if asks ~= '' then
   local counts = call('PUBSUB', numsub, channel, 'lockagent_agents' .. suffix)
-  outsiders = math.max(0, counts[2] - counts[4])
+  outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
 end
 if not own then
   local yield, polls = (asks == '' or outsiders > 0) and notes[2], notes[4]
   local left = yield and yield - clock <= most_yield and yield - clock or 0
+  if room == 'classic' then -- an agent without queues is an outsider, too
+    our_turn, left = left > 0, 0
+  end
   left = math.max(left, polls and polls - clock <= polls_turn and polls - clock or 0)
   kept_ms = left > 0 and math.ceil(left / 1000) or nil
 end
 local head = pcall('ZRANGE', queue, 0, 0)[1] -- no queue if the key is spoilt
 if gained then
   share('-')
-elseif not own and not kept_ms and free and free > 0 and head and head ~= tenure then
+elseif not own and not kept_ms and not our_turn and free and free > 0 and head and head ~= tenure then
   spread('-')
 end
 if head then
   own, head = has(tenure), call('ZRANGE', queue, 0, 0)[1]
 end
-local mine = free and not kept_ms and (not head or head == tenure) and need <= free
+local mine = free and not kept_ms and (our_turn or not head or head == tenure) and need <= free
 if not own and mine and asks ~= '' and outsiders == 0 then
   local leaves, shared = false, false
 --include poll_turns.lua
@@ -89,7 +92,7 @@ elseif not free then
   if placed then
     pcall('HDEL', wanted, tenure)
     note(suffix, clock, 'deleted ' .. tenure)
-    pcall(publish, channel, '0') -- the others learn of it, too
+    tell_both_ways(channel, '0') -- the others learn of it, too
   end
   if placed or notes[3] then
     return redis.error_reply('DELETED while the tenure had a place')
@@ -101,7 +104,7 @@ if asks ~= '' then
   local noted, gone = pcall('HSET', wanted, tenure, need), nil
   if type(noted) == 'number' then
     pcall('PEXPIRE', wanted, 300000)
-    queued, gone = place(tenure, queue, numsub, mode == 'sharded' and suffix or '')
+    queued, gone = place(tenure, queue, numsub, room == 'sharded' and suffix or '')
     if gone or not queued then
       call('HDEL', wanted, unpack(gone or {tenure}))
     end

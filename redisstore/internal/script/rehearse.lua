@@ -2,11 +2,9 @@
 -- right to a command learns of it at once, and not when a lock is half released.
 --
 -- KEYS[1]  a key that nobody uses
--- ARGV[1]  PUBLISH or SPUBLISH
--- ARGV[2]  the channel of a lock with the name of the key
--- ARGV[3]  the channel of the agent
--- ARGV[4]  NUMSUB or SHARDNUMSUB, or "" without queues
--- ARGV[5]  "cluster" in a Cluster
+-- ARGV[1]  the channel of a lock with the name of the key
+-- ARGV[2]  the channel of the agent
+-- ARGV[3]  "cluster" in a Cluster, or "ways" in one that has sharded messages, see ways.lua
 --
 -- Reply: "ok". The key is gone.
 
@@ -45,12 +43,16 @@ call('LLEN', key)
 call('LINDEX', key, 0)
 call('LRANGE', key, 0, 0)
 call('LREM', key, 1, 'rehearsal')
-call(ARGV[1], ARGV[2], '0')
-call('PUBLISH', ARGV[3], '')
-if ARGV[4] ~= '' then
-  call('PUBSUB', ARGV[4], ARGV[2])
+call('PUBLISH', ARGV[1], '0')
+call('PUBLISH', ARGV[2], '')
+if ARGV[3] ~= 'cluster' then
+  call('PUBSUB', 'NUMSUB', ARGV[1])
 end
-if ARGV[5] == 'cluster' then
+if ARGV[3] == 'ways' then
+  call('SPUBLISH', ARGV[1], '0')
+  call('PUBSUB', 'SHARDNUMSUB', ARGV[1])
+end
+if ARGV[3] ~= '' then
   call('CLUSTER', 'MYID')
 end
 return 'ok'

@@ -60,7 +60,7 @@ func (r Room) releaseAlone(c *Call, s *Script, queue string, request *ReleaseReq
 // Wake writes the call that wakes all who wait for a lock, see wake.lua.
 func (r Room) Wake(c *Call, name lockagent.Name) {
 	c.begin(wakeScript)
-	c.Args = append(c.Args, r.Publish(), c.text.channel(name))
+	c.Args = append(c.Args, c.text.channel(name))
 }
 
 func (c *Call) release(request *ReleaseRequest) {

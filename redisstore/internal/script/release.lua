@@ -29,6 +29,7 @@
 -- agent of that tenure, and to the agents of the next two tenures,
 --   passed <tenure> <token> <at> <clock> <outsiders> <incarnation or -> <trace or -> <lock>
 --   standby <tenure> <ms> <lock>
+-- The message that wakes all waiters goes both ways, see ways.lua.
 
 -- What is seldom needed comes late, see acquire.lua.
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
@@ -56,18 +57,26 @@ if alone or not quiet then
 end
 
 -- First everything is undone that the tenures have.
-local mode, per = args[1], #args == 2 + 2 * n and 2 or 3
-local publish = mode == 'sharded' and 'SPUBLISH' or 'PUBLISH'
+local room, per = args[1], #args == 2 + 2 * n and 2 or 3
 local rest, removed, woken
+-- How many hear the other way, see ways.lua. Usually nobody does.
+local elsewhere = {}
+if quiet and room ~= 'single' then
+  local channels = {}
+  for i = 1, n do
+    channels[i] = args[per * (i - 1) + 4]
+  end
+  elsewhere = pcall('PUBSUB', room == 'sharded' and 'NUMSUB' or 'SHARDNUMSUB', unpack(channels))
+end
 for i = 1, n do
   local a = per * (i - 1) + 2
   local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
   if not quiet then
     pcall('ZREM', keys[n + i], args[a + 1])
   elseif undone == 1 then
-    others = pcall(publish, args[a + 2], '0')
+    others = pcall(room == 'sharded' and 'SPUBLISH' or 'PUBLISH', args[a + 2], '0')
   end
-  if undone ~= 1 or others ~= 0 and mode ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  if undone ~= 1 or others ~= 0 and room ~= 'classic' or (elsewhere[2 * i] or 0) > 0 or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end
@@ -82,10 +91,12 @@ if not rest then
   return clock
 end
 
+--include ways.lua
+
 local places_looked_at, standbys = 8, 2
 local yield, most_yield = 5000, 50000 -- in microseconds
 local turn_every = 250 -- in ms
-local count = mode == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
+local count = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 --include holders.lua
 --include polls.lua
@@ -124,16 +135,16 @@ end
 -- If others is nil, there may be a queue.
 local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-  local front = not others and mode ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
+  local front = not others and room ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   local names = {channel, 'lockagent_agents' .. suffix}
   for p, place in ipairs(front) do
     local agent = string.match(place, '^(.*):') or ''
-    names[p + 2] = 'lockagent_agent:' .. agent .. (mode == 'sharded' and suffix or '')
+    names[p + 2] = 'lockagent_agent:' .. agent .. (room == 'sharded' and suffix or '')
   end
   local outsiders, theirs, polls, since = nil, false, false, nil
   if front[1] then
     local counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
-    outsiders = math.max(0, counts[2] - counts[4])
+    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
     since = busy_since(turns[n + i + 1], tenure)
@@ -163,15 +174,15 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
     end
   end
 
-  others = others or pcall(publish, channel, '0')
+  others = wake_waiters(channel, suffix, '0', others)
   local known = type(others) == 'number' -- the user may publish there
-  if not outsiders and mode ~= 'classic' and known and others > subscribed then
+  if not outsiders and room ~= 'classic' and known and others > subscribed then
     local counts = call('PUBSUB', count, unpack(names, 1, 2))
-    outsiders = math.max(0, counts[2] - counts[4])
+    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
   end
   if polls then
     note(suffix, clock + turn_lasts, 'polls')
-  elseif subscribed == 1 and not outsiders and not alone and mode ~= 'classic' then
+  elseif subscribed == 1 and not outsiders and not alone and room ~= 'classic' then
     since = busy_since(pcall('GETRANGE', 'lockagent_busy' .. suffix, '0', '-1'), tenure)
     if since < clock then -- the next tenure may follow at once
       busy(suffix, since, string.format('free %.0f', clock))
@@ -183,7 +194,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
     note(suffix, clock + math.min(most_yield, (agents + 1) * yield), 'yield')
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
-  if mode == 'classic' or known and others <= subscribed then
+  if room == 'classic' or known and others <= subscribed then
     return nil
   end
   return 'r ' .. (known and others - subscribed or -1)

@@ -31,14 +31,6 @@ func (r Room) Queues() bool { return r != Classic }
 // String is the name of the kind in the arguments of scripts.
 func (r Room) String() string { return [...]string{"single", "sharded", "classic"}[r] }
 
-// Publish is the command that publishes: PUBLISH or SPUBLISH.
-func (r Room) Publish() string {
-	if r == Sharded {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
-}
-
 // shared is the name of a key that a lock shares with all locks of the database or, in a Cluster,
 // of its slot.
 func (r Room) shared(t *text, key string, with lockagent.Name) string {

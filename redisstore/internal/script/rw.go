@@ -125,5 +125,5 @@ func (r Room) ReadWriteInspect(c *Call, name lockagent.Name) {
 // ReadWriteWake is [Room.Wake] for a read/write lock.
 func (r Room) ReadWriteWake(c *Call, name lockagent.Name) {
 	c.begin(wakeScript)
-	c.Args = append(c.Args, r.Publish(), ReadWriteChannel(name))
+	c.Args = append(c.Args, ReadWriteChannel(name))
 }

@@ -17,11 +17,13 @@ local raised, rest = false, nil
 
 --include holders.lua
 
-local message_kind = 'readwrite '
+local message_kind, room = 'readwrite ', string.match(args[5], '%a+')
 
 --include grants.lua
 
 --include place.lua
+
+--include ways.lua
 
 local server = time[1] * 1000000 + time[2]
 --include rw.lua
@@ -57,7 +59,7 @@ local listened = 300 -- in ms: when to try again if an outsider listens, who may
 -- Tries one lock, and returns what there is to say about it.
 local function attempt(i, lock, suffix)
   local a = 3 * (i - 1) + 2
-  local field, lease, room = args[a + 1], args[a + 2], string.match(args[a + 3], '%a+')
+  local field, lease = args[a + 1], args[a + 2]
   local tenure, asks = tenure_of(field), args[a + 3] == room
   local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls')
   if notes[1] then
@@ -73,12 +75,14 @@ local function attempt(i, lock, suffix)
   end
   local outsiders, joins, writers = 0, mode == 'read' and field == tenure, false
   if asks or joins then
-    local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
-    writers = counts[2] > counts[4]
-    outsiders = asks and math.max(0, counts[2] - counts[4]) or 0
+    local channel = 'redisson_rwlock' .. their_suffix(suffix)
+    local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
+    local waiting = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
+    writers = waiting > 0
+    outsiders = asks and waiting or 0
   end
   local left = mode and call('PTTL', lock) or math.max(
-    (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
+    room ~= 'classic' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
   local own, granted, key = mode and own_field(lock, tenure), nil, timeout_key(suffix, tenure)
   local theirs -- until when the lock is left to those that poll
   if asks and outsiders == 0 and not alone and not own and (joins or not mode and left <= 0) then

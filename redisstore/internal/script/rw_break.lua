@@ -2,7 +2,7 @@
 -- "readwrite broken <tenure> <at> <operator> <lock>" to the agent of each.
 
 local call, pcall = redis.call, redis.pcall
-local lock, publish = KEYS[1], ARGV[1]
+local lock, room = KEYS[1], ARGV[1]
 
 --include clock.lua
 
@@ -34,5 +34,7 @@ for _, field in ipairs(list) do
     pcall('PUBLISH', 'lockagent_agent:' .. agent, 'readwrite broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
   end
 end
-pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), mode == 'write' and '1' or '0')
+
+--include ways.lua
+wake_waiters('redisson_rwlock' .. their_suffix(suffix), suffix, mode == 'write' and '1' or '0')
 return at .. ' 1'

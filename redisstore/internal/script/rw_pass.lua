@@ -1,5 +1,5 @@
 -- rw_pass.lua is a part of the scripts that pass read/write locks. It needs begin.lua and rw.lua before it.
--- room says how messages travel, and publish is the command for that. ahead_key is the name of ahead, or of the
+-- It needs ways.lua, too. ahead_key is the name of ahead, or of the
 -- clock. ahead is the value.
 
 local places_looked_at, standbys = 8, 2
@@ -15,6 +15,7 @@ local function waiting(queue, channel, suffix)
   end
   if front[1] then
     counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
+    counts[2] = counts[2] + other_way(channel, suffix)
   end
   return front, names, counts
 end
@@ -84,5 +85,5 @@ local function open(lock, suffix, queue, trace)
   if front[1] then
     pass_on(lock, suffix, queue, front, names, counts, true, math.max(0, counts[2] - counts[4]), trace)
   end
-  pcall(publish, channel, '1')
+  wake_waiters(channel, suffix, '1')
 end

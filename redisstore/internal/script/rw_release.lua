@@ -41,7 +41,6 @@ end
 --include last.lua
 
 local room, tag = args[1], string.sub(ahead_key, 16)
-local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local yield = 10000 -- in microseconds
 local turn_every = 250 -- in ms
 
@@ -56,6 +55,8 @@ local turn_every = 250 -- in ms
 --include turn.lua
 
 --include begin.lua
+
+--include ways.lua
 
 --include rw_pass.lua
 
@@ -86,7 +87,7 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
       local passed, next, more = pass_on(lock, suffix, queue, front, names, counts, false, hurry, string.match(flags, 't(.+)') or '-')
       if passed > 0 then
         if more or outsiders > 0 and call('HMGET', lock, 'mode')[1] == 'read' then
-          pcall(publish, channel, '1') -- they may share the lock
+          wake_waiters(channel, suffix, '1') -- they may share the lock
         end
         for p = next, math.min(next + standbys - 1, #front) do
           pcall(publish, names[p + 2], 'readwrite standby ' .. tenure_of(front[p]) .. ' ' .. pass_lease .. ' ' .. lock)
@@ -98,11 +99,11 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
   if subscribed == 1 and not front[1] and room ~= 'classic' and not alone then
     poll_turn(suffix, tag, false, true)
   end
-  local others = pcall(publish, channel, payload)
+  local others = wake_waiters(channel, suffix, payload)
   local known = type(others) == 'number' -- the user may publish there
   if not outsiders and room ~= 'classic' and known and others > subscribed then
     local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
-    outsiders = math.max(0, counts[2] - counts[4])
+    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
   end
   if (theirs or outsiders and outsiders > 0) and not alone then
     note(suffix, clock + yield, 'yield')

@@ -25,7 +25,6 @@ local alone = not keys[n + 1]
 local ahead_key = keys[n + 1] or args[3 * n + 2]
 local at, entry, server = time_of(ahead_key)
 local clock, room, ahead = at + 0, args[1], '0'
-local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 
 --include rw.lua
 
@@ -34,6 +33,8 @@ local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 --include rw_polls.lua
 
 --include begin.lua
+
+--include ways.lua
 
 --include rw_pass.lua
 
@@ -51,7 +52,7 @@ local function downgrade(lock, suffix, tenure, lease)
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
   if alone then
-    pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
+    wake_waiters('redisson_rwlock' .. their_suffix(suffix), suffix, '1')
     return
   end
   local known = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(ahead_key, 16), '0', '-1')
@@ -64,8 +65,9 @@ local function is_wanted(suffix)
   if room == 'classic' then
     return false
   end
-  local counts = call('PUBSUB', count, 'redisson_rwlock' .. their_suffix(suffix), 'lockagent_agents' .. suffix)
-  return counts[2] > counts[4] or writer_waits('lockagent_queue' .. suffix, nil, count, room == 'sharded' and suffix or '') or
+  local channel = 'redisson_rwlock' .. their_suffix(suffix)
+  local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
+  return counts[2] > counts[4] or other_way(channel, suffix) > 0 or writer_waits('lockagent_queue' .. suffix, nil, count, room == 'sharded' and suffix or '') or
     poll_turn(suffix, string.sub(ahead_key, 16), true, false)
 end
 

@@ -6,7 +6,7 @@ import "github.com/lockagent/lockagent"
 func (r Room) Break(c *Call, req lockagent.BreakRequest) {
 	c.begin(breakScript)
 	c.Keys = append(c.Keys, string(req.Name))
-	c.Args = append(c.Args, r.Publish(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name), escape(req.Operator))
+	c.Args = append(c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name), escape(req.Operator))
 }
 
 // ReadBroken reads the reply to a [Room.Break].
@@ -74,16 +74,17 @@ func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err er
 }
 
 // Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. name
-// must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs.
-func (r Room) Rehearse(c *Call, name lockagent.Name) {
+// must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs. ways says that the
+// Cluster has sharded messages.
+func (r Room) Rehearse(c *Call, name lockagent.Name, ways bool) {
 	c.begin(rehearseScript)
 	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name))
-	count, kind := "NUMSUB", ""
-	switch r {
-	case Sharded:
-		count, kind = "SHARDNUMSUB", "cluster"
-	case Classic:
-		count, kind = "", "cluster"
+	kind := ""
+	switch {
+	case ways:
+		kind = "ways"
+	case r.Cluster():
+		kind = "cluster"
 	}
-	c.Args = append(c.Args, r.Publish(), c.text.channel(name), AgentChannel("rehearsal"), count, kind)
+	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), kind)
 }

@@ -19,12 +19,12 @@ var (
 
 // AcquireSpin is [Room.Acquire] for spin locks, see spin_acquire.lua.
 func (r Room) AcquireSpin(c *Call, requests []lockagent.AcquireRequest, past Past) {
-	r.acquire(c, spinAcquireScript, true, requests, past)
+	r.acquire(c, spinAcquireScript, requests, past)
 }
 
 // AcquireSpinAlone is [Room.AcquireSpin] for a lock whose keys cannot travel together.
 func (r Room) AcquireSpinAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.acquireAlone(c, spinAcquireScript, true, request, past)
+	r.acquireAlone(c, spinAcquireScript, request, past)
 }
 
 // ReleaseSpin is [Room.Release] for spin locks, see spin_release.lua. [Single] reads the reply.

@@ -1,8 +1,8 @@
--- wake.lua wakes all waiters of a lock.
+-- wake.lua wakes all waiters of a lock in a Cluster, both ways: see ways.lua.
 --
--- ARGV[1]  PUBLISH or SPUBLISH
--- ARGV[2]  the lock's channel
+-- ARGV[1]  the lock's channel
 --
 -- Reply: the number of subscribers.
 
-return redis.call(ARGV[1], ARGV[2], '0')
+redis.pcall('PUBLISH', ARGV[1], '0')
+return redis.call('SPUBLISH', ARGV[1], '0')

@@ -104,8 +104,8 @@ func (l *link) needed() bool {
 func (l *link) forget(t *topic) {
 	delete(l.topics, t)
 	t.link = nil
-	if l.s.topics[t.Channel] == t {
-		delete(l.s.topics, t.Channel)
+	if l.s.topics[t.channel()] == t {
+		delete(l.s.topics, t.channel())
 	}
 }
 
@@ -120,7 +120,7 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	conn, _ := node.client.Dedicate() // closed rather than given back: it has subscriptions
 	defer conn.Close()
 	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(m.Channel, m.Message) },
+		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(channel{m.Channel, l.at != anywhere}, m.Message) },
 		OnSubscription: l.changed,
 	})
 	var p pace
@@ -205,7 +205,7 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 	}
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if t := l.s.topics[c.Channel]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
+	if t := l.s.topics[channel{c.Channel, true}]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
 		t.stand = absent
 		l.moved = max(l.moved, given)
 		l.add(t)

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Topic is a channel on the servers. All topics of one channel have to be equal.
+// Topic is a channel on the servers. All topics of one channel have to be equal, but for Sharded: a channel for sharded messages
+// is another one than that with the same name for other messages.
 type Topic struct {
 	Channel string
 	// Sharded says that messages to the channel are published with SPUBLISH: they reach only
@@ -37,10 +38,18 @@ type Subscriptions struct {
 	servers *Servers
 
 	mu     sync.Mutex // guards what follows, and what says so in topic and link
-	topics map[string]*topic
+	topics map[channel]*topic
 	links  map[string]*link // by place
 	closed bool
 }
+
+// channel is what tells topics from each other.
+type channel struct {
+	name    string
+	sharded bool
+}
+
+func (t Topic) channel() channel { return channel{t.Channel, t.Sharded} }
 
 // topic is the state of a Topic.
 type topic struct {
@@ -74,7 +83,7 @@ type listener struct {
 
 // NewSubscriptions returns subscriptions on servers. They end when the servers are closed.
 func NewSubscriptions(s *Servers) *Subscriptions {
-	subs := &Subscriptions{servers: s, topics: make(map[string]*topic), links: make(map[string]*link)}
+	subs := &Subscriptions{servers: s, topics: make(map[channel]*topic), links: make(map[string]*link)}
 	s.register(nil, subs.close)
 	return subs
 }
@@ -92,10 +101,10 @@ func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	if s.closed {
 		return func() {}
 	}
-	shared := s.topics[t.Channel]
+	shared := s.topics[t.channel()]
 	if shared == nil {
 		shared = &topic{Topic: t}
-		s.topics[t.Channel] = shared
+		s.topics[t.channel()] = shared
 	}
 	shared.listeners = append(slices.Clip(shared.listeners), joined)
 	shared.fresh = true
@@ -149,11 +158,12 @@ func (s *Subscriptions) remove(t *topic, l *listener) {
 	}
 }
 
-// Counted reports whether the server may count this program among the subscribers of a channel.
-func (s *Subscriptions) Counted(channel string) bool {
+// Counted reports whether the server may count this program among the subscribers of a channel, for sharded messages or
+// for others.
+func (s *Subscriptions) Counted(name string, sharded bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.topics[channel]
+	t := s.topics[channel{name, sharded}]
 	return t != nil && t.stand != absent
 }
 
@@ -176,10 +186,10 @@ func (s *Subscriptions) Again() {
 }
 
 // deliver passes a message on.
-func (s *Subscriptions) deliver(channel, message string) {
+func (s *Subscriptions) deliver(from channel, message string) {
 	s.mu.Lock()
 	var listeners []*listener
-	if t := s.topics[channel]; t != nil {
+	if t := s.topics[from]; t != nil {
 		listeners = t.listeners
 	}
 	s.mu.Unlock()

@@ -16,14 +16,14 @@ func TestSubscriptions(t *testing.T) {
 	server := redistest.Start(t)
 	s := connect(t, config(server.Addr()))
 	subs := NewSubscriptions(s)
-	if subs.Counted("news") {
+	if subs.Counted("news", false) {
 		t.Error("counted before anybody subscribed")
 	}
 	first, cancelFirst := listen(subs, Topic{Channel: "news"})
 	if again := receive(t, "the first to stand", first.stands); again {
 		t.Error("the first stands again before it stood")
 	}
-	if !subs.Counted("news") {
+	if !subs.Counted("news", false) {
 		t.Error("not counted although it stands")
 	}
 	// Who joins later is told by itself, and for the first time.
@@ -62,7 +62,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 	cancelSecond()
 	redistest.Eventually(t, "to be unsubscribed", func() bool {
-		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "news")) == "[news 0]" && !subs.Counted("news")
+		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "news")) == "[news 0]" && !subs.Counted("news", false)
 	})
 }
 
@@ -162,12 +162,12 @@ func TestShardedAndOtherTopics(t *testing.T) {
 
 // A node may give a slot away between its answer to a subscription and our look at that answer.
 func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
-	s := &Subscriptions{topics: make(map[string]*topic), links: make(map[string]*link)}
+	s := &Subscriptions{topics: make(map[channel]*topic), links: make(map[string]*link)}
 	l := newLink(s, "a node")
 	orders := &topic{Topic: Topic{Channel: "orders", Sharded: true}, link: l}
 	told := 0
 	orders.listeners = []*listener{{Listener: Listener{Stands: func(bool) { told++ }}}}
-	s.topics["orders"] = orders
+	s.topics[orders.channel()] = orders
 	l.topics[orders] = true
 	subscribe := func(dropped bool) {
 		l.add(orders)
