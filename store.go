@@ -270,7 +270,9 @@ type AcquireRequest struct {
 
 	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the
 	// lock before that, or the place may be lost. After one request with Queue, all requests
-	// of that tenure have it.
+	// of that tenure have it. A [SpinLock] gives no places. There Queue says that the agent contends for
+	// the lock: it found the lock busy, or returned it while requests waited. So the store knows when
+	// those that poll need a turn.
 	Queue bool
 }
 

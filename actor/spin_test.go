@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +76,57 @@ func TestSpinLockOfABusyAgent(t *testing.T) {
 		close(stop)
 		<-busy
 	})
+}
+
+// hurry takes and frees the spin lock again and again, as threads of Redisson do: each of them waits for longer when it came late.
+func hurry(store lockagent.Store, threads int, last time.Time) (wait func()) {
+	var all sync.WaitGroup
+	for thread := range threads {
+		all.Go(func() {
+			agent, random := lockagent.NewAgentID(), rand.New(rand.NewPCG(uint64(thread), 0))
+			pause := time.Millisecond
+			for number := uint64(1); time.Now().Before(last); {
+				tenure, granted := lockagent.Tenure{Agent: agent, Number: number}, false
+				store.Acquire(background, lockagent.AcquireRequest{Name: "door", Kind: lockagent.SpinLock, Tenure: tenure, Lease: DefaultLease}, func(r lockagent.AcquireReply, err error) {
+					granted = r.Granted && err == nil
+				})
+				if !granted {
+					time.Sleep(pause)
+					pause = min(2*pause+time.Duration(random.IntN(3))*time.Millisecond, 128*time.Millisecond)
+					continue
+				}
+				time.Sleep(1500*time.Microsecond + time.Duration(random.IntN(500))*time.Microsecond)
+				store.Release(background, lockagent.ReleaseRequest{Name: "door", Kind: lockagent.SpinLock, Tenure: tenure}, func(lockagent.ReleaseReply, error) {})
+				number++
+				pause = time.Millisecond
+				time.Sleep(200*time.Microsecond + time.Duration(random.IntN(100))*time.Microsecond)
+			}
+		})
+	}
+	return all.Wait
+}
+
+// A lock that is free for a tenth of the time, and never for long, is granted in time: whoever comes too late asks more often.
+func TestSpinLockInAHurry(t *testing.T) {
+	for _, threads := range []int{1, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			a := start(t, Config{Store: store.Share()})
+			last, longest, grants := time.Now().Add(20*time.Second), time.Duration(0), 0
+			wait := hurry(store.Share(), threads, last)
+			for time.Now().Before(last) {
+				asked := time.Now()
+				g := granted(t, a.Acquire(background, "door", spinning("ann")))
+				longest = max(longest, time.Since(asked))
+				grants++
+				time.Sleep(500 * time.Microsecond)
+				released(t, g)
+				time.Sleep(time.Millisecond) // then others have it
+			}
+			if longest > time.Second/2 || grants < 300 {
+				t.Errorf("beside %d threads it waited for up to %v, and had %d grants", threads, longest, grants)
+			}
+			wait()
+		})
+	}
 }

@@ -87,6 +87,13 @@ func TestPollsOfALockThatChangesHands(t *testing.T) {
 		pauses(r, "other:7", minute, long)
 		pauses(r, "other:8", minute, long)
 	})
+	t.Run("or whose lease was renewed", func(t *testing.T) {
+		r := polling(t)
+		for i, pause := range long {
+			pauses(r, "other:7", Instant(30+10*(i/5))*Instant(time.Second), []time.Duration{pause})
+		}
+		pauses(r, "other:7", Instant(61*time.Second), []time.Duration{time.Millisecond}) // but now it was released
+	})
 	t.Run("as far as a slow script tells", func(t *testing.T) {
 		r := polling(t)
 		for i, pause := range long {

@@ -22,8 +22,8 @@ const (
 	mostMissed = 3
 )
 
-// seen is the rival after another call found the lock busy. If the lease ends at another time, the holder may have
-// released the lock and acquired it again. Or it has renewed the lease, which is rare.
+// seen is the rival after another call found the lock busy. If the lease ends at another time, the holder has released the lock and
+// acquired it again. If it ends much later, the holder has renewed it, or had the lock for so long that the next hold may last, too.
 func (r rival) seen(holder string, left time.Duration, at lockagent.StoreTime, clock string) rival {
 	if holder == "" { // the lock is free, and the store keeps it for others
 		return r
@@ -32,8 +32,12 @@ func (r rival) seen(holder string, left time.Duration, at lockagent.StoreTime, c
 	if left >= 0 && clock != "" {
 		ends = at.Add(left)
 	}
-	const slow = 10 * time.Millisecond // a script about many locks tells the time at which it began
-	if holder == r.holder && ends.Sub(r.ends).Abs() <= slow {
+	const slow, soon = 10 * time.Millisecond, time.Second // a script about many locks tells the time at which it began
+	later := ends.Sub(r.ends)
+	if renewed := later >= max(soon, left/8); holder == r.holder && (later.Abs() <= slow || renewed) {
+		if renewed {
+			r.ends = ends
+		}
 		r.pause = min(r.pause+r.pause/time.Duration(1+r.missed), mostPoll)
 		return r
 	}

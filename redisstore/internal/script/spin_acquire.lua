@@ -1,16 +1,15 @@
 -- spin_acquire.lua is acquire.lua for spin locks, which have no queue.
 --
--- KEYS, ARGV and the reply are those of acquire.lua. A tenure that asks for a place says by that that its agent contends for
--- the lock: it found the lock busy, or returned it while requests waited. No tenure gets a place.
+-- KEYS, ARGV and the reply are those of acquire.lua. Nobody gets a place. A tenure that asks for one contends: its agent found the
+-- lock busy, or returned it while requests waited.
 --
--- Redisson's spin lock asks every 128 ms in the end. While agents contend, it finds the lock free only by luck. So they let it in as
--- polls.lua does: when the lock was in the hands of agents for half a second, and if anybody polls, it is kept from
--- agents for a while.
+-- Redisson's spin lock asks every 128 ms in the end. While agents contend, it finds the lock free only by luck. So it
+-- gets turns as in polls.lua, when agents have contended for half a second.
 --
--- lockagent_busy:{N} is "<since> spins <noted> <last>". At the time noted, an agent that contends knew of the holder last. Since the
--- time since, or somewhat earlier, agents that contend have had the lock without a pause. Whenever such an agent meets a holder of which no other
--- one knew, somebody else has had luck: that makes up for some of the time. The last holder is "-" after a turn. What polls.lua has
--- under that key is not read here, and what is there is not read by polls.lua.
+-- lockagent_busy:{N} is "<since> spins <noted> <last>". Agents have contended from the time since to the time noted, without
+-- a pause. last had the lock then, or is "-" after a turn. A holder that is new was not noted when it got the lock. So that
+-- was no agent that contends, but somebody who had luck. This makes up for some of the time. No other script reads this form
+-- of the key.
 
 --include request.lua
 
