@@ -102,7 +102,7 @@ func TestLockIsReleasedAfterARestart(t *testing.T) {
 	t.Cleanup(looks.close)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line")
+	holder := lockProcess(t, path, "door", "--", "cat")
 	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
 		t.Fatal(err)
 	}
