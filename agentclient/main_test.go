@@ -120,6 +120,7 @@ func serve() {
 			panic(err)
 		}
 	}
+	signal.Ignore(syscall.SIGXFSZ) // a limit for files stands for a full disk
 	cfg := daemon.Config{Store: memstore.New(), Logger: slog.New(slog.DiscardHandler)}
 	cfg.Lease, _ = time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_LEASE")) // 0 is the default
 	if dir := os.Getenv("AGENTCLIENT_TEST_STATE"); dir != "" {
