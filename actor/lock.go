@@ -178,7 +178,7 @@ func (l *lock) process(m message) {
 		l.armed = 0
 		l.step(lockstate.Tick{})
 	case *resumedMsg:
-		l.goOn(m.callers)
+		l.goOn(m)
 	case *statusMsg:
 		l.inspect(m)
 	case *storeCall[lockagent.Inspection]:

@@ -35,6 +35,7 @@ type (
 		counted
 		entry   *entry
 		callers map[*request]context.Context // of those requests that have one
+		waits   []lockstate.Request          // those that go on to wait, on the clock of this agent
 	}
 
 	cancelMsg struct {

@@ -85,6 +85,10 @@ func (a *Agent) load(from *AgentSnapshot) []*resumedMsg {
 		m := &resumedMsg{callers: make(map[*request]context.Context)}
 		m.entry = a.registry.loaded(n.Name, n.Kind.OrPlain(), func(l *lock) {
 			l.load(n, m.callers, now, shift)
+			for _, w := range n.Waiting {
+				w.Request.Arrived += lockstate.Instant(shift)
+				m.waits = append(m.waits, w.Request)
+			}
 			if l.scribe != nil {
 				l.scribe.floor = l.state.Floor()
 				locks = append(locks, l.saved())
@@ -157,14 +161,19 @@ func (l *lock) load(n LockSnapshot, callers map[*request]context.Context, now lo
 }
 
 // goOn begins the work of a lock that was loaded.
-func (l *lock) goOn(callers map[*request]context.Context) {
+func (l *lock) goOn(m *resumedMsg) {
 	for r := range l.requests.all {
-		switch caller := callers[r]; {
+		switch caller := m.callers[r]; {
 		case caller != nil && (!r.granted() || r.lies()): // a message of the store may have come first
 			r.caller = caller
 			r.watch()
 		case !r.granted():
 			r.watch()
+		}
+	}
+	for i := range m.waits { // the log of this process says who waits
+		if r := l.requests.get(m.waits[i].ID); r != nil && !r.granted() {
+			l.publish(r, &lockstate.Event{Kind: lockstate.Queued, Now: l.now, Request: m.waits[i], Waiters: i + 1})
 		}
 	}
 	l.step(lockstate.Tick{})

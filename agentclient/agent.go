@@ -41,6 +41,8 @@ type agent struct {
 	closed      bool      // no new requests
 	idle        chan struct{}
 	unconfirmed int // releases without an answer, by Close
+
+	dropping sync.Once // a dropped grant is logged once
 }
 
 var _ backend.Agent = (*agent)(nil)

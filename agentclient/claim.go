@@ -59,6 +59,8 @@ type claim struct {
 	ctx        context.Context // of the hold; nil until somebody wants it
 	cancel     context.CancelCauseFunc
 	ends       map[*onEnd]struct{}
+	handle     *handle // nil if there is none, and after the first renewal
+	kept       *handle // nil unless the context of the hold keeps it in use
 	extensions map[uint64]chan error
 
 	unwatch  func() bool // of the caller's context; nil if that does not end
@@ -68,7 +70,10 @@ type claim struct {
 	answered bool        // it has
 }
 
-type onEnd struct{ call func(error) }
+type onEnd struct {
+	call func(error)
+	of   *handle // which it keeps in use; may be nil
+}
 
 // Timing that nobody has needed to change.
 const (
@@ -181,7 +186,7 @@ func (c *claim) grant(g *lockagentv1.Granted, until time.Duration) {
 	if c.req.Granted != nil {
 		c.req.Granted()
 	}
-	c.out <- lockagent.NewGrant(c.name, c.req.Owner, c.token, c.count, (*hold)(c))
+	c.out <- lockagent.NewGrant(c.name, c.req.Owner, c.token, c.count, c.handed())
 	close(c.out)
 	if c.waited {
 		return
@@ -201,6 +206,7 @@ func (c *claim) renew(until time.Duration) {
 	}
 	c.until.Store(int64(until))
 	c.timer.Reset(until - c.agent.now())
+	c.watchHandle()
 }
 
 // expire ends the hold, if its deadline has passed. Nobody needs to have heard of the daemon for that.

@@ -18,8 +18,10 @@
 // with each hold, and renews it. If the daemon is silent or stopped, the hold ends at its deadline in this process, by a clock
 // that both share. That clock also counts the time for which the machine is suspended.
 //
-// If the daemon starts anew, the client connects again, and goes on with its claims until their deadlines. What the new daemon
-// says counts.
+// If the daemon starts anew, the client connects again, and goes on with its claims: they keep lock, token and place. What the new daemon
+// says counts. Without a daemon a hold ends at its deadline.
+//
+// A grant that the application drops without a release is given back, once the garbage collector has found that out.
 //
 // # Not guaranteed
 //
@@ -32,6 +34,7 @@
 //   - [channelapi.Lock.Break] needs the right of an operator. The holder is told the name of the user, and then what the
 //     caller said.
 //   - An error that matches [channelapi.ErrStoreUnavailable] may also mean that the daemon does not answer.
+//   - A change of a semaphore or a latch whose answer was lost is not repeated. The error tells that nobody knows whether it was made.
 //   - A request that waits goes on waiting while the daemon is away, until its context ends or its wait passes. A request
 //     with [channelapi.Try] does not.
 package agentclient

@@ -29,13 +29,14 @@ func (h *hold) Context() context.Context {
 }
 
 // OnEnd implements [lockagent.Hold].
-func (h *hold) OnEnd(f func(cause error)) (stop func()) {
+func (h *hold) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{call: f}) }
+
+func (h *hold) notify(e *onEnd) (stop func()) {
 	c := (*claim)(h)
-	e := &onEnd{f}
 	c.agent.mu.Lock()
 	if cause := c.cause.Load(); cause != nil {
 		c.agent.mu.Unlock()
-		f(*cause)
+		e.call(*cause)
 		return func() {}
 	}
 	if c.ends == nil {

@@ -60,11 +60,17 @@ type running struct {
 	*daemon.Daemon
 	store *memstore.Store
 	path  string
+	lease time.Duration // 0 is the default
 }
 
 func run(t testing.TB, path string) *running {
 	t.Helper()
-	r := &running{store: memstore.New(), path: path}
+	return runWith(t, path, 0)
+}
+
+func runWith(t testing.TB, path string, lease time.Duration) *running {
+	t.Helper()
+	r := &running{store: memstore.New(), path: path, lease: lease}
 	r.start(t)
 	t.Cleanup(func() { r.end(t) })
 	return r
@@ -82,7 +88,7 @@ func (r *running) start(t testing.TB) {
 func (r *running) serve(t testing.TB, listener net.Listener) {
 	t.Helper()
 	var err error
-	if r.Daemon, err = daemon.Start(daemon.Config{Listener: listener, Store: r.store, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if r.Daemon, err = daemon.Start(daemon.Config{Listener: listener, Store: r.store, Lease: r.lease, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,6 +126,7 @@ func serve() {
 			panic(err)
 		}
 	}
+	signal.Ignore(syscall.SIGXFSZ) // a limit for files stands for a full disk
 	cfg := daemon.Config{Store: memstore.New(), Logger: slog.New(slog.DiscardHandler)}
 	cfg.Lease, _ = time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_LEASE")) // 0 is the default
 	if dir := os.Getenv("AGENTCLIENT_TEST_STATE"); dir != "" {

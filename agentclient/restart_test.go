@@ -20,9 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/redistest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/redisstore"
@@ -432,4 +435,51 @@ func redisAgent(t *testing.T, redis string) *channelapi.Locks {
 		_ = store.Close()
 	})
 	return locks
+}
+
+// A daemon that cannot write its journal refuses what is new, and says so. What is held goes on. When there is room again, all goes on.
+func TestTheDiskIsFull(t *testing.T) {
+	path := socketPath(t)
+	settings := []string{"AGENTCLIENT_TEST_LEASE=600ms", "AGENTCLIENT_TEST_STATE=" + t.TempDir()}
+	p := start(t, "daemon", path, settings...)
+	p.says("ready")
+	locks := dial(t, path)
+	held, err := locks.Lock("door").Acquire(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := func(most uint64) {
+		t.Helper()
+		if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: unix.RLIM_INFINITY}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room(1)
+	redistest.Eventually(t, "nothing new is granted", func() bool { // the first one finds out
+		g, err := locks.Lock("other").TryAcquire(patient(t))
+		if err == nil {
+			_ = g.Release(patient(t))
+		}
+		return errors.Is(err, channelapi.ErrStoreUnavailable) && errors.Is(err, refusal.ErrJournal)
+	})
+	waits := locks.Lock("third").AcquireAsync(patient(t))
+	before := held.Remaining()
+	redistest.Eventually(t, "the hold is renewed", func() bool {
+		now := held.Remaining()
+		renewed := now > before
+		before = now
+		return renewed
+	})
+	room(unix.RLIM_INFINITY)
+	g := <-waits
+	if g.Err() != nil || !held.Held() {
+		t.Fatalf("%v, held is %v", g.Err(), held.Held())
+	}
+	p.kill() // and the journal has everything again
+	start(t, "daemon", path, settings...).says("ready")
+	for _, g := range []channelapi.Grant{g, held} {
+		if err := g.Release(patient(t)); err != nil {
+			t.Errorf("%s: %v", g.Name(), err)
+		}
+	}
 }

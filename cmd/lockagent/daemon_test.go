@@ -98,6 +98,20 @@ func (d *testDaemon) until(ctx context.Context, name string, ok func(*lockagentv
 	}
 }
 
+// newBin is a directory with the program.
+func newBin(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(bin, "lockagent")); err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
 // TestScripts runs what shells do with the daemon. Each script has a daemon of its own, and these commands:
 //
 //	until NAME HELD WAITING   waits until so many hold the lock and wait for it
@@ -108,14 +122,7 @@ func (d *testDaemon) until(ctx context.Context, name string, ok func(*lockagentv
 //	outage [on|off]           takes the store away
 //	code N COMMAND            runs a command that has to end with the exit code N
 func TestScripts(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, "lockagent")); err != nil {
-		t.Fatal(err)
-	}
+	bin := newBin(t)
 	type key struct{}
 	of := func(ts *testscript.TestScript) *testDaemon { return ts.Value(key{}).(*testDaemon) }
 	testscript.Run(t, testscript.Params{

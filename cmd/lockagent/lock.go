@@ -72,6 +72,9 @@ when somebody else can. See --on-lost and --grace.`,
 	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
 	flags.DurationVar(&f.ttl, "ttl", 0, "release the lock when lockagent lock has not kept it for this `time`, because it was killed or is stopped; by default it lasts as long as the command")
 	flags.StringArrayVar(&f.also, "also", nil, "another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated")
+	if err := cmd.RegisterFlagCompletionFunc("also", completeLock); err != nil {
+		panic(err) // the flag is there
+	}
 	flags.BoolVar(&f.reentrant, "reentrant", false, "take the lock also if lockagent lock that runs this one holds it")
 	f.addRunning(cmd)
 	f.daemonFlag.add(cmd)

@@ -102,7 +102,7 @@ func TestLockIsReleasedAfterARestart(t *testing.T) {
 	t.Cleanup(looks.close)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line")
+	holder := lockProcess(t, path, "door", "--", "cat")
 	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
 		t.Fatal(err)
 	}
@@ -114,4 +114,59 @@ func TestLockIsReleasedAfterARestart(t *testing.T) {
 	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
 		t.Error(err)
 	}
+}
+
+// A command is ended when the deadline of its lock has come and the daemon is stopped: it cannot say anything.
+func TestLockWithAStoppedDaemon(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil, "--lease", "1s")
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	holder := lockProcess(t, path, "door", "--", "cat")
+	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	d.signal(t, syscall.SIGSTOP)
+	t.Cleanup(func() { d.signal(t, syscall.SIGCONT) })
+	<-holder.stderr.ended
+	if code := holder.ProcessState.ExitCode(); code != exitLost {
+		t.Errorf("exit code %d, want %d: %s", code, exitLost, holder.stderr.String())
+	}
+}
+
+// A journal that a newer version has written, or that is damaged, is an error. The file stays as it is.
+func TestServeWithAJournalThatItCannotRead(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil)
+	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+	d.signal(t, syscall.SIGKILL)
+	<-d.stderr.ended
+	name := path + ".state/journal"
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]struct {
+		at   int
+		says string
+	}{
+		"newer":   {8, "start the newer version"}, // the format is behind 8 bytes that are always the same
+		"damaged": {len(content) / 2, "restore the file, or move it away"},
+	} {
+		bad := bytes.Clone(content)
+		bad[change.at] ^= 0x40
+		if err := os.WriteFile(name, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, exitFailed, nil, []string{name, change.says})
+		if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, bad) {
+			t.Errorf("%s: the file has changed: %v", what, err)
+		}
+	}
+	if err := os.WriteFile(name, content[:len(content)-1], 0o600); err != nil { // cut off at the end, as a kill may leave it
+		t.Fatal(err)
+	}
+	serveProcess(t, path, nil).stderr.await(t, "what was not recovered", says("the end of the journal does not count"))
 }

@@ -170,15 +170,16 @@ func (s *server) beat() error {
 	if every == 0 {
 		return nil
 	}
+	s.notify("WATCHDOG=1")
 	ticker, stop, stopped := time.NewTicker(every), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		defer ticker.Stop()
 		for {
-			s.daemon.Counts()
-			s.notify("WATCHDOG=1")
 			select {
 			case <-ticker.C:
+				s.daemon.Counts()
+				s.notify("WATCHDOG=1")
 			case <-stop:
 				return
 			}

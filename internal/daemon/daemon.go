@@ -196,6 +196,11 @@ func (d *Daemon) Counts() claims.Counts { return d.book.Counts() }
 // locks could be released.
 func (d *Daemon) Shutdown(ctx context.Context) error {
 	d.drain(ctx)
+	return d.close()
+}
+
+// close ends the daemon with everything that it holds.
+func (d *Daemon) close() error {
 	err := d.agent.Close() // and each claim that is left learns of it
 	d.cut()
 	parting, cancel := context.WithTimeout(context.Background(), partingTime)
@@ -216,7 +221,9 @@ func (d *Daemon) Leave(ctx context.Context) error {
 	if d.journal == nil {
 		return d.Shutdown(ctx)
 	}
-	d.drain(ctx)
+	if d.drain(ctx) == 0 {
+		return d.close() // whoever released last is still to be told of it
+	}
 	d.book.Leave()
 	d.agent.Detach()
 	_ = d.server.Close() // the clients may be anywhere in their streams, and shall connect to the next daemon
@@ -231,14 +238,14 @@ func (d *Daemon) Leave(ctx context.Context) error {
 	return errors.Join(d.failed, err, d.agent.Close(), d.journal.Flush())
 }
 
-// drain waits for claims to end.
-func (d *Daemon) drain(ctx context.Context) {
+// drain waits for claims to end. It returns how many are left.
+func (d *Daemon) drain(ctx context.Context) int {
 	left := time.Duration(0)
 	if deadline, ok := ctx.Deadline(); ok {
 		left = time.Until(deadline)
 	}
 	d.book.Drain(left)
-	d.book.Await(ctx)
+	return d.book.Await(ctx)
 }
 
 // Ready returns why no lock can be granted at the moment, or nil.

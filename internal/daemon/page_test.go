@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -42,7 +43,9 @@ func listenFor(t *testing.T, network, address string) net.Listener {
 // pageOf returns the status and the text of a page.
 func pageOf(t *testing.T, network, address, path string) (int, string) {
 	t.Helper()
-	transport := &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial(network, address) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Get("http://localhost" + path)
 	if err != nil {

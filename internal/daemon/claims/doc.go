@@ -14,6 +14,15 @@
 // A claim tells its stream what becomes of it. What nobody has read yet merges: a reader that is slow gets the newest
 // deadline, and always the end.
 //
+// # Restart
+//
+// A claim is a record in the [Journal], and its request is in the part of the agent. The record comes first. The next daemon makes a book of the
+// records, resumes the agent with [Book.Resumed], and serves when [Book.Begin] has returned. Each claim has its lock, token and
+// place then, and waits for its client: for the grace, and no longer than until the deadline that the client knows. One whose process has ended is
+// released at once. A detached claim goes on until its time has passed.
+//
+// While the journal cannot be written, nothing new is granted: the next daemon would not know of it.
+//
 // # Concurrency
 //
 // A [Book] is safe for concurrent use. A [Stream] has one reader, and anybody may close it. One mutex guards all claims. It is

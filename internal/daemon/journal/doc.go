@@ -31,7 +31,7 @@
 // Only snapshots are synced. After a power cut the end of the file may be damaged. So of a file from another boot everything before
 // the damage counts, and is withdrawn in any case.
 //
-// Nothing keeps two daemons from writing one file. The lock of the socket does.
+// Nothing in this package keeps two daemons from writing one file. The lock of the state directory does.
 //
 // # Concurrency
 //

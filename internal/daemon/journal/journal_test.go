@@ -88,7 +88,7 @@ func use(t testing.TB, a *actor.Agent, j *Journal, times int) {
 			for i := range times {
 				claim := fmt.Sprint("claim", w, "-", i)
 				j.Put(claim, []byte(fmt.Sprint("a secret of ", claim)))
-				req := actor.Request{Owner: lockagent.Owner(claim), Session: rnd.IntN(2) == 0, Wait: time.Hour, Mode: lockagent.Exclusive}
+				req := actor.Request{Owner: lockagent.Owner(claim), Session: rnd.IntN(2) == 0, Wait: time.Hour, Mode: lockagent.Exclusive, Tag: claim}
 				name := lockagent.Name(fmt.Sprint("door", rnd.IntN(3)))
 				switch rnd.IntN(4) {
 				case 0:
@@ -115,7 +115,7 @@ func use(t testing.TB, a *actor.Agent, j *Journal, times int) {
 			if g := a.Lock(background, name, actor.Request{Owner: "ann", Session: true}); g.Err() != nil {
 				t.Errorf("%v", g.Err())
 			}
-			_ = a.Acquire(background, name, actor.Request{Owner: "bob", Wait: time.Hour})
+			_ = a.Acquire(background, name, actor.Request{Owner: "bob", Wait: time.Hour, Tag: "tag"})
 			j.Put(string(name), nil)
 		})
 	}

@@ -128,6 +128,7 @@ type conn struct {
 	// direct connections belong to a lane. The client library bounds the exchanges of a lane.
 	direct bool
 	stale  atomic.Bool // was cut: the exchange under way is the last
+	silent atomic.Bool // was cut because an answer was due for too long
 	peeker *peeker     // of a direct connection, which nobody reads between exchanges; may be nil
 }
 
@@ -147,6 +148,7 @@ func (c *conn) Write(b []byte) (int, error) {
 // cutIfSilent closes the connection if an answer has been due since asked.
 func (c *conn) cutIfSilent(asked int64) {
 	if c.asked.Load() == asked {
+		c.silent.Store(true)
 		_ = c.Conn.Close()
 	}
 }
@@ -158,6 +160,9 @@ func (c *conn) Read(b []byte) (int, error) {
 		if c.peeker != nil {
 			c.peeker.met = true
 		}
+	}
+	if err != nil && c.silent.Load() {
+		err = silentError{c.dialer.silence}
 	}
 	return n, err
 }

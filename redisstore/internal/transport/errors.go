@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -14,6 +16,14 @@ import (
 // errSilent replaces the error of a context that bounded a call. Otherwise the caller might
 // think that a context of its own had ended.
 var errSilent = errors.New("no answer in time")
+
+// silentError is the error of a connection that was cut because its server owed an answer for some time. It says so, in place of
+// the words about a closed connection.
+type silentError struct{ after time.Duration }
+
+func (e silentError) Error() string { return fmt.Sprintf("the server did not answer for %v", e.after) }
+
+func (e silentError) Is(target error) bool { return target == net.ErrClosed }
 
 // Error translates the error of a call into one of the lockagent package. It returns nil
 // for nil. ErrStoreUnavailable and ErrClosed stay as they are.

@@ -1,0 +1,52 @@
+//go:build linux
+
+package agentclient
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// A grant that the application has dropped is given back after its first renewals. One whose context, or whose Done, is in use is
+// not.
+func TestADroppedGrant(t *testing.T) {
+	r := runWith(t, socketPath(t), 100*time.Millisecond)
+	locks := dial(t, r.path)
+	acquire := func(name string, opts ...channelapi.Option) channelapi.Grant {
+		g, err := locks.Lock(name, opts...).Acquire(patient(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	ctx := acquire("context").Context(t.Context())
+	done := acquire("end").Done()
+	acquire("door")
+	redistest.Eventually(t, "the dropped grant is given back", func() bool {
+		runtime.GC()
+		g, err := locks.Lock("door").TryAcquire(patient(t))
+		if err == nil {
+			_ = g.Release(patient(t))
+		}
+		return err == nil
+	})
+	for _, name := range []string{"context", "end"} {
+		if _, err := locks.Lock(name).TryAcquire(patient(t)); !errors.Is(err, channelapi.ErrHeld) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Errorf("a hold that is in use has ended: %v", context.Cause(ctx))
+	}
+	if err := locks.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
+	<-ctx.Done()
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// host has a daemon that is a process of its own.
+type host struct {
+	t         *testing.T
+	dir, path string
+	look      *testDaemon
+	errors    *os.File
+}
+
+func newHost(t *testing.T) *host {
+	dir := shortDir(t)
+	h := &host{t: t, dir: dir, path: filepath.Join(dir, "a.sock")}
+	h.look = &testDaemon{daemonClient: newDaemonClient(h.path)}
+	var err error
+	if h.errors, err = os.Create(filepath.Join(dir, "stderr")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		text, _ := os.ReadFile(h.errors.Name())
+		t.Logf("%s", text)
+		_ = h.errors.Close()
+	})
+	t.Cleanup(h.look.close)
+	t.Cleanup(func() {
+		if err := killAll("LOCKAGENT_SOCKET=" + h.path); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func (h *host) env() []string {
+	return append(os.Environ(), "LOCKAGENT_SOCKET="+h.path, "LOCKAGENT_OPERATOR_SOCKET="+h.path+".operator", "LOCKAGENT_STATE_DIR="+h.path+".state",
+		"GORACE=atexit_sleep_ms=0", "HOME="+h.dir)
+}
+
+// run starts a program of the host.
+func (h *host) run(args ...string) *exec.Cmd {
+	h.t.Helper()
+	cmd := exec.CommandContext(h.t.Context(), args[0], args[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stderr = h.dir, h.env(), h.errors // a file: nobody waits until all have closed it
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	return cmd
+}
+
+// serve starts the daemon, and returns when it answers.
+func (h *host) serve() *exec.Cmd {
+	h.t.Helper()
+	d := h.run("/proc/self/exe", "serve")
+	h.until("", func(*lockagentv1.Lock) bool { return true })
+	return d
+}
+
+// until waits until the daemon answers, and a lock is as it should be. The empty name is of no lock.
+func (h *host) until(name string, ok func(*lockagentv1.Lock) bool) {
+	h.t.Helper()
+	var last error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		listed, err := h.look.look.List(h.t.Context(), &lockagentv1.ListRequest{Pattern: name})
+		state := &lockagentv1.Lock{Name: name}
+		for _, l := range listed.GetLocks() {
+			state = l
+		}
+		if err == nil && ok(state) {
+			return
+		}
+		if last = err; err == nil {
+			last = fmt.Errorf("it is %v", state)
+		}
+		time.Sleep(10 * time.Millisecond) // of a poll: the daemon may not run
+	}
+	h.t.Fatalf("%q: %v", name, last)
+}
+
+func counts(held, waiting int32) func(*lockagentv1.Lock) bool {
+	return func(l *lockagentv1.Lock) bool { return l.GetHeld() == held && l.GetWaiting() == waiting }
+}
+
+// kill kills a process that the test has started.
+func (h *host) kill(cmd *exec.Cmd) {
+	h.t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		h.t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
+func TestKilledInTurn(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	daemon := h.serve()
+	started, end := filepath.Join(h.dir, "started"), filepath.Join(h.dir, "end")
+	for _, fifo := range []string{started, end} {
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := func() (wrapper *exec.Cmd, child int, token string) {
+		wrapper = h.run("/proc/self/exe", "lock", "a", "sh", "-c", `echo "$$ $LOCKAGENT_TOKEN" >started; read line <end; exit 5`)
+		line, err := hear(started)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, token, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if child, err = strconv.Atoi(pid); err != nil {
+			t.Fatal(err)
+		}
+		return wrapper, child, token
+	}
+
+	// The daemon: the next one has the lock, with its token, and the command goes on.
+	wrapper, _, token := begin()
+	h.kill(daemon)
+	daemon = h.serve()
+	h.until("a", func(l *lockagentv1.Lock) bool {
+		return l.GetHeld() == 1 && strconv.FormatUint(l.GetHolders()[0].GetToken(), 10) == token
+	})
+	// One who waits.
+	waiter := h.run("/proc/self/exe", "lock", "a", "true")
+	h.until("a", counts(1, 1))
+	h.kill(waiter)
+	h.until("a", counts(1, 0))
+	// The daemon again, while somebody waits. Then the command ends, and the waiter has its turn.
+	waiter = h.run("/proc/self/exe", "acquire", "--ttl", "1h", "a")
+	h.until("a", counts(1, 1))
+	if err := os.WriteFile(end, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _ = wrapper.Wait(); wrapper.ProcessState.ExitCode() != 5 {
+		t.Errorf("the exit code of the command is %d", wrapper.ProcessState.ExitCode())
+	}
+	if err := waiter.Wait(); err != nil {
+		t.Errorf("the waiter: %v", err)
+	}
+	call(t, "break", "--socket", h.path, "--yes", "a").expect(t, exitOK, nil, nil)
+	// The wrapper: its command keeps the lock. Then the command.
+	wrapper, child, _ := begin()
+	h.kill(wrapper)
+	h.until("a", counts(1, 0))
+	call(t, "lock", "--socket", h.path, "-n", "a", "true").expect(t, exitFailed, nil, []string{"is held by"})
+	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.until("a", counts(0, 0))
+	// A holder without a command.
+	input, output, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	holder := exec.CommandContext(t.Context(), "/proc/self/exe", "lock", "a")
+	holder.Env, holder.Stdin = h.env(), input
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = input.Close()
+	h.until("a", counts(1, 0))
+	h.kill(holder)
+	h.until("a", counts(0, 0))
+	h.kill(daemon)
+}
+
+// The session of the README, with its two terminals.
+func TestSessionOfTheReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminals := regexp.MustCompile("(?ms)^```console\n(.*?)^```").FindAllStringSubmatch(string(text), -1)
+	if len(terminals) != 2 {
+		t.Fatalf("there are %d terminals", len(terminals))
+	}
+	h := newHost(t)
+	bin := newBin(t)
+	in := func(line string) (*exec.Cmd, *bytes.Buffer) {
+		var out bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.dir, append(h.env(), "PATH="+bin+":"+os.Getenv("PATH")), &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, &out
+	}
+	first := strings.Split(strings.TrimSpace(terminals[0][1]), "\n")
+	command := func(line string) string { return strings.TrimSuffix(strings.TrimPrefix(line, "$ "), " &") }
+	serve, _ := in("exec " + command(first[0]))
+	h.until("", func(*lockagentv1.Lock) bool { return true })
+	deploy, deployed := in(command(first[1]))
+	h.until("deploy", counts(1, 0))
+	var got strings.Builder
+	for line := range strings.Lines(terminals[1][1]) {
+		if !strings.HasPrefix(line, "$ ") {
+			continue
+		}
+		cmd, out := in(strings.TrimSpace(command(line)))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		_, _ = io.WriteString(&got, line+out.String())
+	}
+	if err := deploy.Wait(); err != nil {
+		t.Error(err)
+	}
+	names := regexp.MustCompile(`held by "[^"]*"|[0-9][0-9.]*(ms|µs|s)?`)
+	same := func(a, b string) bool { return names.ReplaceAllString(a, "N") == names.ReplaceAllString(b, "N") }
+	if want := terminals[1][1]; !same(got.String(), want) {
+		t.Errorf("the second terminal shows\n%s\nand the README\n%s", &got, want)
+	}
+	if want := strings.Join(first[2:], "\n") + "\n"; !same(deployed.String(), want) {
+		t.Errorf("the first terminal shows\n%s\nand the README\n%s", deployed, want)
+	}
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Wait(); err != nil {
+		t.Errorf("the daemon: %v", err)
+	}
+}
+
+// asNobody runs the program as a user who is nobody.
+func asNobody(t *testing.T, args ...string) result {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	const nobody = 65534
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), "HOME=/", "GORACE=atexit_sleep_ms=0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+func TestWhatOthersMayNot(t *testing.T) {
+	t.Parallel()
+	d := runDaemon(t)
+	asNobody(t, "ls", "--socket", d.path).expect(t, exitNotPermitted, nil, []string{"you may not connect"})
+	if err := os.Chmod(filepath.Dir(d.path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(d.path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, "lock", "--socket", d.path, "a", "true").expect(t, exitNotPermitted, nil, nil)
+	asNobody(t, "break", "--socket", d.path, "--yes", "a").expect(t, exitNotPermitted, nil, nil)
+	asNobody(t, "drain", "--socket", d.path).expect(t, exitNotPermitted, nil, nil)
+}
+
+// panicking is an output that has a defect.
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("a defect") }
+
+func TestADefectIsTold(t *testing.T) {
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"version"}, strings.NewReader(""), panicking{}, &stderr)
+	result{code, "", stderr.String()}.expect(t, exitBug, nil, []string{"lockagent: bug: a defect", "Please report this."})
+}
+
+// Each exit code of lockagent is that of some script or test.
+func TestScriptsHaveEveryExitCode(t *testing.T) {
+	elsewhere := []int{exitViolated, exitIncomplete, exitEmpty, exitExplained, exitBug, exitNotPermitted} // the event log, and the tests above
+	files, err := filepath.Glob("testdata/daemon/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for _, e := range exitCodes {
+		code := e.code
+		if code == exitSignal {
+			code += int(syscall.SIGTERM)
+		}
+		if code != exitOK && !slices.Contains(elsewhere, code) && !strings.Contains(all.String(), fmt.Sprintf("\ncode %d ", code)) {
+			t.Errorf("no script ends with %d: %s", code, e.meaning)
+		}
+	}
+	for _, verbs := range [][]string{{"lock", "acquire", "renew", "release", "attach", "check", "slots"}, {"ls", "show", "watch", "top"}, {"break", "drain"}, {"config"}} {
+		for _, verb := range verbs {
+			if !strings.Contains(all.String(), "lockagent "+verb+" ") {
+				t.Errorf("no script has lockagent %s", verb)
+			}
+		}
+	}
+}
