@@ -13,8 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/lockagent/lockagent/internal/redistest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -75,22 +75,14 @@ func (h *host) serve() *exec.Cmd {
 // until waits until the daemon answers, and a lock is as it should be. The empty name is of no lock.
 func (h *host) until(name string, ok func(*lockagentv1.Lock) bool) {
 	h.t.Helper()
-	var last error
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	redistest.Eventually(h.t, fmt.Sprintf("the daemon to answer, and %q to be as it should be", name), func() bool {
 		listed, err := h.look.look.List(h.t.Context(), &lockagentv1.ListRequest{Pattern: name})
 		state := &lockagentv1.Lock{Name: name}
 		for _, l := range listed.GetLocks() {
 			state = l
 		}
-		if err == nil && ok(state) {
-			return
-		}
-		if last = err; err == nil {
-			last = fmt.Errorf("it is %v", state)
-		}
-		time.Sleep(10 * time.Millisecond) // of a poll: the daemon may not run
-	}
-	h.t.Fatalf("%q: %v", name, last)
+		return err == nil && ok(state)
+	})
 }
 
 func counts(held, waiting int32) func(*lockagentv1.Lock) bool {
