@@ -76,7 +76,7 @@ for i = 1, n do
   elseif undone == 1 then
     others = pcall(room == 'sharded' and 'SPUBLISH' or 'PUBLISH', args[a + 2], '0')
   end
-  if undone ~= 1 or others ~= 0 and room ~= 'classic' or (elsewhere[2 * i] or 0) > 0 or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'classic' or (elsewhere[2 * i] or 0) > 0 or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end
