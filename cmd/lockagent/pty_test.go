@@ -115,7 +115,7 @@ func (p *ptyProgram) code(t *testing.T) int {
 func TestLockOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
-	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap 'n=$((n+1))' INT; echo ready; until read line; do echo "interrupted $n"; done; echo "heard $line"; exit 5`)
+	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap 'n=$((n+1)); echo "interrupted $n"' INT; echo ready; until read line; do :; done; echo "heard $line"; exit 5`)
 	p.says(t, "ready")
 	p.press(t, "\x03")
 	p.says(t, "interrupted 1")

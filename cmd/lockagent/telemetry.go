@@ -191,6 +191,7 @@ type complaints struct {
 	mu     sync.Mutex // protects the fields below
 	last   time.Time  // when one was logged
 	silent int        // how many were not, since then
+	over   bool       // an exporter that was given up may go on for a while
 }
 
 // complainEvery is how much time there is between two complaints. An exporter that
@@ -201,6 +202,9 @@ const complainEvery = time.Minute
 func (c *complaints) Handle(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
 	if !c.last.IsZero() && time.Since(c.last) < complainEvery {
 		c.silent++
 		return
@@ -209,7 +213,7 @@ func (c *complaints) Handle(err error) {
 	c.last, c.silent = time.Now(), 0
 }
 
-// conclude says how many errors were not logged.
+// conclude says how many errors were not logged. After that nothing is logged.
 func (c *complaints) conclude() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,4 +221,5 @@ func (c *complaints) conclude() {
 		c.logger.Warn("telemetry was not exported as it should", "unsaid", c.silent)
 		c.silent = 0
 	}
+	c.over = true
 }

@@ -256,6 +256,11 @@ func TestComplaintsAreNoFlood(t *testing.T) {
 		if strings.Count(text, "unsaid=49") != 2 {
 			t.Errorf("the last line does not say how many there were since:\n%s", text)
 		}
+		time.Sleep(complainEvery)
+		c.Handle(errors.New("an exporter that was given up"))
+		if log.String() != text {
+			t.Errorf("it goes on after the end:\n%s", log.String())
+		}
 	})
 }
 
