@@ -9,8 +9,8 @@ import (
 )
 
 // Reassert gives the locks of the snapshot to a store that has forgotten everything, such as one in the memory of the process that
-// ended: every tenure that serves a hold begins anew, for what is left of its lease. It is for a store that no other agent
-// uses. Call it before [Resume].
+// ended. Every tenure that serves a hold begins anew, for what is left of its lease. The store must be one that no other agent
+// uses. Call Reassert before [Resume].
 //
 // A store that has numbers of permits must have them before.
 func (s *AgentSnapshot) Reassert(store lockagent.Store) error {

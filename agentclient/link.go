@@ -17,8 +17,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// The link carries all claims. When it breaks, the agent makes another one, and says again what it wants: it attaches to the claims
-// that the daemon has told the ids of, and asks anew for the others. If the daemon, or the one before, has got such a request already, it knows the
+// The link carries all claims. When it breaks, the agent makes another one, and says again what it wants. It attaches to each claim
+// whose id the daemon has told, and asks anew for the others. If the daemon, or the one before, has such a request already, it knows the
 // secret, and goes on with that claim.
 
 // start makes the first link, and keeps one until the agent ends.

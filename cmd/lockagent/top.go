@@ -23,8 +23,8 @@ func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [PATTERN]",
 		Short: "Show the locks in a table that follows what happens",
-		Long: `Top shows the locks that programs of this host hold or wait for, those with the most waiters first, in a table that
-follows what happens. s sorts it by age, by name, or by waiters again, and q ends it.
+		Long: `Top shows the locks that programs of this host hold or wait for, in a table that follows what happens. Those with the most
+waiters come first. The key s sorts by age, by name, or by waiters again. The key q ends it.
 
 Without a terminal it prints the table once. ls has more forms for programs.`,
 		Example: "  lockagent top\n  lockagent top 'orders/*' | head",
