@@ -101,10 +101,11 @@ func (p *ptyProgram) press(t *testing.T, keys string) {
 	}
 }
 
-// code waits until the program ends, and returns its exit code.
+// code waits until the program has ended and all of its output is there, and returns the exit code.
 func (p *ptyProgram) code(t *testing.T) int {
 	t.Helper()
 	_ = p.cmd.Wait()
+	<-p.done
 	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
 		return exitSignal + int(status.Signal())
 	}
