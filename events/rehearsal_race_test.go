@@ -2,6 +2,6 @@
 
 package events
 
-// rehearsal says that the longest tests do a part of their work. Each is one goroutine, in which the race detector
-// finds nothing, but takes up to 40 times as long. make test runs them without the detector, and then they do all of it.
+// rehearsal says that the longest tests do a part of their work. Each is one goroutine, so the race detector
+// finds nothing in it. It takes up to 40 times as long with the detector. make test also runs them without, and then they do all of it.
 const rehearsal = true

@@ -32,9 +32,9 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check Redis, NATS and the daemon, and say what to do",
-		Long: `Doctor checks what the daemon needs: the version of Redis and its settings, whether scripts and messages work, the
-permissions of the user, replicas, the rate of the clock, NATS and its stream, the state directory, the
-socket, and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong.
+		Long: `Doctor checks what the daemon needs. It looks at the version and the settings of Redis, at scripts, messages and replicas, and
+at the permissions of the user. It looks at the rate of the clock, at NATS and its stream, and at the state directory. Then it
+looks at the socket and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong.
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,
