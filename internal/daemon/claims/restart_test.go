@@ -271,6 +271,9 @@ func TestHalfOfAClaim(t *testing.T) {
 		}
 		w.restart(time.Second)
 		free(t, w.book, "door")
+		if err := w.journal.Flush(); err != nil {
+			t.Fatal(err)
+		}
 		if _, r, err := journal.Open(w.path()); err != nil || len(r.Records) != 0 {
 			t.Errorf("%v, %v", slices.Collect(maps.Keys(r.Records)), err)
 		}
