@@ -54,7 +54,7 @@ resources that cannot compare tokens themselves. It answers for now, and not for
 			case r.GetCurrent():
 				return nil
 			case r.GetHeld():
-				return &failure{code: exitLost, err: fmt.Errorf("%s is held with another token, by %s", name, oneLine(r.GetHolder()))}
+				return &failure{code: exitLost, err: fmt.Errorf("%s is held with another token, by %s", name, daemon.holder(cmd.Context(), name, r.GetHolder()))}
 			}
 			return &failure{code: exitLost, err: fmt.Errorf("nobody holds %s", name)}
 		},

@@ -175,7 +175,7 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 				h.say("got %s with the token %d after %s", name, c.token, readable.Duration(c.waited))
 				return nil
 			case n.ended != nil && !n.lost:
-				return h.giveBack(h.refusal(n.ended))
+				return h.giveBack(h.refusal(d.denied(n.ended)))
 			case n.ended != nil:
 				return h.giveBack(h.lostFailure())
 			}
@@ -213,8 +213,9 @@ func (h *holding) finish() {
 // hear notes what has become of a claim.
 func (h *holding) hear(n news) {
 	switch {
-	case n.queued != nil:
-		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.name, oneLine(n.queued.GetHolder()), n.queued.GetAhead())
+	case n.queued != nil && h.verbose:
+		holder := n.of.daemon.holder(n.of.ctx, n.of.name, n.queued.GetHolder())
+		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.name, holder, n.queued.GetAhead())
 	case n.doubt != "":
 		h.say("%s could not be renewed: %s", n.of.name, oneLine(n.doubt))
 	case n.ended != nil && n.lost && h.lost == nil:

@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
@@ -37,13 +39,44 @@ func (d *daemonClient) kindOf(ctx context.Context, name lockagent.Name, given ki
 	if given != "" {
 		return kind, nil
 	}
-	err := d.list(ctx, strings.ReplaceAll(string(name), "*", "**"), func(l *lockagentv1.Lock) bool {
-		if l.GetName() == string(name) {
-			kind = wire.ToKind(l.GetKind())
-		}
+	err := d.named(ctx, name, func(l *lockagentv1.Lock) bool {
+		kind = wire.ToKind(l.GetKind())
 		return kind == ""
 	})
 	return kind, err
+}
+
+// named visits what the daemon knows under a name, once for each kind, until visit returns false.
+func (d *daemonClient) named(ctx context.Context, name lockagent.Name, visit func(*lockagentv1.Lock) bool) error {
+	return d.list(ctx, strings.ReplaceAll(string(name), "*", "**"), func(l *lockagentv1.Lock) bool {
+		return l.GetName() != string(name) || visit(l)
+	})
+}
+
+// holder says who holds a lock as ls does, if a program of this host does. Otherwise it is who was told, by the name in the store.
+func (d *daemonClient) holder(ctx context.Context, name lockagent.Name, told string) string {
+	text := told
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = d.named(ctx, name, func(l *lockagentv1.Lock) bool { // without an answer the other name has to do
+		v := viewOf(l)
+		if len(v.Holders) > 0 {
+			text = v.holder()
+		}
+		return len(v.Holders) == 0
+	})
+	return oneLine(text)
+}
+
+// denied puts the holder as ls has it into an error about a lock that somebody holds.
+func (d *daemonClient) denied(err error) error {
+	if e, ok := errors.AsType[*lockagent.HeldError](err); ok {
+		e.Holder = d.holder(context.Background(), e.Name, e.Holder)
+	}
+	if e, ok := errors.AsType[*lockagent.WaitError](err); ok && e.Holder != "" {
+		e.Holder = d.holder(context.Background(), e.Name, e.Holder)
+	}
+	return err
 }
 
 // nameOf is the lock of a claim, or empty if nobody knows it.

@@ -75,6 +75,15 @@ func (c *claimView) whose() string {
 	return text
 }
 
+// holder says for people who holds a lock that somebody holds.
+func (v *lockView) holder() string {
+	text := v.Holders[0].whose()
+	if v.Held > 1 {
+		text += fmt.Sprintf(" and %d more", v.Held-1)
+	}
+	return text
+}
+
 // token is the token for people. A claim that waits has none, nor has one whose client has not received its grant yet.
 func (c *claimView) token() string {
 	if c.Token == 0 {
@@ -88,10 +97,7 @@ func (v *lockView) row(now time.Time) row {
 	cells := []string{string(v.Name), string(v.Kind), "", "", "", fmt.Sprint(v.Waiting), ""}
 	if len(v.Holders) > 0 {
 		h := &v.Holders[0]
-		cells[2], cells[3], cells[4], cells[6] = h.State, h.token(), readable.Duration(now.Sub(h.Since)), h.whose()
-		if v.Held > 1 {
-			cells[6] += fmt.Sprintf(" and %d more", v.Held-1)
-		}
+		cells[2], cells[3], cells[4], cells[6] = h.State, h.token(), readable.Duration(now.Sub(h.Since)), v.holder()
 	} else {
 		cells[2] = "waiting"
 		if v.Waiting == 0 {
