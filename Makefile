@@ -93,7 +93,7 @@ deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Mav
 
 .PHONY: man
 man: ## Write the pages of the manual into bin/man
-	$(GO) run ./cmd/lockagent man --dir bin/man/man1
+	$(GO) run ./cmd/lockagent man --dir bin/man
 
 .PHONY: generate
 generate: ## Generate the code of the daemon's API from proto/

@@ -357,6 +357,9 @@ func (c *claim) request() *lockagentv1.AcquireRequest {
 	if c.req.Wait > 0 {
 		r.Wait = durationpb.New(max(time.Millisecond, c.req.Wait-time.Since(c.begin)))
 	}
+	if trace := c.agent.cfg.TraceParent; trace != nil {
+		r.Traceparent = trace(c.caller)
+	}
 	if c.req.Session {
 		r.Session = c.agent.session(c.req.Owner)
 	}

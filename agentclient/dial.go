@@ -32,6 +32,10 @@ type Config struct {
 	// Claim is how long a grant may lie in its channel before it is given back. Defaults to [channelapi.DefaultClaim].
 	Claim time.Duration
 
+	// TraceParent returns the W3C trace context of a caller's context, or empty for none. That of package tracing does. The spans of the
+	// daemon for a request are then below the span of its caller. Defaults to none. It is called with a mutex held, and must not wait.
+	TraceParent func(context.Context) string
+
 	// Logger gets what no caller could be told. Defaults to slog.Default().
 	Logger *slog.Logger
 }

@@ -135,6 +135,16 @@ func TestTraceParent(t *testing.T) {
 	if got := traceParent(trace.SpanContext{}); got != "" {
 		t.Errorf("got %q for no context, want nothing", got)
 	}
+	for _, flags := range []trace.TraceFlags{0, trace.FlagsSampled} { // requests for others also tell of what is not sampled
+		of.TraceFlags = flags
+		sc := trace.NewSpanContext(of)
+		if got, want := TraceParent(trace.ContextWithSpanContext(t.Context(), sc)), w3c(sc); got != want {
+			t.Errorf("got %q for a context, want %q", got, want)
+		}
+	}
+	if got := TraceParent(t.Context()); got != "" {
+		t.Errorf("got %q for a context without a span, want nothing", got)
+	}
 	for _, wrong := range []string{"", "00", text[1:], text[:len(text)-4]} {
 		if got := parseTraceParent(wrong); got.IsValid() {
 			t.Errorf("%q was read as %v", wrong, got)

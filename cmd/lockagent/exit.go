@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -74,18 +75,14 @@ func exitHelp() string {
 	return b.String()
 }
 
-// exitManual is the table as a section of a page of the manual.
-func exitManual() string {
-	var b strings.Builder
-	b.WriteString(".SH EXIT STATUS\n")
-	entry := func(code, meaning string) {
-		fmt.Fprintf(&b, ".TP\n.B %s\n%s.\n", code, strings.ReplaceAll(meaning, "-", `\-`))
-	}
+// exitManual is the table as a part of a page of the manual.
+func exitManual() manual.Part {
+	p := manual.Part{Title: "EXIT STATUS"}
 	for _, e := range exitCodes {
-		entry(strconv.Itoa(e.code)+e.more, e.meaning)
+		p.Items = append(p.Items, manual.Item{Term: strconv.Itoa(e.code) + e.more, Text: e.meaning + "."})
 	}
-	entry("other", otherExit)
-	return b.String()
+	p.Items = append(p.Items, manual.Item{Term: "other", Text: otherExit + "."})
+	return p
 }
 
 // exitFlag is the value of a flag for an exit code.

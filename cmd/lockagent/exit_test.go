@@ -63,7 +63,8 @@ func TestEveryExitCodeIsInTheTable(t *testing.T) {
 			t.Errorf("%s is %s, and stands in the table as %d", d[1], d[2], exitCodes[i].code)
 		}
 	}
-	help, manual := exitHelp(), exitManual()
+	of := exitManual()
+	help, manual := exitHelp(), of.Roff()
 	for i, e := range exitCodes {
 		if i > 0 && e.code <= exitCodes[i-1].code {
 			t.Errorf("exit code %d has two meanings, or does not stand in order", e.code)

@@ -14,11 +14,12 @@ import (
 func newMan() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use:   "man [VERB]",
+		Use:   "man [VERB|PAGE]",
 		Short: "Print a page of the manual",
-		Long: `Print the page of the manual about a verb, or about lockagent. With --dir, write all pages into a directory, for
+		Long: `Print the page of the manual about a verb, or about lockagent. Other pages are lockagent-exit, about exit codes,
+lockagent-recipes, and lockagent.yaml, about the settings of the daemon. With --dir, write all pages into a directory, for
 packages and for man -M.`,
-		Example: "  lockagent man lock | man -l -\n  lockagent man --dir /usr/local/share/man/man1",
+		Example: "  lockagent man lock | man -l -\n  lockagent man lockagent.yaml | man -l -\n  lockagent man --dir /usr/local/share/man",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir != "" {
@@ -27,15 +28,21 @@ packages and for man -M.`,
 				}
 				return writePages(cmd.Root(), dir)
 			}
-			about, err := verbOf(cmd.Root(), args)
-			if err != nil {
-				return err
+			var page string
+			if d := documentOf(args); d != nil {
+				page = documentPage(d)
+			} else {
+				about, err := verbOf(cmd.Root(), args)
+				if err != nil {
+					return err
+				}
+				page = pageOf(about)
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), pageOf(about))
+			_, err := io.WriteString(cmd.OutOrStdout(), page)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "`directory` for all pages; it is made if it is missing")
+	cmd.Flags().StringVar(&dir, "dir", "", "`directory` for all pages, each in the directory of its section; it is made if it is missing")
 	return cmd
 }
 
@@ -48,16 +55,27 @@ func verbOf(root *cobra.Command, args []string) (*cobra.Command, error) {
 	return cmd, nil
 }
 
+func manualVersion() string { return "lockagent " + moduleVersion() }
+
 func pageOf(cmd *cobra.Command) string {
-	return manual.Page(cmd, "lockagent "+moduleVersion(), exitManual())
+	return manual.Page(cmd, manualVersion(), exitManual(), alsoOf(cmd)...)
 }
 
+// writePages writes all pages into the directories of their sections.
 func writePages(root *cobra.Command, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+	pages := make(map[string]string)
 	for cmd := range manual.Commands(root) {
-		if err := os.WriteFile(filepath.Join(dir, manual.Name(cmd)+".1"), []byte(pageOf(cmd)), 0o644); err != nil {
+		pages[manual.File(cmd)] = pageOf(cmd)
+	}
+	for _, d := range documents() {
+		pages[d.File()] = documentPage(d)
+	}
+	for name, page := range pages {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(page), 0o644); err != nil {
 			return err
 		}
 	}

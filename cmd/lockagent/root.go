@@ -53,6 +53,7 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 	help.GroupID = "more"
 	root.SetHelpCommand(help)
 	root.AddCommand(newDemoAgent())
+	root.InitDefaultHelpCmd() // adds it, for the manual too
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	root.SetHelpTemplate(root.HelpTemplate() + "\n" + exitHelp())
 	return root

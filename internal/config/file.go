@@ -27,7 +27,7 @@ const mostFile = 1 << 20
 
 // fileName returns the file to read, or empty if there is none. Somebody may have named it.
 func (l *loading) fileName() (name string, named bool) {
-	if name := cmp.Or(l.in.Flags[fileFlag], l.env[fileVariable]); name != "" {
+	if name := cmp.Or(l.in.Flags[FileFlag], l.env[fileVariable]); name != "" {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(l.in.Dir, name)
 		}
@@ -230,7 +230,7 @@ func shown(key string) string {
 
 func isSection(name string) bool {
 	for _, s := range sections {
-		if s.name == name {
+		if s.Name == name {
 			return true
 		}
 	}
@@ -262,7 +262,7 @@ func unknown(key string) string {
 		keys, names = append(keys, s.Key), append(names, name)
 	}
 	for _, s := range sections {
-		keys = append(keys, s.name)
+		keys = append(keys, s.Name)
 	}
 	if near := nearest.Of(key, slices.Values(keys)); near != "" {
 		return "is no setting; did you mean " + near + "?"

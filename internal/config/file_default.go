@@ -30,7 +30,7 @@ func DefaultFile() string {
 		if of == "" {
 			b.WriteString("\n")
 		}
-		b.WriteString(comment(indent+"# ", s.describe()))
+		b.WriteString(comment(indent+"# ", s.Describe()))
 		switch {
 		case s.Default != "":
 			fmt.Fprintf(&b, "%s%s: %s\n", indent, name, s.yaml(s.Default))
@@ -43,8 +43,8 @@ func DefaultFile() string {
 
 func sectionHelp(name string) string {
 	for _, s := range sections {
-		if s.name == name {
-			return s.help
+		if s.Name == name {
+			return s.Help
 		}
 	}
 	return ""

@@ -4,13 +4,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fileFlag names the configuration file.
-const fileFlag = "config"
+// FileFlag is the flag that names the configuration file.
+const FileFlag = "config"
 
 // AddFlags adds a flag for each setting that has one, and one for the file. They take any value: [Load] checks it,
 // so that all errors come together.
 func AddFlags(flags *pflag.FlagSet) {
-	flags.String(fileFlag, "", "`file` with settings (or $"+fileVariable+"); by default $XDG_CONFIG_HOME/lockagent/config.yaml or "+systemFile)
+	flags.String(FileFlag, "", "`file` with settings (or $"+fileVariable+"); by default $XDG_CONFIG_HOME/lockagent/config.yaml or "+systemFile)
 	for _, s := range table {
 		if s.Flag == "" {
 			continue
@@ -26,7 +26,7 @@ func AddFlags(flags *pflag.FlagSet) {
 func Given(flags *pflag.FlagSet) map[string]string {
 	given := make(map[string]string)
 	flags.Visit(func(f *pflag.Flag) {
-		if _, ours := f.Value.(*flagValue); ours || f.Name == fileFlag {
+		if _, ours := f.Value.(*flagValue); ours || f.Name == FileFlag {
 			given[f.Name] = f.Value.String()
 		}
 	})

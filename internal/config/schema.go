@@ -9,9 +9,9 @@ func Schema() map[string]any {
 	root["type"] = []string{"object", "null"}
 	in := map[string]map[string]any{"": root["properties"].(map[string]any)}
 	for _, s := range sections {
-		section := object(s.help)
+		section := object(s.Help)
 		section["type"] = []string{"object", "null"} // all settings in it may be comments
-		in[""][s.name], in[s.name] = section, section["properties"].(map[string]any)
+		in[""][s.Name], in[s.Name] = section, section["properties"].(map[string]any)
 	}
 	for _, s := range table {
 		section, name := s.split()
@@ -26,7 +26,7 @@ func object(help string) map[string]any {
 }
 
 func (s *Setting) schema() map[string]any {
-	schema := map[string]any{"description": s.describe()}
+	schema := map[string]any{"description": s.Describe()}
 	s.kind.schema(schema)
 	if s.Default != "" {
 		schema["default"] = s.yamlValue(s.Default)
@@ -37,8 +37,8 @@ func (s *Setting) schema() map[string]any {
 	return schema
 }
 
-// describe is what the setting is about, with what it may be.
-func (s *Setting) describe() string {
+// Describe is what the setting is about, with what it may be.
+func (s *Setting) Describe() string {
 	text := s.Help
 	if limits := s.Range(); limits != "" {
 		text += " It is " + limits + "."

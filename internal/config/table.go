@@ -64,6 +64,12 @@ func (s *Setting) Zero() string {
 	return ""
 }
 
+// Section is the name of its section, or empty if it is in none.
+func (s *Setting) Section() string {
+	section, _ := s.split()
+	return section
+}
+
 // split returns the section and the name in it.
 func (s *Setting) split() (section, name string) {
 	section, name, ok := strings.Cut(s.Key, ".")
@@ -90,8 +96,11 @@ var (
 // most is the greatest number of claims, waiters or streams.
 const most = 10_000_000
 
-// sections says what each section is about, in the order of the file.
-var sections = []struct{ name, help string }{
+// Section is a section of the file, and what it is about.
+type Section struct{ Name, Help string }
+
+// sections has all of them, in the order of the file.
+var sections = []Section{
 	{"socket", "Where clients connect."},
 	{"operator", "For those who look after the daemon."},
 	{"redis", "The store of the locks. Without a URL the locks are in memory, and so they are those of this host alone."},
@@ -361,6 +370,9 @@ var table = []*Setting{
 		Default: TextLog, Example: JSONLog,
 	},
 }
+
+// Sections returns the sections, in the order of the file.
+func Sections() []Section { return sections }
 
 // All returns the settings, in the order of the file.
 func All() []*Setting { return table }

@@ -17,7 +17,7 @@ func TestTable(t *testing.T) {
 		switch {
 		case keys[s.Key]:
 			t.Errorf("%s is there twice", s.Key)
-		case s.Flag != "" && flags[s.Flag] || s.Flag == fileFlag:
+		case s.Flag != "" && flags[s.Flag] || s.Flag == FileFlag:
 			t.Errorf("--%s is there twice", s.Flag)
 		case !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(name):
 			t.Errorf("%s is no good name", s.Key)

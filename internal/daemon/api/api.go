@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
@@ -101,7 +102,15 @@ func (c *Config) client(ctx context.Context) (claims.Client, error) {
 	return client, nil
 }
 
-// trace is a context with the trace of a request, and nothing else.
+// traceOf is a context with the trace of a claim, and nothing else: the trace of the claim itself, or else that of the call.
+func (c *Config) traceOf(ctx context.Context, req *lockagentv1.AcquireRequest) context.Context {
+	if parent := req.GetTraceparent(); parent != "" {
+		return c.Trace(http.Header{"Traceparent": {parent}})
+	}
+	return c.trace(ctx)
+}
+
+// trace is a context with the trace of a call, and nothing else.
 func (c *Config) trace(ctx context.Context) context.Context {
 	if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
 		return c.Trace(info.RequestHeader())

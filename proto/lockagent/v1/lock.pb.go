@@ -391,7 +391,10 @@ type AcquireRequest struct {
 	Outlive bool `protobuf:"varint,15,opt,name=outlive,proto3" json:"outlive,omitempty"`
 	// secret is that of the claim, if the client chooses it: 16 to 128 random bytes of text, another one for each claim. The request can
 	// then be repeated: if the client has a claim with that secret, the stream is that of this claim, as with Attach.
-	Secret        string `protobuf:"bytes,16,opt,name=secret,proto3" json:"secret,omitempty"`
+	Secret string `protobuf:"bytes,16,opt,name=secret,proto3" json:"secret,omitempty"`
+	// traceparent is the W3C trace context of the caller. It counts in place of the call's header of that name, because the claims
+	// of a link share a call. As with the header, one that is no trace context counts as none.
+	Traceparent   string `protobuf:"bytes,17,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,6 +537,13 @@ func (x *AcquireRequest) GetOutlive() bool {
 func (x *AcquireRequest) GetSecret() string {
 	if x != nil {
 		return x.Secret
+	}
+	return ""
+}
+
+func (x *AcquireRequest) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
 	}
 	return ""
 }
@@ -2464,7 +2474,7 @@ var File_lockagent_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe0\x04\n" +
+	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\x82\x05\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\x12&\n" +
@@ -2483,7 +2493,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\n" +
 	"no_reentry\x18\x0e \x01(\bR\tnoReentry\x12\x18\n" +
 	"\aoutlive\x18\x0f \x01(\bR\aoutlive\x12\x16\n" +
-	"\x06secret\x18\x10 \x01(\tR\x06secret\x1a9\n" +
+	"\x06secret\x18\x10 \x01(\tR\x06secret\x12 \n" +
+	"\vtraceparent\x18\x11 \x01(\tR\vtraceparent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"=\n" +

@@ -46,15 +46,18 @@ func below(cmd *cobra.Command) (all []*cobra.Command) {
 // Name is what the page of a command is called.
 func Name(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// Page is the page of a command, for section 1 of the manual. exits is its section about exit codes.
-func Page(cmd *cobra.Command, version, exits string) string {
+// File is where the page of a command is in a directory of manuals.
+func File(cmd *cobra.Command) string { return "man1/" + Name(cmd) + ".1" }
+
+// Page is the page of a command, for section 1 of the manual. exits is its section about exit codes. also names other pages.
+func Page(cmd *cobra.Command, version string, exits Part, also ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" %q \"User Commands\"\n", strings.ToUpper(escape(Name(cmd))), version)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escape(Name(cmd)), escape(cmd.Short))
 	path, rest := usage(cmd)
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n%s\n", escape(path), escape(rest))
 	fmt.Fprintf(&b, ".SH DESCRIPTION\n")
-	for i, p := range paragraphs(cmd) {
+	for i, p := range paragraphs(description(cmd)) {
 		if i > 0 {
 			b.WriteString(".PP\n")
 		}
@@ -76,13 +79,14 @@ func Page(cmd *cobra.Command, version, exits string) string {
 			fmt.Fprintf(&b, "\n%s\n", line(f.text))
 		}
 	}
-	b.WriteString(exits)
+	b.WriteString(exits.Roff())
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", escapeLines(cmd.Example))
 	}
 	if cmd.HasParent() {
-		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", escape(Name(cmd.Root())))
+		also = append([]string{Name(cmd.Root()) + "(1)"}, also...)
 	}
+	b.WriteString(seeAlso(also))
 	return b.String()
 }
 
@@ -96,7 +100,7 @@ func Markdown(root *cobra.Command) string {
 		path, rest := usage(cmd)
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", cmd.CommandPath(), mark(cmd.Short), strings.TrimSpace(path+" "+rest))
 		if cmd.Long != "" {
-			for _, p := range paragraphs(cmd) {
+			for _, p := range paragraphs(cmd.Long) {
 				fmt.Fprintf(&b, "\n%s\n", mark(p))
 			}
 		}
@@ -153,11 +157,18 @@ func flagsOf(cmd *cobra.Command) (all []flag) {
 	return all
 }
 
-// paragraphs are those of the description of a command.
-func paragraphs(cmd *cobra.Command) (all []string) {
-	text := cmd.Long
+// description is that of a command.
+func description(cmd *cobra.Command) string {
+	if cmd.Long == "" {
+		return cmd.Short + "."
+	}
+	return cmd.Long
+}
+
+// paragraphs are those of a text, each in one line.
+func paragraphs(text string) (all []string) {
 	if text == "" {
-		text = cmd.Short + "."
+		return nil
 	}
 	for p := range strings.SplitSeq(text, "\n\n") {
 		all = append(all, strings.Join(strings.Fields(p), " "))

@@ -51,8 +51,11 @@ Zap a *name*.
 Also.
 .SH EXIT STATUS
 0.
+.SH SEE ALSO
+.BR tool.conf (5),
+.BR tool\-x (7)
 `
-	if got := Page(root, "tool 1", ".SH EXIT STATUS\n0.\n"); got != want {
+	if got := Page(root, "tool 1", Part{Title: "EXIT STATUS", Text: "0."}, "tool.conf(5)", "tool-x(7)"); got != want {
 		t.Errorf("the page is\n%s", got)
 	}
 	zap, _, _ := root.Find([]string{"zap"})
@@ -68,6 +71,7 @@ Zap a *name*.
 .TP
 \fB\-n, \-\-name\fR \fIword\fR
 a word, or a|b (default x)
+.SH EXIT STATUS
 .SH EXAMPLES
 .nf
 tool zap \-n x
@@ -76,7 +80,7 @@ tool zap \-n x
 .SH SEE ALSO
 .BR tool (1)
 `
-	if got := Page(zap, "tool 1", ""); got != wantZap {
+	if got := Page(zap, "tool 1", Part{Title: "EXIT STATUS"}); got != wantZap {
 		t.Errorf("the page is\n%s", got)
 	}
 }

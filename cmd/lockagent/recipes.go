@@ -1,0 +1,112 @@
+package main
+
+import "github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
+
+// recipes say how to do what people want of locks in a shell. A test runs each of them.
+var recipes = []manual.Part{
+	{
+		Title: "Run a job on one host at a time",
+		Text: `Every host starts the job at the same time, for example by cron. With -n those that come too late do nothing.
+With -E 0 they report no failure. In a unit of systemd the command is that of ExecStart=.`,
+		Code: `lockagent lock -n -E 0 jobs/backup -- ./backup.sh --all`,
+	},
+	{
+		Title: "Wait, but not for ever",
+		Text:  `The exit code is that of the command, or 1 if the lock was not to be had. -E chooses another one, to tell them apart.`,
+		Code: `lockagent lock -w 30s -E 75 deploy ./deploy.sh
+case $? in
+0) echo "deployed" ;;
+75) echo "somebody else deploys" ;;
+*) echo "the deployment failed" ;;
+esac`,
+	},
+	{
+		Title: "Let a script run once at a time",
+		Text: `The script starts itself anew under the lock. So the lock ends with the script, however that ends. Here the lines
+are in a file of their own, as they would be at the beginning of the script.`,
+		Code: `cat >once.sh <<'END'
+#!/bin/sh
+[ "$LOCKAGENT_LOCK" = scripts/once ] || exec lockagent lock -n scripts/once -- "$0" "$@"
+echo "nobody else runs this: $1"
+END
+chmod +x once.sh
+./once.sh now`,
+	},
+	{
+		Title: "Readers beside each other, and a writer alone",
+		Text:  `Each program that takes the lock says -s or -x.`,
+		Code: `lockagent lock -s cache ./read.sh
+lockagent lock -x cache ./write.sh`,
+	},
+	{
+		Title: "At most three at a time",
+		Text:  `Each program that takes the lock says the same number. lockagent slots changes it.`,
+		Code:  `lockagent lock --slots 3 builds ./build.sh`,
+	},
+	{
+		Title: "In the order of arrival",
+		Text:  `With --fair no waiter overtakes another one, on no host. Each program that takes the lock uses it.`,
+		Code:  `lockagent lock --fair printer ./print.sh`,
+	},
+	{
+		Title: "Several locks at once",
+		Text: `All of them are taken, or none. Each program takes them in the order of their names. So no two programs wait for each other.`,
+		Code: `lockagent lock --also accounts/7 accounts/4 ./transfer.sh`,
+	},
+	{
+		Title: "Several steps of a script under one lock",
+		Text:  `The claim is a word that knows the lock. With --for-pid the lock also ends with the script.`,
+		Code: `claim=$(lockagent acquire --for-pid $$ orders/42) || exit
+./read.sh
+./write.sh
+lockagent release "$claim"`,
+	},
+	{
+		Title: "A lock that goes from one program to the next",
+		Text: `No program has to run meanwhile. The lock lasts until its time has passed, and renew puts that off. attach runs a
+command under the lock. Then it releases the lock.`,
+		Code: `lockagent acquire --ttl 1h orders/42 >claim
+lockagent renew --ttl 2h "$(cat claim)"
+lockagent attach "$(cat claim)" ./write.sh`,
+	},
+	{
+		Title: "Keep out a holder that was too slow",
+		Text: `A holder that was stopped for a while may act after its lock is over. So the resource must compare tokens: it refuses a
+token that is lower than one it has seen. A resource that cannot compare asks whether the token still counts.`,
+		Code: `cat >store.sh <<'END'
+#!/bin/sh
+# store.sh LOCK TOKEN: stores what it reads
+lockagent check "$1" "$2" && cat >stored
+END
+chmod +x store.sh
+lockagent lock report -c 'echo done | ./store.sh "$LOCKAGENT_LOCK" "$LOCKAGENT_TOKEN"'
+cat stored`,
+	},
+	{
+		Title: "Run something when the lock is lost",
+		Text: `The command gets SIGTERM, or the signal of --on-lost, before somebody else can have the lock. --grace is the time that it
+then has. The exit code tells of the loss.`,
+		Code: `lockagent lock --on-lost INT --grace 1s --lost-exit-code 99 leader ./lead.sh
+[ $? != 99 ] || echo "another host leads now"`,
+	},
+	{
+		Title: "See who has a lock, and who waits",
+		Text:  `top shows the same in a table that follows what happens, and the live page in a browser.`,
+		Code: `lockagent ls
+lockagent ls 'stuck/*' --format 'go-template={{.name}}: {{range .holders}}process {{.pid}} of {{.user}}{{end}}'
+lockagent show stuck/1`,
+	},
+	{
+		Title: "Break a lock whose holder hangs",
+		Text: `The holder is told, and may not notice: end it first, or be sure that tokens are checked. With --token the lock is broken only
+if that holder still has it.`,
+		Code: `token=$(lockagent ls stuck/1 --format 'go-template={{range .holders}}{{printf "%.0f" .token}}{{end}}')
+lockagent break stuck/1 --token "$token" --reason "its host is gone" --yes
+lockagent lock -n stuck/1 echo "it is free"`,
+	},
+}
+
+// recipesDocument is also what lockagent help recipes shows.
+func recipesDocument() *manual.Document {
+	return &manual.Document{Name: "lockagent-recipes", Section: 7, Short: "what to do with locks in a shell", Parts: recipes}
+}
