@@ -19,6 +19,9 @@ type StreamState struct {
 	// is less than First.
 	First, Last uint64
 
+	// Begins is when the first message was stored. It is zero if there is none.
+	Begins time.Time
+
 	// Missing is how many messages between them are not there, although nothing but age removes messages.
 	Missing uint64
 
@@ -49,7 +52,7 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 	}
 	info := stream.CachedInfo()
 	return StreamState{
-		Name: info.Config.Name, Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
+		Name: info.Config.Name, Created: info.Created, Begins: info.State.FirstTime, First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
 		Shared: r.shared(&info.Config), Now: info.TimeStamp,
 	}, nil
 }

@@ -50,8 +50,8 @@ lockagent lock -x cache ./write.sh`,
 	},
 	{
 		Title: "Several locks at once",
-		Text: `All of them are taken, or none. Each program takes them in the order of their names. So no two programs wait for each other.`,
-		Code: `lockagent lock --also accounts/7 accounts/4 ./transfer.sh`,
+		Text:  `All of them are taken, or none. Each program takes them in the order of their names. So no two programs wait for each other.`,
+		Code:  `lockagent lock --also accounts/7 accounts/4 ./transfer.sh`,
 	},
 	{
 		Title: "Several steps of a script under one lock",

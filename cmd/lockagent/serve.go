@@ -238,7 +238,7 @@ func (s *server) startDaemon() error {
 		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
 		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
 		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
-		Trace: traceOf(autoprop.NewTextMapPropagator()),
+		Log: s.log, Trace: traceOf(autoprop.NewTextMapPropagator()),
 	}
 	var err error
 	if s.daemon, err = daemon.Start(cfg); err != nil {

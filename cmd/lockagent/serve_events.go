@@ -19,6 +19,7 @@ import (
 type hostLog struct {
 	server    *natsserver.Server
 	publisher *events.Publisher
+	reader    *events.Reader
 	forwarder *events.Forwarder // nil without a hub
 }
 
@@ -42,6 +43,13 @@ func (s *server) openLog() error {
 		return nil // what does not answer has been complained about
 	})
 	local := events.Connection{InProcess: log.server, Logger: s.logger}
+	if log.reader, err = events.OpenReader(events.ReaderConfig{Connection: local}); err != nil {
+		return fmt.Errorf("the event log: %w", err)
+	}
+	s.onClose(func() error {
+		log.reader.Close()
+		return nil
+	})
 	if settings.NATS.URL != "" {
 		if log.forwarder, err = s.newForwarder(local); err != nil {
 			return s.badHub(err)
@@ -71,6 +79,21 @@ func (s *server) openLog() error {
 		return nil
 	})
 	return nil
+}
+
+// State implements the log of the API. What was recorded before the call is in the log.
+func (l *hostLog) State(ctx context.Context) (events.StreamState, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTime)
+	defer cancel()
+	if err := l.publisher.Flush(ctx); err != nil {
+		return events.StreamState{}, err
+	}
+	return l.reader.State(ctx)
+}
+
+// Tail implements the log of the API.
+func (l *hostLog) Tail(ctx context.Context, from events.From, filter events.Filter, visit events.Visit) error {
+	return l.reader.Tail(ctx, from, filter, visit)
 }
 
 // noBound is how package events says what the settings call 0.

@@ -20,21 +20,13 @@ func (s *server) openPage() error {
 	if where == "" {
 		return nil
 	}
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: s.log.server, Logger: s.logger}})
-	if err != nil {
-		return fmt.Errorf("the event log, for the live page: %w", err)
-	}
-	s.onClose(func() error {
-		reader.Close()
-		return nil
-	})
 	listener, err := net.Listen("tcp", where)
 	if err != nil {
 		return &failure{exitFailed, fmt.Errorf("%s: %w", s.place("web.listen"), err), "lockagent serve --web 127.0.0.1:0    (takes any free port)"}
 	}
 	name, _, _ := net.SplitHostPort(where) // it is one, says its setting
 	s.daemon.ServePage(daemon.PageConfig{
-		Listener: listener, Log: reader, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
+		Listener: listener, Log: s.log.reader, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
 		AllowBreak: func() bool { return s.settings().Web.AllowBreak },
 		Host:       s.settings().Host, Names: []string{name},
 	})

@@ -4,23 +4,33 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 func newWatch() *cobra.Command {
 	var f daemonFlag
 	var format listFlag
+	var since string
 	cmd := &cobra.Command{
 		Use:   "watch [PATTERN]",
 		Short: "Follow the locks that programs of this host hold or wait for",
 		Long: `Follow the locks as ls shows them: first as they are, and then each one that changes. A lock that nobody uses any
-more is free. Whoever reads too slowly misses changes, and never how a lock is in the end.`,
-		Example: "  lockagent watch 'orders/**' --format jsonl",
+more is free. Whoever reads too slowly misses changes, and never how a lock is in the end.
+
+With --since, follow the events in the event log of the daemon: first those since then, and then those to come, each once. As jsonl
+an event is a CloudEvent, as in lockagent events tail.`,
+		Example: "  lockagent watch 'orders/**' --format jsonl\n  lockagent watch --since 10m\n  lockagent watch --since 14:03 orders/42",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern, err := patternOf(cmd, args)
@@ -36,33 +46,110 @@ more is free. Whoever reads too slowly misses changes, and never how a lock is i
 			if format.form == "" {
 				format.form = "text" // rather than a table for each line
 			}
-			daemon, err := f.open(cmd)
-			if err != nil {
+			w := watch{cmd: cmd, format: &format, pattern: pattern}
+			if cmd.Flags().Changed("since") {
+				if w.since, err = parseSince(since, time.Now()); err != nil {
+					return usage("lockagent watch --since 10m", "--since: %w", err)
+				}
+			}
+			if w.daemon, err = f.open(cmd); err != nil {
 				return err
 			}
-			defer daemon.close()
-			events, err := daemon.look.Watch(cmd.Context(), &lockagentv1.WatchRequest{Pattern: pattern})
-			if err != nil {
-				return daemon.failed(err)
+			defer w.daemon.close()
+			if !w.since.IsZero() {
+				return w.events()
 			}
-			defer func() { _ = events.Close() }()
-			for events.Receive() {
-				l := events.Msg().GetLock()
-				if l == nil {
-					continue
-				}
-				v := viewOf(l)
-				if err := format.write(cmd, list{rows: []row{v.row(time.Now())}}); err != nil {
-					return err
-				}
-			}
-			if cmd.Context().Err() != nil || errors.Is(events.Err(), context.Canceled) {
-				return nil // by an interrupt, as it is meant to end
-			}
-			return daemon.failed(events.Err())
+			return w.locks()
 		},
 	}
+	cmd.Flags().StringVar(&since, "since", "", "begin with the events of this last `duration`, such as 10m, or since this time, such as 14:03:07; it follows events rather than locks")
 	format.add(cmd)
 	f.add(cmd)
 	return cmd
+}
+
+// parseSince reads a duration before now, or a point in time as people write it.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil {
+		if d <= 0 {
+			return time.Time{}, fmt.Errorf("it must be longer than nothing, not %s", text)
+		}
+		return now.Add(-d), nil
+	}
+	t, err := parseMoment(text, now)
+	if err == nil && t.After(now) {
+		err = fmt.Errorf("%s has not come yet", t.Format(time.RFC3339))
+	}
+	return t, err
+}
+
+// watch is a watch that goes on.
+type watch struct {
+	cmd     *cobra.Command
+	format  *listFlag
+	pattern string
+	since   time.Time
+	daemon  *daemonClient
+}
+
+// received is what a watch reads.
+type received interface {
+	Receive() bool
+	Err() error
+}
+
+// read calls show for each message of a stream, until it ends.
+func (w *watch) read(s received, show func() error) error {
+	for s.Receive() {
+		if err := show(); err != nil {
+			return err
+		}
+	}
+	if w.cmd.Context().Err() != nil || errors.Is(s.Err(), context.Canceled) {
+		return nil // by an interrupt, as it is meant to end
+	}
+	return w.daemon.failed(s.Err())
+}
+
+// locks shows locks as they are, and each change.
+func (w *watch) locks() error {
+	locks, err := w.daemon.look.Watch(w.cmd.Context(), &lockagentv1.WatchRequest{Pattern: w.pattern})
+	if err != nil {
+		return w.daemon.failed(err)
+	}
+	defer func() { _ = locks.Close() }()
+	return w.read(locks, func() error {
+		l := locks.Msg().GetLock()
+		if l == nil {
+			return nil
+		}
+		v := viewOf(l)
+		return w.format.write(w.cmd, list{rows: []row{v.row(time.Now())}})
+	})
+}
+
+// events shows the events since a time, and those to come.
+func (w *watch) events() error {
+	logged, err := w.daemon.look.Follow(w.cmd.Context(), &lockagentv1.FollowRequest{Pattern: w.pattern, Since: timestamppb.New(w.since)})
+	if err != nil {
+		return w.daemon.failed(err)
+	}
+	defer func() { _ = logged.Close() }()
+	err = w.read(logged, func() error {
+		if missing := logged.Msg().GetMissing(); missing != "" {
+			_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(missing))
+			return err
+		}
+		event := logged.Msg().GetEvent()
+		return events.ReadLines(strings.NewReader(event), func(r *events.Record, err error) error {
+			if err != nil {
+				return err
+			}
+			return w.format.write(w.cmd, list{rows: []row{{[]string{eventText(*r, time.Now())}, json.RawMessage(event)}}})
+		})
+	})
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "since" {
+		return usage("lockagent watch", "--since: %s", bad.Reason)
+	}
+	return err
 }

@@ -50,6 +50,8 @@ type Config struct {
 	MaxRequest int
 	// Trace returns a context that has the trace of a request, and nothing else. Defaults to none.
 	Trace func(http.Header) context.Context
+	// Log is the event log, or nil if there is none. The daemon does not close it.
+	Log api.Log
 }
 
 // Daemon serves clients. Make one with [Start].
@@ -108,7 +110,7 @@ func Start(cfg Config) (*Daemon, error) {
 	d.rules = rules{cfg.Access}
 	d.api = api.Config{
 		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name,
-		Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Trace: cfg.Trace,
+		Log: cfg.Log, Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Trace: cfg.Trace,
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
@@ -35,11 +36,20 @@ type Access interface {
 	Refused(context.Context, error) error
 }
 
-// Config is what the handlers need. All fields are required.
+// Log is the event log of the daemon.
+type Log interface {
+	// State tells what the log has. That is all that was recorded before the call.
+	State(context.Context) (events.StreamState, error)
+	// Tail is that of [events.Reader].
+	Tail(context.Context, events.From, events.Filter, events.Visit) error
+}
+
+// Config is what the handlers need. All fields are required but Log.
 type Config struct {
 	Agent  *actor.Agent
 	Book   *claims.Book
 	Access Access
+	Log    Log // nil if there is none
 	// Client returns the client of a request, from the context of its connection. It reports false if nobody knows who that is.
 	Client func(context.Context) (claims.Client, bool)
 	// UserName is the name of a user, or empty if it has none.

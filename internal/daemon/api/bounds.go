@@ -20,6 +20,7 @@ var writeTimes = map[string]time.Duration{
 	lockagentv1connect.LockServiceSubmitProcedure:      0,
 	lockagentv1connect.CountServiceAwaitLatchProcedure: 0,
 	lockagentv1connect.LookServiceWatchProcedure:       0,
+	lockagentv1connect.LookServiceFollowProcedure:      0,
 	lockagentv1connect.OperateServiceDrainProcedure:    maxDrain + writeTime,
 	"/" + healthService + "/Watch":                     0,
 }

@@ -839,6 +839,144 @@ func (*Live) Descriptor() ([]byte, []int) {
 	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{10}
 }
 
+type FollowRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// pattern selects names, as that of List does. Empty also selects the events that are about no lock.
+	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// since is the time of the first event, by the clock of this host. The log must not begin later.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowRequest) Reset() {
+	*x = FollowRequest{}
+	mi := &file_lockagent_v1_look_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowRequest) ProtoMessage() {}
+
+func (x *FollowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_look_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
+func (*FollowRequest) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *FollowRequest) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *FollowRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+type FollowEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*FollowEvent_Event
+	//	*FollowEvent_Missing
+	What          isFollowEvent_What `protobuf_oneof:"what"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowEvent) Reset() {
+	*x = FollowEvent{}
+	mi := &file_lockagent_v1_look_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowEvent) ProtoMessage() {}
+
+func (x *FollowEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_look_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowEvent.ProtoReflect.Descriptor instead.
+func (*FollowEvent) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FollowEvent) GetWhat() isFollowEvent_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *FollowEvent) GetEvent() string {
+	if x != nil {
+		if x, ok := x.What.(*FollowEvent_Event); ok {
+			return x.Event
+		}
+	}
+	return ""
+}
+
+func (x *FollowEvent) GetMissing() string {
+	if x != nil {
+		if x, ok := x.What.(*FollowEvent_Missing); ok {
+			return x.Missing
+		}
+	}
+	return ""
+}
+
+type isFollowEvent_What interface {
+	isFollowEvent_What()
+}
+
+type FollowEvent_Event struct {
+	// event is a CloudEvent in JSON, as the event log has it.
+	Event string `protobuf:"bytes,1,opt,name=event,proto3,oneof"`
+}
+
+type FollowEvent_Missing struct {
+	// missing says what the log lacks at this place, for people.
+	Missing string `protobuf:"bytes,2,opt,name=missing,proto3,oneof"`
+}
+
+func (*FollowEvent_Event) isFollowEvent_What() {}
+
+func (*FollowEvent_Missing) isFollowEvent_What() {}
+
 var File_lockagent_v1_look_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_look_proto_rawDesc = "" +
@@ -901,18 +1039,26 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\x04live\x18\x03 \x01(\v2\x12.lockagent.v1.LiveH\x00R\x04liveB\a\n" +
 	"\x05event\"\a\n" +
 	"\x05Reset\"\x06\n" +
-	"\x04Live*i\n" +
+	"\x04Live\"[\n" +
+	"\rFollowRequest\x12\x18\n" +
+	"\apattern\x18\x01 \x01(\tR\apattern\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"I\n" +
+	"\vFollowEvent\x12\x16\n" +
+	"\x05event\x18\x01 \x01(\tH\x00R\x05event\x12\x1a\n" +
+	"\amissing\x18\x02 \x01(\tH\x00R\amissingB\x06\n" +
+	"\x04what*i\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x01\x12\x0e\n" +
 	"\n" +
 	"STATE_HELD\x10\x02\x12\x13\n" +
 	"\x0fSTATE_UNCERTAIN\x10\x03\x12\x11\n" +
-	"\rSTATE_RESUMED\x10\x042\xc9\x01\n" +
+	"\rSTATE_RESUMED\x10\x042\x8d\x02\n" +
 	"\vLookService\x12=\n" +
 	"\x04List\x12\x19.lockagent.v1.ListRequest\x1a\x1a.lockagent.v1.ListResponse\x12:\n" +
 	"\x03Get\x12\x18.lockagent.v1.GetRequest\x1a\x19.lockagent.v1.GetResponse\x12?\n" +
-	"\x05Watch\x12\x1a.lockagent.v1.WatchRequest\x1a\x18.lockagent.v1.WatchEvent0\x01B?Z=github.com/lockagent/lockagent/proto/lockagent/v1;lockagentv1b\x06proto3"
+	"\x05Watch\x12\x1a.lockagent.v1.WatchRequest\x1a\x18.lockagent.v1.WatchEvent0\x01\x12B\n" +
+	"\x06Follow\x12\x1b.lockagent.v1.FollowRequest\x1a\x19.lockagent.v1.FollowEvent0\x01B?Z=github.com/lockagent/lockagent/proto/lockagent/v1;lockagentv1b\x06proto3"
 
 var (
 	file_lockagent_v1_look_proto_rawDescOnce sync.Once
@@ -927,7 +1073,7 @@ func file_lockagent_v1_look_proto_rawDescGZIP() []byte {
 }
 
 var file_lockagent_v1_look_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockagent_v1_look_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_lockagent_v1_look_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_lockagent_v1_look_proto_goTypes = []any{
 	(State)(0),                    // 0: lockagent.v1.State
 	(*ListRequest)(nil),           // 1: lockagent.v1.ListRequest
@@ -941,40 +1087,45 @@ var file_lockagent_v1_look_proto_goTypes = []any{
 	(*WatchEvent)(nil),            // 9: lockagent.v1.WatchEvent
 	(*Reset)(nil),                 // 10: lockagent.v1.Reset
 	(*Live)(nil),                  // 11: lockagent.v1.Live
-	nil,                           // 12: lockagent.v1.Claim.LabelsEntry
-	(Kind)(0),                     // 13: lockagent.v1.Kind
-	(Mode)(0),                     // 14: lockagent.v1.Mode
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(*FollowRequest)(nil),         // 12: lockagent.v1.FollowRequest
+	(*FollowEvent)(nil),           // 13: lockagent.v1.FollowEvent
+	nil,                           // 14: lockagent.v1.Claim.LabelsEntry
+	(Kind)(0),                     // 15: lockagent.v1.Kind
+	(Mode)(0),                     // 16: lockagent.v1.Mode
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
 }
 var file_lockagent_v1_look_proto_depIdxs = []int32{
 	3,  // 0: lockagent.v1.ListResponse.locks:type_name -> lockagent.v1.Lock
-	13, // 1: lockagent.v1.Lock.kind:type_name -> lockagent.v1.Kind
+	15, // 1: lockagent.v1.Lock.kind:type_name -> lockagent.v1.Kind
 	4,  // 2: lockagent.v1.Lock.holders:type_name -> lockagent.v1.Claim
 	4,  // 3: lockagent.v1.Lock.waiters:type_name -> lockagent.v1.Claim
 	0,  // 4: lockagent.v1.Claim.state:type_name -> lockagent.v1.State
-	14, // 5: lockagent.v1.Claim.mode:type_name -> lockagent.v1.Mode
+	16, // 5: lockagent.v1.Claim.mode:type_name -> lockagent.v1.Mode
 	5,  // 6: lockagent.v1.Claim.client:type_name -> lockagent.v1.Client
-	15, // 7: lockagent.v1.Claim.since:type_name -> google.protobuf.Timestamp
-	16, // 8: lockagent.v1.Claim.left:type_name -> google.protobuf.Duration
-	12, // 9: lockagent.v1.Claim.labels:type_name -> lockagent.v1.Claim.LabelsEntry
-	13, // 10: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
+	17, // 7: lockagent.v1.Claim.since:type_name -> google.protobuf.Timestamp
+	18, // 8: lockagent.v1.Claim.left:type_name -> google.protobuf.Duration
+	14, // 9: lockagent.v1.Claim.labels:type_name -> lockagent.v1.Claim.LabelsEntry
+	15, // 10: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
 	3,  // 11: lockagent.v1.GetResponse.lock:type_name -> lockagent.v1.Lock
-	16, // 12: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
+	18, // 12: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
 	3,  // 13: lockagent.v1.WatchEvent.lock:type_name -> lockagent.v1.Lock
 	10, // 14: lockagent.v1.WatchEvent.reset:type_name -> lockagent.v1.Reset
 	11, // 15: lockagent.v1.WatchEvent.live:type_name -> lockagent.v1.Live
-	1,  // 16: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
-	6,  // 17: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
-	8,  // 18: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
-	2,  // 19: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
-	7,  // 20: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
-	9,  // 21: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
-	19, // [19:22] is the sub-list for method output_type
-	16, // [16:19] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	17, // 16: lockagent.v1.FollowRequest.since:type_name -> google.protobuf.Timestamp
+	1,  // 17: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
+	6,  // 18: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
+	8,  // 19: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
+	12, // 20: lockagent.v1.LookService.Follow:input_type -> lockagent.v1.FollowRequest
+	2,  // 21: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
+	7,  // 22: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
+	9,  // 23: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
+	13, // 24: lockagent.v1.LookService.Follow:output_type -> lockagent.v1.FollowEvent
+	21, // [21:25] is the sub-list for method output_type
+	17, // [17:21] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_lockagent_v1_look_proto_init() }
@@ -988,13 +1139,17 @@ func file_lockagent_v1_look_proto_init() {
 		(*WatchEvent_Reset_)(nil),
 		(*WatchEvent_Live)(nil),
 	}
+	file_lockagent_v1_look_proto_msgTypes[12].OneofWrappers = []any{
+		(*FollowEvent_Event)(nil),
+		(*FollowEvent_Missing)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockagent_v1_look_proto_rawDesc), len(file_lockagent_v1_look_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,8 @@ const (
 	LookServiceGetProcedure = "/lockagent.v1.LookService/Get"
 	// LookServiceWatchProcedure is the fully-qualified name of the LookService's Watch RPC.
 	LookServiceWatchProcedure = "/lockagent.v1.LookService/Watch"
+	// LookServiceFollowProcedure is the fully-qualified name of the LookService's Follow RPC.
+	LookServiceFollowProcedure = "/lockagent.v1.LookService/Follow"
 )
 
 // LookServiceClient is a client for the lockagent.v1.LookService service.
@@ -49,6 +51,8 @@ type LookServiceClient interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Watch delivers the locks as List does, and then each change.
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchEvent], error)
+	// Follow delivers the events of the daemon's event log from a time on, and goes on with those to come. Each is there once, in the order of the log.
+	Follow(context.Context, *v1.FollowRequest) (*connect.ServerStreamForClient[v1.FollowEvent], error)
 }
 
 // NewLookServiceClient constructs a client for the lockagent.v1.LookService service. By default, it
@@ -80,14 +84,21 @@ func NewLookServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(lookServiceMethods.ByName("Watch")),
 			connect.WithClientOptions(opts...),
 		),
+		follow: connect.NewClient[v1.FollowRequest, v1.FollowEvent](
+			httpClient,
+			baseURL+LookServiceFollowProcedure,
+			connect.WithSchema(lookServiceMethods.ByName("Follow")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // lookServiceClient implements LookServiceClient.
 type lookServiceClient struct {
-	list  *connect.Client[v1.ListRequest, v1.ListResponse]
-	get   *connect.Client[v1.GetRequest, v1.GetResponse]
-	watch *connect.Client[v1.WatchRequest, v1.WatchEvent]
+	list   *connect.Client[v1.ListRequest, v1.ListResponse]
+	get    *connect.Client[v1.GetRequest, v1.GetResponse]
+	watch  *connect.Client[v1.WatchRequest, v1.WatchEvent]
+	follow *connect.Client[v1.FollowRequest, v1.FollowEvent]
 }
 
 // List calls lockagent.v1.LookService.List.
@@ -113,6 +124,11 @@ func (c *lookServiceClient) Watch(ctx context.Context, req *v1.WatchRequest) (*c
 	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Follow calls lockagent.v1.LookService.Follow.
+func (c *lookServiceClient) Follow(ctx context.Context, req *v1.FollowRequest) (*connect.ServerStreamForClient[v1.FollowEvent], error) {
+	return c.follow.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // LookServiceHandler is an implementation of the lockagent.v1.LookService service.
 type LookServiceHandler interface {
 	// List tells of the locks that clients of this daemon hold or wait for, in the order of their names.
@@ -121,6 +137,8 @@ type LookServiceHandler interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Watch delivers the locks as List does, and then each change.
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchEvent]) error
+	// Follow delivers the events of the daemon's event log from a time on, and goes on with those to come. Each is there once, in the order of the log.
+	Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowEvent]) error
 }
 
 // NewLookServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -148,6 +166,12 @@ func NewLookServiceHandler(svc LookServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(lookServiceMethods.ByName("Watch")),
 		connect.WithHandlerOptions(opts...),
 	)
+	lookServiceFollowHandler := connect.NewServerStreamHandlerSimple(
+		LookServiceFollowProcedure,
+		svc.Follow,
+		connect.WithSchema(lookServiceMethods.ByName("Follow")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lockagent.v1.LookService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LookServiceListProcedure:
@@ -156,6 +180,8 @@ func NewLookServiceHandler(svc LookServiceHandler, opts ...connect.HandlerOption
 			lookServiceGetHandler.ServeHTTP(w, r)
 		case LookServiceWatchProcedure:
 			lookServiceWatchHandler.ServeHTTP(w, r)
+		case LookServiceFollowProcedure:
+			lookServiceFollowHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -175,4 +201,8 @@ func (UnimplementedLookServiceHandler) Get(context.Context, *v1.GetRequest) (*v1
 
 func (UnimplementedLookServiceHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchEvent]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LookService.Watch is not implemented"))
+}
+
+func (UnimplementedLookServiceHandler) Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowEvent]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LookService.Follow is not implemented"))
 }

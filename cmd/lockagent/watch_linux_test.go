@@ -1,0 +1,81 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a watch since a time shows is what the log has: it begins in the past, goes on while locks are taken, and has each event once.
+func TestWatchSince(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	before := time.Now().Format(time.RFC3339Nano)
+	d := serving(t, path, "--drain-timeout", "1ms")
+	take := func(n int) {
+		for range n {
+			call(t, "lock", "--socket", path, "orders/42", "true").expect(t, exitOK, nil, nil)
+		}
+	}
+	const rounds = 10
+	take(rounds)
+
+	early := call(t, "watch", "--socket", path, "--since", before)
+	early.expect(t, exitUsage, nil, []string{"--since: the event log begins later", "Try: lockagent watch"})
+	begins := regexp.MustCompile(`from before (\S+)`).FindStringSubmatch(early.stderr)
+	if begins == nil {
+		t.Fatal("nobody knows when the log begins")
+	}
+	args := []string{"watch", "--socket", path, "--since", begins[1]}
+	w := start(t, append(args, "--format", "jsonl", "orders/*")...)
+	take(rounds)
+	people := start(t, append(args, "orders/*")...)
+	template := start(t, append(args, "--format", "go-template={{.type}} {{.subject}}")...)
+	claims(t, path, "orders/last")
+	for _, r := range []*running{w, people, template} {
+		r.await(t, "the last event", says("orders/last"))
+		if got := r.interrupt(t); got.code != exitOK || got.stderr != "" {
+			t.Errorf("a watch ended with %d: %s", got.code, got.stderr)
+		}
+	}
+	d.interrupt(t)
+
+	log := call(t, "events", "tail", "--dir", path+".state/events", "--format", "jsonl", "--lock", "orders/>")
+	log.expect(t, exitOK, nil, nil)
+	all := log.stdout[:strings.Index(log.stdout, "orders/last")]
+	until := func(text string) string { return text[:strings.Index(text, "orders/last")] }
+	got := until(w.String())
+	if !strings.HasSuffix(all, got) || strings.Count(got, `"subject":"orders/42"`) < 2*rounds {
+		t.Errorf("the watch shows\n%s\nand the log has\n%s", got, all)
+	}
+	if lines := strings.Count(until(people.String()), "\n"); lines != strings.Count(got, "\n") || !strings.Contains(people.String(), "  orders/42  token ") {
+		t.Errorf("for people there are %d lines:\n%s", lines, people.String())
+	}
+	if !strings.Contains(template.String(), ".v1 orders/42\n") {
+		t.Errorf("the template gives\n%s", template.String())
+	}
+}
+
+func TestWatchSinceWhat(t *testing.T) {
+	t.Parallel()
+	d := runDaemon(t)
+	watch := func(since, wrong string) {
+		t.Helper()
+		call(t, "watch", "--socket", d.path, "--since", since).expect(t, exitUsage, nil, []string{"--since: " + wrong})
+	}
+	watch("1m", "this daemon has no event log")
+	watch("-1m", "it must be longer than nothing")
+	watch("9999-01-01", "9999-01-01T00:00:00")
+	watch("soon", `"soon" is no time such as 14:03:07`)
+	call(t, "watch", "--socket", d.path, "--since", "1m", "--format", "json").expect(t, exitUsage, nil, []string{"a watch has no end"})
+	call(t, "watch", "--socket", d.path+"none", "--since", "1m").expect(t, exitNoDaemon, nil, nil)
+
+	now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{"10m": now.Add(-10 * time.Minute), "11:30": now.Add(-30 * time.Minute), "-1h": time.Time{}, "12:01": time.Time{}} {
+		got, err := parseSince(text, now)
+		if (err == nil) != !want.IsZero() || err == nil && !got.Equal(want) {
+			t.Errorf("%s is %v: %v", text, got, err)
+		}
+	}
+}

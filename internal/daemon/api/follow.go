@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// Follow implements [lockagentv1connect.LookServiceHandler].
+func (l *looks) Follow(ctx context.Context, req *lockagentv1.FollowRequest, out *connect.ServerStream[lockagentv1.FollowEvent]) error {
+	visible, err := l.visible(ctx, req.GetPattern(), true)
+	if err != nil {
+		return wire.Refuse(err)
+	}
+	if err := l.covers(ctx, req); err != nil {
+		return err
+	}
+	f := follower{visible: visible, all: req.GetPattern() == "", send: out.Send}
+	err = l.Log.Tail(ctx, events.FromTime(req.GetSince().AsTime()), events.Filter{}, f.visit)
+	if f.failed != nil {
+		return f.failed
+	}
+	return wire.Refuse(err)
+}
+
+// covers returns why the log does not have all events from the time of the request on, or nil.
+func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) error {
+	wrong := func(format string, args ...any) error {
+		return wire.Refuse(&lockagent.OptionError{Option: "since", Reason: fmt.Sprintf(format, args...)})
+	}
+	if err := req.GetSince().CheckValid(); err != nil || req.GetSince() == nil {
+		return wrong("it is the time of the first event, and must be set")
+	}
+	if l.Log == nil {
+		return wrong("this daemon has no event log")
+	}
+	state, err := l.Log.State(ctx)
+	switch begins := beginOf(state); {
+	case errors.Is(err, events.ErrNoStream):
+		return wrong("the event log has no events yet")
+	case err != nil:
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the event log does not answer: %w", err))
+	case req.GetSince().AsTime().Before(begins):
+		// A whole number of milliseconds that is not before the begin.
+		return wrong("the event log begins later: it has nothing from before %s", begins.Add(time.Millisecond-1).Truncate(time.Millisecond).UTC().Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
+// beginOf is from when on a log has everything. One that has no events any more may have lost one just now.
+func beginOf(s events.StreamState) time.Time {
+	if s.Last < s.First {
+		return s.Now
+	}
+	return s.Begins
+}
+
+// follower tells a client of the events that it may see.
+type follower struct {
+	visible func(lockagent.Name) bool
+	all     bool // also those that are about no lock
+	send    func(*lockagentv1.FollowEvent) error
+
+	last   uint64 // the last position
+	failed error  // the client does not read any more
+}
+
+func (f *follower) visit(r *events.Record, err error) error {
+	switch {
+	case errors.Is(err, events.ErrRewound):
+		f.last = r.Position
+		return f.missing("the end of the log was lost; events may be missing here")
+	case f.last != 0 && r.Position > f.last+1:
+		// The client has read more slowly than the log discards, or some of the log is damaged.
+		if failed := f.missing(fmt.Sprintf("%d messages of the log are gone; events are missing here", r.Position-f.last-1)); failed != nil {
+			return failed
+		}
+	}
+	f.last = r.Position
+	switch {
+	case err != nil:
+		return f.missing(err.Error())
+	case r.Kind == lockagent.EventAlive, r.Kind == lockagent.EventRenewed: // they say that all goes on
+		return nil
+	case r.Lock == "" && !f.all, r.Lock != "" && !f.visible(r.Lock):
+		return nil
+	}
+	var line strings.Builder
+	_ = events.WriteLine(&line, *r) // to a strings.Builder, which takes all
+	return f.tell(&lockagentv1.FollowEvent{What: &lockagentv1.FollowEvent_Event{Event: strings.TrimSuffix(line.String(), "\n")}})
+}
+
+func (f *follower) missing(what string) error {
+	return f.tell(&lockagentv1.FollowEvent{What: &lockagentv1.FollowEvent_Missing{Missing: wire.Text(what)}})
+}
+
+func (f *follower) tell(e *lockagentv1.FollowEvent) error {
+	f.failed = f.send(e)
+	return f.failed
+}
