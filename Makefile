@@ -65,9 +65,9 @@ format:
 
 # What the tests need beside Go: Redis and Prometheus to run their own instances of, Python for
 # the example in it, and, for the race detector, a C compiler where Go wants one. With CI set, also
-# Java and Maven, for the tests beside Redisson, and Chromium, for those of the live page.
+# Java and Maven, for the tests beside Redisson, Chromium, for those of the live page, and zsh and fish, which complete command lines.
 .PHONY: deps
-deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Maven and Chromium, where they are missing
+deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Maven, Chromium, zsh and fish, where they are missing
 	@missing=""; \
 	command -v redis-server >/dev/null || missing="redis-server"; \
 	{ command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \
@@ -75,6 +75,7 @@ deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Mav
 	set -- $$($(GO) env GOOS CC); \
 	[ "$$1" != linux ] || command -v "$$2" >/dev/null || missing="$$missing gcc libc6-dev"; \
 	[ -z "$$CI" ] || { command -v javac && command -v mvn; } >/dev/null || missing="$$missing default-jdk-headless maven"; \
+	[ -z "$$CI" ] || { command -v zsh && command -v fish; } >/dev/null || missing="$$missing zsh fish"; \
 	[ -z "$$CI" ] || command -v chromium >/dev/null || missing="$$missing chromium fonts-dejavu-core"; \
 	[ -n "$$missing" ] || exit 0; \
 	if ! command -v apt-get >/dev/null; then \

@@ -3,11 +3,15 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lockagent/lockagent/internal/machinetest"
 )
 
-// The scripts work in the shells themselves. A shell that is not there is left out.
+// The scripts work in the shells themselves.
 func TestShellsComplete(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
@@ -29,44 +33,64 @@ complete_line() {
 }
 `
 	const fish = "lockagent completion fish | source\nfunction complete_line; complete -C $argv[1]; end\n"
-	for shell, script := range map[string]string{"bash": bash, "fish": fish} {
-		path, err := exec.LookPath(shell)
-		if err != nil {
-			continue
-		}
-		completed := func(line string) string {
-			cmd := exec.CommandContext(t.Context(), path, "-c", script+"complete_line '"+line+"'")
-			cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "HOME="+bin, "GORACE=atexit_sleep_ms=0")
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", shell, err, out)
+	// zsh completes only at a terminal. So another zsh has one, gets the line and two tabs, and shows its list. The last key has it show the line.
+	const zshrc = `
+autoload -Uz compinit && compinit -u -D
+source <(lockagent completion zsh)
+show_line() { zle -I; print -r -- "<$BUFFER>"; exit }
+zle -N show_line
+bindkey '^T' show_line
+PS1='ready> '
+`
+	const zsh = `
+zmodload zsh/zpty
+complete_line() {
+	zpty inner zsh -d -i
+	zpty -r inner REPLY '*ready> *'
+	zpty -w -n inner "$1"$'\t\t\x14'
+	zpty -r inner REPLY '*<*>*'
+	print -r -- $REPLY
+	zpty -d inner
+}
+`
+	if err := os.WriteFile(filepath.Join(bin, ".zshrc"), []byte(zshrc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shells := map[string][]string{"bash": {"-c", bash}, "fish": {"-c", fish}, "zsh": {"-f", "-c", zsh}}
+	for shell, args := range shells {
+		t.Run(shell, func(t *testing.T) {
+			path, err := exec.LookPath(shell)
+			machinetest.Needs(t, err)
+			completed := func(line string) string {
+				args := slices.Clone(args)
+				args[len(args)-1] += "complete_line '" + line + "'"
+				cmd := exec.CommandContext(t.Context(), path, args...)
+				cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "HOME="+bin, "ZDOTDIR="+bin, "TERM=xterm", "GORACE=atexit_sleep_ms=0")
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				return string(out)
 			}
-			return string(out)
-		}
-		for line, want := range map[string][]string{
-			"lockagent relea":           {"release"},
-			"lockagent lock orders/":    {"orders/41", "orders/42"},
-			"lockagent show oth":        {"other"},
-			"lockagent ls --format js":  {"json", "jsonl"},
-			"lockagent lock --also oth": {"other"},
-		} {
-			got := completed(line)
-			for _, w := range want {
-				if !strings.Contains(got, w) {
-					t.Errorf("%s completes %q to %q, without %s", shell, line, got, w)
+			for line, want := range map[string][]string{
+				"lockagent relea":           {"release"},
+				"lockagent watch --sin":     {"--since"},
+				"lockagent lock orders/":    {"orders/41", "orders/42"},
+				"lockagent show oth":        {"other"},
+				"lockagent ls --format js":  {"json", "jsonl"},
+				"lockagent lock --also oth": {"other"},
+			} {
+				got := completed(line)
+				for _, w := range want {
+					if !strings.Contains(got, w) {
+						t.Errorf("%q is completed to %q, without %s", line, got, w)
+					}
+				}
+				if strings.Contains(line, "orders") && strings.Contains(got, "other") {
+					t.Errorf("%q is completed to %q", line, got)
 				}
 			}
-			if strings.Contains(line, "orders") && strings.Contains(got, "other") {
-				t.Errorf("%s completes %q to %q", shell, line, got)
-			}
-		}
-	}
-	if zsh, err := exec.LookPath("zsh"); err == nil {
-		cmd := exec.CommandContext(t.Context(), zsh, "-f", "-c", "compdef() { :; }; source <(lockagent completion zsh) && whence -w _lockagent")
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "_lockagent: function") {
-			t.Errorf("zsh: %v\n%s", err, out)
-		}
+		})
 	}
 	call(t, "completion", "csh").expect(t, exitUsage, nil, []string{"Try: lockagent completion bash"})
 }
