@@ -79,8 +79,7 @@ type Config struct {
 // publishes to all nodes. If the servers have sharded messages, a store hears both, and wakes those that
 // hear only one of them. So programs of all kinds can share locks. See docs/redisson.md for what remains.
 //
-// The setting says how agents tell each other. Agents with different settings share locks, but not evenly:
-// those with [ShardedOff] have no queues. Their readers may keep out writers of others.
+// The setting says how agents tell each other. Agents with different settings share locks and their queues.
 type Sharded uint8
 
 // The ways that wake-ups travel in a Cluster.
@@ -90,8 +89,9 @@ const (
 	ShardedAuto Sharded = iota
 	// ShardedOn publishes with SPUBLISH, which is cheaper.
 	ShardedOn
-	// ShardedOff publishes with PUBLISH, as older programs do. There are no queues then, and nobody who
-	// waits has a certain turn. It is what servers before Redis 7.0 need.
+	// ShardedOff publishes with PUBLISH, as older programs do. It is what servers before Redis 7.0 need, and nobody else: each message
+	// goes to all nodes. An agent has a connection to each node for messages. If the servers have sharded messages, it has two, and
+	// the scripts look both ways for agents that wait.
 	ShardedOff
 )
 

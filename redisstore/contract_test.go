@@ -180,7 +180,7 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			PlantOutsider: s.outsider,
 			PlantWaiter:   s.waiter,
 			Reset:         s.empty,
-			NoQueue:       s.classic,
+
 			NoIncarnation: s.cluster != nil,
 			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
 				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))

@@ -121,8 +121,8 @@
 // may not publish to a channel, nothing reports that, and others wait until they look again.
 //
 // Some services are several servers behind one address, and no Cluster. The store recognizes
-// them by their errors about keys in different slots. It uses them like a Cluster with
-// classic messages. It cannot tell a reset of such a service.
+// them by their errors about keys in different slots. Locks have no queues there, and nobody who waits has a certain turn. The
+// store cannot tell a reset of such a service.
 //
 // If a network delays an Acquire for more than a minute after its tenure was withdrawn, that
 // Acquire still takes effect, for one lease.
@@ -181,11 +181,8 @@
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
 //	                            channel above subscribes to this one, too. Outsiders do not
-//	lockagent_unqueued:{N}      channel without messages: the same for agents without queues, in a
-//	                            Cluster that has sharded messages (see [ShardedOff])
-//	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster with sharded
-//	                            messages, passes and standbys come on
-//	                            lockagent_agent:<agent>:{N}
+//	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster, passes and
+//	                            standbys come on lockagent_agent:<agent>:{N}
 //
 // If all waiters of a fair lock die, their places stay until somebody asks for the lock: some 100 bytes for
 // each. Redisson leaves its own in the same way. A time after which Redis removes these keys would remove the places of
@@ -312,8 +309,8 @@
 // At a read/write lock HGET tells of polls, and HEXISTS of a writer that had the lock. Before such a turn the store asks
 // readers to leave the lock, and nobody joins them for 100 ms.
 //
-// The store cannot count subscribers in a Cluster with classic messages, or behind a service
-// of several servers. There are no queues then: a release wakes all waiters.
+// The store cannot count subscribers behind a service of several servers. There are no queues then: a release wakes all
+// waiters.
 //
 // # Incarnations
 //

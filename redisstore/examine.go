@@ -141,8 +141,8 @@ func (s *Store) rehearseScripts(ctx context.Context, name lockagent.Name) error 
 func (s *Store) rehearseTopics(ctx context.Context, name lockagent.Name) error {
 	topics := []transport.Topic{{Channel: script.AgentChannel("rehearsal"), Slot: s.slot(name)}}
 	topics = append(topics, s.bothWays(script.Channel(name), name)...)
-	if s.room == script.Sharded {
-		topics = append(topics, s.topic(script.AgentChannelOf("rehearsal", name), name, true, true))
+	if s.room.Cluster() && s.room.Queues() {
+		topics = append(topics, s.agentTopics(script.AgentChannelOf("rehearsal", name), name)...)
 	}
 	for _, topic := range append(topics, s.marks(name)...) {
 		if err := s.servers.TryTopic(ctx, topic); err != nil {

@@ -118,7 +118,7 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 	for _, agents := range s.marks(name) {
 		cancels = append(cancels, s.subscriptions.Subscribe(agents, transport.Listener{Stands: silent}))
 	}
-	if l := s.listener.Load(); l != nil && s.room == script.Sharded {
+	if l := s.listener.Load(); l != nil && s.room.Cluster() && s.room.Queues() {
 		askAgain := wake
 		passes := transport.Listener{Message: l.message, Stands: silent}
 		if f.many { // whoever asked for a place before the agent was heard may have lost it, and one wake-up is for one of them
@@ -127,9 +127,11 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 			}
 			passes.Stands = func(bool) { askAgain() }
 		}
-		topic := s.topic(script.AgentChannelOf(l.agent, name), name, true, true)
-		passes.Denied = s.denied(topic.Channel, askAgain)
-		cancels = append(cancels, l.subscribe(topic, passes))
+		channel := script.AgentChannelOf(l.agent, name)
+		passes.Denied = s.denied(channel, askAgain)
+		for _, topic := range s.agentTopics(channel, name) {
+			cancels = append(cancels, l.subscribe(topic, passes))
+		}
 	}
 	channels := s.bothWays(f.channel(name), name)
 	standing := &standing{wake: wake, both: len(channels) > 1}
@@ -172,7 +174,7 @@ func (s *Store) warnOfDenial(channel string, err error) {
 
 // topic is a channel of a lock.
 func (s *Store) topic(channel string, name lockagent.Name, sharded, early bool) transport.Topic {
-	return transport.Topic{Channel: channel, Sharded: sharded, Slot: s.slot(name), Early: early}
+	return transport.Topic{Channel: channel, Sharded: sharded, Counted: !sharded && s.room == script.Classic, Slot: s.slot(name), Early: early}
 }
 
 // standing wakes the agent when the subscription to a lock stands: once if both ways stand at about the same time.
@@ -222,15 +224,26 @@ func (s *Store) bothWays(channel string, name lockagent.Name) []transport.Topic 
 	return topics
 }
 
-// marks are the topics without messages by which scripts tell this store from outsiders, see ways.lua.
-func (s *Store) marks(name lockagent.Name) []transport.Topic {
-	switch agents := script.AgentsChannel(name); {
-	case s.room == script.Sharded:
-		return []transport.Topic{s.topic(agents, name, true, true), s.topic(agents, name, false, true)}
-	case s.ways:
-		return []transport.Topic{s.topic(script.UnqueuedChannel(name), name, true, true)}
-	case s.room.Queues():
-		return []transport.Topic{s.topic(agents, name, false, true)}
+// agentTopics are the topics in a Cluster on which the agent hears what is for it alone, about a lock. The scripts of agents that
+// have another setting may look only for those that are sharded, see ways.lua.
+func (s *Store) agentTopics(channel string, name lockagent.Name) (topics []transport.Topic) {
+	if s.room == script.Classic {
+		topics = append(topics, s.topic(channel, name, false, true))
 	}
-	return nil
+	if s.ways {
+		topics = append(topics, s.topic(channel, name, true, true))
+	}
+	return topics
+}
+
+// marks are the topics without messages by which scripts tell this store from outsiders, see ways.lua.
+func (s *Store) marks(name lockagent.Name) (marks []transport.Topic) {
+	if !s.room.Queues() {
+		return nil
+	}
+	for _, channel := range s.bothWays(script.AgentsChannel(name), name) {
+		channel.Early = true
+		marks = append(marks, channel)
+	}
+	return marks
 }

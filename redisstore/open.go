@@ -102,8 +102,10 @@ func (s *Store) fit(c Config, a address) error {
 	switch {
 	case shards && c.Sharded != ShardedOff:
 		s.room = script.Sharded
-	case s.servers.Slotted():
+	case s.servers.Cluster():
 		s.room = script.Classic
+	case s.servers.Slotted():
+		s.room = script.Unqueued
 	default:
 		s.room = script.Single
 	}

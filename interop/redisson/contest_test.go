@@ -172,6 +172,12 @@ func TestNobodyStarvesInACluster(t *testing.T) {
 	nobodyStarves(t, cluster(t))
 }
 
+// Nobody has sharded messages, as with servers before Redis 7.
+func TestP02NobodyStarvesWithClassicMessages(t *testing.T) {
+	t.Parallel()
+	nobodyStarves(t, classic(t))
+}
+
 // Java hears messages to all nodes alone, and our agents take turns by sharded ones.
 func TestP02NobodyStarvesBesideJavaWithClassicMessages(t *testing.T) {
 	t.Parallel()

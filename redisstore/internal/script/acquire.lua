@@ -13,8 +13,8 @@
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
 --   the lease in ms
---   "single" or "sharded" if the tenure asks for a place in the queue: how messages travel, see
---   release.lua. "classic" if the tenure waits, and its agent has no queues: it is an outsider to agents that have.
+--   "single", "sharded" or "classic" if the tenure asks for a place in the queue: how messages travel, see
+--   release.lua. "unqueued" if the tenure waits, and its agent has no queues: it is an outsider to agents that have.
 --   Otherwise "". If it is "" for all locks, this argument is left out
 --
 -- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
@@ -63,13 +63,13 @@ local message_kind = ''
 
 --include grants.lua
 
---include place.lua
-
 local room = 'single' -- if nobody asks for a place, it does not matter
 for i = 1, per == 3 and n or 0 do
   room = args[3 * i + 2] ~= '' and args[3 * i + 2] or room
 end
 --include ways.lua
+
+--include place.lua
 
 -- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
 -- agent that contends only with itself makes short pauses between its tenures. The first turn comes sooner, and so does one
@@ -108,7 +108,7 @@ end
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
-  local suffix, unqueued = string.sub(keys[n + i], 16), asks == 'classic'
+  local suffix, unqueued = string.sub(keys[n + i], 16), asks == 'unqueued'
   asks = unqueued and '' or asks
   local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
   if notes[1] then
@@ -122,15 +122,7 @@ local function try(i)
       return 'e ' .. (err or 'KIND readwrite')
     end
   end
-  local outsiders, count, agents = 0, 'NUMSUB', ''
-  if room == 'sharded' then
-    count, agents = 'SHARDNUMSUB', suffix
-  end
-  if asks ~= '' then
-    local channel = 'redisson_lock__channel' .. string.gsub(suffix, '^::', ':')
-    local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
-    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
-  end
+  local outsiders = asks ~= '' and outsiders_of('redisson_lock__channel' .. string.gsub(suffix, '^::', ':'), suffix) or 0
   if not holder then
     left = math.max((unqueued or asks ~= '' and outsiders == 0) and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end
@@ -154,7 +146,7 @@ local function try(i)
     left = turn_lasts / 1000
   end
   local ours = asks ~= '' and want(lock, tenure, holder)
-  local queued = asks ~= '' and not alone and place(tenure, 'lockagent_queue' .. suffix, count, agents)
+  local queued = asks ~= '' and not alone and place(tenure, 'lockagent_queue' .. suffix, suffix)
   local within
   if queued and holder and not ours then
     local tag = string.sub(key, 16)

@@ -23,7 +23,7 @@ local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 local function fair_lock(lock, suffix)
   local theirs = string.gsub(suffix, '^::', ':')
   return {
-    lock = lock, suffix = suffix, agents = room == 'sharded' and suffix or '',
+    lock = lock, suffix = suffix,
     queue = 'redisson_lock_queue' .. theirs, deadlines = 'redisson_lock_timeout' .. theirs,
     places = 'lockagent_places' .. suffix, arrivals = 'lockagent_arrivals' .. suffix,
     lasts = 'lockagent_lasts' .. suffix, told = 'lockagent_told' .. suffix,
@@ -57,9 +57,9 @@ end
 -- Returns the agent that has a place, if a lock can pass to it. An agent that hears no passes is told as other programs are, if it
 -- listens for that: see redisstore.Sharded.
 local function passes_to(fair, ours, place)
-  local agent = room ~= 'classic' and ours and string.match(place, '^(.*):')
-  if agent and room == 'sharded' then
-    local counts = call('PUBSUB', 'SHARDNUMSUB', 'lockagent_agent:' .. agent .. fair.agents, fair.channel .. ':' .. place)
+  local agent = room ~= 'unqueued' and ours and string.match(place, '^(.*):')
+  if agent and room ~= 'single' then
+    local counts = listeners({channel_of(agent, fair.suffix), fair.channel .. ':' .. place})
     return (counts[2] > 0 or counts[4] == 0) and agent
   end
   return agent
@@ -67,8 +67,7 @@ end
 
 -- Tells the agent that has a place to try within so many ms. It returns how many agents heard that.
 local function stand_by(fair, place, ms)
-  local agent = string.match(place, '^(.*):') or ''
-  return pcall(publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
+  return tell_agent(channel_of(string.match(place, '^(.*):'), fair.suffix), message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
 end
 
 -- Returns how much longer a free lock is kept for the program that has the first place: some seconds since
@@ -109,7 +108,7 @@ local function hand_on(fair, begin, trace, asker)
     local agent = passes_to(fair, ours[1], place)
     if agent then
       local times, incarnation = begin(place)
-      local heard = times and pcall(publish, 'lockagent_agent:' .. agent .. fair.agents, message_kind ..
+      local heard = times and tell_agent(channel_of(agent, fair.suffix), message_kind ..
         'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock) or stand_by(fair, place, 0)
       heard = type(heard) == 'number' and heard > 0
       if heard and not times then
@@ -138,7 +137,7 @@ local function hand_on(fair, begin, trace, asker)
   end
   local front = pcall('LINDEX', fair.queue, 0)
   if type(front) == 'string' then -- there are more to look at. The next one is to do so, or all if it is gone
-    local ours = room ~= 'classic' and type(pcall('ZSCORE', fair.places, front)) == 'string'
+    local ours = room ~= 'unqueued' and type(pcall('ZSCORE', fair.places, front)) == 'string'
     if (ours and stand_by(fair, front, 0) or tell(fair, front)) == 0 then
       wake_waiters(fair.channel, fair.suffix, '0')
     end

@@ -1,7 +1,7 @@
 -- fair_acquire.lua tries once to begin a tenure of each of n fair locks, for one agent. Its keys, arguments
 -- and reply are those of acquire.lua, with these differences:
 --
---   * A last argument says how messages travel, see release.lua. A tenure that asks for a place may also say "classic".
+--   * A last argument says how messages travel, see release.lua. A tenure asks for a place also if its agent is "unqueued".
 --   * A tenure has its place for as long as it asks. In place of "i q", a line says
 --       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
 --     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
@@ -57,13 +57,13 @@ local function clear_end(fair, lasts)
   else
     deadline = math.max(wall, deadline or wall + theirs_lasts) + lasts
   end
-  if room ~= 'classic' then
+  if room ~= 'unqueued' then
     local names = {}
     for p, place in ipairs(ends) do
-      names[2 * p - 1] = 'lockagent_agent:' .. (string.match(place, '^(.*):') or '') .. fair.agents
+      names[2 * p - 1] = channel_of(string.match(place, '^(.*):'), fair.suffix)
       names[2 * p] = fair.channel .. ':' .. place -- an agent without queues hears only this
     end
-    local counts = call('PUBSUB', room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB', unpack(names))
+    local counts = listeners(names)
     for p, place in ipairs(ends) do
       if ours[p] and counts[4 * p - 2] == 0 and counts[4 * p] == 0 then
         leave(fair, place)
@@ -144,7 +144,7 @@ end
 
 -- Counts the programs that may be ahead of a place and do not pass a lock on.
 local function others(fair, holder, ours)
-  if room == 'classic' then
+  if room == 'unqueued' then
     return 1
   end
   local queued, known = call('LLEN', fair.queue), pcall('ZCARD', fair.places)

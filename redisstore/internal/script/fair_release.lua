@@ -50,7 +50,7 @@ for i = 1, n do
   if quiet and undone == 1 then
     others = pcall(publish, args[a + 2], '0')
   end
-  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'classic' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'unqueued' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end
@@ -89,7 +89,7 @@ local function free(i, lock, channel, flags, others, suffix)
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
   others = wake_waiters(channel, suffix, '0', others)
   local known = type(others) == 'number' -- the user may publish there
-  if room == 'classic' or known and others <= subscribed then
+  if room == 'unqueued' or known and others <= subscribed then
     return nil
   end
   return 'r ' .. (known and others - subscribed or -1)

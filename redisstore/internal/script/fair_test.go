@@ -434,7 +434,7 @@ func TestFairLockAlone(t *testing.T) {
 }
 
 func TestFairLockInACluster(t *testing.T) {
-	for _, room := range []Room{Sharded, Classic} {
+	for _, room := range []Room{Sharded, Classic, Unqueued} {
 		t.Run(room.String(), func(t *testing.T) {
 			s := start(t)
 			cluster := redistest.StartCluster(t, 1)
@@ -446,10 +446,10 @@ func TestFairLockInACluster(t *testing.T) {
 			place := s.listen(PlaceChannel(one.Name, two.Tenure))
 			s.places(two, fairly(one))
 			r := s.fairEnd(end(one))
-			if !r.Released || r.Passed != (room == Sharded) {
+			if !r.Released || r.Passed != room.Queues() {
 				t.Errorf("%+v", r)
 			}
-			if room == Sharded {
+			if room.Queues() {
 				if m := s.message(agent); m.Kind != lockagent.MessagePassed || m.Tenure != two.Tenure {
 					t.Errorf("told %+v", m)
 				}

@@ -52,10 +52,6 @@ func Channel(name lockagent.Name) string { return new(text).channel(name) }
 // [Channel]. So the number of outsiders is the difference of the subscribers.
 func AgentsChannel(name lockagent.Name) string { return new(text).own("lockagent_agents", name) }
 
-// UnqueuedChannel is a channel without messages, for sharded messages. An agent that has no queues in a Cluster that has sharded messages
-// subscribes to it before it subscribes to [Channel] for them. So scripts can tell such agents from those that hear sharded messages alone.
-func UnqueuedChannel(name lockagent.Name) string { return new(text).own("lockagent_unqueued", name) }
-
 // AgentChannel is the channel of the messages to an agent.
 func AgentChannel(agent lockagent.AgentID) string { return "lockagent_agent:" + string(agent) }
 
@@ -63,7 +59,7 @@ func AgentChannel(agent lockagent.AgentID) string { return "lockagent_agent:" + 
 // Cluster.
 const IncarnationChannel = "lockagent_incarnation"
 
-// AgentChannelOf is the channel of the messages to an agent about one lock, if messages are sharded.
+// AgentChannelOf is the channel of the messages to an agent about one lock in a Cluster.
 func AgentChannelOf(agent lockagent.AgentID, name lockagent.Name) string {
 	return new(text).own(AgentChannel(agent), name)
 }

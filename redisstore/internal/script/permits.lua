@@ -5,7 +5,7 @@
 -- only if it has all keys that are declared. If one were not, it might be at the other node, and the
 -- script would miss a change or a tenure.
 -- ARGV[1]  "semaphore" or "permits"
--- ARGV[2]  how messages travel: "single", "sharded" or "classic", see release.lua
+-- ARGV[2]  how messages travel, see release.lua
 -- ARGV[3]  the suffix of our keys, such as ":{a}"
 -- ARGV[4]  the suffix of Redisson's channels
 -- ARGV[5]  {a}:timeout, Redisson's zset of the ids of the permits that are taken, each with the end
@@ -28,7 +28,6 @@ local channel, with_ids = 'redisson_sc' .. ARGV[4], ARGV[1] == 'permits'
 local tenures = (with_ids and 'lockagent_tenures' or 'lockagent_permits') .. suffix
 local taken, queue, wanted = 'lockagent_taken' .. suffix, 'lockagent_queue' .. suffix, 'lockagent_wanted' .. suffix
 --include ways.lua
-local numsub = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
 local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
@@ -268,23 +267,22 @@ end
 -- once: then the queue is looked at further.
 local function spread(trace)
   local passed = false
-  local front = room ~= 'classic' and free and free > 0 and
+  local front = room ~= 'unqueued' and free and free > 0 and
     pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   if front[1] then
     local names = {channel, 'lockagent_agents' .. suffix}
     for p, place in ipairs(front) do
-      local agent = string.match(place, '^(.*):') or ''
-      names[p + 2] = 'lockagent_agent:' .. agent .. (room == 'sharded' and suffix or '')
+      names[p + 2] = channel_of(string.match(place, '^(.*):'), suffix)
     end
-    local counts = call('PUBSUB', numsub, unpack(names)) -- those of name p are at 2p
-    local outsiders, p, enough = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix), 1, with_ids and ids_passed or math.huge
+    local counts = listeners(names)
+    local outsiders, p, enough = outsiders_among(counts, channel, suffix), 1, with_ids and ids_passed or math.huge
     local theirs, leaves, shared = outsiders > 0 and outsiders_turn(), false, false
     if outsiders == 0 then
 --include poll_turns.lua
       theirs = polls_until
     end
     local function stand_by(nth, ms)
-      pcall(publish, names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
+      tell_agent(names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
     end
     while not theirs and p <= #front and p <= places_looked_at and free > 0 and enough > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
@@ -301,7 +299,7 @@ local function spread(trace)
         enough = enough - n
         local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
         name = type(name) == 'string' and name or '-'
-        local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
+        local heard = tell_agent(names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
           name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. total() .. ' ' .. lock)
         if type(heard) == 'number' and heard > 0 then
           passed = true

@@ -5,7 +5,7 @@
 -- ARGV[9]   the tenure
 -- ARGV[10]  the lease in ms
 -- ARGV[11]  the number of permits
--- ARGV[12]  "single" or "sharded" if the tenure asks for a place in the queue, or ""
+-- ARGV[12]  ARGV[2] if the tenure asks for a place in the queue, or ""
 --
 -- Reply: as of acquire.lua, for one lock, with "p" for "g". A "p" ends with the number of all permits, or 0 if
 -- the tenure had its permits before. In place of a holder there is a text for people. An error "DELETED"
@@ -40,13 +40,12 @@ if own and not whole then
 end
 local had, outsiders, kept_ms, our_turn = own, 0, nil, false
 if asks ~= '' then
-  local counts = call('PUBSUB', numsub, channel, 'lockagent_agents' .. suffix)
-  outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
+  outsiders = outsiders_of(channel, suffix)
 end
 if not own then
   local yield, polls = (asks == '' or outsiders > 0) and notes[2], notes[4]
   local left = yield and yield - clock <= most_yield and yield - clock or 0
-  if room == 'classic' then -- an agent without queues is an outsider, too
+  if room == 'unqueued' then -- an agent without queues is an outsider, too
     our_turn, left = left > 0, 0
   end
   left = math.max(left, polls and polls - clock <= polls_turn and polls - clock or 0)
@@ -104,7 +103,7 @@ if asks ~= '' then
   local noted, gone = pcall('HSET', wanted, tenure, need), nil
   if type(noted) == 'number' then
     pcall('PEXPIRE', wanted, 300000)
-    queued, gone = place(tenure, queue, numsub, room == 'sharded' and suffix or '')
+    queued, gone = place(tenure, queue, suffix)
     if gone or not queued then
       call('HDEL', wanted, unpack(gone or {tenure}))
     end

@@ -48,7 +48,7 @@ if not whole then
   return at .. '\n1 n'
 elseif passed then
   return at .. '\n1 p'
-elseif room == 'classic' then
+elseif room == 'unqueued' then
   return at
 end
 local subscribed = string.find(flags, 's', 1, true) and 1 or 0

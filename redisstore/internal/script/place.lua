@@ -1,9 +1,9 @@
--- place.lua is a part of scripts that acquire: a function that gives places. first is the time.
+-- place.lua is a part of scripts that acquire: a function that gives places. first is the time. It needs ways.lua before it.
 --
 -- Gives a tenure the last place in the queue, and reports whether it has one. A new place removes
 -- those of agents that are gone, among the first two and the two before it, and returns them, too. It has
 -- none if the key is spoilt, or the server full. A replica refuses the whole call: no lock was changed.
-local function place(tenure, queue, count, agents)
+local function place(tenure, queue, suffix)
   local added = pcall('ZADD', queue, 'NX', first, tenure)
   if type(added) == 'table' then
     return string.find(added.err, 'READONLY', 1, true) and call('ZADD', queue, first, tenure)
@@ -18,9 +18,9 @@ local function place(tenure, queue, count, agents)
       near[#near + 1] = before
     end
     for p, other in ipairs(near) do
-      names[p] = 'lockagent_agent:' .. (string.match(other, '^([^:]*)') or '') .. agents
+      names[p] = channel_of(string.match(other, '^([^:]*)'), suffix)
     end
-    local counts = call('PUBSUB', count, unpack(names))
+    local counts = listeners(names)
     for p, other in ipairs(near) do
       if counts[2 * p] == 0 and other ~= tenure then
         call('ZREM', queue, other)

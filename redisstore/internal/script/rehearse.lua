@@ -4,7 +4,7 @@
 -- KEYS[1]  a key that nobody uses
 -- ARGV[1]  the channel of a lock with the name of the key
 -- ARGV[2]  the channel of the agent
--- ARGV[3]  "cluster" in a Cluster, or "ways" in one that has sharded messages, see ways.lua
+-- ARGV[3]  how messages travel, see release.lua, or "ways" in a Cluster that has sharded messages, see ways.lua
 --
 -- Reply: "ok". The key is gone.
 
@@ -45,14 +45,14 @@ call('LRANGE', key, 0, 0)
 call('LREM', key, 1, 'rehearsal')
 call('PUBLISH', ARGV[1], '0')
 call('PUBLISH', ARGV[2], '')
-if ARGV[3] ~= 'cluster' then
+if ARGV[3] ~= 'unqueued' then
   call('PUBSUB', 'NUMSUB', ARGV[1])
 end
 if ARGV[3] == 'ways' then
   call('SPUBLISH', ARGV[1], '0')
   call('PUBSUB', 'SHARDNUMSUB', ARGV[1])
 end
-if ARGV[3] ~= '' then
+if ARGV[3] ~= 'single' then
   call('CLUSTER', 'MYID')
 end
 return 'ok'

@@ -92,7 +92,7 @@ func (r Room) ReadReleased(reply string, past Past, outcomes []Outcome[lockagent
 		*o = Outcome[lockagent.ReleaseReply]{Reply: lockagent.ReleaseReply{Released: true, At: at}}
 		switch code := lines.about(i); code {
 		case "":
-			if r == Classic {
+			if !r.Queues() {
 				o.Reply.Others = -1
 			}
 		case "r":

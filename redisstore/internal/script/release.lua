@@ -4,7 +4,8 @@
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
 -- KEYS[n+i]   the queue of lock i: a zset of the waiting tenures, by their time of arrival
 -- KEYS[2n+1]  ahead: how many microseconds the clock is ahead of the server's
--- ARGV[1]     how messages travel: "single" server, or in a Cluster "sharded" or "classic" (to all nodes)
+-- ARGV[1]     how messages travel: "single" server, or in a Cluster "sharded" or "classic" (to all nodes), or "unqueued" if
+--             nobody can count who listens
 -- ARGV[2]     the greatest token of the tenures, or 0 if the clock is known to have reached it
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
@@ -76,7 +77,7 @@ for i = 1, n do
   elseif undone == 1 then
     others = pcall(room == 'sharded' and 'SPUBLISH' or 'PUBLISH', args[a + 2], '0')
   end
-  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'classic' or (elsewhere[2 * i] or 0) > 0 or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'unqueued' or (elsewhere[2 * i] or 0) > 0 or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end
@@ -96,7 +97,6 @@ end
 local places_looked_at, standbys = 8, 2
 local yield, most_yield = 5000, 50000 -- in microseconds
 local turn_every = 250 -- in ms
-local count = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 --include holders.lua
 --include polls.lua
@@ -122,7 +122,7 @@ local function pass(lock, tenure, queue, channel, outsiders, trace)
     return false
   end
   call('ZREM', queue, tenure)
-  local heard = pcall(publish, channel, 'passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
+  local heard = tell_agent(channel, 'passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
     incarnation .. ' ' .. trace .. ' ' .. lock)
   if type(heard) == 'number' and heard > 0 then
     return true
@@ -135,16 +135,15 @@ end
 -- If others is nil, there may be a queue.
 local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-  local front = not others and room ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
+  local front = not others and room ~= 'unqueued' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   local names = {channel, 'lockagent_agents' .. suffix}
   for p, place in ipairs(front) do
-    local agent = string.match(place, '^(.*):') or ''
-    names[p + 2] = 'lockagent_agent:' .. agent .. (room == 'sharded' and suffix or '')
+    names[p + 2] = channel_of(string.match(place, '^(.*):'), suffix)
   end
   local outsiders, theirs, polls, since = nil, false, false, nil
   if front[1] then
-    local counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
-    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
+    local counts = listeners(names)
+    outsiders = outsiders_among(counts, channel, suffix)
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
     since = busy_since(turns[n + i + 1], tenure)
@@ -164,7 +163,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
       end
       if listens and pass(lock, front[head], queue, names[head + 2], hurry, string.match(flags, 't(.+)') or '-') then
         for next = head + 1, math.min(head + standbys, #front) do
-          pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
+          tell_agent(names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
         if outsiders == 0 and not alone then
           busy(suffix, since, front[head])
@@ -176,13 +175,12 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
 
   others = wake_waiters(channel, suffix, '0', others)
   local known = type(others) == 'number' -- the user may publish there
-  if not outsiders and room ~= 'classic' and known and others > subscribed then
-    local counts = call('PUBSUB', count, unpack(names, 1, 2))
-    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
+  if not outsiders and room ~= 'unqueued' and known and others > subscribed then
+    outsiders = outsiders_of(channel, suffix)
   end
   if polls then
     note(suffix, clock + turn_lasts, 'polls')
-  elseif subscribed == 1 and not outsiders and not alone and room ~= 'classic' then
+  elseif subscribed == 1 and not outsiders and not alone and room ~= 'unqueued' then
     since = busy_since(pcall('GETRANGE', 'lockagent_busy' .. suffix, '0', '-1'), tenure)
     if since < clock then -- the next tenure may follow at once
       busy(suffix, since, string.format('free %.0f', clock))
@@ -194,7 +192,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
     note(suffix, clock + math.min(most_yield, (agents + 1) * yield), 'yield')
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
-  if room == 'classic' or known and others <= subscribed then
+  if room == 'unqueued' or known and others <= subscribed then
     return nil
   end
   return 'r ' .. (known and others - subscribed or -1)

@@ -46,7 +46,7 @@ func TestOthers(t *testing.T) {
 		{Single, 2, 0, true, 1},
 		{Single, 1, 0, true, 0},
 		{Single, 0, 1, false, 1},
-		{Classic, 2, 0, true, -1},
+		{Unqueued, 2, 0, true, -1},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			s := start(t)
@@ -439,9 +439,9 @@ func TestPassesWhenTheClockIsSetBack(t *testing.T) {
 }
 
 // Where subscribers cannot be counted there is no queue.
-func TestNoQueueWithClassicMessages(t *testing.T) {
+func TestUnqueued(t *testing.T) {
 	s := start(t)
-	s.room = Classic
+	s.room = Unqueued
 	s.grant(wish("orders", agentA, 1))
 	s.waits(agentB, "orders")
 	if r := s.acquire(queueing("orders", agentB, 1)); r.Queued {

@@ -16,20 +16,23 @@ const (
 	Single Room = iota
 	// Sharded is a Cluster in which the messages of a lock stay with its slot.
 	Sharded
-	// Classic is a Cluster in which messages go to all nodes. Subscribers cannot be counted, so
-	// locks have no queues.
+	// Classic is a Cluster in which messages go to all nodes. Agents subscribe at the node of the lock, which can count its own
+	// subscribers.
 	Classic
+	// Unqueued is a service that shares the keys out among several servers behind one address. Nobody can count subscribers, so
+	// locks have no queues.
+	Unqueued
 )
 
 // Cluster reports whether the keys of a script have to be in one slot. Then all locks of a call
 // are in one slot.
-func (r Room) Cluster() bool { return r == Sharded || r == Classic }
+func (r Room) Cluster() bool { return r != Single }
 
 // Queues reports whether locks have queues.
-func (r Room) Queues() bool { return r != Classic }
+func (r Room) Queues() bool { return r != Unqueued }
 
 // String is the name of the kind in the arguments of scripts.
-func (r Room) String() string { return [...]string{"single", "sharded", "classic"}[r] }
+func (r Room) String() string { return [...]string{"single", "sharded", "classic", "unqueued"}[r] }
 
 // shared is the name of a key that a lock shares with all locks of the database or, in a Cluster,
 // of its slot.

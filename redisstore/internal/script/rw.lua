@@ -1,4 +1,4 @@
--- rw.lua is a part of the scripts for read/write locks, which needs holders.lua. server is the server's own time in microseconds.
+-- rw.lua is a part of the scripts for read/write locks. It needs holders.lua before it. To tell whether a writer waits it needs ways.lua, too. server is the server's own time in microseconds.
 --
 -- The lock is a hash with the field "mode". A tenure that writes is the field "<tenure>:write", and has the
 -- hash alone: its lease is that of the key. A tenure that reads is the field "<tenure>". As long as its lease
@@ -86,13 +86,12 @@ local function look(lock, suffix, dry)
 end
 
 -- Reports whether a writer whose agent listens waits ahead of a place, or at all.
-local function writer_waits(queue, ahead_of, count, agents)
-  for _, other in ipairs(pcall('ZRANGE', queue, 0, 7)) do
+local function writer_waits(suffix, ahead_of)
+  for _, other in ipairs(pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, 7)) do
     if other == ahead_of then
       return false
     elseif string.find(other, ':write$') then
-      local listens = call('PUBSUB', count, 'lockagent_agent:' .. string.match(other, '^[^:]*') .. agents)
-      if listens[2] > 0 then
+      if listeners({channel_of(string.match(other, '^[^:]*'), suffix)})[2] > 0 then
         return true
       end
     end

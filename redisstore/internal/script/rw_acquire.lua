@@ -21,9 +21,9 @@ local message_kind, room = 'readwrite ', string.match(args[5], '%a+')
 
 --include grants.lua
 
---include place.lua
-
 --include ways.lua
+
+--include place.lua
 
 local server = time[1] * 1000000 + time[2]
 --include rw.lua
@@ -69,20 +69,15 @@ local function attempt(i, lock, suffix)
   if err then
     return 'e ' .. err
   end
-  local queue, count, agents = 'lockagent_queue' .. suffix, 'NUMSUB', ''
-  if room == 'sharded' then
-    count, agents = 'SHARDNUMSUB', suffix
-  end
+  local queue = 'lockagent_queue' .. suffix
   local outsiders, joins, writers = 0, mode == 'read' and field == tenure, false
   if asks or joins then
-    local channel = 'redisson_rwlock' .. their_suffix(suffix)
-    local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
-    local waiting = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
+    local waiting = outsiders_of('redisson_rwlock' .. their_suffix(suffix), suffix)
     writers = waiting > 0
     outsiders = asks and waiting or 0
   end
   local left = mode and call('PTTL', lock) or math.max(
-    room ~= 'classic' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
+    room ~= 'unqueued' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
   local own, granted, key = mode and own_field(lock, tenure), nil, timeout_key(suffix, tenure)
   local theirs -- until when the lock is left to those that poll
   if asks and outsiders == 0 and not alone and not own and (joins or not mode and left <= 0) then
@@ -104,7 +99,7 @@ local function attempt(i, lock, suffix)
     if not alone then
       pcall('DEL', 'lockagent_readers' .. suffix)
     end
-  elseif joins and (room == 'classic' or not writers and not writer_waits(queue, tenure, count, agents)) then
+  elseif joins and (room == 'unqueued' or not writers and not writer_waits(suffix, tenure)) then
     granted = field
     grant(lock, field, lease, left, true)
   elseif joins and writers and asks then
@@ -125,7 +120,7 @@ local function attempt(i, lock, suffix)
   if asks then
     want_all(lock, tenure, list)
   end
-  local queued = asks and not alone and place(field, queue, count, agents)
+  local queued = asks and not alone and place(field, queue, suffix)
   return (queued and 'q ' or 'h ') .. left .. ' ' .. outsiders .. ' ' .. (list[1] and tenure_of(list[1]) or '')
 end
 

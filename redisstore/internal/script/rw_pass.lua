@@ -1,21 +1,20 @@
--- rw_pass.lua is a part of the scripts that pass read/write locks. It needs begin.lua and rw.lua before it.
--- It needs ways.lua, too. ahead_key is the name of ahead, or of the
+-- rw_pass.lua is a part of the scripts that pass read/write locks. It needs begin.lua and rw.lua before it, and
+-- ways.lua. ahead_key is the name of ahead, or of the
 -- clock. ahead is the value.
 
 local places_looked_at, standbys = 8, 2
-local count = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 -- Returns the first places in the queue, and the channels and the numbers of subscribers: of the lock, of the
 -- agents, and of the agent of each place p at p + 2.
 local function waiting(queue, channel, suffix)
-  local front = room ~= 'classic' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
+  local front = room ~= 'unqueued' and pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
   local names, counts = {channel, 'lockagent_agents' .. suffix}, {}
   for p, place in ipairs(front) do
-    names[p + 2] = 'lockagent_agent:' .. string.match(place, '^[^:]*') .. (room == 'sharded' and suffix or '')
+    names[p + 2] = channel_of(string.match(place, '^[^:]*'), suffix)
   end
   if front[1] then
-    counts = call('PUBSUB', count, unpack(names)) -- those of name p are at 2p
-    counts[2] = counts[2] + other_way(channel, suffix)
+    counts = listeners(names)
+    counts[2] = counts[4] + outsiders_among(counts, channel, suffix)
   end
   return front, names, counts
 end
@@ -38,7 +37,7 @@ local function pass(lock, suffix, queue, field, channel, joins, outsiders, trace
     keep(lock, suffix, tenure, pass_lease)
   end
   call('ZREM', queue, field)
-  local heard = pcall(publish, channel, 'readwrite passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
+  local heard = tell_agent(channel, 'readwrite passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
     incarnation .. ' ' .. trace .. ' ' .. lock)
   if type(heard) == 'number' and heard > 0 then
     return true

@@ -46,6 +46,8 @@ local turn_every = 250 -- in ms
 
 --include holders.lua
 
+--include ways.lua
+
 --include rw.lua
 
 --include rw_doubt.lua
@@ -55,8 +57,6 @@ local turn_every = 250 -- in ms
 --include turn.lua
 
 --include begin.lua
-
---include ways.lua
 
 --include rw_pass.lua
 
@@ -90,26 +90,25 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
           wake_waiters(channel, suffix, '1') -- they may share the lock
         end
         for p = next, math.min(next + standbys - 1, #front) do
-          pcall(publish, names[p + 2], 'readwrite standby ' .. tenure_of(front[p]) .. ' ' .. pass_lease .. ' ' .. lock)
+          tell_agent(names[p + 2], 'readwrite standby ' .. tenure_of(front[p]) .. ' ' .. pass_lease .. ' ' .. lock)
         end
         return 'p'
       end
     end
   end
-  if subscribed == 1 and not front[1] and room ~= 'classic' and not alone then
+  if subscribed == 1 and not front[1] and room ~= 'unqueued' and not alone then
     poll_turn(suffix, tag, false, true)
   end
   local others = wake_waiters(channel, suffix, payload)
   local known = type(others) == 'number' -- the user may publish there
-  if not outsiders and room ~= 'classic' and known and others > subscribed then
-    local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
-    outsiders = math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
+  if not outsiders and room ~= 'unqueued' and known and others > subscribed then
+    outsiders = outsiders_of(channel, suffix)
   end
   if (theirs or outsiders and outsiders > 0) and not alone then
     note(suffix, clock + yield, 'yield')
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
-  if room == 'classic' or known and others <= subscribed then
+  if room == 'unqueued' or known and others <= subscribed then
     return nil
   end
   return 'r ' .. (known and others - subscribed or -1)

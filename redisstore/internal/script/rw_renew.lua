@@ -26,6 +26,8 @@ local ahead_key = keys[n + 1] or args[3 * n + 2]
 local at, entry, server = time_of(ahead_key)
 local clock, room, ahead = at + 0, args[1], '0'
 
+--include ways.lua
+
 --include rw.lua
 
 --include rw_doubt.lua
@@ -33,8 +35,6 @@ local clock, room, ahead = at + 0, args[1], '0'
 --include rw_polls.lua
 
 --include begin.lua
-
---include ways.lua
 
 --include rw_pass.lua
 
@@ -62,12 +62,11 @@ end
 
 -- Reports whether a writer waits for readers: one of ours, or of another program. Only writers do, if nothing keeps readers out.
 local function is_wanted(suffix)
-  if room == 'classic' then
+  if room == 'unqueued' then
     return false
   end
   local channel = 'redisson_rwlock' .. their_suffix(suffix)
-  local counts = call('PUBSUB', count, channel, 'lockagent_agents' .. suffix)
-  return counts[2] > counts[4] or other_way(channel, suffix) > 0 or writer_waits('lockagent_queue' .. suffix, nil, count, room == 'sharded' and suffix or '') or
+  return outsiders_of(channel, suffix) > 0 or writer_waits(suffix, nil) or
     poll_turn(suffix, string.sub(ahead_key, 16), true, false)
 end
 

@@ -79,12 +79,9 @@ func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err er
 func (r Room) Rehearse(c *Call, name lockagent.Name, ways bool) {
 	c.begin(rehearseScript)
 	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name))
-	kind := ""
-	switch {
-	case ways:
+	kind := r.String()
+	if ways {
 		kind = "ways"
-	case r.Cluster():
-		kind = "cluster"
 	}
 	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), kind)
 }

@@ -3,10 +3,14 @@
 -- A Cluster has two ways for messages, and who subscribes for the one does not hear the other. Programs that share a lock may use different
 -- ways: Redisson before 3.22 does not know SPUBLISH, and settings may differ. So the scripts send both ways. To PUBLISH costs a
 -- message to each node of the Cluster. Therefore a lock, whose waiters look again when the lease ends, is published the other way only if
--- somebody listens who hears nothing else. Our agents hear both ways. They tell that to the scripts: in the other way, those with queues also
--- subscribe to lockagent_agents, and those without queues to lockagent_unqueued.
+-- somebody listens who hears nothing else. Our agents hear both ways. They tell that to the scripts: they also subscribe to
+-- lockagent_agents, both ways.
+--
+-- Agents with different settings share the queue of a lock. Those that publish to all nodes hear what is for them alone both ways, too. So only
+-- their scripts have to look and send both ways.
 local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local other_publish = room == 'sharded' and 'PUBLISH' or room == 'classic' and 'SPUBLISH'
+local numsub = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 -- Returns how many programs hear only the other way. Programs with Redisson are counted: they subscribe at the node that serves the channel,
 -- unless they are told to use replicas, or a proxy.
@@ -14,8 +18,41 @@ local function other_way(channel, suffix)
   if not other_publish then
     return 0
   end
-  local counts = pcall('PUBSUB', room == 'sharded' and 'NUMSUB' or 'SHARDNUMSUB', channel, 'lockagent_agents' .. suffix, 'lockagent_unqueued' .. suffix)
-  return counts.err and 0 or math.max(0, counts[2] - counts[4] - counts[6]) -- it is an error before Redis 7
+  local counts = pcall('PUBSUB', room == 'sharded' and 'NUMSUB' or 'SHARDNUMSUB', channel, 'lockagent_agents' .. suffix)
+  return counts.err and 0 or math.max(0, counts[2] - counts[4]) -- it is an error before Redis 7
+end
+
+-- Returns how many outsiders listen to the channel of a lock.
+local function outsiders_of(channel, suffix)
+  local counts = call('PUBSUB', numsub, channel, 'lockagent_agents' .. suffix)
+  return math.max(0, counts[2] - counts[4]) + other_way(channel, suffix)
+end
+
+-- Returns the channel on which an agent hears what is for it alone, about one lock.
+local function channel_of(agent, suffix)
+  return 'lockagent_agent:' .. (agent or '') .. (room == 'single' and '' or suffix)
+end
+
+-- Returns how many programs listen to each of some channels of agents: those of the p-th at 2p.
+local function listeners(names)
+  local counts = call('PUBSUB', numsub, unpack(names))
+  local others = room == 'classic' and pcall('PUBSUB', 'SHARDNUMSUB', unpack(names)) or {err = ''}
+  for p = 2, others.err and 0 or #counts, 2 do
+    counts[p] = counts[p] + others[p]
+  end
+  return counts
+end
+
+-- Returns how many of those are outsiders, if the first two channels are those of a lock and lockagent_agents.
+local function outsiders_among(counts, channel, suffix)
+  return math.max(0, counts[2] - counts[4]) + (room == 'sharded' and other_way(channel, suffix) or 0)
+end
+
+-- Sends a message to an agent, and returns how many heard it, or an error.
+local function tell_agent(channel, payload)
+  local heard = pcall(publish, channel, payload)
+  local other = heard == 0 and room == 'classic' and pcall('SPUBLISH', channel, payload)
+  return type(other) == 'number' and other or heard
 end
 
 -- Sends a message both ways, and returns how many programs heard it, as far as this node knows. It is an error if the user may not publish.

@@ -16,7 +16,7 @@ import (
 // runs it.
 type link struct {
 	s    *Subscriptions
-	at   string        // the place of its topics, see place
+	at   place         // of its topics
 	kick chan struct{} // capacity 1: there is work
 
 	// What follows is guarded by Subscriptions.mu.
@@ -36,7 +36,7 @@ const (
 	anything              // at any node
 )
 
-func newLink(s *Subscriptions, at string) *link {
+func newLink(s *Subscriptions, at place) *link {
 	return &link{s: s, at: at, kick: make(chan struct{}, 1), topics: make(map[*topic]bool)}
 }
 
@@ -120,7 +120,7 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	conn, _ := node.client.Dedicate() // closed rather than given back: it has subscriptions
 	defer conn.Close()
 	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(channel{m.Channel, l.at != anywhere}, m.Message) },
+		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(channel{m.Channel, l.at.sharded}, m.Message) },
 		OnSubscription: l.changed,
 	})
 	var p pace
@@ -150,15 +150,15 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	}
 }
 
-// node is the server to connect to: the one at the place of the link, or any server if the place
-// is anywhere. It is nil if there is none.
+// node is the server to connect to: the one at the place of the link, or any server if that is anywhere. It is nil
+// if there is none.
 func (l *link) node() *Node {
 	masters := l.s.servers.Masters()
-	if l.at == anywhere && len(masters) > 0 {
+	if l.at.addr == anywhere && len(masters) > 0 {
 		return masters[rand.N(len(masters))]
 	}
 	for _, n := range masters {
-		if n.addr == l.at {
+		if n.addr == l.at.addr {
 			return n
 		}
 	}
@@ -410,14 +410,14 @@ func (l *link) relocate(ctx context.Context, node *Node) {
 	}
 }
 
-// mayHaveMoved takes what is noted in moved. It returns nothing if the link has no sharded topic
-// that is absent: other topics do not move.
+// mayHaveMoved takes what is noted in moved. It returns nothing if the link has no topic that is absent, or its topics may be
+// anywhere.
 func (l *link) mayHaveMoved() (m moved) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	m, l.moved = l.moved, nothing
 	for t := range l.topics {
-		if t.Sharded && t.stand == absent {
+		if l.at.addr != anywhere && t.stand == absent {
 			return m
 		}
 	}

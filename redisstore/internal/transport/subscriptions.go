@@ -12,6 +12,10 @@ type Topic struct {
 	// Sharded says that messages to the channel are published with SPUBLISH: they reach only
 	// the node that serves Slot, the slot of the channel. Other messages reach every node.
 	Sharded bool
+	// Counted says that the node that serves Slot has to count this program among the subscribers of a topic that is not Sharded.
+	// So the program subscribes there. If another node serves the slot, it follows within some seconds. Meanwhile it hears all
+	// messages.
+	Counted bool
 	Slot    uint16
 	// Early topics are subscribed first on their connection, and unsubscribed last. For
 	// example: whenever the channel of a lock stands, so does the early channel that tells
@@ -41,7 +45,7 @@ type Subscriptions struct {
 
 	mu     sync.Mutex // guards what follows, and what says so in topic and link
 	topics map[channel]*topic
-	links  map[string]*link // by place
+	links  map[place]*link
 	closed bool
 }
 
@@ -85,8 +89,9 @@ type listener struct {
 
 // NewSubscriptions returns subscriptions on servers. They end when the servers are closed.
 func NewSubscriptions(s *Servers) *Subscriptions {
-	subs := &Subscriptions{servers: s, topics: make(map[channel]*topic), links: make(map[string]*link)}
+	subs := &Subscriptions{servers: s, topics: make(map[channel]*topic), links: make(map[place]*link)}
 	s.register(nil, subs.close)
+	s.followed(subs.follow)
 	return subs
 }
 
@@ -111,7 +116,7 @@ func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	shared.listeners = append(slices.Clip(shared.listeners), joined)
 	shared.fresh = true
 	s.assign(shared)
-	return func() { s.remove(shared, joined) }
+	return func() { s.remove(t.channel(), joined) }
 }
 
 // assign gives work to the link of a topic. A topic without a link gets one, which may be
@@ -131,25 +136,50 @@ func (s *Subscriptions) assign(t *topic) {
 	t.link.add(t)
 }
 
-const (
-	anywhere = ""  // the place of a topic whose messages reach every node
-	nowhere  = "?" // the place of a topic whose node is not known
-)
-
-// place says at which node to subscribe to a topic: its address, or anywhere, or nowhere.
-func (s *Subscriptions) place(t Topic) string {
-	if !t.Sharded {
-		return anywhere
-	}
-	if n := s.servers.Master(t.Slot); n != nil {
-		return n.addr
-	}
-	return nowhere
+// place is where to subscribe to topics.
+type place struct {
+	addr    string // of the node, or anywhere, or nowhere
+	sharded bool   // one connection has sharded topics or others: a message does not tell of which it is
 }
 
-func (s *Subscriptions) remove(t *topic, l *listener) {
+const (
+	anywhere = ""  // the address for a topic whose messages reach every node
+	nowhere  = "?" // the address for a topic whose node is not known
+)
+
+func (s *Subscriptions) place(t Topic) place {
+	if !t.Sharded && !t.Counted {
+		return place{addr: anywhere}
+	}
+	if n := s.servers.Master(t.Slot); n != nil {
+		return place{n.addr, t.Sharded}
+	}
+	return place{nowhere, t.Sharded}
+}
+
+// follow moves the topics that another node has to count by now. No node says so of topics that are not sharded. The old
+// subscription stays until its link has ended it.
+func (s *Subscriptions) follow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for c, old := range s.topics {
+		if !old.Counted || old.stand != stands || len(old.listeners) == 0 || s.place(old.Topic) == old.link.at {
+			continue
+		}
+		moved := &topic{Topic: old.Topic, listeners: old.listeners}
+		s.topics[c], old.listeners = moved, nil
+		old.link.add(old)
+		s.assign(moved)
+	}
+}
+
+func (s *Subscriptions) remove(c channel, l *listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[c]
+	if t == nil {
+		return
+	}
 	i := slices.Index(t.listeners, l)
 	if i < 0 {
 		return
