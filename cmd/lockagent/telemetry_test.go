@@ -96,13 +96,22 @@ func TestProcessesExportToo(t *testing.T) {
 			end
 		end
 		return all`
-	seen := make(map[string]bool)
-	redistest.Eventually(t, "both agents have had a lock", func() bool {
+	tenures := make(map[string]map[string]bool)                                             // of each agent
+	redistest.Eventually(t, "both agents have had a lock, and have it again", func() bool { // and so a hold of each has ended
 		for _, holder := range server.Do("EVAL", holders, "0").([]any) {
-			agent, _, _ := strings.Cut(holder.(string), ":")
-			seen[agent] = true
+			agent, tenure, _ := strings.Cut(holder.(string), ":")
+			if tenures[agent] == nil {
+				tenures[agent] = make(map[string]bool)
+			}
+			tenures[agent][tenure] = true
 		}
-		return len(seen) > 1
+		again := 0
+		for _, of := range tenures {
+			if len(of) > 1 {
+				again++
+			}
+		}
+		return again > 1
 	})
 	r.interrupt(t).performed(t) // and they export when they end
 	// The store calls have a parent here: it came with the environment.
