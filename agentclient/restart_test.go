@@ -373,7 +373,7 @@ func judge(t *testing.T, lines []line) (grants int) {
 	return grants
 }
 
-// rival fights for the same locks in Redis, as another host does. It does not get what clients hold.
+// rival fights for the same locks in Redis, as another host does. It also tries to get what clients hold, and tells if it does.
 func rival(t *testing.T, redis string) (stop func() []line) {
 	if redis == "" {
 		return func() []line { return nil }
@@ -388,8 +388,12 @@ func rival(t *testing.T, redis string) (stop func() []line) {
 	workers.Go(func() {
 		for ctx.Err() == nil {
 			name := fmt.Sprint("own", rand.IntN(clients))
-			if g, err := locks.Lock(name).TryAcquire(ctx); err == nil {
-				teller{out}.tell(name, "another host has got it", g.Token())
+			if g, err := locks.Lock(name).TryAcquire(ctx); err == nil { // a client that ends has released it
+				teller{out}.tell(name, gotIt, g.Token())
+				teller{out}.tell(name, givesIt, g.Token())
+				if err := g.Release(context.Background()); err != nil {
+					teller{out}.tell(name, "release: "+err.Error(), g.Token())
+				}
 			} else if !errors.Is(err, channelapi.ErrHeld) && ctx.Err() == nil {
 				teller{out}.tell(name, err.Error(), 0)
 			}
@@ -440,7 +444,9 @@ func redisAgent(t *testing.T, redis string) *channelapi.Locks {
 // A daemon that cannot write its journal refuses what is new, and says so. What is held goes on. When there is room again, all goes on.
 func TestTheDiskIsFull(t *testing.T) {
 	path := socketPath(t)
-	settings := []string{"AGENTCLIENT_TEST_LEASE=600ms", "AGENTCLIENT_TEST_STATE=" + t.TempDir()}
+	t.Parallel()
+	// The next daemon has to be there before the lease has run out, on a machine that does much else.
+	settings := []string{"AGENTCLIENT_TEST_LEASE=9s", "AGENTCLIENT_TEST_STATE=" + t.TempDir()}
 	p := start(t, "daemon", path, settings...)
 	p.says("ready")
 	locks := dial(t, path)

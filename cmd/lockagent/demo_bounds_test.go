@@ -18,8 +18,10 @@ func TestDemoMakesTheStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
-			args := append([]string{"demo", "--nats", url, "--nats-max-bytes", "12345678", "--duration", "100ms"}, args...)
-			call(t, args...).expect(t, exitOK, nil, nil)
+			args := append([]string{"demo", "--nats", url, "--nats-max-bytes", "12345678", "--duration", "1h"}, args...)
+			r := start(t, args...)
+			r.await(t, "it works", working)
+			r.interrupt(t).expect(t, exitOK, nil, nil)
 			if cfg := stream(t, url).CachedInfo().Config; cfg.MaxBytes != 12345678 || cfg.MaxAge != 48*time.Hour || cfg.Replicas != 1 {
 				t.Errorf("the stream is %+v", cfg)
 			}

@@ -88,7 +88,32 @@ func TestProcessesExportToo(t *testing.T) {
 	server := redistest.Start(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	call(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "200ms", "--lease", patientLease).performed(t)
+	r := start(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--lease", patientLease)
+	const holders = `local all = {}
+		for _, key in ipairs(redis.call('KEYS', 'lockagent/demo/*')) do
+			if redis.call('TYPE', key).ok == 'hash' then
+				for _, holder in ipairs(redis.call('HKEYS', key)) do all[#all + 1] = holder end
+			end
+		end
+		return all`
+	tenures := make(map[string]map[string]bool)                                             // of each agent
+	redistest.Eventually(t, "both agents have had a lock, and have it again", func() bool { // and so a hold of each has ended
+		for _, holder := range server.Do("EVAL", holders, "0").([]any) {
+			agent, tenure, _ := strings.Cut(holder.(string), ":")
+			if tenures[agent] == nil {
+				tenures[agent] = make(map[string]bool)
+			}
+			tenures[agent][tenure] = true
+		}
+		again := 0
+		for _, of := range tenures {
+			if len(of) > 1 {
+				again++
+			}
+		}
+		return again > 1
+	})
+	r.interrupt(t).performed(t) // and they export when they end
 	// The store calls have a parent here: it came with the environment.
 	for _, want := range []string{"EVALSHA acquire", "server.address", "\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c"} {
 		if !strings.Contains(c.received("/v1/traces"), want) {
