@@ -54,6 +54,7 @@ type besieged struct {
 	d           *Daemon
 	conns       pipes
 	store       *memstore.Store
+	rules       *access.Access
 	held, waits *claims.Stream
 	id, next    string // of the claims of the victim
 	victim      *fuzzClient
@@ -126,7 +127,8 @@ func besiege(t testing.TB) *besieged {
 	b.allocated = m.TotalAlloc
 	everything, _ := access.ParsePattern("**")
 	own, _ := access.ParsePattern("mine/**")
-	rules, err := access.New(access.Config{
+	var err error
+	b.rules, err = access.New(access.Config{
 		Self: victimUID, Directory: Directory{}, Now: time.Now, Refused: func(uint32, error, uint64) {}, Limits: fuzzerLimits,
 		Rules: []access.Rule{
 			{Match: own, Allow: access.Acquire | access.Look | access.Watch | access.Operate},
@@ -134,7 +136,7 @@ func besiege(t testing.TB) *besieged {
 		},
 	})
 	b.must(err)
-	b.d, err = Start(Config{Listener: b.conns, Store: b.store, Logger: slog.New(b), Access: rules, Lease: fuzzerLease})
+	b.d, err = Start(Config{Listener: b.conns, Store: b.store, Logger: slog.New(b), Access: b.rules, Lease: fuzzerLease})
 	b.must(err)
 	b.shut = sync.OnceFunc(func() {
 		ctx, cancel := context.WithCancel(background)
@@ -143,7 +145,7 @@ func besiege(t testing.TB) *besieged {
 			t.Errorf("Shutdown: %v", err)
 		}
 	})
-	t.Cleanup(b.shut) // if something was wrong
+	t.Cleanup(b.shut)                                                                // if something was wrong
 	b.d.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { // there is no connection yet
 		return socket.NewContext(ctx, socket.Peer{PID: 1 << 30, UID: c.(connOf).uid, GID: c.(connOf).uid})
 	}
@@ -183,8 +185,17 @@ func (b *besieged) take(s *claims.Stream) claims.Event {
 	return e
 }
 
-// unharmed checks that the claims of the victim are as they were, and that nothing panicked.
+// unharmed checks that nobody has more than the limits allow, and what unhurt checks.
 func (b *besieged) unharmed() {
+	b.t.Helper()
+	if n := b.d.Counts(); n.Held+n.Waiting > fuzzerLimits.Claims+2 || n.Waiting > fuzzerLimits.Waiters+1 {
+		b.t.Fatalf("there are more claims than the limits allow: %+v", n)
+	}
+	b.unhurt()
+}
+
+// unhurt checks that the claims of the victim are as they were, and that nothing panicked.
+func (b *besieged) unhurt() {
 	b.t.Helper()
 	if p := b.panicked.Load(); p != nil {
 		b.t.Fatal(*p)
@@ -200,9 +211,6 @@ func (b *besieged) unharmed() {
 	if len(l.Holders) != 1 || l.Holders[0].ID != b.id || l.Holders[0].Token != b.token || l.Holders[0].State != claims.Held ||
 		len(l.Waiters) < 1 || l.Waiters[0].ID != b.next || l.Waiters[0].State != claims.Waiting {
 		b.t.Fatalf("the lock of the victim is %+v", l)
-	}
-	if n := b.d.Counts(); n.Held+n.Waiting > fuzzerLimits.Claims+2 || n.Waiting > fuzzerLimits.Waiters+1 {
-		b.t.Fatalf("there are more claims than the limits allow: %+v", n)
 	}
 }
 
@@ -236,7 +244,7 @@ func (b *besieged) gone() {
 // end ends the daemon, and checks what it has cost. The link of the victim still works.
 func (b *besieged) end() {
 	b.t.Helper()
-	b.unharmed()
+	b.unhurt()
 	b.victim.submits(&lockagentv1.SubmitRequest{Link: b.link, Commands: []*lockagentv1.Command{acquireAs(1, &lockagentv1.AcquireRequest{Name: "theirs/desk", Wait: durationpb.New(time.Hour)})}})
 	synctest.Wait()
 	if !bytes.Contains(b.victim.link.beginning(), []byte("-7")) { // part of the id of the new claim
@@ -474,6 +482,7 @@ type fuzzClient struct {
 	calls  []*fuzzCall
 	link   *fuzzCall      // or nil
 	submit *io.PipeWriter // or nil
+	deaf   bool           // it reads no more than the first message
 	source []byte         // of what it does
 }
 
@@ -491,7 +500,9 @@ func (b *besieged) client(uid uint32) *fuzzClient {
 		var protocols http.Protocols
 		protocols.SetHTTP1(version == 1)
 		protocols.SetUnencryptedHTTP2(version == 2)
-		a.http[version] = &http.Client{Transport: &http.Transport{Protocols: &protocols, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		// It takes little of what it does not read.
+		window := &http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 16, MaxReceiveBufferPerConnection: 1 << 16}
+		a.http[version] = &http.Client{Transport: &http.Transport{Protocols: &protocols, HTTP2: window, DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return b.dial(uid), nil
 		}}}
 	}
@@ -537,6 +548,9 @@ func (a *fuzzClient) post(p protocol, of procedure, body io.Reader) *fuzzCall {
 				c.said = append(c.said, part[:n]...)
 			}
 			c.mu.Unlock()
+			if a.deaf {
+				<-ctx.Done()
+			}
 		}
 	}()
 	return c

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -65,13 +64,4 @@ func TestMemoryOfAClaim(t *testing.T) {
 	if left := d.book.Await(background); left != 0 {
 		t.Errorf("%d claims are left", left)
 	}
-}
-
-// memory is what the heap and the stacks use.
-func memory() uint64 {
-	runtime.GC()
-	runtime.GC() // and what the first one could only put into pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
 }

@@ -46,12 +46,28 @@ func bounded(life context.Context, next http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(until) // a connection that has no deadlines is none of ours
 		if r.URL.Path == lockagentv1connect.LockServiceSubmitProcedure {
-			// The request goes on for as long as the client likes, or the daemon.
-			_ = control.SetReadDeadline(time.Time{})
-			defer untilEnd(r.Context(), func() { _ = control.SetReadDeadline(time.Now()) })()
+			// The request goes on for as long as the client likes, or the daemon, once it has said to which link it belongs.
+			ctx := r.Context()
+			r = r.WithContext(context.WithValue(ctx, unhurriedKey{}, func() {
+				_ = control.SetReadDeadline(time.Time{})
+				if ctx.Err() != nil { // perhaps it has ended just before
+					_ = control.SetReadDeadline(time.Now())
+				}
+			}))
+			defer untilEnd(ctx, func() { _ = control.SetReadDeadline(time.Now()) })()
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// unhurriedKey is that of a function in the context of a Submit.
+type unhurriedKey struct{}
+
+// unhurried lets the request of a Submit go on without a bound of time.
+func unhurried(ctx context.Context) {
+	if f, ok := ctx.Value(unhurriedKey{}).(func()); ok {
+		f()
+	}
 }
 
 // untilEnd calls f if ctx ends before the function that it returns is called. That one waits for f.

@@ -24,6 +24,7 @@ type link struct {
 	linked  map[uint64]*linked       // guarded by mu
 	ready   []*linked                // guarded by mu; those that may have something to tell
 	answers []*lockagentv1.LinkEvent // guarded by mu
+	pending int                      // guarded by mu; answers that the store has to give first
 	closed  bool                     // guarded by mu
 }
 
@@ -155,7 +156,7 @@ func (k *link) release(ref uint64) {
 	case err := <-done:
 		told(err)
 	default:
-		go func() { told(<-done) }()
+		k.later(func() { told(<-done) })
 	}
 }
 
@@ -173,7 +174,21 @@ func (k *link) extend(ctx context.Context, ref, id uint64, extend func(*claims.S
 		told(0, lockagent.ErrNotHeld)
 		return
 	}
-	go func() { told(extend(s)) }()
+	k.later(func() { told(extend(s)) })
+}
+
+// later answers when the store has answered.
+func (k *link) later(answer func()) {
+	k.mu.Lock()
+	k.pending++
+	k.mu.Unlock()
+	go func() {
+		answer()
+		k.mu.Lock()
+		k.pending--
+		k.mu.Unlock()
+		wake(k.room)
+	}()
 }
 
 // next waits for what there is to tell, and returns it.
@@ -234,7 +249,7 @@ func (k *link) collect() []*lockagentv1.LinkEvent {
 func (k *link) await(ctx context.Context) error {
 	for {
 		k.mu.Lock()
-		closed, room := k.closed, len(k.answers)+len(k.ready) < maxUntold
+		closed, room := k.closed, len(k.answers)+len(k.ready)+k.pending < maxUntold
 		k.mu.Unlock()
 		switch {
 		case closed:

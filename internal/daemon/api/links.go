@@ -82,6 +82,7 @@ func (l *locks) Submit(ctx context.Context, in *connect.ClientStream[lockagentv1
 				return nil, wire.Refuse(err)
 			}
 			defer close(k.left)
+			unhurried(ctx)
 		}
 		for _, c := range m.GetCommands() {
 			if err := l.do(ctx, k, c); err != nil {
