@@ -105,7 +105,7 @@ func (b *besieged) mute(request []byte) net.Conn {
 
 // Clients that do not read cost a bounded amount of memory, however much happens, and keep nobody from anything.
 func TestClientsThatDoNotRead(t *testing.T) {
-	const readers, changes, most = 100, 30_000, 64 << 20 // bytes
+	const readers, changes, most = 100, 12_000, 64 << 20 // bytes
 	synctest.Test(t, func(t *testing.T) {
 		b := unlimited(t)
 		request := func(path, kind string, m []byte) []byte {
