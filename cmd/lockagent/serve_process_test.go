@@ -156,7 +156,7 @@ func TestReload(t *testing.T) {
 	check(connect.CodePermissionDenied)
 
 	write("rules: [{match: '**', users: [nobody-has-this], allow: [look]}]\n")
-	reload(`unknown user nobody-has-this`, "the old ones go on counting")
+	reload(`rules.1 names the user \"nobody-has-this\"`, "the old ones go on counting")
 	check(connect.CodePermissionDenied)
 
 	write("rules: [{match: '**', allow: [look]}]\nlog: {level: debug}\n")
