@@ -22,6 +22,9 @@ type StreamState struct {
 	// Begins is when the first message was stored. It is zero if there is none.
 	Begins time.Time
 
+	// Limits are those of the stream.
+	Limits Limits
+
 	// Missing is how many messages between them are not there, although nothing but age removes messages.
 	Missing uint64
 
@@ -52,7 +55,7 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 	}
 	info := stream.CachedInfo()
 	return StreamState{
-		Name: info.Config.Name, Created: info.Created, Begins: info.State.FirstTime, First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
+		Name: info.Config.Name, Created: info.Created, Begins: info.State.FirstTime, Limits: limitsOf(&info.Config), First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
 		Shared: r.shared(&info.Config), Now: info.TimeStamp,
 	}, nil
 }

@@ -44,18 +44,19 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 // createStream makes a stream.
 func createStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	stream, err := js.CreateStream(ctx, cfg)
+	return stream, noRoomFor(&cfg, err)
+}
+
+// noRoomFor says what to do about an error of a server that has no room for a stream. It returns others as they are.
+func noRoomFor(cfg *jetstream.StreamConfig, err error) error {
 	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && noRoom(refused.ErrorCode) && cfg.MaxBytes > 0 {
 		err = fmt.Errorf("it shall have %d bytes on each of %d servers, and the account or the servers have not so much; give them more, or configure a smaller MaxBytes: %w", cfg.MaxBytes, cfg.Replicas, err)
 	}
-	return stream, err
+	return err
 }
 
 // stream is what a new stream is like.
 func (cfg *Config) stream() jetstream.StreamConfig {
-	duplicates := remembered
-	if cfg.MaxAge > 0 {
-		duplicates = min(duplicates, cfg.MaxAge) // the server insists
-	}
 	compression := jetstream.S2Compression
 	if cfg.InProcess != nil {
 		compression = jetstream.NoCompression // the locks need the processor more than the disk its room
@@ -65,7 +66,7 @@ func (cfg *Config) stream() jetstream.StreamConfig {
 		Subjects:    []string{cfg.Prefix + ".>"},
 		Storage:     jetstream.FileStorage,
 		Compression: compression,
-		Duplicates:  duplicates,
+		Duplicates:  duplicates(cfg.MaxAge),
 		AllowDirect: true,
 		// For a Forwarder that has this stream as its hub.
 		AllowAtomicPublish: true,

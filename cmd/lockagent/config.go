@@ -43,6 +43,15 @@ func loadSettings(cmd *cobra.Command) (*config.Config, error) {
 	return settings, err
 }
 
+// checkNames returns the error of settings that name users or groups which this host does not have.
+func checkNames(cmd *cobra.Command, c *config.Config) error {
+	err := c.CheckNames(hostNames{})
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		return badSettings(cmd, problems)
+	}
+	return err
+}
+
 // badSettings has all problems in one error.
 func badSettings(cmd *cobra.Command, problems config.Problems) error {
 	err := error(problems)

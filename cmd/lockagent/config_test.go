@@ -94,6 +94,8 @@ func TestConfigValidate(t *testing.T) {
 			t.Errorf("stdout says %q", r.stdout)
 		}
 	}
+	settings(t, "rules: [{match: a, allow: [look], users: [rooot, root]}]\n") // which serve and reload say as well
+	call(t, "config", "validate").expect(t, exitConfig, nil, []string{`:1: rules.1 names the user "rooot", which this host does not have; did you mean root?`, help})
 	settings(t, "redsi: {}")
 	call(t, "config", "validate").expect(t, exitConfig, nil, []string{":1: redsi is no setting; did you mean redis?\n", help})
 	call(t, "config", "validate", "--config", "/no/such/file").expect(t, exitConfig, nil, []string{"lockagent: /no/such/file: there is no such file", help})

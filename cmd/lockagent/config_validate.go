@@ -11,7 +11,7 @@ func newConfigValidate() *cobra.Command {
 		Use:   "validate",
 		Short: "Say everything that is wrong with the settings",
 		Long: `Say everything that is wrong with the settings: with the configuration file, the
-variables of the environment, and the flags.`,
+variables of the environment, and the flags. Users and groups must be those of this host.`,
 		Example: `  lockagent config validate
   lockagent config validate --config lockagent.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -22,6 +22,9 @@ variables of the environment, and the flags.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := loadSettings(cmd)
+			if err == nil {
+				err = checkNames(cmd, settings)
+			}
 			if err != nil {
 				return err
 			}

@@ -67,7 +67,7 @@ lease:
 rules:
 - match: "deploy/**"
   allow: [acquire, look, watch]
-  groups: [www-data]
+  groups: [deploy]
 - match: "**"
   allow: [acquire, look, watch, operate]
   users: [root]

@@ -82,7 +82,7 @@ func TestTheManualOfTheSettings(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(exampleSettings, "/etc/lockagent/redis.password", file, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "config", "validate", "--config", file).expect(t, exitOK, []string{"is valid"}, nil)
+	call(t, "config", "show", "--config", file).expect(t, exitOK, []string{"rediss://", "deploy/**"}, nil)
 	page := documentPage(d)
 	for _, want := range []string{
 		"\n.SS redis\n", "\n.TP\n.B redis.url\nThe Redis that has the locks.", "\n.TP\n.B rules\n", "The flag is \\-\\-drain\\-timeout, and the variable LOCKAGENT_DRAIN_TIMEOUT. A reload is enough.\n",

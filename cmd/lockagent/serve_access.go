@@ -15,6 +15,9 @@ import (
 
 // openAccess makes the rules and the limits of the settings count.
 func (s *server) openAccess() (err error) {
+	if err := checkNames(s.cmd, s.config.Load()); err != nil {
+		return err
+	}
 	settings := s.settings()
 	s.access, err = access.New(access.Config{
 		Self: uint32(os.Geteuid()), Directory: daemon.Directory{}, Now: time.Now,

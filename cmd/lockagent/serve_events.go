@@ -36,6 +36,7 @@ func (s *server) openLog() error {
 		return &failure{exitFailed, fmt.Errorf("the event log in %s: %w", s.state.Events(), err), "lockagent serve --state-dir DIRECTORY"}
 	}
 	s.onClose(log.server.Stop)
+	s.limitLog(log.server)
 	s.onClose(func() error { // when the last events are there
 		if now, err := look(log.server); err == nil {
 			return s.state.Saw(lastSeen(now))
@@ -79,6 +80,23 @@ func (s *server) openLog() error {
 		return nil
 	})
 	return nil
+}
+
+// limitLog has an event log that exists keep what the settings say now. One that is about to be made gets its limits from the publisher. Locks do
+// not depend on it.
+func (s *server) limitLog(server *natsserver.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+	defer cancel()
+	want := events.Limits{MaxBytes: int64(s.settings().Events.MaxSize), MaxAge: s.settings().Events.MaxAge}
+	had, err := events.SetLimits(ctx, events.ReaderConfig{Connection: events.Connection{InProcess: server}}, want)
+	switch {
+	case errors.Is(err, events.ErrNoStream):
+	case err != nil:
+		s.logger.Error("the event log keeps its old limits; set others with events.max_size and events.max_age, and start the daemon anew", "error", err)
+	case had != want:
+		s.logger.Info("the event log has other limits from now on", "old_max_size", config.Size(had.MaxBytes), "max_size", s.settings().Events.MaxSize,
+			"old_max_age", had.MaxAge, "max_age", want.MaxAge)
+	}
 }
 
 // State implements the log of the API. What was recorded before the call is in the log.

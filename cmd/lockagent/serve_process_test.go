@@ -156,7 +156,7 @@ func TestReload(t *testing.T) {
 	check(connect.CodePermissionDenied)
 
 	write("rules: [{match: '**', users: [nobody-has-this], allow: [look]}]\n")
-	reload(`unknown user nobody-has-this`, "the old ones go on counting")
+	reload(`rules.1 names the user \"nobody-has-this\"`, "the old ones go on counting")
 	check(connect.CodePermissionDenied)
 
 	write("rules: [{match: '**', allow: [look]}]\nlog: {level: debug}\n")
@@ -357,5 +357,29 @@ func TestSocketActivation(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(path + ".unused")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it made a socket of its own: %v", err)
+	}
+}
+
+// The next daemon gives the event log its own limits. What is in the log stays, as far as it fits.
+func TestLimitsOfTheEventLog(t *testing.T) {
+	path := socketPath(t)
+	flags := []string{"--drain-timeout", "1ms"}
+	once := func(says string, more ...string) {
+		t.Helper()
+		d := serving(t, path, append(flags, more...)...)
+		call(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+		d.interrupt(t).expect(t, exitOK, nil, nil)
+		if told := d.stderr.String(); strings.Contains(told, "has other limits") != (says != "") || !strings.Contains(told, says) || strings.Contains(told, "level=ERROR") {
+			t.Errorf("with %v it says %s", more, told)
+		}
+	}
+	once("")
+	once("") // they are the same
+	once("old_max_size=1GiB max_size=64MiB old_max_age=0s max_age=1h0m0s", "--events-max-size", "64MiB", "--events-max-age", "1h")
+	once("", "--events-max-size", "64MiB", "--events-max-age", "1h")
+	once("old_max_size=64MiB max_size=0B old_max_age=1h0m0s max_age=0s", "--events-max-size", "0B")
+	log := call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false", "--kind", "granted,held")
+	if n := strings.Count(log.stdout, "door"); n < 5 {
+		t.Errorf("the log has %d grants:\n%s", n, log.stdout)
 	}
 }

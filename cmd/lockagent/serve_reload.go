@@ -16,6 +16,9 @@ func (s *server) reload() {
 	defer s.notify("READY=1", "STATUS=Serving "+s.daemon.Address())
 	next, changes, err := s.config.Load().Reload()
 	if err == nil {
+		err = next.CheckNames(hostNames{})
+	}
+	if err == nil {
 		// The rules come last: they may name users that this host does not know. Nothing else has changed by then.
 		if err = s.access.Replace(next.Settings.Rules, next.Settings.Limits.Limits); err != nil {
 			err = badRules(next, err)

@@ -126,14 +126,14 @@ func TestServeThatCannot(t *testing.T) {
 	serve("--redis", "redis://127.0.0.1:1", "--redis-password-file", path+".none").expect(t, exitConfig, nil, []string{"redis: " + path + ".none: no such file"})
 	serve("--nats-stream", "X").expect(t, exitUsage, nil, []string{"--nats-stream means nothing without nats.url"})
 	serve("--nats", "nats://127.0.0.1:1", "--nats-creds", path+".none").expect(t, exitConfig, nil, []string{"--nats-creds: the file cannot be read"})
-	serve("--socket-group", "nobody-has-this").expect(t, exitConfig, nil, []string{"socket.group: group: unknown group nobody-has-this"})
+	serve("--socket-group", "nobody-has-this").expect(t, exitUsage, nil, []string{`--socket-group names the group "nobody-has-this", which this host does not have`})
 	serve("--metrics", "256.0.0.1:1").expect(t, exitFailed, nil, []string{"256.0.0.1", "Try: lockagent serve --metrics 127.0.0.1:0"})
 	if err := os.WriteFile(path+".file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	serve("--state-dir", path+".file").expect(t, exitFailed, nil, []string{"state: " + path + ".file cannot be used: ", "Try: lockagent serve --state-dir DIRECTORY"})
 	settings(t, "rules: [{match: '**', users: [nobody-has-this], allow: [look]}]\n")
-	serve().expect(t, exitConfig, nil, []string{`rule 1: user "nobody-has-this": user: unknown user`})
+	serve().expect(t, exitConfig, nil, []string{`rules.1 names the user "nobody-has-this", which this host does not have`})
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a daemon that did not start left its socket: %v", err)
 	}
