@@ -345,8 +345,7 @@ const (
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
 	// it at every Acquire that asks for a place and finds the lock busy: to every tenure that shares the lock, or
-	// to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue,
-	// or while outsiders wait. LockKind.
+	// to some of them. [RenewReply.Wanted] tells the others. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken
@@ -396,6 +395,9 @@ type RenewReply struct {
 	At   StoreTime
 	// Replicas is as in AcquireReply, only if held.
 	Replicas int
+	// Wanted says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure
+	// whose agent listens is among the first in the queue, or outsiders wait.
+	Wanted bool
 }
 
 // ReleaseRequest ends a tenure.

@@ -121,12 +121,12 @@ var errFarFloor = &lockagent.OptionError{Option: "floor", Reason: fmt.Sprintf("i
 
 func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	l := m.lock(req.Name, v.now)
-	own := l.heldBy(req.Tenure)
+	own, wanted := l.heldBy(req.Tenure), false
 	if own != nil {
 		own.extend(v.now, req.Lease)
-		m.share(v, &req, l, own)
+		wanted = m.share(v, &req, l, own)
 	}
-	return lockagent.RenewReply{Held: own != nil, At: m.clock.at(v.now)}, nil
+	return lockagent.RenewReply{Held: own != nil, At: m.clock.at(v.now), Wanted: wanted}, nil
 }
 
 func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {

@@ -30,16 +30,14 @@ func (m *memory) writerWaits(l *lock, most int) bool {
 	})
 }
 
-// share makes an exclusive tenure shared if a renewal asks for that, and lets readers in. If the tenure is
-// shared, its agent is told of a writer who waits: an earlier message may be lost, and outsiders send none.
-func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *holder) {
+// share makes an exclusive tenure shared if a renewal asks for that, and lets readers in. It reports whether the tenure is
+// shared and others keep later readers out.
+func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *holder) (wanted bool) {
 	if req.Mode == lockagent.Shared && own.mode != lockagent.Shared {
 		own.mode = lockagent.Shared
 		m.open(v, &lockagent.ReleaseRequest{Name: req.Name}, l)
 	}
-	if l.shared() && (m.writerWaits(l, mostLooked) || m.outsiders(req.Name) > 0) {
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: req.Tenure})
-	}
+	return l.shared() && (m.writerWaits(l, mostLooked) || m.outsiders(req.Name) > 0)
 }
 
 // open is called when readers may share a lock that they could not share before. It passes the lock to the

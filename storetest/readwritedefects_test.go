@@ -102,6 +102,20 @@ var readWriteDefects = []defect{
 			req.Mode = ""
 		}
 	})},
+	{"says of no tenure that it is wanted", "ReadWriteQueue/a tenure that is renewed is told of a writer", sayingWanted(false)},
+	{"says of all readers that they are wanted", "ReadWriteQueue/a tenure that is renewed is told of a writer", sayingWanted(true)},
+}
+
+// sayingWanted has each renewal say whether others wait.
+func sayingWanted(wanted bool) func(*spoilt) {
+	return func(s *spoilt) {
+		renew := s.renew
+		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+			reply, err := renew(req)
+			reply.Wanted = reply.Held && wanted
+			return reply, err
+		}
+	}
 }
 
 // readWriteFindings are further findings, see moreFindings.
@@ -115,8 +129,7 @@ var readWriteFindings = []finding{
 	{"queues readers as if they were writers", "ReadWriteQueue/many readers who wait get the lock"},
 	{"makes no tenure shared", "ReadWriteQueue/a downgrade lets readers in, up to the first writer"},
 	{"queues readers as if they were writers", "ReadWriteQueue/a writer that gives up lets readers in"},
-	{"tells nobody that it is wanted", "ReadWriteQueue/the tenures that a writer waits for are told"},
-	{"tells nobody that it is wanted", "ReadWriteQueue/a tenure that is renewed is told of outsiders"},
+	{"says of no tenure that it is wanted", "ReadWriteQueue/a tenure that is renewed is told of outsiders"},
 	{"passes what is broken", "ReadWriteQueue/a break and the end of a lease pass nothing"},
 }
 

@@ -140,35 +140,31 @@ var readWriteQueueClauses = []clause{
 		},
 	},
 	{
-		name: "the tenures that a writer waits for are told",
-		says: "to every tenure that shares the lock, or to some of them. It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue,",
+		name: "a tenure that is renewed is told of a writer",
+		says: "Wanted says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure whose agent listens is among the first in the queue,",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 3)
 			one, two, writer := c[0], c[1], c[2]
 			one.read(1)
 			two.read(1)
 			writer.waits(1, lockagent.Exclusive)
-			for _, p := range []*waiter{one, two} {
-				p.has(1) // whoever was not told is told now
-				p.hears(lockagent.MessageWanted, 1)
-				p.messages.forget()
-				p.has(1)
-				p.hears(lockagent.MessageWanted, 1)
-			}
+			one.wanted(1, true)
+			two.wanted(1, true)
+			writer.release(theLock, 1, false) // gives up
+			one.wanted(1, false)
+			two.wanted(1, false)
 		},
 	},
 	{
 		name: "a tenure that is renewed is told of outsiders",
-		says: "It also sends it at every Renew of a shared tenure while an exclusive one is among the first in the queue, or while outsiders wait.",
+		says: "an exclusive tenure whose agent listens is among the first in the queue, or outsiders wait.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.crowd(t, 1)[0]
 			one.read(1)
+			one.wanted(1, false)
 			h.outsider(t)
-			for range 2 {
-				one.has(1)
-				one.hears(lockagent.MessageWanted, 1)
-				one.messages.forget()
-			}
+			one.wanted(1, true)
+			one.wanted(1, true)
 		},
 	},
 	{
@@ -208,6 +204,14 @@ func (w *waiter) waits(number uint64, mode lockagent.Mode) {
 	req.Mode = mode
 	if reply, err := w.try(req); err != nil || reply.Granted || !reply.Queued {
 		w.t.Fatalf("Acquire(%s) = %+v, %v; want it queued", req.Tenure, reply, err)
+	}
+}
+
+// wanted renews a tenure, and expects the store to say whether others wait.
+func (w *waiter) wanted(number uint64, want bool) {
+	w.t.Helper()
+	if r := w.renew(theLock, number, minute); !r.Held || r.Wanted != want {
+		w.t.Errorf("Renew(%s) = %+v; want it held, and wanted: %t", w.tenure(number), r, want)
 	}
 }
 

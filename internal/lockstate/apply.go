@@ -91,15 +91,17 @@ func (s *State) apply(e *Event) {
 		s.free(e)
 
 	case Renewing:
-		s.renewal.inFlight, s.renewal.stale = true, false
+		s.renewal.inFlight, s.renewal.stale, s.renewal.wanted = true, false, false
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
 		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
-		s.tenure.mode = e.Mode                             // from now on it may be shared in the store
-		s.tenure.contested, s.tenure.reused = false, false // if somebody waits, the store says so again
-		s.tenure.outsiders = s.tenure.outsiders && e.Mode == Exclusive
+		s.tenure.mode = e.Mode // from now on it may be shared in the store
+		s.tenure.reused = false
 	case Renewed:
 		s.confirm(e)
 		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false
+		if s.tenure.mode == Shared { // the answer counts outsiders, too
+			s.tenure.contested, s.tenure.outsiders = e.Wanted || s.renewal.wanted, false
+		}
 		s.renewal = renewal{}
 		s.queue.trim() // a hold that was renewed may last for much longer
 	case RenewFailed:
@@ -143,6 +145,7 @@ func (s *State) apply(e *Event) {
 		s.retryAt = e.RetryAt
 	case Contested:
 		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared, s.tenure.mode == Shared
+		s.renewal.wanted = s.renewal.inFlight
 	case ReadersJoined:
 		s.tenure.reused = true
 	case Doubted:

@@ -74,9 +74,9 @@
 // Requests are granted in the order of their arrival. So a reader that comes after a local
 // writer waits for that writer. Readers join a shared tenure at any time, unless the agent
 // knows of another agent or an outsider that waits. If it does, readers join until the budget
-// of the tenure is spent. Then the tenure drains and goes back. A renewal forgets that anybody waits,
-// because the store says so again. Outsiders cannot tell the agent that they wait. So a shared tenure that readers
-// join is renewed a little after the store's last answer, and not only when its lease demands that.
+// of the tenure is spent. Then the tenure drains and goes back. The answer to a renewal says whether
+// anybody waits still. Outsiders cannot tell the agent that they wait, and nobody tells that it waits no more. So a shared tenure that
+// readers join, or cannot join, is renewed a little after the store's last answer, and not only when its lease demands that.
 //
 // # Many grants
 //

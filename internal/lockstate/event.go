@@ -67,7 +67,7 @@ const (
 	// Renewing: a renewal begins. Tenure, Mode (that the tenure is to have from now on), Lease, Urgent. The
 	// shell calls the store.
 	Renewing
-	// Renewed: the store confirmed the renewal. Tenure, Mode, Sent, Lease, StoreTime, Replicas.
+	// Renewed: the store confirmed the renewal. Tenure, Mode, Sent, Lease, StoreTime, Replicas, Wanted.
 	Renewed
 	// RenewFailed: the renewal failed. The tenure goes on until its deadline. RetryAt,
 	// Err, Tenure, Mode, Count (failures in a row).
@@ -165,6 +165,7 @@ type Event struct {
 	Left                 time.Duration
 	Released, Unanswered bool
 	Queue, Queued        bool
+	Wanted               bool // others wait for the lock of a shared tenure
 	Urgent               bool
 	TimedOut, Cancelled  bool
 	Err                  error

@@ -110,7 +110,7 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}
-	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas})
+	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas, Wanted: c.Reply.Wanted})
 }
 
 // renewalDenied ends a tenure that the store denied at a time. That time bounds the ends of the

@@ -402,6 +402,12 @@ func (r *rig) renewed(held bool) {
 	r.step(RenewReplied{Tenure: r.asked, Reply: lockagent.RenewReply{Held: held, At: storeTime(r.now)}})
 }
 
+// wanted is renewed for a tenure whose lock others wait for.
+func (r *rig) wanted() {
+	r.t.Helper()
+	r.step(RenewReplied{Tenure: r.asked, Reply: lockagent.RenewReply{Held: true, At: storeTime(r.now), Wanted: true}})
+}
+
 func (r *rig) renewFails() {
 	r.t.Helper()
 	r.step(RenewReplied{Tenure: r.asked, Err: errStore})

@@ -125,6 +125,7 @@ type loss struct {
 type renewal struct {
 	inFlight bool
 	stale    bool // the doubt arose after the renewal was sent, which cannot end it
+	wanted   bool // a message said that another agent waits after the renewal was sent, whose answer may be older
 	failures int32
 	sent     Instant
 	lease    time.Duration
@@ -184,7 +185,13 @@ func (t *tenure) unaware() bool {
 	return t.reused && t.mode == Shared && !t.contested && !t.outsiders
 }
 
-// longestUnaware is for how long readers join before the agent asks the store.
+// bars reports whether requests to read wait only because others do, who may have given up. No message says that.
+func (s *State) bars() bool {
+	w := s.queue.head()
+	return s.tenure.mode == Shared && (s.tenure.contested || s.tenure.outsiders) && w != nil && w.Mode == Shared
+}
+
+// longestUnaware is for how long readers join, or are kept out, before the agent asks the store.
 const longestUnaware = 300 * time.Millisecond
 
 // renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
@@ -204,7 +211,7 @@ func (s *State) renewalDue() Instant {
 	case kept:
 		at = min(at, s.tenure.third)
 	}
-	if s.tenure.unaware() {
+	if s.tenure.unaware() || s.bars() {
 		at = min(at, s.tenure.replied.add(longestUnaware))
 	}
 	if s.tenure.doubt || s.tenure.falls || s.downgrades() || s.renewal.failures > 0 {

@@ -34,6 +34,8 @@ func ReadRenewed(reply string, past Past, outcomes []Outcome[lockagent.RenewRepl
 		*o = Outcome[lockagent.RenewReply]{Reply: lockagent.RenewReply{Held: true, At: at}}
 		switch code := lines.about(i); code {
 		case "":
+		case "w":
+			o.Reply.Wanted = true
 		case "n":
 			o.Reply.Held = false
 		default:

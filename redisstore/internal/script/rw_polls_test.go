@@ -118,17 +118,17 @@ func TestReadersLeaveForThoseThatPoll(t *testing.T) {
 				s, heard := startReaders(t, lockagent.Shared)
 				c.set(s)
 				before := s.Do("GETRANGE", busyKey, "0", "-1")
-				at := lockagent.StoreTime(0)
+				at, leave := lockagent.StoreTime(0), false
 				if how == "join" {
 					r := s.readsToo()
 					if r.Granted == c.leave || c.leave && (!r.Queued || r.Remaining <= 0 || r.Remaining > 3*time.Second) {
 						t.Errorf("%+v", r)
 					}
-					at = r.At
-				} else if !s.rwRenew(reading("orders", agentA, 1)) {
-					t.Fatal("not renewed")
+					at, leave = r.At, s.wanted(heard)
+				} else {
+					leave = s.rwRenewed(reading("orders", agentA, 1)).Wanted
 				}
-				if s.wanted(heard) != c.leave {
+				if leave != c.leave {
 					t.Errorf("asked to leave: %t", !c.leave)
 				}
 				after := s.Do("GETRANGE", busyKey, "0", "-1")

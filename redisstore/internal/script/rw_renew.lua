@@ -11,7 +11,9 @@
 --
 -- Alone: see acquire.lua. The last argument is then the name of KEYS[2].
 --
--- Reply: as for renew.lua. If a writer waits for what a reader has, its agent is told. While the slot migrates, a reader is
+-- Reply: as for renew.lua. A reader that is renewed while a writer waits for what it has is another line:
+--   i w
+-- While the slot migrates, a reader is
 -- renewed if the node has its key, see rw.lua. A writer becomes a reader later if the node cannot make that key.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
@@ -70,7 +72,7 @@ local function is_wanted(suffix)
     poll_turn(suffix, string.sub(ahead_key, 16), true, false)
 end
 
--- Renews a reader, and reports whether it still is one, or an error.
+-- Renews a reader, and reports whether it still is one, or an error. It also reports whether somebody waits for what it has.
 local function read_on(lock, suffix, tenure, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
   if type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
@@ -88,19 +90,16 @@ local function read_on(lock, suffix, tenure, lease)
   keep(lock, suffix, tenure, lease)
   extend(lock, lease)
   settle(lock, suffix)
-  if not alone and is_wanted(suffix) then
-    pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite wanted ' .. tenure .. ' ' .. lock)
-  end
-  return true
+  return true, not alone and is_wanted(suffix)
 end
 
 local lines = {at}
 for i = 1, n do
   local lock, tenure, lease, reads = keys[i], args[3 * i - 1], args[3 * i], args[3 * i + 1] == 'read'
   local suffix, counts = own_suffix(lock), pcall('HMGET', lock, tenure, tenure .. ':write')
-  local held = counts.err and counts or false
+  local held, wanted = counts.err and counts or false, false
   if counts[1] then
-    held = read_on(lock, suffix, tenure, lease)
+    held, wanted = read_on(lock, suffix, tenure, lease)
   elseif counts[2] then
     held = true
     if reads then
@@ -116,6 +115,8 @@ for i = 1, n do
       forget(suffix, tenure)
     end
     lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
+  elseif wanted then
+    lines[#lines + 1] = i .. ' w'
   end
 end
 if entry[1] and not alone then

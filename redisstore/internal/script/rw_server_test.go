@@ -52,12 +52,25 @@ func (s *server) rwEnd(requests ...ReleaseRequest) []Outcome[lockagent.ReleaseRe
 
 func (s *server) rwRenew(req lockagent.AcquireRequest) bool {
 	s.t.Helper()
+	return s.rwRenewed(req).Held
+}
+
+func (s *server) rwRenewed(req lockagent.AcquireRequest) lockagent.RenewReply {
+	s.t.Helper()
 	s.room.ReadWriteRenew(&s.call, []lockagent.RenewRequest{{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}})
 	outcomes := make([]Outcome[lockagent.RenewReply], 1)
 	if err := ReadRenewed(s.must(&s.call), s.past, outcomes); err != nil || outcomes[0].Err != nil {
 		s.t.Fatal(err, outcomes[0].Err)
 	}
-	return outcomes[0].Reply.Held
+	return outcomes[0].Reply
+}
+
+// rwWanted renews a reader, and expects the reply to say whether others wait.
+func (s *server) rwWanted(req lockagent.AcquireRequest, want bool) {
+	s.t.Helper()
+	if r := s.rwRenewed(req); !r.Held || r.Wanted != want {
+		s.t.Errorf("renewed %+v, want it held, and wanted: %t", r, want)
+	}
 }
 
 // As TestAFullServer.

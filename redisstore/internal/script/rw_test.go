@@ -53,19 +53,15 @@ func TestReadWriteLockOfRedisson(t *testing.T) {
 // A renewal of a reader says that a writer of another program waits.
 func TestRenewalOfAReaderBesideAnOutsider(t *testing.T) {
 	s := start(t)
-	a := s.listen(AgentChannel(agentA))
-	s.rwGrant(reading("x", agentA, 1))
-	s.rwRenew(reading("x", agentA, 1)) // nobody waits
-	s.Do("PUBLISH", AgentChannel(agentA), "nothing")
-	s.listen(ReadWriteChannel("x"))
-	s.rwRenew(reading("x", agentA, 1))
-	s.Do("PUBLISH", AgentChannel(agentA), "the end")
-	if got := s.hear(a); got != "nothing" {
-		t.Errorf("the agent heard %q", got)
+	one := reading("x", agentA, 1)
+	s.rwGrant(one)
+	s.rwWanted(one, false)
+	outsider := s.listen(ReadWriteChannel("x"))
+	s.rwWanted(one, true)
+	if _, err := outsider.Do("UNSUBSCRIBE"); err != nil {
+		t.Fatal(err)
 	}
-	if m := s.message(a); m.Kind != lockagent.MessageWanted || m.Tenure.Number != 1 {
-		t.Errorf("the agent heard %+v", m)
-	}
+	s.rwWanted(one, false)
 }
 
 // A reader that does not join, because an outsider listens, asks again soon. Redisson listens for a moment after it was granted
@@ -92,16 +88,9 @@ func TestRenewalOfAReaderBesideADeadWriter(t *testing.T) {
 	if m := s.message(a); m.Kind != lockagent.MessageWanted {
 		t.Errorf("the agent heard %+v", m)
 	}
-	s.rwRenew(reading("x", agentA, 1))
-	s.Do("PUBLISH", AgentChannel(agentA), "nothing")
-	if got := s.hear(a); got != "nothing" {
-		t.Errorf("the agent heard %q", got)
-	}
+	s.rwWanted(reading("x", agentA, 1), false)
 	s.listen(AgentChannel(agentB))
-	s.rwRenew(reading("x", agentA, 1))
-	if m := s.message(a); m.Kind != lockagent.MessageWanted {
-		t.Errorf("the agent heard %+v", m)
-	}
+	s.rwWanted(reading("x", agentA, 1), true)
 }
 
 // A writer that waits tells some of many readers. The others learn of it at their renewals.
@@ -125,9 +114,6 @@ func TestAWriterTellsSomeReaders(t *testing.T) {
 		t.Errorf("%d readers were told", told)
 	}
 	for _, agent := range agents {
-		s.rwRenew(reading("x", agent, 1))
-		if m := s.message(listener); m.Kind != lockagent.MessageWanted || m.Tenure.Agent != agent {
-			t.Errorf("heard %+v", m)
-		}
+		s.rwWanted(reading("x", agent, 1), true)
 	}
 }
