@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"errors"
 	"math"
 	"runtime"
@@ -111,6 +112,54 @@ func nameAfterAWrongKind(t *testing.T, wrong, real lockagent.LockKind) {
 		time.Sleep(2 * a.cfg.Idle) // until this agent has no actor
 	}
 	released(t, held)
+}
+
+// A store may have locks of some kinds alone. Once it has refused a kind, the name can be used as another one at once.
+func TestNameAfterAKindThatTheStoreLacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memstore.New()
+		a := start(t, Config{Store: plainOnly{memory}})
+		for _, ask := range []func() error{
+			func() error { return await(t, "grant", a.Acquire(background, "door", fairly("ann"))).Err() },
+			func() error { return await(t, "break", a.Break("door", lockagent.FairLock, "olga")).Err },
+			func() error { return await(t, "status", a.Status("door", lockagent.FairLock)).Err },
+		} {
+			if err := ask(); !errors.Is(err, lockagent.ErrBadOption) {
+				t.Errorf("refused: %v", err)
+			}
+			released(t, granted(t, a.Acquire(background, "door", who("bob"))))
+			time.Sleep(2 * a.cfg.Idle) // until this agent has no actor
+		}
+	})
+}
+
+// plainOnly has no fair locks, as a quorum has none.
+type plainOnly struct{ lockagent.Store }
+
+var errNotFair = &lockagent.OptionError{Option: "kind", Reason: "there are only plain locks"}
+
+func (s plainOnly) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if req.Kind == lockagent.FairLock {
+		done(lockagent.AcquireReply{}, errNotFair)
+		return
+	}
+	s.Store.Acquire(ctx, req, done)
+}
+
+func (s plainOnly) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
+	if req.Kind == lockagent.FairLock {
+		done(lockagent.BreakReply{}, errNotFair)
+		return
+	}
+	s.Store.Break(ctx, req, done)
+}
+
+func (s plainOnly) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	if kind == lockagent.FairLock {
+		done(lockagent.Inspection{}, errNotFair)
+		return
+	}
+	s.Store.Inspect(ctx, name, kind, done)
 }
 
 // A request of another kind is refused without a message to the actor. So it must not pin the actor: if the

@@ -446,10 +446,11 @@ func (l *lock) leave() bool {
 	return true
 }
 
-// reply answers a caller. If the answer is that the name is of another kind, the actor first leaves, unless it has
-// more to do. So a caller who has the answer can use the name as the other kind.
+// reply answers a caller. If the answer is that the name is of another kind, or that the store has nothing of the kind, the actor
+// first leaves, unless it has more to do. So a caller who has the answer can use the name as the other kind.
 func (l *lock) reply(err error, answer func()) {
-	if !errors.Is(err, lockagent.ErrWrongKind) {
+	option, _ := errors.AsType[*lockagent.OptionError](err)
+	if !errors.Is(err, lockagent.ErrWrongKind) && (option == nil || option.Option != "kind") {
 		answer()
 		return
 	}
