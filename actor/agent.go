@@ -73,6 +73,10 @@ type Request struct {
 	// It makes a grant cheaper for a reader that comes while others read.
 	ByGrant bool
 	awaits  bool // the request is one of Await
+	// Holds is how many holds the owner wants to make of the grant, one after the other, without asking the agent again. They have the
+	// tokens from that of the grant on. The agent may allow fewer: [Watcher] tells. 0 is 1. Only an exclusive request for a plain or a
+	// fenced lock, without a Session, may have more.
+	Holds uint16
 
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
 	// be nil. It must not block.
@@ -190,6 +194,8 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 		return &lockagent.OptionError{Option: "session", Reason: "a semaphore has no re-entries; each request is an owner of its own"}
 	case (req.Kind == lockagent.Latch) != req.awaits:
 		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
+	case req.Holds > 1 && (req.Session || req.Mode == lockagent.Shared || req.Kind.OrPlain() != lockagent.PlainLock && req.Kind != lockagent.FencedLock):
+		return &lockagent.OptionError{Option: "holds", Reason: "only an exclusive grant of a plain or fenced lock, without a session, serves several holds; leave it out"}
 	case req.Outlive && req.Lease == 0:
 		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:

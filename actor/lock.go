@@ -116,7 +116,7 @@ func (l *lock) process(m message) {
 		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, Session: m.Session,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, Session: m.Session, Holds: m.Holds,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -330,7 +330,9 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
 	l.openGate(r)
-	r.watched(Watcher.Granted)
+	if r.Watch != nil {
+		r.watched(func(w Watcher) { w.Granted(int(e.Holds)) })
+	}
 	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
 	if r.claimed() {
 		r.unwatch()

@@ -6,8 +6,9 @@ type Watcher interface {
 	// Queued: the lock could not be granted at once, and the request waits. holder has the lock: an owner of this
 	// agent, or what the store knows. It is empty if that is not known.
 	Queued(holder string)
-	// Granted: the lock was granted. The grant is delivered next.
-	Granted()
+	// Granted: the lock was granted. The grant is delivered next. The owner may make so many holds of it: see
+	// [Request.Holds].
+	Granted(holds int)
 	// Renewed: the deadline of the hold is later than before.
 	Renewed()
 	// Uncertain: a renewal failed, after one that did not. The deadline stands. Renewed or Ended follows.

@@ -16,7 +16,7 @@ import (
 type onlooker struct{ told []string }
 
 func (d *onlooker) Queued(holder string) { d.note("queued behind %s", holder) }
-func (d *onlooker) Granted()             { d.note("granted") }
+func (d *onlooker) Granted(int)          { d.note("granted") }
 func (d *onlooker) Renewed()             { d.note("renewed") }
 func (d *onlooker) Uncertain(err error)  { d.note("uncertain: %v", err) }
 func (d *onlooker) Ended(cause error)    { d.note("ended: %v", cause) }

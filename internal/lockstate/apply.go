@@ -26,9 +26,9 @@ func (s *State) apply(e *Event) {
 		}
 		if e.Kind == Granted {
 			s.tenure.reused = s.tenure.holds > 0
-			s.tenure.holds++
-			s.tenure.last = e.Token
-			s.floor = max(s.floor, e.Token)
+			s.tenure.holds += int(e.Holds)
+			s.tenure.last = e.Token + lockagent.Token(e.Holds-1)
+			s.floor = max(s.floor, s.tenure.last)
 		}
 	case Recalled:
 		s.grants.claimed(s.grants.find(e.Request.ID))

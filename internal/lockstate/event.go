@@ -21,8 +21,8 @@ const (
 	// Answered: a request ends without a grant. Request, Err, TimedOut or Cancelled. The
 	// shell delivers Err.
 	Answered
-	// Granted: a request is granted and leaves the queue. Request, Token, How, Count (grants
-	// of the owner), Fixed, ClaimBy, Tenure, Sent, Lease, StoreTime, Incarnation, Replicas. The
+	// Granted: a request is granted and leaves the queue. Request, Token, Holds (the tokens from Token on, so many, are the
+	// owner's), How, Count (grants of the owner), Fixed, ClaimBy, Tenure, Sent, Lease, StoreTime, Incarnation, Replicas. The
 	// shell delivers the grant.
 	Granted
 	// Reentered: as Granted, for an owner that holds the lock already.
@@ -168,5 +168,6 @@ type Event struct {
 	Wanted               bool // others wait for the lock of a shared tenure
 	Urgent               bool
 	TimedOut, Cancelled  bool
+	Holds                uint16
 	Err                  error
 }

@@ -115,7 +115,10 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		case (e.Fixed != 0) != (e.Request.Lease != 0):
 			return "a fixed lease is kept, or a kept one fixed"
 		}
-		last.all = max(last.all, e.Token)
+		if most := max(1, e.Request.Holds); e.Holds < 1 || e.Holds > most {
+			return fmt.Sprintf("an owner who wants to make %d holds may make %d", most, e.Holds)
+		}
+		last.all = max(last.all, e.Token+lockagent.Token(e.Holds-1))
 		if e.Request.Mode == Exclusive {
 			last.exclusive = last.all
 		}

@@ -89,6 +89,9 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"acquire": func(t *rapid.T) {
 			q := Request{Owner: someOwner.Draw(t, "owner"), Try: rapid.IntRange(0, 3).Draw(t, "try") == 0, Session: rapid.Bool().Draw(t, "session"), Mode: rapid.SampledFrom([]Mode{Exclusive, Shared}).Draw(t, "mode")}
+			if q.Mode == Exclusive && !q.Session {
+				q.Holds = rapid.SampledFrom([]uint16{0, 1, 2, 64}).Draw(t, "holds")
+			}
 			if rapid.Bool().Draw(t, "fixed") {
 				q.Lease = max(someSpan.Draw(t, "lease"), lockagent.MinLease)
 			}

@@ -72,7 +72,7 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 		return false
 	}
 	*e = s.granted(w, m)
-	e.Kind, e.How, e.Token = Reentered, 0, s.grants.again(&w.Request).token
+	e.Kind, e.How, e.Token, e.Holds = Reentered, 0, s.grants.again(&w.Request).token, 1
 	return true
 }
 
@@ -289,13 +289,25 @@ func (s *State) handOffs() (grants int, length time.Duration) {
 	return grants, length
 }
 
+// holdsOf is how many holds the owner of a request may make of its grant, one after the other: no more than the budget of hand-offs has
+// left, and none whose token would be ahead of what the store's clock allows. The grant itself may be made, so it is at least one.
+func (s *State) holdsOf(r *Request, m Moment) uint16 {
+	if r.Holds <= 1 {
+		return 1
+	}
+	t := &s.tenure
+	grants, _ := s.handOffs()
+	left := min(int64(grants-t.holds), int64(t.greatest(m.Now)-t.next())+1)
+	return uint16(max(1, min(int64(r.Holds), left)))
+}
+
 // granted is the event that grants the lock to w, as the next hold of the tenure.
 func (s *State) granted(w *waiter, m Moment) Event {
 	t := &s.tenure
 	e := Event{
 		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(&w.Request) + 1,
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
-		ClaimBy: m.Now.add(s.cfg.Claim), Replicas: t.replicas,
+		ClaimBy: m.Now.add(s.cfg.Claim), Replicas: t.replicas, Holds: s.holdsOf(&w.Request, m),
 	}
 	if t.holds == 0 {
 		e.How = lockagent.ByStore

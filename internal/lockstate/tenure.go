@@ -75,7 +75,7 @@ type tenure struct {
 	first       lockagent.Token // of the first hold
 	ahead       lockagent.Token // by how much that is ahead of the store's clock, as tokens that other programs count may be
 	last        lockagent.Token // of the last hold, or 0
-	holds       int             // how many holds the tenure has served
+	holds       int             // how many holds the tenure has served, or may have served by owners who make several of a grant
 	mode        Mode
 	outsiders   bool // outsiders wait for the lock
 	contested   bool // another agent waits for the lock

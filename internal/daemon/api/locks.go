@@ -49,7 +49,7 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 	r.Kind, r.Mode, r.Permits = wire.ToKind(req.GetKind()), wire.ToMode(req.GetMode()), int(req.GetPermits())
 	r.Try, r.Detach, r.ForPID = req.GetTry(), req.GetDetach(), int(req.GetForPid())
 	r.Session, r.NoReentry, r.Command, r.Labels = req.GetSession(), req.GetNoReentry(), req.GetCommand(), req.GetLabels()
-	r.Outlive, r.Secret = req.GetOutlive(), req.GetSecret()
+	r.Outlive, r.Secret, r.Holds = req.GetOutlive(), req.GetSecret(), int(req.GetHolds())
 	var errs [3]error
 	r.Wait, errs[0] = wire.ToDuration("wait", req.GetWait())
 	r.Lease, errs[1] = wire.ToDuration("lease", req.GetLease())
@@ -101,6 +101,7 @@ func message(e claims.Event) *lockagentv1.ClaimEvent {
 		g := &lockagentv1.Granted{
 			Claim: e.Claim, Secret: e.Secret, Token: uint64(e.Grant.Token()), Deadline: deadline(e.Deadline),
 			Count: int32(e.Grant.HoldCount()), Waited: wire.FromDuration(e.Waited), Replicas: int32(e.Grant.Replicas()),
+			Holds: int32(e.Holds),
 		}
 		if e.Kind == lockagent.Permits {
 			for _, id := range e.Grant.PermitIDs() {

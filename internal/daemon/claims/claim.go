@@ -41,6 +41,7 @@ type claim struct {
 	waited   time.Duration          // until it was granted
 	grants   <-chan lockagent.Grant // delivers the grant, to the stream
 	grant    lockagent.Grant        // not held until the stream has received it
+	holds    int                    // how many holds the grant serves; 0 if that was told to the daemon before
 	doubt    error                  // of the last renewal, if that failed
 	cause    error                  // why the claim is over
 	given    bool                   // up, by somebody who may
@@ -66,10 +67,11 @@ func (c *claim) Queued(holder string) {
 }
 
 // Granted implements [actor.Watcher].
-func (c *claim) Granted() {
+func (c *claim) Granted(holds int) {
 	c.book.mu.Lock()
 	defer c.book.mu.Unlock()
 	now := time.Now()
+	c.holds = holds
 	c.state, c.since, c.waited = Held, now, now.Sub(c.since)
 	c.book.granted(c)
 	if c.book.cfg.Journal.Err() != nil { // the next daemon would not know of the grant, so nobody may rely on it

@@ -24,6 +24,7 @@ type Granted struct {
 	Grant         lockagent.Grant
 	Deadline      Deadline
 	Waited        time.Duration
+	Holds         int // how many holds the client may make of it, one after the other; 0 is 1
 }
 
 // Renewed says that the deadline is later than before.

@@ -44,13 +44,14 @@ func (b *Book) Lock(name lockagent.Name) Lock {
 	return b.look(name)
 }
 
-// Holds reports whether a claim holds the lock of a name with a token.
+// Holds reports whether a claim holds the lock of a name with a token. One that serves several holds has the tokens of all of them: the
+// client alone knows which of them it has come to.
 func (b *Book) Holds(name lockagent.Name, token lockagent.Token) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.locks[name]; l != nil {
 		for c := l.held.first; c != nil; c = c.next {
-			if c.grant.Token() == token && c.grant.Held() {
+			if first := c.grant.Token(); first <= token && token < first+lockagent.Token(max(1, c.Request.Holds)) && c.grant.Held() {
 				return true
 			}
 		}

@@ -19,6 +19,7 @@ const (
 	MaxCommand  = 1024 // bytes of a command
 	MaxLabels   = 16
 	MaxLabelLen = 256 // bytes of the name of a label, and of its text
+	MaxHolds    = 64  // of a claim
 )
 
 // Client is the process that makes a claim.
@@ -40,6 +41,9 @@ type Request struct {
 	Try     bool
 	Wait    time.Duration
 	Lease   time.Duration
+
+	// Holds is how many holds the client wants to make of the claim, one after the other. 0 is 1.
+	Holds int
 
 	// Outlive leaves a hold in place when its stream ends, until its lease has run out.
 	Outlive bool
@@ -99,6 +103,8 @@ func (r *Request) check() error {
 		return wrong("detach", "a claim that nothing ends would be forgotten; add ttl, for_pid or lease")
 	case !r.Detach && (r.TTL != 0 || r.ForPID != 0):
 		return wrong("detach", "ttl and for_pid are of detached claims; add detach")
+	case r.Holds < 0 || r.Holds > MaxHolds:
+		return wrong("holds", "%d is not between 1 and %d; make another claim for more", r.Holds, MaxHolds)
 	case r.NoReentry && r.Session == "":
 		return wrong("no_reentry", "a claim without a session is never a re-entry; add session")
 	case r.Secret != "" && (len(r.Secret) < MinSecret || len(r.Secret) > MaxSecret):
@@ -144,5 +150,6 @@ func (r *Request) asks(id string, watch actor.Watcher) actor.Request {
 	return actor.Request{
 		Owner: r.owner(id), Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Try: r.Try, Wait: r.Wait, Lease: r.Lease,
 		Session: r.Session != "", NoReentry: r.NoReentry, Outlive: r.Outlive, Watch: watch, Tag: r.tag(id),
+		Holds: uint16(r.Holds),
 	}
 }

@@ -61,7 +61,7 @@ func (b *Book) Resumed(r actor.ResumedGrant) (context.Context, actor.Watcher) {
 		book: b, id: id, secret: fingerprint(of.Secret), chosen: of.Chosen, cancel: cancel, boundStart: of.ForStart,
 		Request: Request{
 			Client: of.Client, Name: r.Name, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Lease: r.Lease, Detach: of.Detach, TTL: of.TTL,
-			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Limits: of.Limits,
+			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Limits: of.Limits, Holds: of.Holds,
 		},
 		since: time.Now().Add(-r.For), grants: r.Grant, by: of.Client, resumed: !of.Detached, detached: of.Detached,
 	}

@@ -140,7 +140,7 @@ func (s *Stream) Take() (Event, error) {
 			_ = c.book.cfg.Journal.Flush() // if it fails, the claim waits for its client after a restart
 		}
 		s.granted, s.queued, s.renewed, s.leaves = false, false, false, c.Detach
-		return Granted{Claim: c.id, Secret: s.secret, Kind: c.Kind.OrPlain(), Grant: c.grant, Deadline: deadline(c.grant), Waited: c.waited}, nil
+		return Granted{Claim: c.id, Secret: s.secret, Kind: c.Kind.OrPlain(), Grant: c.grant, Deadline: deadline(c.grant), Waited: c.waited, Holds: c.holds}, nil
 	case c.state == Over:
 		s.ended = true
 		return Ended{Cause: c.cause}, nil

@@ -394,7 +394,10 @@ type AcquireRequest struct {
 	Secret string `protobuf:"bytes,16,opt,name=secret,proto3" json:"secret,omitempty"`
 	// traceparent is the W3C trace context of the caller. It counts in place of the call's header of that name, because the claims
 	// of a link share a call. As with the header, one that is no trace context counts as none.
-	Traceparent   string `protobuf:"bytes,17,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,17,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// holds is how many holds the client wants to make of its claim, one after the other, for example of several threads: at most 64. It
+	// is of exclusive claims of KIND_PLAIN and KIND_FENCED without a session. 0 is 1.
+	Holds         int32 `protobuf:"varint,18,opt,name=holds,proto3" json:"holds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -546,6 +549,13 @@ func (x *AcquireRequest) GetTraceparent() string {
 		return x.Traceparent
 	}
 	return ""
+}
+
+func (x *AcquireRequest) GetHolds() int32 {
+	if x != nil {
+		return x.Holds
+	}
+	return 0
 }
 
 type AttachRequest struct {
@@ -834,7 +844,10 @@ type Granted struct {
 	// replicas of the store are known to have the hold.
 	Replicas int32 `protobuf:"varint,7,opt,name=replicas,proto3" json:"replicas,omitempty"`
 	// permit_ids are the ids of the permits, only of KIND_PERMITS.
-	PermitIds     []string `protobuf:"bytes,8,rep,name=permit_ids,json=permitIds,proto3" json:"permit_ids,omitempty"`
+	PermitIds []string `protobuf:"bytes,8,rep,name=permit_ids,json=permitIds,proto3" json:"permit_ids,omitempty"`
+	// holds is how many holds the client may make of the claim, one after the other. They have the tokens token, token + 1 and so on. No
+	// hold may begin after the deadline, or after the client has released the claim. 0 is 1.
+	Holds         int32 `protobuf:"varint,9,opt,name=holds,proto3" json:"holds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -923,6 +936,13 @@ func (x *Granted) GetPermitIds() []string {
 		return x.PermitIds
 	}
 	return nil
+}
+
+func (x *Granted) GetHolds() int32 {
+	if x != nil {
+		return x.Holds
+	}
+	return 0
 }
 
 // Deadline is until when a hold can be trusted, unless it is renewed before.
@@ -1825,7 +1845,8 @@ func (x *CheckRequest) GetToken() uint64 {
 
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// current says that a client of this daemon holds the lock with this token.
+	// current says that a client of this daemon holds the lock with this token. A claim that serves several holds has the tokens of
+	// all of them.
 	Current bool `protobuf:"varint,1,opt,name=current,proto3" json:"current,omitempty"`
 	// held says that somebody holds the lock, perhaps on another host, and holder who, as the store tells it.
 	Held          bool   `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
@@ -2474,7 +2495,7 @@ var File_lockagent_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\x82\x05\n" +
+	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\x98\x05\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\x12&\n" +
@@ -2494,7 +2515,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"no_reentry\x18\x0e \x01(\bR\tnoReentry\x12\x18\n" +
 	"\aoutlive\x18\x0f \x01(\bR\aoutlive\x12\x16\n" +
 	"\x06secret\x18\x10 \x01(\tR\x06secret\x12 \n" +
-	"\vtraceparent\x18\x11 \x01(\tR\vtraceparent\x1a9\n" +
+	"\vtraceparent\x18\x11 \x01(\tR\vtraceparent\x12\x14\n" +
+	"\x05holds\x18\x12 \x01(\x05R\x05holds\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"=\n" +
@@ -2514,7 +2536,7 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x14\n" +
 	"\x05ahead\x18\x03 \x01(\x05R\x05ahead\x12\x16\n" +
-	"\x06holder\x18\x04 \x01(\tR\x06holder\"\x85\x02\n" +
+	"\x06holder\x18\x04 \x01(\tR\x06holder\"\x9b\x02\n" +
 	"\aGranted\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x14\n" +
@@ -2524,7 +2546,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x06waited\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06waited\x12\x1a\n" +
 	"\breplicas\x18\a \x01(\x05R\breplicas\x12\x1d\n" +
 	"\n" +
-	"permit_ids\x18\b \x03(\tR\tpermitIds\"?\n" +
+	"permit_ids\x18\b \x03(\tR\tpermitIds\x12\x14\n" +
+	"\x05holds\x18\t \x01(\x05R\x05holds\"?\n" +
 	"\bDeadline\x12\x1a\n" +
 	"\bboottime\x18\x01 \x01(\x03R\bboottime\x12\x17\n" +
 	"\aboot_id\x18\x02 \x01(\tR\x06bootId\"=\n" +
