@@ -33,6 +33,7 @@ type agent struct {
 	mu          sync.Mutex // guards what follows, and what changes of the claims
 	claims      map[uint64]*claim
 	names       map[lockagent.Name]map[*claim]struct{}
+	queues      map[lockName]*queue
 	ref, grants uint64                 // the last numbers
 	commands    []*lockagentv1.Command // that wait to be sent
 	linked      bool
@@ -50,7 +51,8 @@ var _ backend.Agent = (*agent)(nil)
 func newAgent(cfg Config, now func() time.Duration) *agent {
 	a := &agent{
 		cfg: cfg, id: lockagent.NewAgentID(), key: rand.Text(), now: now, rpc: servicesAt(cfg.Socket), ended: make(chan struct{}), kick: make(chan struct{}, 1),
-		claims: make(map[uint64]*claim), names: make(map[lockagent.Name]map[*claim]struct{}), silent: time.Now(),
+		claims: make(map[uint64]*claim), names: make(map[lockagent.Name]map[*claim]struct{}),
+		queues: make(map[lockName]*queue), silent: time.Now(),
 	}
 	a.over, a.stop = context.WithCancel(context.Background())
 	return a
@@ -101,7 +103,9 @@ func (a *agent) ask(ctx context.Context, name lockagent.Name, req actor.Request,
 	}
 	a.names[name][c] = struct{}{}
 	c.watch()
-	a.submit(c)
+	if !a.join(c) {
+		a.submit(c)
+	}
 	if !a.linked && req.Try {
 		c.refuse(a.unavailable(a.trouble))
 	}

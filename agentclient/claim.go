@@ -1,6 +1,7 @@
 package agentclient
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"log/slog"
@@ -28,8 +29,8 @@ const (
 
 // claim is one request, and then its hold. The mutex of the agent guards what changes, but for the atomic values.
 type claim struct {
-	agent  *agent
-	ref    uint64
+	agent *agent
+	ticket
 	name   lockagent.Name
 	req    actor.Request
 	caller context.Context
@@ -38,14 +39,11 @@ type claim struct {
 	grants <-chan lockagent.Grant // the same
 	waited bool                   // the caller waits in Lock
 
-	stage  stage
-	asked  bool   // the daemon was asked over the present link
-	known  bool   // the daemon was asked over any link, so it may have the claim
-	tries  int    // in which the daemon could not take it
-	id     string // empty until the daemon has told it
-	secret string
-	holder string // who has the lock
-	why    error  // why the grant was taken back
+	queue *queue        // nil if the request has a claim of its own
+	place *list.Element // in the queue; nil for the first
+
+	stage stage
+	why   error // why the grant was taken back
 
 	number   uint64 // of the grant, in the order of grants
 	token    lockagent.Token
@@ -68,6 +66,23 @@ type claim struct {
 	claimed  *time.Timer // for a grant that nobody receives
 	released chan error  // gets the outcome of the release
 	answered bool        // it has
+}
+
+// ticket is the claim as the daemon has it. It may go on from a request to the next one of its queue.
+type ticket struct {
+	ref    uint64
+	asked  bool   // the daemon was asked over the present link
+	known  bool   // the daemon was asked over any link, so it may have the claim
+	tries  int    // in which the daemon could not take it
+	id     string // empty until the daemon has told it
+	secret string
+	holder string // who has the lock
+
+	first     lockagent.Token // of the first hold; 0 until the daemon has granted the claim
+	more      int             // how many holds may still begin
+	began     time.Duration   // when the first one did
+	confirmed bool            // the daemon has told of the grant over the present link
+	over      bool            // the daemon has told that the claim is over
 }
 
 type onEnd struct {
@@ -99,16 +114,14 @@ func (c *claim) watch() {
 
 func (c *claim) waitError(timedOut bool, cause error) error {
 	a := c.agent
-	e := &lockagent.WaitError{
-		Name: c.name, Waited: time.Since(c.begin), Holder: a.holderOf(c.name, c.holder), TimedOut: timedOut, Err: cause,
-	}
+	e := &lockagent.WaitError{Name: c.name, Waited: time.Since(c.begin), Holder: c.waitsFor(), TimedOut: timedOut, Err: cause}
 	if c.req.Kind == lockagent.Semaphore || c.req.Kind == lockagent.Permits {
 		e.Permits = max(1, c.req.Permits)
 	}
 	switch {
 	case !a.linked:
 		e.Silent, e.Store = max(1, min(time.Since(a.silent), e.Waited)), a.unavailable(a.trouble)
-	case c.id == "": // the daemon has not said a word
+	case c.asks().id == "": // the daemon has not said a word
 		e.Silent = max(1, e.Waited)
 	}
 	return e
@@ -169,15 +182,21 @@ func (c *claim) takeBack() bool {
 	return g.Err() == nil
 }
 
-// grant gives the lock to the owner.
-func (c *claim) grant(g *lockagentv1.Granted, until time.Duration) {
-	a := c.agent
-	a.grants++
-	c.stage, c.number = held, a.grants
-	c.token, c.count, c.replicas = lockagent.Token(g.GetToken()), int(g.GetCount()), int(g.GetReplicas())
+// granted gives the lock to the owner, as the daemon says.
+func (c *claim) granted(g *lockagentv1.Granted, until time.Duration) {
+	c.first, c.began, c.more, c.confirmed = lockagent.Token(g.GetToken()), c.agent.now(), max(0, int(g.GetHolds())-1), true
 	for _, id := range g.GetPermitIds() {
 		c.permits = append(c.permits, lockagent.PermitID(id))
 	}
+	c.hold(c.first, int(g.GetCount()), int(g.GetReplicas()), until)
+}
+
+// hold begins the hold.
+func (c *claim) hold(token lockagent.Token, count, replicas int, until time.Duration) {
+	a := c.agent
+	a.grants++
+	c.stage, c.number = held, a.grants
+	c.token, c.count, c.replicas = token, count, replicas
 	c.until.Store(int64(until))
 	if c.timer != nil {
 		c.timer.Stop()
@@ -201,10 +220,13 @@ func (c *claim) grant(g *lockagentv1.Granted, until time.Duration) {
 
 // renew sets a new deadline.
 func (c *claim) renew(until time.Duration) {
-	if c.stage != held {
+	if c.stage == gone || c.stage == waiting {
 		return
 	}
 	c.until.Store(int64(until))
+	if c.stage == releasing { // the next of the queue may get the claim
+		return
+	}
 	c.timer.Reset(until - c.agent.now())
 	c.watchHandle()
 }
@@ -287,15 +309,20 @@ func (c *claim) overError() error {
 	return cause
 }
 
-// giveBack has the daemon end a claim that is over here. The channel delivers the outcome.
+// giveBack has the daemon end a claim that is over here, unless the next request of its queue gets the claim. The channel
+// delivers the outcome.
 func (a *agent) giveBack(c *claim) <-chan error {
 	c.stage = releasing
 	c.released = make(chan error, 1)
+	if a.handOn(c) {
+		return c.released
+	}
 	if !c.known {
 		a.settle(c, nil)
 		return c.released
 	}
 	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}})
+	a.follow(c) // in the same message
 	patience := releaseTime
 	if a.closed && !a.linked {
 		patience = 0 // nobody will answer
@@ -337,6 +364,7 @@ func (c *claim) answer(err error) {
 func (a *agent) remove(c *claim) {
 	c.stage = gone
 	c.unwatchAll()
+	a.step(c)
 	delete(a.claims, c.ref)
 	delete(a.names[c.name], c)
 	if len(a.names[c.name]) == 0 {
@@ -362,6 +390,9 @@ func (c *claim) request() *lockagentv1.AcquireRequest {
 	}
 	if c.req.Session {
 		r.Session = c.agent.session(c.req.Owner)
+	}
+	if c.queue != nil && c.queue.busy() {
+		r.Holds = mostHolds
 	}
 	return r
 }

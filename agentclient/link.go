@@ -60,7 +60,7 @@ func (a *agent) keep(tried func(error)) {
 		}
 		a.linked, a.trouble, a.commands = false, err, nil
 		for _, c := range a.claims {
-			c.asked = false
+			c.asked, c.confirmed = false, false
 			if c.stage == waiting && c.req.Try {
 				c.deny(a.unavailable(err))
 				a.giveBack(c) // the daemon may have granted it
@@ -165,6 +165,9 @@ func (a *agent) resume() {
 	a.linked, a.silent, a.trouble, a.commands = true, time.Time{}, nil, nil
 	for _, ref := range slices.Sorted(maps.Keys(a.claims)) {
 		c := a.claims[ref]
+		if c.place != nil { // the first of its queue asks
+			continue
+		}
 		if c.stage != releasing {
 			a.submit(c)
 			continue
@@ -227,6 +230,7 @@ func (a *agent) hear(e *lockagentv1.LinkEvent) {
 	case e.GetExtended() != nil:
 		c.extended(e.GetExtended())
 	case e.GetRefused() != nil:
+		c.over = true
 		told = c.refused(c.told(wire.ToError(e.GetRefused())))
 	case e.GetEvent() != nil:
 		told = c.hear(e.GetEvent())
@@ -246,13 +250,15 @@ func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
 		until, err := instant(g.GetDeadline())
 		switch {
 		case c.stage == waiting && err != nil:
+			c.over = true // nobody could know its deadline
 			c.deny(err)
 			c.agent.giveBack(c)
 		case c.stage == waiting:
-			c.grant(g, until)
-		case c.stage == held && lockagent.Token(g.GetToken()) != c.token:
+			c.granted(g, until)
+		case c.stage == held && lockagent.Token(g.GetToken()) != c.first:
 			return c.lose(c.lost(lockagent.LostDenied))
 		case err == nil:
+			c.confirmed = lockagent.Token(g.GetToken()) == c.first
 			c.renew(until)
 		}
 	case e.GetRenewed() != nil:
@@ -267,6 +273,7 @@ func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
 
 // ended does what the last event of a claim says.
 func (c *claim) ended(e *lockagentv1.Ended) (told func()) {
+	c.over = true
 	var err error = lockagent.ErrNotGranted // somebody who knows the secret has released it
 	switch {
 	case e.GetLost() != nil:
@@ -298,11 +305,12 @@ func (c *claim) refused(err error) (told func()) {
 		if !again {
 			return c.lose(c.lost(lockagent.LostDenied))
 		}
+		c.over = false
 		c.agent.later(c)
 	case waiting:
 		switch {
 		case (again || gone) && !c.req.Try:
-			c.id = ""
+			c.id, c.over = "", false
 			c.agent.later(c)
 		case again || gone:
 			c.refuse(c.agent.unavailable(err))

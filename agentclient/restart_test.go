@@ -58,7 +58,7 @@ const (
 	givesIt = "gives"
 
 	hotLocks = 3
-	queue    = "queue" // the first client has it, and the others wait in a known order
+	theQueue = "queue" // the first client has it, and the others wait in a known order
 	seats    = "seats" // a semaphore, of which each client has a permit
 	book     = "book"  // which all read
 )
@@ -137,12 +137,12 @@ func live(locks *channelapi.Locks, in io.Reader) {
 	}
 	var last sync.WaitGroup
 	last.Go(func() {
-		g := must(locks.Lock(queue).Acquire(background))
-		t.tell(queue, gotIt, g.Token())
+		g := must(locks.Lock(theQueue).Acquire(background))
+		t.tell(theQueue, gotIt, g.Token())
 		_, _ = io.Copy(io.Discard, in) // until it ends
-		t.tell(queue, givesIt, g.Token())
+		t.tell(theQueue, givesIt, g.Token())
 		if err := g.Release(background); err != nil {
-			t.tell(queue, "release: "+err.Error(), g.Token())
+			t.tell(theQueue, "release: "+err.Error(), g.Token())
 		}
 	})
 	ctx, cancel := context.WithCancel(background)
@@ -246,14 +246,14 @@ func daemonIsKilled(t *testing.T, redis string) {
 		all = append(all, newLiver(t, path, i))
 		if i == 0 {
 			x := all[0].next()
-			if x.Lock != queue || x.What != gotIt {
+			if x.Lock != theQueue || x.What != gotIt {
 				t.Fatalf("got %+v", x)
 			}
 			all[0].lines = append(all[0].lines, x)
 			continue
 		}
 		redistest.Eventually(t, "the client waits in the queue", func() bool {
-			r, err := looking.look.Get(patient(t), &lockagentv1.GetRequest{Name: queue})
+			r, err := looking.look.Get(patient(t), &lockagentv1.GetRequest{Name: theQueue})
 			return err == nil && int(r.GetLock().GetWaiting()) == i
 		})
 	}
@@ -290,7 +290,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 			return false
 		}
 		for _, lock := range r.GetLocks() {
-			if lock.GetName() == queue {
+			if lock.GetName() == theQueue {
 				return lock.GetHeld() == 1 && lock.GetWaiting() == clients-1
 			}
 		}
@@ -308,7 +308,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 		}
 		lines = append(lines, l.first...)
 		lines = append(lines, l.lines...)
-		if i := slices.IndexFunc(l.lines, func(x line) bool { return x.Lock == queue && x.What == gotIt }); i < 0 || l.lines[i].At < turn {
+		if i := slices.IndexFunc(l.lines, func(x line) bool { return x.Lock == theQueue && x.What == gotIt }); i < 0 || l.lines[i].At < turn {
 			t.Error("the queue has lost its order")
 		} else {
 			turn = l.lines[i].At
