@@ -54,21 +54,7 @@ func (a *agent) keep(tried func(error)) {
 			tried(nil)
 			pause = retryMin
 		})
-		a.mu.Lock()
-		if a.linked || a.silent.IsZero() {
-			a.silent = time.Now()
-		}
-		a.linked, a.trouble, a.commands = false, err, nil
-		for _, c := range a.claims {
-			c.asked, c.confirmed = false, false
-			if c.stage == waiting && c.req.Try {
-				c.deny(a.unavailable(err))
-				a.giveBack(c) // the daemon may have granted it
-			}
-		}
-		refused := a.unavailable(err)
-		a.mu.Unlock()
-		tried(refused)
+		tried(a.unlinked(err))
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-a.over.Done():
@@ -76,6 +62,24 @@ func (a *agent) keep(tried func(error)) {
 		}
 		pause = min(2*pause, retryMax)
 	}
+}
+
+// unlinked says that there is no link, because of err. It returns the error of a call.
+func (a *agent) unlinked(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.linked || a.silent.IsZero() {
+		a.silent = time.Now()
+	}
+	a.linked, a.trouble, a.commands = false, err, nil
+	for _, c := range a.claims {
+		c.asked, c.confirmed = false, false
+		if c.stage == waiting && c.req.Try {
+			c.deny(a.unavailable(err))
+			a.giveBack(c) // the daemon may have granted it
+		}
+	}
+	return a.unavailable(err)
 }
 
 // converse makes a link, and reads it until it ends.
