@@ -5,6 +5,7 @@ package agentclient
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +39,9 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
-// BenchmarkContended is one lock, wanted by 8 processes with 8 goroutines each. It reports the grants of all of them in a second.
+// BenchmarkContended is one lock, wanted by 8 processes with 8 goroutines each. It reports the grants of all of them in a second, what the
+// goroutine with the fewest grants has of the mean, and how long one of a hundred grants took. Another process wants the lock now and then, and
+// reports the same for itself alone.
 func BenchmarkContended(b *testing.B) {
 	const processes, goroutines, length = 8, 8, 2 * time.Second
 	path := socketPath(b)
@@ -49,48 +52,81 @@ func BenchmarkContended(b *testing.B) {
 			p := start(b, "contender", path, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines), "AGENTCLIENT_TEST_LENGTH="+length.String())
 			contenders = append(contenders, p)
 		}
-		grants := 0
+		visitor := start(b, "contender", path, "AGENTCLIENT_TEST_GOROUTINES=1", "AGENTCLIENT_TEST_PAUSE=20ms", "AGENTCLIENT_TEST_LENGTH="+length.String())
+		var grants, least int
+		var p99 time.Duration
 		for _, p := range contenders {
-			if !p.out.Scan() {
-				b.Fatal("a contender said nothing")
+			c := p.contended(b)
+			for _, n := range c.Counts {
+				grants += n
+				if least == 0 || n < least {
+					least = n
+				}
 			}
-			n, err := strconv.Atoi(p.out.Text())
-			if err != nil {
-				b.Fatal(err)
-			}
-			grants += n
-			_ = p.cmd.Wait()
+			p99 = max(p99, c.P99)
 		}
+		v := visitor.contended(b)
 		b.ReportMetric(float64(grants)/length.Seconds(), "grants/s")
+		b.ReportMetric(float64(least*processes*goroutines)/float64(grants), "least/mean")
+		b.ReportMetric(float64(p99.Microseconds())/1000, "p99-ms")
+		b.ReportMetric(float64(v.P50.Microseconds())/1000, "visitor-p50-ms")
+		b.ReportMetric(float64(v.P99.Microseconds())/1000, "visitor-p99-ms")
 	}
 }
 
-// contend makes as many grants as it can, with some goroutines, for some time.
+// contended is what a contender says in the end.
+type contended struct {
+	Counts   []int         // of grants, for each goroutine
+	P50, P99 time.Duration // of their waits
+}
+
+func (p *process) contended(b *testing.B) (c contended) {
+	b.Helper()
+	if !p.out.Scan() {
+		b.Fatal("a contender said nothing")
+	}
+	if err := json.Unmarshal(p.out.Bytes(), &c); err != nil {
+		b.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	return c
+}
+
+// contend makes as many grants as it can, with some goroutines, for some time, with a pause after each of them.
 func contend(locks *channelapi.Locks) {
 	goroutines, _ := strconv.Atoi(os.Getenv("AGENTCLIENT_TEST_GOROUTINES"))
 	length, _ := time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_LENGTH"))
+	pause, _ := time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_PAUSE"))
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
 	var wg sync.WaitGroup
-	counts := make([]int, goroutines)
-	for i := range counts {
+	waits := make([][]time.Duration, goroutines)
+	for i := range waits {
 		wg.Go(func() {
 			for {
+				asked := time.Now()
 				g, err := locks.Lock("door").Acquire(ctx)
 				if err != nil {
 					return
 				}
-				counts[i]++
+				waits[i] = append(waits[i], time.Since(asked))
 				_ = g.Release(context.Background()) // the count is of grants
+				if pause > 0 {
+					time.Sleep(pause)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	total := 0
-	for _, n := range counts {
-		total += n
+	var c contended
+	for _, w := range waits {
+		c.Counts = append(c.Counts, len(w))
 	}
-	fmt.Println(total)
+	if all := slices.Sorted(slices.Values(slices.Concat(waits...))); len(all) > 0 {
+		c.P50, c.P99 = all[len(all)/2], all[len(all)*99/100]
+	}
+	data, _ := json.Marshal(c) // nothing in it can fail
+	fmt.Println(string(data))
 }
 
 // BenchmarkHandOff is a hand-off from this process to another one that waits. It reports the median time from the release to

@@ -166,6 +166,9 @@ func play(as string) int {
 	case "contender":
 		contend(locks)
 		return 0
+	case "counter":
+		count(locks, os.Stdin)
+		return 0
 	case "taker":
 		take(locks, os.Stdin)
 		return 0

@@ -171,6 +171,13 @@ func TestTheNextClaimFollowsTheRelease(t *testing.T) {
 			})
 		}
 	})
+	t.Run("when several holds are used up", func(t *testing.T) {
+		queued(t, 2, func(t *testing.T, c *clocked, bob lockagent.Grant, cid, _ <-chan lockagent.Grant) {
+			release(t, bob)
+			release(t, wantGrant(t, cid, 21))
+			c.wantTook(t, "release 2, acquire 4 for 64")
+		})
+	})
 	t.Run("when the time has passed", func(t *testing.T) {
 		queued(t, 64, func(t *testing.T, c *clocked, bob lockagent.Grant, _, _ <-chan lockagent.Grant) {
 			time.Sleep(handOnTime)
@@ -180,7 +187,8 @@ func TestTheNextClaimFollowsTheRelease(t *testing.T) {
 	})
 	t.Run("when the deadline has passed", func(t *testing.T) {
 		queued(t, 64, func(t *testing.T, c *clocked, bob lockagent.Grant, _, _ <-chan lockagent.Grant) {
-			c.asleep = 10 * time.Second
+			c.tells(2, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: c.deadline(1)}}})
+			c.asleep = 1
 			_ = bob.ReleaseAsync(t.Context())
 			if e, ok := errors.AsType[*lockagent.LostError](bob.Cause()); !ok || e.Reason != lockagent.LostDeadline || e.Token != 20 {
 				t.Errorf("bob's hold ended by %v", bob.Cause())
@@ -403,8 +411,8 @@ type host struct {
 	c      *clocked
 	said   []*lockagentv1.Command
 	tells  []func()
-	claims []*hosted // the first has the lock, unless it is free
-	free   bool
+	claims []*hosted // the first has the lock
+	most   int       // holds of a claim
 	token  lockagent.Token
 	refs   map[uint64]*hosted
 	all    []*hosted
@@ -465,7 +473,7 @@ func (h *host) work() {
 	case x.GetAcquire() != nil:
 		o := known(x.GetAcquire().GetSecret())
 		if o == nil {
-			o = &hosted{secret: x.GetAcquire().GetSecret(), holds: max(1, int(x.GetAcquire().GetHolds()))}
+			o = &hosted{secret: x.GetAcquire().GetSecret(), holds: min(max(1, int(x.GetAcquire().GetHolds())), h.most)}
 			h.claims, h.all = append(h.claims, o), append(h.all, o)
 		} else if o.first != 0 {
 			defer h.tellGrant(o)
@@ -561,6 +569,7 @@ func anyOrder(t *testing.T, seed uint64) {
 	c := newClocked()
 	h := &host{t: t, c: c, refs: make(map[uint64]*hosted), token: 100}
 	r := rand.New(rand.NewPCG(seed, 0))
+	h.most = []int{2, 3, 64}[r.IntN(3)]
 	var askers []*asker
 	var last lockagent.Token
 	ordered, served, handed := true, 0, 0
