@@ -23,7 +23,7 @@ const (
 	// log has it only if the request waits for a while.
 	EventQueued
 	// EventGranted: the lock was granted. Request, Owner, Token, Tenure, How,
-	// Waited, StoreTime, Lease, Fixed, Count, Incarnation, Permits, Total, Replicas, Link.
+	// Waited, StoreTime, Lease, Fixed, Count, Incarnation, Permits, Total, Replicas, Holds, Link.
 	// StoreTime is when the store began or last confirmed the tenure.
 	EventGranted
 	// EventReentered: an owner that holds the lock was granted it again. As EventGranted.
@@ -35,7 +35,7 @@ const (
 	// Tenure, Token, Owner, Err, Remaining.
 	EventUncertain
 	// EventReleased: the owner released one grant. Request, Owner, Token, Tenure, Held,
-	// Count, Lease, Fixed, Confirmed, Until, Permits, Total, Replicas. Count is the number of grants
+	// Count, Lease, Fixed, Confirmed, Until, Permits, Total, Replicas, Holds. Count is the number of grants
 	// that the owner has left: 0 if the hold is over.
 	EventReleased
 	// EventExpired: the fixed lease of a hold ran out. As EventReleased.
@@ -223,6 +223,10 @@ type Event struct {
 	// was granted, see [Grant.Replicas], of renewals after the renewal. It is 0 if the store does not ask
 	// its replicas.
 	Replicas int
+
+	// Holds is how many holds the owner may make of the grant, one after the other, of grants and ends, where 0 is 1. They have the tokens from
+	// Token on. The agent does not know how many of them were made.
+	Holds int
 
 	Waited    time.Duration // from the request to this event
 	Held      time.Duration // from the grant to this event

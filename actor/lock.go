@@ -326,6 +326,7 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.unwatchWait()
 	l.agent.callback("Request.Granted", r.Granted) // first: a request whose callback ends the goroutine was not granted
+	r.Holds = e.Holds
 	r.token, r.tenure, r.replicas = e.Token, e.Tenure, small(e.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))

@@ -55,7 +55,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Token, out.How, out.Count = e.Token, e.How, e.Count
 		out.StoreTime, out.Incarnation = e.StoreTime, e.Incarnation
 		out.Lease, out.Fixed = e.Lease, e.Request.Lease != 0
-		out.Permits, out.Total, out.Replicas = permitsOf(&e.Request), r.total, e.Replicas
+		out.Permits, out.Total, out.Replicas, out.Holds = permitsOf(&e.Request), r.total, e.Replicas, holdsOf(e.Holds)
 		if l.link != nil && l.link.tenure == e.Tenure && e.How == lockagent.ByStore {
 			out.Link = l.link.trace
 		}
@@ -63,7 +63,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.Reason, out.Operator = endKind(e.Reason), e.Reason, e.Operator
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
 		out.Confirmed, out.Lease, out.Fixed = e.StoreTime, e.Lease, e.Request.Lease != 0
-		out.Permits, out.Total, out.Replicas = permitsOf(&e.Request), r.total, r.Replicas()
+		out.Permits, out.Total, out.Replicas, out.Holds = permitsOf(&e.Request), r.total, r.Replicas(), holdsOf(r.Holds)
 		if out.Until = e.Until; e.Reason != 0 || r.told {
 			// The owner, or what works under the context of its grant, learned of the end between e.Now, when the
 			// step began, and now. Nobody but the caller had to learn of any other release, and did before.
@@ -111,6 +111,14 @@ func permitsOf(r *lockstate.Request) int {
 		return 0
 	}
 	return r.Permits
+}
+
+// holdsOf is what the log says of one hold and of several: 0, and how many they are.
+func holdsOf(n uint16) int {
+	if n == 1 {
+		return 0
+	}
+	return int(n)
 }
 
 // link is the trace context of the release that passed the lock to a tenure.

@@ -281,6 +281,13 @@ func TestAuditFindsViolations(t *testing.T) {
 			},
 			Violated, "token repeated: 1", "two holds have the same token",
 		},
+		"TokenOfAHoldThatMayHaveBeenMade": {
+			[]*story{
+				agent("A").held(1, 1000, 1100).edit(func(r *Record) { r.Holds = 64 }).stop(),
+				agent("B").held(1, 2000, 2100).edit(func(r *Record) { r.Token = lockagent.Token(clock(1000)) + 63 }).stop(),
+			},
+			Violated, "token fell: 1", "",
+		},
 		"TokenFell": {
 			[]*story{
 				agent("A").held(1, 1000, 1100).stop(),

@@ -113,6 +113,10 @@ func (d *decoder) commonData(r *Record) (seen uint64) {
 		seen |= 1 << fieldReplicas
 		r.Replicas = int(d.signed())
 	}
+	if d.has(`,"holds":`) {
+		seen |= 1 << fieldHolds
+		r.Holds = int(d.signed())
+	}
 	if d.has(`,"waiters":`) {
 		seen |= 1 << fieldWaiters
 		r.Waiters = int(d.signed())

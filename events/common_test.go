@@ -52,7 +52,7 @@ func commonRecord(t *rapid.T) Record {
 	for _, field := range []func(){
 		func() { r.Lock = "" }, func() { r.LockKind = "" }, func() { r.Mode = "" }, func() { r.Owner = "" },
 		func() { r.Request = 0 }, func() { r.Tenure = 0 }, func() { r.Token = 0 }, func() { r.How = 0 },
-		func() { r.Count = 0 }, func() { r.Permits = 0 }, func() { r.Total = 0 }, func() { r.Replicas = 0 }, func() { r.Waiters = 0 }, func() { r.Waited = 0 }, func() { r.Held = 0 },
+		func() { r.Count = 0 }, func() { r.Permits = 0 }, func() { r.Total = 0 }, func() { r.Replicas = 0 }, func() { r.Holds = 0 }, func() { r.Waiters = 0 }, func() { r.Waited = 0 }, func() { r.Held = 0 },
 		func() { r.Lease = 0 }, func() { r.Remaining = 0 }, func() { r.StoreTime = 0 }, func() { r.Confirmed = 0 },
 		func() { r.Until = 0 }, func() { r.Returned = 0 }, func() { r.Reason = 0 }, func() { r.TraceParent = "" },
 		func() { r.Time = time.Time{} },

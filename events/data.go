@@ -24,6 +24,7 @@ const (
 	fieldOp
 	fieldPermit
 	fieldReplicas
+	fieldHolds
 	fieldWaiters
 	fieldHolder
 	fieldWaited
@@ -61,6 +62,7 @@ var fieldNames = newNames([]string{
 	fieldOp:          "op",
 	fieldPermit:      "permit",
 	fieldReplicas:    "replicas",
+	fieldHolds:       "holds",
 	fieldWaiters:     "waiters",
 	fieldHolder:      "holder",
 	fieldWaited:      "waited_us",
@@ -131,6 +133,8 @@ func (d *decoder) field(field int, r *Record) {
 		r.Permit = lockagent.PermitID(d.rareWord())
 	case fieldReplicas:
 		r.Replicas = int(d.signed())
+	case fieldHolds:
+		r.Holds = int(d.signed())
 	case fieldWaiters:
 		r.Waiters = int(d.signed())
 	case fieldHolder:

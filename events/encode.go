@@ -189,6 +189,7 @@ func appendRest(b []byte, e *lockagent.Event) []byte {
 	b = appendText(b, `,"op":`, string(e.Op))
 	b = appendText(b, `,"permit":`, string(e.Permit))
 	b = appendInt(b, `,"replicas":`, int64(e.Replicas))
+	b = appendInt(b, `,"holds":`, int64(e.Holds))
 	b = appendInt(b, `,"waiters":`, int64(e.Waiters))
 	b = appendText(b, `,"holder":`, e.Holder)
 	b = appendDuration(b, `,"waited_us":`, e.Waited)

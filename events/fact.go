@@ -42,6 +42,7 @@ type common struct {
 	Permits     int
 	Total       int
 	Replicas    int
+	Holds       int
 }
 
 // more is what few events have. It never changes.
@@ -78,13 +79,13 @@ func (f *fact) set(e *lockagent.Event, like *fact) {
 }
 
 func commonOf(e *lockagent.Event) common {
-	return common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation, e.Permits, e.Total, e.Replicas}
+	return common{e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation, e.Permits, e.Total, e.Replicas, e.Holds}
 }
 
 // of reports whether e has this in common with others.
 func (c *common) of(e *lockagent.Event) bool {
 	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation &&
-		c.Permits == e.Permits && c.Total == e.Total && c.Replicas == e.Replicas
+		c.Permits == e.Permits && c.Total == e.Total && c.Replicas == e.Replicas && c.Holds == e.Holds
 }
 
 // size is about how many bytes the record of f has in a batch, and never less than half of them. All but these
@@ -112,7 +113,7 @@ func (f *fact) event(e *lockagent.Event) {
 	*e = lockagent.Event{}
 	c := f.common
 	e.Store, e.Lock, e.LockKind, e.Mode, e.Incarnation = c.Store, c.Lock, c.LockKind, c.Mode, c.Incarnation
-	e.Permits, e.Total, e.Replicas = c.Permits, c.Total, c.Replicas
+	e.Permits, e.Total, e.Replicas, e.Holds = c.Permits, c.Total, c.Replicas, c.Holds
 	if m := f.more; m != nil {
 		e.Op, e.Permit = m.Op, m.Permit
 		e.Holder, e.Operator, e.Err, e.Reset, e.Process = m.Holder, m.Operator, m.Err, m.Reset, m.Process

@@ -67,7 +67,7 @@ func TestSize(t *testing.T) {
 			e := lockagent.Event{
 				Kind: k, Time: time.Unix(lastSecond, 999_999_999), Store: text, Lock: lockagent.Name(text), LockKind: lockagent.LockKind(text),
 				Mode: lockagent.Mode(text), Owner: lockagent.Owner(text), Request: most, Tenure: most, Token: most, How: lockagent.ByHandOff,
-				Count: most, Permits: most, Total: most, Replicas: most, Op: lockagent.PermitsOp(text), Permit: lockagent.PermitID(text), Waiters: most, Waited: math.MinInt64, Held: math.MinInt64, Lease: math.MinInt64, Fixed: true, Remaining: math.MinInt64,
+				Count: most, Permits: most, Total: most, Replicas: most, Holds: most, Op: lockagent.PermitsOp(text), Permit: lockagent.PermitID(text), Waiters: most, Waited: math.MinInt64, Held: math.MinInt64, Lease: math.MinInt64, Fixed: true, Remaining: math.MinInt64,
 				StoreTime: math.MinInt64, Until: math.MinInt64, Confirmed: math.MinInt64 + 1, Returned: math.MinInt64, Incarnation: text,
 				Holder: text, Operator: text, Reason: lockagent.LostUnclaimed, Err: text, TraceParent: text,
 			}

@@ -138,11 +138,12 @@ func goldenHolds() []Record {
 
 // addedFields are records with fields that were added later.
 func addedFields() map[string]Record {
-	step, replicas := goldenRecord(lockagent.EventStoreReset), goldenRecord(lockagent.EventHeld)
+	step, replicas, several := goldenRecord(lockagent.EventStoreReset), goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventHeld)
 	r := &step.Reset
 	*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
 	replicas.Replicas = 2
-	return map[string]Record{"step": step, "replicas": replicas}
+	several.Holds = 64
+	return map[string]Record{"step": step, "replicas": replicas, "several": several}
 }
 
 // golden returns a golden file without its indentation.
@@ -217,7 +218,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas"}, name) {
+			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas", "several"}, name) {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

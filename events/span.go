@@ -198,6 +198,9 @@ type piece struct {
 	Incarnate string               `json:"incarnation,omitempty"`
 }
 
+// lastToken is the greatest token that the owner may have used.
+func (h *Hold) lastToken() lockagent.Token { return h.Token + lockagent.Token(max(1, h.Holds)-1) }
+
 func (h *Hold) piece() piece {
 	return piece{
 		Owner: h.Owner, Epoch: h.Epoch, Seq: h.Seq, Token: h.Token, Mode: h.Mode, From: h.From, Until: h.Until, Held: h.Held,
@@ -287,7 +290,7 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
-		Holes: h.holes, FirstToken: h.Token, LastToken: h.Token, Modes: modeOf(h.Mode), Last: h.piece(),
+		Holes: h.holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: h.piece(),
 		Permits: h.permits(), Total: h.Total,
 	}
 	s.beginAlone(h)
@@ -305,7 +308,7 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 func (s *span) beginAlone(h *Hold) {
 	if modeOf(h.Mode) == exclusive {
 		s.Exclusive++
-		s.AloneToken = max(s.AloneToken, h.Token)
+		s.AloneToken = max(s.AloneToken, h.lastToken())
 	}
 }
 
@@ -423,7 +426,7 @@ func (a *Audit) goesOn(h *Hold) *span {
 		s.Gone = false
 		s.Modes |= modeOf(h.Mode)
 		s.Confirmed, s.Lease = max(s.Confirmed, h.Confirmed), max(s.Lease, h.Lease)
-		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.Token)
+		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.lastToken())
 		return s
 	}
 	a.store(h.Store).Holds--

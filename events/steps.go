@@ -66,7 +66,7 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	if h.Token <= s.LastToken {
 		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
 	}
-	s.LastToken = max(s.LastToken, h.Token)
+	s.LastToken = max(s.LastToken, h.lastToken())
 	if s.First == nil {
 		first := s.Last
 		s.First = &first

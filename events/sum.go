@@ -46,8 +46,8 @@ func (l *summing) sum(r *Record) uint32 {
 		s.text(string(e.Op))
 		s.text(string(e.Permit))
 	}
-	if e.Replicas != 0 {
-		s.pair(uint64(e.Replicas), 0)
+	if e.Replicas != 0 || e.Holds != 0 {
+		s.pair(uint64(e.Replicas), uint64(e.Holds))
 	}
 	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.TraceParent != "" || r.Raw != "" {
 		for _, text := range [...]string{e.Holder, e.Operator, e.Err, e.TraceParent, r.Raw} {

@@ -62,7 +62,7 @@ func appendTable(b []byte, agent lockagent.AgentID, items []*item, first added) 
 	second := items[0].second
 	b = append(appendFraction(b, &items[0].fact), `,"data":`...)
 	start := len(b)
-	all := lockagent.Event{Kind: e.Kind, Lease: e.Lease, Fixed: e.Fixed, Incarnation: e.Incarnation, Permits: e.Permits, Total: e.Total, Replicas: e.Replicas}
+	all := lockagent.Event{Kind: e.Kind, Lease: e.Lease, Fixed: e.Fixed, Incarnation: e.Incarnation, Permits: e.Permits, Total: e.Total, Replicas: e.Replicas, Holds: e.Holds}
 	b = append(appendRest(appendNames(b, &e), &all), quotedColumns...)
 	for i, it := range items {
 		f := &it.fact

@@ -83,6 +83,7 @@ func TestNoTable(t *testing.T) {
 		"Mode":        {func(r *Record) { r.Mode = lockagent.Shared }, 0},
 		"Store":       {func(r *Record) { r.Store = "" }, 0},
 		"Replicas":    {func(r *Record) { r.Replicas = 1 }, 0},
+		"Holds":       {func(r *Record) { r.Holds = 2 }, 0},
 		"Incarnation": {func(r *Record) { r.Incarnation = "other" }, 0},
 		"Lease":       {func(r *Record) { r.Lease++ }, 0},
 		"Fixed":       {func(r *Record) { r.Fixed = true }, 0},

@@ -51,6 +51,9 @@ func eventText(r events.Record, now time.Time) string {
 	if r.Replicas != 0 {
 		field("on %s", readable.Counted(r.Replicas, "replica", "replicas"))
 	}
+	if r.Holds != 0 {
+		field("for %s", readable.Counted(r.Holds, "hold", "holds"))
+	}
 	if r.Waiters != 0 {
 		field("%d waiting", r.Waiters)
 	}
