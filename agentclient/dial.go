@@ -33,7 +33,8 @@ type Config struct {
 	Claim time.Duration
 
 	// TraceParent returns the W3C trace context of a caller's context, or empty for none. That of package tracing does. The spans of the
-	// daemon for a request are then below the span of its caller. Defaults to none. It is called with a mutex held, and must not wait.
+	// daemon for a request are then below the span of its caller. A request whose trace is sampled has
+	// a claim of its own. Defaults to none. It is called with a mutex held, and must not wait.
 	TraceParent func(context.Context) string
 
 	// Logger gets what no caller could be told. Defaults to slog.Default().

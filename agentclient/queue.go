@@ -2,10 +2,10 @@ package agentclient
 
 import (
 	"container/list"
+	"strconv"
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/actor"
 )
 
 // queue has the requests of this process that want one lock alone, in the order of their arrival. The daemon knows of the first one, which
@@ -42,17 +42,30 @@ const (
 	patienceInQueue = 50 * time.Millisecond
 )
 
-// queues reports whether a request may share a claim with others: what it asks of the daemon does not differ from theirs.
-func queues(r *actor.Request) bool {
-	kind := r.Kind.OrPlain()
+// shares reports whether a request may share a claim with others: what it asks of the daemon does not differ from theirs. If its trace is
+// sampled, the daemon's events of its claim belong to that trace.
+func (c *claim) shares() bool {
+	r, kind := &c.req, c.req.Kind.OrPlain()
+	if trace := c.agent.cfg.TraceParent; trace != nil && sampled(trace(c.caller)) {
+		return false
+	}
 	return (kind == lockagent.PlainLock || kind == lockagent.FencedLock) && orExclusive(r.Mode) == lockagent.Exclusive &&
 		!r.Session && !r.Try && r.Wait == 0 && r.Lease == 0
+}
+
+// sampled reports whether the last bit of a W3C trace context says that its trace is sampled.
+func sampled(traceParent string) bool {
+	if len(traceParent) < 2 {
+		return false
+	}
+	flags, err := strconv.ParseUint(traceParent[len(traceParent)-2:], 16, 8)
+	return err == nil && flags&1 == 1
 }
 
 // join puts a request in its queue. It reports false if the request has to ask for a claim. The mutex must be held, as for all that
 // follows.
 func (a *agent) join(c *claim) bool {
-	if !queues(&c.req) {
+	if !c.shares() {
 		return false
 	}
 	of := lockName{c.name, c.req.Kind.OrPlain()}

@@ -405,6 +405,23 @@ func TestRequestsWithAClaimOfTheirOwn(t *testing.T) {
 	}
 }
 
+// The daemon's events of a claim belong to a trace. Most traces are not sampled.
+func TestARequestWithASampledTraceHasAClaimOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClocked()
+		traces := map[string]string{"ann": "", "bob": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", "cid": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03"}
+		type of struct{}
+		c.cfg.TraceParent = func(ctx context.Context) string { return traces[ctx.Value(of{}).(string)] }
+		for _, o := range []string{"ann", "bob", "cid"} {
+			_ = c.asks(context.WithValue(t.Context(), of{}, o), lockagent.Owner(o))
+		}
+		c.wantTook(t, "acquire 1 for 1, acquire 3 for 1")
+		_ = c.drain()
+		time.Sleep(time.Minute)
+		c.wantEmpty(t)
+	})
+}
+
 // host is a daemon with one lock, and others who want it. What it is told and what it tells takes time.
 type host struct {
 	t      *testing.T

@@ -289,8 +289,8 @@ func (s *State) handOffs() (grants int, length time.Duration) {
 	return grants, length
 }
 
-// holdsOf is how many holds the owner of a request may make of its grant, one after the other: no more than the budget of hand-offs has
-// left, and none whose token would be ahead of what the store's clock allows. The grant itself may be made, so it is at least one.
+// holdsOf is how many holds the owner of a request may make of its grant, one after the other. The budget of hand-offs bounds them, and so does
+// the greatest token that the store's clock allows. The grant itself may be made, so it is at least one.
 func (s *State) holdsOf(r *Request, m Moment) uint16 {
 	if r.Holds <= 1 {
 		return 1
