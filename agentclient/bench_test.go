@@ -112,7 +112,7 @@ func contend(locks *channelapi.Locks) {
 				waits[i] = append(waits[i], time.Since(asked))
 				_ = g.Release(context.Background()) // the count is of grants
 				if pause > 0 {
-					time.Sleep(pause)
+					<-time.After(pause)
 				}
 			}
 		})

@@ -74,7 +74,7 @@ func count(locks *channelapi.Locks, in io.Reader) {
 				}
 				n, last := shared.count(), shared.token()
 				if rand.IntN(16) == 0 {
-					time.Sleep(rand.N(time.Millisecond))
+					<-time.After(rand.N(time.Millisecond))
 				}
 				if uint64(g.Token()) <= last || shared.count() != n {
 					said.Wrong = fmt.Sprintf("token %d after %d, count %d after %d", g.Token(), last, shared.count(), n)
