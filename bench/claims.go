@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -39,7 +40,7 @@ func (b *bench) claims(ctx context.Context) error {
 		},
 		Notes: []string{
 			"The daemon is `lockagent serve` without Redis, and all that it has for its clients counts: connections, buffers, goroutines, claims, locks, the store, the journal and the event log. " +
-				"Heap and stacks are the spans in use (HeapInuse and StackInuse) after collections, less those before the first claim. Resident is how much more of the process is in memory, with the garbage that the collector tolerates. " +
+				"Heap and stacks are the spans in use (HeapInuse and StackInuse) after collections, less those before the first claim, when all claims have been held for some seconds: a stream is parked when it has been quiet for one. Resident is how much more of the process is in memory, with the garbage that the collector tolerates. " +
 				"`" + contender.Lockagent + "` is one process with agentclient, whose claims share a link. `" + claimStreams + "` is a connection for each claim, as each `lockagent lock` has one. " +
 				"The restart is after kill -9; it counts the processor time of the new process from its start until /readyz says that it is ready.",
 		},
@@ -90,6 +91,11 @@ func (b *bench) claim(ctx context.Context, clients task) (*series, error) {
 	}
 	if report.Failed > 0 {
 		return nil, fmt.Errorf("%d of %d not acquired: %s", report.Failed, clients.Locks, report.Error)
+	}
+	select {
+	case <-time.After(b.plan.Held):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	after, err := d.memory(ctx)
 	if err != nil {
