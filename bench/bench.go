@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +21,7 @@ type bench struct {
 	grantTimes map[string]time.Duration // of lockagent by crowd, in the first round, which is not slowed
 	progress   io.Writer
 	results    *results
+	programs   *programs
 }
 
 // scenario is something that is measured.
@@ -42,6 +44,10 @@ var scenarios = []scenario{
 	{"one-8x8-5ms", func(b *bench, ctx context.Context) error { return b.contended(ctx, eightProcesses5ms) }},
 	{"handoff", (*bench).handoff},
 	{"cluster", (*bench).cluster},
+	{"socket", (*bench).overSocket},
+	{"killed", (*bench).killed},
+	{"command", (*bench).commands},
+	{"claims-10000", (*bench).claims},
 	{"server", (*bench).serverTime},
 	{"reentrant", (*bench).reentrant},
 	{"readers", (*bench).readers},
@@ -82,6 +88,11 @@ func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format
 // wants is whether a contender takes part.
 func (b *bench) wants(k contender.Kind) bool {
 	return !k.IsPeer() || b.contenders.MatchString(k.Name)
+}
+
+// waiting are the contenders that take part where one waits for another.
+func (b *bench) waiting() []contender.Kind {
+	return slices.DeleteFunc(slices.Clone(contender.Kinds), func(k contender.Kind) bool { return !k.Waits || !b.wants(k) })
 }
 
 // rounds is how often a contender is measured.

@@ -10,6 +10,8 @@ import (
 	"github.com/lockagent/lockagent/bench/stat"
 )
 
+const daemonNote = "`lockagent-daemon` is lockagent through the daemon of the host: all processes are clients of one `lockagent serve --redis`, and the commands are those of the daemon."
+
 // contended measures one lock that all want. The rounds of the contenders alternate.
 func (b *bench) contended(ctx context.Context, c crowd) error {
 	t := &table{
@@ -44,16 +46,21 @@ func (b *bench) contended(ctx context.Context, c crowd) error {
 		return err
 	}
 	defer s.stop()
+	kinds := b.waiting()
+	if c.daemon {
+		if err := s.serve(ctx, b); err != nil {
+			return err
+		}
+		kinds = append(kinds, contender.Daemon)
+		t.Notes = append(t.Notes, daemonNote)
+	}
 	found := make(map[string]*series)
 	rounds := b.plan.SharedRounds
 	if c.inside > 0 {
 		rounds = b.plan.InsideRounds
 	}
 	for range rounds {
-		for _, kind := range contender.Kinds {
-			if !kind.Waits || !b.wants(kind) {
-				continue
-			}
+		for _, kind := range kinds {
 			if found[kind.Name] == nil {
 				found[kind.Name] = newSeries()
 			}
@@ -69,10 +76,8 @@ func (b *bench) contended(ctx context.Context, c crowd) error {
 			}
 		}
 	}
-	for _, kind := range contender.Kinds {
-		if f := found[kind.Name]; f != nil {
-			t.Rows = append(t.Rows, f.row(kind.Name))
-		}
+	for _, kind := range kinds {
+		t.Rows = append(t.Rows, found[kind.Name].row(kind.Name))
 	}
 	return nil
 }

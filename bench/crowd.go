@@ -20,11 +20,12 @@ type crowd struct {
 	deadline   time.Duration
 	lockKind   string // of lockagent, if it is not plain
 	shared     bool   // all may have the lock at a time
+	daemon     bool   // lockagent takes part a second time, through the daemon
 }
 
 var (
 	oneProcess        = crowd{name: "one-64", processes: 1, goroutines: 64, deadlines: true}
-	eightProcesses    = crowd{name: "one-8x8", processes: 8, goroutines: 8}
+	eightProcesses    = crowd{name: "one-8x8", processes: 8, goroutines: 8, daemon: true}
 	eightProcesses5ms = crowd{name: "one-8x8-5ms", processes: 8, goroutines: 8, inside: 5 * time.Millisecond}
 )
 
@@ -97,11 +98,11 @@ func (b *bench) crowd(ctx context.Context, s *server, c crowd, kind contender.Ki
 		return nil, err
 	}
 	defer func() { _ = g.close() }()
-	t.Role, t.Contender, t.Addr, t.Guard = "contend", kind.Name, s.Addr(), path
+	t.Role, t.Contender, t.Addr, t.Guard = "contend", kind.Name, s.AddrFor(kind), path
 	t.Name = fmt.Sprintf("bench/%s/%d", kind.Name, time.Now().UnixNano()) // what a round leaves behind is not in the way of the next
 	t.Window = b.window(c)
 	t = c.of(t)
-	ours := kind.Family == contender.Lockagent
+	ours := kind.Name == contender.Lockagent
 	if ours {
 		t.Waste = time.Duration(b.slowdown * float64(b.grantTimes[c.name]))
 	}

@@ -41,6 +41,7 @@ func (b *bench) handoff(ctx context.Context) error {
 			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time. The contenders take turns, and so do the floors, after the same pauses.",
 			"`" + floorSum + "` is what ratios are to: one script call (its round trip in one process) plus one published message received (from the call of PUBLISH until another process has it), measured one after the other and added. " +
 				"`" + floorOne + "` is a release script that publishes, from its call until the message is received. `" + floorAgain + "` goes on until the receiver has run a script of its own, as a design has to that wakes a waiter who then tries to acquire.",
+			daemonNote,
 		},
 	}
 	b.results.Tables = append(b.results.Tables, t)
@@ -49,6 +50,9 @@ func (b *bench) handoff(ctx context.Context) error {
 		return err
 	}
 	defer s.stop()
+	if err := s.serve(ctx, b); err != nil {
+		return err
+	}
 	floors, err := b.startFloors(ctx, s)
 	if err != nil {
 		return err
@@ -121,13 +125,10 @@ func (all handoffsInTurn) end() {
 // startHandoffs starts the processes of all contenders. Those it returns with an error
 // have to be ended as well.
 func (b *bench) startHandoffs(ctx context.Context, s *server) (all handoffsInTurn, err error) {
-	for _, kind := range contender.Kinds {
-		if !kind.Waits || !b.wants(kind) {
-			continue
-		}
+	for _, kind := range append(b.waiting(), contender.Daemon) {
 		h := &handoffs{server: s, kind: kind, n: b.plan.HandOffs}
 		switch kind.Name {
-		case contender.Lockagent:
+		case contender.Lockagent, contender.Daemon.Name:
 			h.n *= 2
 		case contender.Redsync, contender.Redislock: // they wait for 100 ms and more
 			h.n = b.plan.PollerHandOffs
@@ -195,7 +196,7 @@ type handoffPair struct {
 }
 
 func (b *bench) startHandoff(ctx context.Context, s *server, kind contender.Kind) (*handoffPair, error) {
-	t := task{Role: "handoff", Contender: kind.Name, Addr: s.Addr(), Name: "bench/handoff/" + kind.Name}
+	t := task{Role: "handoff", Contender: kind.Name, Addr: s.AddrFor(kind), Name: "bench/handoff/" + kind.Name}
 	p := new(handoffPair)
 	if kind.Family == contender.Lockagent {
 		p.waste = b.slowdown / (1 + b.slowdown) // the last one has its waste in it

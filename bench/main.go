@@ -66,7 +66,8 @@ func command(ctx context.Context, args []string) (err error) {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no flag; see -help", flags.Arg(0))
 	}
-	b := &bench{plan: fullPlan, slowdown: *slowdown, grantTimes: make(map[string]time.Duration), progress: os.Stderr}
+	b := &bench{plan: fullPlan, slowdown: *slowdown, grantTimes: make(map[string]time.Duration), progress: os.Stderr, programs: new(programs)}
+	defer b.programs.remove()
 	if *short {
 		b.plan = shortPlan
 	}

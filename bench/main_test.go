@@ -56,6 +56,8 @@ func TestEveryScenarioRuns(t *testing.T) {
 	requireRedis(t)
 	requireJava(t)
 	found := make([]*results, len(scenarios))
+	built := new(programs)
+	t.Cleanup(built.remove)
 	// As a group, which ends before the rest begins. Nothing that they measure means anything here,
 	// so they need not be alone.
 	t.Run("Scenarios", func(t *testing.T) {
@@ -63,6 +65,7 @@ func TestEveryScenarioRuns(t *testing.T) {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
 				b := smoke(t)
+				b.programs = built
 				if err := b.all(t.Context(), regexp.MustCompile("^"+s.name+"$")); err != nil {
 					t.Fatal(err)
 				}

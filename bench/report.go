@@ -125,7 +125,7 @@ func (r *results) markdown(w io.Writer, plots map[string]string) {
 	markdownTable(w, versions)
 	p("\n## Contenders\n")
 	setups := [][]string{{"", "set up as"}}
-	for _, k := range contender.Kinds {
+	for _, k := range append(slices.Clone(contender.Kinds), contender.Daemon) {
 		setups = append(setups, []string{k.Name, k.Setup})
 	}
 	markdownTable(w, setups)

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/lockagent/lockagent/bench/commandstats"
+	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/internal/redisserver"
 )
 
@@ -15,6 +17,7 @@ type server struct {
 	nodes   []*redisserver.Server
 	watches []*redisserver.Conn // one for each node
 	dir     string
+	daemon  *daemon // whose store it is; or nil
 }
 
 // startServer starts a lone server.
@@ -63,6 +66,9 @@ func startNodes(n int, config redisserver.Config) (s *server, err error) {
 }
 
 func (s *server) stop() {
+	if s.daemon != nil {
+		s.daemon.end()
+	}
 	for _, watch := range s.watches {
 		watch.Close()
 	}
@@ -74,6 +80,20 @@ func (s *server) stop() {
 
 // Addr is where clients connect first, as host:port.
 func (s *server) Addr() string { return s.nodes[0].Addr() }
+
+// AddrFor is where the clients of a kind connect.
+func (s *server) AddrFor(kind contender.Kind) string {
+	if kind.Name == contender.Daemon.Name {
+		return s.daemon.socket()
+	}
+	return s.Addr()
+}
+
+// serve starts a daemon whose store is the server.
+func (s *server) serve(ctx context.Context, b *bench) (err error) {
+	s.daemon, err = b.startDaemon(ctx, "--redis", "redis://"+s.Addr())
+	return err
+}
 
 // file is a path for a file that goes with the server.
 func (s *server) file(name string) string { return filepath.Join(s.dir, name) }

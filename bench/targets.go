@@ -102,6 +102,22 @@ func serverTimeToFloor(batch int) measurement {
 	}
 }
 
+// killedWithin is a target of the wait after the holder was killed, beside a hand-off.
+func killedWithin(row string) measurement {
+	return func(f figures) (string, bool) {
+		v := f.of("killed", row, "x-p50")
+		return atMost(10, v, "%.2f x, p99 %.2f x", v, f.of("killed", row, "x-p99"))
+	}
+}
+
+// claimUnder is a target of the memory that a claim has in the daemon.
+func claimUnder(row string) measurement {
+	return func(f figures) (string, bool) {
+		v := f.of("claims-10000", row, "memory")
+		return fmt.Sprintf("%.1f KB", v), v < 20
+	}
+}
+
 var targets = []target{
 	{"Own lock, 1 goroutine: cycle p50 at most 1.15 x the floor's", ratioAtMost("own-1", "x-p50", 1.15)},
 	{"Own lock, 1 goroutine: not slower than the best peer by more than a tenth (cycle p50)", func(f figures) (string, bool) {
@@ -151,6 +167,28 @@ var targets = []target{
 	{"Cluster of three nodes, one lock, 64 goroutines: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-64", 1.5)},
 	{"Cluster of three nodes, one lock, 8 processes x 8: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-8x8", 1.5)},
 	{"Cluster of three nodes, hand-off: p50 at most 1.5 x that on a lone server", ratioAtMost("cluster", "x-handoff", 1.5)},
+	{"One lock, 8 processes x 8, through the daemon: at least 3 x the best peer in grants/s", func(f figures) (string, bool) {
+		name, best := f.best("one-8x8", "rate")
+		v := f.of("one-8x8", contender.Daemon.Name, "rate") / best
+		return atLeast(3, v, "%.1f x %s", v, name)
+	}},
+	{"Hand-off between two processes through the daemon: p50 at most a third of one through Redis", func(f figures) (string, bool) {
+		v := f.of("handoff", contender.Daemon.Name, "p50") / f.ours("handoff", "p50")
+		return atMost(1./3, v, "%.2f x", v)
+	}},
+	{"Acquire and release over the socket, the store's part apart: at most 2 x an empty stream and an empty call", func(f figures) (string, bool) {
+		h1, h2 := f.ours("socket", "x-h1"), f.ours("socket", "x-h2")
+		return atMost(2, max(h1, h2), "%.2f x over HTTP/1.1, %.2f x over HTTP/2", h1, h2)
+	}},
+	{"Holder killed, the next one on its host: within 10 x a hand-off (p50)", killedWithin(contender.Lockagent)},
+	{"Holder killed, the next one on another host: within 10 x a hand-off through Redis (p50)", killedWithin(otherHost)},
+	{"lockagent lock -n NAME true: at most 3 x flock -n FILE true and the start of a Go program (p50)", ratioAtMost("command", "x", 3)},
+	{"10,000 claims of one client of the daemon: under 20 KB each in the daemon", claimUnder(contender.Lockagent)},
+	{"10,000 claims, each a stream with a connection of its own: under 20 KB each in the daemon", claimUnder(claimStreams)},
+	{"Restart of the daemon with 10,000 claims: ready within 2 s of processor time", func(f figures) (string, bool) {
+		v := f.ours("claims-10000", "restart")
+		return fmt.Sprintf("%.2f s", v), v < 2
+	}},
 	{"Server time of a lone acquire and release: at most 1.7 x that of the least pair of scripts", serverTimeToFloor(1)},
 	{"Server time of an acquire and release, 64 at a time: at most 1.7 x that of the least pair of scripts for 64 locks", serverTimeToFloor(64)},
 	{"Server time of an acquire and release, 256 at a time: at most 1.7 x that of the least pair of scripts for 256 locks", serverTimeToFloor(256)},

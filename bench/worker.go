@@ -51,6 +51,8 @@ var workerRoles = map[string]func(context.Context, *task, *conversation) error{
 	"floor-hear": floorHearWorker,
 	"keep":       keepWorker,
 	"once":       onceWorker,
+	"empty":      emptyWorker,
+	"streams":    streamsWorker,
 }
 
 // runWorker is the main function of a worker process. It ends when the process that

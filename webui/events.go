@@ -278,7 +278,7 @@ func (a *arrivals) send(ctx context.Context, out *stream) {
 		rows, left, position, failed := a.take()
 		slices.Reverse(rows)
 		var b bytes.Buffer
-		err := templates["events"].ExecuteTemplate(&b, "events", rows)
+		err := templates()["events"].ExecuteTemplate(&b, "events", rows)
 		if err == nil {
 			err = out.send("events", strconv.FormatUint(position, 10), news{b.String(), left})
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -39,15 +40,15 @@ type frame struct {
 //go:embed templates
 var files embed.FS
 
-// templates are those of the screens by name. Each has the frame in it.
-var templates = func() map[string]*template.Template {
+// templates returns those of the screens by name. Each has the frame in it. Programs without a page do not read them.
+var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	for _, name := range []string{"overview", "locks", "lock", "events", "problem"} {
 		all[name] = template.Must(template.New("frame.html").Funcs(functions).ParseFS(files,
 			"templates/frame.html", "templates/parts.html", "templates/"+name+".html"))
 	}
 	return all
-}()
+})
 
 // show answers with the whole page of a screen.
 func (p *page) show(s screen) http.Handler {
@@ -80,14 +81,14 @@ func (p *page) render(s screen, r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = templates[s.name].ExecuteTemplate(&b, "content", c.Data)
+	err = templates()[s.name].ExecuteTemplate(&b, "content", c.Data)
 	return b.Bytes(), err
 }
 
 // write writes a whole page.
 func (p *page) write(w http.ResponseWriter, r *http.Request, status int, f *frame) {
 	var b bytes.Buffer
-	if err := templates[f.Screen].Execute(&b, f); err != nil {
+	if err := templates()[f.Screen].Execute(&b, f); err != nil {
 		p.Logger.ErrorContext(r.Context(), "lockagent: the live page has a defect", "path", r.URL.Path, "error", err)
 		http.Error(w, "This page has a defect. The log of the daemon tells more.", http.StatusInternalServerError)
 		return

@@ -61,8 +61,11 @@ const (
 // Kinds are all contenders, in the order in which tables show them.
 var Kinds = slices.Concat(floorKinds, lockagentKinds, rueidislockKinds, redsyncKinds, redislockKinds)
 
-// Named returns the kind of that name.
+// Named returns the kind of that name, or Daemon.
 func Named(name string) (Kind, bool) {
+	if name == Daemon.Name {
+		return Daemon, true
+	}
 	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
 		return Kind{}, false

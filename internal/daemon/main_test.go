@@ -98,12 +98,13 @@ type testClient struct {
 	look    lockagentv1connect.LookServiceClient
 	operate lockagentv1connect.OperateServiceClient
 	http    *http.Client
+	alone   bool // each call has a connection of its own
 }
 
 func clientOver(h *http.Client, options ...connect.ClientOption) *testClient {
 	return &testClient{
 		lockagentv1connect.NewLockServiceClient(h, baseURL, options...), lockagentv1connect.NewLookServiceClient(h, baseURL, options...),
-		lockagentv1connect.NewOperateServiceClient(h, baseURL, options...), h,
+		lockagentv1connect.NewOperateServiceClient(h, baseURL, options...), h, false,
 	}
 }
 
@@ -114,6 +115,7 @@ func (r *running) clients(t testing.TB) map[string]*testClient {
 	return map[string]*testClient{
 		"Connect over HTTP/1.1":           clientOver(httpClient(t, r.path, 1)),
 		"Connect with JSON over HTTP/1.1": clientOver(httpClient(t, r.path, 1), connect.WithProtoJSON()),
+		"Connect, each call alone":        r.alone(t),
 		"Connect over HTTP/2":             clientOver(httpClient(t, r.path, 2)),
 		"gRPC":                            clientOver(httpClient(t, r.path, 2), connect.WithGRPC()),
 		"gRPC-Web":                        clientOver(httpClient(t, r.path, 1), connect.WithGRPCWeb()),
@@ -143,13 +145,16 @@ func (c *testClient) attach(t testing.TB, claim, secret string) *stream {
 
 func open(t testing.TB, call func(context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(background, patience)
+	ctx, cancel := context.WithCancel(background) // a deadline would be sent along, and be one of the claim
+	bound := time.AfterFunc(patience, cancel)
 	events, err := call(ctx)
 	if err != nil {
+		bound.Stop()
 		cancel()
 		t.Fatal(err)
 	}
 	s := &stream{t, events, func() {
+		bound.Stop()
 		cancel()
 		_ = events.Close()
 	}}

@@ -9,18 +9,19 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// What a claim costs that has a connection of its own, each on another lock. Of 41 KB, 18 are the stacks of the two goroutines that net/http has
-// for such a connection, 10 its buffers, and 6 the actor of the lock. The clients of this test keep nothing but their
+// What a claim costs that has a connection of its own, each on another lock, when its stream is parked. Before that it is 42 KB, of which 18 are
+// the stacks of the two goroutines that net/http has for such a connection, and 10 its buffers. The clients of this test keep nothing but their
 // connections.
 func TestMemoryOfAClaim(t *testing.T) {
-	const claims, most = 1000, 48_000
-	d := run(t)
+	const claims, most = 1000, 14_000
+	d := run(t, soonParked)
 	acquire := func(i int) net.Conn {
 		conn, err := net.Dial("unix", d.path)
 		if err != nil {
@@ -30,7 +31,7 @@ func TestMemoryOfAClaim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		request := fmt.Appendf(nil, "POST /lockagent.v1.LockService/Acquire HTTP/1.1\r\nHost: x\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n\x00", 5+len(message))
+		request := fmt.Appendf(nil, "POST /lockagent.v1.LockService/Acquire HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n\x00", 5+len(message))
 		request = append(binary.BigEndian.AppendUint32(request, uint32(len(message))), message...)
 		if _, err := conn.Write(request); err != nil {
 			t.Fatal(err)
@@ -54,6 +55,9 @@ func TestMemoryOfAClaim(t *testing.T) {
 		t.Errorf("%d claims are held", n)
 	}
 	each := (memory() - before) / claims
+	for began := time.Now(); each > most && time.Since(began) < patience; { // not all are parked, or have the stacks of which they were made
+		each = (memory() - before) / claims
+	}
 	t.Logf("%d bytes for a claim with its connection", each)
 	if each > most {
 		t.Errorf("%d bytes for a claim with its connection, and it should be at most %d", each, most)

@@ -90,12 +90,24 @@ func (l *lives) end(how func(context.Context) error) {
 
 // A daemon that leaves its claims to the next one tells the clients nothing, and they go on.
 func TestLeave(t *testing.T) {
-	l := newLives(t, nil)
-	c := l.client(t)
+	for name, client := range map[string]func(*lives, testing.TB) *testClient{
+		"one connection": func(l *lives, t testing.TB) *testClient { return l.client(t) },
+		"each alone":     func(l *lives, t testing.TB) *testClient { return l.alone(t) },
+	} {
+		t.Run(name, func(t *testing.T) { leave(t, client) })
+	}
+}
+
+func leave(t *testing.T, client func(*lives, testing.TB) *testClient) {
+	l := newLives(t, soonParked)
+	c := client(l, t)
 	holder := c.acquire(t, &lockagentv1.AcquireRequest{Name: "door", Labels: map[string]string{"ticket": "7"}})
 	g := holder.granted()
 	waiter := c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 	q := waiter.queued()
+	if c.alone {
+		awaitParked(t, 2)
+	}
 	id := l.agent.ID()
 	l.end(l.Leave)
 	for _, s := range []*stream{holder, waiter} {
@@ -112,7 +124,7 @@ func TestLeave(t *testing.T) {
 	if l.agent.ID() != id {
 		t.Errorf("the agent is %s, and was %s", l.agent.ID(), id)
 	}
-	c = l.client(t)
+	c = client(l, t)
 	got, err := c.look.Get(background, &lockagentv1.GetRequest{Name: "door"})
 	if err != nil || !got.GetHeld() || got.GetLock().GetHolders()[0].GetState() != lockagentv1.State_STATE_RESUMED {
 		t.Fatalf("%v, %v", got, err)

@@ -74,15 +74,26 @@ func (l *locks) Attach(ctx context.Context, req *lockagentv1.AttachRequest, out 
 }
 
 // tell tells the client what becomes of its claim, until one of them ends. The claim ends with the stream.
+// It goes on without the call if it was parked.
 func tell(ctx context.Context, stream *claims.Stream, out *connect.ServerStream[lockagentv1.ClaimEvent]) error {
-	defer stream.Close()
+	at := placeOf(ctx)
+	defer func() {
+		if !at.parked() {
+			stream.Close()
+		}
+	}()
 	for {
-		e, err := stream.Next(ctx)
+		quiet, stop := at.quiet()
+		e, err := stream.NextOrQuiet(ctx, quiet)
+		stop()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return wire.Refuse(err)
+		case e == nil:
+			at.park(stream)
+			return nil
 		}
 		if err := out.Send(message(e)); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"strings"
+	"sync"
 )
 
 // Script is a Lua script. A server runs it by its digest. If the server does not have the script,
@@ -50,15 +51,29 @@ var (
 	wakeScript        = newScript(wakeSource)
 )
 
+// all are the scripts of the package.
+var all []*Script
+
+// newScript returns a script that has its text and its digest when assemble has returned.
 func newScript(source string) *Script {
-	var whole strings.Builder
-	include(&whole, source)
-	sum := sha1.Sum([]byte(whole.String())) // the protocol names scripts by it
-	return &Script{Source: whole.String(), Digest: hex.EncodeToString(sum[:])}
+	s := &Script{Source: source}
+	all = append(all, s)
+	return s
 }
 
+// assemble completes the scripts. Whoever is about to use one calls it. Programs that have the package and make no call, as most verbs of
+// lockagent, do not wait for it when they start.
+var assemble = sync.OnceFunc(func() {
+	for _, s := range all {
+		var whole strings.Builder
+		include(&whole, s.Source)
+		sum := sha1.Sum([]byte(whole.String())) // the protocol names scripts by it
+		s.Source, s.Digest = whole.String(), hex.EncodeToString(sum[:])
+	}
+})
+
 // include writes a script, and in place of each --include the part that the scripts share. A part may
-// include others. Every program that uses the package does this as it starts.
+// include others.
 func include(to *strings.Builder, source string) {
 	for line := range strings.Lines(source) {
 		name, ok := strings.CutPrefix(line, "--include ")
@@ -84,6 +99,7 @@ type Call struct {
 }
 
 func (c *Call) begin(s *Script) {
+	assemble()
 	clear(c.Keys)
 	clear(c.Args)
 	c.Script, c.Keys, c.Args = s, c.Keys[:0], c.Args[:0]

@@ -129,6 +129,7 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 		}
 		return all
 	}
+	assemble()
 	rehearsed := commands(rehearseSource)
 	for _, source := range []string{
 		acquireScript.Source, renewScript.Source, releaseScript.Source, breakScript.Source, inspectScript.Source, incarnationScript.Source,
@@ -154,6 +155,7 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 
 // What the scripts have built in is what the package says.
 func TestConstantsInScripts(t *testing.T) {
+	assemble()
 	for constant, source := range map[string]string{
 		strconv.FormatUint(uint64(lockagent.MaxToken), 10):                                       acquireScript.Source,
 		"local pass_lease = '" + strconv.FormatInt(lockagent.PassLease.Milliseconds(), 10) + "'": releaseScript.Source,

@@ -1,0 +1,4 @@
+// Command nothing does nothing. What it takes is what the start of a Go program takes.
+package main
+
+func main() {}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// programs builds the programs that scenarios start. Each is built once for a run.
+type programs struct {
+	mu  sync.Mutex // held while a program is built
+	dir string     // guarded by mu; empty before the first one
+}
+
+// The programs, by what go build calls them.
+const (
+	lockagentProgram = "../cmd/lockagent"
+	nothingProgram   = "./nothing" // see there
+)
+
+// path builds a program, if nobody has, and returns where it is.
+func (p *programs) path(ctx context.Context, source string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dir == "" {
+		dir, err := os.MkdirTemp("", "bench")
+		if err != nil {
+			return "", err
+		}
+		p.dir = dir
+	}
+	path := filepath.Join(p.dir, filepath.Base(source))
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	unfinished := path + ".new"
+	// From the module that it belongs to.
+	build := exec.CommandContext(ctx, "go", "build", "-C", source, "-o", unfinished, ".")
+	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) } // with the compiler and the linker
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s, from the folder bench: %w: %s", source, err, said)
+	}
+	return path, os.Rename(unfinished, path)
+}
+
+// remove removes what was built.
+func (p *programs) remove() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dir != "" {
+		_ = os.RemoveAll(p.dir)
+		p.dir = ""
+	}
+}
