@@ -56,7 +56,7 @@ func denied(name Name, err error) <-chan Grant { return delivered(lockagent.Deni
 // panic there would end the program.
 func present(ctx context.Context) {
 	if ctx == nil {
-		panic("channelapi: nil context; use context.Background or context.TODO")
+		panic("channelapi: nil context; use context.Background")
 	}
 }
 
