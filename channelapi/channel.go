@@ -52,6 +52,14 @@ func delivered[T any](v T) <-chan T {
 // denied is the channel of a request that never reached the agent.
 func denied(name Name, err error) <-chan Grant { return delivered(lockagent.Denied(name, "", err)) }
 
+// present panics if a context is nil, as package context does. What uses a context in a goroutine of its own calls it first: a
+// panic there would end the program.
+func present(ctx context.Context) {
+	if ctx == nil {
+		panic("channelapi: nil context; use context.Background")
+	}
+}
+
 // async runs f in a goroutine, and delivers the value that f returns.
 func async[T any](f func() T) <-chan T {
 	out := make(chan T, 1)

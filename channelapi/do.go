@@ -32,6 +32,7 @@ func (h *handle) Do(ctx context.Context, work func(context.Context, Grant) error
 // DoAsync is [Lock.Do] in a goroutine of its own, for select. The channel has capacity 1,
 // delivers the error of Do, is then closed, and needs no reader.
 func (h *handle) DoAsync(ctx context.Context, work func(context.Context, Grant) error) <-chan error {
+	present(ctx)
 	return async(func() error { return h.Do(ctx, work) })
 }
 
@@ -53,6 +54,7 @@ func DoAll(ctx context.Context, work func(context.Context, []Grant) error, locks
 // DoAllAsync is [DoAll] in a goroutine of its own, for select. The channel is like that of
 // [Lock.DoAsync].
 func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, locks ...AnyLock) <-chan error {
+	present(ctx)
 	return async(func() error { return DoAll(ctx, work, locks...) })
 }
 

@@ -78,6 +78,7 @@ func (o *offer[T]) received() bool {
 // grants by then, offering gives them back and delivers the reason in their place. Then it
 // closes the channel. ask ties its requests to the offer that it returns.
 func offering[T any](ctx context.Context, claim time.Duration, ask func(out chan T) ([]Grant, *offer[T], error), outcome func([]Grant, error) T) <-chan T {
+	present(ctx)
 	out := make(chan T, 1)
 	begin := time.Now()
 	go func() {

@@ -42,6 +42,7 @@ import (
 // closed. If the loop has received a grant, the hold goes on when ctx ends. [Wait] and [Try]
 // make no sense with Turns: then the only value is an [*OptionError].
 func (h *handle) Turns(ctx context.Context) <-chan Grant {
+	present(ctx)
 	err := h.wrong()
 	if err == nil && (h.req.Try || h.req.Wait != 0) {
 		err = &OptionError{Option: "wait", Reason: "turns are waited for until the context ends; leave Wait and Try out"}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -53,24 +52,19 @@ type Master struct {
 // keys of its own that it removes. ctx bounds it, and so does DialTimeout. The error is that of [Config.Open] if nothing could be
 // found out.
 func (c Config) Examine(ctx context.Context, url string) (*Examination, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	a, err := parseURL(url)
-	if err != nil {
-		return nil, fmt.Errorf("redisstore: examine: %w", err)
-	}
-	c = c.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, c.DialTimeout, fmt.Errorf("no answer within %v", c.DialTimeout))
-	defer cancel()
+	var e *Examination
+	err := c.reach(ctx, "examine", "no answer", url, func(ctx context.Context, c Config, a address) (err error) {
+		e, err = c.examine(ctx, a)
+		return err
+	})
+	return e, err
+}
+
+func (c Config) examine(ctx context.Context, a address) (_ *Examination, err error) {
 	s := c.unconnected(a)
 	defer s.end()
 	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
-		err = clientError(err, a)
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, context.Cause(ctx))
-		}
-		return nil, fmt.Errorf("redisstore: examine %s: %w", strings.Join(a.hosts, ", "), err)
+		return nil, clientError(err, a)
 	}
 	defer s.servers.Close()
 	defer context.AfterFunc(ctx, s.servers.Close)() // not all that follows takes a context

@@ -32,24 +32,34 @@ func Open(ctx context.Context, url string) (*Store, error) { return Config{}.Ope
 //   - [lockagent.ErrStoreUnavailable] if there is no Redis, or it did not answer in
 //     time, is older than 6.2, or is a replica.
 func (c Config) Open(ctx context.Context, url string) (*Store, error) {
+	var s *Store
+	err := c.reach(ctx, "open", "not ready", url, func(ctx context.Context, c Config, a address) (err error) {
+		s, err = c.connect(ctx, a)
+		return err
+	})
+	return s, err
+}
+
+// reach checks the Config and the URL, and carries something out within the DialTimeout. verb and late are for the errors.
+func (c Config) reach(ctx context.Context, verb, late, url string, do func(context.Context, Config, address) error) error {
 	if err := c.validate(); err != nil {
-		return nil, err
+		return err
 	}
 	a, err := parseURL(url)
 	if err != nil {
-		return nil, fmt.Errorf("redisstore: open: %w", err)
+		return fmt.Errorf("redisstore: %s: %w", verb, err)
 	}
 	c = c.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, c.DialTimeout, fmt.Errorf("not ready within %v", c.DialTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.DialTimeout, fmt.Errorf("%s within %v", late, c.DialTimeout))
 	defer cancel()
-	s, err := c.connect(ctx, a)
+	err = do(ctx, c, a)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("redisstore: open %s: %w", strings.Join(a.hosts, ", "), err)
+		err = fmt.Errorf("redisstore: %s %s: %w", verb, strings.Join(a.hosts, ", "), err)
 	}
-	return s, nil
+	return err
 }
 
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {

@@ -29,7 +29,7 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
-			c.Args = append(c.Args, r.place(&requests[i], true))
+			c.Args = append(c.Args, r.place(&requests[i]))
 		}
 	}
 }
@@ -44,7 +44,7 @@ func (r Room) acquireAlone(c *Call, s *Script, request *lockagent.AcquireRequest
 	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_notes", request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
 	c.Args = append(c.Args, c.text.known(past.Seen, request.Floor, request.Exact), r.incarnation(&past))
 	c.acquire(request)
-	c.Args = append(c.Args, r.place(request, true))
+	c.Args = append(c.Args, r.place(request))
 	c.alone()
 }
 
@@ -53,9 +53,17 @@ func (c *Call) acquire(request *lockagent.AcquireRequest) {
 }
 
 // place tells the script whether the tenure asks for a place in the queue.
-func (r Room) place(request *lockagent.AcquireRequest, queues bool) string {
-	if request.Queue && queues {
+func (r Room) place(request *lockagent.AcquireRequest) string {
+	if request.Queue {
 		return r.String()
+	}
+	return ""
+}
+
+// queue is place for kinds whose scripts do not mind who waits without a queue.
+func (r Room) queue(request *lockagent.AcquireRequest) string {
+	if r.Queues() {
+		return r.place(request)
 	}
 	return ""
 }

@@ -110,18 +110,7 @@ local function try(i)
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
   local suffix, unqueued = string.sub(keys[n + i], 16), asks == 'unqueued'
   asks = unqueued and '' or asks
-  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
-  if notes[1] then
-    return 'w'
-  end
-  local left, err, holder, own = call('PTTL', lock), nil, nil, false
-  if left ~= -2 then
-    local _, mode
-    err, holder, _, own, mode = holders(lock, tenure)
-    if err or mode then
-      return 'e ' .. (err or 'KIND readwrite')
-    end
-  end
+--include met.lua
   local outsiders = asks ~= '' and outsiders_of('redisson_lock__channel' .. string.gsub(suffix, '^::', ':'), suffix) or 0
   if not holder then
     left = math.max((unqueued or asks ~= '' and outsiders == 0) and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))

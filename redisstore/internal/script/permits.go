@@ -72,7 +72,7 @@ func (r Room) AcquirePermits(c *Call, req *lockagent.AcquireRequest, past Past) 
 	r.permits(c, permitsAcquireScript, req.Name, req.Kind)
 	c.Args = append(c.Args, c.text.known(past.Seen, req.Floor, req.Exact), r.incarnation(&past))
 	c.acquire(req)
-	c.Args = append(c.Args, c.text.number(uint64(max(1, req.Permits))), r.place(req, r.Queues()))
+	c.Args = append(c.Args, c.text.number(uint64(max(1, req.Permits))), r.queue(req))
 }
 
 // RenewPermits writes the call that renews a tenure, see permits_renew.lua.

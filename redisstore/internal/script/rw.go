@@ -56,7 +56,7 @@ func (r Room) readWrite(c *Call, request *lockagent.AcquireRequest) {
 	if request.Mode != lockagent.Shared {
 		field += ":write"
 	}
-	asks := r.place(request, r.Queues())
+	asks := r.queue(request)
 	if asks == "" {
 		asks = "-" + r.String()
 	}

@@ -27,14 +27,12 @@ func (r Room) AcquireSpinAlone(c *Call, request *lockagent.AcquireRequest, past 
 	r.acquireAlone(c, spinAcquireScript, request, past)
 }
 
-// ReleaseSpin is [Room.Release] for spin locks, see spin_release.lua. [Single] reads the reply.
+// ReleaseSpin is [Room.Release] for spin locks, see spin_release.lua.
 func (r Room) ReleaseSpin(c *Call, requests []ReleaseRequest, past Past) {
-	r.Release(c, requests, past)
-	c.Script, c.Args[0] = spinReleaseScript, Single.String()
+	r.release(c, spinReleaseScript, "lockagent_queue", requests, past)
 }
 
 // ReleaseSpinAlone is [Room.ReleaseSpin] for a lock whose keys cannot travel together.
 func (r Room) ReleaseSpinAlone(c *Call, request *ReleaseRequest) {
-	r.ReleaseAlone(c, request)
-	c.Script, c.Args[0] = spinReleaseScript, Single.String()
+	r.releaseAlone(c, spinReleaseScript, "lockagent_queue", request)
 }

@@ -62,18 +62,7 @@ local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, contends = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= '' and not alone
   local suffix = string.sub(keys[n + i], 16)
-  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
-  if notes[1] then
-    return 'w'
-  end
-  local left, err, holder, own = call('PTTL', lock), nil, nil, false
-  if left ~= -2 then
-    local _, mode
-    err, holder, _, own, mode = holders(lock, tenure)
-    if err or mode then
-      return 'e ' .. (err or 'KIND readwrite')
-    end
-  end
+--include met.lua
   if not holder then
     left = behind or math.max(kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end

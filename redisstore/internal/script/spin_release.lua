@@ -1,11 +1,16 @@
 -- spin_release.lua is release.lua for spin locks: it wakes nobody, as Redisson's. A spin lock has no queue.
 --
--- KEYS, ARGV and the reply are those of release.lua. ARGV[1] is "single" everywhere.
+-- An agent may use the name as another kind, and wait in a queue: nothing in Redis tells the kinds from each other. Then the
+-- release passes the lock, as that of the other kind would.
+--
+-- KEYS, ARGV and the reply are those of release.lua.
+
+local function wakes(command, payload) return payload == '0' and (command == 'PUBLISH' or command == 'SPUBLISH') end
 
 local redis = {
   call = redis.call,
   pcall = function(command, ...)
-    return command == 'PUBLISH' and 0 or redis.pcall(command, ...)
+    return wakes(command, select(2, ...)) and 0 or redis.pcall(command, ...)
   end,
 }
 
