@@ -46,6 +46,8 @@ type Forwarder struct {
 	mu      sync.Mutex   // guards what follows
 	stats   ForwardStats // without Err; Missing is copied when it is changed
 	stalled stall
+	reached uint64      // up to where messages of the source were dealt with
+	news    chan signal // closed when reached or stalled changes; nil while nobody waits for that
 }
 
 var errSameStream error = &lockagent.OptionError{Option: "Hub", Reason: "it is the same stream as Source"}

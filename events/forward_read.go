@@ -139,8 +139,11 @@ func (s *forwardSession) gather() ([]entry, error) {
 		if wanted {
 			s.batch = append(s.batch, e)
 			size += e.msg.Size()
-		} else if len(s.batch) == 0 && meta.NumPending == 0 {
-			s.f.flows() // there is nothing to forward
+		} else if len(s.batch) == 0 {
+			s.f.reach(s.next - 1)
+			if meta.NumPending == 0 {
+				s.f.flows() // there is nothing to forward
+			}
 		}
 	}
 	return s.batch, nil

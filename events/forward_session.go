@@ -89,6 +89,7 @@ func (s *forwardSession) run() error {
 	}
 	defer s.reader.stop()
 	for {
+		s.f.reach(s.next - 1)
 		batch, err := s.gather()
 		if err != nil {
 			return err

@@ -53,6 +53,7 @@ func (f *Forwarder) count(change func(*ForwardStats)) {
 func (f *Forwarder) stall(err error) {
 	f.mu.Lock()
 	tell := f.stalled.note(err, time.Since(f.began))
+	f.tellNews()
 	f.mu.Unlock()
 	if tell {
 		f.cfg.Logger.Warn("events: nothing is forwarded until this is over; events wait in their stream", "stream", f.cfg.Source.Stream, "err", err)
@@ -68,6 +69,46 @@ func (f *Forwarder) flows() {
 	f.mu.Unlock()
 	if tell {
 		f.cfg.Logger.Info("events: forwarding again", "stream", f.cfg.Source.Stream)
+	}
+}
+
+// reach notes up to where messages of the source were dealt with.
+func (f *Forwarder) reach(position uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reached = position
+	f.tellNews()
+}
+
+// tellNews wakes those who wait. f.mu must be held.
+func (f *Forwarder) tellNews() {
+	if f.news != nil {
+		close(f.news)
+		f.news = nil
+	}
+}
+
+// Await waits until the messages of the source up to a position are in the hub, as far as they can be. It returns how many of them were not
+// looked at yet, which is 0 then. It returns earlier when ctx ends, and when nothing can be forwarded at the moment: see [ForwardStats].
+// Until the forwarder has reached both ends for the first time, nobody knows what the hub has, and all messages count.
+func (f *Forwarder) Await(ctx context.Context, position uint64) (left uint64) {
+	for {
+		f.mu.Lock()
+		left = position - min(position, f.reached)
+		stalled := f.stalled.err != nil
+		if f.news == nil {
+			f.news = make(chan signal)
+		}
+		news := f.news
+		f.mu.Unlock()
+		if left == 0 || stalled {
+			return left
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return left
+		}
 	}
 }
 

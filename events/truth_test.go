@@ -29,11 +29,6 @@ func (h *trueHold) of(g Gap) bool {
 	return h.agent == g.Agent && g.Epoch <= h.epoch && h.epoch < g.Epoch+g.Lives
 }
 
-// lost reports whether a hold was in a life of an agent of which a report says that it has no end.
-func (h *trueHold) lost(r Report) bool {
-	return slices.ContainsFunc(r.Tails.First, func(t Tail) bool { return t.Agent == h.agent && t.Epoch == h.epoch })
-}
-
 // badPairs compares all holds of each lock.
 func badPairs(holds []*trueHold) (bad []badPair) {
 	type lockOf struct {

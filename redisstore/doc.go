@@ -120,7 +120,7 @@
 // rules of the user change later, the store logs a warning, and its waiters ask about every second. If the user
 // may not publish to a channel, nothing reports that, and others wait until they look again.
 //
-// Some services are several servers behind one address, and no Cluster. The store recognizes
+// Some services are several servers behind one address, and no Cluster. The store recognises
 // them by their errors about keys in different slots. Locks have no queues there, and nobody who waits has a certain turn. The
 // store cannot tell a reset of such a service.
 //

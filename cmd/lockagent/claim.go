@@ -142,7 +142,7 @@ var lostClaim = &failure{code: exitLost, err: errors.New("the daemon has started
 // retryAfter is between two attempts to reach a daemon that starts anew.
 const retryAfter = 50 * time.Millisecond
 
-// awayTime is for how long a wait, or a release, goes on without a daemon.
+// awayTime is for how long a wait goes on without a daemon.
 const awayTime = 10 * time.Second
 
 // away reports whether an error of the daemon client means that there is no daemon, or that it is about to leave the claims to the next one.
@@ -240,12 +240,10 @@ func (c *claimed) keep(lease time.Duration, tell chan<- news) {
 	}()
 }
 
-// release ends the claim, and waits until the lock is free. It returns [errOver] if the claim had ended before. A daemon that starts anew
-// is asked again.
-func (c *claimed) release() error {
+// release ends the claim, and waits until the lock is free or ctx ends. It returns [errOver] if the claim had ended before. A daemon that starts
+// anew is asked again.
+func (c *claimed) release(ctx context.Context) error {
 	defer c.leave()
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
-	defer cancel()
 	for lost := false; ; lost = true {
 		r, err := c.daemon.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret})
 		if err == nil {
@@ -268,8 +266,9 @@ func (c *claimed) release() error {
 // errOver is the error of a release that was no more to be had.
 var errOver = errors.New("the claim had ended before")
 
-// releaseTime bounds how long a release may take. The end of the stream releases the lock as well.
-const releaseTime = awayTime
+// releaseTime bounds how long the end of a command waits for all of its releases. The exit code is awaited by others. A daemon that is stopped, or
+// is not there, sees later that the stream or the process has ended, and releases the lock then.
+const releaseTime = 2 * time.Second
 
 // firstInherited is the lowest number of a descriptor that a child inherits. Scripts use the lower ones.
 const firstInherited = 10

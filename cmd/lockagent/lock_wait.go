@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -193,9 +194,11 @@ func (h *holding) refusal(err error) error {
 
 // giveBack releases what was taken before err happened.
 func (h *holding) giveBack(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
 	for _, c := range h.claims {
 		if c.token != 0 {
-			_ = c.release() // the end of its stream does it too
+			_ = c.release(ctx) // the end of its stream does it too
 		}
 	}
 	return err
@@ -203,9 +206,15 @@ func (h *holding) giveBack(err error) error {
 
 // finish releases the locks. A lock that was lost before is one that was lost while the command ran, although nobody has heard of it yet.
 func (h *holding) finish() {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
 	for _, c := range h.claims {
-		if err := c.release(); errors.Is(err, errOver) && h.lost == nil {
+		err := c.release(ctx)
+		switch {
+		case errors.Is(err, errOver) && h.lost == nil:
 			h.lost = err
+		case err != nil && ctx.Err() != nil:
+			fmt.Fprintf(h.stderr, "lockagent: the daemon has not confirmed within %v that %s is released; it will release it when it runs again\n", releaseTime, c.name)
 		}
 	}
 }

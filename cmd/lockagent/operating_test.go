@@ -3,14 +3,19 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/machinetest"
+	"github.com/lockagent/lockagent/internal/redistest"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 // The commands in the guide work.
@@ -59,4 +64,120 @@ func TestOperatingGuide(t *testing.T) {
 func claimsOf(t *testing.T, path string) string {
 	t.Helper()
 	return call(t, "ls", "--socket", path).stdout
+}
+
+// guideBlock are the commands of the guide under a mark, with the exit codes that it says.
+func guideBlock(t *testing.T, mark string) (lines []string, codes []int) {
+	t.Helper()
+	guide, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)\\*" + mark + "\\*\n```sh\n(.*?)```").FindStringSubmatch(string(guide))
+	if block == nil {
+		t.Fatalf("the guide has no block with the mark %s", mark)
+	}
+	for line := range strings.Lines(block[1]) {
+		command, comment, _ := strings.Cut(line, "#")
+		code := 0
+		if _, err := fmt.Sscanf(comment, " exit code %d", &code); err != nil && comment != "" {
+			t.Errorf("%q says no exit code", line)
+		}
+		lines, codes = append(lines, command), append(codes, code)
+	}
+	return lines, codes
+}
+
+// runGuide runs the commands of the guide under a mark, beside the daemon on a socket.
+func runGuide(t *testing.T, mark, path string, environ ...string) {
+	t.Helper()
+	_, err := exec.LookPath("curl")
+	machinetest.Needs(t, err)
+	bin, here := newBin(t), strings.NewReplacer("/run/lockagent/agent-operator.sock", path+"-operator.sock")
+	lines, codes := guideBlock(t, mark)
+	for i, line := range lines {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", here.Replace(line))
+		cmd.Env = append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+path, "LOCKAGENT_STATE_DIR="+path+".state", "GORACE=atexit_sleep_ms=0"), environ...)
+		out, err := cmd.CombinedOutput()
+		if got := codeOfCommand(err); got != codes[i] {
+			t.Errorf("%s: the exit code is %d, want %d\n%s", line, got, codes[i], out)
+		}
+	}
+}
+
+// What the guide says of Redis that is gone: holders keep what they have, requests are refused, and all goes on when it is back.
+func TestGuideRedisIsGone(t *testing.T) {
+	redis, path := redistest.Start(t), socketPath(t)
+	serving(t, path, "--redis", redis.URL(), "--lease", "1h", "--drain-timeout", "1ms")
+	t.Cleanup(redis.Resume) // also if the test gives up: the daemon wants to end
+	held, client := claims(t, path, "orders/42")
+	redis.Pause()
+	runGuide(t, "checked while Redis is away", path, "LOCKAGENT_REDIS="+redis.URL())
+	if left := claimsOf(t, path); !strings.Contains(left, "orders/42") {
+		t.Errorf("the holder has lost its lock: %s", left)
+	}
+	redis.Resume()
+	redistest.Eventually(t, "a lock is granted again", func() bool {
+		return call(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
+	})
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+		t.Errorf("the holder has %v: %v", r, err)
+	}
+}
+
+// What the guide says of a full disk: what is held stays held, requests are refused, and the daemon finds out when there is room.
+func TestGuideTheDiskIsFull(t *testing.T) {
+	path := socketPath(t)
+	if err := os.Mkdir(path+".state", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := serveOnSmallDisk(t, path)
+	held, client := claims(t, path, "orders/42")
+	disk := fmt.Sprintf("/proc/%d/root%s.state/", d.Process.Pid, path) // as the daemon sees it
+	ballast, err := os.Create(disk + "ballast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := make([]byte, 4096); err == nil; {
+		_, err = ballast.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	_ = ballast.Close()
+	try := func() int { return call(t, "acquire", "--socket", path, "-n", "--lease", "1ms", "orders/43").code }
+	redistest.Eventually(t, "the journal has no room left", func() bool { // until then it has that of its last page
+		return try() == exitUnavailable
+	})
+	runGuide(t, "checked on a full disk", path)
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+		t.Errorf("the holder has %v: %v", r, err)
+	}
+	if err := os.Remove(disk + "ballast"); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "a lock is granted again", func() bool {
+		return try() == exitOK
+	})
+}
+
+// serveOnSmallDisk starts a daemon whose state directory is a disk of its own, in a mount namespace of its own. So nothing is left behind.
+func serveOnSmallDisk(t *testing.T, path string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	try := exec.Command("true")
+	try.SysProcAttr = own
+	if err := try.Run(); errors.Is(err, syscall.EPERM) {
+		machinetest.Needs(t, fmt.Errorf("the right to mount: %w", err))
+	}
+	cmd := exec.Command("sh", "-c", `mount -t tmpfs -o size=64m,mode=700 tmpfs "$1" && exec "$2" serve --socket "$3" --state-dir "$1" --drain-timeout 1ms`,
+		"sh", path+".state", self, path)
+	cmd.SysProcAttr = own
+	d := launch(t, cmd)
+	d.stderr.await(t, "that it is ready", says("Ready: "))
+	return d
 }

@@ -7,13 +7,19 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/lockagent/lockagent"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
 // wrapper is lockagent lock in a process of its own.
@@ -128,6 +134,62 @@ func TestLockWithAStoppedDaemon(t *testing.T) {
 	if code := holder.ProcessState.ExitCode(); code != exitLost {
 		t.Errorf("exit code %d, want %d: %s", code, exitLost, holder.stderr.String())
 	}
+}
+
+// A command that ends while the daemon is stopped does not wait for it for long. The lock is free when the daemon goes on.
+func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil, "--lease", "1h")
+	holder := lockProcess(t, path, "--also", "desk", "door", "--", "sh", "-c", "echo it runs >&2; read line; exit 7")
+	holder.stderr.await(t, "the command", says("it runs"))
+	d.signal(t, syscall.SIGSTOP)
+	goOn := sync.OnceFunc(func() { d.signal(t, syscall.SIGCONT) })
+	t.Cleanup(goOn)
+	_ = holder.in.Close()
+	<-holder.stderr.ended
+	if code := holder.ProcessState.ExitCode(); code != 7 {
+		t.Errorf("exit code %d, want that of the command: %s", code, &holder.stderr)
+	}
+	for _, name := range []string{"door", "desk"} {
+		if !strings.Contains(holder.stderr.String(), "has not confirmed within 2s that "+name+" is released") {
+			t.Errorf("it says %s", &holder.stderr)
+		}
+	}
+	goOn()
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	for _, name := range []string{"door", "desk"} {
+		if err := looks.until(t.Context(), name, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// All releases of a command together wait for a silent daemon as long as one does.
+func TestReleasesAreBoundedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		silent := &http.Client{Transport: silentTransport{}}
+		d := &daemonClient{path: "x", locks: lockagentv1connect.NewLockServiceClient(silent, daemonURL)}
+		h := &holding{stderr: io.Discard}
+		for _, name := range []lockagent.Name{"desk", "door", "room"} {
+			h.claims = append(h.claims, &claimed{daemon: d, name: name, token: 1, ctx: ctx, leave: leave})
+		}
+		began := time.Now()
+		h.finish()
+		if took := time.Since(began); took != releaseTime || h.lost != nil {
+			t.Errorf("it took %v: %v", took, h.lost)
+		}
+	})
+}
+
+// silentTransport is a daemon that takes requests and never answers.
+type silentTransport struct{}
+
+func (silentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, context.Cause(r.Context())
 }
 
 // A journal that a newer version has written, or that is damaged, is an error. The file stays as it is.

@@ -77,6 +77,7 @@ type server struct {
 	access    *access.Access
 	daemon    *daemon.Daemon
 
+	drained time.Time      // when the time for the drain is over; zero until it has begun
 	closers []func() error // of the parts; the last one is called first
 }
 
@@ -140,7 +141,8 @@ func (s *server) drain() error {
 		s.tell(fmt.Sprintf("Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held, n.Waiting),
 			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	s.drained = time.Now().Add(timeout)
+	ctx, cancel := context.WithDeadline(context.Background(), s.drained)
 	defer cancel()
 	if s.settings().Drain.Then == config.KeepClaims {
 		return s.daemon.Leave(ctx)

@@ -69,7 +69,8 @@ func (s *server) openLog() error {
 	}
 	s.log = log
 	if log.forwarder != nil {
-		s.onClose(s.forward(log.forwarder)) // it ends when the last events are in the log
+		s.onClose(s.forward(log.forwarder))
+		s.onClose(s.awaitHub) // when the last events are in the log
 	}
 	s.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), publishTime)
@@ -174,6 +175,20 @@ func (s *server) forward(f *events.Forwarder) (end func() error) {
 		}
 		return nil
 	}
+}
+
+// awaitHub waits until the hub has all events, within the time for the drain. It says if the hub does not.
+func (s *server) awaitHub() error {
+	state, err := s.log.reader.State(context.Background())
+	if err != nil {
+		return nil // the log has been complained about
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), s.drained)
+	defer cancel()
+	if left := s.log.forwarder.Await(ctx, state.Last); left > 0 {
+		s.logger.Warn("the hub does not have the last messages of the event log; the next daemon forwards them", "at_most", left, "error", s.log.forwarder.Stats().Err)
+	}
+	return nil
 }
 
 // errForwarded ends a forwarder.

@@ -280,6 +280,35 @@ func TestEventsOfTheDaemon(t *testing.T) {
 	d.interrupt(t)
 }
 
+// A daemon that has the time ends when the hub has all events. Without the hub it does not wait, and says what is left.
+func TestTheHubHasAllEventsAtTheEnd(t *testing.T) {
+	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
+	path := socketPath(t)
+	read := func(from ...string) string {
+		return call(t, append([]string{"events", "tail", "--all", "--follow=false", "--format", "jsonl"}, from...)...).stdout
+	}
+	for range 3 {
+		d := serving(t, path, "--nats", hub.URL())
+		for range 5 {
+			call(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+		}
+		d.interrupt(t).expect(t, exitOK, nil, nil)
+		local, there := read("--dir", path+".state/events"), read("--nats", hub.URL())
+		if local != there || !strings.Contains(local, "agent.stopped") {
+			t.Errorf("the hub has\n%s\nand the log\n%s", there, local)
+		}
+		if strings.Contains(d.stderr.String(), "the hub does not have") {
+			t.Errorf("it says %s", &d.stderr)
+		}
+	}
+	d := serving(t, path, "--nats", hub.URL(), "--drain-timeout", "1h")
+	if err := hub.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, exitOK, nil, []string{"the hub does not have the last messages", "at_most="})
+}
+
 // A daemon says what of its event log is gone, and starts.
 func TestADamagedEventLog(t *testing.T) {
 	path := socketPath(t)

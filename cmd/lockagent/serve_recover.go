@@ -12,7 +12,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
-// recoverLog starts a server on the event log, and says what of the log is not there any more. A log that the server does not recognize is set
+// recoverLog starts a server on the event log, and says what of the log is not there any more. A log that the server does not recognise is set
 // aside, because the server would write over it.
 func (s *server) recoverLog() (*natsserver.Server, error) {
 	start := func() (*natsserver.Server, error) {

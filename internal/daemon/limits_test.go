@@ -32,36 +32,36 @@ func withLimits(t *testing.T, limits access.Limits) *access.Access {
 	return a
 }
 
-// firstOf reads the first message of a stream, and returns its error, and what ends it.
-func firstOf[T any](call func(context.Context) (*connect.ServerStreamForClient[T], error)) (err error, end func()) {
+// firstOf reads the first message of a stream, and returns what ends it, and its error.
+func firstOf[T any](call func(context.Context) (*connect.ServerStreamForClient[T], error)) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(background, patience)
 	s, err := call(ctx)
 	if err != nil {
-		return err, cancel
+		return cancel, err
 	}
 	s.Receive()
-	return s.Err(), func() {
+	return func() {
 		cancel()
 		_ = s.Close()
-	}
+	}, s.Err()
 }
 
 func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 	limited := withLimits(t, access.Limits{Streams: 2})
 	d := run(t, func(cfg *Config) { cfg.Access = limited })
 	c := d.client(t)
-	watch := func() (error, func()) {
+	watch := func() (func(), error) {
 		return firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
 			return c.look.Watch(ctx, &lockagentv1.WatchRequest{})
 		})
 	}
-	link := func() (error, func()) {
+	link := func() (func(), error) {
 		return firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.LinkNews], error) {
 			return c.Link(ctx, &lockagentv1.LinkRequest{})
 		})
 	}
-	err1, end1 := watch()
-	err2, end2 := link()
+	end1, err1 := watch()
+	end2, err2 := link()
 	defer end1()
 	defer end2()
 	if err1 != nil || err2 != nil {
@@ -70,12 +70,12 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 	counts := lockagentv1connect.NewCountServiceClient(c.http, baseURL)
 	refused := map[string]func() error{
 		"watch": func() error {
-			err, end := watch()
+			end, err := watch()
 			end()
 			return err
 		},
 		"link": func() error {
-			err, end := link()
+			end, err := link()
 			end()
 			return err
 		},
@@ -84,7 +84,7 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 			return err
 		},
 		"claim": func() error {
-			err, end := firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+			end, err := firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 				return c.Acquire(ctx, &lockagentv1.AcquireRequest{Name: "door"})
 			})
 			end()
@@ -104,7 +104,7 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 		t.Errorf("a call that is no stream: %v", err)
 	}
 	end1()
-	for err, end := watch(); err != nil; err, end = watch() { // until the daemon has seen that the other one has ended
+	for end, err := watch(); err != nil; end, err = watch() { // until the daemon has seen that the other one has ended
 		end()
 		if !errors.Is(wire.Refused(err), refusal.ErrQuota) || t.Context().Err() != nil {
 			t.Fatal(err)

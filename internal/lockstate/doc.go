@@ -126,7 +126,7 @@
 //
 // # Ghosts
 //
-// A failover may bring back a tenure that was released: a ghost. An agent recognizes it by
+// A failover may bring back a tenure that was released: a ghost. An agent recognises it by
 // its number: the agent neither has nor asks for that tenure. The agent then tells the store
 // to end it (Disowning).
 //
