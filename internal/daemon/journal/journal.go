@@ -53,8 +53,8 @@ type Journal struct {
 
 	tell   func(error) // nil unless somebody wants to know of err
 	making bool        // a new file is being made
-	tail   []byte // the frames that came since then
-	err    error  // why the file does not have everything
+	tail   []byte      // the frames that came since then
+	err    error       // why the file does not have everything
 }
 
 var _ actor.Journal = (*Journal)(nil)
