@@ -34,8 +34,8 @@ test: deps vet format ## Run all tests, with the race detector
 	$(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) ./internal/sizing
 	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# What the race detector would disturb: counts of allocations. What it makes long: the exploration of
-	@# small worlds, the soak test, and long audits. And that benchmarks run.
-	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|PastAgentsComeBack' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/lockstate ./redisstore
+	@# small worlds, the soak test, long audits, and a crowd of clients. And that benchmarks run.
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|PastAgentsComeBack|TenThousandWait|MemoryOfAClaim' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
 
 # Without Java or Maven, make test skips these tests. With CI set, that is an error.
 .PHONY: interop

@@ -145,6 +145,13 @@ func begin(cfg *Config) (*claims.Book, *actor.Agent, error) {
 	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started}
 	if cfg.Journal != nil {
 		agents.Journal, books.Journal = cfg.Journal, cfg.Journal
+		cfg.Journal.Tell(func(err error) {
+			if err != nil {
+				cfg.Logger.Error("lockagent: the journal cannot be written, so no new claims are taken until it can; what is held goes on", "error", err)
+			} else {
+				cfg.Logger.Info("lockagent: the journal is written again, and new claims are taken")
+			}
+		})
 	}
 	before := cfg.Recovered
 	if before.Dropped > 0 {

@@ -21,9 +21,16 @@ import (
 
 // play is this program as a client. It asks for the lock "door", and writes a line for each event.
 //
-// With the role "parent" it has a child that inherits its connection, and its input as well.
+// It may be a crowd instead. With the role "parent" it has a child that inherits its connection, and its input as well.
 func play(role string) int {
-	err := ask(role)
+	act := func() error { return ask(role) }
+	switch path := os.Getenv("DAEMON_TEST_SOCKET"); role {
+	case "crowd":
+		act = func() error { return crowd(path) }
+	case "linked crowd":
+		act = func() error { return linkedCrowd(path) }
+	}
+	err := act()
 	fmt.Println("end", err)
 	return 1
 }

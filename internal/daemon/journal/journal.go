@@ -51,9 +51,10 @@ type Journal struct {
 	timer    *time.Timer
 	armed    bool // the timer will write the buffer, or make a new file
 
-	making bool   // a new file is being made
-	tail   []byte // the frames that came since then
-	err    error  // why the file does not have everything
+	tell   func(error) // nil unless somebody wants to know of err
+	making bool        // a new file is being made
+	tail   []byte      // the frames that came since then
+	err    error       // why the file does not have everything
 }
 
 var _ actor.Journal = (*Journal)(nil)
@@ -137,6 +138,21 @@ func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.err
+}
+
+// Tell has f called when the file ceases to have everything, with the reason, and when it has everything again, with nil. Call it before the agent
+// begins.
+func (j *Journal) Tell(f func(error)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tell = f
+}
+
+// told tells of err, in a goroutine of its own: whoever is told may need a moment.
+func (j *Journal) told(err error) {
+	if tell := j.tell; tell != nil {
+		j.work.Go(func() { tell(err) })
+	}
 }
 
 // Close writes what is not written yet, and closes the file. Later records are ignored.
@@ -228,7 +244,11 @@ func (j *Journal) emptied() {
 
 // fail notes that the file does not have everything. The next file will.
 func (j *Journal) fail(err error) {
+	first := j.err == nil
 	j.err = fmt.Errorf("journal: %w", err)
+	if first {
+		j.told(j.err)
+	}
 	j.emptied()
 	if !j.closed {
 		j.armed = true
@@ -297,6 +317,9 @@ func (j *Journal) make(all []byte) (f file, size int64, err error) {
 func (j *Journal) use(f file, size int64) error {
 	if err := os.Rename(j.newPath(), j.path); err != nil {
 		return err
+	}
+	if j.err != nil {
+		j.told(nil)
 	}
 	j.file, j.size, j.snapshot, j.err = f, size, size, nil
 	j.emptied()

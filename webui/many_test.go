@@ -1,0 +1,210 @@
+//go:build linux
+
+package webui_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
+)
+
+// many is a client that holds many locks over one link.
+type many struct {
+	t      *testing.T
+	submit func(...*lockagentv1.Command)
+	events chan *lockagentv1.LinkEvent
+}
+
+// holdMany takes locks with the numbers up to n. The end of the test ends them.
+func (r *running) holdMany(t *testing.T, n int) *many {
+	t.Helper()
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", r.path)
+	}}
+	client := lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent")
+	ctx, cancel := context.WithCancel(background)
+	news, err := client.Link(ctx, &lockagentv1.LinkRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !news.Receive() {
+		t.Fatal(news.Err())
+	}
+	link := news.Msg().GetLink()
+	submit, err := client.Submit(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &many{t: t, events: make(chan *lockagentv1.LinkEvent)}
+	m.submit = func(commands ...*lockagentv1.Command) {
+		t.Helper()
+		if err := submit.Send(&lockagentv1.SubmitRequest{Link: link, Commands: commands}); err != nil {
+			t.Error(err)
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for news.Receive() {
+			for _, e := range news.Msg().GetEvents() {
+				select {
+				case m.events <- e:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = news.Close()
+		<-ended
+		transport.CloseIdleConnections()
+	})
+	go func() {
+		var commands []*lockagentv1.Command
+		for i := range n {
+			if commands = append(commands, m.acquire(uint64(i), i)); len(commands) == 100 || i == n-1 {
+				m.submit(commands...)
+				commands = nil
+			}
+		}
+	}()
+	for granted := 0; granted < n; {
+		switch e := (<-m.events).GetEvent(); {
+		case e.GetGranted() != nil:
+			granted++
+		case e.GetRenewed() == nil:
+			t.Fatal(e)
+		}
+	}
+	return m
+}
+
+func (m *many) acquire(ref uint64, i int) *lockagentv1.Command {
+	return &lockagentv1.Command{Ref: ref, Command: &lockagentv1.Command_Acquire{Acquire: &lockagentv1.AcquireRequest{Name: fmt.Sprintf("many/%05d", i), Command: "job"}}}
+}
+
+// churn releases the first locks and takes them again, until the function that it returns is called.
+func (m *many) churn(locks, from int) (stop func()) {
+	stopped, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		old := make([]uint64, locks)
+		for i := range old {
+			old[i] = uint64(i)
+		}
+		for next := uint64(from); ; {
+			for i := range old {
+				m.submit(&lockagentv1.Command{Ref: old[i], Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}}, m.acquire(next, i))
+				old[i] = next
+				next++
+				for granted := false; !granted; {
+					granted = (<-m.events).GetEvent().GetGranted() != nil
+				}
+				select {
+				case <-stopped:
+					return
+				default:
+				}
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(stopped)
+		<-over
+	})
+}
+
+// The page shows ten thousand locks in pages. It stays light while the locks change without an end, and so does its stream.
+func TestManyLocks(t *testing.T) {
+	const held, shown = 10_100, 50 // the page looks through 10,000
+	b := browser(t)
+	r := run(t, setup{})
+	alone := r.open(t, b)
+	alone.goTo("/locks")
+	before := firstPaint(alone)
+	alone.do(chromedp.Navigate("about:blank"))
+	m := r.holdMany(t, held)
+	waiter := r.hold(t, "many/10050", "waits far behind")
+	if waiter.granted != nil {
+		t.Fatal("the lock is free")
+	}
+	tb := r.open(t, b)
+	tb.goTo("/locks")
+	t.Logf("the first paint takes %.1f times as long as without a lock", firstPaint(tb)/before)
+	const next = "document.querySelector('a[rel=next]').click() ?? true"
+	rows := "document.querySelectorAll('tbody tr').length"
+	tb.await(fmt.Sprintf("%s === %d && document.querySelector('tbody a.name').innerText === 'many/00000'", rows, shown))
+	stop := m.churn(shown, held) // all that the first page shows
+	defer stop()
+
+	tb.await("document.getElementById('pulse').innerText === 'Live'")
+	const pause, contents = 250 * time.Millisecond, 5 // at least, between two contents, however fast the locks change
+	began := time.Now()
+	content := r.streamOf(t, "/live/locks")
+	for range contents {
+		if n := len(content("content")); n > 200_000 {
+			t.Errorf("the stream sends %d bytes at once", n)
+		}
+	}
+	if took := time.Since(began); took < (contents-1)*pause {
+		t.Errorf("%d contents came within %v", contents, took)
+	}
+
+	if n := value[int](tb, "document.querySelectorAll('*').length"); n > 3000 {
+		t.Errorf("the page of locks has %d elements", n)
+	}
+	if text := value[string](tb, "document.querySelector('main').innerText"); strings.Contains(text, "many/00051") {
+		t.Error("the first page shows what is on the next one")
+	}
+
+	tb.goTo("/events")
+	tb.await("document.querySelectorAll('#events tr').length > 100")
+	position := value[string](tb, "document.querySelector('#events').dataset.position")
+	tb.await(fmt.Sprintf("document.querySelector('#events').dataset.position !== %q", position)) // it goes on, and stays as long as it is
+	if n := value[int](tb, "document.querySelectorAll('*').length"); n > 8000 {
+		t.Errorf("the page of events has %d elements", n)
+	}
+	stop()
+
+	// The filter is in the address, and finds what is far behind.
+	tb.goTo("/locks")
+	tb.do(chromedp.SendKeys(chromedp.CSS("#match"), "many/0999*"+kb.Enter))
+	tb.await("location.search === '?match=many%2F0999*'")
+	tb.await(rows + " === 10")
+	tb.goTo("/locks?match=10050")
+	tb.has("many/10050")
+	tb.await(rows + " === 1")
+	tb.goTo("/locks?state=waiting") // behind those that are looked through at once
+	tb.has("10 000 locks were looked through")
+	value[bool](tb, next)
+	tb.await(rows + " === 1 && document.querySelector('tbody a.name').innerText === 'many/10050'")
+	tb.goTo("/locks")
+	value[bool](tb, next)
+	tb.await("document.querySelector('tbody a.name').innerText === 'many/00050'")
+
+	tb.goTo("/")
+	tb.await("document.getElementById('pulse').innerText === 'Live' && Number(document.getElementById('held').innerText.replace(/\\D/g, '')) >= 9999")
+}
+
+// firstPaint is when the browser has shown the page, in milliseconds.
+func firstPaint(tb *tab) float64 {
+	tb.t.Helper()
+	paint := "performance.getEntriesByName('first-contentful-paint')"
+	tb.await(paint + ".length === 1")
+	return value[float64](tb, paint+"[0].startTime")
+}
