@@ -63,6 +63,7 @@ func count(locks *channelapi.Locks, in io.Reader) {
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
+	fmt.Println("ready")
 	said := counted{Counts: make([]int, goroutines)}
 	var wg sync.WaitGroup
 	for i := range said.Counts {
@@ -114,6 +115,9 @@ func contest(t *testing.T, redis string) {
 	for range processes {
 		p, in := startWithInput(t, "counter", path, "AGENTCLIENT_TEST_TALLY="+file, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines))
 		counters, ins = append(counters, p), append(ins, in)
+	}
+	for _, p := range counters {
+		p.says("ready") // nobody can connect while there is no daemon
 	}
 	shared := openTally(file)
 	defer func() { _ = syscall.Munmap(shared) }()
