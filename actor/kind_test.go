@@ -37,7 +37,71 @@ func TestNameAsTwoKinds(t *testing.T) {
 			t.Errorf("lost: %v", g.Cause())
 		}
 		released(t, g)
-		time.Sleep(2 * a.cfg.Idle) // until nobody uses the name
+		for range 3 { // at once, for nobody has waited for it
+			released(t, granted(t, a.Acquire(background, "door", fairly("bob"))))
+			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+		}
+	})
+}
+
+// A caller who looks at a name, or is refused for it, does not use it.
+func TestLookingIsNoUse(t *testing.T) {
+	asks := map[string]func(a *Agent) error{
+		"status": func(a *Agent) error { return (<-a.Status("door", lockagent.FairLock)).Err },
+		"break":  func(a *Agent) error { return (<-a.Break("door", lockagent.FairLock, "")).Err },
+		"permits": func(a *Agent) error {
+			return (<-a.Permits(background, lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.ReadPermits})).Err
+		},
+		"refused": func(a *Agent) error {
+			g := <-a.Acquire(background, "door", Request{Owner: "ann", Kind: lockagent.SpinLock})
+			if !errors.Is(g.Err(), lockagent.ErrBadName) {
+				return g.Err()
+			}
+			return nil
+		},
+	}
+	for what, ask := range asks {
+		t.Run(what, func(t *testing.T) {
+			a := start(t, Config{Store: noSpinning{memstore.New()}})
+			for range 100 { // the actor may not have done when its answer is there
+				if err := ask(a); err != nil {
+					t.Fatal(err)
+				}
+				g := <-a.Acquire(background, "door", who("bob"))
+				if g.Err() != nil {
+					t.Fatal(g.Err())
+				}
+				released(t, g)
+			}
+		})
+	}
+}
+
+// noSpinning is a store that refuses the names of spin locks.
+type noSpinning struct{ lockagent.Store }
+
+func (s noSpinning) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if req.Kind == lockagent.SpinLock {
+		done(lockagent.AcquireReply{}, &lockagent.NameError{Name: string(req.Name), Reason: "not here"})
+		return
+	}
+	s.Store.Acquire(ctx, req, done)
+}
+
+// An actor that holds, waits or has a call under way does not leave its name to another kind.
+func TestUseIsUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+		held := granted(t, b.Acquire(background, "door", who("eve")))
+		waits := a.Acquire(background, "door", who("ann"))
+		synctest.Wait()
+		refused(t, a.Acquire(background, "door", fairly("bob")), lockagent.ErrWrongKind)
+		released(t, held)
+		g := granted(t, waits)
+		refused(t, a.Acquire(background, "door", fairly("bob")), lockagent.ErrWrongKind)
+		released(t, g)
+		time.Sleep(2 * a.cfg.Idle) // the agent listens for a while after others wanted the lock
 		released(t, granted(t, a.Acquire(background, "door", fairly("bob"))))
 	})
 }
@@ -188,18 +252,20 @@ func TestBadKind(t *testing.T) {
 // The store of a latch sees a number, as that of a semaphore may be. Only the agent knows what the name is.
 func TestALatchIsNoSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a := start(t, Config{Store: store})
+		a := start(t, Config{Store: memstore.New()})
+		ctx, cancel := context.WithCancel(background)
+		waits := a.Acquire(ctx, "printers", Request{Owner: "ann", Kind: lockagent.Semaphore}) // for a number that nobody has set, so the store knows of nothing
+		synctest.Wait()
 		for _, op := range []lockagent.LatchOp{lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchRead, lockagent.LatchDelete} {
-			// Nobody has set it, so the store knows of nothing.
-			await(t, "permits", a.Permits(background, lockagent.PermitsRequest{Name: "printers", Kind: lockagent.Semaphore, Op: lockagent.ReadPermits}))
 			got := await(t, "latch", a.Latch(background, lockagent.LatchRequest{Name: "printers", Op: op, Count: 3}))
 			want := lockagent.KindError{Name: "printers", Kind: lockagent.Latch, Used: lockagent.Semaphore}
 			if e, _ := errors.AsType[*lockagent.KindError](got.Err); e == nil || *e != want {
 				t.Errorf("%v: %+v, %v; want %v", op, got.Value, got.Err, &want)
 			}
-			time.Sleep(2 * a.cfg.Idle) // until nobody uses the name
 		}
+		cancel()
+		refused(t, waits, context.Canceled)
+		time.Sleep(2 * a.cfg.Idle) // the agent listens for a while
 		if got := await(t, "latch", a.Latch(background, lockagent.LatchRequest{Name: "printers", Op: lockagent.LatchSet, Count: 3})); got.Err != nil || !got.Value.Changed {
 			t.Errorf("%+v, %v; want it set", got.Value, got.Err)
 		}

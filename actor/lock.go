@@ -32,7 +32,7 @@ type lock struct {
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
 	neglects  int32             // how many of them there were in a row
-	telling   int32             // wrongKindMsgs under way
+	telling   int32             // answerMsgs under way
 
 	releaser context.Context     // of the caller who released the last hold, until the next grant; may be nil
 	news     news                // from the store
@@ -43,6 +43,7 @@ type lock struct {
 	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
 	draining    bool              // new requests are refused
 	closing     bool              // all requests and holds end
+	unwanted    bool              // somebody wants to use the name as another kind
 	detached    bool              // another process goes on with the holds
 	outliving   []uint64          // tenures that stay in the store, because of Request.Outlive
 	armed       lockstate.Instant // when the next tick comes, or 0
@@ -77,6 +78,7 @@ func (l *lock) processed(m message) {
 	if !l.leave() {
 		l.arm()
 	}
+	l.unwanted = false
 }
 
 // handle processes a message. If the agent's own code panics, the lock ends all requests and
@@ -197,7 +199,9 @@ func (l *lock) process(m message) {
 		l.close()
 	case *detachMsg:
 		l.detach(m)
-	case *wrongKindMsg:
+	case *vacateMsg:
+		l.unwanted = true
+	case *answerMsg:
 		l.telling--
 		m.answer()
 	}
@@ -239,7 +243,12 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.Answered:
 		l.forget(r)
 		err := l.explain(e)
-		l.reply(err, func() { r.deny(l.entry.name, err) })
+		deny := func() { r.deny(l.entry.name, err) }
+		if aboutTheName(err) {
+			l.reply(deny)
+		} else {
+			deny()
+		}
 	case lockstate.Granted, lockstate.Reentered:
 		l.releaser = nil
 		if l.totals != nil {
@@ -427,11 +436,11 @@ func (l *lock) idle() bool {
 	return l.state.Idle() && l.requests.len() == 0 && l.calls.len() == 0
 }
 
-// leave retires the actor if it has been idle for long enough, or if the name is of another kind. It reports
+// leave retires the actor if it has been idle for long enough, or if the name is wanted as another kind. It reports
 // whether the actor is gone.
 func (l *lock) leave() bool {
 	if !l.entry.retired() {
-		if !l.idle() || !l.closing && l.telling == 0 && l.now.Sub(l.used) < l.agent.cfg.Idle {
+		if !l.idle() || !l.closing && !l.unwanted && l.telling == 0 && l.now.Sub(l.used) < l.agent.cfg.Idle {
 			return false
 		}
 		l.agent.ticks.unset(l)
@@ -449,16 +458,18 @@ func (l *lock) leave() bool {
 	return true
 }
 
-// reply answers a caller. If the answer is that the name is of another kind, or that the store has nothing of the kind, the actor
-// first leaves, unless it has more to do. So a caller who has the answer can use the name as the other kind.
-func (l *lock) reply(err error, answer func()) {
-	option, _ := errors.AsType[*lockagent.OptionError](err)
-	if !errors.Is(err, lockagent.ErrWrongKind) && (option == nil || option.Option != "kind") {
-		answer()
-		return
-	}
+// reply answers a caller who is no holder. The actor first leaves, unless it has more to do. So a caller who has the answer
+// can use the name as another kind: one who was refused, or has only looked, does not use the name.
+func (l *lock) reply(answer func()) {
 	l.telling++
-	send(l.entry, &wrongKindMsg{answer: answer})
+	send(l.entry, &answerMsg{answer: answer})
+}
+
+// aboutTheName reports whether a request was refused for its name or its kind, and not because somebody holds the lock.
+func aboutTheName(err error) bool {
+	option, _ := errors.AsType[*lockagent.OptionError](err)
+	return errors.Is(err, lockagent.ErrWrongKind) || errors.Is(err, lockagent.ErrWrongType) || errors.Is(err, lockagent.ErrBadName) ||
+		option != nil && option.Option == "kind"
 }
 
 // recover ends all requests, holds and calls after a panic, and starts over.

@@ -61,8 +61,11 @@ type (
 	joinedMsg struct{ nudge } // readers have passed the gate
 	missedMsg struct{ nudge } // messages of the store may have been lost
 
-	// wrongKindMsg is of the actor to itself: see [lock.reply].
-	wrongKindMsg struct {
+	// vacateMsg: somebody wants to use the name as another kind.
+	vacateMsg struct{ nudge }
+
+	// answerMsg is of the actor to itself: see [lock.reply].
+	answerMsg struct {
 		nudge
 		answer func()
 	}

@@ -67,7 +67,7 @@ func (l *lock) permitted(c *storeCall[lockagent.PermitsReply]) {
 		case c.err == nil && c.reply.Done:
 			l.changed(&m.req, &c.reply, nil)
 		}
-		l.reply(c.err, func() { m.answer(c.reply, c.err) })
+		l.reply(func() { m.answer(c.reply, c.err) })
 		return
 	}
 	pause := min(retryMin<<m.failures, retryMax)

@@ -59,8 +59,8 @@ func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, hasRetired) }
 
 func (e *entry) retired() bool { return e.refs.Load() < 0 }
 
-// refusal is an error if the name is in use as another kind. It pins nothing: without a message nothing would make the actor try
-// again to retire.
+// refusal is an error if the name has an actor of another kind. It pins nothing: without a message nothing would make the actor
+// try again to retire.
 func (e *entry) refusal(kind lockagent.LockKind) error {
 	if e.kind != kind && !e.retired() {
 		return &lockagent.KindError{Name: e.name, Kind: kind, Used: e.kind}
@@ -93,13 +93,11 @@ func (r *registry) pinned(name lockagent.Name, kind lockagent.LockKind) (*entry,
 	s := r.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[name]; e != nil {
-		if err := e.refusal(kind); err != nil {
-			return nil, err
-		}
-		if e.kind == kind && e.pin() {
-			return e, nil
-		}
+	if err := s.vacate(name, kind); err != nil {
+		return nil, err
+	}
+	if e := s.entries[name]; e != nil && e.kind == kind && e.pin() {
+		return e, nil
 	}
 	if r.closed.Load() {
 		return nil, lockagent.ErrClosed
@@ -112,10 +110,23 @@ func (r *registry) usableAs(name lockagent.Name, kind lockagent.LockKind) error 
 	s := r.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[name]; e != nil {
-		return e.refusal(kind)
+	return s.vacate(name, kind)
+}
+
+// vacate has an idle actor of another kind leave the name. It is an error if the actor stays, because the name is in use. The mutex
+// must be held. It is unlocked meanwhile, for the actor that leaves wants it.
+func (s *shard) vacate(name lockagent.Name, kind lockagent.LockKind) error {
+	e := s.entries[name]
+	if e == nil || e.refusal(kind) == nil {
+		return nil
 	}
-	return nil
+	s.mu.Unlock()
+	send(e, &vacateMsg{})
+	s.mu.Lock()
+	if e = s.entries[name]; e == nil {
+		return nil
+	}
+	return e.refusal(kind)
 }
 
 // loaded is pinned for a lock of a snapshot, which has no actor yet. It calls load before the

@@ -113,7 +113,7 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 			StoreTime: m.reply.At, Operator: by.operator,
 		})
 	}
-	l.reply(m.err, func() { by.answer(m.reply.Broken, m.err) })
+	l.reply(func() { by.answer(m.reply.Broken, m.err) })
 }
 
 func (l *lock) inspect(m *statusMsg) {
@@ -131,7 +131,7 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	if owner, token, count, tenure := l.hold(); count > 0 && i.Holder == l.tenureOf(tenure).String() {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
 	}
-	l.reply(m.err, func() {
+	l.reply(func() {
 		reply := m.asker.(*statusMsg).reply
 		reply <- lockagent.Result[lockagent.Status]{Value: s, Err: m.err}
 		close(reply)
