@@ -26,11 +26,17 @@ end
 call('HLEN', taken)
 call('ZCARD', tenures)
 local gained = reclaim()
+local known = with_ids and call('ZCARD', ids) or 0 -- the permits with ids that are taken
 
--- Makes so many more permits free. It creates the semaphore if need be.
+-- Makes so many more permits free. It creates the semaphore if need be: if somebody deleted the number alone, permits
+-- with ids are still taken, and their holders do not know better.
 local function add(n)
+  local new = not free
   free = call('INCRBY', lock, digits(n))
   gained = gained or n > 0
+  if new then
+    gained = reclaim() or gained
+  end
 end
 
 -- The permit with the id of ARGV[9]. Redisson before 3.17 wrote the digits, and later versions write
@@ -46,13 +52,13 @@ end
 
 local done, told = false, 0
 if op == 'tryset' and not free then
-  add(number)
+  add(number - known)
   done = true
 elseif op == 'set' then
-  add(number - call('ZCARD', ids) - (free or 0))
+  add(number - known - (free or 0))
   done = true
 elseif op == 'add' then
-  add(number)
+  add(free and number or number - known)
   done = true
 elseif op == 'drain' and free and free > 0 then
   done, told = true, free
