@@ -278,6 +278,27 @@ var permitClauses = []clause{
 		},
 	},
 	{
+		name: "a number of permits has its bounds",
+		says: "It is an [*OptionError] if there would be more than MaxPermits, or fewer than -MaxPermits.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			u.change(lockagent.AddPermits, 2)
+			u.takes(1, 2)
+			over := u.request(lockagent.AddPermits, lockagent.MaxPermits-1)
+			u.fails(over, lockagent.ErrBadOption)
+			u.change(lockagent.AddPermits, lockagent.MaxPermits-2)
+			u.fails(u.request(lockagent.AddPermits, 1), lockagent.ErrBadOption)
+			u.counts(lockagent.MaxPermits-2, 2)
+			u.gives(1, true)
+			u.counts(lockagent.MaxPermits, 0)
+			u.change(lockagent.AddPermits, -lockagent.MaxPermits)
+			u.change(lockagent.AddPermits, -lockagent.MaxPermits)
+			u.fails(u.request(lockagent.AddPermits, -1), lockagent.ErrBadOption)
+			u.counts(-lockagent.MaxPermits, 0)
+			u.changes(over) // it had no effect before
+		},
+	},
+	{
 		name: "a repeated change counts once",
 		says: "A call that is repeated within a minute under the same Change has no further effect, and the same reply.",
 		prove: func(t *testing.T, h *Harness) {

@@ -7,6 +7,7 @@
 -- ARGV[11]  the key of the change, which has the reply for a while, or ""
 -- ARGV[12]  for how long, in ms
 --
+-- An error "MANY <number>" says that there would be too many permits, or too few.
 -- Reply: "<at> <1 if done> <number of the operation> <1 if the semaphore exists> <free> <taken>"
 
 local call, pcall = redis.call, redis.pcall
@@ -17,6 +18,7 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+local most_permits = 2147483647
 local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
 local before = change ~= '' and call('GETRANGE', change, '0', '-1') or ''
 if before ~= '' then
@@ -50,6 +52,13 @@ local function permit()
   end
 end
 
+-- Redisson reads the numbers of permits as an int of 32 bits. Its threads must not read another number.
+if op == 'add' then
+  local there = (free or 0) + (number > 0 and taken_now() or 0)
+  if math.abs(there + number) > most_permits and (there + number) * number > 0 then
+    return redis.error_reply('MANY ' .. digits(there + number))
+  end
+end
 local done, told = false, 0
 if op == 'tryset' and not free then
   add(number - known)
