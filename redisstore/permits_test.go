@@ -453,6 +453,30 @@ func TestUseOfANumber(t *testing.T) {
 	})
 }
 
+// When the last permits have come back, by releases or at the end of leases, nothing tells of tenures.
+func TestNothingIsLeftOfTenures(t *testing.T) {
+	pools(t, func(p *pool) {
+		empty := func(when string) {
+			p.t.Helper()
+			if n := p.server.Do("EXISTS", p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout"); n != int64(0) {
+				p.t.Errorf("%s %v keys are left", when, n)
+			}
+			p.counts(5, 0)
+		}
+		p.take(1, 3)
+		p.take(2, 2)
+		p.releases(1, true)
+		p.releases(2, true)
+		empty("after releases")
+		p.take(3, 3)
+		p.take(4, 1)
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+		p.counts(5, 0)
+		empty("after leases")
+	})
+}
+
 // Ids take time. A script that has passed many of them leaves the rest to the next waiters.
 func TestPermitsWithManyIDs(t *testing.T) {
 	server := redistest.Start(t)

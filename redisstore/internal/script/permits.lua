@@ -147,7 +147,9 @@ local function total() return digits(free + taken_now()) end
 -- Notes that tenures have so many permits more beyond the first one of each, or fewer.
 local function beyond(n)
   if n ~= 0 and not with_ids then
-    call('HINCRBY', taken, '+', n)
+    if call('HINCRBY', taken, '+', n) == 0 then
+      call('HDEL', taken, '+') -- so nothing is left when nobody has permits
+    end
   end
 end
 
