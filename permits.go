@@ -11,8 +11,8 @@ import (
 
 // Limits of permits.
 const (
-	// MaxPermits bounds the number of permits of a [Semaphore], and what one call adds to it. It
-	// is the greatest int of Java.
+	// MaxPermits bounds the number of permits of a semaphore: those that are free and those that are known to
+	// be taken. It is the greatest int of Java. The number of free permits is never less than -MaxPermits.
 	MaxPermits = 1<<31 - 1
 
 	// MaxTaken bounds the permits of one tenure of a semaphore of the kind [Permits]. Each has an
@@ -74,7 +74,8 @@ const (
 	// Only of the kind [Permits]. Done.
 	SetPermits PermitsOp = "set"
 	// AddPermits adds N free permits, or removes some if N is negative. The number of free
-	// permits may become negative. Done.
+	// permits may become negative. Done. It is an [*OptionError] if there would be more than
+	// MaxPermits, or fewer than -MaxPermits.
 	AddPermits PermitsOp = "add"
 	// DrainPermits removes all permits that are free. N: how many they were. Done: there were
 	// some. Only of the kind [Semaphore].

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -36,6 +37,9 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 		return lockagent.PermitsReply{}, lockagent.ErrWrongType
 	}
 	_, s := m.keepPermits(v, req.Name, req.Kind)
+	if err := s.bounds(req); err != nil {
+		return lockagent.PermitsReply{}, err
+	}
 	before, at := s.free, m.clock.at(v.now) // permits that are passed on are granted later
 	reply := s.operate(req, v.now)
 	switch {
@@ -50,6 +54,21 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 		m.changes[id] = change{reply, v.now.Add(Retention)}
 	}
 	return reply, nil
+}
+
+// bounds returns an error if a change would make too many permits, or too few.
+func (s *semaphore) bounds(req lockagent.PermitsRequest) error {
+	if req.Op != lockagent.AddPermits {
+		return nil
+	}
+	sum := s.free + req.N
+	if req.N > 0 {
+		sum += s.taken(req.Kind)
+	}
+	if req.N > 0 && sum > lockagent.MaxPermits || req.N < 0 && sum < -lockagent.MaxPermits {
+		return &lockagent.OptionError{Option: "number of permits", Reason: fmt.Sprintf("there would be %d; add fewer, so that there are between %d and %d", sum, -lockagent.MaxPermits, lockagent.MaxPermits)}
+	}
+	return nil
 }
 
 // operate changes the numbers of a semaphore.

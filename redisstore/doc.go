@@ -212,7 +212,7 @@
 //	                            and their sum
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
-//	lockagent_notes:{N}         as of a lock                      1 minute
+//	lockagent_notes:{N}         as of a lock, and the kind        1 minute
 //	lockagent_turn:{N}          as of a lock                      250 ms
 //	lockagent_busy:{N}          string: when the next turn of     10 s
 //	                            those that poll is due, the time
@@ -239,6 +239,9 @@
 //
 // So Redisson's keys of the locks a and {a} are the same. A name such as {a}, which is only a tag, is an error for
 // fair, fenced and read/write locks, and for semaphores.
+//
+// The ids of the permits of a are in {a}:timeout. If that is also the name of a lock, calls to the one that comes later
+// end with an error, [lockagent.ErrWrongType] or a [*lockagent.KindError], and change nothing.
 //
 // These keys serve all locks. In a Cluster there are such keys for each slot, and their names
 // end with the tag of the slot:

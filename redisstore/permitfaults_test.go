@@ -180,6 +180,62 @@ func TestPermitsWithAnEvictedKey(t *testing.T) {
 	})
 }
 
+// The key of the ids is a lock of somebody. So a semaphore cannot be set, and a call that says so has changed nothing,
+// also if the semaphore was not set before.
+func TestPermitsBesideALock(t *testing.T) {
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	acquire(t, p.store, wish("{pool}:timeout", agentB, 1))
+	for _, value := range []any{nil, "5"} {
+		if value != nil {
+			server.Do("SET", "pool", value.(string))
+		}
+		for i, op := range []lockagent.PermitsOp{lockagent.TrySetPermits, lockagent.SetPermits, lockagent.AddPermits, lockagent.DeletePermits} {
+			for range 2 {
+				if r, err := p.try(op, 3, fmt.Sprint("change", i)); !errors.Is(err, lockagent.ErrWrongType) {
+					t.Errorf("%s = %+v, %v; want ErrWrongType", op, r, err)
+				}
+			}
+			if got := server.Do("GET", "pool"); got != value {
+				t.Errorf("after %s there are %v permits; want %v", op, got, value)
+			}
+		}
+	}
+	if got := server.Do("HLEN", "{pool}:timeout"); got != int64(1) {
+		t.Errorf("the lock has %v fields", got)
+	}
+}
+
+// The number of free permits is evicted, or somebody deletes it. Whoever sets the semaphore again does not get the
+// permits whose leases go on, and their number does not grow when they come back.
+func TestPermitsWithoutTheirNumber(t *testing.T) {
+	for _, op := range []lockagent.PermitsOp{lockagent.TrySetPermits, lockagent.AddPermits, lockagent.SetPermits} {
+		for _, over := range []bool{false, true} {
+			t.Run(fmt.Sprint(op, " over: ", over), func(t *testing.T) {
+				server := redistest.Start(t)
+				p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+				p.change(lockagent.TrySetPermits, 5, "set")
+				p.take(1, 3)
+				server.Do("DEL", "pool")
+				if over {
+					p.past("{pool}:timeout")
+				}
+				r := p.change(op, 5, "again")
+				if want := map[bool]int{false: 2, true: 5}[over]; r.Free != want || r.Taken != 5-want || !r.Done {
+					t.Errorf("%s = %+v; want %d free", op, r, want)
+				}
+				if held, err := p.renew(1); held || err != nil {
+					t.Errorf("Renew: %t, %v", held, err)
+				}
+				if !over {
+					p.past("{pool}:timeout")
+				}
+				p.counts(5, 0)
+			})
+		}
+	}
+}
+
 // The number of permits of a tenure is evicted. Nothing says how many it was granted, so it is over. It must not live on
 // with a part of them, while others are granted the rest.
 func TestPermitsWithAnEvictedNumber(t *testing.T) {

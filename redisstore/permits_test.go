@@ -420,6 +420,63 @@ func TestPermitsOfALatch(t *testing.T) {
 	}
 }
 
+// That a number is a semaphore is noted for a minute. An Acquire notes it again, but not each time.
+func TestUseOfANumber(t *testing.T) {
+	const notes = "lockagent_notes:{pool}"
+	pools(t, func(p *pool) {
+		use := "." + string(p.kind)
+		second := func() int64 {
+			until, _ := p.server.Do("ZSCORE", notes, use).(string)
+			micros, err := strconv.ParseFloat(until, 64)
+			if err != nil {
+				p.t.Fatalf("it is noted until %q", until)
+			}
+			return int64(micros) / 1e6
+		}
+		now, _ := strconv.ParseInt(p.server.Do("TIME").([]any)[0].(string), 10, 64)
+		if left := second() - now; left < 50 || left > 61 {
+			p.t.Errorf("it is noted for %d s", left)
+		}
+		for number, left := range []int64{40, 20} {
+			p.server.Do("ZADD", notes, fmt.Sprint((now+left)*1e6), use)
+			p.take(uint64(number+1), 1)
+			p.releases(uint64(number+1), true)
+			if again := second() != now+left; again != (left == 20) {
+				p.t.Errorf("%d s before the end of the note: noted again: %t", left, again)
+			}
+		}
+		p.server.Do("ZADD", notes, fmt.Sprint((now-1)*1e6), use)
+		r, err := latch(p.t, p.store, lockagent.LatchRequest{Name: "pool", Op: lockagent.LatchDown, Change: "down"})
+		if r.Count != 4 || err != nil {
+			p.t.Errorf("LatchDown, when the note is over: %+v, %v", r, err)
+		}
+	})
+}
+
+// When the last permits have come back, by releases or at the end of leases, nothing tells of tenures.
+func TestNothingIsLeftOfTenures(t *testing.T) {
+	pools(t, func(p *pool) {
+		empty := func(when string) {
+			p.t.Helper()
+			if n := p.server.Do("EXISTS", p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout"); n != int64(0) {
+				p.t.Errorf("%s %v keys are left", when, n)
+			}
+			p.counts(5, 0)
+		}
+		p.take(1, 3)
+		p.take(2, 2)
+		p.releases(1, true)
+		p.releases(2, true)
+		empty("after releases")
+		p.take(3, 3)
+		p.take(4, 1)
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+		p.counts(5, 0)
+		empty("after leases")
+	})
+}
+
 // Ids take time. A script that has passed many of them leaves the rest to the next waiters.
 func TestPermitsWithManyIDs(t *testing.T) {
 	server := redistest.Start(t)

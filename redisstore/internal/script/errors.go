@@ -14,6 +14,9 @@ func Refused(text string) error {
 	if known, ok := strings.CutPrefix(text, "FAR "); ok {
 		return &lockagent.OptionError{Option: "floor", Reason: known + " is more than a day ahead of the store's clock; use a token of the lock, or set the clock of the server right"}
 	}
+	if sum, ok := strings.CutPrefix(text, "MANY "); ok {
+		return &lockagent.OptionError{Option: "number of permits", Reason: fmt.Sprintf("there would be %s; add fewer, so that there are between %d and %d", sum, -lockagent.MaxPermits, lockagent.MaxPermits)}
+	}
 	if used, ok := strings.CutPrefix(text, "KIND "); ok {
 		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
 	}

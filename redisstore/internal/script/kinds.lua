@@ -16,13 +16,17 @@ local function kind_of(suffix)
   return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
 end
 
--- Reports whether we changed a latch lately that is not open.
-local function is_latch(suffix, microseconds)
-  local till = pcall('ZSCORE', 'lockagent_notes' .. suffix, '.latch')
-  return type(till) == 'string' and till + 0 > microseconds
+-- Returns "semaphore", "permits" or "latch" if one of us set or used the number lately as that, or nil.
+local function noted_use(suffix, microseconds)
+  local tills = pcall('ZMSCORE', 'lockagent_notes' .. suffix, '.semaphore', '.permits', '.latch')
+  for n, use in ipairs({'semaphore', 'permits', 'latch'}) do
+    if tills[n] and tills[n] + 0 > microseconds then
+      return use
+    end
+  end
 end
 
--- Returns "semaphore" or "permits" if somebody has permits with a lease that goes on, "latch", or nil.
+-- Returns "semaphore" or "permits" if somebody has permits with a lease that goes on, or what is noted, or nil.
 local function use_of_number(name)
   local time, suffix = call('TIME'), own_suffix(name)
   local microseconds = time[1] * 1000000 + time[2]
@@ -35,5 +39,5 @@ local function use_of_number(name)
   elseif has_tenures('lockagent_tenures' .. suffix) or has_tenures(string.sub(their_suffix(suffix), 2) .. ':timeout') then
     return 'permits'
   end
-  return is_latch(suffix, microseconds) and 'latch' or nil
+  return noted_use(suffix, microseconds)
 end

@@ -55,6 +55,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
   if op == 'set' then
     local suffix = own_suffix(latch) -- of a semaphore that is gone, tenures must not find the latch
     pcall('DEL', 'lockagent_permits' .. suffix, 'lockagent_tenures' .. suffix, 'lockagent_taken' .. suffix)
+    call('ZREM', notes, '.semaphore', '.permits')
     left, opened = ARGV[2], false
     call('SET', latch, left)
     tell_both_ways(ARGV[6], '1')

@@ -59,8 +59,9 @@ for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lock
     return redis.error_reply('KIND ' .. (with_ids and 'semaphore' or 'permits'))
   end
 end
-if free and is_latch(suffix, server) then
-  return redis.error_reply('KIND latch')
+local noted = free and noted_use(suffix, server)
+if noted and noted ~= kind then
+  return redis.error_reply('KIND ' .. noted)
 end
 free = free and tonumber(free)
 
@@ -146,7 +147,9 @@ local function total() return digits(free + taken_now()) end
 -- Notes that tenures have so many permits more beyond the first one of each, or fewer.
 local function beyond(n)
   if n ~= 0 and not with_ids then
-    call('HINCRBY', taken, '+', n)
+    if call('HINCRBY', taken, '+', n) == 0 then
+      call('HDEL', taken, '+') -- so nothing is left when nobody has permits
+    end
   end
 end
 
@@ -236,6 +239,13 @@ local function reclaim()
 end
 
 --include notes.lua
+
+-- Notes that the number is in use as this kind. So it is refused as another kind for a while, also while nobody has
+-- permits. If the number is gone, what was noted of it does not count any more.
+local function note_use()
+  pcall('ZREM', 'lockagent_notes' .. suffix, with_ids and '.semaphore' or '.permits', '.latch')
+  note(suffix, server + notes_kept * 1000, '.' .. kind)
+end
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function outsiders_turn()

@@ -28,7 +28,7 @@ move_clock(clock)
 --include place.lua
 
 local tenure, lease, need, asks = ARGV[9], ARGV[10] + 0, ARGV[11] + 0, ARGV[12]
-local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure, 'polls')
+local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure, 'polls', '.' .. kind)
 if notes[1] then
   return reply .. '\n1 w'
 end
@@ -77,6 +77,9 @@ if own or mine then
     extend(tenure, own, lease)
   else
     take(tenure, need, lease)
+  end
+  if not notes[5] or notes[5] - server < notes_kept * 500 then -- seldom, because it takes time
+    note_use()
   end
   if head then
     call('ZREM', queue, tenure)

@@ -7,6 +7,7 @@
 -- ARGV[11]  the key of the change, which has the reply for a while, or ""
 -- ARGV[12]  for how long, in ms
 --
+-- An error "MANY <number>" says that there would be too many permits, or too few.
 -- Reply: "<at> <1 if done> <number of the operation> <1 if the semaphore exists> <free> <taken>"
 
 local call, pcall = redis.call, redis.pcall
@@ -17,6 +18,7 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+local most_permits = 2147483647
 local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
 local before = change ~= '' and call('GETRANGE', change, '0', '-1') or ''
 if before ~= '' then
@@ -26,11 +28,17 @@ end
 call('HLEN', taken)
 call('ZCARD', tenures)
 local gained = reclaim()
+local known = with_ids and call('ZCARD', ids) or 0 -- the permits with ids that are taken
 
--- Makes so many more permits free. It creates the semaphore if need be.
+-- Makes so many more permits free. It creates the semaphore if need be: if somebody deleted the number alone, permits
+-- with ids are still taken, and their holders do not know better.
 local function add(n)
+  local new = not free
   free = call('INCRBY', lock, digits(n))
   gained = gained or n > 0
+  if new then
+    gained = reclaim() or gained
+  end
 end
 
 -- The permit with the id of ARGV[9]. Redisson before 3.17 wrote the digits, and later versions write
@@ -44,15 +52,22 @@ local function permit()
   end
 end
 
+-- Redisson reads the numbers of permits as an int of 32 bits. Its threads must not read another number.
+if op == 'add' then
+  local there = (free or 0) + (number > 0 and taken_now() or 0)
+  if math.abs(there + number) > most_permits and (there + number) * number > 0 then
+    return redis.error_reply('MANY ' .. digits(there + number))
+  end
+end
 local done, told = false, 0
 if op == 'tryset' and not free then
-  add(number)
+  add(number - known)
   done = true
 elseif op == 'set' then
-  add(number - call('ZCARD', ids) - (free or 0))
+  add(number - known - (free or 0))
   done = true
 elseif op == 'add' then
-  add(number)
+  add(free and number or number - known)
   done = true
 elseif op == 'drain' and free and free > 0 then
   done, told = true, free
@@ -76,8 +91,12 @@ elseif op == 'delete' then
   if with_ids then
     call('DEL', ids)
   end
+  pcall('ZREM', 'lockagent_notes' .. suffix, '.' .. kind)
   free = nil
   tell_both_ways(channel, '0')
+end
+if done and free then
+  note_use()
 end
 local at = digits((shows())) -- permits that are passed on are granted later
 if gained then
