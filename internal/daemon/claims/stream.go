@@ -156,7 +156,7 @@ func (s *Stream) Take() (Event, error) {
 	case c.state == Over:
 		s.ended = true
 		return Ended{Cause: c.cause}, nil
-	case s.granted: // the agent has taken the grant back, and the end follows
+	case s.granted: // the agent has taken the grant back, and the end follows; or who asked for it learns just now what delivers it
 		return nil, nil
 	case s.queued:
 		s.queued = false
