@@ -159,6 +159,31 @@ func (c *claim) giveUp() (release <-chan error, first bool) {
 	return release, true
 }
 
+// abandon ends a claim whose client has gone for good, unless it is a hold that stays.
+func (c *claim) abandon() {
+	c.book.mu.Lock()
+	stays := c.stay()
+	c.book.mu.Unlock()
+	if !stays {
+		c.giveUp()
+	}
+}
+
+// stay detaches a hold that outlives its stream, and reports whether the claim is one. The mutex must be held.
+func (c *claim) stay() bool {
+	if !c.Outlive || c.detached || c.book.left || c.state != Held && c.state != Doubtful {
+		return false
+	}
+	if c.expiry != nil {
+		c.expiry.Stop()
+		c.expiry = nil
+	}
+	c.detached, c.resumed = true, false
+	c.save(true, 0)
+	c.book.changed(c.Name)
+	return true
+}
+
 // await waits until the claim is over.
 func (c *claim) await(ctx context.Context) error {
 	c.book.mu.Lock()

@@ -66,13 +66,9 @@ func (s *Stream) awake() {
 func (s *Stream) Close() {
 	c := s.claim
 	c.book.mu.Lock()
-	was := s.close()
-	if was && c.Outlive && (c.state == Held || c.state == Doubtful) && !c.book.left {
-		c.detached, was = true, false
-		c.save(true, 0)
-	}
+	ends := s.close() && !c.stay()
 	c.book.mu.Unlock()
-	if was {
+	if ends {
 		c.giveUp()
 	}
 }
