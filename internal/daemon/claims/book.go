@@ -91,7 +91,11 @@ func (b *Book) again(secret string, req *Request) (*Stream, error) {
 	case c.Client.UID != req.Client.UID || c.Name != req.Name:
 		return nil, &lockagent.OptionError{Option: "secret", Reason: "another claim has it; choose a new one for each claim"}
 	}
-	return c.attach(secret, req.Client, req.News)
+	s, err := c.attach(secret, req.Client, req.News)
+	if errors.Is(err, refusal.ErrNoClaim) {
+		return nil, nil //nolint:nilnil // it has ended just now
+	}
+	return s, err
 }
 
 // Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more.
@@ -121,12 +125,14 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 	if c.stream == nil && full(u.streams, c.Limits.Streams) {
 		return nil, &refusal.QuotaError{What: "streams", Limit: c.Limits.Streams}
 	}
+	if c.expiry != nil {
+		if !c.expiry.Stop() { // it has passed just now, and the claim is about to end
+			return nil, refusal.ErrNoClaim
+		}
+		c.expiry = nil
+	}
 	if c.stream != nil {
 		c.stream.close()
-	}
-	if c.expiry != nil {
-		c.expiry.Stop()
-		c.expiry = nil
 	}
 	if changed := c.detached || c.Detach || c.by != by; changed {
 		c.detached, c.Detach, c.by = false, false, by
