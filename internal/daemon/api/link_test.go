@@ -53,3 +53,15 @@ func TestExtensionsUnderWayAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// The end of a claim is found after the client has released it, and has another one with its number. That one stays.
+func TestTheEndOfAClaimWhoseNumberIsAnothers(t *testing.T) {
+	k, before, now := newLink(0), &linked{ref: 1}, &linked{ref: 1}
+	k.linked[1] = now
+	if k.drop(before); k.linked[1] != now {
+		t.Error("the other claim is gone")
+	}
+	if k.drop(now); len(k.linked) != 0 {
+		t.Error("a claim that is over is there")
+	}
+}
