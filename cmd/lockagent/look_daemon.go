@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -43,6 +44,9 @@ func (d *daemonClient) kindOf(ctx context.Context, name lockagent.Name, given ki
 		kind = wire.ToKind(l.GetKind())
 		return kind == ""
 	})
+	if errors.Is(err, refusal.ErrForbidden) { // the user may look at nothing, and may do other things with the name
+		return "", nil
+	}
 	return kind, err
 }
 

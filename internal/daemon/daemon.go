@@ -110,7 +110,7 @@ func Start(cfg Config) (*Daemon, error) {
 		agent: agent, book: book, journal: cfg.Journal, logger: cfg.Logger, cut: cut, served: make(chan struct{}),
 		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(), lease: cfg.Lease,
 	}
-	users := &userNames{known: make(map[uint32]string)}
+	users := newUserNames()
 	d.rules = rules{cfg.Access}
 	d.api = api.Config{
 		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name,
@@ -292,9 +292,10 @@ func client(ctx context.Context) (claims.Client, bool) {
 type health struct {
 	store lockagent.Store
 
-	mu   sync.Mutex // guards what follows
-	at   time.Time
-	last error
+	mu    sync.Mutex // guards what follows
+	at    time.Time
+	last  error
+	asked chan struct{} // closed when the store has answered; nil unless it is asked
 }
 
 const (
@@ -302,21 +303,49 @@ const (
 	healthTime  = 2 * time.Second // for which a store may be silent
 )
 
+// check asks the store for all who want to know. Whoever does not wait for the answer learns that there is none yet, and it alone.
 func (h *health) check(ctx context.Context) error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if !h.at.IsZero() && time.Since(h.at) < healthFresh {
+		defer h.mu.Unlock()
 		return h.last
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
-	defer cancel()
-	answer := make(chan error, 1)
-	h.store.Time(ctx, func(_ lockagent.StoreTime, err error) { answer <- err })
-	select {
-	case h.last = <-answer:
-	case <-ctx.Done():
-		h.last = lockagent.ErrStoreUnavailable
+	asked := h.asked
+	first := asked == nil
+	if first {
+		asked = make(chan struct{})
+		h.asked = asked
 	}
-	h.at = time.Now()
-	return h.last
+	h.mu.Unlock()
+	if first {
+		h.ask(context.WithoutCancel(ctx), asked)
+	}
+	select {
+	case <-asked:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.last
+	case <-ctx.Done():
+		return fmt.Errorf("%w: it has not answered yet (%w)", lockagent.ErrStoreUnavailable, context.Cause(ctx))
+	}
+}
+
+// ask asks the store, and closes asked when it has answered, or was silent for too long.
+func (h *health) ask(ctx context.Context, asked chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	var once sync.Once
+	answer := func(err error) {
+		once.Do(func() {
+			h.mu.Lock()
+			h.at, h.last, h.asked = time.Now(), err, nil
+			h.mu.Unlock()
+			close(asked)
+		})
+	}
+	silent := context.AfterFunc(ctx, func() { answer(lockagent.ErrStoreUnavailable) })
+	h.store.Time(ctx, func(_ lockagent.StoreTime, err error) {
+		silent()
+		answer(err)
+		cancel()
+	})
 }

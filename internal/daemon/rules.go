@@ -19,11 +19,13 @@ type rules struct{ *access.Access }
 
 var _ api.Access = rules{}
 
+var errNobody = fmt.Errorf("%w: the system does not tell who you are", refusal.ErrForbidden)
+
 // check returns a refusal unless the peer has a right to a name.
 func (r rules) check(ctx context.Context, right access.Right, name lockagent.Name) error {
 	p, ok := socket.FromContext(ctx)
 	if !ok {
-		return fmt.Errorf("%w: the system does not tell who you are", refusal.ErrForbidden)
+		return errNobody
 	}
 	return r.Check(access.Peer{UID: p.UID, Groups: p.Groups}, right, string(name))
 }
@@ -57,12 +59,25 @@ func (r rules) Refused(ctx context.Context, err error) error {
 	return err
 }
 
+// Enter implements [api.Access].
+func (r rules) Enter(ctx context.Context, changes bool) error {
+	p, ok := socket.FromContext(ctx)
+	if !ok {
+		return errNobody
+	}
+	return r.Access.Enter(access.Peer{UID: p.UID, Groups: p.Groups}, toSee(changes))
+}
+
 // Sees implements [api.Access].
 func (r rules) Sees(ctx context.Context, name lockagent.Name, changes bool) bool {
-	right := access.Look
-	if changes {
-		right = access.Watch
-	}
 	p, ok := socket.FromContext(ctx)
-	return ok && r.Access.Sees(access.Peer{UID: p.UID, Groups: p.Groups}, right, string(name))
+	return ok && r.Access.Sees(access.Peer{UID: p.UID, Groups: p.Groups}, toSee(changes), string(name))
+}
+
+// toSee is the right to look at names, or to watch their changes.
+func toSee(changes bool) access.Right {
+	if changes {
+		return access.Watch
+	}
+	return access.Look
 }

@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os/user"
@@ -56,6 +57,11 @@ func TestAccess(t *testing.T) {
 	refused(err)
 	_, err = c.look.Get(background, &lockagentv1.GetRequest{Name: "door"})
 	refused(err)
+	err, end := firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
+		return c.look.Watch(ctx, &lockagentv1.WatchRequest{})
+	})
+	end()
+	refused(err)
 	_, err = c.operate.Break(background, &lockagentv1.BreakRequest{Name: "door"})
 	refused(err)
 	_, err = c.operate.Drain(background, &lockagentv1.DrainRequest{})
@@ -69,6 +75,12 @@ func TestAccess(t *testing.T) {
 	if n := told.Load(); n != 1 {
 		t.Errorf("%d refusals were told", n)
 	}
+
+	if err := limited.Replace([]access.Rule{{Match: all, Allow: access.Acquire}}, access.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.look.List(background, &lockagentv1.ListRequest{})
+	refused(err)
 
 	one, err := access.ParsePattern("a")
 	if err != nil {
@@ -96,7 +108,7 @@ func TestAccess(t *testing.T) {
 	for _, c := range limited.Refusals() {
 		counts[c.Reason] += c.Count
 	}
-	if want := map[string]uint64{"rights": 6, "claims": 1, "name_length": 1}; !maps.Equal(counts, want) {
+	if want := map[string]uint64{"rights": 8, "claims": 1, "name_length": 1}; !maps.Equal(counts, want) {
 		t.Errorf("the refusals are %v, want %v", counts, want)
 	}
 }

@@ -139,6 +139,16 @@ func (k *link) take(ref uint64, leaves bool) *claims.Stream {
 	return s
 }
 
+// drop removes a claim that is over. The client may have released it meanwhile, and may have another one with its number.
+func (k *link) drop(x *linked) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.linked[x.ref] == x {
+		x.stream = nil
+		delete(k.linked, x.ref)
+	}
+}
+
 // release ends a claim. The answer is the last that the client hears of it.
 func (k *link) release(ref uint64) {
 	told := func(err error) {
@@ -233,7 +243,7 @@ func (k *link) collect() []*lockagentv1.LinkEvent {
 		for {
 			e, err := s.Take()
 			if err != nil {
-				k.take(ready[i].ref, true)
+				k.drop(ready[i])
 				break
 			}
 			if e == nil {

@@ -85,12 +85,13 @@ func (l *locks) Submit(ctx context.Context, in *connect.ClientStream[lockagentv1
 			unhurried(ctx)
 		}
 		for _, c := range m.GetCommands() {
-			if err := l.do(ctx, k, c); err != nil {
+			err := k.await(ctx)
+			if err == nil {
+				err = l.do(ctx, k, c)
+			}
+			if err != nil {
 				return nil, wire.Refuse(err)
 			}
-		}
-		if err := k.await(ctx); err != nil {
-			return nil, wire.Refuse(err)
 		}
 	}
 	if err := in.Err(); err != nil && ctx.Err() == nil {

@@ -30,6 +30,9 @@ const (
 
 // visible returns which names match a pattern that the client may look at, or whose changes it may watch.
 func (l *looks) visible(ctx context.Context, text string, changes bool) (func(lockagent.Name) bool, error) {
+	if err := l.Access.Enter(ctx, changes); err != nil {
+		return nil, err
+	}
 	if text == "" {
 		text = "**"
 	}

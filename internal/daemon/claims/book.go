@@ -51,11 +51,6 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	}
 	secret := req.Secret
 	req.Secret = "" // the claim has its fingerprint
-	if secret != "" {
-		if s, err := b.again(secret, &req); s != nil || err != nil {
-			return s, err
-		}
-	}
 	bound, err := bind(req.ForPID, req.Client)
 	if err != nil {
 		return nil, err
@@ -76,24 +71,19 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	}
 	ctx, cancel := context.WithCancelCause(trace)
 	c.cancel = cancel
-	s := newStream(c, secret, req.News)
-	if err := b.add(c, s); err != nil {
+	s, err := b.add(c, secret)
+	if s == nil || s.claim != c { // it may not be, or the client has it already
 		cancel(nil)
 		bound.close()
-		return nil, err
+		return s, err
 	}
 	bound.watch(func() { c.giveUp() })
-	grants := b.agent.Acquire(ctx, req.Name, req.asks(c.id, c))
-	b.mu.Lock()
-	c.grants = grants
-	b.mu.Unlock()
+	c.willGet(b.agent.Acquire(ctx, req.Name, req.asks(c.id, c)))
 	return s, nil
 }
 
-// again returns another stream of the claim whose client chose the secret, or nil if there is none.
+// again returns another stream of the claim whose client chose the secret, or nil if there is none. The mutex must be held.
 func (b *Book) again(secret string, req *Request) (*Stream, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	c := b.chosen[fingerprintOf(secret)]
 	switch {
 	case c == nil || c.given:
@@ -101,7 +91,11 @@ func (b *Book) again(secret string, req *Request) (*Stream, error) {
 	case c.Client.UID != req.Client.UID || c.Name != req.Name:
 		return nil, &lockagent.OptionError{Option: "secret", Reason: "another claim has it; choose a new one for each claim"}
 	}
-	return c.attach(secret, req.Client, req.News)
+	s, err := c.attach(secret, req.Client, req.News)
+	if errors.Is(err, refusal.ErrNoClaim) {
+		return nil, nil //nolint:nilnil // it has ended just now
+	}
+	return s, err
 }
 
 // Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more.
@@ -131,12 +125,14 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 	if c.stream == nil && full(u.streams, c.Limits.Streams) {
 		return nil, &refusal.QuotaError{What: "streams", Limit: c.Limits.Streams}
 	}
+	if c.expiry != nil {
+		if !c.expiry.Stop() { // it has passed just now, and the claim is about to end
+			return nil, refusal.ErrNoClaim
+		}
+		c.expiry = nil
+	}
 	if c.stream != nil {
 		c.stream.close()
-	}
-	if c.expiry != nil {
-		c.expiry.Stop()
-		c.expiry = nil
 	}
 	if changed := c.detached || c.Detach || c.by != by; changed {
 		c.detached, c.Detach, c.by = false, false, by
@@ -255,28 +251,35 @@ func (b *Book) living(id, secret string) (*claim, error) {
 	return c, err
 }
 
-// add enters a claim, unless it is one too many, and opens its stream.
-func (b *Book) add(c *claim, s *Stream) error {
+// add enters a claim, unless it is one too many, and opens its stream. If the client has a claim with the secret already, the stream is one
+// of that.
+func (b *Book) add(c *claim, secret string) (*Stream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if c.chosen {
+		if s, err := b.again(secret, &c.Request); s != nil || err != nil {
+			return s, err
+		}
+	}
 	uid, limits := c.Client.UID, c.Limits
 	u := b.usage(uid)
 	switch {
 	case b.draining:
-		return refusal.ErrDraining
+		return nil, refusal.ErrDraining
 	case b.cfg.Journal.Err() != nil:
-		return refusal.ErrJournal
+		return nil, refusal.ErrJournal
 	case full(u.claims, limits.Claims):
-		return &refusal.QuotaError{What: "claims", Limit: limits.Claims}
+		return nil, &refusal.QuotaError{What: "claims", Limit: limits.Claims}
 	case full(u.waiting, limits.Waiting) && !c.Try:
-		return &refusal.QuotaError{What: "waiting claims", Limit: limits.Waiting}
+		return nil, &refusal.QuotaError{What: "waiting claims", Limit: limits.Waiting}
 	case full(u.streams, limits.Streams):
-		return &refusal.QuotaError{What: "streams", Limit: limits.Streams}
+		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
 	}
 	b.enter(c)
 	c.save(false, 0) // before the agent writes the request
+	s := newStream(c, secret, c.News)
 	s.open()
-	return nil
+	return s, nil
 }
 
 // enter enters a claim that waits. The mutex must be held.

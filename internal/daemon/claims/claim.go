@@ -39,7 +39,7 @@ type claim struct {
 	ahead    int                    // how many claims waited for the lock when this one came
 	since    time.Time              // when the claim was made, and then when it was granted
 	waited   time.Duration          // until it was granted
-	grants   <-chan lockagent.Grant // delivers the grant, to the stream
+	grants   <-chan lockagent.Grant // delivers the grant, to the stream; nil until the agent has taken the request
 	grant    lockagent.Grant        // not held until the stream has received it
 	holds    int                    // how many holds the grant serves; 0 if that was told to the daemon before
 	doubt    error                  // of the last renewal, if that failed
@@ -159,6 +159,31 @@ func (c *claim) giveUp() (release <-chan error, first bool) {
 	return release, true
 }
 
+// abandon ends a claim whose client has gone for good, unless it is a hold that stays.
+func (c *claim) abandon() {
+	c.book.mu.Lock()
+	stays := c.stay()
+	c.book.mu.Unlock()
+	if !stays {
+		c.giveUp()
+	}
+}
+
+// stay detaches a hold that outlives its stream, and reports whether the claim is one. The mutex must be held.
+func (c *claim) stay() bool {
+	if !c.Outlive || c.detached || c.book.left || c.state != Held && c.state != Doubtful {
+		return false
+	}
+	if c.expiry != nil {
+		c.expiry.Stop()
+		c.expiry = nil
+	}
+	c.detached, c.resumed = true, false
+	c.save(true, 0)
+	c.book.changed(c.Name)
+	return true
+}
+
 // await waits until the claim is over.
 func (c *claim) await(ctx context.Context) error {
 	c.book.mu.Lock()
@@ -179,10 +204,20 @@ func (c *claim) await(ctx context.Context) error {
 	}
 }
 
+// willGet tells what delivers the grant. Others may have found the claim before, and may have been told that it was granted.
+func (c *claim) willGet(grants <-chan lockagent.Grant) {
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	c.grants = grants
+	if c.state != Waiting {
+		c.tell(func(*Stream) {})
+	}
+}
+
 // receive takes the grant from the agent, if that has not taken it back. The claim was granted. The mutex must be held: several
 // streams of the claim may want the grant, one after the other.
 func (c *claim) receive() bool {
-	if c.grant.Token() == 0 {
+	if c.grant.Token() == 0 && c.grants != nil {
 		c.grant = <-c.grants // the agent delivers it right after it has told of it, and needs nothing of ours for that
 	}
 	return c.grant.Token() != 0

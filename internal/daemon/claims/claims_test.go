@@ -542,3 +542,23 @@ func TestEverythingAtOnce(t *testing.T) {
 		t.Errorf("left are %v, %v", b.users, b.locks)
 	}
 }
+
+// The time to live has passed, and the claim has not ended yet.
+func TestAttachAtTheLastMoment(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		req := Request{Client: ann, Name: "door", Detach: true, TTL: time.Second, Secret: strings.Repeat("s", MinSecret)}
+		s := ask(t, b, req)
+		g := read[Granted](t, s)
+		over(t, s) // the time begins
+		c := s.claim
+		b.mu.Lock()
+		time.Sleep(req.TTL) // the end of the claim waits for the mutex
+		_, err := c.attach(g.Secret, ann, nil)
+		again, other := b.again(g.Secret, &req)
+		b.mu.Unlock()
+		if !errors.Is(err, refusal.ErrNoClaim) || again != nil || other != nil {
+			t.Errorf("got %v, and %v, %v for another request", err, again, other)
+		}
+		free(t, b, "door")
+	})
+}

@@ -101,3 +101,25 @@ func TestWatch(t *testing.T) {
 		}
 	})
 }
+
+// A pattern may be costly. The claims do not wait for it.
+func TestWatchesMatchWithoutTheClaims(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		looked := 0
+		w := b.Watch(func(name lockagent.Name) bool {
+			looked++
+			return name == "door"
+		})
+		defer w.Stop()
+		b.mu.Lock()
+		b.changed("desk")
+		b.changed("door")
+		b.mu.Unlock()
+		if looked != 0 {
+			t.Errorf("%d names were matched while the claims waited", looked)
+		}
+		if names, lost, err := w.Next(background); len(names) != 1 || names[0] != "door" || lost || err != nil {
+			t.Errorf("%v, %v, %v", names, lost, err)
+		}
+	})
+}

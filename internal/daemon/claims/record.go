@@ -44,6 +44,7 @@ type record struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Limits   Limits            `json:"limits,omitzero"`
 	Holds    int               `json:"holds,omitempty"` // that the client wants to make
+	Outlive  bool              `json:"outlive,omitempty"`
 }
 
 // save has the journal keep the claim. expires is as in a record. The mutex of the book must be held.
@@ -53,7 +54,7 @@ func (c *claim) save(detached bool, expires time.Duration) {
 	}
 	r := record{
 		Secret: c.secret[:], Chosen: c.chosen, Client: c.Client, Detach: c.Detach, Detached: detached, TTL: c.TTL, Expires: expires,
-		ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels, Limits: c.Limits, Holds: c.Holds,
+		ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels, Limits: c.Limits, Holds: c.Holds, Outlive: c.Outlive,
 	}
 	if c.by != c.Client {
 		r.By = &c.by

@@ -61,7 +61,7 @@ func (b *Book) Resumed(r actor.ResumedGrant) (context.Context, actor.Watcher) {
 		book: b, id: id, secret: fingerprint(of.Secret), chosen: of.Chosen, cancel: cancel, boundStart: of.ForStart,
 		Request: Request{
 			Client: of.Client, Name: r.Name, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Lease: r.Lease, Detach: of.Detach, TTL: of.TTL,
-			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Limits: of.Limits, Holds: of.Holds,
+			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Limits: of.Limits, Holds: of.Holds, Outlive: of.Outlive,
 		},
 		since: time.Now().Add(-r.For), grants: r.Grant, by: of.Client, resumed: !of.Detached, detached: of.Detached,
 	}
@@ -82,7 +82,7 @@ func (b *Book) Resumed(r actor.ResumedGrant) (context.Context, actor.Watcher) {
 		// The claim may not end before Begin: its grant has to be there.
 		c.expiry = time.AfterFunc(max(left, 0), func() {
 			<-b.begun
-			c.giveUp()
+			c.abandon()
 		})
 	}
 	return ctx, c
@@ -98,7 +98,7 @@ func (b *Book) Begin(agent *actor.Agent) (goOn, over int) {
 		if c.state != Waiting {
 			c.grant = <-c.grants // the agent has delivered it
 		}
-		if b.hasEnded(c) {
+		if b.hasEnded(c) && !c.stay() {
 			ended = append(ended, c)
 		}
 	}

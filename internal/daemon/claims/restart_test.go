@@ -332,3 +332,36 @@ func TestTheJournalFails(t *testing.T) {
 		read[Granted](t, ask(t, b, Request{Client: bob, Name: "door"}))
 	})
 }
+
+// A hold that outlives its stream does so after a restart as well, whether its client comes back and leaves, has ended meanwhile, or does not come.
+func TestHoldsOutliveTheirStreamsAfterARestart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		dead := Client{PID: 7, UID: ann.UID, Started: 70}
+		w.started[dead.PID] = dead.Started
+		names := []lockagent.Name{"back", "dead", "silent"}
+		var back Granted
+		for i, by := range []Client{ann, dead, ann} {
+			if g := read[Granted](t, ask(t, w.book, Request{Client: by, Name: names[i], Lease: time.Minute, Outlive: true})); i == 0 {
+				back = g
+			}
+		}
+		delete(w.started, dead.PID)
+		w.restart(time.Second)
+		w.attached(ann, back.Claim, back.Secret).Close()
+		pass(20 * time.Second) // more than the grace
+		counts(t, w.book, 3, 0)
+		for _, name := range names {
+			if l := w.book.Lock(name); l.Held != 1 || !l.Holders[0].Detached || l.Holders[0].Resumed {
+				t.Errorf("%s: %+v", name, l)
+			}
+		}
+		w.restart(time.Second) // they are detached
+		w.attached(ann, back.Claim, back.Secret).Close()
+		pass(20 * time.Second)
+		counts(t, w.book, 3, 0)
+		pass(time.Minute)
+		for _, name := range names {
+			free(t, w.book, name)
+		}
+	})
+}

@@ -66,13 +66,9 @@ func (s *Stream) awake() {
 func (s *Stream) Close() {
 	c := s.claim
 	c.book.mu.Lock()
-	was := s.close()
-	if was && c.Outlive && (c.state == Held || c.state == Doubtful) && !c.book.left {
-		c.detached, was = true, false
-		c.save(true, 0)
-	}
+	ends := s.close() && !c.stay()
 	c.book.mu.Unlock()
-	if was {
+	if ends {
 		c.giveUp()
 	}
 }
@@ -156,7 +152,7 @@ func (s *Stream) Take() (Event, error) {
 	case c.state == Over:
 		s.ended = true
 		return Ended{Cause: c.cause}, nil
-	case s.granted: // the agent has taken the grant back, and the end follows
+	case s.granted: // the agent has taken the grant back, and the end follows; or who asked for it learns just now what delivers it
 		return nil, nil
 	case s.queued:
 		s.queued = false

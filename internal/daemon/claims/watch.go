@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/lockagent/lockagent"
 )
@@ -18,9 +19,9 @@ type Watch struct {
 	match func(lockagent.Name) bool
 	wake  chan struct{} // has a value when there may be something to read
 
-	// The mutex of the book guards these.
-	names map[lockagent.Name]struct{}
-	lost  bool // there were more changes than maxChanges
+	mu    sync.Mutex                  // guards what follows; whoever has it does not wait for that of the book
+	names map[lockagent.Name]struct{} // whether they match or not: a pattern may take long, and the claims do not wait for it
+	lost  bool                        // there were more changes than maxChanges
 }
 
 // Watch begins to watch the locks whose names match.
@@ -42,30 +43,39 @@ func (w *Watch) Stop() {
 // Next waits for changes, and returns the names of the locks in order. lost tells that there were too many: any lock may have
 // changed. If ctx ends, the error is its cause.
 func (w *Watch) Next(ctx context.Context) (names []lockagent.Name, lost bool, err error) {
-	select {
-	case <-w.wake:
-	case <-ctx.Done():
-		return nil, false, context.Cause(ctx)
+	for {
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return nil, false, context.Cause(ctx)
+		}
+		names, lost = w.take()
+		names = slices.DeleteFunc(names, func(name lockagent.Name) bool { return !w.match(name) })
+		if lost || len(names) > 0 {
+			return names, lost, nil
+		}
 	}
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
+}
+
+// take returns what has changed.
+func (w *Watch) take() (names []lockagent.Name, lost bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	names, lost = slices.Sorted(maps.Keys(w.names)), w.lost
 	clear(w.names)
 	w.lost = false
-	return names, lost, nil
+	return names, lost
 }
 
 // changed tells those who watch that a lock has changed. The mutex must be held.
 func (b *Book) changed(name lockagent.Name) {
 	for w := range b.watches {
-		if !w.match(name) {
-			continue
-		}
-		switch w.names[name] = struct{}{}; {
-		case len(w.names) > maxChanges:
+		w.mu.Lock()
+		if w.names[name] = struct{}{}; len(w.names) > maxChanges {
 			w.lost = true
 			clear(w.names)
 		}
+		w.mu.Unlock()
 		select {
 		case w.wake <- struct{}{}:
 		default:
