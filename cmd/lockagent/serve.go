@@ -75,7 +75,9 @@ type server struct {
 	store     lockagent.Store
 	where     string // the locks are
 	access    *access.Access
+	web       net.Listener // of the live page, or nil
 	daemon    *daemon.Daemon
+	drained   bool // the claims are released, or left to the next daemon
 
 	drained time.Time      // when the time for the drain is over; zero until it has begun
 	closers []func() error // of the parts; the last one is called first
@@ -86,18 +88,12 @@ func serve(cmd *cobra.Command) (err error) {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP) // one that comes too early waits
 	defer signal.Stop(reload)
-	settings, err := loadSettings(cmd)
+	s, err := newServer(cmd)
 	if err != nil {
 		return err
 	}
-	s := &server{cmd: cmd, stderr: cmd.ErrOrStderr()}
-	s.config.Store(settings)
-	s.level.Set(levelOf(settings))
-	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
 	defer func() { err = errors.Join(err, s.close()) }()
-	for _, begin := range []func() error{
-		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openStore, s.openLog, s.startDaemon, s.measure, s.beat, s.openPage,
-	} {
+	for _, begin := range s.parts() {
 		if err := begin(); err != nil {
 			return err
 		}
@@ -118,6 +114,27 @@ func serve(cmd *cobra.Command) (err error) {
 	}
 }
 
+// newServer reads the settings. Nothing has begun.
+func newServer(cmd *cobra.Command) (*server, error) {
+	settings, err := loadSettings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd, stderr: cmd.ErrOrStderr()}
+	s.config.Store(settings)
+	s.level.Set(levelOf(settings))
+	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
+	return s, nil
+}
+
+// parts begin the daemon, in this order. What others may have taken comes before the claims go on.
+func (s *server) parts() []func() error {
+	return []func() error{
+		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openWeb, s.openStore, s.openLog,
+		s.startDaemon, s.measure, s.beat, s.servePage,
+	}
+}
+
 // settings are those that count now.
 func (s *server) settings() *config.Settings { return &s.config.Load().Settings }
 
@@ -135,6 +152,7 @@ func (s *server) close() error {
 
 // drain waits for the claims, and ends the daemon.
 func (s *server) drain() error {
+	s.drained = true
 	timeout := s.settings().Drain.Timeout
 	s.notify("STOPPING=1", "STATUS=Waiting for claims to end")
 	if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
@@ -247,9 +265,12 @@ func (s *server) startDaemon() error {
 		return err
 	}
 	s.onClose(func() error {
+		if s.drained {
+			return nil
+		}
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		return s.daemon.Shutdown(over) // nothing is left to do after a drain
+		return s.daemon.Leave(over) // a start that fails costs nobody a lock
 	})
 	s.status.serves(s.daemon)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -100,6 +101,46 @@ func TestServeEndsWhenTheDrainHasTakenLong(t *testing.T) {
 	d := serving(t, path, "--drain-timeout", "1ms")
 	claims(t, path, "door")
 	d.interrupt(t).expect(t, exitOK, nil, []string{"Draining for up to 1ms"})
+}
+
+// A start that fails leaves the claims of the daemon before as they were, whichever part fails.
+func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil)
+	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+	d.signal(t, syscall.SIGKILL)
+	<-d.stderr.ended
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	flags := []string{"--socket", path, "--state-dir", path + ".state", "--web"}
+	call(t, append([]string{"serve"}, append(flags, taken.Addr().String())...)...).expect(t, exitFailed, nil, []string{"--web: listen tcp"})
+
+	begun := 0
+	for all := len((*server).parts(nil)); begun < all; begun++ {
+		cmd := newServe()
+		cmd.SetContext(t.Context())
+		cmd.SetErr(io.Discard)
+		if err := cmd.ParseFlags(append(flags, "127.0.0.1:0")); err != nil {
+			t.Fatal(err)
+		}
+		s, err := newServer(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, begin := range s.parts()[:begun+1] {
+			if err := begin(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.close(); err != nil { // as after a part that fails
+			t.Errorf("after %d parts: %v", begun+1, err)
+		}
+	}
+	serving(t, path)
+	call(t, "ls", "--socket", path).expect(t, exitOK, []string{"door"}, nil)
 }
 
 func TestServeOverRedis(t *testing.T) {
