@@ -34,7 +34,8 @@ type claimed struct {
 	token      lockagent.Token
 	waited     time.Duration
 
-	deadline time.Duration   // of the boot clock; only whoever reads the news uses it
+	deadline time.Duration   // of the boot clock; only whoever reads the news uses it, and the next
+	lease    time.Duration   // the longest that was left
 	ctx      context.Context // until leave
 	leave    context.CancelFunc
 }
