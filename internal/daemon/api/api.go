@@ -31,6 +31,8 @@ type Access interface {
 	Look(context.Context, lockagent.Name) error
 	// Operate is for who breaks the lock of a name. The empty name stands for the daemon.
 	Operate(context.Context, lockagent.Name) error
+	// Use is for who uses the secret of a claim that a user owns. The error is [refusal.ErrNoClaim].
+	Use(ctx context.Context, owner uint32, name lockagent.Name) error
 	// Sees reports whether a name is in what the client sees of many: of the list of locks, or of their changes.
 	Sees(ctx context.Context, name lockagent.Name, changes bool) bool
 	// Refused is told of an error of the claims, and returns it. One about a limit counts as a refusal.
