@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -85,14 +86,11 @@ lock was not held any more, and the exit code says so.
 		SuggestFor: []string{"unlock"},
 		Args:       cobra.ArbitraryArgs,
 		RunE: aboutClaim(&f, func(cmd *cobra.Command, d *daemonClient, id, secret string) error {
-			r, err := d.locks.Release(cmd.Context(), &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
-			if err != nil {
-				return d.failed(err)
+			err := d.release(cmd.Context(), id, secret)
+			if errors.Is(err, errOver) {
+				return &failure{code: exitLost, err: err}
 			}
-			if !r.GetEnded() {
-				return &failure{code: exitLost, err: errOver}
-			}
-			return nil
+			return err
 		}),
 	}
 	f.add(cmd)
@@ -128,10 +126,12 @@ func newRenew() *cobra.Command {
 		if lease != 0 {
 			req.Lease = durationpb.New(lease)
 		}
-		if _, err := d.locks.Renew(cmd.Context(), req); err != nil {
-			return d.failed(err)
-		}
-		return nil
+		return d.persist(cmd.Context(), func() error {
+			if _, err := d.locks.Renew(cmd.Context(), req); err != nil {
+				return d.failed(err)
+			}
+			return nil
+		})
 	})
 	cmd.Flags().SortFlags = false
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "release the lock when nobody has renewed the claim again for this `time`")
@@ -185,7 +185,11 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer daemon.close()
-	name, err := daemon.nameOf(cmd.Context(), id)
+	var name lockagent.Name
+	err = daemon.persist(cmd.Context(), func() (err error) {
+		name, err = daemon.nameOf(cmd.Context(), id)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,9 @@ are in a log on this host, and with --nats also in that of a hub. A setting is a
 variable LOCKAGENT_..., or else in the configuration file, or else it has its default: see
 lockagent config show.
 
-The first interrupt, or SIGTERM, drains: no new claims, and time for those that are left. The
-second one ends the daemon at once. SIGHUP has it read the configuration file again.`,
+An interrupt, or SIGTERM, ends the daemon, and the next one goes on with its claims. With
+--drain-then release it drains first: no new claims, and time for those that are left. A
+second interrupt ends that. SIGHUP has it read the configuration file again.`,
 		Example: "  lockagent serve\n  lockagent serve --redis " + exampleRedis,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
@@ -77,7 +78,7 @@ type server struct {
 	access    *access.Access
 	web       net.Listener // of the live page, or nil
 	daemon    *daemon.Daemon
-	drained   bool // the claims are released, or left to the next daemon
+	ended     bool // the claims are released, or left to the next daemon
 
 	drained time.Time      // when the time for the drain is over; zero until it has begun
 	closers []func() error // of the parts; the last one is called first
@@ -94,7 +95,10 @@ func serve(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	for _, begin := range s.parts() {
-		if err := begin(); err != nil {
+		if err := begin(); errors.Is(err, errAsked) {
+			s.notify("STOPPING=1")
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
@@ -113,6 +117,9 @@ func serve(cmd *cobra.Command) (err error) {
 		return s.drain()
 	}
 }
+
+// errAsked ends a start during which somebody has asked the daemon to end.
+var errAsked = errors.New("the daemon was asked to end")
 
 // newServer reads the settings. Nothing has begun.
 func newServer(cmd *cobra.Command) (*server, error) {
@@ -150,22 +157,34 @@ func (s *server) close() error {
 	return errors.Join(errs...)
 }
 
-// drain waits for the claims, and ends the daemon.
+// drain ends the daemon. It leaves the claims to the next one at once: clients shall not wait for that. If the claims are to be released, it
+// first waits for them to end.
 func (s *server) drain() error {
-	s.drained = true
 	timeout := s.settings().Drain.Timeout
+	s.ended, s.drained = true, time.Now().Add(timeout)
+	if s.settings().Drain.Then == config.KeepClaims {
+		s.notify("STOPPING=1", "STATUS=Leaving the claims to the next daemon")
+		if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
+			s.tell(fmt.Sprintf("Leaving to the next daemon: %d claims hold locks, and %d wait.\n", n.Held, n.Waiting),
+				"leaving", "held", n.Held, "waiting", n.Waiting)
+		}
+		return s.leave()
+	}
 	s.notify("STOPPING=1", "STATUS=Waiting for claims to end")
 	if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
 		s.tell(fmt.Sprintf("Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held, n.Waiting),
 			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting)
 	}
-	s.drained = time.Now().Add(timeout)
 	ctx, cancel := context.WithDeadline(context.Background(), s.drained)
 	defer cancel()
-	if s.settings().Drain.Then == config.KeepClaims {
-		return s.daemon.Leave(ctx)
-	}
 	return s.daemon.Shutdown(ctx)
+}
+
+// leave leaves the claims to the next daemon.
+func (s *server) leave() error {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	return s.daemon.Leave(over)
 }
 
 // tell tells whoever started the daemon by hand, or the log if programs read it.
@@ -265,12 +284,10 @@ func (s *server) startDaemon() error {
 		return err
 	}
 	s.onClose(func() error {
-		if s.drained {
+		if s.ended {
 			return nil
 		}
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		return s.daemon.Leave(over) // a start that fails costs nobody a lock
+		return s.leave() // a start that fails costs nobody a lock
 	})
 	s.status.serves(s.daemon)
 	return nil
