@@ -30,10 +30,11 @@ func newAcquire() *cobra.Command {
 		Use:   "acquire NAME",
 		Short: "Take a lock for a script, and print the claim",
 		Long: `Acquire takes a lock that lasts longer than this command, and prints the claim: a word for a variable of a
-script, with which release, renew and attach know the lock. Whoever has it can release the lock. The lock
+script, with which release, renew and attach know the lock. Keep it from others: only this user, root and operators can use it. The lock
 ends when it is released, when the process of --for-pid ends, or when nobody has renewed the claim for its --ttl.
 At least one of --ttl, --for-pid and --lease is needed.`,
-		Example: `  claim=$(lockagent acquire --for-pid $$ deploy) || exit
+		Example: `  LOCKAGENT_CLAIM=$(lockagent acquire --for-pid $$ deploy) || exit
+  export LOCKAGENT_CLAIM
   lockagent acquire --ttl 10m --format json backup`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeLockOnce,

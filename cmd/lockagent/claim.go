@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -34,7 +35,8 @@ type claimed struct {
 	token      lockagent.Token
 	waited     time.Duration
 
-	deadline time.Duration   // of the boot clock; only whoever reads the news uses it
+	deadline time.Duration   // of the boot clock; only whoever reads the news uses it, and the next
+	lease    time.Duration   // the longest that was left
 	ctx      context.Context // until leave
 	leave    context.CancelFunc
 }
@@ -52,6 +54,8 @@ type news struct {
 
 // opening is the call whose answer is the claim's stream.
 type opening struct {
+	wait     time.Duration // for which the claim may wait; 0 is without end
+	try      bool          // it does not wait
 	call     func(context.Context, lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
 	detaches bool // the claim goes on without its stream when the daemon tells that it is granted
 }
@@ -59,28 +63,45 @@ type opening struct {
 // acquiring asks for a claim. The call can be made again: then it is about the same claim.
 func acquiring(req *lockagentv1.AcquireRequest) opening {
 	req.Secret = rand.Text()
-	return opening{func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+	began, wait := bootclock.Now(), req.GetWait().AsDuration()
+	return opening{call: func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+		if wait > 0 {
+			req.Wait = durationpb.New(max(began+wait-bootclock.Now(), time.Millisecond))
+		}
 		return c.Acquire(ctx, req)
-	}, req.GetDetach()}
+	}, wait: wait, try: req.GetTry(), detaches: req.GetDetach()}
 }
 
 func attaching(id, secret string) opening {
 	return opening{call: func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret})
-	}}
+	}, try: true}
 }
 
-// open begins a claim, and tells what becomes of it until it is over or left.
+// patience is for how long the call is repeated while the daemon is away, or drains.
+func (o *opening) patience(drains bool) time.Duration {
+	switch {
+	case o.try || !drains && o.wait == 0:
+		return awayTime
+	case o.wait == 0:
+		return lockagent.MaxLease // without end
+	case drains:
+		return o.wait
+	}
+	return min(o.wait, awayTime)
+}
+
+// open begins a claim, and tells what becomes of it until it is over or left. Where there is no socket, no daemon is about to come back.
 func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) (*claimed, error) {
 	ctx, leave := context.WithCancel(context.Background())
 	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave}
 	s, conn, err := c.connect(ctx, first)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || err != nil && !away(d.failed(err)) {
 		leave()
 		return nil, d.failed(err)
 	}
 	c.conn = conn
-	go c.follow(ctx, first, s, func(n news) {
+	go c.follow(ctx, first, s, err, func(n news) {
 		n.of = c
 		select {
 		case tell <- n:
@@ -103,11 +124,13 @@ func (c *claimed) connect(ctx context.Context, open opening) (*connect.ServerStr
 	return s, conn, err
 }
 
-// follow reads what becomes of the claim. When the stream breaks, it makes another one.
-func (c *claimed) follow(ctx context.Context, first opening, s *connect.ServerStreamForClient[lockagentv1.ClaimEvent], tell func(news)) {
+// follow reads what becomes of the claim. When the stream breaks, it makes another one. err is why there is none yet.
+func (c *claimed) follow(ctx context.Context, first opening, s *connect.ServerStreamForClient[lockagentv1.ClaimEvent], err error, tell func(news)) {
 	var deadline time.Duration // the newest
+	silent := bootclock.Now()  // since then
 	for {
-		for s.Receive() {
+		for err == nil && s.Receive() {
+			silent = 0
 			n, over := c.read(s.Msg())
 			deadline = max(deadline, n.deadline)
 			tell(n)
@@ -116,13 +139,18 @@ func (c *claimed) follow(ctx context.Context, first opening, s *connect.ServerSt
 				return
 			}
 		}
-		err := s.Err()
-		_ = s.Close()
-		if err == nil || first.detaches && c.token != 0 {
-			tell(news{ended: errDetached, lost: true})
-			return
+		if err == nil {
+			err = s.Err()
+			_ = s.Close()
+			if err == nil || first.detaches && c.token != 0 {
+				tell(news{ended: errDetached, lost: true})
+				return
+			}
 		}
-		if s, err = c.again(ctx, first, err, deadline); err != nil {
+		if silent == 0 {
+			silent = bootclock.Now()
+		}
+		if s, err = c.again(ctx, first, err, silent, deadline); err != nil {
 			lost := c.token != 0
 			if lost && errors.Is(err, refusal.ErrNoClaim) {
 				err = lostClaim
@@ -146,17 +174,26 @@ const retryAfter = 50 * time.Millisecond
 const awayTime = 10 * time.Second
 
 // away reports whether an error of the daemon client means that there is no daemon, or that it is about to leave the claims to the next one.
-func away(err error) bool { return codeOf(err) == exitNoDaemon || errors.Is(err, lockagent.ErrClosed) }
+func away(err error) bool {
+	return codeOf(err) == exitNoDaemon || errors.Is(err, lockagent.ErrClosed) || errors.Is(err, refusal.ErrDraining)
+}
 
 // again makes another stream. A claim that holds its lock attaches until its deadline. One that waits is asked for again, for a
-// while: the daemon knows it by its secret. It returns the error that broke the stream if the daemon said it, or when the time has passed.
-func (c *claimed) again(ctx context.Context, first opening, broken error, deadline time.Duration) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+// while since the daemon has said the last word: it knows the claim by its secret. again returns the error that broke the stream if the daemon said
+// it, or when the time has passed.
+func (c *claimed) again(ctx context.Context, first opening, broken error, silent, deadline time.Duration) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	broken = c.daemon.failed(broken)
-	open := attaching(c.id, c.secret)
+	open, pause := attaching(c.id, c.secret), time.Duration(0)
 	if c.token == 0 {
-		open, deadline = first, bootclock.Now()+awayTime
+		open, deadline = first, silent+first.patience(errors.Is(broken, refusal.ErrDraining))
+		pause = retryAfter // a daemon that is about to end may answer at once
 	}
 	for away(broken) && bootclock.Now() < deadline && ctx.Err() == nil {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, broken
+		}
 		s, conn, err := c.connect(ctx, open)
 		if err == nil {
 			if c.token == 0 {
@@ -164,12 +201,24 @@ func (c *claimed) again(ctx context.Context, first opening, broken error, deadli
 			}
 			return s, nil
 		}
+		pause = retryAfter
+	}
+	return nil, broken
+}
+
+// persist makes a call about a claim again while there is no daemon, for a while: claims outlast their daemons.
+func (d *daemonClient) persist(ctx context.Context, call func() error) error {
+	for until := bootclock.Now() + awayTime; ; {
+		err := call()
+		if err == nil || !away(err) || bootclock.Now() >= until {
+			return err
+		}
 		select {
 		case <-time.After(retryAfter):
 		case <-ctx.Done():
+			return err
 		}
 	}
-	return nil, broken
 }
 
 // read says what an event means, and whether it is the last.
@@ -244,23 +293,25 @@ func (c *claimed) keep(lease time.Duration, tell chan<- news) {
 // anew is asked again.
 func (c *claimed) release(ctx context.Context) error {
 	defer c.leave()
-	for lost := false; ; lost = true {
-		r, err := c.daemon.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret})
-		if err == nil {
-			if !r.GetEnded() && !lost { // otherwise the answer that was lost may have said so
-				return errOver
-			}
-			return nil
+	return c.daemon.release(ctx, c.id, c.secret)
+}
+
+// release ends a claim. See claimed.release.
+func (d *daemonClient) release(ctx context.Context, id, secret string) error {
+	ended, calls := false, 0
+	err := d.persist(ctx, func() error {
+		calls++
+		r, err := d.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
+		if err != nil {
+			return d.failed(err)
 		}
-		if err = c.daemon.failed(err); !away(err) {
-			return err
-		}
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-			return err
-		}
+		ended = r.GetEnded()
+		return nil
+	})
+	if err == nil && !ended && calls == 1 { // otherwise the answer that was lost may have said so
+		return errOver
 	}
+	return err
 }
 
 // errOver is the error of a release that was no more to be had.

@@ -3,6 +3,10 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,11 +19,11 @@ import (
 // aboutClaim is what a verb does whose argument is a claim.
 func aboutClaim(f *daemonFlag, run func(cmd *cobra.Command, d *daemonClient, id, secret string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		try := cmd.CommandPath() + ` "$claim"`
-		if len(args) != 1 {
+		try := cmd.CommandPath() + " - <claim"
+		if len(args) > 1 {
 			return usage(try, "%q takes one claim, which lockagent acquire prints", cmd.CommandPath())
 		}
-		id, secret, err := parseHandle(args[0], try)
+		id, secret, err := theClaim(cmd.InOrStdin(), args, try)
 		if err != nil {
 			return err
 		}
@@ -32,25 +36,61 @@ func aboutClaim(f *daemonFlag, run func(cmd *cobra.Command, d *daemonClient, id,
 	}
 }
 
+// claimVariable has the claim for a command line that has none. Every user of the host can read the arguments of a program.
+const claimVariable = "LOCKAGENT_CLAIM"
+
+// aboutTheClaim is for the help of these verbs.
+const aboutTheClaim = `The claim is what acquire printed. It comes from $` + claimVariable + `, or with - from the first line of the standard input. As an argument it
+can be seen by all users of the host while the command runs. Only the user of the claim, root and operators can use it.`
+
+// theClaim is the claim that arguments begin with. None means the variable, and - means the first line of the input.
+func theClaim(in io.Reader, args []string, try string) (id, secret string, err error) {
+	text := os.Getenv(claimVariable)
+	switch {
+	case len(args) == 0 && text == "":
+		return "", "", usage(try, "the claim is missing; give - and have it in the standard input, or have it in $%s", claimVariable)
+	case len(args) > 0 && args[0] == "-":
+		if text, err = firstLine(in); err != nil {
+			return "", "", usage(try, "the claim cannot be read from the standard input: %v", err)
+		}
+	case len(args) > 0:
+		text = args[0]
+	}
+	return parseHandle(text, try)
+}
+
+// firstLine reads a line, and nothing more: the rest of the input is for the command.
+func firstLine(in io.Reader) (string, error) {
+	const most = 1000
+	var line []byte
+	for one := make([]byte, 1); len(line) < most; line = append(line, one[0]) {
+		if _, err := io.ReadFull(in, one); err != nil && err != io.EOF {
+			return "", err
+		} else if err != nil || one[0] == '\n' {
+			break
+		}
+	}
+	return strings.TrimSpace(string(line)), nil
+}
+
 func newRelease() *cobra.Command {
 	var f daemonFlag
 	cmd := &cobra.Command{
-		Use:   "release CLAIM",
+		Use:   "release [CLAIM]",
 		Short: "Release a lock that acquire took",
 		Long: `Release releases the lock of a claim, and returns when others can have it. If the claim had ended before, the
-lock was not held any more, and the exit code says so.`,
-		Example:    `  lockagent release "$claim"`,
+lock was not held any more, and the exit code says so.
+
+` + aboutTheClaim,
+		Example:    "  lockagent release - <claim",
 		SuggestFor: []string{"unlock"},
 		Args:       cobra.ArbitraryArgs,
 		RunE: aboutClaim(&f, func(cmd *cobra.Command, d *daemonClient, id, secret string) error {
-			r, err := d.locks.Release(cmd.Context(), &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
-			if err != nil {
-				return d.failed(err)
+			err := d.release(cmd.Context(), id, secret)
+			if errors.Is(err, errOver) {
+				return &failure{code: exitLost, err: err}
 			}
-			if !r.GetEnded() {
-				return &failure{code: exitLost, err: errOver}
-			}
-			return nil
+			return err
 		}),
 	}
 	f.add(cmd)
@@ -61,10 +101,10 @@ func newRenew() *cobra.Command {
 	var f daemonFlag
 	var ttl, lease time.Duration
 	cmd := &cobra.Command{
-		Use:     "renew CLAIM",
+		Use:     "renew [CLAIM]",
 		Short:   "Keep a lock that acquire took for longer",
-		Long:    "Renew puts off the end of a claim that has a --ttl, or of a lock that has a fixed --lease. Both count from now on.",
-		Example: `  lockagent renew --ttl 10m "$claim"`,
+		Long:    "Renew puts off the end of a claim that has a --ttl, or of a lock that has a fixed --lease. Both count from now on.\n\n" + aboutTheClaim,
+		Example: "  lockagent renew --ttl 10m - <claim",
 		Args:    cobra.ArbitraryArgs,
 	}
 	cmd.RunE = aboutClaim(&f, func(cmd *cobra.Command, d *daemonClient, id, secret string) error {
@@ -74,11 +114,11 @@ func newRenew() *cobra.Command {
 				continue
 			}
 			if err := lockagent.CheckLease(of); err != nil {
-				return usage(`lockagent renew --ttl 10m "$claim"`, "--%s must be between 1ms and a year, not %v", name, of)
+				return usage("lockagent renew --ttl 10m - <claim", "--%s must be between 1ms and a year, not %v", name, of)
 			}
 		}
 		if ttl == 0 && lease == 0 {
-			return usage(`lockagent renew --ttl 10m "$claim"`, "renew needs --ttl or --lease")
+			return usage("lockagent renew --ttl 10m - <claim", "renew needs --ttl or --lease")
 		}
 		if ttl != 0 {
 			req.Ttl = durationpb.New(ttl)
@@ -86,10 +126,12 @@ func newRenew() *cobra.Command {
 		if lease != 0 {
 			req.Lease = durationpb.New(lease)
 		}
-		if _, err := d.locks.Renew(cmd.Context(), req); err != nil {
-			return d.failed(err)
-		}
-		return nil
+		return d.persist(cmd.Context(), func() error {
+			if _, err := d.locks.Renew(cmd.Context(), req); err != nil {
+				return d.failed(err)
+			}
+			return nil
+		})
 	})
 	cmd.Flags().SortFlags = false
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "release the lock when nobody has renewed the claim again for this `time`")
@@ -101,14 +143,17 @@ func newRenew() *cobra.Command {
 func newAttach() *cobra.Command {
 	f := lockFlags{supervision: newSupervision()}
 	cmd := &cobra.Command{
-		Use:   "attach [flags] CLAIM [--] [COMMAND [ARGUMENT...]]",
+		Use:   "attach [flags] [CLAIM] [--] [COMMAND [ARGUMENT...]]",
 		Short: "Hold a lock that acquire took, and run a command under it",
 		Long: `Attach holds the lock of a claim from now on, as lockagent lock does: it runs a command, and then releases the lock.
 Without a command it holds the lock until a signal or the end of its standard input. The lock does not end by
-the --ttl or the --for-pid of acquire any more.`,
-		Example:     `  lockagent attach "$claim" ./deploy.sh`,
+the --ttl or the --for-pid of acquire any more.
+
+` + aboutTheClaim + ` Without a claim,
+-- comes before the command.`,
+		Example:     "  lockagent attach - ./deploy.sh <claim\n  LOCKAGENT_CLAIM=$(cat claim) lockagent attach -- ./deploy.sh",
 		Args:        cobra.ArbitraryArgs,
-		Annotations: map[string]string{flagsFirst: `"$claim" true`},
+		Annotations: map[string]string{flagsFirst: "- true <claim"},
 		RunE:        passing(f.attach),
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -120,15 +165,15 @@ the --ttl or the --for-pid of acquire any more.`,
 
 // attach goes on with a claim.
 func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
-	const try = `lockagent attach "$claim" true`
-	if len(args) == 0 {
-		return usage(try, "the claim is missing")
+	n := min(len(args), 1)
+	if cmd.ArgsLenAtDash() == 0 {
+		n = 0
 	}
-	id, secret, err := parseHandle(args[0], try)
+	id, secret, err := theClaim(cmd.InOrStdin(), args[:n], "lockagent attach - true <claim")
 	if err != nil {
 		return err
 	}
-	command, err := f.command(args[1:])
+	command, err := f.command(args[n:])
 	if err != nil {
 		return err
 	}
@@ -140,7 +185,11 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer daemon.close()
-	name, err := daemon.nameOf(cmd.Context(), id)
+	var name lockagent.Name
+	err = daemon.persist(cmd.Context(), func() (err error) {
+		name, err = daemon.nameOf(cmd.Context(), id)
+		return err
+	})
 	if err != nil {
 		return err
 	}

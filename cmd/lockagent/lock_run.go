@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
 )
 
@@ -35,7 +37,8 @@ type supervised struct {
 	asked   int           // how often somebody asked us to end
 	stopped bool          // the command was told that it has to end, because of a loss
 	killAt  time.Duration // by the boot clock; 0 is never
-	killed  bool
+	struck  bool          // the command got SIGKILL
+	killed  bool          // and all that it left
 }
 
 // exit is the end of a command.
@@ -53,6 +56,9 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 	}
 	// In the process group of a terminal the command gets the signals of the terminal itself. In another one it could not read from the terminal.
 	r := &supervised{holding: h, cmd: cmd, gone: make(chan struct{}), own: !term.IsTerminal(int(os.Stdin.Fd()))}
+	if left := r.left(); r.changed && left != 0 && left < r.grace {
+		fmt.Fprintf(h.stderr, "lockagent: --grace is %v rather than %v: it cannot be longer than half of the lease\n", readable.Duration(left), readable.Duration(r.grace))
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: r.own}
 	if err := r.start(closed); err != nil {
@@ -125,28 +131,33 @@ func (r *supervised) start(closed bool) error {
 // over reports whether there is nothing more to do. After a loss nothing of the command may be left.
 func (r *supervised) over() bool { return r.ended && (r.alone || r.killAt == 0 || r.killed) }
 
-// next is when the clock has to be looked at.
+// next is when the clock has to be looked at. It lies ahead if the clock has nothing more to say.
 func (r *supervised) next() time.Duration {
-	at := r.deadline()
-	if !r.stopped {
-		at -= r.left()
+	at := bootclock.Now() + glance
+	if !r.stopped && !r.ended {
+		at = min(at, r.deadline()-r.left())
 	}
-	if r.killAt != 0 {
+	if r.killAt != 0 && !r.struck {
 		at = min(at, r.killAt)
 	}
 	return at
 }
 
-// left is the grace.
+// left is the grace: one that every renewal leaves. A renewal begins when a third of the lease has passed. So one that takes long, or a second
+// attempt, still comes before the grace begins.
 func (r *supervised) left() time.Duration {
 	if r.onLost.signal == syscall.SIGKILL || r.onLost.signal == 0 {
 		return 0
 	}
+	share := time.Duration(3)
 	if r.changed {
-		return r.grace
+		share = 2
 	}
-	const share = 3
-	return min(r.grace, r.lease/share)
+	lease := r.claims[0].lease
+	for _, c := range r.claims[1:] {
+		lease = min(lease, c.lease)
+	}
+	return min(r.grace, lease/share)
 }
 
 // watch ends the command when the lock is lost, and before that.
@@ -196,6 +207,7 @@ func (r *supervised) signal(s syscall.Signal) {
 
 // kill kills the command, and what it has started.
 func (r *supervised) kill() {
+	r.struck = true
 	r.signal(syscall.SIGKILL)
 	if r.ended {
 		r.sweep()

@@ -36,7 +36,7 @@ const defaultGrace = 2 * time.Second
 func (s *supervision) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&s.onLost, "on-lost", "`what` the command gets when the lock is lost: term, kill, another signal such as INT, or ignore")
-	flags.DurationVar(&s.grace, "grace", defaultGrace, "`time` between that and SIGKILL; by default at most a third of the lease")
+	flags.DurationVar(&s.grace, "grace", defaultGrace, "`time` between that and SIGKILL; at most half of the lease, and by default a third")
 	flags.Var(&s.lostCode, "lost-exit-code", "exit `code` if the lock was lost")
 	flags.BoolVarP(&s.verbose, "verbose", "v", false, "say who has the lock, how long it took, and what becomes of it")
 }
@@ -87,8 +87,7 @@ type holding struct {
 	news    chan news
 	signals chan os.Signal
 
-	lost  error         // why the first lock was lost
-	lease time.Duration // that was left when a lock was granted, the shortest
+	lost error // why the first lock was lost
 }
 
 // forwarded are the signals that a command gets as well.
@@ -230,12 +229,8 @@ func (h *holding) hear(n news) {
 	case n.ended != nil && n.lost && h.lost == nil:
 		h.lost = n.ended
 	}
-	if n.granted {
-		if left := n.deadline - bootclock.Now(); h.lease == 0 || left < h.lease {
-			h.lease = left
-		}
-	}
 	n.of.deadline = max(n.of.deadline, n.deadline)
+	n.of.lease = max(n.of.lease, n.deadline-bootclock.Now())
 }
 
 // of is the claim on a lock.

@@ -262,6 +262,13 @@ func TestWhatOthersMayNot(t *testing.T) {
 	asNobody(t, "lock", "--socket", d.path, "a", "true").expect(t, exitNotPermitted, nil, nil)
 	asNobody(t, "break", "--socket", d.path, "--yes", "a").expect(t, exitNotPermitted, nil, nil)
 	asNobody(t, "drain", "--socket", d.path).expect(t, exitNotPermitted, nil, nil)
+
+	// A claim is of no use for them either.
+	claim := strings.TrimSpace(call(t, "acquire", "--socket", d.path, "--ttl", "1h", "a").stdout)
+	asNobody(t, "renew", "--socket", d.path, "--ttl", "2h", claim).expect(t, exitLost, nil, []string{"no such claim"})
+	asNobody(t, "attach", "--socket", d.path, claim, "true").expect(t, exitLost, nil, []string{"no such claim"})
+	asNobody(t, "release", "--socket", d.path, claim).expect(t, exitLost, nil, []string{"no such claim"})
+	call(t, "release", "--socket", d.path, claim).expect(t, exitOK, nil, nil)
 }
 
 // panicking is an output that has a defect.

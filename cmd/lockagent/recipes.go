@@ -55,19 +55,20 @@ lockagent lock -x cache ./write.sh`,
 	},
 	{
 		Title: "Several steps of a script under one lock",
-		Text:  `The claim is a word that knows the lock. With --for-pid the lock also ends with the script.`,
-		Code: `claim=$(lockagent acquire --for-pid $$ orders/42) || exit
+		Text:  `The claim is a word that knows the lock. The verbs find it in the variable: all users of the host can read arguments. With --for-pid the lock also ends with the script.`,
+		Code: `LOCKAGENT_CLAIM=$(lockagent acquire --for-pid $$ orders/42) || exit
+export LOCKAGENT_CLAIM
 ./read.sh
 ./write.sh
-lockagent release "$claim"`,
+lockagent release`,
 	},
 	{
 		Title: "A lock that goes from one program to the next",
 		Text: `No program has to run meanwhile. The lock lasts until its time has passed, and renew puts that off. attach runs a
 command under the lock. Then it releases the lock.`,
 		Code: `lockagent acquire --ttl 1h orders/42 >claim
-lockagent renew --ttl 2h "$(cat claim)"
-lockagent attach "$(cat claim)" ./write.sh`,
+lockagent renew --ttl 2h - <claim
+lockagent attach - ./write.sh <claim`,
 	},
 	{
 		Title: "Keep out a holder that was too slow",

@@ -100,6 +100,42 @@ func TestLockOverARestart(t *testing.T) {
 	}
 }
 
+// A daemon that leaves its claims to the next one does not wait for a holder. Whoever asks for a lock, or releases one, while a daemon drains or is
+// away, has the answer of the next one.
+func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil, "--drain-timeout", "1h")
+	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
+	holder.stderr.await(t, "the command", says("it runs"))
+	d.signal(t, syscall.SIGTERM)
+	<-d.stderr.ended // and not in an hour
+
+	d = serveProcess(t, path, nil)
+	first := call(t, "acquire", "--socket", path, "--ttl", "1h", "desk")
+	second := call(t, "acquire", "--socket", path, "--ttl", "1h", "chair")
+	call(t, "drain", "--socket", path).expect(t, exitFailed, nil, []string{"3 claims are left"})
+	var asking []*wrapper
+	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}} {
+		asking = append(asking, lockProcess(t, path, append(flags, "room", "--", "echo", "turn")...))
+	}
+	d.signal(t, syscall.SIGKILL)
+	<-d.stderr.ended
+	asking = append(asking, lockProcess(t, path, "hall", "--", "echo", "turn"))
+	released := start(t, "release", "--socket", path, strings.TrimSpace(first.stdout))
+	renewed := start(t, "renew", "--socket", path, "--ttl", "2h", strings.TrimSpace(second.stdout))
+	serveProcess(t, path, nil)
+	for _, w := range asking {
+		w.ended(t, "turn\n")
+	}
+	for _, r := range []*running{released, renewed} {
+		if <-r.output.ended; r.end.code != exitOK {
+			t.Errorf("%+v", r.end)
+		}
+	}
+	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "desk").expect(t, exitOK, nil, nil)
+	holder.ended(t, "")
+}
+
 // A command that ends while there is no daemon releases its lock when there is one again.
 func TestLockIsReleasedAfterARestart(t *testing.T) {
 	path := socketPath(t)

@@ -43,8 +43,9 @@ are in a log on this host, and with --nats also in that of a hub. A setting is a
 variable LOCKAGENT_..., or else in the configuration file, or else it has its default: see
 lockagent config show.
 
-The first interrupt, or SIGTERM, drains: no new claims, and time for those that are left. The
-second one ends the daemon at once. SIGHUP has it read the configuration file again.`,
+An interrupt, or SIGTERM, ends the daemon, and the next one goes on with its claims. With
+--drain-then release it drains first: no new claims, and time for those that are left. A
+second interrupt ends that. SIGHUP has it read the configuration file again.`,
 		Example: "  lockagent serve\n  lockagent serve --redis " + exampleRedis,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
@@ -75,7 +76,9 @@ type server struct {
 	store     lockagent.Store
 	where     string // the locks are
 	access    *access.Access
+	web       net.Listener // of the live page, or nil
 	daemon    *daemon.Daemon
+	ended     bool // the claims are released, or left to the next daemon
 
 	drained time.Time      // when the time for the drain is over; zero until it has begun
 	closers []func() error // of the parts; the last one is called first
@@ -86,19 +89,16 @@ func serve(cmd *cobra.Command) (err error) {
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP) // one that comes too early waits
 	defer signal.Stop(reload)
-	settings, err := loadSettings(cmd)
+	s, err := newServer(cmd)
 	if err != nil {
 		return err
 	}
-	s := &server{cmd: cmd, stderr: cmd.ErrOrStderr()}
-	s.config.Store(settings)
-	s.level.Set(levelOf(settings))
-	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
 	defer func() { err = errors.Join(err, s.close()) }()
-	for _, begin := range []func() error{
-		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openStore, s.openLog, s.startDaemon, s.measure, s.beat, s.openPage,
-	} {
-		if err := begin(); err != nil {
+	for _, begin := range s.parts() {
+		if err := begin(); errors.Is(err, errAsked) {
+			s.notify("STOPPING=1")
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
@@ -118,6 +118,30 @@ func serve(cmd *cobra.Command) (err error) {
 	}
 }
 
+// errAsked ends a start during which somebody has asked the daemon to end.
+var errAsked = errors.New("the daemon was asked to end")
+
+// newServer reads the settings. Nothing has begun.
+func newServer(cmd *cobra.Command) (*server, error) {
+	settings, err := loadSettings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd, stderr: cmd.ErrOrStderr()}
+	s.config.Store(settings)
+	s.level.Set(levelOf(settings))
+	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
+	return s, nil
+}
+
+// parts begin the daemon, in this order. What others may have taken comes before the claims go on.
+func (s *server) parts() []func() error {
+	return []func() error{
+		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openWeb, s.openStore, s.openLog,
+		s.startDaemon, s.measure, s.beat, s.servePage,
+	}
+}
+
 // settings are those that count now.
 func (s *server) settings() *config.Settings { return &s.config.Load().Settings }
 
@@ -133,21 +157,34 @@ func (s *server) close() error {
 	return errors.Join(errs...)
 }
 
-// drain waits for the claims, and ends the daemon.
+// drain ends the daemon. It leaves the claims to the next one at once: clients shall not wait for that. If the claims are to be released, it
+// first waits for them to end.
 func (s *server) drain() error {
 	timeout := s.settings().Drain.Timeout
+	s.ended, s.drained = true, time.Now().Add(timeout)
+	if s.settings().Drain.Then == config.KeepClaims {
+		s.notify("STOPPING=1", "STATUS=Leaving the claims to the next daemon")
+		if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
+			s.tell(fmt.Sprintf("Leaving to the next daemon: %d claims hold locks, and %d wait.\n", n.Held, n.Waiting),
+				"leaving", "held", n.Held, "waiting", n.Waiting)
+		}
+		return s.leave()
+	}
 	s.notify("STOPPING=1", "STATUS=Waiting for claims to end")
 	if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
 		s.tell(fmt.Sprintf("Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held, n.Waiting),
 			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting)
 	}
-	s.drained = time.Now().Add(timeout)
 	ctx, cancel := context.WithDeadline(context.Background(), s.drained)
 	defer cancel()
-	if s.settings().Drain.Then == config.KeepClaims {
-		return s.daemon.Leave(ctx)
-	}
 	return s.daemon.Shutdown(ctx)
+}
+
+// leave leaves the claims to the next daemon.
+func (s *server) leave() error {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	return s.daemon.Leave(over)
 }
 
 // tell tells whoever started the daemon by hand, or the log if programs read it.
@@ -247,9 +284,10 @@ func (s *server) startDaemon() error {
 		return err
 	}
 	s.onClose(func() error {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		return s.daemon.Shutdown(over) // nothing is left to do after a drain
+		if s.ended {
+			return nil
+		}
+		return s.leave() // a start that fails costs nobody a lock
 	})
 	s.status.serves(s.daemon)
 	return nil

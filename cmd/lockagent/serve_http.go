@@ -17,7 +17,13 @@ import (
 )
 
 // status is the health of the daemon, for those who ask over HTTP. Before it serves, it is alive and not ready.
-type status struct{ daemon atomic.Pointer[daemon.Daemon] }
+type status struct {
+	daemon  atomic.Pointer[daemon.Daemon]
+	waiting atomic.Pointer[error] // what the start waits for
+}
+
+// waits says what keeps the daemon from its start.
+func (s *status) waits(err error) { s.waiting.Store(&err) }
 
 // serves says which daemon it is.
 func (s *status) serves(d *daemon.Daemon) { s.daemon.Store(d) }
@@ -26,6 +32,9 @@ func (s *status) serves(d *daemon.Daemon) { s.daemon.Store(d) }
 func (s *status) ready(ctx context.Context) error {
 	if d := s.daemon.Load(); d != nil {
 		return d.Ready(ctx)
+	}
+	if err := s.waiting.Load(); err != nil {
+		return fmt.Errorf("the daemon waits for Redis: %w", *err)
 	}
 	return errors.New("the daemon starts")
 }

@@ -20,12 +20,15 @@ func (s *server) openSocket() (err error) {
 	if s.listener, err = s.listen(); err != nil {
 		return err
 	}
-	s.onClose(func() error {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) { // the daemon closes it, too
-			return err
-		}
-		return nil
-	})
+	s.onClose(func() error { return closeListener(s.listener) })
+	return nil
+}
+
+// closeListener closes a listener that the daemon closes, too.
+func closeListener(l net.Listener) error {
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
 	return nil
 }
 

@@ -14,23 +14,31 @@ import (
 	"github.com/lockagent/lockagent/webui"
 )
 
-// openPage serves the live page, if the settings say where.
-func (s *server) openPage() error {
+// openWeb listens for browsers, if the settings say where.
+func (s *server) openWeb() (err error) {
 	where := s.settings().Web.Listen
 	if where == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", where)
-	if err != nil {
+	if s.web, err = net.Listen("tcp", where); err != nil {
 		return &failure{exitFailed, fmt.Errorf("%s: %w", s.place("web.listen"), err), "lockagent serve --web 127.0.0.1:0    (takes any free port)"}
 	}
-	name, _, _ := net.SplitHostPort(where) // it is one, says its setting
+	s.onClose(func() error { return closeListener(s.web) })
+	return nil
+}
+
+// servePage serves the live page.
+func (s *server) servePage() error {
+	if s.web == nil {
+		return nil
+	}
+	name, _, _ := net.SplitHostPort(s.settings().Web.Listen) // it is one, says its setting
 	s.daemon.ServePage(daemon.PageConfig{
-		Listener: listener, Log: s.log.reader, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
+		Listener: s.web, Log: s.log.reader, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
 		AllowBreak: func() bool { return s.settings().Web.AllowBreak },
 		Host:       s.settings().Host, Names: []string{name},
 	})
-	url := "http://" + listener.Addr().String() + "/"
+	url := "http://" + s.web.Addr().String() + "/"
 	s.tell("Page: "+url+"\n", "page", "url", url)
 	return nil
 }

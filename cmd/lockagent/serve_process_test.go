@@ -201,7 +201,7 @@ func TestLogOfTheDaemon(t *testing.T) {
 
 func TestHealthAndMetrics(t *testing.T) {
 	path := socketPath(t)
-	d := serving(t, path, "--metrics", "127.0.0.1:0")
+	d := serving(t, path, "--metrics", "127.0.0.1:0", "--drain-then", "release")
 	operator := unixHTTP(t, path+"-operator.sock")
 	d.stderr.await(t, "where the metrics are", says("Metrics: "))
 	_, base, _ := strings.Cut(d.stderr.String(), "Metrics: ")

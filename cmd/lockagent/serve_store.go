@@ -3,10 +3,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/address"
@@ -42,8 +44,10 @@ func (s *server) openStore() error {
 		// A call without an answer is given up soon enough for a renewal to be tried again.
 		CallTimeout: min(redisstore.DefaultCallTimeout, s.settings().Lease.Duration/4),
 	}
-	store, err := cfg.Open(s.cmd.Context(), url)
+	store, err := s.awaitRedis(func(ctx context.Context) (*redisstore.Store, error) { return cfg.Open(ctx, url) })
 	switch {
+	case errors.Is(err, errAsked):
+		return err
 	case errors.Is(err, lockagent.ErrBadURL), errors.Is(err, lockagent.ErrBadOption):
 		return &failure{exitConfig, fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err), "lockagent serve --redis " + exampleRedis}
 	case err != nil:
@@ -53,6 +57,38 @@ func (s *server) openStore() error {
 	s.onClose(store.Close)
 	return nil
 }
+
+// reachEvery is between two attempts to reach a Redis that is away.
+const reachEvery = 250 * time.Millisecond
+
+// awaitRedis opens the store, and waits for a Redis that is away. Until then the daemon is alive and not ready, and the claims of the one before
+// are as it has left them. What waiting does not mend is an error at once.
+func (s *server) awaitRedis(open func(context.Context) (*redisstore.Store, error)) (*redisstore.Store, error) {
+	told := ""
+	for {
+		store, err := open(s.cmd.Context())
+		switch {
+		case s.cmd.Context().Err() != nil && err != nil:
+			return nil, errAsked
+		case !errors.Is(err, lockagent.ErrStoreUnavailable):
+			return store, err
+		}
+		s.status.waits(err)
+		s.notify("STATUS=Waiting for Redis: "+oneLine(err.Error()), fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendStart.Microseconds()))
+		if text := err.Error(); text != told {
+			s.logger.Warn("Redis is away, and the daemon waits for it", "setting", s.place("redis.url"), "redis", s.where, "error", err)
+			told = text
+		}
+		select {
+		case <-time.After(reachEvery):
+		case <-s.cmd.Context().Done():
+			return nil, errAsked
+		}
+	}
+}
+
+// extendStart is for how long systemd waits for the next attempt to reach Redis. It is longer than an attempt takes.
+const extendStart = 6 * redisstore.DefaultDialTimeout
 
 // badFile is the error of a file that a setting of a section names.
 func badFile(section string, err error) error {

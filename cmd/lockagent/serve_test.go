@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -70,7 +71,7 @@ func says(text string) func(string) bool {
 
 func TestServe(t *testing.T) {
 	path := socketPath(t)
-	d := serving(t, path)
+	d := serving(t, path, "--drain-then", "release")
 	d.stderr.await(t, "where it is", says("Ready: "+path+", with the locks in memory\nTry: curl"))
 	g, client := claims(t, path, "door")
 
@@ -97,9 +98,114 @@ func TestServe(t *testing.T) {
 
 func TestServeEndsWhenTheDrainHasTakenLong(t *testing.T) {
 	path := socketPath(t)
-	d := serving(t, path, "--drain-timeout", "1ms")
+	d := serving(t, path, "--drain-timeout", "1ms", "--drain-then", "release")
 	claims(t, path, "door")
 	d.interrupt(t).expect(t, exitOK, nil, []string{"Draining for up to 1ms"})
+}
+
+// A daemon that is killed while Redis is away starts, and waits. It goes on with what it had when Redis is back.
+func TestServeWaitsForRedis(t *testing.T) {
+	redis := redistest.Start(t, redistest.WithConfig("appendonly yes", "appendfsync always"))
+	path, notify := socketPath(t), socketPath(t)
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = systemd.Close() }()
+	flags := []string{"--redis", redis.URL(), "--lease", "1h"} // however slow this machine is
+	d := serveProcess(t, path, nil, flags...)
+	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; read line; echo $LOCKAGENT_TOKEN")
+	holder.stderr.await(t, "the command", says("it runs"))
+	redis.Kill()
+	d.signal(t, syscall.SIGKILL)
+	<-d.stderr.ended
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
+	next := launch(t, cmd)
+	next.stderr.await(t, "that it waits", says("Redis is away, and the daemon waits for it"))
+	message := make([]byte, 1000)
+	if n, err := systemd.Read(message); err != nil || !strings.HasPrefix(string(message[:n]), "STATUS=Waiting for Redis: ") || !strings.Contains(string(message[:n]), "\nEXTEND_TIMEOUT_USEC=30000000") {
+		t.Errorf("systemd was told %q, %v", message[:n], err)
+	}
+	operator := unixHTTP(t, path+"-operator.sock")
+	if status, text := page(t, operator, "http://operator/healthz"); status != http.StatusOK {
+		t.Errorf("it is not alive: %d %s", status, text)
+	}
+	if status, text := page(t, operator, "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "waits for Redis") {
+		t.Errorf("it is ready, or does not say why not: %d %s", status, text)
+	}
+	redis.Restart()
+	next.stderr.await(t, "that it is ready", says("Ready: "))
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool {
+		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.in.Close()
+	if <-holder.stderr.ended; holder.end != nil {
+		t.Errorf("the holder: %v: %s", holder.end, &holder.stderr)
+	}
+}
+
+// Whoever asks a daemon to end that waits for Redis does not wait. What waiting does not mend is an error at once.
+func TestServeThatWaitsForRedisEnds(t *testing.T) {
+	path := socketPath(t)
+	flags := []string{"serve", "--socket", path, "--state-dir", path + ".state", "--redis"}
+	d := start(t, append(flags, "redis://127.0.0.1:1")...)
+	d.stderr.await(t, "that it waits", says("the daemon waits for it"))
+	d.interrupt(t).expect(t, exitOK, nil, []string{"--redis"})
+	redis := redistest.Start(t, redistest.WithPassword("right"))
+	if err := os.WriteFile(path+".password", []byte("wrong"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, append(flags, "redis://"+redis.Addr(), "--redis-password-file", path+".password")...).expect(t, exitNotPermitted, nil, []string{"--redis"})
+}
+
+// A start that fails leaves the claims of the daemon before as they were, whichever part fails.
+func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil)
+	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+	d.signal(t, syscall.SIGKILL)
+	<-d.stderr.ended
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	flags := []string{"--socket", path, "--state-dir", path + ".state", "--web"}
+	call(t, append([]string{"serve"}, append(flags, taken.Addr().String())...)...).expect(t, exitFailed, nil, []string{"--web: listen tcp"})
+
+	begun := 0
+	for all := len((*server).parts(nil)); begun < all; begun++ {
+		cmd := newServe()
+		cmd.SetContext(t.Context())
+		cmd.SetErr(io.Discard)
+		if err := cmd.ParseFlags(append(flags, "127.0.0.1:0")); err != nil {
+			t.Fatal(err)
+		}
+		s, err := newServer(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, begin := range s.parts()[:begun+1] {
+			if err := begin(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.close(); err != nil { // as after a part that fails
+			t.Errorf("after %d parts: %v", begun+1, err)
+		}
+	}
+	serving(t, path)
+	call(t, "ls", "--socket", path).expect(t, exitOK, []string{"door"}, nil)
 }
 
 func TestServeOverRedis(t *testing.T) {
@@ -121,7 +227,6 @@ func TestServeThatCannot(t *testing.T) {
 		return call(t, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
 	}
 	serve("--socket", filepath.Join(path, "missing"), "--operator-socket", path+"-operator.sock").expect(t, exitFailed, nil, []string{"make the directory"})
-	serve("--redis", "redis://127.0.0.1:1").expect(t, exitUnavailable, nil, []string{"--redis redis://127.0.0.1:1"})
 	serve("--redis", "redis://127.0.0.1:1/x").expect(t, exitConfig, nil, []string{"--redis redis://127.0.0.1:1"})
 	serve("--redis", "redis://127.0.0.1:1", "--redis-password-file", path+".none").expect(t, exitConfig, nil, []string{"redis: " + path + ".none: no such file"})
 	serve("--nats-stream", "X").expect(t, exitUsage, nil, []string{"--nats-stream means nothing without nats.url"})
@@ -159,7 +264,7 @@ func TestServeAsAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "serve", "--socket", path, "--state-dir", path+".state")
+	cmd := exec.Command(self, "serve", "--socket", path, "--state-dir", path+".state", "--drain-then", "release")
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, "WATCHDOG_USEC=7200000000") // it beats at once, and then in an hour
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -50,6 +50,7 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 	is("RuntimeDirectory", service["RuntimeDirectory"], filepath.Base(filepath.Dir(place.System)))
 	is("StateDirectory", service["StateDirectory"], filepath.Base(place.User{Getenv: func(string) string { return "" }}.StateDir()))
 	is("Type", service["Type"], "notify")
+	is("StartLimitIntervalSec", service["StartLimitIntervalSec"], "0")
 
 	args := strings.Fields(strings.TrimPrefix(service["ExecStart"][0], "/usr/bin/lockagent "))
 	cmd, rest, err := newRoot().Find(args)

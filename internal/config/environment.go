@@ -15,7 +15,7 @@ const variablePrefix = "LOCKAGENT_"
 const fileVariable = variablePrefix + "CONFIG"
 
 // otherVariables are not settings of the daemon: it sets them for others, or other verbs know them.
-var otherVariables = []string{"LOCKAGENT_LOCK", "LOCKAGENT_TOKEN", "LOCKAGENT_OWNER", "LOCKAGENT_HELD", "LOCKAGENT_HUB", fileVariable}
+var otherVariables = []string{"LOCKAGENT_LOCK", "LOCKAGENT_TOKEN", "LOCKAGENT_CLAIM", "LOCKAGENT_OWNER", "LOCKAGENT_HELD", "LOCKAGENT_HUB", fileVariable}
 
 // environment is what a list of NAME=VALUE says.
 func environment(list []string) map[string]string {

@@ -162,7 +162,7 @@ func TestFlags(t *testing.T) {
 // What a test or a reader sets in the environment of a host is meant for other verbs, too.
 func TestVariablesOfOthers(t *testing.T) {
 	h := newHost(t)
-	h.Environ = append(h.Environ, "LOCKAGENT_NATS_STREAM=OTHER", "LOCKAGENT_LOCK=a", "LOCKAGENT_TOKEN=7", "LOCKAGENT_HUB=nats://a", "LOCKAGENT_HELD=x",
+	h.Environ = append(h.Environ, "LOCKAGENT_NATS_STREAM=OTHER", "LOCKAGENT_LOCK=a", "LOCKAGENT_TOKEN=7", "LOCKAGENT_CLAIM=a.b", "LOCKAGENT_HUB=nats://a", "LOCKAGENT_HELD=x",
 		"LOCKAGENT_TEST_MAIN=1", "LOCKAGENT_HUB_CREDS=/x", "PATH=/bin", "NOVALUE")
 	h.expect(h.load(), "nats.stream", "OTHER", "$LOCKAGENT_NATS_STREAM")
 }

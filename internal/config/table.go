@@ -351,12 +351,12 @@ var table = []*Setting{
 	},
 	{
 		Key: "drain.timeout", Flag: "drain-timeout", kind: duration{min: time.Millisecond, max: time.Hour, orZero: "is no wait"}, field: func(s *Settings) any { return &s.Drain.Timeout }, Live: true,
-		Help: "How long the daemon waits for claims to end, when it is asked to end.", Usage: "`time` to wait for claims to end, at the end of the daemon",
+		Help: "How long the daemon waits for claims to end before it releases them, if drain.then is release. Otherwise it does not wait.", Usage: "`time` to wait for claims to end, before they are released",
 		Default: "30s", Example: "5s",
 	},
 	{
 		Key: "drain.then", Flag: "drain-then", kind: choice{KeepClaims, ReleaseClaims}, field: func(s *Settings) any { return &s.Drain.Then }, Live: true,
-		Help: "What becomes of the claims that are left: the next daemon keeps them, or they are released.", Usage: "`what` becomes of claims that are left: keep or release",
+		Help: "What becomes of the claims when the daemon ends: the next one keeps them, or they are released.", Usage: "`what` becomes of the claims at the end of the daemon: keep or release",
 		Default: KeepClaims, Example: ReleaseClaims,
 	},
 	{

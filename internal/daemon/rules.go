@@ -51,6 +51,15 @@ func (r rules) Operate(ctx context.Context, name lockagent.Name) error {
 	return r.check(ctx, access.Operate, name)
 }
 
+// Use implements [api.Access].
+func (r rules) Use(ctx context.Context, owner uint32, name lockagent.Name) error {
+	p, ok := socket.FromContext(ctx)
+	if !ok {
+		return refusal.ErrNoClaim
+	}
+	return r.Access.Use(access.Peer{UID: p.UID, Groups: p.Groups}, owner, string(name))
+}
+
 // Refused implements [api.Access].
 func (r rules) Refused(ctx context.Context, err error) error {
 	if p, ok := socket.FromContext(ctx); ok {

@@ -84,6 +84,16 @@ func (a *Access) Refused(uid uint32, err error) error {
 	return err
 }
 
+// Use returns nil if p may use the secret of a claim on a name: it is one of p's own, or p is root or may operate the name. Otherwise it counts
+// a refusal, and returns [refusal.ErrNoClaim], as if the secret were wrong.
+func (a *Access) Use(p Peer, owner uint32, name string) error {
+	if p.UID == owner || p.UID == 0 || a.Sees(p, Operate, name) {
+		return nil
+	}
+	_ = a.refusals.refuse(p.UID, notOwner, fmt.Errorf("the secret of a claim of user %d on %.64q was used by user %d", owner, name, p.UID)) // which says more than p may know
+	return refusal.ErrNoClaim
+}
+
 // Sees is Check without a refusal: for a list that leaves out what p may not look at.
 func (a *Access) Sees(p Peer, right Right, name string) bool {
 	_, ok := a.policy.Load().allows(p, right, name, a.self)

@@ -295,3 +295,24 @@ func BenchmarkWorstName(b *testing.B) {
 		p.Match(name)
 	}
 }
+
+// The secret of a claim is for its user, root and operators. Whoever else has it is refused as if it were wrong, and counted.
+func TestUse(t *testing.T) {
+	const owner = 1001
+	d := newDesk(t, Limits{}, rule(t, "a/**", Operate, "bob", ""), rule(t, "**", Acquire|Look|Watch, "", ""))
+	for _, test := range []struct {
+		uid  uint32
+		name string
+		may  bool
+	}{{owner, "a/b", true}, {0, "a/b", true}, {1002, "a/b", true}, {1002, "b", false}, {1003, "a/b", false}, {self, "a/b", false}} {
+		if err := d.Use(Peer{UID: test.uid}, owner, test.name); (err == nil) != test.may || err != nil && err != refusal.ErrNoClaim { //nolint:errorlint // it says nothing more
+			t.Errorf("user %d, %s: %v", test.uid, test.name, err)
+		}
+	}
+	want := []RefusalCount{{self, false, "secret", 1}, {1002, false, "secret", 1}, {1003, false, "secret", 1}}
+	if got := d.Refusals(); !slices.Equal(got, want) {
+		t.Errorf("the counts are %v, want %v", got, want)
+	}
+	d.expectTold(t, `1002: the secret of a claim of user 1001 on "b" was used by user 1002 (0 unsaid)`,
+		`1003: the secret of a claim of user 1001 on "a/b" was used by user 1003 (0 unsaid)`, `900: the secret of a claim of user 1001 on "a/b" was used by user 900 (0 unsaid)`)
+}

@@ -38,6 +38,7 @@ func (e *Forbidden) Unwrap() error { return refusal.ErrForbidden }
 const (
 	notAllowed  = "rights"
 	nameTooLong = "name_length"
+	notOwner    = "secret"
 )
 
 const (
@@ -102,7 +103,7 @@ func (r *refusals) count(uid uint32, reason string) (unsaid uint64, told bool) {
 type RefusalCount struct {
 	UID    uint32
 	Others bool   // UID is 0, and it is about all users beyond the first thousand or so
-	Reason string // "rights", "name_length", or what there was too much of, such as "claims"
+	Reason string // "rights", "name_length", "secret", or what there was too much of, such as "claims"
 	Count  uint64
 }
 

@@ -33,6 +33,8 @@ type Access interface {
 	Operate(context.Context, lockagent.Name) error
 	// Enter is for who looks at many names, or watches their changes: there may be some that it sees.
 	Enter(ctx context.Context, changes bool) error
+	// Use is for who uses the secret of a claim that a user owns. The error is [refusal.ErrNoClaim].
+	Use(ctx context.Context, owner uint32, name lockagent.Name) error
 	// Sees reports whether a name is in what the client sees of many: of the list of locks, or of their changes.
 	Sees(ctx context.Context, name lockagent.Name, changes bool) bool
 	// Refused is told of an error of the claims, and returns it. One about a limit counts as a refusal.

@@ -120,6 +120,9 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 			if err != nil {
 				return nil, err
 			}
+			if err := l.use(ctx, c.GetAttach()); err != nil {
+				return nil, err
+			}
 			s, err := l.Book.Attach(client, c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
 			return s, l.Access.Refused(ctx, err)
 		})

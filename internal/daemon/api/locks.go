@@ -66,11 +66,26 @@ func (l *locks) Attach(ctx context.Context, req *lockagentv1.AttachRequest, out 
 	if err != nil {
 		return wire.Refuse(err)
 	}
+	if err := l.use(ctx, req); err != nil {
+		return wire.Refuse(err)
+	}
 	stream, err := l.Book.Attach(client, req.GetClaim(), req.GetSecret(), nil)
 	if err != nil {
 		return wire.Refuse(l.Access.Refused(ctx, err))
 	}
 	return tell(ctx, stream, out)
+}
+
+// use returns an error if the client may not use the secret of a claim: whoever has seen it is not its owner by that.
+func (l *locks) use(ctx context.Context, of interface {
+	GetClaim() string
+	GetSecret() string
+}) error {
+	owner, name, ok := l.Book.Whose(of.GetClaim(), of.GetSecret())
+	if !ok {
+		return nil // the book says what is wrong
+	}
+	return l.Access.Use(ctx, owner, name)
 }
 
 // tell tells the client what becomes of its claim, until one of them ends. The claim ends with the stream.
@@ -152,6 +167,9 @@ func deadline(at claims.Deadline) *lockagentv1.Deadline {
 
 // Release implements [lockagentv1connect.LockServiceHandler].
 func (l *locks) Release(ctx context.Context, req *lockagentv1.ReleaseRequest) (*lockagentv1.ReleaseResponse, error) {
+	if err := l.use(ctx, req); err != nil {
+		return nil, wire.Refuse(err)
+	}
 	ended, err := l.Book.Release(ctx, req.GetClaim(), req.GetSecret())
 	if err != nil {
 		return nil, wire.Refuse(err)
@@ -164,6 +182,9 @@ func (l *locks) Renew(ctx context.Context, req *lockagentv1.RenewRequest) (*lock
 	ttl, err1 := wire.ToDuration("ttl", req.GetTtl())
 	lease, err2 := wire.ToDuration("lease", req.GetLease())
 	if err := errors.Join(err1, err2); err != nil {
+		return nil, wire.Refuse(err)
+	}
+	if err := l.use(ctx, req); err != nil {
 		return nil, wire.Refuse(err)
 	}
 	r, err := l.Book.Renew(ctx, req.GetClaim(), req.GetSecret(), ttl, lease)

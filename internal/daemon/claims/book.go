@@ -103,16 +103,19 @@ func (b *Book) again(secret string, req *Request) (*Stream, error) {
 func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if id == "" {
-		if c := b.chosen[fingerprintOf(secret)]; c != nil {
-			id = c.id
-		}
-	}
-	c, err := b.living(id, secret)
+	c, err := b.living(b.named(id, secret), secret)
 	if err != nil {
 		return nil, err
 	}
 	return c.attach(secret, by, news)
+}
+
+// named is the id of a claim that a client names. It may be empty if the client of the claim chose the secret. The mutex must be held.
+func (b *Book) named(id, secret string) string {
+	if c := b.chosen[fingerprintOf(secret)]; id == "" && c != nil {
+		return c.id
+	}
+	return id
 }
 
 // attach is Attach. The mutex must be held.

@@ -59,6 +59,17 @@ func (b *Book) Holds(name lockagent.Name, token lockagent.Token) bool {
 	return false
 }
 
+// Whose returns the user and the lock of a claim, if the secret is right. The id is as for Attach.
+func (b *Book) Whose(id, secret string) (uid uint32, name lockagent.Name, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, err := b.find(b.named(id, secret), secret)
+	if err != nil {
+		return 0, "", false
+	}
+	return c.Client.UID, c.Name, true
+}
+
 // Locks returns up to most locks whose names match, in the order of their names, and only those after a name. more tells that
 // there are others.
 func (b *Book) Locks(match func(lockagent.Name) bool, after lockagent.Name, most int) (found []Lock, more bool) {
