@@ -90,15 +90,20 @@ func TestFairLockOfASession(t *testing.T) {
 	})
 }
 
-// A name is one kind of lock.
+// A name is one kind of lock while somebody uses it.
 func TestFairLockIsNoPlainLock(t *testing.T) {
-	locks := open(t)
-	unlock(t, hold(t, locks.FairLock("fair")))
-	_, err := locks.Lock("fair").TryAcquire(t.Context())
-	wantErr(t, "TryAcquire", err, lockagent.ErrWrongKind)
-	if err == nil || !strings.Contains(err.Error(), "fair") || !strings.Contains(err.Error(), "plain") {
-		t.Errorf("the error names not both kinds: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		locks := open(t)
+		g := hold(t, locks.FairLock("fair"))
+		_, err := locks.Lock("fair").TryAcquire(t.Context())
+		wantErr(t, "TryAcquire", err, lockagent.ErrWrongKind)
+		if err == nil || !strings.Contains(err.Error(), "fair") || !strings.Contains(err.Error(), "plain") {
+			t.Errorf("the error names not both kinds: %v", err)
+		}
+		unlock(t, g)
+		synctest.Wait()
+		unlock(t, hold(t, locks.Lock("fair")))
+	})
 }
 
 // A process that stops does not hold the others up for longer than a pass lasts.

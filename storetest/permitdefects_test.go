@@ -21,6 +21,8 @@ var permitDefects = []defect{
 			return reply, err
 		}
 	}},
+	{"has any number of permits", "Permits/a number of permits has its bounds", forgiving(lockagent.ErrBadOption)},
+	{"changes permits of every kind", "Permits/a semaphore that is set is in use, also while nobody has permits", forgiving(lockagent.ErrWrongKind)},
 	{"does not tell how many permits there are", "Permits/permits are granted while enough are free", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -106,6 +108,20 @@ var morePermitFindings = []finding{
 	{"has no queue", "Permits/permits that are added reach the waiters"},
 	{"has no queue", "Permits/a semaphore that is deleted fails its waiters"},
 	{"does not name the other kind", "Permits/a lock is no semaphore"},
+}
+
+// forgiving says that a change was made when it was refused for a reason.
+func forgiving(reason error) func(*spoilt) {
+	return func(s *spoilt) {
+		permits := s.permits
+		s.permits = func(req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
+			reply, err := permits(req)
+			if errors.Is(err, reason) {
+				reply.Done, err = true, nil
+			}
+			return reply, err
+		}
+	}
 }
 
 // changing alters the requests that read or change permits.

@@ -91,5 +91,8 @@ func (d *daemonClient) nameOf(ctx context.Context, id string) (name lockagent.Na
 		}
 		return name == ""
 	})
+	if errors.Is(err, refusal.ErrForbidden) { // as in kindOf
+		return "", nil
+	}
 	return name, err
 }

@@ -118,7 +118,7 @@ func TestGuideRedisIsGone(t *testing.T) {
 	}
 	redis.Resume()
 	redistest.Eventually(t, "a lock is granted again", func() bool {
-		return call(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
+		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
 	})
 	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)

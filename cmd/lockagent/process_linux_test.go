@@ -150,7 +150,7 @@ func TestKilledInTurn(t *testing.T) {
 	wrapper, child, _ := begin()
 	h.kill(wrapper)
 	h.until("a", counts(1, 0))
-	call(t, "lock", "--socket", h.path, "-n", "a", "true").expect(t, exitFailed, nil, []string{"is held by"})
+	apart(t, "lock", "--socket", h.path, "-n", "a", "true").expect(t, exitFailed, nil, []string{"is held by"})
 	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -238,9 +238,26 @@ func asNobody(t *testing.T, args ...string) result {
 		t.Skip("only root can be somebody else")
 	}
 	const nobody = 65534
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
-	cmd.Dir, cmd.Env = "/", append(os.Environ(), "HOME=/", "GORACE=atexit_sleep_ms=0")
+	cmd := ourselves(t, args...)
+	cmd.Dir, cmd.Env = "/", append(cmd.Env, "HOME=/")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	return ran(t, cmd)
+}
+
+// apart runs the program in a process of its own. The verb lock needs that: it takes all children of its process for its own.
+func apart(t *testing.T, args ...string) result {
+	t.Helper()
+	return ran(t, ourselves(t, args...))
+}
+
+func ourselves(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+func ran(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); cmd.ProcessState == nil {

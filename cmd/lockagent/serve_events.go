@@ -177,13 +177,18 @@ func (s *server) forward(f *events.Forwarder) (end func() error) {
 	}
 }
 
-// awaitHub waits until the hub has all events, within the time for the drain. It says if the hub does not.
+// awaitHub waits until the hub has all events, within the time for the drain. It says if the hub does not. A daemon that leaves its
+// claims to the next one waits a moment only: the next one goes on with the claims, and with the log.
 func (s *server) awaitHub() error {
+	until := s.drained
+	if moment := time.Now().Add(time.Second); s.settings().Drain.Then == config.KeepClaims && moment.Before(until) {
+		until = moment
+	}
 	state, err := s.log.reader.State(context.Background())
 	if err != nil {
 		return nil // the log has been complained about
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.drained)
+	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	if left := s.log.forwarder.Await(ctx, state.Last); left > 0 {
 		s.logger.Warn("the hub does not have the last messages of the event log; the next daemon forwards them", "at_most", left, "error", s.log.forwarder.Stats().Err)

@@ -288,9 +288,9 @@ func TestTheHubHasAllEventsAtTheEnd(t *testing.T) {
 		return call(t, append([]string{"events", "tail", "--all", "--follow=false", "--format", "jsonl"}, from...)...).stdout
 	}
 	for range 3 {
-		d := serving(t, path, "--nats", hub.URL())
+		d := serving(t, path, "--nats", hub.URL(), "--drain-then", "release")
 		for range 5 {
-			call(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+			apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
 		}
 		d.interrupt(t).expect(t, exitOK, nil, nil)
 		local, there := read("--dir", path+".state/events"), read("--nats", hub.URL())
@@ -301,11 +301,11 @@ func TestTheHubHasAllEventsAtTheEnd(t *testing.T) {
 			t.Errorf("it says %s", &d.stderr)
 		}
 	}
-	d := serving(t, path, "--nats", hub.URL(), "--drain-timeout", "1h")
+	d := serving(t, path, "--nats", hub.URL(), "--drain-timeout", "1h", "--drain-then", "release")
 	if err := hub.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+	apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
 	d.interrupt(t).expect(t, exitOK, nil, []string{"the hub does not have the last messages", "at_most="})
 }
 
@@ -349,9 +349,9 @@ func TestADamagedEventLog(t *testing.T) {
 			}
 			d := serving(t, path, "--drain-timeout", "1ms")
 			d.stderr.await(t, test.says, says(test.says))
-			claims(t, path, "door")
+			claims(t, path, "hall")
 			d.interrupt(t).expect(t, exitOK, nil, nil)
-			if r := call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false"); !strings.Contains(r.stdout, "door") {
+			if r := call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false"); !strings.Contains(r.stdout, "hall") {
 				t.Errorf("the log does not go on: %s", r.stdout)
 			}
 			asides, err := filepath.Glob(path + ".state/events.damaged-*")
@@ -396,7 +396,7 @@ func TestLimitsOfTheEventLog(t *testing.T) {
 	once := func(says string, more ...string) {
 		t.Helper()
 		d := serving(t, path, append(flags, more...)...)
-		call(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+		apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
 		d.interrupt(t).expect(t, exitOK, nil, nil)
 		if told := d.stderr.String(); strings.Contains(told, "has other limits") != (says != "") || !strings.Contains(told, says) || strings.Contains(told, "level=ERROR") {
 			t.Errorf("with %v it says %s", more, told)

@@ -15,7 +15,7 @@ func TestWatchSince(t *testing.T) {
 	d := serving(t, path, "--drain-timeout", "1ms")
 	take := func(n int) {
 		for range n {
-			call(t, "lock", "--socket", path, "orders/42", "true").expect(t, exitOK, nil, nil)
+			apart(t, "lock", "--socket", path, "orders/42", "true").expect(t, exitOK, nil, nil)
 		}
 	}
 	const rounds = 10

@@ -345,6 +345,9 @@ func (h *health) ask(ctx context.Context, asked chan struct{}) {
 	silent := context.AfterFunc(ctx, func() { answer(lockagent.ErrStoreUnavailable) })
 	h.store.Time(ctx, func(_ lockagent.StoreTime, err error) {
 		silent()
+		if err != nil && ctx.Err() != nil { // it was silent, however it says that
+			err = lockagent.ErrStoreUnavailable
+		}
 		answer(err)
 		cancel()
 	})

@@ -207,7 +207,7 @@ func (g grants) clone() grants {
 	return g
 }
 
-// normal is a copy without what does not matter: holes in the queue, and capacities.
+// normal is a copy without what does not matter: holes in the queue, cells without grants, and capacities.
 func normal(s *State) *State {
 	c := clone(s)
 	c.queue.items = slices.DeleteFunc(c.queue.items, func(w waiter) bool { return w.gone })
@@ -217,6 +217,9 @@ func normal(s *State) *State {
 	}
 	if len(c.queue.sessions) == 0 {
 		c.queue.sessions = nil
+	}
+	if c.grants.len() == 0 {
+		c.grants = grants{}
 	}
 	return c
 }

@@ -97,8 +97,8 @@ func tell(ctx context.Context, stream *claims.Stream, out *connect.ServerStream[
 			stream.Close()
 		}
 	}()
-	for {
-		quiet, stop := at.quiet()
+	for begun := false; ; begun = true {
+		quiet, stop := at.quiet(begun)
 		e, err := stream.NextOrQuiet(ctx, quiet)
 		stop()
 		switch {

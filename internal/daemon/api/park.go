@@ -53,9 +53,10 @@ func placeOf(ctx context.Context) *place {
 	return p
 }
 
-// quiet returns a channel that has a value when the stream is to be parked. Call stop in the end.
-func (p *place) quiet() (c <-chan time.Time, stop func()) {
-	if p == nil {
+// quiet returns a channel that has a value when the stream is to be parked. Call stop in the end. A stream whose answer has not begun
+// is not parked: the server has not sent the header yet.
+func (p *place) quiet(begun bool) (c <-chan time.Time, stop func()) {
+	if p == nil || !begun {
 		return nil, func() {}
 	}
 	t := time.NewTimer(p.after)
