@@ -178,9 +178,9 @@ func away(err error) bool {
 	return codeOf(err) == exitNoDaemon || errors.Is(err, lockagent.ErrClosed) || errors.Is(err, refusal.ErrDraining)
 }
 
-// again makes another stream. A claim that holds its lock attaches until its deadline. One that waits is asked for again, for a
-// while since the daemon has said the last word: it knows the claim by its secret. again returns the error that broke the stream if the daemon said
-// it, or when the time has passed.
+// again makes another stream. It attaches to a claim that holds its lock, until the deadline of that. It asks again for a claim that
+// waits, which the daemon knows by its secret. It gives that up when the daemon has been silent for too long. Then it returns the error that
+// broke the stream, as it does if the daemon said that error.
 func (c *claimed) again(ctx context.Context, first opening, broken error, silent, deadline time.Duration) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	broken = c.daemon.failed(broken)
 	open, pause := attaching(c.id, c.secret), time.Duration(0)

@@ -87,8 +87,8 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// Programs of many calls, with messages that are what they should be, but for what they say: the names and ids of others, wrong secrets and numbers,
-// and what does not fit together. All calls of a program go on until it ends them, or ends itself.
+// Programs of many calls. The messages are well formed, but what they say is wrong: names and ids of others, wrong secrets and numbers, fields
+// that do not fit together. All calls of a program go on until it ends them, or ends itself.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte{})
 	for i := range 64 { // each of these begins with other calls
