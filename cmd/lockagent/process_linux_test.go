@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -234,9 +235,7 @@ func TestSessionOfTheReadme(t *testing.T) {
 // asNobody runs the program as a user who is nobody.
 func asNobody(t *testing.T, args ...string) result {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can be somebody else")
-	}
+	machinetest.NeedsRoot(t)
 	const nobody = 65534
 	cmd := ourselves(t, args...)
 	cmd.Dir, cmd.Env = "/", append(cmd.Env, "HOME=/")

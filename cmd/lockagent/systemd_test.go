@@ -138,9 +138,7 @@ func TestUserAndDirectory(t *testing.T) {
 	machinetest.Needs(t, err)
 	tmpfiles, err := exec.LookPath("systemd-tmpfiles")
 	machinetest.Needs(t, err)
-	if os.Getuid() != 0 {
-		t.Skip("only root makes users")
-	}
+	machinetest.NeedsRoot(t) // who makes users
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
 		t.Fatal(err)

@@ -73,12 +73,17 @@ func lapses(tree fs.FS, long map[string]string) []string {
 		if !strings.HasSuffix(name, "_test.go") {
 			return nil
 		}
-		positions, err := sleeps(name, source)
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
 		if err != nil {
 			add("%v", err)
+			return nil
 		}
-		for _, at := range positions {
-			add("%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", at)
+		for _, at := range sleeps(file) {
+			add("%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", fset.Position(at))
+		}
+		for _, at := range leniencies(file) {
+			add("%s: a CI machine that lacks something shall not skip the test: use package machinetest", fset.Position(at))
 		}
 		return nil
 	})
@@ -94,33 +99,57 @@ func lapses(tree fs.FS, long map[string]string) []string {
 }
 
 // sleeps returns where a file calls time.Sleep on a clock that is not virtual.
-func sleeps(name string, source []byte) ([]string, error) {
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
+func sleeps(file *ast.File) []token.Pos {
 	clock := "" // what the file calls package time
 	for _, spec := range file.Imports {
 		switch imported, _ := strconv.Unquote(spec.Path.Value); {
 		case imported == "testing/synctest":
-			return nil, nil
+			return nil
 		case imported == "time" && spec.Name != nil:
 			clock = spec.Name.Name
 		case imported == "time":
 			clock = "time"
 		}
 	}
-	var found []string
+	var found []token.Pos
 	ast.Inspect(file, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == clock {
-				found = append(found, fset.Position(s.Pos()).String())
+				found = append(found, s.Pos())
 			}
 		}
 		return true
 	})
-	return found, nil
+	return found
+}
+
+// machine has the names by which a test asks for what the machine has: its user, its system, or an error.
+var machine = map[string]bool{"Getuid": true, "Geteuid": true, "GOOS": true, "err": true}
+
+// leniencies returns where a file skips a test because of the machine, also on a CI machine.
+func leniencies(file *ast.File) []token.Pos {
+	var found []token.Pos
+	ast.Inspect(file, func(n ast.Node) bool {
+		branch, ok := n.(*ast.IfStmt)
+		if !ok || !names(branch.Cond, func(name string) bool { return machine[name] }) {
+			return true
+		}
+		if names(branch.Body, func(name string) bool { return strings.HasPrefix(name, "Skip") }) {
+			found = append(found, branch.Pos())
+		}
+		return true
+	})
+	return found
+}
+
+// names tells whether a name that fits is below a node.
+func names(n ast.Node, fits func(string) bool) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && fits(id.Name)
+		return !found
+	})
+	return found
 }
 
 func TestLapsesAreFound(t *testing.T) {
@@ -133,6 +162,9 @@ func TestLapsesAreFound(t *testing.T) {
 		"a/own_test.go":    file("package a\n\nimport \"time\"\n\nvar _ time.Time\n\nfunc f(x t) { x.Sleep(1) }\n"),
 		"a/sleep_test.go":  file("package a\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"),
 		"a/alias_test.go":  file("package a\n\nimport t \"time\"\n\nfunc f() { t.Sleep(1) }\n"),
+		"a/root_test.go":   file("package a\n\nfunc f(t T) {\n\tif os.Geteuid() != 0 {\n\t\tt.Skip()\n\t}\n}\n"),
+		"a/lacks_test.go":  file("package a\n\nfunc f(t T) {\n\tif _, err := g(); err != nil {\n\t\tt.Skipf(\"%v\", err)\n\t}\n}\n"),
+		"a/short_test.go":  file("package a\n\nfunc f(t T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n}\n"),
 		"a/broken_test.go": file("package"),
 		"b/long.go":        file(long),
 		"b/listed.go":      file(long),
@@ -144,7 +176,7 @@ func TestLapsesAreFound(t *testing.T) {
 	}
 	found := lapses(tree, map[string]string{"b/listed.go": "a table", "b/shrunk.go": "it was long", "b/gone.go": "it was there"})
 	want := []string{
-		"a/sleep_test.go:5", "a/alias_test.go:5", "a/broken_test.go", "b/long.go has 601 lines",
+		"a/sleep_test.go:5", "a/alias_test.go:5", "a/root_test.go:4", "a/lacks_test.go:4", "a/broken_test.go", "b/long.go has 601 lines",
 		"b/shrunk.go is listed", "b/gone.go is listed", "b/words.go:3",
 	}
 	if len(found) != len(want) {

@@ -2,17 +2,16 @@ package bootclock
 
 import (
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent/internal/machinetest"
 )
 
 func TestNowIsTheTimeSinceTheMachineBooted(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells")
-	}
+	machinetest.NeedsLinux(t)
 	before := Now()
 	told, err := os.ReadFile("/proc/uptime")
 	if err != nil {
@@ -34,9 +33,7 @@ func TestNowIsTheTimeSinceTheMachineBooted(t *testing.T) {
 }
 
 func TestIDNamesTheBoot(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells")
-	}
+	machinetest.NeedsLinux(t)
 	if id := ID(); len(id) != 36 || strings.TrimSpace(id) != id {
 		t.Errorf("the id of the boot is %q", id)
 	}

@@ -2,7 +2,9 @@
 package machinetest
 
 import (
+	"errors"
 	"os"
+	"runtime"
 	"testing"
 )
 
@@ -17,4 +19,24 @@ func Needs(t testing.TB, err error) {
 	default:
 		t.Skip(err)
 	}
+}
+
+// NeedsRoot is [Needs] for a test that only root can do.
+func NeedsRoot(t testing.TB) {
+	t.Helper()
+	var err error
+	if os.Geteuid() != 0 {
+		err = errors.New("only root can do this: run the test as root")
+	}
+	Needs(t, err)
+}
+
+// NeedsLinux is [Needs] for a test of what only Linux has.
+func NeedsLinux(t testing.TB) {
+	t.Helper()
+	var err error
+	if runtime.GOOS != "linux" {
+		err = errors.New("only Linux has this: run the test on Linux")
+	}
+	Needs(t, err)
 }

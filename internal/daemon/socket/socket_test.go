@@ -21,6 +21,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent/internal/machinetest"
 )
 
 func TestMain(m *testing.M) {
@@ -266,9 +268,7 @@ func TestModeIsSetBeforeAnybodyCanConnect(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can give a file to any group")
-	}
+	machinetest.NeedsRoot(t) // who gives a file to any group
 	path := somewhere(t)
 	listen(t, Config{Path: path, Mode: 0o660, Group: 4242})
 	var st unix.Stat_t

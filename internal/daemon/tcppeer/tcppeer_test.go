@@ -78,9 +78,7 @@ func TestUser(t *testing.T) {
 }
 
 func TestUserIsThatOfTheOtherProcess(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can start a process of another user")
-	}
+	machinetest.NeedsRoot(t) // who starts a process of another user
 	const other = 12345
 	l := listen(t, "127.0.0.1:0")
 	self, err := os.Executable()
