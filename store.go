@@ -71,7 +71,8 @@ import (
 // permits at once. An Acquire is granted if enough permits are free, and no other tenure with a
 // place comes first. A semaphore that nobody has set has no permits, and no queue. Its waiters
 // wait until somebody sets it. If a semaphore is deleted while tenures have places, their Acquires
-// end with [ErrDeleted].
+// end with [ErrDeleted]. Places may be lost, so an agent also takes it for a deletion if a request finds no number
+// where it has found one before.
 //
 // A Release passes the free permits to the tenures in the queue, one after the other, as long as
 // they suffice for the next. So a request for many permits is not kept out by requests for few. If it has not
@@ -320,6 +321,9 @@ type AcquireReply struct {
 	// lowered since. Only if granted.
 	Total int
 }
+
+// NotSet reports whether Holder says that nobody has set the number of permits of the semaphore.
+func (r *AcquireReply) NotSet() bool { return r.Holder == permitsNotSet }
 
 // PassLease is the lease of a tenure that begins by a pass. It is long enough for the
 // message to arrive, and for the agent to renew a long hold in time. Most holds are over

@@ -64,7 +64,7 @@ func (p *permits) Name() Name { return p.of.name }
 // or none. [Grant.Release] gives all of them back. A request for many permits is not kept out by
 // requests for few that come later.
 //
-// If somebody deletes the semaphore meanwhile, the error is [ErrDeleted].
+// If somebody deletes the semaphore meanwhile, or the store loses it, the error is [ErrDeleted].
 func (p *permits) Acquire(ctx context.Context, n int) (Grant, error) {
 	return p.requesting(n).Acquire(ctx)
 }
@@ -151,8 +151,7 @@ func (p *permits) AddPermitsAsync(ctx context.Context, n int) <-chan Result[int]
 }
 
 // Delete deletes the semaphore. It reports whether it existed. All holders lose their permits: they
-// learn of it by their next renewal. All requests that wait end with [ErrDeleted], except in a
-// Redis Cluster with classic messages: there they wait until somebody sets the number again.
+// learn of it by their next renewal. All requests that wait end with [ErrDeleted].
 func (p *permits) Delete(ctx context.Context) (bool, error) { return answer(ctx, p.DeleteAsync(ctx)) }
 
 // DeleteAsync is Delete for select. The channel is like that of [Lock.StatusAsync].

@@ -154,6 +154,19 @@ func TestPermitsComeAndGo(t *testing.T) {
 	})
 }
 
+// A store that loses its data has deleted its semaphores.
+func TestPermitsOfAStoreThatForgets(t *testing.T) {
+	bothKinds(t, func(t *testing.T, store *memstore.Store, a, b permitted) {
+		setPermits(t, a, 1)
+		a.AcquireAsync(t.Context(), 1)
+		synctest.Wait()
+		waits := b.AcquireAsync(t.Context(), 1)
+		synctest.Wait()
+		store.Reset()
+		wantErr(t, "a waiter", (<-waits).Err(), channelapi.ErrDeleted)
+	})
+}
+
 func TestPermitsTurnsAndDo(t *testing.T) {
 	bothKinds(t, func(t *testing.T, _ *memstore.Store, a, b permitted) {
 		setPermits(t, a, 4)

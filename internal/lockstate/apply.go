@@ -56,6 +56,7 @@ func (s *State) apply(e *Event) {
 		s.contended = true
 		s.attempt.rival = s.attempt.rival.seen(e.Holder, e.Left, e.StoreTime, e.Clock)
 		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
+		s.attempt.set = s.attempt.set || e.Set
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
 	case AttemptFailed:

@@ -46,7 +46,7 @@ const (
 	// Token (the floor), Queue, Request (the one at the head). The shell calls the store.
 	Attempted
 	// FoundBusy: another tenure or program has the lock. Tenure, RetryAt, Holder, Left, StoreTime,
-	// Clock, Queued (from now on a release may pass the lock to the tenure).
+	// Clock, Queued (from now on a release may pass the lock to the tenure), Set (if it is a semaphore, its number is set).
 	FoundBusy
 	// AttemptFailed: the attempt failed, and another one follows. Tenure, RetryAt, Err, Unanswered (the
 	// attempt may have taken effect, or may do so later), Count (failures in a row). Request is
@@ -164,7 +164,7 @@ type Event struct {
 	Holder               string
 	Left                 time.Duration
 	Released, Unanswered bool
-	Queue, Queued        bool
+	Queue, Queued, Set   bool
 	Wanted               bool // others wait for the lock of a shared tenure
 	Urgent               bool
 	TimedOut, Cancelled  bool

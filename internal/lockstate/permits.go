@@ -39,6 +39,10 @@ func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 		do(&Event{Kind: AskBreak, Call: c.Call, Now: m.Now})
 		return
 	}
+	if r, ok := c.(AcquireReplied); ok && p.deleted(&r) {
+		r.Err = lockagent.ErrDeleted
+		c = r
+	}
 	var next func(*State) bool
 	p.Fair.Step(c, m, func(e *Event) {
 		if next == nil {
@@ -52,6 +56,13 @@ func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 	if next != nil {
 		p.wake(next, Moment{Now: m.Now, Fresh: p.fresh()}, do)
 	}
+}
+
+// deleted reports whether an answer says that the number of permits is not set, although it was when the store answered the same
+// waiter before.
+func (p *Permits) deleted(r *AcquireReplied) bool {
+	asked := p.part(func(s *State) bool { return s.phase == asking && s.attempt.number == r.Tenure })
+	return asked != nil && asked.attempt.set && r.Err == nil && !r.Reply.Granted && r.Reply.NotSet()
 }
 
 // wake has the first waiter that match accepts ask the store.

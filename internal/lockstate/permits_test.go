@@ -152,6 +152,23 @@ func TestPermits(t *testing.T) {
 		r.step(AcquireReplied{Tenure: r.tenures[0], Err: lockagent.ErrDeleted})
 		r.want("Woke", "Attempted 30s", "Answered ann: "+lockagent.ErrDeleted.Error(), "AttemptRefused", "Withdrawing", "Woke", "Attempted 30s")
 	})
+	t.Run("takes a number that is gone for a deletion, if the waiter has met it", func(t *testing.T) {
+		r := newPermitsRig(t)
+		unset := lockagent.AcquireReply{Holder: "nobody (the number of permits is not set)", Remaining: -1}
+		r.wants("ann", 1)
+		r.lacking(1, false)
+		r.wants("bob", 1)
+		r.replied(2, unset)
+		r.replied(1, lockagent.AcquireReply{}) // the permits are kept for outsiders
+		r.step(Woken{All: true})
+		r.seen = nil
+		r.replied(2, unset)
+		r.want("FoundBusy")
+		r.replied(1, unset)
+		r.want("Answered ann: "+lockagent.ErrDeleted.Error(), "AttemptRefused", "Forgot", "Woke", "Attempted 30s")
+		r.replied(2, unset)
+		r.want("FoundBusy")
+	})
 	t.Run("is passed permits beside other tenures", func(t *testing.T) {
 		r := newPermitsRig(t)
 		r.wants("ann", 1)

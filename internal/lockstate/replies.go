@@ -77,7 +77,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
-	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued})
+	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet()})
 	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
 		out = s.disowning(t.Number, out)

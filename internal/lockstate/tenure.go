@@ -24,6 +24,7 @@ type attempt struct {
 	doubt bool
 
 	contested bool // another agent waits for the lock of the tenure
+	set       bool // the store has said that a semaphore is set
 
 	// unanswered says that an earlier call with this number may have taken effect, or may do
 	// so later. open is the longest lease of such calls.
