@@ -249,12 +249,27 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 // operator is who breaks the lock, for the holder and for the event log: a text up to
 // [lockagent.MaxNameLen] bytes. If it is empty, the identity of the agent takes its place.
 func (a *Agent) Break(name lockagent.Name, kind lockagent.LockKind, operator string) <-chan lockagent.Result[bool] {
-	if operator == "" {
-		operator = string(a.cfg.ID)
+	return a.breaks(name, kind, &call{kind: toBreak, operator: operator})
+}
+
+// BreakHold is [Agent.Break] for the one hold of this agent that has a token. All other holds go on: of another owner, of other
+// readers, and of those who have other permits. A session that holds the lock several times loses all of that, and a grant for several
+// holds ends as a whole. The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing
+// was broken. So nothing that is granted in the meantime can end by it. A token of 0 is an [*lockagent.OptionError].
+func (a *Agent) BreakHold(name lockagent.Name, kind lockagent.LockKind, token lockagent.Token, operator string) <-chan lockagent.Result[bool] {
+	return a.breaks(name, kind, &call{kind: toBreak, operator: operator, one: true, token: token})
+}
+
+// breaks sends a call to break to the actor of a lock.
+func (a *Agent) breaks(name lockagent.Name, kind lockagent.LockKind, c *call) <-chan lockagent.Result[bool] {
+	if c.operator == "" {
+		c.operator = string(a.cfg.ID)
 	}
-	c := &call{kind: toBreak, operator: operator, broken: make(chan lockagent.Result[bool], 1)}
-	if err := lockagent.CheckOperator(operator); err != nil {
+	c.broken = make(chan lockagent.Result[bool], 1)
+	if err := lockagent.CheckOperator(c.operator); err != nil {
 		c.answer(false, err)
+	} else if c.one && c.token == 0 {
+		c.answer(false, &lockagent.OptionError{Option: "token", Reason: "0 is no token of a hold; name one, or break the lock for all"})
 	} else if e, err := a.named(name, kind); err != nil {
 		c.answer(false, err)
 	} else {

@@ -381,13 +381,13 @@ func (l *lock) answer(e *lockstate.Event) {
 	c := l.calls.take(e.Call)
 	err := e.Err
 	switch {
-	case c.kind == toBreak: // the hold is broken, even if the tenure had been lost
+	case c.kind == toBreak: // what there was is broken, even if the tenure had been lost
 	case e.Reason != 0:
 		err = lostBy(c.owner, c.request.lost(e.Reason))
 	case c.request != nil && errors.Is(err, lockagent.ErrNotHeld):
 		err = lostBy(c.owner, c.request.overError())
 	}
-	c.answer(c.kind == toBreak, err)
+	c.answer(c.kind == toBreak && !errors.Is(err, lockagent.ErrNotHeld), err)
 }
 
 // subscribe subscribes to wake-ups if the state wants them, and else ends the subscription. If

@@ -79,6 +79,8 @@ type call struct {
 	owner    lockagent.Owner // the owner that releases or leaves: of a hold behind a gate, another one than that of the request
 	mode     lockagent.Mode  // of the grant that owner releases; empty for any
 	operator string          // who breaks the lock
+	one      bool            // break only the hold with the token
+	token    lockagent.Token // or 0
 	caller   context.Context // as in request; may be nil
 
 	done   chan error                  // for the answer, unless kind is toBreak
@@ -100,7 +102,7 @@ func (l *lock) command(c *call, id lockstate.CallID) lockstate.Command {
 	case c.kind == toLeave:
 		return lockstate.OwnerGone{Owner: c.owner, Call: id}
 	case c.kind == toBreak:
-		return lockstate.Break{Call: id, Operator: c.operator}
+		return lockstate.Break{Call: id, Operator: c.operator, Token: c.token}
 	case c.request != nil:
 		return lockstate.Release{ID: c.request.id, Call: id}
 	}

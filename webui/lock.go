@@ -48,6 +48,8 @@ type breaking struct {
 	Kind  string
 	Token uint64 // of the hold that is to end, or 0 if the holder is on another host
 	Whose string
+
+	Others int // holders beside that one, who keep what they have
 }
 
 // storeTime is how long the page waits for the store.
@@ -131,10 +133,7 @@ func kindOf(l *lockagentv1.Lock, text string) (lockagentv1.Kind, error) {
 func (p *page) breaking(ctx context.Context, data *oneLock, kind lockagentv1.Kind) breaking {
 	b := breaking{Off: !p.AllowBreak(), No: !p.Access.Operates(ctx, lockagent.Name(data.Name)), Kind: string(wire.ToKind(kind))}
 	if h := data.Holder; h != nil {
-		b.Token, b.Whose = h.Token, fmt.Sprintf("%s (%d)", h.Program, h.PID)
-		if data.Others > 0 {
-			b.Whose += fmt.Sprintf(" and %d more", data.Others)
-		}
+		b.Token, b.Whose, b.Others = h.Token, fmt.Sprintf("%s (%d)", h.Program, h.PID), data.Others
 	} else if data.Store.GetHeld() {
 		b.Whose = data.Store.GetHolder()
 	}

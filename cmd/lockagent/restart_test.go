@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -98,6 +99,51 @@ func TestLockOverARestart(t *testing.T) {
 			waiter.ended(t, "turn\n")
 		})
 	}
+}
+
+// A daemon that finds no journal has another identity. A store in memory then knows nothing of the locks that programs still have, so nobody gets one
+// before all leases have run out: also not from a third daemon.
+func TestTheJournalIsMissing(t *testing.T) {
+	path := socketPath(t)
+	lease := []string{"--lease", "1h"}
+	d := serveProcess(t, path, nil, lease...)
+	holder := lockProcess(t, path, "door", "--", "cat")
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	holder.signal(t, syscall.SIGSTOP) // it goes on to believe that it has the lock
+	kill := func() {
+		d.signal(t, syscall.SIGKILL)
+		<-d.stderr.ended
+	}
+	remove := func(names ...string) {
+		for _, name := range names {
+			if err := os.Remove(filepath.Join(path+".state", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	kill()
+	remove("journal")
+	for _, says := range []string{`level=ERROR msg="the journal of the daemon before is missing`, "an earlier daemon was missing"} {
+		d = serveProcess(t, path, nil, lease...)
+		if text := d.stderr.String(); !strings.Contains(text, says) || !strings.Contains(text, "granted") {
+			t.Errorf("it does not say %q: %s", says, text)
+		}
+		call(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitUnavailable, nil, []string{"the journal of the daemon before is missing"})
+		if status, text := page(t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
+			t.Errorf("ready: %d, %s", status, text)
+		}
+		kill()
+	}
+	remove("journal", "epoch") // the operator knows that nobody has a lock
+	d = serveProcess(t, path, nil, lease...)
+	if text := d.stderr.String(); strings.Contains(text, "missing") {
+		t.Errorf("a first start says %s", text)
+	}
+	call(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
 }
 
 // A daemon that leaves its claims to the next one does not wait for a holder. Whoever asks for a lock, or releases one, while a daemon drains or is

@@ -68,6 +68,7 @@ type server struct {
 	state     *state.Dir
 	journal   *journal.Journal
 	before    journal.Recovered
+	leases    state.Leases // of which the journal does not tell
 	agent     lockagent.AgentID
 	telemetry *telemetry
 	status    status
@@ -255,10 +256,30 @@ func (s *server) openJournal() error {
 	s.onClose(s.journal.Close)
 	if s.before.Agent != nil {
 		s.agent = s.before.Agent.Agent
-	} else {
+	}
+	if s.leases, err = s.state.Leases(s.agent); err != nil {
+		return &failure{code: exitFailed, err: err}
+	}
+	if s.agent == "" {
 		s.agent = s.newAgentID()
 	}
+	s.tellOfLeases()
 	return nil
+}
+
+// tellOfLeases tells that the journal of a daemon is missing, and what becomes of the locks that were in it.
+func (s *server) tellOfLeases() {
+	left := s.leases.Left.Round(time.Second)
+	inMemory := s.settings().Redis.URL == ""
+	if old := s.leases.Lost; old != "" {
+		then := "the locks in it are free when their leases have run out in Redis"
+		if inMemory {
+			then = fmt.Sprintf("the locks, semaphores and latches in it are gone, and nothing is granted before their leases have run out, for %v", left)
+		}
+		s.logger.Error("the journal of the daemon before is missing; "+then, "journal", s.state.Journal(), "old_agent", old, "agent", s.agent)
+	} else if inMemory && left > 0 {
+		s.logger.Warn("nothing is granted for a time: the journal of an earlier daemon was missing, and its leases have not run out", "for", left)
+	}
 }
 
 // newAgentID is an identity that nobody had. It begins with the name of the host.

@@ -26,7 +26,7 @@ func (s *server) openStore() error {
 		store := memstore.New()
 		s.onClose(store.Close)
 		var err error
-		s.store, err = daemon.Remember(store, s.journal, s.before)
+		s.store, err = daemon.Remember(store, s.journal, s.before, daemon.Unknown{Left: s.leases.Left, Give: s.state.Give})
 		s.where = "memory"
 		return err
 	}

@@ -380,6 +380,22 @@ func TestOperate(t *testing.T) {
 	if lost := s.ended().GetLost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN || !strings.HasSuffix(lost.GetOperator(), ": stuck") || lost.GetToken() != g.GetToken() {
 		t.Errorf("%v", lost)
 	}
+	// One reader of two.
+	read := &lockagentv1.AcquireRequest{Name: "book", Kind: lockagentv1.Kind_KIND_READ_WRITE, Mode: lockagentv1.Mode_MODE_SHARED}
+	ann, bob := c.acquire(t, read), c.acquire(t, read)
+	token := ann.granted().GetToken()
+	bob.granted()
+	if r, err := c.operate.Break(background, &lockagentv1.BreakRequest{Name: "book", Kind: read.GetKind(), Token: token}); err != nil || !r.GetBroken() {
+		t.Errorf("%v, %v", r, err)
+	}
+	if lost := ann.ended().GetLost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN {
+		t.Errorf("%v", lost)
+	}
+	if n := d.Counts().Held; n != 1 {
+		t.Errorf("%d readers are left", n)
+	}
+	bob.end()
+
 	s = c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 	s.granted()
 	if _, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Timeout: durationpb.New(2 * time.Hour)}); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {

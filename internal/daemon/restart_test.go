@@ -34,6 +34,7 @@ type lives struct {
 	t       testing.TB
 	dir     string
 	change  func(*Config)
+	unknown Unknown
 	journal *journal.Journal
 }
 
@@ -63,7 +64,7 @@ func (l *lives) begin() {
 	must(err)
 	store := memstore.New()
 	cfg := Config{Journal: j, Recovered: before, Logger: slog.New(slog.DiscardHandler)}
-	cfg.Store, err = Remember(store, j, before)
+	cfg.Store, err = Remember(store, j, before, l.unknown)
 	must(err)
 	cfg.Listener, err = socket.Listen(socket.Config{Path: l.path})
 	must(err)

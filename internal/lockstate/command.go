@@ -70,10 +70,12 @@ type (
 	Unclaimed struct{ ID RequestID }
 
 	// Break ends all holds of the lock. Call is answered. If this agent does not hold the lock
-	// alone, an [AskBreak] event follows: the shell asks the store, and answers.
+	// alone, an [AskBreak] event follows: the shell asks the store, and answers. With a Token it ends the hold of this agent
+	// that has the token, and no other one. If there is none, the answer is [lockagent.ErrNotHeld].
 	Break struct {
 		Call     CallID
 		Operator string
+		Token    lockagent.Token
 	}
 
 	// Joined says that readers have joined as [State.Admits] allows, behind the grant of another reader. The

@@ -21,6 +21,9 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Extend:
 		return s.extend(c, m, out)
 	case Break:
+		if c.Token != 0 {
+			return s.breakHold(c, m, out)
+		}
 		if s.grants.len() == 0 || s.tenure.mode == Shared { // other agents may share the lock
 			return append(out, Event{Kind: AskBreak, Call: c.Call})
 		}
@@ -162,6 +165,30 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 		out = append(out, e)
 	}
 	return out
+}
+
+// breakHold ends the grants that have a token: those of one owner. The hold is this agent's own, and so the store need not know
+// that it was broken. What else there is in the tenure goes on, and the lock goes to whoever is next.
+func (s *State) breakHold(c Break, m Moment, out []Event) []Event {
+	gone := 0
+	for i, g := range s.grants.backward {
+		if !s.hasToken(g, c.Token) {
+			continue
+		}
+		e := s.ended(i, lockagent.LostBroken, m)
+		e.Count, e.Operator = max(0, e.Count-gone), c.Operator
+		gone++
+		out = append(out, e)
+	}
+	if gone == 0 {
+		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
+	}
+	return s.answered(c.Call, out)
+}
+
+// hasToken reports whether a token is one of a grant's. Only the last grant of a tenure has several.
+func (s *State) hasToken(g *grant, token lockagent.Token) bool {
+	return token == g.token || g.request.Holds > 1 && g.token < token && token <= s.tenure.last
 }
 
 // ended is the event that ends a grant.

@@ -54,6 +54,16 @@ func (g *grants) all(yield func(cell, *grant) bool) {
 	}
 }
 
+// some reports whether match accepts a grant.
+func (g *grants) some(match func(*grant) bool) bool {
+	for _, x := range g.all {
+		if match(x) {
+			return true
+		}
+	}
+	return false
+}
+
 // backward iterates over the grants, the youngest first.
 func (g *grants) backward(yield func(cell, *grant) bool) {
 	for i := g.youngest; i != 0; i = g.at(i).older {

@@ -71,6 +71,10 @@ func (l *Latch) decide(c Command, m Moment, take func(Event)) {
 	case Release:
 		take(Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
 	case Break:
+		if c.Token != 0 { // nobody holds a latch
+			take(Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
+			return
+		}
 		take(Event{Kind: AskBreak, Call: c.Call})
 	case Close:
 		take(Event{Kind: Closed})

@@ -99,6 +99,9 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case OwnerGone:
 		return s.grants.has(c.Owner) || s.queue.has(c.Owner)
 	case Break:
+		if c.Token != 0 {
+			return s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) })
+		}
 		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
 	case Tick:
 		at, ok := s.Alarm()

@@ -11,7 +11,7 @@ import (
 // Permits is one semaphore as one agent sees it. It is made of parts, as a [Fair] is: every waiter
 // has a tenure and a place of its own, and the store decides who comes first. But the tenures of a
 // semaphore do not keep each other out. So a tenure that begins ends no other one, and its token
-// says nothing about the others. A [Break] is for the store, which knows all of them.
+// says nothing about the others. A [Break] without a token is for the store, which knows all of them.
 //
 // A wake-up leads to one attempt, and not to one of each waiter. If that attempt shows that the
 // next waiter may succeed, too, or if its waiter gives up, the next waiter asks the store. The store passes permits to those
@@ -35,9 +35,11 @@ func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 			p.wake(func(*State) bool { return true }, m, do)
 			return
 		}
-	case Break: // other agents may have permits, too
-		do(&Event{Kind: AskBreak, Call: c.Call, Now: m.Now})
-		return
+	case Break: // without a token, other agents may have permits, too
+		if c.Token == 0 {
+			do(&Event{Kind: AskBreak, Call: c.Call, Now: m.Now})
+			return
+		}
 	}
 	if r, ok := c.(AcquireReplied); ok && p.deleted(&r) {
 		r.Err = lockagent.ErrDeleted

@@ -120,6 +120,13 @@ func (s *scene) actions() map[string]func(*rapid.T) {
 		"unclaimed": func(t *rapid.T) { s.do(Unclaimed{ID: s.someID(t)}) },
 		"joined":    func(*rapid.T) { s.do(Joined{}) },
 		"break":     func(*rapid.T) { s.do(Break{Call: s.call()}) },
+		"break one": func(t *rapid.T) {
+			c := Break{Call: s.call(), Token: 1}
+			if s.s.grants.len() > 0 {
+				c.Token = s.s.grants.first().token + lockagent.Token(rapid.IntRange(0, 2).Draw(t, "further"))
+			}
+			s.do(c)
+		},
 		"ownerGone": func(t *rapid.T) { s.do(OwnerGone{Owner: someOwner.Draw(t, "owner"), Call: s.call()}) },
 		"close": func(t *rapid.T) {
 			if rapid.IntRange(0, 9).Draw(t, "sure") == 0 { // seldom, to leave time for other commands

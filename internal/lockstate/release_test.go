@@ -365,6 +365,67 @@ func TestBreak(t *testing.T) {
 	})
 }
 
+func TestBreakOfOneHold(t *testing.T) {
+	t.Run("ends every grant with the token, and hands the lock off", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann+", "bob")
+		r.acquire("ann+")
+		r.skip()
+		r.breakHold(101)
+		r.want("Ended ann+: broken, 1 left", "Ended ann+: broken", "Granted bob 102 by hand-off", "Unlocked 1")
+	})
+	t.Run("ends no hold that was granted meanwhile", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann", "bob")
+		r.release("ann")
+		r.skip()
+		r.breakHold(101)
+		r.want("Unlocked 2: not held")
+	})
+	t.Run("leaves the other readers alone", func(t *testing.T) {
+		r := newRig(t)
+		r.read("ann", "bob")
+		r.granted()
+		r.skip()
+		r.breakHold(101)
+		r.want("Ended ann: broken", "Unlocked 1")
+		r.breakHold(101)
+		r.want("Unlocked 2: not held")
+	})
+	t.Run("knows all tokens of a grant for several holds, and no others", func(t *testing.T) {
+		r := newRig(t)
+		r.request(Request{Owner: "ann", Holds: 3})
+		r.granted()
+		r.skip()
+		r.breakHold(104)
+		r.want("Unlocked 1: not held")
+		r.breakHold(103)
+		r.want("Ended ann: broken", "Returning")
+	})
+	t.Run("of a lock that is not held here changes nothing in the store", func(t *testing.T) {
+		r := newRig(t)
+		r.breakHold(101)
+		r.want("Unlocked 1: not held")
+	})
+	t.Run("ends one permit", func(t *testing.T) {
+		r := newPermitsRig(t)
+		for i := range 2 {
+			r.wants("ann", 1)
+			r.granted(i+1, lockagent.Token(i+7))
+		}
+		r.seen = nil
+		r.step(Break{Call: 1, Token: 7})
+		r.want("Ended ann: broken", "Returning")
+		r.seen = nil
+		r.step(Break{Call: 2, Token: 9})
+		r.want("Unlocked 2: not held")
+	})
+	t.Run("of a latch is of nothing", func(t *testing.T) {
+		r := newLatchRig(t)
+		r.expect(Break{Call: 9, Token: 101}, Unlocked)
+	})
+}
+
 func TestOwnerGone(t *testing.T) {
 	t.Run("ends what the owner holds and waits for", func(t *testing.T) {
 		r := newRig(t)

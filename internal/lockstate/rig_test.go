@@ -354,6 +354,12 @@ func (r *rig) breakLock() {
 	r.step(Break{Call: r.calls})
 }
 
+func (r *rig) breakHold(token lockagent.Token) {
+	r.t.Helper()
+	r.calls++
+	r.step(Break{Call: r.calls, Token: token})
+}
+
 func (r *rig) ownerGone(o lockagent.Owner) {
 	r.t.Helper()
 	r.calls++

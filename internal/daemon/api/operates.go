@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -37,12 +38,18 @@ func (o *operates) Break(ctx context.Context, req *lockagentv1.BreakRequest) (*l
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
-	name := lockagent.Name(req.GetName())
-	if token := lockagent.Token(req.GetToken()); token != 0 && !o.Book.Holds(name, token) {
-		return nil, wire.Refuse(fmt.Errorf("%w: no client of this daemon holds %q with the token %d; look who does, or leave the token out", lockagent.ErrNotHeld, name, token))
+	name, kind, token, by := lockagent.Name(req.GetName()), wire.ToKind(req.GetKind()), lockagent.Token(req.GetToken()), o.signature(client, req.GetReason())
+	var broken <-chan lockagent.Result[bool]
+	if token == 0 {
+		broken = o.Agent.Break(name, kind, by)
+	} else {
+		broken = o.Agent.BreakHold(name, kind, token, by)
 	}
 	select {
-	case r := <-o.Agent.Break(name, wire.ToKind(req.GetKind()), o.signature(client, req.GetReason())):
+	case r := <-broken:
+		if token != 0 && errors.Is(r.Err, lockagent.ErrNotHeld) {
+			r.Err = fmt.Errorf("%w: no client of this daemon holds %q with the token %d; look who does, or leave the token out", lockagent.ErrNotHeld, name, token)
+		}
 		if r.Err != nil {
 			return nil, wire.Refuse(r.Err)
 		}

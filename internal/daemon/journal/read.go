@@ -18,7 +18,7 @@ type NewerError struct {
 
 func (e *NewerError) Error() string {
 	return fmt.Sprintf("journal: %s has format %d, this version knows %d; start the newer version, or move the file away: "+
-		"then the locks in it are free when their leases have run out", e.Path, e.Format, format)
+		"then its locks are gone, and free when their leases have run out", e.Path, e.Format, format)
 }
 
 // DamagedError says that the journal cannot be trusted.
@@ -30,7 +30,7 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("journal: %s is damaged at byte %d: %v; restore the file, or move it away: "+
-		"then the locks in it are free when their leases have run out, and their clients have to ask again", e.Path, e.Offset, e.Err)
+		"then its locks are gone, and free when their leases have run out, and their clients have to ask again", e.Path, e.Offset, e.Err)
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }

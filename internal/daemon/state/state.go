@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package state keeps the directory of a daemon: its journal, its event log, and how often it has started. Only one daemon at a time has it.
+// Package state keeps the directory of a daemon: its journal, its event log, and what has to outlast the journal. Only one daemon at a time has it.
 package state
 
 import (
@@ -16,8 +16,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/lockagent/lockagent"
 )
 
 // The files in the directory.
@@ -147,38 +145,6 @@ func (d *Dir) Events() string { return filepath.Join(d.path, eventsName) }
 
 // Close lets another daemon have the directory. The file of the lock stays: without it, two daemons could lock two files of one name.
 func (d *Dir) Close() error { return d.lock.Close() }
-
-// epoch says how often an agent has started.
-type epoch struct {
-	Agent lockagent.AgentID `json:"agent"`
-	Epoch uint64            `json:"epoch"`
-}
-
-// NextEpoch counts a start of the agent, and returns its number, of which the first is 1. Another agent begins anew. The file that has the number is
-// replaced as a whole, and synced: an event log must never see a number twice.
-func (d *Dir) NextEpoch(agent lockagent.AgentID) (uint64, error) {
-	name := filepath.Join(d.path, epochName)
-	last := epoch{Agent: agent}
-	text, err := os.ReadFile(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return 0, &Error{d.path, hint(d.path, err)}
-	default:
-		if err := json.Unmarshal(text, &last); err != nil {
-			return 0, &Error{d.path, fmt.Errorf("%s is damaged: %w; restore the file, or move the whole directory away: "+
-				"then this daemon is a new agent, and the locks of the old one are free when their leases have run out", name, err)}
-		}
-	}
-	if last.Agent != agent {
-		last = epoch{Agent: agent}
-	}
-	last.Epoch++
-	if err := replace(name, last); err != nil {
-		return 0, &Error{d.path, hint(d.path, err)}
-	}
-	return last.Epoch, nil
-}
 
 // replace puts a new file in place of the old one.
 func replace(name string, with any) (err error) {

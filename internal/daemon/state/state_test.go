@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/bootclock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -131,6 +132,62 @@ func TestEpochsGrow(t *testing.T) {
 	}
 	if n, err := d.NextEpoch("b"); n != 0 || err == nil || !strings.Contains(err.Error(), "epoch is damaged") {
 		t.Errorf("got %d, %v", n, err)
+	}
+}
+
+// The leases of an agent whose journal is missing are known, and those of the agents before it.
+func TestLeasesOutlastTheJournal(t *testing.T) {
+	d := open2(t, t.TempDir())
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func(agent lockagent.AgentID) {
+		t.Helper()
+		_, err := d.NextEpoch(agent)
+		must(err)
+	}
+	left := func(journal, lost lockagent.AgentID, least, most time.Duration) {
+		t.Helper()
+		l, err := d.Leases(journal)
+		if err != nil || l.Lost != lost || l.Left < least || l.Left > most {
+			t.Errorf("%+v, %v; want %q, and between %v and %v", l, err, lost, least, most)
+		}
+	}
+	left("", "", 0, 0) // the first daemon
+	next("a")
+	left("", "a", 0, 0) // it has given nothing
+	must(d.Give(time.Hour))
+	must(d.Give(time.Minute))
+	left("a", "", 0, 0)
+	left("", "a", time.Hour, time.Hour)
+	left("restored", "", time.Hour, time.Hour)
+
+	next("b")
+	next("b")
+	left("b", "", 59*time.Minute, time.Hour) // as when it is killed before that time is over
+	must(d.Give(time.Minute))
+	left("b", "", 59*time.Minute, time.Hour)
+	left("", "b", 59*time.Minute, time.Hour)
+	must(d.Give(2 * time.Hour))
+	left("", "b", 2*time.Hour, 2*time.Hour)
+
+	name := filepath.Join(d.Path(), epochName)
+	text, err := os.ReadFile(name)
+	must(err)
+	must(os.WriteFile(name, []byte(strings.Replace(string(text), bootclock.ID(), "another", 1)), 0o600))
+	left("", "b", 0, 0) // the programs have ended with the machine
+	must(d.Give(time.Minute))
+	left("", "b", time.Minute, time.Minute)
+
+	must(os.WriteFile(name, []byte(`{"agent":`), 0o600))
+	if _, err := d.Leases(""); err == nil || !strings.Contains(err.Error(), "epoch is damaged") {
+		t.Errorf("of a damaged file: %v", err)
+	}
+	if err := d.Give(time.Hour); err == nil {
+		t.Error("a lease was noted in a damaged file")
 	}
 }
 

@@ -26,7 +26,8 @@ type BreakRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Kind  Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=lockagent.v1.Kind" json:"kind,omitempty"`
-	// token is that of the hold to break. The call fails if the lock has another one meanwhile. 0 breaks any hold.
+	// token is that of the hold to break, which a client of this daemon has. Other holders keep what they have: other readers, and those of other
+	// permits. The call fails if the hold is over meanwhile. 0 breaks all holds, on all hosts.
 	Token uint64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	// reason is for the event log.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
