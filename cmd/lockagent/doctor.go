@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -165,8 +167,36 @@ func examineHost(ctx context.Context, settings *config.Settings) doctor.Host {
 	}
 	daemon := newDaemonClient(h.Socket)
 	defer daemon.close()
-	h.Ready, h.Served = daemon.ready(ctx)
+	if h.Ready, h.Served = daemon.ready(ctx); h.Served == nil && !h.Ready {
+		h.Why = whyNotReady(ctx, settings.Operator.Socket)
+	}
 	return h
+}
+
+// maxWhy bounds what doctor reads of an answer.
+const maxWhy = 4096
+
+// whyNotReady asks on the operator's socket why the daemon can grant no lock. It returns nil to those who may not ask.
+func whyNotReady(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	operator := newDaemonClient(path)
+	defer operator.close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, daemonURL+"/readyz", http.NoBody)
+	if err != nil {
+		return nil
+	}
+	res, err := operator.transport.RoundTrip(req)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxWhy))
+	why, found := strings.CutPrefix(strings.TrimSpace(string(text)), notReady)
+	if err != nil || !found {
+		return nil
+	}
+	return errors.New(why)
 }
 
 // tryWriting makes a file in a directory, and removes it.

@@ -250,6 +250,16 @@ func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
 	r.is(t, "daemon", doctor.Error, "refused", "takes over")
 }
 
+func TestDoctorSaysThatTheDaemonDrains(t *testing.T) {
+	path := socketPath(t)
+	serving(t, path)
+	call(t, "drain", "--socket", path).expect(t, exitOK, nil, nil)
+	see := func() diagnosis { return diagnose(t, "--state-dir", path+".state", "--socket", path) }
+	see().is(t, "daemon", doctor.Error, "it takes no new claims", "lockagent drain --undo")
+	call(t, "drain", "--socket", path, "--undo").expect(t, exitOK, nil, nil)
+	see().is(t, "daemon", doctor.OK, "it can grant locks")
+}
+
 func TestDoctorFindsADirectoryThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t) // of root

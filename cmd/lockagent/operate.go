@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,14 +66,20 @@ that it does nothing any more. The event log has the reason. With --token it bre
 func newDrain() *cobra.Command {
 	var f daemonFlag
 	var timeout time.Duration
+	var undo bool
 	cmd := &cobra.Command{
 		Use:   "drain",
 		Short: "Have the daemon take no new claims, and wait for those that are left",
 		Long: `Drain has the daemon take no new claims from now on, and tells its clients. It waits until all claims have ended, or
-the time has passed. The daemon goes on, for it does not end by this.`,
-		Args: noArgs,
+the time has passed. What is held stays held. The daemon goes on, and takes new claims again after drain --undo, or when it is
+started anew.`,
+		Example: "  lockagent drain --timeout 10m && systemctl poweroff\n  lockagent drain --undo",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if timeout < 0 || timeout > time.Hour {
+			switch {
+			case undo && cmd.Flags().Changed("timeout"):
+				return usage("lockagent drain --undo", "--undo and --timeout exclude each other")
+			case timeout < 0 || timeout > time.Hour:
 				return usage("lockagent drain --timeout 30s", "--timeout must be between 0s and 1h, not %v", timeout)
 			}
 			daemon, err := f.open(cmd)
@@ -80,17 +87,25 @@ the time has passed. The daemon goes on, for it does not end by this.`,
 				return err
 			}
 			defer daemon.close()
-			r, err := daemon.operate.Drain(cmd.Context(), &lockagentv1.DrainRequest{Timeout: durationpb.New(timeout)})
-			if err != nil {
-				return daemon.failed(err)
+			req := &lockagentv1.DrainRequest{Undo: undo}
+			if !undo {
+				req.Timeout = durationpb.New(timeout)
 			}
-			if n := r.GetLeft(); n > 0 {
-				return &failure{code: exitFailed, err: fmt.Errorf("%s left", readable.Counted(int(n), "claim is", "claims are"))}
+			r, err := daemon.operate.Drain(cmd.Context(), req)
+			switch {
+			case err != nil:
+				return daemon.failed(err)
+			case !undo && r.GetUndone():
+				return &failure{code: exitFailed, err: errors.New("somebody has taken the drain back")}
+			case !undo && r.GetLeft() > 0:
+				return &failure{exitFailed, fmt.Errorf("%s left", readable.Counted(int(r.GetLeft()), "claim is", "claims are")), "lockagent drain --undo    (new claims are taken again)"}
 			}
 			return nil
 		},
 	}
+	cmd.Flags().SortFlags = false
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`time` to wait, at most 1h")
+	cmd.Flags().BoolVar(&undo, "undo", false, "have the daemon take new claims again")
 	f.add(cmd)
 	return cmd
 }

@@ -105,6 +105,17 @@ func runGuide(t *testing.T, mark, path string, environ ...string) {
 	}
 }
 
+// What the guide says of a drain: what is held stays held, and all goes on when it is taken back.
+func TestGuideDrain(t *testing.T) {
+	path := socketPath(t)
+	serving(t, path, "--drain-timeout", "1ms")
+	held, client := claims(t, path, "orders/42")
+	runGuide(t, "checked while a lock is held", path)
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+		t.Errorf("the holder has %v: %v", r, err)
+	}
+}
+
 // What the guide says of Redis that is gone: holders keep what they have, requests are refused, and all goes on when it is back.
 func TestGuideRedisIsGone(t *testing.T) {
 	redis, path := redistest.Start(t), socketPath(t)

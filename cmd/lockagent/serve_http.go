@@ -39,12 +39,15 @@ func (s *status) ready(ctx context.Context) error {
 	return errors.New("the daemon starts")
 }
 
+// notReady begins the answer of a daemon that can grant no lock.
+const notReady = "not ready: "
+
 // route adds what is asked over HTTP.
 func (s *status) route(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }) // a client that has gone
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.ready(r.Context()); err != nil {
-			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, notReady+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = fmt.Fprintln(w, "ok") // likewise

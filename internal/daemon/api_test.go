@@ -416,9 +416,22 @@ func TestOperate(t *testing.T) {
 	if !errors.Is(wire.Refused(err), refusal.ErrDraining) || connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Error(err)
 	}
+	if _, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Undo: true, Timeout: durationpb.New(time.Minute)}); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
+		t.Error(err)
+	}
+	if r, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Undo: true}); err != nil || !r.GetUndone() || r.GetLeft() != 1 {
+		t.Errorf("%v, %v", r, err)
+	}
+	again := c.acquire(t, &lockagentv1.AcquireRequest{Name: "desk"})
+	again.granted()
+	again.end()
 	s.end()
-	if left, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Timeout: durationpb.New(time.Minute)}); err != nil || left.GetLeft() != 0 {
+	if left, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Timeout: durationpb.New(time.Minute)}); err != nil || left.GetLeft() != 0 || left.GetUndone() {
 		t.Errorf("%v, %v", left, err)
+	}
+	d.book.End(0)
+	if _, err := c.operate.Drain(background, &lockagentv1.DrainRequest{Undo: true}); !errors.Is(wire.Refused(err), refusal.ErrDraining) {
+		t.Error(err)
 	}
 }
 

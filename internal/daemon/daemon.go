@@ -267,7 +267,7 @@ func (d *Daemon) drain(ctx context.Context) int {
 	if deadline, ok := ctx.Deadline(); ok {
 		left = time.Until(deadline)
 	}
-	d.book.Drain(left)
+	d.book.End(left)
 	return d.book.Await(ctx)
 }
 

@@ -70,7 +70,7 @@ func TestAParkedStreamGoesOn(t *testing.T) {
 			k := third.granted()
 			awaitParked(t, 3)
 			again := c.attach(t, k.GetClaim(), k.GetSecret())
-			if e := again.granted(); e.GetToken() != k.GetToken() {
+			if e := again.granted(); e.GetToken() != k.GetToken() || e.GetLock() != "door" || k.GetLock() != "door" {
 				t.Errorf("attached: %v, and before %v", e, k)
 			}
 			if third.events.Receive() || third.events.Err() != nil && !errors.Is(third.events.Err(), io.EOF) {

@@ -81,6 +81,16 @@ func TestAccess(t *testing.T) {
 	}
 	_, err = c.look.List(background, &lockagentv1.ListRequest{})
 	refused(err)
+	count := func() (n uint64) {
+		for _, r := range limited.Refusals() {
+			n += r.Count
+		}
+		return n
+	}
+	before := count()
+	if got, err := c.look.List(background, &lockagentv1.ListRequest{OnlyVisible: true}); err != nil || len(got.GetLocks()) != 0 || count() != before {
+		t.Errorf("what is visible is %v, %v, with %d refusals after %d", got, err, count(), before)
+	}
 
 	one, err := access.ParsePattern("a")
 	if err != nil {

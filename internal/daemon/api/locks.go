@@ -110,10 +110,19 @@ func tell(ctx context.Context, stream *claims.Stream, out *connect.ServerStream[
 			at.park(stream)
 			return nil
 		}
-		if err := out.Send(message(e)); err != nil {
+		if err := out.Send(alone(stream, e)); err != nil {
 			return err
 		}
 	}
+}
+
+// alone is the message for an event on a stream that is that of one claim. A client that attaches may know nothing but the secret.
+func alone(stream *claims.Stream, e claims.Event) *lockagentv1.ClaimEvent {
+	m := message(e)
+	if g := m.GetGranted(); g != nil {
+		g.Lock = wire.Text(string(stream.Name()))
+	}
+	return m
 }
 
 // message is the message for an event.

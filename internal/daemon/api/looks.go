@@ -33,6 +33,11 @@ func (l *looks) visible(ctx context.Context, text string, changes bool) (func(lo
 	if err := l.Access.Enter(ctx, changes); err != nil {
 		return nil, err
 	}
+	return l.matching(ctx, text, changes)
+}
+
+// matching is visible that does not refuse a client that may look at nothing.
+func (l *looks) matching(ctx context.Context, text string, changes bool) (func(lockagent.Name) bool, error) {
 	if text == "" {
 		text = "**"
 	}
@@ -47,7 +52,11 @@ func (l *looks) visible(ctx context.Context, text string, changes bool) (func(lo
 
 // List implements [lockagentv1connect.LookServiceHandler]. The token of a page is the last name of the page before.
 func (l *looks) List(ctx context.Context, req *lockagentv1.ListRequest) (*lockagentv1.ListResponse, error) {
-	visible, err := l.visible(ctx, req.GetPattern(), false)
+	see := l.visible
+	if req.GetOnlyVisible() {
+		see = l.matching
+	}
+	visible, err := see(ctx, req.GetPattern(), false)
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}

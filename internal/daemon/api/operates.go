@@ -84,6 +84,9 @@ func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*l
 	if err == nil && (timeout < 0 || timeout > maxDrain) {
 		err = &lockagent.OptionError{Option: "timeout", Reason: fmt.Sprintf("%v is not between 0 and %v", timeout, maxDrain)}
 	}
+	if err == nil && req.GetUndo() {
+		return o.undrain(ctx, client, timeout)
+	}
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
@@ -91,5 +94,18 @@ func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*l
 	o.Book.Drain(timeout)
 	waits, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return &lockagentv1.DrainResponse{Left: int32(o.Book.Await(waits))}, nil
+	return &lockagentv1.DrainResponse{Left: int32(o.Book.Await(waits)), Undone: !o.Book.Drains()}, nil
+}
+
+// undrain takes a drain back.
+func (o *operates) undrain(ctx context.Context, client claims.Client, timeout time.Duration) (*lockagentv1.DrainResponse, error) {
+	if timeout != 0 {
+		return nil, wire.Refuse(&lockagent.OptionError{Option: "timeout", Reason: "a drain is taken back at once; leave the timeout out"})
+	}
+	if err := o.Book.Undrain(); err != nil {
+		return nil, wire.Refuse(err)
+	}
+	o.Logger.InfoContext(o.trace(ctx), "new claims are taken again", "user", o.UserName(client.UID), "uid", client.UID)
+	n := o.Book.Counts()
+	return &lockagentv1.DrainResponse{Left: int32(n.Held + n.Waiting), Undone: true}, nil
 }

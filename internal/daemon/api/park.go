@@ -171,7 +171,7 @@ func (s *parkedStream) tell() {
 			return
 		}
 		if err == nil {
-			err = s.send(message(e))
+			err = s.send(alone(s.stream, e))
 		} else { // it is over
 			_ = s.write(endOfStream, []byte("{}"), "\r\n")
 		}

@@ -27,7 +27,8 @@ type Book struct {
 	users    map[uint32]*usage
 	watches  map[*Watch]struct{}
 	draining bool
-	drained  chan struct{} // closed when there is no claim; nil unless somebody waits for that
+	ending   bool          // with draining: nobody takes that back
+	drained  chan struct{} // closed when there is no claim, or claims are taken again; nil unless somebody waits for that
 	left     bool          // the next daemon goes on with the claims
 
 	records map[string]record        // of the daemon before, until Begin
@@ -350,9 +351,8 @@ func (b *Book) remove(c *claim, waited bool) {
 		delete(b.chosen, c.secret)
 	}
 	b.changed(c.Name)
-	if b.drained != nil && len(b.claims) == 0 {
-		close(b.drained)
-		b.drained = nil
+	if len(b.claims) == 0 {
+		b.wakeDrained()
 	}
 }
 
@@ -371,13 +371,38 @@ func (b *Book) forget(uid uint32, u *usage) {
 	}
 }
 
-// Drain ends the taking of claims, and tells the clients that the daemon ends when left has passed.
-func (b *Book) Drain(left time.Duration) {
+// Drain ends the taking of claims, and tells the clients that the daemon ends when left has passed. [Book.Undrain] takes it back.
+func (b *Book) Drain(left time.Duration) { b.drain(left, false) }
+
+// End is [Book.Drain] that nobody can take back.
+func (b *Book) End(left time.Duration) { b.drain(left, true) }
+
+func (b *Book) drain(left time.Duration, ends bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.draining = true
+	b.draining, b.ending = true, b.ending || ends
 	for _, c := range b.claims {
 		c.tell(func(s *Stream) { s.draining, s.left = true, left })
+	}
+}
+
+// Undrain has claims be taken again. If the daemon is about to end, the error is [refusal.ErrDraining].
+func (b *Book) Undrain() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ending {
+		return refusal.ErrDraining
+	}
+	b.draining = false
+	b.wakeDrained()
+	return nil
+}
+
+// wakeDrained ends the wait for the last claim. The mutex must be held.
+func (b *Book) wakeDrained() {
+	if b.drained != nil {
+		close(b.drained)
+		b.drained = nil
 	}
 }
 
@@ -388,7 +413,7 @@ func (b *Book) Drains() bool {
 	return b.draining
 }
 
-// Await waits until there is no claim, or ctx ends. It returns how many claims are left.
+// Await waits until there is no claim, claims are taken again, or ctx ends. It returns how many claims are left.
 func (b *Book) Await(ctx context.Context) int {
 	b.mu.Lock()
 	if len(b.claims) == 0 {

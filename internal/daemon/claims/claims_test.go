@@ -478,6 +478,28 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+func TestADrainIsTakenBack(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		s := ask(t, b, Request{Client: ann, Name: "door"})
+		read[Granted](t, s)
+		b.Drain(time.Hour)
+		left := make(chan int)
+		go func() { left <- b.Await(background) }()
+		synctest.Wait()
+		if err := b.Undrain(); err != nil || b.Drains() {
+			t.Errorf("it drains: %v, %v", b.Drains(), err)
+		}
+		if n := <-left; n != 1 {
+			t.Errorf("whoever waited for the last claim is told of %d", n)
+		}
+		read[Granted](t, ask(t, b, Request{Client: ann, Name: "desk"})) // and all goes on
+		b.End(time.Hour)
+		if err := b.Undrain(); !errors.Is(err, refusal.ErrDraining) || !b.Drains() {
+			t.Errorf("the end was taken back: %v", err)
+		}
+	})
+}
+
 func TestIDsAreInTheOrderOfTime(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	a, b, c := newID(now), newID(now.Add(time.Millisecond)), newID(now.Add(time.Hour))

@@ -157,7 +157,7 @@ func (b *Book) started(pid int) uint64 {
 func (b *Book) Leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.draining, b.left = true, true
+	b.draining, b.ending, b.left = true, true, true
 	for _, c := range b.claims {
 		if c.expiry != nil {
 			c.expiry.Stop()

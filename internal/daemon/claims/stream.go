@@ -51,6 +51,9 @@ func (s *Stream) close() bool {
 	return true
 }
 
+// Name is that of the lock.
+func (s *Stream) Name() lockagent.Name { return s.claim.Name }
+
 func (s *Stream) awake() {
 	if s.news != nil {
 		s.news()

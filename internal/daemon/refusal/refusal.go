@@ -11,7 +11,7 @@ var (
 	// ErrNoClaim answers whoever names a claim that is over or never was, or does not know its secret.
 	ErrNoClaim = errors.New("lockagent: no such claim: it has ended, or the secret is another")
 	// ErrDraining answers requests while the daemon drains.
-	ErrDraining = errors.New("lockagent: the daemon takes no new claims, because it is about to end; ask again when it has started anew")
+	ErrDraining = errors.New("lockagent: the daemon drains: it takes no new claims until it has started anew, or an operator takes that back")
 	// ErrJournal answers requests while the daemon cannot write its journal.
 	ErrJournal = errors.New("lockagent: the daemon takes no new claims, because it cannot write its journal; see its log, and whether its disk is full")
 	// ErrForbidden answers what the rules of the daemon do not allow.

@@ -847,7 +847,9 @@ type Granted struct {
 	PermitIds []string `protobuf:"bytes,8,rep,name=permit_ids,json=permitIds,proto3" json:"permit_ids,omitempty"`
 	// holds is how many holds the client may make of the claim, one after the other. They have the tokens token, token + 1 and so on. No
 	// hold may begin after the deadline, or after the client has released the claim. 0 is 1.
-	Holds         int32 `protobuf:"varint,9,opt,name=holds,proto3" json:"holds,omitempty"`
+	Holds int32 `protobuf:"varint,9,opt,name=holds,proto3" json:"holds,omitempty"`
+	// lock is its name. A link does not tell it.
+	Lock          string `protobuf:"bytes,10,opt,name=lock,proto3" json:"lock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -943,6 +945,13 @@ func (x *Granted) GetHolds() int32 {
 		return x.Holds
 	}
 	return 0
+}
+
+func (x *Granted) GetLock() string {
+	if x != nil {
+		return x.Lock
+	}
+	return ""
 }
 
 // Deadline is until when a hold can be trusted, unless it is renewed before.
@@ -2536,7 +2545,7 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x14\n" +
 	"\x05ahead\x18\x03 \x01(\x05R\x05ahead\x12\x16\n" +
-	"\x06holder\x18\x04 \x01(\tR\x06holder\"\x9b\x02\n" +
+	"\x06holder\x18\x04 \x01(\tR\x06holder\"\xaf\x02\n" +
 	"\aGranted\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x14\n" +
@@ -2547,7 +2556,9 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\breplicas\x18\a \x01(\x05R\breplicas\x12\x1d\n" +
 	"\n" +
 	"permit_ids\x18\b \x03(\tR\tpermitIds\x12\x14\n" +
-	"\x05holds\x18\t \x01(\x05R\x05holds\"?\n" +
+	"\x05holds\x18\t \x01(\x05R\x05holds\x12\x12\n" +
+	"\x04lock\x18\n" +
+	" \x01(\tR\x04lock\"?\n" +
 	"\bDeadline\x12\x1a\n" +
 	"\bboottime\x18\x01 \x01(\x03R\bboottime\x12\x17\n" +
 	"\aboot_id\x18\x02 \x01(\tR\x06bootId\"=\n" +

@@ -83,8 +83,10 @@ type ListRequest struct {
 	// pattern selects names: * stands for any text but a slash, ** for any text. Empty selects all.
 	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// page_size is between 1 and 10,000. 0 is 1,000.
-	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// only_visible gives a client that may look at nothing an empty list, rather than a refusal.
+	OnlyVisible   bool `protobuf:"varint,4,opt,name=only_visible,json=onlyVisible,proto3" json:"only_visible,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -138,6 +140,13 @@ func (x *ListRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListRequest) GetOnlyVisible() bool {
+	if x != nil {
+		return x.OnlyVisible
+	}
+	return false
 }
 
 type ListResponse struct {
@@ -981,12 +990,13 @@ var File_lockagent_v1_look_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\n" +
-	"\x17lockagent/v1/look.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17lockagent/v1/lock.proto\"c\n" +
+	"\x17lockagent/v1/look.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17lockagent/v1/lock.proto\"\x86\x01\n" +
 	"\vListRequest\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"`\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12!\n" +
+	"\fonly_visible\x18\x04 \x01(\bR\vonlyVisible\"`\n" +
 	"\fListResponse\x12(\n" +
 	"\x05locks\x18\x01 \x03(\v2\x12.lockagent.v1.LockR\x05locks\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xce\x01\n" +

@@ -141,7 +141,9 @@ func (x *BreakResponse) GetBroken() bool {
 type DrainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// timeout is at most an hour. Without it the call returns at once.
-	Timeout       *durationpb.Duration `protobuf:"bytes,1,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Timeout *durationpb.Duration `protobuf:"bytes,1,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// undo has the daemon take claims again. It excludes timeout. A daemon that is about to end refuses it.
+	Undo          bool `protobuf:"varint,2,opt,name=undo,proto3" json:"undo,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -183,10 +185,19 @@ func (x *DrainRequest) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
+func (x *DrainRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
 type DrainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// left is how many claims are left.
-	Left          int32 `protobuf:"varint,1,opt,name=left,proto3" json:"left,omitempty"`
+	Left int32 `protobuf:"varint,1,opt,name=left,proto3" json:"left,omitempty"`
+	// undone says that the daemon takes claims again, because somebody has taken the drain back.
+	Undone        bool `protobuf:"varint,2,opt,name=undone,proto3" json:"undone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -228,6 +239,13 @@ func (x *DrainResponse) GetLeft() int32 {
 	return 0
 }
 
+func (x *DrainResponse) GetUndone() bool {
+	if x != nil {
+		return x.Undone
+	}
+	return false
+}
+
 var File_lockagent_v1_operate_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_operate_proto_rawDesc = "" +
@@ -239,11 +257,13 @@ const file_lockagent_v1_operate_proto_rawDesc = "" +
 	"\x05token\x18\x03 \x01(\x04R\x05token\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"'\n" +
 	"\rBreakResponse\x12\x16\n" +
-	"\x06broken\x18\x01 \x01(\bR\x06broken\"C\n" +
+	"\x06broken\x18\x01 \x01(\bR\x06broken\"W\n" +
 	"\fDrainRequest\x123\n" +
-	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"#\n" +
+	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
+	"\x04undo\x18\x02 \x01(\bR\x04undo\";\n" +
 	"\rDrainResponse\x12\x12\n" +
-	"\x04left\x18\x01 \x01(\x05R\x04left2\x94\x01\n" +
+	"\x04left\x18\x01 \x01(\x05R\x04left\x12\x16\n" +
+	"\x06undone\x18\x02 \x01(\bR\x06undone2\x94\x01\n" +
 	"\x0eOperateService\x12@\n" +
 	"\x05Break\x12\x1a.lockagent.v1.BreakRequest\x1a\x1b.lockagent.v1.BreakResponse\x12@\n" +
 	"\x05Drain\x12\x1a.lockagent.v1.DrainRequest\x1a\x1b.lockagent.v1.DrainResponseB?Z=github.com/lockagent/lockagent/proto/lockagent/v1;lockagentv1b\x06proto3"

@@ -213,6 +213,7 @@ type Host struct {
 
 	Served error // why no daemon answers on the socket, or nil
 	Ready  bool  // it can grant locks
+	Why    error // why it cannot, if that is known
 }
 
 // Bounds of what is free where the journal is.
@@ -267,7 +268,11 @@ func (h Host) daemon() Finding {
 	case h.Served != nil:
 		return Finding{check, Error, text(h.Served), "start the daemon; it takes over a socket that a killed one has left"}
 	case !h.Ready:
-		return Finding{check, Error, "it runs, and can grant no lock at the moment", "see the store above, whether it drains, and its log"}
+		f := Finding{check, Error, "it runs, and can grant no lock at the moment", "see the store above and its log, and whether it drains: lockagent drain --undo takes that back"}
+		if h.Why != nil {
+			f.Found += ": " + text(h.Why)
+		}
+		return f
 	}
 	return Finding{check, OK, "it can grant locks", ""}
 }
