@@ -282,14 +282,50 @@ func (a *Agent) breaks(name lockagent.Name, kind lockagent.LockKind, c *call) <-
 // [Agent.Break].
 func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lockagent.Result[lockagent.Status] {
 	out := make(chan lockagent.Result[lockagent.Status], 1)
-	e, err := a.named(name, kind)
-	if err != nil {
-		out <- lockagent.Result[lockagent.Status]{Err: err}
+	answer := func(s lockagent.Status, err error) {
+		out <- lockagent.Result[lockagent.Status]{Value: s, Err: err}
 		close(out)
-		return out
 	}
-	send(e, &statusMsg{reply: out})
+	e, kind, err := a.used(name, kind)
+	switch {
+	case err != nil:
+		answer(lockagent.Status{}, err)
+	case e != nil:
+		send(e, &statusMsg{answer: answer})
+	default:
+		a.inspect(name, kind, answer)
+	}
 	return out
+}
+
+// used returns the pinned entry of a lock, or nil if the agent does not use the name.
+func (a *Agent) used(name lockagent.Name, kind lockagent.LockKind) (*entry, lockagent.LockKind, error) {
+	kind, err := a.kind(kind)
+	if err != nil {
+		return nil, kind, err
+	}
+	if e := a.registry.present(name, kind); e != nil {
+		return e, kind, nil
+	}
+	if _, err := lockagent.ParseName(string(name)); err != nil {
+		return nil, kind, err
+	}
+	if a.registry.closed.Load() {
+		return nil, kind, lockagent.ErrClosed
+	}
+	return nil, kind, a.registry.usableAs(name, kind)
+}
+
+// inspect asks the store about a lock that this agent does not use. It makes no actor: an actor would keep the name from being
+// used as another kind until the store has answered.
+func (a *Agent) inspect(name lockagent.Name, kind lockagent.LockKind, answer func(lockagent.Status, error)) {
+	var replied atomic.Bool
+	done := func(i lockagent.Inspection, err error) {
+		if replied.CompareAndSwap(false, true) {
+			answer(statusOf(name, &i), err)
+		}
+	}
+	a.guard(func() { a.cfg.Store.Inspect(context.Background(), name, kind, done) }, func(err error) { done(lockagent.Inspection{}, err) })
 }
 
 // named returns the pinned entry of a lock.

@@ -21,8 +21,9 @@
 //     sender makes a new actor.
 //   - The actor retires by one compare-and-swap, which fails unless the count is zero.
 //
-// An actor that the store has told that the name is of another kind retires at once if it has nothing else, and
-// then answers. So the name can be used as the other kind by whoever has the answer.
+// An actor whose caller was refused, or has only looked, retires at once if it has nothing else, and then answers.
+// So the name can be used as another kind by whoever has the answer. An idle actor also retires when the
+// name is wanted as another kind.
 //
 // Ticks, wake-ups and ended contexts are not counted: an idle actor has nothing to do about
 // them.

@@ -77,6 +77,34 @@ func TestLookingIsNoUse(t *testing.T) {
 	}
 }
 
+// A look keeps nobody out while the store is asked.
+func TestLookingTakesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowToInspect{Store: memstore.New(), asked: make(chan func())}
+		a := start(t, Config{Store: store})
+		looks := a.Status("door", lockagent.FairLock)
+		answer := <-store.asked
+		g := granted(t, a.Acquire(background, "door", who("bob")))
+		answer()
+		if r := await(t, "status", looks); r.Err != nil || r.Value != (lockagent.Status{Name: "door"}) {
+			t.Errorf("status %+v, %v", r.Value, r.Err)
+		}
+		released(t, g)
+	})
+}
+
+// slowToInspect is a store that answers a look when it is told to. It looked before.
+type slowToInspect struct {
+	lockagent.Store
+	asked chan func()
+}
+
+func (s *slowToInspect) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	s.Store.Inspect(ctx, name, kind, func(i lockagent.Inspection, err error) {
+		go func() { s.asked <- func() { done(i, err) } }()
+	})
+}
+
 // noSpinning is a store that refuses the names of spin locks.
 type noSpinning struct{ lockagent.Store }
 

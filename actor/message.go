@@ -22,7 +22,7 @@ func (nudge) counts() bool   { return false }
 type (
 	statusMsg struct {
 		counted
-		reply chan<- lockagent.Result[lockagent.Status]
+		answer func(lockagent.Status, error)
 	}
 	drainMsg  struct{ counted }
 	closeMsg  struct{ counted }

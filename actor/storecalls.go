@@ -26,18 +26,25 @@ type storeCall[R any] struct {
 // make runs a function that makes the call. If the store panics, the call may have taken effect
 // or not, as with a store that is unavailable.
 func (c *storeCall[R]) make(call func()) {
+	c.lock.entry.pin() // never fails: the actor is running
+	c.lock.agent.guard(call, func(err error) {
+		var none R
+		c.done(none, err)
+	})
+}
+
+// guard makes a call to the store. If the store panics, or ends the goroutine, failed is called.
+func (a *Agent) guard(call func(), failed func(error)) {
 	returned := false
 	defer func() {
 		p := recover()
 		if p != nil {
-			c.lock.agent.complain("store", p)
+			a.complain("store", p)
 		} else if returned {
 			return
 		}
-		var none R
-		c.done(none, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
+		failed(fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
 	}()
-	c.lock.entry.pin() // never fails: the actor is running
 	call()
 	returned = true
 }
@@ -123,17 +130,15 @@ func (l *lock) inspect(m *statusMsg) {
 
 // inspected answers with what the store knows and what this agent knows.
 func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
-	i := m.reply
-	s := lockagent.Status{
-		Name: l.entry.name, Locked: i.Held, Holder: i.Holder, HoldCount: i.HoldCount, Remaining: i.Remaining,
-		Waiters: l.state.Waiters(),
-	}
-	if owner, token, count, tenure := l.hold(); count > 0 && i.Holder == l.tenureOf(tenure).String() {
+	s := statusOf(l.entry.name, &m.reply)
+	s.Waiters = l.state.Waiters()
+	if owner, token, count, tenure := l.hold(); count > 0 && s.Holder == l.tenureOf(tenure).String() {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
 	}
-	l.reply(func() {
-		reply := m.asker.(*statusMsg).reply
-		reply <- lockagent.Result[lockagent.Status]{Value: s, Err: m.err}
-		close(reply)
-	})
+	l.reply(func() { m.asker.(*statusMsg).answer(s, m.err) })
+}
+
+// statusOf is what the store knows of a lock.
+func statusOf(name lockagent.Name, i *lockagent.Inspection) lockagent.Status {
+	return lockagent.Status{Name: name, Locked: i.Held, Holder: i.Holder, HoldCount: i.HoldCount, Remaining: i.Remaining}
 }

@@ -156,6 +156,7 @@ type testimony struct {
 	yes    bool // granted, held, released or broken
 	queued bool
 	passed bool
+	wanted bool
 	holder string
 	count  int
 	err    string
@@ -203,7 +204,7 @@ func (h *history) renew(t *rapid.T) {
 	}
 	h.compare(t, fmt.Sprintf("Renew(%s, %s, %s)", s.lock, tenure, req.Mode), func(w *witness) testimony {
 		reply, err := Renew(t, w.stores[s.agent], req)
-		return testimony{yes: reply.Held, err: sentinel(err)}
+		return testimony{yes: reply.Held, wanted: reply.Wanted, err: sentinel(err)}
 	})
 	h.pass(t, s)
 }

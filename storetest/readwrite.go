@@ -301,13 +301,15 @@ func (p *party) over(number uint64) {
 }
 
 // downgrades makes an exclusive tenure shared.
-func (p *party) downgrades(number uint64) {
+func (p *party) downgrades(number uint64) lockagent.RenewReply {
 	p.t.Helper()
 	req := p.renewal(theLock, number, minute)
 	req.Mode, req.Urgent = lockagent.Shared, true
-	if reply, err := Renew(p.t, p.store, req); err != nil || !reply.Held {
+	reply, err := Renew(p.t, p.store, req)
+	if err != nil || !reply.Held {
 		p.t.Fatalf("Renew(%s) = %+v, %v; want it held", p.tenure(number), reply, err)
 	}
+	return reply
 }
 
 // awaitHolder waits until a tenure is the first of the holders that the store knows, or until there is none.

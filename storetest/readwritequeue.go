@@ -112,7 +112,9 @@ var readWriteQueueClauses = []clause{
 			two.waits(1, lockagent.Shared)
 			writer.waits(1, lockagent.Exclusive)
 			three.waits(1, lockagent.Shared)
-			one.downgrades(1)
+			if r := one.downgrades(1); !r.Wanted {
+				t.Errorf("downgraded: %+v; want it told of the writer", r)
+			}
 			two.hears(lockagent.MessagePassed, 1)
 			two.has(1)
 			one.has(1)

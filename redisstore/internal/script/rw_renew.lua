@@ -44,22 +44,23 @@ local function extend(lock, lease) -- always a write, see renew.lua
   call('PEXPIRE', lock, math.max(call('PTTL', lock), lease))
 end
 
--- Makes a writer a reader.
+-- Makes a writer a reader. Reports whether others can have a place in the queue of the lock that it now shares.
 local function downgrade(lock, suffix, tenure, lease)
   extend(lock, lease)
   if not reaches(timeout_key(suffix, tenure)) then
-    return -- the next renewal asks again
+    return false -- the next renewal asks again
   end
   keep(lock, suffix, tenure, call('PTTL', lock))
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
   if alone then
     wake_waiters('redisson_rwlock' .. their_suffix(suffix), suffix, '1')
-    return
+    return false
   end
   local known = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(ahead_key, 16), '0', '-1')
   ahead = type(known) == 'string' and known ~= '' and known or '0'
   open(lock, suffix, 'lockagent_queue' .. suffix, '-')
+  return true
 end
 
 -- Reports whether a writer waits for readers: one of ours, or of another program. Only writers do, if nothing keeps readers out.
@@ -103,7 +104,7 @@ for i = 1, n do
   elseif counts[2] then
     held = true
     if reads then
-      downgrade(lock, suffix, tenure, lease)
+      wanted = downgrade(lock, suffix, tenure, lease) and is_wanted(suffix)
     else
       extend(lock, lease)
     end
