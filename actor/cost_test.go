@@ -195,9 +195,15 @@ func (forgetful) Permits(_ context.Context, _ lockagent.PermitsRequest, done fun
 }
 
 func (forgetful) Latch(context.Context, lockagent.LatchRequest, func(lockagent.LatchReply, error)) {}
-func (forgetful) Subscribe(lockagent.Name, lockagent.LockKind, func()) func()                      { return func() {} }
-func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func()                         { return func() {} }
-func (forgetful) OnReset(func(lockagent.Reset)) func()                                             { return func() {} }
-func (forgetful) Identity() string                                                                 { return "" }
-func (forgetful) Time(_ context.Context, done func(lockagent.StoreTime, error))                    { done(1, nil) }
-func (forgetful) Close() error                                                                     { return nil }
+
+func (forgetful) Subscribe(lockagent.Name, lockagent.LockKind, func()) func() { return func() {} }
+
+func (forgetful) Listen(lockagent.AgentID, func(lockagent.Message)) func() { return func() {} }
+
+func (forgetful) OnReset(func(lockagent.Reset)) func() { return func() {} }
+
+func (forgetful) Identity() string { return "" }
+
+func (forgetful) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(1, nil) }
+
+func (forgetful) Close() error { return nil }

@@ -118,14 +118,18 @@ func TestExtendIsRefused(t *testing.T) {
 		if err := <-kept.ExtendAsync(background, time.Minute); !errors.Is(err, lockagent.ErrBadOption) {
 			t.Errorf("a kept lease: %v", err)
 		}
-		<-kept.ReleaseAsync(background)
+		if err := <-kept.ReleaseAsync(background); err != nil {
+			t.Error(err)
+		}
 		fixed := a.lease(t, "ann", time.Minute)
 		for _, bad := range []time.Duration{0, -1, lockagent.MaxLease + 1} {
 			if err := <-fixed.ExtendAsync(background, bad); !errors.Is(err, lockagent.ErrBadOption) {
 				t.Errorf("%v: %v", bad, err)
 			}
 		}
-		<-fixed.ReleaseAsync(background)
+		if err := <-fixed.ReleaseAsync(background); err != nil {
+			t.Error(err)
+		}
 		if err := <-fixed.ExtendAsync(background, time.Minute); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("released: %v", err)
 		}

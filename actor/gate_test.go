@@ -498,8 +498,7 @@ func TestADroppedGrantOfAReaderComesBack(t *testing.T) {
 		if !lives(writer) {
 			t.Error("a grant was taken back that is kept")
 		}
-		runtime.KeepAlive(held[1])
-		held = nil
+		runtime.KeepAlive(held[1]) // and no longer
 		if lives(writer) {
 			t.Error("nobody has the grant, and the writer waits")
 		}

@@ -322,7 +322,7 @@ func TestWaitCountsFromTheCall(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		err := refusal(t, a.Acquire(ctx, "door", Request{Owner: "bob", Wait: 3 * time.Second}), context.DeadlineExceeded)
-		if waitError(t, err).Err != context.DeadlineExceeded {
+		if !errors.Is(waitError(t, err).Err, context.DeadlineExceeded) {
 			t.Errorf("the context ended, not the wait: %v", err)
 		}
 		released(t, g)

@@ -245,7 +245,7 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 					again = <-b.Acquire(background, name, req)
 				}
 				if req.Lease != 0 && c.below(2) == 0 {
-					<-g.ExtendAsync(background, req.Lease)
+					_ = <-g.ExtendAsync(background, req.Lease)
 				}
 				switch {
 				case i%8 == 7 && b == a:
@@ -256,9 +256,9 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 					time.Sleep(c.upTo(most))
 				}
 				if c.below(8) == 0 {
-					<-b.Leave(background, name, g.Owner())
-				} else if <-g.ReleaseAsync(background); again.Held() {
-					<-again.ReleaseAsync(background)
+					_ = <-b.Leave(background, name, g.Owner())
+				} else if _ = <-g.ReleaseAsync(background); again.Held() {
+					_ = <-again.ReleaseAsync(background)
 				}
 			}
 		})

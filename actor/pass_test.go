@@ -119,8 +119,11 @@ func TestMissedMessagesOfOneLock(t *testing.T) {
 			kind  lockagent.LockKind
 			asked int
 		}{
-			{"door", lockagent.FairLock, 3}, {"gate", lockagent.FairLock, 3}, {"far", lockagent.FairLock, 0},
-			{"door", lockagent.Semaphore, 0}, {"door", "", 0},
+			{"door", lockagent.FairLock, 3},
+			{"gate", lockagent.FairLock, 3},
+			{"far", lockagent.FairLock, 0},
+			{"door", lockagent.Semaphore, 0},
+			{"door", "", 0},
 		} {
 			before := s.count("acquire")
 			a.hear(lockagent.Message{Kind: lockagent.MessagesMissed, Name: missed.name, LockKind: missed.kind})

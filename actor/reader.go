@@ -71,7 +71,7 @@ func (h *readerHandle) ReleaseAsync(ctx context.Context) <-chan error {
 // gate. A reader that comes too late leaves, too: a renewal may yet let the others go on.
 func (r *reader) release(last func(*request) error) (err error) {
 	late := r.late()
-	if !r.over(cmp.Or(late, error(lockagent.ErrReleased))) {
+	if !r.over(cmp.Or(late, lockagent.ErrReleased)) {
 		return r.overError()
 	}
 	defer func() { // a callback may end the goroutine

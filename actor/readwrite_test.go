@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -155,7 +156,7 @@ func TestReleaseOfAMode(t *testing.T) {
 		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); err != nil || w.Held() || !r.Held() {
 			t.Errorf("%v, write %t, read %t", err, w.Held(), r.Held())
 		}
-		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); err != lockagent.ErrNotHeld {
+		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Exclusive)); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("error %v, want ErrNotHeld", err)
 		}
 		if err := await(t, "release", a.ReleaseMode(background, "door", "ann", lockagent.Shared)); err != nil || r.Held() {

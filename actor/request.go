@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -104,7 +105,7 @@ func (r *request) deny(name lockagent.Name, err error) {
 // to OnEnd have returned. A grant that nobody has received is taken back.
 func (r *request) end(cause error) {
 	r.over(cause) // only the actor ends it, once
-	if r.gate != nil && cause != lockagent.ErrReleased {
+	if r.gate != nil && !errors.Is(cause, lockagent.ErrReleased) {
 		r.gate.lose(cause)
 	}
 	r.takeBack()

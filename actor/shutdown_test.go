@@ -35,13 +35,13 @@ func TestShutdownWaitsForHolders(t *testing.T) {
 		synctest.Wait()
 		done := shuttingDown(background, a)
 		for _, c := range waiting {
-			if err := refusal(t, c, lockagent.ErrClosed); err != lockagent.ErrClosed {
+			if err := refusal(t, c, lockagent.ErrClosed); !errors.Is(err, lockagent.ErrClosed) {
 				t.Errorf("got %v", err)
 			}
 		}
 		for _, name := range []lockagent.Name{"door", "idle", "new"} {
 			refused(t, a.Acquire(background, name, again("ann")), lockagent.ErrClosed)
-			if g := a.Lock(background, name, who("bob")); g.Err() != lockagent.ErrClosed {
+			if g := a.Lock(background, name, who("bob")); !errors.Is(g.Err(), lockagent.ErrClosed) {
 				t.Errorf("%q: %v", name, g.Err())
 			}
 		}
@@ -143,7 +143,7 @@ func TestShutdownRacesRequests(t *testing.T) {
 		for range cap(answers) {
 			if g := await(t, "answer", answers); g.Err() == nil {
 				released(t, g)
-			} else if g.Err() != lockagent.ErrClosed {
+			} else if !errors.Is(g.Err(), lockagent.ErrClosed) {
 				t.Errorf("got %v", g.Err())
 			}
 		}

@@ -106,7 +106,7 @@ func TestLockGivesUp(t *testing.T) {
 					var overs atomic.Int64
 					err := ask(ctx, a, Request{Owner: "bob", Wait: c.wait, Over: func() { overs.Add(1) }}).Err()
 					w := waitError(t, err)
-					if w.Name != "door" || w.Waited != c.waited || w.TimedOut != c.timedOut || w.Err != c.err || w.Silent != 0 || w.Store != nil {
+					if w.Name != "door" || w.Waited != c.waited || w.TimedOut != c.timedOut || !errors.Is(w.Err, c.err) || w.Silent != 0 || w.Store != nil {
 						t.Errorf("got %+v", w)
 					}
 					if w.Waited > 0 && w.Holder != "ann" {
@@ -263,7 +263,7 @@ func TestWaitErrorTellsWhy(t *testing.T) {
 	})
 	run("the store refuses", func(t *testing.T, s *tap, a, _ *Agent) {
 		s.on("acquire", func(o *op) { o.fail(lockagent.ErrNotPermitted) })
-		if err := a.Lock(background, "door", who("bob")).Err(); err != lockagent.ErrNotPermitted {
+		if err := a.Lock(background, "door", who("bob")).Err(); !errors.Is(err, lockagent.ErrNotPermitted) {
 			t.Errorf("got %v", err)
 		}
 	})

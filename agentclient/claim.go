@@ -235,12 +235,11 @@ func (c *claim) renew(until time.Duration) {
 func (c *claim) expire() {
 	a := c.agent
 	a.mu.Lock()
-	told := func() {}
 	if c.stage == held {
 		if left := time.Duration(c.until.Load()) - a.now(); left > 0 {
 			c.timer.Reset(left)
 		} else {
-			told = c.end(c.lost(c.lateness()))
+			told := c.end(c.lost(c.lateness()))
 			a.mu.Unlock()
 			told()
 			a.mu.Lock()

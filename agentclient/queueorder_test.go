@@ -51,13 +51,6 @@ func (h *host) hear() {
 	h.c.mu.Unlock()
 }
 
-func (h *host) tell(x *hosted, what *lockagentv1.LinkEvent) {
-	if !x.foreign {
-		what.Ref = x.ref
-		h.tells = append(h.tells, func() { h.c.hear(what) })
-	}
-}
-
 func (h *host) tellGrant(x *hosted) {
 	ref := x.ref
 	if x.linked {

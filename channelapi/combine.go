@@ -169,7 +169,7 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 				continue
 			}
 		}
-		if err != nil && context.Cause(waiting) == errGone {
+		if err != nil && errors.Is(context.Cause(waiting), errGone) {
 			<-held.Done() // what held was made from may have ended a moment before it
 		}
 		if held.Err() != nil {

@@ -209,7 +209,9 @@ func TestAll(t *testing.T) {
 			if lost, _ := errors.AsType[*channelapi.LostError](err); lost == nil || lost.Name != "a" || lost.Reason != channelapi.LostExpired {
 				t.Errorf("All: %v, want the loss of a", err)
 			}
-			<-unlock(t.Context())
+			if err := <-unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
 		})
 	})
 	t.Run("refuses one lock twice", func(t *testing.T) {

@@ -80,18 +80,6 @@ func unlock(t testing.TB, g channelapi.Grant) {
 	}
 }
 
-// guarded runs a function under the lock. Any goroutine may call it.
-func guarded(t testing.TB, l channelapi.AnyLock, work func(channelapi.Grant)) {
-	t.Helper()
-	err := l.Do(t.Context(), func(_ context.Context, g channelapi.Grant) error {
-		work(g)
-		return nil
-	})
-	if err != nil {
-		t.Errorf("Do(%q): %v", l.Name(), err)
-	}
-}
-
 // inspectable is a handle of either kind.
 type inspectable interface {
 	Status(ctx context.Context) (channelapi.Status, error)

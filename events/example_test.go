@@ -22,7 +22,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer server.Stop()
+	defer func() { _ = server.Stop() }()
 
 	if err := work(server.URL()); err != nil {
 		log.Fatal(err)
@@ -57,7 +57,7 @@ func ExampleConnect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer server.Stop()
+	defer func() { _ = server.Stop() }()
 	if err := work(server.URL()); err != nil {
 		log.Fatal(err)
 	}

@@ -98,8 +98,12 @@ func TestSchema(t *testing.T) {
 	})
 	t.Run("LaterVersion", func(t *testing.T) {
 		for _, change := range [][2]string{
-			{`"data":{`, `"colour":"red","data":{"shape":[1],`}, {`"denied"`, `"bored"`}, {`"handoff"`, `"magic"`}, {`"plain"`, `"latch"`},
-			{`lock.granted.v1`, `lock.upgraded.v1`}, {`"dropped":{`, `"dropped":{"upgraded":7,`},
+			{`"data":{`, `"colour":"red","data":{"shape":[1],`},
+			{`"denied"`, `"bored"`},
+			{`"handoff"`, `"magic"`},
+			{`"plain"`, `"latch"`},
+			{`lock.granted.v1`, `lock.upgraded.v1`},
+			{`"dropped":{`, `"dropped":{"upgraded":7,`},
 		} {
 			text := changed(t, lockagent.EventGranted, change[0], change[1])
 			if err := valid(t, event, text); err != nil {
@@ -117,8 +121,12 @@ func TestSchema(t *testing.T) {
 	})
 	t.Run("LaterTable", func(t *testing.T) {
 		for _, change := range [][2]string{
-			{`"data":{`, `"data":{"shape":[1],`}, {`"returned_us"]`, `"shape"]`}, {`"handoff"`, `"magic"`}, {`,1500,`, `,null,`},
-			{`"waited_us"`, `"lease_share"`}, {`,1500,`, `,0.5,`},
+			{`"data":{`, `"data":{"shape":[1],`},
+			{`"returned_us"]`, `"shape"]`},
+			{`"handoff"`, `"magic"`},
+			{`,1500,`, `,null,`},
+			{`"waited_us"`, `"lease_share"`},
+			{`,1500,`, `,0.5,`},
 		} {
 			text := changedTable(t, change[0], change[1])
 			if err := valid(t, batch, text); err != nil {

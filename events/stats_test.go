@@ -104,7 +104,7 @@ func TestStallsAreLogged(t *testing.T) {
 		if got := strings.Count(log.String(), "\n"); got != 2+3 {
 			t.Errorf("%d lines:\n%s", got, log.String())
 		}
-		if err := p.Stats().Err; err != full {
+		if err := p.Stats().Err; !errors.Is(err, full) {
 			t.Errorf("got %v", err)
 		}
 		p.recovered()

@@ -25,7 +25,7 @@ type guest struct {
 	notices []quorum.Notice
 }
 
-var down = errors.New("down")
+var errDown = errors.New("down")
 
 func newGuest(t *testing.T, all memories) *guest {
 	t.Helper()
@@ -135,7 +135,7 @@ func minorities(n int) (all [][]int) {
 
 func TestAnyMinorityDown(t *testing.T) {
 	faults := map[string]func(*memstore.Store){
-		"down":   func(m *memstore.Store) { m.SetOutage(down) },
+		"down":   func(m *memstore.Store) { m.SetOutage(errDown) },
 		"silent": func(m *memstore.Store) { m.Hang() },
 	}
 	for fault, strike := range faults {
@@ -181,7 +181,7 @@ func TestAnyMinorityDown(t *testing.T) {
 
 func TestNoMajority(t *testing.T) {
 	for fault, strike := range map[string]func(*memstore.Store){
-		"down":   func(m *memstore.Store) { m.SetOutage(down) },
+		"down":   func(m *memstore.Store) { m.SetOutage(errDown) },
 		"silent": func(m *memstore.Store) { m.Hang() },
 	} {
 		bubble(t, fault, func(t *testing.T) {
@@ -219,8 +219,8 @@ func TestPartition(t *testing.T) {
 		all := newMemories(3)
 		a, b := newGuest(t, all), newGuest(t, all)
 		guests := map[string]*guest{"a": a, "b": b}
-		a.nodes[2].SetOutage(down)
-		b.nodes[0].SetOutage(down)
+		a.nodes[2].SetOutage(errDown)
+		b.nodes[0].SetOutage(errDown)
 		var last lockagent.Token
 		for number := uint64(1); number <= 10; number++ {
 			granted := a.acquire(number)
@@ -276,7 +276,7 @@ func TestTokensGrowOverDifferentMajorities(t *testing.T) {
 						away = 3
 					}
 					if away < 3 {
-						g.nodes[away].SetOutage(down)
+						g.nodes[away].SetOutage(errDown)
 					}
 					reply := g.acquire(number + 1)
 					if reply.Token <= last {
@@ -306,7 +306,7 @@ func TestLateMinority(t *testing.T) {
 	bubble(t, "of an attempt that found the lock busy", func(t *testing.T) {
 		all := newMemories(3)
 		a, b := newGuest(t, all), newGuest(t, all)
-		a.nodes[2].SetOutage(down)
+		a.nodes[2].SetOutage(errDown)
 		a.acquire(1)
 		resume := b.nodes[2].Hang()
 		b.busy(1)
@@ -318,7 +318,7 @@ func TestLateMinority(t *testing.T) {
 	bubble(t, "that arrives when its call has failed", func(t *testing.T) {
 		all := newMemories(3)
 		a, b := newGuest(t, all), newGuest(t, all)
-		a.nodes[2].SetOutage(down)
+		a.nodes[2].SetOutage(errDown)
 		a.acquire(1)
 		b.nodes[2].SetBound(time.Second)
 		resume := b.nodes[2].Hang()
@@ -330,7 +330,7 @@ func TestLateMinority(t *testing.T) {
 		// The number is spent there. Two nodes more would grant it.
 		b.acquire(1)
 		b.release(1)
-		b.nodes[0].SetOutage(down)
+		b.nodes[0].SetOutage(errDown)
 		if _, err := b.try(1); !errors.Is(err, lockagent.ErrWithdrawn) {
 			t.Errorf("error %v; want ErrWithdrawn", err)
 		}
@@ -390,7 +390,7 @@ func TestRestartedNodeRejoinsLate(t *testing.T) {
 			guests := map[string]*guest{"a": a, "b": b}
 			b.acquire(99)
 			b.release(99)
-			a.nodes[2].SetOutage(down)
+			a.nodes[2].SetOutage(errDown)
 			a.acquire(1)
 			all.holders(t, "a a -", guests)
 			if forget != nil {
@@ -410,7 +410,7 @@ func TestRestartedNodeRejoinsLate(t *testing.T) {
 				t.Errorf("notices %+v", b.notices)
 			}
 			time.Sleep(21 * time.Second) // the lease of a is over
-			b.nodes[2].SetOutage(down)
+			b.nodes[2].SetOutage(errDown)
 			_, err := b.try(3)
 			b.unavailable(err)
 			time.Sleep(30 * time.Second)
@@ -425,7 +425,7 @@ func TestClockSetBackForgetsNothing(t *testing.T) {
 		all := newMemories(3)
 		g := newGuest(t, all)
 		all[0].StepClock(-time.Hour)
-		g.nodes[1].SetOutage(down)
+		g.nodes[1].SetOutage(errDown)
 		g.acquire(1)
 	})
 }
@@ -465,7 +465,7 @@ func TestThinTenure(t *testing.T) {
 		all := newMemories(3)
 		a := newGuest(t, all)
 		guests := map[string]*guest{"a": a}
-		a.nodes[2].SetOutage(down)
+		a.nodes[2].SetOutage(errDown)
 		first := a.acquire(1)
 		a.nodes[2].SetOutage(nil)
 		all.holders(t, "a a -", guests)

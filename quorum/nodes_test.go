@@ -80,7 +80,7 @@ func TestTimesOfClocksThatDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.nodes[0].SetOutage(down)
+		g.nodes[0].SetOutage(errDown)
 		if at := g.acquire(2).At; at < told || told < granted.At {
 			t.Errorf("granted at %d and %d, with the time %d in between", granted.At, at, told)
 		}
@@ -97,7 +97,7 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 		if broken, err := storetest.Break(t, all[0], orders); err != nil || !broken {
 			t.Fatal(broken, err)
 		}
-		g.nodes[1].SetOutage(down)
+		g.nodes[1].SetOutage(errDown)
 		_, err := storetest.Renew(t, g.store, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: 30 * time.Second})
 		g.unavailable(err)
 		time.Sleep(time.Second)
@@ -116,7 +116,7 @@ func TestWithdrawnAtANodeThatIsNeeded(t *testing.T) {
 		tenure := lockagent.Tenure{Agent: "agent", Number: 1}
 		withdraw(t, all[0], tenure)
 		dead := all[1].Share()
-		dead.SetOutage(down)
+		dead.SetOutage(errDown)
 		s, err := quorum.Open(all[0].Share(), dead, newSlow(t, all[2].Share(), func() {}))
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestASilentNodeThatHasWithdrawn(t *testing.T) {
 		all := newMemories(3)
 		g := newGuest(t, all)
 		withdraw(t, all[2], g.tenure(1))
-		g.nodes[1].SetOutage(down)
+		g.nodes[1].SetOutage(errDown)
 		resume := g.nodes[2].Hang()
 		_, err := g.try(1)
 		g.unavailable(err)

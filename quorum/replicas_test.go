@@ -59,7 +59,7 @@ func TestNodesWithReplicas(t *testing.T) {
 			t.Cleanup(func() { _ = s.Close() })
 			return s
 		}
-		dead.SetOutage(down)
+		dead.SetOutage(errDown)
 		enough, few := of(1, 5, dead), of(0, 0, slow)
 		tenure := lockagent.Tenure{Agent: "agent", Number: 1}
 		req := lockagent.AcquireRequest{Name: orders, Tenure: tenure, Lease: 30 * time.Second}
@@ -99,7 +99,7 @@ func TestANodeWithTooFewReplicasThatIsNeeded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := newMemories(3)
 				dead := all[2].Share()
-				dead.SetOutage(down)
+				dead.SetOutage(errDown)
 				thin := &replicated{all[1].Share(), 0}
 				s, err := quorum.Open(replicated{all[0].Share(), 1}, thin, dead)
 				if err != nil {

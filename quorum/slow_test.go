@@ -74,7 +74,7 @@ func TestSplitVotes(t *testing.T) {
 				for i, m := range all {
 					node := newSlow(t, m.Share(), func() { mu.Lock(); asked++; mu.Unlock() })
 					if i < away {
-						node.SetOutage(down)
+						node.SetOutage(errDown)
 					}
 					nodes = append(nodes, node)
 				}

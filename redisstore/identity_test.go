@@ -86,7 +86,9 @@ func TestIdentityThatIsSpoilt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, command := range [][]string{
-		{"RPUSH", "lockagent_store", "x"}, {"SET", "lockagent_store", "two words"}, {"SET", "lockagent_store", ""},
+		{"RPUSH", "lockagent_store", "x"},
+		{"SET", "lockagent_store", "two words"},
+		{"SET", "lockagent_store", ""},
 		{"SET", "lockagent_store", fmt.Sprintf("%065d", 1)},
 	} {
 		server.Do("FLUSHALL")

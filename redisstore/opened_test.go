@@ -36,13 +36,13 @@ func TestManyLatchesAreOpened(t *testing.T) {
 			}
 		}
 		asked := time.Now()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		o.heard("a", "0")
 		o.heard("a", "1")
 		if !o.since("a", asked) {
 			t.Error("a latch was open after the question, and does not count")
 		}
-		if time.Sleep(1); o.since("a", time.Now()) {
+		if time.Sleep(time.Nanosecond); o.since("a", time.Now()) {
 			t.Error("a latch that was set again counts as open")
 		}
 	})

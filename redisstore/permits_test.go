@@ -218,7 +218,7 @@ func TestPermitsOfADeletedSemaphore(t *testing.T) {
 		p.take(1, 2)
 		p.server.Do("DEL", "pool", "{pool}:timeout") // as Redisson does
 		if p.kind == lockagent.Semaphore {
-			p.renew(1) // or nobody can see that it was deleted
+			_, _ = p.renew(1) // or nobody can see that it was deleted
 		}
 		p.server.Do("SET", "pool", "7")
 		p.releases(1, false)
@@ -244,7 +244,9 @@ func TestPermitsOfASemaphoreThatLivesLonger(t *testing.T) {
 		}
 		p.take(1, 2)
 		live(longer+30_000, p.tenures(), "lockagent_taken:{pool}")
-		p.renew(1)
+		if held, err := p.renew(1); !held || err != nil {
+			p.t.Errorf("Renew: %t, %v", held, err)
+		}
 		live(longer+60_000, p.tenures(), "lockagent_taken:{pool}")
 		p.server.Do("PEXPIRE", "pool", "600000")
 		p.take(2, 1)

@@ -446,7 +446,8 @@ var permitClauses = []clause{
 			u := h.users(t, 1)[0]
 			for _, req := range []lockagent.PermitsRequest{
 				u.request(lockagent.TrySetPermits, -1), u.request(lockagent.AddPermits, lockagent.MaxPermits+1),
-				u.request("multiply", 2), {Name: theLock, Kind: lockagent.PlainLock, Op: lockagent.ReadPermits},
+				u.request("multiply", 2),
+				{Name: theLock, Kind: lockagent.PlainLock, Op: lockagent.ReadPermits},
 				{Name: theLock, Kind: h.kind, Op: lockagent.AddPermits, N: 1},
 			} {
 				u.fails(req, lockagent.ErrBadOption)

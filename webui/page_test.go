@@ -167,7 +167,11 @@ func TestBreak(t *testing.T) {
 	post(url.Values{"name": {"door"}, "confirm": {"door"}}).says(t, http.StatusBadRequest, "no token")
 	post(url.Values{"name": {"door"}, "reason": {strings.Repeat("x", 100_000)}}).says(t, http.StatusRequestEntityTooLarge)
 	for _, headers := range [][]string{
-		{"Origin", "http://attacker.example"}, {"Origin", "http://localhost:1"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "null"},
+		{"Origin", "http://attacker.example"},
+		{"Origin", "http://localhost:1"},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "null"},
 		{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"},
 	} {
 		post(form("door", token, "door"), headers...).says(t, http.StatusForbidden, "another page")

@@ -105,9 +105,14 @@ func TestPictures(t *testing.T) {
 		r.client(t, "lockagent", "deploy/web", fmt.Sprintf("./deploy.sh web --release %d", 211+i))()
 	}
 	for i, c := range [][3]string{
-		{"lockagent", "backup/shop", "pg_dump shop | zstd > /backup/shop.zst"}, {"lockagent", "deploy/web", "./deploy.sh web --release 214"},
-		{"billing", "invoices/2026-11", ""}, {"lockagent", "deploy/web", "./deploy.sh web --release 215"}, {"billing", "invoices/2026-11", ""},
-		{"search", "search/reindex", "reindex --full"}, {"lockagent", "deploy/web", "./rollback.sh web"}, {"certbot", "certs/example.org", "certbot renew"},
+		{"lockagent", "backup/shop", "pg_dump shop | zstd > /backup/shop.zst"},
+		{"lockagent", "deploy/web", "./deploy.sh web --release 214"},
+		{"billing", "invoices/2026-11", ""},
+		{"lockagent", "deploy/web", "./deploy.sh web --release 215"},
+		{"billing", "invoices/2026-11", ""},
+		{"search", "search/reindex", "reindex --full"},
+		{"lockagent", "deploy/web", "./rollback.sh web"},
+		{"certbot", "certs/example.org", "certbot renew"},
 	} {
 		if i%2 == 0 {
 			tb.await(fmt.Sprintf("performance.now() > %d", 2500*(i+2))) // so that not everything is of the same age

@@ -164,7 +164,7 @@ func TestScripts(t *testing.T) {
 				ts.Check(err)
 			},
 			"outage": func(ts *testscript.TestScript, _ bool, args []string) {
-				err := error(lockagent.ErrStoreUnavailable)
+				err := lockagent.ErrStoreUnavailable
 				if args[0] == "off" {
 					err = nil
 				}

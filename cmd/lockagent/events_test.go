@@ -205,7 +205,8 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 		"EmptyFile":   {"", []string{"--file", "-"}, []string{"the event log is empty"}},
 		"EmptyStream": {"", []string{"--nats", unused}, []string{"the event log is empty"}},
 		"Lock": {
-			log, []string{"--file", "-", "--lock", "orders/42"},
+			log,
+			[]string{"--file", "-", "--lock", "orders/42"},
 			[]string{`the event log has no holds of "orders/42" in the last 1ns` + "\n", "Try: lockagent events audit --lock orders/42\n"},
 		},
 	} {

@@ -273,8 +273,14 @@ func (a *asking) add(cmd *cobra.Command) {
 
 func (a *asking) check(cmd *cobra.Command) error {
 	for _, pair := range [][2]string{
-		{"shared", "exclusive"}, {"shared", "exclusively"}, {"shared", "fair"}, {"exclusive", "fair"}, {"nonblock", "wait"},
-		{"slots", "shared"}, {"slots", "exclusive"}, {"slots", "fair"},
+		{"shared", "exclusive"},
+		{"shared", "exclusively"},
+		{"shared", "fair"},
+		{"exclusive", "fair"},
+		{"nonblock", "wait"},
+		{"slots", "shared"},
+		{"slots", "exclusive"},
+		{"slots", "fair"},
 	} {
 		if cmd.Flags().Changed(pair[0]) && cmd.Flags().Changed(pair[1]) {
 			return usage(example(cmd, cmd.Flags().Lookup(pair[0])), "--%s and --%s exclude each other", pair[0], pair[1])

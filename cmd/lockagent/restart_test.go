@@ -36,12 +36,17 @@ func lockProcess(t *testing.T, path string, args ...string) *wrapper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, append([]string{"lock", "--socket", path}, args...)...)
-	w := &wrapper{}
-	cmd.Stdout = &w.out
-	if w.in, err = cmd.StdinPipe(); err != nil {
+	return wrapping(t, exec.Command(self, append([]string{"lock", "--socket", path}, args...)...))
+}
+
+func wrapping(t *testing.T, cmd *exec.Cmd) *wrapper {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
+	w := &wrapper{in: in}
+	cmd.Stdout = &w.out
 	w.process = launch(t, cmd)
 	return w
 }
@@ -159,7 +164,8 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	d = serveProcess(t, path, nil)
 	first := call(t, "acquire", "--socket", path, "--ttl", "1h", "desk")
 	second := call(t, "acquire", "--socket", path, "--ttl", "1h", "chair")
-	call(t, "drain", "--socket", path).expect(t, exitFailed, nil, []string{"3 claims are left"})
+	third := call(t, "acquire", "--socket", path, "--ttl", "1h", "table")
+	call(t, "drain", "--socket", path).expect(t, exitFailed, nil, []string{"4 claims are left"})
 	var asking []*wrapper
 	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}} {
 		asking = append(asking, lockProcess(t, path, append(flags, "room", "--", "echo", "turn")...))
@@ -167,6 +173,7 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	d.signal(t, syscall.SIGKILL)
 	<-d.stderr.ended
 	asking = append(asking, lockProcess(t, path, "hall", "--", "echo", "turn"))
+	asking = append(asking, wrapping(t, ourselves(t, "attach", "--socket", path, strings.TrimSpace(third.stdout), "echo", "turn")))
 	released := start(t, "release", "--socket", path, strings.TrimSpace(first.stdout))
 	renewed := start(t, "renew", "--socket", path, "--ttl", "2h", strings.TrimSpace(second.stdout))
 	serveProcess(t, path, nil)

@@ -151,7 +151,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("a second claim got %v", err)
 	}
 
-	write("rules: []\nlog: {levle: debug}\n")
+	write("rules: []\nlog: {levvel: debug}\n")
 	reload(file+":2", `did you mean log.level?`, "the old ones go on counting")
 	check(connect.CodePermissionDenied)
 

@@ -367,11 +367,11 @@ func crashed(t *testing.T, more ...lockagent.Event) string {
 	return s.text.String()
 }
 
-func (then *lockThen) of(t *testing.T, log string) string {
+func (s *lockThen) of(t *testing.T, log string) string {
 	t.Helper()
-	s := newStory(then.name, then.keep)
-	then.finish(told(t, log, s))
-	return then.text(later)
+	all := newStory(s.name, s.keep)
+	s.finish(told(t, log, all))
+	return s.text(later)
 }
 
 // A hold that has no end is over when its lease is, or when another agent is granted the lock. So one

@@ -72,7 +72,7 @@ func TestWatchSinceWhat(t *testing.T) {
 	call(t, "watch", "--socket", d.path+"none", "--since", "1m").expect(t, exitNoDaemon, nil, nil)
 
 	now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
-	for text, want := range map[string]time.Time{"10m": now.Add(-10 * time.Minute), "11:30": now.Add(-30 * time.Minute), "-1h": time.Time{}, "12:01": time.Time{}} {
+	for text, want := range map[string]time.Time{"10m": now.Add(-10 * time.Minute), "11:30": now.Add(-30 * time.Minute), "-1h": {}, "12:01": {}} {
 		got, err := parseSince(text, now)
 		if (err == nil) != !want.IsZero() || err == nil && !got.Equal(want) {
 			t.Errorf("%s is %v: %v", text, got, err)

@@ -481,7 +481,11 @@ func (s *suite) combines() {
 	}
 	l := s.a.Lock(name).Locker(s.ctx)
 	l.Lock()
+	if _, err := s.b.Lock(name).TryAcquire(s.ctx); err == nil {
+		s.Error("the lock of a Locker is free")
+	}
 	l.Unlock()
+	s.ok("Release", s.hold(s.b.Lock(name)).Release(s.ctx)) // without Unlock it would wait for ever
 }
 
 func (s *suite) closes() {

@@ -16,8 +16,11 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	dir := t.TempDir()
-	return &host{t, Inputs{Flags: make(map[string]string), Environ: []string{"XDG_CONFIG_HOME=" + dir}, Dir: "/here", UID: 1000, Hostname: "web-1.example"},
-		filepath.Join(dir, "lockagent", "config.yaml")}
+	return &host{
+		t,
+		Inputs{Flags: make(map[string]string), Environ: []string{"XDG_CONFIG_HOME=" + dir}, Dir: "/here", UID: 1000, Hostname: "web-1.example"},
+		filepath.Join(dir, "lockagent", "config.yaml"),
+	}
 }
 
 // write makes the configuration file.

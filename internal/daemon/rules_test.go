@@ -69,8 +69,14 @@ func TestAccess(t *testing.T) {
 	if _, ok := client(background); ok {
 		t.Error("a request without a connection has a client")
 	}
-	if err := (rules{limited}).Look(background, "door"); !errors.Is(err, refusal.ErrForbidden) {
-		t.Error(err)
+	nobody := rules{limited}
+	for what, err := range map[string]error{"look": nobody.Look(background, "door"), "enter": nobody.Enter(background, true)} {
+		if !errors.Is(err, refusal.ErrForbidden) {
+			t.Errorf("%s without a connection: %v", what, err)
+		}
+	}
+	if err := nobody.Use(background, 0, "door"); !errors.Is(err, refusal.ErrNoClaim) {
+		t.Errorf("a secret without a connection: %v", err)
 	}
 	if n := told.Load(); n != 1 {
 		t.Errorf("%d refusals were told", n)

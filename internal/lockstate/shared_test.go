@@ -394,8 +394,10 @@ func TestReadersThatNeverStopLetAWriterIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leases := make([]time.Duration, 50)
 			w := newWorld([]person{
-				{"ann", 0, Shared, false, false, leases}, {"bob", 0, Shared, false, false, leases},
-				{"cid", 0, Exclusive, false, false, kept}, {"dan", 1, Exclusive, false, false, kept},
+				{"ann", 0, Shared, false, false, leases},
+				{"bob", 0, Shared, false, false, leases},
+				{"cid", 0, Exclusive, false, false, kept},
+				{"dan", 1, Exclusive, false, false, kept},
 			}, chances{order: 1000, outside: 1}, nil)
 			freed := false
 			w.log = func(line string) { freed = freed || strings.Contains(line, "Returned") }

@@ -197,17 +197,42 @@ func nobodyStarves(t *testing.T, w *world) {
 		processes int // of ours
 		always    bool
 	}{
-		{waiting, 8, 1, true}, {waiting, 8, 2, false}, {waiting, 1, 1, false}, {waiting, 1, 2, false},
-		{trying, 8, 1, false}, {trying, 8, 2, true}, {trying, 1, 1, false}, {trying, 1, 2, false},
-		{polling, 8, 1, true}, {polling, 8, 2, false}, {polling, 1, 1, false}, {polling, 1, 2, false},
-		{spinning, 8, 1, false}, {spinning, 8, 2, false}, {spinning, 1, 1, false}, {spinning, 1, 2, true},
-		{writing, 8, 1, false}, {writing, 8, 2, false}, {writing, 1, 1, false}, {writing, 1, 2, false},
-		{writeTry, 8, 1, false}, {writeTry, 8, 2, false}, {writeTry, 1, 1, false}, {writeTry, 1, 2, true},
-		{fair, 8, 2, true}, {fair, 1, 1, false},
-		{fenced, 8, 2, true}, {fenced, 1, 1, false},
-		{spin, 8, 1, false}, {spin, 8, 2, true}, {spin, 1, 1, false}, {spin, 1, 2, false},
-		{semaphore, 8, 2, true}, {semaphore, 1, 1, false},
-		{permits, 8, 2, true}, {permits, 1, 1, false},
+		{waiting, 8, 1, true},
+		{waiting, 8, 2, false},
+		{waiting, 1, 1, false},
+		{waiting, 1, 2, false},
+		{trying, 8, 1, false},
+		{trying, 8, 2, true},
+		{trying, 1, 1, false},
+		{trying, 1, 2, false},
+		{polling, 8, 1, true},
+		{polling, 8, 2, false},
+		{polling, 1, 1, false},
+		{polling, 1, 2, false},
+		{spinning, 8, 1, false},
+		{spinning, 8, 2, false},
+		{spinning, 1, 1, false},
+		{spinning, 1, 2, true},
+		{writing, 8, 1, false},
+		{writing, 8, 2, false},
+		{writing, 1, 1, false},
+		{writing, 1, 2, false},
+		{writeTry, 8, 1, false},
+		{writeTry, 8, 2, false},
+		{writeTry, 1, 1, false},
+		{writeTry, 1, 2, true},
+		{fair, 8, 2, true},
+		{fair, 1, 1, false},
+		{fenced, 8, 2, true},
+		{fenced, 1, 1, false},
+		{spin, 8, 1, false},
+		{spin, 8, 2, true},
+		{spin, 1, 1, false},
+		{spin, 1, 2, false},
+		{semaphore, 8, 2, true},
+		{semaphore, 1, 1, false},
+		{permits, 8, 2, true},
+		{permits, 1, 1, false},
 	} {
 		if length == 0 && !c.always {
 			continue
@@ -268,8 +293,12 @@ func nobodyStarves(t *testing.T, w *world) {
 func TestNobodyWhoPollsStarves(t *testing.T) {
 	t.Parallel()
 	pollTogether(t, single(t), []pollers{
-		{"semaphore", 1, 3}, {"semaphore", 5, 2}, {"permits", 1, 2}, {"permits", 5, 3},
-		{"write", 0, 1}, {"write", 0, 2},
+		{"semaphore", 1, 3},
+		{"semaphore", 5, 2},
+		{"permits", 1, 2},
+		{"permits", 5, 3},
+		{"write", 0, 1},
+		{"write", 0, 2},
 	})
 }
 

@@ -36,6 +36,7 @@ func (s javaSemaphore) tryAcquire(t *testing.T, n int, wait time.Duration) bool 
 
 func (s javaSemaphore) release(t *testing.T, n int)   { t.Helper(); s.do(t, "release", n) }
 func (s javaSemaphore) drainPermits(t *testing.T) int { t.Helper(); return s.number(t, "drainPermits") }
+
 func (s javaSemaphore) availablePermits(t *testing.T) int {
 	t.Helper()
 	return s.number(t, "availablePermits")

@@ -80,7 +80,8 @@ func (l *locks) Attach(ctx context.Context, req *lockagentv1.AttachRequest, out 
 func (l *locks) use(ctx context.Context, of interface {
 	GetClaim() string
 	GetSecret() string
-}) error {
+},
+) error {
 	owner, name, ok := l.Book.Whose(of.GetClaim(), of.GetSecret())
 	if !ok {
 		return nil // the book says what is wrong

@@ -96,8 +96,12 @@ func TestSeveralHoldsAfterARestart(t *testing.T) {
 func TestWhichClaimsServeSeveralHolds(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
 		for _, req := range []Request{
-			{Kind: lockagent.FairLock}, {Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}, {Kind: lockagent.ReadWriteLock}, {Kind: lockagent.SpinLock},
-			{Kind: lockagent.Semaphore}, {Session: "one"},
+			{Kind: lockagent.FairLock},
+			{Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared},
+			{Kind: lockagent.ReadWriteLock},
+			{Kind: lockagent.SpinLock},
+			{Kind: lockagent.Semaphore},
+			{Session: "one"},
 		} {
 			req.Client, req.Name, req.Holds = ann, "door", 2
 			s := ask(t, b, req)

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -243,7 +244,7 @@ func TestFairPlaceThatIsGivenUp(t *testing.T) {
 	withdrawn := end(three)
 	withdrawn.Unanswered = true
 	s.fairEnd(withdrawn)
-	if o := s.fairTry(three)[0]; o.Err != lockagent.ErrWithdrawn {
+	if o := s.fairTry(three)[0]; !errors.Is(o.Err, lockagent.ErrWithdrawn) {
 		t.Errorf("%+v", o)
 	}
 	s.sees("x")

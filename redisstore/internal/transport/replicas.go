@@ -16,9 +16,9 @@ import (
 
 // wait is the command that waits for replicas. The client's own builder marks a WAIT as a command that
 // blocks. The client would then make the exchange on another connection, without its own bound.
-func (config *Config) wait(b rueidis.Builder) rueidis.Completed {
-	ms := max((config.ReplicaTimeout+time.Millisecond-1)/time.Millisecond, 1) // 0 would be for ever
-	return b.Arbitrary("WAIT").Args(strconv.Itoa(config.Replicas), strconv.FormatInt(int64(ms), 10)).Build()
+func (c *Config) wait(b rueidis.Builder) rueidis.Completed {
+	ms := max((c.ReplicaTimeout+time.Millisecond-1)/time.Millisecond, 1) // 0 would be for ever
+	return b.Arbitrary("WAIT").Args(strconv.Itoa(c.Replicas), strconv.FormatInt(int64(ms), 10)).Build()
 }
 
 // readWait takes the last reply, which is that to the WAIT, away from the others. It notes in the calls how
