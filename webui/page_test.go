@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 	first := r.hold(t, "orders/42", "deploy.sh <b>web</b>")
 	r.hold(t, "orders/42", "")
 	r.hold(t, bad, "")
-	stars := strings.Repeat("*", lockagent.MaxNameLen)
+	stars := strings.Repeat("*a", lockagent.MaxNameLen/2)
 	r.hold(t, stars, "star.sh")
 	token := fmt.Sprint(first.granted.GetToken())
 
