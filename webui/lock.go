@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -104,18 +103,14 @@ func (p *page) lock(r *http.Request) (content, error) {
 
 // find returns a lock as the daemon knows it. It is free if no client uses it.
 func (p *page) find(ctx context.Context, name lockagent.Name) (*lockagentv1.Lock, error) {
-	found := &lockagentv1.Lock{Name: string(name)}
-	pattern := strings.ReplaceAll(string(name), "*", "**") // a star in a name is any text in a pattern
-	for strings.Contains(pattern, "***") {
-		pattern = strings.ReplaceAll(pattern, "***", "**")
+	found, err := p.Look.List(ctx, &lockagentv1.ListRequest{Name: string(name)})
+	if err != nil {
+		return nil, err
 	}
-	_, _, err := p.scan(ctx, pattern, "", func(l *lockagentv1.Lock) bool {
-		if l.GetName() == string(name) {
-			found = l
-		}
-		return found != l
-	})
-	return found, err
+	if locks := found.GetLocks(); len(locks) > 0 {
+		return locks[0], nil
+	}
+	return &lockagentv1.Lock{Name: string(name)}, nil
 }
 
 // kindOf is the kind of a lock: as the daemon knows it, or else as it was asked for, or else plain.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/memstore"
@@ -43,9 +44,11 @@ func TestPages(t *testing.T) {
 	first := r.hold(t, "orders/42", "deploy.sh <b>web</b>")
 	r.hold(t, "orders/42", "")
 	r.hold(t, bad, "")
+	stars := strings.Repeat("*a", lockagent.MaxNameLen/2)
+	r.hold(t, stars, "star.sh")
 	token := fmt.Sprint(first.granted.GetToken())
 
-	r.get(t, "/").says(t, http.StatusOK, "web-1", `id="held">2<`, `id="waiting">1<`, `id="uncertain">0<`, `id="lost">0<`, "memory", "answers", "NATS in this daemon",
+	r.get(t, "/").says(t, http.StatusOK, "web-1", `id="held">3<`, `id="waiting">1<`, `id="uncertain">0<`, `id="lost">0<`, "memory", "answers", "NATS in this daemon",
 		"deploy.sh &lt;b&gt;web&lt;/b&gt;", "You are <b>", "!deploy.sh <b>")
 	r.get(t, "/locks").says(t, http.StatusOK, "orders/42", token, "webui.test", "&lt;img src=x", "!<img src=x", "lease left")
 	r.get(t, "/locks?match=orders/*").says(t, http.StatusOK, "orders/42", "!&lt;img src=x&#34;", `value="orders/*"`)
@@ -55,6 +58,8 @@ func TestPages(t *testing.T) {
 	r.get(t, "/locks?state=uncertain").says(t, http.StatusOK, "!>orders/42<")
 	r.get(t, lockPath("orders/42")).says(t, http.StatusOK, token, "Queue", "Locks cannot be broken on this page", "The store says", "&#34;STATE_WAITING&#34;", "!<form method=\"post\"")
 	r.get(t, lockPath(bad)).says(t, http.StatusOK, "&lt;img src=x", "!<img src=x")
+	r.get(t, lockPath(stars)).says(t, http.StatusOK, "star.sh", "!deploy.sh")
+	r.get(t, lockPath("*")).says(t, http.StatusOK, "free", "!star.sh")
 	r.get(t, lockPath("nobody/has/it")).says(t, http.StatusOK, "free", "No program of this host waits", "!Break the lock")
 	r.until(t, lockPath("orders/42"), "goes on").says(t, http.StatusOK, "from the store")
 	r.until(t, "/events", ">queued<").says(t, http.StatusOK, ">granted<", token, "&lt;img src=x", "!<img src=x")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -52,9 +51,16 @@ func (d *daemonClient) kindOf(ctx context.Context, name lockagent.Name, given ki
 
 // named visits what the daemon knows under a name, once for each kind, until visit returns false.
 func (d *daemonClient) named(ctx context.Context, name lockagent.Name, visit func(*lockagentv1.Lock) bool) error {
-	return d.list(ctx, strings.ReplaceAll(string(name), "*", "**"), func(l *lockagentv1.Lock) bool {
-		return l.GetName() != string(name) || visit(l)
-	})
+	found, err := d.look.List(ctx, &lockagentv1.ListRequest{Name: string(name)})
+	if err != nil {
+		return d.failed(err)
+	}
+	for _, l := range found.GetLocks() {
+		if l.GetName() == string(name) && !visit(l) { // an older daemon tells of others, too
+			break
+		}
+	}
+	return nil
 }
 
 // holder says who holds a lock as ls does, if a program of this host does. Otherwise it is who was told, by the name in the store.

@@ -75,7 +75,8 @@ type server struct {
 	listener  net.Listener // of the clients, who wait until the daemon serves
 	log       *hostLog
 	store     lockagent.Store
-	where     string // the locks are
+	numbers   *daemon.Remembered // the same, if it is in memory
+	where     string             // the locks are
 	access    *access.Access
 	web       net.Listener // of the live page, or nil
 	daemon    *daemon.Daemon
@@ -299,6 +300,9 @@ func (s *server) startDaemon() error {
 		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
 		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
 		Log: s.log, Trace: traceOf(autoprop.NewTextMapPropagator()),
+	}
+	if s.numbers != nil {
+		cfg.Numbers = s.numbers
 	}
 	var err error
 	if s.daemon, err = daemon.Start(cfg); err != nil {

@@ -25,10 +25,12 @@ func (s *server) openStore() error {
 	if redis.URL == "" {
 		store := memstore.New()
 		s.onClose(store.Close)
-		var err error
-		s.store, err = daemon.Remember(store, s.journal, s.before, daemon.Unknown{Left: s.leases.Left, Give: s.state.Give})
-		s.where = "memory"
-		return err
+		remembered, err := daemon.Remember(store, s.journal, s.before, daemon.Unknown{Left: s.leases.Left, Give: s.state.Give})
+		if err != nil {
+			return err
+		}
+		s.store, s.numbers, s.where = remembered, remembered, "memory"
+		return nil
 	}
 	s.where = address.Redacted(redis.URL)
 	url, err := redis.Address()

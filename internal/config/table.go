@@ -108,7 +108,7 @@ var sections = []Section{
 	{"events", "The event log of this host, which is in the state directory."},
 	{"lease", "How long a lock stays with a daemon that has died."},
 	{"claims", "What clients hold through the daemon."},
-	{"limits", "What each user may have at once."},
+	{"limits", "What there may be at once, most of it for each user."},
 	{"web", "The live page."},
 	{"metrics", "Metrics for Prometheus."},
 	{"drain", "How the daemon ends."},
@@ -316,6 +316,23 @@ var table = []*Setting{
 		Key: "limits.streams", Flag: "limit-streams", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Streams }, Live: true,
 		Help: "How many streams a user may have at once.", Usage: "`number` of streams that a user may have at once",
 		Default: "16384", Example: "1000",
+	},
+	{
+		Key: "limits.watches", Flag: "limit-watches", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Watches }, Live: true,
+		Help: "How many of these streams may only watch: changes of locks, events, or the health of the daemon.", Usage: "`number` of streams of a user that may only watch",
+		Default: "256", Example: "32",
+	},
+	{
+		Key: "limits.connections", Flag: "limit-connections", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Connections }, Live: true,
+		Help: "How many connections a user may have at once. The daemon closes one that is too many. All users together have no more than the descriptors of the daemon allow. " +
+			"Root and the daemon's own user have a few beyond both.",
+		Usage:   "`number` of connections that a user may have at once",
+		Default: "16384", Example: "1000",
+	},
+	{
+		Key: "limits.numbers", Flag: "limit-numbers", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Numbers }, Live: true,
+		Help:  "How many semaphores and latches there may be in the memory of the daemon, of all users together. They stay until somebody deletes them. Those in Redis have no such limit.",
+		Usage: "`number` of semaphores and latches in the memory of the daemon", Default: "16384", Example: "1000",
 	},
 	{
 		Key: "limits.name_length", Flag: "limit-name-length", kind: number{1, lockagent.MaxNameLen}, field: func(s *Settings) any { return &s.Limits.NameLen }, Live: true,

@@ -292,6 +292,15 @@ func TestLook(t *testing.T) {
 			}
 		}
 	}
+	for name, want := range map[string]int{"c": 1, "a/*": 0, "d": 0} {
+		page, err := c.look.List(background, &lockagentv1.ListRequest{Name: name})
+		if err != nil || len(page.GetLocks()) != want || want > 0 && page.GetLocks()[0].GetName() != name {
+			t.Errorf("%q: %v, %v", name, page, err)
+		}
+	}
+	if _, err := c.look.List(background, &lockagentv1.ListRequest{Name: "c", Pattern: "**"}); !errors.Is(wire.Refused(err), lockagent.ErrBadOption) {
+		t.Errorf("a name and a pattern: %v", err)
+	}
 	got, err := c.look.Get(background, &lockagentv1.GetRequest{Name: "c"})
 	if err != nil {
 		t.Fatal(err)

@@ -52,6 +52,8 @@ type Config struct {
 	Quiet time.Duration
 	// Trace returns a context that has the trace of a request, and nothing else. Defaults to none.
 	Trace func(http.Header) context.Context
+	// Numbers counts the semaphores and latches of a store of [Remember], which is one. With another store it is nil.
+	Numbers api.Numbers
 	// Log is the event log, or nil if there is none. The daemon does not close it.
 	Log api.Log
 }
@@ -90,6 +92,10 @@ const (
 
 // Start starts a daemon.
 func Start(cfg Config) (*Daemon, error) {
+	room, err := socket.Room()
+	if err != nil {
+		return nil, err
+	}
 	book, agent, err := begin(&cfg)
 	if err != nil {
 		return nil, err
@@ -114,7 +120,7 @@ func Start(cfg Config) (*Daemon, error) {
 	d.rules = rules{cfg.Access}
 	d.api = api.Config{
 		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name,
-		Log: cfg.Log, Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Quiet: cmp.Or(cfg.Quiet, defaultQuiet), Trace: cfg.Trace,
+		Log: cfg.Log, Numbers: cfg.Numbers, Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Quiet: cmp.Or(cfg.Quiet, defaultQuiet), Trace: cfg.Trace,
 	}
 	d.handler = api.New(d.api)
 	var protocols http.Protocols
@@ -130,9 +136,10 @@ func Start(cfg Config) (*Daemon, error) {
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}
+	listener := bound(cfg.Listener, cfg.Access, room)
 	go func() {
 		defer close(d.served)
-		if err := d.server.Serve(cfg.Listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := d.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			d.failed = err
 		}
 	}()

@@ -5,10 +5,12 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,6 +110,125 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 		end()
 		if !errors.Is(wire.Refused(err), refusal.ErrQuota) || t.Context().Err() != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Those who watch have a limit of their own, and other streams go on beside them.
+func TestWatchesAreLimited(t *testing.T) {
+	d := run(t, func(cfg *Config) { cfg.Access = withLimits(t, access.Limits{Streams: 9, Watches: 1}) })
+	c := d.client(t)
+	watch := func() (func(), error) {
+		return firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
+			return c.look.Watch(ctx, &lockagentv1.WatchRequest{})
+		})
+	}
+	end, err := watch()
+	defer end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := watch()
+	defer more()
+	if quota, ok := errors.AsType[*refusal.QuotaError](wire.Refused(err)); !ok || quota.What != "streams that only watch" || quota.Limit != 1 {
+		t.Errorf("a second one got %v", err)
+	}
+	c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"}).granted()
+	end()
+	for end, err := watch(); err != nil; end, err = watch() { // until the daemon has seen that the other one has ended
+		end()
+		if !errors.Is(wire.Refused(err), refusal.ErrQuota) || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Semaphores and latches stay for ever, so there may be only so many. One that is deleted leaves its place to another, also after a restart.
+func TestNumbersAreLimited(t *testing.T) {
+	limited := withLimits(t, access.Limits{Numbers: 2})
+	l := newLives(t, func(cfg *Config) { cfg.Access = limited })
+	permits := func(name string, op lockagentv1.PermitsOp) error {
+		req := &lockagentv1.PermitsRequest{Name: name, Kind: lockagentv1.Kind_KIND_SEMAPHORE, Op: op, N: 3}
+		_, err := lockagentv1connect.NewCountServiceClient(l.client(t).http, baseURL).Permits(background, req)
+		return wire.Refused(err)
+	}
+	latch := func(name string, op lockagentv1.LatchOp) error {
+		_, err := lockagentv1connect.NewCountServiceClient(l.client(t).http, baseURL).Latch(background, &lockagentv1.LatchRequest{Name: name, Op: op, Count: 3})
+		return wire.Refused(err)
+	}
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	refused := func(err error) {
+		t.Helper()
+		quota, is := errors.AsType[*refusal.QuotaError](err)
+		if !is || quota.What != refusal.Numbers || quota.Limit != 2 || !strings.Contains(err.Error(), "delete some, or have limits.numbers raised") {
+			t.Errorf("got %v", err)
+		}
+	}
+	ok(permits("seats", lockagentv1.PermitsOp_PERMITS_OP_TRY_SET))
+	ok(latch("ready", lockagentv1.LatchOp_LATCH_OP_SET))
+	for range 2 {
+		refused(permits("more", lockagentv1.PermitsOp_PERMITS_OP_TRY_SET))
+		refused(permits("more", lockagentv1.PermitsOp_PERMITS_OP_ADD))
+		refused(latch("more", lockagentv1.LatchOp_LATCH_OP_SET))
+		ok(permits("seats", lockagentv1.PermitsOp_PERMITS_OP_ADD)) // there is one already
+		ok(permits("more", lockagentv1.PermitsOp_PERMITS_OP_READ))
+		l.end(l.Leave)
+		l.begin()
+	}
+	if all := limited.Refusals(); len(all) != 1 || all[0].Reason != refusal.Numbers || all[0].Count != 6 {
+		t.Errorf("the refusals are %v", all)
+	}
+	ok(permits("seats", lockagentv1.PermitsOp_PERMITS_OP_DELETE))
+	var all sync.WaitGroup
+	var made atomic.Int32
+	for i := range 20 { // at the same time
+		all.Go(func() {
+			if latch(fmt.Sprint("latch/", i), lockagentv1.LatchOp_LATCH_OP_SET) == nil {
+				made.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := made.Load(); n != 1 {
+		t.Errorf("%d were made, and there was room for 1", n)
+	}
+	for range 3 {
+		ok(latch("ready", lockagentv1.LatchOp_LATCH_OP_DOWN))
+	}
+	ok(latch("more", lockagentv1.LatchOp_LATCH_OP_SET))
+}
+
+// A connection that is one too many is closed. Whoever looks after the daemon has a few more.
+func TestConnectionsAreLimited(t *testing.T) {
+	limited := withLimits(t, access.Limits{Connections: 2})
+	d := run(t, func(cfg *Config) { cfg.Access = limited })
+	works := func() (closed func(), ok bool) {
+		c := clientOver(httpClient(t, d.path, 1))
+		_, err := c.Check(background, &lockagentv1.CheckRequest{Name: "door"})
+		return c.http.CloseIdleConnections, err == nil
+	}
+	closers := make([]func(), 2+reserve)
+	for i := range closers {
+		closed, ok := works()
+		if closers[i] = closed; !ok {
+			t.Fatalf("connection %d is refused", i+1)
+		}
+	}
+	if _, ok := works(); ok {
+		t.Error("there is no limit")
+	}
+	if all := limited.Refusals(); len(all) != 1 || all[0].Reason != "connections" || all[0].Count == 0 {
+		t.Errorf("the refusals are %v", all)
+	}
+	closers[0]()
+	for _, ok := works(); !ok; _, ok = works() { // until the daemon has seen that the other one has ended
+		if t.Context().Err() != nil {
+			t.Fatal("its place stays taken")
 		}
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/api"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // Memory is a store in the memory of the process.
@@ -44,8 +46,8 @@ type Unknown struct {
 // Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the numbers of
 // permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the tenures that
 // serve holds. Nobody may have used the store before.
-func Remember(store Memory, j *journal.Journal, before journal.Recovered, unknown Unknown) (lockagent.Store, error) {
-	m := &remembering{Store: store, journal: j, give: unknown.Give}
+func Remember(store Memory, j *journal.Journal, before journal.Recovered, unknown Unknown) (*Remembered, error) {
+	m := &Remembered{Store: store, journal: j, give: unknown.Give, numbers: make(map[string]bool), reserved: make(map[string]int)}
 	if unknown.Left > 0 {
 		m.free = time.Now().Add(unknown.Left)
 	}
@@ -58,8 +60,8 @@ func Remember(store Memory, j *journal.Journal, before journal.Recovered, unknow
 	return m, before.Agent.Reassert(store)
 }
 
-// remembering is such a store.
-type remembering struct {
+// Remembered is a store of [Remember].
+type Remembered struct {
 	lockagent.Store
 	journal *journal.Journal
 	clock   atomic.Int64 // of the record
@@ -70,10 +72,52 @@ type remembering struct {
 	giving sync.Mutex   // held while it is called
 
 	mu sync.Mutex // held from the reading of a number until its record is there
+
+	counting sync.Mutex // guards what follows
+	numbers  map[string]bool
+	reserved map[string]int // the numbers that requests under way may make, and how many requests that are
+}
+
+var _ api.Numbers = (*Remembered)(nil)
+
+// Reserve implements [api.Numbers].
+func (m *Remembered) Reserve(name lockagent.Name, kind lockagent.LockKind, most int) (end func(), err error) {
+	id := (&quantity{Name: name, Kind: kind}).id()
+	m.counting.Lock()
+	defer m.counting.Unlock()
+	if all := len(m.numbers); most > 0 && !m.numbers[id] && m.reserved[id] == 0 {
+		for other := range m.reserved {
+			if !m.numbers[other] {
+				all++
+			}
+		}
+		if all >= most {
+			return nil, &refusal.QuotaError{What: refusal.Numbers, Limit: most}
+		}
+	}
+	m.reserved[id]++
+	return func() {
+		m.counting.Lock()
+		defer m.counting.Unlock()
+		if m.reserved[id]--; m.reserved[id] == 0 {
+			delete(m.reserved, id)
+		}
+	}, nil
+}
+
+// counts notes whether there is a number.
+func (m *Remembered) counts(id string, exists bool) {
+	m.counting.Lock()
+	defer m.counting.Unlock()
+	if exists {
+		m.numbers[id] = true
+	} else {
+		delete(m.numbers, id)
+	}
 }
 
 // waits returns an error while leases may go on of which nobody knows.
-func (m *remembering) waits() error {
+func (m *Remembered) waits() error {
 	if m.free.IsZero() {
 		return nil
 	}
@@ -85,7 +129,7 @@ func (m *remembering) waits() error {
 }
 
 // gives notes that a lease is about to be given.
-func (m *remembering) gives(lease time.Duration) error {
+func (m *Remembered) gives(lease time.Duration) error {
 	if m.give == nil || lease <= time.Duration(m.given.Load()) {
 		return nil
 	}
@@ -106,7 +150,7 @@ func (m *remembering) gives(lease time.Duration) error {
 }
 
 // Time implements [lockagent.Store]. It fails while nothing is granted.
-func (m *remembering) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {
+func (m *Remembered) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {
 	if err := m.waits(); err != nil {
 		done(0, err)
 		return
@@ -115,7 +159,7 @@ func (m *remembering) Time(ctx context.Context, done func(lockagent.StoreTime, e
 }
 
 // Renew implements [lockagent.Store].
-func (m *remembering) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
+func (m *Remembered) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
 	if err := m.gives(req.Lease); err != nil {
 		done(lockagent.RenewReply{}, err)
 		return
@@ -133,7 +177,7 @@ type quantity struct {
 func (n *quantity) id() string { return numberRecord + string(n.Kind) + "/" + string(n.Name) }
 
 // restore restores what the records say.
-func (m *remembering) restore(store Memory, records map[string][]byte) error {
+func (m *Remembered) restore(store Memory, records map[string][]byte) error {
 	var errs []error
 	for id, data := range records {
 		var err error
@@ -146,7 +190,9 @@ func (m *remembering) restore(store Memory, records map[string][]byte) error {
 		case strings.HasPrefix(id, numberRecord):
 			var n quantity
 			if err = json.Unmarshal(data, &n); err == nil {
-				err = m.set(&n)
+				if err = m.set(&n); err == nil {
+					m.counts(n.id(), true)
+				}
 			}
 		}
 		if err != nil {
@@ -157,7 +203,7 @@ func (m *remembering) restore(store Memory, records map[string][]byte) error {
 }
 
 // set sets a number anew.
-func (m *remembering) set(n *quantity) error {
+func (m *Remembered) set(n *quantity) error {
 	answer := make(chan error, 1)
 	if n.Kind == lockagent.Latch {
 		m.Store.Latch(context.Background(), lockagent.LatchRequest{Name: n.Name, Op: lockagent.LatchSet, Count: n.N, Change: change()},
@@ -180,7 +226,7 @@ func (m *remembering) set(n *quantity) error {
 func change() string { return string(lockagent.NewAgentID()) }
 
 // Acquire implements [lockagent.Store].
-func (m *remembering) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (m *Remembered) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	err := m.waits()
 	if err == nil {
 		err = m.gives(req.Lease)
@@ -199,7 +245,7 @@ func (m *remembering) Acquire(ctx context.Context, req lockagent.AcquireRequest,
 }
 
 // Permits implements [lockagent.Store].
-func (m *remembering) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+func (m *Remembered) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
 	if req.Lease > 0 { // of a permit
 		if err := m.gives(req.Lease); err != nil {
 			done(lockagent.PermitsReply{}, err)
@@ -215,7 +261,7 @@ func (m *remembering) Permits(ctx context.Context, req lockagent.PermitsRequest,
 }
 
 // permits has the journal keep the number of permits, as it is now.
-func (m *remembering) permits(name lockagent.Name, kind lockagent.LockKind) {
+func (m *Remembered) permits(name lockagent.Name, kind lockagent.LockKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.Store.Permits(context.Background(), lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.ReadPermits}, func(r lockagent.PermitsReply, err error) {
@@ -226,7 +272,7 @@ func (m *remembering) permits(name lockagent.Name, kind lockagent.LockKind) {
 }
 
 // Latch implements [lockagent.Store].
-func (m *remembering) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+func (m *Remembered) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
 	m.Store.Latch(ctx, req, func(r lockagent.LatchReply, err error) {
 		if req.Op != lockagent.LatchRead && err == nil {
 			m.latch(req.Name)
@@ -236,7 +282,7 @@ func (m *remembering) Latch(ctx context.Context, req lockagent.LatchRequest, don
 }
 
 // latch has the journal keep the count of a latch, as it is now.
-func (m *remembering) latch(name lockagent.Name) {
+func (m *Remembered) latch(name lockagent.Name) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.Store.Latch(context.Background(), lockagent.LatchRequest{Name: name, Op: lockagent.LatchRead}, func(r lockagent.LatchReply, err error) {
@@ -247,7 +293,8 @@ func (m *remembering) latch(name lockagent.Name) {
 }
 
 // keep has the journal keep a number, before anybody is told of it. If that fails, the journal tells so to all who ask it. mu must be held.
-func (m *remembering) keep(n *quantity, exists bool) {
+func (m *Remembered) keep(n *quantity, exists bool) {
+	m.counts(n.id(), exists)
 	if exists {
 		data, _ := json.Marshal(n) // nothing in it can fail
 		m.journal.Put(n.id(), data)

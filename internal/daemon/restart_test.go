@@ -64,8 +64,9 @@ func (l *lives) begin() {
 	must(err)
 	store := memstore.New()
 	cfg := Config{Journal: j, Recovered: before, Logger: slog.New(slog.DiscardHandler)}
-	cfg.Store, err = Remember(store, j, before, l.unknown)
+	remembered, err := Remember(store, j, before, l.unknown)
 	must(err)
+	cfg.Store, cfg.Numbers = remembered, remembered
 	cfg.Listener, err = socket.Listen(socket.Config{Path: l.path})
 	must(err)
 	if l.change != nil {

@@ -38,8 +38,11 @@ func (r rules) Acquire(ctx context.Context, name lockagent.Name) error {
 // Limits implements [api.Access].
 func (r rules) Limits() claims.Limits {
 	limits := r.Access.Limits()
-	return claims.Limits{Claims: limits.Claims, Waiting: limits.Waiters, Streams: limits.Streams}
+	return claims.Limits{Claims: limits.Claims, Waiting: limits.Waiters, Streams: limits.Streams, Watches: limits.Watches}
 }
+
+// MostNumbers implements [api.Access].
+func (r rules) MostNumbers() int { return r.Access.Limits().Numbers }
 
 // Look implements [api.Access].
 func (r rules) Look(ctx context.Context, name lockagent.Name) error {

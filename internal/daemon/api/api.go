@@ -27,6 +27,8 @@ type Access interface {
 	Acquire(context.Context, lockagent.Name) error
 	// Limits are those of each client.
 	Limits() claims.Limits
+	// MostNumbers is how many semaphores and latches the daemon may have in its memory. 0 is no bound.
+	MostNumbers() int
 	// Look is for who looks at a name.
 	Look(context.Context, lockagent.Name) error
 	// Operate is for who breaks the lock of a name. The empty name stands for the daemon.
@@ -49,12 +51,14 @@ type Log interface {
 	Tail(context.Context, events.From, events.Filter, events.Visit) error
 }
 
-// Config is what the handlers need. All fields are required but Log.
+// Config is what the handlers need. All fields are required but Log and Numbers.
 type Config struct {
 	Agent  *actor.Agent
 	Book   *claims.Book
 	Access Access
 	Log    Log // nil if there is none
+	// Numbers is nil if the daemon remembers none itself.
+	Numbers Numbers
 	// Client returns the client of a request, from the context of its connection. It reports false if nobody knows who that is.
 	Client func(context.Context) (claims.Client, bool)
 	// UserName is the name of a user, or empty if it has none.

@@ -18,6 +18,22 @@ func (c *counts) may(ctx context.Context, name string) error {
 	return c.Access.Acquire(ctx, lockagent.Name(name))
 }
 
+// Numbers counts the semaphores and latches that the daemon itself remembers.
+type Numbers interface {
+	// Reserve has room for a number that a request may make, until end is called. If it is new, and there are as many as there may be, the error
+	// is a [*refusal.QuotaError].
+	Reserve(name lockagent.Name, kind lockagent.LockKind, most int) (end func(), err error)
+}
+
+// reserve has room for the number that a request may make.
+func (c *counts) reserve(ctx context.Context, makes bool, name lockagent.Name, kind lockagent.LockKind) (end func(), err error) {
+	if c.Numbers == nil || !makes {
+		return func() {}, nil
+	}
+	end, err = c.Numbers.Reserve(name, kind, c.Access.MostNumbers())
+	return end, c.Access.Refused(ctx, err)
+}
+
 // Permits implements [lockagentv1connect.CountServiceHandler].
 func (c *counts) Permits(ctx context.Context, req *lockagentv1.PermitsRequest) (*lockagentv1.PermitsResponse, error) {
 	if err := c.may(ctx, req.GetName()); err != nil {
@@ -27,10 +43,16 @@ func (c *counts) Permits(ctx context.Context, req *lockagentv1.PermitsRequest) (
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
-	r, err := answer(ctx, c.Agent.Permits(ctx, lockagent.PermitsRequest{
+	asked := lockagent.PermitsRequest{
 		Name: lockagent.Name(req.GetName()), Kind: wire.ToKind(req.GetKind()), Op: wire.ToPermitsOp(req.GetOp()),
 		N: int(req.GetN()), ID: lockagent.PermitID(req.GetPermitId()), Lease: lease,
-	}))
+	}
+	makes := asked.Op == lockagent.TrySetPermits || asked.Op == lockagent.SetPermits || asked.Op == lockagent.AddPermits
+	end, err := c.reserve(ctx, makes, asked.Name, asked.Kind)
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
+	r, err := answerThen(ctx, c.Agent.Permits(ctx, asked), end)
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
@@ -46,7 +68,11 @@ func (c *counts) Latch(ctx context.Context, req *lockagentv1.LatchRequest) (*loc
 	if err := asked.Check(); err != nil {
 		return nil, wire.Refuse(err)
 	}
-	r, err := answer(ctx, c.Agent.Latch(ctx, asked))
+	end, err := c.reserve(ctx, asked.Op == lockagent.LatchSet, asked.Name, lockagent.Latch)
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
+	r, err := answerThen(ctx, c.Agent.Latch(ctx, asked), end)
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
@@ -71,4 +97,15 @@ func answer[T any](ctx context.Context, c <-chan lockagent.Result[T]) (T, error)
 		var none T
 		return none, context.Cause(ctx)
 	}
+}
+
+// answerThen is answer. It calls end when there is an answer, also if nobody waits for it any more.
+func answerThen[T any](ctx context.Context, c <-chan lockagent.Result[T], end func()) (T, error) {
+	known := make(chan lockagent.Result[T], 1)
+	go func() {
+		r := <-c // the agent always answers
+		end()
+		known <- r
+	}()
+	return answer(ctx, known)
 }

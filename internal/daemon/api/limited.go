@@ -22,6 +22,13 @@ var countedOtherwise = map[string]bool{
 	lockagentv1connect.LockServiceSubmitProcedure:  true,
 }
 
+// onlyWatch are the streams that only watch.
+var onlyWatch = map[string]bool{
+	lockagentv1connect.LookServiceWatchProcedure:  true,
+	lockagentv1connect.LookServiceFollowProcedure: true,
+	"/" + healthService + "/Watch":                true,
+}
+
 // begin counts a stream. Call end when it is over.
 func (l limited) begin(ctx context.Context, procedure string) (end func(), err error) {
 	if countedOtherwise[procedure] {
@@ -29,7 +36,7 @@ func (l limited) begin(ctx context.Context, procedure string) (end func(), err e
 	}
 	client, err := l.client(ctx)
 	if err == nil {
-		end, err = l.Book.CountStream(client.UID, l.Access.Limits())
+		end, err = l.Book.CountStream(client.UID, onlyWatch[procedure], l.Access.Limits())
 		err = l.Access.Refused(ctx, err)
 	}
 	return end, wire.Refuse(err)

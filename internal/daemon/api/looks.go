@@ -60,6 +60,16 @@ func (l *looks) List(ctx context.Context, req *lockagentv1.ListRequest) (*lockag
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
+	if name := lockagent.Name(req.GetName()); name != "" {
+		if req.GetPattern() != "" || req.GetPageToken() != "" {
+			return nil, wire.Refuse(&lockagent.OptionError{Option: "name", Reason: "it stands in place of a pattern, and has one page; leave pattern and page_token out"})
+		}
+		page := &lockagentv1.ListResponse{}
+		if found := l.Book.Lock(name); found.Held+found.Waiting > 0 && visible(name) {
+			page.Locks = append(page.Locks, l.lock(&found))
+		}
+		return page, nil
+	}
 	size := int(req.GetPageSize())
 	switch {
 	case size == 0:

@@ -42,7 +42,7 @@ type lock struct {
 }
 
 // usage is what one user has.
-type usage struct{ claims, waiting, streams int }
+type usage struct{ claims, waiting, streams, watches int }
 
 // Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what the
 // claim may not be at all. If the client chose a secret, and has a claim with it, the stream is one of that claim.
@@ -306,20 +306,30 @@ func (b *Book) enter(c *claim) {
 	b.changed(c.Name)
 }
 
-// CountStream counts a stream of a user that is no claim. Call end when it is over. The error is a [*refusal.QuotaError] if it is one too many.
-func (b *Book) CountStream(uid uint32, limits Limits) (end func(), err error) {
+// CountStream counts a stream of a user that is no claim, and perhaps only watches. Call end when it is over. The error is a [*refusal.QuotaError] if
+// it is one too many.
+func (b *Book) CountStream(uid uint32, watches bool, limits Limits) (end func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u := b.usage(uid)
 	if full(u.streams, limits.Streams) {
 		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
 	}
+	watching := 0
+	if watches {
+		watching = 1
+		if full(u.watches, limits.Watches) {
+			return nil, &refusal.QuotaError{What: "streams that only watch", Limit: limits.Watches}
+		}
+	}
 	b.users[uid] = u
 	u.streams++
+	u.watches += watching
 	return sync.OnceFunc(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		u.streams--
+		u.watches -= watching
 		b.forget(uid, u)
 	}), nil
 }

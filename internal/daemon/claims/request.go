@@ -79,6 +79,7 @@ type Request struct {
 // Limits bound what one user may have at the same time. 0 is no bound.
 type Limits struct {
 	Claims, Waiting, Streams int
+	Watches                  int // streams that only watch
 }
 
 // check returns a [*lockagent.OptionError] if something is wrong that the agent does not look at.

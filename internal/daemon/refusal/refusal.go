@@ -20,6 +20,12 @@ var (
 	ErrQuota = errors.New("lockagent: quota exceeded")
 )
 
+// What a [QuotaError] speaks of that is about all users of the daemon together.
+const (
+	Numbers     = "semaphores and latches"
+	Connections = "connections of all users"
+)
+
 // QuotaError says that a user has as many of something as the user may have.
 type QuotaError struct {
 	What  string // such as "claims"
@@ -27,6 +33,12 @@ type QuotaError struct {
 }
 
 func (e *QuotaError) Error() string {
+	switch e.What {
+	case Connections:
+		return fmt.Sprintf("lockagent: the daemon has %d %s, and its descriptors allow no more; end some, or have it start with more descriptors", e.Limit, e.What)
+	case Numbers:
+		return fmt.Sprintf("lockagent: the daemon has %d %s in its memory, and may not have more; delete some, or have limits.numbers raised", e.Limit, e.What)
+	}
 	return fmt.Sprintf("lockagent: the user has %d %s, and may not have more; end some, or have the quota raised", e.Limit, e.What)
 }
 

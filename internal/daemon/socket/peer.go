@@ -32,6 +32,9 @@ type peerKey struct{}
 // ConnContext adds the peer of a connection to the context of its requests. It is for [net/http.Server.ConnContext].
 // If the kernel does not tell the peer, there is none.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*boundConn); ok {
+		conn = c.UnixConn
+	}
 	if c, ok := conn.(*net.UnixConn); ok {
 		if p, err := peerOf(c); err == nil {
 			return NewContext(ctx, p)
@@ -72,6 +75,20 @@ func peerOf(conn *net.UnixConn) (Peer, error) {
 	p := Peer{PID: int(cred.Pid), UID: cred.Uid, GID: cred.Gid, Groups: append(groups, cred.Gid)}
 	p.Program, p.Started, _ = Process(p.PID) // a process that has ended has no name
 	return p, nil
+}
+
+// credOf tells who has made a connection, without the groups.
+func credOf(conn *net.UnixConn) (*unix.Ucred, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var cred *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return nil, err
+	}
+	return cred, failed
 }
 
 // peerGroups are the supplementary groups of a peer.

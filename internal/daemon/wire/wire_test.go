@@ -155,6 +155,7 @@ func TestTypedErrorsComeBackWhole(t *testing.T) {
 		&lockagent.OwnerError{Owner: "x", Reason: "too short"},
 		&lockagent.OptionError{Option: "wait", Reason: "negative"},
 		&refusal.QuotaError{What: "claims", Limit: 7},
+		&refusal.QuotaError{What: refusal.Numbers, Limit: 7},
 	} {
 		back := Refused(overTheWire(t, Refuse(err)))
 		if !reflect.DeepEqual(back, err) || back.Error() != err.Error() {

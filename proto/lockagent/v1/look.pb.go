@@ -86,7 +86,9 @@ type ListRequest struct {
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// only_visible gives a client that may look at nothing an empty list, rather than a refusal.
-	OnlyVisible   bool `protobuf:"varint,4,opt,name=only_visible,json=onlyVisible,proto3" json:"only_visible,omitempty"`
+	OnlyVisible bool `protobuf:"varint,4,opt,name=only_visible,json=onlyVisible,proto3" json:"only_visible,omitempty"`
+	// name selects one lock in place of a pattern. In it a star is only a star.
+	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -147,6 +149,13 @@ func (x *ListRequest) GetOnlyVisible() bool {
 		return x.OnlyVisible
 	}
 	return false
+}
+
+func (x *ListRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 type ListResponse struct {
@@ -990,13 +999,14 @@ var File_lockagent_v1_look_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\n" +
-	"\x17lockagent/v1/look.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17lockagent/v1/lock.proto\"\x86\x01\n" +
+	"\x17lockagent/v1/look.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17lockagent/v1/lock.proto\"\x9a\x01\n" +
 	"\vListRequest\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12!\n" +
-	"\fonly_visible\x18\x04 \x01(\bR\vonlyVisible\"`\n" +
+	"\fonly_visible\x18\x04 \x01(\bR\vonlyVisible\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\"`\n" +
 	"\fListResponse\x12(\n" +
 	"\x05locks\x18\x01 \x03(\v2\x12.lockagent.v1.LockR\x05locks\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xce\x01\n" +
