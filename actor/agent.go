@@ -252,9 +252,9 @@ func (a *Agent) Break(name lockagent.Name, kind lockagent.LockKind, operator str
 	return a.breaks(name, kind, &call{kind: toBreak, operator: operator})
 }
 
-// BreakHold is [Agent.Break] for the one hold of this agent that has a token. All other holds go on: of another owner, of other
+// BreakHold is [Agent.Break] for the one hold of this agent that has a token. All holds with other tokens go on: of another owner, of other
 // readers, and of those who have other permits. A session that holds the lock several times loses all of that, and a grant for several
-// holds ends as a whole. The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing
+// holds ends as a whole. Readers that joined behind the grant of another one share its token, and end together. The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing
 // was broken. So nothing that is granted in the meantime can end by it. A token of 0 is an [*lockagent.OptionError].
 func (a *Agent) BreakHold(name lockagent.Name, kind lockagent.LockKind, token lockagent.Token, operator string) <-chan lockagent.Result[bool] {
 	return a.breaks(name, kind, &call{kind: toBreak, operator: operator, one: true, token: token})

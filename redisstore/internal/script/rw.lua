@@ -1,4 +1,5 @@
--- rw.lua is a part of the scripts for read/write locks. It needs holders.lua before it. To tell whether a writer waits it needs ways.lua, too. server is the server's own time in microseconds.
+-- rw.lua is a part of the scripts for read/write locks. It needs holders.lua before it, and ways.lua to tell whether a writer waits.
+-- server is the server's own time in microseconds.
 --
 -- The lock is a hash with the field "mode". A tenure that writes is the field "<tenure>:write", and has the
 -- hash alone: its lease is that of the key. A tenure that reads is the field "<tenure>". As long as its lease

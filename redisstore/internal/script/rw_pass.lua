@@ -1,6 +1,5 @@
--- rw_pass.lua is a part of the scripts that pass read/write locks. It needs begin.lua and rw.lua before it, and
--- ways.lua. ahead_key is the name of ahead, or of the
--- clock. ahead is the value.
+-- rw_pass.lua is a part of the scripts that pass read/write locks. It needs ways.lua, begin.lua and rw.lua before it.
+-- ahead_key is the name of ahead, or of the clock. ahead is the value.
 
 local places_looked_at, standbys = 8, 2
 
