@@ -15,6 +15,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -87,5 +89,22 @@ func TestTheWaitOfARepeatedRequest(t *testing.T) {
 		if first, second := a.waits[0], a.waits[1]; wait == 1 && (first != time.Millisecond || second != first) || wait != 1 && (first >= wait || second >= first) {
 			t.Errorf("a wait of %v: asked for %v", wait, a.waits)
 		}
+	}
+}
+
+// blind is a daemon whose client may look at nothing.
+type blind struct {
+	lockagentv1connect.LookServiceClient
+}
+
+func (blind) List(context.Context, *lockagentv1.ListRequest) (*lockagentv1.ListResponse, error) {
+	return nil, wire.Refuse(refusal.ErrForbidden)
+}
+
+// Whoever may look at nothing may do other things with a name, as a lock of the kind that is meant where nobody says a kind.
+func TestTheKindForWhoMayNotLook(t *testing.T) {
+	d := &daemonClient{look: blind{}}
+	if kind, err := d.kindOf(t.Context(), "door", ""); kind != "" || err != nil {
+		t.Errorf("got %q, %v", kind, err)
 	}
 }
