@@ -54,15 +54,15 @@ local function tell(fair, place)
   return tell_both_ways(fair.channel .. ':' .. place, '0')
 end
 
--- Returns the agent that has a place, if a lock can pass to it. An agent that hears no passes is told as other programs are, if it
--- listens for that: see redisstore.Sharded.
+-- Returns the agent that has a place, if a lock may pass to it, and whether this node counts it: see ways.lua. An agent of a service
+-- without queues is told as other programs are, if it listens for that.
 local function passes_to(fair, ours, place)
   local agent = room ~= 'unqueued' and ours and string.match(place, '^(.*):')
-  if agent and room ~= 'single' then
-    local counts = listeners({channel_of(agent, fair.suffix), fair.channel .. ':' .. place})
-    return (counts[2] > 0 or counts[4] == 0) and agent
+  if not agent then
+    return nil, false
   end
-  return agent
+  local counts = listeners({channel_of(agent, fair.suffix), fair.channel .. ':' .. place})
+  return (counts[2] > 0 or counts[4] == 0) and agent, counts[2] > 0
 end
 
 -- Tells the agent that has a place to try within so many ms. It returns how many agents heard that.
@@ -105,8 +105,10 @@ local function hand_on(fair, begin, trace, asker)
       return place and 'own'
     end
     local ours = pcall('ZMSCORE', fair.places, unpack(front))
-    local agent = passes_to(fair, ours[1], place)
-    if agent then
+    local agent, counted = passes_to(fair, ours[1], place)
+    if agent and not counted then
+      drop(fair, place)
+    elseif agent then
       local times, incarnation = begin(place)
       local heard = times and tell_agent(channel_of(agent, fair.suffix), message_kind ..
         'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock) or stand_by(fair, place, 0)
@@ -121,7 +123,7 @@ local function hand_on(fair, begin, trace, asker)
         end
         return 'passed', place
       elseif times then
-        call('HDEL', fair.lock, place)
+        call('HDEL', fair.lock, place) -- the user may not publish
       end
     else
       local left = kept_for(fair, place)

@@ -8,6 +8,10 @@
 --
 -- Agents with different settings share the queue of a lock. Those that publish to all nodes hear what is for them alone both ways, too. So only
 -- their scripts have to look and send both ways.
+--
+-- The rule for all scripts that pass a lock or permits: a tenure begins only for an agent that listeners counts. An agent that is not counted
+-- may hear the message all the same, and it believes what it hears: replicas send messages on, and PUBLISH tells all nodes of a Cluster.
+-- To begin a tenure, tell of it, and take it back because nobody was counted would be to grant the lock twice.
 local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 local other_publish = room == 'sharded' and 'PUBLISH' or room == 'classic' and 'SPUBLISH'
 local numsub = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
@@ -48,11 +52,13 @@ local function outsiders_among(counts, channel, suffix)
   return math.max(0, counts[2] - counts[4]) + (room == 'sharded' and other_way(channel, suffix) or 0)
 end
 
--- Sends a message to an agent, and returns how many heard it, or an error.
+-- Sends a message to an agent, the way in which listeners counts it. Returns how many heard it, or an error.
 local function tell_agent(channel, payload)
-  local heard = pcall(publish, channel, payload)
-  local other = heard == 0 and room == 'classic' and pcall('SPUBLISH', channel, payload)
-  return type(other) == 'number' and other or heard
+  if room ~= 'classic' or call('PUBSUB', 'NUMSUB', channel)[2] > 0 then
+    return pcall(publish, channel, payload)
+  end
+  local heard = pcall('SPUBLISH', channel, payload) -- it is an error before Redis 7
+  return type(heard) == 'number' and heard or 0
 end
 
 -- Sends a message both ways, and returns how many programs heard it, as far as this node knows. It is an error if the user may not publish.
