@@ -108,7 +108,7 @@ var (
 
 	// ErrBadName, ErrBadOwner and ErrBadOption match every [*NameError], [*OwnerError] and
 	// [*OptionError].
-	ErrBadName   = errors.New("lockagent: bad lock name")
+	ErrBadName   = errors.New("lockagent: bad name")
 	ErrBadOwner  = errors.New("lockagent: bad owner")
 	ErrBadOption = errors.New("lockagent: bad option")
 )
@@ -293,7 +293,7 @@ type NameError struct {
 	Reason string
 }
 
-func (e *NameError) Error() string { return badString("lock name", e.Name, e.Reason) }
+func (e *NameError) Error() string { return badString("name", e.Name, e.Reason) }
 
 // Is reports whether target is [ErrBadName].
 func (e *NameError) Is(target error) bool { return target == ErrBadName }

@@ -191,7 +191,7 @@ func CheckPermits(kind LockKind, n int) error {
 		most = MaxTaken
 	}
 	if n < 0 || n > most {
-		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between 1 and %d, the most that one holder of a %s can have", n, most, kind.OrPlain())}
+		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between 1 and %d, the most that a request of the kind %q can be for", n, most, kind.OrPlain())}
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 // no use.
 type WaitError struct {
 	Name   Name
+	Kind   LockKind      // as which the request used the name; empty for a plain lock
 	Waited time.Duration // since the request was made
 	// Holder held the lock when the agent last knew. It is an [Owner] of this agent, or the
 	// text in the store. It is empty if the agent never knew.
@@ -48,8 +49,11 @@ func (e *WaitError) Error() string {
 		ended = "timed out"
 	}
 	what := "lock"
-	if e.Permits > 0 {
+	switch {
+	case e.Permits > 0 || e.Kind == Semaphore || e.Kind == Permits:
 		what = "permits of"
+	case e.Kind == Latch:
+		what = "latch"
 	}
 	fmt.Fprintf(&b, "lockagent: wait for %s %q %s after %v", what, e.Name, ended, e.Waited)
 	switch free, known := freePermits(e.Holder); {
