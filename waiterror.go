@@ -56,9 +56,13 @@ func (e *WaitError) Error() string {
 		what = "latch"
 	}
 	fmt.Fprintf(&b, "lockagent: wait for %s %q %s after %v", what, e.Name, ended, e.Waited)
-	switch free, known := freePermits(e.Holder); {
+	switch free, total, known := freePermits(e.Holder); {
 	case e.Permits > 0 && e.Holder == permitsNotSet:
 		b.WriteString("; nobody had set their number: set it with TrySetPermits")
+	case e.Permits > 0 && known && e.Permits > total && e.Kind == Semaphore: // other programs may have more
+		fmt.Fprintf(&b, "; %d were wanted, more than the %d that are free or known to be taken", e.Permits, total)
+	case e.Permits > 0 && known && e.Permits > total:
+		fmt.Fprintf(&b, "; %d were wanted, more than the %d that there are", e.Permits, total)
 	case e.Permits > 0 && known:
 		fmt.Fprintf(&b, "; %d were wanted, and %d were free", e.Permits, free)
 	case e.Permits > 0:
