@@ -69,6 +69,28 @@ func TestChecksOfStoreRequests(t *testing.T) {
 	}
 }
 
+func TestCheckPermits(t *testing.T) {
+	for _, c := range []struct {
+		kind LockKind
+		most int
+	}{{PlainLock, 1}, {Semaphore, MaxPermits}, {Permits, MaxTaken}} {
+		for _, good := range []int{0, 1, c.most} {
+			if err := CheckPermits(c.kind, good); err != nil {
+				t.Errorf("CheckPermits(%s, %d) = %v", c.kind, good, err)
+			}
+		}
+		for _, bad := range []int{-1, c.most + 1} {
+			if err := CheckPermits(c.kind, bad); !errors.Is(err, ErrBadOption) {
+				t.Errorf("CheckPermits(%s, %d) = %v, want ErrBadOption", c.kind, bad, err)
+			}
+		}
+	}
+	const want = `lockagent: bad number of permits: 1001 is not between 1 and 1000, the most that a request of the kind "permits" can be for`
+	if got := CheckPermits(Permits, MaxTaken+1).Error(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestTraceOfARelease(t *testing.T) {
 	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	req := ReleaseRequest{Name: "n", Tenure: Tenure{Agent: NewAgentID(), Number: 1}}

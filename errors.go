@@ -108,7 +108,7 @@ var (
 
 	// ErrBadName, ErrBadOwner and ErrBadOption match every [*NameError], [*OwnerError] and
 	// [*OptionError].
-	ErrBadName   = errors.New("lockagent: bad lock name")
+	ErrBadName   = errors.New("lockagent: bad name")
 	ErrBadOwner  = errors.New("lockagent: bad owner")
 	ErrBadOption = errors.New("lockagent: bad option")
 )
@@ -230,13 +230,13 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	switch free, known := freePermits(e.Holder); {
+	switch free, total, known := freePermits(e.Holder); {
 	case e.Permits > 0 && e.Holder == permitsNotSet:
 		return fmt.Sprintf("lockagent: nobody has set the number of permits of %q; set it with TrySetPermits", e.Name)
 	case e.Permits > 0 && known && free >= e.Permits:
 		return fmt.Sprintf("lockagent: the permits of %q that are free are for requests that came earlier", e.Name)
 	case e.Permits > 0 && known:
-		return fmt.Sprintf("lockagent: too few permits of %q are free: %d of %d", e.Name, free, e.Permits)
+		return fmt.Sprintf("lockagent: too few permits of %q are free: %d of %d, and %d were wanted", e.Name, free, total, e.Permits)
 	case e.Holder == "":
 		return fmt.Sprintf("lockagent: lock %q is kept for other waiters for a moment", e.Name)
 	}
@@ -293,7 +293,7 @@ type NameError struct {
 	Reason string
 }
 
-func (e *NameError) Error() string { return badString("lock name", e.Name, e.Reason) }
+func (e *NameError) Error() string { return badString("name", e.Name, e.Reason) }
 
 // Is reports whether target is [ErrBadName].
 func (e *NameError) Is(target error) bool { return target == ErrBadName }

@@ -43,12 +43,12 @@ func TestTypedErrors(t *testing.T) {
 			&lockagent.ReplicasError{Name: "a b", Acknowledged: 1, Wanted: 2, Renewal: true}, lockagent.ErrTooFewReplicas,
 			`lockagent: lock "a b" was not renewed: 1 replicas of the store acknowledged it in time, and 2 have to; see whether they run and follow`,
 		},
-		{&lockagent.NameError{Name: "x{", Reason: "it is bad"}, lockagent.ErrBadName, `lockagent: bad lock name "x{": it is bad`},
+		{&lockagent.NameError{Name: "x{", Reason: "it is bad"}, lockagent.ErrBadName, `lockagent: bad name "x{": it is bad`},
 		{&lockagent.OwnerError{Owner: "\xff", Reason: "it is bad"}, lockagent.ErrBadOwner, `lockagent: bad owner "\xff": it is bad`},
 		{&lockagent.OptionError{Option: "wait", Reason: "it is bad"}, lockagent.ErrBadOption, `lockagent: bad wait: it is bad`},
 		{
 			&lockagent.NameError{Name: strings.Repeat("n", 1<<20), Reason: "it is long"}, lockagent.ErrBadName,
-			`lockagent: bad lock name "` + strings.Repeat("n", 64) + `...": it is long`,
+			`lockagent: bad name "` + strings.Repeat("n", 64) + `...": it is long`,
 		},
 	} {
 		if got := c.err.Error(); got != c.text {

@@ -52,10 +52,10 @@ func (g Grant) PermitIDs() []PermitID {
 // permitsNotSet is what a store says of a semaphore in place of a holder if nobody has set it.
 const permitsNotSet = "nobody (the number of permits is not set)"
 
-// freePermits is how many permits are free, as a store says that in place of a holder.
-func freePermits(holder string) (free int, known bool) {
-	_, err := fmt.Sscanf(holder, "others (%d permits free)", &free)
-	return free, err == nil
+// freePermits is how many permits are free, and of how many, as a store says that in place of a holder.
+func freePermits(holder string) (free, total int, known bool) {
+	_, err := fmt.Sscanf(holder, "others (%d of %d permits free)", &free, &total)
+	return free, total, err == nil
 }
 
 // PermitsOp is what a [PermitsRequest] asks for.
@@ -191,7 +191,7 @@ func CheckPermits(kind LockKind, n int) error {
 		most = MaxTaken
 	}
 	if n < 0 || n > most {
-		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between 1 and %d, the most that one holder of a %s can have", n, most, kind.OrPlain())}
+		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between 1 and %d, the most that a request of the kind %q can be for", n, most, kind.OrPlain())}
 	}
 	return nil
 }

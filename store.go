@@ -78,6 +78,11 @@ import (
 // they suffice for the next. So a request for many permits is not kept out by requests for few. If it has not
 // looked at all places, the next tenures get a [MessageStandby] with nothing remaining: their Acquires look
 // further.
+//
+// Of the kind [Permits] the store knows how many permits there are. A tenure that wants more than that is passed over:
+// those behind it come first. It keeps its place, and comes first again when enough permits are added. Of the kind [Semaphore]
+// other programs may have permits that the store does not know of, so nobody is passed over.
+//
 // The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.
 // Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
 //
@@ -298,7 +303,7 @@ type AcquireReply struct {
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
 	// wrote. It is empty while the store keeps the lock for outsiders. It is any of those that share
-	// the lock. Of a semaphore it is "others (3 permits free)", with their number, or "nobody (the number of
+	// the lock. Of a semaphore it is "others (3 of 5 permits free)", with their numbers as in [PermitsReply], or "nobody (the number of
 	// permits is not set)". Only if not granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no

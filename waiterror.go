@@ -21,6 +21,7 @@ import (
 // no use.
 type WaitError struct {
 	Name   Name
+	Kind   LockKind      // as which the request used the name; empty for a plain lock
 	Waited time.Duration // since the request was made
 	// Holder held the lock when the agent last knew. It is an [Owner] of this agent, or the
 	// text in the store. It is empty if the agent never knew.
@@ -48,13 +49,20 @@ func (e *WaitError) Error() string {
 		ended = "timed out"
 	}
 	what := "lock"
-	if e.Permits > 0 {
+	switch {
+	case e.Permits > 0 || e.Kind == Semaphore || e.Kind == Permits:
 		what = "permits of"
+	case e.Kind == Latch:
+		what = "latch"
 	}
 	fmt.Fprintf(&b, "lockagent: wait for %s %q %s after %v", what, e.Name, ended, e.Waited)
-	switch free, known := freePermits(e.Holder); {
+	switch free, total, known := freePermits(e.Holder); {
 	case e.Permits > 0 && e.Holder == permitsNotSet:
 		b.WriteString("; nobody had set their number: set it with TrySetPermits")
+	case e.Permits > 0 && known && e.Permits > total && e.Kind == Semaphore: // other programs may have more
+		fmt.Fprintf(&b, "; %d were wanted, more than the %d that are free or known to be taken", e.Permits, total)
+	case e.Permits > 0 && known && e.Permits > total:
+		fmt.Fprintf(&b, "; %d were wanted, more than the %d that there are", e.Permits, total)
 	case e.Permits > 0 && known:
 		fmt.Fprintf(&b, "; %d were wanted, and %d were free", e.Permits, free)
 	case e.Permits > 0:

@@ -25,6 +25,16 @@ func TestWaitError(t *testing.T) {
 			not:  []error{lockagent.ErrStoreUnavailable, context.Canceled},
 		},
 		{
+			err:  lockagent.WaitError{Name: "ready", Kind: lockagent.Latch, Waited: time.Second, TimedOut: true, Err: lockagent.ErrTimeout},
+			text: `lockagent: wait for latch "ready" timed out after 1s`,
+			is:   []error{lockagent.ErrTimeout},
+		},
+		{
+			err:  lockagent.WaitError{Name: "pool", Kind: lockagent.Semaphore, Waited: time.Second, Err: context.Canceled},
+			text: `lockagent: wait for permits of "pool" was cancelled after 1s`,
+			is:   []error{context.Canceled},
+		},
+		{
 			err:  lockagent.WaitError{Name: "door", Waited: time.Second, Silent: time.Second, TimedOut: true, Err: context.DeadlineExceeded},
 			text: `lockagent: wait for lock "door" timed out after 1s; the store has not answered for 1s`,
 			is:   []error{lockagent.ErrTimeout, context.DeadlineExceeded, lockagent.ErrStoreUnavailable},

@@ -199,9 +199,9 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 	case req.Outlive && req.Lease == 0:
 		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
 	case ctx.Err() != nil:
-		return ended(ctx, name, 0)
+		return ended(ctx, name, req.Kind, 0)
 	case req.Wait < 0:
-		return &lockagent.WaitError{Name: name, TimedOut: true, Err: lockagent.ErrTimeout}
+		return &lockagent.WaitError{Name: name, Kind: req.Kind, TimedOut: true, Err: lockagent.ErrTimeout}
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (r *request) await(ctx context.Context, d *delivery, begin lockstate.Instan
 		send(r.entry, &cancelMsg{request: r, err: left, timedOut: true, wait: true})
 		<-wake
 	case <-ctx.Done():
-		left = ended(ctx, r.entry.name, a.clock.now().Sub(begin))
+		left = ended(ctx, r.entry.name, r.entry.kind, a.clock.now().Sub(begin))
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
 		<-wake
 	}
@@ -85,8 +85,8 @@ func (r *request) takenBack() lockagent.Grant {
 }
 
 // ended is the error of a request whose context ended. The caller knows no more than that.
-func ended(ctx context.Context, name lockagent.Name, waited time.Duration) error {
-	return &lockagent.WaitError{Name: name, Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
+func ended(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, waited time.Duration) error {
+	return &lockagent.WaitError{Name: name, Kind: kind, Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
 }
 
 func timedOut(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
@@ -97,7 +97,7 @@ func (l *lock) explain(e *lockstate.Event) error {
 		return e.Err
 	}
 	err := &lockagent.WaitError{
-		Name: l.entry.name, Waited: e.Now.Sub(e.Request.Arrived), Holder: l.holder(),
+		Name: l.entry.name, Kind: l.entry.kind, Waited: e.Now.Sub(e.Request.Arrived), Holder: l.holder(),
 		TimedOut: e.TimedOut, Err: e.Err, Store: l.news.err(), Permits: e.Request.Permits,
 	}
 	if err.Permits > 0 { // what the store says of a semaphore tells more than one of its holders

@@ -144,7 +144,7 @@ func (a *agent) Await(ctx context.Context, name lockagent.Name, _ lockagent.Owne
 		defer close(out)
 		err := (<-answers).Err
 		if err != nil && ctx.Err() != nil {
-			err = &lockagent.WaitError{Name: name, Waited: time.Since(begin), TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
+			err = &lockagent.WaitError{Name: name, Kind: lockagent.Latch, Waited: time.Since(begin), TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
 		}
 		out <- err
 	}()

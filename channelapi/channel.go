@@ -73,7 +73,7 @@ func async[T any](f func() T) <-chan T {
 // whyTakenBack is the error of a request whose grants were taken back because of cause.
 func whyTakenBack(ctx context.Context, cause error, name Name, waited time.Duration) error {
 	if ctx.Err() != nil {
-		return waitError(ctx, name, waited)
+		return waitError(ctx, name, "", waited) // semaphores and latches are not combined
 	}
 	err := whyLost(cause)
 	if _, lost := errors.AsType[*LostError](err); lost {
@@ -97,7 +97,7 @@ func whyLost(cause error) error {
 }
 
 // waitError is the error of a request whose context has ended.
-func waitError(ctx context.Context, name Name, waited time.Duration) error {
+func waitError(ctx context.Context, name Name, kind lockagent.LockKind, waited time.Duration) error {
 	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	return &WaitError{Name: name, Waited: waited, TimedOut: timedOut, Err: context.Cause(ctx)}
+	return &WaitError{Name: name, Kind: kind, Waited: waited, TimedOut: timedOut, Err: context.Cause(ctx)}
 }

@@ -3,6 +3,7 @@ package channelapi_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +97,9 @@ func TestLatchWaitEnds(t *testing.T) {
 					if !errors.Is(err, want) {
 						t.Errorf("ended with %v, want %v", err, want)
 					}
+				}
+				if name == "timed out" && !strings.HasPrefix(err.Error(), `lockagent: wait for latch "ready" timed out after 1h0m0s`) {
+					t.Errorf("the text is %q", err)
 				}
 				if waited := time.Since(began); waited != c.most {
 					t.Errorf("ended after %v, want %v", waited, c.most)

@@ -96,7 +96,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		if own != nil {
 			own.extend(v.now, req.Lease)
 		} else {
-			l.begin(place{req.Tenure, req.Mode}, v.now, req.Lease)
+			l.begin(place{tenure: req.Tenure, mode: req.Mode}, v.now, req.Lease)
 		}
 		l.dequeue(req.Tenure)
 		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)

@@ -150,22 +150,45 @@ func until(now time.Time, lease time.Duration) time.Time {
 	return h.expires
 }
 
-// spread passes the free permits to the tenures in the queue, as long as they suffice for the next.
+// tooLarge reports whether a request is for more permits than there are. Without ids, other programs may have any number.
+func (s *semaphore) tooLarge(kind lockagent.LockKind, n int) bool {
+	return kind == lockagent.Permits && n > s.total(kind)
+}
+
+// recall gives back their places to tenures that were passed over, if there are enough permits by now.
+func (l *lock) recall() {
+	for i := range l.queue {
+		p := &l.queue[i]
+		p.over = p.over && l.permits.tooLarge(l.kind, l.permits.wanted[p.tenure])
+	}
+}
+
+// spread passes the free permits to the tenures in the queue, as long as they suffice for the next. It passes over those that want more
+// than there are.
 // It reports whether it passed any. If it has not looked at all places, the next ones are to ask at once:
 // then the queue is looked at further.
 func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed bool) {
 	l := m.locks[name]
 	s := l.permits
+	l.recall()
 	outsiders := m.outsiders(name)
 	theirs := outsiders > 0 && s.free > 0 && l.outsidersTurn(v.now)
 	looked := 0
-	for ; !theirs && looked < mostLooked && len(l.queue) > 0 && s.free > 0; looked++ {
-		to := l.queue[0].tenure
-		n := s.wanted[to]
-		if m.listens(to.Agent) && n > s.free {
+	for ; !theirs && looked < mostLooked && s.free > 0; looked++ {
+		first := l.first(1)
+		if len(first) == 0 {
 			break
 		}
-		l.queue = slices.Delete(l.queue, 0, 1)
+		to := first[0].tenure
+		n := s.wanted[to]
+		if m.listens(to.Agent) && n > s.free {
+			if !s.tooLarge(l.kind, n) {
+				break
+			}
+			l.queue[l.place(to)].over = true
+			continue
+		}
+		l.dequeue(to)
 		delete(s.wanted, to)
 		if !m.listens(to.Agent) {
 			continue
@@ -184,7 +207,7 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 	if more {
 		wait = 0
 	}
-	for _, next := range l.queue[:min(standbys, len(l.queue))] {
+	for _, next := range l.first(standbys) {
 		if passed || more {
 			told = told || m.listens(next.tenure.Agent)
 			m.tell(v, lockagent.Message{
@@ -231,15 +254,13 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		own = -1
 	}
 	had := own >= 0
-	if own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && l.place(req.Tenure) != 0 {
+	l.recall()
+	if first := l.first(1); own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && (len(first) == 0 || first[0].tenure != req.Tenure) {
 		m.spread(v, req.Name, "")
 		own, _ = s.find(req.Kind, req.Tenure)
 	}
 	var reply lockagent.AcquireReply
-	first := len(l.queue) == 0 || l.place(req.Tenure) == 0
 	switch {
-	case own < 0 && !s.exists && v.now.Before(m.changes[deletionMet(&req)].until):
-		return lockagent.AcquireReply{}, lockagent.ErrDeleted
 	case own < 0 && !s.exists && l.place(req.Tenure) >= 0:
 		l.dequeue(req.Tenure)
 		delete(s.wanted, req.Tenure)
@@ -247,7 +268,9 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		m.changes[deletionMet(&req)] = change{until: v.now.Add(Retention)} // the reply may be lost
 		v.wake(m.subscribers(req.Name))                                    // the others learn of it, too
 		return lockagent.AcquireReply{}, lockagent.ErrDeleted
-	case own >= 0 || s.exists && first && n <= s.free && kept <= 0:
+	case own < 0 && !s.exists && v.now.Before(m.changes[deletionMet(&req)].until):
+		return lockagent.AcquireReply{}, lockagent.ErrDeleted
+	case own >= 0 || s.exists && l.isFirst(req.Tenure) && n <= s.free && kept <= 0:
 		at := m.clock.begin(v.now)
 		if own < 0 {
 			s.take(req.Kind, req.Tenure, n, v.now)
@@ -266,15 +289,22 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	case !s.exists:
 		reply.Remaining, reply.Holder = -1, "nobody (the number of permits is not set)"
 	default:
-		reply.Remaining, reply.Holder = s.left(v.now), fmt.Sprintf("others (%d permits free)", s.free)
+		if req.Queue {
+			wasFirst := len(l.queue) > 0 && l.isFirst(req.Tenure)
+			m.enqueue(v, &req, l)
+			s.wanted[req.Tenure] = n
+			if p := &l.queue[l.place(req.Tenure)]; !p.over && s.tooLarge(req.Kind, n) {
+				p.over = true
+				if wasFirst { // it was in the way of others
+					m.spread(v, req.Name, "")
+				}
+			}
+		}
+		reply.Queued = l.place(req.Tenure) >= 0
+		reply.Remaining, reply.Holder = s.left(v.now), fmt.Sprintf("others (%d of %d permits free)", s.free, s.total(req.Kind))
 		if kept > 0 {
 			reply.Remaining, reply.Holder = kept, ""
 		}
-		if req.Queue {
-			m.enqueue(v, &req, l)
-			s.wanted[req.Tenure] = n
-		}
-		reply.Queued = l.place(req.Tenure) >= 0
 	}
 	if !reply.Granted {
 		reply.At = m.clock.at(v.now)

@@ -45,7 +45,7 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 	switch {
 	case req.Op == lockagent.DeletePermits:
 		v.wake(m.subscribers(req.Name))
-	case s.free > before:
+	case s.free > before, s.free < before && req.Kind == lockagent.Permits: // if there are fewer permits, the next request may be passed over
 		m.shareOut(v, req.Name, "")
 	}
 	reply.Exists, reply.Free, reply.Taken, reply.At = s.exists, s.free, s.taken(req.Kind), at

@@ -21,6 +21,23 @@ const (
 type place struct {
 	tenure lockagent.Tenure
 	mode   lockagent.Mode
+	over   bool // it wants more permits than there are: others go first
+}
+
+// first are the first n places that are not passed over.
+func (l *lock) first(n int) (places []place) {
+	for _, p := range l.queue {
+		if len(places) < n && !p.over {
+			places = append(places, p)
+		}
+	}
+	return places
+}
+
+// isFirst reports whether nobody with a place comes before a tenure.
+func (l *lock) isFirst(tenure lockagent.Tenure) bool {
+	first := l.first(1)
+	return len(first) == 0 || first[0].tenure == tenure
 }
 
 // place is the place of a tenure in the queue, from 0, or -1.
@@ -53,7 +70,7 @@ func (m *memory) enqueue(v *visit, req *lockagent.AcquireRequest, l *lock) {
 		at++
 		return (at < mostCleared || at >= end) && !m.listens(p.tenure.Agent)
 	})
-	l.queue = append(l.queue, place{req.Tenure, req.Mode})
+	l.queue = append(l.queue, place{tenure: req.Tenure, mode: req.Mode})
 }
 
 // next takes places out of the queue until it meets one whose agent listens. It looks at no more

@@ -105,7 +105,7 @@ func TestWaitersLearnOfADeletion(t *testing.T) {
 						t.Fatalf("Delete = %t, %v", existed, err)
 					}
 					for i, end := range ends {
-						if err := <-end; !errors.Is(err, d.want) {
+						if err := <-end; err == nil || err.Error() != d.want.Error() || !errors.Is(err, d.want) {
 							t.Fatalf("round %d: waiter %d ended with %v; want %v", round, i, err, d.want)
 						}
 					}

@@ -44,6 +44,31 @@ func TestNumbersThatAreNone(t *testing.T) {
 	}
 }
 
+// The error of a key that is something else tells no more about the script that met it.
+func TestTextOfAWrongType(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	server.Do("RPUSH", "list", "a")
+	const want = "lockagent: the key is used for something else than a lock; choose another name or remove the key: WRONGTYPE Operation against a key holding the wrong kind of value"
+	tells := func(what string, err error) {
+		t.Helper()
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %s", what, err, want)
+		}
+	}
+	for _, kind := range kinds {
+		req := wish("list", agentA, 1)
+		req.Kind = kind
+		_, err := storetest.Acquire(t, store, req)
+		tells("Acquire of a "+string(kind), err)
+	}
+	_, err := latch(t, store, lockagent.LatchRequest{Name: "list", Op: lockagent.LatchDown, Change: "c"})
+	tells("LatchDown", err)
+	_, err = storetest.Permits(t, store, lockagent.PermitsRequest{Name: "list", Kind: lockagent.Semaphore, Op: lockagent.AddPermits, N: 1, Change: "c"})
+	tells("AddPermits", err)
+}
+
 // One key after the other is of another type, for as long as some calls take. These may fail, but no permit
 // is lost or made.
 func TestPermitsWithASpoiltKey(t *testing.T) {

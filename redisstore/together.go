@@ -288,8 +288,8 @@ func refusal(err error) string {
 // understood returns the text of a reply, or an error of the lockagent package.
 func understood(m rueidis.RedisMessage, err error) (string, error) {
 	if err != nil {
-		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !lockagent.Definite(err) {
-			return "", refused // the transport does not know the errors of scripts
+		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !errors.Is(err, lockagent.ErrNotPermitted) {
+			return "", refused // the transport does not know the errors of scripts, but what to do about rights
 		}
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 // permitDefects are the defects of semaphores.
 var permitDefects = []defect{
 	{"takes one permit for several", "Permits/permits are granted while enough are free", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 1) })},
+	{"takes what there is for too many", "PermitIDs/a request for more permits than there are is passed over", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 5) })},
 	{"takes permits at every Acquire", "Permits/a repeated Acquire has its permits once", func(s *spoilt) {
 		granted, acquire := make(map[lockagent.Tenure]bool), s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -106,6 +107,8 @@ var morePermitFindings = []finding{
 	{"has no queue", "Permits/a large request that is given up lets smaller ones in"},
 	{"tells nobody to stand by", "Permits/permits reach all who wait, however many they are"},
 	{"has no queue", "Permits/permits that are added reach the waiters"},
+	{"has no queue", "PermitIDs/a request that becomes too large lets others in"},
+	{"has no queue", "PermitIDs/requests that are too large keep nobody out, however many they are"},
 	{"has no queue", "Permits/a semaphore that is deleted fails its waiters"},
 	{"does not name the other kind", "Permits/a lock is no semaphore"},
 }

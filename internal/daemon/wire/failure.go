@@ -74,7 +74,7 @@ func FromError(err error) (*lockagentv1.Failure, connect.Code) {
 func describe(f *lockagentv1.Failure, err error) {
 	if e, ok := errors.AsType[*lockagent.WaitError](err); ok {
 		f.Lock, f.Holder, f.Permits, f.Deadline = string(e.Name), Text(e.Holder), int32(e.Permits), e.TimedOut
-		f.Waited, f.Silent = FromDuration(e.Waited), FromDuration(e.Silent)
+		f.Kind, f.Waited, f.Silent = FromKind(e.Kind), FromDuration(e.Waited), FromDuration(e.Silent)
 		if e.Store != nil {
 			f.Store, _ = FromError(e.Store)
 		}
@@ -140,7 +140,7 @@ func ToError(f *lockagentv1.Failure) error {
 
 func toWaitError(f *lockagentv1.Failure) error {
 	e := &lockagent.WaitError{
-		Name: lockagent.Name(f.GetLock()), Waited: f.GetWaited().AsDuration(), Holder: f.GetHolder(), Silent: f.GetSilent().AsDuration(),
+		Name: lockagent.Name(f.GetLock()), Kind: ToKind(f.GetKind()), Waited: f.GetWaited().AsDuration(), Holder: f.GetHolder(), Silent: f.GetSilent().AsDuration(),
 		Permits: int(f.GetPermits()), TimedOut: f.GetDeadline(), Err: context.Canceled,
 	}
 	if e.TimedOut {

@@ -143,7 +143,7 @@ func TestTypedErrorsComeBackWhole(t *testing.T) {
 	for _, err := range []error{
 		&lockagent.HeldError{Name: "door", Holder: "ann", Left: time.Second, Permits: 3},
 		&lockagent.HeldError{Name: "door", Left: -1},
-		&lockagent.WaitError{Name: "door", Waited: time.Minute, Holder: "ann", Permits: 2, TimedOut: true, Err: lockagent.ErrTimeout},
+		&lockagent.WaitError{Name: "door", Kind: lockagent.Semaphore, Waited: time.Minute, Holder: "ann", Permits: 2, TimedOut: true, Err: lockagent.ErrTimeout},
 		&lockagent.WaitError{
 			Name: "door", Waited: time.Minute, Silent: time.Second, TimedOut: true, Err: lockagent.ErrTimeout, Store: lockagent.ErrStoreUnavailable,
 		},

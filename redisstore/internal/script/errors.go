@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/lockagent/lockagent"
@@ -20,8 +21,19 @@ func Refused(text string) error {
 	if used, ok := strings.CutPrefix(text, "KIND "); ok {
 		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
 	}
-	return fmt.Errorf("%w: %s", kind(text), text)
+	err := kind(text)
+	if err == lockagent.ErrDeleted { //nolint:errorlint // kind returns it as it is, and the text says no more
+		return err
+	}
+	if lockagent.Definite(err) {
+		text = place.ReplaceAllString(text, "")
+	}
+	return fmt.Errorf("%w: %s", err, text)
 }
+
+// place is where in a script a command failed, as servers of different versions tell it. It is of no use to whoever used a wrong key. Where an
+// error is not definite, it may tell of a defect, so there it stays.
+var place = regexp.MustCompile(`^ERR Error running script \(call to f_\w+\): |@user_script: ?\d+: | script: \w+, on @user_script:\d+\.$`)
 
 // kind looks for an error code anywhere in a text. Servers before 7.0 put other words in front
 // of the code if the error arose in a script.

@@ -17,8 +17,9 @@
 --   lockagent_tenures:{a}  the same of the kind "permits". So the keys tell the kind
 --   lockagent_taken:{a}    hash: the numbers of permits that they have. Not of the kind "permits": under "+"
 --                          the sum of what they have beyond 1
---   lockagent_queue:{a}    zset: the tenures that wait
---   lockagent_wanted:{a}   hash: the numbers of permits that they want
+--   lockagent_queue:{a}    zset: the tenures that wait, with the times of their places. Those that are passed over are at
+--                          the end, with over_score + the number of permits that they want
+--   lockagent_wanted:{a}   hash: the numbers of permits that they want. After it, the place of one that is passed over
 --
 -- A key of another type must not leave a change half done. So what is written first is what may fail.
 
@@ -30,6 +31,7 @@ local taken, queue, wanted = 'lockagent_taken' .. suffix, 'lockagent_queue' .. s
 --include ways.lua
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
+local over_score, most_recalled = 2^52, 100 -- no place is as late as over_score
 local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
 local polls_turn, polls_until = 100000, nil -- in microseconds. polls_until is the end of the turn of those that poll
 local poll_call, take_call, tag = 'get', 'decrby', string.sub(ARGV[6], 16)
@@ -272,13 +274,53 @@ local function wake()
   return type(heard) == 'number' and heard + other_way(channel, suffix) or -1
 end
 
+-- With ids, the number of all permits is known. A tenure that wants more than there are is passed over: it must not stand in the
+-- way of others for as long as nobody adds permits. It keeps its place, for when somebody does. Without ids, programs with Redisson may have
+-- any number of permits, so no request is known to be too large.
+local function is_too_large(n)
+  return with_ids and n > free + taken_now()
+end
+
+-- Passes over a tenure in the queue, which wants n permits.
+local function pass_over(tenure, n)
+  local place = pcall('ZSCORE', queue, tenure)
+  if type(place) == 'string' and place + 0 < over_score then
+    call('HSET', wanted, tenure, n .. ' ' .. place)
+    call('ZADD', queue, 'XX', digits(over_score + n), tenure)
+  end
+end
+
+-- Gives back their places to tenures that were passed over, if there are enough permits by now. It returns whether there may be more of them.
+local function recall()
+  if not with_ids or not free then
+    return false
+  end
+  local back = pcall('ZRANGEBYSCORE', queue, digits(over_score), digits(over_score + free + taken_now()), 'LIMIT', 0, most_recalled)
+  for _, tenure in ipairs(back) do
+    local n, place = string.match(pcall('HMGET', wanted, tenure)[1] or '', '^(%d+) (%d+)$')
+    if n then
+      call('HSET', wanted, tenure, n)
+    end
+    call('ZADD', queue, 'XX', place or digits(clock), tenure)
+  end
+  return #back == most_recalled
+end
+
+-- Returns the first n tenures in the queue that are not passed over. There are none if the key is spoilt.
+local function first_places(n)
+  local places = pcall('ZRANGEBYSCORE', queue, '-inf', '(' .. digits(over_score), 'LIMIT', 0, n)
+  return places.err and {} or places
+end
+
 -- Passes the free permits to the tenures in the queue, as long as they suffice for the next. It
 -- returns whether it passed any. If it has not looked at all places, or has passed many ids, the next ones are to ask at
 -- once: then the queue is looked at further.
 local function spread(trace)
   local passed = false
-  local front = room ~= 'unqueued' and free and free > 0 and
-    pcall('ZRANGE', queue, 0, places_looked_at + standbys - 1) or {}
+  if room == 'unqueued' or not free or free <= 0 then
+    return passed
+  end
+  local more_recalled, front = recall(), first_places(places_looked_at + standbys)
   if front[1] then
     local names = {channel, 'lockagent_agents' .. suffix}
     for p, place in ipairs(front) do
@@ -297,10 +339,13 @@ local function spread(trace)
     while not theirs and p <= #front and p <= places_looked_at and free > 0 and enough > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
       local n = tonumber(pcall('HMGET', wanted, tenure)[1])
-      if listens and n and n > free then
+      local passes_over = listens and n and n > free
+      if passes_over and not is_too_large(n) then
         break
       end
-      if listens and n then
+      if passes_over then
+        pass_over(tenure, n)
+      elseif listens and n then
         local token, incarnation = begin()
         if not token then
           break
@@ -319,11 +364,13 @@ local function spread(trace)
       elseif listens then -- nothing says what it wants
         stand_by(p, 0)
       end
-      call('ZREM', queue, tenure)
-      pcall('HDEL', wanted, tenure)
+      if not passes_over then
+        call('ZREM', queue, tenure)
+        pcall('HDEL', wanted, tenure)
+      end
       p = p + 1
     end
-    local more, told = not theirs and free > 0 and (p > places_looked_at or enough <= 0), false
+    local more, told = not theirs and free > 0 and (p > places_looked_at or enough <= 0 or more_recalled), false
     for next = p, (passed or more) and math.min(p + standbys - 1, #front) or 0 do
       told = told or counts[2 * next + 4] > 0
       stand_by(next, more and 0 or pass_lease)

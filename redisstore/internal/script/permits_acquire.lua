@@ -51,14 +51,19 @@ if not own then
   left = math.max(left, polls and polls - clock <= polls_turn and polls - clock or 0)
   kept_ms = left > 0 and math.ceil(left / 1000) or nil
 end
-local head = pcall('ZRANGE', queue, 0, 0)[1] -- no queue if the key is spoilt
+local others = pcall('ZCARD', queue) -- no queue if the key is spoilt
+others = type(others) == 'number' and others > 0
+if others then
+  recall()
+end
+local head = others and first_places(1)[1]
 if gained then
   share('-')
-elseif not own and not kept_ms and not our_turn and free and free > 0 and head and head ~= tenure then
+elseif not own and not kept_ms and not our_turn and free and free > 0 and others and head ~= tenure then
   spread('-')
 end
-if head then
-  own, head = has(tenure), call('ZRANGE', queue, 0, 0)[1]
+if others then
+  own, head = has(tenure), first_places(1)[1]
 end
 local mine = free and not kept_ms and (our_turn or not head or head == tenure) and need <= free
 if not own and mine and asks ~= '' and outsiders == 0 then
@@ -81,7 +86,7 @@ if own or mine then
   if not notes[5] or notes[5] - server < notes_kept * 500 then -- seldom, because it takes time
     note_use()
   end
-  if head then
+  if others then
     call('ZREM', queue, tenure)
     pcall('HDEL', wanted, tenure)
     if free > 0 then
@@ -90,7 +95,7 @@ if own or mine then
   end
   return reply .. '\n1 p ' .. token .. ' ' .. outsiders .. ' ' .. (had and '0' or total())
 elseif not free then
-  local placed = head and call('ZREM', queue, tenure) == 1
+  local placed = others and call('ZREM', queue, tenure) == 1
   if placed then
     pcall('HDEL', wanted, tenure)
     note(suffix, clock, 'deleted ' .. tenure)
@@ -103,18 +108,26 @@ elseif not free then
 end
 local queued = false
 if asks ~= '' then
-  local noted, gone = pcall('HSET', wanted, tenure, need), nil
+  local score = pcall('ZSCORE', queue, tenure)
+  local is_over = type(score) == 'string' and score + 0 >= over_score
+  local noted, gone = is_over and 0 or pcall('HSET', wanted, tenure, need), nil
   if type(noted) == 'number' then
     pcall('PEXPIRE', wanted, 300000)
     queued, gone = place(tenure, queue, suffix)
     if gone or not queued then
       call('HDEL', wanted, unpack(gone or {tenure}))
     end
+    if queued and not is_over and is_too_large(need) then
+      pass_over(tenure, need)
+      if head == tenure then -- it was in the way of others
+        spread('-')
+      end
+    end
   elseif string.find(noted.err, 'READONLY', 1, true) then
     return noted
   end
 end
-local holder, left = 'others (' .. digits(free) .. ' permits free)', -1
+local holder, left = 'others (' .. digits(free) .. ' of ' .. total() .. ' permits free)', -1
 for _, key in ipairs(with_ids and {tenures, ids} or {tenures}) do
   local first_end = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
   if first_end and first_end ~= '922337203685477' then

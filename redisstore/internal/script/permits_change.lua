@@ -35,7 +35,7 @@ local known = with_ids and call('ZCARD', ids) or 0 -- the permits with ids that 
 local function add(n)
   local new = not free
   free = call('INCRBY', lock, digits(n))
-  gained = gained or n > 0
+  gained = gained or n > 0 or with_ids and n < 0 -- if there are fewer permits, the next request may be passed over
   if new then
     gained = reclaim() or gained
   end
