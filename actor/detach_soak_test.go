@@ -12,53 +12,6 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// belief is what an owner believes of its hold.
-type belief struct {
-	owner lockagent.Owner
-	token lockagent.Token
-	held  func() bool
-}
-
-// believers know who believes to hold each lock, whatever process is at work.
-type believers struct {
-	t *testing.T
-
-	mu     sync.Mutex
-	all    map[lockagent.Name]map[lockagent.Token]belief // guarded by mu
-	tokens map[lockagent.Name]lockagent.Token            // guarded by mu; the greatest
-}
-
-// believe is told of a new hold, or of one that goes on elsewhere.
-func (b *believers) believe(name lockagent.Name, owner lockagent.Owner, token lockagent.Token, held func() bool, goesOn bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all[name] == nil {
-		b.all[name] = make(map[lockagent.Token]belief)
-	}
-	if !held() {
-		return
-	}
-	for _, other := range b.all[name] {
-		if other.token != token && other.held() {
-			b.t.Errorf("%q: %q (token %d) and %q (token %d) hold at once", name, other.owner, other.token, owner, token)
-		}
-	}
-	if !goesOn && token <= b.tokens[name] {
-		b.t.Errorf("%q: token %d after %d", name, token, b.tokens[name])
-	}
-	b.tokens[name] = max(b.tokens[name], token)
-	b.all[name][token] = belief{owner, token, held}
-}
-
-// over is told that an owner is about to release.
-func (b *believers) over(g lockagent.Grant) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if g.Held() { // by this process
-		delete(b.all[g.Name()], g.Token())
-	}
-}
-
 // One agent is detached and resumed again and again, while another one wants the same locks and
 // the store does to both what its contract permits. An owner whose process is gone goes on
 // for as long as it knew that it had. It never meets another holder.
@@ -73,11 +26,11 @@ func TestDetachSoak(t *testing.T) {
 func detachSoak(t *testing.T, c *chance) {
 	const locks, lease, most = 3, 3 * time.Second, time.Second
 	store := memstore.New()
-	b := &believers{t: t, all: make(map[lockagent.Name]map[lockagent.Token]belief), tokens: make(map[lockagent.Name]lockagent.Token)}
+	b := newBelievers(t)
 	config := func() Config {
-		s := newTap(store.Share())
+		s := newTap(narrated{store.Share(), b})
 		s.handle(c.misbehave(most))
-		return Config{Store: s, Lease: lease, Claim: 20 * time.Second, Logger: quiet}
+		return Config{Store: s, Recorder: b, Lease: lease, Claim: 20 * time.Second, Logger: quiet}
 	}
 	var workers sync.WaitGroup
 	// work holds a lock now and then until the agent is closed.
@@ -134,7 +87,7 @@ func detachSoak(t *testing.T, c *chance) {
 		}
 		old := a
 		workers.Go(func() { inside.Wait(); _ = old.Close() })
-		time.Sleep(lease/6 + c.upTo(lease)) // longer than it takes on the machine's clock, which is not virtual
+		time.Sleep(c.upTo(lease))
 		if a, err = Resume(config(), n); err != nil {
 			t.Fatal(err)
 		}

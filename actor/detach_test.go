@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,9 @@ func carried(t testing.TB, n AgentSnapshot) AgentSnapshot {
 	if err := json.Unmarshal(data, &out); err != nil {
 		t.Fatal(err)
 	}
+	// In a bubble the process finds the time that has passed by the wall clock, which is virtual. The boot clock is the
+	// machine's: on a slow machine it would tell of more time, and holds would end that their owners still believe in.
+	out.Taken.Up = math.MaxInt64
 	return out
 }
 

@@ -228,11 +228,18 @@ func TestKilledSoak(t *testing.T) {
 func killedSoak(t *testing.T, c *chance, kind lockagent.LockKind) {
 	const locks, lease, most = 3, 3 * time.Second, time.Second
 	store := memstore.New()
-	b := &believers{t: t, all: make(map[lockagent.Name]map[lockagent.Token]belief), tokens: make(map[lockagent.Name]lockagent.Token)}
-	config := func() (Config, *tap) {
-		s := newTap(store.Share())
-		s.handle(c.misbehave(most))
-		return Config{Store: s, Lease: lease, Claim: 20 * time.Second, Logger: quiet}, s
+	b := newBelievers(t)
+	config := func(k *chronicle) (Config, *tap) {
+		s := newTap(narrated{store.Share(), b})
+		misbehave := c.misbehave(most)
+		s.handle(func(o *op) {
+			if !k.lives(func() {}) { // a call that the journal cannot know of never leaves the process
+				o.fail(lockagent.ErrClosed)
+				return
+			}
+			misbehave(o)
+		})
+		return Config{Store: s, Recorder: b, Lease: lease, Claim: 20 * time.Second, Logger: quiet}, s
 	}
 	// hold is what an owner does with a grant. k is the journal of its process.
 	hold := func(k *chronicle, g lockagent.Grant, goesOn bool, most time.Duration) {
@@ -259,12 +266,12 @@ func killedSoak(t *testing.T, c *chance, kind lockagent.LockKind) {
 			hold(k, g, false, most)
 		}
 	}
-	cfg, _ := config()
+	immortal := newChronicle()
+	cfg, _ := config(immortal)
 	other, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	immortal := newChronicle()
 	for i := range 2 {
 		workers.Go(func() { work(other, immortal, fmt.Sprint("other", i, "-"), most) })
 	}
@@ -272,8 +279,8 @@ func killedSoak(t *testing.T, c *chance, kind lockagent.LockKind) {
 	resumed := 0
 	var waited atomic.Int64
 	for generation := range 30 {
-		cfg, s := config()
 		k := newChronicle()
+		cfg, s := config(k)
 		cfg.Journal, k.left = k, 1+c.below(60)
 		var a *Agent
 		if from == nil {
@@ -320,9 +327,10 @@ func killedSoak(t *testing.T, c *chance, kind lockagent.LockKind) {
 		from = &n
 		b.outlive(k, n)
 		workers.Go(func() { _ = a.Close() })
-		time.Sleep(lease/6 + c.upTo(lease)) // longer than it takes on the machine's clock, which is not virtual
+		b.happensToAll("%s is dead", a.ID())
+		time.Sleep(c.upTo(lease))
 	}
-	last, err := Resume(func() Config { cfg, _ := config(); return cfg }(), *from)
+	last, err := Resume(func() Config { cfg, _ := config(newChronicle()); return cfg }(), *from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,14 +342,6 @@ func killedSoak(t *testing.T, c *chance, kind lockagent.LockKind) {
 		t.Error("nobody went on")
 	}
 	t.Logf("%d holds resumed, %d were granted later", resumed, waited.Load())
-}
-
-// believed reports whether somebody believes to hold a lock with a token.
-func (b *believers) believed(name lockagent.Name, token lockagent.Token) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	held, ok := b.all[name][token]
-	return ok && held.held()
 }
 
 // outlive has the owners of a process that has ended go on for as long as they know that they have. Its journal must have all of their

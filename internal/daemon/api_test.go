@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -519,15 +520,20 @@ func TestBadRequestsHarmNobody(t *testing.T) {
 
 // A client that does not finish its request is sent away, and one whose stream lasts longer is not.
 func TestBoundsOfTime(t *testing.T) {
-	const short = 50 * time.Millisecond
-	d := run(t, func(cfg *Config) { cfg.ReadTime, cfg.Lease = short, 200*time.Millisecond })
-	streams := make(map[string]*stream)
+	const short = 300 * time.Millisecond // within that time a client that does finish has to do so
+	d := run(t, func(cfg *Config) { cfg.ReadTime = short })
+	type claim struct {
+		*testClient
+		*stream
+		grant *lockagentv1.Granted
+	}
+	claims := make(map[string]claim)
 	for name, c := range d.clients(t) {
 		s := c.acquire(t, &lockagentv1.AcquireRequest{Name: name})
-		s.granted()
-		streams[name] = s
+		claims[name] = claim{c, s, s.granted()}
 	}
 	const head = " HTTP/1.1\r\nHost: x\r\nContent-Type: application/"
+	var cut sync.WaitGroup
 	for begun, want := range map[string]string{
 		"POST /lockagent.v1.LockService/Release HTTP/1.1\r\n":                                                           "",
 		"POST /lockagent.v1.LockService/Release" + head + "json\r\nContent-Length: 10\r\n\r\n{":                         "deadline_exceeded",
@@ -537,24 +543,29 @@ func TestBoundsOfTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(conn, begun); err != nil {
-			t.Error(err)
-		}
-		answer := ""
-		if r, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
-			text, _ := io.ReadAll(r.Body)
-			answer = string(text)
-		}
-		if !strings.Contains(answer, want) {
-			t.Errorf("%q: %q", begun, answer)
-		}
-		_ = conn.Close()
-	}
-	for name, s := range streams {
-		for range 10 { // renewals: these take longer than the bounds
-			if e := s.next(); e.GetRenewed() == nil {
-				t.Errorf("%s: %v", name, e)
+		cut.Go(func() {
+			defer func() { _ = conn.Close() }()
+			if _, err := io.WriteString(conn, begun); err != nil {
+				t.Error(err)
 			}
+			answer := ""
+			if r, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+				text, _ := io.ReadAll(r.Body)
+				answer = string(text)
+			}
+			if !strings.Contains(answer, want) {
+				t.Errorf("%q: %q", begun, answer)
+			}
+		})
+	}
+	cut.Wait() // they came after the streams, whose time is over as well
+	for name, c := range claims {
+		r, err := c.Release(background, &lockagentv1.ReleaseRequest{Claim: c.grant.GetClaim(), Secret: c.grant.GetSecret()})
+		if err != nil || !r.GetEnded() {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+		if e := c.ended(); e.GetReleased() == nil {
+			t.Errorf("%s: %v", name, e)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 -- grants.lua is a part of scripts that acquire. message_kind comes before each message to an agent.
 
 -- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
--- just have been granted the same token.
+-- just have been granted the same token. The lock then lasts for the lease at least. If left is nil, the caller sees to that.
 local token = first
 local function grant(lock, tenure, lease, left, own)
   if own then
@@ -13,7 +13,7 @@ local function grant(lock, tenure, lease, left, own)
     kept = true
   end
   call('HSET', lock, tenure, '1')
-  if left < lease + 0 then
+  if left and left < lease + 0 then
     call('PEXPIRE', lock, lease)
   end
 end

@@ -107,6 +107,27 @@ local function reaches(...)
   return type(there) ~= 'table' or not string.find(there.err, 'non local key', 1, true)
 end
 
+-- The time in ms.
+local lately = wall
+local function now()
+  local at = call('TIME')
+  lately = at[1] * 1000 + math.floor(at[2] / 1000)
+  return lately
+end
+
+-- Has a lock end at a time. A time to live counts from when Redis is told of it. By then a script that serves many locks, or runs on a
+-- busy machine, has taken long. rw_doubt.lua would take the end for that of another program.
+local jitter = 2 -- in ms
+local function end_at(lock, ends)
+  for _ = 1, 3 do
+    local from = lately
+    call('PEXPIRE', lock, string.format('%.0f', ends - from))
+    if now() - from < jitter then
+      break
+    end
+  end
+end
+
 -- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key.
 local function keep(lock, suffix, tenure, lease)
   local readers, key = 'lockagent_readers' .. suffix, timeout_key(suffix, tenure)

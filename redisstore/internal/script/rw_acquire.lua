@@ -89,23 +89,26 @@ local function attempt(i, lock, suffix)
     left = moving
   elseif own then
     granted = own
-    grant(lock, own, lease, left, true)
+    grant(lock, own, lease, nil, true)
   elseif theirs then
     left = math.ceil((theirs - clock) / 1000)
   elseif not mode and left <= 0 then
     granted = field
-    grant(lock, field, lease, -2, false)
+    grant(lock, field, lease, nil, false)
     call('HSET', lock, 'mode', field == tenure and 'read' or 'write')
     if not alone then
       pcall('DEL', 'lockagent_readers' .. suffix)
     end
   elseif joins and (room == 'unqueued' or not writers and not writer_waits(suffix, tenure)) then
     granted = field
-    grant(lock, field, lease, left, true)
+    grant(lock, field, lease, nil, true)
   elseif joins and writers and asks then
     left = left < 0 and listened or math.min(left, listened)
   end
   if granted then
+    if left < lease + 0 then
+      end_at(lock, wall + lease)
+    end
     if granted == tenure then
       keep(lock, suffix, tenure, lease)
     end

@@ -11,7 +11,7 @@
 -- The score of "" is the end that our scripts have set. Ours are full seconds, so that those of others are seldom like them.
 local most_doubted, most_keys = 32, 8
 local doubt_lasts, forget_after = 60000, 60000 -- in ms
-local jitter, full_second = 2, 1000 -- in ms
+local full_second = 1000 -- in ms
 local doubted = {} -- the locks that have such readers
 local may_last -- until when each such reader of the lock may read on
 
@@ -29,12 +29,6 @@ local function key_life(suffix, field, count)
     most = math.max(most, left)
   end
   return most
-end
-
--- The time in ms. A script may take longer than the jitter on a busy machine.
-local function now()
-  local at = call('TIME')
-  return at[1] * 1000 + math.floor(at[2] / 1000)
 end
 
 -- Reports whether the hash ends at a time that our scripts have set.
@@ -109,13 +103,7 @@ local function settle(lock, suffix)
   local ends = now() + left
   if ends % full_second > jitter then
     ends = math.ceil(ends / full_second) * full_second
-    for _ = 1, 3 do
-      local from = now()
-      call('PEXPIRE', lock, string.format('%.0f', ends - from))
-      if now() - from < jitter then
-        break
-      end
-    end
+    end_at(lock, ends)
   end
   pcall('ZADD', 'lockagent_doubts' .. suffix, string.format('%.0f', ends), '')
   pcall('PEXPIRE', 'lockagent_doubts' .. suffix, string.format('%.0f', ends - wall + forget_after))

@@ -41,7 +41,12 @@ local clock, room, ahead = at + 0, args[1], '0'
 --include rw_pass.lua
 
 local function extend(lock, lease) -- always a write, see renew.lua
-  call('PEXPIRE', lock, math.max(call('PTTL', lock), lease))
+  local left = call('PTTL', lock)
+  if left < lease + 0 then
+    end_at(lock, wall + lease)
+  else
+    call('PEXPIRE', lock, left)
+  end
 end
 
 -- Makes a writer a reader. Reports whether others can have a place in the queue of the lock that it now shares.
