@@ -59,7 +59,7 @@ type claim struct {
 	ends       map[*onEnd]struct{}
 	handle     *handle // nil if there is none, and after the first renewal
 	kept       *handle // nil unless the context of the hold keeps it in use
-	extensions map[uint64]chan error
+	extensions map[uint64]extension
 
 	unwatch  func() bool // of the caller's context; nil if that does not end
 	timer    *time.Timer // for the wait, then for the deadline, then for the answer to the release
@@ -271,9 +271,9 @@ func (c *claim) end(cause error) (told func()) {
 	c.cause.Store(&cause)
 	ends, cancel := c.ends, c.cancel
 	c.ends = nil
-	for _, done := range c.extensions {
-		done <- c.overError()
-		close(done)
+	for _, x := range c.extensions {
+		x.done <- c.overError()
+		close(x.done)
 	}
 	c.extensions = nil
 	if c.req.Over != nil {

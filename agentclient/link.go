@@ -262,8 +262,11 @@ func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
 		case c.stage == held && lockagent.Token(g.GetToken()) != c.first:
 			return c.lose(c.lost(lockagent.LostDenied))
 		case err == nil:
-			c.confirmed = lockagent.Token(g.GetToken()) == c.first
 			c.renew(until)
+			if !c.confirmed && lockagent.Token(g.GetToken()) == c.first {
+				c.confirmed = true
+				c.extendAgain()
+			}
 		}
 	case e.GetRenewed() != nil:
 		if until, err := instant(e.GetRenewed().GetDeadline()); err == nil {
