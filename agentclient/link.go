@@ -192,8 +192,12 @@ func (a *agent) submit(c *claim) {
 		a.attach(c)
 		return
 	}
-	c.asked, c.known = true, true
-	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Acquire{Acquire: c.request()}})
+	r := c.request()
+	c.asked, c.known, c.bounded = true, true, r.GetWait() != nil
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Acquire{Acquire: r}})
 }
 
 // attach attaches to a claim.

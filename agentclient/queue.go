@@ -50,7 +50,7 @@ func (c *claim) shares() bool {
 		return false
 	}
 	return (kind == lockagent.PlainLock || kind == lockagent.FencedLock) && orExclusive(r.Mode) == lockagent.Exclusive &&
-		!r.Session && !r.Try && r.Wait == 0 && r.Lease == 0
+		!r.Session && !r.Try && r.Lease == 0
 }
 
 // sampled reports whether the last bit of a W3C trace context says that its trace is sampled.
@@ -75,7 +75,13 @@ func (a *agent) join(c *claim) bool {
 		a.queues[of], c.queue = q, q
 		return false
 	}
-	c.queue, c.place = q, q.rest.PushBack(c)
+	c.queue = q
+	if alone := q.first; alone.bounded && alone.stage == waiting {
+		alone.queue = nil // its claim ends with its wait, so it is of no use to others
+		q.first, q.served = c, true
+		return false
+	}
+	c.place = q.rest.PushBack(c)
 	q.arm(patienceInQueue)
 	return true
 }
