@@ -104,6 +104,7 @@ func (a *agent) ask(ctx context.Context, name lockagent.Name, req actor.Request,
 	a.names[name][c] = struct{}{}
 	c.watch()
 	if !a.join(c) {
+		c.since = c.begin
 		a.submit(c)
 	}
 	if !a.linked && req.Try {

@@ -41,18 +41,23 @@ func BenchmarkUncontended(b *testing.B) {
 
 // BenchmarkContended is one lock, wanted by 8 processes with 8 goroutines each. It reports the grants of all of them in a second, what the
 // goroutine with the fewest grants has of the mean, and how long one of a hundred grants took. Another process wants the lock now and then, and
-// reports the same for itself alone.
+// reports the same for itself alone. With a wait, each request has a bound of its own.
 func BenchmarkContended(b *testing.B) {
+	b.Run("without end", func(b *testing.B) { benchmarkContended(b, 0) })
+	b.Run("wait", func(b *testing.B) { benchmarkContended(b, 10*time.Second) })
+}
+
+func benchmarkContended(b *testing.B, wait time.Duration) {
 	const processes, goroutines, length = 8, 8, 2 * time.Second
 	path := socketPath(b)
 	start(b, "daemon", path).says("ready")
 	for b.Loop() {
+		settings := []string{"AGENTCLIENT_TEST_LENGTH=" + length.String(), "AGENTCLIENT_TEST_WAIT=" + wait.String()}
 		var contenders []*process
 		for range processes {
-			p := start(b, "contender", path, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines), "AGENTCLIENT_TEST_LENGTH="+length.String())
-			contenders = append(contenders, p)
+			contenders = append(contenders, start(b, "contender", path, append(settings, "AGENTCLIENT_TEST_GOROUTINES="+strconv.Itoa(goroutines))...))
 		}
-		visitor := start(b, "contender", path, "AGENTCLIENT_TEST_GOROUTINES=1", "AGENTCLIENT_TEST_PAUSE=20ms", "AGENTCLIENT_TEST_LENGTH="+length.String())
+		visitor := start(b, "contender", path, append(settings, "AGENTCLIENT_TEST_GOROUTINES=1", "AGENTCLIENT_TEST_PAUSE=20ms")...)
 		var grants, least int
 		var p99 time.Duration
 		for _, p := range contenders {
@@ -97,6 +102,10 @@ func contend(locks *channelapi.Locks) {
 	goroutines, _ := strconv.Atoi(os.Getenv("AGENTCLIENT_TEST_GOROUTINES"))
 	length, _ := time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_LENGTH"))
 	pause, _ := time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_PAUSE"))
+	var options []channelapi.Option
+	if wait, _ := time.ParseDuration(os.Getenv("AGENTCLIENT_TEST_WAIT")); wait > 0 {
+		options = append(options, channelapi.Wait(wait))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -105,7 +114,7 @@ func contend(locks *channelapi.Locks) {
 		wg.Go(func() {
 			for {
 				asked := time.Now()
-				g, err := locks.Lock("door").Acquire(ctx)
+				g, err := locks.Lock("door", options...).Acquire(ctx)
 				if err != nil {
 					return
 				}

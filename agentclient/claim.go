@@ -59,7 +59,7 @@ type claim struct {
 	ends       map[*onEnd]struct{}
 	handle     *handle // nil if there is none, and after the first renewal
 	kept       *handle // nil unless the context of the hold keeps it in use
-	extensions map[uint64]chan error
+	extensions map[uint64]extension
 
 	unwatch  func() bool // of the caller's context; nil if that does not end
 	timer    *time.Timer // for the wait, then for the deadline, then for the answer to the release
@@ -70,13 +70,15 @@ type claim struct {
 
 // ticket is the claim as the daemon has it. It may go on from a request to the next one of its queue.
 type ticket struct {
-	ref    uint64
-	asked  bool   // the daemon was asked over the present link
-	known  bool   // the daemon was asked over any link, so it may have the claim
-	tries  int    // in which the daemon could not take it
-	id     string // empty until the daemon has told it
-	secret string
-	holder string // who has the lock
+	ref     uint64
+	asked   bool      // the daemon was asked over the present link
+	known   bool      // the daemon was asked over any link, so it may have the claim
+	since   time.Time // when the daemon was asked first
+	bounded bool      // the daemon ends the wait
+	tries   int       // in which the daemon could not take it
+	id      string    // empty until the daemon has told it
+	secret  string
+	holder  string // who has the lock
 
 	first     lockagent.Token // of the first hold; 0 until the daemon has granted the claim
 	more      int             // how many holds may still begin
@@ -106,10 +108,24 @@ func (c *claim) watch() {
 		})
 	}
 	if c.req.Wait > 0 {
-		c.timer = time.AfterFunc(c.req.Wait+waitGrace, func() {
-			c.agent.leave(c, func() error { return c.waitError(true, lockagent.ErrTimeout) })
-		})
+		c.timer = time.AfterFunc(c.req.Wait, c.waitPassed)
 	}
+}
+
+// waitPassed ends the wait. If the daemon bounds it as well, it has a while to say so, because it knows more.
+func (c *claim) waitPassed() {
+	a := c.agent
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.stage != waiting {
+		return
+	}
+	if left := c.req.Wait + waitGrace - time.Since(c.begin); c.bounded && left > 0 {
+		c.timer.Reset(left)
+		return
+	}
+	c.deny(c.waitError(true, lockagent.ErrTimeout))
+	a.giveBack(c)
 }
 
 func (c *claim) waitError(timedOut bool, cause error) error {
@@ -121,10 +137,21 @@ func (c *claim) waitError(timedOut bool, cause error) error {
 	switch {
 	case !a.linked:
 		e.Silent, e.Store = max(1, min(time.Since(a.silent), e.Waited)), a.unavailable(a.trouble)
-	case c.asks().id == "": // the daemon has not said a word
-		e.Silent = max(1, e.Waited)
+	default:
+		e.Silent = c.asks().silence(c.begin)
 	}
 	return e
+}
+
+// silence is for how long the daemon has not said a word of a claim, for a request that was made at begin. A moment counts only if the request has waited for
+// nothing else.
+func (t *ticket) silence(begin time.Time) time.Duration {
+	const slow = 200 * time.Millisecond // as in package actor
+	silent := time.Since(t.since)
+	if t.id != "" || silent < slow && t.since.After(begin) {
+		return 0
+	}
+	return max(1, silent)
 }
 
 // leave ends a request that waits, or takes back a grant that nobody has received.
@@ -271,9 +298,9 @@ func (c *claim) end(cause error) (told func()) {
 	c.cause.Store(&cause)
 	ends, cancel := c.ends, c.cancel
 	c.ends = nil
-	for _, done := range c.extensions {
-		done <- c.overError()
-		close(done)
+	for _, x := range c.extensions {
+		x.done <- c.overError()
+		close(x.done)
 	}
 	c.extensions = nil
 	if c.req.Over != nil {
@@ -381,17 +408,17 @@ func (c *claim) request() *lockagentv1.AcquireRequest {
 		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode), Permits: int32(c.req.Permits),
 		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
 	}
-	if c.req.Wait > 0 {
-		r.Wait = durationpb.New(max(time.Millisecond, c.req.Wait-time.Since(c.begin)))
-	}
 	if trace := c.agent.cfg.TraceParent; trace != nil {
 		r.Traceparent = trace(c.caller)
 	}
 	if c.req.Session {
 		r.Session = c.agent.session(c.req.Owner)
 	}
-	if c.queue != nil && c.queue.busy() {
+	switch {
+	case c.queue != nil && c.queue.busy(): // others may get the claim, so this wait does not bound it
 		r.Holds = mostHolds
+	case c.req.Wait > 0:
+		r.Wait = durationpb.New(max(time.Millisecond, c.req.Wait-time.Since(c.begin)))
 	}
 	return r
 }

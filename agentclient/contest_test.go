@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -54,7 +55,7 @@ type counted struct {
 	Wrong  string
 }
 
-// count counts its holds, with some goroutines, until the input ends.
+// count counts its holds, with some goroutines, until the input ends. Every second one waits for a bounded time.
 func count(locks *channelapi.Locks, in io.Reader) {
 	goroutines, _ := strconv.Atoi(os.Getenv("AGENTCLIENT_TEST_GOROUTINES"))
 	shared := openTally(os.Getenv("AGENTCLIENT_TEST_TALLY"))
@@ -65,25 +66,38 @@ func count(locks *channelapi.Locks, in io.Reader) {
 	}()
 	fmt.Println("ready")
 	said := counted{Counts: make([]int, goroutines)}
+	var mu sync.Mutex // guards said.Wrong
+	wrong := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said.Wrong = what
+	}
 	var wg sync.WaitGroup
 	for i := range said.Counts {
 		wg.Go(func() {
-			for {
-				g, err := locks.Lock("door").Acquire(ctx)
+			for ctx.Err() == nil {
+				var options []channelapi.Option
+				if i%2 == 1 {
+					options = append(options, channelapi.Wait(1+rand.N(100*time.Millisecond)))
+				}
+				g, err := locks.Lock("door", options...).Acquire(ctx)
 				if err != nil {
-					return
+					if ctx.Err() == nil && !(len(options) > 0 && errors.Is(err, channelapi.ErrTimeout)) {
+						wrong(err.Error())
+					}
+					continue
 				}
 				n, last := shared.count(), shared.token()
 				if rand.IntN(16) == 0 {
 					<-time.After(rand.N(time.Millisecond))
 				}
 				if uint64(g.Token()) <= last || shared.count() != n {
-					said.Wrong = fmt.Sprintf("token %d after %d, count %d after %d", g.Token(), last, shared.count(), n)
+					wrong(fmt.Sprintf("token %d after %d, count %d after %d", g.Token(), last, shared.count(), n))
 				}
 				shared.set(n+1, uint64(g.Token()))
 				said.Counts[i]++
 				if g.Cause() != nil {
-					said.Wrong = g.Cause().Error()
+					wrong(g.Cause().Error())
 				}
 				_ = g.Release(context.Background()) // a daemon that is killed has not confirmed it
 			}

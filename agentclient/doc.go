@@ -36,8 +36,10 @@
 //   - An error that matches [channelapi.ErrStoreUnavailable] may also mean that the daemon does not answer.
 //   - A change of a semaphore or a latch whose answer was lost is not repeated. The error tells that nobody knows whether it was made.
 //   - Requests of this process for one plain or fenced lock share claims: the lock goes from one to the next without the daemon, for up to 64 holds or 2 ms. So
-//     other processes get their turn between such runs. A request that waits for longer than 50 ms asks for a claim of its own.
+//     other processes get their turn between such runs. A request that waits for longer than 50 ms asks for a claim of its own. The error of one
+//     that waited for less names the holder of whom the daemon told when the claim was asked for.
 //     Readers of the daemon see claims: not everybody who waits for less than that, and not each hold.
+//   - An extension that is asked for while the daemon is away is made when it is back, unless the hold ends before.
 //   - A request that waits goes on waiting while the daemon is away, until its context ends or its wait passes. A request
 //     with [channelapi.Try] does not.
 package agentclient

@@ -2,6 +2,8 @@ package agentclient
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -105,6 +107,12 @@ func (c *claim) release() <-chan error {
 	return a.giveBack(c)
 }
 
+// extension is an extension that the daemon has not answered.
+type extension struct {
+	lease time.Duration
+	done  chan error
+}
+
 // ExtendAsync implements [lockagent.Hold].
 func (h *hold) ExtendAsync(_ context.Context, d time.Duration) <-chan error {
 	c := (*claim)(h)
@@ -122,29 +130,43 @@ func (h *hold) ExtendAsync(_ context.Context, d time.Duration) <-chan error {
 		return delivered(c.overError())
 	}
 	if c.extensions == nil {
-		c.extensions = make(map[uint64]chan error)
+		c.extensions = make(map[uint64]extension)
 	}
 	a.ref++ // no claim has the number either
-	done := make(chan error, 1)
-	c.extensions[a.ref] = done
-	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Extend{Extend: &lockagentv1.Extend{Id: a.ref, Lease: wire.FromDuration(d)}}})
-	return done
+	x := extension{d, make(chan error, 1)}
+	c.extensions[a.ref] = x
+	if c.confirmed {
+		c.extend(a.ref, x)
+	}
+	return x.done
+}
+
+// extend asks the daemon for an extension. The claim is confirmed over the present link: before that, the daemon may not have it.
+func (c *claim) extend(id uint64, x extension) {
+	c.agent.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Extend{Extend: &lockagentv1.Extend{Id: id, Lease: wire.FromDuration(x.lease)}}})
+}
+
+// extendAgain asks over a new link for the extensions without an answer. The daemon, or the one before, may have made them. Twice is harmless:
+// a lease only grows.
+func (c *claim) extendAgain() {
+	for _, id := range slices.Sorted(maps.Keys(c.extensions)) {
+		c.extend(id, c.extensions[id])
+	}
 }
 
 // extended is the answer to an extension.
 func (c *claim) extended(e *lockagentv1.Extended) {
-	done := c.extensions[e.GetId()]
-	if done == nil {
+	x, ok := c.extensions[e.GetId()]
+	if !ok {
 		return
 	}
-	delete(c.extensions, e.GetId())
+	var err error
 	if e.GetFailure() != nil {
-		done <- c.told(wire.ToError(e.GetFailure()))
-	} else {
-		if until, err := instant(e.GetDeadline()); err == nil {
-			c.renew(max(until, time.Duration(c.until.Load())))
-		}
-		done <- nil
+		err = c.told(wire.ToError(e.GetFailure()))
+	} else if until, bad := instant(e.GetDeadline()); bad == nil {
+		c.renew(max(until, time.Duration(c.until.Load())))
 	}
-	close(done)
+	delete(c.extensions, e.GetId())
+	x.done <- err
+	close(x.done)
 }

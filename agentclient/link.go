@@ -192,8 +192,12 @@ func (a *agent) submit(c *claim) {
 		a.attach(c)
 		return
 	}
-	c.asked, c.known = true, true
-	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Acquire{Acquire: c.request()}})
+	r := c.request()
+	c.asked, c.known, c.bounded = true, true, r.GetWait() != nil
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Acquire{Acquire: r}})
 }
 
 // attach attaches to a claim.
@@ -262,8 +266,11 @@ func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
 		case c.stage == held && lockagent.Token(g.GetToken()) != c.first:
 			return c.lose(c.lost(lockagent.LostDenied))
 		case err == nil:
-			c.confirmed = lockagent.Token(g.GetToken()) == c.first
 			c.renew(until)
+			if !c.confirmed && lockagent.Token(g.GetToken()) == c.first {
+				c.confirmed = true
+				c.extendAgain()
+			}
 		}
 	case e.GetRenewed() != nil:
 		if until, err := instant(e.GetRenewed().GetDeadline()); err == nil {

@@ -119,7 +119,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// serve starts a daemon. Variables of the environment say what it is like.
+// serve is a daemon, until it gets SIGTERM. Variables of the environment say what it is like.
 func serve() {
 	must := func(err error) {
 		if err != nil {
@@ -144,16 +144,22 @@ func serve() {
 	must(err)
 	cfg.Listener, err = socket.Listen(socket.Config{Path: os.Getenv("LOCKAGENT_SOCKET")})
 	must(err)
-	_, err = daemon.Start(cfg)
+	d, err := daemon.Start(cfg)
 	must(err)
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, syscall.SIGTERM)
+	_, _ = os.Stdout.WriteString("ready\n")
+	<-ends
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	must(d.Leave(now))
 }
 
 // play is this program as a daemon or as a client.
 func play(as string) int {
 	if as == "daemon" {
 		serve()
-		_, _ = os.Stdout.WriteString("ready\n")
-		select {}
+		return 0
 	}
 	locks, err := Dial(context.Background(), "")
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 //   - The daemon bounds how many holds a claim may serve, and gives each of them a token. The queue bounds for how long new holds begin. Then the claim is
 //     released, and the next request asks for another one, behind those of other processes.
 //   - No hold begins under a claim that was released, is over, is past its deadline, or that the daemon has not confirmed over the present link.
+//   - Each request has a wait of its own, which the client bounds. The wait of the first may end, and then the next one takes its place. So a claim that
+//     others may get has no wait. One who is alone has a claim for its own wait. It leaves the queue to whoever comes while it waits.
 //   - Whoever has waited for longer than [patienceInQueue] leaves the queue, and asks for a claim of its own. So where holds last, the daemon
 //     knows everybody who waits, and serves all processes in the order of arrival.
 //
@@ -50,7 +52,7 @@ func (c *claim) shares() bool {
 		return false
 	}
 	return (kind == lockagent.PlainLock || kind == lockagent.FencedLock) && orExclusive(r.Mode) == lockagent.Exclusive &&
-		!r.Session && !r.Try && r.Wait == 0 && r.Lease == 0
+		!r.Session && !r.Try && r.Lease == 0
 }
 
 // sampled reports whether the last bit of a W3C trace context says that its trace is sampled.
@@ -75,7 +77,13 @@ func (a *agent) join(c *claim) bool {
 		a.queues[of], c.queue = q, q
 		return false
 	}
-	c.queue, c.place = q, q.rest.PushBack(c)
+	c.queue = q
+	if alone := q.first; alone.bounded && alone.stage == waiting {
+		alone.queue = nil // its claim ends with its wait, so it is of no use to others
+		q.first, q.served = c, true
+		return false
+	}
+	c.place = q.rest.PushBack(c)
 	q.arm(patienceInQueue)
 	return true
 }

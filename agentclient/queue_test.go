@@ -24,7 +24,11 @@ func (c *clocked) took() string {
 	for _, x := range c.commands {
 		switch {
 		case x.GetAcquire() != nil:
-			said = append(said, fmt.Sprintf("acquire %d for %d", x.GetRef(), max(1, x.GetAcquire().GetHolds())))
+			within := ""
+			if wait := x.GetAcquire().GetWait(); wait != nil {
+				within = fmt.Sprint(" within ", wait.AsDuration())
+			}
+			said = append(said, fmt.Sprintf("acquire %d for %d%s", x.GetRef(), max(1, x.GetAcquire().GetHolds()), within))
 		case x.GetAttach() != nil:
 			said = append(said, fmt.Sprint("attach ", x.GetRef()))
 		case x.GetRelease() != nil:
@@ -379,7 +383,6 @@ func TestWhoWaitsForLongHasAClaim(t *testing.T) {
 func TestRequestsWithAClaimOfTheirOwn(t *testing.T) {
 	for what, req := range map[string]actor.Request{
 		"try":        {Try: true},
-		"wait":       {Wait: time.Second},
 		"lease":      {Lease: time.Second},
 		"session":    {Session: true},
 		"shared":     {Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared},

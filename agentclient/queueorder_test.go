@@ -2,6 +2,7 @@ package agentclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -34,9 +35,10 @@ type hosted struct {
 	first, last lockagent.Token
 	holds       int
 	foreign     bool
-	linked      bool // the client has told of it over the present link
-	dead        bool // released or lost: nothing may begin under it any more
-	lost        bool // and nobody has told the client
+	until       time.Time // when its wait passes; zero if that is no matter of the daemon
+	linked      bool      // the client has told of it over the present link
+	dead        bool      // released or lost: nothing may begin under it any more
+	lost        bool      // and nobody has told the client
 }
 
 func (h *host) hear() {
@@ -58,8 +60,25 @@ func (h *host) tellGrant(x *hosted) {
 	}
 }
 
+// expire ends the claims whose wait has passed.
+func (h *host) expire() {
+	for _, o := range slices.Clone(h.claims) {
+		if o.first != 0 || o.until.IsZero() || time.Now().Before(o.until) {
+			continue
+		}
+		h.end(o)
+		if o.linked {
+			denied := failed(&lockagent.WaitError{Name: "door", TimedOut: true, Err: lockagent.ErrTimeout})
+			h.tell(o, &lockagentv1.LinkEvent{What: &lockagentv1.LinkEvent_Event{Event: &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Ended{
+				Ended: &lockagentv1.Ended{How: &lockagentv1.Ended_Denied{Denied: denied}},
+			}}}})
+		}
+	}
+}
+
 // work does the oldest command.
 func (h *host) work() {
+	h.expire()
 	if len(h.said) == 0 {
 		return
 	}
@@ -77,6 +96,9 @@ func (h *host) work() {
 		o := known(x.GetAcquire().GetSecret())
 		if o == nil {
 			o = &hosted{secret: x.GetAcquire().GetSecret(), holds: min(max(1, int(x.GetAcquire().GetHolds())), h.most)}
+			if wait := x.GetAcquire().GetWait(); wait != nil {
+				o.until = time.Now().Add(wait.AsDuration())
+			}
 			h.claims, h.all = append(h.claims, o), append(h.all, o)
 		} else if o.first != 0 {
 			defer h.tellGrant(o)
@@ -148,17 +170,20 @@ type asker struct {
 	out    <-chan lockagent.Grant
 	cancel context.CancelFunc
 	grant  lockagent.Grant
-	gone   bool // cancelled
+	until  time.Time // when its wait passes
+	waits  bool      // for a bounded time
+	gone   bool      // cancelled, or timed out
 }
 
-// Requests, releases, cancellations, losses and restarts of the daemon, in a random order, with other processes that want the lock. The
+// Requests with and without a wait, releases, cancellations, losses and restarts of the daemon, in a random order, with other processes that want the lock. The
 // following is always true:
 //
 //   - At most one request holds the lock, and under a claim that has the lock, unless nobody has told of its loss yet.
 //   - Nobody holds the lock by a claim whose release was sent.
 //   - Tokens grow, and each is granted once.
 //   - Requests are granted in the order in which they came, unless somebody has waited for long.
-//   - When all leave, everybody has been granted the lock, and nothing is left.
+//   - Nobody is denied, unless its own wait has passed.
+//   - When all leave, everybody else has been granted the lock, and nothing is left.
 func TestQueueInAnyOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) { anyOrder(t, seed) })
@@ -186,10 +211,13 @@ func anyOrder(t *testing.T, seed uint64) {
 				select {
 				case g, ok := <-a.out:
 					if !ok || g.Err() != nil {
-						if !a.gone {
+						if !a.gone && !(a.waits && errors.Is(g.Err(), lockagent.ErrTimeout)) {
 							t.Fatalf("request %d was denied: %v", i, g.Err())
 						}
-						a.out = nil
+						if !a.gone && time.Now().Before(a.until) {
+							t.Fatalf("request %d was denied before its wait had passed", i)
+						}
+						a.out, a.gone = nil, true
 						break
 					}
 					if g.Token() <= last {
@@ -241,7 +269,11 @@ func anyOrder(t *testing.T, seed uint64) {
 		switch r.IntN(14) {
 		case 0, 1, 2:
 			ctx, cancel := context.WithCancel(context.Background())
-			askers = append(askers, &asker{out: c.Acquire(ctx, "door", actor.Request{Owner: lockagent.Owner(fmt.Sprint("owner", len(askers)))}), cancel: cancel})
+			req := actor.Request{Owner: lockagent.Owner(fmt.Sprint("owner", len(askers)))}
+			if r.IntN(2) == 0 {
+				req.Wait = time.Duration(1 + r.Int64N(int64([]time.Duration{2 * handOnTime, 2 * patienceInQueue, time.Hour}[r.IntN(3)])))
+			}
+			askers = append(askers, &asker{out: c.Acquire(ctx, "door", req), cancel: cancel, waits: req.Wait > 0, until: time.Now().Add(req.Wait)})
 		case 3, 4, 5, 6:
 			if a := one(holds); a != nil {
 				_ = a.grant.ReleaseAsync(t.Context())
@@ -328,6 +360,7 @@ func anyOrder(t *testing.T, seed uint64) {
 		check()
 	}
 	time.Sleep(time.Minute)
+	check()
 	for i, a := range askers {
 		a.cancel()
 		if a.grant.Token() == 0 && !a.gone {

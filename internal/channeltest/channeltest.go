@@ -27,6 +27,7 @@ func Run(t *testing.T, share func(t *testing.T) Opener) {
 		{"a grant is a hold until its release", (*suite).grants},
 		{"a request that does not wait is told of the holder", (*suite).tries},
 		{"a wait ends", (*suite).waits},
+		{"each request that waits has a wait of its own", (*suite).boundsWaits},
 		{"a release hands the lock to the next", (*suite).handsOver},
 		{"nobody gets a grant that the caller left", (*suite).leaves},
 		{"wrong names and options are errors", (*suite).refuses},
@@ -191,6 +192,41 @@ func (s *suite) waits() {
 	s.want("a wait that has passed", err, channelapi.ErrTimeout)
 	s.ok("Release", g.Release(s.ctx))
 	s.ok("Release", s.hold(s.b.Lock(name)).Release(s.ctx))
+}
+
+func (s *suite) boundsWaits() {
+	for _, l := range []*channelapi.Locks{s.a, s.b} { // those of the holder, and others
+		g := s.hold(s.a.Lock(name))
+		var ends []<-chan channelapi.Grant
+		wait := func(options ...channelapi.Option) <-chan channelapi.Grant {
+			return l.Lock(name, options...).AcquireAsync(s.ctx)
+		}
+		long := wait(channelapi.Wait(time.Hour))
+		for range 3 {
+			ends = append(ends, wait(channelapi.Wait(time.Millisecond)), wait(channelapi.Wait(5*time.Millisecond)))
+		}
+		endless := wait()
+		last := wait(channelapi.Wait(time.Hour))
+		for _, end := range ends {
+			err := (<-end).Err()
+			if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || !e.TimedOut || e.Name != name || e.Waited < time.Millisecond {
+				s.Errorf("a wait that passes: %#v", err)
+			}
+			s.want("it", err, channelapi.ErrTimeout)
+		}
+		s.queued(l, 3)
+		s.ok("Release", g.Release(s.ctx))
+		token := g.Token()
+		for _, waiting := range []<-chan channelapi.Grant{long, endless, last} {
+			g := <-waiting
+			s.ok("the next grant", g.Err())
+			if g.Token() <= token {
+				s.Errorf("token %d after %d", g.Token(), token)
+			}
+			token = g.Token()
+			s.ok("Release", g.Release(s.ctx))
+		}
+	}
 }
 
 func (s *suite) handsOver() {

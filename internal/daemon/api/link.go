@@ -173,6 +173,9 @@ func (k *link) release(ref uint64) {
 // extend extends a lease. It may wait for the store.
 func (k *link) extend(ctx context.Context, ref, id uint64, extend func(*claims.Stream) (claims.Deadline, error)) {
 	told := func(at claims.Deadline, err error) {
+		if errors.Is(err, lockagent.ErrClosed) { // the next daemon answers, over another link
+			return
+		}
 		e := &lockagentv1.Extended{Id: id, Deadline: deadline(at)}
 		if err != nil {
 			e.Failure = failure(err)

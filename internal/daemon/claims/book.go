@@ -201,19 +201,34 @@ func (b *Book) Renew(ctx context.Context, id, secret string, ttl, lease time.Dur
 	}
 	g := c.grant
 	b.mu.Unlock()
-	if lease != 0 {
-		if err := g.Extend(ctx, lease); err != nil {
+	var r Renewal
+	switch {
+	case lease != 0:
+		if r.Hold, err = b.extend(ctx, g, lease); err != nil {
 			return Renewal{}, err
 		}
-	}
-	var r Renewal
-	if g.Token() != 0 {
+	case g.Token() != 0:
 		r.Hold = deadline(g)
 	}
 	if ttl != 0 {
 		r.Expires = Deadline(now + ttl)
 	}
 	return r, nil
+}
+
+// extend begins a fixed lease anew, and returns the deadline of the hold.
+func (b *Book) extend(ctx context.Context, g lockagent.Grant, lease time.Duration) (Deadline, error) {
+	err := g.Extend(ctx, lease)
+	at := deadline(g)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.left: // the next daemon extends it, and has the hold
+		return 0, lockagent.ErrClosed
+	case err != nil:
+		return 0, err
+	}
+	return at, nil
 }
 
 // outlast begins the time to live anew. The mutex must be held.

@@ -365,3 +365,27 @@ func TestHoldsOutliveTheirStreamsAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// A book that leaves its claims to the next daemon tells their clients nothing of holds: those end in this process only, and so do the deadlines.
+func TestAClaimThatIsLeftTellsNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		kept := ask(t, w.book, Request{Client: ann, Name: "door"})
+		before := read[Granted](t, kept)
+		leased := ask(t, w.book, Request{Client: ann, Name: "desk", Lease: time.Minute})
+		read[Granted](t, leased)
+		untold := ask(t, w.book, Request{Client: ann, Name: "room"})
+		pass(15 * time.Second) // there is a renewal to tell
+		w.book.Leave()
+		w.agent.Detach()
+		for _, s := range []*Stream{kept, leased, untold} {
+			silent(t, s)
+		}
+		if at, err := leased.Extend(t.Context(), time.Minute); !errors.Is(err, lockagent.ErrClosed) || at != 0 {
+			t.Errorf("Extend: %v, %v", at, err)
+		}
+		w.restart(time.Second)
+		if g := read[Granted](t, w.attached(ann, before.Claim, before.Secret)); g.Grant.Token() != before.Grant.Token() || g.Deadline <= before.Deadline {
+			t.Errorf("token %d after %d, deadline %v after %v", g.Grant.Token(), before.Grant.Token(), g.Deadline, before.Deadline)
+		}
+	})
+}

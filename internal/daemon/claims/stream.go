@@ -95,15 +95,13 @@ func (s *Stream) Release() <-chan error {
 	return done
 }
 
-// Extend begins the fixed lease of the claim anew, and returns the deadline of its hold.
+// Extend begins the fixed lease of the claim anew, and returns the deadline of its hold. The error is [lockagent.ErrClosed] if the claim was left
+// to the next daemon meanwhile.
 func (s *Stream) Extend(ctx context.Context, lease time.Duration) (Deadline, error) {
 	s.claim.book.mu.Lock()
 	g := s.claim.grant
 	s.claim.book.mu.Unlock()
-	if err := g.Extend(ctx, lease); err != nil {
-		return 0, err
-	}
-	return deadline(g), nil
+	return s.claim.book.extend(ctx, g, lease)
 }
 
 // Notify has news be called, as in [Request], in place of what wakes up [Stream.Next]. What happened before is not told again: take it.
@@ -145,6 +143,8 @@ func (s *Stream) Take() (Event, error) {
 	switch {
 	case s.closed || s.ended:
 		return nil, io.EOF
+	case c.book.left: // the next daemon tells it: the agent has detached its holds, so here their deadlines mean nothing any more
+		return nil, nil
 	case s.granted && c.receive():
 		if c.Detach { // the client may be told at any moment from now on, and may end then
 			c.save(true, expires(c.TTL))
@@ -165,7 +165,11 @@ func (s *Stream) Take() (Event, error) {
 		return Draining{Left: s.left}, nil
 	case s.renewed:
 		s.renewed = false
-		return Renewed{Deadline: deadline(c.grant)}, nil
+		at := deadline(c.grant)
+		if c.grant.Cause() != nil { // its end follows
+			return nil, nil
+		}
+		return Renewed{Deadline: at}, nil
 	case s.uncertain: // since it was renewed
 		s.uncertain = false
 		return Uncertain{Err: c.doubt}, nil
