@@ -51,8 +51,8 @@ func (p *programs) path(ctx context.Context, source string) (string, error) {
 	return path, install(unfinished, path)
 }
 
-// install copies a program to where it is started, as who installs one does. The kernel keeps what the linker has written in single pages, and what is
-// copied in larger pieces: a program that has just been linked starts up to 2 ms later.
+// install copies a program to where it is started, as who installs one does. The kernel keeps what the linker has written in single pages, and
+// what is copied in larger pieces. So a program that has just been linked starts up to 2 ms later.
 func install(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
