@@ -191,7 +191,7 @@ func handoffGauge(b *bench, ctx context.Context) (read func() (float64, error), 
 	return func() (float64, error) {
 		ways, sums := stat.NewHistogram(), stat.NewHistogram()
 		for i := range gaugeHandOffs {
-			way, err := pair.once()
+			way, err := pair.once(pause())
 			if err != nil {
 				return 0, err
 			}

@@ -18,6 +18,7 @@ const (
 	floorAgain  = "floor: and a script"   // the same, and a script by who received it
 	floorScript = "floor: only a script"  // the round trip alone
 	floorWay    = "floor: only a message" // PUBLISH, until the message is there
+	floorRelay  = "floor: a relay"        // a byte by way of a third process, over Unix sockets
 )
 
 // handoff measures from the call of Unlock in one process until Lock returns in
@@ -35,12 +36,15 @@ func (b *bench) handoff(ctx context.Context) error {
 			{Key: "p99", Title: "p99 µs"},
 			{Key: "max", Title: "max µs"},
 			{Key: "x-p50", Title: "p50 x floor"},
+			{Key: "awake", Title: "awake: p50 µs"},
 			{Key: "failed", Title: "failed"},
 		},
 		Notes: []string{
 			"Both clocks are CLOCK_MONOTONIC of one machine; the waiter has waited for 30 to 90 ms, chosen anew each time. The contenders take turns, and so do the floors, after the same pauses.",
 			"`" + floorSum + "` is what ratios are to: one script call (its round trip in one process) plus one published message received (from the call of PUBLISH until another process has it), measured one after the other and added. " +
 				"`" + floorOne + "` is a release script that publishes, from its call until the message is received. `" + floorAgain + "` goes on until the receiver has run a script of its own, as a design has to that wakes a waiter who then tries to acquire.",
+			"`" + floorRelay + "` is the least that a daemon can take: it wakes a process that wakes another one, which is what Redis does as well. " +
+				"*Awake* are hand-offs that follow each other, after pauses of 2 ms. Contenders that poll slowly are left out there.",
 			daemonNote,
 		},
 	}
@@ -53,6 +57,11 @@ func (b *bench) handoff(ctx context.Context) error {
 	if err := s.serve(ctx, b); err != nil {
 		return err
 	}
+	relay, err := startRelay(ctx)
+	if err != nil {
+		return err
+	}
+	defer relay.end()
 	floors, err := b.startFloors(ctx, s)
 	if err != nil {
 		return err
@@ -63,7 +72,10 @@ func (b *bench) handoff(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := all.pass(b, ctx, floors); err != nil {
+	for _, h := range all {
+		h.awake = h.n >= b.plan.HandOffs
+	}
+	if err := all.pass(b, ctx, func() error { return errors.Join(floors.measure(), relay.measure()) }); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -72,8 +84,9 @@ func (b *bench) handoff(ctx context.Context) error {
 	}{{floorSum, floors.sums}, {floorOne, floors.ones}, {floorAgain, floors.replies}, {floorScript, floors.scripts}, {floorWay, floors.messages}} {
 		t.Rows = append(t.Rows, wayRow(f.name, f.ways, floors.sums))
 	}
+	t.Rows = append(t.Rows, awakeRow(wayRow(floorRelay, relay.ways, floors.sums), relay.quick))
 	for _, h := range all {
-		row := wayRow(h.kind.Name, h.ways, floors.sums)
+		row := awakeRow(wayRow(h.kind.Name, h.ways, floors.sums), h.quick)
 		row.Values["failed"] = stat.Of(float64(h.failed))
 		t.Rows = append(t.Rows, row)
 	}
@@ -100,14 +113,28 @@ func wayRow(name string, ways, floor []time.Duration) *row {
 	return s.row(name)
 }
 
+// awakeRow adds the hand-offs between processes that are awake to a row, if there are any.
+func awakeRow(r *row, quick []time.Duration) *row {
+	h := stat.NewHistogram()
+	for _, way := range quick {
+		h.Record(way)
+	}
+	if len(quick) > 0 {
+		r.Values["awake"] = stat.Of(stat.Us(h.At(50)))
+	}
+	return r
+}
+
 // handoffs are many hand-offs of one contender.
 type handoffs struct {
 	server *server
 	kind   contender.Kind
-	n      int // how many there are to be
+	n      int  // how many there are to be
+	awake  bool // each is followed by quick ones
 
 	pair   *handoffPair
 	ways   []time.Duration
+	quick  []time.Duration // the last one of the quick ones
 	failed int
 }
 
@@ -143,7 +170,7 @@ func (b *bench) startHandoffs(ctx context.Context, s *server) (all handoffsInTur
 
 // pass has each contender pass its lock as often as it has to. The floors are measured in
 // every second turn, if there are any.
-func (all handoffsInTurn) pass(b *bench, ctx context.Context, floors *floorWorkers) error {
+func (all handoffsInTurn) pass(b *bench, ctx context.Context, floors func() error) error {
 	turns := 0
 	for _, h := range all {
 		turns = max(turns, h.n)
@@ -158,7 +185,7 @@ func (all handoffsInTurn) pass(b *bench, ctx context.Context, floors *floorWorke
 			}
 		}
 		if floors != nil && turn%2 == 0 {
-			if err := floors.measure(); err != nil {
+			if err := floors(); err != nil {
 				return fmt.Errorf("floor: %w", err)
 			}
 		}
@@ -170,10 +197,23 @@ func (all handoffsInTurn) pass(b *bench, ctx context.Context, floors *floorWorke
 // These are spread evenly.
 func takesPart(n, turn, turns int) bool { return (turn+1)*n/turns > turn*n/turns }
 
+// quickly is the pause before hand-offs that follow each other. The waiter has asked for the lock by then.
+const quickly = 2 * time.Millisecond
+
+// quickOnes is how many of them there are. After the first ones all processes are awake.
+const quickOnes = 4
+
 // once passes the lock on once. Hand-offs that fail are counted, up to a limit.
 func (h *handoffs) once(b *bench, ctx context.Context) error {
-	way, err := h.pair.once()
+	way, err := h.pair.once(pause())
+	quick := way
+	for i := 0; h.awake && i < quickOnes && err == nil; i++ {
+		quick, err = h.pair.once(quickly)
+	}
 	switch {
+	case err == nil && h.awake:
+		h.quick = append(h.quick, quick)
+		fallthrough
 	case err == nil:
 		h.ways = append(h.ways, way)
 	case h.failed == 3 || errors.Is(err, errOverlap):
@@ -217,8 +257,8 @@ func (p *handoffPair) end() {
 	p.holder.end()
 }
 
-// once passes the lock on once.
-func (p *handoffPair) once() (time.Duration, error) {
+// once passes the lock on once, after a pause.
+func (p *handoffPair) once(pause time.Duration) (time.Duration, error) {
 	var locked, unlocked, got, after moment
 	if err := p.holder.ask(order{What: "lock"}, &locked); err != nil {
 		return 0, err
@@ -227,7 +267,7 @@ func (p *handoffPair) once() (time.Duration, error) {
 		return 0, err
 	}
 	waste := time.Duration(p.waste * float64(p.last))
-	if err := p.holder.ask(order{What: "unlock", Pause: pause(), Waste: waste}, &unlocked); err != nil {
+	if err := p.holder.ask(order{What: "unlock", Pause: pause, Waste: waste}, &unlocked); err != nil {
 		return 0, err
 	}
 	if err := p.waiter.hear(&got); err != nil {

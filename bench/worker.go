@@ -49,6 +49,8 @@ var workerRoles = map[string]func(context.Context, *task, *conversation) error{
 	"handoff":    handoffWorker,
 	"floor-wake": floorWakeWorker,
 	"floor-hear": floorHearWorker,
+	"relay":      relayWorker,
+	"relay-end":  relayEndWorker,
 	"keep":       keepWorker,
 	"once":       onceWorker,
 	"empty":      emptyWorker,

@@ -7,6 +7,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 )
@@ -133,7 +134,9 @@ func (e *PermissionError) Error() string {
 func (e *PermissionError) Is(target error) bool { return target == ErrNotPermitted }
 
 // violation is how a server tells of a missing permission.
-var violation = regexp.MustCompile(`Permissions Violation for (Publish|Subscription) to "([^"]*)"`)
+var violation = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`Permissions Violation for (Publish|Subscription) to "([^"]*)"`)
+})
 
 // badCertificate are the alerts with which a server refuses a client's certificate.
 var badCertificate = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
@@ -141,7 +144,7 @@ var badCertificate = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 // explained returns err as an [ErrNotPermitted] if that is what it says.
 func explained(err error) error {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		if found := violation.FindStringSubmatch(err.Error()); found != nil {
+		if found := violation().FindStringSubmatch(err.Error()); found != nil {
 			operation := "publish"
 			if found[1] == "Subscription" {
 				operation = "subscribe"

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -66,13 +67,13 @@ type stall struct {
 const mostTold = 16
 
 // port is what differs from one attempt to connect to the next.
-var port = regexp.MustCompile(`:[0-9]+`)
+var port = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:[0-9]+`) })
 
 // note reports whether err is to be logged: each reason is logged once, and not more often than
 // every ten seconds. The rest is for those who look for it.
 func (s *stall) note(err error, now time.Duration) (tell bool) {
 	s.err = err
-	reason := port.ReplaceAllLiteralString(err.Error(), "")
+	reason := port().ReplaceAllLiteralString(err.Error(), "")
 	if slices.Contains(s.told, reason) || s.at != 0 && now-s.at < quiet {
 		return false
 	}

@@ -2,15 +2,21 @@
 
 package main
 
-import "github.com/spf13/cobra"
-
 // lockVerbs are those that take locks through the daemon.
-func lockVerbs() []*cobra.Command {
-	return []*cobra.Command{newLock(), newAcquire(), newRenew(), newRelease(), newAttach(), newCheck(), newSlots()}
+func lockVerbs() []verb {
+	return []verb{
+		{"lock", "locks", newLock},
+		{"acquire", "locks", newAcquire}, {"renew", "locks", newRenew}, {"release", "locks", newRelease}, {"attach", "locks", newAttach},
+		{"check", "locks", newCheck}, {"slots", "locks", newSlots},
+	}
 }
 
 // lookVerbs are those that look at the locks of the daemon.
-func lookVerbs() []*cobra.Command { return []*cobra.Command{newLs(), newShow(), newWatch(), newTop()} }
+func lookVerbs() []verb {
+	return []verb{{"ls", "look", newLs}, {"show", "look", newShow}, {"watch", "look", newWatch}, {"top", "look", newTop}}
+}
 
 // operateVerbs are those of operators.
-func operateVerbs() []*cobra.Command { return []*cobra.Command{newBreak(), newDrain(), newDoctor()} }
+func operateVerbs() []verb {
+	return []verb{{"break", "operate", newBreak}, {"drain", "operate", newDrain}, {"doctor", "operate", newDoctor}}
+}

@@ -2,10 +2,8 @@
 
 package main
 
-import "github.com/spf13/cobra"
-
 // There are none: the daemon needs Linux.
 
-func lockVerbs() []*cobra.Command    { return nil }
-func lookVerbs() []*cobra.Command    { return nil }
-func operateVerbs() []*cobra.Command { return nil }
+func lockVerbs() []verb    { return nil }
+func lookVerbs() []verb    { return nil }
+func operateVerbs() []verb { return nil }

@@ -181,3 +181,17 @@ func TestPanic(t *testing.T) {
 		}
 	}
 }
+
+// A verb that is there alone is the same as among all.
+func TestVerbsByName(t *testing.T) {
+	for _, v := range verbs() {
+		cmd, _, err := newRoot().Find([]string{v.name})
+		if err != nil || cmd.Name() != v.name || cmd.GroupID != v.group {
+			t.Errorf("%s in %s: %v", v.name, v.group, err)
+		}
+		alone, _, err := rootFor([]string{v.name, "--help"}).Find([]string{v.name})
+		if err != nil || alone.UsageString() != cmd.UsageString() {
+			t.Errorf("%s alone: %v\n%s", v.name, err, alone.UsageString())
+		}
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,12 +114,12 @@ func (o Origin) line(n *yaml.Node) Origin {
 
 func isNothing(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-var lineOfError = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var lineOfError = onDemand(`^yaml: (?:line (\d+): )?`)
 
 // syntaxError is what the library has against a file.
 func syntaxError(at Origin, err error) (Origin, string, string) {
 	text := err.Error()
-	if match := lineOfError.FindStringSubmatch(text); match != nil {
+	if match := lineOfError().FindStringSubmatch(text); match != nil {
 		at.Line, _ = strconv.Atoi(match[1]) // 0 if it tells none
 		text = text[len(match[0]):]
 	}

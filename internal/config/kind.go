@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -93,10 +94,15 @@ const (
 	sizePattern     = `^[0-9]+(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$`
 )
 
+// onDemand compiles an expression when it is used first. Most verbs use none, and all of them would start later.
+func onDemand(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
 var (
-	durations  = regexp.MustCompile(durationPattern)
-	bareNumber = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
-	days       = regexp.MustCompile(`^([0-9]{1,4})d$`)
+	durations  = onDemand(durationPattern)
+	bareNumber = onDemand(`^[0-9]+(\.[0-9]+)?$`)
+	days       = onDemand(`^([0-9]{1,4})d$`)
 )
 
 func (duration) name() string          { return "duration" }
@@ -109,9 +115,9 @@ func (duration) schema(schema map[string]any) {
 }
 
 func (k duration) set(field any, text string) error {
-	if !durations.MatchString(text) {
-		switch match := days.FindStringSubmatch(text); {
-		case bareNumber.MatchString(text):
+	if !durations().MatchString(text) {
+		switch match := days().FindStringSubmatch(text); {
+		case bareNumber().MatchString(text):
 			return meant(k, text, text+"s")
 		case match != nil:
 			n, _ := strconv.Atoi(match[1]) // which is four digits at most
@@ -218,7 +224,7 @@ type mode struct{}
 
 const modePattern = `^0[0-7]{3}$`
 
-var modes = regexp.MustCompile(modePattern)
+var modes = onDemand(modePattern)
 
 func (mode) name() string          { return "mode" }
 func (mode) wants() string         { return `a mode of four octal digits in quotes, such as "0660"` }
@@ -230,7 +236,7 @@ func (mode) schema(schema map[string]any) {
 }
 
 func (k mode) set(field any, text string) error {
-	if !modes.MatchString(text) {
+	if !modes().MatchString(text) {
 		return not(k, text)
 	}
 	n, _ := strconv.ParseUint(text, 8, 32) // which is three octal digits

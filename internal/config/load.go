@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -108,11 +107,11 @@ func (l *loading) give(s *Setting, from Origin, text string) {
 	l.origins[s.Key] = from
 }
 
-var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var reference = onDemand(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // expand puts the values of variables in place of ${NAME}.
 func (l *loading) expand(text string) (expanded string, err error) {
-	return reference.ReplaceAllStringFunc(text, func(of string) string {
+	return reference().ReplaceAllStringFunc(text, func(of string) string {
 		name := of[2 : len(of)-1]
 		value := l.env[name]
 		if value == "" && err == nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"connectrpc.com/grpcreflect"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
@@ -109,9 +108,9 @@ func New(cfg Config) *API {
 	for path, handler := range newHealth(cfg.Ready, options) {
 		mux.Handle(path, handler)
 	}
-	reflector := grpcreflect.NewStaticReflector(append(services(), healthService)...)
-	mux.Handle(grpcreflect.NewHandlerV1(reflector, options...))
-	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, options...))
+	for path, handler := range newReflection(append(services(), healthService), options) {
+		mux.Handle(path, handler)
+	}
 	return &API{bounded(cfg.Life, mux), parked}
 }
 
