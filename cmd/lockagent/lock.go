@@ -132,17 +132,18 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 			return f.denied(name, lockagent.ErrReentry)
 		}
 		req := f.request(name, args[1:], until, !f.reentrant)
-		if err := h.provide(daemon, req, f.slots); err != nil {
+		asked := acquiring(req)
+		if err := h.provide(daemon, name, &asked, f.slots); err != nil {
 			return f.denied(name, err)
 		}
-		if err := h.take(daemon, name, acquiring(req)); err != nil {
+		if err := h.take(daemon, name, asked); err != nil {
 			return f.denied(name, err)
 		}
 		if f.ttl != 0 {
 			h.of(name).keep(f.ttl, h.news)
 		}
 	}
-	return f.under(cmd, h, daemon, lockagent.Name(args[0]), command)
+	return f.under(cmd, h, daemon, h.of(lockagent.Name(args[0])), command)
 }
 
 func (f *lockFlags) checkTTL(cmd *cobra.Command) error {
@@ -156,8 +157,7 @@ func (f *lockFlags) checkTTL(cmd *cobra.Command) error {
 }
 
 // under runs the command under the locks that are held, or only holds them.
-func (f *lockFlags) under(cmd *cobra.Command, h *holding, daemon *daemonClient, name lockagent.Name, command *exec.Cmd) error {
-	first := h.of(name)
+func (f *lockFlags) under(cmd *cobra.Command, h *holding, daemon *daemonClient, first *claimed, command *exec.Cmd) error {
 	if command == nil {
 		return h.hold(cmd, first)
 	}

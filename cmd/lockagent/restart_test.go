@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -187,6 +189,80 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	}
 	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "desk").expect(t, exitOK, nil, nil)
 	holder.ended(t, "")
+}
+
+// Whoever asks for a lock where no daemon has been yet, or between two of them, has the answer of the next one.
+func TestRequestsBeforeTheDaemon(t *testing.T) {
+	path := socketPath(t)
+	var asking []*wrapper
+	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
+		asking = append(asking, lockProcess(t, path, append(flags, "room-"+flags[len(flags)-1], "--", "echo", "turn")...))
+	}
+	for _, w := range asking[:3] {
+		w.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
+	}
+	serveProcess(t, path, nil)
+	for _, w := range asking {
+		w.ended(t, "turn\n")
+	}
+}
+
+// A daemon that waits for its store takes connections and reads nothing. That bounds no wait by itself.
+func TestRequestsToASilentDaemon(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	silent, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	endless := lockProcess(t, path, "door", "--", "true")
+	for _, flags := range [][]string{{}, {"--slots", "2"}} {
+		apart(t, append(append([]string{"lock", "--socket", path, "-w", "10ms"}, flags...), "door", "true")...).
+			expect(t, exitUnavailable, nil, []string{"the daemon on " + path + " has not answered within 2.0", "Try: lockagent doctor"})
+	}
+	claim := attaching("a", "b")
+	if left := claim.silence(); left <= awayTime || left > awayTime+lateness {
+		t.Errorf("whoever does not want to wait has %v for the answer", left)
+	}
+	// A signal ends a wait without end.
+	endless.signal(t, syscall.SIGTERM)
+	if <-endless.stderr.ended; !endless.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+		t.Errorf("it was not ended by the signal: %v: %s", endless.end, endless.stderr.String())
+	}
+}
+
+// A daemon that ends in the middle of a call is told of in plain words.
+func TestADaemonThatEndsBeforeItAnswers(t *testing.T) {
+	path := socketPath(t)
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, answer := range map[string]string{"ended before it answered": "", "does not answer as it should": "220 mail.example ESMTP\r\n"} {
+		ended := make(chan error, 1)
+		go func() {
+			conn, err := listener.Accept()
+			if err == nil {
+				var req *http.Request
+				if req, err = http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					_, err = io.Copy(io.Discard, req.Body)
+				}
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+			ended <- err
+		}()
+		r := call(t, "break", "--socket", path, "--kind", "plain", "--yes", "door")
+		r.expect(t, exitNoDaemon, nil, []string{what, "Try: lockagent doctor"})
+		if strings.Contains(r.stderr, "http://") {
+			t.Errorf("it says %s", r.stderr)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	_ = listener.Close()
 }
 
 // A command that ends while there is no daemon releases its lock when there is one again.
