@@ -370,6 +370,12 @@ func (c *claimed) inheritable() (fd int, err error) {
 	return fd, err
 }
 
+// connected reports whether the connection that children inherit is still that of the claim.
+func (c *claimed) connected() bool {
+	raw, err := c.conn.(*net.UnixConn).SyscallConn()
+	return err == nil && raw.Control(func(uintptr) {}) == nil
+}
+
 // handle is what a claim is called in scripts: who has it can release the claim.
 func (c *claimed) handle() string { return c.id + "." + c.secret }
 

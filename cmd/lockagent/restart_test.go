@@ -191,6 +191,54 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	holder.ended(t, "")
 }
 
+// What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the lock for it.
+func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
+	path := socketPath(t)
+	fifo := path + ".fifo"
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := serveProcess(t, path, nil)
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	left := func() *wrapper {
+		w := lockProcess(t, path, "door", "--", "sh", "-c", "cat <"+fifo+" >/dev/null 2>&1 & echo it runs >&2; read line; exit 5")
+		w.stderr.await(t, "the command", says("it runs"))
+		d.signal(t, syscall.SIGKILL)
+		<-d.stderr.ended
+		d = serveProcess(t, path, nil)
+		if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool {
+			return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.in.Close()
+		w.stderr.await(t, "that it waits", says("waiting for what the command has left in the background"))
+		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+		return w
+	}
+	ends := func(w *wrapper, code int) {
+		t.Helper()
+		<-w.stderr.ended
+		if got := w.ProcessState.ExitCode(); got != code {
+			t.Errorf("exit code %d, want %d: %s", got, code, w.stderr.String())
+		}
+		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
+	}
+	w := left()
+	end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = end.Close()
+	ends(w, 5)
+
+	// A loss ends it as it ends the command.
+	w = left()
+	call(t, "break", "--socket", path, "--yes", "door").expect(t, exitOK, nil, nil)
+	ends(w, exitLost)
+}
+
 // Whoever asks for a lock where no daemon has been yet, or between two of them, has the answer of the next one.
 func TestRequestsBeforeTheDaemon(t *testing.T) {
 	path := socketPath(t)
