@@ -262,6 +262,7 @@ func (a *asking) add(cmd *cobra.Command) {
 	flags.Int32Var(&a.slots, "slots", 0, "hold one of this `number` of slots: as many can hold the lock at once; all others must use the same number for it")
 	flags.DurationVar(&a.lease, "lease", 0, "hold the lock for this `time` at most; by default without end")
 	flags.StringToStringVar(&a.labels, "label", nil, "`name=text` for those who look at the lock; may be repeated")
+	flags.Lookup("label").DefValue = "" // an empty map is no value to show
 
 	// What flock calls them too.
 	flags.BoolVarP(&a.exclusive, "exclusively", "e", false, "")

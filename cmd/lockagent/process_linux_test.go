@@ -351,7 +351,7 @@ func TestScriptsHaveEveryExitCode(t *testing.T) {
 			code += int(syscall.SIGTERM)
 		}
 		if code != exitOK && !slices.Contains(elsewhere, code) && !strings.Contains(all.String(), fmt.Sprintf("\ncode %d ", code)) {
-			t.Errorf("no script ends with %d: %s", code, e.meaning)
+			t.Errorf("no script ends with %d: %v", code, e.meanings)
 		}
 	}
 	for _, verbs := range [][]string{{"lock", "acquire", "renew", "release", "attach", "check", "slots"}, {"ls", "show", "watch", "top"}, {"break", "drain"}, {"config"}} {
