@@ -20,10 +20,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockagent/lockagent"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
+
+// stop stops a process, and returns when none of its threads runs.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+	for err := error(unix.EINTR); err != nil; {
+		if err = unix.Waitid(unix.P_PID, p.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
+	}
+}
 
 // wrapper is lockagent lock in a process of its own.
 type wrapper struct {
@@ -341,7 +354,7 @@ func TestLockWithAStoppedDaemon(t *testing.T) {
 	d := serveProcess(t, path, nil, "--lease", "1s")
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; exec cat")
 	holder.stderr.await(t, "the command", says("it runs")) // without a grant it would wait for the daemon
-	d.signal(t, syscall.SIGSTOP)
+	d.stop(t)
 	t.Cleanup(func() { d.signal(t, syscall.SIGCONT) })
 	<-holder.stderr.ended
 	if code := holder.ProcessState.ExitCode(); code != exitLost {
@@ -355,7 +368,7 @@ func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
 	d := serveProcess(t, path, nil, "--lease", "1h")
 	holder := lockProcess(t, path, "--also", "desk", "door", "--", "sh", "-c", "echo it runs >&2; read line; exit 7")
 	holder.stderr.await(t, "the command", says("it runs"))
-	d.signal(t, syscall.SIGSTOP)
+	d.stop(t)
 	goOn := sync.OnceFunc(func() { d.signal(t, syscall.SIGCONT) })
 	t.Cleanup(goOn)
 	_ = holder.in.Close()
