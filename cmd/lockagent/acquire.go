@@ -76,9 +76,10 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	}
 	h := new(supervision).start(cmd)
 	defer h.leave()
-	err = h.provide(daemon, req, f.slots)
+	asked := acquiring(req)
+	err = h.provide(daemon, name, &asked, f.slots)
 	if err == nil {
-		err = h.take(daemon, name, acquiring(req))
+		err = h.take(daemon, name, asked)
 	}
 	if err != nil {
 		if errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io/fs"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
@@ -27,7 +28,7 @@ import (
 // claimed is a claim with a connection of its own. A child can inherit the connection, and then keeps the claim.
 type claimed struct {
 	daemon *daemonClient
-	name   lockagent.Name
+	name   lockagent.Name // only whoever reads the news uses it; empty before the grant, if the request was about a claim
 
 	// The loop that follows the claim writes these before it tells of the grant.
 	conn       net.Conn // over which the grant came
@@ -46,14 +47,17 @@ type news struct {
 	of       *claimed
 	queued   *lockagentv1.Queued
 	granted  bool
-	deadline time.Duration // a new one, of the boot clock
-	doubt    string        // about the last renewal
-	ended    error         // why the claim is over
-	lost     bool          // with ended: it held its lock
+	name     lockagent.Name // with granted, as the daemon tells it
+	deadline time.Duration  // a new one, of the boot clock
+	doubt    string         // about the last renewal
+	away     error          // why there has been no daemon for a while
+	ended    error          // why the claim is over
+	lost     bool           // with ended: it held its lock
 }
 
 // opening is the call whose answer is the claim's stream.
 type opening struct {
+	began    time.Duration // by the boot clock
 	wait     time.Duration // for which the claim may wait; 0 is without end
 	try      bool          // it does not wait
 	call     func(context.Context, lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
@@ -69,13 +73,13 @@ func acquiring(req *lockagentv1.AcquireRequest) opening {
 			req.Wait = durationpb.New(max(began+wait-bootclock.Now(), time.Millisecond))
 		}
 		return c.Acquire(ctx, req)
-	}, wait: wait, try: req.GetTry(), detaches: req.GetDetach()}
+	}, began: began, wait: wait, try: req.GetTry(), detaches: req.GetDetach()}
 }
 
 func attaching(id, secret string) opening {
 	return opening{call: func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret})
-	}, try: true}
+	}, began: bootclock.Now(), try: true}
 }
 
 // patience is for how long the call is repeated while the daemon is away, or drains.
@@ -91,24 +95,41 @@ func (o *opening) patience(drains bool) time.Duration {
 	return min(o.wait, awayTime)
 }
 
-// open begins a claim, and tells what becomes of it until it is over or left. Where there is no socket, no daemon is about to come back.
-func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) (*claimed, error) {
+// lateness is for how long after the end of a wait the daemon may say that it is over.
+const lateness = 2 * time.Second
+
+// silence is how much of the time for an answer is left. A daemon that starts takes the connection, and may wait for its store before it
+// reads what is asked. It is negative for a request that waits without end.
+func (o *opening) silence() time.Duration {
+	switch {
+	case o.try:
+		return max(o.began+awayTime+lateness-bootclock.Now(), 0)
+	case o.wait > 0:
+		return max(o.began+o.wait+lateness-bootclock.Now(), 0)
+	}
+	return -1
+}
+
+// silent is the error of a daemon that has said nothing in the time that there was.
+func (d *daemonClient) silent(o *opening) error {
+	return &failure{
+		exitUnavailable, fmt.Errorf("the daemon on %s has not answered within %v; it may be waiting for its store", d.path, readable.Duration(bootclock.Now()-o.began)),
+		"lockagent doctor    (says what is wrong)",
+	}
+}
+
+// open begins a claim, and tells what becomes of it until it is over or left. The name may be empty if the call is about a claim.
+func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) *claimed {
 	ctx, leave := context.WithCancel(context.Background())
 	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave}
-	s, conn, err := c.connect(ctx, first)
-	if errors.Is(err, fs.ErrNotExist) || err != nil && !away(d.failed(err)) {
-		leave()
-		return nil, d.failed(err)
-	}
-	c.conn = conn
-	go c.follow(ctx, first, s, err, func(n news) {
+	go c.follow(ctx, first, func(n news) {
 		n.of = c
 		select {
 		case tell <- n:
 		case <-ctx.Done():
 		}
 	})
-	return c, nil
+	return c
 }
 
 // connect makes a call on a connection that carries nothing else, over HTTP/1.1: so whoever has the connection has the claim.
@@ -124,8 +145,10 @@ func (c *claimed) connect(ctx context.Context, open opening) (*connect.ServerStr
 	return s, conn, err
 }
 
-// follow reads what becomes of the claim. When the stream breaks, it makes another one. err is why there is none yet.
-func (c *claimed) follow(ctx context.Context, first opening, s *connect.ServerStreamForClient[lockagentv1.ClaimEvent], err error, tell func(news)) {
+// follow makes the call, and reads what becomes of the claim. When the stream breaks, it makes another one.
+func (c *claimed) follow(ctx context.Context, first opening, tell func(news)) {
+	s, conn, err := c.connect(ctx, first)
+	c.conn = conn
 	var deadline time.Duration // the newest
 	silent := bootclock.Now()  // since then
 	for {
@@ -150,7 +173,7 @@ func (c *claimed) follow(ctx context.Context, first opening, s *connect.ServerSt
 		if silent == 0 {
 			silent = bootclock.Now()
 		}
-		if s, err = c.again(ctx, first, err, silent, deadline); err != nil {
+		if s, err = c.again(ctx, first, err, silent, deadline, tell); err != nil {
 			lost := c.token != 0
 			if lost && errors.Is(err, refusal.ErrNoClaim) {
 				err = lostClaim
@@ -178,17 +201,24 @@ func away(err error) bool {
 	return codeOf(err) == exitNoDaemon || errors.Is(err, lockagent.ErrClosed) || errors.Is(err, refusal.ErrDraining)
 }
 
+// noticeTime is for how long there may be no daemon before somebody who waits for one is told.
+const noticeTime = time.Second
+
 // again makes another stream. It attaches to a claim that holds its lock, until the deadline of that. It asks again for a claim that
 // waits, which the daemon knows by its secret. It gives that up when the daemon has been silent for too long. Then it returns the error that
-// broke the stream, as it does if the daemon said that error.
-func (c *claimed) again(ctx context.Context, first opening, broken error, silent, deadline time.Duration) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+// broke the stream, or that of the last attempt, as it does if the daemon said that error.
+func (c *claimed) again(ctx context.Context, first opening, broken error, silent, deadline time.Duration, tell func(news)) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	broken = c.daemon.failed(broken)
-	open, pause := attaching(c.id, c.secret), time.Duration(0)
+	open, pause, told := attaching(c.id, c.secret), time.Duration(0), c.token != 0
 	if c.token == 0 {
 		open, deadline = first, silent+first.patience(errors.Is(broken, refusal.ErrDraining))
 		pause = retryAfter // a daemon that is about to end may answer at once
 	}
 	for away(broken) && bootclock.Now() < deadline && ctx.Err() == nil {
+		if !told && bootclock.Now() >= silent+noticeTime {
+			tell(news{away: broken})
+			told = true
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -201,14 +231,17 @@ func (c *claimed) again(ctx context.Context, first opening, broken error, silent
 			}
 			return s, nil
 		}
+		if c.token == 0 {
+			broken = c.daemon.failed(err)
+		}
 		pause = retryAfter
 	}
 	return nil, broken
 }
 
-// persist makes a call about a claim again while there is no daemon, for a while: claims outlast their daemons.
-func (d *daemonClient) persist(ctx context.Context, call func() error) error {
-	for until := bootclock.Now() + awayTime; ; {
+// persist makes a call again while there is no daemon, for a while: claims outlast their daemons.
+func (d *daemonClient) persist(ctx context.Context, patience time.Duration, call func() error) error {
+	for until := bootclock.Now() + patience; ; {
 		err := call()
 		if err == nil || !away(err) || bootclock.Now() >= until {
 			return err
@@ -231,7 +264,7 @@ func (c *claimed) read(e *lockagentv1.ClaimEvent) (n news, over bool) {
 		if c.token == 0 { // after that others read them
 			c.id, c.secret, c.token, c.waited = g.GetClaim(), g.GetSecret(), lockagent.Token(g.GetToken()), g.GetWaited().AsDuration()
 		}
-		return news{granted: true, deadline: instant(g.GetDeadline())}, false
+		return news{granted: true, name: lockagent.Name(g.GetLock()), deadline: instant(g.GetDeadline())}, false
 	case e.GetRenewed() != nil:
 		return news{deadline: instant(e.GetRenewed().GetDeadline())}, false
 	case e.GetUncertain() != nil:
@@ -299,7 +332,7 @@ func (c *claimed) release(ctx context.Context) error {
 // release ends a claim. See claimed.release.
 func (d *daemonClient) release(ctx context.Context, id, secret string) error {
 	ended, calls := false, 0
-	err := d.persist(ctx, func() error {
+	err := d.persist(ctx, awayTime, func() error {
 		calls++
 		r, err := d.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
 		if err != nil {
@@ -335,6 +368,12 @@ func (c *claimed) inheritable() (fd int, err error) {
 		return 0, failed
 	}
 	return fd, err
+}
+
+// connected reports whether the connection that children inherit is still that of the claim.
+func (c *claimed) connected() bool {
+	raw, err := c.conn.(*net.UnixConn).SyscallConn()
+	return err == nil && raw.Control(func(uintptr) {}) == nil
 }
 
 // handle is what a claim is called in scripts: who has it can release the claim.

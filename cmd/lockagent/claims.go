@@ -126,7 +126,7 @@ func newRenew() *cobra.Command {
 		if lease != 0 {
 			req.Lease = durationpb.New(lease)
 		}
-		return d.persist(cmd.Context(), func() error {
+		return d.persist(cmd.Context(), awayTime, func() error {
 			if _, err := d.locks.Renew(cmd.Context(), req); err != nil {
 				return d.failed(err)
 			}
@@ -185,18 +185,10 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer daemon.close()
-	var name lockagent.Name
-	err = daemon.persist(cmd.Context(), func() (err error) {
-		name, err = daemon.nameOf(cmd.Context(), id)
-		return err
-	})
-	if err != nil {
-		return err
-	}
 	h := f.supervision.start(cmd)
 	defer h.leave()
-	if err := h.take(daemon, name, attaching(id, secret)); err != nil {
+	if err := h.take(daemon, "", attaching(id, secret)); err != nil {
 		return err
 	}
-	return f.under(cmd, h, daemon, name, command)
+	return f.under(cmd, h, daemon, h.claims[0], command)
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"syscall"
 
@@ -126,6 +128,15 @@ func (d *daemonClient) failed(err error) error {
 		return &failure{exitNotPermitted, fmt.Errorf("you may not connect to the daemon on %s: its mode and its group say who may", d.path), ""}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return &failure{exitNoDaemon, fmt.Errorf("no daemon listens on %s", d.path), "lockagent serve --socket " + shellWord(d.path)}
+	case slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}, func(by error) bool { return errors.Is(err, by) }):
+		return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s ended before it answered, and may have done what it was asked", d.path), "lockagent doctor    (says whether it runs again)"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s does not answer in time", d.path), "lockagent doctor    (says what is wrong)"}
+	case errors.Is(err, context.Canceled):
+		return &failure{exitNoDaemon, fmt.Errorf("interrupted before the daemon on %s answered", d.path), ""}
 	}
-	return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s does not answer: %w", d.path, told), ""}
+	if raw, ok := errors.AsType[*url.Error](told); ok { // the URL is none of the user's
+		told = raw.Err
+	}
+	return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s does not answer as it should: %w", d.path, told), "lockagent doctor    (says what is wrong)"}
 }

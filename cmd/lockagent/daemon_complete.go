@@ -29,7 +29,7 @@ func completeLock(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.She
 	defer daemon.close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	listed, err := daemon.look.List(ctx, &lockagentv1.ListRequest{})
+	listed, err := daemon.look.List(ctx, &lockagentv1.ListRequest{OnlyVisible: true})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -33,14 +33,18 @@ type testDaemon struct {
 }
 
 // newTestDaemon starts a daemon, which ends with cleanup.
-func newTestDaemon(dir string, cleanup func(func())) (*testDaemon, error) {
+func newTestDaemon(dir string, cleanup func(func()), changes ...func(*daemon.Config)) (*testDaemon, error) {
 	d := &testDaemon{store: memstore.New()}
 	path := filepath.Join(dir, "a.sock")
 	listener, err := socket.Listen(socket.Config{Path: path})
 	if err != nil {
 		return nil, err
 	}
-	served, err := daemon.Start(daemon.Config{Listener: listener, Store: d.store, Logger: slog.New(slog.DiscardHandler)})
+	cfg := daemon.Config{Listener: listener, Store: d.store, Logger: slog.New(slog.DiscardHandler)}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	served, err := daemon.Start(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +69,9 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-func runDaemon(t *testing.T) *testDaemon {
+func runDaemon(t *testing.T, changes ...func(*daemon.Config)) *testDaemon {
 	t.Helper()
-	d, err := newTestDaemon(shortDir(t), t.Cleanup)
+	d, err := newTestDaemon(shortDir(t), t.Cleanup, changes...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,8 @@ func exitDocument() *manual.Document {
 	return &manual.Document{
 		Name: "lockagent-exit", Section: 7, Short: "the exit codes of lockagent",
 		Parts: []manual.Part{
-			{Title: "DESCRIPTION", Text: "Every verb of lockagent ends with one of these codes. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's."},
-			exitManual(),
+			{Title: "DESCRIPTION", Text: "Every verb of lockagent ends with one of these codes. Its help and its page of the manual have only its own. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's."},
+			exitManual(""),
 		},
 	}
 }

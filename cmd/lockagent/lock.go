@@ -52,7 +52,7 @@ until a signal or the end of its standard input.
 Flags come before the name. The command is executed as it is, without a shell; see --command.
 It finds the name of the lock in $LOCKAGENT_LOCK, and the token in $LOCKAGENT_TOKEN. It inherits the
 connection of the lock: if lockagent lock is killed, the lock lasts as long as the command. What the command leaves
-in the background keeps the lock as well; see --close.
+in the background keeps the lock as well; see --close. If the daemon was started anew meanwhile, lockagent lock waits for that.
 
 If the lock is lost, the command gets SIGTERM before somebody else can have the lock, and SIGKILL
 when somebody else can. See --on-lost and --grace.`,
@@ -132,17 +132,18 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 			return f.denied(name, lockagent.ErrReentry)
 		}
 		req := f.request(name, args[1:], until, !f.reentrant)
-		if err := h.provide(daemon, req, f.slots); err != nil {
+		asked := acquiring(req)
+		if err := h.provide(daemon, name, &asked, f.slots); err != nil {
 			return f.denied(name, err)
 		}
-		if err := h.take(daemon, name, acquiring(req)); err != nil {
+		if err := h.take(daemon, name, asked); err != nil {
 			return f.denied(name, err)
 		}
 		if f.ttl != 0 {
 			h.of(name).keep(f.ttl, h.news)
 		}
 	}
-	return f.under(cmd, h, daemon, lockagent.Name(args[0]), command)
+	return f.under(cmd, h, daemon, h.of(lockagent.Name(args[0])), command)
 }
 
 func (f *lockFlags) checkTTL(cmd *cobra.Command) error {
@@ -156,8 +157,7 @@ func (f *lockFlags) checkTTL(cmd *cobra.Command) error {
 }
 
 // under runs the command under the locks that are held, or only holds them.
-func (f *lockFlags) under(cmd *cobra.Command, h *holding, daemon *daemonClient, name lockagent.Name, command *exec.Cmd) error {
-	first := h.of(name)
+func (f *lockFlags) under(cmd *cobra.Command, h *holding, daemon *daemonClient, first *claimed, command *exec.Cmd) error {
 	if command == nil {
 		return h.hold(cmd, first)
 	}
@@ -262,6 +262,7 @@ func (a *asking) add(cmd *cobra.Command) {
 	flags.Int32Var(&a.slots, "slots", 0, "hold one of this `number` of slots: as many can hold the lock at once; all others must use the same number for it")
 	flags.DurationVar(&a.lease, "lease", 0, "hold the lock for this `time` at most; by default without end")
 	flags.StringToStringVar(&a.labels, "label", nil, "`name=text` for those who look at the lock; may be repeated")
+	flags.Lookup("label").DefValue = "" // an empty map is no value to show
 
 	// What flock calls them too.
 	flags.BoolVarP(&a.exclusive, "exclusively", "e", false, "")

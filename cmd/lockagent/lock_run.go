@@ -11,13 +11,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
@@ -27,7 +27,8 @@ import (
 type supervised struct {
 	*holding
 	cmd  *exec.Cmd
-	own  bool          // process group
+	own  bool          // process group of the command
+	kept bool          // this process keeps the locks for what the command has left in the background
 	gone chan struct{} // closed when nothing of the command is left
 
 	ended  bool // the command itself has
@@ -54,8 +55,10 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return h.giveBack(err)
 	}
-	// In the process group of a terminal the command gets the signals of the terminal itself. In another one it could not read from the terminal.
-	r := &supervised{holding: h, cmd: cmd, gone: make(chan struct{}), own: !term.IsTerminal(int(os.Stdin.Fd()))}
+	// With a terminal the command stays in our process group, which the shell puts in the foreground. So it gets the signals of the terminal itself.
+	// In a group of its own it would be stopped as soon as it reads from the terminal, even if its standard input is something else.
+	hasTerminal, _ := controllingTerminal()
+	r := &supervised{holding: h, cmd: cmd, gone: make(chan struct{}), own: !hasTerminal}
 	if left := r.left(); r.changed && left != 0 && left < r.grace {
 		fmt.Fprintf(h.stderr, "lockagent: --grace is %v rather than %v: it cannot be longer than half of the lease\n", readable.Duration(left), readable.Duration(r.grace))
 	}
@@ -70,6 +73,9 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 		select {
 		case e := <-ended:
 			r.ended, r.status, r.alone = true, e.status, e.alone
+			if r.kept = !e.alone && !closed && !r.inherited(); r.kept {
+				fmt.Fprintln(h.stderr, "lockagent: the daemon was started anew, so the lock ends with this process; waiting for what the command has left in the background")
+			}
 		case <-r.gone:
 			r.alone = true
 		case s := <-h.signals:
@@ -128,13 +134,20 @@ func (r *supervised) start(closed bool) error {
 	return r.cmd.Start()
 }
 
+// inherited reports whether what the command has left in the background keeps the locks without this process.
+func (r *supervised) inherited() bool {
+	return !slices.ContainsFunc(r.claims, func(c *claimed) bool { return !c.connected() })
+}
+
 // over reports whether there is nothing more to do. After a loss nothing of the command may be left.
-func (r *supervised) over() bool { return r.ended && (r.alone || r.killAt == 0 || r.killed) }
+func (r *supervised) over() bool {
+	return r.ended && (r.alone || r.killAt == 0 && !r.kept || r.killed)
+}
 
 // next is when the clock has to be looked at. It lies ahead if the clock has nothing more to say.
 func (r *supervised) next() time.Duration {
 	at := bootclock.Now() + glance
-	if !r.stopped && !r.ended {
+	if !r.stopped {
 		at = min(at, r.deadline()-r.left())
 	}
 	if r.killAt != 0 && !r.struck {
@@ -164,7 +177,7 @@ func (r *supervised) left() time.Duration {
 func (r *supervised) watch() {
 	now, deadline := bootclock.Now(), r.deadline()
 	lost := r.expired()
-	if !r.stopped && !r.ended && (lost || now >= deadline-r.left()) {
+	if !r.stopped && !r.over() && (lost || now >= deadline-r.left()) {
 		r.stopped = true
 		if r.lost == nil {
 			r.lost = errors.New("no renewal came in time")
@@ -180,10 +193,10 @@ func (r *supervised) watch() {
 	}
 }
 
-// forward passes a signal on. What a terminal sends the command has got already. Whoever asks twice for the end gets it, after the grace.
+// forward passes a signal on. What the terminal sent to its foreground the command has got already. Whoever asks twice for the end gets it, after the grace.
 func (r *supervised) forward(s syscall.Signal) {
-	fromTerminal := s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTSTP || s == syscall.SIGWINCH
-	if r.own || !fromTerminal {
+	ofTerminal := s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTSTP || s == syscall.SIGWINCH
+	if _, foreground := controllingTerminal(); r.own || !ofTerminal || !foreground {
 		r.signal(s)
 	}
 	if s == syscall.SIGTSTP {
@@ -196,13 +209,29 @@ func (r *supervised) forward(s syscall.Signal) {
 	}
 }
 
-// signal sends a signal to the process group of the command, or to the command if it has none of its own.
+// signal sends a signal to the process group of the command. If it has none of its own, the command gets it, or what that has left.
 func (r *supervised) signal(s syscall.Signal) {
-	if r.own {
+	switch {
+	case r.own:
 		_ = unix.Kill(-r.cmd.Process.Pid, s) // that nobody is left is what it may be for
-	} else {
-		_ = r.cmd.Process.Signal(s)
+	case r.ended:
+		for _, pid := range children() {
+			_ = unix.Kill(pid, s) // likewise
+		}
+	default:
+		_ = r.cmd.Process.Signal(s) // likewise
 	}
+}
+
+// controllingTerminal tells whether this process has one, and whether its process group is in the foreground there.
+func controllingTerminal() (has, foreground bool) {
+	fd, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, false
+	}
+	defer func() { _ = unix.Close(fd) }()
+	group, err := unix.IoctlGetUint32(fd, unix.TIOCGPGRP)
+	return true, err == nil && int(group) == unix.Getpgrp()
 }
 
 // kill kills the command, and what it has started.

@@ -18,21 +18,21 @@ import (
 )
 
 // provide sets the number of slots that a request is about, unless somebody has set it. It refuses another number than was
-// set: with two numbers nobody knows how many may hold the lock.
-func (h *holding) provide(d *daemonClient, req *lockagentv1.AcquireRequest, slots int32) error {
+// set: with two numbers nobody knows how many may hold the lock. It is part of what the request may wait for.
+func (h *holding) provide(d *daemonClient, name lockagent.Name, asked *opening, slots int32) error {
 	if slots == 0 {
 		return nil
 	}
-	name := lockagent.Name(req.GetName())
 	ctx, cancel := h.heeding()
 	defer cancel(nil)
-	if wait := req.GetWait().AsDuration(); wait > 0 {
-		late := time.AfterFunc(wait, func() {
-			cancel(&lockagent.WaitError{Name: name, Waited: wait, Silent: wait, TimedOut: true, Err: lockagent.ErrTimeout})
-		})
-		defer late.Stop()
+	if left := asked.silence(); left >= 0 {
+		defer time.AfterFunc(left, func() { cancel(d.silent(asked)) }).Stop()
 	}
-	set, err := d.slots(ctx, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
+	var set int32
+	err := d.persist(ctx, asked.patience(false), func() (err error) {
+		set, err = d.slots(ctx, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
+		return err
+	})
 	if err != nil {
 		return h.giveBack(cmp.Or(context.Cause(ctx), err))
 	}

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -148,19 +150,23 @@ func signalFailure(s os.Signal) error {
 func (s signalled) pass() {
 	if by := syscall.Signal(s); by == syscall.SIGINT || by == syscall.SIGTERM {
 		signal.Reset(by)
-		_ = syscall.Kill(os.Getpid(), by)
+		runtime.LockOSThread() // the signal is for this thread: another one may get it only after the end
+		_ = unix.Tgkill(os.Getpid(), unix.Gettid(), by)
 	}
 }
 
 // take waits for a lock. If it is not to be had, those that were taken are released.
 func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) error {
-	c, err := d.open(name, first, h.news)
-	if err != nil {
-		return h.giveBack(err)
-	}
+	c := d.open(name, first, h.news)
 	h.claims = append(h.claims, c)
+	var silent <-chan time.Time
+	if left := first.silence(); left >= 0 {
+		silent = time.After(left)
+	}
 	for {
 		select {
+		case <-silent:
+			return h.giveBack(d.silent(&first))
 		case s := <-h.signals:
 			if ends(s) {
 				return h.giveBack(signalFailure(s))
@@ -172,7 +178,7 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 			h.hear(n)
 			switch {
 			case n.granted && n.of == c:
-				h.say("got %s with the token %d after %s", name, c.token, readable.Duration(c.waited))
+				h.say("got %s with the token %d after %s", c.name, c.token, readable.Duration(c.waited))
 				return nil
 			case n.ended != nil && !n.lost:
 				return h.giveBack(h.refusal(d.denied(n.ended)))
@@ -220,10 +226,13 @@ func (h *holding) finish() {
 
 // hear notes what has become of a claim.
 func (h *holding) hear(n news) {
+	n.of.name = cmp.Or(n.of.name, n.name)
 	switch {
 	case n.queued != nil && h.verbose:
 		holder := n.of.daemon.holder(n.of.ctx, n.of.name, n.queued.GetHolder())
 		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.name, holder, n.queued.GetAhead())
+	case n.away != nil:
+		fmt.Fprintf(h.stderr, "lockagent: %v; waiting for it\n", n.away)
 	case n.doubt != "":
 		h.say("%s could not be renewed: %s", n.of.name, oneLine(n.doubt))
 	case n.ended != nil && n.lost && h.lost == nil:

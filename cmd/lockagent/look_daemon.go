@@ -5,18 +5,15 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// list visits the locks that the daemon knows and the pattern matches, until visit returns false.
-func (d *daemonClient) list(ctx context.Context, pattern string, visit func(*lockagentv1.Lock) bool) error {
-	req := &lockagentv1.ListRequest{Pattern: pattern}
+// list visits the locks that the daemon knows and that are asked for, until visit returns false.
+func (d *daemonClient) list(ctx context.Context, req *lockagentv1.ListRequest, visit func(*lockagentv1.Lock) bool) error {
 	for {
 		page, err := d.look.List(ctx, req)
 		if err != nil {
@@ -43,15 +40,13 @@ func (d *daemonClient) kindOf(ctx context.Context, name lockagent.Name, given ki
 		kind = wire.ToKind(l.GetKind())
 		return kind == ""
 	})
-	if errors.Is(err, refusal.ErrForbidden) { // the user may look at nothing, and may do other things with the name
-		return "", nil
-	}
 	return kind, err
 }
 
-// named visits what the daemon knows under a name, once for each kind, until visit returns false.
+// named visits what the daemon knows under a name, once for each kind, until visit returns false. A user who may look at nothing visits nothing, and
+// is not refused: this is a part of verbs that are about something else.
 func (d *daemonClient) named(ctx context.Context, name lockagent.Name, visit func(*lockagentv1.Lock) bool) error {
-	found, err := d.look.List(ctx, &lockagentv1.ListRequest{Name: string(name)})
+	found, err := d.look.List(ctx, &lockagentv1.ListRequest{Name: string(name), OnlyVisible: true})
 	if err != nil {
 		return d.failed(err)
 	}
@@ -87,18 +82,4 @@ func (d *daemonClient) denied(err error) error {
 		e.Holder = d.holder(context.Background(), e.Name, e.Holder)
 	}
 	return err
-}
-
-// nameOf is the lock of a claim, or empty if nobody knows it.
-func (d *daemonClient) nameOf(ctx context.Context, id string) (name lockagent.Name, err error) {
-	err = d.list(ctx, "", func(l *lockagentv1.Lock) bool {
-		if slices.ContainsFunc(append(l.GetHolders(), l.GetWaiters()...), func(c *lockagentv1.Claim) bool { return c.GetClaim() == id }) {
-			name = lockagent.Name(l.GetName())
-		}
-		return name == ""
-	})
-	if errors.Is(err, refusal.ErrForbidden) { // as in kindOf
-		return "", nil
-	}
-	return name, err
 }

@@ -133,7 +133,7 @@ without a slash, and ** for any text.`,
 			}
 			defer daemon.close()
 			now, l := time.Now(), list{name: "locks", columns: lockColumns}
-			err = daemon.list(cmd.Context(), pattern, func(m *lockagentv1.Lock) bool {
+			err = daemon.list(cmd.Context(), &lockagentv1.ListRequest{Pattern: pattern}, func(m *lockagentv1.Lock) bool {
 				v := viewOf(m)
 				l.rows = append(l.rows, v.row(now))
 				return true

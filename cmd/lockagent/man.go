@@ -58,7 +58,7 @@ func verbOf(root *cobra.Command, args []string) (*cobra.Command, error) {
 func manualVersion() string { return "lockagent " + moduleVersion() }
 
 func pageOf(cmd *cobra.Command) string {
-	return manual.Page(cmd, manualVersion(), exitManual(), alsoOf(cmd)...)
+	return manual.Page(cmd, manualVersion(), exitManual(exitVerb(cmd)), alsoOf(cmd)...)
 }
 
 // writePages writes all pages into the directories of their sections.

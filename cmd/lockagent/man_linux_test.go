@@ -54,9 +54,9 @@ func TestMan(t *testing.T) {
 		wellFormed(t, file, string(page))
 		return string(page)
 	}
-	exits := exitManual()
 	for cmd := range manual.Commands(newRoot()) {
 		page := written(manual.File(cmd), strings.Fields(cmd.CommandPath())[1:]...)
+		exits := exitManual(exitVerb(cmd))
 		if !strings.Contains(page, exits.Roff()) || !strings.Contains(page, ".BR lockagent\\-exit (7)") {
 			t.Errorf("the page of %s does not tell of the exit codes", cmd.CommandPath())
 		}
@@ -68,6 +68,7 @@ func TestMan(t *testing.T) {
 	if pages < 20 {
 		t.Errorf("there are %d pages", pages)
 	}
+	exits := exitManual("")
 	if page := written("man7/lockagent-exit.7", "exit"); !strings.Contains(page, exits.Roff()) {
 		t.Error("the page about exit codes has none")
 	}

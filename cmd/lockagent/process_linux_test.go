@@ -13,7 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/lockagent/lockagent/internal/daemon"
+	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -287,6 +290,35 @@ func TestWhatOthersMayNot(t *testing.T) {
 	call(t, "release", "--socket", d.path, claim).expect(t, exitOK, nil, nil)
 }
 
+// Who may acquire and not look gets the name of the lock from the claim, and is refused nothing that no verb was asked for.
+func TestWhoMayNotLook(t *testing.T) {
+	t.Parallel()
+	all, err := access.ParsePattern("**")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := access.New(access.Config{
+		Self: uint32(os.Geteuid()), Directory: daemon.Directory{}, Now: time.Now, Refused: func(uint32, error, uint64) {},
+		Rules: []access.Rule{{Match: all, Allow: access.Acquire}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := runDaemon(t, func(cfg *daemon.Config) { cfg.Access = rules })
+	claim := strings.TrimSpace(call(t, "acquire", "--socket", d.path, "--ttl", "1h", "a").stdout)
+	apart(t, "lock", "--socket", d.path, "-n", "a", "true").expect(t, exitFailed, nil, []string{`lock "a" is held by`})
+	apart(t, "lock", "--socket", d.path, "-v", "-w", "10ms", "a", "true").expect(t, exitFailed, nil, []string{"waiting for a, held by"})
+	call(t, "__complete", "lock", "--socket", d.path, "").expect(t, exitOK, nil, nil)
+	apart(t, "attach", "--socket", d.path, "-v", claim, "sh", "-c", "echo under $LOCKAGENT_LOCK").expect(t, exitOK, []string{"under a\n"}, []string{"got a with the token"})
+	if refused := rules.Refusals(); len(refused) != 0 {
+		t.Errorf("it was refused %+v", refused)
+	}
+	call(t, "ls", "--socket", d.path).expect(t, exitNotPermitted, nil, []string{"has no right to look"})
+	if refused := rules.Refusals(); len(refused) != 1 || refused[0].Count != 1 {
+		t.Errorf("it was refused %+v", refused)
+	}
+}
+
 // panicking is an output that has a defect.
 type panicking struct{}
 
@@ -319,7 +351,7 @@ func TestScriptsHaveEveryExitCode(t *testing.T) {
 			code += int(syscall.SIGTERM)
 		}
 		if code != exitOK && !slices.Contains(elsewhere, code) && !strings.Contains(all.String(), fmt.Sprintf("\ncode %d ", code)) {
-			t.Errorf("no script ends with %d: %s", code, e.meaning)
+			t.Errorf("no script ends with %d: %v", code, e.meanings)
 		}
 	}
 	for _, verbs := range [][]string{{"lock", "acquire", "renew", "release", "attach", "check", "slots"}, {"ls", "show", "watch", "top"}, {"break", "drain"}, {"config"}} {

@@ -16,6 +16,17 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
+// The tests have no terminals but those that they make: verbs do other things where there is one.
+func init() {
+	if os.Getenv(asProgram) != "" || unix.Getpgrp() == os.Getpid() {
+		return // a program of the tests, or one whose terminal would end with it
+	}
+	if tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		_ = unix.IoctlSetInt(tty, unix.TIOCNOTTY, 0) // it has one
+		_ = unix.Close(tty)
+	}
+}
+
 // newTerminal returns a terminal of 100 columns and 10 lines, and what a user of it has.
 func newTerminal(t *testing.T) (user, terminal *os.File) {
 	t.Helper()
@@ -49,13 +60,19 @@ type ptyProgram struct {
 	done     chan struct{}
 }
 
-// runOnTerminal starts the program in a session whose terminal is a new one. The test ends it, if it does not end itself.
+// runOnTerminal starts the program on a terminal. See startOnTerminal.
 func runOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
+	t.Helper()
+	return startOnTerminal(t, d, append([]string{"/proc/self/exe"}, args...)...)
+}
+
+// startOnTerminal starts a program in a session whose terminal is a new one. The test ends it, if it does not end itself.
+func startOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
 	t.Helper()
 	keyboard, terminal := newTerminal(t)
 	p := &ptyProgram{keyboard: keyboard, done: make(chan struct{})}
 	p.ended = p.done
-	p.cmd = exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	p.cmd = exec.CommandContext(t.Context(), args[0], args[1:]...)
 	p.cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "GORACE=atexit_sleep_ms=0", "TERM=xterm")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = terminal, terminal, terminal
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
@@ -127,6 +144,49 @@ func TestLockOnATerminal(t *testing.T) {
 	}
 	if strings.Contains(p.String(), "interrupted 2") {
 		t.Error("one interrupt came twice")
+	}
+}
+
+// A command whose standard input is no terminal reads from the terminal all the same, as ssh and sudo do, and gets its interrupts once.
+func TestACommandInAPipelineReadsFromTheTerminal(t *testing.T) {
+	t.Parallel()
+	d, bin := runDaemon(t), newBin(t)
+	const command = `true | lockagent lock a sh -c 'trap "n=\$((n+1)); echo interrupted \$n" INT; echo ready; until read line </dev/tty; do :; done; echo "heard $line"; exit 5'`
+	for what, script := range map[string]string{
+		"in the foreground":                   "trap : INT; " + command,
+		"moved from the background to that":   "set -m; " + command + " & until jobs %% | grep -q Stopped; do :; done; fg",
+		"in the foreground of another script": `trap : INT; sh -c "$COMMAND"`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := startOnTerminal(t, d, "env", "PATH="+bin+":"+os.Getenv("PATH"), "COMMAND=trap : INT; "+command, "bash", "-c", script)
+			p.says(t, "ready")
+			if !strings.HasPrefix(script, "set -m") { // otherwise nobody tells when it is in the foreground
+				p.press(t, "\x03")
+				p.says(t, "interrupted 1")
+			}
+			p.press(t, "words\r")
+			p.says(t, "heard words")
+			if code := p.code(t); code != 5 {
+				t.Errorf("the exit code is %d:\n%s", code, p)
+			}
+			if strings.Contains(p.String(), "interrupted 2") {
+				t.Error("one interrupt came twice")
+			}
+		})
+	}
+}
+
+// A signal that is not from the terminal reaches the command, although the terminal would send the same.
+func TestASignalToAJobInTheBackground(t *testing.T) {
+	t.Parallel()
+	d, bin := runDaemon(t), newBin(t)
+	const script = `set -m; lockagent lock a sh -c 'trap "echo got it; exit 5" INT; echo ready; while :; do sleep .01; done' & read line; kill -INT $!; wait $!`
+	p := startOnTerminal(t, d, "env", "PATH="+bin+":"+os.Getenv("PATH"), "bash", "-c", script)
+	p.says(t, "ready")
+	p.press(t, "go\r")
+	p.says(t, "got it")
+	if code := p.code(t); code != 5 {
+		t.Errorf("the exit code is %d:\n%s", code, p)
 	}
 }
 

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,10 +20,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockagent/lockagent"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
+
+// stop stops a process, and returns when none of its threads runs.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+	for err := error(unix.EINTR); err != nil; {
+		if err = unix.Waitid(unix.P_PID, p.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
+	}
+}
 
 // wrapper is lockagent lock in a process of its own.
 type wrapper struct {
@@ -189,6 +204,128 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	holder.ended(t, "")
 }
 
+// What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the lock for it.
+func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
+	path := socketPath(t)
+	fifo := path + ".fifo"
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := serveProcess(t, path, nil)
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	left := func() *wrapper {
+		w := lockProcess(t, path, "door", "--", "sh", "-c", "cat <"+fifo+" >/dev/null 2>&1 & echo it runs >&2; read line; exit 5")
+		w.stderr.await(t, "the command", says("it runs"))
+		d.signal(t, syscall.SIGKILL)
+		<-d.stderr.ended
+		d = serveProcess(t, path, nil)
+		if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool {
+			return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.in.Close()
+		w.stderr.await(t, "that it waits", says("waiting for what the command has left in the background"))
+		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+		return w
+	}
+	ends := func(w *wrapper, code int) {
+		t.Helper()
+		<-w.stderr.ended
+		if got := w.ProcessState.ExitCode(); got != code {
+			t.Errorf("exit code %d, want %d: %s", got, code, w.stderr.String())
+		}
+		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
+	}
+	w := left()
+	end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = end.Close()
+	ends(w, 5)
+
+	// A loss ends it as it ends the command.
+	w = left()
+	call(t, "break", "--socket", path, "--yes", "door").expect(t, exitOK, nil, nil)
+	ends(w, exitLost)
+}
+
+// Whoever asks for a lock where no daemon has been yet, or between two of them, has the answer of the next one.
+func TestRequestsBeforeTheDaemon(t *testing.T) {
+	path := socketPath(t)
+	var asking []*wrapper
+	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
+		asking = append(asking, lockProcess(t, path, append(flags, "room-"+flags[len(flags)-1], "--", "echo", "turn")...))
+	}
+	for _, w := range asking[:3] {
+		w.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
+	}
+	serveProcess(t, path, nil)
+	for _, w := range asking {
+		w.ended(t, "turn\n")
+	}
+}
+
+// A daemon that waits for its store takes connections and reads nothing. That bounds no wait by itself.
+func TestRequestsToASilentDaemon(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	silent, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	endless := lockProcess(t, path, "door", "--", "true")
+	for _, flags := range [][]string{{}, {"--slots", "2"}} {
+		apart(t, append(append([]string{"lock", "--socket", path, "-w", "10ms"}, flags...), "door", "true")...).
+			expect(t, exitUnavailable, nil, []string{"the daemon on " + path + " has not answered within 2.0", "Try: lockagent doctor"})
+	}
+	claim := attaching("a", "b")
+	if left := claim.silence(); left <= awayTime || left > awayTime+lateness {
+		t.Errorf("whoever does not want to wait has %v for the answer", left)
+	}
+	// A signal ends a wait without end.
+	endless.signal(t, syscall.SIGTERM)
+	if <-endless.stderr.ended; !endless.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+		t.Errorf("it was not ended by the signal: %v: %s", endless.end, endless.stderr.String())
+	}
+}
+
+// A daemon that ends in the middle of a call is told of in plain words.
+func TestADaemonThatEndsBeforeItAnswers(t *testing.T) {
+	path := socketPath(t)
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, answer := range map[string]string{"ended before it answered": "", "does not answer as it should": "220 mail.example ESMTP\r\n"} {
+		ended := make(chan error, 1)
+		go func() {
+			conn, err := listener.Accept()
+			if err == nil {
+				var req *http.Request
+				if req, err = http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					_, err = io.Copy(io.Discard, req.Body)
+				}
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+			ended <- err
+		}()
+		r := call(t, "break", "--socket", path, "--kind", "plain", "--yes", "door")
+		r.expect(t, exitNoDaemon, nil, []string{what, "Try: lockagent doctor"})
+		if strings.Contains(r.stderr, "http://") {
+			t.Errorf("it says %s", r.stderr)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	_ = listener.Close()
+}
+
 // A command that ends while there is no daemon releases its lock when there is one again.
 func TestLockIsReleasedAfterARestart(t *testing.T) {
 	path := socketPath(t)
@@ -217,7 +354,7 @@ func TestLockWithAStoppedDaemon(t *testing.T) {
 	d := serveProcess(t, path, nil, "--lease", "1s")
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; exec cat")
 	holder.stderr.await(t, "the command", says("it runs")) // without a grant it would wait for the daemon
-	d.signal(t, syscall.SIGSTOP)
+	d.stop(t)
 	t.Cleanup(func() { d.signal(t, syscall.SIGCONT) })
 	<-holder.stderr.ended
 	if code := holder.ProcessState.ExitCode(); code != exitLost {
@@ -231,7 +368,7 @@ func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
 	d := serveProcess(t, path, nil, "--lease", "1h")
 	holder := lockProcess(t, path, "--also", "desk", "door", "--", "sh", "-c", "echo it runs >&2; read line; exit 7")
 	holder.stderr.await(t, "the command", says("it runs"))
-	d.signal(t, syscall.SIGSTOP)
+	d.stop(t)
 	goOn := sync.OnceFunc(func() { d.signal(t, syscall.SIGCONT) })
 	t.Cleanup(goOn)
 	_ = holder.in.Close()

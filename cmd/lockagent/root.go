@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,13 +71,17 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 		c.GroupID = v.group
 		root.AddCommand(c)
 	}
-	help := newHelp()
-	help.GroupID = "more"
-	root.SetHelpCommand(help)
+	verb := newHelp()
+	verb.GroupID = "more"
+	root.SetHelpCommand(verb)
 	root.AddCommand(newDemoAgent())
 	root.InitDefaultHelpCmd() // adds it, for the manual too
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
-	root.SetHelpTemplate(root.HelpTemplate() + "\n" + exitHelp())
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		help(cmd, args)
+		fmt.Fprint(cmd.OutOrStdout(), "\n"+exitHelp(exitVerb(cmd)))
+	})
 	return root
 }
 

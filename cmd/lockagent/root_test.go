@@ -145,8 +145,12 @@ func TestUsage(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events history --help", "events state --help", "events holders --help", "events audit --help", "version --help", "config --help", "config show --help"} {
-		call(t, strings.Fields(args)...).expect(t, exitOK, []string{exitHelp(), "Usage:\n  lockagent"}, nil)
+	for _, args := range []string{"--help", "help", "help demo", "demo --help", "events --help", "events tail --help", "events history --help", "events state --help", "events holders --help", "events audit --help", "version --help", "config --help", "config show --help", "lock --help"} {
+		verb := strings.ReplaceAll(strings.Trim(strings.NewReplacer("--help", "", "help", "").Replace(args), " "), " ", "-")
+		call(t, strings.Fields(args)...).expect(t, exitOK, []string{"\n\n" + exitHelp(verb), "Usage:\n  lockagent"}, nil)
+	}
+	if r := call(t, "help", "acquire"); strings.Contains(r.stdout, "default []") {
+		t.Errorf("help shows an empty default:\n%s", r.stdout)
 	}
 	r := call(t, "--help")
 	r.expect(t, exitOK, []string{"lockagent VERB [flags]", "Try it:\n  demo", "Look:\n  events"}, nil)

@@ -59,7 +59,7 @@ type top struct {
 
 // once prints one table.
 func (t *top) once(cmd *cobra.Command) error {
-	err := t.daemon.list(cmd.Context(), t.pattern, func(l *lockagentv1.Lock) bool {
+	err := t.daemon.list(cmd.Context(), &lockagentv1.ListRequest{Pattern: t.pattern}, func(l *lockagentv1.Lock) bool {
 		t.hear(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Lock{Lock: l}})
 		return true
 	})
