@@ -97,7 +97,7 @@ const (
 	waitGrace   = 250 * time.Millisecond // for which the daemon may be late to say that a wait has passed
 	releaseTime = 5 * time.Second        // for which a release waits for its answer
 	retryMin    = 20 * time.Millisecond
-	retryMax    = time.Second
+	retryMax    = 250 * time.Millisecond // a daemon that is back may have only moments before the next restart
 )
 
 // watch ends the wait when the caller's context ends, or the wait passes and the daemon does not say so.

@@ -68,10 +68,8 @@ func (h *host) expire() {
 		}
 		h.end(o)
 		if o.linked {
-			denied := failed(&lockagent.WaitError{Name: "door", TimedOut: true, Err: lockagent.ErrTimeout})
-			h.tell(o, &lockagentv1.LinkEvent{What: &lockagentv1.LinkEvent_Event{Event: &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Ended{
-				Ended: &lockagentv1.Ended{How: &lockagentv1.Ended_Denied{Denied: denied}},
-			}}}})
+			ref := o.ref
+			h.tells = append(h.tells, func() { h.c.timesOut(ref, 0) })
 		}
 	}
 }
