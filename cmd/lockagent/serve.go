@@ -172,7 +172,7 @@ func (s *server) drain() error {
 		}
 		return s.leave()
 	}
-	s.notify("STOPPING=1", "STATUS=Waiting for claims to end")
+	s.notify("STOPPING=1", "STATUS=Waiting for claims to end", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (timeout+extendStop).Microseconds()))
 	if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
 		s.tell(fmt.Sprintf("Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held, n.Waiting),
 			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting)
@@ -181,6 +181,9 @@ func (s *server) drain() error {
 	defer cancel()
 	return s.daemon.Shutdown(ctx)
 }
+
+// extendStop is for how long systemd waits for the end of the daemon after the time for its drain. It is longer than the last events take.
+const extendStop = 3 * publishTime
 
 // leave leaves the claims to the next daemon.
 func (s *server) leave() error {

@@ -264,7 +264,7 @@ func TestServeAsAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "serve", "--socket", path, "--state-dir", path+".state", "--drain-then", "release")
+	cmd := exec.Command(self, "serve", "--socket", path, "--state-dir", path+".state", "--drain-then", "release", "--drain-timeout", "1h")
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, "WATCHDOG_USEC=7200000000") // it beats at once, and then in an hour
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -282,7 +282,7 @@ func TestServeAsAProcess(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	told("STOPPING=1\n")
+	told("STOPPING=1\nSTATUS=Waiting for claims to end\nEXTEND_TIMEOUT_USEC=3630000000") // longer than the unit says
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for repeat := time.NewTicker(10 * time.Millisecond); ; { // the first ones may come before the program has let go of signals

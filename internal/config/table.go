@@ -368,7 +368,7 @@ var table = []*Setting{
 	},
 	{
 		Key: "drain.timeout", Flag: "drain-timeout", kind: duration{min: time.Millisecond, max: time.Hour, orZero: "is no wait"}, field: func(s *Settings) any { return &s.Drain.Timeout }, Live: true,
-		Help: "How long the daemon waits for claims to end before it releases them, if drain.then is release. Otherwise it does not wait.", Usage: "`time` to wait for claims to end, before they are released",
+		Help: "How long the daemon waits for claims to end before it releases them, if drain.then is release. Otherwise it does not wait. systemd waits as long.", Usage: "`time` to wait for claims to end, before they are released",
 		Default: "30s", Example: "5s",
 	},
 	{

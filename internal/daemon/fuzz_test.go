@@ -91,6 +91,7 @@ func FuzzBody(f *testing.F) {
 // that do not fit together. All calls of a program go on until it ends them, or ends itself.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{3, 5, 0, 0, 1, 0, 2, 3, 4, 0, 0, 0, 7, 1}, 8))
 	for i := range 64 { // each of these begins with other calls
 		f.Add(bytes.Repeat([]byte{byte(i), byte(7 * i), byte(i / 3), byte(13 * i), 1, 2, byte(5 * i)}, 40))
 	}
@@ -174,6 +175,8 @@ func (a *fuzzClient) step() {
 		m := of.input.New()
 		a.fill(m, 0)
 		a.post(p, of, bytes.NewReader(p.body(of, m.Interface())))
+	case 3:
+		a.repeats()
 	case 4:
 		a.open()
 	case 5:
@@ -193,6 +196,27 @@ func (a *fuzzClient) step() {
 			_ = a.submit.Close()
 			a.submit = nil
 		}
+	}
+}
+
+// repeated is a lock for which the fuzzer asks with one secret alone.
+const repeated = "mine/repeated"
+
+// repeats asks for a lock several times at once, on connections of their own, with one secret. All of that is one claim.
+func (a *fuzzClient) repeats() {
+	secret := strings.Repeat("r", claims.MinSecret)
+	acquire, attach := procedureOf(lockagentv1connect.LockServiceAcquireProcedure), procedureOf(lockagentv1connect.LockServiceAttachProcedure)
+	for range 2 + a.byte()%6 {
+		p := protocols[int(a.byte())%len(protocols)]
+		if a.byte()%4 == 3 {
+			a.post(p, attach, bytes.NewReader(p.body(attach, &lockagentv1.AttachRequest{Secret: secret})))
+		} else {
+			a.post(p, acquire, bytes.NewReader(p.body(acquire, &lockagentv1.AcquireRequest{Name: repeated, Secret: secret})))
+		}
+	}
+	synctest.Wait()
+	if l := a.b.d.book.Lock(repeated); l.Held+l.Waiting > 1 {
+		a.b.must(fmt.Errorf("%d hold and %d wait with one secret", l.Held, l.Waiting))
 	}
 }
 
