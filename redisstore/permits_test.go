@@ -121,21 +121,32 @@ func TestTooManyPermitsBesideRedisson(t *testing.T) {
 	passed(3)
 	p.counts(0, 3)
 
-	queue(t, p.store, p.wish(4, 4))
+	queue(t, p.store, p.wish(12, 4)) // as a text it sorts before the other
 	p.releases(1, true)
 	p.releases(3, true)
 	p.counts(3, 0)
 	server.Do("INCRBY", "pool", "1")
-	queue(t, p.store, p.wish(4, 4)) // it is as large as the other, which came first
+	queue(t, p.store, p.wish(12, 4)) // it is as large as the other, which came first
 	passed(2)
 	p.counts(0, 4)
 	p.releases(2, true)
-	passed(4)
+	passed(12)
+
+	queue(t, p.store, p.wish(13, 5))
+	queue(t, p.store, p.wish(14, 1))
+	server.Do("INCRBY", "pool", "1")
+	queue(t, p.store, p.wish(14, 1)) // the other is not too large any more, and came first
+	p.releases(12, true)
+	passed(13)
+	p.releases(13, true)
+	passed(14)
+	p.releases(14, true)
+	p.take(4, 4)
 
 	// The wish of a tenure that is passed over is evicted.
 	queue(t, p.store, p.wish(5, 6))
 	server.Do("DEL", "lockagent_wanted:{pool}")
-	p.change(lockagent.AddPermits, 2, "more")
+	p.change(lockagent.AddPermits, 1, "more")
 	queue(t, p.store, p.wish(5, 6))
 	p.releases(4, true)
 	passed(5)
