@@ -154,6 +154,34 @@ func TestPermitsComeAndGo(t *testing.T) {
 	})
 }
 
+// A request for more permits than there are keeps nobody out, if the store knows how many there are.
+func TestPermitsThatDoNotExist(t *testing.T) {
+	bothKinds(t, func(t *testing.T, _ *memstore.Store, a, b permitted) {
+		setPermits(t, a, 5)
+		large := a.AcquireAsync(t.Context(), 6)
+		synctest.Wait()
+		others := b.AcquireAsync(t.Context(), 2)
+		synctest.Wait()
+		if _, exact := a.(*channelapi.Permits); exact {
+			small := <-others
+			wantErr(t, "a wait beside it", small.Err(), nil)
+			unlock(t, take(t, b, 3))
+			unlock(t, small)
+		} else {
+			pending(t, others)
+		}
+		pending(t, large)
+		if _, err := b.AddPermits(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, <-large)
+		if _, exact := a.(*channelapi.Permits); !exact {
+			unlock(t, <-others)
+		}
+		wantPermits(t, b, 6, 0)
+	})
+}
+
 // A store that loses its data has deleted its semaphores.
 func TestPermitsOfAStoreThatForgets(t *testing.T) {
 	bothKinds(t, func(t *testing.T, store *memstore.Store, a, b permitted) {

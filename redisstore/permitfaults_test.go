@@ -84,11 +84,12 @@ func TestPermitsWithASpoiltKey(t *testing.T) {
 	})
 }
 
-// spoil spoils a key while four tenures from a number on come and go, and the leases of two may be over.
+// spoil spoils a key while five tenures from a number on come and go, one of which wants too many permits, and the leases of two may be over.
 func (p *pool) spoil(key string, number uint64, over bool) {
 	p.take(number, 2)
 	p.take(number+1, 1)
 	queue(p.t, p.store, p.wish(number+2, 3))
+	queue(p.t, p.store, p.wish(number+4, 9))
 	if over {
 		p.past(p.tenures())
 		p.past("{pool}:timeout")
@@ -107,7 +108,7 @@ func (p *pool) spoil(key string, number uint64, over bool) {
 	}
 	p.server.Do("EVAL", `redis.call('DEL', KEYS[1])
 		if redis.call('EXISTS', 'aside') == 1 then redis.call('RENAME', 'aside', KEYS[1]) end`, "1", key)
-	for n := range uint64(4) {
+	for n := range uint64(5) {
 		if _, err := p.release(number + n); err != nil {
 			p.t.Errorf("after %s was spoilt: Release(%d): %v", key, n, err)
 		}

@@ -100,6 +100,59 @@ func (p *pool) past(key string) {
 	}
 }
 
+// A program with Redisson changes the number, and wakes those who wait. The first of them that asks sees to it that all get what is theirs.
+func TestTooManyPermitsBesideRedisson(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	messages := storetest.Listen(t, p.store, agentA)
+	passed := func(number uint64) {
+		t.Helper()
+		if _, ok := messages.Await(lockagent.MessagePassed, "pool", p.wish(number, 1).Tenure); !ok {
+			t.Fatalf("tenure %d was passed nothing", number)
+		}
+	}
+	p.change(lockagent.TrySetPermits, 5, "set")
+	p.take(1, 2)
+	queue(t, p.store, p.wish(2, 4))
+	queue(t, p.store, p.wish(3, 1))
+	server.Do("DECRBY", "pool", "2")
+	queue(t, p.store, p.wish(2, 4)) // now it is too large
+	passed(3)
+	p.counts(0, 3)
+
+	queue(t, p.store, p.wish(12, 4)) // as a text it sorts before the other
+	p.releases(1, true)
+	p.releases(3, true)
+	p.counts(3, 0)
+	server.Do("INCRBY", "pool", "1")
+	queue(t, p.store, p.wish(12, 4)) // it is as large as the other, which came first
+	passed(2)
+	p.counts(0, 4)
+	p.releases(2, true)
+	passed(12)
+
+	queue(t, p.store, p.wish(13, 5))
+	queue(t, p.store, p.wish(14, 1))
+	server.Do("INCRBY", "pool", "1")
+	queue(t, p.store, p.wish(14, 1)) // the other is not too large any more, and came first
+	p.releases(12, true)
+	passed(13)
+	p.releases(13, true)
+	passed(14)
+	p.releases(14, true)
+	p.take(4, 4)
+
+	// The wish of a tenure that is passed over is evicted.
+	queue(t, p.store, p.wish(5, 6))
+	server.Do("DEL", "lockagent_wanted:{pool}")
+	p.change(lockagent.AddPermits, 1, "more")
+	queue(t, p.store, p.wish(5, 6))
+	p.releases(4, true)
+	passed(5)
+	p.counts(0, 6)
+}
+
 // While a slot migrates, its keys are at two nodes. A change must not count twice, and a tenure must not
 // be denied, because the node that is asked lacks a key.
 func TestPermitsWhileASlotMigrates(t *testing.T) {
