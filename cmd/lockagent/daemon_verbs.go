@@ -6,8 +6,12 @@ package main
 func lockVerbs() []verb {
 	return []verb{
 		{"lock", "locks", newLock},
-		{"acquire", "locks", newAcquire}, {"renew", "locks", newRenew}, {"release", "locks", newRelease}, {"attach", "locks", newAttach},
-		{"check", "locks", newCheck}, {"slots", "locks", newSlots},
+		{"acquire", "locks", newAcquire},
+		{"renew", "locks", newRenew},
+		{"release", "locks", newRelease},
+		{"attach", "locks", newAttach},
+		{"check", "locks", newCheck},
+		{"slots", "locks", newSlots},
 	}
 }
 

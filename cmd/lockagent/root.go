@@ -25,8 +25,11 @@ type verb struct {
 func verbs() []verb {
 	return slices.Concat([]verb{{"demo", "try", newDemo}}, lockVerbs(), lookVerbs(), operateVerbs(), []verb{
 		{"events", "look", newEvents},
-		{"serve", "daemon", newServe}, {"config", "daemon", newConfig},
-		{"version", "more", newVersion}, {"completion", "more", newCompletion}, {"man", "more", newMan},
+		{"serve", "daemon", newServe},
+		{"config", "daemon", newConfig},
+		{"version", "more", newVersion},
+		{"completion", "more", newCompletion},
+		{"man", "more", newMan},
 	})
 }
 

@@ -4,13 +4,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
-	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha" //nolint:staticcheck // older clients use it
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -135,14 +135,13 @@ func TestReflectionForOlderClients(t *testing.T) {
 	conn, _ := reflecting(t)
 	ctx, cancel := context.WithTimeout(background, patience)
 	defer cancel()
-	stream, err := reflectionv1alpha.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+	// The older messages are the same on the wire.
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&reflectionv1alpha.ServerReflectionRequest{MessageRequest: &reflectionv1alpha.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "lockagent.v1.LockService"}}); err != nil {
-		t.Fatal(err)
-	}
-	if res, err := stream.Recv(); err != nil || len(res.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+	res := new(reflectionv1.ServerReflectionResponse)
+	if err := errors.Join(stream.SendMsg(symbol("lockagent.v1.LockService")), stream.RecvMsg(res)); err != nil || len(res.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
 		t.Errorf("%v, %v", res, err)
 	}
 	_ = stream.CloseSend()
