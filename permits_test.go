@@ -82,7 +82,7 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 		}
 		_, err = shared[1].AddPermits(ctx, 1)
 		must(t, err)
-		refused("are free: 5 of 6")
+		refused("are free: 5 of 5, and 6 were wanted")
 		usePermits(t, most, shared)
 		if s, err := shared[1].Status(ctx); err != nil || s.Free != most || s.Taken != 0 {
 			t.Errorf("status %+v, %v", s, err)

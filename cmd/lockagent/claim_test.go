@@ -97,8 +97,11 @@ type blind struct {
 	lockagentv1connect.LookServiceClient
 }
 
-func (blind) List(context.Context, *lockagentv1.ListRequest) (*lockagentv1.ListResponse, error) {
-	return nil, wire.Refuse(refusal.ErrForbidden)
+func (blind) List(_ context.Context, r *lockagentv1.ListRequest) (*lockagentv1.ListResponse, error) {
+	if !r.GetOnlyVisible() {
+		return nil, wire.Refuse(refusal.ErrForbidden)
+	}
+	return &lockagentv1.ListResponse{}, nil
 }
 
 // Whoever may look at nothing may do other things with a name, as a lock of the kind that is meant where nobody says a kind.

@@ -240,7 +240,7 @@ func TestHealthAndMetrics(t *testing.T) {
 		status, _ := page(t, tcp, base+"/readyz")
 		return status == http.StatusServiceUnavailable
 	})
-	has(operator, "http://operator/readyz", 503, "not ready: lockagent: the daemon takes no new claims")
+	has(operator, "http://operator/readyz", 503, "not ready: lockagent: the daemon drains: it takes no new claims")
 	if _, err := client.Release(t.Context(), &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil {
 		t.Error(err)
 	}
