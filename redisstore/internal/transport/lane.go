@@ -138,11 +138,11 @@ func (l *lane[I]) load() (most int) {
 	return most
 }
 
-// dispatch appoints a leader for the entries that wait, if a track is free and it is worthwhile.
-// It expects mu to be held.
+// dispatch appoints a leader for the entries that wait, if a track is free and it is worthwhile. When
+// the node was given up, they wait for close, which comes at once. It expects mu to be held.
 func (l *lane[I]) dispatch() {
 	waiting, load := len(l.queue), l.load()
-	if waiting == 0 || load > 0 && waiting < max(load, worthwhile) {
+	if waiting == 0 || load > 0 && waiting < max(load, worthwhile) || l.node.life.Err() != nil {
 		return
 	}
 	for i := range l.tracks {
@@ -300,10 +300,13 @@ func (l *lane[I]) giveBack(b *batch[I]) {
 }
 
 // exchange sends the calls of a batch in one go, and reads the replies. If the connection was lost
-// before, it connects anew. If it may not, it reports false: nothing was sent.
+// before, it connects anew. If it may not, or the node was given up, it reports false: nothing was sent.
 func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 	if len(b.calls) == 0 {
 		return true
+	}
+	if l.node.life.Err() != nil {
+		return false
 	}
 	config := &l.lanes.servers.config
 	b.bound = timed{l.node.life, b.began.Add(config.Call / 2)}

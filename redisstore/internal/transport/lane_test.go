@@ -327,6 +327,35 @@ func TestClosedDuringTheExchangeOfACaller(t *testing.T) {
 	}
 }
 
+// A node is given up before its lane is closed. What waits meanwhile is not sent in vain: it is for the node's successor.
+func TestGivenUpBeforeItIsClosed(t *testing.T) {
+	lanes, l, g := gated(t)
+	l.inviting = false
+	first := add(t.Context(), lanes, "first")
+	receive(t, "the exchange", g.begun)
+	waiting := add(t.Context(), lanes, "waiting")
+	l.node.end()
+	g.goOn <- struct{}{}
+	if err := receive(t, "the first answer", first); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("the first call: %v", err)
+	}
+	late := add(errand.New(t.Context()), lanes, "late")
+	l.mu.Lock()
+	if l.load() > 0 || len(l.queue) != 2 {
+		t.Errorf("%d calls wait, and exchanges of up to %d are under way", len(l.queue), l.load())
+	}
+	l.mu.Unlock()
+	lanes.servers.Close()
+	for what, c := range map[string]said{"waiting": waiting, "late": late} {
+		if err := receive(t, what+" to be answered", c); !errors.Is(err, lockagent.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", what, err)
+		}
+	}
+	if len(g.begun) > 0 {
+		t.Error("another exchange began")
+	}
+}
+
 // What was left when the lane was closed has been answered, and is not done any more.
 func TestClosedBeforeTheExchangeOfACaller(t *testing.T) {
 	lanes, _, g := gated(t)
