@@ -37,76 +37,87 @@ func locksWithSetting(t *testing.T, cluster *redistest.Cluster, sharded redissto
 // A program may hear only the other way. It hears of all that it may wait for.
 func TestMessagesGoBothWays(t *testing.T) {
 	t.Parallel()
-	const place = "33333333-3333-4333-8333-333333333333:7"
 	cluster := redistest.StartCluster(t, 3)
 	for _, way := range otherWays {
-		locks := locksWithSetting(t, cluster, way.sharded)
-		had := func(lock *channelapi.Lock) func(context.Context) error {
-			return func(ctx context.Context) error {
-				return lock.Do(ctx, func(context.Context, channelapi.Grant) error { return nil })
-			}
+		messagesGoBothWays(t, cluster, locksWithSetting(t, cluster, way.sharded), way.subscribe)
+	}
+	// A service of several servers behind one address. Programs of Java may know its nodes.
+	cluster = redistest.StartCluster(t, 1)
+	locks, err := channelapi.New(channelapi.Config{Store: open(t, "redis://"+service(t, cluster.Nodes[0])), Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	messagesGoBothWays(t, cluster, locks, "SSUBSCRIBE")
+}
+
+func messagesGoBothWays(t *testing.T, cluster *redistest.Cluster, locks *channelapi.Locks, subscribe string) {
+	const place = "33333333-3333-4333-8333-333333333333:7"
+	had := func(lock *channelapi.Lock) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return lock.Do(ctx, func(context.Context, channelapi.Grant) error { return nil })
 		}
-		broken := func(lock *channelapi.Lock) func(context.Context) error {
-			return func(ctx context.Context) error {
-				held, err := lock.Acquire(ctx)
-				if err != nil {
-					return err
-				}
-				_, err = lock.Break(ctx, "test")
-				<-held.Context(ctx).Done()
+	}
+	broken := func(lock *channelapi.Lock) func(context.Context) error {
+		return func(ctx context.Context) error {
+			held, err := lock.Acquire(ctx)
+			if err != nil {
 				return err
 			}
+			_, err = lock.Break(ctx, "test")
+			<-held.Context(ctx).Done()
+			return err
 		}
-		for _, c := range []struct {
-			what, channel, payload string
-			do                     func(context.Context) error
-		}{
-			{"plain", "redisson_lock__channel:{plain}", "0", had(locks.Lock("plain"))},
-			{"plain broken", "redisson_lock__channel:{plain}", "0", broken(locks.Lock("plain"))},
-			{"fenced", "redisson_lock__channel:{fenced}", "0", had(locks.FencedLock("fenced"))},
-			{"read", "redisson_rwlock:{door}", "0", had(locks.ReadLock("door"))},
-			{"write", "redisson_rwlock:{door}", "1", had(locks.WriteLock("door"))},
-			{"write broken", "redisson_rwlock:{door}", "1", broken(locks.WriteLock("door"))},
-			{"semaphore", "redisson_sc:{pool}", "3", func(ctx context.Context) error { _, err := locks.Semaphore("pool").AddPermits(ctx, 3); return err }},
-			{"semaphore released", "redisson_sc:{pool}", "3", func(ctx context.Context) error {
-				return locks.Semaphore("pool").Do(ctx, 2, func(context.Context, channelapi.Grant) error { return nil })
-			}},
-			{"semaphore deleted", "redisson_sc:{pool}", "0", func(ctx context.Context) error {
-				_, err := locks.Semaphore("pool").Delete(ctx)
-				return err
-			}},
-			{"permits", "redisson_sc:{seats}", "2", func(ctx context.Context) error { _, err := locks.Permits("seats").AddPermits(ctx, 2); return err }},
-			{"latch set", "redisson_countdownlatch__channel__{start}", "1", func(ctx context.Context) error { return locks.Latch("start").Set(ctx, 1) }},
-			{"latch", "redisson_countdownlatch__channel__{start}", "0", func(ctx context.Context) error {
-				_, err := locks.Latch("start").CountDown(ctx)
-				return err
-			}},
-			{"fair", "redisson_lock__channel:{queue}:" + place, "0", func(ctx context.Context) error {
-				return locks.FairLock("queue").Do(ctx, func(context.Context, channelapi.Grant) error {
-					node := cluster.NodeOf("queue")
-					node.Do("RPUSH", "redisson_lock_queue:{queue}", place)
-					node.Do("ZADD", "redisson_lock_timeout:{queue}", fmt.Sprint(time.Now().Add(time.Hour).UnixMilli()), place)
-					return nil
-				})
-			}},
-		} {
-			node := cluster.NodeOf(c.channel)
-			waiter := node.Dial()
-			if _, err := waiter.Do(way.subscribe, c.channel); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.do(t.Context()); err != nil {
-				t.Fatalf("%s: %v", c.what, err)
-			}
-			message, err := waiter.Receive()
-			if parts, _ := message.([]any); err != nil || len(parts) != 3 || parts[2] != c.payload {
-				t.Errorf("%s, %s: heard %v, %v; want %q", way.subscribe, c.what, message, err, c.payload)
-			}
-			waiter.Close()
+	}
+	for _, c := range []struct {
+		what, channel, payload string
+		do                     func(context.Context) error
+	}{
+		{"plain", "redisson_lock__channel:{plain}", "0", had(locks.Lock("plain"))},
+		{"plain broken", "redisson_lock__channel:{plain}", "0", broken(locks.Lock("plain"))},
+		{"fenced", "redisson_lock__channel:{fenced}", "0", had(locks.FencedLock("fenced"))},
+		{"read", "redisson_rwlock:{door}", "0", had(locks.ReadLock("door"))},
+		{"write", "redisson_rwlock:{door}", "1", had(locks.WriteLock("door"))},
+		{"write broken", "redisson_rwlock:{door}", "1", broken(locks.WriteLock("door"))},
+		{"semaphore", "redisson_sc:{pool}", "3", func(ctx context.Context) error { _, err := locks.Semaphore("pool").AddPermits(ctx, 3); return err }},
+		{"semaphore released", "redisson_sc:{pool}", "3", func(ctx context.Context) error {
+			return locks.Semaphore("pool").Do(ctx, 2, func(context.Context, channelapi.Grant) error { return nil })
+		}},
+		{"semaphore deleted", "redisson_sc:{pool}", "0", func(ctx context.Context) error {
+			_, err := locks.Semaphore("pool").Delete(ctx)
+			return err
+		}},
+		{"permits", "redisson_sc:{seats}", "2", func(ctx context.Context) error { _, err := locks.Permits("seats").AddPermits(ctx, 2); return err }},
+		{"latch set", "redisson_countdownlatch__channel__{start}", "1", func(ctx context.Context) error { return locks.Latch("start").Set(ctx, 1) }},
+		{"latch", "redisson_countdownlatch__channel__{start}", "0", func(ctx context.Context) error {
+			_, err := locks.Latch("start").CountDown(ctx)
+			return err
+		}},
+		{"fair", "redisson_lock__channel:{queue}:" + place, "0", func(ctx context.Context) error {
+			return locks.FairLock("queue").Do(ctx, func(context.Context, channelapi.Grant) error {
+				node := cluster.NodeOf("queue")
+				node.Do("RPUSH", "redisson_lock_queue:{queue}", place)
+				node.Do("ZADD", "redisson_lock_timeout:{queue}", fmt.Sprint(time.Now().Add(time.Hour).UnixMilli()), place)
+				return nil
+			})
+		}},
+	} {
+		node := cluster.NodeOf(c.channel)
+		waiter := node.Dial()
+		if _, err := waiter.Do(subscribe, c.channel); err != nil {
+			t.Fatal(err)
 		}
-		for _, node := range cluster.Nodes {
-			node.Do("FLUSHALL")
+		if err := c.do(t.Context()); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
 		}
+		message, err := waiter.Receive()
+		if parts, _ := message.([]any); err != nil || len(parts) != 3 || parts[2] != c.payload {
+			t.Errorf("%s, %s: heard %v, %v; want %q", subscribe, c.what, message, err, c.payload)
+		}
+		waiter.Close()
+	}
+	for _, node := range cluster.Nodes {
+		node.Do("FLUSHALL")
 	}
 }
 

@@ -172,7 +172,7 @@ func TestNobodyStarvesInACluster(t *testing.T) {
 	nobodyStarves(t, cluster(t))
 }
 
-// Nobody has sharded messages, as with servers before Redis 7.
+// Nobody publishes sharded messages. The servers have them, so our agents also hear the sharded way. With servers before Redis 7 they do not.
 func TestP02NobodyStarvesWithClassicMessages(t *testing.T) {
 	t.Parallel()
 	nobodyStarves(t, classic(t))

@@ -6,6 +6,8 @@
 -- somebody listens who hears nothing else. Our agents hear both ways. They tell that to the scripts: they also subscribe to
 -- lockagent_agents, both ways.
 --
+-- Behind a service of several servers ("unqueued") messages go the other way, too: programs with Redisson may know the nodes of its Cluster.
+--
 -- Agents with different settings share the queue of a lock. Those that publish to all nodes hear what is for them alone both ways, too. So only
 -- their scripts have to look and send both ways.
 --
@@ -13,7 +15,7 @@
 -- may hear the message all the same, and it believes what it hears: replicas send messages on, and PUBLISH tells all nodes of a Cluster.
 -- To begin a tenure, tell of it, and take it back because nobody was counted would be to grant the lock twice.
 local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
-local other_publish = room == 'sharded' and 'PUBLISH' or room == 'classic' and 'SPUBLISH'
+local other_publish = room == 'sharded' and 'PUBLISH' or room ~= 'single' and 'SPUBLISH'
 local numsub = room == 'sharded' and 'SHARDNUMSUB' or 'NUMSUB'
 
 -- Returns how many programs hear only the other way. Programs with Redisson are counted: they subscribe at the node that serves the channel,
