@@ -71,8 +71,9 @@ import (
 // permits at once. An Acquire is granted if enough permits are free, and no other tenure with a
 // place comes first. A semaphore that nobody has set has no permits, and no queue. Its waiters
 // wait until somebody sets it. If a semaphore is deleted while tenures have places, their Acquires
-// end with [ErrDeleted]. Places may be lost, so an agent also takes it for a deletion if a request finds no number
-// where it has found one before.
+// end with [ErrDeleted]. Places may be lost, so an agent also takes it for a deletion if a request
+// finds no number where it has found one before. A tenure of a semaphore that was deleted is over,
+// also if the name is in use as another kind by now.
 //
 // A Release passes the free permits to the tenures in the queue, one after the other, as long as
 // they suffice for the next. So a request for many permits is not kept out by requests for few. If it has not

@@ -24,6 +24,14 @@ var permitDefects = []defect{
 	}},
 	{"has any number of permits", "Permits/a number of permits has its bounds", forgiving(lockagent.ErrBadOption)},
 	{"changes permits of every kind", "Permits/a semaphore that is set is in use, also while nobody has permits", forgiving(lockagent.ErrWrongKind)},
+	{"renews what was deleted", "Permits/a tenure of a semaphore that is another kind by now is over", func(s *spoilt) {
+		renew := s.renew
+		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+			reply, err := renew(req)
+			reply.Held = true
+			return reply, err
+		}
+	}},
 	{"does not tell how many permits there are", "Permits/permits are granted while enough are free", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {

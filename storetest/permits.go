@@ -422,6 +422,43 @@ var permitClauses = []clause{
 		},
 	},
 	{
+		name: "a tenure of a semaphore that is another kind by now is over",
+		says: "A tenure of a semaphore that was deleted is over, also if the name is in use as another kind by now.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 1)[0]
+			other := u.as(lockagent.Semaphore)
+			if h.kind == lockagent.Semaphore {
+				other = u.as(lockagent.Permits)
+			}
+			u.change(lockagent.TrySetPermits, 2)
+			u.takes(1, 1)
+			u.takes(2, 1)
+			u.change(lockagent.DeletePermits, 0)
+			other.change(lockagent.TrySetPermits, 3)
+			u.keeps(1, false)
+			u.gives(1, false)
+			other.takes(3, 1)
+			u.keeps(2, false)
+			u.gives(2, false)
+			other.counts(2, 1)
+			other.gives(3, true)
+			other.change(lockagent.DeletePermits, 0)
+
+			u.change(lockagent.TrySetPermits, 2)
+			u.takes(4, 1)
+			u.change(lockagent.DeletePermits, 0)
+			set := lockagent.LatchRequest{Name: theLock, Op: lockagent.LatchSet, Count: 3, Change: "set"}
+			if reply, err := countLatch(t, u.store, set); err != nil || !reply.Changed {
+				t.Fatalf("LatchSet = %+v, %v", reply, err)
+			}
+			u.keeps(4, false)
+			u.gives(4, false)
+			if reply, err := countLatch(t, u.store, lockagent.LatchRequest{Name: theLock, Op: lockagent.LatchRead}); err != nil || reply.Count != 3 {
+				t.Errorf("LatchRead = %+v, %v; want a count of 3", reply, err)
+			}
+		},
+	},
+	{
 		name: "a lock is no semaphore",
 		says: "the name is in use as another kind",
 		prove: func(t *testing.T, h *Harness) {

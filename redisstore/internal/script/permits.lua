@@ -47,23 +47,21 @@ clock = server + ahead
 
 local function digits(n) return string.format('%.0f', n) end
 
-local free, err = number_of(lock, 15)
-if err then
-  return redis.error_reply(err)
-end
+-- refused is the text of the error if the name is not a semaphore of this kind.
+local free, refused = number_of(lock, 15)
 -- Keys of the other kind. If the number is gone, so are the tenures. A renewal does not declare these keys, see
 -- permits_renew.lua.
 for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lockagent_tenures' .. suffix}) do
   local there = pcall('EXISTS', key) == 1
-  if there and not free and key ~= ids then
+  if there and not free and not refused and key ~= ids then
     call('DEL', key, taken)
   elseif there then
-    return redis.error_reply('KIND ' .. (with_ids and 'semaphore' or 'permits'))
+    refused = refused or 'KIND ' .. (with_ids and 'semaphore' or 'permits')
   end
 end
 local noted = free and noted_use(suffix, server)
 if noted and noted ~= kind then
-  return redis.error_reply('KIND ' .. noted)
+  refused = refused or 'KIND ' .. noted
 end
 free = free and tonumber(free)
 

@@ -19,6 +19,10 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+if refused then
+  return redis.error_reply(refused)
+end
+
 local args, keys, n, alone, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false, false
 local at = time[1] .. string.sub('00000' .. time[2], -6)
 

@@ -14,6 +14,10 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+if refused then
+  return redis.error_reply(refused)
+end
+
 reclaim()
 local at = digits((shows()))
 if not free then

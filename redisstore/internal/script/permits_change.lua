@@ -18,6 +18,10 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+if refused then
+  return redis.error_reply(refused)
+end
+
 local most_permits = 2147483647
 local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
 local before = change ~= '' and call('GETRANGE', change, '0', '-1') or ''

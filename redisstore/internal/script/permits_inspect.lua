@@ -10,6 +10,10 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+if refused then
+  return redis.error_reply(refused)
+end
+
 if reclaim() then
   share('-')
 end

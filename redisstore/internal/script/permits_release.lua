@@ -16,8 +16,15 @@ local call, pcall = redis.call, redis.pcall
 --include permits.lua
 
 local tenure, flags = ARGV[8], ARGV[9]
-local gained = reclaim()
-local n, whole = has(tenure)
+-- A semaphore that somebody deleted may be set as the other kind by now. Then the tenure is over, and only its place is left.
+if refused and call('ZSCORE', tenures, tenure) then
+  return redis.error_reply(refused)
+end
+local gained, n, whole = false, nil, false
+if not refused then
+  gained = reclaim()
+  n, whole = has(tenure)
+end
 if n then
   drop(tenure, n)
 end
@@ -37,7 +44,7 @@ if string.find(flags, 'u', 1, true) then
 end
 local at = digits((shows())) -- permits that are passed on are granted later
 local passed, others = false, 0
-if gained or n or placed == 1 and free and free > 0 then -- it may have been in the way of smaller requests
+if not refused and (gained or n or placed == 1 and free and free > 0) then -- it may have been in the way of smaller requests
   passed, others = share(string.match(flags, 't(.+)') or '-')
   if free and free > 0 and string.find(flags, 's', 1, true) then
     local leaves, shared = true, false
