@@ -500,6 +500,15 @@ func TestUseOfANumber(t *testing.T) {
 				p.t.Errorf("%d s before the end of the note: noted again: %t", left, again)
 			}
 		}
+		p.take(3, 1)
+		p.take(4, 1)
+		for _, number := range []uint64{3, 4} {
+			p.server.Do("ZADD", notes, fmt.Sprint((now+20)*1e6), use)
+			p.releases(number, true)
+			if again := second() != now+20; again != (number == 4) { // the last tenure
+				p.t.Errorf("tenure %d was released: noted again: %t", number, again)
+			}
+		}
 		p.server.Do("ZADD", notes, fmt.Sprint((now-1)*1e6), use)
 		r, err := latch(p.t, p.store, lockagent.LatchRequest{Name: "pool", Op: lockagent.LatchDown, Change: "down"})
 		if r.Count != 4 || err != nil {
@@ -548,4 +557,93 @@ func TestPermitsWithManyIDs(t *testing.T) {
 	}
 	p.take(3, 600)
 	p.counts(100, 1800)
+}
+
+// Places that are passed over stand behind all others. A new place is before them, and removes a dead one just before it.
+func TestADeadPlaceBeforeThoseThatArePassedOver(t *testing.T) {
+	const places = "lockagent_queue:{pool}"
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	storetest.Listen(t, p.store, agentA)
+	p.change(lockagent.TrySetPermits, 5, "set")
+	p.take(1, 5)
+	for number := range uint64(6) {
+		n := 1
+		if number >= 3 {
+			n = 9 // more than there are
+		}
+		queue(t, p.store, p.wish(number+2, n))
+	}
+	third, _ := server.Do("ZSCORE", places, fmt.Sprint(p.wish(4, 1).Tenure)).(string)
+	at, err := strconv.ParseFloat(third, 64)
+	if err != nil {
+		t.Fatalf("the third place is of %q", third)
+	}
+	dead := string(agentB) + ":7"
+	server.Do("ZADD", places, strconv.FormatFloat(at+1, 'f', 0, 64), dead)
+	queue(t, p.store, p.wish(8, 1))
+	if score := server.Do("ZSCORE", places, dead); score != nil {
+		t.Errorf("the dead place is still there, with %v", score)
+	}
+	if n := server.Do("ZCARD", places); n != int64(7) {
+		t.Errorf("%v places, want 7", n)
+	}
+}
+
+// More tenures are passed over than one script gives their places back. All are served in the end, one after the other.
+func TestManyThatArePassedOver(t *testing.T) {
+	const waiters = 150
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	messages := storetest.Listen(t, p.store, agentA)
+	p.change(lockagent.TrySetPermits, 1, "set")
+	for number := range uint64(waiters) {
+		queue(t, p.store, p.wish(number+1, 2))
+	}
+	p.change(lockagent.AddPermits, 1, "more")
+	for served := make(map[uint64]bool); len(served) < waiters; {
+		before := len(served)
+		for number := range uint64(waiters) {
+			if _, passed := messages.Take(lockagent.MessagePassed, "pool", p.wish(number+1, 2).Tenure); passed {
+				served[number] = true
+				p.releases(number+1, true)
+			}
+		}
+		if len(served) > before {
+			continue
+		}
+		select {
+		case <-messages.C:
+		case <-time.After(storetest.Patience):
+			t.Fatalf("%d of %d tenures were served", len(served), waiters)
+		}
+	}
+	p.counts(2, 0)
+}
+
+// A change that is refused takes expired permits back as well. The waiters hear of them.
+func TestPermitsThatComeBackWithARefusedChange(t *testing.T) {
+	pools(t, func(p *pool) {
+		wakes := make(chan struct{}, 1)
+		cancel := p.store.Subscribe("pool", p.kind, func() {
+			select {
+			case wakes <- struct{}{}:
+			default:
+			}
+		})
+		defer cancel()
+		<-wakes // the subscription stands
+		p.take(1, 5)
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+		if r, err := p.try(lockagent.AddPermits, lockagent.MaxPermits, "over"); !errors.Is(err, lockagent.ErrBadOption) {
+			p.t.Errorf("AddPermits = %+v, %v; want ErrBadOption", r, err)
+		}
+		select {
+		case <-wakes:
+		case <-time.After(storetest.Patience):
+			p.t.Error("nobody was woken")
+		}
+		p.counts(5, 0)
+	})
 }

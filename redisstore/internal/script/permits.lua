@@ -247,6 +247,13 @@ local function note_use()
   note(suffix, server + notes_kept * 1000, '.' .. kind)
 end
 
+-- Notes it again if the note that there is ends soon. It is seldom done, because it takes time.
+local function keep_note(till)
+  if not till or till - server < notes_kept * 500 then
+    note_use()
+  end
+end
+
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function outsiders_turn()
   local passes = tonumber(pcall('GETRANGE', 'lockagent_turn' .. suffix, '0', '-1'))
@@ -337,11 +344,11 @@ local function spread(trace)
     while not theirs and p <= #front and p <= places_looked_at and free > 0 and enough > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
       local n = tonumber(pcall('HMGET', wanted, tenure)[1])
-      local passes_over = listens and n and n > free
-      if passes_over and not is_too_large(n) then
+      local too_few = listens and n and n > free
+      if too_few and not is_too_large(n) then
         break
       end
-      if passes_over then
+      if too_few then
         pass_over(tenure, n)
       elseif listens and n then
         local token, incarnation = begin()
@@ -362,7 +369,7 @@ local function spread(trace)
       elseif listens then -- nothing says what it wants
         stand_by(p, 0)
       end
-      if not passes_over then
+      if not too_few then
         call('ZREM', queue, tenure)
         pcall('HDEL', wanted, tenure)
       end

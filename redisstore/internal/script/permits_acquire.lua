@@ -87,9 +87,7 @@ if own or mine then
   else
     take(tenure, need, lease)
   end
-  if not notes[5] or notes[5] - server < notes_kept * 500 then -- seldom, because it takes time
-    note_use()
-  end
+  keep_note(notes[5])
   if others then
     call('ZREM', queue, tenure)
     pcall('HDEL', wanted, tenure)
@@ -114,7 +112,10 @@ local queued = false
 if asks ~= '' then
   local score = pcall('ZSCORE', queue, tenure)
   local is_over = type(score) == 'string' and score + 0 >= over_score
-  local noted, gone = is_over and 0 or pcall('HSET', wanted, tenure, need), nil
+  local noted, gone = 0, nil
+  if not is_over then -- otherwise the number stands there with the place
+    noted = pcall('HSET', wanted, tenure, need)
+  end
   if type(noted) == 'number' then
     pcall('PEXPIRE', wanted, 300000)
     queued, gone = place(tenure, queue, suffix)

@@ -60,6 +60,9 @@ end
 if op == 'add' then
   local there = (free or 0) + (number > 0 and taken_now() or 0)
   if math.abs(there + number) > most_permits and (there + number) * number > 0 then
+    if gained then -- the waiters hear of the permits that came back, also if the change is refused
+      share('-')
+    end
     return redis.error_reply('MANY ' .. digits(there + number))
   end
 end

@@ -1,7 +1,7 @@
 -- place.lua is a part of scripts that acquire: a function that gives places. first is the time. It needs ways.lua before it.
 --
--- Gives a tenure the last place in the queue, and reports whether it has one. A new place removes
--- those of agents that are gone, among the first two and the two before it, and returns them, too. It has
+-- Gives a tenure the last place in the queue, but for those that are passed over, and reports whether it has one. A new
+-- place removes those of agents that are gone, among the first two and the two before it, and returns them, too. It has
 -- none if the key is spoilt, or the server full. A replica refuses the whole call: no lock was changed.
 local function place(tenure, queue, suffix)
   local added = pcall('ZADD', queue, 'NX', first, tenure)
@@ -14,7 +14,8 @@ local function place(tenure, queue, suffix)
     -- Sooner or later a place that nobody uses any more is in front. The former life of a program
     -- that crashes again and again is just before this one.
     local near, names = call('ZRANGE', queue, 0, 1), {}
-    for _, before in ipairs(call('ZRANGE', queue, -3, -2)) do
+    local rank = call('ZRANK', queue, tenure)
+    for _, before in ipairs(rank > 2 and call('ZRANGE', queue, math.max(2, rank - 2), rank - 1) or {}) do
       near[#near + 1] = before
     end
     for p, other in ipairs(near) do
