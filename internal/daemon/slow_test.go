@@ -108,8 +108,16 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	const readers, changes, most = 100, 12_000, 64 << 20 // bytes
 	synctest.Test(t, func(t *testing.T) {
 		b := unlimited(t)
-		request := func(path, kind string, m []byte) []byte {
-			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\nContent-Length: %d\r\n\r\n%s", path, kind, len(m), m)
+		request := func(path, kind string, m []byte, headers ...string) []byte {
+			more := strings.Join(append(headers, ""), "\r\n")
+			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\n%sContent-Length: %d\r\n\r\n%s", path, kind, more, len(m), m)
+		}
+		// left reads what comes in a second, and then nothing more: its stream is parked, and nobody hears of the renewals.
+		left := func(request []byte) net.Conn {
+			conn := b.mute(request)
+			b.must(conn.SetReadDeadline(time.Now().Add(time.Second)))
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+			return conn
 		}
 		var conns []net.Conn
 		for i := range readers {
@@ -117,6 +125,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 				b.mute(request(lockagentv1connect.LookServiceWatchProcedure, "connect+proto", frame(0, nil))),
 				b.mute(request(lockagentv1connect.LockServiceAcquireProcedure, "connect+proto", frame(0, marshal(&lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/mute/", i)})))),
 				b.mute(request(lockagentv1connect.LookServiceListProcedure, "json", []byte("{}"))),
+				left(request(lockagentv1connect.LockServiceAcquireProcedure, "connect+proto", frame(0, marshal(&lockagentv1.AcquireRequest{Name: fmt.Sprint("mine/left/", i)})), "Connection: close")),
 			)
 		}
 		synctest.Wait()
@@ -126,9 +135,14 @@ func TestClientsThatDoNotRead(t *testing.T) {
 			b.must(err)
 			s.Close()
 		}
+		time.Sleep(2 * time.Minute)
 		synctest.Wait()
+		goroutines := runtime.NumGoroutine()
 		time.Sleep(10 * time.Minute) // and their claims are renewed
 		synctest.Wait()
+		if more := runtime.NumGoroutine() - goroutines; more > len(conns)/2 {
+			t.Errorf("%d goroutines more after 10 minutes", more)
+		}
 		if used := memory(); !raced && used > before+most {
 			t.Errorf("%d bytes for %d clients that do not read", used-before, len(conns))
 		}

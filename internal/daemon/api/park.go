@@ -113,8 +113,13 @@ func (k *parked) add(s *parkedStream) {
 	})
 	k.all.Go(func() {
 		// The stream may have had something to tell since the call left it.
-		s.stream.Notify(func() { k.all.Go(s.tell) })
-		s.tell()
+		news := func() {
+			if s.begin() {
+				k.all.Go(s.tell)
+			}
+		}
+		s.stream.Notify(news)
+		news()
 	})
 }
 
@@ -147,7 +152,9 @@ type parkedStream struct {
 	stream *claims.Stream
 	json   bool // and not binary
 
-	mu sync.Mutex // held while something is told
+	mu      sync.Mutex // guards what follows
+	telling bool       // a goroutine tells the client what there is
+	again   bool       // there is more since it looked
 }
 
 // watch waits for the end of the connection, and ends the stream. The client has nothing more to say.
@@ -161,14 +168,41 @@ func (s *parkedStream) watch() {
 	s.stream.Close()
 }
 
-// tell tells the client what there is. When it was the last, or cannot be told, it ends the connection.
-func (s *parkedStream) tell() {
+// begin notes that there is something to tell, and reports whether a goroutine is to call tell. There is one at a time: if the client does
+// not read, that one waits for as long as the claim goes on.
+func (s *parkedStream) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.again = true
+	begins := !s.telling
+	s.telling = true
+	return begins
+}
+
+// more reports whether there is more to tell since it was called last. If not, the goroutine that tells has to end.
+func (s *parkedStream) more() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.telling, s.again = s.again, false
+	return s.telling
+}
+
+// tell tells the client what there is. When it was the last, or cannot be told, it ends the connection, and nothing more is told.
+func (s *parkedStream) tell() {
+	for s.more() {
+		if !s.tellAll() {
+			_ = s.conn.Close()
+			return
+		}
+	}
+}
+
+// tellAll reports whether there may be more to tell later.
+func (s *parkedStream) tellAll() bool {
 	for {
 		e, err := s.stream.Take()
 		if e == nil && err == nil {
-			return
+			return true
 		}
 		if err == nil {
 			err = s.send(alone(s.stream, e))
@@ -176,8 +210,7 @@ func (s *parkedStream) tell() {
 			_ = s.write(endOfStream, []byte("{}"), "\r\n")
 		}
 		if err != nil {
-			_ = s.conn.Close()
-			return
+			return false
 		}
 	}
 }
