@@ -70,6 +70,7 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 	ended := make(chan exit, 1)
 	go r.await(ended)
 	for !r.over() {
+		next := r.next()
 		select {
 		case e := <-ended:
 			r.ended, r.status, r.alone = true, e.status, e.alone
@@ -82,8 +83,9 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 			r.forward(s.(syscall.Signal))
 		case n := <-h.news:
 			h.hear(n)
-		case <-until(r.next()):
+		case <-until(next):
 		}
+		h.catchUp(next)
 		r.watch()
 	}
 	return r.end(closed)

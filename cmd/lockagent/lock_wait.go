@@ -282,6 +282,30 @@ func until(at time.Duration) <-chan time.Time {
 	return time.After(min(max(at-bootclock.Now(), 0), glance))
 }
 
+// This process was stopped, or starved, if it looks at the clock so much later than it wanted to. What the daemon told it meanwhile is
+// heard within catchUpTime.
+const (
+	tooLate     = 50 * time.Millisecond
+	catchUpTime = 100 * time.Millisecond
+)
+
+// catchUp hears what the daemon has said while this process was stopped, if it wanted to look at the clock at an instant that lies far back.
+// The daemon renews the locks of a process that is stopped. So the last deadline that the process has heard of may be over, and the locks
+// are held.
+func (h *holding) catchUp(wanted time.Duration) {
+	if bootclock.Now()-wanted < tooLate {
+		return
+	}
+	for over := time.After(catchUpTime); ; {
+		select {
+		case n := <-h.news:
+			h.hear(n)
+		case <-over:
+			return
+		}
+	}
+}
+
 // hold holds the locks without a command.
 func (h *holding) hold(cmd *cobra.Command, c *claimed) error {
 	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\t%d\t%s\n", c.name, c.token, c.handle()); err != nil {
@@ -294,6 +318,7 @@ func (h *holding) hold(cmd *cobra.Command, c *claimed) error {
 		input <- err
 	}()
 	for !h.expired() {
+		next := h.deadline()
 		select {
 		case s := <-h.signals:
 			if ends(s) {
@@ -306,8 +331,9 @@ func (h *holding) hold(cmd *cobra.Command, c *claimed) error {
 			return h.held()
 		case n := <-h.news:
 			h.hear(n)
-		case <-until(h.deadline()):
+		case <-until(next):
 		}
+		h.catchUp(next)
 	}
 	return h.giveBack(h.lostFailure())
 }
