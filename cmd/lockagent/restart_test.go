@@ -63,6 +63,7 @@ func wrapping(t *testing.T, cmd *exec.Cmd) *wrapper {
 	w := &wrapper{in: in}
 	cmd.Stdout = &w.out
 	w.process = launch(t, cmd)
+	t.Cleanup(func() { _ = w.in.Close() }) // a command that outlives the wrapper has its output, and ends
 	return w
 }
 
@@ -127,7 +128,8 @@ func TestTheJournalIsMissing(t *testing.T) {
 	path := socketPath(t)
 	lease := []string{"--lease", "1h"}
 	d := serveProcess(t, path, nil, lease...)
-	holder := lockProcess(t, path, "door", "--", "cat")
+	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
+	holder.stderr.await(t, "the command", says("it runs"))
 	looks := &testDaemon{daemonClient: newDaemonClient(path)}
 	t.Cleanup(looks.close)
 	if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
@@ -152,7 +154,7 @@ func TestTheJournalIsMissing(t *testing.T) {
 		if text := d.stderr.String(); !strings.Contains(text, says) || !strings.Contains(text, "granted") {
 			t.Errorf("it does not say %q: %s", says, text)
 		}
-		call(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitUnavailable, nil, []string{"the journal of the daemon before is missing"})
+		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitUnavailable, nil, []string{"the journal of the daemon before is missing"})
 		if status, text := page(t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
 			t.Errorf("ready: %d, %s", status, text)
 		}
@@ -163,7 +165,7 @@ func TestTheJournalIsMissing(t *testing.T) {
 	if text := d.stderr.String(); strings.Contains(text, "missing") {
 		t.Errorf("a first start says %s", text)
 	}
-	call(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
+	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
 }
 
 // A daemon that leaves its claims to the next one does not wait for a holder. Whoever asks for a lock, or releases one, while a daemon drains or is
