@@ -88,16 +88,28 @@ func guideBlock(t *testing.T, mark string) (lines []string, codes []int) {
 	return lines, codes
 }
 
-// runGuide runs the commands of the guide under a mark, beside the daemon on a socket.
-func runGuide(t *testing.T, mark, path string, environ ...string) {
+// guided is the host on which the commands of the guide run.
+type guided struct {
+	path    string   // of the socket of the daemon
+	environ []string // what else the commands find in their environment
+
+	systemctl func(command string) // does what systemd does, if the commands ask for it
+}
+
+// run runs the commands of the guide under a mark, beside the daemon.
+func (g guided) run(t *testing.T, mark string) {
 	t.Helper()
 	_, err := exec.LookPath("curl")
 	machinetest.Needs(t, err)
-	bin, here := newBin(t), strings.NewReplacer("/run/lockagent/agent-operator.sock", path+"-operator.sock")
+	bin, here := newBin(t), strings.NewReplacer("/run/lockagent/agent-operator.sock", g.path+"-operator.sock")
 	lines, codes := guideBlock(t, mark)
 	for i, line := range lines {
+		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "systemctl "); ok {
+			g.systemctl(command)
+			continue
+		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", here.Replace(line))
-		cmd.Env = append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+path, "LOCKAGENT_STATE_DIR="+path+".state", "GORACE=atexit_sleep_ms=0"), environ...)
+		cmd.Env = append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+g.path, "LOCKAGENT_STATE_DIR="+g.path+".state", "GORACE=atexit_sleep_ms=0"), g.environ...)
 		out, err := cmd.CombinedOutput()
 		if got := codeOfCommand(err); got != codes[i] {
 			t.Errorf("%s: the exit code is %d, want %d\n%s", line, got, codes[i], out)
@@ -110,10 +122,46 @@ func TestGuideDrain(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, "--drain-timeout", "1ms")
 	held, client := claims(t, path, "orders/42")
-	runGuide(t, "checked while a lock is held", path)
+	guided{path: path}.run(t, "checked while a lock is held")
 	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
+}
+
+// What the guide says of a daemon that is killed: its clients come back to the next one, and keep lock and token.
+func TestGuideTheDaemonIsKilled(t *testing.T) {
+	path := socketPath(t)
+	flags := []string{"--lease", "1h", "--drain-timeout", "1ms"} // however slow this machine is
+	d := serveProcess(t, path, nil, flags...)
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	holder := lockProcess(t, path, "orders/42", "--", "sh", "-c", "echo it runs >&2; read line; echo $LOCKAGENT_TOKEN")
+	holder.stderr.await(t, "the command", says("it runs"))
+	before, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "orders/42"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done []string
+	guided{path: path, systemctl: func(command string) {
+		switch done = append(done, command); command {
+		case "kill --signal=KILL lockagent":
+			d.signal(t, syscall.SIGKILL)
+			<-d.stderr.ended
+		case "restart lockagent":
+			d = serveProcess(t, path, nil, flags...)
+		default:
+			t.Errorf("systemctl %s: the test cannot do that", command)
+		}
+	}}.run(t, "checked while a program has orders/42")
+	if len(done) != 2 {
+		t.Fatalf("systemd was asked for %q", done)
+	}
+	if err := looks.until(t.Context(), "orders/42", func(l *lockagentv1.Lock) bool {
+		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
+	}); err != nil {
+		t.Fatal(err)
+	}
+	holder.ended(t, fmt.Sprintln(before.GetLock().GetHolders()[0].GetToken()))
 }
 
 // What the guide says of Redis that is gone: holders keep what they have, requests are refused, and all goes on when it is back.
@@ -123,7 +171,7 @@ func TestGuideRedisIsGone(t *testing.T) {
 	t.Cleanup(redis.Resume) // also if the test gives up: the daemon wants to end
 	held, client := claims(t, path, "orders/42")
 	redis.Pause()
-	runGuide(t, "checked while Redis is away", path, "LOCKAGENT_REDIS="+redis.URL())
+	guided{path: path, environ: []string{"LOCKAGENT_REDIS=" + redis.URL()}}.run(t, "checked while Redis is away")
 	if left := claimsOf(t, path); !strings.Contains(left, "orders/42") {
 		t.Errorf("the holder has lost its lock: %s", left)
 	}
@@ -160,7 +208,7 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 	redistest.Eventually(t, "the journal has no room left", func() bool { // until then it has that of its last page
 		return try() == exitUnavailable
 	})
-	runGuide(t, "checked on a full disk", path)
+	guided{path: path}.run(t, "checked on a full disk")
 	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
