@@ -144,8 +144,8 @@ func (p *permits) TrySetPermitsAsync(ctx context.Context, n int) <-chan Result[b
 
 // AddPermits adds n permits, or removes some if n is negative. It returns the number of permits that
 // are free then. That is negative if permits were removed that are taken: nobody is granted any until
-// enough came back. AddPermits creates the semaphore if it does not exist. It is an [OptionError], and nothing changes, if more
-// than [lockagent.MaxPermits] would be free, or fewer than -MaxPermits.
+// enough came back. AddPermits creates the semaphore if it does not exist. It is an [OptionError], and the number
+// does not change, if there would be more than [lockagent.MaxPermits], free or taken, or fewer than -MaxPermits.
 func (p *permits) AddPermits(ctx context.Context, n int) (free int, err error) {
 	return answer(ctx, p.AddPermitsAsync(ctx, n))
 }

@@ -270,7 +270,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		return lockagent.AcquireReply{}, lockagent.ErrDeleted
 	case own < 0 && !s.exists && v.now.Before(m.changes[deletionMet(&req)].until):
 		return lockagent.AcquireReply{}, lockagent.ErrDeleted
-	case own >= 0 || s.exists && l.isFirst(req.Tenure) && n <= s.free && kept <= 0:
+	case own >= 0 || s.exists && l.noneBefore(req.Tenure) && n <= s.free && kept <= 0:
 		at := m.clock.begin(v.now)
 		if own < 0 {
 			s.take(req.Kind, req.Tenure, n, v.now)
@@ -290,7 +290,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		reply.Remaining, reply.Holder = -1, "nobody (the number of permits is not set)"
 	default:
 		if req.Queue {
-			wasFirst := len(l.queue) > 0 && l.isFirst(req.Tenure)
+			wasFirst := len(l.queue) > 0 && l.noneBefore(req.Tenure)
 			m.enqueue(v, &req, l)
 			s.wanted[req.Tenure] = n
 			if p := &l.queue[l.place(req.Tenure)]; !p.over && s.tooLarge(req.Kind, n) {

@@ -34,8 +34,8 @@ func (l *lock) first(n int) (places []place) {
 	return places
 }
 
-// isFirst reports whether nobody with a place comes before a tenure.
-func (l *lock) isFirst(tenure lockagent.Tenure) bool {
+// noneBefore reports whether nobody with a place comes before a tenure.
+func (l *lock) noneBefore(tenure lockagent.Tenure) bool {
 	first := l.first(1)
 	return len(first) == 0 || first[0].tenure == tenure
 }

@@ -210,8 +210,12 @@
 //	lockagent_tenures:{N}       the same, of the kind Permits     a day after those
 //	lockagent_taken:{N}         hash: the permits of each tenure, as the zset
 //	                            and their sum
-//	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
-//	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
+//	lockagent_queue:{N}         zset: waiting tenures, by         5 minutes
+//	                            arrival. Behind them those that
+//	                            want more permits than there are,
+//	                            by that number
+//	lockagent_wanted:{N}        hash: the permits that they want, 5 minutes
+//	                            and the arrival of the latter
 //	lockagent_notes:{N}         as of a lock, and the kind        1 minute
 //	lockagent_turn:{N}          as of a lock                      250 ms
 //	lockagent_busy:{N}          string: when the next turn of     10 s
@@ -219,7 +223,7 @@
 //	                            between turns, since when permits
 //	                            are free, and calls of DECRBY
 //	lockagent_change:{N}:<id>   the reply to a change             1 minute
-//	redisson_sc:{N}             channel: the number of permits that are free, if it grew and is
+//	redisson_sc:{N}             channel: the number of permits that are free, if it changed and is
 //	                            above 0
 //
 // Changes are remembered for longer than a minute if [Config.CallTimeout] is more than 7.5 s: for 45 s and two
@@ -271,7 +275,7 @@
 //	+getrange +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
 //	+hset +hdel +hmget +hincrby +hlen +hscan
 //	+lrange +lindex +llen +lpos +linsert +rpush +lrem
-//	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
+//	+zadd +zcard +zscore +zrank +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
 // and in a Cluster also

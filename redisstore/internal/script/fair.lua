@@ -54,8 +54,8 @@ local function tell(fair, place)
   return tell_both_ways(fair.channel .. ':' .. place, '0')
 end
 
--- Returns the agent that has a place, if a lock may pass to it, and whether this node counts it: see ways.lua. An agent of a service
--- without queues is told as other programs are, if it listens for that.
+-- Returns the agent that has a place, or nil if no lock passes to it, and whether this node counts it: see ways.lua. No lock passes
+-- to an agent of a service without queues. It is told as other programs are, if it listens for that.
 local function passes_to(fair, ours, place)
   local agent = room ~= 'unqueued' and ours and string.match(place, '^(.*):')
   if not agent then
