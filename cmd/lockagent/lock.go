@@ -53,6 +53,8 @@ Flags come before the name. The command is executed as it is, without a shell; s
 It finds the name of the lock in $LOCKAGENT_LOCK, and the token in $LOCKAGENT_TOKEN. It inherits the
 connection of the lock: if lockagent lock is killed, the lock lasts as long as the command. What the command leaves
 in the background keeps the lock as well; see --close. If the daemon was started anew meanwhile, lockagent lock waits for that.
+While lockagent lock is stopped, as by Ctrl-Z, the daemon keeps the lock; see --ttl. A command whose lockagent lock was killed
+loses the lock when the daemon is started anew: nobody is left who comes back for it.
 
 If the lock is lost, the command gets SIGTERM before somebody else can have the lock, and SIGKILL
 when somebody else can. See --on-lost and --grace.`,
