@@ -11,8 +11,8 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// Another program changes the number, and wakes those who wait. The first of them that asks sees to it that all get what is theirs.
-func TestTooManyPermitsWhenAnotherProgramChangesThem(t *testing.T) {
+// Another program changes the number of free permits, and tells nobody. The first waiter that asks sees to it that all get what is theirs.
+func TestAWaiterAsksAfterTheNumberHasChanged(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}

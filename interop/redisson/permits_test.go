@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // sharedSemaphore has each side take permits of a semaphore, give them back, and wait for the other.
@@ -207,6 +208,91 @@ func sharedPermits(t *testing.T, b *both) {
 		outlives(t, 2, func(thread string) <-chan answer { return java.permits(name, thread).waits(t, redis, 2, forever) }, ours, theirs)
 		numbers(0, 2)
 	}
+}
+
+// tooManyPermits has us ask for more permits than there are. Java and others of ours go first meanwhile. Then Java changes the number of permits,
+// and its messages wake us. A waiter that misses them looks again after some seconds, so the rounds would outlast the context.
+func tooManyPermits(t *testing.T, b *both) {
+	const name, rounds = "benches", 8
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ours, others, java := b.ours.Permits(name), b.others.Permits(name), b.java.permits(name, "main")
+	redis := b.nodeOf(name)
+	gets := func(grants <-chan channelapi.Grant, n int) channelapi.Grant {
+		t.Helper()
+		g := receive(t, grants)
+		must(t, g.Err())
+		want(t, "permits", len(g.PermitIDs()), n)
+		return g
+	}
+	must(t, ours.SetPermits(t.Context(), 5))
+	for range rounds {
+		large := ours.AcquireAsync(ctx, 6)
+		b.awaitPassedOver(t, name)
+		ids := java.acquire(t, 1, forever)
+		g := gets(others.AcquireAsync(ctx, 1), 1)
+		acquired := b.java.permits(name, "waiter").waits(t, redis, 4, forever)
+		release(t, g)
+		ids = append(ids, strings.Split(value(t, acquired), ",")...)
+		small := others.AcquireAsync(ctx, 1)
+		b.awaitPermitPlaces(t, name, 2)
+		java.addPermits(t, 1) // it is free, but the large request came first, and is not too large any more
+		want(t, "tryRelease", java.tryRelease(t, ids...), 5)
+		g = gets(large, 6)
+		pending(t, small)
+		release(t, g)
+		release(t, gets(small, 1))
+		java.setPermits(t, 5)
+	}
+	for _, change := range []struct {
+		take func(id string)
+		give func()
+	}{
+		{
+			take: func(string) { java.setPermits(t, 3) },
+			give: func() { java.addPermits(t, 2) },
+		},
+		{
+			take: func(id string) {
+				java.addPermits(t, -2) // Redisson tells nobody
+				java.release(t, id)
+			},
+			give: func() { java.setPermits(t, 5) },
+		},
+	} {
+		for range rounds {
+			ids := java.acquire(t, 2, forever)
+			large := ours.AcquireAsync(ctx, 4) // 3 are free
+			b.awaitPermitPlaces(t, name, 1)
+			small := others.AcquireAsync(ctx, 1)
+			b.awaitPermitPlaces(t, name, 2)
+			pending(t, small)
+			change.take(ids[0])
+			release(t, gets(small, 1))
+			for _, id := range ids {
+				java.tryRelease(t, id)
+			}
+			pending(t, large) // for 4 of 3
+			change.give()
+			release(t, gets(large, 4))
+		}
+	}
+}
+
+// awaitPassedOver waits until a request of ours has been passed over because it is for too many permits, and hears of changes.
+func (b *both) awaitPassedOver(t *testing.T, name string) {
+	t.Helper()
+	redistest.Eventually(t, "a request that is passed over", func() bool {
+		return b.nodeOf(name).Do("ZCOUNT", queueOf(name), "4503599627370496", "+inf") == any(int64(1)) // 2^52, see permits.lua
+	})
+	b.awaitListening(t, thing{"permits", name})
+}
+
+// awaitPermitPlaces waits until some requests of ours have places in the queue for permits, and hear of changes.
+func (b *both) awaitPermitPlaces(t *testing.T, name string, n int64) {
+	t.Helper()
+	redistest.Eventually(t, "places in the queue", func() bool { return b.nodeOf(name).Do("ZCARD", queueOf(name)) == any(n) })
+	b.awaitSubscribers(t, keyOf("redisson_sc", name), n)
 }
 
 // permitsTakenAway takes permits away while Java waits. The listener of a Java program fails if the message is a negative number.

@@ -64,6 +64,7 @@ var everything = []group{
 	{"ReadWriteLock", readWriteLock},
 	{"Semaphore", sharedSemaphore},
 	{"Permits", sharedPermits},
+	{"TooManyPermits", tooManyPermits},
 	{"Latch", sharedLatch},
 	{"P09OurFirstPlaceHasNoScore", firstPlaceHasNoScore},
 	{"P14PermitsAreTakenAwayWhileJavaWaits", permitsTakenAway},
