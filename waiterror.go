@@ -21,7 +21,7 @@ import (
 // no use.
 type WaitError struct {
 	Name   Name
-	Kind   LockKind      // as which the request used the name; empty for a plain lock
+	Kind   LockKind      // as which the request used the name; empty if it was for several names
 	Waited time.Duration // since the request was made
 	// Holder held the lock when the agent last knew. It is an [Owner] of this agent, or the
 	// text in the store. It is empty if the agent never knew.

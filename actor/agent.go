@@ -201,7 +201,7 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 	case ctx.Err() != nil:
 		return ended(ctx, name, req.Kind, 0)
 	case req.Wait < 0:
-		return &lockagent.WaitError{Name: name, Kind: req.Kind, TimedOut: true, Err: lockagent.ErrTimeout}
+		return &lockagent.WaitError{Name: name, Kind: req.Kind.OrPlain(), TimedOut: true, Err: lockagent.ErrTimeout}
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (r *request) takenBack() lockagent.Grant {
 
 // ended is the error of a request whose context ended. The caller knows no more than that.
 func ended(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, waited time.Duration) error {
-	return &lockagent.WaitError{Name: name, Kind: kind, Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
+	return &lockagent.WaitError{Name: name, Kind: kind.OrPlain(), Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
 }
 
 func timedOut(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }

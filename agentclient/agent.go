@@ -125,9 +125,9 @@ func check(ctx context.Context, name lockagent.Name, req *actor.Request) error {
 	case req.Session && (req.Kind == lockagent.Semaphore || req.Kind == lockagent.Permits):
 		return &lockagent.OptionError{Option: "session", Reason: "a semaphore has no re-entries; each request is an owner of its own"}
 	case ctx.Err() != nil:
-		return &lockagent.WaitError{Name: name, Kind: req.Kind, TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
+		return &lockagent.WaitError{Name: name, Kind: req.Kind.OrPlain(), TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
 	case req.Wait < 0:
-		return &lockagent.WaitError{Name: name, Kind: req.Kind, TimedOut: true, Err: lockagent.ErrTimeout}
+		return &lockagent.WaitError{Name: name, Kind: req.Kind.OrPlain(), TimedOut: true, Err: lockagent.ErrTimeout}
 	}
 	return nil
 }

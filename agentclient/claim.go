@@ -130,7 +130,7 @@ func (c *claim) waitPassed() {
 
 func (c *claim) waitError(timedOut bool, cause error) error {
 	a := c.agent
-	e := &lockagent.WaitError{Name: c.name, Kind: c.req.Kind, Waited: time.Since(c.begin), Holder: c.waitsFor(), TimedOut: timedOut, Err: cause}
+	e := &lockagent.WaitError{Name: c.name, Kind: c.req.Kind.OrPlain(), Waited: time.Since(c.begin), Holder: c.waitsFor(), TimedOut: timedOut, Err: cause}
 	if c.req.Kind == lockagent.Semaphore || c.req.Kind == lockagent.Permits {
 		e.Permits = max(1, c.req.Permits)
 	}

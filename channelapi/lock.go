@@ -140,7 +140,7 @@ func (h *handle) outcome(ctx context.Context, g Grant) error {
 	case !errors.Is(err, ErrNotGranted):
 		return err
 	case ctx.Err() != nil:
-		return waitError(ctx, h.name, h.req.Kind, 0)
+		return waitError(ctx, h.name, h.req.Kind.OrPlain(), 0)
 	case h.session != nil && h.session.isClosed():
 		return ErrSessionClosed
 	case h.locks.isClosed():

@@ -209,7 +209,7 @@ func (s *suite) boundsWaits() {
 		last := wait(channelapi.Wait(time.Hour))
 		for _, end := range ends {
 			err := (<-end).Err()
-			if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || !e.TimedOut || e.Name != name || e.Waited < time.Millisecond {
+			if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || !e.TimedOut || e.Name != name || e.Kind != "plain" || e.Waited < time.Millisecond {
 				s.Errorf("a wait that passes: %#v", err)
 			}
 			s.want("it", err, channelapi.ErrTimeout)
@@ -225,6 +225,15 @@ func (s *suite) boundsWaits() {
 			}
 			token = g.Token()
 			s.ok("Release", g.Release(s.ctx))
+		}
+		ended, cancel := context.WithCancel(s.ctx)
+		cancel()
+		_, late := l.Lock(name).Acquire(ended)
+		_, passed := l.Lock(name, channelapi.Wait(-1)).Acquire(s.ctx)
+		for _, err := range []error{late, passed} {
+			if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || e.Name != name || e.Kind != "plain" {
+				s.Errorf("a request that is too late: %#v", err)
+			}
 		}
 	}
 }
