@@ -231,7 +231,7 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	switch free, total, known := freePermits(e.Holder); {
-	case e.Permits > 0 && e.Holder == permitsNotSet:
+	case e.Permits > 0 && e.Holder == PermitsNotSet:
 		return fmt.Sprintf("lockagent: nobody has set the number of permits of %q; set it with TrySetPermits", e.Name)
 	case e.Permits > 0 && known && free >= e.Permits:
 		return fmt.Sprintf("lockagent: the permits of %q that are free are for requests that came earlier", e.Name)

@@ -49,8 +49,8 @@ func (g Grant) PermitIDs() []PermitID {
 	return ids
 }
 
-// permitsNotSet is what a store says of a semaphore in place of a holder if nobody has set it.
-const permitsNotSet = "nobody (the number of permits is not set)"
+// PermitsNotSet is in [HeldError] and [WaitError] in place of a holder if nobody has set the semaphore.
+const PermitsNotSet = "nobody (the number of permits is not set)"
 
 // freePermits is how many permits are free, and of how many, as a store says that in place of a holder.
 func freePermits(holder string) (free, total int, known bool) {

@@ -304,8 +304,8 @@ type AcquireReply struct {
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
 	// wrote. It is empty while the store keeps the lock for outsiders. It is any of those that share
-	// the lock. Of a semaphore it is "others (3 of 5 permits free)", with their numbers as in [PermitsReply], or "nobody (the number of
-	// permits is not set)". Only if not granted.
+	// the lock. Of a semaphore it is "others (3 of 5 permits free)", with
+	// their numbers as in [PermitsReply]. Only if not granted.
 	Holder string
 	// Remaining is what is left of the holder's lease. It is negative if the lease has no
 	// end. If several share the lock, it is what is left of the lease that ends last. Only if
@@ -322,14 +322,14 @@ type AcquireReply struct {
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int
+	// NotSet says that nobody has set the number of permits of the semaphore. Then Holder is empty, and Remaining
+	// negative. Only if not granted.
+	NotSet bool
 	// Total is the number of permits of a semaphore: those that are free, and those that are known to
 	// be taken, see [PermitsReply]. It is 0 if the tenure had its permits before: the number may have been
 	// lowered since. Only if granted.
 	Total int
 }
-
-// NotSet reports whether Holder says that nobody has set the number of permits of the semaphore.
-func (r *AcquireReply) NotSet() bool { return r.Holder == permitsNotSet }
 
 // PassLease is the lease of a tenure that begins by a pass. It is long enough for the
 // message to arrive, and for the agent to renew a long hold in time. Most holds are over
@@ -355,7 +355,7 @@ const (
 	MessageStandby
 	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
 	// it at every Acquire that asks for a place and finds the lock busy: to every tenure that shares the lock, or
-	// to some of them. [RenewReply.Wanted] tells the others. LockKind.
+	// to some of them. [RenewReply.Contested] tells the others. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken
@@ -405,9 +405,9 @@ type RenewReply struct {
 	At   StoreTime
 	// Replicas is as in AcquireReply, only if held.
 	Replicas int
-	// Wanted says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure
+	// Contested says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure
 	// whose agent listens is among the first in the queue, or outsiders wait.
-	Wanted bool
+	Contested bool
 }
 
 // ReleaseRequest ends a tenure.

@@ -57,7 +57,7 @@ func (e *WaitError) Error() string {
 	}
 	fmt.Fprintf(&b, "lockagent: wait for %s %q %s after %v", what, e.Name, ended, e.Waited)
 	switch free, total, known := freePermits(e.Holder); {
-	case e.Permits > 0 && e.Holder == permitsNotSet:
+	case e.Permits > 0 && e.Holder == PermitsNotSet:
 		b.WriteString("; nobody had set their number: set it with TrySetPermits")
 	case e.Permits > 0 && known && e.Permits > total && e.Kind == Semaphore: // other programs may have more
 		fmt.Fprintf(&b, "; %d were wanted, more than the %d that are free or known to be taken", e.Permits, total)

@@ -126,7 +126,7 @@ func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.Ren
 		own.extend(v.now, req.Lease)
 		wanted = m.share(v, &req, l, own)
 	}
-	return lockagent.RenewReply{Held: own != nil, At: m.clock.at(v.now), Wanted: wanted}, nil
+	return lockagent.RenewReply{Held: own != nil, At: m.clock.at(v.now), Contested: wanted}, nil
 }
 
 func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {

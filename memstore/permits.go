@@ -287,7 +287,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 			m.spread(v, req.Name, "")
 		}
 	case !s.exists:
-		reply.Remaining, reply.Holder = -1, "nobody (the number of permits is not set)"
+		reply.Remaining, reply.NotSet = -1, true
 	default:
 		if req.Queue {
 			wasFirst := len(l.queue) > 0 && l.noneBefore(req.Tenure)

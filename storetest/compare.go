@@ -204,7 +204,7 @@ func (h *history) renew(t *rapid.T) {
 	}
 	h.compare(t, fmt.Sprintf("Renew(%s, %s, %s)", s.lock, tenure, req.Mode), func(w *witness) testimony {
 		reply, err := Renew(t, w.stores[s.agent], req)
-		return testimony{yes: reply.Held, wanted: reply.Wanted, err: sentinel(err)}
+		return testimony{yes: reply.Held, wanted: reply.Contested, err: sentinel(err)}
 	})
 	h.pass(t, s)
 }

@@ -71,6 +71,14 @@ var permitDefects = []defect{
 			return acquire(req)
 		}
 	}},
+	{"does not tell that nobody has set a semaphore", "Permits/a semaphore that nobody has set is waited for", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			reply.NotSet = false
+			return reply, err
+		}
+	}},
 	{"adds in place of setting", "Permits/the number is set once and may be changed", changing(func(req *lockagent.PermitsRequest) {
 		if req.Op == lockagent.TrySetPermits || req.Op == lockagent.SetPermits {
 			req.Op = lockagent.AddPermits

@@ -212,7 +212,7 @@ var permitClauses = []clause{
 			u := h.users(t, 2)
 			woken := u[1].watches()
 			reply, err := u[1].try(u[1].wants(1, 1, true))
-			if err != nil || reply.Granted || reply.Queued || reply.Remaining >= 0 {
+			if err != nil || reply.Granted || reply.Queued || !reply.NotSet || reply.Holder != "" || reply.Remaining >= 0 {
 				t.Fatalf("Acquire = %+v, %v; want it refused without a place", reply, err)
 			}
 			if seen := u[1].changes(u[1].request(lockagent.ReadPermits, 0)); seen.Exists || seen.Free != 0 {

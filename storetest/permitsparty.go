@@ -88,7 +88,7 @@ func (u user) takes(number uint64, n int) lockagent.AcquireReply {
 func (u user) waits(h *Harness, number uint64, n int) lockagent.AcquireReply {
 	u.t.Helper()
 	reply, err := u.try(u.wants(number, n, true))
-	if err != nil || reply.Granted || reply.Queued == h.NoQueue {
+	if err != nil || reply.Granted || reply.NotSet || reply.Queued == h.NoQueue {
 		u.t.Fatalf("Acquire(%s) = %+v, %v; want a place", u.tenure(number), reply, err)
 	}
 	return reply
@@ -98,7 +98,7 @@ func (u user) waits(h *Harness, number uint64, n int) lockagent.AcquireReply {
 func (u user) lacks(number uint64, n int) lockagent.AcquireReply {
 	u.t.Helper()
 	reply, err := u.try(u.wants(number, n, false))
-	if err != nil || reply.Granted {
+	if err != nil || reply.Granted || reply.NotSet {
 		u.t.Fatalf("Acquire(%s) = %+v, %v; want it refused", u.tenure(number), reply, err)
 	}
 	return reply

@@ -112,7 +112,7 @@ func sayingWanted(wanted bool) func(*spoilt) {
 		renew := s.renew
 		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 			reply, err := renew(req)
-			reply.Wanted = reply.Held && wanted
+			reply.Contested = reply.Held && wanted
 			return reply, err
 		}
 	}

@@ -112,7 +112,7 @@ var readWriteQueueClauses = []clause{
 			two.waits(1, lockagent.Shared)
 			writer.waits(1, lockagent.Exclusive)
 			three.waits(1, lockagent.Shared)
-			if r := one.downgrades(1); !r.Wanted {
+			if r := one.downgrades(1); !r.Contested {
 				t.Errorf("downgraded: %+v; want it told of the writer", r)
 			}
 			two.hears(lockagent.MessagePassed, 1)
@@ -143,7 +143,7 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "a tenure that is renewed is told of a writer",
-		says: "Wanted says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure whose agent listens is among the first in the queue,",
+		says: "Contested says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure whose agent listens is among the first in the queue,",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 3)
 			one, two, writer := c[0], c[1], c[2]
@@ -212,7 +212,7 @@ func (w *waiter) waits(number uint64, mode lockagent.Mode) {
 // wanted renews a tenure, and expects the store to say whether others wait.
 func (w *waiter) wanted(number uint64, want bool) {
 	w.t.Helper()
-	if r := w.renew(theLock, number, minute); !r.Held || r.Wanted != want {
+	if r := w.renew(theLock, number, minute); !r.Held || r.Contested != want {
 		w.t.Errorf("Renew(%s) = %+v; want it held, and wanted: %t", w.tenure(number), r, want)
 	}
 }

@@ -64,7 +64,7 @@ func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 // waiter before.
 func (p *Permits) deleted(r *AcquireReplied) bool {
 	asked := p.part(func(s *State) bool { return s.phase == asking && s.attempt.number == r.Tenure })
-	return asked != nil && asked.attempt.set && r.Err == nil && !r.Reply.Granted && r.Reply.NotSet()
+	return asked != nil && asked.attempt.set && r.Err == nil && !r.Reply.Granted && r.Reply.NotSet
 }
 
 // wake has the first waiter that match accepts ask the store.

@@ -154,7 +154,7 @@ func TestPermits(t *testing.T) {
 	})
 	t.Run("takes a number that is gone for a deletion, if the waiter has met it", func(t *testing.T) {
 		r := newPermitsRig(t)
-		unset := lockagent.AcquireReply{Holder: "nobody (the number of permits is not set)", Remaining: -1}
+		unset := lockagent.AcquireReply{NotSet: true, Remaining: -1}
 		r.wants("ann", 1)
 		r.lacking(1, false)
 		r.wants("bob", 1)

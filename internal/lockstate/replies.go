@@ -77,7 +77,11 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
-	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet()})
+	holder := r.Holder
+	if r.NotSet {
+		holder = lockagent.PermitsNotSet
+	}
+	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet})
 	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
 		out = s.disowning(t.Number, out)
@@ -85,7 +89,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})
 	}
-	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.name, Holder: r.Holder, Left: r.Remaining}, out)
+	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.name, Holder: holder, Left: r.Remaining}, out)
 }
 
 // answerTries answers the requests that do not wait. upto was the youngest request when the
@@ -110,7 +114,7 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}
-	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas, Wanted: c.Reply.Wanted})
+	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas, Wanted: c.Reply.Contested})
 }
 
 // renewalDenied ends a tenure that the store denied at a time. That time bounds the ends of the

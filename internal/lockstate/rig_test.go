@@ -414,7 +414,7 @@ func (r *rig) renewed(held bool) {
 // wanted is renewed for a tenure whose lock others wait for.
 func (r *rig) wanted() {
 	r.t.Helper()
-	r.step(RenewReplied{Tenure: r.asked, Reply: lockagent.RenewReply{Held: true, At: storeTime(r.now), Wanted: true}})
+	r.step(RenewReplied{Tenure: r.asked, Reply: lockagent.RenewReply{Held: true, At: storeTime(r.now), Contested: true}})
 }
 
 func (r *rig) renewFails() {

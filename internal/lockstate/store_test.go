@@ -220,7 +220,7 @@ func (w *world) execute(c *storeCall) {
 				w.admit()
 			}
 			if h = m.holder(t, w.now); h.mode == Shared && (m.outsiders > 0 || slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive })) {
-				c.renew.Wanted = true
+				c.renew.Contested = true
 			}
 		}
 	case callRelease, callDisown:

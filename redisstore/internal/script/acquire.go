@@ -103,6 +103,9 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 			o.Reply.Remaining = remaining(lines.number(-1))
 			o.Reply.Outsiders = int(lines.number(0))
 			o.Reply.Holder = lines.rest()
+		case "u":
+			o.Reply.NotSet, o.Reply.Remaining = true, -1
+			o.Reply.Outsiders = int(lines.number(0))
 		case "w":
 			*o = Outcome[lockagent.AcquireReply]{Err: lockagent.ErrWithdrawn}
 		default:

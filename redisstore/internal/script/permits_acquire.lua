@@ -8,7 +8,8 @@
 -- ARGV[12]  ARGV[2] if the tenure asks for a place in the queue, or ""
 --
 -- Reply: as of acquire.lua, for one lock, with "p" for "g". A "p" ends with the number of all permits, or 0 if
--- the tenure had its permits before. In place of a holder there is a text for people. An error "DELETED"
+-- the tenure had its permits before. In place of a holder there is a text for people. A "u" with the number of
+-- outsiders says that nobody has set the semaphore. An error "DELETED"
 -- says that the semaphore was deleted while the tenure had a place. A note keeps that for a repeated call.
 
 local call, pcall = redis.call, redis.pcall
@@ -106,7 +107,7 @@ elseif not free then
   if placed or notes[3] then
     return redis.error_reply('DELETED while the tenure had a place')
   end
-  return reply .. '\n1 h -1 ' .. outsiders .. ' nobody (the number of permits is not set)'
+  return reply .. '\n1 u ' .. outsiders
 end
 local queued = false
 if asks ~= '' then

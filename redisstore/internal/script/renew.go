@@ -35,7 +35,7 @@ func ReadRenewed(reply string, past Past, outcomes []Outcome[lockagent.RenewRepl
 		switch code := lines.about(i); code {
 		case "":
 		case "w":
-			o.Reply.Wanted = true
+			o.Reply.Contested = true
 		case "n":
 			o.Reply.Held = false
 		default:

@@ -126,7 +126,7 @@ func TestReadersLeaveForThoseThatPoll(t *testing.T) {
 					}
 					at, leave = r.At, s.wanted(heard)
 				} else {
-					leave = s.rwRenewed(reading("orders", agentA, 1)).Wanted
+					leave = s.rwRenewed(reading("orders", agentA, 1)).Contested
 				}
 				if leave != c.leave {
 					t.Errorf("asked to leave: %t", !c.leave)

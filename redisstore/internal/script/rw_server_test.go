@@ -68,7 +68,7 @@ func (s *server) rwRenewed(req lockagent.AcquireRequest) lockagent.RenewReply {
 // rwWanted renews a reader, and expects the reply to say whether others wait.
 func (s *server) rwWanted(req lockagent.AcquireRequest, want bool) {
 	s.t.Helper()
-	if r := s.rwRenewed(req); !r.Held || r.Wanted != want {
+	if r := s.rwRenewed(req); !r.Held || r.Contested != want {
 		s.t.Errorf("renewed %+v, want it held, and wanted: %t", r, want)
 	}
 }
