@@ -244,7 +244,9 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 // Break frees a lock, whoever holds it. It is for operators. A holder in this agent learns of
 // the loss first, with [lockagent.LostBroken]. A message of the store tells all other
 // holders: those in other agents, those that share the lock, and those that have permits. If the
-// message is lost, they learn of it by their next renewal. The channel tells whether anybody held the lock. Capacity and closing are as for [Agent.Acquire].
+// message is lost, they learn of it by their next renewal. To break a lock is no use of its name.
+// The channel tells whether anybody held the lock. Capacity and closing are as for
+// [Agent.Acquire].
 //
 // operator is who breaks the lock, for the holder and for the event log: a text up to
 // [lockagent.MaxNameLen] bytes. If it is empty, the identity of the agent takes its place.
@@ -254,8 +256,10 @@ func (a *Agent) Break(name lockagent.Name, kind lockagent.LockKind, operator str
 
 // BreakHold is [Agent.Break] for the one hold of this agent that has a token. All holds with other tokens go on: of another owner, of other
 // readers, and of those who have other permits. A session that holds the lock several times loses all of that, and a grant for several
-// holds ends as a whole. Readers that joined behind the grant of another one share its token, and end together. The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing
-// was broken. So nothing that is granted in the meantime can end by it. A token of 0 is an [*lockagent.OptionError].
+// holds ends as a whole. Readers that joined behind the grant of another one share its token, and end together.
+//
+// The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing was broken. So
+// nothing that is granted in the meantime can end by it. A token of 0 is an [*lockagent.OptionError].
 func (a *Agent) BreakHold(name lockagent.Name, kind lockagent.LockKind, token lockagent.Token, operator string) <-chan lockagent.Result[bool] {
 	return a.breaks(name, kind, &call{kind: toBreak, operator: operator, one: true, token: token})
 }
@@ -270,12 +274,42 @@ func (a *Agent) breaks(name lockagent.Name, kind lockagent.LockKind, c *call) <-
 		c.answer(false, err)
 	} else if c.one && c.token == 0 {
 		c.answer(false, &lockagent.OptionError{Option: "token", Reason: "0 is no token of a hold; name one, or break the lock for all"})
-	} else if e, err := a.named(name, kind); err != nil {
+	} else if e, kind, err := a.used(name, kind); err != nil {
 		c.answer(false, err)
-	} else {
+	} else if e != nil {
 		send(e, c)
+	} else if c.one {
+		c.answer(false, lockagent.ErrNotHeld)
+	} else {
+		a.breakUnused(name, kind, c)
 	}
 	return c.broken
+}
+
+// breakUnused breaks a lock that this agent does not use. It makes no actor, and nothing keeps the name from being used meanwhile. If
+// somebody of this agent is granted the lock before the break takes effect, the message of the store tells the holder.
+func (a *Agent) breakUnused(name lockagent.Name, kind lockagent.LockKind, c *call) {
+	over, err := a.registry.direct(name, kind)
+	if err != nil {
+		c.answer(false, err)
+		return
+	}
+	direct(a, func(done func(lockagent.BreakReply, error)) {
+		a.cfg.Store.Break(context.Background(), lockagent.BreakRequest{Name: name, Kind: kind, Operator: c.operator}, done)
+	}, func(reply lockagent.BreakReply, err error) {
+		defer over()
+		a.brokeFor(name, kind, c.operator, &reply)
+		c.answer(reply.Broken, err)
+	})
+}
+
+// brokeFor records what a break did.
+func (a *Agent) brokeFor(name lockagent.Name, kind lockagent.LockKind, operator string, reply *lockagent.BreakReply) {
+	if reply.Broken {
+		a.record(context.Background(), &lockagent.Event{
+			Kind: lockagent.EventBroken, Lock: name, LockKind: kind, StoreTime: reply.At, Operator: operator,
+		})
+	}
 }
 
 // Status asks the store and this agent about a lock. The channel is like that of
@@ -316,16 +350,11 @@ func (a *Agent) used(name lockagent.Name, kind lockagent.LockKind) (*entry, lock
 	return nil, kind, a.registry.usableAs(name, kind)
 }
 
-// inspect asks the store about a lock that this agent does not use. It makes no actor: an actor would keep the name from being
-// used as another kind until the store has answered.
+// inspect asks the store about a lock that this agent does not use.
 func (a *Agent) inspect(name lockagent.Name, kind lockagent.LockKind, answer func(lockagent.Status, error)) {
-	var replied atomic.Bool
-	done := func(i lockagent.Inspection, err error) {
-		if replied.CompareAndSwap(false, true) {
-			answer(statusOf(name, &i), err)
-		}
-	}
-	a.guard(func() { a.cfg.Store.Inspect(context.Background(), name, kind, done) }, func(err error) { done(lockagent.Inspection{}, err) })
+	direct(a, func(done func(lockagent.Inspection, error)) {
+		a.cfg.Store.Inspect(context.Background(), name, kind, done)
+	}, func(i lockagent.Inspection, err error) { answer(statusOf(name, &i), err) })
 }
 
 // named returns the pinned entry of a lock.

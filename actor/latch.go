@@ -3,8 +3,6 @@ package actor
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -40,66 +38,19 @@ func (a *Agent) Await(ctx context.Context, name lockagent.Name, owner lockagent.
 // store is unavailable, the agent makes the call again, for as long as the store remembers the change
 // and ctx goes on. It sets req.Change.
 func (a *Agent) Latch(ctx context.Context, req lockagent.LatchRequest) <-chan lockagent.Result[lockagent.LatchReply] {
-	c := &latchCall{agent: a, ctx: ctx, req: req, until: time.Now().Add(latchPersists), done: make(chan lockagent.Result[lockagent.LatchReply], 1)}
 	if req.Op != lockagent.LatchRead {
-		c.req.Change = string(lockagent.NewAgentID())
+		req.Change = string(lockagent.NewAgentID())
 	}
 	// No actor makes the call. In the store the keys may not show that the name is another kind: a count is a number, as a
 	// semaphore without holders is.
 	if err := a.registry.usableAs(req.Name, lockagent.Latch); err != nil {
-		c.answer(lockagent.LatchReply{}, err)
-		return c.done
+		return answered[lockagent.LatchReply](err)
 	}
-	c.make()
-	return c.done
+	return persist(ctx, a, latchPersists, func(done func(lockagent.LatchReply, error)) {
+		a.cfg.Store.Latch(valuesOf(ctx), req, done)
+	})
 }
 
 // latchPersists is for how long a call about a latch is made again. It ends well before the store
 // forgets the change.
 const latchPersists = 45 * time.Second
-
-// latchCall is one call of Latch.
-type latchCall struct {
-	agent *Agent
-	ctx   context.Context
-	req   lockagent.LatchRequest
-	until time.Time
-	tries int
-	leave func() bool // ends the watch on ctx, between two calls
-	done  chan lockagent.Result[lockagent.LatchReply]
-}
-
-func (c *latchCall) make() {
-	if c.leave != nil && !c.leave() {
-		return // ctx has ended, and the call is answered
-	}
-	if c.agent.registry.closed.Load() {
-		c.answer(lockagent.LatchReply{}, lockagent.ErrClosed)
-		return
-	}
-	var once sync.Once
-	replied := func(reply lockagent.LatchReply, err error) { once.Do(func() { c.replied(reply, err) }) }
-	defer func() {
-		if p := recover(); p != nil {
-			c.agent.complain("store", p)
-			replied(lockagent.LatchReply{}, fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
-		}
-	}()
-	c.agent.cfg.Store.Latch(valuesOf(c.ctx), c.req, replied)
-}
-
-func (c *latchCall) replied(reply lockagent.LatchReply, err error) {
-	pause := min(retryMin<<min(c.tries, 16), retryMax)
-	if err == nil || lockagent.Definite(err) || !time.Now().Add(pause).Before(c.until) {
-		c.answer(reply, err)
-		return
-	}
-	c.tries++
-	c.leave = context.AfterFunc(c.ctx, func() { c.answer(lockagent.LatchReply{}, context.Cause(c.ctx)) })
-	time.AfterFunc(pause, c.make)
-}
-
-func (c *latchCall) answer(reply lockagent.LatchReply, err error) {
-	c.done <- lockagent.Result[lockagent.LatchReply]{Value: reply, Err: err}
-	close(c.done)
-}

@@ -12,7 +12,7 @@ import (
 // for a minute, and the last call may arrive late.
 const changeFor = 30 * time.Second
 
-// permitsMsg reads or changes the permits of a semaphore.
+// permitsMsg changes the permits of a semaphore.
 type permitsMsg struct {
 	counted
 	caller   context.Context
@@ -25,25 +25,36 @@ type permitsMsg struct {
 // Permits reads or changes the permits of a semaphore. The agent sets req.Change. It makes the
 // call again until the store has answered, ctx ends, or half a minute has passed. However often it
 // does, a change counts once. The error is [lockagent.ErrStoreUnavailable] if the change may have
-// taken effect. The channel is like that of [Agent.Break].
+// taken effect. To read is no use of the name. The channel is like that of [Agent.Break].
 func (a *Agent) Permits(ctx context.Context, req lockagent.PermitsRequest) <-chan lockagent.Result[lockagent.PermitsReply] {
-	out := make(chan lockagent.Result[lockagent.PermitsReply], 1)
-	req.Change = string(lockagent.NewAgentID())
-	m := &permitsMsg{caller: ctx, req: req, until: a.clock.now() + lockstate.Instant(changeFor), reply: out}
-	err := req.Check()
-	if err == nil && a.registry.closed.Load() {
-		err = lockagent.ErrClosed
+	if req.Op != lockagent.ReadPermits {
+		req.Change = string(lockagent.NewAgentID())
 	}
-	var e *entry
-	if err == nil {
-		e, err = a.named(req.Name, req.Kind)
+	if err := req.Check(); err != nil {
+		return answered[lockagent.PermitsReply](err)
 	}
+	if a.registry.closed.Load() {
+		return answered[lockagent.PermitsReply](lockagent.ErrClosed)
+	}
+	if req.Op == lockagent.ReadPermits {
+		return a.readPermits(ctx, req)
+	}
+	e, err := a.named(req.Name, req.Kind)
 	if err != nil {
-		m.answer(lockagent.PermitsReply{}, err)
-		return out
+		return answered[lockagent.PermitsReply](err)
 	}
-	send(e, m)
+	out := make(chan lockagent.Result[lockagent.PermitsReply], 1)
+	send(e, &permitsMsg{caller: ctx, req: req, until: a.clock.now() + lockstate.Instant(changeFor), reply: out})
 	return out
+}
+
+func (a *Agent) readPermits(ctx context.Context, req lockagent.PermitsRequest) <-chan lockagent.Result[lockagent.PermitsReply] {
+	if err := a.registry.usableAs(req.Name, req.Kind); err != nil {
+		return answered[lockagent.PermitsReply](err)
+	}
+	return persist(ctx, a, changeFor, func(done func(lockagent.PermitsReply, error)) {
+		a.cfg.Store.Permits(valuesOf(ctx), req, done)
+	})
 }
 
 func (m *permitsMsg) answer(reply lockagent.PermitsReply, err error) {
@@ -84,7 +95,7 @@ func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsRe
 		Op: req.Op, Permits: req.N, Total: reply.Free + reply.Taken, StoreTime: reply.At,
 	}
 	switch req.Op {
-	case lockagent.ReadPermits, lockagent.ExtendPermit:
+	case lockagent.ExtendPermit:
 		return // all numbers are as before
 	case lockagent.DrainPermits:
 		e.Permits = reply.N

@@ -16,7 +16,7 @@ type registry struct {
 	seed   maphash.Seed
 	shards [64]shard
 	closed atomic.Bool
-	live   sync.WaitGroup // actors that have not stopped
+	live   sync.WaitGroup // actors that have not stopped, and direct calls that change something
 }
 
 // shard has the actors of a part of the names. It holds its mutex while it makes an actor, so
@@ -111,6 +111,22 @@ func (r *registry) usableAs(name lockagent.Name, kind lockagent.LockKind) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.vacate(name, kind)
+}
+
+// direct counts a call that no actor makes, for close. Whoever makes the call has to call over when it has done. It is an error if the
+// registry is closed, or the name is in use as another kind.
+func (r *registry) direct(name lockagent.Name, kind lockagent.LockKind) (over func(), err error) {
+	s := r.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.vacate(name, kind); err != nil {
+		return nil, err
+	}
+	if r.closed.Load() {
+		return nil, lockagent.ErrClosed
+	}
+	r.live.Add(1) // close locks every shard before anybody waits
+	return r.live.Done, nil
 }
 
 // vacate has an idle actor of another kind leave the name. It is an error if the actor stays, because the name is in use. The mutex

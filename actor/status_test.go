@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -140,7 +141,13 @@ func TestSlowQuestionsCostNothing(t *testing.T) {
 					released(t, g)
 					ok = func() bool { return await(t, "status", c).Err == nil }
 				} else {
+					granted(t, start(t, Config{Store: s}).Acquire(background, "door", who("bob")))
+					ctx, leave := context.WithCancel(background)
+					waits := a.Acquire(ctx, "door", who("ann")) // likewise
+					synctest.Wait()
 					c := a.Break("door", lockagent.PlainLock, "")
+					leave()
+					<-waits
 					ok = func() bool { return await(t, "break", c).Err == nil }
 				}
 				synctest.Wait()

@@ -114,12 +114,7 @@ func (l *lock) askBreak(id lockstate.CallID) {
 // broken answers a call to break a lock that this agent did not hold alone.
 func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 	by := m.asker.(*call)
-	if m.reply.Broken {
-		l.agent.record(context.Background(), &lockagent.Event{
-			Kind: lockagent.EventBroken, Lock: l.entry.name, LockKind: l.entry.kind,
-			StoreTime: m.reply.At, Operator: by.operator,
-		})
-	}
+	l.agent.brokeFor(l.entry.name, l.entry.kind, by.operator, &m.reply)
 	l.reply(func() { by.answer(m.reply.Broken, m.err) })
 }
 
