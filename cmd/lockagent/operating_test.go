@@ -13,7 +13,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/machinetest"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -91,6 +94,7 @@ func guideBlock(t *testing.T, mark string) (lines []string, codes []int) {
 // guided is the host on which the commands of the guide run.
 type guided struct {
 	path    string   // of the socket of the daemon
+	metrics string   // where its metrics are, if the commands ask for them
 	environ []string // what else the commands find in their environment
 
 	systemctl func(command string) // does what systemd does, if the commands ask for it
@@ -101,7 +105,7 @@ func (g guided) run(t *testing.T, mark string) {
 	t.Helper()
 	_, err := exec.LookPath("curl")
 	machinetest.Needs(t, err)
-	bin, here := newBin(t), strings.NewReplacer("/run/lockagent/agent-operator.sock", g.path+"-operator.sock")
+	bin, here := newBin(t), strings.NewReplacer("/run/lockagent/agent-operator.sock", g.path+"-operator.sock", "http://127.0.0.1:9464/metrics", g.metrics)
 	lines, codes := guideBlock(t, mark)
 	for i, line := range lines {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "systemctl "); ok {
@@ -182,6 +186,38 @@ func TestGuideRedisIsGone(t *testing.T) {
 	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
+}
+
+// What the guide says of NATS that is gone: locks go on, and the hub has every event once when it is back.
+func TestGuideNATSIsGone(t *testing.T) {
+	hub, path := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}), socketPath(t)
+	way := faultproxy.Start(t, strings.TrimPrefix(hub.URL(), "nats://"))
+	url := "nats://" + way.Addr()
+	d := serving(t, path, "--nats", url, "--metrics", "127.0.0.1:0", "--drain-timeout", "1ms")
+	metrics := metricsOf(t, d)
+	shows := func(line string) func() bool {
+		return func() bool { return strings.Contains(scrape(t, metrics), "\n"+line+"\n") }
+	}
+	held := func(lock string) int {
+		return strings.Count(call(t, "events", "history", lock, "--nats", hub.URL()).stdout, "released")
+	}
+	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, exitOK, nil, nil)
+	redistest.Eventually(t, "the hub has the events", func() bool { return held("orders/42") == 1 })
+	way.Refuse(true)
+	way.Cut()
+	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, exitOK, nil, nil) // there is something to forward
+	redistest.Eventually(t, "the forwarder notices", shows("lockagent_forward_stalled 1.0"))
+	guided{path: path, metrics: metrics, environ: []string{"LOCKAGENT_NATS=" + url}}.run(t, "checked while NATS is away")
+	if n := held("orders/43"); n != 0 {
+		t.Errorf("the hub is away, and has %d holds", n)
+	}
+	way.Refuse(false)
+	redistest.Eventually(t, "the hub has all events", func() bool { return held("orders/43") == 1 })
+	redistest.Eventually(t, "the forwarder goes on", shows("lockagent_forward_stalled 0.0"))
+	if n := held("orders/42"); n != 2 {
+		t.Errorf("the hub has %d holds, want 2", n)
+	}
+	d.interrupt(t).expect(t, exitOK, nil, nil)
 }
 
 // What the guide says of a full disk: what is held stays held, requests are refused, and the daemon finds out when there is room.
