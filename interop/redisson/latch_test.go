@@ -1,11 +1,14 @@
 package redisson
 
 import (
+	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 )
@@ -38,6 +41,38 @@ func (l javaLatch) waits(t *testing.T, redis *redistest.Server) <-chan answer {
 }
 
 func (l javaLatch) delete(t *testing.T) bool { t.Helper(); return l.is(t, "delete") }
+
+// openToLook opens locks of ours that make no call yet. looked is how often they looked at a latch while they
+// listened, and found it closed.
+func (w *world) openToLook(t *testing.T) (locks *channelapi.Locks, looked *atomic.Int64) {
+	t.Helper()
+	store := &looking{Store: w.store(t)}
+	return w.locks(t, store, time.Minute), &store.looked
+}
+
+// looking is a store that counts the attempts that a listening agent makes in vain.
+type looking struct {
+	lockagent.Store
+	listens atomic.Bool
+	looked  atomic.Int64
+}
+
+func (s *looking) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
+	return s.Store.Subscribe(name, kind, func() {
+		s.listens.Store(true)
+		wake()
+	})
+}
+
+func (s *looking) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	listens := s.listens.Load()
+	s.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
+		done(reply, err)
+		if listens && err == nil && !reply.Granted {
+			s.looked.Add(1)
+		}
+	})
+}
 
 // latchAlone has a thread of Java wait for another.
 func latchAlone(t *testing.T, redis *redistest.Server, java *process) {
@@ -108,8 +143,10 @@ func sharedLatch(t *testing.T, b *both) {
 		} {
 			want(t, "trySetCount", theirs.trySetCount(t, 1), true)
 			awaited = java.latch(name, "waiter "+strconv.Itoa(round)).waits(t, redis)
-			opened = ours.AwaitAsync(t.Context())
-			w.awaitSubscribers(t, "redisson_countdownlatch__channel__{"+name+"}", 2)
+			waiter, looked := w.openToLook(t)
+			opened = waiter.Latch(name).AwaitAsync(t.Context())
+			// Without a look that found it closed, a latch that is gone is open.
+			redistest.Eventually(t, "a look of ours", func() bool { return looked.Load() > 0 })
 			want(t, "deleted", remove(), true)
 			if err := receive(t, opened); !errors.Is(err, channelapi.ErrLatchGone) {
 				t.Errorf("our wait for a latch that was deleted: %v", err)

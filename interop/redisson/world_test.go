@@ -61,14 +61,24 @@ func step(t *testing.T, title string, run func(*testing.T)) {
 // open opens locks of ours, whose kept leases have a length.
 func (w *world) open(t *testing.T, lease time.Duration) *channelapi.Locks {
 	t.Helper()
+	return w.locks(t, w.store(t), lease)
+}
+
+// store opens a store of ours.
+func (w *world) store(t *testing.T) lockagent.Store {
+	t.Helper()
 	store, err := redisstore.Config{Sharded: w.sharded, DialTimeout: patience}.Open(t.Context(), w.url)
 	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	return store
+}
+
+// locks opens locks over a store.
+func (w *world) locks(t *testing.T, store lockagent.Store, lease time.Duration) *channelapi.Locks {
+	t.Helper()
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	must(t, err)
-	t.Cleanup(func() {
-		must(t, locks.Close())
-		must(t, store.Close())
-	})
+	t.Cleanup(func() { must(t, locks.Close()) })
 	return locks
 }
 
