@@ -24,8 +24,11 @@ var ClusterLines = []string{
 // their order, in equal parts.
 func FormCluster(masters []*Server) error {
 	for i, node := range masters {
-		first, last := Slots*i/len(masters), Slots*(i+1)/len(masters)-1
-		if _, err := node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last)); err != nil {
+		addSlots := []string{"CLUSTER", "ADDSLOTS"} // ADDSLOTSRANGE would be shorter, but needs Redis 7
+		for slot := Slots * i / len(masters); slot < Slots*(i+1)/len(masters); slot++ {
+			addSlots = append(addSlots, strconv.Itoa(slot))
+		}
+		if _, err := node.Do(addSlots...); err != nil {
 			return err
 		}
 		// Without an epoch of its own, a node's claim to its slots may lose to

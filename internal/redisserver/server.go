@@ -1,6 +1,7 @@
 package redisserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +26,8 @@ type Config struct {
 	Password string
 	// Lines are added to the usual ones of the configuration file.
 	Lines []string
+	// Program is the server's program. If it is empty, that is the redis-server of the PATH.
+	Program string
 	// Args come after the configuration file on the command line.
 	Args []string
 	// TLS has the server listen with TLS on a second port.
@@ -131,7 +134,7 @@ func (s *Server) launch() error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command("redis-server", append([]string{conf}, s.config.Args...)...)
+	cmd := exec.Command(cmp.Or(s.config.Program, "redis-server"), append([]string{conf}, s.config.Args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = dieWithParent()
 	if err := cmd.Start(); err != nil {

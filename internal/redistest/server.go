@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -19,6 +20,10 @@ import (
 // patience bounds every wait for a server. It is long because many tests share
 // few processors; no test waits for it unless something is broken.
 const patience = 60 * time.Second
+
+// ProgramVar is the variable of the environment that names the program of every server, such as an
+// older version of Redis. Without it, that is the redis-server of the PATH.
+const ProgramVar = "LOCKAGENT_TEST_REDIS"
 
 // Server is one redis-server process.
 type Server struct {
@@ -64,6 +69,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{t: t, dir: dir}
+	s.config.Program = os.Getenv(ProgramVar)
 	t.Cleanup(func() {
 		if s.Server != nil {
 			s.Kill()
@@ -83,7 +89,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 
 func requireBinary(t testing.TB) {
 	t.Helper()
-	_, err := exec.LookPath("redis-server")
+	_, err := exec.LookPath(cmp.Or(os.Getenv(ProgramVar), "redis-server"))
 	if err != nil {
 		err = errors.New("install redis-server (Debian: apt-get install redis-server)")
 	}
