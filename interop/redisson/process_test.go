@@ -149,7 +149,13 @@ func (p *process) refuses(t *testing.T, word, thread, command string, args ...an
 // value waits for an answer that is not an error.
 func value(t *testing.T, answers <-chan answer) string {
 	t.Helper()
-	a := receive(t, answers)
+	return valueAfter(t, answers, 0)
+}
+
+// valueAfter is value for a command that takes a while.
+func valueAfter(t *testing.T, answers <-chan answer, while time.Duration) string {
+	t.Helper()
+	a := receiveAfter(t, answers, while)
 	must(t, a.err)
 	return a.value
 }
@@ -157,10 +163,16 @@ func value(t *testing.T, answers <-chan answer) string {
 // receive waits for whatever comes.
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
+	return receiveAfter(t, from, 0)
+}
+
+// receiveAfter is receive for what takes a while.
+func receiveAfter[T any](t *testing.T, from <-chan T, while time.Duration) T {
+	t.Helper()
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(patience):
+	case <-time.After(while + patience):
 		t.Fatal("gave up waiting")
 		panic("unreachable")
 	}
