@@ -38,7 +38,7 @@ var (
 	fair         = kind{name: "fair", handles: one((*channelapi.Session).FairLock)}
 	read         = kind{name: "read", handles: one((*channelapi.Session).ReadLock)}
 	write        = kind{name: "write", handles: one((*channelapi.Session).WriteLock)}
-	spin         = kind{name: "spin", handles: one((*channelapi.Session).SpinLock), late: 250 * time.Millisecond}
+	spin         = kind{name: "spin", handles: one((*channelapi.Session).SpinLock), late: 200 * time.Millisecond}
 	nonreentrant = kind{name: "nonreentrant", handles: func(s *channelapi.Session, name string, opts ...channelapi.Option) []handle {
 		return []handle{s.Lock(name, append(opts, channelapi.NoReentry())...)}
 	}}

@@ -114,7 +114,7 @@ func TestP04TheReplyOfAReleaseIsLost(t *testing.T) {
 	must(t, next.release(t))
 }
 
-// An administrator deletes the key. No message tells of that, so a renewal has to.
+// An administrator breaks the lock, or deletes or replaces its key. No message tells of the last two, so a renewal has to.
 func TestP15TheHolderLearnsOfItsLoss(t *testing.T) {
 	inMemory(t, plain, func(w *world) {
 		both := w.agents(2)
@@ -136,8 +136,13 @@ func TestP15TheHolderLearnsOfItsLoss(t *testing.T) {
 			_, err := both[1].Lock(name).Break(w.Context(), "an operator")
 			must(w, err)
 		})
-		lose(channelapi.LostDenied, channelapi.DefaultLease/3+100*time.Millisecond, func() { // another program has it now
+		const renewed = channelapi.DefaultLease/3 + 100*time.Millisecond
+		lose(channelapi.LostDenied, renewed, func() { // another program has it now
 			w.memory.PlantHolder(lockagent.Name(name), "b0a4b1c5-0000-4000-8000-000000000000:1", 1, time.Second)
+		})
+		lose(channelapi.LostDenied, renewed, func() { // another program had it, and left
+			w.memory.PlantHolder(lockagent.Name(name), "b0a4b1c5-0000-4000-8000-000000000000:1", 1, time.Millisecond)
+			w.sleep(time.Second)
 		})
 	})
 }

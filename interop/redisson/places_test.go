@@ -7,10 +7,18 @@ import (
 	"time"
 )
 
-// A process of ours that is killed leaves a place at the head of the queue. Redisson removes it after 6 s.
 func TestP07JavaPassesTheFairPlaceOfAKilledAgent(t *testing.T) {
 	t.Parallel()
-	w := single(t)
+	passesKilledAgent(t, single(t))
+}
+
+func TestP07JavaPassesTheFairPlaceOfAKilledAgentInACluster(t *testing.T) {
+	t.Parallel()
+	passesKilledAgent(t, cluster(t))
+}
+
+// passesKilledAgent kills a process of ours, which leaves a place at the head of the queue. Redisson removes it after 6 s.
+func passesKilledAgent(t *testing.T, w *world) {
 	java, agent := w.startJava(t, short), w.startAgent(t, short)
 	holder := java.lock("fair", "orphan", "a")
 	holder.lock(t, kept)
@@ -39,11 +47,19 @@ func (w *world) goodFor(t *testing.T, name, place string) time.Duration {
 	return time.Duration(until-now*1000) * time.Millisecond
 }
 
-// A Java process that is killed leaves places at the heads of two queues. One is good for minutes. The other has lost its score, so
-// Redisson would never pass it. We leave the lock to either for some seconds. Meanwhile we do not ask more often than others.
 func TestP07P09WePassTheFairPlacesOfAKilledJava(t *testing.T) {
 	t.Parallel()
-	w := single(t)
+	passesKilledJava(t, single(t))
+}
+
+func TestP07P09WePassTheFairPlacesOfAKilledJavaInACluster(t *testing.T) {
+	t.Parallel()
+	passesKilledJava(t, cluster(t))
+}
+
+// passesKilledJava kills a Java process, which leaves places at the heads of two queues. One is good for minutes. The other has lost its score, so
+// Redisson would never pass it. We leave the lock to either for some seconds. Meanwhile we do not ask more often than others.
+func passesKilledJava(t *testing.T, w *world) {
 	b := &both{w, w.startJava(t, short), w.open(t, short), w.open(t, short)}
 	names := []string{"orphan", "no score"}
 	var holders []*someone
@@ -63,8 +79,13 @@ func TestP07P09WePassTheFairPlacesOfAKilledJava(t *testing.T) {
 		}
 	}
 	b.java.kill()
-	redis := w.nodes[0]
-	before := redis.Calls("evalsha")
+	scripts := func() (n int) {
+		for _, node := range w.nodes {
+			n += node.Calls("evalsha")
+		}
+		return n
+	}
+	before := scripts()
 	for _, holder := range holders {
 		holder.leaves(t)
 	}
@@ -72,7 +93,7 @@ func TestP07P09WePassTheFairPlacesOfAKilledJava(t *testing.T) {
 		queue[0].gets(t)
 	}
 	const most = 60 // 6 waiters ask every two seconds, for six
-	if asked := redis.Calls("evalsha") - before; asked > most {
+	if asked := scripts() - before; asked > most {
 		t.Errorf("%d scripts ran until the dead had been passed, want at most %d", asked, most)
 	}
 	for _, queue := range queues {
