@@ -321,6 +321,13 @@ func deletionMet(req *lockagent.AcquireRequest) changeID {
 	return changeID{req.Name, "deleted " + req.Tenure.String()}
 }
 
+// prolong has the lease of a permit last until end, unless it lasts longer. A permit without a lease gets one.
+func (s *semaphore) prolong(id lockagent.PermitID, end time.Time) {
+	if end.After(s.ids[id]) { // no lease is the zero time
+		s.ids[id] = end
+	}
+}
+
 // extend starts the lease of the i-th tenure anew, unless that would shorten it.
 func (s *semaphore) extend(kind lockagent.LockKind, i int, now time.Time, lease time.Duration) {
 	t := &s.takers[i]

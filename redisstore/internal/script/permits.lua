@@ -36,6 +36,7 @@ local ids_passed = 1000 -- then a script has passed enough: each permit with an 
 local polls_turn, polls_until = 100000, nil -- in microseconds. polls_until is the end of the turn of those that poll
 local poll_call, take_call, tag = 'get', 'decrby', string.sub(ARGV[6], 16)
 local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
+local endless = '922337203685477' -- Redisson's score of a permit without a lease
 local keep_longer = (with_ids and 1 or 100) * 86400000 -- in ms: without ids only our keys tell which permits are taken
 
 local time = call('TIME')
