@@ -71,7 +71,14 @@ var permitIDClauses = []clause{
 				extend.Change = string(lockagent.NewAgentID())
 				return u[1].changes(extend).Done
 			})
+			renewal := u[0].renewal(theLock, 1, brief) // it does not shorten what was extended
+			renewal.Urgent = true
+			if reply, err := Renew(t, u[0].store, renewal); err != nil {
+				t.Fatalf("Renew = %+v, %v", reply, err)
+			}
 			u[1].outlasts(2, 2)
+			u[0].counts(2, 1)
+			u[0].takes(1, 1) // the tenure was over. It has the same permit again, and not one more
 			u[0].counts(2, 1)
 			if reply := u[0].changes(u[0].of(lockagent.ExtendPermit, u[1].tenure(2).PermitID(1))); reply.Done {
 				t.Errorf("ExtendPermit of a permit that is not taken = %+v", reply)
