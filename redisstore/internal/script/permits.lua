@@ -49,7 +49,7 @@ clock = server + ahead
 local function digits(n) return string.format('%.0f', n) end
 
 -- refused is the text of the error if the name is not a semaphore of this kind.
-local free, refused = number_of(lock, 15)
+local free, refused = number_of(lock, 18) -- as much as the count of a latch may have
 -- Keys of the other kind. If the number is gone, so are the tenures. A renewal does not declare these keys, see
 -- permits_renew.lua.
 for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lockagent_tenures' .. suffix}) do
@@ -63,6 +63,9 @@ end
 local noted = free and noted_use(suffix, server)
 if noted and noted ~= kind then
   refused = refused or 'KIND ' .. noted
+end
+if free and #free > 15 then
+  refused, free = refused or 'WRONGTYPE the number is too great', nil
 end
 free = free and tonumber(free)
 
