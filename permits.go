@@ -83,8 +83,9 @@ const (
 	// ReleasePermit gives back the permit ID, whoever took it. Done: it was taken. Only of the
 	// kind [Permits].
 	ReleasePermit PermitsOp = "release"
-	// ExtendPermit starts the lease of the permit ID anew, whoever took it. Done: it was taken.
-	// Only of the kind [Permits].
+	// ExtendPermit starts the lease of the permit ID anew, whoever took it. The lease never ends
+	// earlier by that, because nobody would tell the holder. A permit that another program took
+	// without a lease gets one. Done: it was taken. Only of the kind [Permits].
 	ExtendPermit PermitsOp = "extend"
 	// DeletePermits deletes the semaphore. Done: it existed. All tenures are over, and an Acquire
 	// of a tenure with a place ends with [ErrDeleted].

@@ -96,7 +96,7 @@ func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsRe
 	}
 	switch req.Op {
 	case lockagent.ExtendPermit:
-		return // all numbers are as before
+		return // all numbers are as before, and no hold ends
 	case lockagent.DrainPermits:
 		e.Permits = reply.N
 	case lockagent.ReleasePermit:

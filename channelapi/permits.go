@@ -198,7 +198,8 @@ func (p *Permits) ReleaseIDAsync(ctx context.Context, id PermitID) <-chan error 
 	return changed(ctx, p, lockagent.PermitsRequest{Op: lockagent.ReleasePermit, ID: id})
 }
 
-// ExtendID starts the lease of one permit anew, whoever has it: it ends when d has passed. The error is
+// ExtendID starts the lease of one permit anew, whoever has it. It ends when d has passed, unless it ends
+// later already. A permit that Java took without a lease gets one. The error is
 // [ErrNoPermit] if no such permit is taken. It is for permits that another program took. The
 // agent extends the leases of its grants by itself, and [Grant.Extend] extends a fixed one.
 func (p *Permits) ExtendID(ctx context.Context, id PermitID, d time.Duration) error {

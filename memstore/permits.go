@@ -96,7 +96,7 @@ func (s *semaphore) left(now time.Time) time.Duration {
 	return left
 }
 
-// take gives a tenure n of the free permits.
+// take gives a tenure n of the free permits. Some of a former lease of it may have been extended, and are taken still.
 func (s *semaphore) take(kind lockagent.LockKind, tenure lockagent.Tenure, n int, until time.Time) {
 	s.free -= n
 	s.takers = append(s.takers, taker{tenure, n, until})
@@ -104,7 +104,11 @@ func (s *semaphore) take(kind lockagent.LockKind, tenure lockagent.Tenure, n int
 		return
 	}
 	for k := range n {
-		s.ids[tenure.PermitID(k+1)] = until
+		id := tenure.PermitID(k + 1)
+		if _, ok := s.ids[id]; ok {
+			s.free++
+		}
+		s.ids[id] = until
 	}
 }
 
@@ -321,6 +325,13 @@ func deletionMet(req *lockagent.AcquireRequest) changeID {
 	return changeID{req.Name, "deleted " + req.Tenure.String()}
 }
 
+// prolong has the lease of a permit last until end, unless it lasts longer. A permit without a lease gets one.
+func (s *semaphore) prolong(id lockagent.PermitID, end time.Time) {
+	if end.After(s.ids[id]) { // no lease is the zero time
+		s.ids[id] = end
+	}
+}
+
 // extend starts the lease of the i-th tenure anew, unless that would shorten it.
 func (s *semaphore) extend(kind lockagent.LockKind, i int, now time.Time, lease time.Duration) {
 	t := &s.takers[i]
@@ -331,7 +342,7 @@ func (s *semaphore) extend(kind lockagent.LockKind, i int, now time.Time, lease 
 		return
 	}
 	for k := range t.n {
-		s.ids[t.tenure.PermitID(k+1)] = t.expires
+		s.prolong(t.tenure.PermitID(k+1), t.expires)
 	}
 }
 

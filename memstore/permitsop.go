@@ -93,9 +93,8 @@ func (s *semaphore) operate(req lockagent.PermitsRequest, now time.Time) (reply 
 			reply.Done = true
 		}
 	case lockagent.ExtendPermit:
-		if _, ok := s.ids[req.ID]; ok {
-			s.ids[req.ID] = until(now, req.Lease)
-			reply.Done = true
+		if _, reply.Done = s.ids[req.ID]; reply.Done {
+			s.prolong(req.ID, until(now, req.Lease))
 		}
 	case lockagent.DeletePermits:
 		reply.Done = s.exists

@@ -2,12 +2,15 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/storetest"
 )
 
 // Some kinds look alike in Redis, so no store can refuse a name that two agents use as two of them. Who waits for a plain lock gets it
@@ -66,6 +69,47 @@ func TestAPlainWaiterBehindAnotherKind(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// The name was in use as a number lately, and now its key has something that is no string. No kind uses that, so the error must not name the
+// kind that used it before.
+func TestANumberThatAnotherTypeReplaced(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := open(t, server.URL())
+	ask := func(name lockagent.Name, kind lockagent.LockKind) error {
+		req := wish(name, agentA, 1)
+		req.Kind = kind
+		_, err := storetest.Acquire(t, store, req)
+		return err
+	}
+	for _, used := range []lockagent.LockKind{lockagent.Latch, lockagent.Semaphore, lockagent.Permits} {
+		for typ, write := range map[string][]string{"list": {"RPUSH", "", "a"}, "zset": {"ZADD", "", "1", "a"}, "set": {"SADD", "", "a"}} {
+			name := lockagent.Name(string(used) + " " + typ)
+			if used == lockagent.Latch {
+				_, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: lockagent.LatchSet, Count: 2, Change: "set"})
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				set := lockagent.PermitsRequest{Name: name, Kind: used, Op: lockagent.TrySetPermits, N: 2, Change: "set"}
+				if _, err := storetest.Permits(t, store, set); err != nil {
+					t.Fatal(err)
+				}
+				if err := ask(name, used); err != nil { // so tenures with permits are beside the number, too
+					t.Fatal(err)
+				}
+			}
+			write[1] = string(name)
+			server.Do("DEL", string(name))
+			server.Do(write...)
+			for _, kind := range kinds {
+				if err := ask(name, kind); !errors.Is(err, lockagent.ErrWrongType) {
+					t.Errorf("a %s that is a %s by now, as %s: %v; want ErrWrongType", used, typ, kind, err)
+				}
+			}
 		}
 	}
 }

@@ -219,7 +219,7 @@ var latchClauses = []clause{
 				refused("Acquire", err)
 				holder.release(name, 1, true)
 
-				one.latch(lockagent.LatchSet, 1, 1) // and the reverse
+				one.latch(lockagent.LatchSet, lockagent.MaxLatch, 1) // and the reverse, also if no semaphore has so many permits
 				_, err = holder.try(holder.wish(theLatch, 2))
 				if told, _ := errors.AsType[*lockagent.KindError](err); told == nil || *told != (lockagent.KindError{Name: theLatch, Kind: kind, Used: lockagent.Latch}) {
 					t.Errorf("Acquire of a latch as %s: error %v", kind, err)

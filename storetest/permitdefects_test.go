@@ -112,6 +112,11 @@ var permitDefects = []defect{
 	{"drains nothing", "Semaphore/a drain takes what is free", reading(lockagent.DrainPermits)},
 	{"does not know ids", "PermitIDs/a permit is released by its id", reading(lockagent.ReleasePermit)},
 	{"extends nothing", "PermitIDs/a permit is extended by its id", reading(lockagent.ExtendPermit)},
+	{"ends the lease that it is to extend by less", "PermitIDs/an extension shortens no lease", changing(func(req *lockagent.PermitsRequest) {
+		if req.Op == lockagent.ExtendPermit && req.Lease < minute {
+			req.Op = lockagent.ReleasePermit
+		}
+	})},
 }
 
 // morePermitFindings is moreFindings for semaphores.
@@ -119,6 +124,7 @@ var morePermitFindings = []finding{
 	{"adds in place of setting", "PermitIDs/the size is set"},
 	{"does not know ids", "PermitIDs/the rest of a tenure comes back with its release"},
 	{"does not know ids", "PermitIDs/permits of other programs"},
+	{"extends nothing", "PermitIDs/a permit without a lease gets one"},
 	{"has no queue", "Permits/a release passes permits in order, as far as they suffice"},
 	{"has no queue", "Permits/a large request that is given up lets smaller ones in"},
 	{"tells nobody to stand by", "Permits/permits reach all who wait, however many they are"},

@@ -61,21 +61,66 @@ var permitIDClauses = []clause{
 		name: "a permit is extended by its id",
 		says: "ExtendPermit starts the lease of the permit ID anew, whoever took it.",
 		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.SetPermits, 3)
+			req := u[0].wants(1, 1, false)
+			req.Lease = brief
+			extend := u[1].of(lockagent.ExtendPermit, u[0].tenure(1).PermitID(1))
+			eventually(t, "a permit is extended before its lease is over", func() bool {
+				u[0].get(req)
+				extend.Change = string(lockagent.NewAgentID())
+				return u[1].changes(extend).Done
+			})
+			renewal := u[0].renewal(theLock, 1, brief) // it does not shorten what was extended
+			renewal.Urgent = true
+			if reply, err := Renew(t, u[0].store, renewal); err != nil {
+				t.Fatalf("Renew = %+v, %v", reply, err)
+			}
+			u[1].outlasts(2, 2)
+			u[0].counts(2, 1)
+			u[0].takes(1, 1) // the tenure was over. It has the same permit again, and not one more
+			u[0].counts(2, 1)
+			if reply := u[0].changes(u[0].of(lockagent.ExtendPermit, u[1].tenure(2).PermitID(1))); reply.Done {
+				t.Errorf("ExtendPermit of a permit that is not taken = %+v", reply)
+			}
+		},
+	},
+	{
+		name: "an extension shortens no lease",
+		says: "The lease never ends earlier by that, because nobody would tell the holder.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.SetPermits, 5)
+			u[0].takes(1, 1)
+			u[1].extends(u[0].tenure(1).PermitID(1), brief)
+			taken := 1
+			if h.PlantPermit != nil {
+				const theirs lockagent.PermitID = "000102030405060708090a0b0c0d0eff"
+				h.PlantPermit(t, theLock, theirs, minute)
+				u[1].extends(theirs, brief)
+				taken++
+			}
+			u[1].outlasts(2, 3)
+			u[0].counts(5-taken, taken)
+			u[0].keeps(1, true)
+		},
+	},
+	{
+		name: "a permit without a lease gets one",
+		says: "A permit that another program took without a lease gets one.",
+		prove: func(t *testing.T, h *Harness) {
+			if h.PlantPermit == nil {
+				t.Skip("no other program can use the data")
+			}
 			u := h.users(t, 1)[0]
 			u.change(lockagent.SetPermits, 1)
-			u.takes(1, 1)
-			req := u.of(lockagent.ExtendPermit, u.tenure(1).PermitID(1))
-			req.Lease = brief
-			if reply := u.changes(req); !reply.Done {
-				t.Fatalf("ExtendPermit = %+v", reply)
-			}
+			const forever lockagent.PermitID = "000102030405060708090a0b0c0d0eff"
+			h.PlantPermit(t, theLock, forever, 0)
+			u.extends(forever, brief)
 			eventually(t, "the lease is over", func() bool {
 				pause(brief / 4)
 				return u.changes(u.request(lockagent.ReadPermits, 0)).Free == 1
 			})
-			if reply := u.changes(u.of(lockagent.ExtendPermit, req.ID)); reply.Done {
-				t.Errorf("ExtendPermit of a permit that is not taken = %+v", reply)
-			}
 		},
 	},
 	{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -60,6 +61,28 @@ func (u user) of(op lockagent.PermitsOp, id lockagent.PermitID) lockagent.Permit
 	req := u.request(op, 0)
 	req.ID, req.Lease = id, minute
 	return req
+}
+
+// extends expects to extend a permit that is taken.
+func (u user) extends(id lockagent.PermitID, lease time.Duration) {
+	u.t.Helper()
+	req := u.of(lockagent.ExtendPermit, id)
+	req.Lease = lease
+	if reply := u.changes(req); !reply.Done {
+		u.t.Fatalf("ExtendPermit = %+v; want it done", reply)
+	}
+}
+
+// outlasts takes the last n permits for a brief time. When it returns, they are free, and so is all that somebody had for no longer.
+func (u user) outlasts(number uint64, n int) {
+	u.t.Helper()
+	req := u.wants(number, n, false)
+	req.Lease = brief
+	u.get(req)
+	eventually(u.t, "the lease is over", func() bool {
+		pause(brief / 4)
+		return u.changes(u.request(lockagent.ReadPermits, 0)).Free >= n
+	})
 }
 
 // counts expects so many free and taken permits.

@@ -30,7 +30,7 @@ func TestK02LeaseIsChangedWhileItLasts(t *testing.T) {
 			wantErr(w, "the extension", p.ExtendID(w.Context(), id, d), want)
 		}
 		extend(unknown, time.Second, channelapi.ErrNoPermit)
-		w.memory.PlantPermit("pool", first, time.Minute)
+		w.memory.PlantPermit("pool", first, 0)
 		extend(first, time.Second, nil)
 		w.sleep(1200 * time.Millisecond)
 		extend(first, time.Second, channelapi.ErrNoPermit)

@@ -138,14 +138,26 @@ func sharedPermits(t *testing.T, b *both) {
 		}
 		must(t, ours.SetPermits(t.Context(), 5))
 		numbers(5, 0)
-		ids := theirs.acquire(t, 2, forever)
+		end := func(id string) any {
+			t.Helper()
+			raw, err := hex.DecodeString(id)
+			must(t, err)
+			return redis.Do("ZSCORE", timeouts, string(raw))
+		}
+		ids := append(theirs.acquire(t, 1, forever), theirs.acquire(t, 1, kept)...)
 		g, err := ours.Acquire(t.Context(), 2)
 		must(t, err)
 		numbers(1, 4)
 		for _, id := range g.PermitIDs() {
 			want(t, "updateLeaseTime of ours", theirs.updateLeaseTime(t, string(id), 2*forever), true)
 		}
-		must(t, ours.ExtendID(t.Context(), channelapi.PermitID(ids[0]), time.Hour))
+		before := end(ids[0])
+		must(t, ours.ExtendID(t.Context(), channelapi.PermitID(ids[0]), time.Minute))
+		want(t, "the end of a lease that is not shortened", end(ids[0]), before)
+		must(t, ours.ExtendID(t.Context(), channelapi.PermitID(ids[0]), 2*forever))
+		want(t, "the same end of a lease that is extended", end(ids[0]) == before, false)
+		must(t, ours.ExtendID(t.Context(), channelapi.PermitID(ids[1]), forever))
+		want(t, "no end", end(ids[1]) == any("922337203685477"), false)
 
 		acquired := java.permits(name, "waiter").waits(t, redis, 3, forever) // Java waits for us
 		must(t, g.Release(t.Context()))
@@ -180,9 +192,7 @@ func sharedPermits(t *testing.T, b *both) {
 		// Our ids are in the format of today.
 		g, err = ours.Acquire(t.Context(), 1)
 		must(t, err)
-		raw, err := hex.DecodeString(string(g.PermitIDs()[0]))
-		must(t, err)
-		if redis.Do("ZSCORE", timeouts, string(raw)) == nil {
+		if end(string(g.PermitIDs()[0])) == nil {
 			t.Error("the id of our permit is not in the zset")
 		}
 		must(t, g.Release(t.Context()))

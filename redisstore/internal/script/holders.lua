@@ -13,7 +13,8 @@
 local function holders(lock, tenure)
   local page = pcall('HSCAN', lock, '0', 'COUNT', '16')
   if page.err then
-    local used = string.find(page.err, 'WRONGTYPE', 1, true) and use_of_number(lock)
+    local text = string.find(page.err, 'WRONGTYPE', 1, true) and pcall('GETRANGE', lock, '0', '0')
+    local used = type(text) == 'string' and use_of_number(lock) -- of a list, nothing beside it tells what it is
     return used and 'KIND ' .. used or page.err
   end
   local fields, holder, count, own, mode = page[2], nil, nil, false, nil

@@ -26,7 +26,8 @@ local function noted_use(suffix, microseconds)
   end
 end
 
--- Returns "semaphore" or "permits" if somebody has permits with a lease that goes on, or what is noted, or nil.
+-- Returns "semaphore" or "permits" if somebody has permits with a lease that goes on, or what is noted, or nil. The name has
+-- a string.
 local function use_of_number(name)
   local time, suffix = call('TIME'), own_suffix(name)
   local microseconds = time[1] * 1000000 + time[2]

@@ -36,6 +36,7 @@ local ids_passed = 1000 -- then a script has passed enough: each permit with an 
 local polls_turn, polls_until = 100000, nil -- in microseconds. polls_until is the end of the turn of those that poll
 local poll_call, take_call, tag = 'get', 'decrby', string.sub(ARGV[6], 16)
 local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
+local endless = '922337203685477' -- Redisson's score of a permit without a lease
 local keep_longer = (with_ids and 1 or 100) * 86400000 -- in ms: without ids only our keys tell which permits are taken
 
 local time = call('TIME')
@@ -48,7 +49,7 @@ clock = server + ahead
 local function digits(n) return string.format('%.0f', n) end
 
 -- refused is the text of the error if the name is not a semaphore of this kind.
-local free, refused = number_of(lock, 15)
+local free, refused = number_of(lock, 18) -- as much as the count of a latch may have
 -- Keys of the other kind. If the number is gone, so are the tenures. A renewal does not declare these keys, see
 -- permits_renew.lua.
 for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lockagent_tenures' .. suffix}) do
@@ -62,6 +63,9 @@ end
 local noted = free and noted_use(suffix, server)
 if noted and noted ~= kind then
   refused = refused or 'KIND ' .. noted
+end
+if free and #free > 15 then
+  refused, free = refused or 'WRONGTYPE the number is too great', nil
 end
 free = free and tonumber(free)
 

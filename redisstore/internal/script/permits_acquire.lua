@@ -136,7 +136,7 @@ end
 local holder, left = 'others (' .. digits(free) .. ' of ' .. total() .. ' permits free)', -1
 for _, key in ipairs(with_ids and {tenures, ids} or {tenures}) do
   local first_end = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-  if first_end and first_end ~= '922337203685477' then
+  if first_end and first_end ~= endless then
     local ms = math.max(1, first_end - math.ceil(server / 1000))
     left = left < 0 and ms or math.min(left, ms)
   end

@@ -45,13 +45,14 @@ local function add(n)
   end
 end
 
--- The permit with the id of ARGV[9]. Redisson before 3.17 wrote the digits, and later versions write
+-- The permit with the id of ARGV[9], and its score. Redisson before 3.17 wrote the digits, and later versions write
 -- the bytes.
 local function permit()
   local raw = string.gsub(ARGV[9], '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
   for _, id in ipairs({raw, ARGV[9]}) do
-    if call('ZSCORE', ids, id) then
-      return id
+    local score = call('ZSCORE', ids, id)
+    if score then
+      return id, score
     end
   end
 end
@@ -87,9 +88,9 @@ elseif op == 'release' then
     done = true
   end
 elseif op == 'extend' then
-  local id = permit()
-  if id then
-    call('ZADD', ids, digits(math.ceil(server / 1000) + ARGV[10]), id)
+  local id, score = permit()
+  if id then -- no lease ends earlier, because nobody would tell the holder
+    call('ZADD', ids, score == endless and 'XX' or 'GT', digits(math.ceil(server / 1000) + ARGV[10]), id)
     done = true
   end
 elseif op == 'delete' then

@@ -19,7 +19,7 @@ if reclaim() then
 end
 local count, left = taken_now(), -1
 local first_end = call('ZRANGE', with_ids and ids or tenures, 0, 0, 'WITHSCORES')[2]
-if first_end and first_end ~= '922337203685477' then
+if first_end and first_end ~= endless then
   left = math.max(1, first_end - math.ceil(server / 1000))
 end
 return count == 0 and '' or digits(left) .. ' ' .. digits(count) .. ' '
