@@ -454,3 +454,39 @@ func TestServeWithAJournalThatItCannotRead(t *testing.T) {
 	}
 	serveProcess(t, path, nil).stderr.await(t, "what was not recovered", says("the end of the journal does not count"))
 }
+
+// Whoever does what the daemon says of a journal that it cannot read gets no second holder.
+func TestADamagedJournalThatIsMovedAway(t *testing.T) {
+	for what, at := range map[string]int{"newer": 8, "damaged": 100} {
+		t.Run(what, func(t *testing.T) {
+			path := socketPath(t)
+			d := serveProcess(t, path, nil)
+			call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+			d.signal(t, syscall.SIGKILL)
+			<-d.stderr.ended
+			name := path + ".state/journal"
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content[at] ^= 0x40
+			if err := os.WriteFile(name, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			refused := call(t, "serve", "--socket", path, "--state-dir", path+".state")
+			_, try, ok := strings.Cut(refused.stderr, "Try: ")
+			if !ok {
+				t.Fatalf("it says %q", refused.stderr)
+			}
+			if out, err := exec.Command("sh", "-c", try).CombinedOutput(); err != nil {
+				t.Fatalf("%q: %v: %s", try, err, out)
+			}
+			d = serveProcess(t, path, nil)
+			d.stderr.await(t, "that it waits for the leases", says("nothing is granted before their leases have run out"))
+			call(t, "acquire", "--socket", path, "--ttl", "1h", "-n", "door").expect(t, exitUnavailable, nil, []string{"what it has granted may be held for another"})
+			if now, err := os.ReadFile(name + ".damaged"); err != nil || !bytes.Equal(now, content) {
+				t.Errorf("the file is not there as it was: %v", err)
+			}
+		})
+	}
+}

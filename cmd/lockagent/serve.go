@@ -255,7 +255,7 @@ func (s *server) openState() error {
 func (s *server) openJournal() error {
 	var err error
 	if s.journal, s.before, err = journal.Open(s.state.Journal()); err != nil {
-		return &failure{exitFailed, err, "lockagent serve --state-dir DIRECTORY    (a new, empty one)"}
+		return &failure{exitFailed, err, setAside(err, s.state.Journal())}
 	}
 	s.onClose(s.journal.Close)
 	if s.before.Agent != nil {
@@ -269,6 +269,17 @@ func (s *server) openJournal() error {
 	}
 	s.tellOfLeases()
 	return nil
+}
+
+// setAside is the command that moves a journal away which this version cannot read, or empty for another error. The rest of the state directory stays:
+// its file epoch tells the next daemon of the leases in that journal. A daemon with a new directory would grant the same locks again.
+func setAside(err error, path string) string {
+	_, newer := errors.AsType[*journal.NewerError](err)
+	_, damaged := errors.AsType[*journal.DamagedError](err)
+	if !newer && !damaged {
+		return ""
+	}
+	return "mv " + shellWord(path) + " " + shellWord(path+".damaged")
 }
 
 // tellOfLeases tells that the journal of a daemon is missing, and what becomes of the locks that were in it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -386,6 +387,52 @@ func TestSocketActivation(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(path + ".unused")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it made a socket of its own: %v", err)
+	}
+}
+
+// A client that connects and asks while no daemon runs is answered by the next one, because the socket is systemd's.
+func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
+	path := socketPath(t)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	passed, err := l.(*net.UnixListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = passed.Close() }()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	activate := func() *process {
+		cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", self, "serve", "--state-dir", path+".state", "--socket", path+".unused")
+		cmd.Env, cmd.ExtraFiles = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+socketName), []*os.File{passed}
+		d := launch(t, cmd)
+		d.stderr.await(t, "that it is ready", says("Ready: "+path))
+		return d
+	}
+	d := activate()
+	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+	d.signal(t, syscall.SIGTERM)
+	<-d.stderr.ended
+	if d.end != nil {
+		t.Fatalf("it ended with %v:\n%s", d.end, &d.stderr)
+	}
+	client, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+		lockagentv1connect.LookServiceListProcedure); err != nil {
+		t.Fatal(err)
+	}
+	activate()
+	if answer, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") || !strings.Contains(string(answer), `"door"`) {
+		t.Errorf("the client is told %q, %v", answer, err)
 	}
 }
 

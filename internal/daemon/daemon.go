@@ -86,7 +86,7 @@ const (
 	defaultQuiet   = time.Second
 	idleTime       = 2 * time.Minute // without a request
 	maxHeader      = 16 << 10
-	maxStreams     = 1 << 14     // at once, on one connection of HTTP/2
+	maxStreams     = 1 << 10     // at once, on one connection of HTTP/2; clients with more have links, or further connections
 	partingTime    = time.Second // for the last words to clients
 )
 

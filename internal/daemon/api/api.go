@@ -111,7 +111,7 @@ func New(cfg Config) *API {
 	for path, handler := range newReflection(append(services(), healthService), options) {
 		mux.Handle(path, handler)
 	}
-	return &API{bounded(cfg.Life, mux), parked}
+	return &API{&bounded{Config: &cfg, next: mux, errors: connect.NewErrorWriter(options...), underWay: underWay{count: make(map[ofUser]int)}}, parked}
 }
 
 // Look returns the handler of the LookService alone, for a part of the daemon that is in the same process. The contexts of

@@ -2,10 +2,15 @@ package api
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"sync"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
@@ -25,45 +30,100 @@ var writeTimes = map[string]time.Duration{
 	"/" + healthService + "/Watch":                     0,
 }
 
-// bounded bounds how long a client may take to read the answer of a call. The server itself has one bound for all calls. Calls without a bound end
-// with life.
-func bounded(life context.Context, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		bound, other := writeTimes[r.URL.Path]
-		if !other {
-			bound = writeTime
-		}
-		until := time.Time{}
-		if bound != 0 {
-			until = time.Now().Add(bound)
-		}
-		if bound == 0 {
-			ctx, cancel := context.WithCancelCause(r.Context())
-			defer cancel(nil)
-			defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
-			r = r.WithContext(ctx)
-		}
-		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(until) // a connection that has no deadlines is none of ours
-		if r.URL.Path == lockagentv1connect.LockServiceSubmitProcedure {
-			// The request goes on for as long as the client likes, or the daemon, once it has said to which link it belongs.
-			ctx := r.Context()
-			r = r.WithContext(context.WithValue(ctx, unhurriedKey{}, func() {
-				_ = control.SetReadDeadline(time.Time{})
-				if ctx.Err() != nil { // perhaps it has ended just before
-					_ = control.SetReadDeadline(time.Now())
-				}
-			}))
-			defer untilEnd(ctx, func() { _ = control.SetReadDeadline(time.Now()) })()
-		}
-		next.ServeHTTP(w, r)
+// What [underWay] counts.
+const (
+	requests = "requests"
+	lists    = "lists of locks"
+)
+
+// reserve is how many requests a user may have beyond the limit of the streams, so that there are calls beside them.
+const reserve = 1024
+
+// nobody is the user of those whom the system does not tell.
+const nobody = math.MaxUint32
+
+// bounded bounds how many requests a user has under way, and how long a client may take to read the answer of a call. The server itself has one
+// bound of time for all calls. Calls without such a bound end with the life of the daemon.
+type bounded struct {
+	*Config
+	next     http.Handler
+	errors   *connect.ErrorWriter
+	underWay underWay
+}
+
+// ServeHTTP implements [http.Handler].
+func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	end, err := b.begin(r)
+	if err != nil {
+		_ = b.errors.Write(w, r, wire.Refuse(b.Access.Refused(r.Context(), err))) // an error is about a client that has gone
+		return
+	}
+	defer end()
+	bound, other := writeTimes[r.URL.Path]
+	if !other {
+		bound = writeTime
+	}
+	until := time.Time{}
+	if bound != 0 {
+		until = time.Now().Add(bound)
+	}
+	if bound == 0 {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(b.Life, func() { cancel(context.Cause(b.Life)) })()
+		r = r.WithContext(ctx)
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(until) // a connection that has no deadlines is none of ours
+	if r.URL.Path == lockagentv1connect.LockServiceSubmitProcedure {
+		// The request goes on for as long as the client likes, or the daemon, once it has said to which link it belongs. From then on the
+		// link counts, which has no other one.
+		ctx := r.Context()
+		r = r.WithContext(context.WithValue(ctx, unhurriedKey{}, func() {
+			end()
+			_ = control.SetReadDeadline(time.Time{})
+			if ctx.Err() != nil { // perhaps it has ended just before
+				_ = control.SetReadDeadline(time.Now())
+			}
+		}))
+		defer untilEnd(ctx, func() { _ = control.SetReadDeadline(time.Now()) })()
+	}
+	r.Body = sizedBody(r, b.MaxRequest, func() {
+		_ = b.Access.Refused(r.Context(), &refusal.QuotaError{What: refusal.RequestSize, Limit: b.MaxRequest}) // it counts, and is told
 	})
+	b.next.ServeHTTP(w, r)
+}
+
+// begin counts a request. Each list that is not read costs a page of memory, so of them there are as many as of streams that only watch.
+func (b *bounded) begin(r *http.Request) (end func(), err error) {
+	uid := uint32(nobody)
+	if client, ok := b.Client(r.Context()); ok {
+		uid = client.UID
+	}
+	limits := b.Access.Limits()
+	most := limits.Streams
+	if most > 0 {
+		most += reserve
+	}
+	endRequest, err := b.underWay.begin(uid, requests, most)
+	if err != nil || r.URL.Path != lockagentv1connect.LookServiceListProcedure {
+		return endRequest, err
+	}
+	endList, err := b.underWay.begin(uid, lists, limits.Watches)
+	if err != nil {
+		endRequest()
+		return nil, err
+	}
+	return func() {
+		endList()
+		endRequest()
+	}, nil
 }
 
 // unhurriedKey is that of a function in the context of a Submit.
 type unhurriedKey struct{}
 
-// unhurried lets the request of a Submit go on without a bound of time.
+// unhurried lets the request of a Submit go on without a bound of time, and counts it no more.
 func unhurried(ctx context.Context) {
 	if f, ok := ctx.Value(unhurriedKey{}).(func()); ok {
 		f()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -26,6 +27,7 @@ var _ lockagentv1connect.LookServiceHandler = (*looks)(nil)
 const (
 	defaultPage = 1000
 	maxPage     = 10_000
+	fullPage    = 1 << 20 // bytes after which a page ends: nobody may read it
 )
 
 // visible returns which names match a pattern that the client may look at, or whose changes it may watch.
@@ -79,8 +81,14 @@ func (l *looks) List(ctx context.Context, req *lockagentv1.ListRequest) (*lockag
 	}
 	found, more := l.Book.Locks(visible, lockagent.Name(req.GetPageToken()), size)
 	page := &lockagentv1.ListResponse{}
-	for i := range found {
-		page.Locks = append(page.Locks, l.lock(&found[i]))
+	for i, bytes := 0, 0; i < len(found); i++ {
+		if bytes >= fullPage {
+			found, more = found[:i], true
+			break
+		}
+		lock := l.lock(&found[i])
+		page.Locks = append(page.Locks, lock)
+		bytes += proto.Size(lock)
 	}
 	if more {
 		page.NextPageToken = string(found[len(found)-1].Name)

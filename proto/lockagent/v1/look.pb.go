@@ -82,7 +82,7 @@ type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pattern selects names: * stands for any text but a slash, ** for any text. Empty selects all.
 	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// page_size is between 1 and 10,000. 0 is 1,000.
+	// page_size is between 1 and 10,000. 0 is 1,000. A page has fewer locks if it is larger than about 1 MiB otherwise.
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// only_visible gives a client that may look at nothing an empty list, rather than a refusal.
