@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +41,9 @@ looks at the socket and the daemon. It takes the flags of lockagent serve, and s
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,
-		Example: "  lockagent doctor\n  lockagent doctor --redis " + exampleRedis + " --format json",
-		Args:    noArgs,
+		Example:    "  lockagent doctor\n  lockagent doctor --redis " + exampleRedis + " --format json",
+		SuggestFor: []string{"status", "ping"},
+		Args:       noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := format.check(cmd); err != nil {
 				return err
@@ -92,7 +94,7 @@ func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 		cfg.TLS, err = redis.TLS()
 	}
 	if err != nil {
-		return doctor.Redis(nil, err, 0)
+		return []doctor.Finding{doctor.BadFile("redis", err)}
 	}
 	e, err := cfg.Examine(ctx, url)
 	all := doctor.Redis(e, err, redis.MinReplicas)
@@ -143,6 +145,9 @@ func examineNATS(ctx context.Context, hub *config.NATS) []doctor.Finding {
 	cfg := events.ReaderConfig{Connection: hubConnection(hub), Stream: hub.Stream, Prefix: hub.Prefix}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	e, err := events.Examine(ctx, cfg)
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && hubSettings[bad.Option] != "" {
+		return []doctor.Finding{doctor.BadFile("nats", fmt.Errorf("%s: %s", hubSettings[bad.Option], bad.Reason))}
+	}
 	return doctor.NATS(e, hub.Stream, err)
 }
 
@@ -150,10 +155,12 @@ func examineNATS(ctx context.Context, hub *config.NATS) []doctor.Finding {
 func examineHost(ctx context.Context, settings *config.Settings) doctor.Host {
 	h := doctor.Host{Dir: settings.StateDir, Socket: settings.Socket.Path, Mode: settings.Socket.Mode}
 	var err error
-	if h.Info, err = os.Stat(h.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch h.Info, err = os.Stat(h.Dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		h.WriteErr = mayMake(h.Dir)
+	case err != nil:
 		h.WriteErr = err
-	}
-	if h.Info != nil {
+	default:
 		h.WriteErr = tryWriting(h.Dir)
 		var room unix.Statfs_t
 		if err := unix.Statfs(h.Dir, &room); err == nil {
@@ -197,6 +204,18 @@ func whyNotReady(ctx context.Context, path string) error {
 		return nil
 	}
 	return errors.New(why)
+}
+
+// mayMake says why this user cannot make a directory that does not exist, with those above it.
+func mayMake(dir string) error {
+	above := filepath.Dir(dir)
+	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
+		return mayMake(above)
+	}
+	if err := unix.Access(above, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("it cannot be made in %s: %w", above, err)
+	}
+	return nil
 }
 
 // tryWriting makes a file in a directory, and removes it.

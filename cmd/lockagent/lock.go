@@ -62,6 +62,7 @@ when somebody else can. See --on-lost and --grace.`,
   lockagent lock -n deploy ./deploy.sh || echo "somebody else deploys"
   lockagent lock -w 5s -c 'cat a b > c' reports
   lockagent lock --also orders/43 orders/42 ./move.sh`,
+		SuggestFor:        []string{"run", "exec", "flock"},
 		Args:              cobra.ArbitraryArgs,
 		Annotations:       map[string]string{flagsFirst: "orders/42 true"},
 		ValidArgsFunction: completeLockOnce,
@@ -111,7 +112,7 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	command, err := f.command(args[1:])
+	command, err := f.command(cmd, args[1:])
 	if err != nil {
 		return err
 	}
@@ -185,9 +186,10 @@ func (f *lockFlags) names(first string) ([]lockagent.Name, error) {
 }
 
 // command is the command to run, or nil for none.
-func (f *lockFlags) command(args []string) (*exec.Cmd, error) {
+func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error) {
+	dash := false
 	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
+		dash, args = true, args[1:]
 	} else if len(args) > 0 && (args[0] == "-c" || args[0] == "--command") && f.shell == "" { // as flock has it
 		if len(args) != 2 {
 			return nil, usage("lockagent lock orders/42 -c 'echo locked'", "%s wants one text", args[0])
@@ -201,9 +203,13 @@ func (f *lockFlags) command(args []string) (*exec.Cmd, error) {
 		args = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", f.shell}
 	case len(args) == 0:
 		return nil, nil //nolint:nilnil // there is no command
+	case strings.HasPrefix(args[0], "-") && !dash: // before anybody waits for a lock
+		word := strings.TrimLeft(args[0], "-")
+		flag := cmp.Or(cmd.Flags().Lookup(word), cmd.Flags().ShorthandLookup(word[:min(len(word), 1)]), cmd.Flags().Lookup("verbose"))
+		return nil, usage(example(cmd, flag), "flags come before the name; if %q is a command, put -- before it", args[0])
 	}
 	command := exec.Command(args[0], args[1:]...)
-	if command.Err != nil { // before anybody waits for a lock
+	if command.Err != nil { // likewise
 		return nil, &failure{code: codeOfCommand(command.Err), err: command.Err}
 	}
 	if err := unix.Access(command.Path, unix.X_OK); err != nil {
@@ -256,7 +262,7 @@ type asking struct {
 
 func (a *asking) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVarP(&a.try, "nonblock", "n", false, "do not wait")
+	flags.BoolVarP(&a.try, "nonblock", "n", false, "do not wait for others; a daemon that is away has 10s to start anew, and one that drains has none")
 	flags.VarP(&a.wait, "wait", "w", "wait at most this `time`, such as 5s, or 2.5 for seconds; 0 is -n; by default without end")
 	flags.BoolVarP(&a.shared, "shared", "s", false, "hold the lock beside others who take it with -s")
 	flags.BoolVarP(&a.exclusive, "exclusive", "x", false, "exclude those who take the lock with -s or -x")
