@@ -57,6 +57,10 @@ import (
 // listens. Nor does it while outsiders wait, because they may want the lock for themselves. So readers who come
 // and go in many agents do not keep a writer out.
 //
+// Another program may delete the lock, or end it before the leases of shared tenures are over, and an exclusive holder that the
+// store does not know of may come and go. So these tenures are over, also where the store finds out about them later and
+// lets them keep exclusive tenures out for a while. Their agents may get a [MessageDoubted].
+//
 // A shared tenure never becomes exclusive. An exclusive tenure becomes shared by a Renew that asks for it:
 // the downgrade. An Acquire of a tenure that has the lock does not change its mode.
 //
@@ -359,6 +363,8 @@ const (
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator.
 	MessageBroken
+	// MessageDoubted: the tenure may be over. A Renew tells. LockKind.
+	MessageDoubted
 	// MessagesMissed: earlier messages may have been lost. Tenure is empty. So is Name, unless they are only those to waiters
 	// of that lock: MessagePassed and MessageStandby. LockKind.
 	MessagesMissed

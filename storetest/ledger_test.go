@@ -17,6 +17,7 @@ type ledger struct {
 	exhausted     atomic.Bool                         // for defects
 	token         atomic.Uint64
 	kinds         sync.Map // by name
+	readers       sync.Map // the requests of shared tenures, by tenure
 
 	mu     sync.Mutex
 	places []entry // in their order

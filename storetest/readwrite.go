@@ -239,6 +239,28 @@ var readWriteClauses = []clause{
 		}),
 	},
 	{
+		name: "tenures that lost the lock to another program are over",
+		says: "So these tenures are over, also where the store finds out about them later and lets them keep exclusive tenures out for a while.",
+		prove: func(t *testing.T, h *Harness) {
+			all := h.agents(t, 4)
+			writer := all[3]
+			for _, p := range all[:3] {
+				p.read(1)
+			}
+			h.plantHolder(t, 1, brief)
+			writer.awaitFree(theLock)
+			all[0].over(1)
+			reply, err := writer.try(writer.wish(theLock, 1))
+			if err != nil {
+				t.Errorf("Acquire: %v", err)
+			}
+			all[1].over(1)
+			all[2].release(theLock, 1, false)
+			writer.release(theLock, 1, reply.Granted)
+			writer.acquire(theLock, 2)
+		},
+	},
+	{
 		name: "other locks are not shared",
 		says: "All other locks have exclusive tenures only.",
 		prove: func(t *testing.T, h *Harness) {

@@ -79,6 +79,21 @@ var readWriteDefects = []defect{
 			return acquire(req)
 		}
 	}},
+	{"brings readers back who lost the lock", "ReadWrite/tenures that lost the lock to another program are over", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			if seen, _ := s.inspect(req.Name, req.Kind); !seen.Held && req.Mode != lockagent.Shared {
+				for _, reader := range s.ledger.readers.Range {
+					_, _ = acquire(reader.(lockagent.AcquireRequest))
+				}
+			}
+			reply, err := acquire(req)
+			if reply.Granted && req.Mode == lockagent.Shared {
+				s.ledger.readers.Store(req.Tenure, req)
+			}
+			return reply, err
+		}
+	}},
 	{"takes any mode", "ReadWrite/other locks are not shared", asking(func(req *lockagent.AcquireRequest) {
 		if req.Kind != lockagent.ReadWriteLock {
 			req.Mode = ""

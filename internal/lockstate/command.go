@@ -138,7 +138,7 @@ type (
 	// Missed says that messages of the store may have been lost.
 	Missed struct{}
 
-	// StoreReset says that the store is another incarnation. It may have forgotten the tenure.
+	// StoreReset says that the store may have forgotten the tenure: it is another incarnation, or tells so.
 	StoreReset struct{}
 )
 

@@ -28,6 +28,7 @@ func readWriteLock(t *testing.T, b *both) {
 		{"NoUpgrade", noUpgrade},
 		{"AnotherReaderKeepsItsLease", readersKeepLeases},
 		{"JavaForcesOurLock", javaForcesReadWrite},
+		{"JavaForcesOurLockAndWrites", javaWritesInBetween},
 		{"WeBreakTheLockOfJava", weBreakReadWrite},
 		{"JavaWritesWhileWeReadOnAndOn", javaWritesAmongReaders},
 	} {
@@ -216,6 +217,35 @@ func javaForcesReadWrite(t *testing.T, b *both, name string) {
 		b.free(t, name, false, false)
 		java.leaves(t)
 		b.clean(t, name)
+	}
+}
+
+// javaWritesInBetween has Java force the lock of our readers, write, and leave. A reader learns of it when another agent of ours looks, or
+// when it releases the lock.
+func javaWritesInBetween(t *testing.T, b *both, name string) {
+	for _, lease := range []time.Duration{kept, forever} {
+		forced := func() *someone {
+			reader := b.has(t, thing{"read", name}, "g1", lease)
+			want(t, "forceUnlock", b.java.lock("read", name, "j9").forceUnlock(t), true)
+			b.has(t, thing{"write", name}, "j1", forever).leaves(t)
+			return reader
+		}
+		reader := forced()
+		_, err := b.others.WriteLock(name).TryAcquire(t.Context())
+		want(t, "ErrHeld", errors.Is(err, channelapi.ErrHeld), true)
+		receive(t, reader.held.Done())
+		denied(t, reader.held.Cause())
+		b.free(t, name, true, true)
+		denied(t, forced().held.Release(t.Context()))
+		b.free(t, name, true, true)
+	}
+}
+
+// denied checks that a hold was lost because the store does not have it any more.
+func denied(t *testing.T, err error) {
+	t.Helper()
+	if lost, _ := errors.AsType[*lockagent.LostError](err); lost == nil || lost.Reason != lockagent.LostDenied {
+		t.Errorf("the loss is %v", err)
 	}
 }
 

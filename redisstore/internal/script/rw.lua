@@ -28,8 +28,12 @@ local function over(lock, suffix, tenure)
 end
 
 -- Makes the hash of a lock anew for those readers of ours whose leases go on, and returns them. A hash may end before
--- them: the watchdog of a reader of Redisson's sets its end.
-local most_restored = 64
+-- them: the watchdog of a reader of Redisson's sets its end. Or somebody has deleted it.
+--
+-- A writer of Redisson's may have had the lock meanwhile. So these readers have lost it, and only keep our own writers out until they
+-- know. Their count in the hash says so to a renewal and a release. Their agents are told to renew at once. If the tenure acquires
+-- the lock again, because it does not know of its grant, the count is 1 again.
+local most_restored, lost = 64, '2'
 local function restore(lock, suffix)
   local list, left = {}, 0
   local ends = pcall('ZRANGE', 'lockagent_readers' .. suffix, -most_restored, -1, 'WITHSCORES')
@@ -42,7 +46,8 @@ local function restore(lock, suffix)
     call('DEL', lock) -- changes nothing. But after a first write a server that is full takes others
     call('HSET', lock, 'mode', 'read')
     for _, tenure in ipairs(list) do
-      call('HSET', lock, tenure, '1')
+      call('HSET', lock, tenure, lost)
+      pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite doubted ' .. tenure .. ' ' .. lock)
     end
     call('PEXPIRE', lock, string.format('%.0f', left))
   end

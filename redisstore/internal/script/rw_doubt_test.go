@@ -105,7 +105,7 @@ func TestLiveReaderOfRedissonIsNotRemoved(t *testing.T) {
 }
 
 // The watchdog of a reader of Redisson's sets the hash to 30 s, however long our leases are. The reader dies, and the hash
-// ends. Our readers keep our writers out all the same.
+// ends. Our readers keep our writers out all the same, until they know that a writer of Redisson's may have had the lock.
 func TestReadersOutliveTheHash(t *testing.T) {
 	one, two, three, writer := reading("x", agentA, 1), reading("x", agentB, 1), reading("x", agentC, 2), wish("x", agentC, 1)
 	one.Lease, two.Lease = 5*time.Minute, time.Minute
@@ -113,7 +113,7 @@ func TestReadersOutliveTheHash(t *testing.T) {
 		"acquire":           func(*server) {},
 		"join and leave":    func(s *server) { s.rwGrant(three); s.rwEnd(end(three)) },
 		"withdraw":          func(s *server) { s.rwEnd(end(writer)) },
-		"release the other": func(s *server) { expect(t, s.rwEnd(end(two)), "released, woke 0") },
+		"release the other": func(s *server) { expect(t, s.rwEnd(end(two)), "not released") },
 		"the hash is made anew": func(s *server) {
 			s.do("HSET", "x", "mode", "read", java, "1")
 			s.rwGrant(three)
@@ -138,14 +138,59 @@ func TestReadersOutliveTheHash(t *testing.T) {
 			if r := s.rwTry(writer)[0].Reply; r.Granted || r.Holder == "" || r.Remaining < 4*time.Minute {
 				t.Errorf("%+v", r)
 			}
-			if !s.rwRenew(one) {
-				t.Error("not renewed")
+			if s.rwRenew(one) {
+				t.Error("renewed")
 			}
-			s.rwEnd(end(two))
-			expect(t, s.rwEnd(end(one)), "released, woke 0")
+			expect(t, s.rwEnd(end(two)), "not released")
 			s.rwGrant(writer)
 		})
 	}
+}
+
+// A reader whose hash was gone is told so by whoever finds that out. Who waits is woken when the last such reader knows.
+func TestReadersWhoseHashWasGoneAreTold(t *testing.T) {
+	s, one, writer := start(t), reading("x", agentA, 1), wish("x", agentC, 1)
+	s.rwGrant(one)
+	agent := s.listen(AgentChannel(agentA))
+	s.do("DEL", "x")
+	s.do("HSET", "x", "mode", "write", java+":write", "1")
+	s.do("DEL", "x")
+	if r := s.rwTry(writer)[0].Reply; r.Granted || r.Holder != one.Tenure.String() {
+		t.Errorf("%+v", r)
+	}
+	if m := s.message(agent); m != (lockagent.Message{Kind: lockagent.MessageDoubted, Name: "x", LockKind: lockagent.ReadWriteLock, Tenure: one.Tenure}) {
+		t.Errorf("the agent heard %+v", m)
+	}
+	s.room.ReadWriteInspect(&s.call, "x")
+	if seen, err := ReadInspected(s.must(&s.call)); err != nil || seen.Holder != one.Tenure.String() || seen.HoldCount != 1 {
+		t.Errorf("inspected %+v, %v", seen, err)
+	}
+	waiter := s.listen(ReadWriteChannel("x"))
+	if s.rwRenew(one) {
+		t.Error("renewed")
+	}
+	if got := s.hear(waiter); got != "0" {
+		t.Errorf("the waiter heard %q", got)
+	}
+	s.rwGrant(writer)
+}
+
+// A reader that does not know of its grant yet has lost nothing: it begins when it is granted the lock again.
+func TestAReaderWhoseHashWasGoneBeginsAgain(t *testing.T) {
+	s, one, writer := start(t), reading("x", agentA, 1), wish("x", agentC, 1)
+	s.rwGrant(one)
+	s.do("DEL", "x")
+	for range 2 {
+		if s.rwTry(writer)[0].Reply.Granted {
+			t.Fatal("a writer was granted the lock")
+		}
+		s.rwGrant(one)
+	}
+	if !s.rwRenew(one) {
+		t.Error("not renewed")
+	}
+	expect(t, s.rwEnd(end(one)), "released, woke 0")
+	s.rwGrant(writer)
 }
 
 // A reader that has lost the lock to another program, and knows it, keeps nobody out.

@@ -8,10 +8,15 @@ local server = time[1] * 1000000 + time[2]
 
 --include rw.lua
 
-local err, mode, list = look(lock, own_suffix(lock), true)
+local suffix = own_suffix(lock)
+local err, mode, list = look(lock, suffix, true)
 if err then
   return redis.error_reply(err)
 elseif not mode then
   return ''
 end
-return call('PTTL', lock) .. ' ' .. call('HMGET', lock, list[1])[1] .. ' ' .. tenure_of(list[1])
+local count = call('HMGET', lock, list[1])[1]
+if count == lost and type(pcall('ZSCORE', 'lockagent_readers' .. suffix, list[1])) == 'string' then
+  count = '1' -- a tenure of ours
+end
+return call('PTTL', lock) .. ' ' .. count .. ' ' .. tenure_of(list[1])

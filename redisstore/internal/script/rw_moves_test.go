@@ -141,6 +141,40 @@ func TestReadersAreRenewedWhileASlotMoves(t *testing.T) {
 	}
 }
 
+// While the keys of a reader move, others look at the lock. The reader has lost nothing by that.
+func TestReadersLoseNothingWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	const lock, ends, key = "the lock", "the ends", "its key"
+	for i, moved := range [][]string{nil, {lock}, {ends}, {key}, {lock, ends}, {lock, key}, {ends, key}, {lock, ends, key}} {
+		t.Run(fmt.Sprint(moved), func(t *testing.T) {
+			name := lockagent.Name(fmt.Sprintf("orders/%d", i))
+			m := migrateIn(t, cluster, name)
+			one, two, writer := reading(name, agentA, 1), reading(name, agentB, 1), wish(name, agentC, 1)
+			m.from.rwGrant(one)
+			m.from.rwGrant(two)
+			keys := map[string]string{lock: string(name), ends: fmt.Sprintf("lockagent_readers:{%s}", name), key: timeoutKey(one)}
+			looks := func() {
+				t.Helper()
+				if r := m.rwTry(writer); r.Granted || r.Remaining <= 0 {
+					t.Errorf("a writer was granted the lock: %+v", r)
+				}
+			}
+			m.begin()
+			looks()
+			for _, what := range moved {
+				m.move(keys[what])
+				looks()
+			}
+			m.finish(cluster, name)
+			if m.to.rwTry(writer)[0].Reply.Granted || !m.to.rwRenew(one) {
+				t.Error("not renewed")
+			}
+			expect(t, m.to.rwEnd(end(two)), "released, woke 0")
+		})
+	}
+}
+
 // Redisson's unlock deletes a hash whose readers have no keys. So nobody begins to read at a node that cannot make the key.
 func TestReadersHaveTheirKeysWhileASlotMoves(t *testing.T) {
 	t.Parallel()

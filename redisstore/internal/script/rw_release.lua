@@ -7,7 +7,8 @@
 -- When the last tenure leaves, the first writer in the queue gets the lock, or all readers in front do. If nobody in the queue
 -- gets it, the script publishes "1" after a writer, and "0" after a reader. A reader that leaves others behind
 -- wakes nobody. The hash then lasts as long as they may read on: ours until the ends of their leases, and those of
--- other programs as rw_doubt.lua says. If that is not known of one of them, the end of the hash stays.
+-- other programs as rw_doubt.lua says. If that is not known of one of them, the end of the hash stays. A reader that has lost the lock
+-- leaves as any other, and is told that it did not have it.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
@@ -128,11 +129,14 @@ local function leave(i)
   if mode == 'write' and call('HDEL', lock, tenure .. ':write') == 1 then
     call('DEL', lock)
     return hand_on(i, lock, channel, queue, flags, suffix, '1')
-  elseif mode == 'read' and call('HMGET', lock, tenure)[1] then
+  end
+  local count = mode == 'read' and call('HMGET', lock, tenure)[1]
+  if count then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock)
-      return not restore(lock, suffix)[1] and hand_on(i, lock, channel, queue, flags, suffix, '0')
+      local line = not restore(lock, suffix)[1] and hand_on(i, lock, channel, queue, flags, suffix, '0')
+      return count == lost and 'n' or line
     end
     for p, field in ipairs(list) do
       if field == tenure then
@@ -144,7 +148,7 @@ local function leave(i)
     if left then
       call('PEXPIRE', lock, string.format('%.0f', left))
     end
-    return nil
+    return count == lost and 'n'
   end
   forget(suffix, tenure)
   if waited[i] == 1 and mode == 'read' then

@@ -78,13 +78,14 @@ local function is_wanted(suffix)
     poll_turn(suffix, string.sub(ahead_key, 16), true, false)
 end
 
--- Renews a reader, and reports whether it still is one, or an error. It also reports whether somebody waits for what it has.
-local function read_on(lock, suffix, tenure, lease)
+-- Renews a reader with a count, and reports whether it still is one, or an error. It also reports whether somebody waits for what it has.
+local function read_on(lock, suffix, tenure, count, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-  if type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
+  if count == lost or type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock) -- what is left is the mode
+      wake_waiters('redisson_rwlock' .. their_suffix(suffix), suffix, '0')
     end
     return false
   end
@@ -105,7 +106,7 @@ for i = 1, n do
   local suffix, counts = own_suffix(lock), pcall('HMGET', lock, tenure, tenure .. ':write')
   local held, wanted = counts.err and counts or false, false
   if counts[1] then
-    held, wanted = read_on(lock, suffix, tenure, lease)
+    held, wanted = read_on(lock, suffix, tenure, counts[1], lease)
   elseif counts[2] then
     held = true
     if reads then
