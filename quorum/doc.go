@@ -98,7 +98,7 @@
 // # Not guaranteed
 //
 //   - Order. There is no queue. All waiters try when they are woken, and any of them is first.
-//   - A clock that was set forward before a program started, by somebody else than a quorum: the program
+//   - A clock that was set forward before a program started: the program
 //     cannot know that leases ended early, and a server looks older than it is.
 //   - A server that comes back with a part of its data. Until the connections to it are made anew, and the store has looked,
 //     a program takes it for the same. That takes some milliseconds. Redis should lose everything, or nothing
