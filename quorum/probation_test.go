@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockagent/lockagent/memstore"
@@ -78,7 +79,7 @@ func TestClockSetBackForgetsNothing(t *testing.T) {
 
 // Programs may say that nothing was forgotten before they started. What is forgotten later counts.
 func TestNewNodesVoteAtOnce(t *testing.T) {
-	bubble(t, "new", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		all := newMemories(3)
 		newGuest(t, all).acquire(1)
 		for _, m := range all {
