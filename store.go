@@ -218,6 +218,13 @@ type Store interface {
 	// is empty if the identity is not known yet.
 	Identity() string
 
+	// RemembersSince is an instant on the clock of this process. The store has forgotten nothing that
+	// it granted after it. What it granted before, it may have forgotten, or the lease may have ended
+	// early. It is zero if neither has ever happened. A store that cannot tell says when it was
+	// opened. After a reset RemembersSince changes before any call is answered from what the reset has
+	// left, if the store can tell its incarnation. It never blocks.
+	RemembersSince() time.Time
+
 	// Close ends all calls under way with ErrClosed, and ends all that the store has running
 	// in this process. It frees no lock. It may be called again.
 	Close() error

@@ -204,6 +204,8 @@ func (forgetful) OnReset(func(lockagent.Reset)) func() { return func() {} }
 
 func (forgetful) Identity() string { return "" }
 
+func (forgetful) RemembersSince() time.Time { return time.Time{} }
+
 func (forgetful) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(1, nil) }
 
 func (forgetful) Close() error { return nil }

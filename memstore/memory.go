@@ -16,6 +16,7 @@ type memory struct {
 	mu sync.Mutex // guards everything below, and what changes in the Stores
 
 	clock     clock
+	since     time.Time // when the memory last forgot something, or may have
 	locks     map[lockagent.Name]*lock
 	withdrawn map[claim]time.Time // with the time until which the memory remembers that
 	changes   map[changeID]change // of permits

@@ -63,6 +63,14 @@ func (s *Store) Time(_ context.Context, done func(lockagent.StoreTime, error)) {
 // Identity implements [lockagent.Store]. It is that of the memory.
 func (s *Store) Identity() string { return s.memory.identity }
 
+// RemembersSince implements [lockagent.Store]. It is that of the latest Reset, or of the latest step forward of the clock. It is
+// zero if there was none since the first grant: a new memory has forgotten nothing.
+func (s *Store) RemembersSince() time.Time {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return s.memory.since
+}
+
 // Close implements [lockagent.Store]. Other Stores with the same memory go on. It always returns
 // nil.
 func (s *Store) Close() error {
@@ -119,6 +127,9 @@ func (m *memory) change(reason string, step time.Duration, do func(now time.Time
 	m.mu.Lock()
 	now := time.Now()
 	reset := lockagent.Reset{From: m.clock.incarnation, Reason: reason, After: m.clock.at(now), Step: step}
+	if step >= 0 && m.clock.guard > 0 { // otherwise there was no grant to forget
+		m.since = now
+	}
 	do(now)
 	reset.To, reset.Before = m.clock.incarnation, m.clock.at(now)
 	hooks := slices.DeleteFunc(slices.Clone(m.hooks), func(hook *resetHook) bool {

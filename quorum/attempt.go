@@ -115,8 +115,9 @@ func (a *attempt) ask(i int, floor lockagent.Token) (todo func()) {
 // answered takes the answer of a node, also if the attempt is over.
 func (a *attempt) answered(i int, reply lockagent.AcquireReply, err error) {
 	s, b, p := a.store, &a.ballots[i], &a.t.parts[i]
+	since := s.nodes[i].RemembersSince()
 	s.mu.Lock()
-	forgot := s.nodes[i].met(reply.Incarnation)
+	forgot := s.nodes[i].forgot(since)
 	s.nodes[i].silent = s.nodes[i].silent && err != nil && !lockagent.Definite(err)
 	away := forgot || s.nodes[i].away(time.Now()) > 0
 	b.waits, b.granted, b.at, b.err = false, false, reply.At, err
@@ -133,7 +134,7 @@ func (a *attempt) answered(i int, reply lockagent.AcquireReply, err error) {
 	}
 	s.mu.Unlock()
 	if forgot {
-		s.suspend(i, "another incarnation")
+		s.suspend(i, s.term(), "reset")
 	}
 	a.advance(false)
 	s.finish(a.t, i)

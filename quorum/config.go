@@ -15,12 +15,18 @@ const (
 )
 
 // Config says how a quorum works. The zero Config is usable. All programs that use the same nodes
-// need the same Config, except for Notify.
+// need the same Config, except for NewNodes and Notify.
 type Config struct {
 	// LongestLease is the longest lease that a tenure may have. A request for a longer one is
 	// refused. A node that lost its data keeps away for as long, because it may have forgotten
 	// a lease of that length. Defaults to [DefaultLongestLease].
 	LongestLease time.Duration
+
+	// NewNodes says that the nodes are new: nobody can hold a lock that they have forgotten. They vote at
+	// once. Set it for tests, and for the first start of a quorum if that must not wait. A new node looks like one that
+	// was emptied just now, so without NewNodes it has no vote for LongestLease. If NewNodes stays
+	// set, a program that starts after a node was emptied may be granted a lock that somebody holds.
+	NewNodes bool
 
 	// NodeTimeout is how long a call waits for a node while the others do not decide it. Make it
 	// longer if a round trip to the farthest node may take as long. Defaults to
@@ -102,5 +108,5 @@ type Notice struct {
 	Tenure  lockagent.Tenure
 	Holding int // the number of nodes that have the tenure
 	For     time.Duration
-	Reason  string // as in [lockagent.Reset]
+	Reason  string // for people, as in [lockagent.Reset]
 }

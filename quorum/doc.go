@@ -58,6 +58,8 @@
 // What nodes forget. A node may have forgotten a tenure that counts on it: after a restart or a
 // failover, or when its clock was set forward. Such a node gets no vote for an Acquire until
 // [Config.LongestLease] has passed, because all leases that it may have forgotten are over by then.
+// A node tells since when it remembers ([lockagent.Store].RemembersSince), so that holds for programs that
+// start later, too. A new node looks like one that was emptied: see [Config.NewNodes].
 // So a tenure that it has forgotten counts on it to the end. What the node says about a Renew counts,
 // because it is the truth about the tenure that asks. If a majority of the nodes forgets, nothing is
 // granted for that time, and [Store.OnReset] tells the agents, so that holders look after their
@@ -96,12 +98,15 @@
 // # Not guaranteed
 //
 //   - Order. There is no queue. All waiters try when they are woken, and any of them is first.
-//   - A program that has just been started cannot know that a node lost its data before that. Servers
-//     should keep their data (Redis: appendonly yes, appendfsync always), or start LongestLease
-//     after they ended.
+//   - A clock that was set forward before a program started: the program
+//     cannot know that leases ended early, and a server looks older than it is.
+//   - A server that comes back with a part of its data. Until the connections to it are made anew, and the store has looked,
+//     a program takes it for the same. That takes some milliseconds. Redis should lose everything, or nothing
+//     (appendonly yes, appendfsync always).
+//   - A program with [Config.NewNodes] that starts after a node lost its data.
 //   - A break that reaches only some of the nodes. If it is no majority, the lock is still held. The
 //     holder looks, and the tenure is repaired.
-//   - Clocks that differ by more than a tenth of a second. The first grant sets those that are behind. A
+//   - Clocks that differ by more than a tenth of a second. The first attempt sets those that are behind. A
 //     store on Redis reports that as a step of the clock, and the node is without a vote for
 //     LongestLease. Later grants keep the clocks together.
 //   - More. What a single store does not guarantee, a quorum does not either: see the README. A process

@@ -170,15 +170,16 @@ func (s *Store) repair(ctx context.Context, t *tenure, i int, renewal lockagent.
 		}
 		s.mu.Unlock()
 		s.nodes[i].Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
+			since := s.nodes[i].RemembersSince()
 			s.mu.Lock()
 			p := &t.parts[i]
 			p.has = p.has || reply.Granted
 			p.synced = reply.Granted
 			p.unanswered = p.unanswered || err != nil && !lockagent.Definite(err)
-			forgot := s.nodes[i].met(reply.Incarnation)
+			forgot := s.nodes[i].forgot(since)
 			s.mu.Unlock()
 			if forgot {
-				s.suspend(i, "another incarnation")
+				s.suspend(i, s.term(), "reset")
 			}
 			if reply.Granted {
 				s.cfg.Notify(Notice{Kind: TenureRepaired, Node: i, Name: t.name, Tenure: t.claim.tenure})

@@ -377,59 +377,6 @@ func TestTooLate(t *testing.T) {
 	})
 }
 
-// What a node has forgotten may be held. So it has no vote until the longest lease is over.
-func TestRestartedNodeRejoinsLate(t *testing.T) {
-	for name, forget := range map[string]func(*memstore.Store){
-		"restarted":             (*memstore.Store).Reset,
-		"clock set forward":     func(m *memstore.Store) { m.StepClock(time.Hour) },
-		"told after the answer": nil,
-	} {
-		bubble(t, name, func(t *testing.T) {
-			all := newMemories(3)
-			a, b := newGuest(t, all), newGuest(t, all)
-			guests := map[string]*guest{"a": a, "b": b}
-			b.acquire(99)
-			b.release(99)
-			a.nodes[2].SetOutage(errDown)
-			a.acquire(1)
-			all.holders(t, "a a -", guests)
-			if forget != nil {
-				forget(all[1])
-			} else {
-				resume := b.nodes[1].Hang() // b hears of the reset only after its call was answered
-				all[1].Reset()
-				time.AfterFunc(time.Millisecond, resume)
-			}
-			if reply := b.busy(1); reply.Holder != a.tenure(1).String() && reply.Holder != "" {
-				t.Errorf("busy = %+v", reply)
-			}
-			time.Sleep(10 * time.Second)
-			b.busy(2)
-			all.holders(t, "a - -", guests)
-			if len(b.notices) == 0 || b.notices[0].Kind != quorum.NodeAway || b.notices[0].Node != 1 || b.notices[0].For < quorum.DefaultLongestLease {
-				t.Errorf("notices %+v", b.notices)
-			}
-			time.Sleep(21 * time.Second) // the lease of a is over
-			b.nodes[2].SetOutage(errDown)
-			_, err := b.try(3)
-			b.unavailable(err)
-			time.Sleep(30 * time.Second)
-			b.acquire(4)
-			all.holders(t, "b b -", guests)
-		})
-	}
-}
-
-func TestClockSetBackForgetsNothing(t *testing.T) {
-	bubble(t, "set back", func(t *testing.T) {
-		all := newMemories(3)
-		g := newGuest(t, all)
-		all[0].StepClock(-time.Hour)
-		g.nodes[1].SetOutage(errDown)
-		g.acquire(1)
-	})
-}
-
 func TestMajorityThatForgets(t *testing.T) {
 	bubble(t, "a majority", func(t *testing.T) {
 		all := newMemories(3)

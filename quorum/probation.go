@@ -11,8 +11,8 @@ import (
 // probation keeps a node that may have forgotten leases from voting, until the longest of these
 // leases is over. Store.mu guards it.
 type probation struct {
-	until       time.Time
-	incarnation string // in the latest reply that named one
+	until time.Time
+	since time.Time // when the node may last have forgotten leases, if it was suspended for that
 }
 
 // away is how long the node has no vote yet, or 0.
@@ -38,11 +38,25 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 	}
 }
 
+// meet takes note of what the nodes may have forgotten before the quorum was opened.
+func (s *Store) meet() {
+	for i, n := range s.nodes {
+		since := n.RemembersSince()
+		s.mu.Lock()
+		n.forgot(since)
+		s.mu.Unlock()
+		if left := time.Until(since.Add(s.term())); left > 0 && !s.cfg.NewNodes {
+			s.suspend(i, left, "new, or emptied lately")
+		}
+	}
+}
+
 // nodeReset takes note of the reset of a node.
 func (s *Store) nodeReset(i int, reset lockagent.Reset) {
+	since := s.nodes[i].RemembersSince()
 	s.mu.Lock()
 	former := identity(s.ids)
-	s.nodes[i].met(reset.To)
+	s.nodes[i].forgot(since)
 	s.mu.Unlock()
 	now := s.Identity()
 	if former == now {
@@ -51,7 +65,7 @@ func (s *Store) nodeReset(i int, reset lockagent.Reset) {
 	// A clock that was set back makes leases longer.
 	forgot := reset.From != reset.To || reset.Step >= 0
 	if forgot {
-		s.suspend(i, reset.Reason)
+		s.suspend(i, s.term(), reset.Reason)
 	}
 	if out := s.out(); forgot && out >= s.majority || former != "" {
 		s.tell(lockagent.Reset{
@@ -62,11 +76,13 @@ func (s *Store) nodeReset(i int, reset lockagent.Reset) {
 }
 
 // suspend takes the vote of a node away.
-func (s *Store) suspend(i int, reason string) {
+func (s *Store) suspend(i int, d time.Duration, reason string) {
 	s.mu.Lock()
-	s.nodes[i].until = time.Now().Add(s.term())
+	if until := time.Now().Add(d); until.After(s.nodes[i].until) {
+		s.nodes[i].until = until
+	}
 	s.mu.Unlock()
-	s.cfg.Notify(Notice{Kind: NodeAway, Node: i, For: s.term(), Reason: reason})
+	s.cfg.Notify(Notice{Kind: NodeAway, Node: i, For: d, Reason: reason})
 }
 
 // out is how many nodes have no vote.
@@ -91,13 +107,12 @@ func (s *Store) tell(reset lockagent.Reset) {
 	}
 }
 
-// met takes note of the incarnation in a reply. It reports whether the node is another one than
-// before: its reset may not have been told yet. mu is held.
-func (p *probation) met(incarnation string) (other bool) {
-	if incarnation == "" {
-		return false
+// forgot takes note of what [lockagent.Store].RemembersSince says. It reports whether the node may have forgotten something more
+// than was known: its reset may not have been told yet. mu is held.
+func (p *probation) forgot(since time.Time) (more bool) {
+	more = since.After(p.since)
+	if more {
+		p.since = since
 	}
-	other = p.incarnation != "" && p.incarnation != incarnation
-	p.incarnation = incarnation
-	return other
+	return more
 }

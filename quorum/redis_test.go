@@ -47,6 +47,43 @@ func TestContractOnRedis(t *testing.T) {
 	})
 }
 
+// A server that came back empty may have forgotten who holds the lock. A program that has just started finds that out.
+func TestAProgramStartsAfterAServerCameBackEmpty(t *testing.T) {
+	t.Parallel()
+	all := startServers(t, 3)
+	open := func() *quorum.Store { return openNodes(t, quorum.Config{}, all.dial(t)) }
+	try := func(s *quorum.Store, agent lockagent.AgentID) (lockagent.AcquireReply, error) {
+		return storetest.Acquire(t, s, lockagent.AcquireRequest{
+			Name: orders, Tenure: lockagent.Tenure{Agent: agent, Number: 1}, Lease: quorum.DefaultLongestLease,
+		})
+	}
+	if reply, err := try(open(), "first"); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Fatalf("Acquire = %+v, %v; want ErrStoreUnavailable, because new servers look like emptied ones", reply, err)
+	}
+	for _, server := range all {
+		server.Age(time.Hour)
+	}
+	if reply, err := try(open(), "holder"); err != nil || !reply.Granted {
+		t.Fatalf("Acquire = %+v, %v; want it granted", reply, err)
+	}
+	all[2].Do("DEL", string(orders)) // as if it had been away: the other two are the majority
+	all[1].Restart()
+	for range 2 { // the first one leaves a trace at the server
+		other := open()
+		if reply, err := try(other, "other"); err != nil || reply.Granted || reply.Holder != "holder:1" {
+			t.Errorf("Acquire = %+v, %v; want it held", reply, err)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	all[1].Age(time.Hour)
+	all[0].Do("DEL", string(orders)) // the lease is over
+	if reply, err := try(open(), "last"); err != nil || !reply.Granted {
+		t.Errorf("Acquire = %+v, %v; want it granted", reply, err)
+	}
+}
+
 // servers are real Redis servers that do not know each other.
 type servers []*redistest.Server
 
@@ -104,7 +141,7 @@ func openNodes(t testing.TB, config quorum.Config, nodes []lockagent.Store) *quo
 	return s
 }
 
-// deaf makes nodes that tell of no reset. Some cases of the contract set the clock of the store ahead
+// deaf makes nodes that seem to forget nothing. They are emptied before each case, and some cases of the contract set the clock of the store ahead
 // by an hour, by means of a token. To a store on Redis that looks like a step of the clock.
 func deaf(nodes []lockagent.Store) (all []lockagent.Store) {
 	for _, node := range nodes {
@@ -114,5 +151,7 @@ func deaf(nodes []lockagent.Store) (all []lockagent.Store) {
 }
 
 type deafNode struct{ lockagent.Store }
+
+func (deafNode) RemembersSince() time.Time { return time.Time{} }
 
 func (deafNode) OnReset(func(lockagent.Reset)) (cancel func()) { return func() {} }

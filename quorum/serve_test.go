@@ -27,7 +27,7 @@ func TestLocksOnRedis(t *testing.T) {
 		for _, p := range proxies {
 			urls = append(urls, "redis://"+p.Addr())
 		}
-		store := openNodes(t, quorum.Config{NodeTimeout: quorum.DefaultNodeTimeout}, dial(t, urls...))
+		store := openNodes(t, quorum.Config{NewNodes: true, NodeTimeout: quorum.DefaultNodeTimeout}, dial(t, urls...))
 		locks, err := channelapi.New(channelapi.Config{Store: store})
 		if err != nil {
 			t.Fatal(err)

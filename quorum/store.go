@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -55,6 +56,7 @@ func (c Config) Open(nodes ...lockagent.Store) (*Store, error) {
 		s.nodes = append(s.nodes, &node{Store: n})
 		s.cancels = append(s.cancels, n.OnReset(func(reset lockagent.Reset) { s.nodeReset(i, reset) }))
 	}
+	s.meet()
 	return s, nil
 }
 
@@ -92,6 +94,9 @@ func identity(ids []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
 	return "quorum-" + hex.EncodeToString(sum[:16])
 }
+
+// RemembersSince implements [lockagent.Store]. It is zero: nodes that may have forgotten something have no vote.
+func (s *Store) RemembersSince() time.Time { return time.Time{} }
 
 // Inspect implements [lockagent.Store]. The holder is the one that a majority of the nodes has.
 func (s *Store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {

@@ -107,8 +107,12 @@ func TestAStepIsTold(t *testing.T) {
 		return reply
 	}
 	before := renew()
+	set := time.Now()
 	server.Do("SET", "lockagent_ahead", strconv.FormatInt(time.Hour.Microseconds(), 10))
 	after := renew()
+	if since := s.RemembersSince(); since.Before(set) {
+		t.Errorf("remembers since %v, and the clock was set after %v", since, set)
+	}
 	want := lockagent.Reset{From: granted.Incarnation, To: granted.Incarnation, Reason: "clock stepped", After: before.At, Before: after.At}
 	got := <-told
 	if lag := got.Step - time.Hour; lag.Abs() > time.Minute { // by how far apart the machine took the answers
@@ -120,5 +124,10 @@ func TestAStepIsTold(t *testing.T) {
 	renew()
 	if len(told) > 0 {
 		t.Errorf("told %+v as well", <-told)
+	}
+	since := s.RemembersSince()
+	s.incarnations.report(lockagent.Reset{From: granted.Incarnation, To: granted.Incarnation, Step: -time.Hour})
+	if <-told; !s.RemembersSince().Equal(since) {
+		t.Errorf("a step back ends no lease early, but it remembers since %v, and not since %v", s.RemembersSince(), since)
 	}
 }

@@ -41,6 +41,7 @@ type incarnations struct {
 	mu      sync.Mutex          // guards what follows
 	epoch   uint64              // the number of resets
 	current string              // the name of the incarnation; empty if not known yet
+	since   time.Time           // the latest instant at which something can have been forgotten
 	last    lockagent.StoreTime // when current was last seen, without doubt
 	inDoubt bool                // a look is due: replies may come from another run under the old name
 	untold  []lockagent.Reset
@@ -52,6 +53,7 @@ type resetHook struct{ call func(lockagent.Reset) }
 func newIncarnations(watched bool) *incarnations {
 	return &incarnations{
 		watched: watched,
+		since:   time.Now(),
 		doubt:   make(chan struct{}, 1),
 		changes: make(chan struct{}, 1),
 	}
@@ -62,6 +64,20 @@ func (i *incarnations) known() (name string, epoch uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.current, i.epoch
+}
+
+// remembersSince is the latest instant at which the present incarnation can have begun.
+func (i *incarnations) remembersSince() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.since
+}
+
+// began takes note of the instant at which the first incarnation had begun at the latest.
+func (i *incarnations) began(since time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.since = since
 }
 
 // observe takes note of the name in a reply. epoch is what known returned before the call was
@@ -105,6 +121,9 @@ func (i *incarnations) report(reset lockagent.Reset) {
 // changed is report. It expects mu to be held.
 func (i *incarnations) changed(reset lockagent.Reset) {
 	i.epoch++
+	if reset.From != reset.To || reset.Step >= 0 { // a clock that was set back makes leases longer
+		i.since = time.Now()
+	}
 	i.untold = append(i.untold, reset)
 	signal(i.changes)
 	signal(i.doubt) // the servers may have lost their identity

@@ -182,3 +182,45 @@ func TestAnIdleHolderHearsOfAnEmptiedServer(t *testing.T) {
 		t.Error("told of no reset")
 	}
 }
+
+// A store that is opened after the server may have forgotten something knows of that.
+func TestWhatWasForgottenBeforeAStoreWasOpened(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config []string
+		forget func(*redistest.Server)
+		kept   bool
+	}{
+		"nothing":                 {forget: func(*redistest.Server) {}, kept: true},
+		"emptied":                 {forget: func(s *redistest.Server) { s.Do("FLUSHALL") }},
+		"restarted empty":         {forget: (*redistest.Server).Restart},
+		"restarted with its data": {forget: (*redistest.Server).Restart, config: []string{"appendonly yes", "appendfsync always"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, redistest.WithConfig(c.config...))
+			opened := time.Now()
+			if since := openURL(t, server.URL()).RemembersSince(); since.Before(opened) {
+				t.Errorf("a new server remembers since %v; it was opened after %v", since, opened)
+			}
+			server.Age(time.Hour)
+			forgot := time.Now()
+			c.forget(server)
+			for range 2 { // the first one leaves a trace at the server
+				if since := openURL(t, server.URL()).RemembersSince(); since.Before(forgot) != c.kept {
+					t.Errorf("remembers since %v; it forgot at %v", since, forgot)
+				}
+			}
+		})
+	}
+	t.Run("failed over", func(t *testing.T) {
+		sentinel := redistest.StartSentinel(t)
+		openURL(t, sentinel.URL())
+		sentinel.A.Age(time.Hour)
+		sentinel.A.AwaitReplica()
+		forgot := time.Now()
+		sentinel.Failover()
+		if since := openURL(t, sentinel.URL()).RemembersSince(); since.Before(forgot) {
+			t.Errorf("remembers since %v; it failed over after %v", since, forgot)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -209,16 +210,19 @@ func (s *Store) warn(ctx context.Context) {
 
 // lookAtServer asks the server for its incarnation.
 func (s *Store) lookAtServer(ctx context.Context) error {
-	_, epoch := s.incarnations.known()
+	former, epoch := s.incarnations.known()
 	var c script.Call
 	s.room.Incarnation(&c)
 	text, err := s.await(&c, 0)
 	if err != nil {
 		return err
 	}
-	name, at, err := script.ReadIncarnation(text)
+	name, at, age, err := script.ReadIncarnation(text)
 	if err != nil {
 		return err
+	}
+	if former == "" { // Only the first look trusts the clock of the server: nobody knows of steps before it.
+		s.incarnations.began(time.Now().Add(-age))
 	}
 	s.clocks.note(0, name, at, 0)
 	s.incarnations.observe(name, at, epoch)

@@ -69,6 +69,9 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 	return s.incarnations.onReset(f)
 }
 
+// RemembersSince implements [lockagent.Store]. A Cluster, or several servers behind one address, cannot tell.
+func (s *Store) RemembersSince() time.Time { return s.incarnations.remembersSince() }
+
 // Close implements [lockagent.Store]. It waits for the store's goroutines, and always
 // returns nil. A function that the store calls, such as done or wake, must not call Close.
 func (s *Store) Close() error {

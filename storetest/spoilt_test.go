@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -10,19 +11,20 @@ import (
 // spoilt is a store whose methods a defect can replace. It stands in front of a sound store
 // that answers before its methods return, as memstore does.
 type spoilt struct {
-	acquire   func(lockagent.AcquireRequest) (lockagent.AcquireReply, error)
-	renew     func(lockagent.RenewRequest) (lockagent.RenewReply, error)
-	release   func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
-	breakLock func(lockagent.BreakRequest) (lockagent.BreakReply, error)
-	inspect   func(lockagent.Name, lockagent.LockKind) (lockagent.Inspection, error)
-	latch     func(lockagent.LatchRequest) (lockagent.LatchReply, error)
-	subscribe func(lockagent.Name, lockagent.LockKind, func()) func()
-	permits   func(lockagent.PermitsRequest) (lockagent.PermitsReply, error)
-	listen    func(lockagent.AgentID, func(lockagent.Message)) func()
-	onReset   func(func(lockagent.Reset)) func()
-	time      func() (lockagent.StoreTime, error)
-	identity  func() string
-	close     func() error
+	acquire        func(lockagent.AcquireRequest) (lockagent.AcquireReply, error)
+	renew          func(lockagent.RenewRequest) (lockagent.RenewReply, error)
+	release        func(lockagent.ReleaseRequest) (lockagent.ReleaseReply, error)
+	breakLock      func(lockagent.BreakRequest) (lockagent.BreakReply, error)
+	inspect        func(lockagent.Name, lockagent.LockKind) (lockagent.Inspection, error)
+	latch          func(lockagent.LatchRequest) (lockagent.LatchReply, error)
+	subscribe      func(lockagent.Name, lockagent.LockKind, func()) func()
+	permits        func(lockagent.PermitsRequest) (lockagent.PermitsReply, error)
+	listen         func(lockagent.AgentID, func(lockagent.Message)) func()
+	onReset        func(func(lockagent.Reset)) func()
+	time           func() (lockagent.StoreTime, error)
+	identity       func() string
+	remembersSince func() time.Time
+	close          func() error
 
 	answers      atomic.Int32 // how many times done is called
 	obeysContext bool
@@ -75,8 +77,9 @@ func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
 			sound.Time(ctx, func(t lockagent.StoreTime, e error) { at, err = t, e })
 			return at, err
 		},
-		identity: sound.Identity,
-		close:    sound.Close,
+		identity:       sound.Identity,
+		remembersSince: sound.RemembersSince,
+		close:          sound.Close,
 	}
 	s.answers.Store(1)
 	l.join(s)
@@ -151,4 +154,5 @@ func (s *spoilt) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) f
 }
 func (s *spoilt) OnReset(f func(lockagent.Reset)) func() { return s.onReset(f) }
 func (s *spoilt) Identity() string                       { return s.identity() }
+func (s *spoilt) RemembersSince() time.Time              { return s.remembersSince() }
 func (s *spoilt) Close() error                           { return s.close() }

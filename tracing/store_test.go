@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -62,6 +63,8 @@ func (c *canned) Permits(ctx context.Context, _ lockagent.PermitsRequest, done f
 }
 
 func (c *canned) Identity() string { return "" }
+
+func (c *canned) RemembersSince() time.Time { return time.Time{} }
 
 func (c *canned) Time(_ context.Context, done func(lockagent.StoreTime, error)) { done(0, c.err) }
 

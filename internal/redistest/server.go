@@ -148,6 +148,18 @@ func (s *Server) Dial() *Conn {
 	return c
 }
 
+// Age makes a server that a store was opened on look as if it had its data for longer by d.
+func (s *Server) Age(d time.Duration) {
+	s.t.Helper()
+	text, _ := s.Do("GET", "lockagent_since").(string) // see incarnation.lua
+	name, since, _ := strings.Cut(text, " ")
+	at, err := strconv.ParseInt(since, 10, 64)
+	if err != nil {
+		s.t.Fatalf("redistest: the server has its data since %q: %v", text, err)
+	}
+	s.Do("SET", "lockagent_since", name+" "+strconv.FormatInt(at-d.Microseconds(), 10))
+}
+
 // AwaitReplica returns when a replica of the server has all that was written up to
 // now. A replica that has just connected may not be sent anything for a while.
 func (s *Server) AwaitReplica() {

@@ -42,7 +42,7 @@ func aMajority(t *testing.T, nodes int, run func(*majority)) {
 
 func openQuorum(t *testing.T, nodes []lockagent.Store) lockagent.Store {
 	t.Helper()
-	store, err := quorum.Open(nodes...)
+	store, err := quorum.Config{NewNodes: true}.Open(nodes...)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store

@@ -165,7 +165,7 @@ func TestTheClockAfterItWasSetBack(t *testing.T) {
 	}
 	told("broken", broken.At)
 	s.room.Incarnation(&s.call)
-	name, at, err := ReadIncarnation(s.must(&s.call))
+	name, at, _, err := ReadIncarnation(s.must(&s.call))
 	if err != nil || name != first.Incarnation {
 		t.Errorf("incarnation %q, %v", name, err)
 	}
@@ -311,7 +311,7 @@ func TestIncarnations(t *testing.T) {
 		t.Errorf("incarnation %q of run %q", first, run)
 	}
 	s.room.Incarnation(&s.call)
-	if name, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first {
+	if name, _, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first {
 		t.Errorf("it is called %q, %v; want %q", name, err, first)
 	}
 	// Another server has the data: the name changes with the first look, and the clock stays.
@@ -323,7 +323,7 @@ func TestIncarnations(t *testing.T) {
 	}
 	guard = s.guard()
 	s.room.Incarnation(&s.call)
-	if name, at, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first || s.guard() != guard || lockagent.Token(at) <= guard {
+	if name, at, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first || s.guard() != guard || lockagent.Token(at) <= guard {
 		t.Errorf("it is called %q at %d, %v, and the clock has %d; want %q and %d", name, at, err, s.guard(), first, guard)
 	}
 	// The agent hears of it with its next grant.
@@ -334,5 +334,57 @@ func TestIncarnations(t *testing.T) {
 	r := s.grant(wish("orders", agentA, 3))
 	if later, of, _ := strings.Cut(r.Incarnation, "."); later <= data || of != run {
 		t.Errorf("incarnation %q after %q", r.Incarnation, first)
+	}
+}
+
+// The server says for how long an incarnation has lasted. It never says too much.
+func TestAgesOfIncarnations(t *testing.T) {
+	s := start(t)
+	look := func() (string, time.Duration) {
+		t.Helper()
+		s.room.Incarnation(&s.call)
+		name, _, age, err := ReadIncarnation(s.must(&s.call))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name, age
+	}
+	plant := func(name string, ago time.Duration) {
+		time := s.Do("TIME").([]any)
+		seconds, _ := strconv.ParseInt(time[0].(string), 10, 64)
+		s.Do("SET", "lockagent_since", name+" "+strconv.FormatInt(seconds*1_000_000-ago.Microseconds(), 10))
+	}
+	name, age := look()
+	if age != 0 {
+		t.Errorf("a new server is %v old", age)
+	}
+	plant(name, time.Hour)
+	if _, age := look(); age < time.Hour {
+		t.Errorf("age %v after an hour", age)
+	}
+	s.Do("SET", "lockagent_ahead", strconv.FormatInt(time.Hour.Microseconds(), 10))
+	if _, age := look(); age >= 2*time.Hour {
+		t.Errorf("age %v after an hour: it was measured by the clock of the locks", age)
+	}
+	s.Do("DEL", "lockagent_ahead")
+	for what, spoil := range map[string]func(){
+		"another name":      func() { plant("1.feed", time.Hour) },
+		"a clock set back":  func() { plant(name, -time.Hour) },
+		"no such key":       func() { s.Do("DEL", "lockagent_since") },
+		"another text":      func() { s.Do("SET", "lockagent_since", name) },
+		"another type":      func() { s.Do("DEL", "lockagent_since"); s.Do("RPUSH", "lockagent_since", name+" 1") },
+		"an emptied server": func() { s.Do("FLUSHALL") },
+		"a write not allowed": func() {
+			s.Do("DEL", "lockagent_since")
+			s.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+		},
+	} {
+		name, _ = look()
+		plant(name, time.Hour)
+		spoil()
+		if _, age := look(); age != 0 {
+			t.Errorf("%s: age %v", what, age)
+		}
+		s.Do("CONFIG", "SET", "min-replicas-to-write", "0")
 	}
 }

@@ -2,8 +2,10 @@
 --
 -- KEYS[1]  the clock, see acquire.lua
 -- KEYS[2]  ahead: how many microseconds the clock is ahead of the server's
+-- KEYS[3]  since: the name, and when this script first found it, by the server's own time
 --
--- Reply: "<at> <name>". The name is "<data>.<run>". data is the time at which this script found the
+-- Reply: "<at> <name> <age>". age is for how many microseconds, or more, the name has been that of the
+-- database. The name is "<data>.<run>". data is the time at which this script found the
 -- database empty. run is the beginning of the server's run_id. If the database has no name, or
 -- the name of another run, the script first writes the new name. Then it tells all agents.
 
@@ -11,7 +13,7 @@ local call, pcall = redis.call, redis.pcall
 
 --include clock.lua
 
-local at, entry = time_of(KEYS[1])
+local at, entry, server = time_of(KEYS[1])
 local ahead = call('EXISTS', KEYS[2]) == 1
 local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
 local data = string.match(entry[1] or '', '^%d+') or at
@@ -24,4 +26,14 @@ if member ~= entry[1] then
   end
   pcall('PUBLISH', 'lockagent_incarnation', '')
 end
-return at .. ' ' .. name
+
+-- The clock of the locks does not count here: it may be set forward without a lease being over. If the server's own
+-- clock was set back, the age is not known, and counts anew.
+local since = pcall('GETRANGE', KEYS[3], '0', '-1')
+local of, from = string.match(type(since) == 'string' and since or '', '^(%S+) (%d+)$')
+local age = of == name and server - from or -1
+if age < 0 then
+  pcall('SET', KEYS[3], string.format('%s %.0f', name, server)) -- if it is denied, the next look tries again
+  age = 0
+end
+return string.format('%s %s %.0f', at, name, age)

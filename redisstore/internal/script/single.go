@@ -1,6 +1,10 @@
 package script
 
-import "github.com/lockagent/lockagent"
+import (
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
 
 // Break writes the call that breaks a lock, see break.lua. It has one key everywhere.
 func (r Room) Break(c *Call, req lockagent.BreakRequest) {
@@ -43,15 +47,16 @@ func ReadInspected(reply string) (lockagent.Inspection, error) {
 // It is not for a Cluster, which has no such name.
 func (r Room) Incarnation(c *Call) {
 	c.begin(incarnationScript)
-	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead")
+	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead", "lockagent_since")
 }
 
-// ReadIncarnation reads the reply to a [Room.Incarnation].
-func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, err error) {
+// ReadIncarnation reads the reply to a [Room.Incarnation]. The incarnation has lasted for the age, or longer.
+func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, age time.Duration, err error) {
 	lines := readLines(reply)
 	at = lines.time()
 	name = lines.word()
-	return name, at, lines.end()
+	age = time.Duration(lines.number(0)) * time.Microsecond
+	return name, at, age, lines.end()
 }
 
 // IdentityKey has the identity of a database or a Cluster.
