@@ -92,14 +92,15 @@ func (b *Book) again(secret string, req *Request) (*Stream, error) {
 	case c.Client.UID != req.Client.UID || c.Name != req.Name:
 		return nil, &lockagent.OptionError{Option: "secret", Reason: "another claim has it; choose a new one for each claim"}
 	}
-	s, err := c.attach(secret, req.Client, req.News)
+	s, err := c.attach(secret, req.Client, req.News, c.Detach)
 	if errors.Is(err, refusal.ErrNoClaim) {
 		return nil, nil //nolint:nilnil // it has ended just now
 	}
 	return s, err
 }
 
-// Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more.
+// Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more, and neither
+// its time to live nor its process ends it.
 // The id may be empty if the client of the claim chose the secret. news is as in [Request].
 func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error) {
 	b.mu.Lock()
@@ -108,7 +109,7 @@ func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error
 	if err != nil {
 		return nil, err
 	}
-	return c.attach(secret, by, news)
+	return c.attach(secret, by, news, false)
 }
 
 // named is the id of a claim that a client names. It may be empty if the client of the claim chose the secret. The mutex must be held.
@@ -119,8 +120,9 @@ func (b *Book) named(id, secret string) string {
 	return id
 }
 
-// attach is Attach. The mutex must be held.
-func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
+// attach is Attach, or what repeats a request. That one leaves the claim detached, or to be detached when the client is told of its grant. The mutex
+// must be held.
+func (c *claim) attach(secret string, by Client, news func(), detach bool) (*Stream, error) {
 	b := c.book
 	if b.left {
 		return nil, lockagent.ErrClosed
@@ -129,7 +131,12 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 	if c.stream == nil && full(u.streams, c.Limits.Streams) {
 		return nil, &refusal.QuotaError{What: "streams", Limit: c.Limits.Streams}
 	}
-	if c.expiry != nil {
+	switch {
+	case detach && c.detached: // somebody may have been told of it, so it does not end with this stream
+		if !c.live(c.TTL) {
+			return nil, refusal.ErrNoClaim
+		}
+	case c.expiry != nil:
 		if !c.expiry.Stop() { // it has passed just now, and the claim is about to end
 			return nil, refusal.ErrNoClaim
 		}
@@ -139,8 +146,14 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 		c.stream.close()
 	}
 	if changed := c.detached || c.Detach || c.by != by; changed {
-		c.detached, c.Detach, c.by = false, false, by
-		c.save(false, 0)
+		if c.by = by; !detach {
+			c.free()
+		}
+		until := time.Duration(0)
+		if c.detached {
+			until = expires(c.TTL)
+		}
+		c.save(c.detached, until)
 		_ = b.cfg.Journal.Flush() // if it fails, the next daemon takes the claim for one that is detached, or of a client that has ended
 	}
 	c.resumed = false
@@ -150,6 +163,12 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 	s.awake()
 	b.changed(c.Name)
 	return s, nil
+}
+
+// free has nothing but its client end the claim from now on. The mutex must be held.
+func (c *claim) free() {
+	c.bound.close()
+	c.Detach, c.detached, c.TTL, c.ForPID, c.bound, c.boundStart = false, false, 0, 0, nil, 0
 }
 
 // Release ends a claim, and waits until it is over. It reports false if there is no such claim. The error is that of
@@ -244,12 +263,22 @@ func (c *claim) outlast(ttl time.Duration) error {
 	if err := c.book.cfg.Journal.Flush(); err != nil {
 		return fmt.Errorf("%w (%w)", refusal.ErrJournal, err)
 	}
-	if c.expiry == nil {
-		c.expiry = time.AfterFunc(ttl, func() { c.giveUp() })
-	} else if !c.expiry.Reset(ttl) { // it has passed just now
+	if !c.live(ttl) {
 		return refusal.ErrNoClaim
 	}
 	return nil
+}
+
+// live begins a time to live, or begins it anew. It reports false if the one before has passed just now. 0 is without end. The mutex must be held.
+func (c *claim) live(ttl time.Duration) bool {
+	switch {
+	case ttl == 0:
+		return true
+	case c.expiry == nil:
+		c.expiry = time.AfterFunc(ttl, func() { c.giveUp() })
+		return true
+	}
+	return c.expiry.Reset(ttl)
 }
 
 // find returns the claim, if the secret is right. The mutex must be held.

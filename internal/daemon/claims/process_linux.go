@@ -75,14 +75,16 @@ func (p *process) watch(ended func()) {
 		return
 	}
 	go func() {
-		raw, err := p.file.SyscallConn()
-		if err == nil {
-			err = raw.Read(func(fd uintptr) bool { return hasEnded(int(fd)) })
-		}
-		if !errors.Is(err, os.ErrClosed) {
+		if p.await() {
 			ended()
 		}
 	}()
+}
+
+// await waits until the process has ended. It reports false if the process is closed before.
+func (p *process) await() (ended bool) {
+	raw, err := p.file.SyscallConn()
+	return err == nil && raw.Read(func(fd uintptr) bool { return hasEnded(int(fd)) }) == nil
 }
 
 func (p *process) close() {

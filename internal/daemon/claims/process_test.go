@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // sleeper starts a process that lives until it is killed, or its input ends. uid is its user.
@@ -59,6 +60,65 @@ func TestDetachedClaimEndsWithItsProcess(t *testing.T) {
 	}
 	waits.Close()
 	next.Close()
+	if left := b.Await(background); left != 0 {
+		t.Errorf("%d claims are left", left)
+	}
+}
+
+// A claim that waits for its lock is bound to its process also after a restart of the daemon.
+func TestAWaitingClaimEndsWithItsProcessAfterARestart(t *testing.T) {
+	w := newWorld(t)
+	cmd, _ := sleeper(t, me.UID)
+	dead, _ := sleeper(t, me.UID)
+	for _, p := range []int{cmd.Process.Pid, dead.Process.Pid} {
+		w.started[p] = uint64(p)
+	}
+	read[Granted](t, ask(t, w.book, Request{Client: ann, Name: "door"}))
+	bound := Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid, Secret: strings.Repeat("s", MinSecret)}
+	ended := bound
+	ended.ForPID, ended.Secret = dead.Process.Pid, ""
+	read[Queued](t, ask(t, w.book, bound))
+	over := read[Queued](t, ask(t, w.book, ended))
+	w.kill()
+	delete(w.started, dead.Process.Pid)
+	w.begin()
+	if _, err := w.book.Attach(me, over.Claim, over.Secret, nil); !errors.Is(err, refusal.ErrNoClaim) {
+		t.Errorf("the claim of a process that has ended: %v", err)
+	}
+	again := ask(t, w.book, bound)
+	read[Queued](t, again)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if e := read[Ended](t, again); e.Cause != nil {
+		t.Error(e.Cause)
+	}
+}
+
+// Who attaches to a claim has it from then on, whatever becomes of its process.
+func TestAnAttachedClaimOutlivesItsProcess(t *testing.T) {
+	b, _ := open(t)
+	cmd, _ := sleeper(t, me.UID)
+	before := pidfds(t)
+	s := ask(t, b, Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid})
+	g := read[Granted](t, s)
+	over(t, s)
+	again, err := b.Attach(me, g.Claim, g.Secret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read[Granted](t, again)
+	if after := pidfds(t); after != before {
+		t.Errorf("%d descriptors of processes are open, and there were %d", after, before)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = cmd.Process.Wait()
+	if n := b.Counts(); n.Held != 1 {
+		t.Error("the claim has ended")
+	}
+	again.Close()
 	if left := b.Await(background); left != 0 {
 		t.Errorf("%d claims are left", left)
 	}
@@ -127,6 +187,21 @@ func TestProcessThatMayNotBeWatched(t *testing.T) {
 	}
 	if left := b.Await(context.Background()); left != 0 {
 		t.Errorf("%d claims are left", left)
+	}
+}
+
+// A process is closed because its claim is over, or because somebody has attached to that.
+func TestAProcessThatIsClosedHasNotEnded(t *testing.T) {
+	cmd, _ := sleeper(t, me.UID)
+	p, err := bind(cmd.Process.Pid, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan bool)
+	go func() { ended <- p.await() }()
+	p.close()
+	if <-ended {
+		t.Error("it has ended")
 	}
 }
 

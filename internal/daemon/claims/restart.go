@@ -128,10 +128,10 @@ func (b *Book) Begin(agent *actor.Agent) (goOn, over int) {
 // hasEnded reports whether what a claim of the daemon before was bound to has ended. If it has not, the claim is bound to it again. The
 // mutex must be held.
 func (b *Book) hasEnded(c *claim) bool {
-	switch {
-	case !c.detached:
-		return c.by.Started != 0 && b.cfg.Started != nil && b.cfg.Started(c.by.PID) != c.by.Started
-	case c.ForPID == 0:
+	if !c.detached && c.by.Started != 0 && b.cfg.Started != nil && b.cfg.Started(c.by.PID) != c.by.Started {
+		return true
+	}
+	if c.ForPID == 0 {
 		return false
 	}
 	bound, err := bind(c.ForPID, c.Client)

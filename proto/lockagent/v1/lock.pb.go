@@ -390,7 +390,8 @@ type AcquireRequest struct {
 	// outlive leaves a hold in place when its stream ends, until its lease has run out. It needs lease.
 	Outlive bool `protobuf:"varint,15,opt,name=outlive,proto3" json:"outlive,omitempty"`
 	// secret is that of the claim, if the client chooses it: 16 to 128 random bytes of text, another one for each claim. The request can
-	// then be repeated: if the client has a claim with that secret, the stream is that of this claim, as with Attach.
+	// then be repeated: if the client has a claim with that secret, the stream is that of this claim. A claim that is detached, or shall be, is
+	// so afterwards as well, and its ttl begins anew.
 	Secret string `protobuf:"bytes,16,opt,name=secret,proto3" json:"secret,omitempty"`
 	// traceparent is the W3C trace context of the caller. It counts in place of the call's header of that name, because the claims
 	// of a link share a call. As with the header, one that is no trace context counts as none.
