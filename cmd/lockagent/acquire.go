@@ -32,7 +32,8 @@ func newAcquire() *cobra.Command {
 		Long: `Acquire takes a lock that lasts longer than this command, and prints the claim: a word for a variable of a
 script, with which release, renew and attach know the lock. Keep it from others: only this user, root and operators can use it. The lock
 ends when it is released, when the process of --for-pid ends, or when nobody has renewed the claim for its --ttl.
-At least one of --ttl, --for-pid and --lease is needed.`,
+At least one of --ttl, --for-pid and --lease is needed. In a container with a PID namespace of its own, --for-pid is refused: the daemon would
+watch another process. Use --ttl there, and renew.`,
 		Example: `  LOCKAGENT_CLAIM=$(lockagent acquire --for-pid $$ deploy) || exit
   export LOCKAGENT_CLAIM
   lockagent acquire --ttl 10m --format json backup`,

@@ -26,6 +26,7 @@ type Book struct {
 	locks    map[lockagent.Name]*lock
 	users    map[uint32]*usage
 	watches  map[*Watch]struct{}
+	bound    int // how many claims are bound to a process
 	draining bool
 	ending   bool          // with draining: nobody takes that back
 	drained  chan struct{} // closed when there is no claim, or claims are taken again; nil unless somebody waits for that
@@ -42,7 +43,7 @@ type lock struct {
 }
 
 // usage is what one user has.
-type usage struct{ claims, waiting, streams, watches int }
+type usage struct{ claims, waiting, streams, watches, bound int }
 
 // Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what the
 // claim may not be at all. If the client chose a secret, and has a claim with it, the stream is one of that claim.
@@ -52,6 +53,11 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	}
 	secret := req.Secret
 	req.Secret = "" // the claim has its fingerprint
+	if req.ForPID != 0 {
+		if err := sameNumbers(req.Client); err != nil {
+			return nil, err
+		}
+	}
 	bound, err := bind(req.ForPID, req.Client)
 	if err != nil {
 		return nil, err
@@ -62,7 +68,7 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	if req.Trace != nil {
 		trace, req.Trace = context.WithoutCancel(req.Trace), nil // the claim lives longer than the caller
 	}
-	c := &claim{book: b, id: newID(now), Request: req, by: req.Client, since: now, bound: bound, chosen: secret != ""}
+	c := &claim{book: b, id: newID(now), Request: req, by: req.Client, since: now, chosen: secret != ""}
 	if !c.chosen {
 		secret = newSecret()
 	}
@@ -72,7 +78,7 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	}
 	ctx, cancel := context.WithCancelCause(trace)
 	c.cancel = cancel
-	s, err := b.add(c, secret)
+	s, err := b.add(c, bound, secret)
 	if s == nil || s.claim != c { // it may not be, or the client has it already
 		cancel(nil)
 		bound.close()
@@ -167,8 +173,28 @@ func (c *claim) attach(secret string, by Client, news func(), detach bool) (*Str
 
 // free has nothing but its client end the claim from now on. The mutex must be held.
 func (c *claim) free() {
-	c.bound.close()
-	c.Detach, c.detached, c.TTL, c.ForPID, c.bound, c.boundStart = false, false, 0, 0, nil, 0
+	c.unbind().close()
+	c.Detach, c.detached, c.TTL, c.ForPID, c.boundStart = false, false, 0, 0, 0
+}
+
+// bindTo binds the claim to a process, which may be nil. The mutex must be held.
+func (c *claim) bindTo(p *process) {
+	if p != nil {
+		c.bound = p
+		c.book.bound++
+		c.book.users[c.Client.UID].bound++
+	}
+}
+
+// unbind takes the process from the claim, which may have none. The mutex must be held.
+func (c *claim) unbind() *process {
+	p := c.bound
+	if p != nil {
+		c.bound = nil
+		c.book.bound--
+		c.book.users[c.Client.UID].bound--
+	}
+	return p
 }
 
 // Release ends a claim, and waits until it is over. It reports false if there is no such claim. The error is that of
@@ -299,9 +325,9 @@ func (b *Book) living(id, secret string) (*claim, error) {
 	return c, err
 }
 
-// add enters a claim, unless it is one too many, and opens its stream. If the client has a claim with the secret already, the stream is one
+// add enters a claim, which may be bound to a process, unless it is one too many, and opens its stream. If the client has a claim with the secret already, the stream is one
 // of that.
-func (b *Book) add(c *claim, secret string) (*Stream, error) {
+func (b *Book) add(c *claim, bound *process, secret string) (*Stream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.chosen {
@@ -322,8 +348,13 @@ func (b *Book) add(c *claim, secret string) (*Stream, error) {
 		return nil, &refusal.QuotaError{What: "waiting claims", Limit: limits.Waiting}
 	case full(u.streams, limits.Streams):
 		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
+	case bound != nil && full(u.bound, b.cfg.Processes/2):
+		return nil, &refusal.QuotaError{What: "claims that end with processes", Limit: b.cfg.Processes / 2}
+	case bound != nil && full(b.bound, b.cfg.Processes):
+		return nil, &refusal.QuotaError{What: refusal.Processes, Limit: b.cfg.Processes}
 	}
 	b.enter(c)
+	c.bindTo(bound)
 	c.save(false, 0) // before the agent writes the request
 	s := newStream(c, secret, c.News)
 	s.open()

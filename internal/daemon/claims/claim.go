@@ -105,7 +105,7 @@ func (c *claim) Uncertain(err error) {
 // Ended implements [actor.Watcher].
 func (c *claim) Ended(cause error) {
 	c.book.mu.Lock()
-	bound := c.bound
+	bound := c.unbind()
 	if c.book.left { // the next daemon goes on with it
 		c.book.mu.Unlock()
 		c.cancel(nil)

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
@@ -37,8 +40,8 @@ func sleeper(t *testing.T, uid uint32) (cmd *exec.Cmd, in io.Closer) {
 	return cmd, in
 }
 
-// me is this user.
-var me = Client{UID: uint32(os.Getuid())}
+// me is this process.
+var me = Client{PID: os.Getpid(), UID: uint32(os.Getuid())}
 
 func TestDetachedClaimEndsWithItsProcess(t *testing.T) {
 	b, _ := open(t)
@@ -169,7 +172,8 @@ func TestProcessThatMayNotBeWatched(t *testing.T) {
 		}
 	}
 	cmd, in := sleeper(t, me.UID)
-	refused(Client{UID: me.UID + 1}, cmd.Process.Pid) // another user's
+	refused(Client{PID: me.PID, UID: me.UID + 1}, cmd.Process.Pid) // another user's
+	refused(Client{UID: me.UID}, cmd.Process.Pid)                  // of a client whose process the system does not tell
 	_ = in.Close()
 	_ = cmd.Process.Kill()
 	_, _ = cmd.Process.Wait()
@@ -179,8 +183,8 @@ func TestProcessThatMayNotBeWatched(t *testing.T) {
 		return // only root can start a process of another user
 	}
 	cmd, _ = sleeper(t, 4242)
-	refused(Client{UID: 4243}, cmd.Process.Pid)
-	for _, may := range []Client{me, {UID: 4242}} {
+	refused(Client{PID: me.PID, UID: 4243}, cmd.Process.Pid)
+	for _, may := range []Client{me, {PID: me.PID, UID: 4242}} {
 		s := ask(t, b, Request{Client: may, Name: "door", Detach: true, ForPID: cmd.Process.Pid})
 		read[Granted](t, s)
 		s.Close()
@@ -202,6 +206,91 @@ func TestAProcessThatIsClosedHasNotEnded(t *testing.T) {
 	p.close()
 	if <-ended {
 		t.Error("it has ended")
+	}
+}
+
+// A client in another PID namespace means another process by a number.
+func TestAProcessInAnotherNamespace(t *testing.T) {
+	b, _ := open(t)
+	cmd := exec.Command("/bin/cat")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if me.UID != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("this machine makes no namespace: %v", err)
+	}
+	defer func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	}()
+	inside := Client{PID: cmd.Process.Pid, UID: me.UID}
+	_, err = b.Acquire(Request{Client: inside, Name: "door", Detach: true, ForPID: os.Getpid()})
+	if !errors.Is(err, lockagent.ErrBadOption) || !strings.Contains(err.Error(), "another PID namespace") {
+		t.Errorf("got %v", err)
+	}
+	s := ask(t, b, Request{Client: inside, Name: "door", Detach: true, Lease: time.Minute}) // no number, no matter
+	read[Granted](t, s)
+	s.Close()
+}
+
+// Each claim that is bound to a process takes a descriptor.
+func TestProcessesAreLimited(t *testing.T) {
+	b, _ := open(t)
+	b.cfg.Processes = 2
+	cmd, _ := sleeper(t, me.UID)
+	req := func(name lockagent.Name) Request {
+		return Request{Client: me, Name: name, Detach: true, ForPID: cmd.Process.Pid}
+	}
+	refused := func(what string, limit int, req Request) {
+		t.Helper()
+		_, err := b.Acquire(req)
+		if quota, ok := errors.AsType[*refusal.QuotaError](err); !ok || quota.What != what || quota.Limit != limit {
+			t.Errorf("got %v", err)
+		}
+	}
+	for range 2 { // the place of one that is over is free again
+		s := ask(t, b, req("door"))
+		read[Granted](t, s)
+		refused("claims that end with processes", 1, req("desk"))
+		s.Close()
+		if err := s.claim.await(background); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.mu.Lock()
+	b.bound = 2 // those of others
+	b.mu.Unlock()
+	refused(refusal.Processes, 2, req("door"))
+}
+
+// The process lives, and there is no descriptor for it, or none to find out whose it is.
+func TestProcessesWithoutDescriptors(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(free)
+	for more := range 2 {
+		few := unix.Rlimit{Cur: uint64(free + more), Max: before.Max}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		p, err := bind(os.Getpid(), me)
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+		if quota, ok := errors.AsType[*refusal.QuotaError](err); !ok || quota.What != refusal.Files || p != nil {
+			t.Errorf("with %d descriptors that are free: %v", more, err)
+		}
 	}
 }
 

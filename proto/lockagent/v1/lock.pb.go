@@ -376,7 +376,8 @@ type AcquireRequest struct {
 	Detach bool `protobuf:"varint,8,opt,name=detach,proto3" json:"detach,omitempty"`
 	// ttl is how long a detached claim lasts without Renew.
 	Ttl *durationpb.Duration `protobuf:"bytes,9,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// for_pid is the process that a detached claim ends with. It must be of the client's user.
+	// for_pid is the process that a detached claim ends with. It must be of the client's user. A client in another PID namespace than the
+	// daemon, as in a container, is refused: there the number is that of another process.
 	ForPid int32 `protobuf:"varint,10,opt,name=for_pid,json=forPid,proto3" json:"for_pid,omitempty"`
 	// session is an id that the client chose, up to 128 bytes. Claims of one session may hold a lock several times
 	// at once. Sessions of different users never meet.
