@@ -32,7 +32,8 @@ func newAcquire() *cobra.Command {
 		Long: `Acquire takes a lock that lasts longer than this command, and prints the claim: a word for a variable of a
 script, with which release, renew and attach know the lock. Keep it from others: only this user, root and operators can use it. The lock
 ends when it is released, when the process of --for-pid ends, or when nobody has renewed the claim for its --ttl.
-At least one of --ttl, --for-pid and --lease is needed.`,
+At least one of --ttl, --for-pid and --lease is needed. In a container with a PID namespace of its own, --for-pid is refused: the daemon would
+watch another process. Use --ttl there, and renew.`,
 		Example: `  LOCKAGENT_CLAIM=$(lockagent acquire --for-pid $$ deploy) || exit
   export LOCKAGENT_CLAIM
   lockagent acquire --ttl 10m --format json backup`,
@@ -88,7 +89,9 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		return err
 	}
 	c := h.of(name)
-	c.finish(h.news)
+	if err := h.detach(c); err != nil {
+		return err
+	}
 	if f.format == "json" {
 		err = writeJSON(cmd.OutOrStdout(), map[string]any{"version": jsonVersion, "name": name, "token": c.token, "claim": c.handle()})
 	} else {
@@ -100,11 +103,26 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	return nil
 }
 
-// finish waits for the end of the stream of a claim that is to be detached. Before that it would end with the stream.
-func (c *claimed) finish(from <-chan news) {
-	for n := range from {
-		if n.of == c && n.ended != nil {
-			return
+// detach waits until the daemon has detached a claim, and ends its stream. Before that the claim would end with the stream. What is not detached is
+// released.
+func (h *holding) detach(c *claimed) error {
+	silent := time.After(awayTime)
+	for {
+		select {
+		case <-silent:
+			return h.giveBack(&failure{code: exitUnavailable, err: fmt.Errorf("the daemon on %s has granted the lock, and then has not detached the claim within %v", c.daemon.path, awayTime)})
+		case s := <-h.signals:
+			if err := waitSignal(s); err != nil {
+				return h.giveBack(err)
+			}
+		case n := <-h.news:
+			switch {
+			case n.of != c || n.ended == nil:
+			case errors.Is(n.ended, errDetached):
+				return nil
+			default:
+				return h.giveBack(&failure{code: exitLost, err: fmt.Errorf("the lock was lost: %w", n.ended)})
+			}
 		}
 	}
 }

@@ -71,6 +71,7 @@ var exitCodes = []struct {
 	{exitConfig, "", []exitMeaning{{"the configuration is wrong", daemonVerbs + " serve doctor config"}}},
 	{exitLost, "", []exitMeaning{
 		{"the lock was lost while the command ran (--lost-exit-code changes that one)", "lock attach"},
+		{"the lock was lost before the claim could be printed", "acquire"},
 		{"the claim has ended", "attach release renew"},
 		{"the lock is not held with this token", "check break"},
 	}},

@@ -140,6 +140,17 @@ func (s signalled) Error() string { return "ended by " + unix.SignalName(syscall
 // Is reports whether target is [errQuiet]: who sends a signal knows.
 func (s signalled) Is(target error) bool { return target == errQuiet }
 
+// waitSignal does to a wait what a signal is for. It returns an error if the signal ends the wait.
+func waitSignal(s os.Signal) error {
+	if ends(s) {
+		return signalFailure(s)
+	}
+	if s == syscall.SIGTSTP {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+	return nil
+}
+
 // signalFailure is the error of a wait that a signal has ended.
 func signalFailure(s os.Signal) error {
 	by := s.(syscall.Signal)
@@ -168,11 +179,8 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 		case <-silent:
 			return h.giveBack(d.silent(&first))
 		case s := <-h.signals:
-			if ends(s) {
-				return h.giveBack(signalFailure(s))
-			}
-			if s == syscall.SIGTSTP {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			if err := waitSignal(s); err != nil {
+				return h.giveBack(err)
 			}
 		case n := <-h.news:
 			h.hear(n)
@@ -321,11 +329,8 @@ func (h *holding) hold(cmd *cobra.Command, c *claimed) error {
 		next := h.deadline()
 		select {
 		case s := <-h.signals:
-			if ends(s) {
+			if waitSignal(s) != nil {
 				return h.held()
-			}
-			if s == syscall.SIGTSTP {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 			}
 		case <-input:
 			return h.held()

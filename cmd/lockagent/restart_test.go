@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,88 @@ func TestLockOverARestart(t *testing.T) {
 			waiter.ended(t, "turn\n")
 		})
 	}
+}
+
+// A daemon that has started anew detaches a claim that waited before.
+func TestAcquireOverARestart(t *testing.T) {
+	path := socketPath(t)
+	d := serveProcess(t, path, nil)
+	restart := func() {
+		d.signal(t, syscall.SIGKILL)
+		<-d.stderr.ended
+		d = serveProcess(t, path, nil)
+	}
+	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
+	holder.stderr.await(t, "the command", says("it runs"))
+	waiter := wrapping(t, ourselves(t, "acquire", "--socket", path, "--ttl", "1h", "door"))
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	waits := func(l *lockagentv1.Lock) bool {
+		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD && l.GetWaiting() == 1
+	}
+	if err := looks.until(t.Context(), "door", waits); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	if err := looks.until(t.Context(), "door", waits); err != nil {
+		t.Fatal(err)
+	}
+	holder.ended(t, "")
+	<-waiter.stderr.ended
+	if waiter.end != nil {
+		t.Fatalf("%v: %s", waiter.end, waiter.stderr.String())
+	}
+	restart()
+	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "door").expect(t, exitFailed, nil, nil)
+	call(t, "release", "--socket", path, strings.TrimSpace(waiter.out.String())).expect(t, exitOK, nil, nil)
+}
+
+// Acquire prints no claim that the daemon has not detached.
+func TestAClaimThatIsNotDetached(t *testing.T) {
+	for what, test := range map[string]struct {
+		signal os.Signal
+		news   error
+		code   int
+	}{
+		"a signal": {signal: syscall.SIGINT, code: exitSignal + int(syscall.SIGINT)},
+		"a loss":   {news: lockagent.ErrLost, code: exitLost},
+		"silence":  {code: exitUnavailable},
+		"detached": {news: errDetached},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, leave := context.WithCancel(t.Context())
+				calls := new(countingTransport)
+				client := &http.Client{Transport: calls}
+				c := &claimed{daemon: &daemonClient{path: "x", locks: lockagentv1connect.NewLockServiceClient(client, daemonURL)}, name: "door", token: 1, ctx: ctx, leave: leave}
+				h := &holding{stderr: io.Discard, claims: []*claimed{c}, news: make(chan news, 2), signals: make(chan os.Signal, 1)}
+				h.news <- news{of: c, deadline: 1}
+				if test.signal != nil {
+					h.signals <- test.signal
+				}
+				if test.news != nil {
+					h.news <- news{of: c, ended: test.news, lost: true}
+				}
+				if err := h.detach(c); codeOf(err) != test.code {
+					t.Errorf("%v, exit code %d", err, codeOf(err))
+				}
+				if released := calls.n.Load() > 0; released != (test.code != exitOK) {
+					t.Errorf("%d calls to the daemon", calls.n.Load())
+				}
+			})
+		})
+	}
+}
+
+// countingTransport is a silent daemon that counts the calls.
+type countingTransport struct {
+	silentTransport
+	n atomic.Int32
+}
+
+func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.silentTransport.RoundTrip(r)
 }
 
 // A daemon that finds no journal has another identity. A store in memory then knows nothing of the locks that programs still have, so nobody gets one

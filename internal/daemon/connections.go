@@ -18,7 +18,7 @@ const reserve = 16
 func bound(l net.Listener, a *access.Access, room int) net.Listener {
 	self := uint32(os.Geteuid())
 	return socket.Bound(l, socket.Bounds{
-		Each: func() int { return a.Limits().Connections }, All: room,
+		Each: func() int { return each(a.Limits().Connections, room) }, All: room,
 		Reserve: reserve, Privileged: func(uid uint32) bool { return uid == 0 || uid == self },
 		Refused: func(uid uint32, ofAll bool, bound int) {
 			what := "connections"
@@ -28,4 +28,13 @@ func bound(l net.Listener, a *access.Access, room int) net.Listener {
 			_ = a.Refused(uid, &refusal.QuotaError{What: what, Limit: bound}) // it counts, and is told; the client learns of the end
 		},
 	})
+}
+
+// each is how many connections a user may have: not so many that nothing is left for others.
+func each(limit, room int) int {
+	half := max(room/2, 1)
+	if limit == 0 {
+		return half
+	}
+	return min(limit, half)
 }

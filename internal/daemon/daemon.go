@@ -92,11 +92,11 @@ const (
 
 // Start starts a daemon.
 func Start(cfg Config) (*Daemon, error) {
-	room, err := socket.Room()
+	connections, processes, err := socket.Room()
 	if err != nil {
 		return nil, err
 	}
-	book, agent, err := begin(&cfg)
+	book, agent, err := begin(&cfg, processes)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func Start(cfg Config) (*Daemon, error) {
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}
-	listener := bound(cfg.Listener, cfg.Access, room)
+	listener := bound(cfg.Listener, cfg.Access, connections)
 	go func() {
 		defer close(d.served)
 		if err := d.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -146,10 +146,10 @@ func Start(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// begin begins the agent and its claims. They go on from the journal, if there is one.
-func begin(cfg *Config) (*claims.Book, *actor.Agent, error) {
+// begin begins the agent and its claims, which may be bound to so many processes. They go on from the journal, if there is one.
+func begin(cfg *Config, processes int) (*claims.Book, *actor.Agent, error) {
 	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin}
-	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started}
+	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Processes: processes}
 	if cfg.Journal != nil {
 		agents.Journal, books.Journal = cfg.Journal, cfg.Journal
 		cfg.Journal.Tell(func(err error) {

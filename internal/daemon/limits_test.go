@@ -203,6 +203,14 @@ func TestNumbersAreLimited(t *testing.T) {
 	ok(latch("more", lockagentv1.LatchOp_LATCH_OP_SET))
 }
 
+func TestNobodyHasAllConnections(t *testing.T) {
+	for _, c := range [][3]int{{16384, 128, 64}, {0, 128, 64}, {10, 128, 10}, {10, 1, 1}} {
+		if got := each(c[0], c[1]); got != c[2] {
+			t.Errorf("with the limit %d and room for %d a user has %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
 // A connection that is one too many is closed. Whoever looks after the daemon has a few more.
 func TestConnectionsAreLimited(t *testing.T) {
 	limited := withLimits(t, access.Limits{Connections: 2})

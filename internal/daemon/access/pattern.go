@@ -3,6 +3,7 @@ package access
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockagent/lockagent"
@@ -61,54 +62,40 @@ func (p *Pattern) may(name string) bool {
 	return strings.HasPrefix(name, p.prefix) && strings.HasSuffix(name, p.suffix)
 }
 
-// Match reports whether name is one of those that the pattern is for.
-//
-// It takes the first place for each literal. When that leads nowhere, it takes the next place for the last literal
-// behind a **. A later place for a literal behind a * would not help. The * would have to take a slash, or the rest
-// of the pattern would have matched already.
+// Match reports whether name is one of those that the pattern is for. Whoever looks at locks chooses the pattern, so its time is bounded by the
+// product of their lengths.
 func (p Pattern) Match(name string) bool {
 	rest, ok := strings.CutPrefix(name, p.prefix)
 	if !ok || len(p.parts) == 0 {
 		return ok && rest == ""
 	}
-	deep, next := -1, 0 // the last part with ** that was found, and where to look for it again
-	for i, from := 0, 0; i < len(p.parts); {
-		at := p.parts[i].find(rest, from, i == len(p.parts)-1)
-		switch {
-		case at >= 0:
-			if p.parts[i].deep {
-				deep, next = i, at+1
-			}
-			from = at + len(p.parts[i].literal)
-			i++
-		case deep < 0 || deep == i:
-			return false
-		default:
-			i, from = deep, next
-		}
+	if len(p.parts) == 1 { // as in most rules
+		taken, ok := strings.CutSuffix(rest, p.suffix)
+		return ok && (p.parts[0].deep || !strings.Contains(taken, "/"))
 	}
-	return true
+	begins, ends := make([]bool, len(rest)+1), make([]bool, len(rest)+1)
+	begins[0] = true
+	for _, part := range p.parts {
+		if !part.find(rest, begins, ends) {
+			return false
+		}
+		begins, ends = ends, begins
+	}
+	return begins[len(rest)]
 }
 
-// find returns where the literal is in text, if the star is what begins at from. The literal of the
-// last part is at the end. It returns a negative number if there is no such place.
-func (p part) find(text string, from int, last bool) int {
-	rest := text[from:]
-	if last {
-		at := len(rest) - len(p.literal)
-		if !strings.HasSuffix(rest, p.literal) || !p.deep && strings.Contains(rest[:at], "/") {
-			return -1
+// find sets where in text the part may end that begins at one of some places, of which there is one. It reports whether there is such an end.
+func (p part) find(text string, begins, ends []bool) (found bool) {
+	clear(ends)
+	within := false // the star
+	for at := slices.Index(begins, true); at < len(begins); at++ {
+		within = within || begins[at]
+		if within && strings.HasPrefix(text[at:], p.literal) {
+			ends[at+len(p.literal)], found = true, true
 		}
-		return from + at
-	}
-	if !p.deep {
-		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-			rest = rest[:min(len(rest), slash+len(p.literal))]
+		if !p.deep && strings.HasPrefix(text[at:], "/") {
+			within = false
 		}
 	}
-	at := strings.Index(rest, p.literal)
-	if at < 0 {
-		return -1
-	}
-	return from + at
+	return found
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,6 +92,29 @@ func TestPatternsMatchAsRegularExpressionsDo(t *testing.T) {
 		name := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "/"}), 0, 12).Draw(t, "name"), "")
 		agrees(t, text, name)
 	})
+}
+
+// Clients choose patterns and names. A matcher that begins anew at each place of the name would take minutes for these.
+func TestTheTimeOfAPatternIsBounded(t *testing.T) {
+	p := pattern(t, "**a"+strings.Repeat("*a", 200)+"*b*c")
+	if p.Match(strings.Repeat("a", 300_000)) {
+		t.Error("it matches without a b")
+	}
+}
+
+func BenchmarkMatch(b *testing.B) {
+	for _, c := range []struct{ pattern, name string }{
+		{"orders/**", "orders/42/x"},
+		{"**/a*b", "orders/42/acb"},
+		{"**a" + strings.Repeat("*a", 250) + "*b*c", strings.Repeat("a", 512)},
+	} {
+		p := pattern(b, c.pattern)
+		b.Run(fmt.Sprintf("%.9s", c.pattern), func(b *testing.B) {
+			for b.Loop() {
+				p.Match(c.name)
+			}
+		})
+	}
 }
 
 func FuzzPattern(f *testing.F) {

@@ -26,6 +26,7 @@ type Book struct {
 	locks    map[lockagent.Name]*lock
 	users    map[uint32]*usage
 	watches  map[*Watch]struct{}
+	bound    int // how many claims are bound to a process
 	draining bool
 	ending   bool          // with draining: nobody takes that back
 	drained  chan struct{} // closed when there is no claim, or claims are taken again; nil unless somebody waits for that
@@ -42,7 +43,7 @@ type lock struct {
 }
 
 // usage is what one user has.
-type usage struct{ claims, waiting, streams, watches int }
+type usage struct{ claims, waiting, streams, watches, bound int }
 
 // Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what the
 // claim may not be at all. If the client chose a secret, and has a claim with it, the stream is one of that claim.
@@ -52,6 +53,11 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	}
 	secret := req.Secret
 	req.Secret = "" // the claim has its fingerprint
+	if req.ForPID != 0 {
+		if err := sameNumbers(req.Client); err != nil {
+			return nil, err
+		}
+	}
 	bound, err := bind(req.ForPID, req.Client)
 	if err != nil {
 		return nil, err
@@ -62,7 +68,7 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	if req.Trace != nil {
 		trace, req.Trace = context.WithoutCancel(req.Trace), nil // the claim lives longer than the caller
 	}
-	c := &claim{book: b, id: newID(now), Request: req, by: req.Client, since: now, bound: bound, chosen: secret != ""}
+	c := &claim{book: b, id: newID(now), Request: req, by: req.Client, since: now, chosen: secret != ""}
 	if !c.chosen {
 		secret = newSecret()
 	}
@@ -72,7 +78,7 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	}
 	ctx, cancel := context.WithCancelCause(trace)
 	c.cancel = cancel
-	s, err := b.add(c, secret)
+	s, err := b.add(c, bound, secret)
 	if s == nil || s.claim != c { // it may not be, or the client has it already
 		cancel(nil)
 		bound.close()
@@ -92,14 +98,15 @@ func (b *Book) again(secret string, req *Request) (*Stream, error) {
 	case c.Client.UID != req.Client.UID || c.Name != req.Name:
 		return nil, &lockagent.OptionError{Option: "secret", Reason: "another claim has it; choose a new one for each claim"}
 	}
-	s, err := c.attach(secret, req.Client, req.News)
+	s, err := c.attach(secret, req.Client, req.News, c.Detach)
 	if errors.Is(err, refusal.ErrNoClaim) {
 		return nil, nil //nolint:nilnil // it has ended just now
 	}
 	return s, err
 }
 
-// Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more.
+// Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more, and neither
+// its time to live nor its process ends it.
 // The id may be empty if the client of the claim chose the secret. news is as in [Request].
 func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error) {
 	b.mu.Lock()
@@ -108,7 +115,7 @@ func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error
 	if err != nil {
 		return nil, err
 	}
-	return c.attach(secret, by, news)
+	return c.attach(secret, by, news, false)
 }
 
 // named is the id of a claim that a client names. It may be empty if the client of the claim chose the secret. The mutex must be held.
@@ -119,8 +126,9 @@ func (b *Book) named(id, secret string) string {
 	return id
 }
 
-// attach is Attach. The mutex must be held.
-func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
+// attach is Attach, or what repeats a request. That one leaves the claim detached, or to be detached when the client is told of its grant. The mutex
+// must be held.
+func (c *claim) attach(secret string, by Client, news func(), detach bool) (*Stream, error) {
 	b := c.book
 	if b.left {
 		return nil, lockagent.ErrClosed
@@ -129,7 +137,12 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 	if c.stream == nil && full(u.streams, c.Limits.Streams) {
 		return nil, &refusal.QuotaError{What: "streams", Limit: c.Limits.Streams}
 	}
-	if c.expiry != nil {
+	switch {
+	case detach && c.detached: // somebody may have been told of it, so it does not end with this stream
+		if !c.live(c.TTL) {
+			return nil, refusal.ErrNoClaim
+		}
+	case c.expiry != nil:
 		if !c.expiry.Stop() { // it has passed just now, and the claim is about to end
 			return nil, refusal.ErrNoClaim
 		}
@@ -139,8 +152,14 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 		c.stream.close()
 	}
 	if changed := c.detached || c.Detach || c.by != by; changed {
-		c.detached, c.Detach, c.by = false, false, by
-		c.save(false, 0)
+		if c.by = by; !detach {
+			c.free()
+		}
+		until := time.Duration(0)
+		if c.detached {
+			until = expires(c.TTL)
+		}
+		c.save(c.detached, until)
 		_ = b.cfg.Journal.Flush() // if it fails, the next daemon takes the claim for one that is detached, or of a client that has ended
 	}
 	c.resumed = false
@@ -150,6 +169,32 @@ func (c *claim) attach(secret string, by Client, news func()) (*Stream, error) {
 	s.awake()
 	b.changed(c.Name)
 	return s, nil
+}
+
+// free has nothing but its client end the claim from now on. The mutex must be held.
+func (c *claim) free() {
+	c.unbind().close()
+	c.Detach, c.detached, c.TTL, c.ForPID, c.boundStart = false, false, 0, 0, 0
+}
+
+// bindTo binds the claim to a process, which may be nil. The mutex must be held.
+func (c *claim) bindTo(p *process) {
+	if p != nil {
+		c.bound = p
+		c.book.bound++
+		c.book.users[c.Client.UID].bound++
+	}
+}
+
+// unbind takes the process from the claim, which may have none. The mutex must be held.
+func (c *claim) unbind() *process {
+	p := c.bound
+	if p != nil {
+		c.bound = nil
+		c.book.bound--
+		c.book.users[c.Client.UID].bound--
+	}
+	return p
 }
 
 // Release ends a claim, and waits until it is over. It reports false if there is no such claim. The error is that of
@@ -244,12 +289,22 @@ func (c *claim) outlast(ttl time.Duration) error {
 	if err := c.book.cfg.Journal.Flush(); err != nil {
 		return fmt.Errorf("%w (%w)", refusal.ErrJournal, err)
 	}
-	if c.expiry == nil {
-		c.expiry = time.AfterFunc(ttl, func() { c.giveUp() })
-	} else if !c.expiry.Reset(ttl) { // it has passed just now
+	if !c.live(ttl) {
 		return refusal.ErrNoClaim
 	}
 	return nil
+}
+
+// live begins a time to live, or begins it anew. It reports false if the one before has passed just now. 0 is without end. The mutex must be held.
+func (c *claim) live(ttl time.Duration) bool {
+	switch {
+	case ttl == 0:
+		return true
+	case c.expiry == nil:
+		c.expiry = time.AfterFunc(ttl, func() { c.giveUp() })
+		return true
+	}
+	return c.expiry.Reset(ttl)
 }
 
 // find returns the claim, if the secret is right. The mutex must be held.
@@ -270,9 +325,9 @@ func (b *Book) living(id, secret string) (*claim, error) {
 	return c, err
 }
 
-// add enters a claim, unless it is one too many, and opens its stream. If the client has a claim with the secret already, the stream is one
+// add enters a claim, which may be bound to a process, unless it is one too many, and opens its stream. If the client has a claim with the secret already, the stream is one
 // of that.
-func (b *Book) add(c *claim, secret string) (*Stream, error) {
+func (b *Book) add(c *claim, bound *process, secret string) (*Stream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.chosen {
@@ -293,8 +348,13 @@ func (b *Book) add(c *claim, secret string) (*Stream, error) {
 		return nil, &refusal.QuotaError{What: "waiting claims", Limit: limits.Waiting}
 	case full(u.streams, limits.Streams):
 		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
+	case bound != nil && full(u.bound, b.cfg.Processes/2):
+		return nil, &refusal.QuotaError{What: "claims that end with processes", Limit: b.cfg.Processes / 2}
+	case bound != nil && full(b.bound, b.cfg.Processes):
+		return nil, &refusal.QuotaError{What: refusal.Processes, Limit: b.cfg.Processes}
 	}
 	b.enter(c)
+	c.bindTo(bound)
 	c.save(false, 0) // before the agent writes the request
 	s := newStream(c, secret, c.News)
 	s.open()

@@ -105,10 +105,11 @@ func (c *claim) Uncertain(err error) {
 // Ended implements [actor.Watcher].
 func (c *claim) Ended(cause error) {
 	c.book.mu.Lock()
+	bound := c.unbind()
 	if c.book.left { // the next daemon goes on with it
 		c.book.mu.Unlock()
 		c.cancel(nil)
-		c.bound.close()
+		bound.close()
 		return
 	}
 	waited := c.state == Waiting
@@ -130,7 +131,7 @@ func (c *claim) Ended(cause error) {
 	c.tell(func(*Stream) {})
 	c.book.mu.Unlock()
 	c.cancel(nil) // lets go of the context
-	c.bound.close()
+	bound.close()
 }
 
 // tell notes news for the stream, if there is one, and wakes it. The mutex must be held.

@@ -579,7 +579,7 @@ func TestAttachAtTheLastMoment(t *testing.T) {
 		c := s.claim
 		b.mu.Lock()
 		time.Sleep(req.TTL) // the end of the claim waits for the mutex
-		_, err := c.attach(g.Secret, ann, nil)
+		_, err := c.attach(g.Secret, ann, nil, false)
 		again, other := b.again(g.Secret, &req)
 		b.mu.Unlock()
 		if !errors.Is(err, refusal.ErrNoClaim) || again != nil || other != nil {

@@ -74,21 +74,21 @@ func (b *Book) Whose(id, secret string) (uid uint32, name lockagent.Name, ok boo
 // there are others.
 func (b *Book) Locks(match func(lockagent.Name) bool, after lockagent.Name, most int) (found []Lock, more bool) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	var names []lockagent.Name
-	for name := range maps.Keys(b.locks) {
-		if name > after && match(name) {
-			names = append(names, name)
+	names := slices.Collect(maps.Keys(b.locks))
+	b.mu.Unlock()
+	slices.Sort(names)
+	for _, name := range names {
+		if name <= after || !match(name) { // a pattern may take long, and the claims do not wait for it
+			continue
+		}
+		if len(found) == most {
+			return found, true
+		}
+		if l := b.Lock(name); l.Held+l.Waiting > 0 { // nobody uses the others any more
+			found = append(found, l)
 		}
 	}
-	slices.Sort(names)
-	if len(names) > most {
-		names, more = names[:most], true
-	}
-	for _, name := range names {
-		found = append(found, b.look(name))
-	}
-	return found, more
+	return found, false
 }
 
 // look is Lock. The mutex must be held.

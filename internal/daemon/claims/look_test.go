@@ -102,6 +102,36 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// A pattern may be costly. The claims do not wait for it, and may end meanwhile.
+func TestLocksMatchWithoutTheClaims(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		streams := make(map[lockagent.Name]*Stream)
+		for _, name := range []lockagent.Name{"a", "b", "c"} {
+			streams[name] = ask(t, b, Request{Client: ann, Name: name})
+			read[Granted](t, streams[name])
+		}
+		found, more := b.Locks(func(name lockagent.Name) bool {
+			if !b.mu.TryLock() {
+				t.Error("the claims wait for the pattern")
+				return true
+			}
+			b.mu.Unlock()
+			if name == "b" {
+				streams[name].Close()
+				synctest.Wait()
+			}
+			return true
+		}, "", 2)
+		if len(found) != 2 || found[0].Name != "a" || found[1].Name != "c" || more {
+			t.Errorf("%+v, %v", found, more)
+		}
+		for _, s := range streams {
+			s.Close()
+		}
+		free(t, b, "a")
+	})
+}
+
 // A pattern may be costly. The claims do not wait for it.
 func TestWatchesMatchWithoutTheClaims(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // process is a process that a claim is bound to. A nil process is none.
@@ -17,47 +18,81 @@ import (
 // A descriptor names the process, not its number. So it is no matter whether the system gives the number to another one.
 type process struct{ file *os.File }
 
-// bind returns the process with a number. It must be of the client's user, unless the client is root. pid may be 0 for none.
+// badProcess is the error of a request for a process that a claim cannot be bound to.
+func badProcess(format string, args ...any) error {
+	return &lockagent.OptionError{Option: "for_pid", Reason: fmt.Sprintf(format, args...)}
+}
+
+// sameNumbers returns an error unless the numbers of processes mean the same to the client as to us.
+func sameNumbers(by Client) error {
+	numbers, err := status(by.PID, "NSpid") // one in each PID namespace from ours on, and none if it is in one outside of ours
+	if err != nil || len(numbers) != 1 {
+		return badProcess("the client is in another PID namespace than the daemon, as in a container, so numbers of processes mean others there; use ttl, and renew the claim")
+	}
+	return nil
+}
+
+// bind returns the process with a number. It must be of the client's user, unless the client is root. pid may be 0 for none. The error is a
+// [*refusal.QuotaError] if this process has no descriptor for it.
 func bind(pid int, by Client) (*process, error) {
 	if pid == 0 {
 		return nil, nil //nolint:nilnil // a nil process is none
 	}
-	wrong := func(format string, args ...any) error {
-		return &lockagent.OptionError{Option: "for_pid", Reason: fmt.Sprintf(format, args...)}
-	}
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	switch {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL):
-		return nil, wrong("there is no process %d; it may have ended already", pid)
+		return nil, badProcess("there is no process %d; it may have ended already", pid)
 	case err != nil:
-		return nil, wrong("process %d cannot be watched: %v", pid, err)
+		return nil, unwatched(pid, err)
 	}
 	p := &process{os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid))}
 	uid, err := userOf(pid)
-	if err != nil || hasEnded(fd) { // what was read is not about another process: this one lives
-		p.close()
-		return nil, wrong("there is no process %d; it has ended", pid)
+	switch {
+	case hasEnded(fd): // otherwise what was read is not about another process
+		err = badProcess("there is no process %d; it has ended", pid)
+	case err != nil:
+		err = unwatched(pid, err)
+	case by.UID != 0 && by.UID != uid:
+		err = badProcess("process %d is not of user %d", pid, by.UID)
+	default:
+		return p, nil
 	}
-	if by.UID != 0 && by.UID != uid {
-		p.close()
-		return nil, wrong("process %d is not of user %d", pid, by.UID)
+	p.close()
+	return nil, err
+}
+
+// unwatched is the error of a process that cannot be watched.
+func unwatched(pid int, err error) error {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		var limit unix.Rlimit
+		_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // it cannot fail
+		return &refusal.QuotaError{What: refusal.Files, Limit: int(limit.Cur)}
 	}
-	return p, nil
+	return badProcess("process %d cannot be watched: %v", pid, err)
 }
 
 // userOf is the real user of a process.
 func userOf(pid int) (uint32, error) {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	ids, err := status(pid, "Uid")
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Uid:" {
-			uid, err := strconv.ParseUint(fields[1], 10, 32)
-			return uint32(uid), err
+	uid, err := strconv.ParseUint(ids[0], 10, 32)
+	return uint32(uid), err
+}
+
+// status is what a line of the status of a process says. There is at least one word.
+func status(pid int, line string) ([]string, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return nil, err
+	}
+	for l := range strings.Lines(string(text)) {
+		if fields := strings.Fields(l); len(fields) > 1 && fields[0] == line+":" {
+			return fields[1:], nil
 		}
 	}
-	return 0, fmt.Errorf("process %d: its status names no user", pid)
+	return nil, fmt.Errorf("process %d: its status has no %s", pid, line)
 }
 
 func hasEnded(fd int) bool {
@@ -75,14 +110,16 @@ func (p *process) watch(ended func()) {
 		return
 	}
 	go func() {
-		raw, err := p.file.SyscallConn()
-		if err == nil {
-			err = raw.Read(func(fd uintptr) bool { return hasEnded(int(fd)) })
-		}
-		if !errors.Is(err, os.ErrClosed) {
+		if p.await() {
 			ended()
 		}
 	}()
+}
+
+// await waits until the process has ended. It reports false if the process is closed before.
+func (p *process) await() (ended bool) {
+	raw, err := p.file.SyscallConn()
+	return err == nil && raw.Read(func(fd uintptr) bool { return hasEnded(int(fd)) }) == nil
 }
 
 func (p *process) close() {

@@ -11,8 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // sleeper starts a process that lives until it is killed, or its input ends. uid is its user.
@@ -36,8 +40,8 @@ func sleeper(t *testing.T, uid uint32) (cmd *exec.Cmd, in io.Closer) {
 	return cmd, in
 }
 
-// me is this user.
-var me = Client{UID: uint32(os.Getuid())}
+// me is this process.
+var me = Client{PID: os.Getpid(), UID: uint32(os.Getuid())}
 
 func TestDetachedClaimEndsWithItsProcess(t *testing.T) {
 	b, _ := open(t)
@@ -59,6 +63,65 @@ func TestDetachedClaimEndsWithItsProcess(t *testing.T) {
 	}
 	waits.Close()
 	next.Close()
+	if left := b.Await(background); left != 0 {
+		t.Errorf("%d claims are left", left)
+	}
+}
+
+// A claim that waits for its lock is bound to its process also after a restart of the daemon.
+func TestAWaitingClaimEndsWithItsProcessAfterARestart(t *testing.T) {
+	w := newWorld(t)
+	cmd, _ := sleeper(t, me.UID)
+	dead, _ := sleeper(t, me.UID)
+	for _, p := range []int{cmd.Process.Pid, dead.Process.Pid} {
+		w.started[p] = uint64(p)
+	}
+	read[Granted](t, ask(t, w.book, Request{Client: ann, Name: "door"}))
+	bound := Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid, Secret: strings.Repeat("s", MinSecret)}
+	ended := bound
+	ended.ForPID, ended.Secret = dead.Process.Pid, ""
+	read[Queued](t, ask(t, w.book, bound))
+	over := read[Queued](t, ask(t, w.book, ended))
+	w.kill()
+	delete(w.started, dead.Process.Pid)
+	w.begin()
+	if _, err := w.book.Attach(me, over.Claim, over.Secret, nil); !errors.Is(err, refusal.ErrNoClaim) {
+		t.Errorf("the claim of a process that has ended: %v", err)
+	}
+	again := ask(t, w.book, bound)
+	read[Queued](t, again)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if e := read[Ended](t, again); e.Cause != nil {
+		t.Error(e.Cause)
+	}
+}
+
+// Who attaches to a claim has it from then on, whatever becomes of its process.
+func TestAnAttachedClaimOutlivesItsProcess(t *testing.T) {
+	b, _ := open(t)
+	cmd, _ := sleeper(t, me.UID)
+	before := pidfds(t)
+	s := ask(t, b, Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid})
+	g := read[Granted](t, s)
+	over(t, s)
+	again, err := b.Attach(me, g.Claim, g.Secret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read[Granted](t, again)
+	if after := pidfds(t); after != before {
+		t.Errorf("%d descriptors of processes are open, and there were %d", after, before)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = cmd.Process.Wait()
+	if n := b.Counts(); n.Held != 1 {
+		t.Error("the claim has ended")
+	}
+	again.Close()
 	if left := b.Await(background); left != 0 {
 		t.Errorf("%d claims are left", left)
 	}
@@ -109,7 +172,8 @@ func TestProcessThatMayNotBeWatched(t *testing.T) {
 		}
 	}
 	cmd, in := sleeper(t, me.UID)
-	refused(Client{UID: me.UID + 1}, cmd.Process.Pid) // another user's
+	refused(Client{PID: me.PID, UID: me.UID + 1}, cmd.Process.Pid) // another user's
+	refused(Client{UID: me.UID}, cmd.Process.Pid)                  // of a client whose process the system does not tell
 	_ = in.Close()
 	_ = cmd.Process.Kill()
 	_, _ = cmd.Process.Wait()
@@ -119,14 +183,114 @@ func TestProcessThatMayNotBeWatched(t *testing.T) {
 		return // only root can start a process of another user
 	}
 	cmd, _ = sleeper(t, 4242)
-	refused(Client{UID: 4243}, cmd.Process.Pid)
-	for _, may := range []Client{me, {UID: 4242}} {
+	refused(Client{PID: me.PID, UID: 4243}, cmd.Process.Pid)
+	for _, may := range []Client{me, {PID: me.PID, UID: 4242}} {
 		s := ask(t, b, Request{Client: may, Name: "door", Detach: true, ForPID: cmd.Process.Pid})
 		read[Granted](t, s)
 		s.Close()
 	}
 	if left := b.Await(context.Background()); left != 0 {
 		t.Errorf("%d claims are left", left)
+	}
+}
+
+// A process is closed because its claim is over, or because somebody has attached to that.
+func TestAProcessThatIsClosedHasNotEnded(t *testing.T) {
+	cmd, _ := sleeper(t, me.UID)
+	p, err := bind(cmd.Process.Pid, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan bool)
+	go func() { ended <- p.await() }()
+	p.close()
+	if <-ended {
+		t.Error("it has ended")
+	}
+}
+
+// A client in another PID namespace means another process by a number.
+func TestAProcessInAnotherNamespace(t *testing.T) {
+	b, _ := open(t)
+	cmd := exec.Command("/bin/cat")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if me.UID != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("this machine makes no namespace: %v", err)
+	}
+	defer func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	}()
+	inside := Client{PID: cmd.Process.Pid, UID: me.UID}
+	_, err = b.Acquire(Request{Client: inside, Name: "door", Detach: true, ForPID: os.Getpid()})
+	if !errors.Is(err, lockagent.ErrBadOption) || !strings.Contains(err.Error(), "another PID namespace") {
+		t.Errorf("got %v", err)
+	}
+	s := ask(t, b, Request{Client: inside, Name: "door", Detach: true, Lease: time.Minute}) // no number, no matter
+	read[Granted](t, s)
+	s.Close()
+}
+
+// Each claim that is bound to a process takes a descriptor.
+func TestProcessesAreLimited(t *testing.T) {
+	b, _ := open(t)
+	b.cfg.Processes = 2
+	cmd, _ := sleeper(t, me.UID)
+	req := func(name lockagent.Name) Request {
+		return Request{Client: me, Name: name, Detach: true, ForPID: cmd.Process.Pid}
+	}
+	refused := func(what string, limit int, req Request) {
+		t.Helper()
+		_, err := b.Acquire(req)
+		if quota, ok := errors.AsType[*refusal.QuotaError](err); !ok || quota.What != what || quota.Limit != limit {
+			t.Errorf("got %v", err)
+		}
+	}
+	for range 2 { // the place of one that is over is free again
+		s := ask(t, b, req("door"))
+		read[Granted](t, s)
+		refused("claims that end with processes", 1, req("desk"))
+		s.Close()
+		if err := s.claim.await(background); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.mu.Lock()
+	b.bound = 2 // those of others
+	b.mu.Unlock()
+	refused(refusal.Processes, 2, req("door"))
+}
+
+// The process lives, and there is no descriptor for it, or none to find out whose it is.
+func TestProcessesWithoutDescriptors(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(free)
+	for more := range 2 {
+		few := unix.Rlimit{Cur: uint64(free + more), Max: before.Max}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		p, err := bind(os.Getpid(), me)
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+		if quota, ok := errors.AsType[*refusal.QuotaError](err); !ok || quota.What != refusal.Files || p != nil {
+			t.Errorf("with %d descriptors that are free: %v", more, err)
+		}
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // Config is what a book is made of. The zero Config is that of a book whose claims end with the process.
@@ -22,6 +24,8 @@ type Config struct {
 	Grace time.Duration
 	// Started tells when a process started, as in Client.Started, or 0 if there is no such process. If it is nil, nobody knows.
 	Started func(pid int) uint64
+	// Processes is how many claims may be bound to processes: each of them takes a descriptor. A user may have half of them. 0 is no bound.
+	Processes int
 }
 
 // New returns a book. It has the claims of the daemon before when Begin has returned. Nothing else may be called earlier, but
@@ -128,18 +132,21 @@ func (b *Book) Begin(agent *actor.Agent) (goOn, over int) {
 // hasEnded reports whether what a claim of the daemon before was bound to has ended. If it has not, the claim is bound to it again. The
 // mutex must be held.
 func (b *Book) hasEnded(c *claim) bool {
-	switch {
-	case !c.detached:
-		return c.by.Started != 0 && b.cfg.Started != nil && b.cfg.Started(c.by.PID) != c.by.Started
-	case c.ForPID == 0:
+	if !c.detached && c.by.Started != 0 && b.cfg.Started != nil && b.cfg.Started(c.by.PID) != c.by.Started {
+		return true
+	}
+	if c.ForPID == 0 {
 		return false
 	}
 	bound, err := bind(c.ForPID, c.Client)
-	if err != nil || b.started(c.ForPID) != c.boundStart { // another process may have the number by now
+	switch {
+	case errors.Is(err, refusal.ErrQuota): // nobody knows whether it has ended, so the claim goes on until somebody releases it
+		return false
+	case err != nil || b.started(c.ForPID) != c.boundStart: // another process may have the number by now
 		bound.close()
 		return true
 	}
-	c.bound = bound
+	c.bindTo(bound)
 	bound.watch(func() { c.giveUp() })
 	return false
 }

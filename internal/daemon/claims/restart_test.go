@@ -74,6 +74,15 @@ func (w *world) begin() {
 // restart kills the book, and begins the next one after a while.
 func (w *world) restart(after time.Duration) {
 	w.t.Helper()
+	w.kill()
+	pass(after)
+	w.begin()
+	synctest.Wait()
+}
+
+// kill kills the book.
+func (w *world) kill() {
+	w.t.Helper()
 	content, err := os.ReadFile(w.path()) // what SIGKILL would leave
 	if err != nil {
 		w.t.Fatal(err)
@@ -86,9 +95,6 @@ func (w *world) restart(after time.Duration) {
 	if err := os.WriteFile(w.path(), content, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	pass(after)
-	w.begin()
-	synctest.Wait()
 }
 
 // attached attaches to a claim that must be there.
@@ -254,6 +260,96 @@ func TestRequestsWithASecret(t *testing.T) {
 		if h := read[Granted](t, ask(t, w.book, req)); h.Claim == g.Claim || h.Grant.Token() <= g.Grant.Token() {
 			t.Errorf("claim %s with %d", h.Claim, h.Grant.Token())
 		}
+	})
+}
+
+// A request that is to be detached can be repeated, and is detached then, however far it had come. Its time to live begins anew.
+func TestADetachedRequestIsRepeated(t *testing.T) {
+	const ttl = time.Minute
+	for name, test := range map[string]struct{ told, restart, detached bool }{
+		"while it waits": {}, "while it waits, after a restart": {restart: true},
+		"when it is granted": {told: true}, "when it is granted, after a restart": {told: true, restart: true},
+		"when it is detached": {told: true, detached: true}, "when it is detached, after a restart": {told: true, detached: true, restart: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				req := Request{Client: ann, Name: "door", Detach: true, TTL: ttl, Secret: strings.Repeat("s", MinSecret)}
+				holder := ask(t, w.book, Request{Client: bob, Name: "door", Secret: strings.Repeat("h", MinSecret)})
+				read[Granted](t, holder)
+				s := ask(t, w.book, req)
+				read[Queued](t, s)
+				if test.told {
+					holder.Close()
+					read[Granted](t, s)
+				}
+				if test.detached {
+					over(t, s)
+				}
+				pass(ttl / 2)
+				if test.restart {
+					w.restart(time.Second)
+				}
+				by := req
+				by.Client.PID = 77 // another process of the user
+				again := ask(t, w.book, by)
+				if !test.told {
+					read[Queued](t, again)
+					w.attached(bob, "", strings.Repeat("h", MinSecret)).Close()
+				}
+				g := read[Granted](t, again)
+				over(t, again)
+				if h := w.book.Lock("door").Holders; len(h) != 1 || !h[0].Detached || h[0].Resumed || h[0].ID != g.Claim {
+					t.Errorf("the holders are %+v", h)
+				}
+				if test.restart {
+					w.restart(time.Second)
+				}
+				pass(ttl - 2*time.Second)
+				counts(t, w.book, 1, 0)
+				pass(2 * time.Second)
+				free(t, w.book, "door")
+			})
+		})
+	}
+}
+
+// Somebody has been told of a detached claim. So it outlasts a client that repeats its request, and ends before it is told. It ends with its time to
+// live then.
+func TestARepeatedRequestThatEndsLeavesTheDetachedClaim(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		req := Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute, Secret: strings.Repeat("s", MinSecret)}
+		s := ask(t, w.book, req)
+		g := read[Granted](t, s)
+		over(t, s)
+		ask(t, w.book, req).Close()
+		counts(t, w.book, 1, 0)
+		if _, err := w.book.Renew(background, g.Claim, g.Secret, time.Hour, 0); err != nil {
+			t.Error(err)
+		}
+		ask(t, w.book, req).Close()
+		w.restart(time.Second)
+		counts(t, w.book, 1, 0)
+		pass(time.Hour)
+		free(t, w.book, "door")
+	})
+}
+
+// Who attaches has the claim from then on. Neither its time to live nor its process ends it, nor does another request with the secret detach it.
+func TestAClaimIsAttachedForGood(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		req := Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute, Secret: strings.Repeat("s", MinSecret)}
+		s := ask(t, w.book, req)
+		read[Granted](t, s)
+		over(t, s)
+		read[Granted](t, w.attached(ann, "", req.Secret))
+		w.restart(time.Second)
+		again := ask(t, w.book, req)
+		read[Granted](t, again)
+		silent(t, again)
+		pass(time.Hour)
+		counts(t, w.book, 1, 0)
+		again.Close()
+		free(t, w.book, "door")
 	})
 }
 

@@ -69,7 +69,7 @@ func (s *Stream) awake() {
 func (s *Stream) Close() {
 	c := s.claim
 	c.book.mu.Lock()
-	ends := s.close() && !c.stay()
+	ends := s.close() && !c.detached && !c.stay()
 	c.book.mu.Unlock()
 	if ends {
 		c.giveUp()
@@ -184,8 +184,6 @@ func (s *Stream) leave() {
 		return
 	}
 	c.detached = true
-	if c.TTL != 0 {
-		c.expiry = time.AfterFunc(c.TTL, func() { c.giveUp() })
-	}
+	c.live(c.TTL) // if one before has passed just now, the claim is about to end
 	c.book.changed(c.Name)
 }

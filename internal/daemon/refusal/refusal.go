@@ -24,6 +24,8 @@ var (
 const (
 	Numbers     = "semaphores and latches"
 	Connections = "connections of all users"
+	Processes   = "processes with which claims end"
+	Files       = "open files"
 )
 
 // RequestSize is what a [QuotaError] speaks of that is about one request.
@@ -37,7 +39,7 @@ type QuotaError struct {
 
 func (e *QuotaError) Error() string {
 	switch e.What {
-	case Connections:
+	case Connections, Processes, Files:
 		return fmt.Sprintf("lockagent: the daemon has %d %s, and its descriptors allow no more; end some, or have it start with more descriptors", e.Limit, e.What)
 	case Numbers:
 		return fmt.Sprintf("lockagent: the daemon has %d %s in its memory, and may not have more; delete some, or have limits.numbers raised", e.Limit, e.What)

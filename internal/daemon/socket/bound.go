@@ -106,17 +106,20 @@ func (c *boundConn) Close() error {
 	return err
 }
 
-// Room is how many connections the descriptors of this process allow. The rest of them is for files, and for connections to servers.
-func Room() (int, error) {
+// Room is how many connections the descriptors of this process allow, and how many processes that it watches. The rest of them is for files, and for
+// connections to servers.
+func Room() (connections, processes int, err error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("socket: ask how many descriptors there may be: %w", err)
+		return 0, 0, fmt.Errorf("socket: ask how many descriptors there may be: %w", err)
 	}
-	return roomOf(limit.Cur), nil
+	connections, processes = roomOf(limit.Cur)
+	return connections, processes, nil
 }
 
-// roomOf leaves an eighth of the descriptors for others, or 256, but never more than half.
-func roomOf(descriptors uint64) int {
+// roomOf leaves an eighth of the descriptors for others than connections, or 256, but never more than half. Half of those are for processes.
+func roomOf(descriptors uint64) (connections, processes int) {
 	n := int(min(descriptors, math.MaxInt32))
-	return n - min(n/2, max(n/8, 256))
+	rest := min(n/2, max(n/8, 256))
+	return n - rest, rest / 2
 }

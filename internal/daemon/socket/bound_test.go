@@ -117,12 +117,13 @@ func TestABoundedConnectionHasItsPeer(t *testing.T) {
 }
 
 func TestRoomForConnections(t *testing.T) {
-	for descriptors, want := range map[uint64]int{100: 50, 1024: 768, 1 << 20: 1<<20 - 1<<17, ^uint64(0): 1<<31 - 1 - (1<<31-1)/8} {
-		if got := roomOf(descriptors); got != want {
+	for descriptors, want := range map[uint64][2]int{100: {50, 25}, 1024: {768, 128}, 1 << 20: {1<<20 - 1<<17, 1 << 16}, ^uint64(0): {1<<31 - 1 - (1<<31-1)/8, (1<<31 - 1) / 16}} {
+		connections, processes := roomOf(descriptors)
+		if got := [2]int{connections, processes}; got != want {
 			t.Errorf("%d descriptors have room for %d, want %d", descriptors, got, want)
 		}
 	}
-	if n, err := Room(); n <= 0 || err != nil {
-		t.Errorf("%d, %v", n, err)
+	if connections, processes, err := Room(); connections <= 0 || processes <= 0 || err != nil {
+		t.Errorf("%d, %d, %v", connections, processes, err)
 	}
 }

@@ -376,7 +376,8 @@ type AcquireRequest struct {
 	Detach bool `protobuf:"varint,8,opt,name=detach,proto3" json:"detach,omitempty"`
 	// ttl is how long a detached claim lasts without Renew.
 	Ttl *durationpb.Duration `protobuf:"bytes,9,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// for_pid is the process that a detached claim ends with. It must be of the client's user.
+	// for_pid is the process that a detached claim ends with. It must be of the client's user. A client in another PID namespace than the
+	// daemon, as in a container, is refused: there the number is that of another process.
 	ForPid int32 `protobuf:"varint,10,opt,name=for_pid,json=forPid,proto3" json:"for_pid,omitempty"`
 	// session is an id that the client chose, up to 128 bytes. Claims of one session may hold a lock several times
 	// at once. Sessions of different users never meet.
@@ -390,7 +391,8 @@ type AcquireRequest struct {
 	// outlive leaves a hold in place when its stream ends, until its lease has run out. It needs lease.
 	Outlive bool `protobuf:"varint,15,opt,name=outlive,proto3" json:"outlive,omitempty"`
 	// secret is that of the claim, if the client chooses it: 16 to 128 random bytes of text, another one for each claim. The request can
-	// then be repeated: if the client has a claim with that secret, the stream is that of this claim, as with Attach.
+	// then be repeated: if the client has a claim with that secret, the stream is that of this claim. A claim that is detached, or shall be, is
+	// so afterwards as well, and its ttl begins anew.
 	Secret string `protobuf:"bytes,16,opt,name=secret,proto3" json:"secret,omitempty"`
 	// traceparent is the W3C trace context of the caller. It counts in place of the call's header of that name, because the claims
 	// of a link share a call. As with the header, one that is no trace context counts as none.

@@ -59,7 +59,7 @@ type LockServiceClient interface {
 	// it as lost from its deadline on.
 	Acquire(context.Context, *v1.AcquireRequest) (*connect.ServerStreamForClient[v1.ClaimEvent], error)
 	// Attach goes on with a claim whose stream has ended by a restart of the daemon, or that is
-	// detached. Its stream is the claim from then on. An earlier stream of the claim ends without Ended.
+	// detached. Its stream is the claim from then on: neither ttl nor for_pid ends it. An earlier stream of the claim ends without Ended.
 	Attach(context.Context, *v1.AttachRequest) (*connect.ServerStreamForClient[v1.ClaimEvent], error)
 	// Release ends a claim. A claim that has ended already is no error.
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
@@ -197,7 +197,7 @@ type LockServiceHandler interface {
 	// it as lost from its deadline on.
 	Acquire(context.Context, *v1.AcquireRequest, *connect.ServerStream[v1.ClaimEvent]) error
 	// Attach goes on with a claim whose stream has ended by a restart of the daemon, or that is
-	// detached. Its stream is the claim from then on. An earlier stream of the claim ends without Ended.
+	// detached. Its stream is the claim from then on: neither ttl nor for_pid ends it. An earlier stream of the claim ends without Ended.
 	Attach(context.Context, *v1.AttachRequest, *connect.ServerStream[v1.ClaimEvent]) error
 	// Release ends a claim. A claim that has ended already is no error.
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
