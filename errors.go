@@ -251,8 +251,7 @@ type KindError struct {
 	Name Name
 	Kind LockKind // of the request
 
-	// Used is as which the name is in use. A store may not tell some kinds from plain locks: Used is then
-	// [PlainLock].
+	// Used is as which the name is in use. A store may not tell some kinds from plain or fenced locks: Used is then one of these.
 	Used LockKind
 }
 

@@ -46,6 +46,11 @@ import (
 // name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
 // [*KindError]. A store that does not have a kind answers with an [*OptionError].
 //
+// Some kinds may look alike to a store while somebody holds the lock. Then those who wait show the kind. An Acquire that asks for
+// a place, and finds the lock held, ends with a [*KindError] if tenures have places there as another kind. A tenure that has
+// a place itself came first, and is not refused. The place of an agent that is gone refuses nobody. The
+// holder of a fenced lock shows the kind to every Acquire.
+//
 // # Modes
 //
 // A tenure has a [Mode]. A [ReadWriteLock] is held by one tenure of the mode [Exclusive], or by several of
