@@ -24,7 +24,7 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
+// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
 // definite: the call had no effect, and trying again will not help. So is [ErrTooFewReplicas] of an Acquire: the
 // store had granted the tenure, and has released it again. Trying again does not
 // help after [ErrClosed] either. But a call that was under way when the store was closed

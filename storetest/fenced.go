@@ -138,6 +138,21 @@ var fencedClauses = []clause{
 		},
 	},
 	{
+		name: "a lock without tokens is an error",
+		says: "That stays so until an operator sets it right.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			h.plantToken(t, lockagent.MaxToken)
+			if reply, err := one.try(one.wish(theLock, 1)); !errors.Is(err, lockagent.ErrNoTokens) {
+				t.Errorf("Acquire = %+v, %v; want ErrNoTokens", reply, err)
+			}
+			one.sees(theLock, "")
+			one.acquire("another", 1)
+			h.plantToken(t, 7)
+			one.acquire(theLock, 2)
+		},
+	},
+	{
 		name: "the tokens of other locks and of the clock stay",
 		says: "It begins above every token that they have had, also if that is ahead of the store's clock.",
 		prove: func(t *testing.T, h *Harness) {

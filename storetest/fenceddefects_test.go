@@ -23,6 +23,16 @@ var fencedDefects = []defect{
 			reply.Token = lockagent.Token(reply.At)
 		}
 	})},
+	{"hopes for more tokens", "Fenced/a lock without tokens is an error", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if errors.Is(err, lockagent.ErrNoTokens) {
+				err = lockagent.ErrStoreUnavailable
+			}
+			return reply, err
+		}
+	}},
 	{"does not mind the last token of a fenced lock", "Fenced/tokens ahead of the clock grow, however a tenure ends", ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 })},
 	{"passes with the tokens of its own clock", "Fenced/a lock that is passed has a token above all others", telling(lockagent.MessagePassed, func(m *lockagent.Message) {
 		m.Token = lockagent.Token(m.At)

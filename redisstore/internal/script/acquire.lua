@@ -43,7 +43,7 @@
 --
 -- A lock that is not granted is not changed. An error of one lock does not affect the others. An
 -- error reply means that nothing was changed. It begins with "FAR" if a floor is more than a day
--- ahead of the clock.
+-- ahead of the clock, and with "TOKENS" if the clock is spoilt or at its end.
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs
 -- about as much as a command.
