@@ -96,6 +96,10 @@ var (
 	// ErrNotPermitted is returned when the store does not permit the call.
 	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access rules")
 
+	// ErrNoTokens is returned when the store cannot begin a tenure with a greater token than before: what
+	// counts the tokens is at its end, or somebody has spoilt it. That stays so until an operator sets it right.
+	ErrNoTokens = errors.New("lockagent: no tokens are left: what counts them in the store is at its end, or spoilt; delete it or set it right")
+
 	// ErrTooFewReplicas matches every [*ReplicasError].
 	ErrTooFewReplicas = errors.New("lockagent: too few replicas have acknowledged it")
 
@@ -116,7 +120,7 @@ var (
 // Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
 // See [Store] for whether the call took effect.
 func Definite(err error) bool {
-	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrTooFewReplicas, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrNoTokens, ErrTooFewReplicas, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
 		if errors.Is(err, definite) {
 			return true
 		}
@@ -251,8 +255,7 @@ type KindError struct {
 	Name Name
 	Kind LockKind // of the request
 
-	// Used is as which the name is in use. A store may not tell some kinds from plain locks: Used is then
-	// [PlainLock].
+	// Used is as which the name is in use. A store may not tell some kinds from plain or fenced locks: Used is then one of these.
 	Used LockKind
 }
 

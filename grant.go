@@ -68,7 +68,7 @@ func Denied(name Name, owner Owner, err error) Grant {
 //     if the context ended;
 //   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
 //   - a [*ReplicasError] if too few replicas of the store knew of the grant in time;
-//   - [ErrWrongType], [ErrNotPermitted] or [ErrStoreUnavailable] if the store
+//   - [ErrWrongType], [ErrNotPermitted], [ErrNoTokens] or [ErrStoreUnavailable] if the store
 //     refused or could not be asked;
 //   - a [*NameError], [*OwnerError] or [*OptionError] if the request was wrong.
 //

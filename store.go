@@ -24,7 +24,7 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
+// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
 // definite: the call had no effect, and trying again will not help. So is [ErrTooFewReplicas] of an Acquire: the
 // store had granted the tenure, and has released it again. Trying again does not
 // help after [ErrClosed] either. But a call that was under way when the store was closed
@@ -45,6 +45,11 @@ import (
 // hold for them, unless the comment of the kind says otherwise. If what the store has under the
 // name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
 // [*KindError]. A store that does not have a kind answers with an [*OptionError].
+//
+// Some kinds may look alike to a store while somebody holds the lock. Then those who wait show the kind. An Acquire that asks for
+// a place, and finds the lock held, ends with a [*KindError] if tenures have places there as another kind. A tenure that has
+// a place itself came first, and is not refused. The place of an agent that is gone refuses nobody. The
+// holder of a fenced lock shows the kind to every Acquire.
 //
 // # Modes
 //

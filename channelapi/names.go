@@ -94,6 +94,8 @@ var (
 	ErrLatchGone = lockagent.ErrLatchGone
 	// ErrNotPermitted: the store does not permit the call.
 	ErrNotPermitted = lockagent.ErrNotPermitted
+	// ErrNoTokens: what counts the tokens in the store is at its end, or spoilt.
+	ErrNoTokens = lockagent.ErrNoTokens
 	// ErrClosed and ErrSessionClosed: the locks or the session were closed.
 	ErrClosed        = lockagent.ErrClosed
 	ErrSessionClosed = lockagent.ErrSessionClosed

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -50,7 +49,7 @@ func (m *memory) acquireFenced(v *visit, req lockagent.AcquireRequest) (lockagen
 	case req.Floor > reach:
 		return lockagent.AcquireReply{}, errFarFloor
 	case known >= lockagent.MaxToken:
-		return lockagent.AcquireReply{}, fmt.Errorf("%w: the tokens of the lock are at their end", lockagent.ErrStoreUnavailable)
+		return lockagent.AcquireReply{}, lockagent.ErrNoTokens
 	}
 	if req.Floor > known {
 		m.keep(req.Name, req.Kind, v.now).fence.raise(req.Floor, v.now)

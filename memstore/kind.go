@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lockagent/lockagent"
 )
@@ -81,10 +82,22 @@ func rulesOf(kind lockagent.LockKind) (*rules, error) {
 
 // rulesFor is rulesOf for a name. It is an error if the name is in use as another kind.
 func (m *memory) rulesFor(name lockagent.Name, kind lockagent.LockKind, v *visit) (*rules, error) {
-	if l := m.lock(name, v.now); l.inUse() && l.kind != "" && l.kind != kind.OrPlain() {
-		return nil, &lockagent.KindError{Name: name, Kind: kind.OrPlain(), Used: l.kind}
+	if used := m.usedAs(m.lock(name, v.now)); used != "" && used != kind.OrPlain() {
+		return nil, &lockagent.KindError{Name: name, Kind: kind.OrPlain(), Used: used}
 	}
 	return rulesOf(kind)
+}
+
+// usedAs is the kind of a lock that is in use, or empty if nothing shows it. Another program shows none, and neither does a waiter
+// that is gone.
+func (m *memory) usedAs(l *lock) lockagent.LockKind {
+	held := slices.ContainsFunc(l.holders, func(h holder) bool { return h.foreign == "" })
+	waits := slices.ContainsFunc(l.queue, func(p place) bool { return m.listens(p.tenure.Agent) }) ||
+		slices.ContainsFunc(l.places, func(p fairPlace) bool { return p.foreign == nil && m.listens(p.tenure.Agent) })
+	if held || waits || l.latch.count > 0 || l.permits != nil && l.permits.exists {
+		return l.kind
+	}
+	return ""
 }
 
 func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {

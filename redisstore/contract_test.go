@@ -188,6 +188,9 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			TellsApart: func(used, wanted lockagent.LockKind) bool {
 				return layouts[used] != layouts[wanted] || used == lockagent.PlainLock && wanted == lockagent.FencedLock
 			},
+			TellsWaiters: func(used, wanted lockagent.LockKind) bool { // those have one queue
+				return used != lockagent.FencedLock || wanted != lockagent.PlainLock
+			},
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +11,29 @@ import (
 
 // fencedClauses are about the tokens of fenced locks, which other programs count, too.
 var fencedClauses = []clause{
+	{
+		name: "who holds it shows the kind",
+		says: "The holder of a fenced lock shows the kind to every Acquire.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			one.acquire(theLock, 1)
+			for _, two.kind = range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.SpinLock} {
+				if !slices.Contains(h.kinds, two.kind) {
+					continue
+				}
+				want := lockagent.KindError{Name: theLock, Kind: two.kind, Used: lockagent.FencedLock}
+				for _, req := range []lockagent.AcquireRequest{two.wish(theLock, 1), two.queueing(theLock, 2)} {
+					_, err := two.try(req)
+					if told, _ := errors.AsType[*lockagent.KindError](err); told == nil || *told != want {
+						t.Errorf("Acquire: error %v; want %v", err, &want)
+					}
+				}
+			}
+			one.renew(theLock, 1, minute)
+			two.kind = h.kind
+			two.refused(theLock, 3, one.tenure(1).String())
+		},
+	},
 	{
 		name: "a tenure begins above the tokens of other programs",
 		says: "It begins above every token that they have had, also if that is ahead of the store's clock.",
@@ -110,6 +135,21 @@ var fencedClauses = []clause{
 				two.keep(number)
 				two.release(theLock, number, true)
 			}
+		},
+	},
+	{
+		name: "a lock without tokens is an error",
+		says: "That stays so until an operator sets it right.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.agent(t)
+			h.plantToken(t, lockagent.MaxToken)
+			if reply, err := one.try(one.wish(theLock, 1)); !errors.Is(err, lockagent.ErrNoTokens) {
+				t.Errorf("Acquire = %+v, %v; want ErrNoTokens", reply, err)
+			}
+			one.sees(theLock, "")
+			one.acquire("another", 1)
+			h.plantToken(t, 7)
+			one.acquire(theLock, 2)
 		},
 	},
 	{

@@ -68,6 +68,9 @@ type Harness struct {
 	// wants to use it as another. Nil if it always can.
 	TellsApart func(used, wanted lockagent.LockKind) bool
 
+	// TellsWaiters reports the same if nothing but the place of a waiter shows the kind. Nil if the store always can.
+	TellsWaiters func(used, wanted lockagent.LockKind) bool
+
 	kind  lockagent.LockKind   // of the case
 	kinds []lockagent.LockKind // that the store has
 	used  bool                 // Store has its agent

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/lockagent/lockagent"
@@ -26,6 +27,17 @@ var kindDefects = []defect{
 		}
 		return kind
 	})},
+	{"does not mind who waits as another kind", "Kind/who waits shows the kind", func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if errors.Is(err, lockagent.ErrWrongKind) && req.Queue {
+				req.Kind = lockagent.PlainLock
+				return acquire(req)
+			}
+			return reply, err
+		}
+	}},
 	{"keeps a name for its first kind", "Kind/a name that is not in use any more can be used as another kind", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {

@@ -87,10 +87,10 @@
 //	                                  release, latch, break, inspect, permits) and outcome (granted,
 //	                                  held, confirmed, denied, released, over,
 //	                                  broken, free, changed, unchanged; unavailable,
-//	                                  wrongtype, notpermitted, closed, withdrawn,
-//	                                  error)
+//	                                  wrongtype, notpermitted, notokens, closed,
+//	                                  withdrawn, error)
 //	lockagent.store.refusals          counter, {call}, by outcome: wrongtype,
-//	                                  notpermitted
+//	                                  notpermitted, notokens
 //	lockagent.events.recorded         counter, {event}, by kind
 //	lockagent.events.published        counter, {event}
 //	lockagent.events.dropped          counter, {event}

@@ -105,7 +105,7 @@ func newStoreMetrics(m metric.Meter) *storeMetrics {
 		refusals: made(m.Int64Counter("lockagent.store.refusals", metric.WithUnit("{call}"),
 			metric.WithDescription("Calls that the store refused, and would refuse again."))),
 	}
-	for _, end := range []outcome{wrongType, notPermitted} {
+	for _, end := range []outcome{wrongType, notPermitted, noTokens} {
 		s.refused[end] = []metric.AddOption{attributes("outcome", end.String())}
 		s.refusals.Add(context.Background(), 0, s.refused[end]...) // so that the first refusal is an increase
 	}

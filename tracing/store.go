@@ -49,6 +49,7 @@ const (
 	unavailable // and what follows are errors
 	wrongType
 	notPermitted
+	noTokens
 	closed
 	withdrawn
 	failed
@@ -58,7 +59,7 @@ const (
 func (o outcome) String() string {
 	return [outcomes]string{
 		"granted", "held", "confirmed", "denied", "released", "over", "broken", "free", "changed", "unchanged",
-		"unavailable", "wrongtype", "notpermitted", "closed", "withdrawn", "error",
+		"unavailable", "wrongtype", "notpermitted", "notokens", "closed", "withdrawn", "error",
 	}[o]
 }
 
@@ -75,6 +76,8 @@ func outcomeOf(err error, yes bool, ifYes, ifNo outcome) outcome {
 		return wrongType
 	case errors.Is(err, lockagent.ErrNotPermitted):
 		return notPermitted
+	case errors.Is(err, lockagent.ErrNoTokens):
+		return noTokens
 	case errors.Is(err, lockagent.ErrClosed):
 		return closed
 	case errors.Is(err, lockagent.ErrWithdrawn):

@@ -137,6 +137,7 @@ func TestStoreCalls(t *testing.T) {
 			{false, unreachable, "unavailable"},
 			{false, lockagent.ErrWrongType, "wrongtype"},
 			{false, lockagent.ErrNotPermitted, "notpermitted"},
+			{false, lockagent.ErrNoTokens, "notokens"},
 			{false, lockagent.ErrClosed, "closed"},
 			{false, lockagent.ErrWithdrawn, "withdrawn"},
 			{false, errors.New("out of paper"), "error"},
@@ -185,7 +186,7 @@ func TestStoreCalls(t *testing.T) {
 				}
 				r.wantPoints("lockagent.lock.renewals", renewals)
 				refusals := map[string]point{}
-				if reply.outcome == "wrongtype" || reply.outcome == "notpermitted" {
+				if slices.Contains([]string{"wrongtype", "notpermitted", "notokens"}, reply.outcome) {
 					refusals[reply.outcome] = point{0, 1}
 				}
 				r.wantPoints("lockagent.store.refusals", refusals)
@@ -213,7 +214,7 @@ func TestCountersOfTroubleBeginAtZero(t *testing.T) {
 	for metric, want := range map[string][]string{
 		"lockagent.lock.losses":    {"broken", "closed", "deadline", "denied", "expired", "internal", "sessionclosed", "unclaimed", "unknown"},
 		"lockagent.lock.renewals":  {"confirmed", "denied", "failed"},
-		"lockagent.store.refusals": {"notpermitted", "wrongtype"},
+		"lockagent.store.refusals": {"notokens", "notpermitted", "wrongtype"},
 	} {
 		if !slices.Equal(got[metric], want) {
 			t.Errorf("%s begins with %q, want %q", metric, got[metric], want)

@@ -105,7 +105,7 @@ var refusedCodes = []struct {
 	}},
 	{exitUsage, []error{
 		lockagent.ErrBadName, lockagent.ErrBadOption, lockagent.ErrWrongKind, lockagent.ErrWrongType, lockagent.ErrUpgrade,
-		lockagent.ErrReentry, lockagent.ErrLeaseTooShort,
+		lockagent.ErrReentry, lockagent.ErrLeaseTooShort, lockagent.ErrNoTokens,
 	}},
 	{exitBug, []error{lockagent.ErrInternal}},
 }

@@ -249,6 +249,7 @@ const (
 	Reason_REASON_WITHDRAWN         Reason = 33
 	Reason_REASON_RELEASED          Reason = 34
 	Reason_REASON_BAD_URL           Reason = 35
+	Reason_REASON_NO_TOKENS         Reason = 36 // what counts the tokens is spoilt, or at its end
 )
 
 // Enum value maps for Reason.
@@ -290,6 +291,7 @@ var (
 		33: "REASON_WITHDRAWN",
 		34: "REASON_RELEASED",
 		35: "REASON_BAD_URL",
+		36: "REASON_NO_TOKENS",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":       0,
@@ -328,6 +330,7 @@ var (
 		"REASON_WITHDRAWN":         33,
 		"REASON_RELEASED":          34,
 		"REASON_BAD_URL":           35,
+		"REASON_NO_TOKENS":         36,
 	}
 )
 
@@ -2682,7 +2685,7 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x12LOSS_REASON_CLOSED\x10\x05\x12\x19\n" +
 	"\x15LOSS_REASON_UNCLAIMED\x10\x06\x12\x18\n" +
 	"\x14LOSS_REASON_INTERNAL\x10\a\x12\x1e\n" +
-	"\x1aLOSS_REASON_SESSION_CLOSED\x10\b*\xa4\x06\n" +
+	"\x1aLOSS_REASON_SESSION_CLOSED\x10\b*\xba\x06\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vREASON_HELD\x10\x01\x12\x12\n" +
@@ -2720,7 +2723,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x10REASON_FORBIDDEN\x10 \x12\x14\n" +
 	"\x10REASON_WITHDRAWN\x10!\x12\x13\n" +
 	"\x0fREASON_RELEASED\x10\"\x12\x12\n" +
-	"\x0eREASON_BAD_URL\x10#2\xe5\x03\n" +
+	"\x0eREASON_BAD_URL\x10#\x12\x14\n" +
+	"\x10REASON_NO_TOKENS\x10$2\xe5\x03\n" +
 	"\vLockService\x12C\n" +
 	"\aAcquire\x12\x1c.lockagent.v1.AcquireRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12A\n" +
 	"\x06Attach\x12\x1b.lockagent.v1.AttachRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12F\n" +

@@ -43,7 +43,7 @@
 --
 -- A lock that is not granted is not changed. An error of one lock does not affect the others. An
 -- error reply means that nothing was changed. It begins with "FAR" if a floor is more than a day
--- ahead of the clock.
+-- ahead of the clock, and with "TOKENS" if the clock is spoilt or at its end.
 
 -- What is seldom needed comes late: to make a function or a table, or to format a number, costs
 -- about as much as a command.
@@ -63,13 +63,12 @@ local message_kind = ''
 
 --include grants.lua
 
-local room = 'single' -- if nobody asks for a place, it does not matter
-for i = 1, per == 3 and n or 0 do
-  room = args[3 * i + 2] ~= '' and args[3 * i + 2] or room
-end
---include ways.lua
+--include room.lua
 
 --include place.lua
+
+local own_places, other_places, fenced = 'lockagent_queue', {'lockagent_places'}, redis.kind == 'fenced'
+--include used.lua
 
 -- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
 -- agent that contends only with itself makes short pauses between its tenures. The first turn comes sooner, and so does one
@@ -109,6 +108,7 @@ local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
   local suffix, unqueued = string.sub(keys[n + i], 16), asks == 'unqueued'
+  local waits = asks ~= ''
   asks = unqueued and '' or asks
 --include met.lua
   local outsiders = asks ~= '' and outsiders_of('redisson_lock__channel' .. string.gsub(suffix, '^::', ':'), suffix) or 0

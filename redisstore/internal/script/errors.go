@@ -21,6 +21,9 @@ func Refused(text string) error {
 	if used, ok := strings.CutPrefix(text, "KIND "); ok {
 		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
 	}
+	if keys, ok := strings.CutPrefix(text, "TOKENS "); ok {
+		return fmt.Errorf("%w: look at %s", lockagent.ErrNoTokens, keys)
+	}
 	err := kind(text)
 	if err == lockagent.ErrDeleted { //nolint:errorlint // kind returns it as it is, and the text says no more
 		return err
@@ -66,6 +69,5 @@ func Apart(text string) bool {
 // Several reports whether one of the locks of a call may have caused an error reply with this
 // text. The call had no effect. The store makes it once more for each lock.
 func Several(text string) bool {
-	refused := Refused(text)
-	return lockagent.Definite(refused) || strings.HasPrefix(text, "ERR the tokens of the lock")
+	return lockagent.Definite(Refused(text))
 }

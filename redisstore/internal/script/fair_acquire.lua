@@ -40,6 +40,9 @@ local pass_lease = '2000' -- in ms
 
 --include fair.lua
 
+local own_places, other_places, fenced = 'lockagent_places', {'lockagent_queue'}, false
+--include used.lua
+
 -- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
 -- again leaves them there. And it forgets places that were removed by others.
 --
@@ -166,6 +169,10 @@ local function try(i)
     err, holder, _, own, shared = holders(lock, tenure)
     if err or shared then
       return 'e ' .. (err or 'KIND readwrite')
+    end
+    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, left, asks ~= '')
+    if another then
+      return another
     end
   end
   local fair = fair_lock(lock, suffix)

@@ -40,10 +40,11 @@ local function keep(key, fence)
   call('SET', key, string.format('%.0f', math.min(fence, greatest_token))) -- without a TTL
 end
 
--- Takes the place of the table redis in the script for plain locks. It puts the kind of the lock before
+-- Takes the place of the table redis in the script for plain locks. It tells that script the kind of the lock, and puts it before
 -- each message to an agent. passing changes the token of a pass. It is called again if the agent heard.
 local function telling(passing)
   return {
+    kind = 'fenced',
     call = call,
     error_reply = redis.error_reply,
     pcall = function(command, ...)

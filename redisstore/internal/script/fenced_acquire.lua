@@ -7,7 +7,7 @@
 -- Alone: KEYS[1] is the lock, and KEYS[2] its token key.
 --
 -- The reply is that of acquire.lua. Each lock that was granted has a line. An error reply may begin with
--- "FAR" or "KIND", and is about one of the locks.
+-- "FAR", "KIND" or "TOKENS", and is about one of the locks.
 
 --include fence.lua
 
@@ -32,7 +32,7 @@ for i = 1, n do
   end
   used[key], lasts[i] = math.max(fence or 0, floor), lease * 1000
   if not err and used[key] + lasts[i] >= greatest_token then
-    err = 'ERR the tokens of the lock are at their end: look at ' .. key
+    err = 'TOKENS ' .. key
   end
   if err then
     return redis.error_reply(err)

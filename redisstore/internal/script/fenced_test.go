@@ -215,7 +215,7 @@ func TestRefusalsOfFencedLocks(t *testing.T) {
 		"a floor that is none": {func() {}, far, lockagent.ErrBadOption},
 		"a key that is none":   {spoil("HSET", "a", "b"), wish("orders", agentA, 1), lockagent.ErrWrongType},
 		"no number":            {spoil("SET", "seven"), wish("orders", agentA, 1), lockagent.ErrWrongType},
-		"at the end":           {spoil("SET", "9007199254740990"), wish("orders", agentA, 1), lockagent.ErrStoreUnavailable},
+		"at the end":           {spoil("SET", "9007199254740990"), wish("orders", agentA, 1), lockagent.ErrNoTokens},
 	} {
 		s.Do("FLUSHALL")
 		tt.spoil()

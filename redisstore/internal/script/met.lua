@@ -1,5 +1,5 @@
--- met.lua is a part of a function of scripts that acquire: it looks at lock i, and returns if the tenure was withdrawn, or if the
--- key is no plain lock.
+-- met.lua is a part of a function of scripts that acquire: it looks at lock i. It returns if the tenure was withdrawn, or if the name is in
+-- use as another kind. waits says that the tenure waits for a lock that is held.
   local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
   if notes[1] then
     return 'w'
@@ -10,5 +10,9 @@
     err, holder, _, own, mode = holders(lock, tenure)
     if err or mode then
       return 'e ' .. (err or 'KIND readwrite')
+    end
+    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, left, waits)
+    if another then
+      return another
     end
   end

@@ -35,8 +35,8 @@ if not raised then
     end
   end
   clock = math.max(clock, least)
-  if spoilt or clock > greatest_token then
-    return redis.error_reply('ERR the clock is spoilt or at its end: look at ' .. key .. ' and ' .. key_ahead)
+  if spoilt or not (clock <= greatest_token) then -- it may be not a number
+    return redis.error_reply('TOKENS ' .. key .. ' and ' .. key_ahead)
   end
   first = string.format('%.0f', clock)
 
