@@ -116,12 +116,8 @@ func (l list) each(out io.Writer, write func(*bytes.Buffer, row) error) error {
 // writeTemplate has the template see each row as its JSON.
 func (f *listFlag) writeTemplate(cmd *cobra.Command, l list) error {
 	err := l.each(cmd.OutOrStdout(), func(b *bytes.Buffer, r row) error {
-		text, err := json.Marshal(r.view)
+		view, err := templateView(r.view)
 		if err != nil {
-			return err
-		}
-		var view any
-		if err := json.Unmarshal(text, &view); err != nil {
 			return err
 		}
 		defer b.WriteByte('\n')
@@ -131,4 +127,37 @@ func (f *listFlag) writeTemplate(cmd *cobra.Command, l list) error {
 		return f.badTemplate(cmd, bad)
 	}
 	return err
+}
+
+// templateView is the JSON of a row, as a template sees it. Whole numbers are integers: the digits of a token do not change, and a template can
+// compare them. Any other number is the text that stands for it in the JSON.
+func templateView(v any) (view any, err error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&view); err != nil {
+		return nil, err
+	}
+	return withIntegers(view), nil
+}
+
+func withIntegers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = withIntegers(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = withIntegers(v[i])
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+	}
+	return v
 }
