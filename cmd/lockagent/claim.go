@@ -85,6 +85,8 @@ func attaching(id, secret string) opening {
 // patience is for how long the call is repeated while the daemon is away, or drains.
 func (o *opening) patience(drains bool) time.Duration {
 	switch {
+	case o.try && drains: // a drain can last for hours
+		return 0
 	case o.try || !drains && o.wait == 0:
 		return awayTime
 	case o.wait == 0:
@@ -150,10 +152,10 @@ func (c *claimed) follow(ctx context.Context, first opening, tell func(news)) {
 	s, conn, err := c.connect(ctx, first)
 	c.conn = conn
 	var deadline time.Duration // the newest
-	silent := bootclock.Now()  // since then
+	quiet := absence{since: bootclock.Now()}
 	for {
 		for err == nil && s.Receive() {
-			silent = 0
+			quiet = absence{}
 			n, over := c.read(s.Msg())
 			deadline = max(deadline, n.deadline)
 			tell(n)
@@ -170,10 +172,10 @@ func (c *claimed) follow(ctx context.Context, first opening, tell func(news)) {
 				return
 			}
 		}
-		if silent == 0 {
-			silent = bootclock.Now()
+		if quiet.since == 0 {
+			quiet.since = bootclock.Now()
 		}
-		if s, err = c.again(ctx, first, err, silent, deadline, tell); err != nil {
+		if s, err = c.again(ctx, first, err, &quiet, deadline, tell); err != nil {
 			lost := c.token != 0
 			if lost && errors.Is(err, refusal.ErrNoClaim) {
 				err = lostClaim
@@ -204,20 +206,26 @@ func away(err error) bool {
 // noticeTime is for how long there may be no daemon before somebody who waits for one is told.
 const noticeTime = time.Second
 
+// absence is the time in which the daemon tells nothing of a claim.
+type absence struct {
+	since time.Duration // by the boot clock; 0 if it tells something
+	told  bool          // whoever waits has been told of the absence
+}
+
 // again makes another stream. It attaches to a claim that holds its lock, until the deadline of that. It asks again for a claim that
 // waits, which the daemon knows by its secret. It gives that up when the daemon has been silent for too long. Then it returns the error that
 // broke the stream, or that of the last attempt, as it does if the daemon said that error.
-func (c *claimed) again(ctx context.Context, first opening, broken error, silent, deadline time.Duration, tell func(news)) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+func (c *claimed) again(ctx context.Context, first opening, broken error, quiet *absence, deadline time.Duration, tell func(news)) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	broken = c.daemon.failed(broken)
-	open, pause, told := attaching(c.id, c.secret), time.Duration(0), c.token != 0
+	open, pause := attaching(c.id, c.secret), time.Duration(0)
 	if c.token == 0 {
-		open, deadline = first, silent+first.patience(errors.Is(broken, refusal.ErrDraining))
+		open, deadline = first, quiet.since+first.patience(errors.Is(broken, refusal.ErrDraining))
 		pause = retryAfter // a daemon that is about to end may answer at once
 	}
 	for away(broken) && bootclock.Now() < deadline && ctx.Err() == nil {
-		if !told && bootclock.Now() >= silent+noticeTime {
+		if c.token == 0 && !quiet.told && bootclock.Now() >= quiet.since+noticeTime {
 			tell(news{away: broken})
-			told = true
+			quiet.told = true
 		}
 		select {
 		case <-time.After(pause):

@@ -228,12 +228,15 @@ func reportError(stderr io.Writer, err error) int {
 	case errors.Is(err, errQuiet):
 		return codeOf(err)
 	}
-	fmt.Fprintf(stderr, "lockagent: %s\n", strings.TrimPrefix(err.Error(), "lockagent: "))
+	fmt.Fprintf(stderr, "lockagent: %s\n", plain(err))
 	if f, ok := errors.AsType[*failure](err); ok && f.try != "" {
 		fmt.Fprintf(stderr, "Try: %s\n", f.try)
 	}
 	return codeOf(err)
 }
+
+// plain is the text of an error without the name of the program, for a place that has the name already.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "lockagent: ") }
 
 // errQuiet matches the error of a command of lock, which has said itself what went wrong.
 var errQuiet = errors.New("the command failed")

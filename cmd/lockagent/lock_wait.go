@@ -232,7 +232,7 @@ func (h *holding) hear(n news) {
 		holder := n.of.daemon.holder(n.of.ctx, n.of.name, n.queued.GetHolder())
 		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.name, holder, n.queued.GetAhead())
 	case n.away != nil:
-		fmt.Fprintf(h.stderr, "lockagent: %v; waiting for it\n", n.away)
+		fmt.Fprintf(h.stderr, "lockagent: %s; waiting for it\n", plain(n.away))
 	case n.doubt != "":
 		h.say("%s could not be renewed: %s", n.of.name, oneLine(n.doubt))
 	case n.ended != nil && n.lost && h.lost == nil:
@@ -271,7 +271,7 @@ func (h *holding) expired() bool {
 
 // errLostLock is the text of a loss.
 func (h *holding) lostFailure() error {
-	return &failure{code: int(h.lostCode), err: fmt.Errorf("the lock was lost: %w", h.lost)}
+	return &failure{code: int(h.lostCode), err: fmt.Errorf("the lock was lost: %s", plain(h.lost))}
 }
 
 // glance is how long nobody looks at the boot clock at most: the timers of this process stand still while the machine is suspended.

@@ -184,12 +184,12 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	third := call(t, "acquire", "--socket", path, "--ttl", "1h", "table")
 	call(t, "drain", "--socket", path).expect(t, exitFailed, nil, []string{"4 claims are left"})
 	var asking []*wrapper
-	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}} {
+	for _, flags := range [][]string{{"-w", "1h", "-s"}, {"-s"}} {
 		asking = append(asking, lockProcess(t, path, append(flags, "room", "--", "echo", "turn")...))
 	}
 	d.signal(t, syscall.SIGKILL)
 	<-d.stderr.ended
-	asking = append(asking, lockProcess(t, path, "hall", "--", "echo", "turn"))
+	asking = append(asking, lockProcess(t, path, "hall", "--", "echo", "turn"), lockProcess(t, path, "-n", "stairs", "--", "echo", "turn"))
 	asking = append(asking, wrapping(t, ourselves(t, "attach", "--socket", path, strings.TrimSpace(third.stdout), "echo", "turn")))
 	released := start(t, "release", "--socket", path, strings.TrimSpace(first.stdout))
 	renewed := start(t, "renew", "--socket", path, "--ttl", "2h", strings.TrimSpace(second.stdout))
