@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -149,3 +151,7 @@ func TestDocumentedJSON(t *testing.T) {
 	}
 	call(t, append([]string{"break", "--yes", "orders/42"}, socket...)...).expect(t, exitOK, nil, nil) // for the one who waits
 }
+	// What a setting can come from.
+	if says := fmt.Sprintf("`from` is %s, %s, %s or %s,", config.FromFlag, config.FromVariable, config.FromFile, config.FromDefault); !strings.Contains(string(text), says) {
+		t.Errorf("the document does not say %q", says)
+	}
