@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 		cfg.TLS, err = redis.TLS()
 	}
 	if err != nil {
-		return doctor.Redis(nil, err, 0)
+		return []doctor.Finding{doctor.BadFile("redis", err)}
 	}
 	e, err := cfg.Examine(ctx, url)
 	all := doctor.Redis(e, err, redis.MinReplicas)
@@ -144,16 +145,21 @@ func examineNATS(ctx context.Context, hub *config.NATS) []doctor.Finding {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	e, err := events.Examine(ctx, cfg)
 	return doctor.NATS(e, hub.Stream, err)
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && hubSettings[bad.Option] != "" {
+		return []doctor.Finding{doctor.BadFile("nats", fmt.Errorf("%s: %s", hubSettings[bad.Option], bad.Reason))}
+	}
 }
 
 // examineHost looks at the files of the daemon, and whether it answers.
 func examineHost(ctx context.Context, settings *config.Settings) doctor.Host {
 	h := doctor.Host{Dir: settings.StateDir, Socket: settings.Socket.Path, Mode: settings.Socket.Mode}
 	var err error
-	if h.Info, err = os.Stat(h.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch h.Info, err = os.Stat(h.Dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		h.WriteErr = mayMake(h.Dir)
+	case err != nil:
 		h.WriteErr = err
-	}
-	if h.Info != nil {
+	default:
 		h.WriteErr = tryWriting(h.Dir)
 		var room unix.Statfs_t
 		if err := unix.Statfs(h.Dir, &room); err == nil {
@@ -200,6 +206,18 @@ func whyNotReady(ctx context.Context, path string) error {
 }
 
 // tryWriting makes a file in a directory, and removes it.
+// mayMake says why this user cannot make a directory that does not exist, with those above it.
+func mayMake(dir string) error {
+	above := filepath.Dir(dir)
+	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
+		return mayMake(above)
+	}
+	if err := unix.Access(above, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("it cannot be made in %s: %w", above, err)
+	}
+	return nil
+}
+
 func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, "doctor-*")
 	if err != nil {

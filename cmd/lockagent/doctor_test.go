@@ -168,7 +168,10 @@ func TestDoctorFindsNoRedis(t *testing.T) {
 	}
 	_ = free.Close()
 	r := diagnose(t, "--redis", "redis://"+free.Addr().String(), "--nats", "nats://"+free.Addr().String())
-	r.is(t, "redis", doctor.Error, "start Redis")
+	r.is(t, "redis", doctor.Error, "start Redis", "examine "+free.Addr().String()+": store unavailable: ")
+	if text := r.checks["redis"].Found; strings.Contains(text, "redisstore") || strings.Contains(text, "lockagent") {
+		t.Errorf("it speaks of packages: %s", text)
+	}
 	r.is(t, "nats", doctor.Error, "start NATS", "locks work without it")
 	// One that does not know RESP3.
 	old := redistest.Start(t, redistest.WithConfig(`rename-command HELLO ""`))
@@ -208,6 +211,32 @@ func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
 	as("plain", "secret").is(t, "nats stream", doctor.Error, "JetStream")
 	as("mute", "secret").is(t, "nats stream", doctor.Error, "permissions")
 	as("plain", "wrong").is(t, "nats", doctor.Error, "credentials")
+}
+
+// A server that cannot be asked because of a file has nothing to do with that.
+func TestDoctorFindsBadFiles(t *testing.T) {
+	t.Parallel()
+	file := natstest.File(t, "no certificate")
+	for check, args := range map[string][][]string{
+		"redis": {
+			{"--redis", "rediss://127.0.0.1:1", "--redis-password-file", "/no/such/file"},
+			{"--redis", "rediss://127.0.0.1:1", "--redis-ca", file},
+			{"--redis", "rediss://127.0.0.1:1", "--redis-cert", file, "--redis-key", file},
+		},
+		"nats": {
+			{"--nats", "nats://127.0.0.1:1", "--nats-token-file", "/no/such/file"},
+			{"--nats", "nats://127.0.0.1:1", "--nats-ca", file},
+		},
+	} {
+		for _, args := range args {
+			r := diagnose(t, args...)
+			r.is(t, check, doctor.Error, args[len(args)-1], "correct the file")
+			if text := r.checks[check].Do; strings.Contains(text, "start") {
+				t.Errorf("%v: %s", args, text)
+			}
+		}
+	}
+	diagnose(t, "--nats", "nats://127.0.0.1:1", "--nats-creds", "/no/such/file").is(t, "nats", doctor.Error, "nats.creds: the file cannot be read")
 }
 
 func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
@@ -268,4 +297,7 @@ func TestDoctorFindsADirectoryThatIsNotOurs(t *testing.T) {
 	}
 	r := diagnosed(t, asNobody(t, "doctor", "--format", "json", "--state-dir", dir, "--socket", dir+"/a.sock"))
 	r.is(t, "state directory", doctor.Error, "permission denied", fmt.Sprintf("install -d -m 0700 -o USER %s", dir))
+	r = diagnosed(t, asNobody(t, "doctor", "--format", "json", "--state-dir", dir+"/none/state", "--socket", dir+"/a.sock"))
+	r.is(t, "state directory", doctor.Error, "it cannot be made in "+dir+": permission denied", "install -d -m 0700 -o USER")
+	diagnose(t, "--state-dir", dir+"/none/state").is(t, "state directory", doctor.OK, "the daemon makes it")
 }

@@ -38,8 +38,11 @@ type Finding struct {
 func Redis(e *redisstore.Examination, err error, minReplicas int) []Finding {
 	if err != nil {
 		f := Finding{"redis", Error, text(err), "start Redis, or correct --redis or redis.url"}
-		if errors.Is(err, lockagent.ErrNotPermitted) {
+		switch {
+		case errors.Is(err, lockagent.ErrNotPermitted):
 			f.Do = "correct the user in redis.url, or the password in redis.password_file"
+		case errors.Is(err, lockagent.ErrBadURL), errors.Is(err, lockagent.ErrBadOption):
+			f.Do = "correct --redis or redis.url"
 		}
 		return []Finding{f}
 	}
@@ -60,6 +63,11 @@ func Redis(e *redisstore.Examination, err error, minReplicas int) []Finding {
 		all = append(all, master(m, minReplicas)...)
 	}
 	return all
+}
+
+// BadFile judges a file that a setting names. Without it the server cannot be asked.
+func BadFile(server string, err error) Finding {
+	return Finding{server, Error, text(err), "correct the file, or the setting that names it: lockagent config show"}
 }
 
 // tried judges something that either works or does not.
@@ -277,7 +285,7 @@ func (h Host) daemon() Finding {
 	return Finding{check, OK, "it can grant locks", ""}
 }
 
-// text is an error without the name of the program, in one line.
-func text(err error) string {
-	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "lockagent: "), "\n", "; ")
-}
+// text is an error without the names of packages, in one line.
+func text(err error) string { return plain.Replace(err.Error()) }
+
+var plain = strings.NewReplacer("lockagent: ", "", "redisstore: ", "", "events: ", "", "\n", "; ")
