@@ -165,15 +165,15 @@ the --ttl or the --for-pid of acquire any more.
 
 // attach goes on with a claim.
 func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
-	n := min(len(args), 1)
+	claim, rest := args[:min(len(args), 1)], args[min(len(args), 1):]
 	if cmd.ArgsLenAtDash() == 0 {
-		n = 0
+		claim, rest = nil, append([]string{"--"}, args...)
 	}
-	id, secret, err := theClaim(cmd.InOrStdin(), args[:n], "lockagent attach - true <claim")
+	id, secret, err := theClaim(cmd.InOrStdin(), claim, "lockagent attach - true <claim")
 	if err != nil {
 		return err
 	}
-	command, err := f.command(args[n:])
+	command, err := f.command(cmd, rest)
 	if err != nil {
 		return err
 	}

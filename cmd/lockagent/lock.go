@@ -111,7 +111,7 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	command, err := f.command(args[1:])
+	command, err := f.command(cmd, args[1:])
 	if err != nil {
 		return err
 	}
@@ -185,9 +185,10 @@ func (f *lockFlags) names(first string) ([]lockagent.Name, error) {
 }
 
 // command is the command to run, or nil for none.
-func (f *lockFlags) command(args []string) (*exec.Cmd, error) {
+func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error) {
+	dash := false
 	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
+		dash, args = true, args[1:]
 	} else if len(args) > 0 && (args[0] == "-c" || args[0] == "--command") && f.shell == "" { // as flock has it
 		if len(args) != 2 {
 			return nil, usage("lockagent lock orders/42 -c 'echo locked'", "%s wants one text", args[0])
@@ -202,8 +203,12 @@ func (f *lockFlags) command(args []string) (*exec.Cmd, error) {
 	case len(args) == 0:
 		return nil, nil //nolint:nilnil // there is no command
 	}
+	case strings.HasPrefix(args[0], "-") && !dash: // before anybody waits for a lock
+		word := strings.TrimLeft(args[0], "-")
+		flag := cmp.Or(cmd.Flags().Lookup(word), cmd.Flags().ShorthandLookup(word[:min(len(word), 1)]), cmd.Flags().Lookup("verbose"))
+		return nil, usage(example(cmd, flag), "flags come before the name; if %q is a command, put -- before it", args[0])
 	command := exec.Command(args[0], args[1:]...)
-	if command.Err != nil { // before anybody waits for a lock
+	if command.Err != nil { // likewise
 		return nil, &failure{code: codeOfCommand(command.Err), err: command.Err}
 	}
 	if err := unix.Access(command.Path, unix.X_OK); err != nil {
