@@ -41,8 +41,9 @@ looks at the socket and the daemon. It takes the flags of lockagent serve, and s
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,
-		Example: "  lockagent doctor\n  lockagent doctor --redis " + exampleRedis + " --format json",
-		Args:    noArgs,
+		Example:    "  lockagent doctor\n  lockagent doctor --redis " + exampleRedis + " --format json",
+		SuggestFor: []string{"status", "ping"},
+		Args:       noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := format.check(cmd); err != nil {
 				return err
@@ -144,10 +145,10 @@ func examineNATS(ctx context.Context, hub *config.NATS) []doctor.Finding {
 	cfg := events.ReaderConfig{Connection: hubConnection(hub), Stream: hub.Stream, Prefix: hub.Prefix}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	e, err := events.Examine(ctx, cfg)
-	return doctor.NATS(e, hub.Stream, err)
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && hubSettings[bad.Option] != "" {
 		return []doctor.Finding{doctor.BadFile("nats", fmt.Errorf("%s: %s", hubSettings[bad.Option], bad.Reason))}
 	}
+	return doctor.NATS(e, hub.Stream, err)
 }
 
 // examineHost looks at the files of the daemon, and whether it answers.
@@ -205,7 +206,6 @@ func whyNotReady(ctx context.Context, path string) error {
 	return errors.New(why)
 }
 
-// tryWriting makes a file in a directory, and removes it.
 // mayMake says why this user cannot make a directory that does not exist, with those above it.
 func mayMake(dir string) error {
 	above := filepath.Dir(dir)
@@ -218,6 +218,7 @@ func mayMake(dir string) error {
 	return nil
 }
 
+// tryWriting makes a file in a directory, and removes it.
 func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, "doctor-*")
 	if err != nil {

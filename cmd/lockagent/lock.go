@@ -62,6 +62,7 @@ when somebody else can. See --on-lost and --grace.`,
   lockagent lock -n deploy ./deploy.sh || echo "somebody else deploys"
   lockagent lock -w 5s -c 'cat a b > c' reports
   lockagent lock --also orders/43 orders/42 ./move.sh`,
+		SuggestFor:        []string{"run", "exec", "flock"},
 		Args:              cobra.ArbitraryArgs,
 		Annotations:       map[string]string{flagsFirst: "orders/42 true"},
 		ValidArgsFunction: completeLockOnce,
@@ -202,11 +203,11 @@ func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error
 		args = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", f.shell}
 	case len(args) == 0:
 		return nil, nil //nolint:nilnil // there is no command
-	}
 	case strings.HasPrefix(args[0], "-") && !dash: // before anybody waits for a lock
 		word := strings.TrimLeft(args[0], "-")
 		flag := cmp.Or(cmd.Flags().Lookup(word), cmd.Flags().ShorthandLookup(word[:min(len(word), 1)]), cmd.Flags().Lookup("verbose"))
 		return nil, usage(example(cmd, flag), "flags come before the name; if %q is a command, put -- before it", args[0])
+	}
 	command := exec.Command(args[0], args[1:]...)
 	if command.Err != nil { // likewise
 		return nil, &failure{code: codeOfCommand(command.Err), err: command.Err}

@@ -117,8 +117,9 @@ func newLs() *cobra.Command {
 		Short: "List the locks that programs of this host hold or wait for",
 		Long: `List the locks that programs of this host hold or wait for. In a pattern * stands for any text
 without a slash, and ** for any text.`,
-		Example: "  lockagent ls\n  lockagent ls 'orders/*' --format json",
-		Args:    cobra.ArbitraryArgs,
+		Example:    "  lockagent ls\n  lockagent ls 'orders/*' --format json",
+		SuggestFor: []string{"list", "locks", "ps"},
+		Args:       cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern, err := patternOf(cmd, args)
 			if err == nil {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,12 +55,13 @@ func rootOf(verbs []verb) *cobra.Command {
 		Long: `lockagent is a distributed lock manager: one holder at a time, tokens that only
 grow, holders that are told of their loss, and an event log that proves it.`,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          wantsVerb("demo"),
+		RunE:          versionOr(wantsVerb("demo")),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return noEmptyFlags(cmd) },
 	}
+	root.Flags().BoolP(versionFlag, "v", false, "say which version this is")
 	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "try", Title: "Try it:"},
@@ -110,7 +113,7 @@ func wantsVerb(first string) func(*cobra.Command, []string) error {
 		}
 		for _, c := range cmd.Commands() { // before those that only look like it
 			if slices.Contains(c.SuggestFor, args[0]) {
-				return usage(c.CommandPath(), "%q has no verb %q", cmd.CommandPath(), args[0])
+				return usage(firstExample(c), "%q has no verb %q", cmd.CommandPath(), args[0])
 			}
 		}
 		cmd.SuggestionsMinimumDistance = 2
@@ -119,6 +122,12 @@ func wantsVerb(first string) func(*cobra.Command, []string) error {
 		}
 		return usage(cmd.CommandPath()+" --help", "%q has no verb %q", cmd.CommandPath(), args[0])
 	}
+}
+
+// firstExample is a command line of a verb that can be used as it is.
+func firstExample(cmd *cobra.Command) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+	return cmp.Or(line, cmd.CommandPath())
 }
 
 // flagsFirst is the annotation of a verb whose flags come before its arguments. Its value is arguments that are worth trying.
@@ -132,8 +141,11 @@ func withFlag(cmd *cobra.Command, flag string) string {
 	return again(cmd) + " " + flag
 }
 
-// again is how a command begins that is worth trying: with the verb and, if it needs one, a lock.
+// again is how a command begins that is worth trying: with the verb and, if it needs one, a lock. Of a verb whose flags come first it is all.
 func again(cmd *cobra.Command) string {
+	if args, first := cmd.Annotations[flagsFirst]; first {
+		return cmd.CommandPath() + " " + args
+	}
 	if !strings.HasSuffix(cmd.Use, " NAME") {
 		return cmd.CommandPath()
 	}
@@ -168,13 +180,23 @@ func noEmptyFlags(cmd *cobra.Command) (err error) {
 // flagError has the errors of flags carry the command that would have worked.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		name := unknown.GetSpecifiedName()
+		name, dashes := unknown.GetSpecifiedName(), "--"
+		if unknown.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		try := ""
 		if near := nearestFlag(cmd, name); near != nil {
-			return usage(example(cmd, near), "%q has no flag --%s", cmd.CommandPath(), name)
+			try = example(cmd, near)
+		}
+		if form := cmd.Flags().Lookup("format"); form != nil && (name == "json" || dashes+name == "-f") {
+			try = withFlag(cmd, "--format "+jsonForm.FindString(form.Usage))
+		}
+		if try != "" {
+			return usage(try, "%q has no flag %s%s", cmd.CommandPath(), dashes, name)
 		}
 	}
 	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		return usage(example(cmd, missing.GetFlag()), "--%s wants a value", missing.GetSpecifiedName())
+		return usage(example(cmd, missing.GetFlag()), "--%s wants a value", missing.GetFlag().Name)
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := bad.GetFlag()
@@ -187,11 +209,18 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage(cmd.CommandPath()+" --help", "%w", err)
 }
 
+// jsonForm finds what a verb calls JSON in the usage of its --format.
+var jsonForm = regexp.MustCompile(`\bjsonl?\b`)
+
 // kindOf says what a flag takes, for people.
 func kindOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int", "int64":
+	case "int", "int32", "int64", "uint64":
 		return "a whole number"
+	case "stringSlice":
+		return "a list such as a,b"
+	case "stringToString":
+		return "a name and a text such as ticket=7"
 	case "duration":
 		return "a duration such as 500ms, 5s or 2m"
 	case "bool":

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 )
 
 func TestUsage(t *testing.T) {
@@ -13,7 +19,9 @@ func TestUsage(t *testing.T) {
 		{"", "a verb is missing", "lockagent demo"},
 		{"dmo", `"lockagent" has no verb "dmo"`, "lockagent demo"},
 		{"frobnicate", `"lockagent" has no verb "frobnicate"`, "lockagent --help"},
-		{"unlock", `"lockagent" has no verb "unlock"`, "lockagent release"},
+		{"unlock", `"lockagent" has no verb "unlock"`, "lockagent release - <claim"},
+		{"run a true", `"lockagent" has no verb "run"`, "lockagent lock backup -- pg_dump -f /backup/all.sql"},
+		{"list", `"lockagent" has no verb "list"`, "lockagent ls"},
 		{"version now", `"lockagent version" takes flags only, not "now"`, "lockagent version"},
 		{"help nonsense", `there is no verb "nonsense"`, "lockagent --help"},
 		{"help demo nonsense", `there is no verb "demo nonsense"`, "lockagent --help"},
@@ -139,6 +147,32 @@ func TestUsage(t *testing.T) {
 			}
 			if err != nil && !strings.HasSuffix(test.try, "--help") {
 				t.Errorf("%q is a usage error itself: %v", test.try, err)
+			}
+		})
+	}
+}
+
+// A flag that is used in a wrong way is told as it is spelled in help, and what it takes in words for people.
+func TestUsageOfEveryFlag(t *testing.T) {
+	ofGo := regexp.MustCompile(`u?int\d+|[a-z][A-Z]`)
+	for cmd := range manual.Commands(newRoot()) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			for _, nonsense := range []string{`"`, "?"} { // the first is no text of a list
+				err := cmd.ParseFlags([]string{"--" + f.Name + "=" + nonsense})
+				if err == nil {
+					continue
+				}
+				want := fmt.Sprintf("--%s wants %s, not %q", f.Name, kindOf(f), nonsense)
+				if got := flagError(cmd, err).Error(); got != want || ofGo.MatchString(kindOf(f)) {
+					t.Errorf("%s says %q", cmd.CommandPath(), got)
+				}
+			}
+			if f.Shorthand == "" || f.NoOptDefVal != "" {
+				return
+			}
+			err := flagError(cmd, cmd.ParseFlags([]string{"-" + f.Shorthand}))
+			if want := "--" + f.Name + " wants a value"; err.Error() != want {
+				t.Errorf("%s says %q, not %q", cmd.CommandPath(), err, want)
 			}
 		})
 	}

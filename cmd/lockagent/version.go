@@ -20,6 +20,19 @@ func newVersion() *cobra.Command {
 	}
 }
 
+const versionFlag = "version"
+
+// versionOr does what the verb version does if the flag is given.
+func versionOr(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed(versionFlag) {
+			return run(cmd, args)
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+		return err
+	}
+}
+
 // version tells what the binary was built from.
 func version() string {
 	revision := ""

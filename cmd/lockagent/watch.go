@@ -71,6 +71,7 @@ an event is a CloudEvent, as in lockagent events tail.`,
 // parseSince reads a duration before now, or a point in time as people write it.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
+	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs), jsonl, or go-template=TEMPLATE for each row; by default text" // it has no end
 		if d <= 0 {
 			return time.Time{}, fmt.Errorf("it must be longer than nothing, not %s", text)
 		}
