@@ -40,6 +40,9 @@ func (f *daemonFlag) open(cmd *cobra.Command) (*daemonClient, error) {
 			return nil, err
 		}
 	}
+	if len(path) > config.MostSocketPath {
+		return nil, usage(withFlag(cmd, "--socket "+place.System), "--socket (or $%s) has %d bytes, and the path of a socket has at most %d", variable("socket"), len(path), config.MostSocketPath)
+	}
 	return newDaemonClient(path), nil
 }
 

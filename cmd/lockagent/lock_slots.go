@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -50,6 +52,9 @@ func (h *holding) provide(d *daemonClient, name lockagent.Name, asked *opening, 
 func (d *daemonClient) slots(ctx context.Context, req *lockagentv1.PermitsRequest) (int32, error) {
 	req.Kind = lockagentv1.Kind_KIND_PERMITS
 	r, err := d.counts.Permits(ctx, req)
+	if other, ok := errors.AsType[*lockagent.KindError](wire.Refused(err)); ok {
+		return 0, &failure{exitUsage, fmt.Errorf("%q has no slots: it is in use as %s; choose another name for one of them", other.Name, other.Used), "lockagent ls    (shows the kinds)"}
+	}
 	if err != nil {
 		return 0, d.failed(err)
 	}

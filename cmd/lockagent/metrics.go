@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +45,7 @@ func serveMetrics(address string, routes ...func(*http.ServeMux)) (*metricsServe
 	}
 	m := &metricsServer{
 		reader: reader,
-		url:    fmt.Sprintf("http://%s/metrics", listener.Addr()),
+		url:    urlOf(listener) + "/metrics",
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
 		served: make(chan error, 1),
 	}
@@ -94,4 +94,13 @@ func prometheusAddress() string {
 	return net.JoinHostPort(
 		cmp.Or(os.Getenv("OTEL_EXPORTER_PROMETHEUS_HOST"), "localhost"),
 		cmp.Or(os.Getenv("OTEL_EXPORTER_PROMETHEUS_PORT"), "9464"))
+}
+
+// urlOf is where a browser of this host finds what a listener serves, without the path.
+func urlOf(l net.Listener) string {
+	at := l.Addr().(*net.TCPAddr)
+	if at.IP.IsUnspecified() { // it listens on all addresses, and this is none
+		return "http://" + net.JoinHostPort("localhost", strconv.Itoa(at.Port))
+	}
+	return "http://" + at.String()
 }

@@ -38,7 +38,7 @@ func (s *server) servePage() error {
 		AllowBreak: func() bool { return s.settings().Web.AllowBreak },
 		Host:       s.settings().Host, Names: []string{name},
 	})
-	url := "http://" + s.web.Addr().String() + "/"
+	url := urlOf(s.web) + "/"
 	s.tell("Page: "+url+"\n", "page", "url", url)
 	return nil
 }

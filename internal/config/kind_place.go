@@ -18,8 +18,8 @@ type path struct {
 	socket bool
 }
 
-// mostSocketPath is how long the path of a socket may be.
-const mostSocketPath = 107
+// MostSocketPath is how many bytes the path of a socket may have.
+const MostSocketPath = 107
 
 func (path) name() string          { return "path" }
 func (path) tag() string           { return tagText }
@@ -46,8 +46,8 @@ func (k path) set(field any, text string) error {
 		return fmt.Errorf("wants %s, and no path has a NUL in it", k.wants())
 	}
 	text = filepath.Clean(text)
-	if k.socket && len(text) > mostSocketPath {
-		return fmt.Errorf("has %d bytes, and the path of a socket has at most %d", len(text), mostSocketPath)
+	if k.socket && len(text) > MostSocketPath {
+		return fmt.Errorf("has %d bytes, and the path of a socket has at most %d", len(text), MostSocketPath)
 	}
 	*field.(*string) = text
 	return nil
