@@ -35,7 +35,9 @@ func completeLock(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.She
 	}
 	var names []string // the shell leaves out those that do not begin as they should
 	for _, l := range listed.GetLocks() {
-		names = append(names, l.GetName())
+		if name := l.GetName(); oneLine(name) == name { // others may have chosen one that the terminal would obey
+			names = append(names, name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
