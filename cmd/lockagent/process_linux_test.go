@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/machinetest"
@@ -190,28 +191,56 @@ func TestSessionOfTheReadme(t *testing.T) {
 	}
 	h := newHost(t)
 	bin := newBin(t)
-	in := func(line string) (*exec.Cmd, *bytes.Buffer) {
-		var out bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.dir, append(h.env(), "PATH="+bin+":"+os.Getenv("PATH")), &out, &out
+	end := filepath.Join(h.dir, "end") // of the sleep in the first terminal, when the second has seen what is held
+	if err := errors.Join(syscall.Mkfifo(end, 0o600), os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\nread line <"+end+"\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	port := "0" // in place of 7070
+	var shown []*os.File
+	in := func(line string) (*exec.Cmd, func() string) {
+		out, err := os.CreateTemp(h.dir, "shown")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown = append(shown, out)
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(line, ":7070", ":"+port))
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = h.dir, append(h.env(), "PATH="+bin+":"+os.Getenv("PATH")), out, out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		return cmd, &out
 	}
-	first := strings.Split(strings.TrimSpace(terminals[0][1]), "\n")
-	command := func(line string) string { return strings.TrimSuffix(strings.TrimPrefix(line, "$ "), " &") }
-	serve, _ := in("exec " + command(first[0]))
-	h.until("", func(*lockagentv1.Lock) bool { return true })
-	deploy, deployed := in(command(first[1]))
+	defer func() {
+		for _, f := range shown {
+			_ = f.Close()
+		}
+	}()
+	numbers := regexp.MustCompile(`[0-9][0-9.]*(ms|µs|s)?`)
+	same := func(a, b string) bool { return numbers.ReplaceAllString(a, "N") == numbers.ReplaceAllString(b, "N") }
+	first := regexp.MustCompile(`(?m)^\$ (.*)\n`).Split(terminals[0][1], -1)[1:] // what the commands print
+	commands := regexp.MustCompile(`(?m)^\$ (.*?)( &)?$`).FindAllStringSubmatch(terminals[0][1], -1)
+	serve, served := in("exec " + commands[0][1])
+	redistest.Eventually(t, "the daemon to say what the README shows", func() bool { return same(served(), first[0]) })
+	port = regexp.MustCompile(`Page: .*:([0-9]+)/`).FindStringSubmatch(served())[1]
+	deploy, deployed := in(commands[1][1])
 	h.until("deploy", counts(1, 0))
 	var got strings.Builder
 	for line := range strings.Lines(terminals[1][1]) {
 		if !strings.HasPrefix(line, "$ ") {
 			continue
 		}
-		cmd, out := in(strings.TrimSpace(command(line)))
-		if err := cmd.Wait(); err != nil {
+		cmd, out := in(strings.TrimSpace(strings.TrimPrefix(line, "$ ")))
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		if strings.Contains(line, " watch ") { // the lock becomes free, however late the watch begins
+			if err := os.WriteFile(end, []byte("\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for len(ended) == 0 && t.Context().Err() == nil {
+				apart(t, "lock", "--socket", h.path, "deploy", "true").expect(t, exitOK, nil, nil)
+			}
+		}
+		if err := <-ended; err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
 		_, _ = io.WriteString(&got, line+out.String())
@@ -224,8 +253,8 @@ func TestSessionOfTheReadme(t *testing.T) {
 	if want := terminals[1][1]; !same(got.String(), want) {
 		t.Errorf("the second terminal shows\n%s\nand the README\n%s", &got, want)
 	}
-	if want := strings.Join(first[2:], "\n") + "\n"; !same(deployed.String(), want) {
-		t.Errorf("the first terminal shows\n%s\nand the README\n%s", deployed, want)
+	if !same(deployed(), first[1]) {
+		t.Errorf("the first terminal shows\n%s\nand the README\n%s", deployed(), first[1])
 	}
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

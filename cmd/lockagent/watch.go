@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
@@ -26,7 +29,8 @@ func newWatch() *cobra.Command {
 		Use:   "watch [PATTERN]",
 		Short: "Follow the locks that programs of this host hold or wait for",
 		Long: `Follow the locks as ls shows them: first as they are, and then each one that changes. A lock that nobody uses any
-more is free. Whoever reads too slowly misses changes, and never how a lock is in the end.
+more is free. Whoever reads too slowly misses changes, and never how a lock is in the end. A watch ends by a signal, or when nobody reads
+its output any more.
 
 With --since, follow the events in the event log of the daemon: first those since then, and then those to come, each once. As jsonl
 an event is a CloudEvent, as in lockagent events tail.`,
@@ -46,6 +50,9 @@ an event is a CloudEvent, as in lockagent events tail.`,
 			if format.form == "" {
 				format.form = "text" // rather than a table for each line
 			}
+			ctx, cancel := whileRead(cmd.Context(), cmd.OutOrStdout())
+			defer cancel()
+			cmd.SetContext(ctx)
 			w := watch{cmd: cmd, format: &format, pattern: pattern}
 			if cmd.Flags().Changed("since") {
 				if w.since, err = parseSince(since, time.Now()); err != nil {
@@ -64,6 +71,7 @@ an event is a CloudEvent, as in lockagent events tail.`,
 	}
 	cmd.Flags().StringVar(&since, "since", "", "begin with the events of this last `duration`, such as 10m, or since this time, such as 14:03:07; it follows events rather than locks")
 	format.add(cmd)
+	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs), jsonl, or go-template=TEMPLATE for each row; by default text" // it has no end
 	f.add(cmd)
 	return cmd
 }
@@ -71,7 +79,6 @@ an event is a CloudEvent, as in lockagent events tail.`,
 // parseSince reads a duration before now, or a point in time as people write it.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
-	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs), jsonl, or go-template=TEMPLATE for each row; by default text" // it has no end
 		if d <= 0 {
 			return time.Time{}, fmt.Errorf("it must be longer than nothing, not %s", text)
 		}
@@ -82,6 +89,26 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		err = fmt.Errorf("%s has not come yet", t.Format(time.RFC3339))
 	}
 	return t, err
+}
+
+// whileRead is a context that also ends when nobody can read any more what is written to out, which may be a pipe. Otherwise a watch would notice that
+// only at the next change.
+func whileRead(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	f, ok := out.(*os.File)
+	var over [2]int // a pipe whose end wakes the goroutine
+	if !ok || unix.Pipe2(over[:], unix.O_CLOEXEC) != nil {
+		return ctx, cancel
+	}
+	context.AfterFunc(ctx, func() { _ = unix.Close(over[1]) })
+	go func() {
+		defer cancel()
+		defer func() { _ = unix.Close(over[0]) }()
+		for err := error(unix.EINTR); errors.Is(err, unix.EINTR); {
+			_, err = unix.Poll([]unix.PollFd{{Fd: int32(f.Fd())}, {Fd: int32(over[0])}}, -1) // for errors and ends alone
+		}
+	}()
+	return ctx, cancel
 }
 
 // watch is a watch that goes on.
