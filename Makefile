@@ -20,6 +20,7 @@ FUZZTIME ?= 10s
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 BUF           := github.com/bufbuild/buf/cmd/buf@v1.75.0
+GRPCURL       := github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 
 .DEFAULT_GOAL := help
 
@@ -65,9 +66,11 @@ format:
 
 # What the tests need beside Go: Redis and Prometheus to run their own instances of, Python for
 # the example in it, and, for the race detector, a C compiler where Go wants one. With CI set, also
-# Java and Maven, for the tests beside Redisson, Chromium, for those of the live page, and zsh and fish, which complete command lines.
+# Java and Maven, for the tests beside Redisson, Chromium, for those of the live page, zsh and fish, which complete command lines, and grpcurl,
+# for the examples in docs/api.md.
 .PHONY: deps
-deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Maven, Chromium, zsh and fish, where they are missing
+deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Maven, Chromium, zsh, fish and grpcurl, where they are missing
+	@[ -z "$$CI" ] || [ -x bin/grpcurl ] || GOBIN="$(CURDIR)/bin" $(GO) install $(GRPCURL)
 	@missing=""; \
 	command -v redis-server >/dev/null || missing="redis-server"; \
 	{ command -v prometheus && command -v promtool; } >/dev/null || missing="$$missing prometheus"; \

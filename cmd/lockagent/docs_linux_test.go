@@ -103,6 +103,58 @@ func TestExamplesOfTheAPI(t *testing.T) {
 	}
 }
 
+// What the document shows of gRPC is what its client writes. The fields of a JSON count, and each character of another text.
+func TestExamplesOfGRPC(t *testing.T) {
+	t.Parallel()
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "grpcurl")); err != nil {
+		machinetest.Needs(t, fmt.Errorf("CI=true make deps installs grpcurl: %w", err))
+	}
+	d := runDaemon(t)
+	var commands []string
+	for _, b := range blocksOf(t, "../../docs/api.md") {
+		if b.language == "console" {
+			commands = append(commands, strings.Split("\n"+b.text, "\n$ ")[1:]...)
+		}
+	}
+	if len(commands) < 4 {
+		t.Errorf("there are %d commands", len(commands))
+	}
+	for _, command := range commands {
+		line, want, _ := strings.Cut(command, "\n")
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+		cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		got, want := strings.TrimSpace(string(out)), strings.TrimSpace(want)
+		if strings.HasPrefix(want, "{") {
+			got, want = shapesOf(t, got), shapesOf(t, want)
+		}
+		if got != want {
+			t.Errorf("after %s the document shows\n%s\nbut it is\n%s", line, want, out)
+		}
+	}
+}
+
+// shapesOf is the shapes of all messages of a stream.
+func shapesOf(t *testing.T, text string) string {
+	var shapes []string
+	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
+		var one json.RawMessage
+		if err := d.Decode(&one); err != nil {
+			t.Errorf("%v in\n%s", err, text)
+			break
+		}
+		shapes = append(shapes, shapeOf(t, string(one)))
+	}
+	return strings.Join(shapes, "\n")
+}
+
 // What verbs write has the fields that the document shows, and no others.
 func TestDocumentedJSON(t *testing.T) {
 	t.Parallel()
@@ -141,6 +193,10 @@ func TestDocumentedJSON(t *testing.T) {
 	for name := range documented {
 		t.Errorf("nobody writes the form of %s", name)
 	}
+	// What a setting can come from.
+	if says := fmt.Sprintf("`from` is %s, %s, %s or %s,", config.FromFlag, config.FromVariable, config.FromFile, config.FromDefault); !strings.Contains(string(text), says) {
+		t.Errorf("the document does not say %q", says)
+	}
 	// A line of the watch is an element of the list, and so is what a template gets.
 	var list struct{ Locks []json.RawMessage }
 	if err := json.Unmarshal([]byte(written("ls", "--format", "json")), &list); err != nil || len(list.Locks) != 1 {
@@ -151,7 +207,3 @@ func TestDocumentedJSON(t *testing.T) {
 	}
 	call(t, append([]string{"break", "--yes", "orders/42"}, socket...)...).expect(t, exitOK, nil, nil) // for the one who waits
 }
-	// What a setting can come from.
-	if says := fmt.Sprintf("`from` is %s, %s, %s or %s,", config.FromFlag, config.FromVariable, config.FromFile, config.FromDefault); !strings.Contains(string(text), says) {
-		t.Errorf("the document does not say %q", says)
-	}
