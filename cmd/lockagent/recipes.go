@@ -101,7 +101,7 @@ lockagent show stuck/1`,
 		Title: "Break a lock whose holder hangs",
 		Text: `The holder is told, and may not notice: end it first, or be sure that tokens are checked. With --token the lock is broken only
 if that holder still has it.`,
-		Code: `token=$(lockagent ls stuck/1 --format 'go-template={{range .holders}}{{printf "%.0f" .token}}{{end}}')
+		Code: `token=$(lockagent ls stuck/1 --format 'go-template={{range .holders}}{{.token}}{{end}}')
 lockagent break stuck/1 --token "$token" --reason "its host is gone" --yes
 lockagent lock -n stuck/1 echo "it is free"`,
 	},
