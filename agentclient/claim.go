@@ -96,6 +96,7 @@ type onEnd struct {
 const (
 	waitGrace   = 250 * time.Millisecond // for which the daemon may be late to say that a wait has passed
 	releaseTime = 5 * time.Second        // for which a release waits for its answer
+	phantomTime = time.Minute            // for which the agent has a daemon that was away withdraw a request
 	retryMin    = 20 * time.Millisecond
 	retryMax    = 250 * time.Millisecond // a daemon that is back may have only moments before the next restart
 )
@@ -349,23 +350,33 @@ func (a *agent) giveBack(c *claim) <-chan error {
 	}
 	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}})
 	a.follow(c) // in the same message
-	patience := releaseTime
-	if a.closed && !a.linked {
-		patience = 0 // nobody will answer
-	}
-	c.timer = time.AfterFunc(patience, func() { a.giveUp(c) })
+	c.timer = time.AfterFunc(a.patience(), func() { a.giveUp(c) })
 	return c.released
 }
 
-// giveUp tells the owner that the daemon has not confirmed the release. It goes on until the deadline, when the lock is free anyway.
+// patience is for how long a release waits for its answer.
+func (a *agent) patience() time.Duration {
+	if a.closed && !a.linked {
+		return 0 // nobody will answer
+	}
+	return releaseTime
+}
+
+// giveUp tells the owner that the daemon has not confirmed the release. It goes on until the deadline, when the lock is free anyway. A claim that was
+// not granted has none: the daemon, or the next one, may still have it, and grant it to nobody.
 func (a *agent) giveUp(c *claim) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c.stage != releasing {
 		return
 	}
+	given := c.answered // up before
 	c.answer(lockagent.ErrUnconfirmed)
-	if left := time.Duration(c.until.Load()) - a.now(); left > 0 && !a.closed {
+	left := time.Duration(c.until.Load()) - a.now()
+	if c.first == 0 && !given {
+		left = phantomTime
+	}
+	if left > 0 && !a.closed {
 		c.timer.Reset(left)
 	} else {
 		a.remove(c)
