@@ -97,6 +97,7 @@ const (
 	waitGrace   = 250 * time.Millisecond // for which the daemon may be late to say that a wait has passed
 	releaseTime = 5 * time.Second        // for which a release waits for its answer
 	phantomTime = time.Minute            // for which the agent has a daemon that was away withdraw a request
+	glanceTime  = time.Second            // for which nobody looks at the clock at most, while there are holds
 	retryMin    = 20 * time.Millisecond
 	retryMax    = 250 * time.Millisecond // a daemon that is back may have only moments before the next restart
 )
@@ -230,6 +231,10 @@ func (c *claim) hold(token lockagent.Token, count, replicas int, until time.Dura
 		c.timer.Stop()
 	}
 	c.timer = time.AfterFunc(until-a.now(), c.expire)
+	if !a.glances {
+		a.glances = true
+		time.AfterFunc(glanceTime, a.glance)
+	}
 	if c.req.Granted != nil {
 		c.req.Granted()
 	}
@@ -275,6 +280,27 @@ func (c *claim) expire() {
 		}
 	}
 	a.mu.Unlock()
+}
+
+// glance has the holds end whose timers are late, and looks again while there are holds. Timers stand still while the machine is suspended, and
+// deadlines do not.
+func (a *agent) glance() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := int64(a.now())
+	a.glances = false
+	for _, c := range a.claims {
+		if c.stage != held {
+			continue
+		}
+		a.glances = true
+		if c.until.Load() <= now {
+			c.timer.Reset(0)
+		}
+	}
+	if a.glances {
+		time.AfterFunc(glanceTime, a.glance)
+	}
 }
 
 // lateness is why a hold ends at its deadline.
