@@ -42,7 +42,7 @@ KILLS ?= 100
 
 .PHONY: kills
 kills: deps ## Kill the daemon under load, a hundred times in each test
-	LOCKAGENT_TEST_KILLS=$(KILLS) $(GO) test -vet=off -race -count=1 -v -timeout 60m -run 'DaemonIsKilled|GoesAwayDuringExtend|Contest|TestKilled' $(TESTFLAGS) ./agentclient ./internal/daemon/journal
+	LOCKAGENT_TEST_KILLS=$(KILLS) $(GO) test -vet=off -race -count=1 -v -timeout 60m -run 'TheDaemonIsKilled|TheDaemonGoesAwayDuringExtend|TestKilled' $(TESTFLAGS) ./agentclient ./internal/daemon/journal
 
 # Without Java or Maven, make test skips these tests. With CI set, that is an error.
 .PHONY: interop
