@@ -38,6 +38,13 @@ test: deps vet format ## Run all tests, with the race detector
 	@# small worlds, the soak test, long audits, and a crowd of clients. And that benchmarks run.
 	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|PastAgentsComeBack|TenThousandWait|MemoryOfAClaim' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
 
+# How often make kills kills the daemon, or its journal, in each test that does so. make test does it a few times.
+KILLS ?= 100
+
+.PHONY: kills
+kills: deps ## Kill the daemon under load, a hundred times in each test
+	LOCKAGENT_TEST_KILLS=$(KILLS) $(GO) test -vet=off -race -count=1 -v -timeout 60m -run 'TheDaemonIsKilled|TheDaemonGoesAwayDuringExtend|TestKilled' $(TESTFLAGS) ./agentclient ./internal/daemon/journal
+
 # Without Java or Maven, make test skips these tests. With CI set, that is an error.
 .PHONY: interop
 interop: export CI = true

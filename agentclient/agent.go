@@ -40,6 +40,7 @@ type agent struct {
 	silent      time.Time // since when there is no link; zero while there is
 	trouble     error     // why there is none
 	closed      bool      // no new requests
+	glances     bool      // somebody looks at the deadlines
 	idle        chan struct{}
 	unconfirmed int // releases without an answer, by Close
 

@@ -96,6 +96,8 @@ type onEnd struct {
 const (
 	waitGrace   = 250 * time.Millisecond // for which the daemon may be late to say that a wait has passed
 	releaseTime = 5 * time.Second        // for which a release waits for its answer
+	phantomTime = time.Minute            // for which the agent has a daemon that was away withdraw a request
+	glanceTime  = time.Second            // for which nobody looks at the clock at most, while there are holds
 	retryMin    = 20 * time.Millisecond
 	retryMax    = 250 * time.Millisecond // a daemon that is back may have only moments before the next restart
 )
@@ -229,6 +231,10 @@ func (c *claim) hold(token lockagent.Token, count, replicas int, until time.Dura
 		c.timer.Stop()
 	}
 	c.timer = time.AfterFunc(until-a.now(), c.expire)
+	if !a.glances {
+		a.glances = true
+		time.AfterFunc(glanceTime, a.glance)
+	}
 	if c.req.Granted != nil {
 		c.req.Granted()
 	}
@@ -274,6 +280,27 @@ func (c *claim) expire() {
 		}
 	}
 	a.mu.Unlock()
+}
+
+// glance has the holds end whose timers are late, and looks again while there are holds. Timers stand still while the machine is suspended, and
+// deadlines do not.
+func (a *agent) glance() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := int64(a.now())
+	a.glances = false
+	for _, c := range a.claims {
+		if c.stage != held {
+			continue
+		}
+		a.glances = true
+		if c.until.Load() <= now {
+			c.timer.Reset(0)
+		}
+	}
+	if a.glances {
+		time.AfterFunc(glanceTime, a.glance)
+	}
 }
 
 // lateness is why a hold ends at its deadline.
@@ -349,23 +376,33 @@ func (a *agent) giveBack(c *claim) <-chan error {
 	}
 	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}})
 	a.follow(c) // in the same message
-	patience := releaseTime
-	if a.closed && !a.linked {
-		patience = 0 // nobody will answer
-	}
-	c.timer = time.AfterFunc(patience, func() { a.giveUp(c) })
+	c.timer = time.AfterFunc(a.patience(), func() { a.giveUp(c) })
 	return c.released
 }
 
-// giveUp tells the owner that the daemon has not confirmed the release. It goes on until the deadline, when the lock is free anyway.
+// patience is for how long a release waits for its answer.
+func (a *agent) patience() time.Duration {
+	if a.closed && !a.linked {
+		return 0 // nobody will answer
+	}
+	return releaseTime
+}
+
+// giveUp tells the owner that the daemon has not confirmed the release. It goes on until the deadline, when the lock is free anyway. A claim that was
+// not granted has none: the daemon, or the next one, may still have it, and grant it to nobody.
 func (a *agent) giveUp(c *claim) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c.stage != releasing {
 		return
 	}
+	given := c.answered // up before
 	c.answer(lockagent.ErrUnconfirmed)
-	if left := time.Duration(c.until.Load()) - a.now(); left > 0 && !a.closed {
+	left := time.Duration(c.until.Load()) - a.now()
+	if c.first == 0 && !given {
+		left = phantomTime
+	}
+	if left > 0 && !a.closed {
 		c.timer.Reset(left)
 	} else {
 		a.remove(c)

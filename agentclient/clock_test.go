@@ -106,6 +106,35 @@ func TestTheMachineWasSuspended(t *testing.T) {
 	})
 }
 
+// After a suspend the holder is told within a second, also if there is no daemon. Timers have not noticed the suspend.
+func TestASuspendEndsAHoldWithoutTheDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClocked()
+		g := c.granted(t, actor.Request{}, time.Hour)
+		ctx := g.Context(t.Context())
+		_ = c.unlinked(errEnded)
+		time.Sleep(10 * glanceTime)
+		if g.Cause() != nil || ctx.Err() != nil {
+			t.Fatalf("lost before the deadline: %v", g.Cause())
+		}
+		c.mu.Lock() // timers read the clock
+		c.asleep = time.Hour
+		c.mu.Unlock()
+		time.Sleep(glanceTime)
+		synctest.Wait()
+		wantLost(t, g, lockagent.LostDeadline)
+		if ctx.Err() == nil {
+			t.Error("the context goes on")
+		}
+		time.Sleep(time.Minute)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.glances {
+			t.Error("somebody looks at the clock without holds")
+		}
+	})
+}
+
 func TestTheDaemonDoesNotConfirmARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClocked()

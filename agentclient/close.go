@@ -70,11 +70,15 @@ func (a *agent) Close() error {
 func (a *agent) drain() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	first := !a.closed
 	a.closed = true
 	for _, c := range a.claims {
-		if c.stage == waiting {
+		switch {
+		case c.stage == waiting:
 			c.deny(lockagent.ErrClosed)
 			a.giveBack(c)
+		case c.answered && first:
+			c.timer.Reset(a.patience()) // its owner has heard already that nobody confirms the release
 		}
 	}
 	if len(a.claims) == 0 {

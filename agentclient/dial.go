@@ -11,11 +11,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"connectrpc.com/connect"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/backend"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/place"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
@@ -70,6 +73,7 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 type services struct {
 	transport *http.Transport
 	lock      lockagentv1connect.LockServiceClient
+	submit    *connect.Client[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse] // of lock: its answer can be read while commands are sent
 	look      lockagentv1connect.LookServiceClient
 	operate   lockagentv1connect.OperateServiceClient
 	count     lockagentv1connect.CountServiceClient
@@ -84,7 +88,9 @@ func servicesAt(path string) services {
 	client := &http.Client{Transport: transport}
 	const base = "http://lockagent"
 	return services{
-		transport, lockagentv1connect.NewLockServiceClient(client, base), lockagentv1connect.NewLookServiceClient(client, base),
+		transport, lockagentv1connect.NewLockServiceClient(client, base),
+		connect.NewClient[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse](client, base+lockagentv1connect.LockServiceSubmitProcedure),
+		lockagentv1connect.NewLookServiceClient(client, base),
 		lockagentv1connect.NewOperateServiceClient(client, base), lockagentv1connect.NewCountServiceClient(client, base),
 	}
 }

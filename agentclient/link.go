@@ -5,10 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/bootclock"
@@ -100,54 +105,75 @@ func (a *agent) converse(made func()) error {
 	link := news.Msg().GetLink()
 	a.resume()
 	made()
-	sent := make(chan struct{})
+	submitted := make(chan error, 1)
 	go func() {
-		defer close(sent)
 		defer cancel()
-		a.send(ctx, link)
-	}()
-	defer func() {
-		cancel()
-		<-sent
+		submitted <- a.send(ctx, link)
 	}()
 	for news.Receive() {
 		for _, e := range news.Msg().GetEvents() {
 			a.hear(e)
 		}
 	}
-	return cmp.Or(news.Err(), errEnded)
+	err = news.Err()
+	cancel()
+	if refused := <-submitted; connect.CodeOf(err) == connect.CodeCanceled { // the link ended because that did
+		err = cmp.Or(refused, err)
+	}
+	return cmp.Or(err, errEnded)
 }
 
 var errEnded = errors.New("agentclient: the daemon has ended the stream")
 
-// most is how many commands go in one message. The largest have a name, a session and a command.
-const most = 24
+// batchSize is how many bytes of commands go in one message. Every daemon takes twice that: its configuration allows no smaller limit.
+// The largest command has a quarter of that: a name, a session, a secret and a text for people.
+const batchSize = 8 << 10
 
-// send sends commands until ctx ends.
-func (a *agent) send(ctx context.Context, link string) {
-	out, err := a.rpc.lock.Submit(ctx)
+// send sends commands until ctx ends. Otherwise it returns why the daemon takes no more of them.
+func (a *agent) send(ctx context.Context, link string) error {
+	var answering sync.WaitGroup
+	defer answering.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, err := a.rpc.submit.CallClientStream(ctx).Conn()
 	if err != nil {
-		return
+		return err
 	}
-	defer func() { _, _ = out.CloseAndReceive() }() // the link tells all there is
+	answer := make(chan error, 1)
+	answering.Go(func() { answer <- out.Receive(new(lockagentv1.SubmitResponse)) })
 	for {
-		a.mu.Lock()
-		n := min(len(a.commands), most)
-		commands := a.commands[:n:n]
-		a.commands = a.commands[n:]
-		a.mu.Unlock()
-		if n > 0 {
-			if out.Send(&lockagentv1.SubmitRequest{Link: link, Commands: commands}) != nil {
-				return
+		if commands := a.batch(); len(commands) > 0 {
+			switch err := out.Send(&lockagentv1.SubmitRequest{Link: link, Commands: commands}); {
+			case errors.Is(err, io.EOF): // the answer tells why
+				return <-answer
+			case err != nil:
+				return err
 			}
 			continue
 		}
 		select {
 		case <-a.kick:
+		case err := <-answer:
+			return err
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
+}
+
+// batch takes the commands that go in the next message.
+func (a *agent) batch() []*lockagentv1.Command {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for left := batchSize; n < len(a.commands); n++ {
+		if left -= proto.Size(a.commands[n]); left < 0 && n > 0 {
+			break
+		}
+	}
+	commands := a.commands[:n:n]
+	a.commands = a.commands[n:]
+	return commands
 }
 
 // push has a command sent, if there is a link. The mutex must be held, as for all that follows.

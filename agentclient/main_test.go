@@ -61,6 +61,7 @@ type running struct {
 	store *memstore.Store
 	path  string
 	lease time.Duration // 0 is the default
+	most  int           // bytes of a request; 0 is the default
 }
 
 func run(t testing.TB, path string) *running {
@@ -70,7 +71,11 @@ func run(t testing.TB, path string) *running {
 
 func runWith(t testing.TB, path string, lease time.Duration) *running {
 	t.Helper()
-	r := &running{store: memstore.New(), path: path, lease: lease}
+	return runAs(t, &running{store: memstore.New(), path: path, lease: lease})
+}
+
+func runAs(t testing.TB, r *running) *running {
+	t.Helper()
 	r.start(t)
 	t.Cleanup(func() { r.end(t) })
 	return r
@@ -88,7 +93,7 @@ func (r *running) start(t testing.TB) {
 func (r *running) serve(t testing.TB, listener net.Listener) {
 	t.Helper()
 	var err error
-	if r.Daemon, err = daemon.Start(daemon.Config{Listener: listener, Store: r.store, Lease: r.lease, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if r.Daemon, err = daemon.Start(daemon.Config{Listener: listener, Store: r.store, Lease: r.lease, MaxRequest: r.most, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 }

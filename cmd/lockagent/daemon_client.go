@@ -13,7 +13,9 @@ import (
 	"net/url"
 	"slices"
 	"syscall"
+	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
@@ -75,14 +77,18 @@ type daemonClient struct {
 // daemonURL is for the library, which needs one.
 const daemonURL = "http://lockagent"
 
-func newDaemonClient(path string) *daemonClient {
+func newDaemonClient(path string) *daemonClient { return newBoundedClient(path, silentTime) }
+
+// newBoundedClient is newDaemonClient with another bound for the answers of the daemon.
+func newBoundedClient(path string, patience time.Duration) *daemonClient {
+	bound := connect.WithInterceptors(bounded(patience))
 	d := &daemonClient{path: path}
 	d.transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) }}
 	client := &http.Client{Transport: d.transport}
-	d.locks = lockagentv1connect.NewLockServiceClient(client, daemonURL)
-	d.counts = lockagentv1connect.NewCountServiceClient(client, daemonURL)
-	d.look = lockagentv1connect.NewLookServiceClient(client, daemonURL)
-	d.operate = lockagentv1connect.NewOperateServiceClient(client, daemonURL)
+	d.locks = lockagentv1connect.NewLockServiceClient(client, daemonURL, bound)
+	d.counts = lockagentv1connect.NewCountServiceClient(client, daemonURL, bound)
+	d.look = lockagentv1connect.NewLookServiceClient(client, daemonURL, bound)
+	d.operate = lockagentv1connect.NewOperateServiceClient(client, daemonURL, bound)
 	return d
 }
 
@@ -125,6 +131,9 @@ func (d *daemonClient) failed(err error) error {
 	told := wire.Refused(err)
 	if f := refused(told); f != nil {
 		return f
+	}
+	if u, ok := errors.AsType[unanswered](err); ok {
+		return &failure{exitUnavailable, fmt.Errorf("the daemon on %s gave %w, and may still do what it was asked", d.path, u), "lockagent doctor    (says what is wrong)"}
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):

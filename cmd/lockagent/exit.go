@@ -65,7 +65,8 @@ var exitCodes = []struct {
 	{exitBug, "", []exitMeaning{{"lockagent has a defect; please report it", ""}}},
 	{exitUnavailable, "", []exitMeaning{
 		{"the store or NATS cannot be reached; try again later", daemonVerbs + " serve demo events"},
-		{"the daemon takes no new claims, or does not answer", "lock acquire"},
+		{"the daemon does not answer", daemonVerbs},
+		{"the daemon takes no new claims", "lock acquire"},
 	}},
 	{exitNotPermitted, "", []exitMeaning{{"the store, NATS or the daemon refuses us; check the credentials and the permissions", daemonVerbs + " serve demo events"}}},
 	{exitConfig, "", []exitMeaning{{"the configuration is wrong", daemonVerbs + " serve doctor config"}}},

@@ -211,17 +211,17 @@ func (r *supervised) forward(s syscall.Signal) {
 	}
 }
 
-// signal sends a signal to the process group of the command. If it has none of its own, the command gets it, or what that has left.
+// signal sends a signal to the process group of the command. If it has none of its own, the command gets it, or what that has left, and so do all
+// that they have started and that are still in our process group. Others in that group are none of the command.
 func (r *supervised) signal(s syscall.Signal) {
-	switch {
-	case r.own:
+	if r.own {
 		_ = unix.Kill(-r.cmd.Process.Pid, s) // that nobody is left is what it may be for
-	case r.ended:
-		for _, pid := range children() {
-			_ = unix.Kill(pid, s) // likewise
+		return
+	}
+	for _, p := range descendants() {
+		if p.pid == r.cmd.Process.Pid || r.ended && p.parent == os.Getpid() || p.group == unix.Getpgrp() {
+			_ = unix.Kill(p.pid, s) // likewise
 		}
-	default:
-		_ = r.cmd.Process.Signal(s) // likewise
 	}
 }
 
@@ -248,12 +248,12 @@ func (r *supervised) kill() {
 // sweepTime bounds how long processes may take to die that were killed.
 const sweepTime = 5 * time.Second
 
-// sweep kills what is left of the command. The children of those who die become ours.
+// sweep kills what is left of the command, again until nobody has started anybody meanwhile.
 func (r *supervised) sweep() {
 	r.killed = true
 	for until := bootclock.Now() + sweepTime; bootclock.Now() < until; {
-		for _, pid := range children() {
-			_ = unix.Kill(pid, unix.SIGKILL)
+		for _, p := range descendants() {
+			_ = unix.Kill(p.pid, unix.SIGKILL)
 		}
 		select {
 		case <-r.gone:
@@ -281,19 +281,31 @@ func (r *supervised) end(closed bool) error {
 	return nil
 }
 
-// children are the children of this process.
-func children() (all []int) {
+// descendant is a process that this one, or one of its descendants, has started.
+type descendant struct{ pid, parent, group int }
+
+// descendants are the children of this process and all that they have started. Parents come first: a script that is told to end does not go on with its
+// next line because the command of this line has ended.
+func descendants() (all []descendant) {
+	of := make(map[int][]descendant)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // that of a process that has ended is empty
+		var p descendant
+		var state string
 		_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
-		fields := strings.Fields(rest)
-		if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
-			continue
+		_, err := fmt.Sscan(rest, &state, &p.parent, &p.group)
+		if p.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			of[p.parent] = append(of[p.parent], p)
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			all = append(all, pid)
+	}
+	for next := of[os.Getpid()]; len(next) > 0; {
+		all = append(all, next...)
+		var below []descendant
+		for _, p := range next {
+			below = append(below, of[p.pid]...)
 		}
+		next = below
 	}
 	return all
 }

@@ -190,6 +190,22 @@ func TestASignalToAJobInTheBackground(t *testing.T) {
 	}
 }
 
+// A command on a terminal is in the process group of the wrapper. A signal to the wrapper reaches all that the command has started, as it does
+// without a terminal.
+func TestASignalReachesWhatACommandOnATerminalHasStarted(t *testing.T) {
+	t.Parallel()
+	d := runDaemon(t)
+	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap : TERM; sh -c 'trap "echo told; exit" TERM; echo ready; while :; do sleep .01; done'; exit 5`)
+	p.says(t, "ready")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.says(t, "told")
+	if code := p.code(t); code != 5 {
+		t.Errorf("the exit code is %d:\n%s", code, p)
+	}
+}
+
 // An interrupt ends a command that does nothing about it, and so the wrapper.
 func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
 	t.Parallel()

@@ -81,6 +81,10 @@ type Claims struct {
 	Grace time.Duration
 }
 
+// MinRequestSize is the least that [Limits] may allow. The largest request for a claim needs less: it has a name, a session, a secret, a command and
+// 16 labels. A client puts several smaller commands in a message of half that size.
+const MinRequestSize = 16 << 10
+
 // Limits are those of each user, and of each request.
 type Limits struct {
 	access.Limits

@@ -340,9 +340,9 @@ var table = []*Setting{
 		Default: fmt.Sprint(lockagent.MaxNameLen), Example: "128",
 	},
 	{
-		Key: "limits.request_size", Flag: "limit-request-size", kind: size{min: 4 << 10, max: 16 << 20}, field: func(s *Settings) any { return &s.Limits.RequestSize },
+		Key: "limits.request_size", Flag: "limit-request-size", kind: size{min: MinRequestSize, max: 16 << 20}, field: func(s *Settings) any { return &s.Limits.RequestSize },
 		Help: "How large a request may be.", Usage: "`size` that a request may have",
-		Default: "64KiB", Example: "16KiB",
+		Default: "64KiB", Example: "32KiB",
 	},
 	{
 		Key: rulesKey, kind: ruleList{}, field: func(s *Settings) any { return &s.Rules }, Live: true,

@@ -67,6 +67,30 @@ func follow(t *testing.T, c *testClient, pattern string, since time.Time) (told 
 	return told, wire.Refused(s.Err())
 }
 
+// quietLog is an event log to which nothing is added.
+type quietLog struct{ fakeLog }
+
+func (*quietLog) Tail(ctx context.Context, _ events.From, _ events.Filter, _ events.Visit) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A client hears at once that it will be told of events, also while there are none.
+func TestFollowBeginsAtOnce(t *testing.T) {
+	d := run(t, func(cfg *Config) { cfg.Log = &quietLog{} })
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	s, err := d.client(t).look.Follow(ctx, &lockagentv1.FollowRequest{Since: timestamppb.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.ResponseHeader().Get("Content-Type") == "" {
+		t.Error("the daemon says nothing")
+	}
+	cancel()
+	_ = s.Close() // which the cancelled context ends
+}
+
 func TestFollow(t *testing.T) {
 	begins := time.Unix(1_700_000_000, 500)
 	log := &fakeLog{

@@ -15,9 +15,12 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -254,6 +257,21 @@ func TestRequestsAreLimited(t *testing.T) {
 	if err := ask(4200); connect.CodeOf(err) != connect.CodeResourceExhausted {
 		t.Errorf("a request that is too large: %v", err)
 	}
+}
+
+// The configuration allows no limit by which the largest request for a claim would be refused.
+func TestTheLargestRequestIsTaken(t *testing.T) {
+	d := run(t, func(cfg *Config) { cfg.MaxRequest = config.MinRequestSize })
+	long := func(n int) string { return strings.Repeat("x", n) }
+	labels := make(map[string]string)
+	for i := range claims.MaxLabels {
+		labels[fmt.Sprintf("%0*d", claims.MaxLabelLen, i)] = long(claims.MaxLabelLen)
+	}
+	d.client(t).acquire(t, &lockagentv1.AcquireRequest{
+		Name: long(lockagent.MaxNameLen), Session: long(claims.MaxSession), Secret: long(claims.MaxSecret), Command: long(claims.MaxCommand), Labels: labels,
+		Kind: lockagentv1.Kind_KIND_PLAIN, Mode: lockagentv1.Mode_MODE_EXCLUSIVE, Wait: durationpb.New(lockagent.MaxLease), Lease: durationpb.New(lockagent.MaxLease),
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Outlive: true, NoReentry: true,
+	}).granted()
 }
 
 type traceKey struct{}

@@ -24,6 +24,9 @@ func (l *looks) Follow(ctx context.Context, req *lockagentv1.FollowRequest, out 
 	if err := l.covers(ctx, req); err != nil {
 		return err
 	}
+	if err := out.Send(nil); err != nil { // the client hears that it will be told of events, even if there are none yet
+		return err
+	}
 	f := follower{visible: visible, all: req.GetPattern() == "", send: out.Send}
 	err = l.Log.Tail(ctx, events.FromTime(req.GetSince().AsTime()), events.Filter{}, f.visit)
 	if f.failed != nil {
