@@ -33,7 +33,7 @@ func (s *server) openLog() error {
 	log := &hostLog{}
 	var err error
 	if log.server, err = s.recoverLog(); err != nil {
-		return &failure{exitFailed, fmt.Errorf("the event log in %s: %w", s.state.Events(), err), "lockagent serve --state-dir DIRECTORY"}
+		return &failure{exitFailed, fmt.Errorf("the event log in %s: %w", s.state.Events(), err), "lockagent doctor"}
 	}
 	s.onClose(log.server.Stop)
 	s.limitLog(log.server)
