@@ -51,17 +51,19 @@ func contractRules(t *testing.T) string {
 func TestContract(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithTLS(), redistest.WithUser("app", secret, contractRules(t)))
-	url := strings.Replace(server.TLSURL(), "://", "://app:"+secret+"@", 1)
-	testContract(t, redisstore.Config{TLS: server.TLSConfig()}, url, servers{nodes: []*redistest.Server{server}})
+	testContract(t, redisstore.Config{TLS: server.TLSConfig()}, asUser(server.TLSURL()), servers{nodes: []*redistest.Server{server}})
 }
+
+// asUser is a URL for the user of the contract.
+func asUser(url string) string { return strings.Replace(url, "://", "://app:"+secret+"@", 1) }
 
 func TestContractInACluster(t *testing.T) {
 	t.Parallel()
 	for name, sharded := range map[string]redisstore.Sharded{"Sharded": redisstore.ShardedOn, "Classic": redisstore.ShardedOff} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, contractRules(t)))
-			testContract(t, redisstore.Config{Sharded: sharded}, cluster.Nodes[0].UserURL("app", secret), servers{
+			cluster := redistest.StartCluster(t, 3, redistest.WithTLS(), redistest.WithUser("app", secret, contractRules(t)))
+			testContract(t, redisstore.Config{Sharded: sharded, TLS: cluster.Nodes[0].TLSConfig()}, asUser(cluster.TLSURL()), servers{
 				nodes: cluster.Nodes, cluster: cluster, classic: sharded == redisstore.ShardedOff,
 			})
 		})
@@ -70,10 +72,10 @@ func TestContractInACluster(t *testing.T) {
 
 func TestContractWithSentinels(t *testing.T) {
 	t.Parallel()
-	sentinel := redistest.StartSentinel(t)
+	sentinel := redistest.StartSentinel(t, redistest.WithTLS())
 	quiet := patient // here every grant and every renewal waits for the replica
-	quiet.Logger = slog.New(slog.DiscardHandler)
-	testContract(t, quiet, sentinel.URL(), servers{nodes: []*redistest.Server{sentinel.A}})
+	quiet.Logger, quiet.TLS = slog.New(slog.DiscardHandler), sentinel.A.TLSConfig()
+	testContract(t, quiet, sentinel.TLSURL(), servers{nodes: []*redistest.Server{sentinel.A}})
 }
 
 // servers are what is behind a URL.

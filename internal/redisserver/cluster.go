@@ -48,7 +48,7 @@ func FormCluster(masters []*Server) error {
 // Meet introduces the server to a node of a Cluster. It does not wait until the others
 // know it, see [AwaitCluster].
 func (s *Server) Meet(node *Server) error {
-	_, err := s.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(node.Port()))
+	_, err := s.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(node.PeerPort()))
 	return err
 }
 

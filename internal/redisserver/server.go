@@ -30,7 +30,7 @@ type Config struct {
 	Program string
 	// Args come after the configuration file on the command line.
 	Args []string
-	// TLS has the server listen with TLS on a second port.
+	// TLS has the server listen with TLS on a second port. Servers speak TLS among each other, too: the nodes of a Cluster, replicas, and Sentinels.
 	TLS *TLS
 }
 
@@ -124,6 +124,7 @@ func (s *Server) launch() error {
 			"tls-key-file "+tls.Key,
 			"tls-ca-cert-file "+tls.Cert,
 			"tls-auth-clients no",
+			"tls-replication yes",
 		)
 	}
 	if err := os.WriteFile(conf, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
@@ -176,6 +177,14 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 
 // TLSAddr is the server's address with TLS, as host:port.
 func (s *Server) TLSAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.tlsPort)) }
+
+// PeerPort is the port by which other servers reach this one.
+func (s *Server) PeerPort() int {
+	if s.config.TLS != nil {
+		return s.tlsPort
+	}
+	return s.port
+}
 
 // Socket is the path of the server's Unix socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "redis.sock") }

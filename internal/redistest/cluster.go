@@ -26,16 +26,21 @@ type Cluster struct {
 func StartCluster(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	c := &Cluster{opts: append([]Option{WithConfig(redisserver.ClusterLines...)}, opts...)}
+	c.opts = append(c.opts, func(s *Server) {
+		if s.config.TLS != nil {
+			s.config.Lines = append(s.config.Lines, "tls-cluster yes") // so that clients with TLS are sent to ports with TLS
+		}
+	})
 	for range n {
 		c.Nodes = append(c.Nodes, Start(t, c.opts...))
 	}
-	if err := redisserver.FormCluster(servers(c.Nodes)); err != nil {
+	if err := redisserver.FormCluster(processes(c.Nodes)); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func servers(nodes []*Server) []*redisserver.Server {
+func processes(nodes []*Server) []*redisserver.Server {
 	all := make([]*redisserver.Server, len(nodes))
 	for i, node := range nodes {
 		all[i] = node.Server
@@ -75,7 +80,7 @@ func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 // order.
 func (c *Cluster) AwaitOK(t testing.TB) {
 	t.Helper()
-	if err := redisserver.AwaitCluster(servers(slices.Concat(c.Nodes, c.Replicas)), len(c.Nodes)); err != nil {
+	if err := redisserver.AwaitCluster(processes(slices.Concat(c.Nodes, c.Replicas)), len(c.Nodes)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -133,12 +138,15 @@ func (c *Cluster) BeginMove(key string, from, to *Server) (finish func()) {
 
 // URL names all nodes.
 func (c *Cluster) URL() string {
-	u := url.URL{Scheme: "redis", Host: c.Nodes[0].Addr()}
-	q := url.Values{}
-	for _, node := range c.Nodes[1:] {
-		q.Add("addr", node.Addr())
+	return urlOf("redis", (*Server).Addr, c.Nodes, url.Values{})
+}
+
+// urlOf names several servers.
+func urlOf(scheme string, addr func(*Server) string, servers []*Server, q url.Values) string {
+	for _, s := range servers[1:] {
+		q.Add("addr", addr(s))
 	}
-	u.RawQuery = q.Encode()
+	u := url.URL{Scheme: scheme, Host: addr(servers[0]), RawQuery: q.Encode()}
 	return u.String()
 }
 

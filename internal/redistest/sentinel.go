@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"net"
 	"net/url"
 	"strconv"
 	"testing"
@@ -35,16 +34,17 @@ func StartSentinels(t testing.TB, n int, down time.Duration, opts ...Option) *Se
 	t.Helper()
 	s := &Sentinel{t: t}
 	s.A = Start(t, opts...)
-	s.B = Start(t, append(opts, WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(s.A.Port())))...)
+	s.B = Start(t, append(opts, WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(s.A.PeerPort())))...)
 	Eventually(t, "the replica to follow", func() bool {
 		return s.B.info("replication", "master_link_status") == "up"
 	})
 	s.A.AwaitReplica()
 	for range n {
 		s.Watchers = append(s.Watchers, Start(t, func(w *Server) {
+			w.certs, w.config.TLS = s.A.certs, s.A.config.TLS
 			w.config.Args = []string{"--sentinel"}
 			w.config.Lines = []string{
-				"sentinel monitor " + MasterSet + " 127.0.0.1 " + strconv.Itoa(s.A.Port()) + " " + strconv.Itoa(n/2+1),
+				"sentinel monitor " + MasterSet + " 127.0.0.1 " + strconv.Itoa(s.A.PeerPort()) + " " + strconv.Itoa(n/2+1),
 				"sentinel down-after-milliseconds " + MasterSet + " " + strconv.FormatInt(down.Milliseconds(), 10),
 				"sentinel failover-timeout " + MasterSet + " 3000",
 			}
@@ -74,12 +74,7 @@ func knowsReplica(w *Server) bool {
 
 // URL names the Sentinels and the set that they watch.
 func (s *Sentinel) URL() string {
-	q := url.Values{"master_set": {MasterSet}}
-	for _, w := range s.Watchers[1:] {
-		q.Add("addr", w.Addr())
-	}
-	u := url.URL{Scheme: "redis", Host: s.Watcher.Addr(), RawQuery: q.Encode()}
-	return u.String()
+	return urlOf("redis", (*Server).Addr, s.Watchers, url.Values{"master_set": {MasterSet}})
 }
 
 // Failover makes the replica B the master, as if by hand, and returns when the
@@ -100,7 +95,7 @@ func (s *Sentinel) AwaitMaster(server *Server) {
 		reply, _ := last.Server.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
 		addr, _ := reply.([]any)
 		return len(addr) == 2 &&
-			net.JoinHostPort(addr[0].(string), addr[1].(string)) == server.Addr() &&
+			addr[1].(string) == strconv.Itoa(server.PeerPort()) &&
 			server.info("replication", "role") == "master"
 	})
 }

@@ -24,10 +24,15 @@ type certificates struct {
 	roots     *x509.CertPool
 }
 
-// WithTLS has the server listen with TLS on a second port. See [Server.TLSURL].
+// WithTLS has the server listen with TLS on a second port, and speak TLS with other servers. See [Server.TLSURL]. All servers with
+// the same option have the same certificate, so that they trust each other.
 func WithTLS() Option {
+	var certs *certificates
 	return func(s *Server) {
-		s.certs = newCertificates(s.t, s.dir)
+		if certs == nil {
+			certs = newCertificates(s.t, s.t.TempDir())
+		}
+		s.certs = certs
 		s.config.TLS = &redisserver.TLS{Cert: s.certs.cert, Key: s.certs.key}
 	}
 }
@@ -36,6 +41,16 @@ func WithTLS() Option {
 func (s *Server) TLSURL() string {
 	u := url.URL{Scheme: "rediss", Host: s.TLSAddr()}
 	return u.String()
+}
+
+// TLSURL is [Cluster.URL] with TLS.
+func (c *Cluster) TLSURL() string {
+	return urlOf("rediss", (*Server).TLSAddr, c.Nodes, url.Values{})
+}
+
+// TLSURL is [Sentinel.URL] with TLS.
+func (s *Sentinel) TLSURL() string {
+	return urlOf("rediss", (*Server).TLSAddr, s.Watchers, url.Values{"master_set": {MasterSet}})
 }
 
 // TLSConfig is the configuration of a client that trusts the server.
