@@ -98,7 +98,7 @@ var (
 
 	// ErrNoTokens is returned when the store cannot begin a tenure with a greater token than before: what
 	// counts the tokens is at its end, or somebody has spoilt it. That stays so until an operator sets it right.
-	ErrNoTokens = errors.New("lockagent: no tokens are left: what counts them in the store is at its end, or spoilt; delete it or set it right")
+	ErrNoTokens = errors.New("lockagent: no tokens are left: what counts them in the store is at its end, or spoilt; an operator has to set it right")
 
 	// ErrTooFewReplicas matches every [*ReplicasError].
 	ErrTooFewReplicas = errors.New("lockagent: too few replicas have acknowledged it")

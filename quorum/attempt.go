@@ -117,9 +117,9 @@ func (a *attempt) answered(i int, reply lockagent.AcquireReply, err error) {
 	s, b, p := a.store, &a.ballots[i], &a.t.parts[i]
 	since := s.nodes[i].RemembersSince()
 	s.mu.Lock()
-	forgot := s.nodes[i].forgot(since)
+	forgot := s.forgot(i, since, reply.Incarnation)
 	s.nodes[i].silent = s.nodes[i].silent && err != nil && !lockagent.Definite(err)
-	away := forgot || s.nodes[i].away(time.Now()) > 0
+	away := s.nodes[i].away(time.Now()) > 0
 	b.waits, b.granted, b.at, b.err = false, false, reply.At, err
 	switch {
 	case err != nil:

@@ -176,7 +176,7 @@ func (s *Store) repair(ctx context.Context, t *tenure, i int, renewal lockagent.
 			p.has = p.has || reply.Granted
 			p.synced = reply.Granted
 			p.unanswered = p.unanswered || err != nil && !lockagent.Definite(err)
-			forgot := s.nodes[i].forgot(since)
+			forgot := s.forgot(i, since, reply.Incarnation)
 			s.mu.Unlock()
 			if forgot {
 				s.suspend(i, s.term(), "reset")

@@ -11,8 +11,9 @@ import (
 // probation keeps a node that may have forgotten leases from voting, until the longest of these
 // leases is over. Store.mu guards it.
 type probation struct {
-	until time.Time
-	since time.Time // when the node may last have forgotten leases, if it was suspended for that
+	until       time.Time
+	since       time.Time // when the node may last have forgotten leases, if it was suspended for that
+	incarnation string    // in the latest reply that named one
 }
 
 // away is how long the node has no vote yet, or 0.
@@ -43,7 +44,7 @@ func (s *Store) meet() {
 	for i, n := range s.nodes {
 		since := n.RemembersSince()
 		s.mu.Lock()
-		n.forgot(since)
+		n.since = since
 		s.mu.Unlock()
 		if left := time.Until(since.Add(s.term())); left > 0 && !s.cfg.NewNodes {
 			s.suspend(i, left, "new, or emptied lately")
@@ -56,14 +57,14 @@ func (s *Store) nodeReset(i int, reset lockagent.Reset) {
 	since := s.nodes[i].RemembersSince()
 	s.mu.Lock()
 	former := identity(s.ids)
-	s.nodes[i].forgot(since)
+	more := s.forgot(i, since, reset.To)
 	s.mu.Unlock()
 	now := s.Identity()
 	if former == now {
 		former = ""
 	}
 	// A clock that was set back makes leases longer.
-	forgot := reset.From != reset.To || reset.Step >= 0
+	forgot := more || reset.From != reset.To || reset.Step >= 0
 	if forgot {
 		s.suspend(i, s.term(), reset.Reason)
 	}
@@ -75,12 +76,10 @@ func (s *Store) nodeReset(i int, reset lockagent.Reset) {
 	}
 }
 
-// suspend takes the vote of a node away.
+// suspend takes the vote of a node away, and tells so.
 func (s *Store) suspend(i int, d time.Duration, reason string) {
 	s.mu.Lock()
-	if until := time.Now().Add(d); until.After(s.nodes[i].until) {
-		s.nodes[i].until = until
-	}
+	s.nodes[i].suspend(time.Now().Add(d))
 	s.mu.Unlock()
 	s.cfg.Notify(Notice{Kind: NodeAway, Node: i, For: d, Reason: reason})
 }
@@ -107,12 +106,27 @@ func (s *Store) tell(reset lockagent.Reset) {
 	}
 }
 
-// forgot takes note of what [lockagent.Store].RemembersSince says. It reports whether the node may have forgotten something more
-// than was known: its reset may not have been told yet. mu is held.
-func (p *probation) forgot(since time.Time) (more bool) {
-	more = since.After(p.since)
+// suspend takes the vote away until an instant, if it is not away for longer already. mu is held.
+func (p *probation) suspend(until time.Time) {
+	if until.After(p.until) {
+		p.until = until
+	}
+}
+
+// forgot takes note of what a node says of its memory: since when it remembers, and its incarnation, if it names one. It reports
+// whether the node may have forgotten something more than was known: its reset may not have been told yet. Then the node has no vote from
+// now on, also for the answers to other calls. mu is held.
+func (s *Store) forgot(i int, since time.Time, incarnation string) (more bool) {
+	n := s.nodes[i]
+	if incarnation != "" {
+		more = n.incarnation != "" && n.incarnation != incarnation
+		n.incarnation = incarnation
+	}
+	if since.After(n.since) {
+		n.since, more = since, true
+	}
 	if more {
-		p.since = since
+		n.suspend(time.Now().Add(s.term()))
 	}
 	return more
 }

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/quorum"
 )
@@ -66,6 +67,36 @@ func TestRestartedNodeRejoinsLate(t *testing.T) {
 		})
 	}
 }
+
+// A node may tell late since when it remembers. Its answers name another incarnation, so they do not count.
+func TestAnotherIncarnationHasNoVote(t *testing.T) {
+	bubble(t, "reset", func(t *testing.T) {
+		all := newMemories(3)
+		a, b := newGuest(t, all), &guest{t: t, id: "b"}
+		var nodes []lockagent.Store
+		for _, m := range all {
+			b.nodes = append(b.nodes, m.Share())
+			nodes = append(nodes, mute{b.nodes[len(b.nodes)-1]})
+		}
+		var err error
+		if b.store, err = (quorum.Config{}).Open(nodes...); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.store.Close() })
+		b.acquire(99)
+		b.release(99)
+		a.nodes[2].SetOutage(errDown)
+		a.acquire(1)
+		all[1].Reset()
+		b.busy(1)
+	})
+}
+
+// mute is a node that tells of no reset.
+type mute struct{ lockagent.Store }
+
+func (mute) OnReset(func(lockagent.Reset)) (cancel func()) { return func() {} }
+func (mute) RemembersSince() time.Time                     { return time.Time{} }
 
 func TestClockSetBackForgetsNothing(t *testing.T) {
 	bubble(t, "set back", func(t *testing.T) {

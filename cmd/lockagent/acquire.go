@@ -121,7 +121,7 @@ func (h *holding) detach(c *claimed) error {
 			case errors.Is(n.ended, errDetached):
 				return nil
 			default:
-				return h.giveBack(&failure{code: exitLost, err: fmt.Errorf("the lock was lost: %w", n.ended)})
+				return h.giveBack(&failure{code: exitLost, err: fmt.Errorf("the lock was lost: %s", plain(n.ended))})
 			}
 		}
 	}

@@ -85,8 +85,8 @@ func attaching(id, secret string) opening {
 // patience is for how long the call is repeated while the daemon is away, or drains.
 func (o *opening) patience(drains bool) time.Duration {
 	switch {
-	case o.try && drains: // a drain can last for hours
-		return 0
+	case o.try && drains: // a drain can last for hours, but a daemon that hands over to the next says the same
+		return handOverTime
 	case o.try || !drains && o.wait == 0:
 		return awayTime
 	case o.wait == 0:
@@ -96,6 +96,9 @@ func (o *opening) patience(drains bool) time.Duration {
 	}
 	return min(o.wait, awayTime)
 }
+
+// handOverTime is within what a daemon that leaves its claims to the next one is gone.
+const handOverTime = 2 * time.Second
 
 // lateness is for how long after the end of a wait the daemon may say that it is over.
 const lateness = 2 * time.Second
@@ -241,6 +244,7 @@ func (c *claimed) again(ctx context.Context, first opening, broken error, quiet 
 		}
 		if c.token == 0 {
 			broken = c.daemon.failed(err)
+			deadline = quiet.since + first.patience(errors.Is(broken, refusal.ErrDraining))
 		}
 		pause = retryAfter
 	}

@@ -32,8 +32,8 @@ func TestPatience(t *testing.T) {
 		"without end":  {asked(&lockagentv1.AcquireRequest{}), lockagent.MaxLease, awayTime},
 		"a short wait": {wait(time.Second), time.Second, time.Second},
 		"a long wait":  {wait(time.Hour), time.Hour, awayTime},
-		"no wait":      {asked(&lockagentv1.AcquireRequest{Try: true}), 0, awayTime},
-		"attach":       {attaching("a", "b"), 0, awayTime}, // no daemon that drains refuses it
+		"no wait":      {asked(&lockagentv1.AcquireRequest{Try: true}), handOverTime, awayTime},
+		"attach":       {attaching("a", "b"), handOverTime, awayTime}, // no daemon that drains refuses it
 	} {
 		if drains, away := test.patience(true), test.patience(false); drains != test.drains || away != test.away {
 			t.Errorf("%s: %v while the daemon drains and %v while it is away, want %v and %v", what, drains, away, test.drains, test.away)

@@ -262,7 +262,7 @@ type asking struct {
 
 func (a *asking) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVarP(&a.try, "nonblock", "n", false, "do not wait for others; a daemon that is away has 10s to start anew, and one that drains has none")
+	flags.BoolVarP(&a.try, "nonblock", "n", false, "do not wait for others; a daemon that is away has 10s to start anew, and one that drains 2s to end")
 	flags.VarP(&a.wait, "wait", "w", "wait at most this `time`, such as 5s, or 2.5 for seconds; 0 is -n; by default without end")
 	flags.BoolVarP(&a.shared, "shared", "s", false, "hold the lock beside others who take it with -s")
 	flags.BoolVarP(&a.exclusive, "exclusive", "x", false, "exclude those who take the lock with -s or -x")

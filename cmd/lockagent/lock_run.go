@@ -212,13 +212,14 @@ func (r *supervised) forward(s syscall.Signal) {
 }
 
 // signal sends a signal to the process group of the command. If it has none of its own, the command gets it, or what that has left, and so do all
-// that they have started and that are still in our process group. Others in that group are none of the command.
+// that they have started and that are still in our process group. Others in that group are none of the command. Another lockagent passes
+// the signal on by itself.
 func (r *supervised) signal(s syscall.Signal) {
 	if r.own {
 		_ = unix.Kill(-r.cmd.Process.Pid, s) // that nobody is left is what it may be for
 		return
 	}
-	for _, p := range descendants() {
+	for _, p := range descendants(isOurs) {
 		if p.pid == r.cmd.Process.Pid || r.ended && p.parent == os.Getpid() || p.group == unix.Getpgrp() {
 			_ = unix.Kill(p.pid, s) // likewise
 		}
@@ -252,7 +253,7 @@ const sweepTime = 5 * time.Second
 func (r *supervised) sweep() {
 	r.killed = true
 	for until := bootclock.Now() + sweepTime; bootclock.Now() < until; {
-		for _, p := range descendants() {
+		for _, p := range descendants(nobody) {
 			_ = unix.Kill(p.pid, unix.SIGKILL)
 		}
 		select {
@@ -284,9 +285,19 @@ func (r *supervised) end(closed bool) error {
 // descendant is a process that this one, or one of its descendants, has started.
 type descendant struct{ pid, parent, group int }
 
-// descendants are the children of this process and all that they have started. Parents come first: a script that is told to end does not go on with its
+// isOurs reports whether a process runs this program.
+func isOurs(pid int) bool {
+	ours, err := os.Stat("/proc/self/exe")
+	other, failed := os.Stat("/proc/" + strconv.Itoa(pid) + "/exe")
+	return err == nil && failed == nil && os.SameFile(ours, other)
+}
+
+// nobody looks after descendants.
+func nobody(int) bool { return false }
+
+// descendants are the children of this process and all that they have started, but for what is below those who look after it themselves. Parents come first: a script that is told to end does not go on with its
 // next line because the command of this line has ended.
-func descendants() (all []descendant) {
+func descendants(looksAfter func(pid int) bool) (all []descendant) {
 	of := make(map[int][]descendant)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
@@ -303,7 +314,9 @@ func descendants() (all []descendant) {
 		all = append(all, next...)
 		var below []descendant
 		for _, p := range next {
-			below = append(below, of[p.pid]...)
+			if !looksAfter(p.pid) {
+				below = append(below, of[p.pid]...)
+			}
 		}
 		next = below
 	}

@@ -324,7 +324,7 @@ var table = []*Setting{
 	},
 	{
 		Key: "limits.connections", Flag: "limit-connections", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Connections }, Live: true,
-		Help: "How many connections a user may have at once. The daemon closes one that is too many. All users together have no more than the descriptors of the daemon allow, and each user at most half of that. " +
+		Help: "How many connections a user may have at once. The daemon closes one that is too many. All users together have no more than the descriptors of the daemon allow, and each user leaves an eighth of that to others. " +
 			"Root and the daemon's own user have a few beyond both.",
 		Usage:   "`number` of connections that a user may have at once",
 		Default: "16384", Example: "1000",

@@ -30,11 +30,11 @@ func bound(l net.Listener, a *access.Access, room int) net.Listener {
 	})
 }
 
-// each is how many connections a user may have: not so many that nothing is left for others.
+// each is how many connections a user may have: an eighth of the room is left for others.
 func each(limit, room int) int {
-	half := max(room/2, 1)
+	most := max(room-room/8, 1)
 	if limit == 0 {
-		return half
+		return most
 	}
-	return min(limit, half)
+	return min(limit, most)
 }

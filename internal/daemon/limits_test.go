@@ -207,7 +207,7 @@ func TestNumbersAreLimited(t *testing.T) {
 }
 
 func TestNobodyHasAllConnections(t *testing.T) {
-	for _, c := range [][3]int{{16384, 128, 64}, {0, 128, 64}, {10, 128, 10}, {10, 1, 1}} {
+	for _, c := range [][3]int{{16384, 128, 112}, {0, 128, 112}, {10, 128, 10}, {10, 1, 1}} {
 		if got := each(c[0], c[1]); got != c[2] {
 			t.Errorf("with the limit %d and room for %d a user has %d, want %d", c[0], c[1], got, c[2])
 		}

@@ -53,8 +53,10 @@ type bounded struct {
 
 // ServeHTTP implements [http.Handler].
 func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
 	end, err := b.begin(r)
 	if err != nil {
+		_ = control.SetWriteDeadline(time.Now().Add(writeTime))                   // as below
 		_ = b.errors.Write(w, r, wire.Refuse(b.Access.Refused(r.Context(), err))) // an error is about a client that has gone
 		return
 	}
@@ -73,7 +75,6 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer context.AfterFunc(b.Life, func() { cancel(context.Cause(b.Life)) })()
 		r = r.WithContext(ctx)
 	}
-	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(until) // a connection that has no deadlines is none of ours
 	if r.URL.Path == lockagentv1connect.LockServiceSubmitProcedure {
 		// The request goes on for as long as the client likes, or the daemon, once it has said to which link it belongs. From then on the

@@ -348,8 +348,8 @@ func (b *Book) add(c *claim, bound *process, secret string) (*Stream, error) {
 		return nil, &refusal.QuotaError{What: "waiting claims", Limit: limits.Waiting}
 	case full(u.streams, limits.Streams):
 		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
-	case bound != nil && full(u.bound, b.cfg.Processes/2):
-		return nil, &refusal.QuotaError{What: "claims that end with processes", Limit: b.cfg.Processes / 2}
+	case bound != nil && b.cfg.Processes > 0 && u.bound >= max(b.cfg.Processes/2, 1):
+		return nil, &refusal.QuotaError{What: "claims that end with processes", Limit: max(b.cfg.Processes/2, 1)}
 	case bound != nil && full(b.bound, b.cfg.Processes):
 		return nil, &refusal.QuotaError{What: refusal.Processes, Limit: b.cfg.Processes}
 	}

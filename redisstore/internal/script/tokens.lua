@@ -14,7 +14,12 @@ if not raised then
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local key_ahead = 'lockagent_ahead' .. string.sub(key, 16)
   local ahead = pcall('GETRANGE', key_ahead, '0', '-1')
-  local spoilt = not alone and (entry.err or type(ahead) == 'table')
+  local failed = not alone and (entry.err or type(ahead) == 'table' and ahead.err)
+  local spoilt = failed and string.find(failed, 'WRONGTYPE', 1, true)
+  if failed and not spoilt then
+    -- While the slot migrates, the node may have all keys of the call, and not this one. A call alone does not need it.
+    return redis.error_reply(string.find(failed, 'non local key', 1, true) and 'TRYAGAIN the clock is at another node' or failed)
+  end
   ahead = type(ahead) == 'string' and ahead ~= '' and ahead
   local server, known, member, guard = clock, args[1] + 0, entry[1], entry[2] or 0
   clock = server + (tonumber(ahead or 0) or greatest_token)

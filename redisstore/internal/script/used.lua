@@ -48,7 +48,8 @@ local function used_as_another(suffix, tenure, holder, left, waits)
   for _, places in ipairs(waits and not used and other_places or {}) do
     used = used or somebody_waits(places .. suffix, suffix) and (places == 'lockagent_places' and 'fair' or kind_of(suffix))
   end
-  if used and not (own_places and type(pcall('ZSCORE', own_places .. suffix, tenure)) == 'string') then
+  local place = used and own_places and pcall('ZSCORE', own_places .. suffix, tenure)
+  if used and not place then -- a place at another node, while the slot migrates, is an error, and may be its own
     return 'e KIND ' .. used
   end
 end
