@@ -211,9 +211,8 @@ func (r *supervised) forward(s syscall.Signal) {
 	}
 }
 
-// signal sends a signal to the process group of the command. If it has none of its own, the command gets it, or what that has left, and so do all
-// that they have started and that are still in our process group. Others in that group are none of the command. Another lockagent passes
-// the signal on by itself.
+// signal sends a signal to the process group of the command. A command on a terminal has no group of its own. Then the command gets the signal, and
+// so do its descendants in our group. If the command has ended, its children that are left get it. Another lockagent passes the signal on by itself.
 func (r *supervised) signal(s syscall.Signal) {
 	if r.own {
 		_ = unix.Kill(-r.cmd.Process.Pid, s) // that nobody is left is what it may be for
@@ -295,8 +294,8 @@ func isOurs(pid int) bool {
 // nobody looks after descendants.
 func nobody(int) bool { return false }
 
-// descendants are the children of this process and all that they have started, but for what is below those who look after it themselves. Parents come first: a script that is told to end does not go on with its
-// next line because the command of this line has ended.
+// descendants are the children of this process and all that they have started. What is below a process that looks after it is left out.
+// Parents come first: a script that is told to end does not go on with its next line because the command of this line has ended.
 func descendants(looksAfter func(pid int) bool) (all []descendant) {
 	of := make(map[int][]descendant)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
