@@ -249,16 +249,17 @@ func TestLostReplies(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := faultproxy.Start(t, redis.Addr())
 	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, proxy.Addr(), channelapi.Config{})
-	must(t, holdOf(t, alpha, theLock).Release(t.Context())) // loads the scripts
+	must(t, holdOf(t, alpha, theLock).Release(t.Context())) // makes a small request of each, because the server has the scripts
 
-	lost := proxy.LoseReply("EVALSHA")
+	// Once a connection breaks, the store also asks the server who it is. Those calls name no lock.
+	lost := proxy.LoseReply(theLock)
 	hold := holdOf(t, alpha, theLock)
 	<-lost
 	if fields := redis.Do("HVALS", theLock); fmt.Sprint(fields) != "[1]" {
 		t.Errorf("the lock's hash has the values %v, want one 1", fields)
 	}
 
-	lost = proxy.LoseReply("EVALSHA")
+	lost = proxy.LoseReply(channelOf(theLock)) // of a holder's calls, only the release names it
 	if err := hold.Release(t.Context()); !errors.Is(err, lockagent.ErrUnconfirmed) {
 		t.Errorf("a release without an answer: %v, want ErrUnconfirmed", err)
 	}
