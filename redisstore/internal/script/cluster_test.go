@@ -351,3 +351,46 @@ func TestTokensWhileASlotMoves(t *testing.T) {
 		t.Errorf("a floor a day ahead: %q, %v", reply, err)
 	}
 }
+
+// The key that says how far the clock is ahead of the server's is not among the keys of a call. While the slot migrates, the node that has
+// all keys of a call may not have that one. It must not take the clock for one that is not ahead, and must not write the key: the key
+// that moves would not find room.
+func TestTheClockIsAtAnotherNodeWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	for i, wholeCall := range []bool{false, true} {
+		name := lockagent.Name("orders/" + strconv.Itoa(i))
+		tag := "{" + tags()[hashslot.Of(string(name))] + "}"
+		ahead, notes := "lockagent_ahead:"+tag, "lockagent_notes:{"+string(name)+"}"
+		m := migrateIn(t, cluster, name)
+		m.from.Do("SET", ahead, strconv.FormatInt(time.Hour.Microseconds(), 10))
+		held := wish(name, agentA, 1)
+		granted := m.from.grant(held)
+		m.from.Do("ZADD", notes, strconv.FormatInt(m.from.time(), 10), "yield")
+		m.begin()
+		if wholeCall {
+			m.move(string(name), notes, "lockagent_clock:"+tag)
+		} else {
+			m.move(ahead)
+		}
+		before := [2][]string{m.from.keys(), m.to.keys()}
+		m.from.past = Past{} // of an agent that knows of no token
+		for _, req := range []lockagent.AcquireRequest{held, queueing(name, agentB, 1)} {
+			var c Call
+			Sharded.Acquire(&c, []lockagent.AcquireRequest{req}, Past{})
+			if reply, err := m.run(&c); err == nil || !Apart(err.Error()) || !strings.Contains(err.Error(), "the clock is at another node") {
+				t.Errorf("the keys of the call moved: %t: acquired %q, %v", wholeCall, reply, err)
+			}
+		}
+		if r := m.acquire(queueing(name, agentB, 2)); r.Granted || r.Holder != held.Tenure.String() {
+			t.Errorf("the keys of the call moved: %t: acquired alone %+v", wholeCall, r)
+		}
+		if after := [2][]string{m.from.keys(), m.to.keys()}; !reflect.DeepEqual(after, before) {
+			t.Errorf("the keys were %q, and are %q", before, after)
+		}
+		m.finish(cluster, name)
+		if r := m.to.acquire(held); !r.Granted || r.Token <= granted.Token || r.At.Sub(granted.At) > time.Minute {
+			t.Errorf("acquired %+v after %+v", r, granted)
+		}
+	}
+}

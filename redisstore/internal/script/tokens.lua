@@ -34,6 +34,10 @@ if not raised then
     local exact = known > guard + 0 and string.sub(args[1], 1, 2) == '+0' -- nothing above it was given out
     behind = alone and least - clock <= catch_up and math.ceil((least - clock) / 1000)
     clock = (alone or exact) and least or least + minute
+    -- A node that imports the slot finds no key where the other node still has one. It tells if it is asked for two.
+    if not alone and not ahead and type(pcall('EXISTS', key, key_ahead)) == 'table' then
+      return redis.error_reply('TRYAGAIN the clock is at another node')
+    end
     ahead = string.format('%.0f', clock - server)
     if not alone and not spoilt and clock <= greatest_token then
       call('SET', key_ahead, ahead)
