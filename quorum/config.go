@@ -34,7 +34,8 @@ type Config struct {
 	NodeTimeout time.Duration
 
 	// Notify gets news about nodes and thin tenures, for metrics and logs. It must not block, and
-	// may be called by several goroutines at once. Defaults to none.
+	// may be called by several goroutines at once. [Config.Open] calls it, too, before it returns: for each node that
+	// begins without a vote. Defaults to none.
 	Notify func(Notice)
 }
 

@@ -257,7 +257,8 @@
 //	lockagent_ahead             how many microseconds that clock is ahead of the server's;
 //	                            usually absent. Never expires
 //	lockagent_since             string: the incarnation, and when a store first found it, by the server's
-//	                            own clock: see [Store.RemembersSince]. Never expires. Not in a Cluster
+//	                            own clock: see [Store.RemembersSince]. Never expires. Not in a Cluster, and
+//	                            not behind an address of several servers
 //	lockagent_polls             string: the time of the last look whether anybody polls, the
 //	                            calls of HEXISTS until then, and when somebody polled last.
 //	                            Expires after 1 minute

@@ -39,7 +39,7 @@ type incarnations struct {
 	changes chan struct{} // capacity 1: there is a reset in untold
 
 	mu      sync.Mutex          // guards what follows
-	epoch   uint64              // the number of resets
+	epoch   uint64              // how often the name has changed
 	current string              // the name of the incarnation; empty if not known yet
 	since   time.Time           // the latest instant at which something can have been forgotten
 	last    lockagent.StoreTime // when current was last seen, without doubt
@@ -81,8 +81,9 @@ func (i *incarnations) began(since time.Time) {
 }
 
 // observe takes note of the name in a reply. epoch is what known returned before the call was
-// sent. If there was a reset since, another name does not count: it may be that of the past. If
-// it is that of the present, a later reply has it again.
+// sent. If the name has changed since, another name does not count: it may be that of the past. If
+// it is that of the present, a later reply has it again. Other resets do not matter: a reply that shows
+// a step of the clock may also be the first one to name a new incarnation.
 func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -94,6 +95,7 @@ func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64
 	case i.current == "":
 		i.current, i.last = name, at
 	case epoch == i.epoch:
+		i.epoch++
 		i.changed(lockagent.Reset{From: i.current, To: name, Reason: i.reason(name), After: i.last, Before: at})
 		i.current, i.last = name, at
 	}
@@ -111,7 +113,7 @@ func (i *incarnations) reason(next string) string {
 	return "restarted"
 }
 
-// report takes note of a reset.
+// report takes note of a reset that does not change the name of the incarnation.
 func (i *incarnations) report(reset lockagent.Reset) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -120,7 +122,6 @@ func (i *incarnations) report(reset lockagent.Reset) {
 
 // changed is report. It expects mu to be held.
 func (i *incarnations) changed(reset lockagent.Reset) {
-	i.epoch++
 	if reset.From != reset.To || reset.Step >= 0 { // a clock that was set back makes leases longer
 		i.since = time.Now()
 	}

@@ -166,21 +166,68 @@ func TestAnIdleHolderHearsOfAnEmptiedServer(t *testing.T) {
 		return reply
 	}
 	before := acquire(holder, "orders")
-	for inDoubt := true; inDoubt; runtime.Gosched() { // it looks at the server, because it has just connected
-		holder.incarnations.mu.Lock()
-		inDoubt = holder.incarnations.inDoubt
-		holder.incarnations.mu.Unlock()
-	}
+	holder.incarnations.awaitAssured()
 	server.Do("FLUSHALL")
 	after := acquire(other, "invoices")
-	select {
-	case r := <-told:
-		if r.From != before.Incarnation || r.To != after.Incarnation || r.Reason != "emptied" {
-			t.Errorf("told %+v, want that %q became %q", r, before.Incarnation, after.Incarnation)
-		}
-	case <-time.After(storetest.Patience):
-		t.Error("told of no reset")
+	if r := within(t, told); r.From != before.Incarnation || r.To != after.Incarnation || r.Reason != "emptied" {
+		t.Errorf("told %+v, want that %q became %q", r, before.Incarnation, after.Incarnation)
 	}
+}
+
+// awaitAssured waits for the look at a server to which the store has just connected.
+func (i *incarnations) awaitAssured() {
+	for inDoubt := true; inDoubt; runtime.Gosched() {
+		i.mu.Lock()
+		inDoubt = i.inDoubt
+		i.mu.Unlock()
+	}
+}
+
+// The clock of an emptied server may be behind, so that the reply which names the new incarnation also shows a step back. A step back
+// ends no lease early. But the store knows at once that the server has forgotten the leases.
+func TestAnEmptiedServerWhoseClockIsBehind(t *testing.T) {
+	server := redistest.Start(t)
+	s := openURL(t, server.URL())
+	told := make(chan lockagent.Reset, 10)
+	s.OnReset(func(r lockagent.Reset) { told <- r })
+	req := lockagent.AcquireRequest{Name: "orders", Tenure: tenure(1), Lease: time.Minute}
+	first, err := storetest.Acquire(t, s, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.incarnations.awaitAssured()
+	s.clocks.change(0, func(of *clock) { // as if an hour had passed, and the clock of the server had stood
+		of.last.sent, of.last.received = of.last.sent.Add(-time.Hour), of.last.received.Add(-time.Hour)
+	})
+	emptied := time.Now()
+	server.Do("FLUSHALL")
+	answered := make(chan lockagent.AcquireReply, 1)
+	var since time.Time
+	s.Acquire(t.Context(), req, func(reply lockagent.AcquireReply, err error) {
+		since = s.RemembersSince()
+		answered <- reply
+	})
+	second := within(t, answered)
+	if since.Before(emptied) || second.Incarnation == first.Incarnation {
+		t.Errorf("%+v after %+v: at the answer it remembers since %v, and it was emptied after %v", second, first, since, emptied)
+	}
+	if r := within(t, told); r.Reason != "clock stepped" || r.Step >= 0 || r.From != r.To {
+		t.Errorf("told %+v, want a step back", r)
+	}
+	if r := within(t, told); r.Reason != "emptied" || r.From != first.Incarnation || r.To != second.Incarnation {
+		t.Errorf("told %+v, want that %q became %q", r, first.Incarnation, second.Incarnation)
+	}
+}
+
+// within receives what comes soon, or fails the test.
+func within[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(storetest.Patience):
+		t.Fatal("nothing came")
+	}
+	return v
 }
 
 // A store that is opened after the server may have forgotten something knows of that.
