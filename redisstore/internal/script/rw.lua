@@ -56,7 +56,8 @@ end
 
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
 -- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if the lock
--- is free.
+-- is free. Sets the fields which say that they have lost the lock: they were told of that earlier. A reader of Redisson may look the same.
+local have_lost
 local function look(lock, suffix, dry)
   local err, first, _, _, mode, fields, whole = holders(lock)
   mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
@@ -64,6 +65,7 @@ local function look(lock, suffix, dry)
     return err or 'KIND ' .. kind_of(suffix)
   end
   local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
+  have_lost = {}
   if mode == 'read' then
     for _, tenure in ipairs(pcall('ZRANGEBYSCORE', readers, '-inf', wall, 'LIMIT', 0, 64)) do
       passed[tenure] = true
@@ -74,6 +76,7 @@ local function look(lock, suffix, dry)
       gone[#gone + 1] = fields[f]
     elseif fields[f] ~= 'mode' then
       list[#list + 1] = fields[f]
+      have_lost[fields[f]] = mode == 'read' and fields[f + 1] == lost
     end
   end
   local free = not list[1] and (whole or not first)

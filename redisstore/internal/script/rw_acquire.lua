@@ -33,7 +33,7 @@ local server = time[1] * 1000000 + time[2]
 --include rw_polls.lua
 
 -- Tells agents that have the lock that another one wants it. The reply names the first of them. Those that are not told
--- learn of it when they renew their leases.
+-- learn of it when they renew their leases. A reader that has lost the lock, and does not seem to know it, is told so once more.
 local most_told, most_tried = 8, 32
 local function want_all(lock, tenure, list)
   local agent, told = string.match(tenure, '^[^:]*'), 0
@@ -41,7 +41,8 @@ local function want_all(lock, tenure, list)
     local other = string.match(list[p], '^([^:]*):%d+')
     if other and (p > 1 or other ~= agent) and told < most_told then
       local reader = tenure_of(list[p])
-      local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. reader .. ' ' .. lock)
+      local word = have_lost[list[p]] and 'doubted ' or 'wanted '
+      local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite ' .. word .. reader .. ' ' .. lock)
       told = (heard ~= 0 or string.find(reader, tenure_of_agent)) and told + 1 or told
     end
   end

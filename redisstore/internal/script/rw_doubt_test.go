@@ -175,6 +175,60 @@ func TestReadersWhoseHashWasGoneAreTold(t *testing.T) {
 	s.rwGrant(writer)
 }
 
+// A script makes the hash anew for some readers at a time. When all of these know that they have lost the lock, the next ones are told.
+func TestManyReadersWhoseHashWasGoneAreTold(t *testing.T) {
+	s, writer := start(t), wish("x", agentC, 1)
+	const readers, together = 150, 64
+	for i := range readers {
+		s.rwGrant(reading("x", agentA, uint64(i)+1))
+	}
+	agent := s.listen(AgentChannel(agentA))
+	s.do("DEL", "x")
+	told := make(map[lockagent.Tenure]bool)
+	for len(told) < readers {
+		if r := s.rwTry(writer)[0].Reply; r.Granted || r.Holder == "" {
+			t.Fatalf("after %d readers: %+v", len(told), r)
+		}
+		for range min(together, readers-len(told)) {
+			m := s.message(agent)
+			if m.Kind != lockagent.MessageDoubted || told[m.Tenure] {
+				t.Fatalf("after %d readers the agent heard %+v", len(told), m)
+			}
+			told[m.Tenure] = true
+			one := reading("x", agentA, m.Tenure.Number)
+			if m.Tenure.Number%2 == 0 {
+				expect(t, s.rwEnd(end(one)), "not released")
+			} else if s.rwRenew(one) {
+				t.Fatalf("%s was renewed", m.Tenure)
+			}
+		}
+	}
+	s.rwGrant(writer)
+}
+
+// The message that a reader has lost the lock may be lost. Whoever asks for a place repeats it.
+func TestReadersWhoseHashWasGoneAreToldAgain(t *testing.T) {
+	s, one, two := start(t), reading("x", agentA, 1), reading("x", agentB, 1)
+	s.rwGrant(one)
+	s.do("DEL", "x")
+	s.rwTry(wish("x", agentC, 1))
+	s.do("HSET", "x", java, "2") // it reads twice, which is no loss
+	s.rwGrant(two)
+	agents := s.listen(AgentChannel(agentA), AgentChannel(agentB))
+	s.waits(agentC, "x")
+	for range 2 {
+		s.rwWaits(wish("x", agentC, 1), one.Tenure.String())
+		got := map[lockagent.Tenure]lockagent.MessageKind{}
+		for range 2 {
+			m := s.message(agents)
+			got[m.Tenure] = m.Kind
+		}
+		if got[one.Tenure] != lockagent.MessageDoubted || got[two.Tenure] != lockagent.MessageWanted {
+			t.Errorf("the agents heard %v", got)
+		}
+	}
+}
+
 // A reader that does not know of its grant yet has lost nothing: it begins when it is granted the lock again.
 func TestAReaderWhoseHashWasGoneBeginsAgain(t *testing.T) {
 	s, one, writer := start(t), reading("x", agentA, 1), wish("x", agentC, 1)
