@@ -117,7 +117,8 @@
 // maxmemory-policy noeviction. [Open] warns of other policies.
 //
 // The store misses wake-ups if its user may not subscribe to all channels. [Open] finds that out. If the
-// rules of the user change later, the store logs a warning, and its waiters ask about every second. If the user
+// rules of the user change later, the store logs a warning, and its waiters ask about every second. It also logs one
+// if the user may no longer look whether the server has forgotten anything. If the user
 // may not publish to a channel, nothing reports that, and others wait until they look again.
 //
 // Some services are several servers behind one address, and no Cluster. The store recognises

@@ -29,10 +29,24 @@ func (s *Store) Identity() string {
 func (s *Store) looking(look func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := look(ctx)
-		if err != nil && !s.room.Cluster() { // in a Cluster, the key may be on a node that is up
-			return err
+		if err == nil || s.room.Cluster() { // in a Cluster, the key may be on a node that is up
+			err = errors.Join(err, s.identify())
 		}
-		return errors.Join(err, s.identify())
+		return err
+	}
+}
+
+// warning returns look, which logs the first time that the user may not look.
+func (s *Store) warning(look func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := look(ctx)
+		if errors.Is(err, lockagent.ErrNotPermitted) {
+			s.blind.Do(func() {
+				s.logger.Warn("lockagent: the user may not look whether Redis has forgotten anything, so the store learns of that late: give the user the access rules in the documentation of package redisstore",
+					"error", err)
+			})
+		}
+		return err
 	}
 }
 

@@ -144,6 +144,7 @@ func (s *Store) tryOut(ctx context.Context) error {
 		}
 		s.incarnations.suspect() // some nodes are down: look at them again later
 	}
+	look = s.warning(look)
 	s.runs.Go(func() { s.incarnations.run(s.life, look) })
 	return nil
 }

@@ -130,6 +130,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 		redistest.WithUser("deaf", secret, "~* &* +@all -subscribe"),
 		redistest.WithUser("mute", secret, "~* resetchannels +@all"),
 		redistest.WithUser("blind", secret, "~orders/* &* +@all"),
+		redistest.WithUser("ageless", secret, strings.Replace(documentedRules(t), "~lockagent_*", notSince, 1)),
 	)
 	for _, url := range []string{
 		"redis://" + server.Addr(),
@@ -139,8 +140,34 @@ func TestOpenWithoutPermission(t *testing.T) {
 		server.UserURL("deaf", secret),
 		server.UserURL("mute", secret),
 		server.UserURL("blind", secret),
+		server.UserURL("ageless", secret),
 	} {
 		refused(t, redisstore.Config{}, url, lockagent.ErrNotPermitted)
+	}
+	// Examine finds that out, too, and changes nothing.
+	e, err := redisstore.Config{}.Examine(t.Context(), server.UserURL("ageless", secret))
+	if err != nil || !errors.Is(e.Scripts, lockagent.ErrNotPermitted) {
+		t.Errorf("examined %+v, %v", e, err)
+	}
+}
+
+// notSince are the patterns of our own keys, but for lockagent_since.
+const notSince = "~lockagent_[^s]* ~lockagent_store"
+
+// The rules change later, so that the store cannot look at the server any more. The log says why.
+func TestAStoreThatMayNotLook(t *testing.T) {
+	rules, log := documentedRules(t), &lines{}
+	server := redistest.Start(t, redistest.WithUser("app", secret, rules))
+	store := openConfig(t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, server.UserURL("app", secret))
+	server.Do(append([]string{"ACL", "SETUSER", "app", "resetkeys"}, strings.Fields(strings.Replace(rules, "~lockagent_*", notSince, 1))...)...)
+	for range 2 {
+		if r, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: "orders/1", Tenure: wish("orders/1", agentA, 1).Tenure, Lease: time.Minute}); err != nil || r.Held {
+			t.Fatalf("renewed %+v, %v", r, err)
+		}
+		redistest.Eventually(t, "a warning", func() bool { return strings.Contains(log.String(), "may not look") })
+	}
+	if text := log.String(); strings.Count(text, "may not look") != 1 {
+		t.Errorf("the log says %q", text)
 	}
 }
 

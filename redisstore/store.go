@@ -25,6 +25,7 @@ type Store struct {
 	bound   time.Duration // of a call
 	logger  *slog.Logger
 	denials sync.Once // guards the warning of a channel that is denied
+	blind   sync.Once // guards the warning of a look that is denied
 
 	minReplicas int // that have to know of a tenure, or 0
 

@@ -138,6 +138,7 @@ func TestDoctorFindsMissingPermissions(t *testing.T) {
 		redistest.WithUser("idle", "secret", all+"-eval -evalsha"),
 		redistest.WithUser("blind", "secret", all+"-info"),
 		redistest.WithUser("shy", "secret", all+"-config"),
+		redistest.WithUser("ageless", "secret", "~lockagent_[^s]* ~lockagent_store ~redisson_lock_* &* +@all"),
 	)
 	secret := natstest.File(t, "secret")
 	of := func(user string) diagnosis {
@@ -150,6 +151,7 @@ func TestDoctorFindsMissingPermissions(t *testing.T) {
 	r = of("idle")
 	r.is(t, "redis scripts", doctor.Error, "eval")
 	r.is(t, "redis permissions", doctor.Error, "eval", "ACL SETUSER")
+	of("ageless").is(t, "redis permissions", doctor.Error, "keys", "ACL SETUSER")
 	of("blind").is(t, "redis settings", doctor.Skipped, "info")
 	of("shy").is(t, "redis persistence", doctor.Skipped, "config")
 	wrong := natstest.File(t, "not-the-secret")

@@ -33,7 +33,7 @@ local since = pcall('GETRANGE', KEYS[3], '0', '-1')
 local of, from = string.match(type(since) == 'string' and since or '', '^(%S+) (%d+)$')
 local age = of == name and server - from or -1
 if age < 0 then
-  pcall('SET', KEYS[3], string.format('%s %.0f', name, server)) -- if it is denied, the next look tries again
+  pcall('SET', KEYS[3], string.format('%s %.0f', name, server)) -- if the server refuses that, for example because it is full, the next look tries again
   age = 0
 end
 return string.format('%s %s %.0f', at, name, age)

@@ -1,7 +1,8 @@
 -- rehearse.lua runs every command of the other scripts, on a key of its own. So a user without the
 -- right to a command learns of it at once, and not when a lock is half released.
 --
--- KEYS[1]  a key that nobody uses
+-- KEYS[1]  a key that nobody uses. Other keys follow. The script does not touch them, but the server looks whether
+--          the user may
 -- ARGV[1]  the channel of a lock with the name of the key
 -- ARGV[2]  the channel of the agent
 -- ARGV[3]  how messages travel, see release.lua, or "ways" in a Cluster that has sharded messages, see ways.lua

@@ -47,8 +47,11 @@ func ReadInspected(reply string) (lockagent.Inspection, error) {
 // It is not for a Cluster, which has no such name.
 func (r Room) Incarnation(c *Call) {
 	c.begin(incarnationScript)
-	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead", "lockagent_since")
+	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead", sinceKey)
 }
+
+// sinceKey has since when an incarnation is known.
+const sinceKey = "lockagent_since"
 
 // ReadIncarnation reads the reply to a [Room.Incarnation]. The incarnation has lasted for the age, or longer.
 func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, age time.Duration, err error) {
@@ -78,12 +81,16 @@ func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err er
 	return identity, at, lines.end()
 }
 
-// Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. name
+// Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. It also names the keys that are no lock's, as
+// far as they can travel together: the server refuses it if the user may not use them. name
 // must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs. ways says that the
 // Cluster has sharded messages.
 func (r Room) Rehearse(c *Call, name lockagent.Name, ways bool) {
 	c.begin(rehearseScript)
-	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name))
+	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name), r.shared(&c.text, "lockagent_clock", name), r.shared(&c.text, "lockagent_ahead", name))
+	if r == Single {
+		c.Keys = append(c.Keys, sinceKey, IdentityKey)
+	}
 	kind := r.String()
 	if ways {
 		kind = "ways"
