@@ -138,7 +138,7 @@ func TestReplicasRefuseFairAndReadWriteLocks(t *testing.T) {
 		"give up a place":      func() { s.room.FairRelease(&s.call, []ReleaseRequest{end(wish("fair", agentB, 1))}, s.past) },
 	} {
 		write()
-		if reply, err := s.run(&s.call); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
+		if reply, err := s.run(&s.call); err == nil || !strings.Contains(err.Error(), "READONLY") { // Redis 6.2 puts other words in front
 			t.Errorf("%s: %q, %v; want READONLY", what, reply, err)
 		}
 	}

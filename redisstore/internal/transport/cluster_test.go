@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -184,6 +185,39 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 			t.Errorf("%s was counted %s times, want %s", name(i), got, want)
 		}
 	}
+}
+
+// A server before Redis 7 sends a call on to the node that imports the slot if it lacks any of the keys. That node lacks the others. The calls
+// of one key each go to the node that may still have the key. Here the key appears there in between.
+func TestACallThatWasSentOnIsSplit(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
+	const here, there = "here{a}", "there{a}"
+	from, to := cluster.NodeOf(here), cluster.Nodes[0]
+	if to == from {
+		to = cluster.Nodes[1]
+	}
+	from.Do("SET", there, "1")
+	finish := cluster.BeginMove(here, from, to)
+	from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), there, "0", "60000")
+	outcome, slot := make(chan error, 1), strconv.Itoa(int(hashslot.Of(here)))
+	answer := func(_ string, err error) { outcome <- err }
+	both := counter(here, answer)
+	both.Keys = append(both.Keys, there)
+	both.Alone = func() []*Call {
+		from.Do("CLUSTER", "SETSLOT", slot, "STABLE")
+		from.Do("SET", here, "41")
+		from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.Do("CLUSTER", "MYID").(string))
+		return []*Call{counter(here, answer)}
+	}
+	counters(connect(t, clusterConfig(cluster))).Send(both)
+	if err := receive(t, "the answer", outcome); err != nil {
+		t.Fatal(err)
+	}
+	if got := from.Do("GET", here); got != "42" {
+		t.Errorf("the key is %v, want 42", got)
+	}
+	finish()
 }
 
 // A refusal may name a node as the master of a slot while that node is being retired. Then the node
