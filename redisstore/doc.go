@@ -276,7 +276,7 @@
 // No lock can have a name that begins with lockagent_ or redisson_. A user for the store
 // needs the following rules. Replace the first by a pattern for the names of your locks:
 //
-//	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
+//	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* resetchannels &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
 //	+eval +evalsha +info +time +ping +select
 //	+getrange +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
 //	+hset +hdel +hmget +hincrby +hlen +hscan
@@ -287,6 +287,9 @@
 // and in a Cluster also
 //
 //	+cluster|slots +cluster|myid +asking
+//
+// and, since Redis 7,
+//
 //	+spublish +ssubscribe +sunsubscribe +pubsub|shardnumsub
 //
 // and with MinReplicas

@@ -166,7 +166,7 @@ func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
 // A user may be permitted to subscribe to some channels only: that one is denied
 // must not trouble the others. Who waits for what is denied has to ask again and again.
 func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
-	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all &redisson_lock__channel* &lockagent_*"))
+	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all resetchannels &redisson_lock__channel* &lockagent_*"))
 	store := open(t, server.UserURL("app", "pw"))
 	server.Do("ACL", "SETUSER", "app", "resetchannels", "&lockagent_*", "&redisson_lock__channel:{mine}")
 	wake := make(chan struct{}, 100)

@@ -87,9 +87,22 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
+// Sharded reports whether the servers have sharded messages. Those before Redis 7 do not.
+func Sharded(t testing.TB) bool {
+	t.Helper()
+	requireBinary(t)
+	says, err := exec.CommandContext(t.Context(), program(), "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !strings.Contains(string(says), "v=6.")
+}
+
+func program() string { return cmp.Or(os.Getenv(ProgramVar), "redis-server") }
+
 func requireBinary(t testing.TB) {
 	t.Helper()
-	_, err := exec.LookPath(cmp.Or(os.Getenv(ProgramVar), "redis-server"))
+	_, err := exec.LookPath(program())
 	if err != nil {
 		err = errors.New("install redis-server (Debian: apt-get install redis-server)")
 	}
