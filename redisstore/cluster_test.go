@@ -43,6 +43,7 @@ func TestOpenACluster(t *testing.T) {
 
 func TestWakeUpsInACluster(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3)
 	for _, c := range []struct {
 		sharded redisstore.Sharded
@@ -136,6 +137,7 @@ func TestASubscriptionFollowsItsSlot(t *testing.T) {
 // A node may refuse subscriptions for a while, though they are its own.
 func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 1, redistest.WithConfig("cluster-allow-pubsubshard-when-down no"))
 	node := cluster.Nodes[0]
 	store := open(t, cluster.URL())

@@ -238,6 +238,9 @@ func open(t testing.TB, url string) *redisstore.Store {
 
 func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.Store {
 	t.Helper()
+	if config.Sharded == redisstore.ShardedOn {
+		redistest.NeedsSharded(t)
+	}
 	if config.CallTimeout == 0 && config.SilenceTimeout == 0 { // servers answer late, and connect late, on a machine that is busy
 		config.SilenceTimeout = redisstore.DefaultCallTimeout
 	}

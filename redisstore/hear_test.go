@@ -54,6 +54,7 @@ func TestMissedMessages(t *testing.T) {
 // when it stands, all who wait have to ask again.
 func TestPlacesOfAnAgentThatIsNotHeardYet(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 1)
 	node, store, other := cluster.Nodes[0], open(t, cluster.URL()), open(t, cluster.URL())
 	messages := storetest.Listen(t, other, agentB)
@@ -97,6 +98,7 @@ func TestPlacesOfAnAgentThatIsNotHeardYet(t *testing.T) {
 // An agent that is gone, or is cut off, is skipped at once.
 func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
 	for url, node := range map[string]*redistest.Server{server.URL(): server, cluster.URL(): cluster.NodeOf("orders")} {
 		store, gone, other := open(t, url), open(t, url), open(t, url)

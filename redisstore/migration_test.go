@@ -21,6 +21,7 @@ import (
 // lock is and whenever they began to wait: nobody sleeps until a lease ends, which is after an hour.
 func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 2)
 	from, to := cluster.Nodes[0], cluster.Nodes[1]
 	if cluster.NodeOf("orders") != from {

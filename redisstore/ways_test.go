@@ -37,6 +37,7 @@ func locksWithSetting(t *testing.T, cluster *redistest.Cluster, sharded redissto
 // A program may hear only the other way. It hears of all that it may wait for.
 func TestMessagesGoBothWays(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3)
 	for _, way := range otherWays {
 		messagesGoBothWays(t, cluster, locksWithSetting(t, cluster, way.sharded), way.subscribe)
@@ -124,6 +125,7 @@ func messagesGoBothWays(t *testing.T, cluster *redistest.Cluster, locks *channel
 // A program may publish only the other way. Agents hear it.
 func TestAgentsHearBothWays(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3)
 	for _, way := range otherWays {
 		store := openConfig(t, redisstore.Config{Sharded: way.sharded}, cluster.URL())

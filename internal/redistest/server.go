@@ -98,6 +98,14 @@ func Sharded(t testing.TB) bool {
 	return !strings.Contains(string(says), "v=6.")
 }
 
+// NeedsSharded skips a test if the servers have no sharded messages, see [Sharded].
+func NeedsSharded(t testing.TB) {
+	t.Helper()
+	if !Sharded(t) {
+		t.Skip("the servers are older than Redis 7, and have no sharded messages")
+	}
+}
+
 func program() string { return cmp.Or(os.Getenv(ProgramVar), "redis-server") }
 
 func requireBinary(t testing.TB) {

@@ -14,8 +14,10 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
-// node is a server of a Cluster.
+// node is a server of a Cluster that has sharded messages.
 func node(t testing.TB, s *redistest.Server) *server {
+	t.Helper()
+	redistest.NeedsSharded(t)
 	return &server{Server: s, t: t, conn: s.Dial(), room: Sharded}
 }
 

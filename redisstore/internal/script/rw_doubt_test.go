@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // aged lets the time of a reader of Redisson's that is in doubt come.
@@ -280,6 +281,7 @@ func TestLostReadersKeepNobodyOut(t *testing.T) {
 // A hash ends with the lease of its last reader, also if the script takes its time. Otherwise its end would look like that of another
 // program.
 func TestTheHashEndsWithItsLastReader(t *testing.T) {
+	redistest.NeedsSharded(t) // PEXPIRETIME came with Redis 7, too
 	s := start(t)
 	const locks = 400 // their script takes much longer than the jitter
 	all := make([]lockagent.AcquireRequest, locks)

@@ -151,6 +151,7 @@ func (s *server) listen(channels ...string) *redistest.Conn {
 	conn := s.Dial()
 	how := "SUBSCRIBE"
 	if s.room == Sharded {
+		redistest.NeedsSharded(s.t)
 		how = "SSUBSCRIBE"
 	}
 	for _, channel := range channels {

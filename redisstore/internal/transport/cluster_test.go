@@ -76,6 +76,7 @@ func TestANodeThatHangs(t *testing.T) {
 // the replica. The bound of silence does not matter.
 func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-node-timeout 500"))
 	replica := cluster.AddReplica(t, cluster.Nodes[0])
 	s := connect(t, clusterConfig(cluster))

@@ -142,6 +142,7 @@ func TestEarlyTopics(t *testing.T) {
 // Sharded channels and others are subscribed at the same time, each where it belongs.
 func TestShardedAndOtherTopics(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3)
 	subs := NewSubscriptions(connect(t, clusterConfig(cluster)))
 	everywhere, _ := listen(subs, Topic{Channel: "everywhere"})
@@ -191,6 +192,7 @@ func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
 // A subscription whose slot has moved costs one redirection, even if other nodes do not know yet.
 func TestASubscriptionIsRedirected(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3)
 	subs := NewSubscriptions(connect(t, clusterConfig(cluster)))
 	to, from := cluster.Nodes[0], cluster.Nodes[1]
