@@ -82,7 +82,7 @@ func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err er
 }
 
 // Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. It also names the keys that are no lock's, as
-// far as they can travel together: the server refuses it if the user may not use them. name
+// far as they can travel together. So the server refuses it if the user may not use them. name
 // must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs. ways says that the
 // Cluster has sharded messages.
 func (r Room) Rehearse(c *Call, name lockagent.Name, ways bool) {
