@@ -58,10 +58,10 @@ end
 -- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if the lock
 -- is free.
 local function look(lock, suffix, dry)
-  local err, first, _, _, mode, fields, whole = holders(lock)
+  local err, first, count, _, mode, fields, whole = holders(lock)
   mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
   if err or first and not mode then
-    return err or 'KIND ' .. kind_of(suffix)
+    return err or 'KIND ' .. kind_of(suffix, first, count)
   end
   local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   if mode == 'read' then

@@ -12,7 +12,7 @@
 
 --include request.lua
 
-local raised, rest = false, nil
+local raised, rest, held_as = false, nil, '1'
 --include tokens.lua
 
 --include holders.lua
@@ -42,7 +42,7 @@ local function want_all(lock, tenure, list)
     if other and (p > 1 or other ~= agent) and told < most_told then
       local reader = tenure_of(list[p])
       local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. reader .. ' ' .. lock)
-      told = (heard ~= 0 or string.find(reader, tenure_of_agent)) and told + 1 or told
+      told = (heard ~= 0 or is_agent(reader)) and told + 1 or told
     end
   end
 end

@@ -8,6 +8,7 @@
 local function wakes(command, payload) return payload == '0' and (command == 'PUBLISH' or command == 'SPUBLISH') end
 
 local redis = {
+  held_as = '1', -- the queue has tenures of other kinds
   call = redis.call,
   pcall = function(command, ...)
     return wakes(command, select(2, ...)) and 0 or redis.pcall(command, ...)
