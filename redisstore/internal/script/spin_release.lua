@@ -1,6 +1,6 @@
 -- spin_release.lua is release.lua for spin locks: it wakes nobody, as Redisson's. A spin lock has no queue.
 --
--- An agent may use the name as another kind, and wait in a queue: nothing in Redis tells the kinds from each other. Then the
+-- A tenure of another kind may have a place in a queue: it came while another program had the lock. Then the
 -- release passes the lock, as that of the other kind would.
 --
 -- KEYS, ARGV and the reply are those of release.lua.
