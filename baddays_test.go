@@ -255,8 +255,8 @@ func TestLostReplies(t *testing.T) {
 	lost := proxy.LoseReply(theLock)
 	hold := holdOf(t, alpha, theLock)
 	<-lost
-	if fields := redis.Do("HVALS", theLock); fmt.Sprint(fields) != "[1]" {
-		t.Errorf("the lock's hash has the values %v, want one 1", fields)
+	if fields := redis.Do("HVALS", theLock); fmt.Sprint(fields) != "[2]" { // a plain lock
+		t.Errorf("the lock's hash has the values %v, want one 2", fields)
 	}
 
 	lost = proxy.LoseReply(channelOf(theLock)) // of a holder's calls, only the release names it
@@ -372,9 +372,9 @@ func TestForeignHolder(t *testing.T) {
 	redis.Do("PUBLISH", channelOf(theLock), "0")
 	hold := receive(t, waiting)
 
-	// And what Java would see of ours: one owner, a count of 1, and a TTL.
+	// And what Java would see of ours: one owner, the number of a plain lock, and a TTL.
 	fields, _ := redis.Do("HGETALL", theLock).([]any)
-	if len(fields) != 2 || !strings.HasPrefix(fmt.Sprint(fields[0]), string(alpha.ID())+":") || fmt.Sprint(fields[1]) != "1" {
+	if len(fields) != 2 || !strings.HasPrefix(fmt.Sprint(fields[0]), string(alpha.ID())+":") || fmt.Sprint(fields[1]) != "2" {
 		t.Errorf("the lock's hash is %v", fields)
 	}
 	if ttl, ok := redis.Do("PTTL", theLock).(int64); !ok || ttl <= 0 {

@@ -255,7 +255,8 @@ type KindError struct {
 	Name Name
 	Kind LockKind // of the request
 
-	// Used is as which the name is in use. A store may not tell some kinds from plain or fenced locks: Used is then one of these.
+	// Used is as which the name is in use. If the holder shows no kind, see [Store], Used may be plain or fenced in place of
+	// another kind.
 	Used LockKind
 }
 

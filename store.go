@@ -46,10 +46,12 @@ import (
 // name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
 // [*KindError]. A store that does not have a kind answers with an [*OptionError].
 //
-// Some kinds may look alike to a store while somebody holds the lock. Then those who wait show the kind. An Acquire that asks for
-// a place, and finds the lock held, ends with a [*KindError] if tenures have places there as another kind. A tenure that has
-// a place itself came first, and is not refused. The place of an agent that is gone refuses nobody. The
-// holder of a fenced lock shows the kind to every Acquire.
+// A tenure that has the lock shows the kind to every call of another tenure, also if it was passed the lock. Three holders may show none: a
+// program that is no agent, an agent whose identity is not of [NewAgentID], and an agent of an earlier version. Then
+// plain, fair, fenced and spin locks may look alike to a store, and those who wait show the kind. An Acquire that asks for
+// a place, and finds the lock held, ends with a [*KindError] if tenures have places there as another kind. One that asks for no place does not
+// mind who waits. A tenure that has
+// a place itself came first, and is not refused. The place of an agent that is gone refuses nobody.
 //
 // # Modes
 //
@@ -481,7 +483,7 @@ type BreakReply struct {
 type Inspection struct {
 	Held      bool
 	Holder    string        // as in AcquireReply
-	HoldCount int           // as the holder wrote it: always 1 for a Tenure
+	HoldCount int           // as the holder wrote it: always 1 for a Tenure of an agent whose identity is of NewAgentID
 	Remaining time.Duration // negative if the lease has no end
 }
 

@@ -76,7 +76,7 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 		if own != nil {
 			own.extend(v.now, req.Lease)
 		} else {
-			l.begin(place{tenure: req.Tenure}, v.now, req.Lease)
+			l.begin(place{tenure: req.Tenure, kind: lockagent.FairLock}, v.now, req.Lease)
 		}
 		l.giveUp(req.Tenure)
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
@@ -133,7 +133,7 @@ func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, as
 			return 0, nil
 		case m.listens(first.tenure.Agent):
 			l.places = slices.Delete(l.places, 0, 1)
-			at := m.passTo(v, &lockagent.ReleaseRequest{Name: name, Trace: trace}, l, place{tenure: first.tenure}, 0)
+			at := m.passTo(v, &lockagent.ReleaseRequest{Name: name, Trace: trace}, l, place{tenure: first.tenure, kind: lockagent.FairLock}, 0)
 			if len(l.places) > 0 && l.places[0].foreign == nil {
 				m.standBy(v, name, l, l.places[0].tenure)
 			}

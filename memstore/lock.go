@@ -9,7 +9,7 @@ import (
 
 // lock is what the memory knows of a name. The zero lock is free.
 type lock struct {
-	kind    lockagent.LockKind // as which the name was used last, see usedAs
+	kind    lockagent.LockKind // as which the name was used last
 	holders []holder           // one, or several that share the lock
 	latch   latch
 	value   bool        // the name has a value that is no lock

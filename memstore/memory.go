@@ -97,7 +97,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		if own != nil {
 			own.extend(v.now, req.Lease)
 		} else {
-			l.begin(place{tenure: req.Tenure, mode: req.Mode}, v.now, req.Lease)
+			l.begin(place{tenure: req.Tenure, kind: l.kind, mode: req.Mode}, v.now, req.Lease)
 		}
 		l.dequeue(req.Tenure)
 		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
@@ -165,7 +165,7 @@ func (m *memory) breakPlain(v *visit, req lockagent.BreakRequest) (lockagent.Bre
 		v.wake(m.subscribers(req.Name))
 		for _, h := range l.holders {
 			m.tell(v, lockagent.Message{
-				Kind: lockagent.MessageBroken, Name: req.Name, LockKind: l.kind, Tenure: h.tenure, At: reply.At, Operator: req.Operator,
+				Kind: lockagent.MessageBroken, Name: req.Name, LockKind: h.kind, Tenure: h.tenure, At: reply.At, Operator: req.Operator,
 			})
 		}
 		l.holders = nil

@@ -17,9 +17,10 @@ const (
 	mostCleared = 2
 )
 
-// place is that of a tenure in the queue, with the mode that the tenure is to have.
+// place is that of a tenure in the queue, with the kind and the mode that the tenure is to have.
 type place struct {
 	tenure lockagent.Tenure
+	kind   lockagent.LockKind // of a lock
 	mode   lockagent.Mode
 	over   bool // it wants more permits than there are: others go first
 }
@@ -70,7 +71,7 @@ func (m *memory) enqueue(v *visit, req *lockagent.AcquireRequest, l *lock) {
 		at++
 		return (at < mostCleared || at >= end) && !m.listens(p.tenure.Agent)
 	})
-	l.queue = append(l.queue, place{tenure: req.Tenure, mode: req.Mode})
+	l.queue = append(l.queue, place{tenure: req.Tenure, kind: l.kind, mode: req.Mode})
 }
 
 // next takes places out of the queue until it meets one whose agent listens. It looks at no more
@@ -114,6 +115,7 @@ func (m *memory) pass(v *visit, by *lockagent.ReleaseRequest, l *lock) lockagent
 // passTo passes a lock to a tenure that waited, and returns the time at which it begins.
 func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to place, outsiders int) lockagent.StoreTime {
 	at := m.clock.begin(v.now)
+	l.kind = to.kind
 	l.begin(to, v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
 		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure, Token: l.firstToken(at, v.now), At: at,

@@ -28,18 +28,6 @@ var kinds = []lockagent.LockKind{
 	lockagent.Permits,
 }
 
-// layouts say what a lock of a kind is in Redis. The store cannot tell kinds apart that have the same.
-var layouts = map[lockagent.LockKind]string{
-	lockagent.PlainLock:     "hash",
-	lockagent.FairLock:      "hash",
-	lockagent.ReadWriteLock: "hash with a mode",
-	lockagent.FencedLock:    "hash",
-	lockagent.SpinLock:      "hash",
-	lockagent.Semaphore:     "number with tenures",
-	lockagent.Permits:       "number with ids",
-	lockagent.Latch:         "number",
-}
-
 // contractRules are the documented rules for a user, with a pattern for the names in the contract. No key or channel
 // but that of a lock itself matches the pattern.
 func contractRules(t *testing.T) string {
@@ -186,9 +174,6 @@ func testContract(t *testing.T, config redisstore.Config, url string, s servers)
 			NoIncarnation: s.cluster != nil,
 			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
 				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
-			},
-			TellsApart: func(used, wanted lockagent.LockKind) bool {
-				return layouts[used] != layouts[wanted] || used == lockagent.PlainLock && wanted == lockagent.FencedLock
 			},
 			TellsWaiters: func(used, wanted lockagent.LockKind) bool { // those have one queue
 				return used != lockagent.FencedLock || wanted != lockagent.PlainLock

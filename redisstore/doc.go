@@ -140,7 +140,9 @@
 // These keys and channels belong to a lock with the name N. They are in the hash slot of N.
 //
 //	key or channel              what                              expires after
-//	N                           hash: <agent>:<number> = 1.       the lease
+//	N                           hash: <agent>:<number> = the      the lease
+//	                            kind: 2 plain, 3 fair, 4 fenced,
+//	                            5 spin. Of a read/write lock 1.
 //	                            A reader that has lost the lock,
 //	                            and may not know it, has 2
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes

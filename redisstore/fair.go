@@ -14,7 +14,7 @@ import (
 func (s *Store) fair() *family {
 	room := s.room
 	f := s.plain()
-	f.many, f.beside, f.breaks = true, true, room.FairBreak
+	f.many, f.beside, f.breaks, f.inspects = true, true, room.FairBreak, inspects(room, lockagent.FairLock)
 	f.acquires.write, f.acquires.alone = room.FairAcquire, room.FairAcquireAlone
 	f.releases.write = room.FairRelease
 	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.FairReleaseAlone(c, req) }

@@ -34,7 +34,7 @@ func TestLayout(t *testing.T) {
 		ours, theirs := wish(name, agentA, 7), wish(name, agentB, 1)
 		granted := acquire(t, store, ours)
 		expect("held", string(name), "lockagent_clock")
-		if got, want := server.Do("HGETALL", string(name)), []any{string(agentA) + ":7", "1"}; !reflect.DeepEqual(got, want) {
+		if got, want := server.Do("HGETALL", string(name)), []any{string(agentA) + ":7", "2"}; !reflect.DeepEqual(got, want) {
 			t.Errorf("the lock is %q, want %q", got, want)
 		}
 		if left := server.Do("PTTL", string(name)).(int64); left <= 0 || left > 30_000 {
@@ -52,7 +52,7 @@ func TestLayout(t *testing.T) {
 		if !released.Passed {
 			t.Errorf("Release = %+v, want the lock passed", released)
 		}
-		if got, want := server.Do("HGETALL", string(name)), []any{theirs.Tenure.String(), "1"}; !reflect.DeepEqual(got, want) {
+		if got, want := server.Do("HGETALL", string(name)), []any{theirs.Tenure.String(), "2"}; !reflect.DeepEqual(got, want) {
 			t.Errorf("the lock that was passed is %q, want %q", got, want)
 		}
 		release(t, other, theirs)

@@ -56,7 +56,7 @@ func (s *Store) family(kind lockagent.LockKind) (*family, error) {
 // plain returns the family of plain locks.
 func (s *Store) plain() *family {
 	room := s.room
-	f := &family{acquire: s.together, breaks: room.Break, inspects: room.Inspect, channel: script.Channel}
+	f := &family{acquire: s.together, breaks: room.Break, inspects: inspects(room, lockagent.PlainLock), channel: script.Channel}
 	f.acquires.store = s
 	f.acquires.write, f.acquires.alone, f.acquires.read = room.Acquire, room.AcquireAlone, room.ReadAcquired
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
@@ -78,6 +78,11 @@ func (s *Store) plain() *family {
 	f.renewals.time = func(r *lockagent.RenewReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 	f.renewals.look = s.sawDenials
 	return f
+}
+
+// inspects returns the function that writes the call which inspects a lock of a kind.
+func inspects(room script.Room, kind lockagent.LockKind) func(c *script.Call, name lockagent.Name) {
+	return func(c *script.Call, name lockagent.Name) { room.Inspect(c, name, kind) }
 }
 
 // Acquire implements [lockagent.Store]. If the request is out of bounds, the error is a

@@ -8,12 +8,12 @@ import (
 
 // fencedDefects are the defects of the tokens that other programs count, too.
 var fencedDefects = []defect{
-	{"takes a fenced lock for any other", "Fenced/who holds it shows the kind", func(s *spoilt) {
+	{"takes a plain lock for the fenced one before it", "Fenced/who has the name after a break shows its own kind", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)
-			if used, _ := errors.AsType[*lockagent.KindError](err); used != nil && used.Used == lockagent.FencedLock {
-				return lockagent.AcquireReply{Remaining: minute, Holder: "somebody"}, nil
+			if first, _ := s.ledger.kinds.LoadOrStore(req.Name, req.Kind); first == lockagent.FencedLock && req.Kind != first && err == nil && !reply.Granted {
+				err = &lockagent.KindError{Name: req.Name, Kind: req.Kind, Used: lockagent.FencedLock}
 			}
 			return reply, err
 		}

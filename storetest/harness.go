@@ -64,11 +64,8 @@ type Harness struct {
 	// cannot be.
 	StepClock func(t testing.TB, d time.Duration)
 
-	// TellsApart reports whether the store can tell that a name is in use as one kind, when a call
-	// wants to use it as another. Nil if it always can.
-	TellsApart func(used, wanted lockagent.LockKind) bool
-
-	// TellsWaiters reports the same if nothing but the place of a waiter shows the kind. Nil if the store always can.
+	// TellsWaiters reports whether the store can tell that a name is in use as one kind, when a call wants to use it as another and nothing
+	// but the place of a waiter shows the kind. Nil if it always can.
 	TellsWaiters func(used, wanted lockagent.LockKind) bool
 
 	kind  lockagent.LockKind   // of the case

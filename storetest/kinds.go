@@ -21,9 +21,50 @@ var kindClauses = []clause{
 				if left := one.sees(name, one.tenure(1).String()).Remaining; left <= 0 || left > minute {
 					t.Errorf("%v left of a lease of %v", left, minute)
 				}
+				if reply := one.renew(name, 1, minute); !reply.Held {
+					t.Errorf("Renew of the holder = %+v", reply)
+				}
+				one.acquire(name, 1) // again, because a reply was lost
+				two.refusedKind(name, h)
 				one.release(name, 1, true)
+				two.acquire(name, 3)
 			})
 		},
+	},
+	{
+		name: "who was passed the lock shows the kind",
+		says: "A tenure that has the lock shows the kind to every call of another tenure, also if it was passed the lock.",
+		prove: func(t *testing.T, h *Harness) {
+			h.needsQueue(t)
+			next := h.agent(t)
+			h.asOthers(t, func(name lockagent.Name, one, two *party) {
+				one.acquire(name, 1)
+				next.subscribe(name)
+				if reply, err := next.try(next.queueing(name, 1)); err != nil || !reply.Queued {
+					t.Fatalf("Acquire = %+v, %v; want a place", reply, err)
+				}
+				if released := one.release(name, 1, true); !released.Passed {
+					t.Fatalf("Release = %+v; want the lock passed", released)
+				}
+				two.refusedKind(name, h)
+				next.release(name, 1, true)
+			})
+		},
+		except: unplaced,
+	},
+	{
+		name: "a try does not mind who waits",
+		says: "One that asks for no place does not mind who waits.",
+		prove: func(t *testing.T, h *Harness) {
+			h.behindAnother(t, func(name lockagent.Name, one, two *party) {
+				two.refused(name, 1, stranger)
+				two.sees(name, stranger)
+				if reply, err := one.try(one.queueing(name, 1)); err != nil || !reply.Queued {
+					t.Errorf("who waits asks again: %+v, %v; want its place", reply, err)
+				}
+			})
+		},
+		except: unplaced,
 	},
 	{
 		name: "a name that is not in use any more can be used as another kind",
@@ -148,7 +189,7 @@ func (h *Harness) asOthers(t *testing.T, prove func(name lockagent.Name, one, tw
 // unplaced are kinds without places, and the one that a store can always tell from the others.
 var unplaced = []lockagent.LockKind{lockagent.SpinLock, lockagent.ReadWriteLock}
 
-// behindAnother calls prove for each other kind that only waiters tell from the kind of the case. Another program has the lock, and
+// behindAnother calls prove for each other kind that waiters tell from the kind of the case. Another program has the lock, and
 // shows no kind. one has a place as the kind of the case. two is about to ask as the other kind.
 func (h *Harness) behindAnother(t *testing.T, prove func(name lockagent.Name, one, two *party)) {
 	t.Helper()
@@ -185,35 +226,29 @@ func (p *party) waitsFor(name lockagent.Name) {
 }
 
 // refusedKind makes all calls that end with a KindError, for a name that is in use as the kind of the
-// case. If the store cannot tell that, the lock is held as any other.
+// case.
 func (p *party) refusedKind(name lockagent.Name, h *Harness) {
 	p.t.Helper()
 	want := lockagent.KindError{Name: name, Kind: p.kind, Used: h.kind}
-	tells := h.TellsApart == nil || h.TellsApart(h.kind, p.kind)
 	refused := func(what string, err error) {
 		p.t.Helper()
 		told, _ := errors.AsType[*lockagent.KindError](err)
-		if told != nil && h.TellsApart != nil && !h.TellsApart(told.Used, h.kind) {
-			told.Used = h.kind // the store knows that it is one of these
-		}
-		if tells && (told == nil || *told != want) || !tells && err != nil && told == nil {
+		if told == nil || *told != want {
 			p.t.Errorf("%s: error %v; want %v", what, err, &want)
 		}
 	}
 	for _, req := range []lockagent.AcquireRequest{p.wish(name, 1), p.queueing(name, 2)} {
 		reply, err := p.try(req)
-		if refused("Acquire", err); reply.Granted || reply.Queued && tells {
+		if refused("Acquire", err); reply.Granted || reply.Queued {
 			p.t.Errorf("Acquire = %+v; want it refused", reply)
 		}
 		p.release(name, req.Tenure.Number, false) // gives up what it may have
 	}
 	_, err := inspect(p.t, p.store, name, p.kind)
 	refused("Inspect", err)
-	if tells { // otherwise it would be broken
-		broken, err := breakLock(p.t, p.store, p.breaking(name))
-		if refused("Break", err); broken {
-			p.t.Errorf("Break of a %s lock broke a %s lock", p.kind, h.kind)
-		}
+	broken, err := breakLock(p.t, p.store, p.breaking(name))
+	if refused("Break", err); broken {
+		p.t.Errorf("Break of a %s lock broke a %s lock", p.kind, h.kind)
 	}
 	if reply := p.renew(name, 1, time.Hour); reply.Held {
 		p.t.Errorf("Renew = %+v; want Held false", reply)

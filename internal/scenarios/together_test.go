@@ -74,8 +74,8 @@ func TestH05TheKeysOfLocksThatAreHeldTogether(t *testing.T) {
 			fields := w.redis.Do("HGETALL", string(part.Name())).([]any)
 			s, err := part.Status(w.Context())
 			must(w, err)
-			if len(fields) != 2 || fields[0] != s.Holder || fields[1] != "1" {
-				w.Errorf("%q has the fields %v, want %q with the count 1", part.Name(), fields, s.Holder)
+			if len(fields) != 2 || fields[0] != s.Holder || fields[1] != "2" {
+				w.Errorf("%q has the fields %v, want %q with the 2 of a plain lock", part.Name(), fields, s.Holder)
 			}
 		}
 		must(w, h.release(w))

@@ -49,6 +49,8 @@
 -- about as much as a command.
 --include request.lua
 
+local held_as = redis.held_as or '2' -- see kinds.lua
+
 -- Usually no lock is there and no note, and the clock has moved on.
 local quiet = not alone and
   (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
@@ -67,7 +69,7 @@ local message_kind = ''
 
 --include place.lua
 
-local own_places, other_places, fenced = 'lockagent_queue', {'lockagent_places'}, redis.kind == 'fenced'
+local own_places, other_places = 'lockagent_queue', {'lockagent_places'}
 --include used.lua
 
 -- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An

@@ -88,7 +88,7 @@ func TestLayoutOfAHeldLock(t *testing.T) {
 	s := start(t)
 	for _, name := range []lockagent.Name{"orders 42", "a{b}c"} {
 		r := s.grant(wish(name, agentA, 7))
-		if got, want := s.Do("HGETALL", string(name)), []any{string(agentA) + ":7", "1"}; !reflect.DeepEqual(got, want) {
+		if got, want := s.Do("HGETALL", string(name)), []any{string(agentA) + ":7", "2"}; !reflect.DeepEqual(got, want) {
 			t.Errorf("the lock is %q, want %q", got, want)
 		}
 		s.lives(string(name), 30*time.Second)
@@ -243,7 +243,7 @@ func TestShapes(t *testing.T) {
 		s.Do(append([]string{"HSET", "orders"}, c.fields...)...)
 		before := s.Do("DUMP", "orders")
 		outcome := s.acquireAll(wish("orders", agentA, 1))[0]
-		s.room.Inspect(&s.call, "orders")
+		s.room.Inspect(&s.call, "orders", lockagent.PlainLock)
 		seen, err := s.run(&s.call)
 		inspected, _ := ReadInspected(seen)
 		if c.holder != "" {

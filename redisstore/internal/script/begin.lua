@@ -1,4 +1,4 @@
--- begin.lua is a part of scripts that pass a lock. clock is the time.
+-- begin.lua is a part of scripts that pass a lock. clock is the time, and held_as the hold count that the tenures have.
 
 local pass_lease = '2000' -- in ms
 
@@ -20,7 +20,7 @@ local function begin(key, ahead, lock, tenure, joins)
   tick = at
   local token = string.format('%.0f', at)
   call('ZADD', key, token, entry[1])
-  call('HSET', lock, tenure, '1')
+  call('HSET', lock, tenure, held_as)
   if not joins or call('PTTL', lock) < pass_lease + 0 then
     call('PEXPIRE', lock, pass_lease)
   end

@@ -8,6 +8,7 @@
 -- ARGV[2]  the name of the clock, see acquire.lua
 -- ARGV[3]  the suffix that Redisson gives to the keys and channels of the lock, such as ":{a}"
 -- ARGV[4]  who breaks the lock, as one word
+-- ARGV[5]  the kind of the lock that the caller means
 --
 -- Reply: "<at> 1" if the lock was held, or "<at> 0". It is an error if the key is no lock.
 

@@ -6,13 +6,17 @@
 --include holders.lua
 
 local at, _, now = time_of(ARGV[2])
-local err, holder, _, _, mode = holders(lock)
+local err, holder, count, _, mode = holders(lock)
 if err then
   return redis.error_reply(err)
 elseif mode then
   return redis.error_reply('KIND readwrite')
 elseif not holder then
   return at .. ' 0'
+end
+local kind = kind_of_holder(holder, count)
+if kind and kind ~= ARGV[5] then
+  return redis.error_reply('KIND ' .. kind)
 end
 local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
 if not string.find(holder, uuid) then

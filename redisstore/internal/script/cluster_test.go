@@ -276,7 +276,7 @@ func TestASlotThatMoves(t *testing.T) {
 		var c Call
 		for _, write := range []func(){
 			func() { Sharded.Break(&c, lockagent.BreakRequest{Name: name}) },
-			func() { Sharded.Inspect(&c, name) },
+			func() { Sharded.Inspect(&c, name, lockagent.PlainLock) },
 		} {
 			write()
 			if _, err := m.run(&c); err != nil {

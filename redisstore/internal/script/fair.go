@@ -48,7 +48,7 @@ func (r Room) FairBreak(c *Call, req lockagent.BreakRequest) {
 	c.begin(fairBreakScript)
 	c.Keys = append(c.Keys, string(req.Name))
 	c.Args = append(c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.own("", req.Name),
-		escape(req.Operator), c.text.channel(req.Name))
+		escape(req.Operator), string(lockagent.FairLock), c.text.channel(req.Name))
 }
 
 // PlaceChannel is the channel of a place at a fair lock. A program that does not pass the lock on tells the

@@ -8,7 +8,7 @@
 --     next place by a message to the place's own channel.
 --   * A free lock is for the first place. An attempt that comes upon such a lock passes it on, see fair.lua.
 
-local room = table.remove(ARGV)
+local room, held_as = table.remove(ARGV), '3' -- see kinds.lua
 
 --include request.lua
 
@@ -40,7 +40,7 @@ local pass_lease = '2000' -- in ms
 
 --include fair.lua
 
-local own_places, other_places, fenced = 'lockagent_places', {'lockagent_queue'}, false
+local own_places, other_places = 'lockagent_places', {'lockagent_queue'}
 --include used.lua
 
 -- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
@@ -165,12 +165,12 @@ local function try(i)
   end
   local left, err, holder, own = call('PTTL', lock), nil, nil, false
   if left ~= -2 then
-    local _, shared
-    err, holder, _, own, shared = holders(lock, tenure)
+    local count, shared
+    err, holder, count, own, shared = holders(lock, tenure)
     if err or shared then
       return 'e ' .. (err or 'KIND readwrite')
     end
-    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, left, asks ~= '')
+    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, count, asks ~= '')
     if another then
       return another
     end

@@ -6,14 +6,15 @@
 -- ARGV[2]  the name of the clock, see acquire.lua
 -- ARGV[3]  the suffix of our own keys of the lock, such as ":{a}"
 -- ARGV[4]  who breaks the lock, as one word
--- ARGV[5]  the lock's channel
+-- ARGV[5]  "fair"
+-- ARGV[6]  the lock's channel
 --
 -- Reply: as that of break.lua.
 
 local call, pcall = redis.call, redis.pcall
 local lock, room = KEYS[1], ARGV[1]
 local time = call('TIME')
-local message_kind = 'fair '
+local message_kind, held_as = 'fair ', '3' -- see kinds.lua
 
 --include broken.lua
 
@@ -28,6 +29,6 @@ local ahead = pcall('GETRANGE', 'lockagent_ahead' .. suffix, '0', '-1')
 ahead = type(ahead) == 'string' and ahead ~= '' and ahead or '0'
 local fair = fair_lock(lock, ARGV[3])
 if not hand_on(fair, function(place) return begin('lockagent_ahead' .. suffix, ahead, lock, place) end, '-') then
-  wake_waiters(ARGV[5], ARGV[3], '0')
+  wake_waiters(ARGV[6], ARGV[3], '0')
 end
 return at .. ' 1'

@@ -12,7 +12,7 @@ local alone = n == 0
 if alone then
   n, keys = 1, {keys[1], args[6], args[7]}
 end
-local message_kind, room = 'fair ', args[1]
+local message_kind, room, held_as = 'fair ', args[1], '3' -- see kinds.lua
 
 -- Usually nobody waits.
 local function queue(i)

@@ -22,11 +22,12 @@ local function fence_of(key)
 end
 
 -- Returns why a name is not that of a fenced lock, if that can be seen: somebody holds a lock that never
--- had a token.
+-- had a token, and not as a fenced lock.
 local function other_kind(lock, key)
   if pcall('EXISTS', key) == 0 then
-    local err, holder, _, _, mode = holders(lock)
-    return not err and holder and (mode and 'KIND readwrite' or 'KIND plain')
+    local err, holder, count, _, mode = holders(lock)
+    local kind = not err and holder and (mode and 'readwrite' or kind_of_holder(holder, count) or 'plain')
+    return kind and kind ~= 'fenced' and 'KIND ' .. kind
   end
 end
 
@@ -40,11 +41,11 @@ local function keep(key, fence)
   call('SET', key, string.format('%.0f', math.min(fence, greatest_token))) -- without a TTL
 end
 
--- Takes the place of the table redis in the script for plain locks. It tells that script the kind of the lock, and puts it before
+-- Takes the place of the table redis in the script for plain locks. It tells that script what holders write, and puts the kind before
 -- each message to an agent. passing changes the token of a pass. It is called again if the agent heard.
 local function telling(passing)
   return {
-    kind = 'fenced',
+    held_as = '4',
     call = call,
     error_reply = redis.error_reply,
     pcall = function(command, ...)

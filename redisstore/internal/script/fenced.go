@@ -94,6 +94,7 @@ func (r Room) RenewFencedAlone(c *Call, request *lockagent.RenewRequest) {
 
 // BreakFenced is [Room.Break] for a fenced lock, see fenced_break.lua.
 func (r Room) BreakFenced(c *Call, req lockagent.BreakRequest) {
+	req.Kind = lockagent.FencedLock
 	r.Break(c, req)
 	c.Script = fencedBreakScript
 	c.Args = append(c.Args, c.text.theirs("redisson_lock_token", req.Name))
@@ -101,7 +102,7 @@ func (r Room) BreakFenced(c *Call, req lockagent.BreakRequest) {
 
 // InspectFenced is [Room.Inspect] for a fenced lock, see fenced_inspect.lua.
 func (r Room) InspectFenced(c *Call, name lockagent.Name) {
-	r.Inspect(c, name)
+	r.Inspect(c, name, lockagent.FencedLock)
 	c.Script = fencedInspectScript
 	c.Args = append(c.Args, c.text.theirs("redisson_lock_token", name))
 }

@@ -1,10 +1,10 @@
 -- fenced_inspect.lua is inspect.lua for fenced locks, see fence.lua.
 --
--- KEYS are those of inspect.lua. ARGV[1] is the token key.
+-- KEYS are those of inspect.lua. ARGV are those of inspect.lua. ARGV[2] is the token key.
 
 --include fence.lua
 
-local err = other_kind(all[1], given[1])
+local err = other_kind(all[1], given[2])
 if err then
   return redis.error_reply(err)
 end

@@ -1,4 +1,5 @@
--- grants.lua is a part of scripts that acquire. message_kind comes before each message to an agent.
+-- grants.lua is a part of scripts that acquire. message_kind comes before each message to an agent. held_as is the hold count that
+-- tenures have.
 
 -- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
 -- just have been granted the same token. The lock then lasts for the lease at least. If left is nil, the caller sees to that.
@@ -12,15 +13,11 @@ local function grant(lock, tenure, lease, left, own)
     call('ZADD', key, token, name)
     kept = true
   end
-  call('HSET', lock, tenure, '1')
+  call('HSET', lock, tenure, held_as)
   if left and left < lease + 0 then
     call('PEXPIRE', lock, lease)
   end
 end
-
--- The identity of an agent ends with a UUID of version 8, unless it was given another one. The clients of Redisson have
--- UUIDs of version 4.
-local tenure_of_agent = '%-8%x%x%x%-[89ab]%x%x%x%-' .. string.rep('%x', 12) .. ':%d+$'
 
 -- Tells the agent that has a lock that another one wants it. It reports whether the holder is an agent. One with
 -- another identity is known if it listens at this server. It tells at every attempt: the message may have been
@@ -29,7 +26,7 @@ local function want(lock, tenure, holder)
   local agent = string.match(holder or '', '^(.*):%d+$')
   if agent and agent ~= string.match(tenure, '^(.*):') then
     local heard = pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'wanted ' .. holder .. ' ' .. lock)
-    return string.find(holder, tenure_of_agent) ~= nil or type(heard) == 'number' and heard > 0
+    return is_agent(holder) or type(heard) == 'number' and heard > 0
   end
   return agent ~= nil
 end

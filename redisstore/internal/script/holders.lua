@@ -3,7 +3,7 @@
 --include kinds.lua
 
 -- A lock is a hash. Each field is a holder: "<id>:<number>", "<id>:<number>:write" or
--- "<id>:<number>:<transaction>". Its value is the hold count. A read/write lock of Redisson also has the field "mode". The
+-- "<id>:<number>:<transaction>". Its value is the hold count, or tells the kind, see kinds.lua. A read/write lock of Redisson also has the field "mode". The
 -- function looks at one page of a large hash.
 --
 -- It returns only the text of an error if the key is no lock. The error names the kind of the key, if that can be seen.

@@ -11,9 +11,23 @@ local function their_suffix(suffix)
   return (string.gsub(suffix, '^::', ':'))
 end
 
+-- Reports whether a holder is an agent. The identity of an agent ends with a UUID of version 8, unless it was given another one. The
+-- clients of Redisson have UUIDs of version 4.
+local function is_agent(holder)
+  return string.find(holder, '%-8%x%x%x%-[89ab]%x%x%x%-' .. string.rep('%x', 12) .. ':%d+$') ~= nil
+end
+
+-- Returns as which kind an agent holds a lock, or nil if nothing shows it. A tenure has the lock once. So the hold count that an
+-- agent writes tells the kind: held_as in the scripts. Agents of earlier versions write 1, which tells nothing. So do
+-- other programs, whose count is a count.
+local function kind_of_holder(holder, count)
+  return is_agent(holder) and ({['2'] = 'plain', ['3'] = 'fair', ['4'] = 'fenced', ['5'] = 'spin'})[count] or nil
+end
+
 -- What a lock without a mode is.
-local function kind_of(suffix)
-  return pcall('EXISTS', 'redisson_lock_token' .. their_suffix(suffix)) == 1 and 'fenced' or 'plain'
+local function kind_of(suffix, holder, count)
+  local token = 'redisson_lock_token' .. their_suffix(suffix)
+  return holder and kind_of_holder(holder, count) or pcall('EXISTS', token) == 1 and 'fenced' or 'plain'
 end
 
 -- Returns "semaphore", "permits" or "latch" if one of us set or used the number lately as that, or nil.

@@ -6,12 +6,12 @@
   end
   local left, err, holder, own = call('PTTL', lock), nil, nil, false
   if left ~= -2 then
-    local _, mode
-    err, holder, _, own, mode = holders(lock, tenure)
+    local count, mode
+    err, holder, count, own, mode = holders(lock, tenure)
     if err or mode then
       return 'e ' .. (err or 'KIND readwrite')
     end
-    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, left, waits)
+    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, count, waits)
     if another then
       return another
     end

@@ -1,5 +1,5 @@
 -- quick.lua is a part of scripts that acquire. If quiet, it grants the locks that are free for sure, and
--- rest has the others. raised says that the clock has moved on.
+-- rest has the others. raised says that the clock has moved on. held_as is as in grants.lua.
 local raised = quiet and args[1] + 0 < at + 0 and pcall('ZADD', keys[2 * n + 1], 'XX', 'GT', 'CH', at, args[2]) == 1
 local rest
 if raised then
@@ -10,7 +10,7 @@ if raised then
       rest = rest or {}
       rest[#rest + 1] = i
     else
-      call('HSET', lock, args[a + 1], '1')
+      call('HSET', lock, args[a + 1], held_as)
       call('PEXPIRE', lock, args[a + 2])
     end
     if seen then

@@ -111,6 +111,7 @@ local function busy_since(value, tenure)
   return last == tenure and math.min(since, clock) or clock
 end
 
+local held_as = redis.held_as or '2' -- see kinds.lua
 --include begin.lua
 
 -- Passes a lock to a tenure that waits, and reports whether its agent was told. It does not do so

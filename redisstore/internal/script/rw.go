@@ -118,7 +118,7 @@ func (r Room) ReadWriteBreak(c *Call, req lockagent.BreakRequest) {
 // ReadWriteInspect is [Room.Inspect] for a read/write lock, see rw_inspect.lua. [ReadInspected] reads the
 // reply.
 func (r Room) ReadWriteInspect(c *Call, name lockagent.Name) {
-	r.Inspect(c, name)
+	r.Inspect(c, name, lockagent.ReadWriteLock)
 	c.Script = rwInspectScript
 }
 

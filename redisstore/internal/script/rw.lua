@@ -59,10 +59,10 @@ end
 -- is free. Sets the fields which say that they have lost the lock: they were told of that earlier. A reader of Redisson may look the same.
 local have_lost
 local function look(lock, suffix, dry)
-  local err, first, _, _, mode, fields, whole = holders(lock)
+  local err, first, count, _, mode, fields, whole = holders(lock)
   mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
   if err or first and not mode then
-    return err or 'KIND ' .. kind_of(suffix)
+    return err or 'KIND ' .. kind_of(suffix, first, count)
   end
   local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   have_lost = {}

@@ -12,7 +12,7 @@
 
 --include request.lua
 
-local raised, rest = false, nil
+local raised, rest, held_as = false, nil, '1'
 --include tokens.lua
 
 --include holders.lua
@@ -43,7 +43,7 @@ local function want_all(lock, tenure, list)
       local reader = tenure_of(list[p])
       local word = have_lost[list[p]] and 'doubted ' or 'wanted '
       local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite ' .. word .. reader .. ' ' .. lock)
-      told = (heard ~= 0 or string.find(reader, tenure_of_agent)) and told + 1 or told
+      told = (heard ~= 0 or is_agent(reader)) and told + 1 or told
     end
   end
 end

@@ -57,6 +57,7 @@ local turn_every = 250 -- in ms
 
 --include turn.lua
 
+local held_as = '1'
 --include begin.lua
 
 --include rw_pass.lua

@@ -36,6 +36,7 @@ local clock, room, ahead = at + 0, args[1], '0'
 
 --include rw_polls.lua
 
+local held_as = '1'
 --include begin.lua
 
 --include rw_pass.lua

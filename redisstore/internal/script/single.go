@@ -10,7 +10,8 @@ import (
 func (r Room) Break(c *Call, req lockagent.BreakRequest) {
 	c.begin(breakScript)
 	c.Keys = append(c.Keys, string(req.Name))
-	c.Args = append(c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name), escape(req.Operator))
+	c.Args = append(c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name), escape(req.Operator),
+		string(req.Kind.OrPlain()))
 }
 
 // ReadBroken reads the reply to a [Room.Break].
@@ -23,10 +24,11 @@ func ReadBroken(reply string, past Past) (lockagent.BreakReply, error) {
 	return b, nil
 }
 
-// Inspect writes the call that inspects a lock, see inspect.lua.
-func (r Room) Inspect(c *Call, name lockagent.Name) {
+// Inspect writes the call that inspects a lock of a kind, see inspect.lua.
+func (r Room) Inspect(c *Call, name lockagent.Name, kind lockagent.LockKind) {
 	c.begin(inspectScript)
 	c.Keys = append(c.Keys, string(name))
+	c.Args = append(c.Args, string(kind))
 }
 
 // ReadInspected reads the reply to a [Room.Inspect].

@@ -98,7 +98,7 @@ func TestABreakSparesMaps(t *testing.T) {
 func TestInspections(t *testing.T) {
 	s := start(t)
 	inspect := func(name lockagent.Name) lockagent.Inspection {
-		s.room.Inspect(&s.call, name)
+		s.room.Inspect(&s.call, name, lockagent.PlainLock)
 		seen, err := ReadInspected(s.must(&s.call))
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,8 @@
 
 --include request.lua
 
+local held_as = '5' -- see kinds.lua
+
 local quiet = not alone and
   (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
 --include quick.lua
@@ -28,7 +30,7 @@ local message_kind = ''
 
 --include room.lua
 
-local own_places, other_places, fenced = nil, {'lockagent_places', 'lockagent_queue'}, false
+local own_places, other_places = nil, {'lockagent_places', 'lockagent_queue'}
 --include used.lua
 
 -- Notes who has the lock: the holder, or the tenure that is about to be granted the free lock. It reports whether it is the

@@ -1,10 +1,10 @@
 -- used.lua is a part of scripts that acquire. It has a function that tells whether a lock that is held is in use as another kind.
 --
--- Plain, fair, spin and fenced locks are one hash. So the holder shows no kind. Who waits shows it, and so does the token key.
--- What may have stayed behind must not keep a name from its users. So only those count who wait now.
+-- Plain, fair, spin and fenced locks are one hash. The hold count of an agent shows the kind, see kinds.lua. Behind another holder, those who
+-- wait show it. What may have stayed behind must not keep a name from its users. So only those count who wait now.
 --
--- The script before it has three things. own_places are where tenures of its kind wait, or nil. other_places are where those of other
--- kinds wait. fenced says that the request is for a fenced lock.
+-- The script before it says where tenures wait: own_places has those of its kind, or is nil, and other_places has those of the other
+-- kinds. held_as is the hold count that its tenures have.
 
 local fresh_places = 270000 -- in ms: each attempt makes the places last for 300 s, and who waits tries again within 10 s
 local looked_for = 8
@@ -30,21 +30,9 @@ local function somebody_waits(places, suffix)
   return false
 end
 
--- Reports whether an agent has the lock as a fenced lock. The token key is then above the end of the lease, see fence.lua. It is farther above
--- if somebody broke an earlier tenure. Half of the lease is the most that counts. So a key that stays where it is
--- looks like that for less than a lease, while the clock goes by.
-local function has_fence(suffix, holder, left)
-  if left <= 0 or not string.find(holder, tenure_of_agent) then
-    return false
-  end
-  local rounding, fence = 5, pcall('GETRANGE', 'redisson_lock_token' .. their_suffix(suffix), '0', '-1') -- in ms
-  local above = type(fence) == 'string' and tonumber(fence) and (fence - clock) / 1000 - left
-  return above and above >= -rounding and above <= left / 2
-end
-
 -- Returns the answer for a tenure that finds a lock held which is in use as another kind, or nil. A tenure that has a place came first.
-local function used_as_another(suffix, tenure, holder, left, waits)
-  local used = not fenced and has_fence(suffix, holder, left) and 'fenced'
+local function used_as_another(suffix, tenure, holder, count, waits)
+  local used = count ~= held_as and kind_of_holder(holder, count)
   for _, places in ipairs(waits and not used and other_places or {}) do
     used = used or somebody_waits(places .. suffix, suffix) and (places == 'lockagent_places' and 'fair' or kind_of(suffix))
   end

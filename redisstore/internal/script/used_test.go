@@ -57,6 +57,13 @@ func (s *server) expectUsed(kind lockagent.LockKind, number uint64, used lockage
 	}
 }
 
+// holds makes somebody the holder of a lock, whose hold count is in the hash.
+func (s *server) holds(holder, count string) {
+	s.t.Helper()
+	s.Do("HSET", "orders", holder, count)
+	s.Do("PEXPIRE", "orders", "30000")
+}
+
 // Waiters show as which kind a name is in use, whoever has the lock.
 func TestWaitersOfAnotherKind(t *testing.T) {
 	t.Parallel()
@@ -79,8 +86,7 @@ func TestWaitersOfAnotherKind(t *testing.T) {
 					s := start(t)
 					s.room = room
 					s.grant(wish("another", agentA, 1)) // the server has a clock
-					s.Do("HSET", "orders", holder, "1")
-					s.Do("PEXPIRE", "orders", "30000")
+					s.holds(holder, "1")                // so the holder shows nothing
 					there := s.waits(agentB, "orders")
 					if r, used := s.as(c.waits, queueing("orders", agentB, 1)); used != "" || r.Queued != (c.waits != lockagent.SpinLock) {
 						t.Fatalf("the waiter: %+v, in use as %q", r, used)
@@ -126,7 +132,7 @@ func TestWaitersBesideATokenKey(t *testing.T) {
 func TestAPlaceBesideThoseOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.grant(wish("orders", agentA, 1))
+	s.holds(java, "1")
 	s.waits(agentB, "orders")
 	s.waits(agentC, "orders")
 	s.acquire(queueing("orders", agentB, 1))
@@ -159,7 +165,7 @@ func TestPlacesThatWereLeft(t *testing.T) {
 		} {
 			t.Run(string(waits)+"/"+what, func(t *testing.T) {
 				s := start(t)
-				s.grant(wish("orders", agentA, 1))
+				s.holds(java, "1")
 				s.waits(agentB, "orders")
 				s.as(waits, queueing("orders", agentB, 1))
 				s.expectUsed(asks, 1, waits)
@@ -175,7 +181,7 @@ func TestPlacesBehindAService(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.room = Unqueued
-	s.grant(wish("orders", agentA, 1))
+	s.holds(java, "1")
 	s.as(lockagent.FairLock, queueing("orders", agentB, 1))
 	s.expectUsed(lockagent.PlainLock, 1, lockagent.FairLock)
 	s.expectUsed(lockagent.SpinLock, 1, lockagent.FairLock)
@@ -183,57 +189,196 @@ func TestPlacesBehindAService(t *testing.T) {
 	s.expectUsed(lockagent.PlainLock, 2, "")
 }
 
-// The token key of a fenced lock that an agent has is above the end of the lease. Nothing else that may be in the key refuses anybody.
-func TestHolderOfAFencedLock(t *testing.T) {
+// alike are the kinds that look alike in Redis, but for the hold count of an agent.
+var alike = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock}
+
+// releaseAs releases a tenure as a kind.
+func (s *server) releaseAs(kind lockagent.LockKind, req lockagent.AcquireRequest) lockagent.ReleaseReply {
+	s.t.Helper()
+	map[lockagent.LockKind]func(c *Call, requests []ReleaseRequest, past Past){
+		lockagent.PlainLock: s.room.Release, lockagent.FairLock: s.room.FairRelease,
+		lockagent.SpinLock: s.room.ReleaseSpin, lockagent.FencedLock: s.room.ReleaseFenced,
+	}[kind](&s.call, []ReleaseRequest{end(req)}, s.past)
+	return s.released(1)[0].Reply
+}
+
+// looksAs inspects a lock as a kind, and then breaks it if breaks says so.
+func (s *server) looksAs(kind lockagent.LockKind, breaks bool) (lockagent.Inspection, error) {
+	s.t.Helper()
+	switch {
+	case !breaks && kind == lockagent.FencedLock:
+		s.room.InspectFenced(&s.call, "orders")
+	case !breaks:
+		s.room.Inspect(&s.call, "orders", kind)
+	case kind == lockagent.FencedLock:
+		s.room.BreakFenced(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind})
+	case kind == lockagent.FairLock:
+		s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind})
+	default:
+		s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind})
+	}
+	text, err := s.run(&s.call)
+	if err != nil {
+		return lockagent.Inspection{}, Refused(err.Error())
+	}
+	if breaks {
+		_, err := ReadBroken(text, s.past)
+		return lockagent.Inspection{}, err
+	}
+	return ReadInspected(text)
+}
+
+// An agent that has a lock shows as which kind, however it got the lock.
+func TestHolderOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	for _, kind := range alike {
+		for how, begin := range map[string]func(s *server) lockagent.AcquireRequest{
+			"granted": func(s *server) lockagent.AcquireRequest {
+				req := wish("orders", agentA, 1)
+				s.as(kind, req)
+				return req
+			},
+			"granted on the long way": func(s *server) lockagent.AcquireRequest {
+				req := wish("orders", agentA, 1)
+				s.Do("ZADD", "lockagent_notes:{orders}", "1", "an old note")
+				s.as(kind, req)
+				return req
+			},
+			"granted once more": func(s *server) lockagent.AcquireRequest {
+				req := wish("orders", agentA, 1)
+				s.as(kind, req)
+				s.as(kind, req)
+				return req
+			},
+			"begun by an earlier version": func(s *server) lockagent.AcquireRequest {
+				req := wish("orders", agentA, 1)
+				s.as(kind, req)
+				s.holds(req.Tenure.String(), "1")
+				s.as(kind, req)
+				return req
+			},
+			"passed": func(s *server) lockagent.AcquireRequest {
+				if kind == lockagent.SpinLock {
+					s.t.Skip("nobody passes a spin lock")
+				}
+				first, req := wish("orders", agentB, 1), queueing("orders", agentA, 1)
+				s.waits(agentA, "orders")
+				s.as(kind, first)
+				s.as(kind, req)
+				if r := s.releaseAs(kind, first); !r.Passed {
+					s.t.Fatalf("%+v; want the lock passed", r)
+				}
+				return req
+			},
+		} {
+			for _, room := range []Room{Single, Sharded} {
+				t.Run(string(kind)+"/"+how+"/"+room.String(), func(t *testing.T) {
+					s := start(t)
+					s.room = room
+					held := begin(s)
+					for n, asks := range alike {
+						want := kind
+						if asks == kind {
+							want = ""
+						}
+						s.expectUsed(asks, uint64(10+n), want)
+						r, used := s.as(asks, wish("orders", agentC, uint64(20+n)))
+						if used != want || r.Granted || want == "" && r.Holder != held.Tenure.String() {
+							t.Errorf("as %s: %+v, in use as %q, want %q", asks, r, used, want)
+						}
+						for _, breaks := range []bool{false, true} {
+							if breaks && asks == kind {
+								continue
+							}
+							seen, err := s.looksAs(asks, breaks)
+							told, _ := errors.AsType[*lockagent.KindError](err)
+							if want != "" && (told == nil || told.Used != want) || want == "" && (err != nil || seen.Holder != held.Tenure.String() || seen.HoldCount != 1) {
+								t.Errorf("as %s, broken %v: %+v, %v; want it in use as %q", asks, breaks, seen, err, want)
+							}
+						}
+					}
+					if r := s.renew(lockagent.RenewRequest{Name: "orders", Tenure: held.Tenure, Lease: time.Minute}); !r.Held {
+						t.Error("a renewal finds that the tenure is over")
+					}
+					s.waits(agentC, "orders")
+					if r, used := s.as(kind, held); !r.Granted {
+						t.Errorf("the holder asks again: %+v, in use as %q", r, used)
+					}
+					if r := s.releaseAs(kind, held); !r.Released {
+						t.Errorf("%+v; want it released", r)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Holders that do not say as which kind they have the lock refuse nobody.
+func TestHolderThatShowsNoKind(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct{ holder, count string }{
+		"an agent of an earlier version":  {tenure(agentA, 1).String(), "1"},
+		"an agent of a later version":     {tenure(agentA, 1).String(), "6"},
+		"a thread that has it twice":      {java, "2"},
+		"a thread that has it four times": {java, "4"},
+		"an agent with another identity":  {"my-agent:1", "3"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := start(t)
+			s.Do("SET", tokenKey, "3")
+			s.holds(c.holder, c.count)
+			for n, asks := range alike {
+				for _, req := range []lockagent.AcquireRequest{wish("orders", agentC, uint64(n+1)), queueing("orders", agentC, uint64(n+1))} {
+					if r, used := s.as(asks, req); used != "" || r.Granted || r.Holder != c.holder {
+						t.Errorf("as %s: %+v, in use as %q; want it held by %s", asks, r, used, c.holder)
+					}
+				}
+				if seen, err := s.looksAs(asks, false); err != nil || seen.Holder != c.holder {
+					t.Errorf("as %s: %+v, %v", asks, seen, err)
+				}
+			}
+		})
+	}
+}
+
+// The holder shows the kind, and the token key does not, whatever is in it and whoever had the lock before.
+func TestHolderBesideATokenKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(s *server)
 		used   lockagent.LockKind
 	}{
-		"as it was granted": {func(*server) {}, lockagent.FencedLock},
-		"renewed": {func(s *server) {
-			for _, lease := range []time.Duration{30 * time.Second, time.Minute, time.Minute} {
-				s.room.RenewFenced(&s.call, []lockagent.RenewRequest{{Name: "orders", Tenure: tenure(agentA, 1), Lease: lease}})
-				s.must(&s.call)
-			}
-		}, lockagent.FencedLock},
-		"after a break": {func(s *server) {
-			s.room.BreakFenced(&s.call, lockagent.BreakRequest{Name: "orders"})
-			s.must(&s.call)
-			later := wish("orders", agentB, 1)
-			later.Lease = 2 * time.Minute
-			s.as(lockagent.FencedLock, later)
-		}, lockagent.FencedLock},
 		"broken, and then used as another kind": {func(s *server) {
-			s.room.BreakFenced(&s.call, lockagent.BreakRequest{Name: "orders"})
-			s.must(&s.call)
+			s.looksAs(lockagent.FencedLock, true)
 			s.grant(wish("orders", agentB, 1))
-			s.Do("PEXPIRE", "orders", "60000") // it was renewed
-		}, ""},
+		}, lockagent.PlainLock},
+		"broken, and then used for a shorter lease": {func(s *server) {
+			s.looksAs(lockagent.FencedLock, true)
+			later := wish("orders", agentB, 1)
+			later.Lease = 21 * time.Second
+			s.grant(later)
+		}, lockagent.PlainLock},
 		"released, and then used as another kind": {func(s *server) {
-			s.room.ReleaseFenced(&s.call, []ReleaseRequest{end(wish("orders", agentA, 1))}, s.past)
-			s.must(&s.call)
+			s.releaseAs(lockagent.FencedLock, wish("orders", agentA, 1))
 			s.grant(wish("orders", agentB, 1))
-		}, ""},
-		"a key that counts from 1":         {func(s *server) { s.Do("SET", tokenKey, "3") }, ""},
-		"a key that is far ahead":          {func(s *server) { s.Do("INCRBY", tokenKey, "16000000") }, ""},
-		"a key that is gone":               {func(s *server) { s.Do("DEL", tokenKey) }, ""},
-		"a key without a number":           {func(s *server) { s.Do("SET", tokenKey, "seven") }, ""},
-		"a key that is none":               {func(s *server) { s.Do("DEL", tokenKey); s.Do("HSET", tokenKey, "a", "b") }, ""},
-		"a lease without end":              {func(s *server) { s.Do("PERSIST", "orders") }, ""},
-		"a holder that is another program": {func(s *server) { s.Do("HSET", "orders", java, "1"); s.Do("HDEL", "orders", tenure(agentA, 1).String()) }, ""},
+		}, lockagent.PlainLock},
+		"a key that counts from 1": {func(s *server) { s.Do("SET", tokenKey, "3") }, lockagent.FencedLock},
+		"a key that is far ahead":  {func(s *server) { s.Do("INCRBY", tokenKey, "16000000") }, lockagent.FencedLock},
+		"a key that is gone":       {func(s *server) { s.Do("DEL", tokenKey) }, lockagent.FencedLock},
+		"a lease without end":      {func(s *server) { s.Do("PERSIST", "orders") }, lockagent.FencedLock},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
 			s.as(lockagent.FencedLock, wish("orders", agentA, 1))
 			c.change(s)
-			for _, asks := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.SpinLock} {
-				if r, used := s.as(asks, wish("orders", agentC, 9)); used != c.used || r.Granted {
-					t.Errorf("as %s: %+v, in use as %q, want %q", asks, r, used, c.used)
+			for _, asks := range alike {
+				want := c.used
+				if asks == want {
+					want = ""
 				}
-			}
-			if c.used == lockagent.FencedLock {
-				s.as(lockagent.FencedLock, wish("orders", agentC, 9))
+				if r, used := s.as(asks, wish("orders", agentC, 9)); used != want || r.Granted {
+					t.Errorf("as %s: %+v, in use as %q, want %q", asks, r, used, want)
+				}
 			}
 		})
 	}
