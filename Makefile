@@ -150,7 +150,7 @@ costs: deps ## Measure what docs/performance.md quotes
 	$(GO) test -run '^$$' -bench 'Step/(uncontended|release)|Uncontended|HandOff|Reentry|Pin|Post|Cold|Memory|Record/One|Append$$|Publish' \
 		-benchmem ./internal/lockstate ./actor ./events
 	$(GO) test -run '^$$' -bench 'Pair/1/|Server' -benchmem ./redisstore ./redisstore/internal/script
-	$(GO) test -run '^$$' -bench 'Cycle|Rivals|Renewal|RedisMemory' -benchmem ./internal/sizing
+	$(GO) test -run '^$$' -bench 'Cycle|Rest|Rivals|Renewal|RedisMemory' -benchmem ./internal/sizing
 	@scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; \
 	profile() { \
 		echo; echo "$$1: processor time of the agent"; \

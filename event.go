@@ -171,15 +171,19 @@ const (
 	ByStore
 	// ByHandOff: the agent handed the lock off from one of its owners to the next.
 	ByHandOff
+	// ByRest: the lock rested in the agent: it was the agent's, and nobody held it.
+	ByRest
 )
 
-// String is "store" or "handoff", or empty for the zero How.
+// String is "store", "handoff" or "rest", or empty for the zero How.
 func (h How) String() string {
 	switch h {
 	case ByStore:
 		return "store"
 	case ByHandOff:
 		return "handoff"
+	case ByRest:
+		return "rest"
 	}
 	return ""
 }

@@ -60,7 +60,7 @@ func TestEndsHold(t *testing.T) {
 }
 
 func TestHow(t *testing.T) {
-	for how, want := range map[lockagent.How]string{0: "", lockagent.ByStore: "store", lockagent.ByHandOff: "handoff", 3: ""} {
+	for how, want := range map[lockagent.How]string{0: "", lockagent.ByStore: "store", lockagent.ByHandOff: "handoff", lockagent.ByRest: "rest", 4: ""} {
 		if how.String() != want {
 			t.Errorf("How(%d) is called %q, want %q", how, how, want)
 		}

@@ -18,10 +18,16 @@ type Status struct {
 	Remaining time.Duration
 
 	// Owner and Token are set if the asked agent has the lock. HoldCount is then the number
-	// of the owner's grants. Otherwise it is the count in the store.
+	// of the owner's grants. Otherwise it is the count in the store. That of an agent is 1, but for an agent whose
+	// identity is not of [NewAgentID]: its count means nothing.
 	Owner     Owner
 	Token     Token
 	HoldCount int
+
+	// Resting says that the asked agent keeps the lock, and none of its owners holds it. Locked is false then. But it is true if the agent keeps a
+	// read/write lock for readers: those of other agents may hold it. The agent gives the lock to its next request, and gives it back when
+	// another agent wants it. Other agents see it as Locked.
+	Resting bool
 
 	// Waiters is the number of requests that wait in the asked agent.
 	Waiters int

@@ -46,7 +46,8 @@ import (
 // name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
 // [*KindError]. A store that does not have a kind answers with an [*OptionError].
 //
-// A tenure that has the lock shows the kind to every call of another tenure, also if it was passed the lock. Three holders may show none: a
+// A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was passed the lock. While a slot of a Cluster
+// migrates, it may not. Three holders may show none at all: a
 // program that is no agent, an agent whose identity is not of [NewAgentID], and an agent of an earlier version. Then
 // plain, fair, fenced and spin locks may look alike to a store, and those who wait show the kind. An Acquire that asks for
 // a place, and finds the lock held, ends with a [*KindError] if tenures have places there as another kind. One that asks for no place does not
@@ -293,6 +294,9 @@ type AcquireRequest struct {
 	// the agent does not know of, and the store sets its clock a good deal further.
 	Exact bool
 
+	// Rests asks for a tenure that may rest: its agent may keep the lock between two holds. See [AcquireReply].Rests.
+	Rests bool
+
 	// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the
 	// lock before that, or the place may be lost. After one request with Queue, all requests
 	// of that tenure have it. A [SpinLock] gives no places. There Queue says that the agent contends for
@@ -337,6 +341,15 @@ type AcquireReply struct {
 	// wake-up. An agent wakes those who wait. So nobody has to ask if the holder's identity is of
 	// [NewAgentID]. Only if queued.
 	AskWithin time.Duration
+	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. A tenure that begins may rest if no other one has a place
+	// in the queue, and no outsider waits. A tenure that has the lock already stays as it is. Whenever a tenure that may rest
+	// keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no
+	// place. The agent then gives the lock back as soon as nobody holds it. Of many that share the lock, the store may tell only some. A
+	// tenure that joins them tells nobody.
+	//
+	// If the request was not granted, Rests says that the holder may rest, or one of several, and that its agent has been sent that message. So it
+	// may pay to try again soon. A store without a queue has no tenures that rest.
+	Rests bool
 	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
 	// store may not see all of them.
 	Outsiders int

@@ -17,6 +17,7 @@ import (
 type Agent struct {
 	cfg      Config
 	locks    *lockstate.Config // of all locks but spin locks
+	plains   *lockstate.Config // of plain, fenced and read/write locks
 	spins    *lockstate.Config // of spin locks
 	clock    *clock
 	ticks    ticks
@@ -66,6 +67,8 @@ type Request struct {
 	NoReentry bool
 	// Try asks not to wait: the lock is granted if it is free now.
 	Try bool
+	// NoRest asks that the lock goes back when the hold has ended, and does not rest.
+	NoRest bool
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
 	// lease has run out. It needs a Lease.
 	Outlive bool
@@ -103,7 +106,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)

@@ -54,6 +54,8 @@ type Config struct {
 	// off among its own owners. Default to DefaultHandOffGrants and DefaultHandOffTime.
 	HandOffGrants int
 	HandOffTime   time.Duration
+	// NoRest has no lock rest between two holds.
+	NoRest bool
 	// Idle is how long an unused lock stays in memory. Defaults to DefaultIdle.
 	Idle time.Duration
 }
@@ -135,6 +137,7 @@ const (
 	retryMin  = 20 * time.Millisecond
 	retryMax  = time.Second
 	linger    = time.Second
+	rest      = 100 * time.Millisecond
 	// A lock that nobody of this agent has waited for so long was free for those that poll.
 	spinLinger = 10 * time.Millisecond
 )
@@ -154,6 +157,15 @@ func (c *Config) locks() *lockstate.Config {
 		RetryMax:      retryMax,
 		Linger:        linger,
 	}
+}
+
+// plains is locks for plain, fenced and read/write locks, which may rest.
+func (c *Config) plains() *lockstate.Config {
+	l := c.locks()
+	if !c.NoRest && c.HandOffGrants > 1 {
+		l.Rest = rest
+	}
+	return l
 }
 
 // spins is locks for spin locks.

@@ -20,8 +20,15 @@ import (
 // virtual, and longer than everything that passes unnoticed in one.
 const patience = time.Minute
 
-// start starts an agent that the end of the test closes.
+// start starts an agent that the end of the test closes. No lock rests, so the store sees each hold. See startResting.
 func start(t testing.TB, cfg Config) *Agent {
+	t.Helper()
+	cfg.NoRest = true
+	return startResting(t, cfg)
+}
+
+// startResting is start for an agent whose locks may rest.
+func startResting(t testing.TB, cfg Config) *Agent {
 	t.Helper()
 	if cfg.Store == nil {
 		cfg.Store = memstore.New()
@@ -33,7 +40,7 @@ func start(t testing.TB, cfg Config) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.locks.Scatter = 0 // so that renewals come when one expects them
+	a.locks.Scatter, a.plains.Scatter = 0, 0 // so that renewals come when one expects them
 	t.Cleanup(func() { _ = a.Close() })
 	return a
 }

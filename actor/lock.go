@@ -118,7 +118,7 @@ func (l *lock) process(m message) {
 		}
 		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, Session: m.Session, Holds: m.Holds,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, NoRest: m.NoRest, Session: m.Session, Holds: m.Holds,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -321,7 +321,7 @@ func (l *lock) do(e *lockstate.Event) {
 		l.disown(e)
 	case lockstate.Detached:
 		l.leaveHolds()
-	case lockstate.Returned:
+	case lockstate.Rested, lockstate.Returned:
 		l.releaser = nil
 	case lockstate.Dropped:
 		l.news, l.releaser = news{}, nil

@@ -12,6 +12,7 @@ import (
 type machine interface {
 	Alarm() (at lockstate.Instant, ok bool)
 	Listening() bool
+	Resting() bool
 	Idle() bool
 
 	Waiters() int
@@ -66,9 +67,9 @@ func (a *Agent) kind(kind lockagent.LockKind) (lockagent.LockKind, error) {
 	return kind, nil
 }
 
-// plain makes the machine of a plain lock.
+// plain makes the machine of a plain, a fenced or a read/write lock.
 func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
-	return lockstate.Resume(name, a.locks, from, shift, now)
+	return lockstate.Resume(name, a.plains, from, shift, now)
 }
 
 // spin makes the machine of a spin lock.

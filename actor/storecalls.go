@@ -67,7 +67,7 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 	c.make(func() {
 		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
-			Lease: e.Lease, Floor: e.Token, Queue: e.Queue, Permits: e.Request.Permits,
+			Lease: e.Lease, Floor: e.Token, Rests: e.Rests, Queue: e.Queue, Permits: e.Request.Permits,
 		}, c.done)
 	})
 }
@@ -126,11 +126,23 @@ func (l *lock) inspect(m *statusMsg) {
 // inspected answers with what the store knows and what this agent knows.
 func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	s := statusOf(l.entry.name, &m.reply)
+	if rests, shares := l.rests(); shares { // readers of other agents may hold the lock
+		s.Resting = true
+	} else if rests { // what the store has is this agent's tenure, in which nobody holds the lock
+		s = lockagent.Status{Name: l.entry.name, Resting: true}
+	}
 	s.Waiters = l.state.Waiters()
 	if owner, token, count, tenure := l.hold(); count > 0 && s.Holder == l.tenureOf(tenure).String() {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
 	}
 	l.reply(func() { m.asker.(*statusMsg).answer(s, m.err) })
+}
+
+// rests reports whether this agent keeps the lock while nobody holds it, and whether it does so for reading.
+func (l *lock) rests() (rests, shares bool) {
+	s, ok := l.state.(*lockstate.State)
+	rests = l.state.Resting()
+	return rests, rests && ok && s.Shares()
 }
 
 // statusOf is what the store knows of a lock.

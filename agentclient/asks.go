@@ -59,7 +59,7 @@ func (a *agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lock
 		if err != nil {
 			return lockagent.Status{}, err
 		}
-		s := lockagent.Status{Name: name, Locked: r.GetHeld(), Holder: r.GetHolder(), Remaining: r.GetRemaining().AsDuration(), HoldCount: int(r.GetCount())}
+		s := lockagent.Status{Name: name, Locked: r.GetHeld(), Holder: r.GetHolder(), Remaining: r.GetRemaining().AsDuration(), HoldCount: int(r.GetCount()), Resting: r.GetResting()}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.describe(&s)

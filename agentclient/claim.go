@@ -443,7 +443,7 @@ func (a *agent) remove(c *claim) {
 func (c *claim) request() *lockagentv1.AcquireRequest {
 	r := &lockagentv1.AcquireRequest{
 		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode), Permits: int32(c.req.Permits),
-		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
+		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, NoRest: c.req.NoRest, Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
 	}
 	if trace := c.agent.cfg.TraceParent; trace != nil {
 		r.Traceparent = trace(c.caller)

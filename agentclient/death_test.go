@@ -129,7 +129,7 @@ func TestAStoppedDaemon(t *testing.T) {
 	defer p.signal(syscall.SIGCONT)
 	lost(t, g)
 
-	_, err = locks.Lock("door", channelapi.Wait(time.Millisecond)).Acquire(patient(t))
+	_, err = locks.Lock("door", channelapi.Wait(50*time.Millisecond)).Acquire(patient(t))
 	if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || e.Silent == 0 || !errors.Is(err, channelapi.ErrTimeout) || !errors.Is(err, channelapi.ErrStoreUnavailable) {
 		t.Errorf("a wait for a silent daemon: %v", err)
 	}

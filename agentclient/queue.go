@@ -52,7 +52,7 @@ func (c *claim) shares() bool {
 		return false
 	}
 	return (kind == lockagent.PlainLock || kind == lockagent.FencedLock) && orExclusive(r.Mode) == lockagent.Exclusive &&
-		!r.Session && !r.Try && r.Lease == 0
+		!r.Session && !r.Try && !r.NoRest && r.Lease == 0
 }
 
 // sampled reports whether the last bit of a W3C trace context says that its trace is sampled.

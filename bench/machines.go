@@ -58,6 +58,34 @@ func (all machines) end() {
 	}
 }
 
+// ask has the main thread do something, and returns what it answered.
+func (m *javaMachine) ask(command string, args ...any) (string, error) {
+	line := "1 main " + command
+	for _, arg := range args {
+		line += " " + url.QueryEscape(fmt.Sprint(arg))
+	}
+	if _, err := fmt.Fprintln(m.in, line); err != nil {
+		return "", err
+	}
+	return m.hear()
+}
+
+// hear returns the next answer.
+func (m *javaMachine) hear() (string, error) {
+	if !m.out.Scan() {
+		return "", errors.Join(errors.New("the driver has ended"), m.out.Err())
+	}
+	text, err := url.QueryUnescape(m.out.Text())
+	if err != nil {
+		return "", err
+	}
+	answer, ok := strings.CutPrefix(text, "1 ok")
+	if !ok {
+		return "", fmt.Errorf("the driver answered %q", strings.TrimSpace(text))
+	}
+	return strings.TrimSpace(answer), nil
+}
+
 // rushed is what the threads of all machines got.
 type rushed struct {
 	grants  int
@@ -73,16 +101,13 @@ func (all machines) rush(kind string, threads int, window time.Duration) (r rush
 		}
 	}
 	for _, m := range all {
-		if !m.out.Scan() {
-			return r, errors.Join(errors.New("the driver has ended"), m.out.Err())
-		}
-		answer, err := url.QueryUnescape(m.out.Text())
+		answer, err := m.hear()
 		if err != nil {
 			return r, err
 		}
 		var grants, ms, refused int
-		if _, err := fmt.Sscanf(answer, "1 ok %d %d %d", &grants, &ms, &refused); err != nil {
-			return r, fmt.Errorf("the driver answered %q: %w", strings.TrimSpace(answer), err)
+		if _, err := fmt.Sscanf(answer, "%d %d %d", &grants, &ms, &refused); err != nil {
+			return r, fmt.Errorf("the driver answered %q: %w", answer, err)
 		}
 		r.grants += grants
 		r.longest = max(r.longest, time.Duration(ms)*time.Millisecond)

@@ -39,7 +39,7 @@ func (b *bench) observedLoads() []observedLoad {
 }
 
 // beside fills a table of one row with what measure finds of agents at a server, beside an agent that
-// nobody observes.
+// nobody observes. Locks do not rest: each cycle goes through Redis.
 func (b *bench) beside(ctx context.Context, t *table, measure func(addr string, bare contender.Contender, found *series) error) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
@@ -47,7 +47,7 @@ func (b *bench) beside(ctx context.Context, t *table, measure func(addr string, 
 		return err
 	}
 	defer s.stop()
-	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
+	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{NoRest: true}, nil)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ type journal struct {
 }
 
 // openJournal starts a NATS server with a file store, and opens an agent that publishes to it.
-func openJournal(ctx context.Context, addr string) (j *journal, err error) {
+func openJournal(ctx context.Context, addr string, noRest bool) (j *journal, err error) {
 	j = new(journal)
 	defer func() {
 		if err != nil {
@@ -108,7 +108,7 @@ func openJournal(ctx context.Context, addr string) (j *journal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	j.Agent, err = contender.OpenAgent(ctx, addr, channelapi.Config{ID: id, Recorder: j.publisher}, nil)
+	j.Agent, err = contender.OpenAgent(ctx, addr, channelapi.Config{ID: id, Recorder: j.publisher, NoRest: noRest}, nil)
 	return j, err
 }
 
@@ -131,7 +131,7 @@ func (j *journal) close() {
 func (b *bench) logged(ctx context.Context) error {
 	t := &table{
 		Name:  "events",
-		Title: "With the event log: the same load with and without a publisher",
+		Title: "With the event log: the same load through Redis with and without a publisher",
 		Notes: []string{
 			"The publisher writes to an embedded NATS server with a JetStream in files, in the same process. Both sides take turns, and what is queued is published in between; a ratio is that of the time of one cycle.",
 			fmt.Sprintf("The last columns are of one lock and 64 goroutines for %v without a pause. Nothing may be dropped.", b.plan.LogFor),
@@ -144,7 +144,7 @@ func (b *bench) logged(ctx context.Context) error {
 		column{Key: "rate", Title: "grants/s"}, column{Key: "x-long", Title: "x without"},
 		column{Key: "records", Title: "events/s"}, column{Key: "dropped", Title: "dropped"})
 	return b.beside(ctx, t, func(addr string, bare contender.Contender, found *series) error {
-		j, err := openJournal(ctx, addr)
+		j, err := openJournal(ctx, addr, true)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (j *journal) longest(ctx context.Context, l load, d time.Duration, bare, sl
 func (b *bench) traced(ctx context.Context) error {
 	t := &table{
 		Name:  "tracing",
-		Title: "With spans and metrics: own lock, 1 goroutine",
+		Title: "With spans and metrics: own lock through Redis, 1 goroutine",
 		Columns: []column{
 			{Key: "x-none", Title: "without an SDK, x without tracing", Spread: true},
 			{Key: "x-1", Title: "1 % sampled, x without tracing", Spread: true},
@@ -212,7 +212,7 @@ func (b *bench) traced(ctx context.Context) error {
 			"x-1":    {TracerProvider: spans},
 			"x-all":  {TracerProvider: spans, MeterProvider: metrics},
 		} {
-			agent, err := contender.OpenAgent(ctx, addr, channelapi.Config{Recorder: tracing.Recorder(nil, cfg)}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
+			agent, err := contender.OpenAgent(ctx, addr, channelapi.Config{Recorder: tracing.Recorder(nil, cfg), NoRest: true}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
 			if err != nil {
 				return err
 			}

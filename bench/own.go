@@ -138,7 +138,7 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, peers bool) e
 	defer floor.Close()
 	floors := newSeries()
 	var rows []*row
-	for _, kind := range contender.Kinds {
+	for _, kind := range append(slices.Clone(contender.Kinds), contender.Unrested) {
 		if kind.Name == contender.Floor || kind.IsPeer() && !peers || !b.wants(kind) {
 			continue
 		}

@@ -23,6 +23,11 @@ const (
 // their names by those of the tables.
 func (r *results) plots(dir string) (map[string]string, error) {
 	files := make(map[string]string)
+	if row := r.find("rest-price", us); row != nil {
+		if err := row.price(filepath.Join(dir, "rest-price.svg")); err != nil {
+			return nil, fmt.Errorf("plot the price of resting: %w", err)
+		}
+	}
 	for _, t := range r.Tables {
 		if t.Plotted == "" {
 			continue
@@ -67,6 +72,32 @@ func (t *table) plot(path string) error {
 		}
 		p.Add(drawn)
 		p.Legend.Add(row.Contender, drawn)
+	}
+	return p.Save(plotWidth, plotHeight, path)
+}
+
+// price draws what a grant takes over the pause between the turns of two agents, with resting on and off.
+func (r *row) price(path string) error {
+	p := plot.New()
+	p.Title.Text = "Two agents take turns on one lock"
+	p.X.Label.Text = "pause between turns, ms"
+	p.Y.Label.Text = "median time of a grant, µs"
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Min = 0
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Add(plotter.NewGrid())
+	for i, side := range []string{"on", "off"} {
+		var line plotter.XYs
+		for _, pause := range restPauses {
+			line = append(line, plotter.XY{X: float64(pause.Milliseconds()), Y: r.Values[priceKey(side, pause)].Median})
+		}
+		drawn, err := plotter.NewLine(line)
+		if err != nil {
+			return err
+		}
+		drawn.Color, drawn.Width = plotutil.Color(i), vg.Points(1.5)
+		p.Add(drawn)
+		p.Legend.Add("resting "+side, drawn)
 	}
 	return p.Save(plotWidth, plotHeight, path)
 }

@@ -47,7 +47,7 @@ func (b *bench) serverTime(ctx context.Context) error {
 		return err
 	}
 	defer floor.Close()
-	agentKind, _ := contender.Named(contender.Lockagent)
+	agentKind := contender.Unrested
 	agent, err := b.open(ctx, agentKind, s)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (b *bench) serverTime(ctx context.Context) error {
 	sides := []*serverSide{
 		{name: leastPair, run: func(n, times int) error { return inCalls(ctx, client, n, times) }, found: newSeries()}, // first: the base of the others
 		{name: contender.Floor, run: func(n, times int) error { return oneByOne(ctx, client, n, times) }, found: newSeries()},
-		{name: agent.kind.Name, run: func(n, times int) error { return oneByOne(ctx, agent.Contender, n, times) }, found: newSeries()},
+		{name: contender.Lockagent, run: func(n, times int) error { return oneByOne(ctx, agent.Contender, n, times) }, found: newSeries()},
 	}
 	for _, n := range batches {
 		times := max(1, b.plan.Pairs/n)

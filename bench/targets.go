@@ -110,6 +110,14 @@ func killedWithin(row string) measurement {
 	}
 }
 
+// restWorst is a target of the ratio of a rate of locks that rest, for any number of goroutines.
+func restWorst(key string, least float64) measurement {
+	return func(f figures) (string, bool) {
+		a, b, c := f.ours("rest", restKey(key, 1)), f.ours("rest", restKey(key, 64)), f.ours("rest", restKey(key, 1024))
+		return atLeast(least, min(a, b, c), "%.2f x, %.2f x and %.2f x with 1, 64 and 1024 goroutines", a, b, c)
+	}
+}
+
 // claimUnder is a target of the memory that a claim has in the daemon.
 func claimUnder(row string) measurement {
 	return func(f figures) (string, bool) {
@@ -127,6 +135,36 @@ var targets = []target{
 	}},
 	{"Own locks, 64 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("own-64", "x-rate", 1)},
 	{"Own locks, 1024 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("own-1024", "x-rate", 1)},
+	{"The same lock again and again, 1 goroutine: at least 20 x the floor's cycles/s", ratioAtLeast("own-1", "x-rate", 20)},
+	{"Own locks, 64 goroutines: at least 6 x the floor's cycles/s", ratioAtLeast("own-64", "x-rate", 6)},
+	{"Own locks, 1024 goroutines: at least 3 x the floor's cycles/s", ratioAtLeast("own-1024", "x-rate", 3)},
+	{"Locks that rest, with a deadline for each call: at least two thirds of the rate without", restWorst("deadline", 2./3)},
+	{"Locks that rest, with the event log: at least half of the rate without", restWorst("events", 0.5)},
+	{"Locks that rest: under 0.01 Redis commands a cycle", func(f figures) (string, bool) {
+		a, b, c := f.ours("rest", restKey("sent", 1)), f.ours("rest", restKey("sent", 64)), f.ours("rest", restKey("sent", 1024))
+		return atMost(0.01, max(a, b, c), "%.5f, %.5f and %.5f with 1, 64 and 1024 goroutines", a, b, c)
+	}},
+	{"Two agents that take turns: p50 of a grant at most 1.1 x that with resting off, for each pause", func(f figures) (string, bool) {
+		text, worst := "", 0.0
+		for _, pause := range restPauses {
+			x := f.ours("rest-price", priceKey("x", pause))
+			worst = max(worst, x)
+			text += fmt.Sprintf("%v %.2f x, ", pause, x)
+		}
+		return atMost(1.1, worst, "%s", strings.TrimSuffix(text, ", "))
+	}},
+	{"A lock that is never used twice: p50 of a grant at most 1.05 x that with resting off", ratioAtMost("rest-price", "x-once", 1.05)},
+	{"A waiter of Redisson's beside a hot loop: under 150 ms, and at most 100 ms more in the mean than with resting off", func(f figures) (string, bool) {
+		most, more := f.ours("rest-java", "on-max"), f.ours("rest-java", "more")
+		return fmt.Sprintf("%.0f ms at most; %.1f ms more", most, more), most < 150 && more <= 100
+	}},
+	{"A process killed in a hot loop: others have the lock within 2.5 s", func(f figures) (string, bool) {
+		row := f.find("rest-killed", us)
+		if row == nil {
+			return "", false
+		}
+		return atMost(2500, row.Values["wait"].High, "%.0f ms at most", row.Values["wait"].High)
+	}},
 	{"Cold names, 1 goroutine: cycle p50 at most 1.15 x the floor's", ratioAtMost("cold-1", "x-p50", 1.15)},
 	{"Cold names, 64 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("cold-64", "x-rate", 1)},
 	{"Cold names, 1024 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("cold-1024", "x-rate", 1)},
@@ -207,8 +245,8 @@ var targets = []target{
 	}},
 	{"Plain lock, 4 processes x 8: more grants/s than Redisson's", ratioAtLeast("redisson", "plain-x", 1)},
 	{"Read lock, 4 processes x 8: more grants/s than Redisson's", ratioAtLeast("redisson", "read-x", 1)},
-	{"With the event log, own lock, 1 goroutine: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-1", 1.15)},
-	{"With the event log, own locks, 64 goroutines: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-64", 1.15)},
+	{"With the event log, own lock through Redis, 1 goroutine: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-1", 1.15)},
+	{"With the event log, own locks through Redis, 64 goroutines: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-64", 1.15)},
 	{"With the event log, one lock, 64 goroutines: a grant at most 1.5 x the time of one without", ratioAtMost("events", "x-long", 1.5)},
 	{"The same without a pause: no event is dropped", func(f figures) (string, bool) {
 		v := f.ours("events", "dropped")
@@ -220,7 +258,7 @@ var targets = []target{
 		return fmt.Sprintf("%.1f MB", v), v < 32
 	}},
 	{"Audit of a log in which each message is a table of 64 holds: at least half the speed of reading it", ratioAtLeast("audit-tables", "x", 0.5)},
-	{"Tracing without an SDK, own lock, 1 goroutine: a cycle at most 1.02 x the time of one without", ratioAtMost("tracing", "x-none", 1.02)},
+	{"Tracing without an SDK, own lock through Redis, 1 goroutine: a cycle at most 1.02 x the time of one without", ratioAtMost("tracing", "x-none", 1.02)},
 	{"The same with an SDK and 1 % sampled: at most 1.05 x", ratioAtMost("tracing", "x-1", 1.05)},
 	{"10,000 kept locks: under 15 commands per second", func(f figures) (string, bool) {
 		v := f.ours("kept-10000", "sent")

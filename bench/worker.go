@@ -55,6 +55,7 @@ var workerRoles = map[string]func(context.Context, *task, *conversation) error{
 	"once":       onceWorker,
 	"empty":      emptyWorker,
 	"streams":    streamsWorker,
+	"hot":        hotWorker,
 }
 
 // runWorker is the main function of a worker process. It ends when the process that

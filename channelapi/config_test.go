@@ -13,7 +13,7 @@ import (
 func TestConfigOfTheAgent(t *testing.T) {
 	c := Config{
 		Store: memstore.New(), Label: "a", ID: "b", Recorder: struct{ lockagent.Recorder }{}, Logger: slog.Default(),
-		Lease: 1, Margin: 2, Claim: 3, HandOffGrants: 4, HandOffTime: 5, Idle: 6,
+		Lease: 1, Margin: 2, Claim: 3, HandOffGrants: 4, HandOffTime: 5, NoRest: true, Idle: 6,
 	}
 	from, to := reflect.ValueOf(c), reflect.ValueOf(c.agent())
 	for field, value := range from.Fields() {

@@ -94,7 +94,7 @@ func inspect(t testing.TB, l inspectable) channelapi.Status {
 	return s
 }
 
-// wantFree fails unless the store says that nobody has the lock.
+// wantFree fails unless nobody has the lock.
 func wantFree(t testing.TB, l inspectable) {
 	t.Helper()
 	if s := inspect(t, l); s.Locked {

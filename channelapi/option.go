@@ -54,6 +54,15 @@ func Lease(d time.Duration) Option {
 	})
 }
 
+// NoRest has the lock go back to the store when the hold ends, and not rest in this process: see Config.NoRest. It is for a lock that other
+// programs ask for without a wait, or look at.
+func NoRest() Option {
+	return option(func(r *actor.Request) error {
+		r.NoRest = true
+		return nil
+	})
+}
+
 // Outlive leaves a fixed lease in the store when the [Locks] are closed or shut down: nobody
 // else is granted the lock before the lease has run out. For this process the hold ends with
 // [LostClosed]. A release of the grant ends the lease as usual, and so does [Session.Close].

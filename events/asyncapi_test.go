@@ -215,7 +215,7 @@ func TestSchemaIsComplete(t *testing.T) {
 
 	known := doc.Defs["data"].Properties
 	same(t, "greatest token", known["token"].Maximum, uint64(lockagent.MaxToken))
-	same(t, "hows", known["how"].Examples, []string{lockagent.ByStore.String(), lockagent.ByHandOff.String()})
+	same(t, "hows", known["how"].Examples, []string{lockagent.ByStore.String(), lockagent.ByHandOff.String(), lockagent.ByRest.String()})
 	same(t, "kinds of locks", known["kind"].Examples, []string{string(lockagent.PlainLock)})
 	same(t, "modes", known["mode"].Examples, []string{string(lockagent.Exclusive), string(lockagent.Shared)})
 	var reasons []string

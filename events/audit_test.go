@@ -110,6 +110,20 @@ func TestAuditProves(t *testing.T) {
 			},
 			Proven, "", "",
 		},
+		"Rests": { // between its holds the tenure has the lock, and nobody holds it
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).returned(1, 1100).stop(),
+				agent("B").granted(1, 1100).released(1, 1200).returned(1, 1201).stop(),
+			},
+			Proven, "", "3 holds, 0 of them handed off, 1 by rest",
+		},
+		"ACrashAtRest": { // the lease ends, and nobody held the lock
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500).stop(),
+				agent("B").granted(1, 40000).released(1, 41000).returned(1, 41001).stop(),
+			},
+			Proven, "", "",
+		},
 		"Losses": {
 			[]*story{
 				agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 29000).

@@ -185,7 +185,7 @@ func drawRecord(t *rapid.T) Record {
 			Request:     number("request"),
 			Tenure:      number("tenure"),
 			Token:       lockagent.Token(rapid.Uint64Range(1, uint64(lockagent.MaxToken)).Draw(t, "token")),
-			How:         rapid.SampledFrom([]lockagent.How{lockagent.ByStore, lockagent.ByHandOff}).Draw(t, "how"),
+			How:         rapid.SampledFrom([]lockagent.How{lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest}).Draw(t, "how"),
 			Count:       rapid.IntRange(0, math.MaxInt).Draw(t, "count"),
 			Permits:     rapid.Int().Draw(t, "permits"),
 			Total:       rapid.Int().Draw(t, "total"),

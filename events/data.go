@@ -324,6 +324,8 @@ func (d *decoder) how() lockagent.How {
 		return lockagent.ByStore
 	case lockagent.ByHandOff.String():
 		return lockagent.ByHandOff
+	case lockagent.ByRest.String():
+		return lockagent.ByRest
 	}
 	d.unknown = true
 	return 0

@@ -205,7 +205,7 @@ func (h *Hold) UnmarshalJSON(b []byte) error {
 	}
 	h.Waited, h.Held, h.Lease = micros(f.WaitedUS), micros(f.HeldUS), micros(f.LeaseUS)
 	h.How = 0
-	for _, how := range []lockagent.How{lockagent.ByStore, lockagent.ByHandOff} {
+	for _, how := range []lockagent.How{lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest} {
 		if how.String() == f.How {
 			h.How = how
 		}

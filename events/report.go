@@ -124,6 +124,7 @@ type Counts struct {
 	Locks      int `json:"locks"`
 	Grants     int `json:"grants"`
 	HandOffs   int `json:"hand_offs"` // of the grants
+	Rests      int `json:"rests"`     // of the grants: the lock rested in the agent
 	Dropped    int `json:"dropped"`   // events that found no room
 	Unknown    int `json:"unknown"`   // records of kinds that this version does not know
 	// OtherVersions are those of the Unknown that are of another version of the format. They may tell of

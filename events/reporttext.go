@@ -16,9 +16,9 @@ func (r Report) String() string {
 	if r.MoreLocks {
 		locks = fmt.Sprintf("%d or more locks", r.Locks)
 	}
-	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off\n",
+	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off, %d by rest\n",
 		number(r.Events, "record", "records"), r.Duplicates+r.Unchecked, number(r.Agents, "agent", "agents"),
-		locks, number(r.Grants, "hold", "holds"), r.HandOffs)
+		locks, number(r.Grants, "hold", "holds"), r.HandOffs, r.Rests)
 	paragraphs := list(nil, "", List[Judged]{len(r.Stores), r.Stores[:min(len(r.Stores), most)]})
 	for _, reason := range slices.Sorted(maps.Keys(r.Losses)) {
 		paragraphs = append(paragraphs, fmt.Sprintf("lost (%s): %d", reason, r.Losses[reason]))

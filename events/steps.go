@@ -21,8 +21,11 @@ func (a *Audit) granted(h *Hold) {
 		return
 	}
 	a.found.Grants++
-	if h.How == lockagent.ByHandOff {
+	switch h.How {
+	case lockagent.ByHandOff:
 		a.found.HandOffs++
+	case lockagent.ByRest:
+		a.found.Rests++
 	}
 	if !h.Fixed {
 		l.Lease = max(l.Lease, h.Lease)

@@ -118,6 +118,11 @@ func (s *story) handedOff(tenure uint64, ms int) *story {
 	return s.add(e)
 }
 
+// rested is the next hold of a tenure that rested.
+func (s *story) rested(tenure uint64, ms int) *story {
+	return s.handedOff(tenure, ms).edit(func(r *Record) { r.How = lockagent.ByRest })
+}
+
 func (s *story) renewed(tenure uint64, ms int) *story { s.conf[tenure] = ms; return s }
 
 func (s *story) reentered(tenure uint64, ms int) *story {

@@ -141,7 +141,7 @@ func drawHold(t *rapid.T) Record {
 	r.Owner = lockagent.Owner(rapid.String().Draw(t, "owner"))
 	r.Request, r.Tenure = rapid.Uint64().Draw(t, "request"), rapid.Uint64().Draw(t, "tenure")
 	r.Token = lockagent.Token(rapid.Uint64Range(0, uint64(lockagent.MaxToken)).Draw(t, "token"))
-	r.How = rapid.SampledFrom([]lockagent.How{0, lockagent.ByStore, lockagent.ByHandOff}).Draw(t, "how")
+	r.How = rapid.SampledFrom([]lockagent.How{0, lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest}).Draw(t, "how")
 	r.Waited, r.Held = us("waited"), us("held")
 	r.StoreTime, r.Until, r.Returned = at("store time"), at("until"), at("returned")
 	r.Confirmed = r.StoreTime

@@ -53,6 +53,11 @@ func (l *lock) begin(p place, now time.Time, lease time.Duration) {
 	l.holders = append(l.holders, h)
 }
 
+// recallable reports whether one of the holders may rest.
+func (l *lock) recallable() bool {
+	return slices.ContainsFunc(l.holders, func(h holder) bool { return h.rests })
+}
+
 // remaining is what is left of the lease that ends last, or negative if that has no end.
 func (l *lock) remaining(now time.Time) (left time.Duration) {
 	for i := range l.holders {
@@ -70,6 +75,7 @@ type holder struct {
 	foreign string // in place of a tenure: the text of another program
 	count   int
 	expires time.Time // zero if the lease has no end
+	rests   bool      // the tenure may rest
 }
 
 // String is the holder as the store writes it.

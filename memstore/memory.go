@@ -98,16 +98,20 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 			own.extend(v.now, req.Lease)
 		} else {
 			l.begin(place{tenure: req.Tenure, kind: l.kind, mode: req.Mode}, v.now, req.Lease)
+			own = l.heldBy(req.Tenure)
+			own.rests = req.Rests && m.mayRest(l, &req)
 		}
 		l.dequeue(req.Tenure)
+		reply.Rests = req.Rests && own.rests
 		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
 		reply.At, reply.Remaining = m.clock.at(v.now), kept
 		if l.held() {
-			reply.Holder, reply.Remaining = l.holders[0].String(), l.remaining(v.now)
+			reply.Holder, reply.Remaining, reply.Rests = l.holders[0].String(), l.remaining(v.now), l.recallable()
 		}
+		m.want(v, &req, l)
 		if req.Queue {
-			m.enqueue(v, &req, l)
+			m.enqueue(&req, l)
 		}
 		reply.Queued = l.place(req.Tenure) >= 0
 	}

@@ -295,7 +295,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	default:
 		if req.Queue {
 			wasFirst := len(l.queue) > 0 && l.noneBefore(req.Tenure)
-			m.enqueue(v, &req, l)
+			m.enqueue(&req, l)
 			s.wanted[req.Tenure] = n
 			if p := &l.queue[l.place(req.Tenure)]; !p.over && s.tooLarge(req.Kind, n) {
 				p.over = true

@@ -55,14 +55,27 @@ func (l *lock) dequeue(tenure lockagent.Tenure) bool {
 	return i >= 0
 }
 
-// enqueue gives a tenure the last place in the queue, unless it has a place. It tells the holders'
-// agents each time: an earlier message may be lost, or for another holder.
-func (m *memory) enqueue(v *visit, req *lockagent.AcquireRequest, l *lock) {
+// mayRest reports whether a tenure that begins may rest: nobody else waits.
+func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
+	switch l.kind {
+	case lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock:
+		return m.outsiders(req.Name) == 0 && !slices.ContainsFunc(l.queue, func(p place) bool { return p.tenure != req.Tenure })
+	}
+	return false
+}
+
+// want tells the agents of holders that their lock is wanted: of those that may rest, or of all if the request asks for a place. It does so
+// for each attempt: an earlier message may be lost, or for another holder.
+func (m *memory) want(v *visit, req *lockagent.AcquireRequest, l *lock) {
 	for i, h := range l.holders {
-		if i > 0 || h.tenure.Agent != req.Tenure.Agent { // the reply names the first one
+		if (req.Queue || h.rests) && (i > 0 || h.tenure.Agent != req.Tenure.Agent) { // the reply names the first one
 			m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: h.tenure})
 		}
 	}
+}
+
+// enqueue gives a tenure the last place in the queue, unless it has a place.
+func (m *memory) enqueue(req *lockagent.AcquireRequest, l *lock) {
 	if l.place(req.Tenure) >= 0 {
 		return
 	}

@@ -45,7 +45,7 @@
 //     the agent that messages were missed. It wakes and tells them also if the server has
 //     lost its data.
 //   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
-//     Redisson's clients see the lock of a [lockagent.Tenure] as held once: the client is
+//     Redisson's clients see the lock of a [lockagent.Tenure] as held: the client is
 //     the agent's id, and the thread is the number.
 //   - A break removes a lock of Redisson or of an agent whose id has a UUID, as those of
 //     [lockagent.NewAgentID] have. Any other hash stays, for it may be a map of another program.
@@ -144,7 +144,8 @@
 //	                            kind: 2 plain, 3 fair, 4 fenced,
 //	                            5 spin. Of a read/write lock 1.
 //	                            A reader that has lost the lock,
-//	                            and may not know it, has 2
+//	                            and may not know it, has 2. A 1
+//	                            before it: the tenure may rest
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
 //	                            tombstones), by time. "yield" and
@@ -177,7 +178,7 @@
 //	                            place at a fair lock ends with :<agent>:<number>
 //	{N}:<agent>:<number>:rwlock_timeout:1
 //	                            "1": a tenure shares the          the lease
-//	                            read/write lock
+//	                            read/write lock. "11": it may rest
 //	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
 //	                            of their leases, in ms
 //	lockagent_doubts:{N}        zset: readers of Redisson's, by   1 minute after the lock

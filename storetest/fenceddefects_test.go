@@ -8,7 +8,7 @@ import (
 
 // fencedDefects are the defects of the tokens that other programs count, too.
 var fencedDefects = []defect{
-	{"takes a plain lock for the fenced one before it", "Fenced/who has the name after a break shows its own kind", func(s *spoilt) {
+	{"takes a plain lock for the fenced one before it", "Fenced/who gets the lock after a break shows its own kind", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)

@@ -150,6 +150,8 @@ var (
 		lockagent.FencedLock,
 		lockagent.ReadWriteLock,
 	}
+	// resting have tenures that may rest.
+	resting   = []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock}
 	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
 	fenced    = []lockagent.LockKind{lockagent.FencedLock}
 	spin      = []lockagent.LockKind{lockagent.SpinLock}
@@ -174,9 +176,11 @@ var contract = []struct {
 	{"Listen", exclusive, listenClauses},
 	{"Queue", queued, queueClauses},
 	{"Pass", queued, passClauses},
+	{"Rest", resting, restClauses},
 	{"Outsiders", queued, outsiderClauses},
 	{"ReadWrite", readWrite, readWriteClauses},
 	{"ReadWriteQueue", readWrite, readWriteQueueClauses},
+	{"ReadWriteRest", readWrite, readWriteRestClauses},
 	{"Fenced", fenced, fencedClauses},
 	{"Spin", spin, spinClauses},
 	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},

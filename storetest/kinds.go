@@ -33,7 +33,7 @@ var kindClauses = []clause{
 	},
 	{
 		name: "who was passed the lock shows the kind",
-		says: "A tenure that has the lock shows the kind to every call of another tenure, also if it was passed the lock.",
+		says: "A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was passed the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			next := h.agent(t)

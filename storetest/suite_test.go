@@ -226,12 +226,13 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 		s.ledger.noQueue = true
 		asking(func(req *lockagent.AcquireRequest) {
 			req.Queue = req.Queue && (req.Kind == lockagent.Latch || req.Kind == lockagent.FairLock)
+			req.Rests = false
 		})(s)
 	}}.harness)
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects, readWriteDefects)
+	return slices.Concat(defects, queueDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects, readWriteDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.

@@ -174,7 +174,7 @@ func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event, rec
 	}
 	if e.How == lockagent.ByHandOff && !l.endedAt.IsZero() {
 		r.metrics.handOff.Record(ctx, seconds(e.Time.Sub(l.endedAt)))
-	} else {
+	} else if e.How != lockagent.ByRest { // whose lease began before
 		l.trusted = e.Time.Add(e.Lease)
 	}
 	l.holds[e.Owner] = h

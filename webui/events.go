@@ -143,8 +143,11 @@ func detail(r *events.Record) string {
 	if r.Held != 0 {
 		add("held %s", exact(r.Held))
 	}
-	if r.How == lockagent.ByHandOff {
+	switch r.How {
+	case lockagent.ByHandOff:
 		add("handed off")
+	case lockagent.ByRest:
+		add("from a rest")
 	}
 	if r.Permits != 0 {
 		add("%d permits", r.Permits)

@@ -104,7 +104,7 @@ func (is *historyOf) add(h *events.Hold) {
 	case h.Reason != 0:
 		row.Ended += " (" + h.Reason.String() + ")"
 	}
-	row.How = map[lockagent.How]string{lockagent.ByStore: "from the store", lockagent.ByHandOff: "handed off"}[h.How]
+	row.How = map[lockagent.How]string{lockagent.ByStore: "from the store", lockagent.ByHandOff: "handed off", lockagent.ByRest: "from a rest"}[h.How]
 	is.Rows = append(is.Rows, row)
 	if len(is.Rows) > 10*mostPast {
 		is.Rows, is.More = slices.Delete(is.Rows, 0, len(is.Rows)-mostPast), true

@@ -61,10 +61,12 @@ const (
 // Kinds are all contenders, in the order in which tables show them.
 var Kinds = slices.Concat(floorKinds, lockagentKinds, rueidislockKinds, redsyncKinds, redislockKinds)
 
-// Named returns the kind of that name, or Daemon.
+// Named returns the kind of that name, also Daemon and Unrested.
 func Named(name string) (Kind, bool) {
-	if name == Daemon.Name {
-		return Daemon, true
+	for _, k := range []Kind{Daemon, Unrested} {
+		if name == k.Name {
+			return k, true
+		}
 	}
 	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
 	if i < 0 {

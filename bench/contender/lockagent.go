@@ -17,6 +17,15 @@ var lockagentKinds = []Kind{{
 	},
 }}
 
+// Unrested is lockagent without locks that rest: each cycle goes through Redis. It is not among [Kinds], because it is of interest only where a
+// lock is nobody else's.
+var Unrested = Kind{
+	Name: "lockagent-unrested", Family: Lockagent, Waits: true, Setup: "as lockagent, with NoRest: every cycle goes through Redis",
+	Open: func(ctx context.Context, addr string) (Contender, error) {
+		return OpenAgent(ctx, addr, channelapi.Config{NoRest: true}, nil)
+	},
+}
+
 // lockKinds are kinds of lock that Redisson has as well, by the names that its driver has for them.
 var lockKinds = map[string]func(*channelapi.Locks, string, ...channelapi.Option) *channelapi.Lock{
 	"plain": (*channelapi.Locks).Lock,

@@ -312,7 +312,8 @@ const maxCommand = 1000
 
 // request is what the daemon is asked. The command is for those who look at the lock.
 func (a *asking) request(name lockagent.Name, command []string) *lockagentv1.AcquireRequest {
-	req := &lockagentv1.AcquireRequest{Name: string(name), Try: a.try, Labels: a.labels}
+	// A command lasts, and should have the long lease from the start.
+	req := &lockagentv1.AcquireRequest{Name: string(name), Try: a.try, Labels: a.labels, NoRest: true}
 	switch {
 	case a.shared, a.exclusive:
 		req.Kind = lockagentv1.Kind_KIND_READ_WRITE

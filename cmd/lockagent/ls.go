@@ -203,6 +203,9 @@ func newShow() *cobra.Command {
 					map[string]any{"state": "held elsewhere", "holder": got.GetHolder(), "left_ms": got.GetRemaining().AsDuration().Milliseconds()},
 				})
 			}
+			if got.GetResting() {
+				l.rows = append(l.rows, row{[]string{"resting", "", "", "", "", "nobody: this daemon keeps it for a moment"}, map[string]any{"state": "resting"}})
+			}
 			return format.write(cmd, l)
 		}),
 	}

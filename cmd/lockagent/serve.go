@@ -312,7 +312,7 @@ func (s *server) startDaemon() error {
 	cfg := daemon.Config{
 		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
 		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
-		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
+		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, NoRest: !settings.Lease.Rest, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
 		Log: s.log, Trace: traceOf(autoprop.NewTextMapPropagator()),
 	}
 	if s.numbers != nil {

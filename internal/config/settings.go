@@ -74,6 +74,7 @@ type Events struct {
 type Lease struct {
 	Duration time.Duration
 	Margin   time.Duration // 0: a tenth of the lease, and at most 2 s
+	Rest     bool          // locks may rest
 }
 
 // Claims is about all claims.

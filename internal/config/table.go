@@ -297,6 +297,11 @@ var table = []*Setting{
 		Default: "0s", Example: "1s",
 	},
 	{
+		Key: "lease.rest", Flag: "lease-rest", kind: boolean{}, field: func(s *Settings) any { return &s.Lease.Rest },
+		Help:  "Whether a lock that only this daemon uses, again and again, stays in the daemon between two holds, for up to 100 ms. Other hosts get it at once when they want it.",
+		Usage: "let a lock that only this daemon uses stay here between two holds", Default: "true", Example: "false",
+	},
+	{
 		Key: "claims.grace", Flag: "claims-grace", field: func(s *Settings) any { return &s.Claims.Grace }, Live: true,
 		kind:  duration{min: 100 * time.Millisecond, max: time.Hour},
 		Help:  "How long a claim waits for its client after a restart of the daemon. It never waits longer than until its deadline.",

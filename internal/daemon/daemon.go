@@ -42,6 +42,8 @@ type Config struct {
 	Grace time.Duration
 	// Lease and Margin are those of the locks. 0 is the default of the agent.
 	Lease, Margin time.Duration
+	// NoRest has no lock rest in the daemon between two holds.
+	NoRest bool
 	// Access says what clients may do. By default the user of the daemon and root may do everything, and others nothing.
 	Access *access.Access
 	// ReadTime is for how long a client may take to send a request. 0 is 10 s.
@@ -148,7 +150,7 @@ func Start(cfg Config) (*Daemon, error) {
 
 // begin begins the agent and its claims, which may be bound to so many processes. They go on from the journal, if there is one.
 func begin(cfg *Config, processes int) (*claims.Book, *actor.Agent, error) {
-	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin}
+	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin, NoRest: cfg.NoRest}
 	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Processes: processes}
 	if cfg.Journal != nil {
 		agents.Journal, books.Journal = cfg.Journal, cfg.Journal

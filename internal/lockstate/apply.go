@@ -25,6 +25,11 @@ func (s *State) apply(e *Event) {
 			s.twofold = e.Request.Owner
 		}
 		if e.Kind == Granted {
+			s.tenure.rests = s.tenure.rests && !e.Request.NoRest
+			if s.tenure.resting {
+				s.habit.gap(e.Now.Sub(s.tenure.restedAt))
+				s.tenure.resting = false
+			}
 			s.tenure.reused = s.tenure.holds > 0
 			s.tenure.holds += int(e.Holds)
 			s.tenure.last = e.Token + lockagent.Token(e.Holds-1)
@@ -49,11 +54,13 @@ func (s *State) apply(e *Event) {
 		s.phase = asking
 		a := &s.attempt // what is not set here is zero, or comes from earlier calls with this number
 		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.Lease, s.queue.last()
-		a.placed, a.woken, a.offer = e.Queue, false, nil
+		a.placed, a.rests, a.woken, a.offer = e.Queue, e.Rests, false, nil
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
 		s.contended = true
+		s.habit.streak = 0
+		s.attempt.told = e.Told
 		s.attempt.rival = s.attempt.rival.seen(e.Holder, e.Left, e.StoreTime, e.Clock)
 		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
 		s.attempt.set = s.attempt.set || e.Set
@@ -76,6 +83,7 @@ func (s *State) apply(e *Event) {
 			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation, Outsiders: e.Outsiders,
 		}
 	case Began:
+		s.habit.began(e.Sent, s.attempt.busy == busyness{} && e.Outsiders == 0, s.cfg.Rest)
 		// An answer ends the doubt that arose before its call was sent. A pass does not.
 		doubt := s.attempt.doubt && (s.attempt.woken || s.phase != asking)
 		s.phase = held
@@ -84,6 +92,7 @@ func (s *State) apply(e *Event) {
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
 			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
+			budgetFrom: e.Now, rests: e.Rests && !s.attempt.contested, recalls: s.attempt.told != 0,
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
@@ -97,6 +106,7 @@ func (s *State) apply(e *Event) {
 		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
 		s.tenure.mode = e.Mode // from now on it may be shared in the store
 		s.tenure.reused = false
+		s.tenure.rests = false // the lease is long from now on
 	case Renewed:
 		s.confirm(e)
 		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false
@@ -116,8 +126,14 @@ func (s *State) apply(e *Event) {
 		}
 		s.free(e)
 
+	case Rested:
+		s.tenure.resting, s.tenure.restedAt = true, e.Now
+
 	case Returning, Withdrawing:
 		if s.phase != releasing {
+			if s.tenure.rests && s.tenure.holds > 1 {
+				s.habit.paid()
+			}
 			s.leaving = leaving{
 				withdraws: e.Kind == Withdrawing, inTime: e.Kind == Returning && e.Now < s.tenure.deadline,
 				dropAt: e.Now.add(max(s.left(e.Now), s.attempt.open, s.cfg.Watchdog)),
@@ -138,6 +154,10 @@ func (s *State) apply(e *Event) {
 		s.failures++
 		s.retryAt = e.RetryAt
 	case Returned, Withdrawn, Dropped:
+		s.habit.ended = e.Now
+		if e.Wanted {
+			s.habit.streak = 0
+		}
 		s.free(e)
 		s.notBefore = e.RetryAt
 
@@ -145,7 +165,11 @@ func (s *State) apply(e *Event) {
 		s.attempt.woken = s.phase == asking
 		s.retryAt = e.RetryAt
 	case Contested:
-		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared, s.tenure.mode == Shared
+		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared || s.attempt.rests, s.tenure.mode == Shared
+		if t := &s.tenure; t.rests {
+			t.rests, t.budgetFrom, t.unwanted = false, e.Now, t.holds
+			s.habit.recalled()
+		}
 		s.renewal.wanted = s.renewal.inFlight
 	case ReadersJoined:
 		s.tenure.reused = true
@@ -190,6 +214,7 @@ func (s *State) withdraw(t tenure, now Instant) {
 
 // free forgets the attempt and the tenure.
 func (s *State) free(e *Event) {
+	recalls := s.tenure.recalls
 	s.phase = free
 	s.attempt = attempt{}
 	s.tenure = tenure{}
@@ -197,6 +222,9 @@ func (s *State) free(e *Event) {
 	s.leaving = leaving{}
 	s.notBefore, s.retryAt, s.failures = 0, 0, 0
 	s.touch(e)
+	if recalls { // nobody contends for the lock: others only had it at rest
+		s.quietAt = e.Now
+	}
 }
 
 // touch puts off the end of the subscription to wake-ups.

@@ -35,6 +35,7 @@ type Request struct {
 	Lease   time.Duration // fixed, or 0 for a kept lease
 	Try     bool          // do not wait
 	Session bool          // Owner may hold the lock several times
+	NoRest  bool          `json:",omitempty"` // the lock goes back when the hold has ended, and does not rest
 
 	// Holds is how many holds the owner wants to make of the grant, one after the other. They have tokens of their own. 0 is 1.
 	Holds uint16 `json:",omitempty"`

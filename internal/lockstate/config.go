@@ -34,6 +34,10 @@ type Config struct {
 	HandOffGrants int
 	HandOffTime   time.Duration
 
+	// Rest is for how long a tenure that may rest serves requests. So it bounds for how long an outsider waits
+	// until it is woken. If Rest is 0, no tenure rests.
+	Rest time.Duration
+
 	// Yield is how long an agent keeps away from a lock that it returned while other agents
 	// waited.
 	Yield time.Duration

@@ -45,7 +45,11 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		out = append(out, Event{Kind: Detached})
 	case Woken:
 		if s.phase == asking || s.phase == sleeping {
-			out = append(out, Event{Kind: Woke, RetryAt: max(m.Now, s.notBefore)})
+			at := max(m.Now, s.notBefore)
+			if s.queue.tries.first != 0 { // a request that does not wait does not yield either
+				at = m.Now
+			}
+			out = append(out, Event{Kind: Woke, RetryAt: at})
 		}
 	case Passed:
 		return s.passed(&c, m, out)

@@ -78,6 +78,20 @@
 // anybody waits still. Outsiders cannot tell the agent that they wait, and nobody tells that it waits no more. So a shared tenure that
 // readers join, or cannot join, is renewed a little after the store's last answer, and not only when its lease demands that.
 //
+// # Resting
+//
+// A tenure may rest in phase Held: nobody holds the lock, and the agent keeps it.
+//
+//	      Ended          Rested
+//	Held -------> Held ---------> Held   (rests) ---------> Held        Granted (the next request, without the store)
+//	                                             ---------> Releasing   Returning (wanted, or it has rested for long enough)
+//
+// The agent asks for a tenure that may rest when it has had several tenures in a row that nobody else wanted ([Config.Rest]). The store
+// marks such a tenure. It tells the agent when another one wants the lock (Contested). From then on the tenure does not rest, and its hand-offs
+// have a budget. Its lease is short until a renewal confirms a longer one: then it does not rest any more, either.
+//
+// A request that does not wait goes on for a moment when it finds the lock busy with a tenure that may rest in another agent.
+//
 // # Many grants
 //
 // A shared tenure may have thousands of grants, and the queue thousands of requests. No step looks at all of

@@ -43,10 +43,11 @@ const (
 	AskBreak
 
 	// Attempted: an attempt begins, in the mode of the request at the head. Tenure, Lease,
-	// Token (the floor), Queue, Request (the one at the head). The shell calls the store.
+	// Token (the floor), Queue, Rests, Request (the one at the head). The shell calls the store.
 	Attempted
 	// FoundBusy: another tenure or program has the lock. Tenure, RetryAt, Holder, Left, StoreTime,
-	// Clock, Queued (from now on a release may pass the lock to the tenure), Set (if it is a semaphore, its number is set).
+	// Clock, Queued (from now on a release may pass the lock to the tenure), Set (if it is a semaphore, its number is set),
+	// Told (since when the holder's agent knows that its lock is wanted, if the tenure may rest).
 	FoundBusy
 	// AttemptFailed: the attempt failed, and another one follows. Tenure, RetryAt, Err, Unanswered (the
 	// attempt may have taken effect, or may do so later), Count (failures in a row). Request is
@@ -58,7 +59,7 @@ const (
 	// answer to the attempt comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders.
 	Offered
 	// Began: the store granted the tenure, or passed the lock to it. Tenure, Sent, Lease,
-	// Token (of the first hold), StoreTime, Incarnation, Outsiders, Replicas, Unanswered (the
+	// Token (of the first hold), StoreTime, Incarnation, Outsiders, Replicas, Rests (it may rest), Unanswered (the
 	// tenure may begin once more).
 	Began
 	// Forgot: no request wants the tenure any more. Tenure.
@@ -77,6 +78,8 @@ const (
 	// tenure may begin once more). All its grants have Ended before.
 	Denied
 
+	// Rested: the last hold of the tenure has ended, and the tenure rests. Tenure.
+	Rested
 	// Returning: a release begins. Tenure, Token (of the last hold, or 0), Unanswered (an
 	// attempt may still arrive). The shell calls the store.
 	Returning
@@ -85,7 +88,7 @@ const (
 	Withdrawing
 	// Returned: the store confirmed the release of a Returning tenure. Tenure, Mode, StoreTime,
 	// Released (it had the lock until then), Count (holds that it served), RetryAt (the agent
-	// does not ask for the lock before).
+	// does not ask for the lock before), Wanted (the lock was passed on).
 	Returned
 	// Withdrawn: the store confirmed the release of a Withdrawing tenure. Tenure, StoreTime.
 	Withdrawn
@@ -160,12 +163,13 @@ type Event struct {
 	// Operator broke the lock, if Reason says that it was broken.
 	Operator string
 
-	RetryAt              Instant
+	RetryAt, Told        Instant
 	Holder               string
 	Left                 time.Duration
 	Released, Unanswered bool
 	Queue, Queued, Set   bool
-	Wanted               bool // others wait for the lock of a shared tenure
+	Rests                bool // the tenure may rest
+	Wanted               bool // others wait for the lock
 	Urgent               bool
 	TimedOut, Cancelled  bool
 	Holds                uint16

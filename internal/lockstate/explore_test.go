@@ -76,6 +76,12 @@ func discreetly(m *storeModel) { m.discreet = true }
 // toOne has the store tell one of the waiters whose places it took.
 func toOne(m *storeModel) { m.brief = true }
 
+// rests has tenures rest.
+func rests(c *Config) { c.Rest = 20 * tick }
+
+// mutely has the store not tell that the lock of a tenure that may rest is wanted.
+func mutely(m *storeModel) { m.mute = true }
+
 // briefly bounds hand-offs to less time than an agent may be unaware of outsiders.
 func briefly(c *Config) { c.HandOffTime = tick }
 
@@ -117,6 +123,28 @@ var variants = []variant{
 	{name: "polled", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
 	{name: "polled, and kept for others", people: threeTwice, left: chances{order: 3, lost: 1, cancels: 1, turns: 2}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
 	{name: "polled on a bad day", people: three, left: chances{order: 3, lost: 1, broken: 1, resets: 1, restart: 1}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
+	{name: "resting", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0}, change: rests},
+	{name: "resting and tries", people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
+	{name: "resting session", people: session, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{0}, change: rests},
+	{name: "resting between fixed leases", people: mixed, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
+	{name: "resting and claims", people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2}, change: func(c *Config) { c.Rest, c.Claim = 20*tick, 10*tick }},
+	{name: "resting late", people: threeTwice, left: chances{order: 3, lost: 2, late: 3}, ask: []int{0}, change: rests},
+	{name: "resting beside outsiders", people: threeTwice, left: chances{order: 3, lost: 1, outside: 2}, ask: []int{0}, change: rests},
+	{name: "resting on a bad day", people: threeTwice, left: chances{order: 3, lost: 1, broken: 1, resets: 1, ghosts: 1}, ask: []int{0}, change: rests},
+	{name: "resting and crashed", people: threeTwice, left: chances{order: 3, lost: 1, crashes: 1, restart: 1}, ask: []int{0}, change: rests},
+	{name: "resting and killed", people: threeTwice, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0}, change: rests},
+	{name: "resting readers", people: readers[:3], left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0}, change: rests},
+	{name: "resting readers and a writer", people: readers, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0}, change: rests},
+	{name: "resting readers and outsiders", people: readers[:3], left: chances{order: 3, lost: 1, outside: 2}, ask: []int{0}, change: rests},
+	{name: "resting readers of a bad day", people: readers, left: chances{order: 3, lost: 1, broken: 1, resets: 1, ghosts: 1}, ask: []int{0, 2}, change: rests},
+	{name: "resting readers, killed", people: readers, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0}, change: rests},
+	{name: "resting downgrade", people: downgrade, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{1}, change: rests},
+	{name: "resting downgrade and a writer", people: downgraded, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
+	{name: "resting downgrade beside outsiders", people: downgraded, left: chances{order: 3, outside: 1}, ask: []int{0, 1}, change: rests},
+	{name: "resting downgrade on a bad day", people: downgraded, left: chances{order: 3, lost: 1, broken: 1, resets: 1, restart: 1}, ask: []int{0}, change: rests},
+	{name: "resting downgrade, killed", people: downgraded, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0}, change: rests},
+	{name: "resting and closed", people: threeTwice, left: chances{order: 3, lost: 1, closed: 2}, ask: []int{0}, change: rests},
+	{name: "resting without a queue", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0}, change: rests, bad: func(m *storeModel) { m.plain = true }},
 	{name: "restarted", people: threeTwice, left: chances{order: 3, lost: 2, restart: 2}, ask: []int{0, 2}},
 	{name: "restarted session", people: session, left: chances{order: 3, lost: 1, restart: 1, gone: 1}, ask: []int{0, 2}},
 	{name: "restarted with fixed leases", people: fixed, left: chances{order: 3, lost: 1, restart: 1}, ask: []int{0, 1}},
@@ -252,6 +280,8 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 		{variant{name: "that takes places at a fair lock, and tells one waiter", fair: true, people: three, left: chances{order: 1, unseats: 1}, bad: toOne}, "in which it has no place"},
 		{variant{name: "that takes places at a semaphore", permits: 2, people: couple, left: chances{order: 1, unseats: 1}, bad: discreetly}, "in which it has no place"},
 		{variant{name: "that takes places at a semaphore, and tells one waiter", permits: 2, people: couple, left: chances{order: 1, unseats: 1}, bad: toOne}, "in which it has no place"},
+		{variant{name: "that does not tell that a lock is wanted", people: threeTwice, ask: []int{0}, change: rests, bad: mutely}, "waits for a lock that rests"},
+		{variant{name: "that does not tell readers that their lock is wanted", people: readers, ask: []int{0}, change: rests, bad: mutely}, "waits for a lock that rests"},
 		// A late attempt of the same tenure, after its lease was extended.
 		{variant{name: "that shortens a lease", people: []person{three[0], fixed[1]}, left: chances{lost: 1, order: 1}, bad: func(m *storeModel) { m.shortens = true }}, "but the store's lease ends at"},
 	} {

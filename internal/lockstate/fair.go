@@ -227,6 +227,9 @@ func (f *Fair) Idle() bool { return f.part(func(p *State) bool { return !p.Idle(
 // Listening is [State.Listening].
 func (f *Fair) Listening() bool { return f.part((*State).Listening) != nil }
 
+// Resting is [State.Resting].
+func (f *Fair) Resting() bool { return f.part((*State).Resting) != nil }
+
 // Waiters is [State.Waiters].
 func (f *Fair) Waiters() (n int) {
 	for _, p := range f.parts {

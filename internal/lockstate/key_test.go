@@ -173,6 +173,7 @@ func (k *keyer) seat(s *seat, now Instant) {
 	k.number(s.agent, s.number)
 	k.int(int64(s.mode))
 	k.int(int64(s.permits))
+	k.flags(s.rests)
 	k.until(s.expiry, now)
 }
 
@@ -295,7 +296,11 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 
 	t := &s.attempt
 	k.number(i, t.number)
-	k.flags(t.unanswered, t.queued, t.woken, t.doubt, t.contested, t.mode == Shared, t.offer != nil)
+	k.flags(t.unanswered, t.queued, t.woken, t.doubt, t.contested, t.mode == Shared, t.offer != nil, t.rests)
+	if t.told != 0 {
+		k.until(t.told.add(recallTime), now)
+		k.buf = append(k.buf, t.rival.holder...)
+	}
 	if t.offer != nil {
 		k.pass(t.offer, t, w)
 	}
@@ -323,10 +328,15 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime())
+		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting, h.recalls)
+		k.int(int64(h.unwanted))
+		k.since(h.budgetFrom, now, s.cfg.HandOffTime)
+		if h.resting {
+			k.until(s.restUntil(), now)
+		}
 		k.int(int64(max(s.left(now), w.least())))
 		k.int(int64(h.holds))
-		k.since(h.began, now, s.cfg.HandOffTime)
+		k.since(h.began, now, max(s.cfg.HandOffTime, s.cfg.Rest))
 		k.until(h.deadline, now)
 		if h.unaware() {
 			k.until(h.replied.add(longestUnaware), now)
@@ -374,7 +384,7 @@ func (k *keyer) calls(w *world) {
 		k.int(int64(c.permits))
 		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
 			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued,
-			c.acquire.Outsiders > 0, c.unanswered)
+			c.acquire.Outsiders > 0, c.unanswered, c.rests, c.acquire.Rests)
 		k.token(c.acquire.Token)
 		k.token(c.token)
 		k.buf = append(k.buf, c.acquire.Holder...)

@@ -185,6 +185,9 @@ func (l *Latch) Idle() bool { return l.queue.len() == 0 && l.asking == 0 && !l.c
 // Listening is [State.Listening].
 func (l *Latch) Listening() bool { return l.contended }
 
+// Resting is [State.Resting]. Nobody has a latch, so none rests.
+func (l *Latch) Resting() bool { return false }
+
 // Waiters is [State.Waiters].
 func (l *Latch) Waiters() int { return l.queue.len() }
 

@@ -82,8 +82,8 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	return out
 }
 
-// wanted decides about a tenure of this agent whose lock another agent waits for. A ghost
-// ends. A tenure that is held becomes contested. A tenure that sleeps has been passed the
+// wanted decides about a tenure of this agent whose lock another agent wants. A ghost
+// ends. A tenure that is held becomes contested, and one that rests goes back. A tenure that sleeps has been passed the
 // lock, and the message was lost: it asks the store.
 func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	switch {
@@ -97,11 +97,11 @@ func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	return s.contested(out)
 }
 
-// contested bounds how long readers go on joining a shared tenure. An exclusive tenure needs
-// no such bound: its hand-offs are always bounded.
+// contested bounds how long readers go on joining a shared tenure, and how long a tenure that may rest goes on. Any other
+// exclusive tenure needs no such bound: its hand-offs are always bounded.
 func (s *State) contested(out []Event) []Event {
 	a, t := &s.attempt, &s.tenure
-	if a.mode == Shared && !a.contested || t.mode == Shared && (!t.contested || s.renewal.inFlight && !s.renewal.wanted) {
+	if a.rests && !a.contested || t.rests || a.mode == Shared && !a.contested || t.mode == Shared && (!t.contested || s.renewal.inFlight && !s.renewal.wanted) {
 		out = append(out, Event{Kind: Contested, Tenure: max(a.number, t.number)})
 	}
 	return out

@@ -48,7 +48,7 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	a := &s.attempt
 	out = append(out, Event{
 		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas,
+		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas, Rests: r.Rests,
 	})
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out
@@ -74,6 +74,10 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 		pause := s.attempt.rival.seen(r.Holder, r.Remaining, r.At, r.Clock).pause
 		retryAt = min(retryAt, m.Now.add(pause/2+m.scatter(pause/2))) // two agents should not follow each other for ever
 	}
+	told := s.attempt.recalls(r, m.Now)
+	if s.queue.tries.first != 0 && recalling(told, m.Now) {
+		retryAt = min(retryAt, told.add(recallTime))
+	}
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
@@ -81,13 +85,16 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if r.NotSet {
 		holder = lockagent.PermitsNotSet
 	}
-	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet})
+	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet, Told: told})
 	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
 		out = s.disowning(t.Number, out)
 	}
 	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
 		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})
+	}
+	if recalling(told, m.Now) {
+		return out
 	}
 	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.name, Holder: holder, Left: r.Remaining}, out)
 }
@@ -176,6 +183,7 @@ func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 		// the tenure. Otherwise its lease ended after the deadline, when no hold depended on it.
 		Released: r.Released || s.leaving.unanswered && s.leaving.inTime,
 	}
+	e.Wanted = r.Passed // others that were woken may have no waiters any more
 	// After a pass there is nobody to yield to: the next attempt only gets a place in the
 	// queue.
 	if r.Others != 0 && !r.Passed || s.cfg.Polls && s.queue.len() > 0 {

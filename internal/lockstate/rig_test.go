@@ -154,7 +154,7 @@ func unsettled(s *State, m Moment) string {
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
 	case s.grants.len() > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && s.grants.len() == 0 && (!s.tenure.doubt || !s.renewal.inFlight):
+	case s.phase == held && s.grants.len() == 0 && !s.Resting() && (!s.tenure.doubt || !s.renewal.inFlight):
 		return "nobody holds the lock in a tenure that is in no doubt"
 	}
 	if problem := s.grants.wrong(); problem != "" {

@@ -1,8 +1,6 @@
 package lockstate
 
 import (
-	"time"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -101,16 +99,13 @@ func (s *State) grantBeside(m Moment, e *Event) bool {
 }
 
 // answerLocally gives the answers that need no store while a local owner holds the lock: to
-// the release after which the lock was handed off, and to requests that do not wait.
+// the release after which the lock was handed off or rests, and to requests that do not wait.
 func (s *State) answerLocally(m Moment, e *Event) bool {
-	if s.grants.len() == 0 {
-		return false
-	}
-	if s.call != 0 {
+	if s.call != 0 && (s.grants.len() > 0 || s.Resting()) {
 		*e = Event{Kind: Unlocked, Call: s.call}
 		return true
 	}
-	if id := s.queue.tries.first; id != 0 {
+	if id := s.queue.tries.first; id != 0 && s.grants.len() > 0 {
 		left := s.end().Sub(m.Now)
 		*e = refused(s.queue.find(id), &lockagent.HeldError{Name: s.name, Holder: string(s.grants.first().request.Owner), Left: left})
 		return true
@@ -152,7 +147,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 		case !s.sought():
 			*e = Event{Kind: Forgot, Tenure: s.attempt.number}
 			return true
-		case m.Now >= s.retryAt || s.queue.tries.first != 0:
+		case m.Now >= s.retryAt || s.queue.tries.first != 0 && !recalling(s.attempt.told, m.Now):
 			*e = s.attempted(m)
 			return true
 		}
@@ -172,7 +167,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	return false
 }
 
-// useTenure renews the tenure for its holders, hands it off to the next request, or returns
+// useTenure renews the tenure for its holders, hands it off to the next request, lets it rest, or returns
 // it.
 func (s *State) useTenure(m Moment, e *Event) bool {
 	w := s.queue.head()
@@ -186,6 +181,11 @@ func (s *State) useTenure(m Moment, e *Event) bool {
 		return false
 	case w != nil && s.mayGrant(&w.Request, m):
 		*e = s.granted(w, m)
+	case w == nil && s.mayRest(m):
+		if s.Resting() {
+			return false
+		}
+		*e = Event{Kind: Rested, Tenure: s.tenure.number}
 	default:
 		*e = s.returning()
 	}
@@ -201,18 +201,27 @@ func (s *State) renewing(m Moment) Event {
 		e.Mode = Shared
 	}
 	// Without a grant this is the renewal that the first hold waits for.
-	e.Urgent = s.grants.len() == 0 || s.tenure.falls || s.downgrades() || s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
+	e.Urgent = s.grants.len() == 0 || s.tenure.falls || s.downgradeDue() <= m.Now || s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
 	return e
 }
 
-// downgrades reports whether the tenure has to become shared at once: only readers hold the lock, and
-// none but readers follow. A writer who follows can have the tenure as it is.
-func (s *State) downgrades() bool {
-	if s.tenure.mode == Shared || s.grants.len() == 0 || !s.grants.shared() {
-		return false
+// downgradeDue is when the tenure has to become shared, or never: only readers hold the lock, and none but readers follow. A
+// writer who follows can have the tenure as it is.
+//
+// It is at once. But while the tenure may rest, no other agent is known to wait, and a reader of one says so. Outsiders
+// do not say so. For them it is when the time of the rest has passed.
+func (s *State) downgradeDue() Instant {
+	t := &s.tenure
+	if t.mode == Shared || s.grants.len() == 0 || !s.grants.shared() {
+		return never
 	}
-	w := s.queue.head()
-	return w == nil || w.Mode == Shared
+	if w := s.queue.head(); w != nil && w.Mode != Shared {
+		return never
+	}
+	if t.rests {
+		return t.began.add(s.cfg.Rest)
+	}
+	return t.sent
 }
 
 // sought reports whether the request at the head wants the tenure of the attempt. It does not
@@ -232,6 +241,9 @@ func (s *State) attempted(m Moment) Event {
 	}
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
+	}
+	if s.wantsRest(&r, m) {
+		e.Rests, e.Lease = true, min(e.Lease, lockagent.PassLease)
 	}
 	return e
 }
@@ -273,20 +285,8 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 		return false
 	}
 	joins := beside && t.mode == Shared && !t.contested && !t.outsiders
-	grants, length := s.handOffs()
-	return joins || t.holds < grants && m.Now < t.began.add(length)
-}
-
-// handOffs bounds the hand-offs of the tenure: how many grants it serves, and for how long. While
-// outsiders wait, it is a twentieth of the grants and a tenth of the time, because they have no
-// place in the store's queue. They are slower than a hand-off: a bound of time alone would leave
-// them few grants.
-func (s *State) handOffs() (grants int, length time.Duration) {
-	grants, length = s.cfg.HandOffGrants, s.cfg.HandOffTime
-	if s.tenure.outsiders {
-		return max(1, grants/20), length / 10
-	}
-	return grants, length
+	holds, until := s.budget()
+	return joins || holds > 0 && m.Now < until
 }
 
 // holdsOf is how many holds the owner of a request may make of its grant, one after the other. The budget of hand-offs bounds them, and so does
@@ -296,8 +296,8 @@ func (s *State) holdsOf(r *Request, m Moment) uint16 {
 		return 1
 	}
 	t := &s.tenure
-	grants, _ := s.handOffs()
-	left := min(int64(grants-t.holds), int64(t.greatest(m.Now)-t.next())+1)
+	holds, _ := s.budget()
+	left := min(int64(holds), int64(t.greatest(m.Now)-t.next())+1)
 	return uint16(max(1, min(int64(r.Holds), left)))
 }
 
@@ -309,8 +309,11 @@ func (s *State) granted(w *waiter, m Moment) Event {
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
 		ClaimBy: m.Now.add(s.cfg.Claim), Replicas: t.replicas, Holds: s.holdsOf(&w.Request, m),
 	}
-	if t.holds == 0 {
+	switch {
+	case t.holds == 0:
 		e.How = lockagent.ByStore
+	case s.Resting():
+		e.How = lockagent.ByRest
 	}
 	switch {
 	case w.Lease == 0:

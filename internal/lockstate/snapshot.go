@@ -185,7 +185,7 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		return
 	}
 	t := tenure{
-		number: n.Number, mode: n.Mode, began: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
+		number: n.Number, mode: n.Mode, began: moved(n.Began), budgetFrom: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
 		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation, replicas: n.Replicas,
 		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, doubt: true,
 	}

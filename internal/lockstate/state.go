@@ -36,6 +36,7 @@ type State struct {
 	attempt attempt // in phases asking and sleeping
 	tenure  tenure  // in phases held and releasing
 	grants  grants  // in phase held
+	habit   habit
 	renewal renewal // in phase held
 	leaving leaving // in phase releasing
 
@@ -101,6 +102,12 @@ func (s *State) Admits(now Instant) (until Instant, ok bool) {
 	return t.deadline.add(-t.lease / 10), true // see tenure.ending
 }
 
+// Resting reports whether the agent keeps the lock, and nobody holds it.
+func (s *State) Resting() bool { return s.phase == held && s.tenure.resting }
+
+// Shares reports whether the agent has the lock for reading, so that others may have it, too.
+func (s *State) Shares() bool { return s.phase == held && s.tenure.mode == Shared }
+
 // has reports whether the agent has the tenure or asks for it.
 func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number
@@ -126,7 +133,10 @@ func (s *State) Alarm() (at Instant, ok bool) {
 		if s.grants.unclaimed != 0 {
 			at = min(at, s.grants.at(s.grants.unclaimed).claimBy)
 		}
-		if !s.renewal.inFlight {
+		switch {
+		case s.Resting(): // nobody needs a renewal
+			at = min(at, s.restUntil())
+		case !s.renewal.inFlight:
 			at = min(at, s.renewalDue())
 		}
 	case free:

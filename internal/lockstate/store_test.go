@@ -45,6 +45,7 @@ type storeModel struct {
 	excess    int           // it grants more permits than there are
 	discreet  bool          // it does not tell an agent that it took places
 	brief     bool          // it tells that by a wake-up, which is for one of the waiters
+	mute      bool          // it does not tell the agent of a tenure that may rest that the lock is wanted
 }
 
 type tenureID struct {
@@ -59,6 +60,7 @@ type seat struct {
 	expiry  Instant   // of the lease
 	request RequestID // the tenure was asked for by this request
 	permits int       // of a semaphore
+	rests   bool      // the tenure may rest
 }
 
 // agentID is how an agent of the world is called.
@@ -87,6 +89,7 @@ type storeCall struct {
 	lease      time.Duration
 	token      lockagent.Token // the floor, or the last token
 	queue      bool
+	rests      bool
 	request    RequestID // that it was asked for
 	permits    int       // that it asks for
 	unanswered bool
@@ -102,7 +105,7 @@ type storeCall struct {
 // again is a call that was given up. The store executes it later, a second time, or never.
 func (c *storeCall) again() storeCall {
 	return storeCall{
-		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, request: c.request, permits: c.permits, unanswered: c.unanswered,
+		agent: c.agent, kind: c.kind, number: c.number, mode: c.mode, lease: c.lease, token: c.token, queue: c.queue, rests: c.rests, request: c.request, permits: c.permits, unanswered: c.unanswered,
 		zombie: true,
 	}
 }
@@ -192,21 +195,29 @@ func (w *world) execute(c *storeCall) {
 		case w.now < m.kept && m.free(w.now):
 			c.acquire = lockagent.AcquireReply{At: at, Clock: m.clockName(), Remaining: m.kept.Sub(w.now)}
 		case other != nil:
-			if c.queue && !m.plain && !m.queued(t) {
+			placed := c.queue && !m.plain && !m.queued(t)
+			if placed {
 				m.queue = append(m.queue, seat{tenureID: t, mode: c.mode, request: c.request})
-				for _, h := range m.holders {
+				m.open = m.open && c.mode == Shared
+			}
+			for _, h := range m.holders {
+				if placed && !h.rests || h.rests && h.agent != c.agent && !m.mute {
 					w.post(h.agent, Wanted{Tenure: h.number})
 				}
-				m.open = m.open && c.mode == Shared
 			}
 			c.acquire = lockagent.AcquireReply{
 				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t), Outsiders: m.outsiders,
+				Rests: slices.ContainsFunc(m.holders, func(h seat) bool { return h.rests }),
 			}
 			if w.fair && m.queued(t) {
 				c.acquire.AskWithin = askWithin
 			}
 		default:
-			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(seat{tenureID: t, mode: c.mode, request: c.request}, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders}
+			rests := c.rests && !slices.ContainsFunc(m.queue, func(p seat) bool { return p.tenureID != t })
+			if own := m.holder(t, w.now); own != nil { // others may have met it when it was not marked
+				rests = rests && own.rests
+			}
+			c.acquire = lockagent.AcquireReply{Granted: true, Token: w.begin(seat{tenureID: t, mode: c.mode, request: c.request, rests: rests}, c.lease-m.early, c.token), At: at, Outsiders: m.outsiders, Rests: rests}
 			if c.zombie {
 				w.haunted = true
 			}
@@ -217,6 +228,7 @@ func (w *world) execute(c *storeCall) {
 			h.expiry = max(h.expiry, w.now.add(c.lease))
 			if h.mode == Exclusive && (c.mode == Shared && !m.forgets || m.shares) {
 				h.mode = Shared
+				m.guard = max(m.guard, w.last.all) // see ended: the tenure may have served many holds
 				w.admit()
 			}
 			if h = m.holder(t, w.now); h.mode == Shared && (m.outsiders > 0 || slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive })) {

@@ -24,6 +24,7 @@ type attempt struct {
 	doubt bool
 
 	contested bool // another agent waits for the lock of the tenure
+	rests     bool // the call under way asks for a tenure that may rest
 	set       bool // the store has said that a semaphore is set
 
 	// unanswered says that an earlier call with this number may have taken effect, or may do
@@ -32,6 +33,7 @@ type attempt struct {
 	open       time.Duration
 
 	busy busyness // the last call with this number that found the lock busy
+	told Instant  // since when the agent of a holder that may rest knows that the lock is wanted, or 0
 
 	offer *Passed // arrived while the call was under way
 }
@@ -89,6 +91,15 @@ type tenure struct {
 	// effect at any time, and open is the longest of their leases.
 	until Instant
 	open  time.Duration
+
+	// The budget of hand-offs counts from here. That is the beginning, or when another agent wanted the lock of a tenure that could rest.
+	budgetFrom Instant
+	unwanted   int // how many holds the tenure had served by then
+
+	rests    bool // the tenure may rest: the store tells when another agent wants the lock
+	recalls  bool // it began when another one that could rest was recalled
+	resting  bool // it rests, since restedAt
+	restedAt Instant
 }
 
 // next is the token of the next hold.
@@ -196,7 +207,7 @@ func (s *State) bars() bool {
 const longestUnaware = 300 * time.Millisecond
 
 // renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
-// tenure in doubt is due at once, and so is one that has to become shared. A renewal that failed is tried again in any case:
+// tenure in doubt is due at once, and so is most often one that has to become shared. A renewal that failed is tried again in any case:
 // until one succeeds, there is no hand-off.
 func (s *State) renewalDue() Instant {
 	at := never
@@ -215,7 +226,8 @@ func (s *State) renewalDue() Instant {
 	if s.tenure.unaware() || s.bars() {
 		at = min(at, s.tenure.replied.add(longestUnaware))
 	}
-	if s.tenure.doubt || s.tenure.falls || s.downgrades() || s.renewal.failures > 0 {
+	at = min(at, s.downgradeDue())
+	if s.tenure.doubt || s.tenure.falls || s.renewal.failures > 0 {
 		at = s.tenure.sent
 	}
 	if at == never {

@@ -22,6 +22,9 @@ func text(e *Event) string {
 		if e.How == lockagent.ByHandOff {
 			line += " by hand-off"
 		}
+		if e.How == lockagent.ByRest {
+			line += " by rest"
+		}
 		if e.Fixed != 0 {
 			line += fmt.Sprintf(" until %v", time.Duration(e.Fixed))
 		}
@@ -67,7 +70,7 @@ var kindNames = [...]string{
 	Attempted: "Attempted", FoundBusy: "FoundBusy", AttemptFailed: "AttemptFailed", AttemptRefused: "AttemptRefused",
 	Offered: "Offered", Began: "Began", Forgot: "Forgot",
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
-	Returning: "Returning", Withdrawing: "Withdrawing", Returned: "Returned", Withdrawn: "Withdrawn",
+	Rested: "Rested", Returning: "Returning", Withdrawing: "Withdrawing", Returned: "Returned", Withdrawn: "Withdrawn",
 	ReleaseFailed: "ReleaseFailed", Dropped: "Dropped", Disowning: "Disowning",
 	Extended: "Extended", Woke: "Woke", Contested: "Contested", ReadersJoined: "ReadersJoined", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed", Detached: "Detached",
 }

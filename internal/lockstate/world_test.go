@@ -125,6 +125,9 @@ type news struct {
 	resetting  bool // the news of a reset
 }
 
+// lone is the habit of an agent whose locks nobody else uses. Its rests last five ticks.
+var lone = habit{streak: mostStreak, usually: 5 * tick / gapsOfRest, ended: never}
+
 func newWorld(people []person, left chances, change func(*Config)) *world {
 	w := &world{people: people, left: left, mortal: left.kills > 0}
 	cfg := worldConfig()
@@ -262,7 +265,7 @@ func (w *world) tell(i int, c Command) {
 		}
 		switch e.Kind {
 		case Attempted:
-			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue, request: e.Request.ID, permits: e.Request.Permits})
+			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue, rests: e.Rests, request: e.Request.ID, permits: e.Request.Permits})
 		case Renewing:
 			a.joined = false
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, mode: e.Mode, lease: e.Lease})
@@ -303,6 +306,9 @@ func (w *world) tell(i int, c Command) {
 			s.retryAt = ceil(s.retryAt, w.now)
 		}
 		s.renewal.retryAt = ceil(s.renewal.retryAt, w.now)
+		if s.cfg.Rest > 0 {
+			s.habit = lone
+		}
 		if problem := unsettled(s, m); problem != "" && !slices.Contains(overdue, s) {
 			w.fail("agent %d after %T: %s", i+1, c, problem)
 		}
@@ -516,6 +522,13 @@ func (w *world) checkSleep(i int, s *State) {
 	if m.permits > 0 {
 		w.checkPermits(i, s)
 		return
+	}
+	for _, h := range m.holders {
+		_, busy := w.errandOf(h.agent)
+		resting := slices.ContainsFunc(w.agents[h.agent].parts, func(s *State) bool { return s.Resting() && s.tenure.number == h.number })
+		if resting && !busy && s.attempt.rival.holder == h.String() {
+			w.fail("agent %d waits for a lock that rests in agent %d, which was told so", i+1, h.agent+1)
+		}
 	}
 	switch free := m.free(w.now); {
 	case free && m.told && !w.agents[i].pauses(w.now):

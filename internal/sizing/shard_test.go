@@ -88,37 +88,51 @@ func cycle(ctx context.Context, b *testing.B, l *channelapi.Lock) {
 }
 
 // BenchmarkCycle acquires and releases locks that nobody else wants, from end to
-// end.
+// end, and each time through Redis.
 func BenchmarkCycle(b *testing.B) {
-	server := redistest.Start(b)
-	for _, c := range []struct{ agents, goroutines int }{{1, 1}, {1, 64}, {1, 1024}, {64, 1}} {
-		b.Run(fmt.Sprintf("agents=%d/goroutines=%d", c.agents, c.goroutines), func(b *testing.B) {
-			b.ReportAllocs()
-			var agents []*channelapi.Locks
-			for range c.agents {
-				agents = append(agents, openLocks(b, channelapi.Config{Store: openStore(b, server)}))
-			}
-			ctx, cancel := context.WithCancel(b.Context()) // as most contexts are
-			defer cancel()
-			charge(b, server, b.N, func() {
-				var all sync.WaitGroup
-				for g := range c.agents * c.goroutines {
-					all.Go(func() {
-						lock := agents[g%c.agents].Lock(fmt.Sprint("own/", g))
-						for i := g; i < b.N; i += c.agents * c.goroutines {
-							cycle(ctx, b, lock)
-						}
-					})
-				}
-				all.Wait()
-			})
-			clients, err := strconv.Atoi(server.Info("clients", "connected_clients"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(float64(clients-1)/float64(c.agents), "connections") // but the one that asks
-		})
+	cycles(b, channelapi.Config{NoRest: true}, 1, 1)
+	cycles(b, channelapi.Config{NoRest: true}, 1, 64)
+	cycles(b, channelapi.Config{NoRest: true}, 1, 1024)
+	cycles(b, channelapi.Config{NoRest: true}, 64, 1)
+}
+
+// BenchmarkRest does the same with locks that rest.
+func BenchmarkRest(b *testing.B) {
+	for _, goroutines := range []int{1, 64, 1024} {
+		cycles(b, channelapi.Config{}, 1, goroutines)
 	}
+}
+
+// cycles has goroutines of so many agents acquire and release locks of their own.
+func cycles(b *testing.B, cfg channelapi.Config, agents, goroutines int) {
+	b.Run(fmt.Sprintf("agents=%d/goroutines=%d", agents, goroutines), func(b *testing.B) {
+		b.ReportAllocs()
+		server := redistest.Start(b)
+		var opened []*channelapi.Locks
+		for range agents {
+			cfg.Store = openStore(b, server)
+			opened = append(opened, openLocks(b, cfg))
+		}
+		ctx, cancel := context.WithCancel(b.Context()) // as most contexts are
+		defer cancel()
+		charge(b, server, b.N, func() {
+			var all sync.WaitGroup
+			for g := range agents * goroutines {
+				all.Go(func() {
+					lock := opened[g%agents].Lock(fmt.Sprint("own/", g))
+					for i := g; i < b.N; i += agents * goroutines {
+						cycle(ctx, b, lock)
+					}
+				})
+			}
+			all.Wait()
+		})
+		clients, err := strconv.Atoi(server.Info("clients", "connected_clients"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(clients-1)/float64(agents), "connections") // but the one that asks
+	})
 }
 
 // BenchmarkRivals has two agents want one lock all the time, and nothing handed off

@@ -73,10 +73,10 @@ func (w *world) store(t *testing.T) lockagent.Store {
 	return store
 }
 
-// locks opens locks over a store.
+// locks opens locks over a store. They do not rest: the tests look at what Redis has after each step. See rest_test.go.
 func (w *world) locks(t *testing.T, store lockagent.Store, lease time.Duration) *channelapi.Locks {
 	t.Helper()
-	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
+	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease, NoRest: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, locks.Close()) })
 	return locks

@@ -50,6 +50,7 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 	r.Try, r.Detach, r.ForPID = req.GetTry(), req.GetDetach(), int(req.GetForPid())
 	r.Session, r.NoReentry, r.Command, r.Labels = req.GetSession(), req.GetNoReentry(), req.GetCommand(), req.GetLabels()
 	r.Outlive, r.Secret, r.Holds = req.GetOutlive(), req.GetSecret(), int(req.GetHolds())
+	r.NoRest = req.GetNoRest()
 	var errs [3]error
 	r.Wait, errs[0] = wire.ToDuration("wait", req.GetWait())
 	r.Lease, errs[1] = wire.ToDuration("lease", req.GetLease())

@@ -105,7 +105,7 @@ func (l *looks) Get(ctx context.Context, req *lockagentv1.GetRequest) (*lockagen
 	found := l.Book.Lock(lockagent.Name(req.GetName()))
 	return &lockagentv1.GetResponse{
 		Lock: l.lock(&found), Held: status.Locked, Holder: wire.Text(status.Holder), Remaining: durationpb.New(status.Remaining),
-		Count: int32(status.HoldCount),
+		Count: int32(status.HoldCount), Resting: status.Resting,
 	}, nil
 }
 

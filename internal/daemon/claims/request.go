@@ -57,6 +57,9 @@ type Request struct {
 
 	// Session is what claims have in common that may hold a lock several times. Each user has sessions of its own.
 	Session string
+	// NoRest has the lock not rest when the hold ends.
+	NoRest bool
+
 	// NoReentry refuses the request if its session has the lock or waits for it already.
 	NoReentry bool
 
@@ -150,7 +153,7 @@ func (r *Request) tag(id string) string {
 func (r *Request) asks(id string, watch actor.Watcher) actor.Request {
 	return actor.Request{
 		Owner: r.owner(id), Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Try: r.Try, Wait: r.Wait, Lease: r.Lease,
-		Session: r.Session != "", NoReentry: r.NoReentry, Outlive: r.Outlive, Watch: watch, Tag: r.tag(id),
+		Session: r.Session != "", NoReentry: r.NoReentry, NoRest: r.NoRest, Outlive: r.Outlive, Watch: watch, Tag: r.tag(id),
 		Holds: uint16(r.Holds),
 	}
 }

@@ -570,7 +570,9 @@ type GetResponse struct {
 	Holder    string               `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	Remaining *durationpb.Duration `protobuf:"bytes,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	// count is how many grants the holder has.
-	Count         int32 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	Count int32 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	// resting says that the daemon keeps the lock for a moment, and nobody holds it. held is false then.
+	Resting       bool `protobuf:"varint,6,opt,name=resting,proto3" json:"resting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,6 +640,13 @@ func (x *GetResponse) GetCount() int32 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *GetResponse) GetResting() bool {
+	if x != nil {
+		return x.Resting
+	}
+	return false
 }
 
 type WatchRequest struct {
@@ -1043,13 +1052,14 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\n" +
 	"GetRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\"\xb0\x01\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\"\xca\x01\n" +
 	"\vGetResponse\x12&\n" +
 	"\x04lock\x18\x01 \x01(\v2\x12.lockagent.v1.LockR\x04lock\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\x12\x16\n" +
 	"\x06holder\x18\x03 \x01(\tR\x06holder\x127\n" +
 	"\tremaining\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x14\n" +
-	"\x05count\x18\x05 \x01(\x05R\x05count\"(\n" +
+	"\x05count\x18\x05 \x01(\x05R\x05count\x12\x18\n" +
+	"\aresting\x18\x06 \x01(\bR\aresting\"(\n" +
 	"\fWatchRequest\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\"\x96\x01\n" +
 	"\n" +

@@ -19,7 +19,7 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 		c.Keys = append(c.Keys, string(requests[i].Name))
 		floor = max(floor, requests[i].Floor)
 		exact = exact && (requests[i].Exact || requests[i].Floor == 0)
-		asked = asked || requests[i].Queue
+		asked = asked || requests[i].Queue || requests[i].Rests
 	}
 	for i := range requests {
 		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
@@ -29,7 +29,7 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 	for i := range requests {
 		c.acquire(&requests[i])
 		if asked {
-			c.Args = append(c.Args, r.place(&requests[i]))
+			c.Args = append(c.Args, r.asks(&requests[i]))
 		}
 	}
 }
@@ -50,6 +50,17 @@ func (r Room) acquireAlone(c *Call, s *Script, request *lockagent.AcquireRequest
 
 func (c *Call) acquire(request *lockagent.AcquireRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
+}
+
+// asks tells the script of plain locks what a tenure asks for beside the lock.
+func (r Room) asks(request *lockagent.AcquireRequest) string {
+	switch {
+	case !request.Rests || !r.Queues(): // messages may not reach the agent
+		return r.place(request)
+	case request.Queue:
+		return r.String() + "+rests+place"
+	}
+	return r.String() + "+rests"
 }
 
 // place tells the script whether the tenure asks for a place in the queue.
@@ -89,15 +100,17 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 		switch code := lines.about(i); code {
 		case "":
 			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(common.At)
-		case "g", "p":
+		case "g", "p", "r":
+			o.Reply.Rests = code == "r"
 			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(lines.number(1))
 			o.Reply.Outsiders = int(lines.number(0))
 			if code == "p" {
 				o.Reply.Total = int(lines.number(0))
 			}
-		case "h", "q", "k":
-			o.Reply.Queued = code != "h"
-			if code == "k" {
+		case "h", "q", "k", "H", "Q", "K":
+			o.Reply.Rests = code <= "Z"
+			o.Reply.Queued = code != "h" && code != "H"
+			if code == "k" || code == "K" {
 				o.Reply.AskWithin = remaining(lines.number(1))
 			}
 			o.Reply.Remaining = remaining(lines.number(-1))

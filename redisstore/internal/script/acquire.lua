@@ -1,6 +1,6 @@
 -- acquire.lua tries once to begin a tenure of each of n locks, for one agent.
 --
--- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
+-- KEYS[i]     lock i: a hash with one field, the tenure that has the lock. Its value is as in kinds.lua
 -- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield" and "polls": the
 --             store keeps the lock for outsiders until the time in the score. The score of "taken"
 --             is when those that poll were last seen to have it
@@ -15,7 +15,8 @@
 --   the lease in ms
 --   "single", "sharded" or "classic" if the tenure asks for a place in the queue: how messages travel, see
 --   release.lua. "unqueued" if the tenure waits, and its agent has no queues: it is an outsider to agents that have.
---   Otherwise "". If it is "" for all locks, this argument is left out
+--   Otherwise "". If the tenure asks to be one that may rest, it is how messages travel, "+rests", and "+place" if it asks for a
+--   place, too. If it is "" for all locks, this argument is left out
 --
 -- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
 -- the only key. All three arguments follow, and then the names of KEYS[2] and KEYS[3]. The script
@@ -30,10 +31,12 @@
 -- A lock without another line was granted, with <at> as its first token. The other lines begin
 -- with the i of a lock:
 --   i g <token> <outsiders>         granted
+--   i r <token> <outsiders>         the same, and the tenure may rest
 --   i h <ms> <outsiders> <holder>   held; <ms> of the lease are left, or -1 if it has no end
 --   i q <ms> <outsiders> <holder>   held, and the tenure has a place in the queue
 --   i k <within> <ms> <outsiders> <holder>   the same, and nothing may tell of the release: the
 --                                   tenure asks again within so many ms
+--   i H, i Q or i K                 as h, q and k, and the holder may rest. Its agent was told that the lock is wanted
 --   i w                             the tenure was withdrawn
 --   i e <text>                      an error
 -- <holder> is empty while the store keeps the lock for outsiders, or until the clock has caught up. <outsiders> is 0 if the tenure
@@ -73,11 +76,11 @@ local own_places, other_places = 'lockagent_queue', {'lockagent_places'}
 --include used.lua
 
 -- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
--- agent that contends only with itself makes short pauses between its tenures. The first turn comes sooner, and so does one
--- after a turn in which those that poll took the lock.
-local function polls_turn(i, suffix, tenure, value, turn_end, taken)
-  local pause, soon = 10000, 100000 -- in microseconds
-  local since, freed = string.match(type(value) == 'string' and value or '', '^(%d+) free (%d+)$')
+-- agent that contends only with itself makes short pauses between its tenures. Of a tenure that may rest, only the beginning is noted, and
+-- most last for 100 ms. The first turn comes sooner, and so does one after a turn in which those that poll took the lock.
+local function polls_turn(i, suffix, tenure, value, turn_end, taken, rests)
+  local pause, soon = rests and 150000 or 10000, 100000 -- in microseconds
+  local since, freed = string.match(type(value) == 'string' and value or '', rests and '^(%d+) rests (%d+)$' or '^(%d+) free (%d+)$')
   if not freed or clock - since < 0 or clock - freed >= pause then
     local sooner = not turn_end or taken and taken - turn_end > -turn_lasts
     since = sooner and clock - busy_before_turn + soon or clock
@@ -86,8 +89,15 @@ local function polls_turn(i, suffix, tenure, value, turn_end, taken)
     pcall('PEXPIRE', keys[n + i], 60000)
     return true
   end
-  busy(suffix, since, tenure)
+  busy(suffix, since, rests and string.format('rests %.0f', clock) or tenure)
   return false
+end
+
+-- Returns the value of the field of a tenure that is about to be granted the lock, and asks to be one that may rest. It is nil if others
+-- want the lock: then it may not.
+local function rest_of(tenure, suffix, outsiders)
+  local places = not alone and outsiders == 0 and is_agent(tenure) and pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, 1)
+  return places and not places.err and (places[1] or tenure) == tenure and not places[2] and '1' .. held_as or nil
 end
 
 -- Returns within how many ms a tenure has to ask again, if the holder is no agent as far as we know. Nothing may tell when that
@@ -109,11 +119,13 @@ end
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
+  local rests = string.find(asks, '+rests', 1, true)
+  asks = rests and not string.find(asks, '+place', 1, true) and '' or asks
   local suffix, unqueued = string.sub(keys[n + i], 16), asks == 'unqueued'
   local waits = asks ~= ''
   asks = unqueued and '' or asks
 --include met.lua
-  local outsiders = asks ~= '' and outsiders_of('redisson_lock__channel' .. string.gsub(suffix, '^::', ':'), suffix) or 0
+  local outsiders = (asks ~= '' or rests) and outsiders_of('redisson_lock__channel' .. string.gsub(suffix, '^::', ':'), suffix) or 0
   if not holder then
     left = math.max((unqueued or asks ~= '' and outsiders == 0) and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end
@@ -121,22 +133,29 @@ local function try(i)
     left = behind
   elseif own or not holder and left <= 0 then
     local theirs = false
-    if asks ~= '' and outsiders == 0 and not alone then
+    if (asks ~= '' or rests) and outsiders == 0 and not alone then
       local tag = string.sub(key, 16)
       local seen = pcall('MGET', 'lockagent_turn' .. suffix, 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
       outsiders = seen[1] and 1 or 0 -- one that had its turn lately comes back
-      theirs = not own and polled('lockagent_polls' .. tag, seen[3], 'hexists', remembered, clock) and polls_turn(i, suffix, tenure, seen[2], notes[3], notes[4])
+      theirs = not own and polled('lockagent_polls' .. tag, seen[3], 'hexists', remembered, clock) and polls_turn(i, suffix, tenure, seen[2], notes[3], notes[4], rests)
     end
     if not theirs then
-      grant(lock, tenure, lease, own and left or -2, own)
+      if own then -- others may have met the tenure as it is
+        count = may_rest(tenure, count) and count
+      else
+        count = rests and rest_of(tenure, suffix, outsiders)
+      end
+      grant(lock, tenure, lease, own and left or -2, own, count)
       if asks ~= '' and not alone then
         pcall('ZREM', 'lockagent_queue' .. suffix, tenure)
       end
-      return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
+      local code = rests and count == '1' .. held_as and 'r ' or 'g '
+      return (code == 'r ' or outsiders > 0 or token ~= first) and code .. token .. ' ' .. outsiders
     end
     left = turn_lasts / 1000
   end
-  local ours = asks ~= '' and want(lock, tenure, holder)
+  local recalls = holder and may_rest(holder, count)
+  local ours = (asks ~= '' or recalls) and want(lock, tenure, holder)
   local queued = asks ~= '' and not alone and place(tenure, 'lockagent_queue' .. suffix, suffix)
   local within
   if queued and holder and not ours then
@@ -154,7 +173,9 @@ local function try(i)
       end
     end
   end
-  return (within and 'k ' .. within or queued and 'q' or 'h') .. ' ' .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
+  local code = within and 'k' or queued and 'q' or 'h'
+  code = (recalls and string.upper(code) or code) .. (within and ' ' .. within or '')
+  return code .. ' ' .. left .. ' ' .. outsiders .. ' ' .. (holder or '')
 end
 
 --include answer.lua

@@ -58,12 +58,12 @@ end
 local lines = {string.match(reply, '^[^\n]*')}
 for i = 1, n do
   local key, line = all[#all - n + i], said[i] or 'g ' .. string.match(reply, '^%d+') .. ' 0'
-  local token, outsiders = string.match(line, '^g (%d+) (%d+)$')
+  local code, token, outsiders = string.match(line, '^([gr]) (%d+) (%d+)$')
   if token then
     token = math.max(token, used[key] + 1)
     used[key] = token
     keep(key, token + lasts[i])
-    line = 'g ' .. string.format('%.0f', token) .. ' ' .. outsiders
+    line = code .. ' ' .. string.format('%.0f', token) .. ' ' .. outsiders
   end
   lines[#lines + 1] = i .. ' ' .. line
 end

@@ -1,6 +1,6 @@
 -- fenced_inspect.lua is inspect.lua for fenced locks, see fence.lua.
 --
--- KEYS are those of inspect.lua. ARGV are those of inspect.lua. ARGV[2] is the token key.
+-- KEYS and ARGV are those of inspect.lua. ARGV[2] is the token key.
 
 --include fence.lua
 

@@ -3,8 +3,9 @@
 
 -- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
 -- just have been granted the same token. The lock then lasts for the lease at least. If left is nil, the caller sees to that.
+-- count is what the tenure has in place of held_as, or nil.
 local token = first
-local function grant(lock, tenure, lease, left, own)
+local function grant(lock, tenure, lease, left, own, count)
   if own then
     clock = clock + 1
     token, kept = string.format('%.0f', clock), alone
@@ -13,7 +14,7 @@ local function grant(lock, tenure, lease, left, own)
     call('ZADD', key, token, name)
     kept = true
   end
-  call('HSET', lock, tenure, held_as)
+  call('HSET', lock, tenure, count or held_as)
   if left and left < lease + 0 then
     call('PEXPIRE', lock, lease)
   end

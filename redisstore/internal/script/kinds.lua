@@ -17,11 +17,16 @@ local function is_agent(holder)
   return string.find(holder, '%-8%x%x%x%-[89ab]%x%x%x%-' .. string.rep('%x', 12) .. ':%d+$') ~= nil
 end
 
--- Returns as which kind an agent holds a lock, or nil if nothing shows it. A tenure has the lock once. So the hold count that an
--- agent writes tells the kind: held_as in the scripts. Agents of earlier versions write 1, which tells nothing. So do
+-- Returns as which kind an agent holds a lock, or nil if nothing shows it. A tenure has the lock once. So the last digit of the hold
+-- count that an agent writes tells the kind: held_as in the scripts. Agents of earlier versions write 1, which tells nothing. So do
 -- other programs, whose count is a count.
 local function kind_of_holder(holder, count)
-  return is_agent(holder) and ({['2'] = 'plain', ['3'] = 'fair', ['4'] = 'fenced', ['5'] = 'spin'})[count] or nil
+  return is_agent(holder) and ({['2'] = 'plain', ['3'] = 'fair', ['4'] = 'fenced', ['5'] = 'spin'})[string.match(count, '^1?(%d)$')] or nil
+end
+
+-- Reports whether a holder is a tenure that may rest. Then its count has a 1 before the digit for the kind.
+local function may_rest(holder, count)
+  return is_agent(holder) and string.find(count, '^1%d$') ~= nil
 end
 
 -- What a lock without a mode is.

@@ -4,9 +4,9 @@
   if notes[1] then
     return 'w'
   end
-  local left, err, holder, own = call('PTTL', lock), nil, nil, false
+  local left, err, holder, count, own = call('PTTL', lock), nil, nil, nil, false
   if left ~= -2 then
-    local count, mode
+    local mode
     err, holder, count, own, mode = holders(lock, tenure)
     if err or mode then
       return 'e ' .. (err or 'KIND readwrite')

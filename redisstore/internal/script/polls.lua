@@ -5,7 +5,7 @@
 -- polls.
 --
 -- lockagent_busy:{N} is "<since> <last>": the lock was not free from the one time to the other, but for pauses. last is the
--- tenure that has the lock, or "free <time>" if a tenure ended then. Or it is "<since> ends <ms>": when a waiter asked at that
+-- tenure that has the lock, or "free <time>" if a tenure ended then, or "rests <time>" if one began then that may rest. Or it is "<since> ends <ms>": when a waiter asked at that
 -- time and since then, no agent had the lock, and the lease ended in that ms. That is 0 if the lease has no end.
 
 local busy_before_turn, turn_lasts, remembered = 500000, 150000, 5000000 -- in microseconds, as are all times

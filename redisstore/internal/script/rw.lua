@@ -8,9 +8,13 @@
 -- another program's, or was let in by a script that could not reach that key. The scripts leave such a
 -- reader alone until the hash ends: Redisson 3.44 to 3.52 does not renew all of its keys.
 --
+-- A tenure that writes and may rest has the value resting in its field. One that reads has it in its key, whose value is 1
+-- otherwise. Its field stays 1: Redisson takes the value for a count. Versions 3.44 to 3.52 fail to renew a reader beside one that counts more.
+--
 -- While the slot migrates, each key is at one of two nodes. A renewal needs the hash and the reader's own key at one
 -- node. The zset may miss it. So a reader's lease is over when the zset says so and its own key is gone.
 local wall = math.floor(server / 1000)
+local resting = '11' -- see may_rest
 
 local function timeout_key(suffix, tenure)
   return string.sub(their_suffix(suffix), 2) .. ':' .. tenure .. ':rwlock_timeout:1'
@@ -55,14 +59,14 @@ local function restore(lock, suffix)
 end
 
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
--- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if the lock
--- is free. Sets the fields which say that they have lost the lock: they were told of that earlier. A reader of Redisson may look the same.
+-- text of an error, or else nil, the mode, the holders' fields, whether these are all, and the value of a writer's field. The mode is nil if
+-- the lock is free. Sets the fields which say that they have lost the lock: they were told of that earlier. A reader of Redisson may look the same.
 local have_lost
 local function look(lock, suffix, dry)
-  local err, first, count, _, mode, fields, whole = holders(lock)
+  local err, first, value, _, mode, fields, whole = holders(lock)
   mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
   if err or first and not mode then
-    return err or 'KIND ' .. kind_of(suffix, first, count)
+    return err or 'KIND ' .. kind_of(suffix, first, value)
   end
   local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   have_lost = {}
@@ -91,7 +95,7 @@ local function look(lock, suffix, dry)
     list = dry and {} or restore(lock, suffix)
     mode = list[1] and 'read'
   end
-  return nil, mode, list, whole
+  return nil, mode, list, whole, value
 end
 
 -- Reports whether a writer whose agent listens waits ahead of a place, or at all.
@@ -136,14 +140,15 @@ local function end_at(lock, ends)
   end
 end
 
--- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key.
-local function keep(lock, suffix, tenure, lease)
+-- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key. mark is the
+-- value of that key, or nil if the tenure may not rest.
+local function keep(lock, suffix, tenure, lease, mark)
   local readers, key = 'lockagent_readers' .. suffix, timeout_key(suffix, tenure)
   local before = pcall('PTTL', key)
   local most = math.max(lease + 0, type(before) == 'number' and before or 0)
   local left = string.format('%.0f', most)
   pcall('PEXPIRE', key, left) -- Redis lets a script that has written something write on, also if the server is full
-  pcall('SET', key, '1', 'PX', left)
+  pcall('SET', key, mark or '1', 'PX', left)
   if reaches(lock, readers) then
     pcall('ZADD', readers, 'GT', string.format('%.0f', wall + most), tenure)
     local lasts = pcall('PTTL', readers)

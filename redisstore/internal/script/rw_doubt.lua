@@ -39,10 +39,10 @@ end
 
 -- Is look, and removes dead readers of other programs.
 local function look_closely(lock, suffix)
-  local err, mode, list, whole = look(lock, suffix)
+  local err, mode, list, whole, value = look(lock, suffix)
   may_last = {}
   if mode ~= 'read' or alone then
-    return err, mode, list, whole
+    return err, mode, list, whole, value
   end
   local ends, theirs, latest = pcall('ZMSCORE', 'lockagent_readers' .. suffix, unpack(list)), {}, nil
   for p, field in ipairs(list) do
@@ -54,7 +54,7 @@ local function look_closely(lock, suffix)
   end
   local left = theirs[1] and call('PTTL', lock) or -1
   if left < 0 then
-    return err, mode, list, whole
+    return err, mode, list, whole, value
   end
   doubted[lock] = true
   local doubts, dead = 'lockagent_doubts' .. suffix, {}

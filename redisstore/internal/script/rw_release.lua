@@ -76,8 +76,8 @@ local function remaining(suffix, list)
   return most
 end
 
--- Passes a lock that is free, or wakes all waiters.
-local function hand_on(i, lock, channel, queue, flags, suffix, payload)
+-- Passes a lock that is free, or wakes all waiters. rested says that the tenure could rest. Between such tenures the lock is seldom free.
+local function hand_on(i, lock, channel, queue, flags, suffix, payload, rested)
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
   local front, names, counts = waiting(queue, channel, suffix)
   local outsiders, theirs = nil, false
@@ -98,7 +98,7 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
       end
     end
   end
-  if subscribed == 1 and not front[1] and room ~= 'unqueued' and not alone then
+  if (subscribed == 1 or rested) and not front[1] and room ~= 'unqueued' and not alone then
     poll_turn(suffix, tag, false, true)
   end
   local others = wake_waiters(channel, suffix, payload)
@@ -123,20 +123,21 @@ local function leave(i)
   if not alone and string.find(flags, 'u', 1, true) then
     note(suffix, clock, tenure)
   end
-  local err, mode, list, whole = look_closely(lock, suffix)
+  local err, mode, list, whole, value = look_closely(lock, suffix)
   if err then
     return string.sub(err, 1, 5) == 'KIND ' and 'n' or 'e ' .. err
   end
   if mode == 'write' and call('HDEL', lock, tenure .. ':write') == 1 then
     call('DEL', lock)
-    return hand_on(i, lock, channel, queue, flags, suffix, '1')
+    return hand_on(i, lock, channel, queue, flags, suffix, '1', may_rest(tenure, value))
   end
   local count = mode == 'read' and call('HMGET', lock, tenure)[1]
   if count then
+    local rested = may_rest(tenure, pcall('MGET', timeout_key(suffix, tenure))[1] or '')
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock)
-      local line = not restore(lock, suffix)[1] and hand_on(i, lock, channel, queue, flags, suffix, '0')
+      local line = not restore(lock, suffix)[1] and hand_on(i, lock, channel, queue, flags, suffix, '0', rested)
       return count == lost and 'n' or line
     end
     for p, field in ipairs(list) do

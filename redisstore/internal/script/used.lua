@@ -32,7 +32,7 @@ end
 
 -- Returns the answer for a tenure that finds a lock held which is in use as another kind, or nil. A tenure that has a place came first.
 local function used_as_another(suffix, tenure, holder, count, waits)
-  local used = count ~= held_as and kind_of_holder(holder, count)
+  local used = count ~= held_as and count ~= '1' .. held_as and kind_of_holder(holder, count)
   for _, places in ipairs(waits and not used and other_places or {}) do
     used = used or somebody_waits(places .. suffix, suffix) and (places == 'lockagent_places' and 'fair' or kind_of(suffix))
   end

@@ -1,0 +1,111 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// resting is a wish for a tenure that may rest.
+func resting(name lockagent.Name, agent lockagent.AgentID, number uint64) lockagent.AcquireRequest {
+	req := wish(name, agent, number)
+	req.Rests = true
+	return req
+}
+
+// Redisson counts only its own fields. So the value of ours may say that the tenure may rest.
+func TestLayoutOfATenureThatMayRest(t *testing.T) {
+	s := start(t)
+	if r := s.acquire(resting("orders", agentA, 1)); !r.Granted || !r.Rests {
+		t.Fatalf("acquired %+v", r)
+	}
+	if got := fmt.Sprint(s.Do("HGETALL", "orders")); got != fmt.Sprint(map[any]any{tenure(agentA, 1).String(): "12"}) && got != fmt.Sprintf("[%s 12]", tenure(agentA, 1)) {
+		t.Errorf("the lock is %s", got)
+	}
+	s.release(end(wish("orders", agentA, 1)))
+	s.grant(wish("orders", agentB, 1))
+}
+
+// The count of another program says nothing about rests, whatever it is.
+func TestAnotherProgramNeverRests(t *testing.T) {
+	s := start(t)
+	s.Do("HSET", "orders", another, "12")
+	if r := s.acquire(wish("orders", agentA, 1)); r.Granted || r.Rests || r.Holder != another {
+		t.Errorf("acquired %+v", r)
+	}
+}
+
+// An outsider that waits would be kept waiting.
+func TestNoTenureRestsWhileOutsidersWait(t *testing.T) {
+	s := start(t)
+	s.listen(Channel("orders"))
+	if r := s.acquire(resting("orders", agentA, 1)); !r.Granted || r.Rests || r.Outsiders != 1 {
+		t.Errorf("acquired %+v", r)
+	}
+}
+
+// An agent whose identity does not say that it is one of ours is not told, so its tenures do not rest.
+func TestOnlyAgentsThatAreKnownRest(t *testing.T) {
+	s := start(t)
+	if r := s.acquire(resting("orders", "somebody", 1)); !r.Granted || r.Rests {
+		t.Errorf("acquired %+v", r)
+	}
+}
+
+// A batch may have both: a tenure that may rest takes the long way, and the others the short one.
+func TestATenureThatMayRestInABatch(t *testing.T) {
+	s := start(t)
+	replies := s.acquireAll(wish("a", agentA, 1), resting("b", agentA, 2), wish("c", agentA, 3))
+	for i, r := range replies {
+		if !r.Reply.Granted || r.Reply.Rests != (i == 1) {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+}
+
+// Tenures that rest, one right after the other, leave the lock free for hardly a moment.
+func TestRestsLeaveATurnToThoseThatPoll(t *testing.T) {
+	for _, c := range []struct {
+		title       string
+		busy, pause time.Duration
+		polls, turn bool
+	}{
+		{"busy for long", time.Second, 100 * time.Millisecond, true, true},
+		{"not for long", 100 * time.Millisecond, 100 * time.Millisecond, true, false},
+		{"nobody polls", time.Second, 100 * time.Millisecond, false, false},
+		{"the lock was free meanwhile", time.Second, 200 * time.Millisecond, true, false},
+	} {
+		t.Run(c.title, func(t *testing.T) {
+			s := start(t)
+			s.polled()
+			s.acquire(resting("orders", agentA, 1))
+			if _, last, _ := strings.Cut(s.Do("GET", busyKey).(string), " "); !strings.HasPrefix(last, "rests ") {
+				t.Errorf("the lock is busy with %q", last)
+			}
+			s.release(end(wish("orders", agentA, 1)))
+			for { // a slow machine may take longer
+				began := s.time()
+				s.Do("SET", busyKey, fmt.Sprintf("%d rests %d", began-c.busy.Microseconds(), began-c.pause.Microseconds()))
+				s.Do("DEL", "lockagent_polls")
+				if c.polls {
+					s.polled()
+				}
+				r := s.acquire(resting("orders", agentA, 2))
+				if s.time()-began > 40_000 {
+					s.Do("DEL", "orders", "lockagent_notes:{orders}")
+					continue
+				}
+				if r.Granted == c.turn {
+					t.Fatalf("acquired %+v", r)
+				}
+				break
+			}
+			if c.turn {
+				s.keptForPolls()
+			}
+		})
+	}
+}
