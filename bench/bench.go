@@ -35,10 +35,6 @@ var scenarios = []scenario{
 	{"own-1", func(b *bench, ctx context.Context) error { return b.own(ctx, 1) }},
 	{"own-64", func(b *bench, ctx context.Context) error { return b.own(ctx, 64) }},
 	{"own-1024", func(b *bench, ctx context.Context) error { return b.own(ctx, 1024) }},
-	{"rest", (*bench).rest},
-	{"rest-price", (*bench).restPrice},
-	{"rest-java", (*bench).restJava},
-	{"rest-killed", (*bench).restKilled},
 	{"paced", (*bench).paced},
 	{"cold-1", func(b *bench, ctx context.Context) error { return b.cold(ctx, 1, withoutPeers) }},
 	{"cold-64", func(b *bench, ctx context.Context) error { return b.cold(ctx, 64, withPeers) }},
@@ -57,6 +53,10 @@ var scenarios = []scenario{
 	{"readers", (*bench).readers},
 	{"multi", (*bench).multi},
 	{"abandoned", (*bench).abandoned},
+	{"rest", (*bench).rest},
+	{"rest-price", (*bench).restPrice},
+	{"rest-java", (*bench).restJava},
+	{"rest-killed", (*bench).restKilled},
 	{"events", (*bench).logged},
 	{"audit", (*bench).audited},
 	{"audit-tables", (*bench).auditedTables},
@@ -152,13 +152,18 @@ func (b *bench) slow(c contender.Contender) contender.Contender {
 // ownName is a lock that one goroutine has for itself.
 func ownName(goroutine, _ int) string { return ownNames[goroutine] }
 
-// ownNames are made before anything is measured.
-var ownNames = func() (names [1024]string) {
+// ownFloorName is one that the floor has for a goroutine.
+func ownFloorName(goroutine, _ int) string { return ownFloorNames[goroutine] }
+
+// The names are made before anything is measured.
+var ownNames, ownFloorNames = numbered("bench/"), numbered("bench/floor/")
+
+func numbered(prefix string) (names [1024]string) {
 	for g := range names {
-		names[g] = "bench/" + strconv.Itoa(g)
+		names[g] = prefix + strconv.Itoa(g)
 	}
 	return names
-}()
+}
 
 // collect has the garbage of one measurement not burden the next.
 func collect() { runtime.GC() }

@@ -19,9 +19,10 @@ type gauge struct {
 }
 
 var gauges = []gauge{
-	{"own-1", "own lock, 1 goroutine: cycles/s to the floor's", true, ownGauge(1)},
-	{"own-64", "own locks, 64 goroutines: cycles/s to the floor's", true, ownGauge(64)},
-	{"own-1024", "own locks, 1024 goroutines: cycles/s to the floor's", true, ownGauge(1024)},
+	{"own-1", "own lock through Redis, 1 goroutine: cycles/s to the floor's", true, ownGauge(1)},
+	{"own-64", "own locks through Redis, 64 goroutines: cycles/s to the floor's", true, ownGauge(64)},
+	{"own-1024", "own locks through Redis, 1024 goroutines: cycles/s to the floor's", true, ownGauge(1024)},
+	{"rest-1", "own lock that rests, 1 goroutine: time of a cycle to that of an echo between two goroutines", false, restGauge},
 	{"one-64", "one lock, 64 goroutines: grants for each echo between two goroutines", true, oneGauge},
 	{"one-8x8", "one lock, 8 processes x 8: grants/s to the floor's cycles/s with 64 goroutines", true, sharedGauge},
 	{"handoff", "hand-off between two processes: p50 to the floor's", false, handoffGauge},
@@ -49,8 +50,8 @@ func (c *closers) close() {
 	}
 }
 
-// pairOf opens a server, the floor and lockagent.
-func (b *bench) pairOf(ctx context.Context) (s *server, floor, agent *opened, shut func(), err error) {
+// pairOf opens a server, the floor and a kind of lockagent.
+func (b *bench) pairOf(ctx context.Context, agentKind contender.Kind) (s *server, floor, agent *opened, shut func(), err error) {
 	var all closers
 	defer func() {
 		if err != nil {
@@ -66,12 +67,17 @@ func (b *bench) pairOf(ctx context.Context) (s *server, floor, agent *opened, sh
 		return
 	}
 	all.add(floor.Close)
-	agentKind, _ := contender.Named(contender.Lockagent)
 	if agent, err = b.open(ctx, agentKind, s); err != nil {
 		return
 	}
 	all.add(agent.Close)
 	return s, floor, agent, all.close, nil
+}
+
+// asItComes is lockagent as it comes.
+func asItComes() contender.Kind {
+	kind, _ := contender.Named(contender.Lockagent)
+	return kind
 }
 
 // rateOf is a round of a load as one side of a gauge.
@@ -112,7 +118,7 @@ func sum(figures []float64) (total float64) {
 
 func ownGauge(goroutines int) func(*bench, context.Context) (func() (float64, error), func(), error) {
 	return func(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
-		_, floor, agent, shut, err := b.pairOf(ctx)
+		_, floor, agent, shut, err := b.pairOf(ctx, contender.Unrested)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -127,8 +133,26 @@ func ownGauge(goroutines int) func(*bench, context.Context) (func() (float64, er
 	}
 }
 
+func restGauge(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
+	_, _, agent, shut, err := b.pairOf(ctx, asItComes())
+	if err != nil {
+		return nil, nil, err
+	}
+	ping, stop := newEcho()
+	cycle := b.wasting(cycleOf(ctx, agent.Contender, "bench/rest"))
+	return func() (float64, error) {
+		return inTurns(gaugeTurns, func() (float64, error) {
+			ns, _, err := timed(gaugeTurn, cycle)
+			return ns, err
+		}, func() (float64, error) {
+			ns, _, err := timed(gaugeTurn/2, ping)
+			return ns, err
+		})
+	}, func() { stop(); shut() }, nil
+}
+
 func oneGauge(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
-	_, _, agent, shut, err := b.pairOf(ctx)
+	_, _, agent, shut, err := b.pairOf(ctx, asItComes())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +167,7 @@ func oneGauge(b *bench, ctx context.Context) (func() (float64, error), func(), e
 }
 
 func sharedGauge(b *bench, ctx context.Context) (func() (float64, error), func(), error) {
-	s, floor, agent, shut, err := b.pairOf(ctx)
+	s, floor, agent, shut, err := b.pairOf(ctx, asItComes())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -182,8 +206,7 @@ func handoffGauge(b *bench, ctx context.Context) (read func() (float64, error), 
 		return nil, nil, err
 	}
 	all.add(floors.end)
-	kind, _ := contender.Named(contender.Lockagent)
-	pair, err := b.startHandoff(ctx, s, kind)
+	pair, err := b.startHandoff(ctx, s, asItComes())
 	if err != nil {
 		return nil, nil, err
 	}

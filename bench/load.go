@@ -26,8 +26,9 @@ type load struct {
 	goroutines int
 	window     time.Duration
 	name       func(goroutine, cycle int) string
-	inside     func()        // while a lock is held; may be nil
-	grace      time.Duration // for calls to end after the window, before their contexts do
+	floorName  func(goroutine, cycle int) string // of the lock in its place that the floor takes; the other may rest
+	inside     func()                            // while a lock is held; may be nil
+	grace      time.Duration                     // for calls to end after the window, before their contexts do
 	// every is the pace of each goroutine. Latencies then count from when a cycle
 	// was due. With 0 a goroutine begins a cycle when it has ended the last one.
 	every time.Duration

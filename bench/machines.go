@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,32 +59,38 @@ func (all machines) end() {
 	}
 }
 
-// ask has the main thread do something, and returns what it answered.
-func (m *javaMachine) ask(command string, args ...any) (string, error) {
+// say gives the machine a command, which its only thread runs.
+func (m *javaMachine) say(command string, arguments ...string) error {
 	line := "1 main " + command
-	for _, arg := range args {
-		line += " " + url.QueryEscape(fmt.Sprint(arg))
+	for _, a := range arguments {
+		line += " " + url.QueryEscape(a)
 	}
-	if _, err := fmt.Fprintln(m.in, line); err != nil {
-		return "", err
-	}
-	return m.hear()
+	_, err := fmt.Fprintln(m.in, line)
+	return err
 }
 
-// hear returns the next answer.
+// hear waits for the value of a command.
 func (m *javaMachine) hear() (string, error) {
 	if !m.out.Scan() {
 		return "", errors.Join(errors.New("the driver has ended"), m.out.Err())
 	}
-	text, err := url.QueryUnescape(m.out.Text())
+	answer, err := url.QueryUnescape(m.out.Text())
 	if err != nil {
 		return "", err
 	}
-	answer, ok := strings.CutPrefix(text, "1 ok")
+	value, ok := strings.CutPrefix(answer, "1 ok ")
 	if !ok {
-		return "", fmt.Errorf("the driver answered %q", strings.TrimSpace(text))
+		return "", fmt.Errorf("the driver answered %q", answer)
 	}
-	return strings.TrimSpace(answer), nil
+	return value, nil
+}
+
+// call gives the machine a command, and returns the value.
+func (m *javaMachine) call(command string, arguments ...string) (string, error) {
+	if err := m.say(command, arguments...); err != nil {
+		return "", err
+	}
+	return m.hear()
 }
 
 // rushed is what the threads of all machines got.
@@ -96,18 +103,18 @@ type rushed struct {
 func (all machines) rush(kind string, threads int, window time.Duration) (r rushed, err error) {
 	name := fmt.Sprintf("bench/%d", time.Now().UnixNano())
 	for _, m := range all {
-		if _, err := fmt.Fprintf(m.in, "1 main %s.rush %s %d %d 0\n", kind, url.QueryEscape(name), threads, window.Milliseconds()); err != nil {
+		if err := m.say(kind+".rush", name, strconv.Itoa(threads), strconv.FormatInt(window.Milliseconds(), 10), "0"); err != nil {
 			return r, err
 		}
 	}
 	for _, m := range all {
-		answer, err := m.hear()
+		value, err := m.hear()
 		if err != nil {
 			return r, err
 		}
 		var grants, ms, refused int
-		if _, err := fmt.Sscanf(answer, "%d %d %d", &grants, &ms, &refused); err != nil {
-			return r, fmt.Errorf("the driver answered %q: %w", answer, err)
+		if _, err := fmt.Sscanf(value, "%d %d %d", &grants, &ms, &refused); err != nil {
+			return r, fmt.Errorf("the driver answered %q: %w", value, err)
 		}
 		r.grants += grants
 		r.longest = max(r.longest, time.Duration(ms)*time.Millisecond)

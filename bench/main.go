@@ -52,7 +52,7 @@ func command(ctx context.Context, args []string) (err error) {
 		seconds    = flags.Float64("seconds", 0, "length of each round of a load, in `seconds`")
 		jsonFile   = flags.String("json", "", "write the results to this `file` for machines")
 		write      = flags.String("write", "", "write RESULTS.md, results.json and the plots into this `directory`")
-		limit      = flags.Duration("limit", 20*time.Minute, "end a run of the scenarios that takes longer than `this` with an error")
+		limit      = flags.Duration("limit", 25*time.Minute, "end a run of the scenarios that takes longer than `this` with an error")
 		slowdown   = flags.Float64("slowdown", 0, "have lockagent waste this `part` of the time of each cycle, to see that it is noticed")
 		check      = flags.Bool("check", false, "compare a few ratios with the baseline and fail if one is worse")
 		baseline   = flags.String("baseline", "baseline.json", "`file` with the baseline")

@@ -8,17 +8,17 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-// multi measures how long it takes to acquire three free locks at once, beside one.
+// multi measures how long it takes to acquire three free locks at once through Redis, beside one.
 func (b *bench) multi(ctx context.Context) error {
 	t := &table{
 		Name:  "multi",
-		Title: "Three free locks at once, 1 goroutine",
+		Title: "Three free locks at once through Redis, 1 goroutine",
 		Columns: []column{
 			{Key: "one", Title: "acquire of one, µs"},
 			{Key: "three", Title: "acquire of three, µs"},
 			{Key: "x", Title: "x one", Spread: true},
 		},
-		Notes: []string{"The time until all are granted, without their release. The two take turns, round by round."},
+		Notes: []string{"The time until all are granted, without their release. The two take turns, round by round. No lock rests."},
 	}
 	return b.alone(ctx, t, func(_ *server, of *channelapi.Locks, found *series) error {
 		var locks []channelapi.AnyLock

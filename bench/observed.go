@@ -20,34 +20,35 @@ import (
 
 // observedLoad is a load that is measured with and without an observer.
 type observedLoad struct {
-	key   string
-	title string
-	load  load
+	key      string
+	title    string
+	load     load
+	unrested bool // no lock rests
 }
 
-// observedLoads are the loads, beginning with one goroutine.
+// observedLoads are the loads, beginning with one goroutine. Locks that one goroutine has for itself never rest.
 func (b *bench) observedLoads() []observedLoad {
 	own := func(goroutines int) load {
 		return load{goroutines: goroutines, window: b.plan.ObservedWindow, name: ownName, grace: callsEnd}
 	}
 	one := load{goroutines: 64, window: b.plan.ObservedWindow, name: func(int, int) string { return "bench/one" }, grace: callsEnd}
 	return []observedLoad{
-		{"own-1", "own lock, 1 goroutine", own(1)},
-		{"own-64", "own locks, 64 goroutines", own(64)},
-		{"one-64", "one lock, 64 goroutines", one},
+		{"own-1", "own lock through Redis, 1 goroutine", own(1), true},
+		{"own-64", "own locks through Redis, 64 goroutines", own(64), true},
+		{"one-64", "one lock, 64 goroutines", one, false},
 	}
 }
 
 // beside fills a table of one row with what measure finds of agents at a server, beside an agent that
-// nobody observes. Locks do not rest: each cycle goes through Redis.
-func (b *bench) beside(ctx context.Context, t *table, measure func(addr string, bare contender.Contender, found *series) error) error {
+// nobody observes.
+func (b *bench) beside(ctx context.Context, t *table, measure func(addr string, bare *contender.Agent, found *series) error) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{NoRest: true}, nil)
+	bare, err := contender.OpenAgent(ctx, s.Addr(), channelapi.Config{}, nil)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ type journal struct {
 }
 
 // openJournal starts a NATS server with a file store, and opens an agent that publishes to it.
-func openJournal(ctx context.Context, addr string, noRest bool) (j *journal, err error) {
+func openJournal(ctx context.Context, addr string) (j *journal, err error) {
 	j = new(journal)
 	defer func() {
 		if err != nil {
@@ -108,7 +109,7 @@ func openJournal(ctx context.Context, addr string, noRest bool) (j *journal, err
 	if err != nil {
 		return nil, err
 	}
-	j.Agent, err = contender.OpenAgent(ctx, addr, channelapi.Config{ID: id, Recorder: j.publisher, NoRest: noRest}, nil)
+	j.Agent, err = contender.OpenAgent(ctx, addr, channelapi.Config{ID: id, Recorder: j.publisher}, nil)
 	return j, err
 }
 
@@ -131,7 +132,7 @@ func (j *journal) close() {
 func (b *bench) logged(ctx context.Context) error {
 	t := &table{
 		Name:  "events",
-		Title: "With the event log: the same load through Redis with and without a publisher",
+		Title: "With the event log: the same load with and without a publisher",
 		Notes: []string{
 			"The publisher writes to an embedded NATS server with a JetStream in files, in the same process. Both sides take turns, and what is queued is published in between; a ratio is that of the time of one cycle.",
 			fmt.Sprintf("The last columns are of one lock and 64 goroutines for %v without a pause. Nothing may be dropped.", b.plan.LogFor),
@@ -143,21 +144,24 @@ func (b *bench) logged(ctx context.Context) error {
 	t.Columns = append(t.Columns,
 		column{Key: "rate", Title: "grants/s"}, column{Key: "x-long", Title: "x without"},
 		column{Key: "records", Title: "events/s"}, column{Key: "dropped", Title: "dropped"})
-	return b.beside(ctx, t, func(addr string, bare contender.Contender, found *series) error {
-		j, err := openJournal(ctx, addr, true)
+	return b.beside(ctx, t, func(addr string, bare *contender.Agent, found *series) error {
+		j, err := openJournal(ctx, addr)
 		if err != nil {
 			return err
 		}
 		defer j.close()
-		slowed := b.slow(j.Agent)
+		var without, with contender.Contender
 		var one load
 		for _, l := range b.observedLoads() {
-			if err := l.load.inTurn(ctx, b.plan.ObservedRounds, bare, slowed, j.publisher.Flush, found, "x-"+l.key); err != nil {
+			without, with, one = bare, b.slow(j.Agent), l.load
+			if l.unrested {
+				without, with = bare.Unrested(), b.slow(j.Agent.Unrested())
+			}
+			if err := l.load.inTurn(ctx, b.plan.ObservedRounds, without, with, j.publisher.Flush, found, "x-"+l.key); err != nil {
 				return fmt.Errorf("%s: %w", l.key, err)
 			}
-			one = l.load
 		}
-		return j.longest(ctx, one, b.plan.LogFor, bare, slowed, found)
+		return j.longest(ctx, one, b.plan.LogFor, without, with, found)
 	})
 }
 
@@ -206,17 +210,17 @@ func (b *bench) traced(ctx context.Context) error {
 	spans := trace.NewTracerProvider(trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(0.01))), trace.WithBatcher(tracetest.NewNoopExporter()))
 	defer func() { _ = spans.Shutdown(context.WithoutCancel(ctx)) }()
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
-	return b.beside(ctx, t, func(addr string, bare contender.Contender, found *series) error {
+	return b.beside(ctx, t, func(addr string, bare *contender.Agent, found *series) error {
 		for key, cfg := range map[string]tracing.Config{
 			"x-none": {},
 			"x-1":    {TracerProvider: spans},
 			"x-all":  {TracerProvider: spans, MeterProvider: metrics},
 		} {
-			agent, err := contender.OpenAgent(ctx, addr, channelapi.Config{Recorder: tracing.Recorder(nil, cfg), NoRest: true}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
+			agent, err := contender.OpenAgent(ctx, addr, channelapi.Config{Recorder: tracing.Recorder(nil, cfg)}, func(store lockagent.Store) lockagent.Store { return tracing.Store(store, cfg) })
 			if err != nil {
 				return err
 			}
-			err = b.cycleByCycle(ctx, bare, agent, found, key)
+			err = b.cycleByCycle(ctx, bare.Unrested(), agent.Unrested(), found, key)
 			agent.Close()
 			if err != nil {
 				return err

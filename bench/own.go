@@ -20,9 +20,20 @@ func (b *bench) own(ctx context.Context, goroutines int) error {
 		Title:   fmt.Sprintf("Own locks, uncontended, goroutines: %d", goroutines),
 		Columns: cycleColumns,
 		Plotted: "one acquire and release",
-		Notes:   []string{"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most."},
+		Notes: []string{
+			"Each round of a contender comes right after one of the floor; the ratios are medians of those pairs, with the least and the most.",
+			restNote,
+		},
 	}
-	return b.besideFloor(ctx, t, load{goroutines: min(goroutines, b.plan.Goroutines), window: b.plan.Window, name: ownName, grace: callsEnd}, withPeers)
+	return b.besideFloor(ctx, t, load{goroutines: min(goroutines, b.plan.Goroutines), window: b.plan.Window, name: ownName, floorName: ownFloorName, grace: callsEnd}, restedAndNot())
+}
+
+const restNote = "The locks of `" + contender.Lockagent + "` rest in the process between two holds. `lockagent-unrested` is the same without resting."
+
+// restedAndNot are all contenders, and lockagent without resting as well.
+func restedAndNot() []contender.Kind {
+	i := slices.IndexFunc(contender.Kinds, func(k contender.Kind) bool { return k.Name == contender.Lockagent })
+	return slices.Insert(slices.Clone(contender.Kinds), i+1, contender.Unrested)
 }
 
 // Whether peers are measured beside the floor and lockagent.
@@ -39,12 +50,14 @@ func (b *bench) cold(ctx context.Context, goroutines int, peers bool) error {
 		Columns: cycleColumns,
 		Notes:   []string{"As with own locks, but no name is used twice."},
 	}
+	kinds := slices.Clone(contender.Kinds)
 	if !peers {
+		kinds = slices.DeleteFunc(kinds, contender.Kind.IsPeer)
 		t.Notes = append(t.Notes, "Peers are measured with 64 goroutines only, to save time.")
 	}
 	var names atomic.Int64
 	name := func(int, int) string { return "bench/cold/" + strconv.FormatInt(names.Add(1), 10) }
-	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: name, grace: callsEnd}, peers)
+	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: name, floorName: name, grace: callsEnd}, kinds)
 }
 
 // paced measures latency at a fixed rate, and who can keep it.
@@ -65,13 +78,13 @@ func (b *bench) paced(ctx context.Context) error {
 		Title:   "Own locks at a fixed rate, 64 goroutines",
 		Columns: slices.Insert(slices.Clone(cycleColumns), 1, column{Key: paceKept, Title: "of the pace"}),
 		Plotted: "one acquire and release, from when it was due",
-		Notes:   []string{fmt.Sprintf("Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of timers, up to 1 ms, is part of it for all alike.", number(rate/2))},
+		Notes:   []string{fmt.Sprintf("Half of what the floor does in a closed loop: %s cycles/s. Latency counts from the moment when a cycle was due, so that a stall is seen by all who would have come meanwhile (no coordinated omission). The lateness of timers, up to 1 ms, is part of it for all alike.", number(rate/2)), restNote},
 	}
 	l := load{
-		goroutines: goroutines, window: 2 * b.plan.Window, name: ownName, grace: callsEnd,
+		goroutines: goroutines, window: 2 * b.plan.Window, name: ownName, floorName: ownFloorName, grace: callsEnd,
 		every: time.Duration(goroutines / (rate / 2) * float64(time.Second)),
 	}
-	if err := b.besideFloor(ctx, t, l, withPeers); err != nil {
+	if err := b.besideFloor(ctx, t, l, restedAndNot()); err != nil {
 		return err
 	}
 	if note := fellBehind(t.Rows); note != "" {
@@ -122,8 +135,8 @@ var cycleColumns = []column{
 	{Key: "failed", Title: "failed"},
 }
 
-// besideFloor puts a load on each contender, and on the floor right before each.
-func (b *bench) besideFloor(ctx context.Context, t *table, l load, peers bool) error {
+// besideFloor puts a load on each contender that takes part, and on the floor right before each.
+func (b *bench) besideFloor(ctx context.Context, t *table, l load, kinds []contender.Kind) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()
 	if err != nil {
@@ -138,8 +151,8 @@ func (b *bench) besideFloor(ctx context.Context, t *table, l load, peers bool) e
 	defer floor.Close()
 	floors := newSeries()
 	var rows []*row
-	for _, kind := range append(slices.Clone(contender.Kinds), contender.Unrested) {
-		if kind.Name == contender.Floor || kind.IsPeer() && !peers || !b.wants(kind) {
+	for _, kind := range kinds {
+		if kind.Name == contender.Floor || !b.wants(kind) {
 			continue
 		}
 		c, err := b.open(ctx, kind, s)
@@ -178,7 +191,9 @@ func bestFloor(rows []*row) string {
 // pair is one round of the floor and one of a contender.
 func (l load) pair(ctx context.Context, floor, c contender.Contender, floors, found *series) error {
 	collect()
-	base, err := l.run(ctx, floor)
+	below := l
+	below.name = l.floorName
+	base, err := below.run(ctx, floor)
 	if err != nil {
 		return fmt.Errorf("floor: %w", err)
 	}

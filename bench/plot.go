@@ -19,26 +19,68 @@ const (
 	plotHeight = 5 * vg.Inch
 )
 
-// plots draws the distributions of all tables that have some into files, and returns
+// plots draws the distributions and the lines of all tables that have some into files, and returns
 // their names by those of the tables.
 func (r *results) plots(dir string) (map[string]string, error) {
 	files := make(map[string]string)
-	if row := r.find("rest-price", us); row != nil {
-		if err := row.price(filepath.Join(dir, "rest-price.svg")); err != nil {
-			return nil, fmt.Errorf("plot the price of resting: %w", err)
-		}
-	}
 	for _, t := range r.Tables {
-		if t.Plotted == "" {
+		plot := t.plot
+		switch {
+		case t.Lines != nil:
+			plot = t.Lines.plot
+		case t.Plotted == "":
 			continue
 		}
 		file := t.Name + ".svg"
-		if err := t.plot(filepath.Join(dir, file)); err != nil {
+		if err := plot(filepath.Join(dir, file)); err != nil {
 			return nil, fmt.Errorf("plot %s: %w", t.Name, err)
 		}
 		files[t.Name] = file
 	}
 	return files, nil
+}
+
+// lines are a plot of some curves, with logarithmic scales.
+type lines struct {
+	title, x, y string
+	curves      []curve
+}
+
+// curve is a line of a plot.
+type curve struct {
+	name   string
+	points plotter.XYs
+}
+
+// draw makes the plot.
+func (l *lines) draw() (*plot.Plot, error) {
+	p := plot.New()
+	p.Title.Text = l.title
+	p.X.Label.Text = l.x
+	p.Y.Label.Text = l.y
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Add(plotter.NewGrid())
+	for i, c := range l.curves {
+		line, err := plotter.NewLine(c.points)
+		if err != nil {
+			return nil, err
+		}
+		line.Color, line.Width = plotutil.Color(i), vg.Points(1.5)
+		p.Add(line)
+		p.Legend.Add(c.name, line)
+	}
+	return p, nil
+}
+
+// plot draws the plot into a file.
+func (l *lines) plot(path string) error {
+	p, err := l.draw()
+	if err != nil {
+		return err
+	}
+	return p.Save(plotWidth, plotHeight, path)
 }
 
 // plot draws latency against the percentile, both so that the tail can be seen.
@@ -72,32 +114,6 @@ func (t *table) plot(path string) error {
 		}
 		p.Add(drawn)
 		p.Legend.Add(row.Contender, drawn)
-	}
-	return p.Save(plotWidth, plotHeight, path)
-}
-
-// price draws what a grant takes over the pause between the turns of two agents, with resting on and off.
-func (r *row) price(path string) error {
-	p := plot.New()
-	p.Title.Text = "Two agents take turns on one lock"
-	p.X.Label.Text = "pause between turns, ms"
-	p.Y.Label.Text = "median time of a grant, µs"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Y.Min = 0
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Add(plotter.NewGrid())
-	for i, side := range []string{"on", "off"} {
-		var line plotter.XYs
-		for _, pause := range restPauses {
-			line = append(line, plotter.XY{X: float64(pause.Milliseconds()), Y: r.Values[priceKey(side, pause)].Median})
-		}
-		drawn, err := plotter.NewLine(line)
-		if err != nil {
-			return err
-		}
-		drawn.Color, drawn.Width = plotutil.Color(i), vg.Points(1.5)
-		p.Add(drawn)
-		p.Legend.Add("resting "+side, drawn)
 	}
 	return p.Save(plotWidth, plotHeight, path)
 }

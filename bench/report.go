@@ -125,7 +125,7 @@ func (r *results) markdown(w io.Writer, plots map[string]string) {
 	markdownTable(w, versions)
 	p("\n## Contenders\n")
 	setups := [][]string{{"", "set up as"}}
-	for _, k := range append(slices.Clone(contender.Kinds), contender.Daemon) {
+	for _, k := range contender.All() {
 		setups = append(setups, []string{k.Name, k.Setup})
 	}
 	markdownTable(w, setups)
@@ -136,9 +136,17 @@ func (r *results) markdown(w io.Writer, plots map[string]string) {
 			p("\n%s", note)
 		}
 		if file := plots[t.Name]; file != "" {
-			p("\n![Percentiles of %s](%s)", t.Plotted, file)
+			p("\n![%s](%s)", t.figure(), file)
 		}
 	}
+}
+
+// figure says what the plot of the table shows.
+func (t *table) figure() string {
+	if t.Lines != nil {
+		return t.Lines.y + " against " + t.Lines.x
+	}
+	return "Percentiles of " + t.Plotted
 }
 
 func verdictCells(verdicts []verdict) [][]string {

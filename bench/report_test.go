@@ -87,7 +87,7 @@ func TestVerdicts(t *testing.T) {
 		{"cluster", "three nodes, one lock, 64", figures{"x-one-64": 1.5}, nil, "yes", "1.50 x"},
 		{"cluster", "three nodes, one lock, 8 processes", figures{"x-one-8x8": 1.6}, nil, "no", "1.60 x"},
 		{"cluster", "three nodes, hand-off", figures{"x-handoff": 1.4}, nil, "yes", "1.40 x"},
-		{"server", "lone acquire and release: at most 1.7", figures{"x-1": 1.7, "us-1": 17}, []*row{of("least pair", figures{"us-1": 10})}, "yes", "1.70 x (17.0 µs to 10.0 µs)"},
+		{"server", "lone acquire and release through Redis: at most 1.7", figures{"x-1": 1.7, "us-1": 17}, []*row{of("least pair", figures{"us-1": 10})}, "yes", "1.70 x (17.0 µs to 10.0 µs)"},
 		{"server", "64 at a time: at most 1.7", figures{"x-64": 1.8, "us-64": 18}, []*row{of("least pair", figures{"us-64": 10})}, "no", "1.80 x (18.0 µs to 10.0 µs)"},
 		{"server", "256 at a time: at most 1.7", figures{"x-256": 1, "us-256": 10}, []*row{of("least pair", figures{"us-256": 10})}, "yes", "1.00 x (10.0 µs to 10.0 µs)"},
 	} {

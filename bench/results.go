@@ -26,6 +26,8 @@ type table struct {
 	Rows    []*row   `json:"rows"`
 	// Plotted is what the latencies of the rows are of, if they are plotted.
 	Plotted string `json:"plotted,omitempty"`
+	// Lines are plotted, if it has some.
+	Lines *lines `json:"-"`
 }
 
 // column is one figure of a table.

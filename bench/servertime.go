@@ -21,9 +21,9 @@ const leastPair = "least pair"
 func (b *bench) serverTime(ctx context.Context) error {
 	t := &table{
 		Name:  "server",
-		Title: "Time that Redis spends in scripts for one acquire and its release, uncontended",
+		Title: "Time that Redis spends in scripts for one acquire and its release through Redis, uncontended",
 		Notes: []string{
-			"From `INFO commandstats`: the time of all scripts, by the number of pairs, which is the same for all. lockagent has as many goroutines as locks at a time, each with a lock of its own. How many of their calls travel together is up to lockagent. " +
+			"From `INFO commandstats`: the time of all scripts, by the number of pairs, which is the same for all. lockagent has as many goroutines as locks at a time, each with a lock of its own, which never rests. How many of their calls travel together is up to lockagent. " +
 				"`" + leastPair + "` is the least pair of scripts that keeps locks as Redisson knows them, a hash with a lease and a message at its release: EXISTS, HSET, PEXPIRE, and then HDEL, PUBLISH. It has as many locks in a call as there are at a time, and always runs the same commands for each. " +
 				"`" + contender.Floor + "` makes a call for each lock, a string without a message: SET NX PX, and then GET, DEL. The clients have one core meanwhile, and leave another one to the server.",
 		},
@@ -47,8 +47,7 @@ func (b *bench) serverTime(ctx context.Context) error {
 		return err
 	}
 	defer floor.Close()
-	agentKind := contender.Unrested
-	agent, err := b.open(ctx, agentKind, s)
+	agent, err := b.open(ctx, contender.Unrested, s)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,7 @@ import (
 	"os"
 	"time"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -57,40 +55,19 @@ func (b *bench) sweep(ctx context.Context, path string) error {
 	return drawSweep(path, rates, waits)
 }
 
-// curve is a line of a plot.
-type curve struct {
-	name   string
-	points plotter.XYs
-}
-
 // drawSweep draws two plots, one above the other.
 func drawSweep(path string, rates, waits []curve) error {
 	canvas := vgsvg.New(plotWidth, 2*plotHeight)
 	tiles := draw.Tiles{Rows: 2, Cols: 1, PadY: vg.Inch / 2}
 	over := draw.New(canvas)
-	for i, of := range []struct {
-		title, y string
-		curves   []curve
-	}{
-		{sweepCrowd.title() + ": grants per second", "grants/s", rates},
-		{"The same: 99th percentile of the wait", "ms", waits},
+	const x = "HandOffGrants, one line for each HandOffTime"
+	for i, l := range []*lines{
+		{sweepCrowd.title() + ": grants per second", x, "grants/s", rates},
+		{"The same: 99th percentile of the wait", x, "ms", waits},
 	} {
-		p := plot.New()
-		p.Title.Text = of.title
-		p.X.Label.Text = "HandOffGrants, one line for each HandOffTime"
-		p.Y.Label.Text = of.y
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-		p.Legend.Top, p.Legend.Left = true, true
-		p.Add(plotter.NewGrid())
-		for j, c := range of.curves {
-			line, err := plotter.NewLine(c.points)
-			if err != nil {
-				return err
-			}
-			line.Color, line.Width = plotutil.Color(j), vg.Points(1.5)
-			p.Add(line)
-			p.Legend.Add(c.name, line)
+		p, err := l.draw()
+		if err != nil {
+			return err
 		}
 		p.Draw(tiles.At(over, 0, i))
 	}

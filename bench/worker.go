@@ -53,9 +53,9 @@ var workerRoles = map[string]func(context.Context, *task, *conversation) error{
 	"relay-end":  relayEndWorker,
 	"keep":       keepWorker,
 	"once":       onceWorker,
+	"hot":        hotWorker,
 	"empty":      emptyWorker,
 	"streams":    streamsWorker,
-	"hot":        hotWorker,
 }
 
 // runWorker is the main function of a worker process. It ends when the process that

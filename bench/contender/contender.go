@@ -61,18 +61,20 @@ const (
 // Kinds are all contenders, in the order in which tables show them.
 var Kinds = slices.Concat(floorKinds, lockagentKinds, rueidislockKinds, redsyncKinds, redislockKinds)
 
-// Named returns the kind of that name, also Daemon and Unrested.
+// apart are the contenders that take part in some scenarios only.
+var apart = []Kind{Unrested, Daemon}
+
+// All are [Kinds], [Unrested] and [Daemon].
+func All() []Kind { return slices.Concat(Kinds, apart) }
+
+// Named returns the kind of that name, also if it is not among [Kinds].
 func Named(name string) (Kind, bool) {
-	for _, k := range []Kind{Daemon, Unrested} {
-		if name == k.Name {
-			return k, true
-		}
-	}
-	i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })
+	all := All()
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
 		return Kind{}, false
 	}
-	return Kinds[i], true
+	return all[i], true
 }
 
 // IsPeer is whether it is somebody else's lock.

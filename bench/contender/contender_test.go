@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
@@ -150,11 +151,40 @@ type instantHeld struct{}
 func (instantHeld) Unlock() error { return nil }
 func (instantHeld) Lost() bool    { return false }
 
+// Each hold of a lock that never rests begins and ends in Redis.
+func TestUnrestedGoesToRedis(t *testing.T) {
+	server := redistest.Start(t)
+	rests, err := OpenAgent(t.Context(), server.Addr(), channelapi.Config{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rests.Close()
+	for what, c := range map[string]Contender{Unrested.Name: open(t, Unrested, server), "requests of an agent": rests.Unrested()} {
+		const cycles = 50
+		before := server.Calls("evalsha")
+		for range cycles {
+			held, err := c.Lock(t.Context(), what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := held.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := server.Calls("evalsha") - before; n < 2*cycles {
+			t.Errorf("%s: %d calls for %d holds", what, n, cycles)
+		}
+	}
+}
+
 func TestKindsAreWhole(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, k := range Kinds {
+	for _, k := range All() {
 		if k.Name == "" || k.Family == "" || k.Setup == "" || k.Open == nil || seen[k.Name] {
 			t.Errorf("%+v is not whole, or there twice", k)
+		}
+		if named, ok := Named(k.Name); !ok || named.Setup != k.Setup {
+			t.Errorf("the kind named %s is %+v, %v", k.Name, named, ok)
 		}
 		seen[k.Name] = true
 	}

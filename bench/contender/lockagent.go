@@ -17,10 +17,11 @@ var lockagentKinds = []Kind{{
 	},
 }}
 
-// Unrested is lockagent without locks that rest: each cycle goes through Redis. It is not among [Kinds], because it is of interest only where a
-// lock is nobody else's.
+// Unrested is lockagent whose locks never rest: each hold goes through Redis. It is not among [Kinds], because a lock that others want
+// does not rest anyway.
 var Unrested = Kind{
-	Name: "lockagent-unrested", Family: Lockagent, Waits: true, Setup: "as lockagent, with NoRest: every cycle goes through Redis",
+	Name: "lockagent-unrested", Family: Lockagent, Waits: true,
+	Setup: "the same with `NoRest`: no lock rests in the process, so each hold goes through Redis",
 	Open: func(ctx context.Context, addr string) (Contender, error) {
 		return OpenAgent(ctx, addr, channelapi.Config{NoRest: true}, nil)
 	},
@@ -77,6 +78,15 @@ func (a *Agent) Use(kind string) error {
 	}
 	a.lock = lock
 	return nil
+}
+
+// Unrested is the same agent, but no lock rests that is acquired by way of it. It needs no Close of its own.
+func (a *Agent) Unrested() *Agent {
+	unrested := *a
+	unrested.lock = func(locks *channelapi.Locks, name string, opts ...channelapi.Option) *channelapi.Lock {
+		return a.lock(locks, name, append(opts, channelapi.NoRest())...)
+	}
+	return &unrested
 }
 
 // Session opens a session of an owner made up.
