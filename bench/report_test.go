@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/bench/stat"
 )
 
@@ -90,6 +91,15 @@ func TestVerdicts(t *testing.T) {
 		{"server", "lone acquire and release through Redis: at most 1.7", figures{"x-1": 1.7, "us-1": 17}, []*row{of("least pair", figures{"us-1": 10})}, "yes", "1.70 x (17.0 µs to 10.0 µs)"},
 		{"server", "64 at a time: at most 1.7", figures{"x-64": 1.8, "us-64": 18}, []*row{of("least pair", figures{"us-64": 10})}, "no", "1.80 x (18.0 µs to 10.0 µs)"},
 		{"server", "256 at a time: at most 1.7", figures{"x-256": 1, "us-256": 10}, []*row{of("least pair", figures{"us-256": 10})}, "yes", "1.00 x (10.0 µs to 10.0 µs)"},
+		{"own-1", "Lock that rests, 1 goroutine", figures{"x-rate": 19.9}, nil, "no", "19.90 x"},
+		// The worst number of goroutines decides, and none may be missing.
+		{"rest", "with a deadline for each call: at least two", figures{"d-x": 0.7}, []*row{of(restRow(64), figures{"d-x": 0.6}), of(restRow(1024), figures{"d-x": 0.7})}, "no", "0.70 x, 0.60 x, 0.70 x"},
+		{"rest", "with the event log: at least half", figures{"e-x": 0.5}, []*row{of(restRow(64), figures{"e-x": 0.7}), of(restRow(1024), figures{"e-x": 0.6})}, "yes", "0.50 x, 0.70 x, 0.60 x"},
+		{"rest", "under 0.01 Redis commands per cycle", figures{"sent": 0.001}, []*row{of(restRow(64), figures{"sent": 0.001})}, "not measured", ""},
+		{"rest-price", "after pauses of 10 ms", figures{"x-10ms": 1.2, "p50-10ms": 120, "m-10ms": 1.3}, []*row{of(contender.Unrested.Name, figures{"p50-10ms": 100})}, "no", "1.20 x (120 µs to 100 µs); in the mean 1.30 x"},
+		{"rest-java", "at most 100 ms more", figures{"max": 102, "rested": 30}, []*row{of(contender.Unrested.Name, figures{"p50": 2})}, "yes", "100.0 ms more: the longest wait of 30 that met a rest is 102.0 ms"},
+		{"rest-java", "beside a hot loop", figures{"h-p99": 120, "h-max": 150}, nil, "no", "p99 120.0 ms, the longest 150.0 ms"},
+		{"rest-killed", "hot loop on a lock killed", figures{"n": 10, "max": 2500}, nil, "yes", "2500 ms, the longest of 10"},
 	} {
 		r := &results{Tables: []*table{{Name: c.table, Rows: append(c.others, of("lockagent", c.ours))}}}
 		if v := find(r, c.target); v.Reached != c.want || v.Measured != c.text {
