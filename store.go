@@ -388,7 +388,8 @@ const (
 	// it at every Acquire that asks for a place and finds the lock busy: to every tenure that shares the lock, or
 	// to some of them. [RenewReply.Contested] tells the others. LockKind.
 	MessageWanted
-	// MessageBroken: a Break ended the tenure. At, Operator.
+	// MessageBroken: a Break ended the tenure. At, Operator. At is that of the [BreakReply], or earlier if the
+	// store has several clocks.
 	MessageBroken
 	// MessageDoubted: the tenure may be over. A Renew tells. LockKind.
 	MessageDoubted

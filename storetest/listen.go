@@ -28,7 +28,7 @@ var listenClauses = []clause{
 				if err != nil || !reply.Broken {
 					t.Fatalf("Break = %+v, %v", reply, err)
 				}
-				if told := one.hears(lockagent.MessageBroken, number); told.At < begun || told.At != reply.At {
+				if told := one.hears(lockagent.MessageBroken, number); told.At < begun || told.At > reply.At {
 					t.Errorf("told %+v after a tenure that began at %d and was broken at %d", told, begun, reply.At)
 				}
 			}

@@ -17,7 +17,7 @@ func (s *State) apply(e *Event) {
 		s.queue.find(e.Request.ID).queued = true
 	case Answered:
 		s.queue.remove(e.Request.ID)
-		s.touch(e)
+		s.touch(e.Now)
 	case Granted, Reentered:
 		s.queue.remove(e.Request.ID)
 		s.grants.add(grant{request: e.Request, token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
@@ -66,6 +66,7 @@ func (s *State) apply(e *Event) {
 		s.attempt.set = s.attempt.set || e.Set
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
 		s.attempt.busy = busyness{s.attempt.sent, e.StoreTime, e.Clock}
+		s.met(e.Now)
 	case AttemptFailed:
 		s.phase = sleeping
 		s.retryAt = e.RetryAt
@@ -83,6 +84,7 @@ func (s *State) apply(e *Event) {
 			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation, Outsiders: e.Outsiders,
 		}
 	case Began:
+		s.met(e.Now)
 		s.habit.began(e.Sent, s.attempt.busy == busyness{} && e.Outsiders == 0, s.cfg.Rest)
 		// An answer ends the doubt that arose before its call was sent. A pass does not.
 		doubt := s.attempt.doubt && (s.attempt.woken || s.phase != asking)
@@ -92,13 +94,13 @@ func (s *State) apply(e *Event) {
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
 			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
-			budgetFrom: e.Now, rests: e.Rests && !s.attempt.contested, recalls: s.attempt.told != 0,
+			budgetFrom: e.Now, rests: e.Rests && !s.attempt.contested,
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
 		s.tenure.ahead = max(e.Token, lockagent.Token(e.StoreTime)) - lockagent.Token(e.StoreTime)
 	case Forgot:
-		s.free(e)
+		s.free()
 
 	case Renewing:
 		s.renewal.inFlight, s.renewal.stale, s.renewal.wanted = true, false, false
@@ -124,7 +126,7 @@ func (s *State) apply(e *Event) {
 			s.withdraw(tenure{number: e.Tenure, last: s.tenure.last, unanswered: true, open: s.left(e.Now)}, e.Now)
 			break
 		}
-		s.free(e)
+		s.free()
 
 	case Rested:
 		s.tenure.resting, s.tenure.restedAt = true, e.Now
@@ -158,7 +160,10 @@ func (s *State) apply(e *Event) {
 		if e.Wanted {
 			s.habit.streak = 0
 		}
-		s.free(e)
+		if e.Wanted || e.RetryAt != 0 { // until then the agent keeps away
+			s.touch(max(e.Now, e.RetryAt))
+		}
+		s.free()
 		s.notBefore = e.RetryAt
 
 	case Woke:
@@ -187,7 +192,7 @@ func (s *State) apply(e *Event) {
 	case Detached:
 		s.closed = true
 		s.grants = grants{}
-		s.free(e)
+		s.free()
 	case Closed:
 		s.closed = true
 		s.retryAt = 0 // try a last time to release a tenure, if there is one
@@ -213,19 +218,21 @@ func (s *State) withdraw(t tenure, now Instant) {
 }
 
 // free forgets the attempt and the tenure.
-func (s *State) free(e *Event) {
-	recalls := s.tenure.recalls
+func (s *State) free() {
 	s.phase = free
 	s.attempt = attempt{}
 	s.tenure = tenure{}
 	s.renewal = renewal{}
 	s.leaving = leaving{}
 	s.notBefore, s.retryAt, s.failures = 0, 0, 0
-	s.touch(e)
-	if recalls { // nobody contends for the lock: others only had it at rest
-		s.quietAt = e.Now
+}
+
+// met notes that the attempt met others until now, if it did. A lock that rests elsewhere does not count: perhaps nobody used it.
+func (s *State) met(now Instant) {
+	if a := &s.attempt; a.busy != (busyness{}) && a.told == 0 {
+		s.touch(now)
 	}
 }
 
-// touch puts off the end of the subscription to wake-ups.
-func (s *State) touch(e *Event) { s.quietAt = e.Now.add(s.cfg.Linger) }
+// touch puts off the end of the subscription to wake-ups: another agent contends for the lock.
+func (s *State) touch(now Instant) { s.quietAt = now.add(s.cfg.Linger) }

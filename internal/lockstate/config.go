@@ -53,7 +53,7 @@ type Config struct {
 	// RetryMin and RetryMax bound the exponential pause after a failed store call.
 	RetryMin, RetryMax time.Duration
 
-	// Linger is how long the lock counts as contended after the last waiter has left. For so long it
+	// Linger is how long the lock counts as contended after the agent last saw that others want it. For so long it
 	// stays subscribed to wake-ups.
 	Linger time.Duration
 }

@@ -328,7 +328,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting, h.recalls)
+		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting)
 		k.int(int64(h.unwanted))
 		k.since(h.budgetFrom, now, s.cfg.HandOffTime)
 		if h.resting {

@@ -27,6 +27,7 @@ func TestAttemptAsksForAPlaceInTheQueue(t *testing.T) {
 	})
 	t.Run("at once while they are wanted still", func(t *testing.T) {
 		r := newRig(t)
+		r.pass(time.Second)
 		r.acquire("ann")
 		r.busy(time.Minute)
 		r.step(Woken{})

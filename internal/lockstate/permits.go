@@ -97,6 +97,9 @@ func (p *Permits) mayFollow(c Command, e *Event) func(*State) bool {
 		if e.Queued {
 			return behind // it gets a place, too
 		}
+		if p.parts[i].queue.len() == 0 { // its waiter gave up meanwhile
+			return behind
+		}
 		wanted := p.parts[i].asksFor()
 		return func(s *State) bool { return behind(s) && s.asksFor() < wanted }
 	}

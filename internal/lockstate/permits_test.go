@@ -140,6 +140,24 @@ func TestPermits(t *testing.T) {
 			t.Errorf("attempted %+v", e)
 		}
 	})
+	t.Run("has the next one ask if the one that was woken gives up before the answer", func(t *testing.T) {
+		r := newPermitsRig(t)
+		for i, o := range []lockagent.Owner{"ann", "bob"} {
+			r.wants(o, 2-i)
+			r.lacking(i+1, false)
+		}
+		r.lacking(1, false) // the second request seated the first
+		r.lacking(2, false) // which woke it
+		ann := r.f.parts[0].queue.head().ID
+		r.step(Woken{})
+		r.step(Cancel{ID: ann, Err: lockagent.ErrTimeout, TimedOut: true})
+		r.seen = nil
+		r.lacking(1, false)
+		r.want("FoundBusy", "Forgot", "Woke", "Attempted 30s")
+		if e := r.last(Attempted); e.Request.Owner != "bob" {
+			t.Errorf("attempted %+v", e)
+		}
+	})
 	t.Run("tells all waiters of an error", func(t *testing.T) {
 		r := newPermitsRig(t)
 		r.wants("ann", 1)

@@ -26,8 +26,8 @@ type State struct {
 	phase  phase
 	closed bool
 	// contended says that the lock was found busy, or returned while requests waited. From then on the
-	// state wants wake-ups, and the store is told that somebody waits. If nobody waits any more, that
-	// lasts until quietAt.
+	// state wants wake-ups, and the store is told that somebody waits. If nobody waits here any more, that
+	// lasts until quietAt. Uses of the lock that meet nobody do not put quietAt off.
 	contended bool
 	// failures counts the attempts or releases that failed in a row.
 	failures int32

@@ -97,7 +97,6 @@ type tenure struct {
 	unwanted   int // how many holds the tenure had served by then
 
 	rests    bool // the tenure may rest: the store tells when another agent wants the lock
-	recalls  bool // it began when another one that could rest was recalled
 	resting  bool // it rests, since restedAt
 	restedAt Instant
 }

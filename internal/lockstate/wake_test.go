@@ -3,6 +3,8 @@ package lockstate
 import (
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent"
 )
 
 func TestWokenInEveryPhase(t *testing.T) {
@@ -148,21 +150,43 @@ func TestListening(t *testing.T) {
 		r.idle(true)
 		r.noAlarm()
 	})
-	t.Run("lingers anew when the lock was used in between", func(t *testing.T) {
-		r := newRig(t)
+	for name, tt := range map[string]struct {
+		others int
+		wait   time.Duration // after the release
+	}{
+		"lingers anew when others wait at a release": {others: 1, wait: 20*time.Second + time.Millisecond}, // after the yield
+		"does not linger for own use":                {wait: 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.Yield = time.Millisecond })
+			r.acquire("ann")
+			r.busy(time.Minute)
+			r.cancel("ann")
+			r.pass(15 * time.Second)
+			r.acquire("ann")
+			r.granted()
+			r.release("ann")
+			r.returned(tt.others)
+			r.skip()
+			r.pass(tt.wait - 1)
+			r.want()
+			r.pass(1)
+			r.want("Quieted")
+		})
+	}
+	t.Run("does not linger for a lock that rested elsewhere", func(t *testing.T) {
+		r := restRig(t)
 		r.acquire("ann")
-		r.busy(time.Minute)
-		r.cancel("ann")
-		r.pass(15 * time.Second)
-		r.acquire("ann")
+		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Second, Rests: true, At: storeTime(r.now)}, nil)
+		listening(r, true)
+		r.acquire("bob")
+		r.step(Woken{})
 		r.granted()
 		r.release("ann")
-		r.returned(0)
+		r.release("bob")
 		r.skip()
-		r.pass(20*time.Second - 1)
-		r.want()
-		r.pass(1)
-		r.want("Quieted")
+		r.returned(0)
+		r.want("Returned", "Unlocked 2", "Quieted")
 	})
 	t.Run("goes on as long as somebody waits", func(t *testing.T) {
 		r := newRig(t)

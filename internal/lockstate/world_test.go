@@ -506,9 +506,10 @@ func (a *agentModel) pauses(now Instant) bool {
 }
 
 // checkSleep checks an agent that sleeps, if nothing is on its way to it. The check does not hold
-// if a message was lost, or while the agent pauses after a failure.
+// if a message was lost, or while the agent yields or pauses after a failure.
 func (w *world) checkSleep(i int, s *State) {
-	if w.missed || s.cfg.Polls || s.phase != sleeping || s.failures > 0 || w.now < s.notBefore {
+	yields := w.now < s.notBefore.add(2*tick) // retryAt may be later by that: see tell
+	if w.missed || s.cfg.Polls || s.phase != sleeping || s.failures > 0 || yields {
 		return
 	}
 	if _, busy := w.errandOf(i); busy {
