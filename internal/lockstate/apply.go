@@ -160,7 +160,8 @@ func (s *State) apply(e *Event) {
 		if e.Wanted {
 			s.habit.streak = 0
 		}
-		if e.Wanted || e.RetryAt != 0 { // until then the agent keeps away
+		// Others that were woken may only linger. Two agents would keep each other at it.
+		if e.Wanted || s.cfg.Polls {
 			s.touch(max(e.Now, e.RetryAt))
 		}
 		s.free()

@@ -151,14 +151,15 @@ func TestListening(t *testing.T) {
 		r.noAlarm()
 	})
 	for name, tt := range map[string]struct {
-		others int
-		wait   time.Duration // after the release
+		reply lockagent.ReleaseReply
+		wait  time.Duration // after the release
 	}{
-		"lingers anew when others wait at a release": {others: 1, wait: 20*time.Second + time.Millisecond}, // after the yield
-		"does not linger for own use":                {wait: 5 * time.Second},
+		"lingers anew when a release passes the lock on": {lockagent.ReleaseReply{Passed: true, Others: 1}, 20 * time.Second},
+		"does not linger for others that may linger":     {lockagent.ReleaseReply{Others: 1}, 5 * time.Second},
+		"does not linger for own use":                    {lockagent.ReleaseReply{}, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(c *Config) { c.Yield = time.Millisecond })
+			r := newRig(t)
 			r.acquire("ann")
 			r.busy(time.Minute)
 			r.cancel("ann")
@@ -166,7 +167,8 @@ func TestListening(t *testing.T) {
 			r.acquire("ann")
 			r.granted()
 			r.release("ann")
-			r.returned(tt.others)
+			tt.reply.Released, tt.reply.At = true, storeTime(r.now)
+			r.step(ReleaseReplied{Tenure: r.asked, Reply: tt.reply})
 			r.skip()
 			r.pass(tt.wait - 1)
 			r.want()
