@@ -73,6 +73,13 @@
 //	lockagent.lock.handoff.duration   histogram, s: from the end of a hold to the
 //	                                  grant that the agent made in its place without
 //	                                  the store; its count is that of the hand-offs
+//	lockagent.lock.grants             counter, {hold}, by how: store, handoff, rest. A
+//	                                  hold that is handed off, or granted from a lock
+//	                                  that rests, saves an acquire and a release in
+//	                                  the store
+//	lockagent.lock.rests              counter, {tenure}: tenures that may rest
+//	lockagent.lock.recalls            counter, {call}: attempts that met a lock which
+//	                                  may rest in another agent, and recalled it
 //	lockagent.lock.waiters            up-down counter, {request}: queued requests
 //	lockagent.lock.held               up-down counter, {hold}
 //	lockagent.lock.losses             counter, {hold}, by reason: deadline, denied,
@@ -96,7 +103,7 @@
 //	lockagent.events.dropped          counter, {event}
 //	lockagent.events.queued           up-down counter, {event}
 //
-// The renewals and the store calls come from [Store], what was published, dropped
+// The rests, recalls, renewals and store calls come from [Store], what was published, dropped
 // and queued from [Publishing], all others from [Recorder].
 // What began before an SDK was there is not measured.
 //

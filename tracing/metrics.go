@@ -25,6 +25,7 @@ type lockMetrics struct {
 	trust   metric.Float64Histogram
 	waiters metric.Int64UpDownCounter
 	held    metric.Int64UpDownCounter
+	grants  metric.Int64Counter
 	losses  metric.Int64Counter
 	events  metric.Int64Counter
 
@@ -32,6 +33,7 @@ type lockMetrics struct {
 	outcomes [][]metric.RecordOption // by EventKind
 	reasons  [][]metric.AddOption    // by LossReason
 	kinds    [][]metric.AddOption    // by EventKind
+	ways     [][]metric.AddOption    // by How
 }
 
 func newLockMetrics(m metric.Meter) *lockMetrics {
@@ -48,6 +50,8 @@ func newLockMetrics(m metric.Meter) *lockMetrics {
 			metric.WithDescription("Requests that are queued."))),
 		held: made(m.Int64UpDownCounter("lockagent.lock.held", metric.WithUnit("{hold}"),
 			metric.WithDescription("Locks that are held."))),
+		grants: made(m.Int64Counter("lockagent.lock.grants", metric.WithUnit("{hold}"),
+			metric.WithDescription("Holds that were granted, by where the lock came from. Only those from the store needed the store."))),
 		losses: made(m.Int64Counter("lockagent.lock.losses", metric.WithUnit("{hold}"),
 			metric.WithDescription("Holds that ended against the will of their owners."))),
 		events: made(m.Int64Counter("lockagent.events.recorded", metric.WithUnit("{event}"),
@@ -63,6 +67,10 @@ func newLockMetrics(m metric.Meter) *lockMetrics {
 			break
 		}
 		l.reasons = append(l.reasons, []metric.AddOption{attributes("reason", reason.String())})
+	}
+	l.ways = append(l.ways, []metric.AddOption{attributes("how", "unknown")})
+	for how := lockagent.ByStore; how <= lockagent.ByRest; how++ {
+		l.ways = append(l.ways, []metric.AddOption{attributes("how", how.String())})
 	}
 	for _, reason := range l.reasons {
 		l.losses.Add(context.Background(), 0, reason...) // so that the first loss is an increase
@@ -89,6 +97,8 @@ func of[V ~uint8, O any](options [][]O, value V) []O {
 type storeMetrics struct {
 	duration metric.Float64Histogram
 	renewals metric.Int64Counter
+	rests    metric.Int64Counter
+	recalls  metric.Int64Counter
 	refusals metric.Int64Counter
 
 	calls   [operations][outcomes][]metric.RecordOption
@@ -102,9 +112,15 @@ func newStoreMetrics(m metric.Meter) *storeMetrics {
 			metric.WithDescription("Time from a call to the store to its reply."))),
 		renewals: made(m.Int64Counter("lockagent.lock.renewals", metric.WithUnit("{call}"),
 			metric.WithDescription("Attempts to renew a lease."))),
+		rests: made(m.Int64Counter("lockagent.lock.rests", metric.WithUnit("{tenure}"),
+			metric.WithDescription("Tenures that may rest: the agent keeps the lock between two holds."))),
+		recalls: made(m.Int64Counter("lockagent.lock.recalls", metric.WithUnit("{call}"),
+			metric.WithDescription("Attempts that met a lock which may rest in another agent. The store told that agent."))),
 		refusals: made(m.Int64Counter("lockagent.store.refusals", metric.WithUnit("{call}"),
 			metric.WithDescription("Calls that the store refused, and would refuse again."))),
 	}
+	s.rests.Add(context.Background(), 0)
+	s.recalls.Add(context.Background(), 0)
 	for _, end := range []outcome{wrongType, notPermitted, noTokens} {
 		s.refused[end] = []metric.AddOption{attributes("outcome", end.String())}
 		s.refusals.Add(context.Background(), 0, s.refused[end]...) // so that the first refusal is an increase
@@ -127,7 +143,18 @@ func newStoreMetrics(m metric.Meter) *storeMetrics {
 
 // enabled reports whether anybody reads what a call is measured for.
 func (s *storeMetrics) enabled(ctx context.Context, op operation) bool {
-	return s.duration.Enabled(ctx) || s.refusals.Enabled(ctx) || op == renew && s.renewals.Enabled(ctx)
+	return s.duration.Enabled(ctx) || s.refusals.Enabled(ctx) || op == renew && s.renewals.Enabled(ctx) ||
+		op == acquire && (s.rests.Enabled(ctx) || s.recalls.Enabled(ctx))
+}
+
+// rested counts an answer that tells of a tenure which may rest.
+func (s *storeMetrics) rested(ctx context.Context, r *lockagent.AcquireReply) {
+	switch {
+	case r.Rests && r.Granted:
+		s.rests.Add(ctx, 1)
+	case r.Rests:
+		s.recalls.Add(ctx, 1)
+	}
 }
 
 // attributes makes an option of keys and their values.

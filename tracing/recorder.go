@@ -43,7 +43,7 @@ func (r *recorder) Enabled(ctx context.Context) bool {
 	default:
 		return true
 	}
-	return r.open.any() || r.tracer.enabled(ctx) || r.metrics.events.Enabled(ctx) || r.metrics.enabled(ctx)
+	return r.open.any() || r.tracer.enabled(ctx) || r.metrics.events.Enabled(ctx) || r.metrics.grants.Enabled(ctx) || r.metrics.enabled(ctx)
 }
 
 // Record implements [lockagent.Recorder].
@@ -62,6 +62,9 @@ func (r *recorder) Record(ctx context.Context, e lockagent.Event) {
 // observe returns the trace context that the event belongs to, if it is known.
 func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent string) {
 	r.metrics.events.Add(ctx, 1, of(r.metrics.kinds, e.Kind)...)
+	if e.Kind == lockagent.EventGranted {
+		r.metrics.grants.Add(ctx, 1, of(r.metrics.ways, e.How)...)
+	}
 	l := r.open.of(e)
 	switch e.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:
@@ -77,8 +80,8 @@ func (r *recorder) observe(ctx context.Context, e *lockagent.Event) (parent stri
 	case lockagent.EventRenewed:
 		if !l.trusted.IsZero() {
 			r.metrics.trust.Record(ctx, seconds(l.trusted.Sub(e.Time)))
-			l.trusted = e.Time.Add(e.Remaining)
 		}
+		l.trusted = e.Time.Add(e.Remaining)
 	case lockagent.EventUncertain:
 		return r.uncertain(ctx, l, e)
 	}

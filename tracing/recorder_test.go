@@ -189,6 +189,23 @@ func TestHandOffLinksToTheReleaseBefore(t *testing.T) {
 	r.wantPoints("lockagent.lock.held", map[string]point{"": {}})
 }
 
+// A hold that was granted from a lock at rest has the lease of its tenure, which nobody tells. From its first renewal on it is known.
+func TestALockThatRests(t *testing.T) {
+	r := newRig(t)
+	rec := r.recorder()
+	h := newHistory(context.Background(), rec, "l")
+	h.granted(1, "a", lockagent.ByStore, 0).ended(lockagent.EventReleased, 0, 1, "a", 0)
+	h.granted(2, "a", lockagent.ByRest, 0)
+	h.add(lockagent.Event{Kind: lockagent.EventRenewed, Remaining: 3 * time.Second})
+	r.wantPoints("lockagent.lock.trust.remaining", nil)
+	h.pass(time.Second).add(lockagent.Event{Kind: lockagent.EventRenewed, Remaining: 3 * time.Second})
+	r.wantPoints("lockagent.lock.trust.remaining", map[string]point{"": {1, 2}})
+	h.ended(lockagent.EventReleased, 0, 2, "a", 0)
+	h.granted(3, "a", lockagent.ByHandOff, 0).ended(lockagent.EventReleased, 0, 3, "a", 0)
+	h.granted(4, "a", 200, 0).ended(lockagent.EventReleased, 0, 4, "a", 0) // of a version to come
+	r.wantPoints("lockagent.lock.grants", map[string]point{"store": {0, 1}, "rest": {0, 1}, "handoff": {0, 1}, "unknown": {0, 1}})
+}
+
 func TestRequestsThatAreNotGranted(t *testing.T) {
 	for kind, status := range map[lockagent.EventKind]codes.Code{
 		lockagent.EventTimedOut:  codes.Error,

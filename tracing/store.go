@@ -154,6 +154,7 @@ func (s *store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 		return
 	}
 	s.Store.Acquire(c.ctx, req, func(reply lockagent.AcquireReply, err error) {
+		s.metrics.rested(c.ctx, &reply)
 		c.end(outcomeOf(err, reply.Granted, granted, held), err)
 		done(reply, err)
 	})

@@ -18,6 +18,7 @@ import (
 // canned answers every call with the same.
 type canned struct {
 	yes     bool
+	rests   bool
 	err     error
 	ctx     context.Context          // of the last call
 	release lockagent.ReleaseRequest // the last one
@@ -29,7 +30,7 @@ type canned struct {
 
 func (c *canned) Acquire(ctx context.Context, _ lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	c.ctx = ctx
-	done(lockagent.AcquireReply{Granted: c.yes}, c.err)
+	done(lockagent.AcquireReply{Granted: c.yes, Rests: c.rests}, c.err)
 }
 
 func (c *canned) Renew(ctx context.Context, _ lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
@@ -195,6 +196,18 @@ func TestStoreCalls(t *testing.T) {
 	}
 }
 
+func TestTenuresThatRestAreCounted(t *testing.T) {
+	r := newRig(t)
+	for _, next := range []canned{
+		{yes: true}, {}, // of no such tenure
+		{yes: true, rests: true}, {yes: true, rests: true}, {rests: true},
+	} {
+		Store(&next, r.Config).Acquire(context.Background(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {})
+	}
+	r.wantPoints("lockagent.lock.rests", map[string]point{"": {0, 2}})
+	r.wantPoints("lockagent.lock.recalls", map[string]point{"": {0, 1}})
+}
+
 // An alert on an increase would miss the first loss, failure or refusal of a program if the series of
 // the metric began with it.
 func TestCountersOfTroubleBeginAtZero(t *testing.T) {
@@ -207,13 +220,15 @@ func TestCountersOfTroubleBeginAtZero(t *testing.T) {
 			if p.Value != 0 {
 				t.Errorf("%s begins at %d", m.Name, p.Value)
 			}
-			got[m.Name] = append(got[m.Name], p.Attributes.ToSlice()[0].Value.String())
+			got[m.Name] = append(got[m.Name], values(p.Attributes.ToSlice()))
 		}
 		slices.Sort(got[m.Name])
 	}
 	for metric, want := range map[string][]string{
 		"lockagent.lock.losses":    {"broken", "closed", "deadline", "denied", "expired", "internal", "sessionclosed", "unclaimed", "unknown"},
+		"lockagent.lock.recalls":   {""},
 		"lockagent.lock.renewals":  {"confirmed", "denied", "failed"},
+		"lockagent.lock.rests":     {""},
 		"lockagent.store.refusals": {"notokens", "notpermitted", "wrongtype"},
 	} {
 		if !slices.Equal(got[metric], want) {
