@@ -33,6 +33,7 @@ type lock struct {
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
 	neglects  int32             // how many of them there were in a row
 	telling   int32             // answerMsgs under way
+	served    bool              // a request was granted: the state knows how the lock is used
 
 	releaser context.Context     // of the caller who released the last hold, until the next grant; may be nil
 	news     news                // from the store
@@ -333,6 +334,7 @@ func (l *lock) do(e *lockstate.Event) {
 }
 
 func (l *lock) grant(r *request, e *lockstate.Event) {
+	l.served = true
 	r.unwatchWait()
 	l.agent.callback("Request.Granted", r.Granted) // first: a request whose callback ends the goroutine was not granted
 	r.Holds = e.Holds
@@ -436,11 +438,12 @@ func (l *lock) idle() bool {
 	return l.state.Idle() && l.requests.len() == 0 && l.calls.len() == 0
 }
 
-// leave retires the actor if it has been idle for long enough, or if the name is wanted as another kind. It reports
-// whether the actor is gone.
+// leave retires the actor if it has been idle for long enough, if the name is wanted as another kind, or if it served nobody and now
+// answers a caller. It reports whether the actor is gone.
 func (l *lock) leave() bool {
 	if !l.entry.retired() {
-		if !l.idle() || !l.closing && !l.unwanted && l.telling == 0 && l.now.Sub(l.used) < l.agent.cfg.Idle {
+		atOnce := l.closing || l.unwanted || l.telling > 0 && !l.served
+		if !l.idle() || !atOnce && l.now.Sub(l.used) < l.agent.cfg.Idle {
 			return false
 		}
 		l.agent.ticks.unset(l)
@@ -458,8 +461,8 @@ func (l *lock) leave() bool {
 	return true
 }
 
-// reply answers a caller who is no holder. The actor first leaves, unless it has more to do. So a caller who has the answer
-// can use the name as another kind: one who was refused, or has only looked, does not use the name.
+// reply answers a caller who is no holder. The actor first leaves, unless it has more to do, or has served requests. So a caller who
+// has the answer can use the name as another kind: one who was refused, or has only looked, does not use the name.
 func (l *lock) reply(answer func()) {
 	l.telling++
 	send(l.entry, &answerMsg{answer: answer})

@@ -1,0 +1,191 @@
+package actor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
+)
+
+// A lock rests from the fourth tenure in a row on. Its holds then need no store, until the tenure has lasted for the time of a rest.
+func TestALockRests(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock} {
+		t.Run(string(kind.OrPlain()), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newTap(memstore.New())
+				a := startResting(t, Config{Store: store})
+				time.Sleep(time.Second) // an agent that has just begun has no habits
+				last := lockagent.Token(0)
+				for _, want := range []string{
+					"acquire release", "acquire release acquire release", "acquire release acquire release acquire release",
+					"acquire release acquire release acquire release acquire",
+					"acquire release acquire release acquire release acquire",
+					"acquire release acquire release acquire release acquire",
+				} {
+					g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: kind}))
+					if g.Token() <= last {
+						t.Errorf("the token %d does not follow %d", g.Token(), last)
+					}
+					last = g.Token()
+					released(t, g)
+					synctest.Wait()
+					if got := store.kinds(); got != want {
+						t.Errorf("calls %q, want %q", got, want)
+					}
+				}
+				time.Sleep(rest)
+				synctest.Wait()
+				if store.count("release") != 4 {
+					t.Error("the lock was not given back")
+				}
+			})
+		})
+	}
+}
+
+// What ends a rest ends it at once: each request waits for no timer.
+func TestRestsEnd(t *testing.T) {
+	for name, ends := range map[string]func(t *testing.T, a, b *Agent) lockagent.Grant{
+		"by a request of another agent": func(t *testing.T, _, b *Agent) lockagent.Grant {
+			return granted(t, b.Acquire(background, "door", who("bob")))
+		},
+		"by a request of another agent that does not wait": func(t *testing.T, _, b *Agent) lockagent.Grant {
+			return granted(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}))
+		},
+		"by a request that forbids it": func(t *testing.T, a, b *Agent) lockagent.Grant {
+			released(t, granted(t, a.Acquire(background, "door", Request{Owner: "ann", NoRest: true})))
+			return granted(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}))
+		},
+		"by the end of the agent": func(t *testing.T, a, b *Agent) lockagent.Grant {
+			closed(t, a)
+			return granted(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := memstore.New()
+				a, b := startResting(t, Config{Store: memory}), start(t, Config{Store: memory.Share()})
+				usually(t, a, who("ann"))
+				if s := status(t, a, "door"); !s.Resting || s.Locked || s.HoldCount != 0 {
+					t.Fatalf("%+v: want a lock that rests", s)
+				}
+				asked := time.Now()
+				g := ends(t, a, b)
+				if waited := time.Since(asked); waited != 0 { // virtual time
+					t.Errorf("it took %v", waited)
+				}
+				released(t, g)
+			})
+		})
+	}
+}
+
+// Another agent that does not wait gets no answer while it may get the lock. If somebody holds it, that is 20 ms.
+func TestATryMeetsAHoldOfATenureThatMayRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memstore.New()
+		a, b := startResting(t, Config{Store: memory}), start(t, Config{Store: memory.Share()})
+		usually(t, a, who("ann"))
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		asked := time.Now()
+		refused(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}), lockagent.ErrHeld)
+		if waited := time.Since(asked); waited != 20*time.Millisecond { // virtual time
+			t.Errorf("the answer took %v, want 20 ms", waited)
+		}
+		released(t, g)
+		if status(t, a, "door").Resting {
+			t.Error("it rests, though another agent wanted it")
+		}
+	})
+}
+
+func TestLocksThatDoNotRest(t *testing.T) {
+	unrested := Request{Owner: "ann", NoRest: true}
+	for name, c := range map[string]struct {
+		cfg Config
+		req Request
+	}{
+		"an agent forbids it":     {Config{NoRest: true}, who("ann")},
+		"a request forbids it":    {Config{}, unrested},
+		"the lease is fixed":      {Config{}, Request{Owner: "ann", Lease: time.Minute}},
+		"nothing is handed off":   {Config{HandOffGrants: 1}, who("ann")},
+		"fair locks do not rest":  {Config{}, fairly("ann")},
+		"spin locks do not rest":  {Config{}, Request{Owner: "ann", Kind: lockagent.SpinLock}},
+		"semaphores do not rest":  {Config{}, Request{Owner: "ann", Kind: lockagent.Semaphore, Permits: 1}},
+		"each tenure has a pause": {Config{}, who("ann")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newTap(memstore.New())
+				c.cfg.Store = store
+				a := startResting(t, c.cfg)
+				time.Sleep(time.Second)
+				if c.req.Kind == lockagent.Semaphore {
+					set := lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.TrySetPermits, N: 1}
+					if r := await(t, "permits", a.Permits(background, set)); r.Err != nil {
+						t.Fatal(r.Err)
+					}
+				}
+				for range 6 {
+					released(t, granted(t, a.Acquire(background, "door", c.req)))
+					if name == "each tenure has a pause" {
+						time.Sleep(rest + 1)
+					}
+				}
+				synctest.Wait()
+				if n := store.count("release"); n != 6 {
+					t.Errorf("%d releases, want 6", n)
+				}
+			})
+		})
+	}
+}
+
+// Whoever looks at a lock between two holds does not make the agent forget how it is used.
+func TestALookKeepsTheHabit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startResting(t, Config{})
+		time.Sleep(time.Second)
+		for range 4 {
+			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+			status(t, a, "door")
+		}
+		if !status(t, a, "door").Resting {
+			t.Error("the lock does not rest")
+		}
+	})
+}
+
+func TestEventsOfARest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		begin := time.Now()
+		w.before = func(e lockagent.Event) { checkFields(t, e, begin) }
+		a := startResting(t, Config{Recorder: w})
+		usually(t, a, who("ann"))
+		for range 2 {
+			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+		}
+		time.Sleep(rest)
+		closed(t, a)
+		w.tells(t, "agentstarted granted released returned granted released returned granted released returned granted released granted released granted released returned agentstopped")
+		w.checkHolds(t)
+		var ways []lockagent.How
+		for _, e := range w.all() {
+			if e.Kind == lockagent.EventGranted {
+				ways = append(ways, e.How)
+			}
+		}
+		for i, how := range ways {
+			want := lockagent.ByStore
+			if i > 3 {
+				want = lockagent.ByRest
+			}
+			if how != want {
+				t.Errorf("grant %d came by %v, want %v", i+1, how, want)
+			}
+		}
+	})
+}
