@@ -137,7 +137,7 @@ const (
 	retryMin  = 20 * time.Millisecond
 	retryMax  = time.Second
 	linger    = time.Second
-	rest      = 100 * time.Millisecond
+	rest      = 90 * time.Millisecond // and others have the lock within 100 ms
 	// A lock that nobody of this agent has waited for so long was free for those that poll.
 	spinLinger = 10 * time.Millisecond
 )
