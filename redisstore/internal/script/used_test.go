@@ -81,7 +81,7 @@ func TestWaitersOfAnotherKind(t *testing.T) {
 		{lockagent.SpinLock, lockagent.SpinLock, ""},
 	} {
 		for _, holder := range []string{tenure(agentA, 1).String(), java} {
-			for _, room := range []Room{Single, Sharded} {
+			for _, room := range rooms(t) {
 				t.Run(string(c.waits)+"/"+string(c.asks)+"/"+holder[:1]+"/"+room.String(), func(t *testing.T) {
 					s := start(t)
 					s.room = room
@@ -101,13 +101,26 @@ func TestWaitersOfAnotherKind(t *testing.T) {
 					// An agent that is gone waits no more.
 					there.Close()
 					redistest.Eventually(t, "nobody listens", func() bool {
-						return len(s.Do("PUBSUB", "CHANNELS").([]any))+len(s.Do("PUBSUB", "SHARDCHANNELS").([]any)) == 0
+						channels := "CHANNELS"
+						if room == Sharded {
+							channels = "SHARDCHANNELS"
+						}
+						return len(s.Do("PUBSUB", channels).([]any)) == 0
 					})
 					s.expectUsed(c.asks, 3, "")
 				})
 			}
 		}
 	}
+}
+
+// rooms are those that the servers have, of a server alone and of a Cluster.
+func rooms(t *testing.T) []Room {
+	t.Helper()
+	if !redistest.Sharded(t) {
+		return []Room{Single}
+	}
+	return []Room{Single, Sharded}
 }
 
 // Fenced locks have the queue of plain ones. The token key, which stays, says which of them a name is.
@@ -271,7 +284,7 @@ func TestHolderOfAnotherKind(t *testing.T) {
 				return req
 			},
 		} {
-			for _, room := range []Room{Single, Sharded} {
+			for _, room := range rooms(t) {
 				t.Run(string(kind)+"/"+how+"/"+room.String(), func(t *testing.T) {
 					s := start(t)
 					s.room = room
