@@ -61,6 +61,43 @@ func TestALostReaderDoesNotRest(t *testing.T) {
 	s.marked(one, false)
 }
 
+// A tenure that is passed the lock counts one hold, as Redisson's do, and may not rest.
+func TestAPassedTenureCountsOneHold(t *testing.T) {
+	writer, reader := mayRest(wish("x", agentB, 1)), mayRest(reading("x", agentB, 1))
+	releases := func(s *server, req lockagent.AcquireRequest) bool { return s.rwEnd(end(req))[0].Reply.Passed }
+	becomesReader := func(s *server, req lockagent.AcquireRequest) bool {
+		s.room.ReadWriteRenew(&s.call, []lockagent.RenewRequest{{Name: "x", Tenure: req.Tenure, Mode: lockagent.Shared, Lease: time.Minute}})
+		s.must(&s.call)
+		return true
+	}
+	for name, c := range map[string]struct {
+		passed lockagent.AcquireRequest
+		field  string
+		passes func(s *server, req lockagent.AcquireRequest) bool
+	}{
+		"to a writer":                   {writer, writer.Tenure.String() + ":write", releases},
+		"to a reader":                   {reader, reader.Tenure.String(), releases},
+		"to a reader beside the writer": {reader, reader.Tenure.String(), becomesReader},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			before := mayRest(wish("x", agentA, 1))
+			s.rwGrant(before)
+			s.listen(AgentChannel(agentB), AgentsChannel("x"), ReadWriteChannel("x"))
+			s.rwWaits(c.passed, before.Tenure.String())
+			if !c.passes(s, before) {
+				t.Fatal("not passed")
+			}
+			if count := s.do("HGET", "x", c.field); count != "1" {
+				t.Errorf("the tenure counts %v holds", count)
+			}
+			if c.passed.Mode == lockagent.Shared {
+				s.marked(c.passed, false)
+			}
+		})
+	}
+}
+
 // A writer keeps its mark when its grant is repeated, and loses it when it becomes a reader.
 func TestAWriterThatMayRestBecomesAReader(t *testing.T) {
 	s := start(t)
