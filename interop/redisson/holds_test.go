@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -16,13 +17,14 @@ func nestedHolds(t *testing.T, b *both) {
 	for _, k := range []struct {
 		kind, wants string
 		ours        func(string, ...channelapi.Option) *channelapi.SessionLock
+		value       string // of the field of our tenure, see decision 20
 	}{
-		{"plain", "plain", session.Lock},
-		{"fair", "fair", session.FairLock},
-		{"fenced", "fenced", session.FencedLock},
-		{"spin", "spin", session.SpinLock},
-		{"read", "write", session.ReadLock},
-		{"write", "write", session.WriteLock},
+		{"plain", "plain", session.Lock, "2"},
+		{"fair", "fair", session.FairLock, "3"},
+		{"fenced", "fenced", session.FencedLock, "4"},
+		{"spin", "spin", session.SpinLock, "5"},
+		{"read", "write", session.ReadLock, "1"},
+		{"write", "write", session.WriteLock, "1"},
 	} {
 		for _, name := range []string{"holds " + k.kind, "{holds}/" + k.kind} {
 			java, wants := b.java.lock(k.kind, name, "j1"), thing{k.wants, name}
@@ -41,6 +43,9 @@ func nestedHolds(t *testing.T, b *both) {
 			lock := k.ours(name)
 			hold(t, lock)
 			hold(t, lock)
+			if values := b.nodeOf(name).Do("HVALS", name).([]any); !slices.Contains(values, any(k.value)) {
+				t.Errorf("the lock has the values %q, want %s for our tenure", values, k.value)
+			}
 			for range 2 {
 				want(t, "isLocked", java.isLocked(t), true)
 				want(t, "holds of a thread that has none", java.holdCount(t), 0)

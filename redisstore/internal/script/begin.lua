@@ -1,4 +1,4 @@
--- begin.lua is a part of scripts that pass a lock. clock is the time, and held_as the hold count that the tenures have.
+-- begin.lua is a part of scripts that pass a lock. clock is the time, and held_as the value of their fields, see kinds.lua.
 
 local pass_lease = '2000' -- in ms
 

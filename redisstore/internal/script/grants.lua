@@ -1,5 +1,5 @@
--- grants.lua is a part of scripts that acquire. message_kind comes before each message to an agent. held_as is the hold count that
--- tenures have.
+-- grants.lua is a part of scripts that acquire. message_kind comes before each message to an agent. held_as is the value of the fields of
+-- tenures, see kinds.lua.
 
 -- Grants a lock that is free, or that the tenure has already. Another call for the tenure may
 -- just have been granted the same token. The lock then lasts for the lease at least. If left is nil, the caller sees to that.

@@ -17,9 +17,9 @@ local function is_agent(holder)
   return string.find(holder, '%-8%x%x%x%-[89ab]%x%x%x%-' .. string.rep('%x', 12) .. ':%d+$') ~= nil
 end
 
--- Returns as which kind an agent holds a lock, or nil if nothing shows it. A tenure has the lock once. So the last digit of the hold
--- count that an agent writes tells the kind: held_as in the scripts. Agents of earlier versions write 1, which tells nothing. So do
--- other programs, whose count is a count.
+-- Returns as which kind an agent holds a lock, or nil if nothing shows it. The value of a field is a hold count to Redisson. A tenure
+-- has the lock once, so an agent need not count: the last digit that it writes tells the kind. It is held_as in the scripts. Agents of
+-- earlier versions write 1, which tells nothing. So do other programs, which count.
 local function kind_of_holder(holder, count)
   return is_agent(holder) and ({['2'] = 'plain', ['3'] = 'fair', ['4'] = 'fenced', ['5'] = 'spin'})[string.match(count, '^1?(%d)$')] or nil
 end

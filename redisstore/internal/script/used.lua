@@ -1,10 +1,10 @@
 -- used.lua is a part of scripts that acquire. It has a function that tells whether a lock that is held is in use as another kind.
 --
--- Plain, fair, spin and fenced locks are one hash. The hold count of an agent shows the kind, see kinds.lua. Behind another holder, those who
+-- Plain, fair, spin and fenced locks are one hash. The value that an agent writes shows the kind, see kinds.lua. Behind another holder, those who
 -- wait show it. What may have stayed behind must not keep a name from its users. So only those count who wait now.
 --
 -- The script before it says where tenures wait: own_places has those of its kind, or is nil, and other_places has those of the other
--- kinds. held_as is the hold count that its tenures have.
+-- kinds. held_as is the value of their fields, see kinds.lua.
 
 local fresh_places = 270000 -- in ms: each attempt makes the places last for 300 s, and who waits tries again within 10 s
 local looked_for = 8
