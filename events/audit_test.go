@@ -117,6 +117,13 @@ func TestAuditProves(t *testing.T) {
 			},
 			Proven, "", "3 holds, 0 of them handed off, 1 by rest",
 		},
+		"AGrantAfterTheLastOfARest": { // which the store should not have made yet, but nobody held the lock any more
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).returned(1, 1100).stop(),
+				agent("B").held(1, 1070, 1080).stop(),
+			},
+			Proven, "", "",
+		},
 		"ACrashAtRest": { // the lease ends, and nobody held the lock
 			[]*story{
 				agent("A").granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500).stop(),
@@ -281,6 +288,20 @@ func TestAuditFindsViolations(t *testing.T) {
 			[]*story{agent("A").granted(1, 1000).handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop()},
 			Violated, "overlap: 1", "the agent granted the lock to the second owner while the first still had it",
 		},
+		"OverlapWithAHoldByRest": {
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).returned(1, 1100).stop(),
+				agent("B").held(1, 1055, 1080).stop(),
+			},
+			Violated, "overlap: 1", "",
+		},
+		"OverlapWithARest": { // the tenure went on, and the hold between two others of it was not the tenure's
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).returned(1, 1100).stop(),
+				agent("B").held(1, 1020, 1040).stop(),
+			},
+			Violated, "overlap: 1", "the store granted the lock to the second while the first had a lease that was not over",
+		},
 		"OverlapOfJoinedStores": {
 			[]*story{
 				agent("A").at("x").held(1, 1000, 2000).stop(),
@@ -348,6 +369,20 @@ func TestAuditIsNotSure(t *testing.T) {
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},
 			Proven, "not stopped: 1", "proven: nothing overlapped that must not, if 1 agent that did not stop lived no longer than it says below",
+		},
+		"CrashedAtRest": { // its lease was over, but it may have lived on, and had the lock again
+			[]*story{
+				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500),
+				agent("B").held(1, 3100, 3200).stop(),
+			},
+			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+		},
+		"CrashedWithoutARest": { // it is the same without a rest
+			[]*story{
+				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).returned(1, 1011).alive(1500),
+				agent("B").held(1, 3100, 3200).stop(),
+			},
+			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
 		},
 		"HolderCrashedAndTheNextWasEarly": {
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").held(1, 20000, 21000).stop()},
