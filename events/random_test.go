@@ -158,17 +158,19 @@ func TestTrueHistories(t *testing.T) {
 		}
 		return ""
 	}
+	rests := 0
 	seeds(t, 600, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, sound)
 		report := closed(w.stream)
 		verdicts[report.Verdict]++
+		rests += report.Rests
 		if wrong(w, w.stream, report) != "" {
 			fails(t, seed, "untouched", w, w.stream, wrong)
 		}
 	})
 	t.Log(verdicts)
-	if verdicts[Proven] == 0 || verdicts[Explained] == 0 || verdicts[Incomplete] == 0 {
-		t.Error("a verdict is missing")
+	if verdicts[Proven] == 0 || verdicts[Explained] == 0 || verdicts[Incomplete] == 0 || rests == 0 {
+		t.Errorf("a verdict is missing, or a hold by rest; there are %d", rests)
 	}
 }
 

@@ -119,6 +119,7 @@ type worldTenure struct {
 	confirmed lockagent.StoreTime // likewise, of the last answer that confirmed it
 	expires   int                 // when the store ends it
 	over      bool                // the store has it no more
+	rests     bool                // it is the agent's still, and nobody holds it
 	broken    bool
 
 	worldHold
@@ -387,9 +388,13 @@ func (w *world) live(a *worldAgent) {
 }
 
 func (w *world) tellAlive(a *worldAgent) {
-	e := lockagent.Event{Kind: lockagent.EventAlive, Count: len(a.has)}
+	e := lockagent.Event{Kind: lockagent.EventAlive}
 	for _, t := range a.has {
-		if t.beside != nil {
+		switch {
+		case t.rests:
+		case t.beside != nil:
+			e.Count += 2
+		default:
 			e.Count++
 		}
 	}
@@ -413,6 +418,9 @@ func (w *world) crashed(a *worldAgent) {
 		died = a.from
 	}
 	for _, t := range a.has {
+		if t.rests {
+			continue
+		}
 		t.hold.until, t.hold.lease = died, t.deadline()
 		if t.left() {
 			t.hold.until, t.hold.lease = died, t.deadline()
@@ -427,6 +435,9 @@ func (w *world) gone(a *worldAgent) {
 
 func (w *world) stop(a *worldAgent) {
 	for _, name := range worldLocks {
+		if t := a.has[name]; t != nil && t.rests {
+			w.giveBack(a, t)
+		}
 		if t := a.has[name]; t != nil {
 			w.lapse(a, t)
 		}

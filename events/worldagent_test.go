@@ -169,6 +169,8 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 		t.swap()
 	}
 	switch {
+	case t.rests:
+		w.rest(a, t)
 	case w.lapse(a, t):
 	case t.broken && w.now >= a.deaf && w.chance(3): // a message tells of it
 		w.lose(a, t, lockagent.EventBroken, lockagent.LostBroken, w.now)
@@ -204,7 +206,23 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 			w.grant(a, t, lockagent.ByHandOff)
 			return
 		}
+		if w.chance(2) && t.n == 0 && t.holds < 5 && !t.fixed {
+			t.rests, t.ends = true, w.now+w.rand.IntN(1000)
+			return
+		}
 		w.giveBack(a, t)
+	}
+}
+
+// rest keeps a tenure that nobody holds, until another owner wants it or its time has passed.
+func (w *world) rest(a *worldAgent, t *worldTenure) {
+	switch {
+	case w.now >= t.deadline() || w.now >= t.ends || t.broken && w.chance(3):
+		t.rests = false
+		w.giveBack(a, t)
+	case w.chance(2):
+		t.rests = false
+		w.grant(a, t, lockagent.ByRest)
 	}
 }
 
