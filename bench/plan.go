@@ -61,7 +61,7 @@ type plan struct {
 	Settle time.Duration
 }
 
-// fullPlan is that of RESULTS.md. It takes about twenty-one minutes; -limit allows twenty-five.
+// fullPlan is that of RESULTS.md. It takes about twenty minutes; -limit allows twenty-five.
 var fullPlan = plan{
 	Window: 300 * time.Millisecond, PeerRounds: 3, OurRounds: 7, Goroutines: 1024,
 	OneWindow: 1200 * time.Millisecond, SharedWindow: 2 * time.Second, InsideWindow: 3 * time.Second, SharedRounds: 3, InsideRounds: 2, Processes: 4,
