@@ -16,8 +16,9 @@ import (
 // [New]. It is safe for concurrent use.
 type Agent struct {
 	cfg      Config
-	locks    *lockstate.Config // of all locks but spin locks
+	locks    *lockstate.Config // of semaphores and latches
 	plains   *lockstate.Config // of plain, fenced and read/write locks
+	fairs    *lockstate.Config // of fair locks
 	spins    *lockstate.Config // of spin locks
 	clock    *clock
 	ticks    ticks
@@ -106,7 +107,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), fairs: cfg.fairs(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)

@@ -79,7 +79,7 @@ func (a *Agent) spin(name lockagent.Name, from lockstate.Snapshot, shift time.Du
 
 // fair makes the machine of a fair lock.
 func (a *Agent) fair(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
-	return lockstate.ResumeFair(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+	return lockstate.ResumeFair(name, a.fairs, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
 }
 
 // permits makes the machine of a semaphore.

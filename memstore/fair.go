@@ -77,28 +77,30 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 			own.extend(v.now, req.Lease)
 		} else {
 			l.begin(place{tenure: req.Tenure, kind: lockagent.FairLock}, v.now, req.Lease)
+			own = l.heldBy(req.Tenure)
+			own.rests = req.Rests && m.mayRest(l, &req)
 		}
 		l.giveUp(req.Tenure)
+		reply.Rests = req.Rests && own.rests
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
 		return reply, nil
 	}
 	reply.At = m.clock.at(v.now)
 	if l.held() {
 		reply.Holder, reply.Remaining = l.holders[0].String(), l.remaining(v.now)
+		reply.Rests = l.holders[0].rests && l.holders[0].tenure.Agent != req.Tenure.Agent
+		m.want(v, &req, l)
 	} else {
 		reply.Remaining = kept.until.Sub(v.now)
 	}
 	if req.Queue {
-		m.takePlace(v, &req, l, &reply)
+		m.takePlace(&req, l, &reply)
 	}
 	return reply, nil
 }
 
-// takePlace gives a tenure the last place, unless it has a place. It tells the holder's agent each time.
-func (m *memory) takePlace(v *visit, req *lockagent.AcquireRequest, l *lock, reply *lockagent.AcquireReply) {
-	if l.held() && l.holders[0].tenure.Agent != req.Tenure.Agent {
-		m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: req.Kind, Tenure: l.holders[0].tenure})
-	}
+// takePlace gives a tenure the last place, unless it has a place.
+func (m *memory) takePlace(req *lockagent.AcquireRequest, l *lock, reply *lockagent.AcquireReply) {
 	at := l.placeOf(req.Tenure)
 	if at < 0 {
 		at = len(l.places)

@@ -60,6 +60,8 @@ func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
 	switch l.kind {
 	case lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock:
 		return m.outsiders(req.Name) == 0 && !slices.ContainsFunc(l.queue, func(p place) bool { return p.tenure != req.Tenure })
+	case lockagent.FairLock:
+		return !slices.ContainsFunc(l.places, func(p fairPlace) bool { return p.foreign != nil || p.tenure != req.Tenure })
 	}
 	return false
 }

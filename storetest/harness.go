@@ -151,7 +151,8 @@ var (
 		lockagent.ReadWriteLock,
 	}
 	// resting have tenures that may rest.
-	resting   = []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock}
+	resting   = []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.FairLock}
+	fair      = []lockagent.LockKind{lockagent.FairLock}
 	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
 	fenced    = []lockagent.LockKind{lockagent.FencedLock}
 	spin      = []lockagent.LockKind{lockagent.SpinLock}
@@ -183,7 +184,8 @@ var contract = []struct {
 	{"ReadWriteRest", readWrite, readWriteRestClauses},
 	{"Fenced", fenced, fencedClauses},
 	{"Spin", spin, spinClauses},
-	{"Fair", []lockagent.LockKind{lockagent.FairLock}, fairClauses},
+	{"Fair", fair, fairClauses},
+	{"FairRest", fair, fairRestClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
 	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},

@@ -30,6 +30,15 @@ var restDefects = []defect{
 	{"lets a tenure rest that might not", "Rest/a tenure that is granted again is as it was", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Rests = reply.Rests || req.Rests && reply.Granted
 	})},
+	{"lets a tenure of a fair lock rest while others wait", "FairRest/a tenure does not rest while others have places", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Rests = reply.Rests || req.Rests && reply.Granted
+	})},
+	{"lets a tenure of a fair lock rest while another program waits", "FairRest/a tenure does not rest while another program has a place", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Rests = reply.Rests || req.Rests && reply.Granted
+	})},
+	{"tells an agent of its own tenures", "FairRest/another tenure of the agent tells it nothing", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Rests = reply.Rests || !reply.Granted
+	})},
 	{"counts several holds", "Rest/an inspection counts one hold", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {

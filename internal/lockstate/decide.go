@@ -59,6 +59,8 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		return s.wanted(c, m, out)
 	case Broken:
 		return s.broken(c, m, out)
+	case recalled:
+		return s.contested(out)
 	case displaced:
 		return s.lost(&loss{why: lockagent.LostDenied, at: c.at, until: c.until}, m, out)
 	case Missed:

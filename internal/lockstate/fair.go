@@ -28,6 +28,7 @@ type Fair struct {
 	owed   []owed
 	ghosts map[uint64]bool // tenures that a call to the store is about to end
 
+	habit     habit           // of all parts
 	beside    bool            // the tenures of the parts do not keep each other out, see [Permits]
 	floor     lockagent.Token // the greatest token that the agent knows of
 	exclusive lockagent.Token // the greatest token of an exclusive tenure that it knows of
@@ -67,7 +68,9 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	var concerned []*State
 	if a, ok := c.(Acquire); ok {
 		m = f.seat(m, do)
-		concerned = []*State{f.partFor(&a.Request, m.Fresh)}
+		p := f.partFor(&a.Request, m)
+		f.recall(p, m.Now, do)
+		concerned = []*State{p}
 	} else {
 		if r, ok := c.(DisownReplied); ok {
 			delete(f.ghosts, r.Tenure)
@@ -81,6 +84,7 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 		}
 		f.step(p, c, m, do)
 	}
+	f.recall(nil, m.Now, do)
 	if len(f.parts) > 1 {
 		f.parts = slices.DeleteFunc(f.parts, (*State).Idle)
 	}
@@ -91,7 +95,7 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 
 func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	if !f.beside {
-		p.floor = f.floor
+		p.floor, p.habit = f.floor, f.habit
 	}
 	if r, ok := c.(AcquireReplied); ok && f.outdated(p, &r) {
 		r.Err = errOutdated
@@ -105,6 +109,7 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 			do(e)
 		}
 	})
+	f.habit = p.habit
 }
 
 // errOutdated takes the place of an outdated answer. The part then asks the store again.
@@ -131,6 +136,25 @@ func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 		}
 	}
 }
+
+// recall ends the rests of the parts beside which another part has requests that wait. To the store, both parts are of the same agent: it does
+// not tell the one that rests. next is a part that is about to have a request, or nil.
+func (f *Fair) recall(next *State, now Instant, do func(*Event)) {
+	if f.cfg.Rest == 0 {
+		return
+	}
+	for _, p := range f.parts {
+		waits := func(q *State) bool { return q != p && (q == next || q.queue.len() > 0) }
+		if p.recallable() && f.part(waits) != nil {
+			f.step(p, recalled{}, Moment{Now: now, Fresh: f.fresh()}, do)
+		}
+	}
+}
+
+// recalled says that a request waits in another part.
+type recalled struct{}
+
+func (recalled) command() {}
 
 // displaced says that the store granted the lock to another tenure of this agent.
 type displaced struct {

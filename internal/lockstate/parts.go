@@ -13,18 +13,18 @@ func (f *Fair) part(match func(*State) bool) *State {
 	return nil
 }
 
-// partFor is the part that takes a request. That is the part of its session, or else an idle or new
-// part, which becomes the last one. fresh is the id of the request. It becomes the number of an idle or new part, so the
+// partFor is the part that takes a request. That is the part of its session, or the one that rests, if that grants the request
+// at once. Or else it is an idle or new part, which becomes the last one. The id of the request becomes the number of an idle or new part, so the
 // numbers of the parts grow in their order.
-func (f *Fair) partFor(r *Request, fresh uint64) *State {
-	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
+func (f *Fair) partFor(r *Request, m Moment) *State {
+	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) || p.Resting() && p.mayGrant(r, m) }); p != nil {
 		return p
 	}
 	p := f.part(func(p *State) bool { return p.phase == free && p.queue.len() == 0 })
 	if p == nil {
 		p = New(f.name, f.cfg)
 	}
-	p.part = fresh
+	p.part = m.Fresh
 	p.contended = f.Listening() // then the first attempt asks for a place
 	f.parts = append(slices.DeleteFunc(f.parts, func(q *State) bool { return q == p }), p)
 	return p
@@ -34,6 +34,14 @@ func (f *Fair) partFor(r *Request, fresh uint64) *State {
 // of the request holds the lock in this part, or waits in it.
 func (s *State) lets(r *Request) bool {
 	return s.grants.again(r) != nil || r.Session && s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
+}
+
+// recallable reports whether the tenure may rest, now or as soon as the store has granted it.
+func (s *State) recallable() bool {
+	if s.phase == held {
+		return s.tenure.rests
+	}
+	return s.attempt.rests && !s.attempt.contested
 }
 
 // seat wakes the parts that sleep and have not asked for a place yet, because the lock was not

@@ -301,6 +301,9 @@ func (w *world) tell(i int, c Command) {
 	// Pauses are scattered. So there would be many instants that differ little. Each may be the
 	// last possible one, so take that.
 	a.look()
+	if a.fair != nil && a.cfg.Rest > 0 {
+		a.fair.habit = lone
+	}
 	for _, s := range a.parts {
 		if s.phase == sleeping || s.phase == releasing {
 			s.retryAt = ceil(s.retryAt, w.now)
@@ -350,13 +353,15 @@ func (w *world) restart(i int) {
 	}
 }
 
-// overdue are the parts whose tick is due and still to come. The command may not concern them.
+// overdue are the parts whose tick is due and still to come. The command may not concern them. A request that does not wait may be
+// due before its tick: the world rounds that up.
 func (a *agentModel) overdue(c Command, m Moment) (parts []*State) {
-	if a.fair == nil || c == (Tick{}) {
+	if a.fair == nil {
 		return nil
 	}
 	for _, s := range a.parts {
-		if s.concerns(Tick{}, m) {
+		recalled := s.phase == sleeping && s.attempt.told != 0 && !recalling(s.attempt.told, m.Now)
+		if recalled || c != (Tick{}) && s.concerns(Tick{}, m) {
 			parts = append(parts, s)
 		}
 	}
@@ -416,13 +421,22 @@ func (w *world) overlap(i int, e *Event) {
 }
 
 // outOfTurn checks, when agent i grants a fair lock, that the owner is the next one in the store's
-// queue: the lock was passed to the place of this owner.
+// queue: the lock was passed to the place of this owner. A lock that rests goes to those who come to its agent, until a message tells
+// the agent that there is a queue.
 func (w *world) outOfTurn(i int, e *Event) {
 	if !w.fair || w.strays {
 		return
 	}
 	h := w.store.holder(tenureID{i, e.Tenure}, w.now)
+	for _, r := range w.agents[i].ledger.waiting {
+		if e.How == lockagent.ByRest && r.ID < e.Request.ID {
+			w.fail("%s is granted a lock that rests, before %s, who came first", e.Request.Owner, r.Owner)
+		}
+	}
+	wanted := w.missed || w.agents[i].missing || slices.Contains(w.agents[i].inbox, Command(Wanted{Tenure: e.Tenure}))
 	switch {
+	case e.How == lockagent.ByRest && len(w.store.queue) > 0 && !wanted:
+		w.fail("%s is granted a lock that rests, before agent %d, who has a place in the queue", e.Request.Owner, w.store.queue[0].agent+1)
 	case e.How == lockagent.ByHandOff && len(w.store.queue) > 0:
 		w.fail("%s is granted the lock by hand-off, before agent %d, who has a place in the queue", e.Request.Owner, w.store.queue[0].agent+1)
 	case e.How == lockagent.ByStore && h != nil && h.request != e.Request.ID && !e.Request.Session:

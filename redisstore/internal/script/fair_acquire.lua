@@ -155,17 +155,25 @@ local function others(fair, holder, ours)
   return holder and not ours and math.max(1, ahead) or ahead
 end
 
+-- Reports whether there are no more places than so many.
+local function lonely(fair, most)
+  local queued = pcall('LLEN', fair.queue)
+  return type(queued) == 'number' and queued <= most
+end
+
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
+  local rests = string.find(asks, '+rests', 1, true)
+  asks = rests and not string.find(asks, '+place', 1, true) and '' or asks
   local suffix = string.sub(keys[n + i], 16)
   if type(pcall('ZSCORE', keys[n + i], tenure)) == 'string' then
     return 'w'
   end
-  local left, err, holder, own = call('PTTL', lock), nil, nil, false
+  local left, err, holder, count, own = call('PTTL', lock), nil, nil, nil, false
   if left ~= -2 then
-    local count, shared
+    local shared
     err, holder, count, own, shared = holders(lock, tenure)
     if err or shared then
       return 'e ' .. (err or 'KIND readwrite')
@@ -197,26 +205,34 @@ local function try(i)
     end
     what, more = hand_on(fair, begin, '-', tenure)
     if what == 'passed' then
-      holder, left = more, pass_lease
+      holder, count, left = more, held_as, pass_lease
     elseif what == 'told' then
       left = more
     end
   end
   if not what or what == 'own' then
-    grant(lock, tenure, lease, own and left or -2, own)
+    if own then -- others may have met the tenure as it is
+      count = may_rest(tenure, count) and count
+    else
+      count = rests and not alone and is_agent(tenure) and lonely(fair, what and 1 or 0) and '1' .. held_as or nil
+    end
+    grant(lock, tenure, lease, own and left or -2, own, count)
     if own or alone then
       leave(fair, tenure)
     elseif what then
       drop(fair, tenure)
     end
-    return token ~= first and 'g ' .. token .. ' 0'
+    local code = rests and count == '1' .. held_as and 'r ' or 'g '
+    return (code == 'r ' or token ~= first) and code .. token .. ' 0'
   end
-  local ours = asks ~= '' and want(lock, tenure, holder)
+  -- An agent knows of its own tenures that wait.
+  local recalls = holder and may_rest(holder, count) and string.match(holder, '^(.*):') ~= string.match(tenure, '^(.*):')
+  local ours = (asks ~= '' or recalls) and want(lock, tenure, holder)
   local within = asks ~= '' and not alone and place(fair, tenure)
   if within then
-    return 'k ' .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')
+    return (recalls and 'K ' or 'k ') .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')
   end
-  return 'h ' .. left .. ' 0 ' .. (holder or '')
+  return (recalls and 'H ' or 'h ') .. left .. ' 0 ' .. (holder or '')
 end
 
 --include answer.lua

@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// fairRestClauses are about tenures of fair locks that may rest.
+var fairRestClauses = []clause{
+	{
+		name: "a tenure does not rest while others have places",
+		says: "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
+		prove: func(t *testing.T, h *Harness) {
+			restBefore(t, h, func(f *fairQueue) { f.wait(1) })
+		},
+	},
+	{
+		name: "a tenure does not rest while another program has a place",
+		says: "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
+		prove: func(t *testing.T, h *Harness) {
+			if h.PlantWaiter == nil {
+				t.Skip("the harness cannot have another program wait")
+			}
+			restBefore(t, h, func(*fairQueue) { h.PlantWaiter(t, theLock, time.Hour, func() {}) })
+		},
+	},
+	{
+		name: "another tenure of the agent tells it nothing",
+		says: "If the request was not granted, Rests says that the holder may rest, or one of several, and that its agent has been sent that message.",
+		prove: func(t *testing.T, h *Harness) {
+			h.needsQueue(t)
+			one, two := h.pair(t)
+			one.get(one.resting(theLock, 1))
+			if reply := one.refused(theLock, 2, one.tenure(1).String()); reply.Rests {
+				t.Errorf("%+v: says that the agent was told of its own tenure", reply)
+			}
+			one.release(theLock, 1, true)
+			one.get(one.resting(theLock, 3))
+			two.refused(theLock, 1, one.tenure(3).String())
+			one.hears(lockagent.MessageWanted, 3)
+			if _, told := one.messages.Take(lockagent.MessageWanted, theLock, one.tenure(1)); told {
+				t.Error("the agent was told of its own tenure")
+			}
+		},
+	},
+}
+
+// restBefore has the first tenure in the queue begin when a lease is over. It asks to be one that may rest. So it may if it is alone, and
+// not if others join it there.
+func restBefore(t *testing.T, h *Harness, join func(*fairQueue)) {
+	t.Helper()
+	h.needsQueue(t)
+	f := h.fairQueue(t)
+	for _, alone := range []bool{true, false} {
+		var asks lockagent.AcquireRequest
+		eventually(t, "a tenure has a place before the lease is over", func() bool {
+			f.holder.answered(Release(t, f.holder.store, f.holder.ending(theLock, f.holder.number)))
+			short := f.seat(0)
+			req := short.wish(theLock, short.number)
+			req.Lease = brief
+			short.get(req)
+			f.holder = f.seat(0)
+			asks = f.holder.resting(theLock, f.holder.number)
+			asks.Queue = true
+			reply, err := f.holder.try(asks)
+			if err != nil {
+				t.Fatalf("Acquire: %v", err)
+			}
+			return reply.Queued
+		})
+		if !alone {
+			join(f)
+		}
+		if !f.holder.awaitFree(theLock) {
+			return
+		}
+		if reply := f.holder.get(asks); reply.Rests != alone {
+			t.Errorf("%+v: may rest %t, want %t", reply, reply.Rests, alone)
+		}
+	}
+}
