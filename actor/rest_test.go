@@ -11,7 +11,7 @@ import (
 
 // A lock rests from the fourth tenure in a row on. Its holds then need no store, until the tenure has lasted for the time of a rest.
 func TestALockRests(t *testing.T) {
-	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock} {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.FairLock} {
 		t.Run(string(kind.OrPlain()), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newTap(memstore.New())
@@ -111,7 +111,6 @@ func TestLocksThatDoNotRest(t *testing.T) {
 		"a request forbids it":    {Config{}, unrested},
 		"the lease is fixed":      {Config{}, Request{Owner: "ann", Lease: time.Minute}},
 		"nothing is handed off":   {Config{HandOffGrants: 1}, who("ann")},
-		"fair locks do not rest":  {Config{}, fairly("ann")},
 		"spin locks do not rest":  {Config{}, Request{Owner: "ann", Kind: lockagent.SpinLock}},
 		"semaphores do not rest":  {Config{}, Request{Owner: "ann", Kind: lockagent.Semaphore, Permits: 1}},
 		"each tenure has a pause": {Config{}, who("ann")},

@@ -66,7 +66,7 @@ type Config struct {
 	HandOffGrants int
 	HandOffTime   time.Duration
 
-	// NoRest switches resting off. Without it a plain, fenced or read/write lock that only this process uses, again and again, rests: between two
+	// NoRest switches resting off. Without it a plain, fenced, fair or read/write lock that only this process uses, again and again, rests: between two
 	// holds it stays in this process. The next hold then begins and ends without the store. The lock goes back within 100 ms, and at once when
 	// another process wants it. While it rests, other programs see it as held. If this process dies then, or without a Close, others get the
 	// lock after 2 s. A lock that rests after a reader lets readers of other processes in. The option [NoRest] is for single requests. HandOffGrants

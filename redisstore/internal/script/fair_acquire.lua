@@ -40,6 +40,8 @@ local pass_lease = '2000' -- in ms
 
 --include fair.lua
 
+--include polled.lua
+
 local own_places, other_places = 'lockagent_places', {'lockagent_queue'}
 --include used.lua
 
@@ -155,10 +157,13 @@ local function others(fair, holder, ours)
   return holder and not ours and math.max(1, ahead) or ahead
 end
 
--- Reports whether there are no more places than so many.
-local function lonely(fair, most)
+-- Reports whether a tenure that begins may rest: there are no more places than so many, and nobody polls. Those that poll have no
+-- turns at a fair lock. They would hardly ever find it free between tenures that rest.
+local remembered = 5000000 -- in microseconds
+local function undisturbed(fair, most)
   local queued = pcall('LLEN', fair.queue)
-  return type(queued) == 'number' and queued <= most
+  return type(queued) == 'number' and queued <= most and
+    not polled('lockagent_polls' .. string.sub(key, 16), nil, 'hexists', remembered, clock)
 end
 
 -- Tries one lock, and returns what there is to say about it.
@@ -214,7 +219,7 @@ local function try(i)
     if own then -- others may have met the tenure as it is
       count = may_rest(tenure, count) and count
     else
-      count = rests and not alone and is_agent(tenure) and lonely(fair, what and 1 or 0) and '1' .. held_as or nil
+      count = rests and not alone and is_agent(tenure) and undisturbed(fair, what and 1 or 0) and '1' .. held_as or nil
     end
     grant(lock, tenure, lease, own and left or -2, own, count)
     if own or alone then

@@ -75,6 +75,20 @@ func TestFairTenuresThatMayNotRest(t *testing.T) {
 	}
 }
 
+// Those that poll have no turns at a fair lock.
+func TestNoFairTenureRestsWhileSomebodyPolls(t *testing.T) {
+	s := start(t)
+	s.polled()
+	if r := s.fairGrant(resting("x", agentA, 1)); r.Rests {
+		t.Errorf("acquired %+v", r)
+	}
+	s.fairEnd(end(resting("x", agentA, 1)))
+	s.do("DEL", "lockagent_polls")
+	if r := s.fairGrant(resting("x", agentA, 2)); !r.Rests {
+		t.Errorf("acquired %+v when nobody polls any more", r)
+	}
+}
+
 // The agent of a tenure that may rest is told of each attempt of others, with or without a place.
 func TestWhoMeetsAFairTenureThatMayRest(t *testing.T) {
 	s := start(t)
