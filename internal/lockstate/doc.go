@@ -160,6 +160,9 @@
 //   - An answer with a token that is not above those of the others is outdated. The tenure that
 //     it grants is over, and the store is asked again.
 //
+// A tenure of a fair lock rests only for a request that comes while no other one waits in the agent. Until a message
+// tells of a waiter elsewhere, such requests overtake it.
+//
 // # Guarantees
 //
 // These are stated against this package. A test explores a small world: three agents and a
@@ -176,7 +179,7 @@
 //     a shared grant is greater than those of all exclusive grants before.
 //   - If the agent dies, a hold keeps others out for no longer than its request asked for. A
 //     shared hold may do so for the longest time that any hold beside it asked for.
-//   - A fair lock goes to the first place in the store's queue, unless a message or a call was
+//   - A fair lock goes to the first place in the store's queue, unless it rests, a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.
 //   - Nobody who waits for a fair lock or a semaphore goes on in a place that the store has taken, once the
