@@ -84,8 +84,12 @@ func (s *State) apply(e *Event) {
 			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation, Outsiders: e.Outsiders,
 		}
 	case Began:
+		rests := e.Rests && !s.attempt.contested
 		s.met(e.Now)
 		s.habit.began(e.Sent, s.attempt.busy == busyness{} && e.Outsiders == 0, s.cfg.Rest)
+		if s.attempt.rests && !rests { // another agent wants the lock, or nothing rests in this store
+			s.habit.recalled()
+		}
 		// An answer ends the doubt that arose before its call was sent. A pass does not.
 		doubt := s.attempt.doubt && (s.attempt.woken || s.phase != asking)
 		s.phase = held
@@ -94,7 +98,7 @@ func (s *State) apply(e *Event) {
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
 			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
-			budgetFrom: e.Now, rests: e.Rests && !s.attempt.contested,
+			budgetFrom: e.Now, rests: rests,
 		}
 		s.attempt = attempt{}
 		s.confirm(e)

@@ -24,10 +24,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		if c.Token != 0 {
 			return s.breakHold(c, m, out)
 		}
-		if s.grants.len() == 0 || s.tenure.mode == Shared { // other agents may share the lock
-			return append(out, Event{Kind: AskBreak, Call: c.Call})
-		}
-		return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
+		return s.breakLock(c, m, out)
 	case Joined:
 		if s.grants.len() > 0 && s.tenure.mode == Shared && !s.tenure.reused {
 			out = append(out, Event{Kind: ReadersJoined})
@@ -171,6 +168,18 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 		out = append(out, e)
 	}
 	return out
+}
+
+// breakLock frees the lock, whoever holds it. If it is this agent's alone, the store need not know that it was broken. Nothing rests
+// after a break: the lock is to be free, and a message that the store has ended the tenure may come late.
+func (s *State) breakLock(c Break, m Moment, out []Event) []Event {
+	if s.tenure.rests {
+		out = append(out, Event{Kind: Contested, Tenure: s.tenure.number})
+	}
+	if s.grants.len() == 0 || s.tenure.mode == Shared { // other agents may hold or share the lock
+		return append(out, Event{Kind: AskBreak, Call: c.Call})
+	}
+	return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
 }
 
 // breakHold ends the grants that have a token: those of one owner. The hold is this agent's own, and so the store need not know

@@ -62,6 +62,8 @@ var (
 	couple = []person{{"dan", 0, Exclusive, false, false, keptTwice}, {"ann", 1, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, keptTwice}}
 	// Some owners do not wait.
 	tries = []person{{"ann", 0, Exclusive, false, false, kept}, {"bob", 0, Exclusive, false, true, keptTwice}, {"cid", 1, Exclusive, false, true, keptTwice}}
+	// An owner who waits on an agent, and one who does not. They come to an agent that has the lock for itself.
+	impatient = []person{{"ann", 0, Exclusive, false, false, keptTwice}, {"bob", 1, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, true, keptTwice}}
 )
 
 // polls has agents ask again and again, as for a spin lock.
@@ -125,6 +127,7 @@ var variants = []variant{
 	{name: "polled on a bad day", people: three, left: chances{order: 3, lost: 1, broken: 1, resets: 1, restart: 1}, ask: []int{0, 2}, change: polls, bad: wakesNobody},
 	{name: "resting", people: threeTwice, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0}, change: rests},
 	{name: "resting and tries", people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
+	{name: "resting, and one who does not wait beside one who does", people: impatient, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
 	{name: "resting session", people: session, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{0}, change: rests},
 	{name: "resting between fixed leases", people: mixed, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
 	{name: "resting and claims", people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2}, change: func(c *Config) { c.Rest, c.Claim = 20*tick, 10*tick }},

@@ -75,9 +75,6 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 		retryAt = min(retryAt, m.Now.add(pause/2+m.scatter(pause/2))) // two agents should not follow each other for ever
 	}
 	told := s.attempt.recalls(r, m.Now)
-	if s.queue.tries.first != 0 && recalling(told, m.Now) {
-		retryAt = min(retryAt, told.add(recallTime))
-	}
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}

@@ -66,7 +66,7 @@ func (h *habit) began(sent Instant, undisturbed bool, longest time.Duration) {
 	h.gap(gap)
 }
 
-// recalled notes that another agent wants the lock of a tenure that may rest.
+// recalled notes that another agent wants the lock of a tenure that may rest, or was to be one.
 func (h *habit) recalled() {
 	h.streak, h.needed = 0, min(2*max(h.needed, leastStreak), mostStreak)
 }

@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -119,6 +120,11 @@ func TestRestBegins(t *testing.T) {
 			r.release("ann")
 			if r.s.Resting() {
 				t.Error("the tenure rests")
+			}
+			r.returned(0)
+			r.pass(gap)
+			if r.acquire("ann"); r.last(Attempted).Lease != r.s.cfg.Watchdog {
+				t.Error("the next lease is a short one, too")
 			}
 		})
 	}
@@ -329,6 +335,9 @@ func TestRecall(t *testing.T) {
 		r.skip()
 		r.release("ann")
 		r.want("Ended ann", "Returning")
+		if got := r.s.habit.needed; got != 2*leastStreak {
+			t.Errorf("the next rest comes after %d tenures, want it put off", got)
+		}
 	})
 	t.Run("puts the next rest off, longer each time", func(t *testing.T) {
 		r := restRig(t)
@@ -369,6 +378,43 @@ func TestRecall(t *testing.T) {
 		if got := r.s.habit.needed; got > leastStreak {
 			t.Errorf("after %d rests a row of %d is needed, want no more than %d", rests, got, leastStreak)
 		}
+	})
+}
+
+// An operator who breaks a lock finds it free. Nobody gets it from the agent in which it rested.
+func TestBreakEndsARest(t *testing.T) {
+	for _, mode := range []Mode{Exclusive, Shared} {
+		t.Run(fmt.Sprintf("in mode %d", mode), func(t *testing.T) {
+			r := restedIn(t, mode)
+			r.skip()
+			r.breakLock()
+			r.want("Contested", "AskBreak "+itoa(r.calls), "Returning")
+			r.acquire("bob")
+			r.want("Requested bob", "Queued bob")
+			r.returnedLate()
+			r.want("Returned, over before", "Attempted 30s")
+		})
+	}
+	t.Run("that was to come after a hold", func(t *testing.T) {
+		r := rested(t)
+		r.acquire("bob")
+		r.skip()
+		r.breakLock()
+		r.want("Contested", "Ended bob: broken", "Returning")
+	})
+	t.Run("that was to come after readers", func(t *testing.T) {
+		r := restedIn(t, Shared)
+		r.read("bob")
+		r.skip()
+		r.breakLock()
+		r.want("Contested", "AskBreak "+itoa(r.calls))
+		r.release("bob")
+		r.want("Ended bob", "Returning")
+	})
+	t.Run("but not for a hold that has ended", func(t *testing.T) {
+		r := rested(t)
+		r.breakHold(1)
+		r.want("Unlocked " + itoa(r.calls) + ": not held")
 	})
 }
 
@@ -414,6 +460,16 @@ func TestTryMeetsARest(t *testing.T) {
 		r.step(Woken{})
 		r.acquireReplied(lockagent.AcquireReply{Holder: "third:1", Remaining: time.Second, Rests: true}, nil)
 		r.alarmIn(recallTime, recallTime)
+	})
+	t.Run("and does not sleep because another request of its agent does", func(t *testing.T) {
+		r := restRig(t)
+		r.acquire("bob")
+		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true, Rests: true}, nil)
+		r.pass(time.Millisecond)
+		r.try("ann")
+		r.alarmIn(recallTime-time.Millisecond, recallTime-time.Millisecond)
+		r.cancel("ann")
+		r.alarmIn(time.Second, queuedSleep+queuedSleep/100)
 	})
 	t.Run("and does not contend afterwards", func(t *testing.T) {
 		r := meet(t)

@@ -148,6 +148,9 @@ func (s *State) Alarm() (at Instant, ok bool) {
 		}
 	case sleeping:
 		at = s.retryAt
+		if s.queue.tries.first != 0 { // it sleeps only while the lock is being recalled, see moveOn
+			at = min(at, s.attempt.told.add(recallTime))
+		}
 	case releasing:
 		if !s.leaving.inFlight {
 			at = min(s.retryAt, s.leaving.dropAt)
