@@ -342,7 +342,8 @@ type AcquireReply struct {
 	// [NewAgentID]. Only if queued.
 	AskWithin time.Duration
 	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. A tenure that begins may rest if no other one has a place
-	// in the queue, and no outsider waits. A tenure that has the lock already stays as it is. Whenever a tenure that may rest
+	// in the queue, and no outsider waits. If the agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock
+	// already stays as it is. A Renew makes it one that does not rest. Whenever a tenure that may rest
 	// keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no
 	// place. The agent then gives the lock back as soon as nobody holds it. Of many that share the lock, the store may tell only some. A
 	// tenure that joins them tells nobody.
@@ -350,7 +351,7 @@ type AcquireReply struct {
 	// If the request was not granted, Rests says that the holder may rest, or one of several, and that its agent has been sent that message. So it
 	// may pay to try again soon. A store without a queue has no tenures that rest.
 	Rests bool
-	// Outsiders is the number of outsiders that wait, if the request asked for a place. The
+	// Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The
 	// store may not see all of them.
 	Outsiders int
 	// NotSet says that nobody has set the number of permits of the semaphore. Then Holder is empty, and Remaining

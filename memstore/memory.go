@@ -115,7 +115,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		}
 		reply.Queued = l.place(req.Tenure) >= 0
 	}
-	if req.Queue {
+	if req.Queue || req.Rests {
 		reply.Outsiders = m.outsiders(req.Name)
 	}
 	reply.Clock, reply.Incarnation = m.clock.name, m.clock.incarnation
@@ -129,6 +129,7 @@ func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.Ren
 	own, wanted := l.heldBy(req.Tenure), false
 	if own != nil {
 		own.extend(v.now, req.Lease)
+		own.rests = false
 		wanted = m.share(v, &req, l, own)
 	}
 	return lockagent.RenewReply{Held: own != nil, At: m.clock.at(v.now), Contested: wanted}, nil

@@ -34,7 +34,7 @@ func (m *memory) writerWaits(l *lock, most int) bool {
 // shared and others keep later readers out.
 func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *holder) (wanted bool) {
 	if req.Mode == lockagent.Shared && own.mode != lockagent.Shared {
-		own.mode, own.rests = lockagent.Shared, false
+		own.mode = lockagent.Shared
 		m.open(v, &lockagent.ReleaseRequest{Name: req.Name}, l)
 	}
 	return l.shared() && (m.writerWaits(l, mostLooked) || m.outsiders(req.Name) > 0)

@@ -56,7 +56,7 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 	}
 	// A token of the quorum is above all tokens that were given out before, if no majority has
 	// forgotten it. So a node whose clock is behind has to be set no further. See the package.
-	req.Exact, req.Queue, req.Lease = true, false, max(req.Lease, least)
+	req.Exact, req.Queue, req.Rests, req.Lease = true, false, false, max(req.Lease, least)
 	a := &attempt{store: s, ctx: ctx, req: req, began: time.Now(), done: done, ballots: make([]ballot, len(s.nodes))}
 
 	s.mu.Lock()

@@ -68,7 +68,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "outsiders are counted",
-		says: "Outsiders is the number of outsiders that wait, if the request asked for a place. The store may not see all of them.",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			h.outsiders(t, 1)
@@ -76,7 +76,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "an agent with a place is no outsider",
-		says: "Outsiders is the number of outsiders that wait, if the request asked for a place. The store may not see all of them.",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			h.outsiders(t, 0)

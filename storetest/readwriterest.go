@@ -43,7 +43,7 @@ var readWriteRestClauses = []clause{
 				three.hears(lockagent.MessageWanted, 1)
 			}
 			two.release(theLock, 1, true)
-			three.release(theLock, 1, true)
+			three.has(1) // a renewal
 			if reply := writer.refused(theLock, 1, one.tenure(1).String()); reply.Rests {
 				t.Errorf("%+v: want no holder that may rest", reply)
 			}

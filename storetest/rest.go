@@ -142,6 +142,19 @@ var restClauses = []clause{
 		},
 	},
 	{
+		name: "a tenure that was renewed does not rest",
+		says: "A Renew makes it one that does not rest.",
+		prove: func(t *testing.T, h *Harness) {
+			h.needsQueue(t)
+			one, two := h.pair(t)
+			one.get(one.resting(theLock, 1))
+			one.renew(theLock, 1, minute)
+			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.Rests {
+				t.Errorf("%+v: want no holder that may rest", reply)
+			}
+		},
+	},
+	{
 		name: "an inspection counts one hold",
 		says: "always 1 for a Tenure",
 		prove: func(t *testing.T, h *Harness) {

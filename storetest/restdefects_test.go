@@ -30,6 +30,9 @@ var restDefects = []defect{
 	{"lets a tenure rest that might not", "Rest/a tenure that is granted again is as it was", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Rests = reply.Rests || req.Rests && reply.Granted
 	})},
+	{"lets a tenure rest that was renewed", "Rest/a tenure that was renewed does not rest", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Rests = reply.Rests || !reply.Granted
+	})},
 	{"lets a tenure of a fair lock rest while others wait", "FairRest/a tenure does not rest while others have places", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Rests = reply.Rests || req.Rests && reply.Granted
 	})},

@@ -55,7 +55,7 @@ func (c *Call) acquire(request *lockagent.AcquireRequest) {
 // asks tells the script of plain locks what a tenure asks for beside the lock.
 func (r Room) asks(request *lockagent.AcquireRequest) string {
 	switch {
-	case !request.Rests || !r.Queues(): // messages may not reach the agent
+	case !request.Rests || request.Kind == lockagent.SpinLock || !r.Queues(): // nothing rests, or messages may not reach the agent
 		return r.place(request)
 	case request.Queue:
 		return r.String() + "+rests+place"

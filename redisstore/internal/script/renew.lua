@@ -29,6 +29,10 @@ for i = 1, n do
     local over = not held.err or string.find(held.err, 'WRONGTYPE', 1, true)
     lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
   else -- always a write: servers count replicas only for connections that wrote
+    local kind = string.match(held[1], '^1(%d)$')
+    if kind then -- what is renewed does not rest, see kinds.lua
+      call('HSET', keys[i], args[2 * i - 1], kind)
+    end
     call('PEXPIRE', keys[i], math.max(call('PTTL', keys[i]), args[2 * i]))
   end
 end

@@ -25,6 +25,10 @@ func TestLayoutOfATenureThatMayRest(t *testing.T) {
 	if got := fmt.Sprint(s.Do("HGETALL", "orders")); got != fmt.Sprint(map[any]any{tenure(agentA, 1).String(): "12"}) && got != fmt.Sprintf("[%s 12]", tenure(agentA, 1)) {
 		t.Errorf("the lock is %s", got)
 	}
+	s.renew(lockagent.RenewRequest{Name: "orders", Tenure: tenure(agentA, 1), Lease: time.Minute})
+	if got := s.Do("HGET", "orders", tenure(agentA, 1).String()); got != "2" { // its agent keeps it for a hold that lasts
+		t.Errorf("after a renewal the tenure has the value %q", got)
+	}
 	s.release(end(wish("orders", agentA, 1)))
 	s.grant(wish("orders", agentB, 1))
 }

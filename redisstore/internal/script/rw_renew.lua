@@ -110,6 +110,9 @@ for i = 1, n do
     held, wanted = read_on(lock, suffix, tenure, counts[1], lease)
   elseif counts[2] then
     held = true
+    if counts[2] == resting then -- what is renewed does not rest
+      call('HSET', lock, tenure .. ':write', '1')
+    end
     if reads then
       wanted = downgrade(lock, suffix, tenure, lease) and is_wanted(suffix)
     else

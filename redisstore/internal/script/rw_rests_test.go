@@ -98,7 +98,7 @@ func TestAPassedTenureCountsOneHold(t *testing.T) {
 	}
 }
 
-// A writer keeps its mark when its grant is repeated, and loses it when it becomes a reader.
+// A writer keeps its mark when its grant is repeated, and loses it by a renewal. It has none when it becomes a reader.
 func TestAWriterThatMayRestBecomesAReader(t *testing.T) {
 	s := start(t)
 	one := mayRest(wish("x", agentA, 1))
@@ -106,6 +106,10 @@ func TestAWriterThatMayRestBecomesAReader(t *testing.T) {
 		if r := s.rwGrant(one); !r.Rests || s.do("HGET", "x", one.Tenure.String()+":write") != "11" {
 			t.Errorf("%+v: may not rest", r)
 		}
+	}
+	s.rwRenew(one)
+	if s.do("HGET", "x", one.Tenure.String()+":write") != "1" {
+		t.Error("the writer may rest, though its agent keeps it for a hold that lasts")
 	}
 	s.room.ReadWriteRenew(&s.call, []lockagent.RenewRequest{{Name: "x", Tenure: one.Tenure, Mode: lockagent.Shared, Lease: time.Minute}})
 	s.must(&s.call)

@@ -216,6 +216,15 @@ func TestTracesOfASpinLock(t *testing.T) {
 	s.spin(wish("orders", agentA, 3))
 	s.spin(wish("orders", agentB, 3))
 	s.expectKeys("orders", "lockagent_clock")
+	s.Do("FLUSHALL")
+	spinning := resting("orders", agentA, 4)
+	spinning.Kind = lockagent.SpinLock
+	if r := s.spin(spinning); !r.Granted || r.Rests {
+		t.Errorf("acquired %+v: spin locks do not rest", r)
+	}
+	spinning.Tenure = tenure(agentB, 3)
+	s.spin(spinning)
+	s.expectKeys("orders", "lockagent_clock")
 	req := queueing("orders", agentB, 4)
 	s.room.AcquireSpinAlone(&s.call, &req, s.past) // where keys cannot travel together
 	s.acquired(1)
