@@ -45,5 +45,9 @@ func TestManyLatchesAreOpened(t *testing.T) {
 		if time.Sleep(time.Nanosecond); o.since("a", time.Now()) {
 			t.Error("a latch that was set again counts as open")
 		}
+		o.heard("a", "00")
+		if o.since("a", time.Now()) {
+			t.Error("a latch that was set again counts as open, for a message that came late by the other way")
+		}
 	})
 }

@@ -25,6 +25,12 @@ local most_removed = 2
 
 --include ways.lua
 
+-- Our agents hear both messages, and the second may come late, when the latch has changed again. So it is marked: "00" and "01". For
+-- Redisson these are the same numbers.
+local function tell(number)
+  tell_both_ways(ARGV[6], '' .. number, '0' .. number)
+end
+
 local time = call('TIME')
 local at = time[1] .. string.sub('00000' .. time[2], -6)
 local count, err = number_of(latch, 18)
@@ -58,7 +64,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     call('ZREM', notes, '.semaphore', '.permits')
     left, opened = ARGV[2], false
     call('SET', latch, left)
-    tell_both_ways(ARGV[6], '1')
+    tell(1)
   elseif op == 'down' and left > 1 then
     left = call('DECR', latch)
   else
@@ -76,7 +82,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     call('ZREM', notes, '.latch')
   end
   if left == 0 then
-    tell_both_ways(ARGV[6], opened and '0' or '1')
+    tell(opened and 0 or 1)
   end
   local old = call('ZRANGEBYSCORE', notes, '-inf', at, 'LIMIT', 0, most_removed)
   if old[1] then

@@ -64,8 +64,9 @@ local function tell_agent(channel, payload)
 end
 
 -- Sends a message both ways, and returns how many programs heard it, as far as this node knows. It is an error if the user may not publish.
-local function tell_both_ways(channel, payload)
-  local heard, others = pcall(publish, channel, payload), other_publish and pcall(other_publish, channel, payload) or 0
+-- other is the payload of the other way, if that is another one.
+local function tell_both_ways(channel, payload, other)
+  local heard, others = pcall(publish, channel, payload), other_publish and pcall(other_publish, channel, other or payload) or 0
   return type(heard) == 'number' and type(others) == 'number' and heard + others or heard
 end
 
