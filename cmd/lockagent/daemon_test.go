@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -119,6 +120,7 @@ func newBin(t *testing.T) string {
 // TestScripts runs what shells do with the daemon. Each script has a daemon of its own, and these commands:
 //
 //	until NAME HELD WAITING   waits until so many hold the lock and wait for it
+//	soon SCRIPT               runs a shell script that has to succeed within [patience], such as a loop
 //	hear FIFO [FILE]          waits for a line in a fifo, and writes it to the file
 //	gone FILE                 waits until the process is gone whose number is in the file
 //	signal NAME FILE          sends a signal to the process whose number is in the file
@@ -177,6 +179,14 @@ func TestScripts(t *testing.T) {
 			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
 				sig := unix.SignalNum("SIG" + args[0])
 				ts.Check(unix.Kill(pidIn(ts, args[1]), sig))
+			},
+			"soon": func(ts *testscript.TestScript, _ bool, args []string) {
+				const timedOut = 124 // the exit code of timeout
+				err := ts.Exec("timeout", fmt.Sprint(patience.Seconds()), "sh", "-c", args[0])
+				if e, ok := errors.AsType[*exec.ExitError](err); ok && e.ExitCode() == timedOut {
+					ts.Fatalf("this did not end within %v: %s", patience, args[0])
+				}
+				ts.Check(err)
 			},
 			"hear": func(ts *testscript.TestScript, _ bool, args []string) {
 				line, err := hear(ts.MkAbs(args[0]))
