@@ -62,3 +62,22 @@ func TestARefusedMessage(t *testing.T) {
 		t.Errorf("the error does not tell that the request is too large: %v", err)
 	}
 }
+
+// A message may be refused when the link is in use. The daemon then ends both calls, and whichever end comes first tells why.
+func TestARefusedMessageOnALinkInUse(t *testing.T) {
+	r := runAs(t, &running{store: memstore.New(), path: socketPath(t), most: 512})
+	locks := dial(t, r.path)
+	for range 50 { // the calls end in any order
+		g, err := locks.Lock("door").Acquire(patient(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = locks.Lock(strings.Repeat("x", lockagent.MaxNameLen)).TryAcquire(patient(t))
+		if refused, ok := errors.AsType[*connect.Error](err); !ok || refused.Code() != connect.CodeResourceExhausted {
+			t.Errorf("the error does not tell that the request is too large: %v", err)
+		}
+		if err := g.Release(patient(t)); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package daemon
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,7 @@ func refusalOf(e *lockagentv1.LinkEvent) *lockagentv1.Failure {
 	return e.GetEvent().GetEnded().GetDenied()
 }
 
+// A client hears why from both calls: it cannot tell which of them ended first.
 func TestALinkEndsWhenItsClientBreaksTheRules(t *testing.T) {
 	r := run(t)
 	for what, send := range map[string]func(k *testLink){
@@ -140,14 +142,21 @@ func TestALinkEndsWhenItsClientBreaksTheRules(t *testing.T) {
 			k.send(acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}), acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}))
 		},
 		"an empty command": func(k *testLink) { k.send(&lockagentv1.Command{Ref: 1}) },
+		"a message that is too large": func(k *testLink) {
+			k.send(acquireAs(1, &lockagentv1.AcquireRequest{Name: "door"}))
+			k.granted(1)
+			command := acquireAs(2, &lockagentv1.AcquireRequest{Name: "door", Command: strings.Repeat("x", 2*defaultRequest)})
+			_ = k.submit.Send(&lockagentv1.SubmitRequest{Commands: []*lockagentv1.Command{command}}) // the answer may come before its end
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			k := r.client(t).link(t)
 			send(k)
-			if _, err := k.submit.CloseAndReceive(); err == nil {
-				t.Error("the call did not fail")
-			}
+			_, refused := k.submit.CloseAndReceive()
 			for k.news.Receive() { // until it ends
+			}
+			if err := k.news.Err(); refused == nil || err == nil || err.Error() != refused.Error() {
+				t.Errorf("the link ended with %v, and the answer to the commands is %v", err, refused)
 			}
 			r.client(t).acquire(t, &lockagentv1.AcquireRequest{Name: "door"}).granted()
 		})

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -18,6 +20,7 @@ type link struct {
 	wake chan struct{} // has a value when there may be something to tell
 	room chan struct{} // has a value when something was told
 	left chan struct{} // closed when the client submits nothing more
+	why  error         // set before left is closed: the answer to the Submit if it was refused, or nil
 
 	// The book calls note with its mutex held. So nothing calls the book while this mutex is held.
 	mu      sync.Mutex
@@ -61,6 +64,12 @@ func (k *link) close() {
 	for _, s := range left {
 		s.Close()
 	}
+}
+
+// leave notes that the client submits nothing more. If its Submit was refused, why is that answer.
+func (k *link) leave(why error) {
+	k.why = why
+	close(k.left)
 }
 
 func wake(c chan struct{}) {
@@ -204,7 +213,8 @@ func (k *link) later(answer func()) {
 	}()
 }
 
-// next waits for what there is to tell, and returns it.
+// next waits for what there is to tell, and returns it. Its error is how the call of the link ends. If the Submit was refused, the link ends
+// with the same refusal: the client cannot tell in which order the two calls ended.
 func (k *link) next(ctx context.Context) ([]*lockagentv1.LinkEvent, error) {
 	for {
 		if events := k.collect(); len(events) > 0 {
@@ -213,9 +223,9 @@ func (k *link) next(ctx context.Context) ([]*lockagentv1.LinkEvent, error) {
 		select {
 		case <-k.wake:
 		case <-k.left:
-			return nil, errLinkOver
+			return nil, cmp.Or(k.why, wire.Refuse(errLinkOver))
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, wire.Refuse(context.Cause(ctx))
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (l *locks) Link(ctx context.Context, _ *lockagentv1.LinkRequest, out *conne
 	for {
 		events, err := k.next(ctx)
 		if err != nil {
-			return wire.Refuse(err)
+			return err
 		}
 		if err := out.Send(&lockagentv1.LinkNews{Events: events}); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (l *locks) Link(ctx context.Context, _ *lockagentv1.LinkRequest, out *conne
 }
 
 // Submit implements [lockagentv1connect.LockServiceHandler].
-func (l *locks) Submit(ctx context.Context, in *connect.ClientStream[lockagentv1.SubmitRequest]) (*lockagentv1.SubmitResponse, error) {
+func (l *locks) Submit(ctx context.Context, in *connect.ClientStream[lockagentv1.SubmitRequest]) (_ *lockagentv1.SubmitResponse, err error) {
 	client, err := l.client(ctx)
 	if err != nil {
 		return nil, wire.Refuse(err)
@@ -81,7 +81,7 @@ func (l *locks) Submit(ctx context.Context, in *connect.ClientStream[lockagentv1
 			if k, err = l.links.find(m.GetLink(), client.UID); err != nil {
 				return nil, wire.Refuse(err)
 			}
-			defer close(k.left)
+			defer func() { k.leave(err) }()
 			unhurried(ctx)
 		}
 		for _, c := range m.GetCommands() {

@@ -71,7 +71,7 @@ type LockServiceClient interface {
 	// ends, all of them end, as that of Acquire ends one. The first message has the id of the link.
 	Link(context.Context, *v1.LinkRequest) (*connect.ServerStreamForClient[v1.LinkNews], error)
 	// Submit carries what a client wants of its link. The daemon does it in the order in which it was sent. The answers
-	// come over the link. The call needs HTTP/2, and ends with its link.
+	// come over the link. The call needs HTTP/2, and ends with its link. If it is refused, the link ends with the same error.
 	Submit(context.Context) (*connect.ClientStreamForClientSimple[v1.SubmitRequest, v1.SubmitResponse], error)
 }
 
@@ -209,7 +209,7 @@ type LockServiceHandler interface {
 	// ends, all of them end, as that of Acquire ends one. The first message has the id of the link.
 	Link(context.Context, *v1.LinkRequest, *connect.ServerStream[v1.LinkNews]) error
 	// Submit carries what a client wants of its link. The daemon does it in the order in which it was sent. The answers
-	// come over the link. The call needs HTTP/2, and ends with its link.
+	// come over the link. The call needs HTTP/2, and ends with its link. If it is refused, the link ends with the same error.
 	Submit(context.Context, *connect.ClientStream[v1.SubmitRequest]) (*v1.SubmitResponse, error)
 }
 
