@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -218,6 +220,60 @@ func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
 	}
 	if err := d.until(t.Context(), "a", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
 		t.Error(err)
+	}
+}
+
+// A command of a wrapper may be another wrapper. The inner command then gets each signal once, whether it is from the terminal or for the outer wrapper
+// alone. Its exit code is that of both.
+func TestNestedWrappersOnATerminal(t *testing.T) {
+	t.Parallel()
+	d, bin := runDaemon(t), newBin(t)
+	const command = `for s in HUP INT QUIT TERM USR1 CONT; do trap "echo got $s" $s; done; echo "ready $PPID."; until read line; do :; done; echo "heard $line"; exit 5`
+	kill := func(t *testing.T, pid int, name string) {
+		t.Helper()
+		if err := unix.Kill(pid, unix.SignalNum("SIG"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for how, wrapped := range map[string][]string{
+		"directly":        {"lockagent", "lock", "b", "--", "sh", "-c", command},
+		"through a shell": {"sh", "-c", `trap : HUP INT QUIT TERM USR1; lockagent lock b -- sh -c "$0"; exit $?`, command},
+	} {
+		for _, signal := range []struct{ name, key string }{{"INT", "\x03"}, {"QUIT", "\x1c"}, {"HUP", ""}, {"TERM", ""}} {
+			t.Run(how+"/"+signal.name, func(t *testing.T) {
+				p := startOnTerminal(t, d, slices.Concat([]string{"env", "PATH=" + bin + ":" + os.Getenv("PATH"), "lockagent", "lock", "a", "--"}, wrapped)...)
+				inner, err := strconv.Atoi(p.says(t, `ready (\d+)\.`)[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if signal.key != "" {
+					p.press(t, signal.key)
+				} else {
+					kill(t, p.cmd.Process.Pid, signal.name)
+				}
+				p.says(t, "got "+signal.name)
+				// A wrapper passes signals on one after the other. So when the command has got these, nothing of what came before is under way.
+				kill(t, p.cmd.Process.Pid, "USR1")
+				p.says(t, "got USR1")
+				kill(t, inner, "CONT") // which has a greater number than the others: of several, a program hears the smallest first
+				p.says(t, "got CONT")
+				p.press(t, "words\r")
+				p.says(t, "heard words")
+				if code := p.code(t); code != 5 {
+					t.Errorf("the exit code is %d:\n%s", code, p)
+				}
+				for _, name := range []string{signal.name, "USR1", "CONT"} {
+					if n := strings.Count(p.String(), "got "+name); n != 1 {
+						t.Errorf("one %s came %d times:\n%s", name, n, p)
+					}
+				}
+				for _, lock := range []string{"a", "b"} {
+					if err := d.until(t.Context(), lock, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
 	}
 }
 
