@@ -155,6 +155,65 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	})
 }
 
+// A client that is refused may never read why. Nothing of its requests is left in time.
+func TestRefusedClientsThatDoNotRead(t *testing.T) {
+	const refused = 100
+	list := lockagentv1connect.LookServiceListProcedure
+	for what, ask := range map[string]func(b *besieged){
+		"of HTTP/1.1": func(b *besieged) {
+			for range refused {
+				b.mute(fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", list))
+			}
+		},
+		// They read frames, so the connection goes on, and give no window for the answers.
+		"of HTTP/2": func(b *besieged) {
+			const noWindow = "\x00\x00\x06\x04\x00\x00\x00\x00\x00" + "\x00\x04\x00\x00\x00\x00"
+			var head []byte
+			for _, h := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", list}, {":authority", "x"}, {"content-type", "application/json"}} {
+				head = append(append(head, 0, byte(len(h[0]))), h[0]...) // as it is, and not indexed
+				head = append(append(head, byte(len(h[1]))), h[1]...)
+			}
+			said := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + noWindow)
+			for i := range refused {
+				said = append(said, 0, 0, byte(len(head)), 1, 5, 0, 0, 0, byte(1+2*i)) // these headers are all of the request
+				said = append(said, head...)
+			}
+			conn := b.mute(said)
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := besiege(t)
+				pattern, err := access.ParsePattern("**")
+				b.must(err)
+				b.must(b.rules.Replace([]access.Rule{{Match: pattern, Allow: access.Acquire | access.Look}}, access.Limits{Watches: 1}))
+				time.Sleep(time.Minute) // the streams of the victim are quiet
+				synctest.Wait()
+				before := runtime.NumGoroutine()
+				b.mute(fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n", list)) // it is the one that there may be
+				synctest.Wait()
+				ask(b)
+				synctest.Wait()
+				if all := b.rules.Refusals(); len(all) != 1 || all[0].Count != refused {
+					t.Fatalf("the refusals are %v, want %d", all, refused)
+				}
+				if waits := runtime.NumGoroutine() - before; waits < refused {
+					t.Fatalf("%d goroutines answer %d requests: some of the answers were read", waits, refused)
+				}
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				if left := runtime.NumGoroutine() - before; left > refused/10 {
+					t.Errorf("%d goroutines are left of %d requests", left, refused)
+				}
+				b.others()
+				b.gone()
+				b.shut()
+			})
+		})
+	}
+}
+
 // A link whose client does not read stops its own client, and nobody else. All of its claims end with it.
 func TestALinkThatIsNotRead(t *testing.T) {
 	const wanted, most = 40_000, 10_000
