@@ -44,6 +44,32 @@ func TestNameAsTwoKinds(t *testing.T) {
 	})
 }
 
+// A lock that rests uses its name. A request of its agent for another kind is refused, and ends the rest.
+func TestANameAtRestAsAnotherKind(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock} {
+		t.Run(string(kind.OrPlain()), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newTap(memstore.New())
+				a := startResting(t, Config{Store: store})
+				usually(t, a, Request{Owner: "ann", Kind: kind})
+				var answer func()
+				store.on("release", func(o *op) { answer = o.run })
+				other := Request{Owner: "bob", Kind: lockagent.FencedLock, Try: true}
+				for range 2 { // the tenure has not gone back
+					refused(t, a.Acquire(background, "door", other), lockagent.ErrWrongKind)
+				}
+				if n := store.count("release"); n != 4 {
+					t.Fatalf("%d releases, want one more than the 3 before the rest", n)
+				}
+				store.handle(nil)
+				answer()
+				synctest.Wait()
+				released(t, granted(t, a.Acquire(background, "door", other)))
+			})
+		})
+	}
+}
+
 // A caller who looks at a name, or is refused for it, does not use it.
 func TestLookingIsNoUse(t *testing.T) {
 	asks := map[string]func(a *Agent) error{

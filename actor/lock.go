@@ -202,6 +202,9 @@ func (l *lock) process(m message) {
 		l.detach(m)
 	case *vacateMsg:
 		l.unwanted = true
+		if l.state.Resting() { // the name is free when the store has answered
+			l.step(lockstate.Vacate{})
+		}
 	case *answerMsg:
 		l.telling--
 		m.answer()

@@ -82,6 +82,40 @@ func TestRestsEnd(t *testing.T) {
 	}
 }
 
+// A break of a lock that rests counts as one of a held lock, and ends no hold. The next hold waits until another agent, which has the lock by then,
+// is done.
+func TestABreakOfALockThatRests(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock} {
+		for _, breaker := range []string{"its agent", "another agent"} {
+			t.Run(string(kind.OrPlain())+"/by "+breaker, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					memory, w := memstore.New(), &witness{}
+					store := newTap(memory)
+					a := startResting(t, Config{Store: store, Recorder: w})
+					b := start(t, Config{Store: memory.Share(), Recorder: w})
+					req := Request{Owner: "ann", Kind: kind}
+					usually(t, a, req)
+					if breaker == "its agent" { // needs no message
+						store.news = func(func(lockagent.Message), lockagent.Message) {}
+					}
+					if r := await(t, "break", map[string]*Agent{"its agent": a, "another agent": b}[breaker].Break("door", kind, "olga")); r.Err != nil || !r.Value {
+						t.Errorf("the break: %t, %v", r.Value, r.Err)
+					}
+					synctest.Wait()
+					bob := granted(t, b.Acquire(background, "door", Request{Owner: "bob", Kind: kind, Try: true}))
+					ann := a.Acquire(background, "door", req)
+					silent(t, "grant beside another one", ann)
+					released(t, bob)
+					released(t, granted(t, ann))
+					if lost, broken := w.of(lockagent.EventLost), w.of(lockagent.EventBroken); len(lost) > 0 || len(broken) != 1 || broken[0].Request != 0 || broken[0].Operator != "olga" {
+						t.Errorf("lost %v, broken %v; want one break, and no hold that it ended", lost, broken)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Another agent that does not wait gets no answer while it may get the lock. If somebody holds it, that is 20 ms.
 func TestATryMeetsAHoldOfATenureThatMayRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		return s.wanted(c, m, out)
 	case Broken:
 		return s.broken(c, m, out)
-	case recalled:
+	case Vacate:
 		return s.contested(out)
 	case displaced:
 		return s.lost(&loss{why: lockagent.LostDenied, at: c.at, until: c.until}, m, out)

@@ -146,15 +146,10 @@ func (f *Fair) recall(next *State, now Instant, do func(*Event)) {
 	for _, p := range f.parts {
 		waits := func(q *State) bool { return q != p && (q == next || q.queue.len() > 0) }
 		if p.recallable() && f.part(waits) != nil {
-			f.step(p, recalled{}, Moment{Now: now, Fresh: f.fresh()}, do)
+			f.step(p, Vacate{}, Moment{Now: now, Fresh: f.fresh()}, do)
 		}
 	}
 }
-
-// recalled says that a request waits in another part.
-type recalled struct{}
-
-func (recalled) command() {}
 
 // displaced says that the store granted the lock to another tenure of this agent.
 type displaced struct {

@@ -119,6 +119,11 @@ func TestFairRest(t *testing.T) {
 			}
 		}
 	})
+	t.Run("ends when the name is wanted as another kind", func(t *testing.T) {
+		r := fairRested(t)
+		r.step(Vacate{})
+		r.want("Contested", "Returning")
+	})
 	t.Run("ends with the tick, and on closing", func(t *testing.T) {
 		r := fairRested(t)
 		at, ok := r.f.Alarm()

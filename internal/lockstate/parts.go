@@ -129,7 +129,7 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case ReleaseReplied:
 		return s.has(c.Tenure)
 	}
-	return true // Missed, StoreReset, DisownReplied, Close, Detach
+	return true // Vacate, Missed, StoreReset, DisownReplied, Close, Detach
 }
 
 // parts divides the snapshot of a [Fair] into those of its parts.

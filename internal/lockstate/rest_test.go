@@ -418,6 +418,16 @@ func TestBreakEndsARest(t *testing.T) {
 	})
 }
 
+// A request of this agent that uses the name as another kind of lock ends a rest.
+func TestVacateEndsARest(t *testing.T) {
+	for _, mode := range []Mode{Exclusive, Shared} {
+		r := restedIn(t, mode)
+		r.skip()
+		r.step(Vacate{})
+		r.want("Contested", "Returning")
+	}
+}
+
 // A request that does not wait goes on for a moment when it meets a tenure that may rest in another agent.
 func TestTryMeetsARest(t *testing.T) {
 	meet := func(t *testing.T) *rig {
