@@ -191,6 +191,22 @@ func TestALookKeepsTheHabit(t *testing.T) {
 	})
 }
 
+// A rest may end while the store tells of the lock. The status then does not say that somebody holds it.
+func TestARestEndsDuringALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTap(memstore.New())
+		a := startResting(t, Config{Store: store})
+		usually(t, a, who("ann"))
+		store.on("inspect", func(o *op) { o.slow(0, rest) })
+		if s := status(t, a, "door"); s.Locked || s.Resting {
+			t.Errorf("%+v: want a free lock", s)
+		}
+		if n := store.count("inspect"); n != 2 {
+			t.Errorf("the store was asked %d times, want 2", n)
+		}
+	})
+}
+
 func TestEventsOfARest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}

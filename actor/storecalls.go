@@ -119,12 +119,18 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 }
 
 func (l *lock) inspect(m *statusMsg) {
+	m.rested = l.state.Resting()
 	c := &storeCall[lockagent.Inspection]{lock: l, asker: m}
 	c.make(func() { l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, l.entry.kind, c.done) })
 }
 
 // inspected answers with what the store knows and what this agent knows.
 func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
+	asker := m.asker.(*statusMsg)
+	if m.err == nil && asker.rested && !l.state.Resting() { // the store may have told of a tenure in which nobody held the lock, and which has gone back
+		l.inspect(asker)
+		return
+	}
 	s := statusOf(l.entry.name, &m.reply)
 	if rests, shares := l.rests(); shares { // readers of other agents may hold the lock
 		s.Resting = true
@@ -135,7 +141,7 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	if owner, token, count, tenure := l.hold(); count > 0 && s.Holder == l.tenureOf(tenure).String() {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
 	}
-	l.reply(func() { m.asker.(*statusMsg).answer(s, m.err) })
+	l.reply(func() { asker.answer(s, m.err) })
 }
 
 // rests reports whether this agent keeps the lock while nobody holds it, and whether it does so for reading.
