@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 )
@@ -67,6 +69,17 @@ func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
+	}
+}
+
+// stop stops the process, and returns when none of its threads runs.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	for err := error(unix.EINTR); err != nil; {
+		if err = unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && err != unix.EINTR {
+			p.t.Fatal(err)
+		}
 	}
 }
 
@@ -125,7 +138,7 @@ func TestAStoppedDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.signal(syscall.SIGSTOP)
+	p.stop()
 	defer p.signal(syscall.SIGCONT)
 	lost(t, g)
 

@@ -89,8 +89,8 @@ func messagesGoBothWays(t *testing.T, cluster *redistest.Cluster, locks *channel
 			return err
 		}},
 		{"permits", "redisson_sc:{seats}", "2", func(ctx context.Context) error { _, err := locks.Permits("seats").AddPermits(ctx, 2); return err }},
-		{"latch set", "redisson_countdownlatch__channel__{start}", "1", func(ctx context.Context) error { return locks.Latch("start").Set(ctx, 1) }},
-		{"latch", "redisson_countdownlatch__channel__{start}", "0", func(ctx context.Context) error {
+		{"latch set", "redisson_countdownlatch__channel__{start}", "01", func(ctx context.Context) error { return locks.Latch("start").Set(ctx, 1) }},
+		{"latch", "redisson_countdownlatch__channel__{start}", "00", func(ctx context.Context) error {
 			_, err := locks.Latch("start").CountDown(ctx)
 			return err
 		}},
