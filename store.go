@@ -342,7 +342,7 @@ type AcquireReply struct {
 	// [NewAgentID]. Only if queued.
 	AskWithin time.Duration
 	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. A tenure that begins may rest if no other one has a place
-	// in the queue, and no outsider waits. If the agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock
+	// in the queue, and no outsider waits. A tenure of a fair lock does not rest for a minute after an outsider in the queue was told that it is its turn. If the agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock
 	// already stays as it is. A Renew makes it one that does not rest. Whenever a tenure that may rest
 	// keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no
 	// place. The agent then gives the lock back as soon as nobody holds it. Of many that share the lock, the store may tell only some. A

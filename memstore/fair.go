@@ -28,6 +28,13 @@ type foreignWaiter struct {
 	told  func()
 }
 
+// toldLasts is for how long a fair lock does not rest after another program was told that it is its turn.
+const toldLasts = time.Minute
+
+func (l *lock) remembersOthers(now time.Time) bool {
+	return !l.told.IsZero() && now.Sub(l.told) < toldLasts
+}
+
 // PlantWaiter gives another program the last place at a fair lock, for some time. The store calls told when
 // it keeps the lock for that program. It is for tests.
 func (s *Store) PlantWaiter(name lockagent.Name, wait time.Duration, told func()) {
@@ -78,7 +85,7 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 		} else {
 			l.begin(place{tenure: req.Tenure, kind: lockagent.FairLock}, v.now, req.Lease)
 			own = l.heldBy(req.Tenure)
-			own.rests = req.Rests && m.mayRest(l, &req)
+			own.rests = req.Rests && m.mayRest(v.now, l, &req)
 		}
 		l.giveUp(req.Tenure)
 		reply.Rests = req.Rests && own.rests
@@ -129,7 +136,7 @@ func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, as
 			if latest := v.now.Add(takesIt); f.until.After(latest) {
 				f.until = latest
 			}
-			v.told = append(v.told, f.told)
+			v.told, l.told = append(v.told, f.told), v.now
 			return 0, f
 		case first.tenure == asker:
 			return 0, nil

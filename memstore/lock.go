@@ -17,6 +17,7 @@ type lock struct {
 	turn    turn        // of the outsiders
 	fence   fence       // of a fenced lock
 	places  []fairPlace // at a fair lock, in place of the queue
+	told    time.Time   // when another program that has a place there was last told that it is its turn
 	seen    sight       // of another program that has the lock
 
 	permits *semaphore // nil unless the name is in use as a semaphore

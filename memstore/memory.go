@@ -99,7 +99,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		} else {
 			l.begin(place{tenure: req.Tenure, kind: l.kind, mode: req.Mode}, v.now, req.Lease)
 			own = l.heldBy(req.Tenure)
-			own.rests = req.Rests && m.mayRest(l, &req)
+			own.rests = req.Rests && m.mayRest(v.now, l, &req)
 		}
 		l.dequeue(req.Tenure)
 		reply.Rests = req.Rests && own.rests

@@ -55,13 +55,13 @@ func (l *lock) dequeue(tenure lockagent.Tenure) bool {
 	return i >= 0
 }
 
-// mayRest reports whether a tenure that begins may rest: nobody else waits.
-func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
+// mayRest reports whether a tenure that begins may rest: nobody else waits, and no other program had its turn at a fair lock lately.
+func (m *memory) mayRest(now time.Time, l *lock, req *lockagent.AcquireRequest) bool {
 	switch l.kind {
 	case lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock:
 		return m.outsiders(req.Name) == 0 && !slices.ContainsFunc(l.queue, func(p place) bool { return p.tenure != req.Tenure })
 	case lockagent.FairLock:
-		return !slices.ContainsFunc(l.places, func(p fairPlace) bool { return p.foreign != nil || p.tenure != req.Tenure })
+		return !l.remembersOthers(now) && !slices.ContainsFunc(l.places, func(p fairPlace) bool { return p.foreign != nil || p.tenure != req.Tenure })
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,40 @@ var fairRestClauses = []clause{
 				t.Skip("the harness cannot have another program wait")
 			}
 			restBefore(t, h, func(*fairQueue) { h.PlantWaiter(t, theLock, time.Hour, func() {}) })
+		},
+	},
+	{
+		name: "a tenure does not rest soon after another program was told",
+		says: "A tenure of a fair lock does not rest for a minute after an outsider in the queue was told that it is its turn.",
+		prove: func(t *testing.T, h *Harness) {
+			if h.PlantWaiter == nil {
+				t.Skip("the harness cannot have another program wait")
+			}
+			h.needsQueue(t)
+			one, _ := h.pair(t)
+			number := uint64(1)
+			if reply := one.get(one.resting(theLock, number)); !reply.Rests {
+				t.Errorf("%+v: may not rest, and nobody waits", reply)
+			}
+			var reply lockagent.AcquireReply
+			var told atomic.Bool
+			eventually(t, "another program is told", func() bool {
+				h.PlantWaiter(t, theLock, brief, func() { told.Store(true) })
+				one.release(theLock, number, true)
+				number++
+				var err error
+				granted := poll(func() (again time.Duration, done bool) {
+					reply, err = one.try(one.resting(theLock, number))
+					return reply.Remaining, err != nil || reply.Granted
+				})
+				if err != nil || !granted {
+					t.Fatalf("%+v, %v: want the lock when the other program is gone", reply, err)
+				}
+				return told.Load()
+			})
+			if reply.Rests {
+				t.Errorf("%+v: may rest", reply)
+			}
 		},
 	},
 	{

@@ -39,6 +39,9 @@ var restDefects = []defect{
 	{"lets a tenure of a fair lock rest while another program waits", "FairRest/a tenure does not rest while another program has a place", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Rests = reply.Rests || req.Rests && reply.Granted
 	})},
+	{"lets a tenure of a fair lock rest soon after another program was told", "FairRest/a tenure does not rest soon after another program was told", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+		reply.Rests = reply.Rests || req.Rests && reply.Granted
+	})},
 	{"tells an agent of its own tenures", "FairRest/another tenure of the agent tells it nothing", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Rests = reply.Rests || !reply.Granted
 	})},

@@ -157,12 +157,13 @@ local function others(fair, holder, ours)
   return holder and not ours and math.max(1, ahead) or ahead
 end
 
--- Reports whether a tenure that begins may rest: there are no more places than so many, and nobody polls. Those that poll have no
--- turns at a fair lock. They would hardly ever find it free between tenures that rest.
+-- Reports whether a tenure that begins may rest: there are no more places than so many, no waiter of Redisson's was told that it is its
+-- turn in the last minute, and nobody polls. A waiter of Redisson's does not recall the lock, so it would be overtaken while the lock
+-- rests. Those that poll have no turns at a fair lock. They would hardly ever find it free between tenures that rest.
 local remembered = 5000000 -- in microseconds
 local function undisturbed(fair, most)
   local queued = pcall('LLEN', fair.queue)
-  return type(queued) == 'number' and queued <= most and
+  return type(queued) == 'number' and queued <= most and pcall('EXISTS', fair.told) == 0 and
     not polled('lockagent_polls' .. string.sub(key, 16), nil, 'hexists', remembered, clock)
 end
 

@@ -75,6 +75,27 @@ func TestFairTenuresThatMayNotRest(t *testing.T) {
 	}
 }
 
+// A waiter of Redisson's would be overtaken while the lock rests. So nothing rests for a minute after one was told.
+func TestNoFairTenureRestsSoonAfterRedissonsTurn(t *testing.T) {
+	s := start(t)
+	s.fairGrant(resting("x", agentA, 1))
+	s.javaWaits("x", java, time.Hour)
+	s.listen("redisson_lock__channel:{x}:" + java)
+	s.fairEnd(end(resting("x", agentA, 1)))
+	s.do("DEL", "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}") // it has given up
+	if ttl := s.do("PTTL", "lockagent_told:{x}").(int64); ttl <= 0 || ttl > time.Minute.Milliseconds() {
+		t.Fatalf("the note of its turn lasts for %d ms", ttl)
+	}
+	if r := s.fairGrant(resting("x", agentA, 2)); r.Rests {
+		t.Errorf("acquired %+v", r)
+	}
+	s.fairEnd(end(resting("x", agentA, 2)))
+	s.do("DEL", "lockagent_told:{x}")
+	if r := s.fairGrant(resting("x", agentA, 3)); !r.Rests {
+		t.Errorf("acquired %+v when that is long ago", r)
+	}
+}
+
 // Those that poll have no turns at a fair lock.
 func TestNoFairTenureRestsWhileSomebodyPolls(t *testing.T) {
 	s := start(t)
