@@ -21,19 +21,52 @@ func TestJavaGetsALockThatRestsInACluster(t *testing.T) {
 	javaRecalls(t, cluster(t))
 }
 
-// tenureCount is a store that counts the tenures which begin.
+func TestFairLocksRestBesideJava(t *testing.T) {
+	t.Parallel()
+	javaHasTurns(t, single(t))
+}
+
+func TestFairLocksRestBesideJavaInACluster(t *testing.T) {
+	t.Parallel()
+	javaHasTurns(t, cluster(t))
+}
+
+// tenureCount is a store that counts the tenures which begin, and those of them that may rest.
 type tenureCount struct {
 	lockagent.Store
-	begun atomic.Int64
+	begun, mayRest atomic.Int64
 }
 
 func (c *tenureCount) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	c.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
 		if err == nil && reply.Granted {
 			c.begun.Add(1)
+			if reply.Rests {
+				c.mayRest.Add(1)
+			}
 		}
 		done(reply, err)
 	})
+}
+
+// useAgain has a goroutine of ours use a lock again and again, without a pause. stop ends that.
+func useAgain(t *testing.T, lock *channelapi.Lock) (holds *atomic.Int64, stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	holds = new(atomic.Int64)
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for ctx.Err() == nil && err == nil {
+			err = lock.Do(t.Context(), func(context.Context, channelapi.Grant) error { return nil })
+			holds.Add(1)
+		}
+		ended <- err
+	}()
+	return holds, func() {
+		t.Helper()
+		cancel()
+		must(t, <-ended)
+	}
 }
 
 // javaRecalls has one goroutine of ours use a lock without a pause, so that its tenures rest. It says nothing to those who wait, but
@@ -46,23 +79,9 @@ func javaRecalls(t *testing.T, w *world) {
 			locks, err := channelapi.New(channelapi.Config{Store: store})
 			must(t, err)
 			name := "resting " + w.mode + " " + ours
-			ctx, stop := context.WithCancel(t.Context())
-			var holds atomic.Int64
-			ended := make(chan error)
-			go func() {
-				lock := lockOf(locks, ours)(name)
-				for ctx.Err() == nil {
-					err := lock.Do(t.Context(), func(context.Context, channelapi.Grant) error { return nil })
-					if err != nil {
-						ended <- err
-						return
-					}
-					holds.Add(1)
-				}
-				ended <- nil
-			}()
+			holds, stop := useAgain(t, lockOf(locks, ours)(name))
 			// Ten tenures rest in a second. Java most often gets the lock after the first that ends. But it may be slow to ask.
-			const turns, most = 10, 20
+			const turns, most = 5, 20
 			for range turns {
 				tenures, before := store.begun.Load(), holds.Load()
 				redistest.Eventually(t, "tenures that rest", func() bool {
@@ -78,8 +97,32 @@ func javaRecalls(t *testing.T, w *world) {
 				lock.unlock(t)
 			}
 			stop()
-			must(t, <-ended)
 			must(t, locks.Close())
 		})
 	}
+}
+
+// javaHasTurns has ours use a fair lock without a pause. From the turn of a waiter of Java's on no tenure rests for a minute.
+func javaHasTurns(t *testing.T, w *world) {
+	java := w.startJava(t, 30*time.Second)
+	store := &tenureCount{Store: w.store(t)}
+	locks, err := channelapi.New(channelapi.Config{Store: store})
+	must(t, err)
+	name := "resting " + w.mode + " fair"
+	told := "lockagent_told:{" + name + "}"
+	holds, stop := useAgain(t, locks.FairLock(name))
+	theirs := java.lock("fair", name, "j1")
+	redistest.Eventually(t, "a tenure that may rest", func() bool { return store.mayRest.Load() > 0 })
+	redistest.Eventually(t, "a turn of a waiter of Java's", func() bool { // which may come upon a free lock
+		theirs.lock(t, kept)
+		theirs.unlock(t)
+		return w.nodeOf(name).Do("EXISTS", told) == int64(1)
+	})
+	rested, before := store.mayRest.Load(), holds.Load()
+	redistest.Eventually(t, "holds after the turn", func() bool { return holds.Load() > before+200 })
+	if n := store.mayRest.Load() - rested; n > 0 {
+		t.Errorf("%d tenures after the turn may rest", n)
+	}
+	stop()
+	must(t, locks.Close())
 }
