@@ -176,10 +176,11 @@ func TestTrueHistories(t *testing.T) {
 
 // If a store grants what is held, loses what it granted, or gives tokens that fall, no verdict hides it.
 func TestHistoriesOfEvilStores(t *testing.T) {
-	verdicts := make(map[Verdict]int)
+	verdicts, rests := make(map[Verdict]int), 0
 	seeds(t, 300, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, evils)
 		report := closed(w.stream)
+		rests += report.Rests
 		if len(badPairs(w.holds)) > 0 {
 			verdicts[report.Verdict]++
 		}
@@ -188,8 +189,8 @@ func TestHistoriesOfEvilStores(t *testing.T) {
 		}
 	})
 	t.Log(verdicts)
-	if verdicts[Violated] == 0 {
-		t.Error("none was violated")
+	if verdicts[Violated] == 0 || rests == 0 {
+		t.Errorf("none was violated, or no hold was granted by rest; there are %d", rests)
 	}
 }
 
@@ -199,10 +200,11 @@ type tally struct{ caught, harmless int }
 // Whatever is missing, and in whatever order the rest comes: what the audit proves is true.
 func TestHistoriesInPieces(t *testing.T) {
 	all := slices.Concat(removals, repetitions, disorders)
-	tallies := make([]tally, len(all))
+	tallies, rests := make([]tally, len(all)), 0
 	seeds(t, 100, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, []evil{sound, sound, evils}[r.IntN(3)])
 		whole := closed(w.stream)
+		rests += whole.Rests
 		for i, c := range all {
 			log := c.do(r, slices.Clone(w.stream))
 			if i >= len(removals) || len(log) > 0 && log[0].Position > 1 && c.name != retirement {
@@ -224,6 +226,9 @@ func TestHistoriesInPieces(t *testing.T) {
 			}
 		}
 	})
+	if rests == 0 {
+		t.Error("no hold was granted by rest")
+	}
 	for i, c := range all {
 		t.Logf("%s: %d caught, %d harmless", c.name, tallies[i].caught, tallies[i].harmless)
 		wantCaught(t, c.name, tallies[i].caught, tallies[i].caught+tallies[i].harmless)
