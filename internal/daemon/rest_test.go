@@ -1,0 +1,69 @@
+//go:build linux
+
+package daemon
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/channelapi"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// A lock that rests in the daemon is held by nobody: when the daemon ends, others have it.
+func TestALockRestsWhenTheDaemonEnds(t *testing.T) {
+	r := run(t)
+	letRest(t, r.client(t))
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	if err := r.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	others, err := channelapi.New(channelapi.Config{Store: r.store.Share()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := others.Lock("door").TryAcquire(background)
+	if err != nil {
+		t.Fatalf("the lock after the end: %v", err)
+	}
+	if err := g.Release(background); err != nil {
+		t.Error(err)
+	}
+	if err := others.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The next daemon goes on with the claims. It gives back a lock that rested.
+func TestALockRestsWhenAnotherDaemonFollows(t *testing.T) {
+	l := newLives(t, nil)
+	letRest(t, l.client(t))
+	l.end(l.Leave)
+	l.begin()
+	c := l.client(t)
+	got, err := c.look.Get(background, &lockagentv1.GetRequest{Name: "door"})
+	if err != nil || len(got.GetLock().GetHolders()) > 0 {
+		t.Errorf("the next daemon says: %v, %v", got, err)
+	}
+	c.acquire(t, door).granted()
+}
+
+// letRest has a client use the lock again and again, until the lock rests.
+func letRest(t *testing.T, c *testClient) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < patience; {
+		s := c.acquire(t, door)
+		s.granted()
+		s.end()
+		got, err := c.look.Get(background, &lockagentv1.GetRequest{Name: "door"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.GetResting() {
+			return
+		}
+	}
+	t.Fatal("the lock does not rest")
+}
