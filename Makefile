@@ -36,7 +36,7 @@ test: deps vet format ## Run all tests, with the race detector
 	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# What the race detector would disturb: counts of allocations. What it makes long: the exploration of
 	@# small worlds, the soak test, long audits, and a crowd of clients. And that benchmarks run.
-	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|PastAgentsComeBack|TenThousandWait|MemoryOfAClaim' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
+	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|CorruptedTenMinutes|PastAgentsComeBack|TenThousandWait|MemoryOfAClaim' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
 
 	@# A binary of the oldest Redis is there for Linux on x86-64 alone.
 	[ -z "$$CI" ] || $(MAKE) oldest

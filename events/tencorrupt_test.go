@@ -144,7 +144,7 @@ func TestCorruptedTenMinutes(t *testing.T) {
 		}
 		return true
 	}
-	const tries = 10
+	tries := rehearsed(10)
 	for i, c := range slices.Concat(removals, disorders) {
 		caught := 0
 		for range tries {
