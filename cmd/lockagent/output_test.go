@@ -53,6 +53,9 @@ func (o *output) await(t *testing.T, what string, ok func(text string) bool) {
 		select {
 		case <-more:
 		case <-o.ended:
+			if text, _ = o.read(); ok(text) { // its last words came together with the end
+				return
+			}
 			t.Fatalf("it ended before this: %s\n%s", what, text)
 		case <-tooLate:
 			t.Fatalf("gave up waiting for this: %s\n%s", what, text)

@@ -131,11 +131,15 @@ func (p *ptyProgram) code(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// untilN is a loop of a shell that ends when a trap has set n. A shell that reads instead would miss, now and then, a signal between its last look for
+// signals and the read.
+const untilN = `until [ "$n" ]; do sleep .01; done`
+
 // The command reads from the terminal, and gets the interrupts of the terminal once.
 func TestLockOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
-	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap 'n=$((n+1)); echo "interrupted $n"' INT; echo ready; until read line; do :; done; echo "heard $line"; exit 5`)
+	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", `trap 'n=$((n+1)); echo "interrupted $n"' INT; echo ready; `+untilN+`; read line; echo "heard $line"; exit 5`)
 	p.says(t, "ready")
 	p.press(t, "\x03")
 	p.says(t, "interrupted 1")
@@ -153,14 +157,18 @@ func TestLockOnATerminal(t *testing.T) {
 func TestACommandInAPipelineReadsFromTheTerminal(t *testing.T) {
 	t.Parallel()
 	d, bin := runDaemon(t), newBin(t)
-	const command = `true | lockagent lock a sh -c 'trap "n=\$((n+1)); echo interrupted \$n" INT; echo ready; until read line </dev/tty; do :; done; echo "heard $line"; exit 5'`
+	const (
+		reads    = `read line </dev/tty; echo "heard $line"; exit 5'`
+		command  = `true | lockagent lock a sh -c 'echo ready; ` + reads
+		signaled = `trap : INT; true | lockagent lock a sh -c 'trap "n=\$((n+1)); echo interrupted \$n" INT; echo ready; ` + untilN + `; ` + reads
+	)
 	for what, script := range map[string]string{
-		"in the foreground":                   "trap : INT; " + command,
+		"in the foreground":                   signaled,
 		"moved from the background to that":   "set -m; " + command + " & until jobs %% | grep -q Stopped; do :; done; fg",
 		"in the foreground of another script": `trap : INT; sh -c "$COMMAND"`,
 	} {
 		t.Run(what, func(t *testing.T) {
-			p := startOnTerminal(t, d, "env", "PATH="+bin+":"+os.Getenv("PATH"), "COMMAND=trap : INT; "+command, "bash", "-c", script)
+			p := startOnTerminal(t, d, "env", "PATH="+bin+":"+os.Getenv("PATH"), "COMMAND="+signaled, "bash", "-c", script)
 			p.says(t, "ready")
 			if !strings.HasPrefix(script, "set -m") { // otherwise nobody tells when it is in the foreground
 				p.press(t, "\x03")
@@ -228,7 +236,7 @@ func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
 func TestNestedWrappersOnATerminal(t *testing.T) {
 	t.Parallel()
 	d, bin := runDaemon(t), newBin(t)
-	const command = `for s in HUP INT QUIT TERM USR1 CONT; do trap "echo got $s" $s; done; echo "ready $PPID."; until read line; do :; done; echo "heard $line"; exit 5`
+	const command = `for s in HUP INT QUIT TERM USR1; do trap "echo got $s" $s; done; trap "echo got CONT; n=1" CONT; echo "ready $PPID."; ` + untilN + `; read line; echo "heard $line"; exit 5`
 	kill := func(t *testing.T, pid int, name string) {
 		t.Helper()
 		if err := unix.Kill(pid, unix.SignalNum("SIG"+name)); err != nil {

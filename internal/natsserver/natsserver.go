@@ -40,12 +40,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/filelock"
 )
 
 // ErrInUse is returned by [Start] when another server has the store directory.
@@ -217,9 +217,9 @@ func (s *Server) takeDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("natsserver: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := filelock.Lock(f); err != nil {
 		_ = f.Close() // nothing was written
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, filelock.ErrLocked) {
 			return fmt.Errorf("%w: %s", ErrInUse, dir)
 		}
 		return fmt.Errorf("natsserver: lock %s: %w", f.Name(), err)
@@ -247,7 +247,7 @@ func (s *Server) Stop() error {
 		// The file stays: removing it would let two servers lock two files of
 		// the same name.
 		if s.lock != nil {
-			s.err = s.lock.Close()
+			s.err = filelock.Close(s.lock)
 		}
 		if s.dir != "" {
 			s.err = errors.Join(s.err, os.RemoveAll(s.dir))

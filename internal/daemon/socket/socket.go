@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent/internal/filelock"
 )
 
 // ErrTaken matches the error of [Listen] if somebody else listens on the socket.
@@ -123,9 +125,9 @@ func lockFile(path string) (*os.File, error) {
 		if err != nil {
 			return nil, hint(err, path)
 		}
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if err := filelock.Lock(f); err != nil {
 			_ = f.Close()
-			if errors.Is(err, unix.EWOULDBLOCK) {
+			if errors.Is(err, filelock.ErrLocked) {
 				return nil, fmt.Errorf("%w: another daemon runs there; stop it first, or use another socket", ErrTaken)
 			}
 			return nil, err
@@ -135,7 +137,7 @@ func lockFile(path string) (*os.File, error) {
 		if err1 == nil && err2 == nil && os.SameFile(opened, present) {
 			return f, nil
 		}
-		_ = f.Close()
+		_ = filelock.Close(f)
 		if err1 != nil {
 			return nil, err1
 		}
@@ -184,7 +186,7 @@ func (l *listener) Close() (err error) {
 func (l *listener) unlock() {
 	if l.lock != nil {
 		_ = os.Remove(l.lock.Name()) // an empty file that stays does no harm
-		_ = l.lock.Close()
+		_ = filelock.Close(l.lock)
 		l.lock = nil
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent/internal/filelock"
 )
 
 // The files in the directory.
@@ -83,10 +85,10 @@ func open(path string) (_ *os.File, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = f.Close() // which has nothing in it
+			_ = filelock.Close(f) // which has nothing in it
 		}
 	}()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	if err := filelock.Lock(f); errors.Is(err, filelock.ErrLocked) {
 		text, _ := io.ReadAll(io.LimitReader(f, 32)) // it is only for the error
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		return nil, &InUseError{path, pid}
@@ -144,7 +146,7 @@ func (d *Dir) Journal() string { return filepath.Join(d.path, journalName) }
 func (d *Dir) Events() string { return filepath.Join(d.path, eventsName) }
 
 // Close lets another daemon have the directory. The file of the lock stays: without it, two daemons could lock two files of one name.
-func (d *Dir) Close() error { return d.lock.Close() }
+func (d *Dir) Close() error { return filelock.Close(d.lock) }
 
 // replace puts a new file in place of the old one.
 func replace(name string, with any) (err error) {
