@@ -134,8 +134,11 @@ func (c socketClient) cycle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !stream.Receive() || stream.Msg().GetGranted() == nil {
-		return errors.Join(fmt.Errorf("%v in place of a grant", stream.Msg()), stream.Err(), stream.Close())
+	// The request waits if it comes just when the lock has rested for long enough and goes back to Redis.
+	for more := true; stream.Msg().GetGranted() == nil; more = stream.Receive() {
+		if !more {
+			return errors.Join(errors.New("the stream ended before a grant"), stream.Err(), stream.Close())
+		}
 	}
 	granted := stream.Msg().GetGranted()
 	if _, err := c.Release(ctx, &lockagentv1.ReleaseRequest{Claim: granted.GetClaim(), Secret: granted.GetSecret()}); err != nil {

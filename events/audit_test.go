@@ -124,6 +124,13 @@ func TestAuditProves(t *testing.T) {
 			},
 			Proven, "", "",
 		},
+		"ACrashAfterAGrantBesideARest": { // until the sign of life the log is whole: nobody held the lock at that instant
+			[]*story{
+				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(30000),
+				agent("B").held(1, 1070, 1080).stop(),
+			},
+			Proven, "not stopped: 1", "",
+		},
 		"ACrashAtRest": { // the lease ends, and nobody held the lock
 			[]*story{
 				agent("A").granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500).stop(),
@@ -374,6 +381,13 @@ func TestAuditIsNotSure(t *testing.T) {
 			[]*story{
 				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500),
 				agent("B").held(1, 3100, 3200).stop(),
+			},
+			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+		},
+		"CrashedAtRestAndTheNextWasEarly": { // the lease was not over, so the agent may have had the lock again at that instant
+			[]*story{
+				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500),
+				agent("B").held(1, 1600, 1700).stop(),
 			},
 			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
 		},

@@ -96,6 +96,8 @@ type machine interface {
 	Alarm() (Instant, bool)
 	Listening() bool
 	Idle() bool
+	Waiters() int
+	Grants(owner lockagent.Owner, yield func(RequestID) bool)
 	Deadline(tenure uint64) Instant
 	Snapshot() Snapshot
 }
