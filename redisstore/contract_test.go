@@ -50,27 +50,19 @@ func TestContractInACluster(t *testing.T) {
 	for name, sharded := range map[string]redisstore.Sharded{"Sharded": redisstore.ShardedOn, "Classic": redisstore.ShardedOff} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			classic := sharded == redisstore.ShardedOff
-			options := []redistest.Option{redistest.WithUser("app", secret, contractRules(t))}
-			if !classic { // TLS costs half of the time, and it has nothing to do with how messages travel
-				options = append(options, redistest.WithTLS())
-			}
-			cluster := redistest.StartCluster(t, 3, options...)
-			config, url := redisstore.Config{Sharded: sharded}, cluster.URL()
-			if !classic {
-				config.TLS, url = cluster.Nodes[0].TLSConfig(), cluster.TLSURL()
-			}
-			testContract(t, config, asUser(url), servers{nodes: cluster.Nodes, cluster: cluster, classic: classic})
+			cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, contractRules(t)))
+			testContract(t, redisstore.Config{Sharded: sharded}, asUser(cluster.URL()),
+				servers{nodes: cluster.Nodes, cluster: cluster, classic: sharded == redisstore.ShardedOff})
 		})
 	}
 }
 
 func TestContractWithSentinels(t *testing.T) {
 	t.Parallel()
-	sentinel := redistest.StartSentinel(t, redistest.WithTLS())
+	sentinel := redistest.StartSentinel(t)
 	quiet := patient // here every grant and every renewal waits for the replica
-	quiet.Logger, quiet.TLS = slog.New(slog.DiscardHandler), sentinel.A.TLSConfig()
-	testContract(t, quiet, sentinel.TLSURL(), servers{nodes: []*redistest.Server{sentinel.A}})
+	quiet.Logger = slog.New(slog.DiscardHandler)
+	testContract(t, quiet, sentinel.URL(), servers{nodes: []*redistest.Server{sentinel.A}})
 }
 
 // servers are what is behind a URL.

@@ -91,6 +91,28 @@ func TestOpenWithTLS(t *testing.T) {
 	refused(t, patient, server.TLSURL(), lockagent.ErrStoreUnavailable, "certificate")
 }
 
+func TestOpenSeveralServersWithTLS(t *testing.T) {
+	t.Parallel()
+	t.Run("Cluster", func(t *testing.T) {
+		cluster := redistest.StartCluster(t, 3, redistest.WithTLS())
+		store := openConfig(t, redisstore.Config{TLS: cluster.Nodes[0].TLSConfig()}, cluster.TLSURL())
+		asked := make(map[*redistest.Server]bool)
+		for i := 0; len(asked) < len(cluster.Nodes); i++ {
+			name := fmt.Sprint("orders/", i)
+			sub := storetest.Subscribe(t, store, lockagent.Name(name))
+			wakes(t, sub, store, lockagent.Name(name))
+			sub.Cancel()
+			asked[cluster.NodeOf(name)] = true
+		}
+	})
+	t.Run("Sentinels", func(t *testing.T) {
+		sentinel := redistest.StartSentinel(t, redistest.WithTLS())
+		config := patient // every grant waits for the replica
+		config.TLS = sentinel.A.TLSConfig()
+		works(t, openConfig(t, config, sentinel.TLSURL()))
+	})
+}
+
 func TestDatabasesAreApart(t *testing.T) {
 	server := redistest.Start(t)
 	acquire(t, open(t, server.URL()), wish("orders", agentA, 1))
