@@ -13,6 +13,7 @@ type machine interface {
 	Alarm() (at lockstate.Instant, ok bool)
 	Listening() bool
 	Resting() bool
+	Unheld() uint64
 	Idle() bool
 
 	Waiters() int

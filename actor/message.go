@@ -23,7 +23,7 @@ type (
 	statusMsg struct {
 		counted
 		answer func(lockagent.Status, error)
-		rested bool // when the store was asked
+		unheld uint64 // [lockstate.State.Unheld] when the store was asked
 	}
 	drainMsg  struct{ counted }
 	closeMsg  struct{ counted }

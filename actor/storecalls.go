@@ -119,7 +119,7 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 }
 
 func (l *lock) inspect(m *statusMsg) {
-	m.rested = l.state.Resting()
+	m.unheld = l.state.Unheld()
 	c := &storeCall[lockagent.Inspection]{lock: l, asker: m}
 	c.make(func() { l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, l.entry.kind, c.done) })
 }
@@ -127,20 +127,16 @@ func (l *lock) inspect(m *statusMsg) {
 // inspected answers with what the store knows and what this agent knows.
 func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	asker := m.asker.(*statusMsg)
-	if m.err == nil && asker.rested && !l.state.Resting() { // the store may have told of a tenure in which nobody held the lock, and which has gone back
-		l.inspect(asker)
-		return
-	}
 	s := statusOf(l.entry.name, &m.reply)
-	if rests, shares := l.rests(); shares { // readers of other agents may hold the lock
-		s.Resting = true
-	} else if rests { // what the store has is this agent's tenure, in which nobody holds the lock
-		s = lockagent.Status{Name: l.entry.name, Resting: true}
-	}
 	s.Waiters = l.state.Waiters()
-	if owner, token, count, tenure := l.hold(); count > 0 && s.Holder == l.tenureOf(tenure).String() {
+	is := func(tenure uint64) bool { return tenure != 0 && s.Holder == l.tenureOf(tenure).String() }
+	if owner, token, count, tenure := l.hold(); count > 0 && is(tenure) {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
+	} else if is(asker.unheld) || is(l.state.Unheld()) { // nobody holds the lock, and it may have gone back meanwhile
+		s = lockagent.Status{Name: s.Name, Waiters: s.Waiters}
 	}
+	rests, shares := l.rests()
+	s.Resting = rests && (shares || !s.Locked) // readers of other agents may hold the lock beside a rest
 	l.reply(func() { asker.answer(s, m.err) })
 }
 

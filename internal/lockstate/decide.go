@@ -170,21 +170,30 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 	return out
 }
 
-// breakLock frees the lock, whoever holds it. If it is this agent's alone, the store need not know that it was broken. Nothing rests
-// after a break: the lock is to be free, and a message that the store has ended the tenure may come late.
+// breakLock frees the lock, whoever holds it. If somebody here holds it and nobody else can, the store need not know that it was broken.
 func (s *State) breakLock(c Break, m Moment, out []Event) []Event {
-	if s.tenure.rests {
-		out = append(out, Event{Kind: Contested, Tenure: s.tenure.number})
-	}
+	out = s.unrest(out)
 	if s.grants.len() == 0 || s.tenure.mode == Shared { // other agents may hold or share the lock
 		return append(out, Event{Kind: AskBreak, Call: c.Call})
 	}
 	return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
 }
 
+// unrest keeps the tenure from resting, because of a break: the lock is to be free. A message that the store has ended the tenure may
+// come late.
+func (s *State) unrest(out []Event) []Event {
+	if s.phase == held && s.tenure.rests {
+		out = append(out, Event{Kind: Contested, Tenure: s.tenure.number})
+	}
+	return out
+}
+
 // breakHold ends the grants that have a token: those of one owner. The hold is this agent's own, and so the store need not know
 // that it was broken. What else there is in the tenure goes on, and the lock goes to whoever is next.
 func (s *State) breakHold(c Break, m Moment, out []Event) []Event {
+	if s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) }) {
+		out = s.unrest(out)
+	}
 	gone := 0
 	for i, g := range s.grants.backward {
 		if !s.hasToken(g, c.Token) {

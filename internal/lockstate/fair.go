@@ -249,6 +249,15 @@ func (f *Fair) Listening() bool { return f.part((*State).Listening) != nil }
 // Resting is [State.Resting].
 func (f *Fair) Resting() bool { return f.part((*State).Resting) != nil }
 
+// Unheld is [State.Unheld]. The permits of a semaphore are in several tenures, and so it has none.
+func (f *Fair) Unheld() uint64 {
+	p := f.part(func(p *State) bool { return p.Unheld() != 0 })
+	if p == nil || f.beside {
+		return 0
+	}
+	return p.Unheld()
+}
+
 // Waiters is [State.Waiters].
 func (f *Fair) Waiters() (n int) {
 	for _, p := range f.parts {

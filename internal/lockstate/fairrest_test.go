@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -123,6 +124,20 @@ func TestFairRest(t *testing.T) {
 		r := fairRested(t)
 		r.step(Vacate{})
 		r.want("Contested", "Returning")
+	})
+	t.Run("ends when an operator breaks the lock, whatever part comes first", func(t *testing.T) {
+		r := fairRested(t)
+		r.f.parts = slices.Insert(r.f.parts, 0, New("orders", r.f.cfg))
+		r.calls++
+		r.step(Break{Call: r.calls})
+		r.want("Contested", "AskBreak 5", "Returning")
+	})
+	t.Run("does not begin after a break of its hold", func(t *testing.T) {
+		r := fairRested(t)
+		r.acquire("bob")
+		r.calls++
+		r.step(Break{Call: r.calls, Token: 401})
+		r.want("Requested bob", "Granted bob 401 by rest", "Contested", "Ended bob: broken", "Returning")
 	})
 	t.Run("ends with the tick, and on closing", func(t *testing.T) {
 		r := fairRested(t)

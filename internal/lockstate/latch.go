@@ -188,6 +188,9 @@ func (l *Latch) Listening() bool { return l.contended }
 // Resting is [State.Resting]. Nobody has a latch, so none rests.
 func (l *Latch) Resting() bool { return false }
 
+// Unheld is [State.Unheld].
+func (l *Latch) Unheld() uint64 { return 0 }
+
 // Waiters is [State.Waiters].
 func (l *Latch) Waiters() int { return l.queue.len() }
 

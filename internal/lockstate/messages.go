@@ -101,7 +101,7 @@ func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 // exclusive tenure needs no such bound: its hand-offs are always bounded.
 func (s *State) contested(out []Event) []Event {
 	a, t := &s.attempt, &s.tenure
-	if a.rests && !a.contested || t.rests || a.mode == Shared && !a.contested || t.mode == Shared && (!t.contested || s.renewal.inFlight && !s.renewal.wanted) {
+	if a.rests && !a.contested || s.phase == held && t.rests || a.mode == Shared && !a.contested || t.mode == Shared && (!t.contested || s.renewal.inFlight && !s.renewal.wanted) {
 		out = append(out, Event{Kind: Contested, Tenure: max(a.number, t.number)})
 	}
 	return out

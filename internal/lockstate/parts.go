@@ -110,7 +110,7 @@ func (s *State) concerns(c Command, m Moment) bool {
 		if c.Token != 0 {
 			return s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) })
 		}
-		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
+		return s.Resting() || s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
 	case Tick:
 		at, ok := s.Alarm()
 		return ok && at <= m.Now

@@ -257,8 +257,11 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 		"unclaimed": func(t *rapid.T) { s.do(Unclaimed{ID: s.someID(t)}) },
 		"joined":    func(*rapid.T) { s.do(Joined{}) },
 		"break": func(t *rapid.T) {
-			if rapid.IntRange(0, 3).Draw(t, "sure") == 0 {
-				s.do(Break{Call: s.call()})
+			if rapid.IntRange(0, 3).Draw(t, "sure") > 0 {
+				return
+			}
+			if s.do(Break{Call: s.call()}); s.machine.Resting() {
+				t.Fatal("the lock rests although its agent has broken it")
 			}
 		},
 		"break one": func(t *rapid.T) {

@@ -105,6 +105,15 @@ func (s *State) Admits(now Instant) (until Instant, ok bool) {
 // Resting reports whether the agent keeps the lock, and nobody holds it.
 func (s *State) Resting() bool { return s.phase == held && s.tenure.resting }
 
+// Unheld is the tenure that the store may have for this agent, although nobody holds the lock: it rests, or it goes back. It is 0 if there is
+// none, or if other agents may share it.
+func (s *State) Unheld() uint64 {
+	if s.tenure.mode == Shared || !s.Resting() && s.phase != releasing {
+		return 0
+	}
+	return s.tenure.number
+}
+
 // Shares reports whether the agent has the lock for reading, so that others may have it, too.
 func (s *State) Shares() bool { return s.phase == held && s.tenure.mode == Shared }
 

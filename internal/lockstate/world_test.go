@@ -95,6 +95,7 @@ type machine interface {
 	Step(c Command, m Moment, do func(*Event))
 	Alarm() (Instant, bool)
 	Listening() bool
+	Resting() bool
 	Idle() bool
 	Waiters() int
 	Grants(owner lockagent.Owner, yield func(RequestID) bool)

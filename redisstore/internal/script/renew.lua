@@ -29,11 +29,11 @@ for i = 1, n do
     local over = not held.err or string.find(held.err, 'WRONGTYPE', 1, true)
     lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
   else -- always a write: servers count replicas only for connections that wrote
+    call('PEXPIRE', keys[i], math.max(call('PTTL', keys[i]), args[2 * i]))
     local kind = string.match(held[1], '^1(%d)$')
-    if kind then -- what is renewed does not rest, see kinds.lua
+    if kind then -- what is renewed does not rest, see kinds.lua; a full server lets only a script write it that has written
       call('HSET', keys[i], args[2 * i - 1], kind)
     end
-    call('PEXPIRE', keys[i], math.max(call('PTTL', keys[i]), args[2 * i]))
   end
 end
 if entry[1] and keys[n + 1] then

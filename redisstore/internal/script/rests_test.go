@@ -113,3 +113,44 @@ func TestRestsLeaveATurnToThoseThatPoll(t *testing.T) {
 		})
 	}
 }
+
+// A server that is full lets a script write new data only after another write. So a renewal takes the mark all the same, and renews the
+// neighbours of the tenure.
+func TestARenewalOfATenureThatMayRestOnAFullServer(t *testing.T) {
+	s := start(t)
+	fenced := fencedServer{s}
+	plain, fair, token, neighbour := resting("plain", agentA, 1), resting("fair", agentA, 2), resting("fenced", agentA, 3), wish("orders", agentA, 4)
+	writer, reader := resting("writer", agentA, 5), mayRest(reading("reader", agentA, 6))
+	for what, r := range map[string]lockagent.AcquireReply{
+		"plain": s.grant(plain), "fair": s.fairGrant(fair), "fenced": fenced.grant(token), "writer": s.rwGrant(writer), "reader": s.rwGrant(reader),
+	} {
+		if !r.Rests {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	s.grant(neighbour)
+	s.Do("CONFIG", "SET", "maxmemory", "1")
+	const lease = time.Hour
+	expect(t, s.renewAll(
+		lockagent.RenewRequest{Name: plain.Name, Tenure: plain.Tenure, Lease: lease},
+		lockagent.RenewRequest{Name: fair.Name, Tenure: fair.Tenure, Lease: lease},
+		lockagent.RenewRequest{Name: neighbour.Name, Tenure: neighbour.Tenure, Lease: lease},
+	), "held: true", "held: true", "held: true")
+	fenced.renew(token.Name, token.Tenure, lease)
+	writer.Lease, reader.Lease = lease, lease
+	if !s.rwRenew(writer) || !s.rwRenew(reader) {
+		t.Error("not renewed on a full server")
+	}
+	for _, name := range []lockagent.Name{plain.Name, fair.Name, neighbour.Name, token.Name, writer.Name, reader.Name} {
+		s.lives(string(name), lease)
+	}
+	for field, want := range map[[2]string]string{
+		{"plain", plain.Tenure.String()}: "2", {"fair", fair.Tenure.String()}: "3", {"fenced", token.Tenure.String()}: "4",
+		{"writer", writer.Tenure.String() + ":write"}: "1",
+	} {
+		if got := s.Do("HGET", field[0], field[1]); got != want {
+			t.Errorf("%s has the value %v, want %s", field[0], got, want)
+		}
+	}
+	s.marked(reader, false)
+}

@@ -110,13 +110,13 @@ for i = 1, n do
     held, wanted = read_on(lock, suffix, tenure, counts[1], lease)
   elseif counts[2] then
     held = true
-    if counts[2] == resting then -- what is renewed does not rest
-      call('HSET', lock, tenure .. ':write', '1')
-    end
     if reads then
       wanted = downgrade(lock, suffix, tenure, lease) and is_wanted(suffix)
     else
       extend(lock, lease)
+    end
+    if counts[2] == resting and call('HEXISTS', lock, tenure .. ':write') == 1 then -- what is renewed does not rest, see renew.lua
+      call('HSET', lock, tenure .. ':write', '1')
     end
   end
   if held ~= true then
