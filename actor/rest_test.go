@@ -214,6 +214,23 @@ func TestARestEndsDuringALook(t *testing.T) {
 	})
 }
 
+// The lock was held when the store told of it, and rests when the answer comes.
+func TestARestBeginsDuringALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTap(memstore.New())
+		a := startResting(t, Config{Store: store})
+		usually(t, a, who("ann"))
+		store.on("inspect", func(o *op) { o.slow(0, time.Millisecond) })
+		held := granted(t, a.Acquire(background, "door", who("ann")))
+		seen := a.Status("door", lockagent.PlainLock)
+		synctest.Wait()
+		released(t, held)
+		if s := await(t, "status", seen); s.Err != nil || s.Value != (lockagent.Status{Name: "door", Resting: true}) {
+			t.Errorf("%+v, want a lock that rests", s)
+		}
+	})
+}
+
 func TestEventsOfARest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}

@@ -411,6 +411,23 @@ func TestBreakEndsARest(t *testing.T) {
 		r.release("bob")
 		r.want("Ended bob", "Returning")
 	})
+	t.Run("that was to come after a hold, by the token", func(t *testing.T) {
+		r := rested(t)
+		r.acquire("bob")
+		token := r.last(Granted).Token
+		r.skip()
+		r.breakHold(token)
+		r.want("Contested", "Ended bob: broken", "Returning")
+	})
+	t.Run("but is no recall of one that is over", func(t *testing.T) {
+		r := rested(t)
+		r.pass(r.s.cfg.Rest)
+		r.skip()
+		r.breakLock()
+		r.step(Missed{})
+		r.step(Vacate{})
+		r.want("AskBreak " + itoa(r.calls))
+	})
 	t.Run("but not for a hold that has ended", func(t *testing.T) {
 		r := rested(t)
 		r.breakHold(1)

@@ -25,8 +25,9 @@ local most_removed = 2
 
 --include ways.lua
 
--- Our agents hear both messages, and the second may come late, when the latch has changed again. So it is marked: "00" and "01". For
--- Redisson these are the same numbers.
+-- Our agents may hear both messages, and the second may come late, when the latch has changed again. So it is marked: "00" and "01". For
+-- Redisson these are the same numbers. Which way is the second depends on the agent that calls. If agents of one lock have different settings of
+-- Sharded, a late message may have no mark.
 local function tell(number)
   tell_both_ways(ARGV[6], '' .. number, '0' .. number)
 end
