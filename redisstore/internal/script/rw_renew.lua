@@ -115,7 +115,7 @@ for i = 1, n do
     else
       extend(lock, lease)
     end
-    if counts[2] == resting and call('HEXISTS', lock, tenure .. ':write') == 1 then -- what is renewed does not rest, see renew.lua
+    if counts[2] == resting and call('HMGET', lock, tenure .. ':write')[1] then -- what is renewed does not rest, see renew.lua
       call('HSET', lock, tenure .. ':write', '1')
     end
   end
