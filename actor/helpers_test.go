@@ -307,6 +307,7 @@ type op struct {
 	name   lockagent.Name
 	tenure lockagent.Tenure
 	lease  time.Duration
+	rests  bool // the tenure is to be one that may rest
 
 	run   func()                          // makes the call and has it answered
 	slow  func(call, reply time.Duration) // makes the call and has it answered, both later
@@ -451,7 +452,7 @@ func (s *tap) over(o *op) {
 
 func (s *tap) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	req.Queue = req.Queue && !s.noQueue
-	o := &op{kind: "acquire", name: req.Name, tenure: req.Tenure, lease: req.Lease}
+	o := &op{kind: "acquire", name: req.Name, tenure: req.Tenure, lease: req.Lease, rests: req.Rests}
 	through(s, o, func(done func(lockagent.AcquireReply, error)) { s.Store.Acquire(ctx, req, done) }, done)
 }
 

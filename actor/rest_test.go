@@ -161,6 +161,12 @@ func TestLocksThatDoNotRest(t *testing.T) {
 						t.Fatal(r.Err)
 					}
 				}
+				store.on("acquire", func(o *op) {
+					if o.rests {
+						t.Error("the agent asks for a tenure that may rest")
+					}
+					o.run()
+				})
 				for range 6 {
 					released(t, granted(t, a.Acquire(background, "door", c.req)))
 					if name == "each tenure has a pause" {
