@@ -96,15 +96,13 @@ type span struct {
 	Lease     time.Duration       `json:"lease,omitempty"`
 
 	Open int `json:"open,omitempty"` // holds that go on
-	// Gone says that the log of the agent has ended before they did. Their lease is over at LeaseEnd. But the process
-	// may have lived until Lived, and a renewal may be lost with the end of its log.
-	Gone     bool                `json:"gone,omitempty"`
+	// If the span is Gone, the lease of the holds is over at LeaseEnd. But the process may have lived until Lived, and a
+	// renewal may be lost with the end of its log.
 	LeaseEnd lockagent.StoreTime `json:"lease_end,omitempty"`
 	Lived    lockagent.StoreTime `json:"lived,omitempty"`
 
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
-	Modes      modes           `json:"modes,omitempty"`
 
 	// Exclusive is how many exclusive holds go on. Alone is when the last exclusive hold that is over had ended, or 0 if
 	// there was none or nobody knows. A tenure that has become shared is shared from then on. AloneToken is the greatest of
@@ -114,38 +112,44 @@ type span struct {
 	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
 
 	// Of a semaphore. Permits is how many the hold has. Back has the times at which some were given back by their ids.
-	// Total is how many there were in all, as the store told. Limit is the number that the hold is judged by. The grant is
-	// Numbered when that number is known, and Counted when the permits in use then have been compared with it. It has Excess
-	// if they were too many.
-	Permits  int                   `json:"permits,omitempty"`
-	Back     []lockagent.StoreTime `json:"back,omitempty"`
-	Total    int                   `json:"total,omitempty"`
-	Limit    int                   `json:"limit,omitempty"`
-	Numbered bool                  `json:"numbered,omitempty"`
-	Unknown  bool                  `json:"unknown,omitempty"` // how many there were
-	Counted  bool                  `json:"counted,omitempty"`
-	Excess   bool                  `json:"excess,omitempty"`
+	// Total is how many there were in all, as the store told. Limit is the number that the hold is judged by.
+	Permits int                   `json:"permits,omitempty"`
+	Back    []lockagent.StoreTime `json:"back,omitempty"`
+	Total   int                   `json:"total,omitempty"`
+	Limit   int                   `json:"limit,omitempty"`
 
 	First *piece `json:"first,omitempty"` // the first hold, or nil if it is the last
 	Last  piece  `json:"last,omitzero"`   // the hold that ended last, or began last if none has ended
 
-	Holes    uint32              `json:"holes,omitempty"`  // those that the log of the agent had when it began
-	Begun    int                 `json:"begun,omitempty"`  // how many grants began it
-	Over     bool                `json:"over,omitempty"`   // the log tells that it was returned, or found over
-	Denied   bool                `json:"denied,omitempty"` // the store said that it was over
+	Begun    int                 `json:"begun,omitempty"` // how many grants began it
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
-	NoEnd    bool                `json:"no_end,omitempty"`  // of a hold the end is missing
-	Holed    bool                `json:"holed,omitempty"`   // records of the agent are missing since it began
-	Ordered  bool                `json:"ordered,omitempty"` // its token was compared with the one that began before it
-	Rough    bool                `json:"rough,omitempty"`   // Start is too early: the log does not have it
-	Rest     bool                `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Began    lockagent.StoreTime `json:"began,omitempty"`   // of a Rest, the start of what was judged
-	Late     bool                `json:"late,omitempty"`    // it was told when its time had been judged
-	Guilty   bool                `json:"guilty,omitempty"`  // it is the first of a violation
 	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
 	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
 	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing
 	Beside   lockagent.AgentID   `json:"beside,omitempty"`  // the only reason is the assumed tail of this agent
+
+	// What is small is here together. An audit has tens of thousands of spans, and each would be larger by a fifteenth.
+
+	Holes   uint32 `json:"holes,omitempty"` // those that the log of the agent had when it began
+	Modes   modes  `json:"modes,omitempty"`
+	Gone    bool   `json:"gone,omitempty"`    // the log of the agent has ended before the holds did
+	Over    bool   `json:"over,omitempty"`    // the log tells that it was returned, or found over
+	Denied  bool   `json:"denied,omitempty"`  // the store said that it was over
+	NoEnd   bool   `json:"no_end,omitempty"`  // of a hold the end is missing
+	Holed   bool   `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Ordered bool   `json:"ordered,omitempty"` // its token was compared with the one that began before it
+	Rough   bool   `json:"rough,omitempty"`   // Start is too early: the log does not have it
+	Rest    bool   `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
+	Late    bool   `json:"late,omitempty"`    // it was told when its time had been judged
+	Guilty  bool   `json:"guilty,omitempty"`  // it is the first of a violation
+
+	// The grant of a semaphore is Numbered when its Limit is known, and Counted when the permits in use then have been compared
+	// with it. It has Excess if they were too many.
+	Numbered bool `json:"numbered,omitempty"`
+	Unknown  bool `json:"unknown,omitempty"` // how many permits there were
+	Counted  bool `json:"counted,omitempty"`
+	Excess   bool `json:"excess,omitempty"`
 }
 
 // suspect is a contradiction within a hold, unless the clock of the store was set.
