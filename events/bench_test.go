@@ -25,6 +25,7 @@ func newLoad(p *Publisher, locks int) *load {
 	l.e.Reset, l.e.Process, l.e.Err, l.e.Holder, l.e.Operator = lockagent.Reset{}, lockagent.Process{}, "", "", ""
 	l.e.TraceParent, l.e.Reason, l.e.Returned, l.e.Time = "", 0, 0, time.Now()
 	l.e.Waiters, l.e.Remaining, l.e.Confirmed = 0, 0, l.e.StoreTime
+	l.e.Permits, l.e.Total, l.e.Op, l.e.Permit, l.e.Replicas, l.e.Holds = 0, 0, "", "", 0, 0
 	for i := range locks {
 		l.locks = append(l.locks, lockagent.Name(fmt.Sprintf("orders/%04d", i)))
 	}
@@ -62,7 +63,10 @@ func (l *load) handOff() {
 	l.n++
 	l.e.Lock = l.locks[0]
 	l.record(lockagent.EventGranted, l.n, 1)
-	l.record(lockagent.EventQueued, l.n+owners, 0)
+	l.p.Record(context.Background(), lockagent.Event{
+		Kind: lockagent.EventQueued, Time: l.e.Time, Store: l.e.Store, Lock: l.e.Lock, LockKind: l.e.LockKind, Mode: l.e.Mode,
+		Owner: l.e.Owner, Request: uint64(l.n + owners), Waiters: owners - 1, Holder: "worker-8",
+	})
 	l.record(lockagent.EventReleased, l.n, 0)
 }
 
@@ -93,6 +97,7 @@ func BenchmarkRecord(b *testing.B) {
 							break
 						}
 						l.p.arrive(nil)
+						l.p.queue.gone(items)
 					}
 				}
 			}

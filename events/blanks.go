@@ -254,8 +254,8 @@ func (a *Audit) takeBack(l *agentLog) {
 func (a *Audit) clear(l *agentLog) {
 	for _, lock := range a.locks {
 		for _, x := range lock.Spans {
-			if x.Beside == l.ID {
-				x.Doubt, x.Beside = "", ""
+			if x.beside(l.ID) {
+				x.Doubt = nil
 			}
 		}
 	}
@@ -268,8 +268,8 @@ func (a *Audit) clear(l *agentLog) {
 func (a *Audit) convict(l *agentLog) {
 	for _, lock := range a.locks {
 		for _, x := range lock.Spans {
-			if x.Beside == l.ID {
-				x.Beside = ""
+			if x.beside(l.ID) {
+				x.Doubt = &doubt{Why: x.Doubt.Why}
 			}
 		}
 	}

@@ -65,7 +65,7 @@ func TestNoCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := []string{"", "{", "[]", `{"version":2}`, `{"version":1,"audit":{}}`}
+	wrong := []string{"", "{", "[]", `{"version":1}`, `{"version":2,"audit":{}}`}
 	for i := range text {
 		wrong = append(wrong, string(text[:i]))
 		if text[i] != '0' {

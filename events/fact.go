@@ -45,7 +45,7 @@ type common struct {
 	Holds       int
 }
 
-// more is what few events have. It never changes.
+// more is what few events have. It does not change while a record has it.
 type more struct {
 	Holder, Operator, Err string
 	Waiters               int
@@ -56,20 +56,10 @@ type more struct {
 	Process               lockagent.Process
 }
 
-// set makes f the fact of e. like is the fact before of the same lock, or nil. Each field of an Event has its
-// place here and in event, see TestFactKeepsAll.
-func (f *fact) set(e *lockagent.Event, like *fact) {
-	if like != nil && like.common.of(e) {
-		f.common = like.common
-	} else {
-		names := commonOf(e)
-		f.common = &names
-	}
-	f.more = nil
-	if e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Op != "" || e.Permit != "" ||
-		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) {
-		f.more = &more{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process}
-	}
+// set makes f the fact of e, with what e has in common with others, and what few have, or nil. Each field of an
+// Event has its place here and in event, see TestFactKeepsAll.
+func (f *fact) set(e *lockagent.Event, c *common, m *more) {
+	f.common, f.more = c, m
 	f.Kind, f.How, f.Reason, f.Fixed = e.Kind, e.How, e.Reason, e.Fixed
 	f.second, f.nanosecond = e.Time.Unix(), int32(e.Time.Nanosecond())
 	f.Count, f.Owner, f.TraceParent = e.Count, e.Owner, e.TraceParent
@@ -86,6 +76,28 @@ func commonOf(e *lockagent.Event) common {
 func (c *common) of(e *lockagent.Event) bool {
 	return c.Lock == e.Lock && c.Store == e.Store && c.LockKind == e.LockKind && c.Mode == e.Mode && c.Incarnation == e.Incarnation &&
 		c.Permits == e.Permits && c.Total == e.Total && c.Replicas == e.Replicas && c.Holds == e.Holds
+}
+
+// factOf returns the fact of e, which shares nothing with others.
+func factOf(e *lockagent.Event) (f fact) {
+	c := commonOf(e)
+	var m *more
+	if hasMore(e) {
+		few := moreOf(e)
+		m = &few
+	}
+	f.set(e, &c, m)
+	return f
+}
+
+// hasMore reports whether e has something that few events have.
+func hasMore(e *lockagent.Event) bool {
+	return e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Op != "" || e.Permit != "" ||
+		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{})
+}
+
+func moreOf(e *lockagent.Event) more {
+	return more{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process}
 }
 
 // size is about how many bytes the record of f has in a batch, and never less than half of them. All but these

@@ -11,7 +11,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// TestFactKeepsAll sets one field of an event after the other, and both alone and beside all others.
+// TestFactKeepsAll sets one field of an event after the other, alone and beside all others. The queue shares what it can with
+// the record before.
 func TestFactKeepsAll(t *testing.T) {
 	full := fullRecord(lockagent.EventGranted).Event
 	typ := reflect.TypeFor[lockagent.Event]()
@@ -27,29 +28,22 @@ func TestFactKeepsAll(t *testing.T) {
 		}
 		var alone lockagent.Event
 		reflect.ValueOf(&alone).Elem().Field(i).Set(value)
-		var f fact
-		var got lockagent.Event
-		f.set(&alone, nil)
-		if f.event(&got); got != alone {
-			t.Errorf("%s: got %+v", name, got)
-		}
-		// A fact like this one has the same names, or others.
 		all := full
 		all.Agent = ""
-		var second fact
-		second.set(&all, &f)
-		if second.event(&got); got != all {
-			t.Errorf("all, behind %s: got %+v", name, got)
-		}
-		second.set(&alone, &second)
-		if second.event(&got); got != alone {
-			t.Errorf("%s, behind all: got %+v", name, got)
-		}
-		second.set(&all, nil)
-		reflect.ValueOf(&all).Elem().Field(i).SetZero()
-		second.set(&all, &second)
-		if second.event(&got); got != all {
-			t.Errorf("all but %s, behind all: got %+v", name, got)
+		most := all
+		reflect.ValueOf(&most).Elem().Field(i).SetZero()
+		q := newQueue(8, time.Second)
+		for _, e := range []lockagent.Event{alone, all, alone, all, most, all} {
+			var got lockagent.Event
+			f := factOf(&e)
+			if f.event(&got); got != e {
+				t.Errorf("%s: got %+v, want %+v", name, got, e)
+			}
+			s := q.slots.take()
+			q.put(s, 0, &e, 1)
+			if q.slots.at(s).event(&got); got != e {
+				t.Errorf("%s, in the queue: got %+v, want %+v", name, got, e)
+			}
 		}
 	}
 }
@@ -81,16 +75,56 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestFactsShareNames: the names of a lock lie in memory once.
+// TestFactsShareNames: the names of a lock are in memory once for its grants, and once for the requests that wait.
 func TestFactsShareNames(t *testing.T) {
-	e := fullRecord(lockagent.EventGranted).Event
-	var first, second, third fact
-	first.set(&e, nil)
-	e.Token++
-	second.set(&e, &first)
-	e.Mode = lockagent.Shared
-	third.set(&e, &second)
-	if first.common != second.common || second.common == third.common || second.common.Mode == third.common.Mode {
-		t.Errorf("%+v, %+v, %+v", *first.common, *second.common, *third.common)
+	grant := fullRecord(lockagent.EventGranted).Event
+	wait := grant
+	wait.Kind, wait.Incarnation = lockagent.EventQueued, ""
+	another := grant
+	another.Mode = lockagent.Shared
+
+	q := newQueue(16, time.Second)
+	var names []*common
+	for i, e := range []lockagent.Event{grant, wait, grant, wait, another, grant} {
+		e.Request = uint64(i + 1)
+		q.add(0, &e)
+		names = append(names, q.slots.at(slot(i+1)).common)
+	}
+	if names[0] != names[2] || names[1] != names[3] || names[0] == names[1] || names[4] == names[0] || names[5] == names[4] {
+		t.Errorf("names at %p", names)
+	}
+	if *names[0] != *names[5] || names[4].Mode != lockagent.Shared || names[1].Incarnation != "" {
+		t.Errorf("%+v, %+v, %+v, %+v", *names[0], *names[1], *names[4], *names[5])
+	}
+}
+
+// TestAnsweredRequestsLeaveNoGarbage: what only a request that waits has is kept for the next one, without its texts.
+func TestAnsweredRequestsLeaveNoGarbage(t *testing.T) {
+	q := newQueue(1000, time.Second)
+	request := uint64(0)
+	cycle := func() {
+		request++
+		wait := lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders", Request: request, Waiters: 3, Holder: "worker-8"}
+		q.add(0, &wait)
+		q.add(0, &lockagent.Event{Kind: lockagent.EventGranted, Lock: "orders", Request: request})
+		q.add(0, &lockagent.Event{Kind: lockagent.EventReleased, Lock: "orders", Request: request})
+		q.gone(q.take(time.Hour, 1, nil))
+	}
+	cycle()
+	if n := testing.AllocsPerRun(100, cycle); n > 1 { // the slice that take returns
+		t.Errorf("%v allocations for a hold", n)
+	}
+	if len(q.spare) != 1 || *q.spare[0] != (more{}) {
+		t.Errorf("%d spare, the first one has %+v", len(q.spare), q.spare)
+	}
+	for range 2 * mostSpare {
+		request++
+		q.add(0, &lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders", Request: request, Waiters: 3})
+	}
+	for ; request > 0; request-- {
+		q.add(0, &lockagent.Event{Kind: lockagent.EventGranted, Lock: "orders", Request: request})
+	}
+	if len(q.spare) != mostSpare {
+		t.Errorf("%d spare, at most %d are kept", len(q.spare), mostSpare)
 	}
 }

@@ -415,14 +415,15 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			}
 		}
 	}
-	if s.Doubt == "" || s.Guilty {
+	if s.Doubt == nil || s.Guilty {
 		return
 	}
-	if l := a.logs[s.Beside]; l != nil {
+	beside := s.Doubt.Beside
+	if l := a.logs[beside]; l != nil {
 		l.Beside++
 	} else {
-		a.past.beside(s.Beside)
+		a.past.beside(beside)
 	}
-	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt, s.Beside})
+	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt.Why, beside})
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))
 }

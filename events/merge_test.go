@@ -37,8 +37,7 @@ func TestMerge(t *testing.T) {
 		"LeaseHasBecomeLonger": {granted, but(released, func(e *lockagent.Event) { e.Lease = time.Hour }), but(whole, func(e *lockagent.Event) { e.Lease = time.Hour })},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var last fact
-			last.set(&test.last, nil)
+			last := factOf(&test.last)
 			merged := merge(&last, &test.next)
 			var got lockagent.Event
 			last.event(&got)

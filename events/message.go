@@ -44,7 +44,7 @@ func tableOf(records []Record) []*item {
 			break
 		}
 		it := new(item)
-		it.set(&r.Event, nil)
+		it.fact = factOf(&r.Event)
 		if !it.extends(items) {
 			break
 		}

@@ -98,7 +98,7 @@ func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time)
 		p.last += n
 		told := missing
 		it := new(item)
-		it.set(&lockagent.Event{Kind: lockagent.EventDropped, Time: wall}, nil)
+		it.fact = factOf(&lockagent.Event{Kind: lockagent.EventDropped, Time: wall})
 		p.leave(&message{items: []*item{it}, size: it.size(), dropped: &told})
 	}
 	for len(items) > 0 {

@@ -15,7 +15,7 @@ func itemsOf(all ...lockagent.Event) []*item {
 	items := make([]*item, len(all))
 	for i, e := range all {
 		items[i] = &item{facts: 1, order: uint64(i)}
-		items[i].set(&e, nil)
+		items[i].fact = factOf(&e)
 	}
 	return items
 }

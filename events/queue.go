@@ -24,10 +24,12 @@ type queue struct {
 	left time.Duration // when records left for the last time
 
 	slots    slots
-	lists    [values]chain           // the records, one list for each value, oldest first
-	holds    map[lockagent.Name]slot // the last record about the holds of the lock
-	requests map[uint64]slot         // what is queued of a request that has no answer yet
-	missing  Drops                   // the records that were dropped and are not told yet
+	lists    [values]chain   // the records, one list for each value, oldest first
+	holds    lasts           // the last record about the holds of each lock
+	requests map[uint64]slot // what is queued of a request that has no answer yet
+	names    *common         // the latest that no record had before; or nil
+	spare    []*more         // of requests that were answered before they left
+	missing  Drops           // the records that were dropped and are not told yet
 	lost     lost
 }
 
@@ -50,6 +52,9 @@ type item struct {
 // chain is a list of items that begins and ends with 0 if it is empty.
 type chain struct{ first, last slot }
 
+// mostSpare is how much memory of requests is kept. A request is mostly answered soon after another one began to wait.
+const mostSpare = 64
+
 // busy is how many times the linger it takes from one departure to the next. An agent with little to
 // tell has told it after the linger. One with much to tell has more records in each message.
 const busy = 10
@@ -60,7 +65,7 @@ func newQueue(limit int, linger time.Duration) queue {
 		interval: busy * linger,
 		left:     -busy * linger,
 		limit:    limit,
-		holds:    make(map[lockagent.Name]slot),
+		holds:    lasts{slots: make(map[lockagent.Name]slot)},
 		requests: make(map[uint64]slot),
 	}
 }
@@ -73,7 +78,8 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 	case lockagent.EventQueued:
 		if s := q.request(e); s != 0 {
 			it := q.slots.at(s)
-			it.set(e, &it.fact)
+			q.save(it)
+			it.set(e, q.commonFor(e), q.moreFor(e))
 			it.facts++
 			q.facts++
 			return 0, false
@@ -84,6 +90,7 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 			it := q.slots.at(s)
 			facts, older = facts+it.facts, it.order
 			q.unlink(s)
+			q.save(it)
 			q.put(s, now, e, facts)
 			return older, true
 		}
@@ -109,18 +116,48 @@ func (q *queue) request(e *lockagent.Event) slot {
 
 // lastOf returns the last record about the holds of a lock, or nil.
 func (q *queue) lastOf(name lockagent.Name) *item {
-	if s := q.holds[name]; s != 0 {
+	if s := q.holds.at(name); s != 0 {
 		return q.slots.at(s)
 	}
 	return nil
 }
 
-// like returns a fact that is likely to have the names of the next one about a lock, or nil.
-func (q *queue) like(name lockagent.Name) *fact {
-	if it := q.lastOf(name); it != nil {
-		return &it.fact
+// commonFor returns what e has in common with others. A grant has it in common with the hold before, and the requests that
+// wait for a busy lock have it in common with each other.
+func (q *queue) commonFor(e *lockagent.Event) *common {
+	if it := q.lastOf(e.Lock); it != nil && it.common.of(e) {
+		return it.common
 	}
-	return nil
+	if q.names == nil || !q.names.of(e) {
+		names := commonOf(e)
+		q.names = &names
+	}
+	return q.names
+}
+
+// moreFor returns what e has and few others have, or nil.
+func (q *queue) moreFor(e *lockagent.Event) *more {
+	if !hasMore(e) {
+		return nil
+	}
+	last := len(q.spare) - 1
+	if last < 0 {
+		m := moreOf(e)
+		return &m
+	}
+	m := q.spare[last]
+	q.spare = q.spare[:last]
+	*m = moreOf(e)
+	return m
+}
+
+// save keeps the memory of what a record had and few others have, for the next one. A busy lock has a request that waits for each hold.
+func (q *queue) save(it *item) {
+	if it.more != nil && len(q.spare) < mostSpare {
+		*it.more = more{} // its texts are not kept
+		q.spare = append(q.spare, it.more)
+	}
+	it.more = nil
 }
 
 // push adds a record as the last one.
@@ -138,7 +175,7 @@ func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts int) {
 	about := aboutOf(e.Kind)
 	it := q.slots.at(s)
 	l := &q.lists[about.value]
-	it.set(e, q.like(e.Lock))
+	it.set(e, q.commonFor(e), q.moreFor(e))
 	it.facts, it.order, it.at = facts, q.next, now
 	it.next, it.prev, it.own = 0, l.last, s
 	if l.last == 0 {
@@ -154,7 +191,7 @@ func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts int) {
 	case about.request && e.Request != 0:
 		q.requests[e.Request] = s
 	case about.hold:
-		q.holds[e.Lock] = s
+		q.holds.set(e.Lock, s)
 	}
 	// When much is queued, waiting longer saves little.
 	if Urgent(e.Kind) || q.size > q.limit/4 {
@@ -212,8 +249,8 @@ func (q *queue) unlink(s slot) {
 	switch {
 	case about.request && q.requests[it.Request] == s:
 		delete(q.requests, it.Request)
-	case about.hold && q.holds[it.common.Lock] == s:
-		delete(q.holds, it.common.Lock)
+	case about.hold && q.holds.at(it.common.Lock) == s:
+		q.holds.set(it.common.Lock, 0)
 	}
 	q.size--
 	q.facts -= uint64(it.facts)
@@ -273,9 +310,9 @@ func (q *queue) open(s slot, it *item) bool {
 	case lockagent.EventRequested, lockagent.EventQueued:
 		return true
 	case lockagent.EventGranted:
-		return q.holds[it.common.Lock] == s
+		return q.holds.at(it.common.Lock) == s
 	case lockagent.EventHeld, lockagent.EventReleased:
-		return it.Count == 0 && it.Returned == 0 && q.holds[it.common.Lock] == s
+		return it.Count == 0 && it.Returned == 0 && q.holds.at(it.common.Lock) == s
 	}
 	return false
 }

@@ -101,8 +101,8 @@ func TestFactsMerge(t *testing.T) {
 			if got := emptied(&q); !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
-			if q.facts != 0 || len(q.holds) != 0 || len(q.requests) != 0 {
-				t.Errorf("something is left: %d facts, %v, %v", q.facts, q.holds, q.requests)
+			if q.facts != 0 || len(q.holds.slots) != 0 || len(q.requests) != 0 {
+				t.Errorf("something is left: %d facts, %v, %v", q.facts, q.holds.slots, q.requests)
 			}
 		})
 	}
@@ -344,8 +344,8 @@ func TestQueueAgainstFacts(t *testing.T) {
 		})
 		q.hurryUp()
 		take(1 << 30)
-		if q.size != 0 || len(q.holds) != 0 || len(q.requests) != 0 {
-			t.Fatalf("%d records, %v, %v are left", q.size, q.holds, q.requests)
+		if q.size != 0 || len(q.holds.slots) != 0 || len(q.requests) != 0 {
+			t.Fatalf("%d records, %v, %v are left", q.size, q.holds.slots, q.requests)
 		}
 		for lock, want := range recordedFacts {
 			got := toldFacts[lock]

@@ -1,5 +1,7 @@
 package events
 
+import "github.com/lockagent/lockagent"
+
 // blockLen is how many items are allocated together: few enough that an agent with little to
 // tell stays small, many enough that allocating is rare.
 const blockLen = 256
@@ -48,4 +50,30 @@ func (m *slots) give(s slot) {
 		m.free = nil
 	}
 	m.free, m.fresh = m.free[:0], 0
+}
+
+// lasts has a slot for each lock. It remembers the answer to the last question, because most records are about the same lock as
+// the record before.
+type lasts struct {
+	slots map[lockagent.Name]slot
+	name  lockagent.Name // which was asked for last
+	slot  slot           // that of name
+}
+
+// at returns the slot of a lock, or 0.
+func (l *lasts) at(name lockagent.Name) slot {
+	if name != l.name {
+		l.name, l.slot = name, l.slots[name]
+	}
+	return l.slot
+}
+
+// set gives a lock another slot, or none if s is 0.
+func (l *lasts) set(name lockagent.Name, s slot) {
+	l.name, l.slot = name, s
+	if s == 0 {
+		delete(l.slots, name)
+		return
+	}
+	l.slots[name] = s
 }

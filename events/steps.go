@@ -104,20 +104,22 @@ func headless(l *agentLog) bool { return l.Holes > 0 }
 
 // doubt notes the first reason why a tenure proves nothing.
 func (s *span) doubt(why string) {
-	if s.Doubt == "" || s.Beside != "" {
-		s.Doubt, s.Beside = why, ""
+	if s.Doubt == nil || s.Doubt.Beside != "" {
+		s.Doubt = &doubt{Why: why}
 	}
 }
 
 // doubtBeside notes that a tenure was beside a time of which the log does not have all.
 func (s *span) doubtBeside(w *blank) {
 	switch {
-	case s.Doubt == "":
-		if s.Doubt = w.text(); w.Assumed {
-			s.Beside = w.Agent
+	case s.Doubt == nil:
+		d := doubt{Why: w.text()}
+		if w.Assumed {
+			d.Beside = w.Agent
 		}
-	case s.Beside != w.Agent:
-		s.Beside = ""
+		s.Doubt = &d
+	case s.Doubt.Beside != w.Agent:
+		s.Doubt = &doubt{Why: s.Doubt.Why}
 	}
 }
 

@@ -36,20 +36,6 @@ func TestALockRestsWhenTheDaemonEnds(t *testing.T) {
 	}
 }
 
-// The next daemon goes on with the claims. It gives back a lock that rested.
-func TestALockRestsWhenAnotherDaemonFollows(t *testing.T) {
-	l := newLives(t, nil)
-	letRest(t, l.client(t))
-	l.end(l.Leave)
-	l.begin()
-	c := l.client(t)
-	got, err := c.look.Get(background, &lockagentv1.GetRequest{Name: "door"})
-	if err != nil || len(got.GetLock().GetHolders()) > 0 {
-		t.Errorf("the next daemon says: %v, %v", got, err)
-	}
-	c.acquire(t, door).granted()
-}
-
 // letRest has a client use the lock again and again, until the lock rests.
 func letRest(t *testing.T, c *testClient) {
 	t.Helper()
