@@ -34,7 +34,7 @@ func serveOnDisk() int {
 }
 
 // serveUntilFull runs a server until the standard input ends. A line of it makes the disk full, or
-// gives it room again and starts the server anew.
+// gives it room again.
 func serveUntilFull(kind, dir, addr string) error {
 	if kind == ownDisk { // in a mount namespace of this process, so that nothing is left behind
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
@@ -59,10 +59,7 @@ func serveUntilFull(kind, dir, addr string) error {
 		}
 		fill, free = limit(20_000), limit(^uint64(0))
 	}
-	start := func() (*natsserver.Server, error) {
-		return natsserver.Start(natsserver.Config{Dir: filepath.Join(dir, "nats"), Listen: addr})
-	}
-	server, err := start()
+	server, err := natsserver.Start(natsserver.Config{Dir: filepath.Join(dir, "nats"), Listen: addr})
 	if err != nil {
 		return err
 	}
@@ -72,10 +69,7 @@ func serveUntilFull(kind, dir, addr string) error {
 		case "fill":
 			err = fill()
 		case "free":
-			_ = server.Stop() // it could not write all
-			if err = free(); err == nil {
-				server, err = start()
-			}
+			err = free()
 		}
 		if err != nil {
 			return errors.Join(err, server.Stop())

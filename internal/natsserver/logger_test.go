@@ -8,18 +8,15 @@ import (
 
 func TestLogger(t *testing.T) {
 	var out bytes.Buffer
-	l := &logger{
-		log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
-			Level: slog.LevelDebug,
-			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-				if a.Key == slog.TimeKey {
-					return slog.Attr{}
-				}
-				return a
-			},
-		})),
-		fatal: make(chan string, 1),
-	}
+	l := newLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})))
 	for _, logf := range []func(string, ...any){l.Debugf, l.Tracef, l.Noticef, l.Warnf, l.Errorf, l.Fatalf, l.Fatalf} {
 		logf("%d%%", 7)
 	}
@@ -30,5 +27,11 @@ func TestLogger(t *testing.T) {
 	}
 	if why := <-l.fatal; why != "7%" {
 		t.Errorf("the first fatal reason is %q", why)
+	}
+	for range 2 { // nobody listens
+		l.Errorf("Filestore [%s] Critical write error: %v", "S", "full")
+	}
+	if len(l.broken) != 1 {
+		t.Error("nobody is told that a stream is not written any more")
 	}
 }

@@ -12,7 +12,8 @@
 // Two servers never share a store directory, whether in one process or in two:
 // the second [Start] returns [ErrInUse]. A message that was acknowledged
 // survives the death of the process, and all but the last second of them a power
-// failure. After [Server.Stop] no goroutine, no port and no lock file is left in
+// failure. When the disk was full and has room again, the server starts anew by itself, and its
+// clients have to connect again. After [Server.Stop] no goroutine, no port and no lock file is left in
 // use, and the same directory can be started again.
 //
 // # Not guaranteed
@@ -94,10 +95,19 @@ type Config struct {
 
 // Server is a NATS server in this process. There is no useful zero value.
 type Server struct {
-	nats *server.Server
+	cfg  Config // as the next start of the NATS server needs it
+	host string
+	port int // 0 for none and -1 for any
+	log  *logger
 	url  string
 	lock *os.File
 	dir  string // to remove, or empty
+
+	mu   sync.Mutex // guards nats
+	nats *server.Server
+
+	endMending context.CancelFunc
+	mending    sync.WaitGroup
 
 	stop sync.Once
 	err  error // of the stop; written once, before stop is done
@@ -113,14 +123,17 @@ func Start(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	s := &Server{cfg: cfg, host: host, port: port, log: newLogger(cfg.Logger)}
 	if cfg.Temporary {
-		if cfg.Dir, err = os.MkdirTemp("", "lockagent-nats-"); err != nil {
+		if s.dir, err = os.MkdirTemp("", "lockagent-nats-"); err != nil {
 			return nil, fmt.Errorf("natsserver: %w", err)
 		}
-		s.dir = cfg.Dir
+		s.cfg.Dir = s.dir
 	}
-	if err := s.start(cfg, host, port); err != nil {
+	if err := s.start(); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
@@ -151,14 +164,27 @@ func (cfg *Config) check() (host string, port int, err error) {
 	return host, port, errors.Join(errs...)
 }
 
-func (s *Server) start(cfg Config, host string, port int) error {
-	if err := s.takeDir(cfg.Dir); err != nil {
+func (s *Server) start() error {
+	if err := s.takeDir(s.cfg.Dir); err != nil {
 		return err
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
+	ctx, end := context.WithCancel(context.Background())
+	s.endMending = end
+	if err := s.launch(ctx); err != nil {
+		return err
 	}
-	options, err := cfg.options(host, port)
+	if s.port != 0 {
+		s.url = s.nats.ClientURL()
+		s.port = s.nats.Addr().(*net.TCPAddr).Port
+	}
+	s.cfg.MaxBytes = s.nats.JetStreamConfig().MaxStore
+	s.mending.Go(func() { s.mend(ctx) })
+	return nil
+}
+
+// launch starts a NATS server that takes the place of s.nats. It gives up when ctx ends.
+func (s *Server) launch(ctx context.Context) error {
+	options, err := s.cfg.options(s.host, s.port)
 	if err != nil {
 		return fmt.Errorf("natsserver: %w", err)
 	}
@@ -166,14 +192,17 @@ func (s *Server) start(cfg Config, host string, port int) error {
 	if err != nil {
 		return fmt.Errorf("natsserver: %w", err)
 	}
+	s.mu.Lock()
 	s.nats = ns
-	log := &logger{log: cfg.Logger, fatal: make(chan string, 1)}
-	ns.SetLoggerV2(log, cfg.Logger.Enabled(context.Background(), slog.LevelDebug), false, false)
+	s.mu.Unlock()
+	ns.SetLoggerV2(s.log, s.cfg.Logger.Enabled(context.Background(), slog.LevelDebug), false, false)
 	ns.Start()
 	for deadline := time.Now().Add(startTimeout); !ns.ReadyForConnections(10 * time.Millisecond); {
 		select {
-		case why := <-log.fatal:
+		case why := <-s.log.fatal:
 			return fmt.Errorf("natsserver: start: %s", why)
+		case <-ctx.Done():
+			return fmt.Errorf("natsserver: start: %w", context.Cause(ctx))
 		default:
 		}
 		if time.Now().After(deadline) {
@@ -181,10 +210,7 @@ func (s *Server) start(cfg Config, host string, port int) error {
 		}
 	}
 	if !ns.JetStreamEnabled() {
-		return fmt.Errorf("natsserver: start: JetStream cannot use %q", cfg.Dir)
-	}
-	if port != 0 {
-		s.url = ns.ClientURL()
+		return fmt.Errorf("natsserver: start: JetStream cannot use %q", s.cfg.Dir)
 	}
 	return nil
 }
@@ -229,8 +255,14 @@ func (s *Server) takeDir(dir string) error {
 }
 
 // InProcessConn returns a new connection to the server that uses no network.
-// It returns an error once the server is stopped.
-func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
+// It returns an error once the server is stopped, and while it starts anew.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.server().InProcessConn() }
+
+func (s *Server) server() *server.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nats
+}
 
 // URL is the address for clients outside the process, or empty if the server
 // does not listen.
@@ -240,6 +272,10 @@ func (s *Server) URL() string { return s.url }
 // goroutine of the server is gone. Repeated calls return the same error.
 func (s *Server) Stop() error {
 	s.stop.Do(func() {
+		if s.endMending != nil {
+			s.endMending()
+		}
+		s.mending.Wait()
 		if s.nats != nil {
 			s.nats.Shutdown()
 			s.nats.WaitForShutdown()
