@@ -62,6 +62,15 @@ func TestRestsEnd(t *testing.T) {
 			closed(t, a)
 			return granted(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}))
 		},
+		"by the next process of the agent": func(t *testing.T, a, b *Agent) lockagent.Grant {
+			next, err := Resume(Config{Store: a.cfg.Store}, a.Detach())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { closed(t, next) })
+			synctest.Wait() // until it has told the store
+			return granted(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

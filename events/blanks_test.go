@@ -1,6 +1,7 @@
 package events
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -472,4 +473,68 @@ func TestAuditOfDroppedSignsOfLife(t *testing.T) {
 	s.add(55_000, a.dropped(lockagent.EventAlive), b).add(56_000, a.add(lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock}))
 	s.live(61_000, 61_000, b).add(66_000, b.held(1, 65_000, 66_000)).live(71_000, 201_000, b).add(202_000, b.held(2, 190_000, 191_000).stop())
 	s.want(t, Incomplete, "dropped: 1, not stopped: 1, unproven: 1", "")
+}
+
+// A hold goes on beside the assumed tail of an agent that counts as dead. If that agent comes back, the hold is proven. If its
+// successor comes, it stays unproven. A snapshot of before keeps what it had.
+func TestAHoldGoesOnBesideATail(t *testing.T) {
+	const away, back = 100_000, 240_000
+	for name, test := range map[string]struct {
+		returns  func(b *story)
+		unproven int
+	}{
+		"TheAgentReturns": {func(*story) {}, 0},
+		"ItHasASuccessor": {func(b *story) { b.next() }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b, c := agent("A"), agent("B").of("b"), agent("C").of("c")
+			s := new(tape).add(0, a, b, c)
+			audit := NewAudit()
+			var during *Audit
+			beside := func(of *Audit) bool {
+				return slices.ContainsFunc(slices.Collect(maps.Values(of.locks)), func(l *lockLog) bool {
+					return slices.ContainsFunc(l.Spans, func(x *span) bool { return x.beside("B") })
+				})
+			}
+			add := func() {
+				for ; len(s.records) > 0; s.records = s.records[1:] {
+					audit.Add(s.records[0])
+				}
+			}
+			for ms := 1000; ms < 400_000; ms += 5000 {
+				a.alive(ms)
+				c.alive(ms)
+				switch {
+				case ms == 91_000:
+					a.granted(1, ms+100)
+				case ms == 301_000:
+					a.released(1, ms+100)
+				case ms > 91_000 && ms < 301_000 && ms%10_000 == 1000:
+					a.renewed(1, ms).edit(func(r *Record) { r.Confirmed = clock(ms) })
+				}
+				s.add(ms+1000, a, c)
+				if ms == 241_000 {
+					test.returns(b)
+				}
+				if ms < away || ms > back {
+					s.add(ms+1000, b.alive(ms))
+				}
+				add()
+				switch {
+				case during == nil && beside(audit):
+					during = audit.clone()
+				case ms > back && beside(audit):
+					t.Fatal("beside the tail of an agent whose log goes on")
+				}
+			}
+			s.add(400_000, a.stop(), b.stop(), c.stop())
+			add()
+			if during == nil || !beside(during) {
+				t.Fatalf("beside the tail: never %v", during == nil)
+			}
+			if r := audit.Report(); r.Unproven.Count != test.unproven || len(r.Violations.First) > 0 {
+				t.Errorf("%v", r)
+			}
+		})
+	}
 }

@@ -8,7 +8,7 @@ import (
 
 // fact is an event as the queue keeps it: a third as large. A busy agent records on one processor, and the
 // sender reads on another, so each line of memory costs both of them time. What most events do not have
-// lies elsewhere, and so does what an event has in common with the one before of the same lock.
+// lies elsewhere, and so does what an event has in common with one before it.
 //
 // The agent of an event is that of the publisher, and its Link is not in the log.
 type fact struct {

@@ -33,7 +33,7 @@ func TestFactKeepsAll(t *testing.T) {
 		most := all
 		reflect.ValueOf(&most).Elem().Field(i).SetZero()
 		q := newQueue(8, time.Second)
-		for _, e := range []lockagent.Event{alone, all, alone, all, most, all} {
+		for _, e := range []lockagent.Event{all, most, alone, all, alone, all, most} {
 			var got lockagent.Event
 			f := factOf(&e)
 			if f.event(&got); got != e {
@@ -91,7 +91,7 @@ func TestFactsShareNames(t *testing.T) {
 		names = append(names, q.slots.at(slot(i+1)).common)
 	}
 	if names[0] != names[2] || names[1] != names[3] || names[0] == names[1] || names[4] == names[0] || names[5] == names[4] {
-		t.Errorf("names at %p", names)
+		t.Error("names are shared by others, or not shared")
 	}
 	if *names[0] != *names[5] || names[4].Mode != lockagent.Shared || names[1].Incarnation != "" {
 		t.Errorf("%+v, %+v, %+v, %+v", *names[0], *names[1], *names[4], *names[5])
@@ -104,8 +104,11 @@ func TestAnsweredRequestsLeaveNoGarbage(t *testing.T) {
 	request := uint64(0)
 	cycle := func() {
 		request++
-		wait := lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders", Request: request, Waiters: 3, Holder: "worker-8"}
+		wait := lockagent.Event{Kind: lockagent.EventQueued, Time: time.Unix(0, 0).UTC(), Lock: "orders", Request: request, Waiters: int(request), Holder: "worker-8"}
 		q.add(0, &wait)
+		if got := eventOf(q.slots.at(q.requests[request])); got != wait {
+			t.Errorf("got %+v, want %+v", got, wait)
+		}
 		q.add(0, &lockagent.Event{Kind: lockagent.EventGranted, Lock: "orders", Request: request})
 		q.add(0, &lockagent.Event{Kind: lockagent.EventReleased, Lock: "orders", Request: request})
 		q.gone(q.take(time.Hour, 1, nil))
@@ -115,7 +118,7 @@ func TestAnsweredRequestsLeaveNoGarbage(t *testing.T) {
 		t.Errorf("%v allocations for a hold", n)
 	}
 	if len(q.spare) != 1 || *q.spare[0] != (more{}) {
-		t.Errorf("%d spare, the first one has %+v", len(q.spare), q.spare)
+		t.Errorf("%d spare, want one without texts", len(q.spare))
 	}
 	for range 2 * mostSpare {
 		request++

@@ -28,7 +28,7 @@ type queue struct {
 	holds    lasts           // the last record about the holds of each lock
 	requests map[uint64]slot // what is queued of a request that has no answer yet
 	names    *common         // the latest that no record had before; or nil
-	spare    []*more         // of requests that were answered before they left
+	spare    []*more         // which no record needs any more
 	missing  Drops           // the records that were dropped and are not told yet
 	lost     lost
 }
@@ -52,7 +52,7 @@ type item struct {
 // chain is a list of items that begins and ends with 0 if it is empty.
 type chain struct{ first, last slot }
 
-// mostSpare is how much memory of requests is kept. A request is mostly answered soon after another one began to wait.
+// mostSpare is how many more are spare at most: 15 KiB. A request is mostly answered soon after another one began to wait.
 const mostSpare = 64
 
 // busy is how many times the linger it takes from one departure to the next. An agent with little to
@@ -78,8 +78,12 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 	case lockagent.EventQueued:
 		if s := q.request(e); s != 0 {
 			it := q.slots.at(s)
+			names := it.common
+			if !names.of(e) {
+				names = q.commonFor(e)
+			}
 			q.save(it)
-			it.set(e, q.commonFor(e), q.moreFor(e))
+			it.set(e, names, q.moreFor(e))
 			it.facts++
 			q.facts++
 			return 0, false
@@ -122,8 +126,8 @@ func (q *queue) lastOf(name lockagent.Name) *item {
 	return nil
 }
 
-// commonFor returns what e has in common with others. A grant has it in common with the hold before, and the requests that
-// wait for a busy lock have it in common with each other.
+// commonFor returns what e has in common with others. A grant mostly has it in common with the hold before. The requests that
+// wait have it in common with each other, as long as they are about the same lock.
 func (q *queue) commonFor(e *lockagent.Event) *common {
 	if it := q.lastOf(e.Lock); it != nil && it.common.of(e) {
 		return it.common
@@ -151,13 +155,13 @@ func (q *queue) moreFor(e *lockagent.Event) *more {
 	return m
 }
 
-// save keeps the memory of what a record had and few others have, for the next one. A busy lock has a request that waits for each hold.
+// save keeps the memory of what a record of the queue had and few others have, for the next one. The caller gives the record
+// another fact. A busy lock has a request that waits for each hold.
 func (q *queue) save(it *item) {
 	if it.more != nil && len(q.spare) < mostSpare {
 		*it.more = more{} // its texts are not kept
 		q.spare = append(q.spare, it.more)
 	}
-	it.more = nil
 }
 
 // push adds a record as the last one.

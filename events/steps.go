@@ -118,7 +118,7 @@ func (s *span) doubtBeside(w *blank) {
 			d.Beside = w.Agent
 		}
 		s.Doubt = &d
-	case s.Doubt.Beside != w.Agent:
+	case s.Doubt.Beside != "" && s.Doubt.Beside != w.Agent:
 		s.Doubt = &doubt{Why: s.Doubt.Why}
 	}
 }
