@@ -12,7 +12,7 @@ import (
 func TestDeliveryReachesItsCaller(t *testing.T) {
 	listened := 0
 	for i := range 5000 {
-		d, wake := new(delivery), make(chan struct{}, 1)
+		d, wake := new(delivery[lockagent.Grant]), make(chan struct{}, 1)
 		var both sync.WaitGroup
 		both.Go(func() { d.deliver(lockagent.NewGrant("door", "ann", lockagent.Token(i+1), 1, nil)) })
 		both.Go(func() {
@@ -28,7 +28,7 @@ func TestDeliveryReachesItsCaller(t *testing.T) {
 			}
 		})
 		both.Wait()
-		if len(wake) != 0 || d.lies() || d.takeBack() || d.grant != (lockagent.Grant{}) {
+		if len(wake) != 0 || d.lies() || d.takeBack() || d.value != (lockagent.Grant{}) {
 			t.Fatal("something is left")
 		}
 	}
@@ -39,7 +39,7 @@ func TestDeliveryReachesItsCaller(t *testing.T) {
 func TestDeliveryIsReceivedOrTakenBack(t *testing.T) {
 	mine := 0
 	for range 5000 {
-		d := new(delivery)
+		d := new(delivery[lockagent.Grant])
 		d.deliver(lockagent.NewGrant("door", "ann", 7, 1, nil))
 		var g lockagent.Grant
 		var received, back bool

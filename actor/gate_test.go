@@ -514,7 +514,7 @@ func TestTheOpenerDoesNotReceiveItsGrant(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := start(t, Config{})
 				held := reading(t, a, "ann")
-				d := new(delivery)
+				d := new(delivery[lockagent.Grant])
 				a.ask(background, "door", &request{agent: a, Request: passes("bob"), waited: true, caller: background, delivery: d})
 				if beside {
 					held = append(held, reading(t, a, "cid")...)

@@ -52,34 +52,35 @@ func (r *request) release(ctx context.Context, by lockagent.Owner) error {
 	} else {
 		c.answer(false, lostBy(by, r.overError()))
 	}
-	select {
-	case err := <-c.done:
-		r.agent.keepCall(c)
-		return err
-	default:
+	if !c.outcome.over() { // most often it is: the lock is handed on, or rests
+		wake := r.agent.waker()
+		if c.outcome.await(wake) {
+			select {
+			case <-wake:
+			case <-ctx.Done():
+				return context.Cause(ctx) // c and wake are garbage when c has been answered
+			}
+		}
+		r.agent.wakers.Put(wake)
 	}
-	select {
-	case err := <-c.done:
-		r.agent.keepCall(c)
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx) // c is garbage when it has been answered
-	}
+	err, _ := c.outcome.receive()
+	r.agent.keepCall(c)
+	return err
 }
 
 // releaseCall returns a call for a caller who waits for the answer. The calls come from a pool,
-// because making one is a good part of the cost of a short hold. Each agent has a pool of its
-// own, because a channel must not leave its synctest bubble.
+// because making one is a good part of the cost of a short hold.
 func (a *Agent) releaseCall() *call {
 	if c, ok := a.spareCalls.Get().(*call); ok {
 		return c
 	}
-	return &call{kind: toRelease, done: make(chan error, 1), again: true}
+	return &call{kind: toRelease}
 }
 
 // keepCall puts a call back into the pool. The answer has been received, and the actor does
 // not refer to the call any more.
 func (a *Agent) keepCall(c *call) {
 	c.request, c.owner, c.caller = nil, "", nil
+	c.outcome.state.Store(pending)
 	a.spareCalls.Put(c)
 }

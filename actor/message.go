@@ -84,9 +84,9 @@ type call struct {
 	token    lockagent.Token // or 0
 	caller   context.Context // as in request; may be nil
 
-	done   chan error                  // for the answer, unless kind is toBreak
-	again  bool                        // done serves further calls, and is not closed
-	broken chan lockagent.Result[bool] // for the answer, if kind is toBreak
+	done    chan error                  // for the answer; nil if the caller waits for outcome, or kind is toBreak
+	outcome delivery[error]             // the answer for a caller who waits in Release
+	broken  chan lockagent.Result[bool] // for the answer, if kind is toBreak
 }
 
 type callKind uint8
@@ -140,8 +140,10 @@ func (c *call) answer(broken bool, err error) {
 		close(c.broken)
 		return
 	}
-	c.done <- err // from now on a call with again may serve another caller
-	if !c.again {
-		close(c.done)
+	if c.done == nil {
+		c.outcome.deliver(err) // from now on the call may serve another caller
+		return
 	}
+	c.done <- err
+	close(c.done)
 }

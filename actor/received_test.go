@@ -79,7 +79,7 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 // Lock knows the reason all the same.
 func TestLockTellsThatItsGrantWasTakenBack(t *testing.T) {
 	a := start(t, Config{})
-	r := &request{agent: a, entry: &entry{name: "door"}, Request: who("ann"), token: 7, waited: true, delivery: new(delivery)}
+	r := &request{agent: a, entry: &entry{name: "door"}, Request: who("ann"), token: 7, waited: true, delivery: new(delivery[lockagent.Grant])}
 	d := r.delivery
 	d.deliver(lockagent.NewGrant("door", "ann", 7, 1, r))
 	if !r.takeBack() {

@@ -21,8 +21,8 @@ type request struct {
 	caller context.Context // the store and the recorder get its values
 
 	// These belong to the actor.
-	out        chan lockagent.Grant // nil once it is known who received the grant, and if the caller waits in Lock
-	delivery   *delivery            // the same for a caller who waits in Lock
+	out        chan lockagent.Grant       // nil once it is known who received the grant, and if the caller waits in Lock
+	delivery   *delivery[lockagent.Grant] // the same for a caller who waits in Lock
 	id         lockstate.RequestID
 	waitUntil  lockstate.Instant // 0 for no bound
 	stopWait   func() bool       // ends the watch on the caller's context

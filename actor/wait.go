@@ -25,7 +25,7 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	} else {
 		caller = inPerson(ctx)
 	}
-	d := new(delivery) // the actor forgets it when it knows who received the grant
+	d := new(delivery[lockagent.Grant]) // the actor forgets it when it knows who received the grant
 	r := &request{agent: a, Request: req, waited: true, caller: caller, delivery: d}
 	a.ask(ctx, name, r)
 	var left error
@@ -44,7 +44,7 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 
 // await waits until there is nothing to wait for any more. If the caller left before, because ctx ended or
 // the wait passed, await returns the error to tell.
-func (r *request) await(ctx context.Context, d *delivery, begin lockstate.Instant) (left error) {
+func (r *request) await(ctx context.Context, d *delivery[lockagent.Grant], begin lockstate.Instant) (left error) {
 	a := r.agent
 	wake := a.waker()
 	if !d.await(wake) {

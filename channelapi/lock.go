@@ -84,7 +84,10 @@ var errNoHandle = &OptionError{Option: "lock", Reason: "it is the zero one; make
 
 // newHandle returns a handle of a lock. kind has the kind and the mode of its requests, and nothing else.
 func newHandle(locks *Locks, session *Session, name string, kind actor.Request, opts []Option) handle {
-	req, err := requestOf(kind, opts)
+	req, err := kind, error(nil)
+	if len(opts) > 0 { // otherwise nothing is copied to the heap for them
+		req, err = requestOf(kind, opts)
+	}
 	if req.NoReentry && session == nil {
 		err = errors.Join(err, &OptionError{Option: "noreentry", Reason: "only a session re-enters a lock; give the option to a handle of a session, or leave it out"})
 	}

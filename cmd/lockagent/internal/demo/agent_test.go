@@ -20,10 +20,11 @@ import (
 	"github.com/lockagent/lockagent/tracing"
 )
 
-// probe is a resource that tells of each read.
+// probe is a resource that tells of each read, and of the beginning of each write.
 type probe struct {
 	reads  chan lockagent.Token
 	writes chan lockagent.Token
+	goOn   chan struct{} // a write waits for it, unless it is nil
 }
 
 func (p probe) read(_ lockagent.Name, token lockagent.Token) (int64, error) {
@@ -33,6 +34,9 @@ func (p probe) read(_ lockagent.Name, token lockagent.Token) (int64, error) {
 
 func (p probe) write(_ lockagent.Name, token lockagent.Token, _ int64) error {
 	p.writes <- token
+	if p.goOn != nil {
+		<-p.goOn
+	}
 	return nil
 }
 
@@ -95,7 +99,7 @@ func TestWorkersHaveSpans(t *testing.T) {
 	defer store.Close()
 	spans := tracetest.NewSpanRecorder()
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
-	p := probe{reads: make(chan lockagent.Token), writes: make(chan lockagent.Token)}
+	p := probe{reads: make(chan lockagent.Token), writes: make(chan lockagent.Token), goOn: make(chan struct{})}
 	work := Work{Workers: 1, Locks: 1, Lease: time.Minute}
 	a, err := newAgent(work, p, store.Share(), log, tracing.Config{TracerProvider: provider})
 	if err != nil {
@@ -104,16 +108,21 @@ func TestWorkersHaveSpans(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.run(ctx) }()
-	<-p.reads
-	<-p.writes
-	<-p.reads
-	if _, err := a.locks.Lock(string(work.names()[0])).Break(t.Context(), ""); err != nil {
-		t.Fatal(err)
+	for _, meanwhile := range []func() error{
+		func() error { return nil },
+		func() error {
+			_, err := a.locks.Lock(string(work.names()[0])).Break(t.Context(), "")
+			return err
+		},
+		func() error { stop(); return nil },
+	} {
+		<-p.reads
+		<-p.writes // a worker that has not come this far would not write any more
+		if err := meanwhile(); err != nil {
+			t.Fatal(err)
+		}
+		p.goOn <- struct{}{}
 	}
-	<-p.writes // the probe refuses nothing
-	<-p.reads
-	stop()
-	<-p.writes
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
