@@ -34,7 +34,7 @@ type Agent struct {
 	journaling *journaling // nil if there is no journal
 
 	spareCalls         sync.Pool // of *call, for Release
-	wakers             sync.Pool // of chan struct{}, for Lock
+	wakers             sync.Pool // of chan struct{}, for Lock and Release
 	unclaimed, dropped sync.Once // each is logged once
 
 	storeTime storeTime

@@ -2,9 +2,9 @@ package actor
 
 import "sync/atomic"
 
-// delivery brings one value to the caller who waits for it: the grant of a request in Lock, or the answer to a release. It does what
-// the channel of Acquire does. Most often the caller runs the actor itself, and finds the value when
-// it looks: a channel would be a good part of the cost of a short hold.
+// delivery brings one value to the caller who waits for it: the grant of a request, or the answer to
+// a release. It does what the channel of Acquire does. Most often the caller runs the actor itself,
+// and finds the value when it looks: a channel would be a good part of the cost of a short hold.
 type delivery[T any] struct {
 	state atomic.Int32
 	value T             // while the state is delivered

@@ -3,7 +3,10 @@ package actor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -145,4 +148,50 @@ func (s told) Acquire(ctx context.Context, req lockagent.AcquireRequest, done fu
 		close(s.asked)
 		s.Store.Acquire(ctx, req, done)
 	})
+}
+
+// later is a store that answers releases in another goroutine.
+type later struct{ lockagent.Store }
+
+func (s later) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	go s.Store.Release(ctx, req, done)
+}
+
+// Callers leave a release at the moment of its answer. Each gets its own answer or the end of its context, and what is
+// used again is empty.
+func TestReleasesThatAreLeft(t *testing.T) {
+	a := start(t, Config{Store: later{memstore.New()}})
+	var answered, left atomic.Int32
+	var all sync.WaitGroup
+	for i := range 4 {
+		name := lockagent.Name(fmt.Sprint("door/", i))
+		all.Go(func() {
+			for range 300 {
+				g := a.Lock(background, name, who("ann"))
+				ctx, cancel := context.WithCancel(background)
+				go cancel()
+				switch err := g.Release(ctx); {
+				case err == nil:
+					answered.Add(1)
+				case errors.Is(err, context.Canceled):
+					left.Add(1)
+				default:
+					t.Errorf("released: %v", err)
+				}
+				if err := g.Release(background); !errors.Is(err, lockagent.ErrNotHeld) {
+					t.Errorf("released again: %v", err)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	for wake, ok := a.wakers.Get().(chan struct{}); ok; wake, ok = a.wakers.Get().(chan struct{}) {
+		if len(wake) != 0 {
+			t.Error("a channel with a value in it is used again")
+		}
+	}
+	if answered.Load() == 0 || left.Load() == 0 {
+		t.Errorf("%d answered, %d left; the test wants both", answered.Load(), left.Load())
+	}
 }
