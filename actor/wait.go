@@ -48,6 +48,7 @@ func (r *request) await(ctx context.Context, d *delivery[lockagent.Grant], begin
 	a := r.agent
 	wake := a.waker()
 	if !d.await(wake) {
+		a.wakers.Put(wake)
 		return nil
 	}
 	var passed <-chan time.Time

@@ -84,8 +84,9 @@ var errNoHandle = &OptionError{Option: "lock", Reason: "it is the zero one; make
 
 // newHandle returns a handle of a lock. kind has the kind and the mode of its requests, and nothing else.
 func newHandle(locks *Locks, session *Session, name string, kind actor.Request, opts []Option) handle {
-	req, err := kind, error(nil)
-	if len(opts) > 0 { // otherwise nothing is copied to the heap for them
+	req := kind
+	var err error
+	if len(opts) > 0 { // requestOf allocates: options get a pointer to the request
 		req, err = requestOf(kind, opts)
 	}
 	if req.NoReentry && session == nil {

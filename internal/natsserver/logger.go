@@ -18,6 +18,18 @@ func newLogger(log *slog.Logger) *logger {
 	return &logger{log: log, fatal: make(chan string, 1), broken: make(chan struct{}, 1)}
 }
 
+// forget drops what a server said that has ended.
+func (l *logger) forget() {
+	select {
+	case <-l.fatal:
+	default:
+	}
+	select {
+	case <-l.broken:
+	default:
+	}
+}
+
 // givenUp is what the server says, in small letters, of a stream or a consumer that it does not write any more after an error. It
 // offers no other way to learn of that. TestDiskFull of package events fails if it says something else.
 const givenUp = "critical write error"

@@ -27,7 +27,12 @@ func (s *Server) mend(ctx context.Context) {
 			return
 		case <-s.log.broken:
 		}
+		told := ""
 		for err := s.relaunch(ctx); err != nil; err = s.relaunch(ctx) {
+			if why := err.Error(); why != told && ctx.Err() == nil { // not each second
+				s.cfg.Logger.Warn("nats: the server cannot start anew yet", "error", err)
+				told = why
+			}
 			select {
 			case <-ctx.Done():
 				return
@@ -46,15 +51,8 @@ func (s *Server) relaunch(ctx context.Context) error {
 	old := s.server()
 	old.Shutdown()
 	old.WaitForShutdown()
-	select {
-	case <-s.log.broken: // it could not write what it had to at its end
-	default:
-	}
-	err := s.launch(ctx)
-	if err != nil && ctx.Err() == nil {
-		s.cfg.Logger.Error("nats: the server does not start anew", "error", err)
-	}
-	return err
+	s.log.forget() // that it could not write what it had to at its end
+	return s.launch(ctx)
 }
 
 // tryDisk writes a file and removes it.
