@@ -175,7 +175,7 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 		r.deny(name, err)
 		return
 	}
-	sendInPerson(r.entry, r, r.caller)
+	sendInPerson(r.entry, r, &r.errands)
 }
 
 func check(ctx context.Context, name lockagent.Name, req *Request) error {

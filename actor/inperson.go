@@ -2,33 +2,57 @@ package actor
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 )
 
-// inPerson returns ctx for a call to the store whose caller waits for the outcome. With it the store
-// may leave the exchange with the server to the caller. If ctx can end, the caller has to be
-// able to leave, and makes no exchange.
-func inPerson(ctx context.Context) context.Context {
-	if ctx.Done() != nil {
-		return ctx
+// errands is part of a message whose caller waits for the outcome. It lets the store leave an exchange with the
+// server to that caller.
+type errands struct {
+	// offered says that the caller makes an exchange that is left to it. A caller who may have to leave makes none.
+	offered bool
+	// errand is the one on which the caller is sent, or nil. It is noErrand when the caller goes on none any more.
+	errand atomic.Pointer[errand.Errand]
+}
+
+var noErrand = errand.New(context.Background())
+
+// with returns an errand with ctx for a call to the store, or ctx if the caller goes on none any more.
+func (e *errands) with(ctx context.Context) context.Context {
+	if made := errand.New(ctx); e.errand.CompareAndSwap(nil, made) {
+		return made
 	}
-	return errand.New(ctx)
+	return ctx
+}
+
+// take returns the exchange that was left to the caller, or nil. Nothing more can be left.
+func (e *errands) take() (work func()) {
+	if made := e.errand.Swap(noErrand); made != nil && made != noErrand {
+		return made.Take()
+	}
+	return nil
+}
+
+// finish makes the exchange that was left, if any, and was not taken.
+func (e *errands) finish() {
+	if work := e.take(); work != nil {
+		work()
+	}
 }
 
 // sendInPerson is send for a message whose caller may be left an exchange. Until the caller has made
 // the exchange, nobody else makes one. So the caller processes no messages of others before:
 // callbacks of theirs could keep it.
-func sendInPerson(to *entry, m message, caller context.Context) {
-	e, _ := caller.(*errand.Errand)
-	if e == nil {
+func sendInPerson(to *entry, m message, caller *errands) {
+	if !caller.offered {
 		send(to, m)
 		return
 	}
-	defer e.Finish() // also if a callback ends the goroutine
+	defer caller.finish() // also if a callback ends the goroutine
 	running := to.mailbox.begin(m)
-	work := e.Take()
+	work := caller.take()
 	switch {
 	case !running:
 	case work == nil:
@@ -46,9 +70,10 @@ func (r *request) Release(ctx context.Context) error { return r.release(ctx, r.O
 
 func (r *request) release(ctx context.Context, by lockagent.Owner) error {
 	c := r.agent.releaseCall()
-	c.request, c.owner, c.caller = r, by, inPerson(ctx)
-	if r.entry.pin() { // an actor with a hold has not retired
-		sendInPerson(r.entry, c, c.caller)
+	c.request, c.owner, c.caller = r, by, ctx
+	c.errands.offered = ctx.Done() == nil // otherwise the caller may have to leave
+	if r.entry.pin() {                    // an actor with a hold has not retired
+		sendInPerson(r.entry, c, &c.errands)
 	} else {
 		c.answer(false, lostBy(by, r.overError()))
 	}
@@ -81,6 +106,7 @@ func (a *Agent) releaseCall() *call {
 // not refer to the call any more.
 func (a *Agent) keepCall(c *call) {
 	c.request, c.owner, c.caller = nil, "", nil
+	c.errands.errand.Store(nil)
 	c.outcome.state.Store(pending)
 	a.spareCalls.Put(c)
 }

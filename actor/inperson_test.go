@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
@@ -66,6 +67,10 @@ func TestWhoMakesExchangesInPerson(t *testing.T) {
 	expect("Lock", 1)
 	unlock(g, context.Background())
 	expect("Unlock", 1)
+	g = lock(context.Background())
+	expect("Lock again", 1)
+	unlock(g, context.Background())
+	expect("Unlock again", 1)
 	g = lock(t.Context())
 	expect("Lock whose context may end", 0)
 	unlock(g, t.Context())
@@ -76,6 +81,13 @@ func TestWhoMakesExchangesInPerson(t *testing.T) {
 		t.Error(err)
 	}
 	expect("Release", 0)
+	g = lock(context.Background())
+	expect("Lock", 1)
+	a.clock.slept.Add(int64(time.Hour)) // and the tick is yet to come
+	if err := g.Release(context.Background()); !errors.Is(err, lockagent.ErrLost) {
+		t.Errorf("a release that came too late: %v", err)
+	}
+	expect("Unlock that was answered before the exchange", 0) // its call may serve another caller by then
 }
 
 // silentStore answers no release.

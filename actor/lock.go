@@ -26,6 +26,7 @@ type lock struct {
 
 	perform  func(*lockstate.Event) // l.do, bound once
 	arriving *request               // the new request of the present step, or nil
+	caller   *errands               // of the message of the present step, until its answer; nil if it has none
 	now      lockstate.Instant      // of the present step
 	time     time.Time              // the same on the wall clock
 	takeBack []lockstate.RequestID  // grants that were taken back in the present step
@@ -90,6 +91,7 @@ func (l *lock) handle(m message) {
 	returned := false
 	defer func() {
 		p := recover()
+		l.caller = nil
 		switch {
 		case p == nil && returned:
 			return
@@ -106,6 +108,7 @@ func (l *lock) handle(m message) {
 func (l *lock) process(m message) {
 	switch m := m.(type) {
 	case *request:
+		m.arrived = l.now
 		if l.draining {
 			m.deny(l.entry.name, lockagent.ErrClosed)
 			return
@@ -118,6 +121,7 @@ func (l *lock) process(m message) {
 			return
 		}
 		l.arriving = m
+		l.caller = &m.errands
 		l.step(lockstate.Acquire{Request: lockstate.Request{
 			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, NoRest: m.NoRest, Session: m.Session, Holds: m.Holds,
 		}})
@@ -135,6 +139,7 @@ func (l *lock) process(m message) {
 		}
 		l.lastCall++
 		l.calls.put(l.lastCall, m)
+		l.caller = &m.errands
 		l.step(l.command(m, l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
 		l.news.heard(m.err)
@@ -384,6 +389,9 @@ func (l *lock) forget(r *request) {
 // answer answers a call to release, to leave or to break.
 func (l *lock) answer(e *lockstate.Event) {
 	c := l.calls.take(e.Call)
+	if l.caller == &c.errands {
+		l.caller = nil // from the answer on the call may serve another caller
+	}
 	err := e.Err
 	switch {
 	case c.kind == toBreak: // what there was is broken, even if the tenure had been lost

@@ -75,6 +75,7 @@ type (
 // call is a message that an Unlocked event answers.
 type call struct {
 	counted
+	errands  errands
 	kind     callKind
 	request  *request        // the hold to release, or nil if owner tells
 	owner    lockagent.Owner // the owner that releases or leaves: of a hold behind a gate, another one than that of the request

@@ -14,8 +14,9 @@ import (
 // that asks for the lock, and the [lockagent.Hold] behind the grant or behind its [handle].
 type request struct {
 	counted
-	agent *Agent
-	entry *entry
+	errands errands
+	agent   *Agent
+	entry   *entry
 	Request
 
 	caller context.Context // the store and the recorder get its values
@@ -24,6 +25,7 @@ type request struct {
 	out        chan lockagent.Grant       // nil once it is known who received the grant, and if the caller waits in Lock
 	delivery   *delivery[lockagent.Grant] // the same for a caller who waits in Lock
 	id         lockstate.RequestID
+	arrived    lockstate.Instant // when the actor got to know it
 	waitUntil  lockstate.Instant // 0 for no bound
 	stopWait   func() bool       // ends the watch on the caller's context
 	timer      *time.Timer       // for the wait, and then for claimShort

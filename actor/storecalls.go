@@ -61,9 +61,18 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 	return lockagent.Tenure{Agent: l.agent.cfg.ID, Number: number}
 }
 
+// inPerson returns ctx for a call to the store. The store may leave the exchange to the caller of a message, if that caller offers
+// it, and if the actor processes the message just now.
+func (l *lock) inPerson(ctx context.Context, caller *errands) context.Context {
+	if caller == nil || caller != l.caller || !caller.offered {
+		return ctx
+	}
+	return caller.with(ctx)
+}
+
 func (l *lock) acquire(r *request, e *lockstate.Event) {
 	l.news.asked(e.Now)
-	c, values := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}, r.values()
+	c, values := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}, l.inPerson(r.values(), &r.errands)
 	c.make(func() {
 		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
@@ -86,7 +95,7 @@ func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
 	c.make(func() {
-		l.agent.cfg.Store.Release(valuesOf(l.releaser), lockagent.ReleaseRequest{
+		l.agent.cfg.Store.Release(l.inPerson(valuesOf(l.releaser), l.caller), lockagent.ReleaseRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
 		}, c.done)
 	})

@@ -19,14 +19,13 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	if g, ok := a.pass(ctx, name, &req); ok {
 		return g
 	}
-	caller, begin := ctx, lockstate.Instant(0)
-	if req.Wait > 0 || ctx.Done() != nil { // the caller may have to leave
+	begin := lockstate.Instant(0)
+	if req.Wait > 0 {
 		begin = a.clock.now()
-	} else {
-		caller = inPerson(ctx)
 	}
 	d := new(delivery[lockagent.Grant]) // the actor forgets it when it knows who received the grant
-	r := &request{agent: a, Request: req, waited: true, caller: caller, delivery: d}
+	r := &request{agent: a, Request: req, waited: true, caller: ctx, delivery: d}
+	r.errands.offered = req.Wait == 0 && ctx.Done() == nil // otherwise the caller may have to leave
 	a.ask(ctx, name, r)
 	var left error
 	if !d.over() { // most often it is: the lock was free
@@ -43,7 +42,7 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 }
 
 // await waits until there is nothing to wait for any more. If the caller left before, because ctx ended or
-// the wait passed, await returns the error to tell.
+// the wait passed, await returns the error to tell. begin is when Lock was called, if the wait is bounded.
 func (r *request) await(ctx context.Context, d *delivery[lockagent.Grant], begin lockstate.Instant) (left error) {
 	a := r.agent
 	wake := a.waker()
@@ -64,9 +63,10 @@ func (r *request) await(ctx context.Context, d *delivery[lockagent.Grant], begin
 		send(r.entry, &cancelMsg{request: r, err: left, timedOut: true, wait: true})
 		<-wake
 	case <-ctx.Done():
-		left = ended(ctx, r.entry.name, r.entry.kind, a.clock.now().Sub(begin))
+		now := a.clock.now()
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
-		<-wake
+		<-wake // the actor knows the request by then
+		left = ended(ctx, r.entry.name, r.entry.kind, now.Sub(r.arrived))
 	}
 	a.wakers.Put(wake)
 	return left

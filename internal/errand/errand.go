@@ -24,9 +24,8 @@ type Errand struct {
 
 type key struct{}
 
-// New returns an errand with the values of ctx. The caller passes it to one call, and
-// calls [Errand.Finish] right after it, on the same goroutine: the store may keep other
-// calls waiting until then.
+// New returns an errand with the values of ctx, for one call. The caller calls [Errand.Finish] or [Errand.Take] right
+// after the call: the store may keep other calls waiting until then.
 func New(ctx context.Context) *Errand { return &Errand{Context: ctx} }
 
 // Value implements [context.Context].

@@ -23,8 +23,9 @@ func (s *State) Step(c Command, m Moment, do func(*Event)) {
 		}
 		s.take(&space.settled, m, do)
 	}
-	clear(space.decided)
-	space.settled = Event{}
+	if len(space.decided) > fewEvents {
+		clear(space.decided) // what a few events refer to may stay until another step, or for two garbage collections
+	}
 	if cap(space.decided) <= retainedEvents {
 		spaces.Put(space)
 	}
@@ -37,7 +38,10 @@ type space struct {
 	settled Event
 }
 
-const retainedEvents = 64
+const (
+	fewEvents      = 4
+	retainedEvents = 64
+)
 
 var spaces = sync.Pool{New: func() any { return new(space) }}
 
