@@ -27,18 +27,23 @@ func (e *errands) with(ctx context.Context) context.Context {
 	return ctx
 }
 
-// take returns the exchange that was left to the caller, or nil. Nothing more can be left.
-func (e *errands) take() (work func()) {
+// take returns the exchange that was left to the caller, or nil. Nothing more can be left. processed says that the actor has
+// processed the message. Then it sends the caller on no other errand, and to look costs less.
+func (e *errands) take(processed bool) (work func()) {
+	if processed && e.errand.Load() == nil {
+		return nil
+	}
 	if made := e.errand.Swap(noErrand); made != nil && made != noErrand {
 		return made.Take()
 	}
 	return nil
 }
 
-// finish makes the exchange that was left, if any, and was not taken.
-func (e *errands) finish() {
-	if work := e.take(); work != nil {
-		work()
+// reset makes the errands those of another message.
+func (e *errands) reset() {
+	e.offered = false
+	if e.errand.Load() != nil {
+		e.errand.Store(nil)
 	}
 }
 
@@ -50,9 +55,13 @@ func sendInPerson(to *entry, m message, caller *errands) {
 		send(to, m)
 		return
 	}
-	defer caller.finish() // also if a callback ends the goroutine
+	defer func() { // also if a callback ends the goroutine
+		if work := caller.take(true); work != nil {
+			work()
+		}
+	}()
 	running := to.mailbox.begin(m)
-	work := caller.take()
+	work := caller.take(running)
 	switch {
 	case !running:
 	case work == nil:
@@ -106,7 +115,7 @@ func (a *Agent) releaseCall() *call {
 // not refer to the call any more.
 func (a *Agent) keepCall(c *call) {
 	c.request, c.owner, c.caller = nil, "", nil
-	c.errands.errand.Store(nil)
+	c.errands.reset()
 	c.outcome.state.Store(pending)
 	a.spareCalls.Put(c)
 }

@@ -34,7 +34,7 @@ func first(ctx context.Context, locks []AnyLock, tie func(i int, req *actor.Requ
 	defer cancel() // does not touch the grant that First received
 	cases := make([]reflect.SelectCase, len(handles))
 	for i, h := range handles {
-		req := h.req
+		req := h.request()
 		tie(i, &req)
 		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.ask(ctx, req))}
 	}
@@ -158,7 +158,7 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 	for _, i := range c.order {
 		var err error
 		if !c.grants[i].Held() {
-			req := c.handles[i].req
+			req := c.handles[i].request()
 			c.tie(&req)
 			c.grants[i], err = c.handles[i].acquire(waiting, req)
 		}
@@ -189,7 +189,7 @@ func (c *collection) try(ctx context.Context) {
 	answers := make([]<-chan Grant, len(c.order))
 	trials := make([]trial, len(c.order))
 	for k, i := range c.order {
-		req := c.handles[i].req
+		req := c.handles[i].request()
 		req.Try, req.Wait = true, 0
 		c.tie(&req)
 		trials[k].tie(&req)

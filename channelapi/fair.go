@@ -1,12 +1,5 @@
 package channelapi
 
-import (
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/actor"
-)
-
-var fairLock = actor.Request{Kind: lockagent.FairLock}
-
 // FairLock is [Locks.Lock] for a fair lock. Its requests are granted in the order in which they reached
 // the store, from all processes. Nobody overtakes: neither a request of the process that has the lock, nor
 // one that comes when the lock is free while others wait. A process that dies loses its places at once,

@@ -71,22 +71,32 @@ func (l *SessionLock) ReleaseAsync(ctx context.Context) <-chan error {
 	return l.session.release(ctx, l.name, l.req.Mode)
 }
 
+// The requests for the kinds of locks, as they are without options.
+var (
+	plainLock  = &actor.Request{}
+	fairLock   = &actor.Request{Kind: lockagent.FairLock}
+	fencedLock = &actor.Request{Kind: lockagent.FencedLock}
+	spinLock   = &actor.Request{Kind: lockagent.SpinLock}
+	reading    = &actor.Request{Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}
+	writing    = &actor.Request{Kind: lockagent.ReadWriteLock, Mode: lockagent.Exclusive}
+)
+
 // handle is a lock with the options of its requests.
 type handle struct {
 	locks   *Locks
 	session *Session // nil if each request is an owner of its own
 	name    lockagent.Name
-	req     actor.Request
-	err     error // of the options
+	req     *actor.Request // does not change: all handles without options share it; nil for a zero handle
+	err     error          // of the options
 }
 
 var errNoHandle = &OptionError{Option: "lock", Reason: "it is the zero one; make it with Locks.Lock or Session.Lock"}
 
 // newHandle returns a handle of a lock. kind has the kind and the mode of its requests, and nothing else.
-func newHandle(locks *Locks, session *Session, name string, kind actor.Request, opts []Option) handle {
+func newHandle(locks *Locks, session *Session, name string, kind *actor.Request, opts []Option) handle {
 	req := kind
 	var err error
-	if len(opts) > 0 { // requestOf allocates: options get a pointer to the request
+	if len(opts) > 0 {
 		req, err = requestOf(kind, opts)
 	}
 	if req.NoReentry && session == nil {
@@ -103,18 +113,26 @@ func (h *handle) wrong() error {
 	return h.err
 }
 
+// request is the request to make, for the caller to change.
+func (h *handle) request() (req actor.Request) {
+	if h.req != nil {
+		req = *h.req
+	}
+	return req
+}
+
 // Name is the name of the lock.
 func (h *handle) Name() Name { return h.name }
 
 // Acquire asks for the lock and waits for the grant. The error is that of [lockagent.Grant.Err].
 //
 // The end of ctx ends the wait. It does not end the hold.
-func (h *handle) Acquire(ctx context.Context) (Grant, error) { return h.acquire(ctx, h.req) }
+func (h *handle) Acquire(ctx context.Context) (Grant, error) { return h.acquire(ctx, h.request()) }
 
 // TryAcquire is [Lock.Acquire] with [Try]: it returns a [*HeldError] if somebody holds the
 // lock. It ignores a [Wait] of the handle.
 func (h *handle) TryAcquire(ctx context.Context) (Grant, error) {
-	req := h.req
+	req := h.request()
 	req.Try, req.Wait = true, 0
 	return h.acquire(ctx, req)
 }
@@ -161,7 +179,7 @@ func (h *handle) outcome(ctx context.Context, g Grant) error {
 // The end of ctx ends the request. If the grant is in the channel then, the agent takes it
 // back. If the caller has received the grant, the hold goes on. So a caller may leave the
 // select at any time, but must end ctx.
-func (h *handle) AcquireAsync(ctx context.Context) <-chan Grant { return h.ask(ctx, h.req) }
+func (h *handle) AcquireAsync(ctx context.Context) <-chan Grant { return h.ask(ctx, h.request()) }
 
 func (h *handle) ask(ctx context.Context, req actor.Request) <-chan Grant {
 	if err := h.wrong(); err != nil {

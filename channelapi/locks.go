@@ -56,7 +56,7 @@ func (l *Locks) ID() AgentID { return l.agent.ID() }
 // options, and an owner of its own. A handle needs no closing. If the name or an option is
 // wrong, every request through the handle returns the error.
 func (l *Locks) Lock(name string, opts ...Option) *Lock {
-	return &Lock{newHandle(l, nil, name, actor.Request{}, opts)}
+	return &Lock{newHandle(l, nil, name, plainLock, opts)}
 }
 
 // Session opens a session for owner, or for a new owner if owner is empty. It returns an

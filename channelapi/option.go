@@ -81,7 +81,8 @@ func Outlive() Option {
 }
 
 // requestOf applies the options to a request. Its error joins all that is wrong with them.
-func requestOf(r actor.Request, opts []Option) (actor.Request, error) {
+func requestOf(kind *actor.Request, opts []Option) (*actor.Request, error) {
+	r := *kind
 	var errs []error
 	for i, o := range opts {
 		if o == nil {
@@ -96,5 +97,5 @@ func requestOf(r actor.Request, opts []Option) (actor.Request, error) {
 	if r.Outlive && r.Lease == 0 {
 		errs = append(errs, &OptionError{Option: "outlive", Reason: "a lease that is kept ends with whoever keeps it; add Lease"})
 	}
-	return r, errors.Join(errs...)
+	return &r, errors.Join(errs...)
 }

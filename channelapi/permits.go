@@ -44,13 +44,14 @@ func (l *Locks) Permits(name string, opts ...Option) *Permits {
 type permits struct{ of handle }
 
 func newPermits(l *Locks, name string, kind lockagent.LockKind, opts []Option) permits {
-	return permits{newHandle(l, nil, name, actor.Request{Kind: kind}, opts)}
+	return permits{newHandle(l, nil, name, &actor.Request{Kind: kind}, opts)}
 }
 
 // requesting is a handle whose requests are for n permits.
 func (p *permits) requesting(n int) *handle {
-	h := p.of
-	h.req.Permits = n
+	h, req := p.of, p.of.request()
+	req.Permits = n
+	h.req = &req
 	if n < 1 && h.wrong() == nil {
 		h.err = &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is less than 1; ask for one or more", n)}
 	}

@@ -1,16 +1,5 @@
 package channelapi
 
-import (
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/actor"
-)
-
-// The requests for a read/write lock.
-var (
-	reading = actor.Request{Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}
-	writing = actor.Request{Kind: lockagent.ReadWriteLock, Mode: lockagent.Exclusive}
-)
-
 // ReadLock returns a handle of the read lock with that name: one half of a read/write lock. Many may
 // hold the read lock at once, in all processes, while nobody holds the write lock. All readers of these Locks
 // share one lease in the store. So a reader that joins others costs no call of the store.

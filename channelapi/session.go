@@ -45,7 +45,7 @@ func (s *Session) Owner() Owner { return s.owner }
 // Lock returns a handle of the lock with that name. Every request through the handle has the
 // options, and the owner of the session. A handle needs no closing.
 func (s *Session) Lock(name string, opts ...Option) *SessionLock {
-	return &SessionLock{newHandle(s.locks, s, name, actor.Request{}, opts)}
+	return &SessionLock{newHandle(s.locks, s, name, plainLock, opts)}
 }
 
 // Holds reports whether the session was granted the lock and the hold is not over. For a read/write

@@ -70,7 +70,7 @@ func (t *turns) run(ctx context.Context) {
 	defer close(t.out)
 	for {
 		this := &turn{offer: offer[Grant]{out: t.out}, over: make(chan struct{})}
-		req := t.req
+		req := t.request()
 		req.Received, req.Over = this.received, this.end
 		g := <-t.ask(ctx, req)
 		err := t.outcome(ctx, g)

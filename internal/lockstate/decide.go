@@ -107,11 +107,11 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 		}
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
 	}
-	e := s.ended(i, 0, m)
-	if e.Reason != 0 {
-		return append(out, e, Event{Kind: Unlocked, Call: c.Call, Reason: e.Reason})
+	out = append(out, s.ended(i, 0, m))
+	if why := out[len(out)-1].Reason; why != 0 {
+		return append(out, Event{Kind: Unlocked, Call: c.Call, Reason: why})
 	}
-	return s.answered(c.Call, append(out, e))
+	return s.answered(c.Call, out)
 }
 
 // answered adds the answer to a call. out has the events of that call, and ends with the last

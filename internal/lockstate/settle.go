@@ -302,9 +302,9 @@ func (s *State) holdsOf(r *Request, m Moment) uint16 {
 }
 
 // granted is the event that grants the lock to w, as the next hold of the tenure.
-func (s *State) granted(w *waiter, m Moment) Event {
+func (s *State) granted(w *waiter, m Moment) (e Event) {
 	t := &s.tenure
-	e := Event{
+	e = Event{
 		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(&w.Request) + 1,
 		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
 		ClaimBy: m.Now.add(s.cfg.Claim), Replicas: t.replicas, Holds: s.holdsOf(&w.Request, m),
