@@ -2,7 +2,7 @@ package actor
 
 import "sync/atomic"
 
-// delivery brings one value to the caller who waits for it: the grant of a request, or the answer to
+// delivery brings one value to the caller who waits for it: the outcome of a request, or the answer to
 // a release. It does what the channel of Acquire does. Most often the caller runs the actor itself,
 // and finds the value when it looks: a channel would be a good part of the cost of a short hold.
 type delivery[T any] struct {
@@ -42,7 +42,7 @@ func (d *delivery[T]) receive() (v T, ok bool) {
 	if !d.state.CompareAndSwap(delivered, received) {
 		return v, false
 	}
-	v, d.value = d.value, v // the actor keeps the delivery, and must not keep the handle of a grant, see [request.hold]
+	v, d.value = d.value, v // the actor keeps the delivery, and must not keep the handle of a hold, see [request.hold]
 	return v, true
 }
 
@@ -50,7 +50,14 @@ func (d *delivery[T]) receive() (v T, ok bool) {
 func (d *delivery[T]) lies() bool { return d.state.Load() == delivered }
 
 // takeBack reports whether the actor has the value, and not the caller.
-func (d *delivery[T]) takeBack() bool { return d.state.CompareAndSwap(delivered, takenBack) }
+func (d *delivery[T]) takeBack() bool {
+	if !d.state.CompareAndSwap(delivered, takenBack) {
+		return false
+	}
+	var none T
+	d.value = none
+	return true
+}
 
 // waker returns a channel for [delivery.await]. The channels come from a pool, and are empty there. Each agent
 // has a pool of its own, because a channel must not leave its synctest bubble.

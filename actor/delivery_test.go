@@ -4,17 +4,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/lockagent/lockagent"
 )
 
 // The actor delivers while the caller begins to wait: the caller always learns of it, and by the channel only if it listens.
 func TestDeliveryReachesItsCaller(t *testing.T) {
 	listened := 0
 	for i := range 5000 {
-		d, wake := new(delivery[lockagent.Grant]), make(chan struct{}, 1)
+		d, wake := new(delivery[outcome]), make(chan struct{}, 1)
 		var both sync.WaitGroup
-		both.Go(func() { d.deliver(lockagent.NewGrant("door", "ann", lockagent.Token(i+1), 1, nil)) })
+		both.Go(func() { d.deliver(outcome{count: i + 1}) })
 		both.Go(func() {
 			if d.await(wake) {
 				listened++
@@ -23,12 +21,12 @@ func TestDeliveryReachesItsCaller(t *testing.T) {
 			if !d.over() {
 				t.Error("it is not over")
 			}
-			if g, ok := d.receive(); !ok || g.Token() != lockagent.Token(i+1) {
-				t.Errorf("received %v, %v", g.Token(), ok)
+			if o, ok := d.receive(); !ok || o.count != i+1 {
+				t.Errorf("received %v, %v", o.count, ok)
 			}
 		})
 		both.Wait()
-		if len(wake) != 0 || d.lies() || d.takeBack() || d.value != (lockagent.Grant{}) {
+		if len(wake) != 0 || d.lies() || d.takeBack() || d.value != (outcome{}) {
 			t.Fatal("something is left")
 		}
 	}
@@ -39,9 +37,9 @@ func TestDeliveryReachesItsCaller(t *testing.T) {
 func TestDeliveryIsReceivedOrTakenBack(t *testing.T) {
 	mine := 0
 	for range 5000 {
-		d := new(delivery[lockagent.Grant])
-		d.deliver(lockagent.NewGrant("door", "ann", 7, 1, nil))
-		var g lockagent.Grant
+		d := new(delivery[outcome])
+		d.deliver(outcome{count: 7})
+		var o outcome
 		var received, back bool
 		var there atomic.Int32
 		meet := func() {
@@ -50,11 +48,11 @@ func TestDeliveryIsReceivedOrTakenBack(t *testing.T) {
 			}
 		}
 		var both sync.WaitGroup
-		both.Go(func() { meet(); g, received = d.receive() })
+		both.Go(func() { meet(); o, received = d.receive() })
 		both.Go(func() { meet(); back = d.takeBack() })
 		both.Wait()
-		if received == back || received != (g.Token() == 7) || d.lies() || !d.over() {
-			t.Fatalf("received %v %v, taken back %v", received, g.Token(), back)
+		if received == back || received != (o.count == 7) || d.lies() || !d.over() || d.value != (outcome{}) {
+			t.Fatalf("received %v %v, taken back %v, left %v", received, o.count, back, d.value)
 		}
 		if received {
 			mine++

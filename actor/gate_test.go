@@ -514,8 +514,8 @@ func TestTheOpenerDoesNotReceiveItsGrant(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := start(t, Config{})
 				held := reading(t, a, "ann")
-				d := new(delivery[lockagent.Grant])
-				a.ask(background, "door", &request{agent: a, Request: passes("bob"), waited: true, caller: background, delivery: d})
+				bob := &request{agent: a, Request: passes("bob"), waited: true, caller: background}
+				a.ask(background, "door", bob)
 				if beside {
 					held = append(held, reading(t, a, "cid")...)
 				}
@@ -523,8 +523,8 @@ func TestTheOpenerDoesNotReceiveItsGrant(t *testing.T) {
 				writer := a.Acquire(background, "door", writes("zoe"))
 				time.Sleep(DefaultClaim)
 				synctest.Wait()
-				if g, ok := d.receive(); ok {
-					t.Errorf("received %v", g)
+				if o, ok := bob.delivery.receive(); ok {
+					t.Errorf("received %v", o)
 				}
 				if beside {
 					silent(t, "the writer", writer)

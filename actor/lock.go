@@ -353,7 +353,7 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Granted(int(e.Holds)) })
 	}
-	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, e.Token, e.Count, r.hold()))
+	r.deliver(l.entry.name, outcome{hold: r.hold(), count: e.Count})
 	if r.claimed() {
 		r.unwatch()
 		l.attend(r)

@@ -36,7 +36,8 @@ func (l *lock) admit(r *request) bool {
 	}
 	if g := l.entry.gate.Load(); g != nil {
 		if h, ok := g.enter(r.Owner); ok {
-			r.deliver(h.grant())
+			r.token = g.request.token
+			r.deliver(l.entry.name, outcome{hold: h, count: 1})
 			return true
 		}
 	}

@@ -79,13 +79,12 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 // Lock knows the reason all the same.
 func TestLockTellsThatItsGrantWasTakenBack(t *testing.T) {
 	a := start(t, Config{})
-	r := &request{agent: a, entry: &entry{name: "door"}, Request: who("ann"), token: 7, waited: true, delivery: new(delivery[lockagent.Grant])}
-	d := r.delivery
-	d.deliver(lockagent.NewGrant("door", "ann", 7, 1, r))
+	r := &request{agent: a, entry: &entry{name: "door"}, Request: who("ann"), token: 7, waited: true}
+	r.deliver("door", outcome{hold: r, count: 1})
 	if !r.takeBack() {
 		t.Fatal("the actor did not get the grant")
 	}
-	if _, ok := d.receive(); ok {
+	if _, ok := r.delivery.receive(); ok {
 		t.Error("the caller got it, too")
 	}
 	g := r.takenBack()

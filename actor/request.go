@@ -22,8 +22,8 @@ type request struct {
 	caller context.Context // the store and the recorder get its values
 
 	// These belong to the actor.
-	out        chan lockagent.Grant       // nil once it is known who received the grant, and if the caller waits in Lock
-	delivery   *delivery[lockagent.Grant] // the same for a caller who waits in Lock
+	out        chan lockagent.Grant // nil once it is known who received the grant, and if the caller waits in Lock
+	delivery   delivery[outcome]    // in place of out for a caller who waits in Lock
 	id         lockstate.RequestID
 	arrived    lockstate.Instant // when the actor got to know it
 	waitUntil  lockstate.Instant // 0 for no bound
@@ -48,6 +48,13 @@ type request struct {
 	dropped   atomic.Bool // nothing refers to the handle any more
 
 	finish // of the hold
+}
+
+// outcome is what a grant tells beside what its request does.
+type outcome struct {
+	hold  lockagent.Hold // nil if the request was denied
+	count int            // of the grants that the owner holds
+	err   error          // why the request was denied
 }
 
 var _ lockagent.Hold = (*request)(nil)
@@ -96,7 +103,7 @@ func (r *request) granted() bool { return r.tenure != 0 }
 
 // deny ends the request without a grant.
 func (r *request) deny(name lockagent.Name, err error) {
-	r.deliver(lockagent.Denied(name, r.Owner, err))
+	r.deliver(name, outcome{err: err})
 	r.agent.callback("Request.Over", r.Over)
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Ended(err) })
@@ -124,13 +131,21 @@ func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
 }
 
 // deliver gives the one grant of the request to its owner. It never blocks.
-func (r *request) deliver(g lockagent.Grant) {
+func (r *request) deliver(name lockagent.Name, o outcome) {
 	if r.waited {
-		r.delivery.deliver(g)
+		r.delivery.deliver(o)
 		return
 	}
-	r.out <- g
+	r.out <- r.grant(name, &o)
 	close(r.out)
+}
+
+// grant is the grant with an outcome.
+func (r *request) grant(name lockagent.Name, o *outcome) lockagent.Grant {
+	if o.err != nil {
+		return lockagent.Denied(name, r.Owner, o.err)
+	}
+	return lockagent.NewGrant(name, r.Owner, r.token, o.count, o.hold)
 }
 
 // isReceived reports whether the owner has received the grant.
@@ -143,19 +158,18 @@ func (r *request) isReceived() bool {
 	return received
 }
 
-// claimed reports whether somebody received the grant. It frees the channel or the delivery then:
-// that is a good part of the memory of a hold.
+// claimed reports whether somebody received the grant. It frees the channel then: that is a good part of the memory of a hold.
 func (r *request) claimed() bool {
 	if r.lies() {
 		return false
 	}
-	r.out, r.delivery = nil, nil
+	r.out = nil
 	return true
 }
 
 // lies reports whether the grant was delivered, and nobody has taken it.
 func (r *request) lies() bool {
-	if r.delivery != nil {
+	if r.waited {
 		return r.delivery.lies()
 	}
 	return len(r.out) > 0
@@ -168,13 +182,13 @@ func (r *request) takeBack() bool {
 		return false
 	}
 	var have bool
-	if r.delivery != nil {
+	if r.waited {
 		have = r.delivery.takeBack()
 	} else {
 		g := <-r.out // closed and empty if the caller was faster
 		have = g.Err() == nil
 	}
-	r.out, r.delivery = nil, nil
+	r.out = nil
 	return have
 }
 

@@ -217,7 +217,7 @@ func (l *lock) resume(of *lockstate.SavedTenure, g *lockstate.HeldGrant, x noted
 	}
 	listed.For, listed.Remaining = l.now.Sub(g.Since+lockstate.Instant(shift)), r.Remaining()
 	r.watchResumed(listed, callers)
-	r.deliver(lockagent.NewGrant(l.entry.name, r.Owner, r.token, count, r.hold()))
+	r.deliver(l.entry.name, outcome{hold: r.hold(), count: count})
 }
 
 // check returns an error if no agent could have written the snapshot.

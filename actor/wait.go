@@ -23,18 +23,17 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	if req.Wait > 0 {
 		begin = a.clock.now()
 	}
-	d := new(delivery[lockagent.Grant]) // the actor forgets it when it knows who received the grant
-	r := &request{agent: a, Request: req, waited: true, caller: ctx, delivery: d}
+	r := &request{agent: a, Request: req, waited: true, caller: ctx}
 	r.errands.offered = req.Wait == 0 && ctx.Done() == nil // otherwise the caller may have to leave
 	a.ask(ctx, name, r)
 	var left error
-	if !d.over() { // most often it is: the lock was free
-		left = r.await(ctx, d, begin)
+	if !r.delivery.over() { // most often it is: the lock was free
+		left = r.await(ctx, begin)
 	}
-	g, ok := d.receive()
+	outcome, ok := r.delivery.receive()
 	switch {
 	case ok:
-		return g
+		return r.grant(name, &outcome)
 	case left != nil: // the lock was granted, and the grant taken back
 		return lockagent.Denied(name, req.Owner, left)
 	}
@@ -43,10 +42,10 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 
 // await waits until there is nothing to wait for any more. If the caller left before, because ctx ended or
 // the wait passed, await returns the error to tell. begin is when Lock was called, if the wait is bounded.
-func (r *request) await(ctx context.Context, d *delivery[lockagent.Grant], begin lockstate.Instant) (left error) {
+func (r *request) await(ctx context.Context, begin lockstate.Instant) (left error) {
 	a := r.agent
 	wake := a.waker()
-	if !d.await(wake) {
+	if !r.delivery.await(wake) {
 		a.wakers.Put(wake)
 		return nil
 	}
