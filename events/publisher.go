@@ -19,6 +19,8 @@ type Publisher struct {
 	done  chan struct{} // closed when the sender has ended
 	wake  chan struct{} // capacity 1: there may be something to send
 
+	_ [64]byte // every call of Record writes what follows: that is in another cache line than what every call only reads
+
 	mu       sync.Mutex // guards what follows
 	queue    queue
 	pulse    pulse
@@ -87,7 +89,7 @@ func unstarted(cfg Config) *Publisher {
 // publisher.
 func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	now := p.since(e.Time)
-	p.mu.Lock()
+	p.lock()
 	defer p.mu.Unlock()
 	if p.pulse.see(now, &e) {
 		p.wakeUp()
@@ -125,6 +127,21 @@ func (p *Publisher) since(t time.Time) time.Duration {
 	}
 	return t.Sub(p.began)
 }
+
+// lock locks mu for Record. Record holds mu for less than half a microsecond. Lock of [sync.Mutex] would often wait for longer than that
+// between two looks at it, and then put the goroutine to sleep.
+func (p *Publisher) lock() {
+	for range looks {
+		if p.mu.TryLock() {
+			return
+		}
+	}
+	p.mu.Lock()
+}
+
+// looks take about as long as Record holds mu two or three times. With 200 of them, 64 goroutines on two processors did 0.58 times as many
+// cycles with an event log as without, and 0.52 times as many with none. With 20, the difference was hardly to be seen.
+const looks = 200
 
 // recorded reports whether agents record events of the kind to be told.
 func recorded(k lockagent.EventKind) bool {
