@@ -133,14 +133,24 @@ func TestStoreEndsItsGoroutine(t *testing.T) {
 
 // A request is answered also if the code that is told of its grant ends the goroutine.
 func TestGrantedEndsItsGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := start(t, Config{Logger: quiet})
-		ann := granted(t, a.Acquire(background, "door", who("ann")))
-		req := who("bob")
-		req.Granted = runtime.Goexit
-		bob := a.Acquire(background, "door", req)
-		doomed(t, func() { ann.ReleaseAsync(background) })
-		refused(t, bob, lockagent.ErrInternal)
-		released(t, granted(t, a.Acquire(background, "door", who("carl"))))
-	})
+	for name, req := range map[string]Request{
+		"Request.Granted": {Owner: "bob", Granted: runtime.Goexit},
+		"Watcher.Granted": {Owner: "bob", Watch: &leaver{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := start(t, Config{Logger: quiet})
+				ann := granted(t, a.Acquire(background, "door", who("ann")))
+				bob := a.Acquire(background, "door", req)
+				doomed(t, func() { ann.ReleaseAsync(background) })
+				refused(t, bob, lockagent.ErrInternal)
+				released(t, granted(t, a.Acquire(background, "door", who("carl"))))
+			})
+		})
+	}
 }
+
+// leaver is a Watcher that ends the goroutine which tells it of a grant.
+type leaver struct{ onlooker }
+
+func (*leaver) Granted(int) { runtime.Goexit() }

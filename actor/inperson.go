@@ -9,7 +9,7 @@ import (
 )
 
 // errands is part of a message whose caller waits for the outcome. It lets the store leave an exchange with the
-// server to that caller.
+// server to that caller: the first one that the actor needs before it can tell the outcome.
 type errands struct {
 	// offered says that the caller makes an exchange that is left to it. A caller who may have to leave makes none.
 	offered bool
@@ -28,7 +28,8 @@ func (e *errands) with(ctx context.Context) context.Context {
 }
 
 // take returns the exchange that was left to the caller, or nil. Nothing more can be left. processed says that the actor has
-// processed the message. Then it sends the caller on no other errand, and to look costs less.
+// processed the message: [lock.caller] does not point here any more. So the actor sends the caller on no other errand, and to look is
+// enough.
 func (e *errands) take(processed bool) (work func()) {
 	if processed && e.errand.Load() == nil {
 		return nil
@@ -37,6 +38,13 @@ func (e *errands) take(processed bool) (work func()) {
 		return made.Take()
 	}
 	return nil
+}
+
+// finish makes the exchange that was left, if any, and was not taken. The actor has processed the message, or finish follows take.
+func (e *errands) finish() {
+	if made := e.errand.Load(); made != nil && made != noErrand {
+		made.Finish()
+	}
 }
 
 // reset makes the errands those of another message.
@@ -55,11 +63,7 @@ func sendInPerson(to *entry, m message, caller *errands) {
 		send(to, m)
 		return
 	}
-	defer func() { // also if a callback ends the goroutine
-		if work := caller.take(true); work != nil {
-			work()
-		}
-	}()
+	defer caller.finish() // also if a callback ends the goroutine
 	running := to.mailbox.begin(m)
 	work := caller.take(running)
 	switch {

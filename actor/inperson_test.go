@@ -90,6 +90,40 @@ func TestWhoMakesExchangesInPerson(t *testing.T) {
 	expect("Unlock that was answered before the exchange", 0) // its call may serve another caller by then
 }
 
+// The actor sends the caller on an errand while the caller looks for one. One of the two makes the exchange, and never both.
+func TestAnErrandIsDoneOnce(t *testing.T) {
+	byCaller := 0
+	for range 5000 {
+		var e errands
+		var there, done atomic.Int32
+		meet := func() {
+			for there.Add(1); there.Load() < 2; {
+				yieldNow()
+			}
+		}
+		var both sync.WaitGroup
+		both.Go(func() { // the store
+			meet()
+			if exchange := func() { done.Add(1) }; !errand.Leave(e.with(background), exchange) {
+				exchange()
+			}
+		})
+		both.Go(func() {
+			meet()
+			if work := e.take(false); work != nil {
+				byCaller++
+				work()
+			}
+			e.finish()
+		})
+		both.Wait()
+		if done.Load() != 1 {
+			t.Fatalf("done %d times", done.Load())
+		}
+	}
+	t.Logf("the caller did %d of 5000", byCaller)
+}
+
 // silentStore answers no release.
 type silentStore struct{ lockagent.Store }
 

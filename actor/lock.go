@@ -26,7 +26,7 @@ type lock struct {
 
 	perform  func(*lockstate.Event) // l.do, bound once
 	arriving *request               // the new request of the present step, or nil
-	caller   *errands               // of the message of the present step, until its answer; nil if it has none
+	caller   *errands               // of the message of the present step; nil if it has none, and from the answer to a call on
 	now      lockstate.Instant      // of the present step
 	time     time.Time              // the same on the wall clock
 	takeBack []lockstate.RequestID  // grants that were taken back in the present step
@@ -345,14 +345,14 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	l.served = true
 	r.unwatchWait()
 	l.agent.callback("Request.Granted", r.Granted) // first: a request whose callback ends the goroutine was not granted
+	if r.Watch != nil {
+		r.watched(func(w Watcher) { w.Granted(int(e.Holds)) })
+	}
 	r.Holds = e.Holds
 	r.token, r.tenure, r.replicas = e.Token, e.Tenure, small(e.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
 	l.openGate(r)
-	if r.Watch != nil {
-		r.watched(func(w Watcher) { w.Granted(int(e.Holds)) })
-	}
 	r.deliver(l.entry.name, outcome{hold: r.hold(), count: e.Count})
 	if r.claimed() {
 		r.unwatch()

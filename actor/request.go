@@ -50,7 +50,7 @@ type request struct {
 	finish // of the hold
 }
 
-// outcome is what a grant tells beside what its request does.
+// outcome is the part of a grant that its request does not know.
 type outcome struct {
 	hold  lockagent.Hold // nil if the request was denied
 	count int            // of the grants that the owner holds

@@ -61,18 +61,21 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 	return lockagent.Tenure{Agent: l.agent.cfg.ID, Number: number}
 }
 
-// inPerson returns ctx for a call to the store. The store may leave the exchange to the caller of a message, if that caller offers
-// it, and if the actor processes the message just now.
-func (l *lock) inPerson(ctx context.Context, caller *errands) context.Context {
-	if caller == nil || caller != l.caller || !caller.offered {
+// inPerson returns ctx for a call to the store. If the caller of the present message offers it, the store may leave the exchange to
+// that caller.
+func (l *lock) inPerson(ctx context.Context) context.Context {
+	if l.caller == nil || !l.caller.offered {
 		return ctx
 	}
-	return caller.with(ctx)
+	return l.caller.with(ctx)
 }
 
 func (l *lock) acquire(r *request, e *lockstate.Event) {
 	l.news.asked(e.Now)
-	c, values := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}, l.inPerson(r.values(), &r.errands)
+	c, values := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}, r.values()
+	if l.caller == &r.errands { // nobody works for others
+		values = l.inPerson(values)
+	}
 	c.make(func() {
 		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
@@ -91,11 +94,13 @@ func (l *lock) renew(e *lockstate.Event) {
 	})
 }
 
+// release gives a tenure back. The context has the values of the caller who released the last hold. But the exchange may be made by one
+// whose request has to wait for it.
 func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
 	c.make(func() {
-		l.agent.cfg.Store.Release(l.inPerson(valuesOf(l.releaser), l.caller), lockagent.ReleaseRequest{
+		l.agent.cfg.Store.Release(l.inPerson(valuesOf(l.releaser)), lockagent.ReleaseRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
 		}, c.done)
 	})

@@ -30,10 +30,10 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	if !r.delivery.over() { // most often it is: the lock was free
 		left = r.await(ctx, begin)
 	}
-	outcome, ok := r.delivery.receive()
+	o, ok := r.delivery.receive()
 	switch {
 	case ok:
-		return r.grant(name, &outcome)
+		return r.grant(name, &o)
 	case left != nil: // the lock was granted, and the grant taken back
 		return lockagent.Denied(name, req.Owner, left)
 	}
@@ -48,6 +48,10 @@ func (r *request) await(ctx context.Context, begin lockstate.Instant) (left erro
 	if !r.delivery.await(wake) {
 		a.wakers.Put(wake)
 		return nil
+	}
+	listened := lockstate.Instant(0)
+	if ctx.Done() != nil {
+		listened = a.clock.now()
 	}
 	var passed <-chan time.Time
 	if r.Wait > 0 {
@@ -65,7 +69,9 @@ func (r *request) await(ctx context.Context, begin lockstate.Instant) (left erro
 		now := a.clock.now()
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
 		<-wake // the actor knows the request by then
-		left = ended(ctx, r.entry.name, r.entry.kind, now.Sub(r.arrived))
+		// If this goroutine ran the actor, it asked when the request arrived. Otherwise it began to listen at once, and the request may
+		// have arrived later.
+		left = ended(ctx, r.entry.name, r.entry.kind, now.Sub(min(r.arrived, listened)))
 	}
 	a.wakers.Put(wake)
 	return left

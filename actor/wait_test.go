@@ -193,6 +193,25 @@ func TestLockTellsItsWholeWait(t *testing.T) {
 	})
 }
 
+// Another goroutine may run the actor, and come to the request long after its context has ended.
+func TestLockTellsNoNegativeWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Logger: quiet})
+		for range 50 {
+			g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Over: func() { time.Sleep(time.Minute) }}))
+			go g.ReleaseAsync(background)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			if g := a.Lock(ctx, "door", who("bob")); g.Err() == nil {
+				released(t, g)
+			} else if w := waitError(t, g.Err()); w.Waited < 0 || w.Waited > time.Second {
+				t.Errorf("waited for %v", w.Waited)
+			}
+			cancel()
+		}
+	})
+}
+
 // A lock that somebody holds, a store that hangs and one that refuses can be told apart.
 func TestWaitErrorTellsWhy(t *testing.T) {
 	const wait = 300 * time.Millisecond

@@ -24,7 +24,7 @@ func (s *State) Step(c Command, m Moment, do func(*Event)) {
 		s.take(&space.settled, m, do)
 	}
 	if len(space.decided) > fewEvents {
-		clear(space.decided) // what a few events refer to may stay until another step, or for two garbage collections
+		clear(space.decided) // a few events may stay until later steps overwrite them: they refer to texts and errors only
 	}
 	if cap(space.decided) <= retainedEvents {
 		spaces.Put(space)

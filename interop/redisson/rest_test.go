@@ -115,7 +115,7 @@ func javaRecalls(t *testing.T, w *world) {
 				}
 				lock.unlock(t)
 			}
-			if wakes == 0 { // Java finds the lock free for an instant in a tenth of a second
+			if wakes == 0 { // the lock is free for an instant only, ten times a second
 				t.Error("no release has woken Java")
 			}
 			stop()
