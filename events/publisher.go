@@ -29,6 +29,7 @@ type Publisher struct {
 	stats    Stats // without what can be computed
 	resting  bool  // the sender waits for wake
 	closed   bool
+	failed   bool // it has stopped by itself: stalled.err says why
 	flushes  []flush
 	stalled  stall
 	overload overload
@@ -235,11 +236,16 @@ func (p *Publisher) rests(now time.Duration) time.Duration {
 
 // Flush waits until every event that was recorded before the call, and not dropped, is in the
 // stream. It returns the cause of ctx if that ends first, and [lockagent.ErrClosed] if the
-// publisher is closed or stops first, with [Stats].Err if there is one.
+// publisher is closed or stops first, with [Stats].Err if there is one. Of a publisher that has stopped by itself it
+// returns that error also if nothing is left to wait for: what is recorded then is dropped.
 func (p *Publisher) Flush(ctx context.Context) error { return p.flush(ctx, false) }
 
 func (p *Publisher) flush(ctx context.Context, all bool) error {
 	p.mu.Lock()
+	if p.failed {
+		p.mu.Unlock()
+		return p.flushError()
+	}
 	f := flush{began: p.queue.next, order: p.queue.next, all: all, done: make(chan struct{})}
 	p.flushes = append(p.flushes, f)
 	p.queue.hurryUp()
@@ -255,16 +261,21 @@ func (p *Publisher) flush(ctx context.Context, all bool) error {
 	case <-f.done:
 		return nil
 	case <-p.done:
-		if why := p.Stats().Err; why != nil {
-			return fmt.Errorf("events: flush: %w: %w", lockagent.ErrClosed, why)
-		}
-		return fmt.Errorf("events: flush: %w", lockagent.ErrClosed)
+		return p.flushError()
 	case <-ctx.Done():
 		p.mu.Lock()
 		p.flushes = slices.DeleteFunc(p.flushes, func(other flush) bool { return other.done == f.done })
 		p.mu.Unlock()
 		return fmt.Errorf("events: flush: %w", context.Cause(ctx))
 	}
+}
+
+// flushError is the error of a flush that the publisher does not live to see.
+func (p *Publisher) flushError() error {
+	if why := p.Stats().Err; why != nil {
+		return fmt.Errorf("events: flush: %w: %w", lockagent.ErrClosed, why)
+	}
+	return fmt.Errorf("events: flush: %w", lockagent.ErrClosed)
 }
 
 // followed notes that the last record tells of a fact that had an older record. p.mu must be held.

@@ -157,6 +157,9 @@ func TestEpochs(t *testing.T) {
 	}
 	for epoch := uint64(2); epoch <= 3; epoch++ {
 		p := newPublisher(t, Config{Connection: c, Epoch: epoch})
+		if epoch == 3 { // nothing is left to flush then
+			eventually(t, "it has stopped", func() bool { return p.Stats().Err != nil })
+		}
 		p.Record(t.Context(), requested(1))
 		wantStopped(t, p, ErrEpoch)
 	}

@@ -115,7 +115,7 @@ func (p *Publisher) recovered() {
 func (p *Publisher) fail(err error) {
 	p.mu.Lock()
 	p.stalled.err = err
-	p.closed = true
+	p.closed, p.failed = true, true
 	p.mu.Unlock()
 	p.cfg.Logger.Error("events: the publisher stops; all further events are dropped", "err", err)
 }
