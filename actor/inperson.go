@@ -84,8 +84,8 @@ func (r *request) Release(ctx context.Context) error { return r.release(ctx, r.O
 func (r *request) release(ctx context.Context, by lockagent.Owner) error {
 	c := r.agent.releaseCall()
 	c.request, c.owner, c.caller = r, by, ctx
-	c.errands.offered = ctx.Done() == nil // otherwise the caller may have to leave
-	if r.entry.pin() {                    // an actor with a hold has not retired
+	c.errands.offered = ctx.Done() == nil
+	if r.entry.pin() { // an actor with a hold has not retired
 		sendInPerson(r.entry, c, &c.errands)
 	} else {
 		c.answer(false, lostBy(by, r.overError()))

@@ -124,6 +124,27 @@ func TestAnErrandIsDoneOnce(t *testing.T) {
 	t.Logf("the caller did %d of 5000", byCaller)
 }
 
+// A caller whose message waits in the mailbox goes on no errand: it would not learn of one.
+func TestAMessageThatWaitsHasNoErrand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recorderFunc(func(_ context.Context, e lockagent.Event) {
+			if e.Kind == lockagent.EventReturned {
+				time.Sleep(time.Second) // and meanwhile the actor is busy
+			}
+		})
+		var left int
+		a := start(t, Config{Store: leaving{memstore.New(), &left}, Recorder: r, Logger: quiet})
+		g := granted(t, a.Acquire(background, "orders", who("ann")))
+		go g.ReleaseAsync(background)
+		synctest.Wait()
+		bob := a.Lock(background, "orders", who("bob"))
+		if left != 0 {
+			t.Errorf("%d calls were left to the caller", left)
+		}
+		released(t, bob)
+	})
+}
+
 // silentStore answers no release.
 type silentStore struct{ lockagent.Store }
 
