@@ -304,7 +304,7 @@ func (a *fuzzClient) text() string {
 
 // ownClaim is the id of a claim of the fuzzer.
 func (a *fuzzClient) ownClaim() string {
-	locks, _ := a.b.d.book.Locks(func(name lockagent.Name) bool { return name != victimLock }, "", 1)
+	locks, _, _ := a.b.d.book.Locks(background, func(name lockagent.Name) bool { return name != victimLock }, "", 1)
 	for _, l := range locks {
 		for _, c := range slices.Concat(l.Holders, l.Waiters) {
 			return c.ID

@@ -231,7 +231,7 @@ func (b *besieged) dial(uid uint32) net.Conn {
 func (b *besieged) gone() {
 	b.t.Helper()
 	synctest.Wait()
-	locks, _ := b.d.book.Locks(func(lockagent.Name) bool { return true }, "", 1000)
+	locks, _, _ := b.d.book.Locks(background, func(lockagent.Name) bool { return true }, "", 1000)
 	for _, l := range locks {
 		for _, c := range slices.Concat(l.Holders, l.Waiters) {
 			if c.Client.UID == fuzzerUID && !c.Detached {

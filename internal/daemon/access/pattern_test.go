@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/lockagent/lockagent"
 )
 
 // pattern is a pattern that a test knows to be right.
@@ -94,11 +96,37 @@ func TestPatternsMatchAsRegularExpressionsDo(t *testing.T) {
 	})
 }
 
-// Clients choose patterns and names. A matcher that begins anew at each place of the name would take minutes for these.
-func TestTheTimeOfAPatternIsBounded(t *testing.T) {
-	p := pattern(t, "**a"+strings.Repeat("*a", 200)+"*b*c")
-	if p.Match(strings.Repeat("a", 300_000)) {
-		t.Error("it matches without a b")
+// Sets of places have several words then. A name is made of the pattern, or it would hardly ever match.
+func TestLongPatternsMatchAsRegularExpressionsDo(t *testing.T) {
+	run := strings.Repeat("a", 40)
+	rapid.Check(t, func(t *rapid.T) {
+		text, name := "", ""
+		for _, part := range rapid.SliceOfN(rapid.SampledFrom([]string{run, run, "b", "/", "*", "**"}), 1, 12).Draw(t, "pattern") {
+			if text += part; strings.HasPrefix(part, "*") {
+				part = rapid.SampledFrom([]string{"", "a", "b", "/", run, "b" + run + "/"}).Draw(t, "star")
+			}
+			name += part
+		}
+		agrees(t, text, name)
+		agrees(t, text, name+"a")
+	})
+}
+
+// Clients choose patterns and names. A byte of a name costs as many steps as a set of places has words, whatever the two are made of.
+func TestTheWorkOfAPatternIsBounded(t *testing.T) {
+	for _, text := range []string{
+		"team/**" + strings.Repeat("a*", 245) + "b",
+		"**a" + strings.Repeat("*a", 200) + "*b*c",
+		strings.Repeat("*/", lockagent.MaxNameLen/2),
+		strings.Repeat("*", 2) + strings.Repeat("/", lockagent.MaxNameLen-3) + "*",
+	} {
+		p := pattern(t, text)
+		if p.places == nil {
+			t.Fatalf("%.20q has no places", text)
+		}
+		if words := len(p.places.stars); words > lockagent.MaxNameLen/word {
+			t.Errorf("a byte of a name costs %d steps with %.20q", words, text)
+		}
 	}
 }
 
@@ -106,7 +134,7 @@ func BenchmarkMatch(b *testing.B) {
 	for _, c := range []struct{ pattern, name string }{
 		{"orders/**", "orders/42/x"},
 		{"**/a*b", "orders/42/acb"},
-		{"**a" + strings.Repeat("*a", 250) + "*b*c", strings.Repeat("a", 512)},
+		{"**a" + strings.Repeat("*a", 250) + "*b*c", strings.Repeat("a", 511) + "c"},
 	} {
 		p := pattern(b, c.pattern)
 		b.Run(fmt.Sprintf("%.9s", c.pattern), func(b *testing.B) {

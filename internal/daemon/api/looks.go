@@ -79,7 +79,10 @@ func (l *looks) List(ctx context.Context, req *lockagentv1.ListRequest) (*lockag
 	case size < 0 || size > maxPage:
 		return nil, wire.Refuse(&lockagent.OptionError{Option: "page_size", Reason: fmt.Sprintf("%d is not between 1 and %d", size, maxPage)})
 	}
-	found, more := l.Book.Locks(visible, lockagent.Name(req.GetPageToken()), size)
+	found, more, err := l.Book.Locks(ctx, visible, lockagent.Name(req.GetPageToken()), size)
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
 	page := &lockagentv1.ListResponse{}
 	for i, bytes := 0, 0; i < len(found); i++ {
 		if bytes >= fullPage {
@@ -117,7 +120,7 @@ func (l *looks) Watch(ctx context.Context, req *lockagentv1.WatchRequest, out *c
 	}
 	watch := l.Book.Watch(visible)
 	defer watch.Stop()
-	if err := l.all(visible, out); err != nil {
+	if err := l.all(ctx, visible, out); err != nil {
 		return err
 	}
 	for {
@@ -129,7 +132,7 @@ func (l *looks) Watch(ctx context.Context, req *lockagentv1.WatchRequest, out *c
 			if err := out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Reset_{Reset_: &lockagentv1.Reset{}}}); err != nil {
 				return err
 			}
-			if err := l.all(visible, out); err != nil {
+			if err := l.all(ctx, visible, out); err != nil {
 				return err
 			}
 			continue
@@ -144,11 +147,14 @@ func (l *looks) Watch(ctx context.Context, req *lockagentv1.WatchRequest, out *c
 }
 
 // all tells of all locks, in pages so that nobody waits for long.
-func (l *looks) all(visible func(lockagent.Name) bool, out *connect.ServerStream[lockagentv1.WatchEvent]) error {
+func (l *looks) all(ctx context.Context, visible func(lockagent.Name) bool, out *connect.ServerStream[lockagentv1.WatchEvent]) error {
 	last, more := lockagent.Name(""), true
 	for more {
-		var found []claims.Lock
-		found, more = l.Book.Locks(visible, last, defaultPage)
+		found, further, err := l.Book.Locks(ctx, visible, last, defaultPage)
+		if err != nil {
+			return wire.Refuse(err)
+		}
+		more = further
 		for i := range found {
 			last = found[i].Name
 			if err := out.Send(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Lock{Lock: l.lock(&found[i])}}); err != nil {

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -71,24 +72,27 @@ func (b *Book) Whose(id, secret string) (uid uint32, name lockagent.Name, ok boo
 }
 
 // Locks returns up to most locks whose names match, in the order of their names, and only those after a name. more tells that
-// there are others.
-func (b *Book) Locks(match func(lockagent.Name) bool, after lockagent.Name, most int) (found []Lock, more bool) {
+// there are others. If ctx ends, the error is its cause: nobody waits for the rest.
+func (b *Book) Locks(ctx context.Context, match func(lockagent.Name) bool, after lockagent.Name, most int) (found []Lock, more bool, err error) {
 	b.mu.Lock()
 	names := slices.Collect(maps.Keys(b.locks))
 	b.mu.Unlock()
 	slices.Sort(names)
 	for _, name := range names {
+		if ctx.Err() != nil {
+			return nil, false, context.Cause(ctx)
+		}
 		if name <= after || !match(name) { // a pattern may take long, and the claims do not wait for it
 			continue
 		}
 		if len(found) == most {
-			return found, true
+			return found, true, nil
 		}
 		if l := b.Lock(name); l.Held+l.Waiting > 0 { // nobody uses the others any more
 			found = append(found, l)
 		}
 	}
-	return found, false
+	return found, false, nil
 }
 
 // look is Lock. The mutex must be held.

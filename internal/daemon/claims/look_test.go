@@ -22,14 +22,14 @@ func TestLocks(t *testing.T) {
 		}
 		read[Granted](t, streams[0])
 		all := func(lockagent.Name) bool { return true }
-		found, more := b.Locks(all, "", 2)
-		if len(found) != 2 || !more || found[0].Name != "a" || found[1].Name != "b" || found[1].Held != 1 || found[1].Waiting != 2 {
+		found, more, err := b.Locks(background, all, "", 2)
+		if err != nil || len(found) != 2 || !more || found[0].Name != "a" || found[1].Name != "b" || found[1].Held != 1 || found[1].Waiting != 2 {
 			t.Fatalf("%v, %+v", more, found)
 		}
 		if w := found[1].Waiters; len(w) != 2 || w[0].ID != streams[3].claim.id || w[1].ID != streams[4].claim.id || w[0].State != Waiting {
 			t.Errorf("%+v", w)
 		}
-		found, more = b.Locks(all, "b", 2)
+		found, more, _ = b.Locks(background, all, "b", 2)
 		if len(found) != 1 || more {
 			t.Fatalf("%v, %+v", more, found)
 		}
@@ -37,7 +37,7 @@ func TestLocks(t *testing.T) {
 		if h.State != Held || h.Client != ann || h.Token == 0 || h.Left <= 0 || h.Command != "make" || h.Labels["ticket"] != "7" || h.Detached {
 			t.Errorf("%+v", h)
 		}
-		found, _ = b.Locks(func(n lockagent.Name) bool { return n == "a" }, "", 10)
+		found, _, _ = b.Locks(background, func(n lockagent.Name) bool { return n == "a" }, "", 10)
 		if len(found) != 1 {
 			t.Errorf("%+v", found)
 		}
@@ -110,7 +110,7 @@ func TestLocksMatchWithoutTheClaims(t *testing.T) {
 			streams[name] = ask(t, b, Request{Client: ann, Name: name})
 			read[Granted](t, streams[name])
 		}
-		found, more := b.Locks(func(name lockagent.Name) bool {
+		found, more, _ := b.Locks(background, func(name lockagent.Name) bool {
 			if !b.mu.TryLock() {
 				t.Error("the claims wait for the pattern")
 				return true
@@ -150,6 +150,39 @@ func TestWatchesMatchWithoutTheClaims(t *testing.T) {
 		}
 		if names, lost, err := w.Next(background); len(names) != 1 || names[0] != "door" || lost || err != nil {
 			t.Errorf("%v, %v, %v", names, lost, err)
+		}
+	})
+}
+
+// Whoever has asked may go away, and then nobody needs the rest.
+func TestALookEndsWithWhoAsked(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		for _, name := range []lockagent.Name{"a", "b", "c"} {
+			s := ask(t, b, Request{Client: ann, Name: name})
+			defer s.Close()
+		}
+		gone := errors.New("gone")
+		looked, leave := 0, func() {}
+		match := func(lockagent.Name) bool {
+			looked++
+			leave()
+			return true
+		}
+		w := b.Watch(match)
+		defer w.Stop()
+		b.mu.Lock()
+		b.changed("a")
+		b.changed("b")
+		b.mu.Unlock()
+		for what, look := range map[string]func(context.Context) error{
+			"a list":  func(ctx context.Context) error { _, _, err := b.Locks(ctx, match, "", 10); return err },
+			"a watch": func(ctx context.Context) error { _, _, err := w.Next(ctx); return err },
+		} {
+			ctx, cancel := context.WithCancelCause(background)
+			looked, leave = 0, func() { cancel(gone) }
+			if err := look(ctx); !errors.Is(err, gone) || looked != 1 {
+				t.Errorf("%s has looked at %d names, and returned %v", what, looked, err)
+			}
 		}
 	})
 }

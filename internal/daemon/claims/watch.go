@@ -50,7 +50,10 @@ func (w *Watch) Next(ctx context.Context) (names []lockagent.Name, lost bool, er
 			return nil, false, context.Cause(ctx)
 		}
 		names, lost = w.take()
-		names = slices.DeleteFunc(names, func(name lockagent.Name) bool { return !w.match(name) })
+		names = slices.DeleteFunc(names, func(name lockagent.Name) bool { return ctx.Err() != nil || !w.match(name) })
+		if ctx.Err() != nil {
+			return nil, false, context.Cause(ctx)
+		}
 		if lost || len(names) > 0 {
 			return names, lost, nil
 		}
