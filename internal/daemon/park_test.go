@@ -4,17 +4,22 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/redistest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
 // alone is a client that makes a connection for each call.
@@ -100,4 +105,31 @@ func TestOtherStreamsAreNotParked(t *testing.T) {
 	awaitParked(t, 1) // and not that of the holder, which was first
 	p.die()
 	waiter.granted()
+}
+
+// A client that goes on to speak keeps nobody busy with reading what it says.
+func TestAParkedStreamEndsWhenItsClientSpeaks(t *testing.T) {
+	d := run(t, soonParked)
+	conn, err := net.Dial("unix", d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	m := frame(0, marshal(&lockagentv1.AcquireRequest{Name: "door"}))
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n%s",
+		lockagentv1connect.LockServiceAcquireProcedure, len(m), m); err != nil {
+		t.Fatal(err)
+	}
+	awaitParked(t, 1)
+	if n := d.Counts(); n != (claims.Counts{Held: 1}) {
+		t.Errorf("%+v", n)
+	}
+	if _, err := io.WriteString(conn, "x"); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "the claim ends", func() bool { return d.Counts() == claims.Counts{} })
+	awaitParked(t, 0)
+	if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
 }

@@ -157,13 +157,10 @@ type parkedStream struct {
 	again   bool       // there is more since it looked
 }
 
-// watch waits for the end of the connection, and ends the stream. The client has nothing more to say.
+// watch waits for the end of the connection, and ends the stream. The client has said that nothing follows: if it says more, that is
+// the end as well, for a client could keep the daemon busy for ever with text that nobody needs.
 func (s *parkedStream) watch() {
-	for said := make([]byte, 1); ; {
-		if _, err := s.conn.Read(said); err != nil {
-			break
-		}
-	}
+	_, _ = s.conn.Read(make([]byte, 1))
 	_ = s.conn.Close()
 	s.stream.Close()
 }
