@@ -238,11 +238,11 @@ func (p *page) followEvents(w http.ResponseWriter, r *http.Request) {
 			from = events.FromPosition(after + 1)
 		}
 	}
-	out, ok := p.open(w)
+	out, ok := p.open(w, r)
 	if !ok {
 		return
 	}
-	defer p.close()
+	defer out.close()
 	ctx, cancel := context.WithCancel(r.Context())
 	a := &arrivals{wake: make(chan struct{}, 1)}
 	ended := make(chan struct{})

@@ -15,21 +15,20 @@ import (
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	close   func()
 }
 
 // open begins a stream, or answers that there are too many. Whoever opens a stream closes it.
-func (p *page) open(w http.ResponseWriter) (s *stream, ok bool) {
-	if !p.enter() {
+func (p *page) open(w http.ResponseWriter, r *http.Request) (s *stream, ok bool) {
+	leave, ok := p.Access.Stream(r.Context())
+	if !ok {
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, fmt.Sprintf("There are %d live pages already.", MaxStreams), http.StatusServiceUnavailable)
+		http.Error(w, "There are too many live pages already; close some.", http.StatusServiceUnavailable)
 		return nil, false
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	s = &stream{w, http.NewResponseController(w)}
-	return s, true
+	return &stream{w, http.NewResponseController(w), leave}, true
 }
-
-func (p *page) close() { p.streams.Add(-1) }
 
 // send sends an event with a value in JSON. The error is that of a reader who has gone, or has not read for long.
 func (s *stream) send(event, id string, value any) error {
@@ -63,11 +62,11 @@ func (p *page) follow(s screen) http.Handler {
 			p.fail(w, r, err)
 			return
 		}
-		out, ok := p.open(w)
+		out, ok := p.open(w, r)
 		if !ok {
 			return
 		}
-		defer p.close()
+		defer out.close()
 		changes := p.Watch.Watch(func(name lockagent.Name) bool { return p.Access.Sees(ctx, name, false) })
 		defer changes.Stop()
 		for {

@@ -35,6 +35,18 @@ func (nothing) Get(context.Context, *lockagentv1.GetRequest) (*lockagentv1.GetRe
 func (nothing) Enter(context.Context) (string, error)           { return "ann", nil }
 func (nothing) Sees(context.Context, lockagent.Name, bool) bool { return true }
 func (nothing) Operates(context.Context, lockagent.Name) bool   { return false }
+func (nothing) Stream(context.Context) (leave func(), ok bool)  { return func() {}, true }
+
+// counting is nothing that counts streams.
+type counting struct {
+	nothing
+	streams atomic.Int64
+}
+
+func (c *counting) Stream(context.Context) (leave func(), ok bool) {
+	c.streams.Add(1)
+	return func() { c.streams.Add(-1) }, true
+}
 
 // A defect is told and logged, and not hidden.
 func TestDefect(t *testing.T) {
@@ -67,8 +79,9 @@ func TestSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		book.Begin(nil) // there are no claims
+		readers := &counting{}
 		p := &page{Config: Config{
-			Look: nothing{}, Watch: book, Access: nothing{}, Host: "web-1", Logger: slog.New(slog.DiscardHandler),
+			Look: nothing{}, Watch: book, Access: readers, Host: "web-1", Logger: slog.New(slog.DiscardHandler),
 		}}
 		listener := make(pipes)
 		server := &http.Server{Handler: p.follow(screen{"locks", p.locks})}
@@ -94,12 +107,12 @@ func TestSlowReader(t *testing.T) {
 		}()
 		time.Sleep(writeTime - beat)
 		synctest.Wait()
-		if n := p.streams.Load(); n != 2 {
+		if n := readers.streams.Load(); n != 2 {
 			t.Errorf("%d streams, before the time of the slow one has passed", n)
 		}
 		time.Sleep(2 * beat)
 		synctest.Wait()
-		if n := p.streams.Load(); n != 1 {
+		if n := readers.streams.Load(); n != 1 {
 			t.Errorf("%d streams, want the one that reads", n)
 		}
 		before := read.Load()
@@ -111,7 +124,7 @@ func TestSlowReader(t *testing.T) {
 		_, _ = slow.Close(), quick.Close()
 		time.Sleep(2 * beat)
 		synctest.Wait()
-		if n := p.streams.Load(); n != 0 {
+		if n := readers.streams.Load(); n != 0 {
 			t.Errorf("%d streams are left", n)
 		}
 		close(listener)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -42,6 +41,8 @@ type Access interface {
 	Enter(context.Context) (user string, err error)
 	// Sees reports whether the user may look at a name, or watch its changes.
 	Sees(ctx context.Context, name lockagent.Name, changes bool) bool
+	// Stream counts a stream of the user until leave is called. It reports false if that is one too many.
+	Stream(context.Context) (leave func(), ok bool)
 	// Operates reports whether the user may break the lock of a name.
 	Operates(ctx context.Context, name lockagent.Name) bool
 }
@@ -86,9 +87,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// MaxStreams is how many streams there may be at once.
-const MaxStreams = 64
-
 // Bounds of streams.
 const (
 	beat      = 2 * time.Second        // how often a stream sends something
@@ -100,9 +98,8 @@ const (
 // page is the handler.
 type page struct {
 	Config
-	streams atomic.Int64
-	losses  cache[lossesOf]
-	past    cache[historyOf]
+	losses cache[lossesOf]
+	past   cache[historyOf]
 }
 
 // New returns the handler of the page.
@@ -128,13 +125,4 @@ func New(cfg Config) http.Handler {
 		p.fail(w, r, &Problem{http.StatusNotFound, "There is no such page", "The address leads nowhere."})
 	})
 	return p.guard(mux)
-}
-
-// enter counts a stream. It reports false if there are too many.
-func (p *page) enter() bool {
-	if p.streams.Add(1) > MaxStreams {
-		p.streams.Add(-1)
-		return false
-	}
-	return true
 }

@@ -13,15 +13,15 @@ import (
 	"os/user"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/api"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
-	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
 	"github.com/lockagent/lockagent/webui"
 )
 
@@ -42,14 +42,16 @@ type PageConfig struct {
 	Names []string
 }
 
-// maxPageConns bounds the connections of the page.
-const maxPageConns = 256
+// Bounds of the page, for all users together. See [few].
+const (
+	maxPageConns   = 256
+	maxPageStreams = 64
+)
 
 // page serves the live page.
 type page struct {
 	server *http.Server
 	cut    context.CancelFunc
-	conns  atomic.Int64
 	served chan struct{} // closed when the server serves no more
 	failed error         // why, unless it was closed
 }
@@ -62,7 +64,7 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 	ctx, cut := context.WithCancel(context.Background())
 	p := &page{cut: cut, served: make(chan struct{})}
 	handler := webui.New(webui.Config{
-		Look: api.Look(d.api), Break: api.Operate(d.api), Watch: d.book, Access: pageAccess{d.rules, d.api.UserName},
+		Look: api.Look(d.api), Break: api.Operate(d.api), Watch: d.book, Access: pageAccess{d.rules, d.api.UserName, few(maxPageStreams, refusals(d.rules.Access, "live pages", refusal.PageStreams))},
 		Log: cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
 		Lease: cmp.Or(d.lease, actor.DefaultLease),
 		Parts: func(ctx context.Context) []webui.Part {
@@ -72,7 +74,6 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 	p.server = &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r.WithContext(asUser(r.Context()))) }),
 		ConnContext:       connUser,
-		ConnState:         p.bound,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadTimeout:       defaultRead,
 		ReadHeaderTimeout: defaultRead,
@@ -82,9 +83,10 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 		ErrorLog:          slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug),
 	}
 	d.page = p
+	listener := boundTCP(cfg.Listener, maxPageConns, refusals(d.rules.Access, "connections to the live page", refusal.PageConnections))
 	go func() {
 		defer close(p.served)
-		if err := p.server.Serve(cfg.Listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			p.failed = fmt.Errorf("daemon: the live page: %w", err)
 			d.logger.Error("lockagent: the live page has ended", "error", err)
 		}
@@ -93,18 +95,6 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 
 // pageWrite is how long an answer of the page may take.
 const pageWrite = 30 * time.Second
-
-// bound counts connections, and closes those that are too many.
-func (p *page) bound(conn net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if p.conns.Add(1) > maxPageConns {
-			_ = conn.Close()
-		}
-	case http.StateClosed, http.StateHijacked:
-		p.conns.Add(-1)
-	}
-}
 
 // close ends the page.
 func (p *page) close(ctx context.Context) error {
@@ -132,10 +122,10 @@ func (d *Daemon) parts(ctx context.Context, storeName string) []webui.Part {
 	return parts
 }
 
-// connUser adds to a context what finds out the user of a connection, at the first request: the list of the kernel may be long.
+// connUser adds to a context what finds out the groups of the user of a connection, at the first request: the system may have to ask another host.
 func connUser(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connUserKey{}, sync.OnceValues(func() (socket.Peer, error) {
-		uid, err := tcppeer.User(conn)
+		uid, err := socket.UserOf(conn)
 		if err != nil {
 			return socket.Peer{}, err
 		}
@@ -179,6 +169,7 @@ func peerOfUser(uid uint32) socket.Peer {
 type pageAccess struct {
 	rules
 	userName func(uint32) string
+	streams  *quota.Quota
 }
 
 var _ webui.Access = pageAccess{}
@@ -200,6 +191,15 @@ func (a pageAccess) Enter(ctx context.Context) (string, error) {
 		return name, &webui.Problem{Status: http.StatusForbidden, Title: "You have no right to look", Text: err.Error()}
 	}
 	return name, nil
+}
+
+// Stream implements [webui.Access].
+func (a pageAccess) Stream(ctx context.Context) (leave func(), ok bool) {
+	p, ok := socket.FromContext(ctx)
+	if !ok {
+		p.UID = quota.Nobody
+	}
+	return a.streams.Take(p.UID)
 }
 
 // Operates implements [webui.Access].

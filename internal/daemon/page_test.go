@@ -3,15 +3,22 @@
 package daemon
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -88,25 +95,81 @@ func TestPageIsNotForStrangers(t *testing.T) {
 	}
 }
 
-func TestPageHasFewConnections(t *testing.T) {
-	r := run(t)
-	listener := listenFor(t, "tcp", "127.0.0.1:0")
-	r.servePage(t, listener)
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
+// dialAs connects as a user: a socket is of the user whose thread makes it.
+func dialAs(t *testing.T, uid int, address string) net.Conn {
+	t.Helper()
+	dialed := make(chan error)
+	var conn net.Conn
+	go func() {
+		runtime.LockOSThread() // which ends with this goroutine
+		err := unix.Setfsuid(uid)
+		if err == nil {
+			conn, err = net.Dial("tcp", address)
+		}
+		dialed <- err
+	}()
+	if err := <-dialed; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// One user, or another, has as many connections and live pages as the daemon lets users have. Those who look after it still get in.
+func TestPageHasAReserve(t *testing.T) {
+	machinetest.NeedsRoot(t)
+	const greedy, greedier, other = 54321, 54322, 54323 // nobody else runs a process as one of them
+	everything, err := access.ParsePattern("**")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, func(cfg *Config) {
+		cfg.Access = withLimits(t, access.Limits{})
+		if err := cfg.Access.Replace([]access.Rule{{Match: everything, Allow: access.Look}}, access.Limits{}); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
+	})
+	listener := listenFor(t, "tcp", "127.0.0.1:0")
+	r.servePage(t, listener)
+	address := listener.Addr().String()
+	// ask asks for a page, and returns the status, or 0 if the connection was closed.
+	ask := func(uid int, path string) int {
+		conn := dialAs(t, uid, address)
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+			return 0
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return 0
+		}
+		return resp.StatusCode
 	}
-	for range maxPageConns {
-		dial()
+	for _, uid := range []int{greedy, greedier} {
+		for i := range maxPageStreams / 2 {
+			if status := ask(uid, "/live/locks"); status != http.StatusOK {
+				t.Fatalf("stream %d of user %d: %d", i, uid, status)
+			}
+		}
 	}
-	if n, err := dial().Read(make([]byte, 1)); err == nil {
-		t.Errorf("one connection too many got %d bytes", n)
+	for uid, want := range map[int]int{greedy: http.StatusServiceUnavailable, other: http.StatusServiceUnavailable, 0: http.StatusOK} {
+		if status := ask(uid, "/live/locks"); status != want {
+			t.Errorf("a stream of user %d: %d, want %d", uid, status, want)
+		}
 	}
-	if n := r.page.conns.Load(); n < maxPageConns {
-		t.Errorf("%d connections", n)
+	for range maxPageConns / 2 { // some are refused
+		dialAs(t, greedy, address)
+	}
+	for uid, want := range map[int]int{greedy: 0, other: http.StatusOK} {
+		if status := ask(uid, "/locks"); status != want {
+			t.Errorf("beside a user with many connections, user %d: %d, want %d", uid, status, want)
+		}
+	}
+	for range maxPageConns / 2 {
+		dialAs(t, greedier, address)
+	}
+	for uid, want := range map[int]int{other: 0, 0: http.StatusOK} {
+		if status := ask(uid, "/locks"); status != want {
+			t.Errorf("when others have all connections, user %d: %d, want %d", uid, status, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,7 +148,8 @@ func besiege(t testing.TB) *besieged {
 	})
 	t.Cleanup(b.shut)                                                                // if something was wrong
 	b.d.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { // there is no connection yet
-		return socket.NewContext(ctx, socket.Peer{PID: 1 << 30, UID: c.(connOf).uid, GID: c.(connOf).uid})
+		uid := uint32(c.RemoteAddr().(userAddr))
+		return socket.NewContext(ctx, socket.Peer{PID: 1 << 30, UID: uid, GID: uid})
 	}
 	victim := claims.Request{Client: claims.Client{PID: 1 << 30, UID: victimUID}, Name: victimLock, Session: "job", Secret: strings.Repeat("s", claims.MinSecret)}
 	b.held, err = b.d.book.Acquire(victim)
@@ -219,6 +221,15 @@ type connOf struct {
 	net.Conn
 	uid uint32
 }
+
+// RemoteAddr implements [net.Conn].
+func (c connOf) RemoteAddr() net.Addr { return userAddr(c.uid) }
+
+// userAddr is a user as the address of a connection.
+type userAddr uint32
+
+func (userAddr) Network() string  { return "user" }
+func (a userAddr) String() string { return strconv.FormatUint(uint64(a), 10) }
 
 // dial connects a user.
 func (b *besieged) dial(uid uint32) net.Conn {

@@ -3,39 +3,26 @@
 package socket
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
-	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 )
 
-// Bounds are those of the connections of a listener. 0 is no bound.
-type Bounds struct {
-	// Each is how many connections a user may have.
-	Each func() int
-	// All is how many connections all users may have.
-	All int
-	// Reserve is how many more a user may have of whom Privileged says so, of both.
-	Reserve    int
-	Privileged func(uid uint32) bool
-	// Refused is told of each connection that is closed because it is one too many: its user, and the bound. all says that it is the one of all users.
-	Refused func(uid uint32, all bool, bound int)
-}
-
-// Bound returns l with bounds. A connection that is one too many is closed when it is accepted.
-func Bound(l net.Listener, b Bounds) net.Listener {
-	return &bounded{Listener: l, bounds: b, open: make(map[uint32]int)}
+// Bound returns l with a quota of the connections that each user has. One that is too many is closed when it is accepted: nobody has written anything.
+// user tells who has made a connection. Those of whom it does not know are [quota.Nobody].
+func Bound(l net.Listener, user func(net.Conn) (uint32, error), q *quota.Quota) net.Listener {
+	return &bounded{l, user, q}
 }
 
 type bounded struct {
 	net.Listener
-	bounds Bounds
-
-	mu   sync.Mutex // guards what follows
-	open map[uint32]int
-	all  int
+	user  func(net.Conn) (uint32, error)
+	quota *quota.Quota
 }
 
 // Accept implements [net.Listener].
@@ -45,65 +32,47 @@ func (l *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, ok := conn.(*net.UnixConn)
-		if !ok {
-			return conn, nil
+		uid, unknown := l.user(conn)
+		if unknown != nil {
+			uid = quota.Nobody
 		}
-		uid := uint32(math.MaxUint32) // of those whom the system does not tell, and who may do nothing
-		if cred, err := credOf(c); err == nil {
-			uid = cred.Uid
+		if leave, ok := l.quota.Take(uid); ok {
+			return &boundConn{conn, uid, unknown, leave}, nil
 		}
-		if l.enter(uid) {
-			return &boundConn{UnixConn: c, leave: sync.OnceFunc(func() { l.leave(uid) })}, nil
-		}
-		_ = c.Close() // nobody has written anything
-	}
-}
-
-// enter counts a connection, unless it is one too many.
-func (l *bounded) enter(uid uint32) bool {
-	each, all := l.bounds.Each(), l.bounds.All
-	reserve := 0
-	if l.bounds.Privileged(uid) {
-		reserve = l.bounds.Reserve
-	}
-	l.mu.Lock()
-	tooMany := each > 0 && l.open[uid] >= each+reserve
-	ofAll := all > 0 && l.all >= all+reserve
-	if !tooMany && !ofAll {
-		l.open[uid]++
-		l.all++
-	}
-	l.mu.Unlock()
-	switch {
-	case tooMany:
-		l.bounds.Refused(uid, false, each+reserve)
-	case ofAll:
-		l.bounds.Refused(uid, true, all+reserve)
-	}
-	return !tooMany && !ofAll
-}
-
-func (l *bounded) leave(uid uint32) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all--
-	if l.open[uid]--; l.open[uid] == 0 {
-		delete(l.open, uid)
+		_ = conn.Close()
 	}
 }
 
 // boundConn is a connection that counts until it is closed.
 type boundConn struct {
-	*net.UnixConn
-	leave func()
+	net.Conn
+	uid     uint32
+	unknown error // why uid is nobody
+	leave   func()
 }
 
 // Close implements [net.Conn].
 func (c *boundConn) Close() error {
-	err := c.UnixConn.Close() // first: the descriptor is what is bounded
+	err := c.Conn.Close() // first: the descriptor is what is bounded
 	c.leave()
 	return err
+}
+
+// CloseWrite is for the server of net/http, whose last words would be lost without it.
+func (c *boundConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// UserOf returns who has made a connection that a listener of [Bound] has accepted, as its function told.
+func UserOf(conn net.Conn) (uid uint32, err error) {
+	c, ok := conn.(*boundConn)
+	if !ok {
+		return 0, errors.New("socket: nobody has asked for the user of the connection")
+	}
+	return c.uid, c.unknown
 }
 
 // Room is how many connections the descriptors of this process allow, and how many processes that it watches. The rest of them is for files, and for

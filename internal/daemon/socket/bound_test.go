@@ -5,29 +5,22 @@ package socket
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"os"
-	"slices"
+	"syscall"
 	"testing"
+
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 )
 
-// listenBounded listens with bounds. It returns what connects, with the connection as it was accepted, or nil, and what was told of refusals.
-func listenBounded(t *testing.T, b Bounds) (dial func() (accepted net.Conn), told func() []string) {
+// listenBounded listens on a network with a quota of two connections for each user. It returns what connects, with the connection as it
+// was accepted, or nil if it was refused.
+func listenBounded(t *testing.T, under net.Listener, user func(net.Conn) (uint32, error)) (dial func() (accepted net.Conn)) {
 	t.Helper()
-	path := somewhere(t)
-	under, err := Listen(Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tells []string
-	refused := make(chan struct{}, 100)
-	b.Refused = func(uid uint32, all bool, bound int) {
-		tells = append(tells, fmt.Sprint(uid == uint32(os.Geteuid()), all, bound))
-		refused <- struct{}{}
-	}
-	l := Bound(under, b)
+	refused := make(chan uint32, 1)
+	l := Bound(under, user, quota.New(quota.Bounds{
+		Each: func() int { return 2 }, Privileged: func(uint32) bool { return false }, Refused: func(uid uint32, _ bool, _ int) { refused <- uid },
+	}))
 	accepted := make(chan net.Conn)
 	ended := make(chan struct{})
 	go func() {
@@ -46,9 +39,9 @@ func listenBounded(t *testing.T, b Bounds) (dial func() (accepted net.Conn), tol
 		}
 		<-ended
 	})
-	dial = func() net.Conn {
+	return func() net.Conn {
 		t.Helper()
-		client, err := net.Dial("unix", path)
+		client, err := net.Dial(l.Addr().Network(), l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,62 +50,97 @@ func listenBounded(t *testing.T, b Bounds) (dial func() (accepted net.Conn), tol
 		case conn := <-accepted:
 			t.Cleanup(func() { _ = conn.Close() })
 			return conn
-		case <-refused:
-			if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-				t.Errorf("a refused client reads %v", err)
+		case uid := <-refused:
+			if n, err := client.Read(make([]byte, 1)); err == nil {
+				t.Errorf("a refused client of user %d reads %d bytes", uid, n)
 			}
 			return nil
 		}
 	}
-	return dial, func() []string { return tells }
+}
+
+func listenUnix(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := Listen(Config{Path: somewhere(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	for name, c := range map[string]struct {
-		bounds Bounds
-		most   int
-		told   string
-	}{
-		"of a user":                             {Bounds{Each: func() int { return 2 }, All: 9, Reserve: 3, Privileged: func(uint32) bool { return false }}, 2, "true false 2"},
-		"of all users":                          {Bounds{Each: func() int { return 9 }, All: 2, Reserve: 3, Privileged: func(uint32) bool { return false }}, 2, "true true 2"},
-		"of those who look after it":            {Bounds{Each: func() int { return 2 }, All: 9, Reserve: 3, Privileged: func(uint32) bool { return true }}, 5, "true false 5"},
-		"of them, when others have all of them": {Bounds{Each: func() int { return 0 }, All: 2, Reserve: 3, Privileged: func(uint32) bool { return true }}, 5, "true true 5"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dial, told := listenBounded(t, c.bounds)
-			var open []net.Conn
-			for range c.most {
-				conn := dial()
-				if conn == nil {
-					t.Fatalf("connection %d was refused", len(open)+1)
-				}
-				open = append(open, conn)
+	dial := listenBounded(t, listenUnix(t), User)
+	first := dial()
+	if dial() == nil || dial() != nil || dial() != nil {
+		t.Error("a user has not two connections")
+	}
+	_ = first.Close()
+	_ = first.Close()
+	if dial() == nil {
+		t.Error("a connection that is closed keeps its place")
+	}
+	if dial() != nil {
+		t.Error("a connection that is closed twice leaves two places")
+	}
+}
+
+// Who has made a connection is asked for each, before it says anything. All who are not known are one.
+func TestConnectionsAreThoseOfTheirUsers(t *testing.T) {
+	under, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := errors.New("a stranger")
+	type client struct {
+		uid     uint32
+		unknown error
+	}
+	connects := make(chan client, 1)
+	dial := listenBounded(t, under, func(net.Conn) (uint32, error) {
+		who := <-connects
+		return who.uid, who.unknown
+	})
+	for _, who := range []client{{1000, nil}, {0, stranger}, {0, nil}} {
+		for range 2 {
+			connects <- who
+			conn := dial()
+			if conn == nil {
+				t.Fatalf("%v is refused", who)
 			}
-			for range 2 {
-				if dial() != nil {
-					t.Error("one too many")
-				}
+			if got, err := UserOf(conn); err != who.unknown || err == nil && got != who.uid {
+				t.Errorf("%v is %d, %v", who, got, err)
 			}
-			if got := told(); !slices.Equal(got, []string{c.told, c.told}) {
-				t.Errorf("told %q", got)
-			}
-			_ = open[0].Close()
-			_ = open[0].Close()
-			if dial() == nil {
-				t.Error("a connection that is closed keeps its place")
-			}
-			if dial() != nil {
-				t.Error("a connection that is closed twice leaves two places")
-			}
-		})
+		}
+		connects <- who
+		if dial() != nil {
+			t.Errorf("%v has one too many", who)
+		}
+	}
+	if _, err := UserOf(&net.TCPConn{}); err == nil {
+		t.Error("a connection that nobody has counted has a user")
+	}
+}
+
+// The server of net/http closes one half of a connection first, so that its last words arrive.
+func TestHalfOfABoundedConnectionCloses(t *testing.T) {
+	conn := listenBounded(t, listenUnix(t), User)()
+	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if _, err := conn.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("a half that is closed writes: %v", err)
 	}
 }
 
 func TestABoundedConnectionHasItsPeer(t *testing.T) {
-	dial, _ := listenBounded(t, Bounds{Each: func() int { return 0 }, Privileged: func(uint32) bool { return false }})
-	p, ok := FromContext(ConnContext(context.Background(), dial()))
+	dial := listenBounded(t, listenUnix(t), User)
+	conn := dial()
+	p, ok := FromContext(ConnContext(context.Background(), conn))
 	if !ok || p.PID != os.Getpid() || p.UID != uint32(os.Geteuid()) {
 		t.Errorf("it is %+v, %v", p, ok)
+	}
+	if uid, err := UserOf(conn); uid != uint32(os.Geteuid()) || err != nil {
+		t.Errorf("it is of user %d, %v", uid, err)
 	}
 }
 

@@ -4,6 +4,7 @@ package socket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -33,7 +34,7 @@ type peerKey struct{}
 // If the kernel does not tell the peer, there is none.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*boundConn); ok {
-		conn = c.UnixConn
+		conn = c.Conn
 	}
 	if c, ok := conn.(*net.UnixConn); ok {
 		if p, err := peerOf(c); err == nil {
@@ -77,18 +78,25 @@ func peerOf(conn *net.UnixConn) (Peer, error) {
 	return p, nil
 }
 
-// credOf tells who has made a connection, without the groups.
-func credOf(conn *net.UnixConn) (*unix.Ucred, error) {
-	raw, err := conn.SyscallConn()
+// User returns the user of the process that made a connection of a Unix socket.
+func User(conn net.Conn) (uid uint32, err error) {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, errors.New("socket: it is no connection of a Unix socket")
+	}
+	raw, err := c.SyscallConn()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	var cred *unix.Ucred
 	var failed error
 	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return nil, err
+		return 0, err
 	}
-	return cred, failed
+	if failed != nil {
+		return 0, failed
+	}
+	return cred.Uid, nil
 }
 
 // peerGroups are the supplementary groups of a peer.

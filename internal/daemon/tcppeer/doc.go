@@ -1,11 +1,10 @@
 // Package tcppeer tells which user of this host is at the other end of a TCP connection. A browser has no other way to a page than
-// TCP, where the kernel attests no peer. But it lists the sockets of the host with their users, and both ends of a connection within
-// the host are in that list.
+// TCP, where the kernel attests no peer. But it tells the users of sockets, and both ends of a connection within the host are sockets that it has.
 //
 // # Guarantees
 //
 // The user is that of the process that made the socket. Somebody on another machine, or in another network namespace, is nobody:
-// the list does not have that socket.
+// the kernel does not have that socket.
 //
 // # Not guaranteed
 //

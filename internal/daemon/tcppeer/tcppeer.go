@@ -3,18 +3,11 @@
 package tcppeer
 
 import (
-	"bufio"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"net/netip"
-	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,21 +15,26 @@ import (
 // ErrUnknown is returned if no user of this host is known to be at the other end of a connection.
 var ErrUnknown = errors.New("tcppeer: the system does not tell which user of this host has made the connection")
 
-// User returns the user at the other end of a connection that this process has accepted.
+// User returns the user at the other end of a connection that this process has accepted. It asks the kernel, which looks up three sockets by their
+// addresses: however many connections there are, that takes some microseconds.
 //
-// The list of the kernel is no snapshot, and it says that root has a socket which nobody has any more. So a client that closes its
-// socket could be taken for root. Therefore User reads the list twice. If the socket still is
-// somebody's the second time, and still at the other end of conn, it was so the first time.
+// The kernel says that root has a socket which nobody has any more. So a client that closes its socket could be taken for root. Therefore
+// User asks twice. If the socket still is somebody's the second time, and still at the other end of conn, it was so the first time.
 func User(conn net.Conn) (uid uint32, err error) {
 	remote, local, own, err := ends(conn)
 	if err != nil {
 		return 0, err
 	}
-	before, err := find(remote, local, own)
+	k, err := openKernel()
 	if err != nil {
 		return 0, err
 	}
-	after, err := find(remote, local, own)
+	defer k.close()
+	before, err := k.find(remote, local, own)
+	if err != nil {
+		return 0, err
+	}
+	after, err := k.find(remote, local, own)
 	if err != nil {
 		return 0, err
 	}
@@ -64,44 +62,41 @@ func ends(conn net.Conn) (remote, local netip.AddrPort, inode uint64, err error)
 	return address(tcp.RemoteAddr()), address(tcp.LocalAddr()), stat.Ino, failed
 }
 
-// address is one as the list has it: without a zone, and IPv4 as such.
+// address is one as the kernel knows it: without a zone, and IPv4 as such.
 func address(a net.Addr) netip.AddrPort {
 	at := a.(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// entry is what the list says of a socket.
+// entry is what the kernel says of a socket.
 type entry struct {
 	uid   uint32
 	inode uint64
 }
 
-// established is the state of a connection that neither end has closed.
-const established = "01"
+// kernel answers questions about sockets, by sock_diag(7).
+type kernel int // a descriptor
 
-// find returns the socket at the other end of a connection. own is the inode of the socket at this end. As long as the list has it, no
+func openKernel() (kernel, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
+	if err != nil {
+		return 0, fmt.Errorf("%w: the kernel cannot be asked: %w", ErrUnknown, err)
+	}
+	return kernel(fd), nil
+}
+
+func (k kernel) close() { _ = unix.Close(int(k)) }
+
+// find returns the socket at the other end of a connection. own is the inode of the socket at this end. As long as the kernel has that one, no
 // other connection has these two addresses.
-func find(remote, local netip.AddrPort, own uint64) (other entry, err error) {
-	var ours entry
-	for _, list := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
-		file, err := os.Open(list)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // a host without IPv6
-		}
-		if err != nil {
-			return other, fmt.Errorf("%w: %w", ErrUnknown, err)
-		}
-		err = sockets(file, func(from, to netip.AddrPort, e entry) {
-			switch {
-			case from == remote && to == local:
-				other = e
-			case from == local && to == remote:
-				ours = e
-			}
-		})
-		if err := errors.Join(err, file.Close()); err != nil {
-			return other, fmt.Errorf("%w: %w", ErrUnknown, err)
-		}
+func (k kernel) find(remote, local netip.AddrPort, own uint64) (other entry, err error) {
+	other, err = k.lookUp(remote, local)
+	if err != nil {
+		return other, err
+	}
+	ours, err := k.lookUp(local, remote)
+	if err != nil {
+		return other, err
 	}
 	if ours.inode != own || other.inode == 0 {
 		return other, ErrUnknown
@@ -109,45 +104,86 @@ func find(remote, local netip.AddrPort, own uint64) (other entry, err error) {
 	return other, nil
 }
 
-// sockets visits the established connections of a list in the format of proc(5), net/tcp.
-func sockets(list io.Reader, visit func(from, to netip.AddrPort, e entry)) error {
-	lines := bufio.NewScanner(list)
-	lines.Scan() // the names of the columns
-	for lines.Scan() {
-		f := strings.Fields(lines.Text())
-		const fromAt, toAt, stateAt, uidAt, inodeAt = 1, 2, 3, 7, 9
-		if len(f) <= inodeAt {
-			return fmt.Errorf("the list of sockets has the line %.200q", lines.Text())
-		}
-		if f[stateAt] != established {
-			continue
-		}
-		from, err1 := parse(f[fromAt])
-		to, err2 := parse(f[toAt])
-		uid, err3 := strconv.ParseUint(f[uidAt], 10, 32)
-		inode, err4 := strconv.ParseUint(f[inodeAt], 10, 64)
-		if err := errors.Join(err1, err2, err3, err4); err != nil {
-			return fmt.Errorf("the list of sockets has the line %.200q: %w", lines.Text(), err)
-		}
-		visit(from, to, entry{uint32(uid), inode})
+// The messages, as linux/netlink.h and linux/inet_diag.h have them.
+type (
+	question struct {
+		Header                        unix.NlMsghdr
+		Family, Protocol, Ext, Unused uint8
+		States                        uint32
+		ID                            sockets
 	}
-	return lines.Err()
+	answer struct {
+		Family, State, Timer, Retrans  uint8
+		ID                             sockets
+		Expires, Received, Unsent, UID uint32
+		Inode                          uint32
+	}
+	sockets struct {
+		FromPort, ToPort [2]byte
+		From, To         [16]byte
+		Device           uint32
+		Cookie           [2]uint32
+	}
+)
+
+const (
+	established = 1 // the state of a connection that neither end has closed
+	allStates   = 1<<12 - 1
+)
+
+// lookUp returns the established socket that has these two addresses.
+func (k kernel) lookUp(from, to netip.AddrPort) (entry, error) {
+	q := question{Family: unix.AF_INET, Protocol: unix.IPPROTO_TCP, States: allStates, ID: idOf(from, to)}
+	if from.Addr().Is6() {
+		q.Family = unix.AF_INET6
+	}
+	q.Header = unix.NlMsghdr{Len: uint32(binary.Size(q)), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST}
+	asked, err := binary.Append(nil, binary.NativeEndian, &q)
+	if err != nil {
+		return entry{}, err
+	}
+	if err := unix.Sendto(int(k), asked, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return entry{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	said := make([]byte, 4096)
+	n, who, err := unix.Recvfrom(int(k), said, unix.MSG_DONTWAIT) // the kernel has answered when it has the question
+	if err != nil {
+		return entry{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if sender, ok := who.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
+		return entry{}, fmt.Errorf("%w: somebody else than the kernel answers", ErrUnknown)
+	}
+	return read(said[:n], q.ID)
 }
 
-// parse reads an address of the list, such as 0100007F:1F90: words in the byte order of the machine, and a port.
-func parse(text string) (netip.AddrPort, error) {
-	host, port, _ := strings.Cut(text, ":")
-	b, err := hex.DecodeString(host)
-	if err != nil {
-		return netip.AddrPort{}, err
+// read reads an answer. The kernel may know a socket that only listens, or one that has ended: those are none.
+func read(said []byte, asked sockets) (entry, error) {
+	var header unix.NlMsghdr
+	var a answer
+	n, err := binary.Decode(said, binary.NativeEndian, &header)
+	if err != nil || header.Type != unix.SOCK_DIAG_BY_FAMILY { // it may say that there is no such socket
+		return entry{}, ErrUnknown
 	}
-	for i := 0; i+4 <= len(b); i += 4 {
-		binary.BigEndian.PutUint32(b[i:], binary.NativeEndian.Uint32(b[i:]))
+	if _, err := binary.Decode(said[n:], binary.NativeEndian, &a); err != nil {
+		return entry{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	addr, ok := netip.AddrFromSlice(b)
-	if !ok {
-		return netip.AddrPort{}, fmt.Errorf("%q is no address", text)
+	if a.State != established || a.ID.FromPort != asked.FromPort || a.ID.ToPort != asked.ToPort {
+		return entry{}, ErrUnknown
 	}
-	n, err := strconv.ParseUint(port, 16, 16)
-	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), err
+	return entry{a.UID, uint64(a.Inode)}, nil
+}
+
+// idOf is how the kernel calls the socket that has these two addresses. Ports and addresses are in the order of the network.
+func idOf(from, to netip.AddrPort) sockets {
+	var id sockets
+	for _, end := range []struct {
+		at   netip.AddrPort
+		port *[2]byte
+		addr *[16]byte
+	}{{from, &id.FromPort, &id.From}, {to, &id.ToPort, &id.To}} {
+		binary.BigEndian.PutUint16(end.port[:], end.at.Port())
+		copy(end.addr[:], end.at.Addr().AsSlice())
+	}
+	id.Cookie = [2]uint32{^uint32(0), ^uint32(0)} // any
+	return id
 }

@@ -3,17 +3,17 @@
 package tcppeer
 
 import (
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent/internal/machinetest"
 )
@@ -138,36 +138,91 @@ func TestOtherConnectionOfTheSameAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := find(remote, local, inode); err != nil {
+	k, err := openKernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.close()
+	if _, err := k.find(remote, local, inode); err != nil {
 		t.Error(err)
 	}
-	if _, err := find(remote, local, inode+1); !errors.Is(err, ErrUnknown) {
+	if _, err := k.find(remote, local, inode+1); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a socket that is not ours has a peer: %v", err)
 	}
 }
 
-func TestSockets(t *testing.T) {
-	const names = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-	for text, want := range map[string]string{
-		"   0: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 77 1 x\n":                                                "127.0.0.1:8080 127.0.0.1:54321 1000 77",
-		"   0: 00000000000000000000000001000000:0050 0000000000000000FFFF00000100007F:0051 01 00000000:00000000 00:00000000 00000000     0        0 9 1 x\n": "[::1]:80 127.0.0.1:81 0 9",
-		"   0: 0100007F:1F90 0100007F:D431 06 00000000:00000000 00:00000000 00000000     0        0 0 1 x\n":                                                 "",
-		"   0: 0100007F:1F90 0100007F:D431 01\n":                                                  "error",
-		"   0: 0100007F:1F90 01007F:D431 01 00000000:00000000 00:00000000 00000000 0 0 7 1\n":     "error",
-		"   0: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 -1 0 7 1\n":  "error",
-		"   0: zz00007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 1 0 7 1\n":   "error",
-		"   0: 0100007F:1F901 0100007F:D431 01 00000000:00000000 00:00000000 00000000 1 0 7 1\n":  "error",
-		"   0: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 1 0 0x7 1\n": "error",
+// The kernel also tells of sockets that listen at the address that was asked for, or have ended.
+func TestOnlyEstablishedSocketsHaveUsers(t *testing.T) {
+	from, to := netip.MustParseAddrPort("127.0.0.1:8080"), netip.MustParseAddrPort("127.0.0.1:54321")
+	good := answer{Family: syscall.AF_INET, State: established, ID: idOf(from, to), UID: 1000, Inode: 77}
+	changed := func(change func(*answer)) []byte {
+		a := good
+		change(&a)
+		return message(t, unix.SOCK_DIAG_BY_FAMILY, &a)
+	}
+	for name, c := range map[string]struct {
+		said []byte
+		good bool
+	}{
+		"established":    {changed(func(*answer) {}), true},
+		"listens":        {changed(func(a *answer) { a.State = 10 }), false},
+		"has ended":      {changed(func(a *answer) { a.State = 6 }), false},
+		"another port":   {changed(func(a *answer) { a.ID = idOf(from, netip.MustParseAddrPort("127.0.0.1:1")) }), false},
+		"no such socket": {message(t, syscall.NLMSG_ERROR, &struct{ Error int32 }{-int32(syscall.ENOENT)}), false},
+		"cut":            {message(t, unix.SOCK_DIAG_BY_FAMILY, &good)[:40], false},
+		"nothing":        {nil, false},
 	} {
-		got := ""
-		err := sockets(strings.NewReader(names+text), func(from, to netip.AddrPort, e entry) {
-			got = strings.Join([]string{from.String(), to.String(), fmt.Sprint(e.uid), fmt.Sprint(e.inode)}, " ")
+		t.Run(name, func(t *testing.T) {
+			e, err := read(c.said, idOf(from, to))
+			if c.good && (err != nil || e != entry{1000, 77}) || !c.good && !errors.Is(err, ErrUnknown) {
+				t.Errorf("%+v, %v", e, err)
+			}
 		})
-		if err != nil {
-			got = "error"
-		}
-		if got != want {
-			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+	}
+}
+
+func message(t *testing.T, kind uint16, body any) []byte {
+	t.Helper()
+	said, err := binary.Append(nil, binary.NativeEndian, &unix.NlMsghdr{Type: kind})
+	if err == nil {
+		said, err = binary.Append(said, binary.NativeEndian, body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+// A listener is at the address of a connection that there is not.
+func TestAListenerIsNoUser(t *testing.T) {
+	l := listen(t, "127.0.0.1:0")
+	k, err := openKernel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.close()
+	if e, err := k.lookUp(l.Addr().(*net.TCPAddr).AddrPort(), netip.MustParseAddrPort("127.0.0.1:1")); !errors.Is(err, ErrUnknown) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+func BenchmarkUser(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := User(accepted); err != nil {
+			b.Fatal(err)
 		}
 	}
+	_, _, _ = client.Close(), accepted.Close(), l.Close()
 }
