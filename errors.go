@@ -134,7 +134,8 @@ type LossReason uint8
 // The ways to lose a hold.
 const (
 	_ LossReason = iota
-	// LostDeadline: the deadline passed before the store confirmed a renewal.
+	// LostDeadline: the deadline passed before the store confirmed a renewal. A client of a daemon may have given up the hold some time before
+	// that, because it needs the time to stop its work.
 	LostDeadline
 	// LostDenied: the store answered that the tenure is over. Somebody deleted the lock, the
 	// store forgot it, or the message about a break did not arrive.
@@ -143,7 +144,7 @@ const (
 	LostExpired
 	// LostBroken: an operator broke the lock, through this agent or another.
 	LostBroken
-	// LostClosed: the agent was closed.
+	// LostClosed: the agent was closed, or the locks of a program that has them by a daemon.
 	LostClosed
 	// LostSessionClosed: the session was closed.
 	LostSessionClosed

@@ -288,7 +288,7 @@ func (l *lock) do(e *lockstate.Event) {
 			l.attend(r)
 			r.end(lockagent.ErrReleased)
 		} else {
-			if e.Reason == lockagent.LostClosed {
+			if e.Reason == lockagent.LostClosed && l.closing {
 				l.cutShort(r)
 			}
 			lost := r.lost(e.Reason)

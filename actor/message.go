@@ -85,6 +85,8 @@ type call struct {
 	token    lockagent.Token // or 0
 	caller   context.Context // as in request; may be nil
 
+	lost lockagent.LossReason // why the hold that is released is a loss, or 0
+
 	done    chan error                  // for the answer; nil if the caller waits for outcome, or kind is toBreak
 	outcome delivery[error]             // the answer for a caller who waits in Release
 	broken  chan lockagent.Result[bool] // for the answer, if kind is toBreak
@@ -106,7 +108,7 @@ func (l *lock) command(c *call, id lockstate.CallID) lockstate.Command {
 	case c.kind == toBreak:
 		return lockstate.Break{Call: id, Operator: c.operator, Token: c.token}
 	case c.request != nil:
-		return lockstate.Release{ID: c.request.id, Call: id}
+		return lockstate.Release{ID: c.request.id, Call: id, Lost: c.lost}
 	}
 	return lockstate.Release{Owner: c.owner, Call: id} // the owner holds nothing
 }

@@ -81,7 +81,7 @@ func (r *request) Remaining() time.Duration {
 func (r *request) ReleaseAsync(ctx context.Context) <-chan error { return r.releaseAsync(ctx, r.Owner) }
 
 func (r *request) releaseAsync(ctx context.Context, by lockagent.Owner) <-chan error {
-	c := &call{kind: toRelease, request: r, owner: by, caller: ctx, done: make(chan error, 1)}
+	c := &call{kind: toRelease, request: r, owner: by, caller: ctx, lost: lossIn(ctx), done: make(chan error, 1)}
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)
 	} else {

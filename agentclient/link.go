@@ -204,7 +204,7 @@ func (a *agent) resume() {
 		}
 		a.attach(c)
 		if c.released != nil {
-			a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{}}})
+			a.push(c.give())
 		}
 	}
 }

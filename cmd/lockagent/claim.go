@@ -38,6 +38,7 @@ type claimed struct {
 
 	deadline time.Duration   // of the boot clock; only whoever reads the news uses it, and the next
 	lease    time.Duration   // the longest that was left
+	late     bool            // no renewal came in time: the hold counts as lost, whatever the daemon says
 	ctx      context.Context // until leave
 	leave    context.CancelFunc
 }
@@ -338,15 +339,19 @@ func (c *claimed) keep(lease time.Duration, tell chan<- news) {
 // anew is asked again.
 func (c *claimed) release(ctx context.Context) error {
 	defer c.leave()
-	return c.daemon.release(ctx, c.id, c.secret)
+	lost := lockagentv1.LossReason_LOSS_REASON_UNSPECIFIED
+	if c.late {
+		lost = lockagentv1.LossReason_LOSS_REASON_DEADLINE
+	}
+	return c.daemon.release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret, Lost: lost})
 }
 
 // release ends a claim. See claimed.release.
-func (d *daemonClient) release(ctx context.Context, id, secret string) error {
+func (d *daemonClient) release(ctx context.Context, req *lockagentv1.ReleaseRequest) error {
 	ended, calls := false, 0
 	err := d.persist(ctx, awayTime, func() error {
 		calls++
-		r, err := d.locks.Release(ctx, &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
+		r, err := d.locks.Release(ctx, req)
 		if err != nil {
 			return d.failed(err)
 		}

@@ -67,7 +67,7 @@ func TestTheAnswerToAReleaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for lost, want := range map[bool]error{true: nil, false: errOver} {
 			d := &daemonClient{locks: &asks{lost: lost}}
-			if err := d.release(t.Context(), "a", "b"); !errors.Is(err, want) {
+			if err := d.release(t.Context(), &lockagentv1.ReleaseRequest{Claim: "a", Secret: "b"}); !errors.Is(err, want) {
 				t.Errorf("an answer is lost %t: %v", lost, err)
 			}
 		}

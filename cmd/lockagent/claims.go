@@ -86,7 +86,7 @@ lock was not held any more, and the exit code says so.
 		SuggestFor: []string{"unlock"},
 		Args:       cobra.ArbitraryArgs,
 		RunE: aboutClaim(&f, func(cmd *cobra.Command, d *daemonClient, id, secret string) error {
-			err := d.release(cmd.Context(), id, secret)
+			err := d.release(cmd.Context(), &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
 			if errors.Is(err, errOver) {
 				return &failure{code: exitLost, err: err}
 			}

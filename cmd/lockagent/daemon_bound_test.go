@@ -38,7 +38,7 @@ func TestCallsToASilentDaemonAreBounded(t *testing.T) {
 	for what, call := range map[string]func() error{
 		"check":   func() error { _, err := d.locks.Check(ctx, &lockagentv1.CheckRequest{Name: "door"}); return err },
 		"renew":   func() error { _, err := d.locks.Renew(ctx, &lockagentv1.RenewRequest{}); return err },
-		"release": func() error { return d.release(ctx, "a", "b") },
+		"release": func() error { return d.release(ctx, &lockagentv1.ReleaseRequest{Claim: "a", Secret: "b"}) },
 		"permits": func() error { _, err := d.counts.Permits(ctx, &lockagentv1.PermitsRequest{Name: "door"}); return err },
 		"list":    func() error { _, err := d.look.List(ctx, &lockagentv1.ListRequest{}); return err },
 		"get":     func() error { _, err := d.look.Get(ctx, &lockagentv1.GetRequest{Name: "door"}); return err },

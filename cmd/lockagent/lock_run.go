@@ -181,6 +181,7 @@ func (r *supervised) watch() {
 	lost := r.expired()
 	if !r.stopped && !r.over() && (lost || now >= deadline-r.left()) {
 		r.stopped = true
+		r.late(now + r.left())
 		if r.lost == nil {
 			r.lost = errors.New("no renewal came in time")
 		}

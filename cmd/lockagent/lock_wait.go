@@ -271,10 +271,20 @@ func (h *holding) deadline() time.Duration {
 
 // expired notes the loss of locks whose deadline has passed.
 func (h *holding) expired() bool {
-	if h.lost == nil && bootclock.Now() >= h.deadline() {
+	if h.late(bootclock.Now()) && h.lost == nil {
 		h.lost = errors.New("the lease has run out")
 	}
 	return h.lost != nil
+}
+
+// late notes which locks are lost because no renewal has come, as it would have to before an instant. It reports whether there are any.
+func (h *holding) late(at time.Duration) (some bool) {
+	for _, c := range h.claims {
+		if at >= c.deadline {
+			c.late, some = true, true
+		}
+	}
+	return some
 }
 
 // errLostLock is the text of a loss.

@@ -107,8 +107,8 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 		}
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
 	}
-	out = append(out, s.ended(i, 0, m))
-	if why := out[len(out)-1].Reason; why != 0 {
+	out = append(out, s.ended(i, c.Lost, m))
+	if why := out[len(out)-1].Reason; why != c.Lost {
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Reason: why})
 	}
 	return s.answered(c.Call, out)

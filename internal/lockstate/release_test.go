@@ -34,6 +34,15 @@ func TestRelease(t *testing.T) {
 		r.returned(0)
 		r.want("Returned", "Unlocked 1")
 	})
+	t.Run("of a hold that counts as lost is that loss", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		r.calls++
+		r.step(Release{ID: r.ids["ann"], Call: r.calls, Lost: lockagent.LostDeadline})
+		r.want("Ended ann: deadline", "Returning")
+		r.returned(0)
+		r.want("Returned", "Unlocked 1")
+	})
 	t.Run("tells the owner if the tenure was over before", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann")

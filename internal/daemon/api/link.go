@@ -159,7 +159,7 @@ func (k *link) drop(x *linked) {
 }
 
 // release ends a claim. The answer is the last that the client hears of it.
-func (k *link) release(ref uint64) {
+func (k *link) release(ref uint64, lost lockagent.LossReason) {
 	told := func(err error) {
 		if !errors.Is(err, lockagent.ErrClosed) { // the next daemon answers, over another link
 			k.answer(&lockagentv1.LinkEvent{Ref: ref, What: &lockagentv1.LinkEvent_Released{Released: failure(err)}})
@@ -170,7 +170,7 @@ func (k *link) release(ref uint64) {
 		told(nil) // its end has been told
 		return
 	}
-	done := s.Release()
+	done := s.Release(lost)
 	select {
 	case err := <-done:
 		told(err)

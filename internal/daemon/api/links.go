@@ -127,7 +127,7 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 			return s, l.Access.Refused(ctx, err)
 		})
 	case c.GetRelease() != nil:
-		k.release(ref)
+		k.release(ref, wire.ToGivenUp(c.GetRelease().GetLost()))
 	case c.GetExtend() != nil:
 		lease, err := wire.ToDuration("lease", c.GetExtend().GetLease())
 		if err != nil {

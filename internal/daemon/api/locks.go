@@ -181,7 +181,7 @@ func (l *locks) Release(ctx context.Context, req *lockagentv1.ReleaseRequest) (*
 	if err := l.use(ctx, req); err != nil {
 		return nil, wire.Refuse(err)
 	}
-	ended, err := l.Book.Release(ctx, req.GetClaim(), req.GetSecret())
+	ended, err := l.Book.Release(ctx, req.GetClaim(), req.GetSecret(), wire.ToGivenUp(req.GetLost()))
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}

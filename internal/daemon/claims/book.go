@@ -84,7 +84,7 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 		bound.close()
 		return s, err
 	}
-	bound.watch(func() { c.giveUp() })
+	bound.watch(func() { c.giveUp(0) })
 	c.willGet(b.agent.Acquire(ctx, req.Name, req.asks(c.id, c)))
 	return s, nil
 }
@@ -199,7 +199,7 @@ func (c *claim) unbind() *process {
 
 // Release ends a claim, and waits until it is over. It reports false if there is no such claim. The error is that of
 // [lockagent.Grant.Release], or [refusal.ErrNoClaim] if the secret is wrong.
-func (b *Book) Release(ctx context.Context, id, secret string) (ended bool, err error) {
+func (b *Book) Release(ctx context.Context, id, secret string, lost lockagent.LossReason) (ended bool, err error) {
 	b.mu.Lock()
 	if b.claims[id] == nil {
 		b.mu.Unlock()
@@ -213,7 +213,7 @@ func (b *Book) Release(ctx context.Context, id, secret string) (ended bool, err 
 	if err != nil {
 		return false, err
 	}
-	release, first := c.giveUp()
+	release, first := c.giveUp(lost)
 	if release != nil {
 		select {
 		case err = <-release:
@@ -301,7 +301,7 @@ func (c *claim) live(ttl time.Duration) bool {
 	case ttl == 0:
 		return true
 	case c.expiry == nil:
-		c.expiry = time.AfterFunc(ttl, func() { c.giveUp() })
+		c.expiry = time.AfterFunc(ttl, func() { c.giveUp(0) })
 		return true
 	}
 	return c.expiry.Reset(ttl)

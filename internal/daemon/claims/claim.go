@@ -45,6 +45,7 @@ type claim struct {
 	doubt    error                  // of the last renewal, if that failed
 	cause    error                  // why the claim is over
 	given    bool                   // up, by somebody who may
+	lost     lockagent.LossReason   // why its client counts the hold as lost, if given is set; or 0
 	unsaved  bool                   // the journal could not be written when the claim was granted
 	stream   *Stream                // or nil
 	by       Client                 // who has the stream, or had it last
@@ -117,7 +118,7 @@ func (c *claim) Ended(cause error) {
 	switch {
 	case c.unsaved:
 		c.cause = refusal.ErrJournal
-	case c.given || errors.Is(cause, lockagent.ErrReleased):
+	case c.given && c.lost == 0 || errors.Is(cause, lockagent.ErrReleased):
 		c.cause = nil
 	}
 	c.book.cfg.Journal.Drop(c.id)
@@ -142,20 +143,20 @@ func (c *claim) tell(note func(*Stream)) {
 	}
 }
 
-// giveUp ends the claim. It reports false if the claim has been given up or is over already. release delivers the outcome if
-// the claim held its lock, and else is nil.
-func (c *claim) giveUp() (release <-chan error, first bool) {
+// giveUp ends the claim. lost is why its client counts the hold as lost, or 0. It reports false if the claim has been given up or is
+// over already. release delivers the outcome if the claim held its lock, and else is nil.
+func (c *claim) giveUp(lost lockagent.LossReason) (release <-chan error, first bool) {
 	c.book.mu.Lock()
 	if c.given || c.state == Over || c.book.left {
 		c.book.mu.Unlock()
 		return nil, false
 	}
-	c.given = true
+	c.given, c.lost = true, lost
 	g := c.grant
 	c.book.mu.Unlock()
 	c.cancel(errGivenUp)
 	if g.Token() != 0 {
-		release = g.ReleaseAsync(context.Background())
+		release = g.ReleaseAsync(actor.WithLoss(context.Background(), lost))
 	}
 	return release, true
 }
@@ -166,7 +167,7 @@ func (c *claim) abandon() {
 	stays := c.stay()
 	c.book.mu.Unlock()
 	if !stays {
-		c.giveUp()
+		c.giveUp(0)
 	}
 }
 

@@ -225,7 +225,7 @@ func TestSlowReader(t *testing.T) {
 		read[Renewed](t, s)
 		silent(t, s) // that it was uncertain is over
 		pass(5 * time.Hour)
-		s.claim.giveUp()
+		s.claim.giveUp(0)
 		if e := read[Ended](t, s); e.Cause != nil {
 			t.Error(e.Cause)
 		}
@@ -254,7 +254,7 @@ func TestReleaseIsIdempotent(t *testing.T) {
 			{g.Claim, g.Secret, true, nil},
 			{g.Claim, g.Secret, false, nil},
 		} {
-			if ended, err := b.Release(background, c.id, c.secret); ended != c.ended || !errors.Is(err, c.err) {
+			if ended, err := b.Release(background, c.id, c.secret, 0); ended != c.ended || !errors.Is(err, c.err) {
 				t.Errorf("%v: %v, %v", c, ended, err)
 			}
 		}
@@ -274,7 +274,7 @@ func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
 		s := ask(t, b, Request{Client: ann, Name: "door"})
 		g := read[Granted](t, s)
 		store.SetOutage(lockagent.ErrStoreUnavailable)
-		if ended, err := b.Release(background, g.Claim, g.Secret); !ended || !errors.Is(err, lockagent.ErrUnconfirmed) {
+		if ended, err := b.Release(background, g.Claim, g.Secret, 0); !ended || !errors.Is(err, lockagent.ErrUnconfirmed) {
 			t.Errorf("%v, %v", ended, err)
 		}
 		store.SetOutage(nil)
@@ -446,7 +446,7 @@ func TestQuotas(t *testing.T) {
 		for _, s := range []*Stream{holder, one, third, other} {
 			s.Close()
 		}
-		if _, err := b.Release(background, g.Claim, g.Secret); err != nil {
+		if _, err := b.Release(background, g.Claim, g.Secret, 0); err != nil {
 			t.Error(err)
 		}
 		free(t, b, "door")
@@ -539,7 +539,7 @@ func TestEverythingAtOnce(t *testing.T) {
 					}
 				case 3:
 					go s.Close()
-					_, _ = b.Release(background, id, secret)
+					_, _ = b.Release(background, id, secret, 0)
 				case 4:
 					go b.agent.Break(s.claim.Name, "", "root")
 					if again, err := b.Attach(ann, id, secret, nil); err == nil {

@@ -30,7 +30,7 @@ func TestAClaimThatIsGivenUpIsNotFound(t *testing.T) {
 			t.Errorf("Renew: %v", err)
 		}
 		given(false)
-		if ended, err := b.Release(background, g.Claim, g.Secret); !ended || err != nil {
+		if ended, err := b.Release(background, g.Claim, g.Secret, 0); !ended || err != nil {
 			t.Errorf("Release: %t, %v", ended, err)
 		}
 		free(t, b, "door")
@@ -82,8 +82,37 @@ func TestReleaseAfterTheDaemonHasLeft(t *testing.T) {
 		g := read[Granted](t, s)
 		over(t, s)
 		b.Leave()
-		if ended, err := b.Release(background, g.Claim, g.Secret); ended || !errors.Is(err, lockagent.ErrClosed) {
+		if ended, err := b.Release(background, g.Claim, g.Secret, 0); ended || !errors.Is(err, lockagent.ErrClosed) {
 			t.Errorf("Release: %t, %v", ended, err)
+		}
+	})
+}
+
+// Its client counts the hold as lost, and all who look hear the same. The lock is free all the same.
+func TestReleaseOfWhatIsLost(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		for what, release := range map[string]func(*Stream, Granted) error{
+			"of the book": func(_ *Stream, g Granted) error {
+				_, err := b.Release(background, g.Claim, g.Secret, lockagent.LostDeadline)
+				return err
+			},
+			"of the stream": func(s *Stream, _ Granted) error { return <-s.Release(lockagent.LostDeadline) },
+		} {
+			s := ask(t, b, Request{Client: ann, Name: "door"})
+			g := read[Granted](t, s)
+			if err := release(s, g); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if lost, ok := errors.AsType[*lockagent.LostError](g.Grant.Cause()); !ok || lost.Reason != lockagent.LostDeadline {
+				t.Errorf("%s: the hold has ended by %v", what, g.Grant.Cause())
+			}
+			if what == "of the book" {
+				if e := read[Ended](t, s); !errors.Is(e.Cause, lockagent.ErrLost) {
+					t.Errorf("ended because of %v", e.Cause)
+				}
+			}
+			s.Close()
+			free(t, b, "door")
 		}
 	})
 }

@@ -137,7 +137,7 @@ func TestProcessOutlivesItsClaim(t *testing.T) {
 		s := ask(t, b, Request{Client: me, Name: "door", Detach: true, ForPID: cmd.Process.Pid})
 		g := read[Granted](t, s)
 		over(t, s)
-		if ended, err := b.Release(background, g.Claim, g.Secret); !ended || err != nil {
+		if ended, err := b.Release(background, g.Claim, g.Secret, 0); !ended || err != nil {
 			t.Errorf("%v, %v", ended, err)
 		}
 	}

@@ -115,7 +115,7 @@ func (b *Book) Begin(agent *actor.Agent) (goOn, over int) {
 	b.mu.Unlock()
 	close(b.begun)
 	for _, c := range ended {
-		c.giveUp()
+		c.giveUp(0)
 	}
 	for _, grants := range orphans {
 		select {
@@ -147,7 +147,7 @@ func (b *Book) hasEnded(c *claim) bool {
 		return true
 	}
 	c.bindTo(bound)
-	bound.watch(func() { c.giveUp() })
+	bound.watch(func() { c.giveUp(0) })
 	return false
 }
 

@@ -222,7 +222,7 @@ func TestDetachedClaimsGoOn(t *testing.T) {
 		counts(t, w.book, 5, 0)
 		pass(11 * time.Second)
 		counts(t, w.book, 3, 0) // without the one that nobody knew of, and the one whose client has not come back
-		if _, err := w.book.Release(background, left.Claim, left.Secret); err != nil {
+		if _, err := w.book.Release(background, left.Claim, left.Secret, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -251,7 +251,7 @@ func TestRequestsWithASecret(t *testing.T) {
 		if h := read[Granted](t, w.attached(ann, "", secret)); h.Claim != g.Claim {
 			t.Errorf("attached to %s", h.Claim)
 		}
-		if ended, err := w.book.Release(background, g.Claim, secret); !ended || err != nil {
+		if ended, err := w.book.Release(background, g.Claim, secret, 0); !ended || err != nil {
 			t.Error(ended, err)
 		}
 		if _, err := w.book.Attach(ann, "", secret, nil); !errors.Is(err, refusal.ErrNoClaim) {

@@ -72,13 +72,13 @@ func (s *Stream) Close() {
 	ends := s.close() && !c.detached && !c.stay()
 	c.book.mu.Unlock()
 	if ends {
-		c.giveUp()
+		c.giveUp(0)
 	}
 }
 
-// Release ends the stream and its claim. The channel delivers the outcome: that of [lockagent.Grant.Release], or how the claim had
-// ended before.
-func (s *Stream) Release() <-chan error {
+// Release ends the stream and its claim. lost is why the client counts the hold as lost, or 0. The channel delivers the outcome: that
+// of [lockagent.Grant.Release], or how the claim had ended before.
+func (s *Stream) Release(lost lockagent.LossReason) <-chan error {
 	c := s.claim
 	c.book.mu.Lock()
 	s.close()
@@ -87,7 +87,7 @@ func (s *Stream) Release() <-chan error {
 		before = lockagent.ErrClosed // the next daemon releases it
 	}
 	c.book.mu.Unlock()
-	if release, first := c.giveUp(); first && release != nil {
+	if release, first := c.giveUp(lost); first && release != nil {
 		return release
 	}
 	done := make(chan error, 1)

@@ -43,6 +43,27 @@ func TestKindsAndModes(t *testing.T) {
 	}
 }
 
+// A client tells of the losses that it finds itself. What else the daemon would have to find, or does not know, is a release.
+func TestGivenUp(t *testing.T) {
+	for r := lockagent.LossReason(0); r.String() != "unknown"; r++ {
+		want := r
+		if r == lockagent.LostDenied || r == lockagent.LostBroken || r == lockagent.LostInternal {
+			want = 0
+		}
+		if got := ToGivenUp(FromGivenUp(&lockagent.LostError{Reason: r})); got != want {
+			t.Errorf("%v comes back as %v", r, got)
+		}
+	}
+	for _, cause := range []error{nil, lockagent.ErrReleased, lockagent.ErrTimeout} {
+		if got := FromGivenUp(cause); got != lockagentv1.LossReason_LOSS_REASON_UNSPECIFIED {
+			t.Errorf("%v is %v", cause, got)
+		}
+	}
+	if got := ToGivenUp(99); got != 0 {
+		t.Errorf("what is not known is %v", got)
+	}
+}
+
 func TestLosses(t *testing.T) {
 	for r := lockagent.LossReason(1); r.String() != "unknown"; r++ {
 		lost := &lockagent.LostError{Name: "door", Token: 7, Reason: r, Operator: "root"}

@@ -1586,9 +1586,12 @@ func (x *Failure) GetStore() *Failure {
 }
 
 type ReleaseRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Claim         string                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
-	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Claim  string                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
+	Secret string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	// lost is why the client counts the hold as lost: its deadline has passed or is too near, nobody has received the grant, or the
+	// client or its session was closed. Then the event log says that too. Otherwise, and with any other reason, the hold is released.
+	Lost          LossReason `protobuf:"varint,3,opt,name=lost,proto3,enum=lockagent.v1.LossReason" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1635,6 +1638,13 @@ func (x *ReleaseRequest) GetSecret() string {
 		return x.Secret
 	}
 	return ""
+}
+
+func (x *ReleaseRequest) GetLost() LossReason {
+	if x != nil {
+		return x.Lost
+	}
+	return LossReason_LOSS_REASON_UNSPECIFIED
 }
 
 type ReleaseResponse struct {
@@ -2390,7 +2400,9 @@ func (*Command_Extend) isCommand_Command() {}
 
 // Give ends a claim of the link.
 type Give struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// lost is as in ReleaseRequest.
+	Lost          LossReason `protobuf:"varint,1,opt,name=lost,proto3,enum=lockagent.v1.LossReason" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2423,6 +2435,13 @@ func (x *Give) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Give.ProtoReflect.Descriptor instead.
 func (*Give) Descriptor() ([]byte, []int) {
 	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Give) GetLost() LossReason {
+	if x != nil {
+		return x.Lost
+	}
+	return LossReason_LOSS_REASON_UNSPECIFIED
 }
 
 // Extend begins the fixed lease of a claim of the link anew.
@@ -2618,10 +2637,11 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x03why\x18\x11 \x01(\tR\x03why\x12\x14\n" +
 	"\x05limit\x18\x12 \x01(\x05R\x05limit\x12&\n" +
 	"\x04lost\x18\x13 \x01(\v2\x12.lockagent.v1.LostR\x04lost\x12+\n" +
-	"\x05store\x18\x14 \x01(\v2\x15.lockagent.v1.FailureR\x05store\">\n" +
+	"\x05store\x18\x14 \x01(\v2\x15.lockagent.v1.FailureR\x05store\"l\n" +
 	"\x0eReleaseRequest\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"'\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x12,\n" +
+	"\x04lost\x18\x03 \x01(\x0e2\x18.lockagent.v1.LossReasonR\x04lost\"'\n" +
 	"\x0fReleaseResponse\x12\x14\n" +
 	"\x05ended\x18\x01 \x01(\bR\x05ended\"\x9a\x01\n" +
 	"\fRenewRequest\x12\x14\n" +
@@ -2664,8 +2684,9 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x06attach\x18\x03 \x01(\v2\x1b.lockagent.v1.AttachRequestH\x00R\x06attach\x12.\n" +
 	"\arelease\x18\x04 \x01(\v2\x12.lockagent.v1.GiveH\x00R\arelease\x12.\n" +
 	"\x06extend\x18\x05 \x01(\v2\x14.lockagent.v1.ExtendH\x00R\x06extendB\t\n" +
-	"\acommand\"\x06\n" +
-	"\x04Give\"I\n" +
+	"\acommand\"4\n" +
+	"\x04Give\x12,\n" +
+	"\x04lost\x18\x01 \x01(\x0e2\x18.lockagent.v1.LossReasonR\x04lost\"I\n" +
 	"\x06Extend\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12/\n" +
 	"\x05lease\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"\x10\n" +
@@ -2824,43 +2845,45 @@ var file_lockagent_v1_lock_proto_depIdxs = []int32{
 	0,  // 25: lockagent.v1.Failure.used:type_name -> lockagent.v1.Kind
 	15, // 26: lockagent.v1.Failure.lost:type_name -> lockagent.v1.Lost
 	16, // 27: lockagent.v1.Failure.store:type_name -> lockagent.v1.Failure
-	33, // 28: lockagent.v1.RenewRequest.ttl:type_name -> google.protobuf.Duration
-	33, // 29: lockagent.v1.RenewRequest.lease:type_name -> google.protobuf.Duration
-	9,  // 30: lockagent.v1.RenewResponse.deadline:type_name -> lockagent.v1.Deadline
-	9,  // 31: lockagent.v1.RenewResponse.expires:type_name -> lockagent.v1.Deadline
-	0,  // 32: lockagent.v1.CheckRequest.kind:type_name -> lockagent.v1.Kind
-	25, // 33: lockagent.v1.LinkNews.events:type_name -> lockagent.v1.LinkEvent
-	6,  // 34: lockagent.v1.LinkEvent.event:type_name -> lockagent.v1.ClaimEvent
-	16, // 35: lockagent.v1.LinkEvent.refused:type_name -> lockagent.v1.Failure
-	16, // 36: lockagent.v1.LinkEvent.released:type_name -> lockagent.v1.Failure
-	26, // 37: lockagent.v1.LinkEvent.extended:type_name -> lockagent.v1.Extended
-	9,  // 38: lockagent.v1.Extended.deadline:type_name -> lockagent.v1.Deadline
-	16, // 39: lockagent.v1.Extended.failure:type_name -> lockagent.v1.Failure
-	28, // 40: lockagent.v1.SubmitRequest.commands:type_name -> lockagent.v1.Command
-	4,  // 41: lockagent.v1.Command.acquire:type_name -> lockagent.v1.AcquireRequest
-	5,  // 42: lockagent.v1.Command.attach:type_name -> lockagent.v1.AttachRequest
-	29, // 43: lockagent.v1.Command.release:type_name -> lockagent.v1.Give
-	30, // 44: lockagent.v1.Command.extend:type_name -> lockagent.v1.Extend
-	33, // 45: lockagent.v1.Extend.lease:type_name -> google.protobuf.Duration
-	4,  // 46: lockagent.v1.LockService.Acquire:input_type -> lockagent.v1.AcquireRequest
-	5,  // 47: lockagent.v1.LockService.Attach:input_type -> lockagent.v1.AttachRequest
-	17, // 48: lockagent.v1.LockService.Release:input_type -> lockagent.v1.ReleaseRequest
-	19, // 49: lockagent.v1.LockService.Renew:input_type -> lockagent.v1.RenewRequest
-	21, // 50: lockagent.v1.LockService.Check:input_type -> lockagent.v1.CheckRequest
-	23, // 51: lockagent.v1.LockService.Link:input_type -> lockagent.v1.LinkRequest
-	27, // 52: lockagent.v1.LockService.Submit:input_type -> lockagent.v1.SubmitRequest
-	6,  // 53: lockagent.v1.LockService.Acquire:output_type -> lockagent.v1.ClaimEvent
-	6,  // 54: lockagent.v1.LockService.Attach:output_type -> lockagent.v1.ClaimEvent
-	18, // 55: lockagent.v1.LockService.Release:output_type -> lockagent.v1.ReleaseResponse
-	20, // 56: lockagent.v1.LockService.Renew:output_type -> lockagent.v1.RenewResponse
-	22, // 57: lockagent.v1.LockService.Check:output_type -> lockagent.v1.CheckResponse
-	24, // 58: lockagent.v1.LockService.Link:output_type -> lockagent.v1.LinkNews
-	31, // 59: lockagent.v1.LockService.Submit:output_type -> lockagent.v1.SubmitResponse
-	53, // [53:60] is the sub-list for method output_type
-	46, // [46:53] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	2,  // 28: lockagent.v1.ReleaseRequest.lost:type_name -> lockagent.v1.LossReason
+	33, // 29: lockagent.v1.RenewRequest.ttl:type_name -> google.protobuf.Duration
+	33, // 30: lockagent.v1.RenewRequest.lease:type_name -> google.protobuf.Duration
+	9,  // 31: lockagent.v1.RenewResponse.deadline:type_name -> lockagent.v1.Deadline
+	9,  // 32: lockagent.v1.RenewResponse.expires:type_name -> lockagent.v1.Deadline
+	0,  // 33: lockagent.v1.CheckRequest.kind:type_name -> lockagent.v1.Kind
+	25, // 34: lockagent.v1.LinkNews.events:type_name -> lockagent.v1.LinkEvent
+	6,  // 35: lockagent.v1.LinkEvent.event:type_name -> lockagent.v1.ClaimEvent
+	16, // 36: lockagent.v1.LinkEvent.refused:type_name -> lockagent.v1.Failure
+	16, // 37: lockagent.v1.LinkEvent.released:type_name -> lockagent.v1.Failure
+	26, // 38: lockagent.v1.LinkEvent.extended:type_name -> lockagent.v1.Extended
+	9,  // 39: lockagent.v1.Extended.deadline:type_name -> lockagent.v1.Deadline
+	16, // 40: lockagent.v1.Extended.failure:type_name -> lockagent.v1.Failure
+	28, // 41: lockagent.v1.SubmitRequest.commands:type_name -> lockagent.v1.Command
+	4,  // 42: lockagent.v1.Command.acquire:type_name -> lockagent.v1.AcquireRequest
+	5,  // 43: lockagent.v1.Command.attach:type_name -> lockagent.v1.AttachRequest
+	29, // 44: lockagent.v1.Command.release:type_name -> lockagent.v1.Give
+	30, // 45: lockagent.v1.Command.extend:type_name -> lockagent.v1.Extend
+	2,  // 46: lockagent.v1.Give.lost:type_name -> lockagent.v1.LossReason
+	33, // 47: lockagent.v1.Extend.lease:type_name -> google.protobuf.Duration
+	4,  // 48: lockagent.v1.LockService.Acquire:input_type -> lockagent.v1.AcquireRequest
+	5,  // 49: lockagent.v1.LockService.Attach:input_type -> lockagent.v1.AttachRequest
+	17, // 50: lockagent.v1.LockService.Release:input_type -> lockagent.v1.ReleaseRequest
+	19, // 51: lockagent.v1.LockService.Renew:input_type -> lockagent.v1.RenewRequest
+	21, // 52: lockagent.v1.LockService.Check:input_type -> lockagent.v1.CheckRequest
+	23, // 53: lockagent.v1.LockService.Link:input_type -> lockagent.v1.LinkRequest
+	27, // 54: lockagent.v1.LockService.Submit:input_type -> lockagent.v1.SubmitRequest
+	6,  // 55: lockagent.v1.LockService.Acquire:output_type -> lockagent.v1.ClaimEvent
+	6,  // 56: lockagent.v1.LockService.Attach:output_type -> lockagent.v1.ClaimEvent
+	18, // 57: lockagent.v1.LockService.Release:output_type -> lockagent.v1.ReleaseResponse
+	20, // 58: lockagent.v1.LockService.Renew:output_type -> lockagent.v1.RenewResponse
+	22, // 59: lockagent.v1.LockService.Check:output_type -> lockagent.v1.CheckResponse
+	24, // 60: lockagent.v1.LockService.Link:output_type -> lockagent.v1.LinkNews
+	31, // 61: lockagent.v1.LockService.Submit:output_type -> lockagent.v1.SubmitResponse
+	55, // [55:62] is the sub-list for method output_type
+	48, // [48:55] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_lockagent_v1_lock_proto_init() }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/lockagent/lockagent/internal/redistest"
+)
+
+// A command is ended because no renewal has come, some time before the deadline. The event log has that reason, although the store was there
+// again in time for a release.
+func TestTheLogSaysWhyACommandLostItsLock(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	path := socketPath(t)
+	d := serveProcess(t, path, nil, "--redis", server.URL(), "--lease", "6s")
+	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; exec cat")
+	holder.stderr.await(t, "the command", says("it runs"))
+	server.Pause()
+	<-holder.stderr.ended
+	server.Resume()
+	if code := holder.ProcessState.ExitCode(); code != exitLost {
+		t.Errorf("exit code %d, want %d: %s", code, exitLost, holder.stderr.String())
+	}
+	d.signal(t, syscall.SIGTERM)
+	<-d.stderr.ended
+	dir := filepath.Join(path+".state", "events")
+	call(t, "events", "history", "door", "--dir", dir).expect(t, exitOK, []string{"lost (deadline)"}, nil)
+	call(t, "events", "audit", "--dir", dir).expect(t, exitOK, []string{"proven: "}, nil)
+}
