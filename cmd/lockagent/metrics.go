@@ -26,6 +26,9 @@ type metricsServer struct {
 	served chan error // capacity 1: why the server has ended
 }
 
+// maxMetricsConns bounds the connections of the server of metrics. Its descriptors are those that connections of clients need.
+const maxMetricsConns = 64
+
 // serveMetrics starts a server on a host and port. It speaks OpenMetrics to those who
 // ask for it, for only that format has exemplars: the traces behind the numbers. routes add what else it serves.
 func serveMetrics(address string, routes ...func(*http.ServeMux)) (*metricsServer, error) {
@@ -46,10 +49,10 @@ func serveMetrics(address string, routes ...func(*http.ServeMux)) (*metricsServe
 	m := &metricsServer{
 		reader: reader,
 		url:    urlOf(listener) + "/metrics",
-		server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
+		server: &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute},
 		served: make(chan error, 1),
 	}
-	go func() { m.served <- m.server.Serve(listener) }()
+	go func() { m.served <- m.server.Serve(fewConnections(listener)) }()
 	return m, nil
 }
 

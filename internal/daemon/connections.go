@@ -53,6 +53,11 @@ func few(all int, refused func(uid uint32, all bool, bound int)) *quota.Quota {
 	return quota.New(quota.Bounds{Each: func() int { return all / 2 }, All: all, Reserve: reserve, Privileged: looksAfter, Refused: refused})
 }
 
+// FewConnections bounds the connections of a listener of TCP that serves something else than the live page. Who connects is found out as there.
+func FewConnections(l net.Listener, all int) net.Listener {
+	return boundTCP(l, all, func(uint32, bool, int) {}) // the daemon has no rules about it
+}
+
 // boundTCP bounds the connections of a listener of TCP. Whoever connects from elsewhere is of no user of this host, and all of them are counted as one.
 func boundTCP(l net.Listener, all int, refused func(uid uint32, all bool, bound int)) net.Listener {
 	return socket.Bound(l, tcppeer.User, few(all, refused))

@@ -71,6 +71,7 @@ type Daemon struct {
 	cut     context.CancelFunc // ends all streams
 	health  health
 	lease   time.Duration
+	read    time.Duration // for a request
 	api     api.Config
 	rules   rules
 	page    *page // or nil
@@ -116,7 +117,7 @@ func Start(cfg Config) (*Daemon, error) {
 	life, cut := context.WithCancel(context.Background())
 	d := &Daemon{
 		agent: agent, book: book, journal: cfg.Journal, logger: cfg.Logger, cut: cut, served: make(chan struct{}),
-		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(), lease: cfg.Lease,
+		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(), lease: cfg.Lease, read: cfg.ReadTime,
 	}
 	users := newUserNames()
 	d.rules = rules{cfg.Access}

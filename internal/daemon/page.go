@@ -72,15 +72,14 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 		},
 	})
 	p.server = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r.WithContext(asUser(r.Context()))) }),
-		ConnContext:       connUser,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadTimeout:       defaultRead,
-		ReadHeaderTimeout: defaultRead,
-		WriteTimeout:      pageWrite, // a stream sets its own
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug),
+		Handler:        http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r.WithContext(asUser(r.Context()))) }),
+		ConnContext:    connUser,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ReadTimeout:    d.read,
+		WriteTimeout:   pageWrite, // a stream sets its own
+		IdleTimeout:    idleTime,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug),
 	}
 	d.page = p
 	listener := boundTCP(cfg.Listener, maxPageConns, refusals(d.rules.Access, "connections to the live page", refusal.PageConnections))

@@ -124,7 +124,7 @@ func TestPageHasAReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, func(cfg *Config) {
-		cfg.Access = withLimits(t, access.Limits{})
+		cfg.Access, cfg.ReadTime = withLimits(t, access.Limits{}), patience // nobody is closed because of silence
 		if err := cfg.Access.Replace([]access.Rule{{Match: everything, Allow: access.Look}}, access.Limits{}); err != nil {
 			t.Fatal(err)
 		}
