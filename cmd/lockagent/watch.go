@@ -32,8 +32,8 @@ func newWatch() *cobra.Command {
 more is free. Whoever reads too slowly misses changes, and never how a lock is in the end. A watch ends by a signal, or when nobody reads
 its output any more.
 
-With --since, follow the events in the event log of the daemon: first those since then, and then those to come, each once. As jsonl
-an event is a CloudEvent, as in lockagent events tail.`,
+With --since, follow the events in the event log of the daemon: first those since then, in the last 100,000
+messages of the log at most, and then those to come, each once. As jsonl an event is a CloudEvent, as in lockagent events tail.`,
 		Example: "  lockagent watch 'orders/**' --format jsonl\n  lockagent watch --since 10m\n  lockagent watch --since 14:03 orders/42",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -26,12 +26,16 @@ type fakeLog struct {
 	records []events.Record
 	errs    map[int]error // instead of the record with that index
 	end     error         // of Tail
+	late    uint64        // a position; who begins there is told of the records from there on
 }
 
 func (l *fakeLog) State(context.Context) (events.StreamState, error) { return l.state, l.failed }
 
-func (l *fakeLog) Tail(_ context.Context, _ events.From, _ events.Filter, visit events.Visit) error {
+func (l *fakeLog) Tail(_ context.Context, from events.From, _ events.Filter, visit events.Visit) error {
 	for i := range l.records {
+		if from == events.FromPosition(l.late) && l.records[i].Position < l.late {
+			continue
+		}
 		if err := visit(&l.records[i], l.errs[i]); err != nil {
 			return err
 		}
@@ -89,6 +93,23 @@ func TestFollowBeginsAtOnce(t *testing.T) {
 	}
 	cancel()
 	_ = s.Close() // which the cancelled context ends
+}
+
+// The past that a client may have the daemon read is bounded. The client is told what it does not hear of.
+func TestFollowFromLongAgo(t *testing.T) {
+	begins := time.Unix(1_700_000_000, 0)
+	log := &fakeLog{
+		state: events.StreamState{First: 1, Last: 250_000, Begins: begins}, late: 150_001, end: lockagent.ErrClosed,
+		records: []events.Record{
+			recordOf(1, lockagent.EventGranted, "first"), recordOf(150_000, lockagent.EventGranted, "early"),
+			recordOf(150_001, lockagent.EventGranted, "late"), recordOf(150_002, lockagent.EventReleased, "late"),
+		},
+	}
+	c := run(t, func(cfg *Config) { cfg.Log = log }).client(t)
+	want := []string{"[only the last 100000 messages of the log are told; lockagent events history has those before]", "late granted", "late released"}
+	if got, err := follow(t, c, "", begins); !slices.Equal(got, want) || !errors.Is(err, lockagent.ErrClosed) {
+		t.Errorf("told\n%q, %v, want\n%q", got, err, want)
+	}
 }
 
 func TestFollow(t *testing.T) {

@@ -21,24 +21,36 @@ func (l *looks) Follow(ctx context.Context, req *lockagentv1.FollowRequest, out 
 	if err != nil {
 		return wire.Refuse(err)
 	}
-	if err := l.covers(ctx, req); err != nil {
+	state, err := l.covers(ctx, req)
+	if err != nil {
 		return err
 	}
 	if err := out.Send(nil); err != nil { // the client hears that it will be told of events, even if there are none yet
 		return err
 	}
-	f := follower{visible: visible, all: req.GetPattern() == "", send: out.Send}
+	f := follower{visible: visible, all: req.GetPattern() == "", send: out.Send, begin: max(state.Last, mostPast) - mostPast + 1}
 	err = l.Log.Tail(ctx, events.FromTime(req.GetSince().AsTime()), events.Filter{}, f.visit)
+	if errors.Is(err, errTooMany) {
+		if err = f.missing(fmt.Sprintf("only the last %d messages of the log are told; lockagent events history has those before", mostPast)); err == nil {
+			err = l.Log.Tail(ctx, events.FromPosition(f.begin), events.Filter{}, f.visit)
+		}
+	}
 	if f.failed != nil {
 		return f.failed
 	}
 	return wire.Refuse(err)
 }
 
-// covers returns why the log does not have all events from the time of the request on, or nil.
-func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) error {
-	wrong := func(format string, args ...any) error {
-		return wire.Refuse(&lockagent.OptionError{Option: "since", Reason: fmt.Sprintf(format, args...)})
+// mostPast is how many messages of the log a call reads that were there before it. To decode them costs some seconds.
+const mostPast = 100_000
+
+// errTooMany ends the reading of a log that has more of them.
+var errTooMany = errors.New("api: the log has too many messages since then")
+
+// covers returns what the log has, or why it does not have all events from the time of the request on.
+func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) (events.StreamState, error) {
+	wrong := func(format string, args ...any) (events.StreamState, error) {
+		return events.StreamState{}, wire.Refuse(&lockagent.OptionError{Option: "since", Reason: fmt.Sprintf(format, args...)})
 	}
 	if err := req.GetSince().CheckValid(); err != nil || req.GetSince() == nil {
 		return wrong("it is the time of the first event, and must be set")
@@ -51,12 +63,12 @@ func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) erro
 	case errors.Is(err, events.ErrNoStream):
 		return wrong("the event log has no events yet")
 	case err != nil:
-		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the event log does not answer: %w", err))
+		return state, connect.NewError(connect.CodeUnavailable, fmt.Errorf("the event log does not answer: %w", err))
 	case req.GetSince().AsTime().Before(begins):
 		// A whole number of milliseconds that is not before the begin.
 		return wrong("the event log begins later: it has nothing from before %s", begins.Add(time.Millisecond-1).Truncate(time.Millisecond).UTC().Format(time.RFC3339Nano))
 	}
-	return nil
+	return state, nil
 }
 
 // beginOf is from when on a log has everything. One that has no events any more may have lost one just now.
@@ -72,12 +84,16 @@ type follower struct {
 	visible func(lockagent.Name) bool
 	all     bool // also those that are about no lock
 	send    func(*lockagentv1.FollowEvent) error
+	begin   uint64 // the position of the first message that is told at all
 
 	last   uint64 // the last position
 	failed error  // the client does not read any more
 }
 
 func (f *follower) visit(r *events.Record, err error) error {
+	if f.last == 0 && r.Position < f.begin && !errors.Is(err, events.ErrRewound) {
+		return errTooMany
+	}
 	switch {
 	case errors.Is(err, events.ErrRewound):
 		f.last = r.Position
