@@ -134,8 +134,8 @@ type LossReason uint8
 // The ways to lose a hold.
 const (
 	_ LossReason = iota
-	// LostDeadline: the deadline passed before the store confirmed a renewal. A client of a daemon may have given up the hold some time before
-	// that, because it needs the time to stop its work.
+	// LostDeadline: the deadline passed before the store confirmed a renewal. A client of a daemon may have given up
+	// the hold some time before that, because it needs the time to stop its work.
 	LostDeadline
 	// LostDenied: the store answered that the tenure is over. Somebody deleted the lock, the
 	// store forgot it, or the message about a break did not arrive.

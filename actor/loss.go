@@ -6,8 +6,9 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// WithLoss returns a context for [lockagent.Grant.ReleaseAsync] of a hold that its owner counts as lost, unless why is 0. The hold ends as such a loss, also in the
-// events, and the lock is free as after any release. It is for an agent that serves others: they may give up a hold before the agent does.
+// WithLoss returns a context for [lockagent.Grant.ReleaseAsync] of a hold that its owner counts as lost, unless why
+// is 0. The hold ends as such a loss, also in the events, and the lock is free as after any release. It is for an
+// agent that serves others: they may give up a hold before the agent does.
 func WithLoss(ctx context.Context, why lockagent.LossReason) context.Context {
 	if why == 0 {
 		return ctx

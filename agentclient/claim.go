@@ -380,13 +380,15 @@ func (a *agent) giveBack(c *claim) <-chan error {
 	return c.released
 }
 
-// give is the message that ends the claim. The daemon may still renew a hold that was lost here, so the message says that it was lost.
+// give is the message that ends the claim. The daemon may still renew a hold that was lost here, so the message says
+// that it was lost.
 func (c *claim) give() *lockagentv1.Command {
 	cause := c.why
 	if ended := c.cause.Load(); cause == nil && ended != nil {
 		cause = *ended
 	}
-	return &lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: &lockagentv1.Give{Lost: wire.FromGivenUp(cause)}}}
+	give := &lockagentv1.Give{Lost: wire.FromGivenUp(cause)}
+	return &lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Release{Release: give}}
 }
 
 // patience is for how long a release waits for its answer.

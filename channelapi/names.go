@@ -128,8 +128,8 @@ var (
 
 // The ways to lose a hold.
 const (
-	// LostDeadline: the deadline passed before the store confirmed a renewal. A client of a daemon may have given up the hold some time before
-	// that, because it needs the time to stop its work.
+	// LostDeadline: the deadline passed before the store confirmed a renewal. A client of a daemon may have given up
+	// the hold some time before that, because it needs the time to stop its work.
 	LostDeadline = lockagent.LostDeadline
 	// LostDenied: the store says that the lock is not held any more.
 	LostDenied = lockagent.LostDenied

@@ -19,8 +19,9 @@
 //
 // # Bounds
 //
-// [Access.Stream] bounds how many streams a user has. A stream sends whole contents, so a slow reader has no backlog, and one that does not
-// read for ten seconds is dropped. Lists have pages. What is read from the event log is bounded in number and time.
+// [Access.Stream] bounds how many streams a user has. A stream sends whole contents, so a slow reader has no backlog,
+// and one that does not read for ten seconds is dropped. Lists have pages. What is read from the event log is bounded
+// in number and time.
 //
 // # Concurrency
 //

@@ -277,7 +277,8 @@ func (h *holding) expired() bool {
 	return h.lost != nil
 }
 
-// late notes which locks are lost because no renewal has come, as it would have to before an instant. It reports whether there are any.
+// late notes which locks are lost because no renewal has come, as it would have to before an instant. It reports
+// whether there are any.
 func (h *holding) late(at time.Duration) (some bool) {
 	for _, c := range h.claims {
 		if at >= c.deadline {

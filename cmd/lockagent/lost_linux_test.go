@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// A command is ended because no renewal has come, some time before the deadline. The event log has that reason, although the store was there
-// again in time for a release.
+// A command is ended because no renewal has come, some time before the deadline. The event log has that reason,
+// although the store was there again in time for a release.
 func TestTheLogSaysWhyACommandLostItsLock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

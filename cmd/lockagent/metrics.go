@@ -26,7 +26,8 @@ type metricsServer struct {
 	served chan error // capacity 1: why the server has ended
 }
 
-// maxMetricsConns bounds the connections of the server of metrics. Its descriptors are those that connections of clients need.
+// maxMetricsConns bounds the connections of the server of metrics. Its descriptors are those that connections of
+// clients need.
 const maxMetricsConns = 64
 
 // serveMetrics starts a server on a host and port. It speaks OpenMetrics to those who
@@ -49,7 +50,9 @@ func serveMetrics(address string, routes ...func(*http.ServeMux)) (*metricsServe
 	m := &metricsServer{
 		reader: reader,
 		url:    urlOf(listener) + "/metrics",
-		server: &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute},
+		server: &http.Server{
+			Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		},
 		served: make(chan error, 1),
 	}
 	go func() { m.served <- m.server.Serve(fewConnections(listener)) }()

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The connections to the metrics are bounded, and each user has a part of them: the rest of the process needs descriptors as well.
+// The connections to the metrics are bounded, and each user has a part of them: the rest of the process needs
+// descriptors as well.
 func TestMetricsHaveFewConnections(t *testing.T) {
 	server, err := serveMetrics("127.0.0.1:0")
 	if err != nil {

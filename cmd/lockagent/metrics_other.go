@@ -4,5 +4,6 @@ package main
 
 import "net"
 
-// fewConnections leaves the connections unbounded: only on Linux the system tells who connects, and only there is a daemon.
+// fewConnections leaves the connections unbounded: only on Linux the system tells who connects, and only there is a
+// daemon.
 func fewConnections(l net.Listener) net.Listener { return l }

@@ -13,8 +13,8 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
 )
 
-// reserve is how many connections those who look after the daemon have beyond the bounds, so that they can find out who has the others. They have as
-// many more live pages.
+// reserve is how many connections those who look after the daemon have beyond the bounds, so that they can find out
+// who has the others. They have as many more live pages.
 const reserve = 16
 
 // looksAfter reports whether a user looks after the daemon.
@@ -23,7 +23,8 @@ func looksAfter(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()
 // bound bounds the connections of clients: those of each user by the limits, and those of all by what there is room for.
 func bound(l net.Listener, a *access.Access, room int) net.Listener {
 	return socket.Bound(l, socket.User, quota.New(quota.Bounds{
-		Each: func() int { return each(a.Limits().Connections, room) }, All: room, Reserve: reserve, Privileged: looksAfter,
+		Each: func() int { return each(a.Limits().Connections, room) }, All: room,
+		Reserve: reserve, Privileged: looksAfter,
 		Refused: refusals(a, "connections", refusal.Connections),
 	}))
 }
@@ -50,15 +51,19 @@ func each(limit, room int) int {
 
 // few are the bounds of something of which all users may have only a few. A user may have half of them.
 func few(all int, refused func(uid uint32, all bool, bound int)) *quota.Quota {
-	return quota.New(quota.Bounds{Each: func() int { return all / 2 }, All: all, Reserve: reserve, Privileged: looksAfter, Refused: refused})
+	return quota.New(quota.Bounds{
+		Each: func() int { return all / 2 }, All: all, Reserve: reserve, Privileged: looksAfter, Refused: refused,
+	})
 }
 
-// FewConnections bounds the connections of a listener of TCP that serves something else than the live page. Who connects is found out as there.
+// FewConnections bounds the connections of a listener of TCP that serves something else than the live page. Who
+// connects is found out as there.
 func FewConnections(l net.Listener, all int) net.Listener {
 	return boundTCP(l, all, func(uint32, bool, int) {}) // the daemon has no rules about it
 }
 
-// boundTCP bounds the connections of a listener of TCP. Whoever connects from elsewhere is of no user of this host, and all of them are counted as one.
+// boundTCP bounds the connections of a listener of TCP. Whoever connects from elsewhere is of no user of this host,
+// and all of them are counted as one.
 func boundTCP(l net.Listener, all int, refused func(uid uint32, all bool, bound int)) net.Listener {
 	return socket.Bound(l, tcppeer.User, few(all, refused))
 }

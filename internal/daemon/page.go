@@ -63,9 +63,12 @@ type page struct {
 func (d *Daemon) ServePage(cfg PageConfig) {
 	ctx, cut := context.WithCancel(context.Background())
 	p := &page{cut: cut, served: make(chan struct{})}
+	tooMany := refusals(d.rules.Access, "connections to the live page", refusal.PageConnections)
+	streams := few(maxPageStreams, refusals(d.rules.Access, "live pages", refusal.PageStreams))
 	handler := webui.New(webui.Config{
-		Look: api.Look(d.api), Break: api.Operate(d.api), Watch: d.book, Access: pageAccess{d.rules, d.api.UserName, few(maxPageStreams, refusals(d.rules.Access, "live pages", refusal.PageStreams))},
-		Log: cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
+		Look: api.Look(d.api), Break: api.Operate(d.api), Watch: d.book,
+		Access: pageAccess{d.rules, d.api.UserName, streams},
+		Log:    cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
 		Lease: cmp.Or(d.lease, actor.DefaultLease),
 		Parts: func(ctx context.Context) []webui.Part {
 			return append(d.parts(ctx, cfg.StoreName), cfg.Parts()...)
@@ -82,7 +85,7 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 		ErrorLog:       slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug),
 	}
 	d.page = p
-	listener := boundTCP(cfg.Listener, maxPageConns, refusals(d.rules.Access, "connections to the live page", refusal.PageConnections))
+	listener := boundTCP(cfg.Listener, maxPageConns, tooMany)
 	go func() {
 		defer close(p.served)
 		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -121,7 +124,8 @@ func (d *Daemon) parts(ctx context.Context, storeName string) []webui.Part {
 	return parts
 }
 
-// connUser adds to a context what finds out the groups of the user of a connection, at the first request: the system may have to ask another host.
+// connUser adds to a context what finds out the groups of the user of a connection, at the first request: the system
+// may have to ask another host.
 func connUser(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connUserKey{}, sync.OnceValues(func() (socket.Peer, error) {
 		uid, err := socket.UserOf(conn)

@@ -115,7 +115,8 @@ func dialAs(t *testing.T, uid int, address string) net.Conn {
 	return conn
 }
 
-// One user, or another, has as many connections and live pages as the daemon lets users have. Those who look after it still get in.
+// One user, or another, has as many connections and live pages as the daemon lets users have. Those who look after it
+// still get in.
 func TestPageHasAReserve(t *testing.T) {
 	machinetest.NeedsRoot(t)
 	const greedy, greedier, other = 54321, 54322, 54323 // nobody else runs a process as one of them

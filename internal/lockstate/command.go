@@ -58,9 +58,9 @@ type (
 		Err      error
 	}
 
-	// Release gives up one grant. Call is answered. ID is 0 if Owner has received no grant
-	// that it could give up. The answer is then an error. Lost is why the owner counts the hold as lost, or 0: the end of the hold
-	// is such a loss then.
+	// Release gives up one grant. Call is answered. ID is 0 if Owner has received no grant that it could give up. The
+	// answer is then an error. Lost is why the owner counts the hold as lost, or 0: the end of the hold is such a
+	// loss then.
 	Release struct {
 		ID    RequestID
 		Owner lockagent.Owner

@@ -48,8 +48,8 @@ func (p *Pattern) may(name string) bool {
 
 // Match reports whether name is one of those that the pattern is for.
 //
-// Whoever looks at locks chooses the pattern, and others may have chosen the names. So the work depends on nothing but the two
-// lengths: each byte of the name costs one step for each 64 bytes of the pattern.
+// Whoever looks at locks chooses the pattern, and others may have chosen the names. So the work depends on nothing
+// but the two lengths: each byte of the name costs one step for each 64 bytes of the pattern.
 func (p Pattern) Match(name string) bool {
 	switch {
 	case !p.may(name):
@@ -63,8 +63,9 @@ func (p Pattern) Match(name string) bool {
 	return len(p.prefix) <= between && (p.star == "**" || !strings.Contains(name[len(p.prefix):between], "/"))
 }
 
-// places are those between the bytes of a pattern, where stars are no bytes of it but make their place one at which a name may stay.
-// A set of places has a bit for each. The first place is before all bytes, and the last one is behind them.
+// places are those between the bytes of a pattern, where stars are no bytes of it but make their place one at which a
+// name may stay. A set of places has a bit for each. The first place is before all bytes, and the last one is behind
+// them.
 type places struct {
 	after [256]set // the places behind each byte of this value; nil if the pattern has no such byte
 	stars set      // the places at which a name stays whatever it goes on with, but for a slash

@@ -112,7 +112,8 @@ func TestLongPatternsMatchAsRegularExpressionsDo(t *testing.T) {
 	})
 }
 
-// Clients choose patterns and names. A byte of a name costs as many steps as a set of places has words, whatever the two are made of.
+// Clients choose patterns and names. A byte of a name costs as many steps as a set of places has words, whatever the
+// two are made of.
 func TestTheWorkOfAPatternIsBounded(t *testing.T) {
 	for _, text := range []string{
 		"team/**" + strings.Repeat("a*", 245) + "b",

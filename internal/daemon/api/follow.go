@@ -28,10 +28,12 @@ func (l *looks) Follow(ctx context.Context, req *lockagentv1.FollowRequest, out 
 	if err := out.Send(nil); err != nil { // the client hears that it will be told of events, even if there are none yet
 		return err
 	}
-	f := follower{visible: visible, all: req.GetPattern() == "", send: out.Send, begin: max(state.Last, mostPast) - mostPast + 1}
+	f := follower{visible: visible, all: req.GetPattern() == "", send: out.Send}
+	f.begin = max(state.Last, mostPast) - mostPast + 1
 	err = l.Log.Tail(ctx, events.FromTime(req.GetSince().AsTime()), events.Filter{}, f.visit)
 	if errors.Is(err, errTooMany) {
-		if err = f.missing(fmt.Sprintf("only the last %d messages of the log are told; lockagent events history has those before", mostPast)); err == nil {
+		const text = "only the last %d messages of the log are told; lockagent events history has those before"
+		if err = f.missing(fmt.Sprintf(text, mostPast)); err == nil {
 			err = l.Log.Tail(ctx, events.FromPosition(f.begin), events.Filter{}, f.visit)
 		}
 	}
@@ -50,7 +52,8 @@ var errTooMany = errors.New("api: the log has too many messages since then")
 // covers returns what the log has, or why it does not have all events from the time of the request on.
 func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) (events.StreamState, error) {
 	wrong := func(format string, args ...any) (events.StreamState, error) {
-		return events.StreamState{}, wire.Refuse(&lockagent.OptionError{Option: "since", Reason: fmt.Sprintf(format, args...)})
+		err := &lockagent.OptionError{Option: "since", Reason: fmt.Sprintf(format, args...)}
+		return events.StreamState{}, wire.Refuse(err)
 	}
 	if err := req.GetSince().CheckValid(); err != nil || req.GetSince() == nil {
 		return wrong("it is the time of the first event, and must be set")

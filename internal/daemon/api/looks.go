@@ -147,7 +147,9 @@ func (l *looks) Watch(ctx context.Context, req *lockagentv1.WatchRequest, out *c
 }
 
 // all tells of all locks, in pages so that nobody waits for long.
-func (l *looks) all(ctx context.Context, visible func(lockagent.Name) bool, out *connect.ServerStream[lockagentv1.WatchEvent]) error {
+func (l *looks) all(
+	ctx context.Context, visible func(lockagent.Name) bool, out *connect.ServerStream[lockagentv1.WatchEvent],
+) error {
 	last, more := lockagent.Name(""), true
 	for more {
 		found, further, err := l.Book.Locks(ctx, visible, last, defaultPage)

@@ -157,8 +157,8 @@ type parkedStream struct {
 	again   bool       // there is more since it looked
 }
 
-// watch waits for the end of the connection, and ends the stream. The client has said that nothing follows: if it says more, that is
-// the end as well, for a client could keep the daemon busy for ever with text that nobody needs.
+// watch waits for the end of the connection, and ends the stream. The client has said that nothing follows: if it
+// says more, that is the end as well, for a client could keep the daemon busy for ever with text that nobody needs.
 func (s *parkedStream) watch() {
 	_, _ = s.conn.Read(make([]byte, 1))
 	_ = s.conn.Close()

@@ -143,8 +143,8 @@ func (c *claim) tell(note func(*Stream)) {
 	}
 }
 
-// giveUp ends the claim. lost is why its client counts the hold as lost, or 0. It reports false if the claim has been given up or is
-// over already. release delivers the outcome if the claim held its lock, and else is nil.
+// giveUp ends the claim. lost is why its client counts the hold as lost, or 0. It reports false if the claim has been
+// given up or is over already. release delivers the outcome if the claim held its lock, and else is nil.
 func (c *claim) giveUp(lost lockagent.LossReason) (release <-chan error, first bool) {
 	c.book.mu.Lock()
 	if c.given || c.state == Over || c.book.left {

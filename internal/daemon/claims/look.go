@@ -73,7 +73,9 @@ func (b *Book) Whose(id, secret string) (uid uint32, name lockagent.Name, ok boo
 
 // Locks returns up to most locks whose names match, in the order of their names, and only those after a name. more tells that
 // there are others. If ctx ends, the error is its cause: nobody waits for the rest.
-func (b *Book) Locks(ctx context.Context, match func(lockagent.Name) bool, after lockagent.Name, most int) (found []Lock, more bool, err error) {
+func (b *Book) Locks(
+	ctx context.Context, match func(lockagent.Name) bool, after lockagent.Name, most int,
+) (found []Lock, more bool, err error) {
 	b.mu.Lock()
 	names := slices.Collect(maps.Keys(b.locks))
 	b.mu.Unlock()

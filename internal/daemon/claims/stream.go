@@ -76,8 +76,8 @@ func (s *Stream) Close() {
 	}
 }
 
-// Release ends the stream and its claim. lost is why the client counts the hold as lost, or 0. The channel delivers the outcome: that
-// of [lockagent.Grant.Release], or how the claim had ended before.
+// Release ends the stream and its claim. lost is why the client counts the hold as lost, or 0. The channel delivers
+// the outcome: that of [lockagent.Grant.Release], or how the claim had ended before.
 func (s *Stream) Release(lost lockagent.LossReason) <-chan error {
 	c := s.claim
 	c.book.mu.Lock()

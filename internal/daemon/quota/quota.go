@@ -1,5 +1,5 @@
-// Package quota counts what each user of the daemon has at once, such as connections. One user cannot have all of it, and some is kept for those who
-// look after the daemon: they have to find out who has the rest.
+// Package quota counts what each user of the daemon has at once, such as connections. One user cannot have all of it,
+// and some is kept for those who look after the daemon: they have to find out who has the rest.
 package quota
 
 import (
@@ -35,8 +35,8 @@ type Quota struct {
 // New returns a quota of which nobody has anything.
 func New(b Bounds) *Quota { return &Quota{bounds: b, open: make(map[uint32]int)} }
 
-// Take counts one more of a user, until leave is called. Further calls of leave do nothing. If ok is false, it is one too many, and does
-// not count.
+// Take counts one more of a user, until leave is called. Further calls of leave do nothing. If ok is false, it is one
+// too many, and does not count.
 func (q *Quota) Take(uid uint32) (leave func(), ok bool) {
 	each, all := q.bounds.Each(), q.bounds.All
 	reserve := 0

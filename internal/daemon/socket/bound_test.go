@@ -13,8 +13,8 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/quota"
 )
 
-// listenBounded listens on a network with a quota of two connections for each user. It returns what connects, with the connection as it
-// was accepted, or nil if it was refused.
+// listenBounded listens on a network with a quota of two connections for each user. It returns what connects, with
+// the connection as it was accepted, or nil if it was refused.
 func listenBounded(t *testing.T, under net.Listener, user func(net.Conn) (uint32, error)) (dial func() (accepted net.Conn)) {
 	t.Helper()
 	refused := make(chan uint32, 1)

@@ -1,5 +1,6 @@
-// Package tcppeer tells which user of this host is at the other end of a TCP connection. A browser has no other way to a page than
-// TCP, where the kernel attests no peer. But it tells the users of sockets, and both ends of a connection within the host are sockets that it has.
+// Package tcppeer tells which user of this host is at the other end of a TCP connection. A browser has no other way
+// to a page than TCP, where the kernel attests no peer. But it tells the users of sockets, and both ends of a
+// connection within the host are sockets that it has.
 //
 // # Guarantees
 //

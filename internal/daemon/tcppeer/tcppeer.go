@@ -15,11 +15,12 @@ import (
 // ErrUnknown is returned if no user of this host is known to be at the other end of a connection.
 var ErrUnknown = errors.New("tcppeer: the system does not tell which user of this host has made the connection")
 
-// User returns the user at the other end of a connection that this process has accepted. It asks the kernel, which looks up three sockets by their
-// addresses: however many connections there are, that takes some microseconds.
+// User returns the user at the other end of a connection that this process has accepted. It asks the kernel, which
+// looks up three sockets by their addresses: however many connections there are, that takes some microseconds.
 //
-// The kernel says that root has a socket which nobody has any more. So a client that closes its socket could be taken for root. Therefore
-// User asks twice. If the socket still is somebody's the second time, and still at the other end of conn, it was so the first time.
+// The kernel says that root has a socket which nobody has any more. So a client that closes its socket could be taken
+// for root. Therefore User asks twice. If the socket still is somebody's the second time, and still at the other end
+// of conn, it was so the first time.
 func User(conn net.Conn) (uid uint32, err error) {
 	remote, local, own, err := ends(conn)
 	if err != nil {
@@ -87,8 +88,8 @@ func openKernel() (kernel, error) {
 
 func (k kernel) close() { _ = unix.Close(int(k)) }
 
-// find returns the socket at the other end of a connection. own is the inode of the socket at this end. As long as the kernel has that one, no
-// other connection has these two addresses.
+// find returns the socket at the other end of a connection. own is the inode of the socket at this end. As long as
+// the kernel has that one, no other connection has these two addresses.
 func (k kernel) find(remote, local netip.AddrPort, own uint64) (other entry, err error) {
 	other, err = k.lookUp(remote, local)
 	if err != nil {
@@ -173,7 +174,8 @@ func read(said []byte, asked sockets) (entry, error) {
 	return entry{a.UID, uint64(a.Inode)}, nil
 }
 
-// idOf is how the kernel calls the socket that has these two addresses. Ports and addresses are in the order of the network.
+// idOf is how the kernel calls the socket that has these two addresses. Ports and addresses are in the order of the
+// network.
 func idOf(from, to netip.AddrPort) sockets {
 	var id sockets
 	for _, end := range []struct {

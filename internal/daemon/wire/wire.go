@@ -98,7 +98,8 @@ func ToLost(m *lockagentv1.Lost) *lockagent.LostError {
 	}
 }
 
-// FromGivenUp is the message for a hold that its client gives up for a cause: why it counts as lost, if cause is a [*lockagent.LostError].
+// FromGivenUp is the message for a hold that its client gives up for a cause: why it counts as lost, if cause is a
+// [*lockagent.LostError].
 func FromGivenUp(cause error) lockagentv1.LossReason {
 	if lost, ok := errors.AsType[*lockagent.LostError](cause); ok {
 		return losses.toMessage(lost.Reason)
@@ -106,10 +107,12 @@ func FromGivenUp(cause error) lockagentv1.LossReason {
 	return lockagentv1.LossReason_LOSS_REASON_UNSPECIFIED
 }
 
-// ToGivenUp is the inverse of [FromGivenUp]: 0 for a hold that is released. A client knows nothing of other losses than those of its own.
+// ToGivenUp is the inverse of [FromGivenUp]: 0 for a hold that is released. A client knows nothing of other losses
+// than those of its own.
 func ToGivenUp(m lockagentv1.LossReason) lockagent.LossReason {
 	switch why := losses.toValue(m, 0); why {
-	case lockagent.LostDeadline, lockagent.LostExpired, lockagent.LostUnclaimed, lockagent.LostSessionClosed, lockagent.LostClosed:
+	case lockagent.LostDeadline, lockagent.LostExpired, lockagent.LostUnclaimed, lockagent.LostSessionClosed,
+		lockagent.LostClosed:
 		return why
 	}
 	return 0

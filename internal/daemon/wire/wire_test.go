@@ -43,7 +43,8 @@ func TestKindsAndModes(t *testing.T) {
 	}
 }
 
-// A client tells of the losses that it finds itself. What else the daemon would have to find, or does not know, is a release.
+// A client tells of the losses that it finds itself. What else the daemon would have to find, or does not know, is a
+// release.
 func TestGivenUp(t *testing.T) {
 	for r := lockagent.LossReason(0); r.String() != "unknown"; r++ {
 		want := r

@@ -1589,8 +1589,9 @@ type ReleaseRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Claim  string                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
 	Secret string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
-	// lost is why the client counts the hold as lost: its deadline has passed or is too near, nobody has received the grant, or the
-	// client or its session was closed. Then the event log says that too. Otherwise, and with any other reason, the hold is released.
+	// lost is why the client counts the hold as lost: its deadline has passed or is too near, nobody has received the
+	// grant, or the client or its session was closed. Then the event log says that too. Otherwise, and with any other
+	// reason, the hold is released.
 	Lost          LossReason `protobuf:"varint,3,opt,name=lost,proto3,enum=lockagent.v1.LossReason" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

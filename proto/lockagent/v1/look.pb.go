@@ -870,8 +870,8 @@ type FollowRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// pattern selects names, as that of List does. Empty also selects the events that are about no lock.
 	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// since is the time of the first event, by the clock of this host. The log must not begin later. Of what is past, the daemon tells the last 100,000 messages
-	// of the log at most, and says in missing if there are more.
+	// since is the time of the first event, by the clock of this host. The log must not begin later. Of what is past,
+	// the daemon tells the last 100,000 messages of the log at most, and says in missing if there are more.
 	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
