@@ -151,7 +151,9 @@
 //	                            tombstones), by time. "yield" and
 //	                            "polls": the ends of the turns of
 //	                            outsiders, and of those that poll.
-//	                            "taken": when one was seen to be used
+//	                            "taken": when one was seen to be used.
+//	                            "rests <tenure>", without a time: the
+//	                            last tenure that might rest
 //	redisson_lock_token:{N}     string, of a fenced lock: the     never
 //	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms

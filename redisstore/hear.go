@@ -33,8 +33,12 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	ignore := func() {}
 	if !s.room.Cluster() {
 		ignore = s.subscriptions.Subscribe(transport.Topic{Channel: script.IncarnationChannel, Early: true}, transport.Listener{
-			Message: func(string) { s.incarnations.suspect() },
-			Stands:  silent,
+			Message: func(string) {
+				// The store may have forgotten every tenure. No hold begins before a renewal has shown that it has not.
+				hear(lockagent.Message{Kind: lockagent.MessagesMissed})
+				s.incarnations.suspect()
+			},
+			Stands: silent,
 		})
 	}
 	unsubscribe := s.subscriptions.Subscribe(topic, transport.Listener{

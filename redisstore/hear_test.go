@@ -50,6 +50,21 @@ func TestMissedMessages(t *testing.T) {
 	missed("after the server was emptied")
 }
 
+// The script that finds a server without its memory publishes that. An agent that has a lock doubts the tenure at once. It
+// does not wait until the store has looked at the server.
+func TestAnEmptiedServerIsToldBeforeALook(t *testing.T) {
+	server := redistest.Start(t)
+	messages := storetest.Listen(t, open(t, server.URL()), agentA)
+	tenure := lockagent.Tenure{Agent: agentA, Number: 7}
+	server.Do("PUBLISH", "lockagent_agent:"+string(agentA), "wanted "+tenure.String()+" orders")
+	messages.Await(lockagent.MessageWanted, "orders", tenure) // so the channels stand, and have told so
+	before := messages.Count(lockagent.MessagesMissed)
+	server.Do("PUBLISH", "lockagent_incarnation", "")
+	redistest.Eventually(t, "the agent to hear of it", func() bool {
+		return messages.Count(lockagent.MessagesMissed) > before
+	})
+}
+
 // In a Cluster the channel for passes stands later than the first places are asked for. Those places go to nobody. So
 // when it stands, all who wait have to ask again.
 func TestPlacesOfAnAgentThatIsNotHeardYet(t *testing.T) {

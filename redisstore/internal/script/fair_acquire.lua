@@ -223,6 +223,9 @@ local function try(i)
       count = rests and not alone and is_agent(tenure) and undisturbed(fair, what and 1 or 0) and '1' .. held_as or nil
     end
     grant(lock, tenure, lease, own and left or -2, own, count)
+    if not own and not alone then
+      began(i, lock, tenure, count)
+    end
     if own or alone then
       leave(fair, tenure)
     elseif what then

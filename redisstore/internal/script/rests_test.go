@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // resting is a wish for a tenure that may rest.
@@ -153,4 +154,51 @@ func TestARenewalOfATenureThatMayRestOnAFullServer(t *testing.T) {
 		}
 	}
 	s.marked(reader, false)
+}
+
+// Somebody deletes a lock that rests in agent A. Nothing tells agent A, which would go on granting the lock by itself while
+// agent B has it. So the script that grants the lock to agent B tells agent A to ask.
+func TestAGrantInPlaceOfATenureThatVanished(t *testing.T) {
+	fencedGrant := func(s *server, req lockagent.AcquireRequest) lockagent.AcquireReply {
+		return fencedServer{s}.grant(req)
+	}
+	writing := func(s *server, req lockagent.AcquireRequest) lockagent.AcquireReply {
+		req.Kind = lockagent.ReadWriteLock
+		return s.rwGrant(req)
+	}
+	for _, c := range []struct {
+		kind  lockagent.LockKind
+		grant func(*server, lockagent.AcquireRequest) lockagent.AcquireReply
+	}{
+		{"", (*server).grant},
+		{lockagent.FencedLock, fencedGrant},
+		{lockagent.FairLock, (*server).fairGrant},
+		{lockagent.ReadWriteLock, writing}, // see TestReadersThatHaveLostTheLockAreTold for readers
+	} {
+		t.Run(string(c.kind), func(t *testing.T) {
+			s := start(t)
+			one, two := s.listen(AgentChannel(agentA)), s.listen(AgentChannel(agentB))
+			if r := c.grant(s, resting("orders", agentA, 1)); !r.Rests {
+				t.Fatalf("acquired %+v", r)
+			}
+			s.Do("DEL", "orders")
+			c.grant(s, wish("orders", agentB, 1))
+			want := lockagent.Message{Kind: lockagent.MessageDoubted, LockKind: c.kind, Name: "orders", Tenure: tenure(agentA, 1)}
+			if m := s.message(one); m != want {
+				t.Errorf("the agent was told %+v", m)
+			}
+			// It is told once. And an agent need not be told of a tenure of its own.
+			s.Do("DEL", "orders")
+			c.grant(s, resting("orders", agentB, 2))
+			s.Do("DEL", "orders")
+			c.grant(s, wish("orders", agentB, 3))
+			s.Do("PUBLISH", AgentChannel(agentA), "the end")
+			s.Do("PUBLISH", AgentChannel(agentB), "the end")
+			for _, conn := range []*redistest.Conn{one, two} {
+				if m := s.hear(conn); m != "the end" {
+					t.Errorf("an agent was also told %q", m)
+				}
+			}
+		})
+	}
 }

@@ -129,6 +129,7 @@ local function attempt(i, lock, suffix)
     grant(lock, field, lease, nil, false, field ~= tenure and mark)
     call('HSET', lock, 'mode', field == tenure and 'read' or 'write')
     if not alone then
+      began(i, lock, tenure, mark)
       pcall('DEL', 'lockagent_readers' .. suffix)
     end
   elseif joins and (room == 'unqueued' or not writers and not writer_waits(suffix, tenure)) then
