@@ -55,7 +55,7 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 	if cfg.Claim < 0 {
 		return nil, &lockagent.OptionError{Option: "Config.Claim", Reason: fmt.Sprintf("%v is negative", cfg.Claim)}
 	}
-	path, err := filepath.Abs(cmp.Or(cfg.Socket, os.Getenv("LOCKAGENT_SOCKET"), place.Current().Find("")))
+	path, err := filepath.Abs(cmp.Or(cfg.Socket, os.Getenv("LOCKAGENT_SOCKET"), place.Current().Find()))
 	if err != nil {
 		return nil, err
 	}

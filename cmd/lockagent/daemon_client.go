@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/place"
@@ -33,35 +33,15 @@ func (f *daemonFlag) add(cmd *cobra.Command) {
 	connectionFlag(cmd, &f.socket, "socket", "`path` of the daemon's Unix socket; by default that of this user's daemon if there is one, and else "+place.System)
 }
 
-// open returns the daemon on the socket. It does not connect yet.
+// open returns the daemon on the socket. It does not connect yet. The settings of the daemon do not count: they may be for its user, or its
+// environment, alone.
 func (f *daemonFlag) open(cmd *cobra.Command) (*daemonClient, error) {
-	path := f.socket
-	if path == "" {
-		var err error
-		if path, err = usualSocket(cmd); err != nil {
-			return nil, err
-		}
-	}
-	if len(path) > config.MostSocketPath {
-		return nil, usage(withFlag(cmd, "--socket "+place.System), "--socket (or $%s) has %d bytes, and the path of a socket has at most %d", variable("socket"), len(path), config.MostSocketPath)
+	path := cmp.Or(f.socket, place.Current().Find())
+	if len(path) > place.MostSocketPath {
+		return nil, usage(withFlag(cmd, "--socket "+place.System), "--socket (or $%s) has %d bytes, and the path of a socket has at most %d",
+			variable("socket"), len(path), place.MostSocketPath)
 	}
 	return newDaemonClient(path), nil
-}
-
-// usualSocket is where the daemon of this user would listen, or else that of root.
-func usualSocket(cmd *cobra.Command) (string, error) {
-	in, err := config.FromHost(nil)
-	if err != nil {
-		return "", err
-	}
-	settings, err := config.Load(in)
-	if problems, ok := errors.AsType[config.Problems](err); ok {
-		return "", badSettings(cmd, problems)
-	}
-	if err != nil {
-		return "", err
-	}
-	return place.Current().Find(settings.Settings.Socket.Path), nil
 }
 
 // daemonClient calls the daemon. Claims have connections of their own.

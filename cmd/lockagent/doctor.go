@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/place"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -37,7 +39,8 @@ func newDoctor() *cobra.Command {
 		Short: "Check Redis, NATS and the daemon, and say what to do",
 		Long: `Doctor checks what the daemon needs. It looks at the version and the settings of Redis, at scripts, messages and replicas, and
 at the permissions of the user. It looks at the rate of the clock, at NATS and its stream, and at the state directory. Then it
-looks at the socket and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong.
+looks at the socket and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong. If the
+settings are wrong, it looks at the daemon alone, where clients look for it.
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,
@@ -48,16 +51,22 @@ change the exit code.`,
 			if err := format.check(cmd); err != nil {
 				return err
 			}
-			settings, err := loadSettings(cmd)
-			if err != nil {
-				return err
+			settings, bad := loadSettings(cmd)
+			var found []doctor.Finding
+			switch {
+			case bad == nil:
+				found = examine(cmd.Context(), &settings.Settings)
+			case codeOf(bad) == exitConfig: // the daemon may run all the same, where its clients look for it
+				socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(variable("socket")), place.Current().Find())
+				found = []doctor.Finding{askDaemon(cmd.Context(), doctor.Host{Socket: socket}, "").Daemon()}
+			default:
+				return bad
 			}
-			found := examine(cmd.Context(), &settings.Settings)
 			if cmd.Context().Err() != nil {
 				return context.Cause(cmd.Context())
 			}
-			if err := format.write(cmd, listFindings(found)); err != nil {
-				return err
+			if err := format.write(cmd, listFindings(found)); err != nil || bad != nil {
+				return errors.Join(err, bad)
 			}
 			if n := len(slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.State != doctor.Error })); n > 0 {
 				return &failure{code: exitFailed, err: fmt.Errorf("%s wrong", readable.Counted(n, "thing is", "things are"))}
@@ -167,15 +176,20 @@ func examineHost(ctx context.Context, settings *config.Settings) doctor.Host {
 			h.Free = int64(room.Bavail) * room.Bsize
 		}
 	}
-	h.SocketInfo, err = os.Lstat(h.Socket)
+	return askDaemon(ctx, h, settings.Operator.Socket)
+}
+
+// askDaemon asks the daemon on the socket how it is. The socket of its operators may be unknown.
+func askDaemon(ctx context.Context, h doctor.Host, operator string) doctor.Host {
+	info, err := os.Lstat(h.Socket)
 	if err != nil {
-		h.SocketInfo = nil
 		return h
 	}
+	h.SocketInfo = info
 	daemon := newDaemonClient(h.Socket)
 	defer daemon.close()
 	if h.Ready, h.Served = daemon.ready(ctx); h.Served == nil && !h.Ready {
-		h.Why = whyNotReady(ctx, settings.Operator.Socket)
+		h.Why = whyNotReady(ctx, operator)
 	}
 	return h
 }

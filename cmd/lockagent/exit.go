@@ -69,7 +69,7 @@ var exitCodes = []struct {
 		{"the daemon takes no new claims", "lock acquire"},
 	}},
 	{exitNotPermitted, "", []exitMeaning{{"the store, NATS or the daemon refuses us; check the credentials and the permissions", daemonVerbs + " serve demo events"}}},
-	{exitConfig, "", []exitMeaning{{"the configuration is wrong", daemonVerbs + " serve doctor config"}}},
+	{exitConfig, "", []exitMeaning{{"the configuration is wrong", "serve doctor config"}}},
 	{exitLost, "", []exitMeaning{
 		{"the lock was lost while the command ran (--lost-exit-code changes that one)", "lock attach"},
 		{"the lock was lost before the claim could be printed", "acquire"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lockagent/lockagent/internal/address"
+	"github.com/lockagent/lockagent/internal/place"
 )
 
 // path is the path of a file. A ${NAME} in it stands for a variable of the environment: see [loading.expand].
@@ -17,9 +18,6 @@ type path struct {
 	secret bool // the file has one, and somebody may have written it in place of the path
 	socket bool
 }
-
-// MostSocketPath is how many bytes the path of a socket may have.
-const MostSocketPath = 107
 
 func (path) name() string          { return "path" }
 func (path) tag() string           { return tagText }
@@ -46,8 +44,8 @@ func (k path) set(field any, text string) error {
 		return fmt.Errorf("wants %s, and no path has a NUL in it", k.wants())
 	}
 	text = filepath.Clean(text)
-	if k.socket && len(text) > MostSocketPath {
-		return fmt.Errorf("has %d bytes, and the path of a socket has at most %d", len(text), MostSocketPath)
+	if k.socket && len(text) > place.MostSocketPath {
+		return fmt.Errorf("has %d bytes, and the path of a socket has at most %d", len(text), place.MostSocketPath)
 	}
 	*field.(*string) = text
 	return nil

@@ -11,6 +11,9 @@ import (
 // System is the socket of the daemon of the whole host.
 const System = "/run/lockagent/agent.sock"
 
+// MostSocketPath is how many bytes the path of a socket may have.
+const MostSocketPath = 107
+
 const (
 	socketName  = "agent.sock"
 	systemState = "/var/lib/lockagent"
@@ -65,13 +68,11 @@ func (u User) ownSocket(stateDir string) string {
 	return filepath.Join(stateDir, socketName)
 }
 
-// Find is where a client of the user finds a daemon that it was not told of: own, or where the user's daemon listens by default if own
-// is empty. If nothing is there, and the daemon of the host has a socket, it is that one. What systemd sets for a service counts
-// for daemons only: the client may be another service.
-func (u User) Find(own string) string {
-	if own == "" {
-		own = u.ownSocket(u.ownStateDir())
-	}
+// Find is where a client of the user finds a daemon that it was not told of: where the user's daemon listens by default. If nothing is
+// there, and the daemon of the host has a socket, it is that one. No settings of the daemon count: the client may not be able to read
+// them. What systemd sets for a service counts for daemons only: the client may be another service.
+func (u User) Find() string {
+	own := u.ownSocket(u.ownStateDir())
 	if !exists(own) && exists(System) {
 		return System
 	}

@@ -38,7 +38,7 @@ func TestPlaces(t *testing.T) {
 		if socket := u.Socket(u.StateDir()); socket != test.socket {
 			t.Errorf("user %d with %s listens on %s", test.uid, test.environ, socket)
 		}
-		if client := u.Find(""); !exists(System) && client != test.client {
+		if client := u.Find(); !exists(System) && client != test.client {
 			t.Errorf("user %d with %s looks for %s", test.uid, test.environ, client)
 		}
 	}
@@ -54,10 +54,7 @@ func TestAClientFindsWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := user(7, "XDG_RUNTIME_DIR="+dir)
-	if found := u.Find(""); found != own {
-		t.Errorf("it finds %s", found)
-	}
-	if found := u.Find(own); found != own {
+	if found := u.Find(); found != own {
 		t.Errorf("it finds %s", found)
 	}
 }

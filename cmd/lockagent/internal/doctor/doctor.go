@@ -231,7 +231,7 @@ const (
 )
 
 // Files judges the state directory, the socket and the daemon.
-func (h Host) Files() []Finding { return []Finding{h.state(), h.socket(), h.daemon()} }
+func (h Host) Files() []Finding { return []Finding{h.state(), h.socket(), h.Daemon()} }
 
 func (h Host) state() Finding {
 	const check = "state directory"
@@ -266,7 +266,8 @@ func (h Host) socket() Finding {
 	return Finding{check, OK, fmt.Sprintf("%s (%04o)", h.Socket, h.SocketInfo.Mode().Perm()), ""}
 }
 
-func (h Host) daemon() Finding {
+// Daemon judges the daemon on the socket.
+func (h Host) Daemon() Finding {
 	const check = "daemon"
 	switch {
 	case h.SocketInfo == nil:
