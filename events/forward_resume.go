@@ -156,7 +156,7 @@ func (s *forwardSession) mark(agent lockagent.AgentID) (mark, error) {
 
 // agentSubjects returns the subjects of all messages of an agent in the hub.
 func (s *forwardSession) agentSubjects(agent lockagent.AgentID) string {
-	return s.hub.cfg.Prefix + "." + string(agent) + ".>"
+	return agentSubjects(s.hub.cfg.Prefix, agent)
 }
 
 // lookUp asks the hub for the last message of an agent.

@@ -83,6 +83,18 @@ func TestForeignMessagesHideNoEpoch(t *testing.T) {
 	for _, id := range []string{"", "agent-2:5:1", "agent-1:5", "", "agent-2:9:9"} {
 		putForeign(t, c, "lockagent.v1.agent-1.lock.x", id)
 	}
+	latest := func(want Place) {
+		t.Helper()
+		r, err := OpenReader(ReaderConfig{Connection: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if got, err := r.Latest(testContext(t), "agent-1"); got != want || err != nil {
+			t.Errorf("the latest is %v, %v, want %v", got, err, want)
+		}
+	}
+	latest(Place{5, 3})
 	again := newPublisher(t, Config{Connection: c, Agent: "agent-1", Epoch: 5})
 	again.Record(t.Context(), requested(9))
 	wantStopped(t, again, ErrEpoch)
@@ -92,6 +104,7 @@ func TestForeignMessagesHideNoEpoch(t *testing.T) {
 	if err := next.Close(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
+	latest(Place{6, 1})
 	all := written(t, asUser(t, s, "auditor"), "")
 	if last := all[len(all)-1]; len(all) != 4 || last.Epoch != 6 || last.Follows != (Place{5, 3}) {
 		t.Errorf("%d records, the last is %+v", len(all), last)
@@ -101,10 +114,24 @@ func TestForeignMessagesHideNoEpoch(t *testing.T) {
 // TestForeignMessagesAlone are not taken for a life of the agent.
 func TestForeignMessagesAlone(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	r, err := OpenReader(ReaderConfig{Connection: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	nothing := func(of string) {
+		t.Helper()
+		if got, err := r.Latest(testContext(t), testAgent); got != (Place{}) || err != nil {
+			t.Errorf("%s: the latest is %v, %v", of, got, err)
+		}
+	}
+	nothing("no stream")
 	streamFor(t, client(t, c), nil)
+	nothing("an empty stream")
 	for range 10 {
 		putForeign(t, c, "lockagent.v1."+string(testAgent)+".lock.x", "")
 	}
+	nothing("a stream of somebody else")
 	p := newPublisher(t, Config{Connection: c})
 	p.Record(t.Context(), requested(0))
 	flushed(t, p)

@@ -67,29 +67,10 @@ func (s *sender) checkEpoch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	s.looked = time.Now()
-	m, err := s.log.GetLastMsgForSubject(ctx, s.agent)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil
+	m, id, err := lastIn(ctx, s.log, s.agent, s.p.cfg.Agent)
+	if m == nil || err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("look for the last record of the agent: %w", err)
-	}
-	m, err = lastOf(s.p.cfg.Agent, m, func(from, end uint64) (last *jetstream.RawStreamMsg, err error) {
-		err = readFrom(ctx, s.log, s.agent, from, false, func(m jetstream.Msg, at uint64) {
-			other := &jetstream.RawStreamMsg{Sequence: at, Header: m.Headers(), Data: m.Data()}
-			if _, ok := idOf(other, s.p.cfg.Agent); ok && at < end {
-				last = other
-			}
-		})
-		return last, err
-	})
-	if err != nil {
-		return fmt.Errorf("look for the last record of the agent before what is of somebody else: %w", err)
-	}
-	if m == nil {
-		return nil
-	}
-	id, _ := idOf(m, s.p.cfg.Agent)
 	own := s.p.cfg.Epoch
 	switch {
 	case id.epoch < own:
@@ -101,6 +82,34 @@ func (s *sender) checkEpoch(ctx context.Context) error {
 		return fmt.Errorf("%w: message %v in the stream is of another publisher", ErrIdentity, id)
 	}
 	return nil
+}
+
+// lastIn returns the last message of an agent in a stream, with its id, or nil. subject is that of all messages of the agent.
+func lastIn(ctx context.Context, stream jetstream.Stream, subject string, agent lockagent.AgentID) (*jetstream.RawStreamMsg, messageID, error) {
+	m, err := stream.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, messageID{}, nil
+	}
+	if err != nil {
+		return nil, messageID{}, fmt.Errorf("look for the last record of the agent: %w", err)
+	}
+	m, err = lastOf(agent, m, func(from, end uint64) (last *jetstream.RawStreamMsg, err error) {
+		err = readFrom(ctx, stream, subject, from, false, func(m jetstream.Msg, at uint64) {
+			other := &jetstream.RawStreamMsg{Sequence: at, Header: m.Headers(), Data: m.Data()}
+			if _, ok := idOf(other, agent); ok && at < end {
+				last = other
+			}
+		})
+		return last, err
+	})
+	if err != nil {
+		return nil, messageID{}, fmt.Errorf("look for the last record of the agent before what is of somebody else: %w", err)
+	}
+	if m == nil {
+		return nil, messageID{}, nil
+	}
+	id, _ := idOf(m, agent)
+	return m, id, nil
 }
 
 // lastOf returns the last message of an agent, or nil. last is the last one under the subjects of the

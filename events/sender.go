@@ -77,7 +77,7 @@ func newSender(p *Publisher) *sender {
 	return &sender{
 		p:      p,
 		packer: newPacker(p.cfg.Agent, p.cfg.Epoch, p.cfg.Prefix),
-		agent:  p.cfg.Prefix + "." + string(p.cfg.Agent) + ".>",
+		agent:  agentSubjects(p.cfg.Prefix, p.cfg.Agent),
 		status: make(chan signal, 1),
 		warned: make(map[string]bool),
 	}

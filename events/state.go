@@ -2,12 +2,15 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
 )
 
 // StreamState is what a stream has at one moment.
@@ -58,6 +61,27 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 		Name: info.Config.Name, Created: info.Created, Begins: info.State.FirstTime, Limits: limitsOf(&info.Config), First: info.State.FirstSeq, Last: info.State.LastSeq, Missing: uint64(info.State.NumDeleted),
 		Shared: r.shared(&info.Config), Now: info.TimeStamp,
 	}, nil
+}
+
+// Latest is the place of the last record of an agent in the stream. It is zero if there is none, or no stream. A publisher of that agent
+// needs a greater epoch.
+//
+// It returns the cause of ctx, a [*PermissionError], or why the server does not answer.
+func (r *Reader) Latest(ctx context.Context, agent lockagent.AgentID) (Place, error) {
+	ctx, done := r.whilePermitted(ctx)
+	defer done()
+	stream, err := r.stream(ctx)
+	if errors.Is(err, ErrNoStream) {
+		return Place{}, nil
+	}
+	if err != nil {
+		return Place{}, err
+	}
+	_, id, err := lastIn(ctx, stream, agentSubjects(r.cfg.Prefix, agent), agent)
+	if err != nil {
+		return Place{}, r.failed(ctx, err)
+	}
+	return Place{Epoch: id.epoch, Seq: id.last}, nil
 }
 
 func (r *Reader) shared(cfg *jetstream.StreamConfig) bool {

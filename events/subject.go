@@ -95,6 +95,11 @@ func AppendSubject(b []byte, prefix string, agent lockagent.AgentID, kind lockag
 	return appendName(b, string(name))
 }
 
+// agentSubjects are the subjects of all events of an agent.
+func agentSubjects(prefix string, agent lockagent.AgentID) string {
+	return prefix + "." + string(agent) + ".>"
+}
+
 func appendName(b []byte, name string) []byte {
 	start, rest := len(b), name
 	for tokens := 1; tokens <= maxNameTokens; tokens++ {

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -29,25 +31,35 @@ func ownMounts(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// onSmallDisk starts a daemon whose state is on a disk of its own, of some bytes. The path leads to this disk from outside.
-func onSmallDisk(t *testing.T, path string, size int, flags ...string) (d *process, disk string) {
+// smallDisk is a disk of some bytes, which lasts until the test ends. do runs a command for root where it is mounted.
+func smallDisk(t *testing.T, size int) (disk string, do func(command string)) {
 	t.Helper()
-	dir := path + ".disk"
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	mount := fmt.Sprintf("mount -t tmpfs -o size=%d lockagent %s", size, dir)
-	if out, err := ownMounts(exec.Command("sh", "-c", mount)).CombinedOutput(); err != nil {
-		machinetest.Needs(t, fmt.Errorf("this user can mount no small disk: %w: %s", err, out))
-	}
-	self, err := os.Executable()
+	dir := shortDir(t)
+	sh := ownMounts(exec.Command("sh"))
+	in, err := sh.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"-c", mount + ` && exec "$@"`, "sh", self, "serve", "--socket", path, "--state-dir", dir + "/state"}, flags...)
-	d = launch(t, ownMounts(exec.Command("sh", args...)))
-	d.stderr.await(t, "that it is ready", says("Ready: "))
-	return d, fmt.Sprintf("/proc/%d/root%s", d.Process.Pid, dir)
+	keeper := launch(t, sh)
+	n := 0
+	run := func(command string) (text string) {
+		n++
+		done := fmt.Sprintf("done %d with ", n)
+		fmt.Fprintf(in, "%s >&2; echo %s$? >&2\n", command, done)
+		keeper.stderr.await(t, "the end of "+command, says(done))
+		text = keeper.stderr.String()
+		return text[strings.LastIndex(text, done)+len(done):]
+	}
+	if code := run(fmt.Sprintf("mount -t tmpfs -o size=%d lockagent %s", size, dir)); code != "0\n" {
+		machinetest.Needs(t, fmt.Errorf("this user can mount no small disk: %s", &keeper.stderr))
+	}
+	disk = fmt.Sprintf("/proc/%d/root%s", keeper.Process.Pid, dir)
+	return disk, func(command string) {
+		t.Helper()
+		if code := run("cd " + dir + " && " + command); code != "0\n" {
+			t.Fatalf("%s: %s", command, &keeper.stderr)
+		}
+	}
 }
 
 // fill fills a disk, and returns the file that does it.
@@ -75,7 +87,8 @@ func fill(t *testing.T, disk string) (name string) {
 func TestADiskThatIsFull(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
-	d, disk := onSmallDisk(t, path, 32<<20, "--lease", "20s", "--events-max-size", "4MiB")
+	disk, _ := smallDisk(t, 32<<20)
+	d := serveProcess(t, path, nil, "--state-dir", disk+"/state", "--lease", "20s", "--events-max-size", "4MiB")
 	looks := &testDaemon{daemonClient: newDaemonClient(path)}
 	t.Cleanup(looks.close)
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line; echo $LOCKAGENT_TOKEN")
@@ -130,4 +143,91 @@ func TestADiskThatIsFull(t *testing.T) {
 		t.Error(err)
 	}
 	holder.ended(t, fmt.Sprintln(token))
+}
+
+// A daemon that is killed while its disk is full, or cannot be written any more, is followed by one that goes on with all that is held. New claims are
+// refused until there is room. Then the next daemon goes on with these, too.
+func TestKilledOnADiskThatTakesNothing(t *testing.T) {
+	for what, test := range map[string]struct {
+		take func(t *testing.T, disk string, do func(string), kill func()) (giveBack func())
+		says string
+	}{
+		"full": {func(t *testing.T, disk string, _ func(string), kill func()) func() {
+			filled := fill(t, disk)
+			kill()
+			return func() {
+				if err := os.Remove(filled); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "no space left on device"},
+		"read-only": {func(_ *testing.T, _ string, do func(string), kill func()) func() {
+			kill() // it has files open
+			do("mount -o remount,ro .")
+			return func() { do("mount -o remount,rw .") }
+		}, "read-only file system"},
+	} {
+		for where, store := range map[string]func(t *testing.T) []string{
+			"memory": func(*testing.T) []string { return nil },
+			"Redis":  func(t *testing.T) []string { return []string{"--redis", redistest.Start(t).URL()} },
+		} {
+			t.Run(what+", locks in "+where, func(t *testing.T) {
+				t.Parallel()
+				path := socketPath(t)
+				disk, do := smallDisk(t, 32<<20)
+				flags := append([]string{"--state-dir", disk + "/state", "--lease", "20s", "--events-max-size", "4MiB"}, store(t)...)
+				d := serveProcess(t, path, nil, flags...)
+				looks := &testDaemon{daemonClient: newDaemonClient(path)}
+				t.Cleanup(looks.close)
+				held := func(name string) *lockagentv1.GetResponse {
+					t.Helper()
+					if err := looks.until(t.Context(), name, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
+						t.Fatal(err)
+					}
+					r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: name})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return r
+				}
+				kill := func() {
+					t.Helper()
+					d.signal(t, syscall.SIGKILL)
+					<-d.stderr.ended
+				}
+				holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line; echo $LOCKAGENT_TOKEN")
+				token := held("door").GetLock().GetHolders()[0].GetToken()
+				giveBack := test.take(t, disk, do, kill)
+				for again := range 2 { // also the one after a daemon that could write nothing
+					if again == 1 {
+						kill()
+					}
+					d = serveProcess(t, path, nil, flags...)
+					if now := held("door").GetLock().GetHolders()[0].GetToken(); now != token {
+						t.Errorf("it is held with the token %d, not %d", now, token)
+					}
+					apart(t, "acquire", "--socket", path, "--ttl", "1h", "desk").expect(t, exitUnavailable, nil, []string{"it cannot write its journal"})
+					d.stderr.await(t, "what its log says", says("/state/journal.new: "+test.says))
+					if status, text := page(t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
+						t.Errorf("ready: %d, %s", status, text)
+					}
+				}
+				before := held("door").GetRemaining().AsDuration()
+				redistest.Eventually(t, "the hold is renewed", func() bool {
+					now := held("door").GetRemaining().AsDuration()
+					renewed := now > before
+					before = now
+					return renewed
+				})
+				giveBack()
+				redistest.Eventually(t, "a request is granted", func() bool {
+					return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == exitOK
+				})
+				kill()
+				d = serveProcess(t, path, nil, flags...)
+				held("desk")
+				holder.ended(t, fmt.Sprintln(token))
+			})
+		}
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,8 +21,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -205,50 +206,64 @@ func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.silentTransport.RoundTrip(r)
 }
 
-// A daemon that finds no journal has another identity. A store in memory then knows nothing of the locks that programs still have, so nobody gets one
-// before all leases have run out: also not from a third daemon.
+// awaitLog waits until the event log has something.
+func awaitLog(t *testing.T, path string) {
+	t.Helper()
+	d := newDaemonClient(path)
+	defer d.close()
+	redistest.Eventually(t, "the event log tells of a hold", func() bool {
+		since := timestamppb.Now()
+		apart(t, "lock", "--socket", path, "hall", "true").expect(t, exitOK, nil, nil)
+		log, err := d.look.Follow(t.Context(), &lockagentv1.FollowRequest{Since: since})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = log.Close() }()
+		return log.Receive() // or the log begins later
+	})
+}
+
+// A daemon that finds no journal knows nothing of the locks that programs still have in the memory of the one before. So it does not start, until
+// somebody says that there are no such programs. With Redis it starts: Redis knows the locks.
 func TestTheJournalIsMissing(t *testing.T) {
-	path := socketPath(t)
-	lease := []string{"--lease", "1h"}
-	d := serveProcess(t, path, nil, lease...)
-	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
-	holder.stderr.await(t, "the command", says("it runs"))
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
-	if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
-		t.Fatal(err)
-	}
-	holder.signal(t, syscall.SIGSTOP) // it goes on to believe that it has the lock
-	kill := func() {
-		d.signal(t, syscall.SIGKILL)
-		<-d.stderr.ended
-	}
-	remove := func(names ...string) {
-		for _, name := range names {
-			if err := os.Remove(filepath.Join(path+".state", name)); err != nil {
+	for where, flags := range map[string][]string{
+		"memory": {"--lease", "1h"},
+		"Redis":  {"--lease", "1h", "--redis", redistest.Start(t).URL()},
+	} {
+		t.Run(where, func(t *testing.T) {
+			path := socketPath(t)
+			d := serveProcess(t, path, nil, flags...)
+			holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
+			holder.stderr.await(t, "the command", says("it runs"))
+			holder.signal(t, syscall.SIGSTOP) // it goes on to believe that it has the lock
+			awaitLog(t, path)
+			d.signal(t, syscall.SIGKILL)
+			<-d.stderr.ended
+			if err := os.Remove(path + ".state/journal"); err != nil {
 				t.Fatal(err)
 			}
-		}
+			const says = "the journal of the daemon before is missing"
+			if where == "Redis" {
+				d = serveProcess(t, path, nil, flags...)
+				d.stderr.await(t, says, func(text string) bool { return strings.Contains(text, `level=ERROR msg="`+says) })
+				apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, nil)
+				return
+			}
+			serve := append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)
+			for range 2 {
+				refused := apart(t, serve...)
+				refused.expect(t, exitFailed, nil, []string{says, "end these programs", "Try: mv "})
+				if _, try, _ := strings.Cut(refused.stderr, "Try: "); !strings.HasPrefix(try, "mv "+path+".state "+path+".state.old ") {
+					t.Errorf("it says to try %s", try)
+				}
+			}
+			if err := os.Rename(path+".state", path+".state.old"); err != nil {
+				t.Fatal(err)
+			}
+			serveProcess(t, path, nil, flags...)
+			apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
+		})
 	}
-	kill()
-	remove("journal")
-	for _, says := range []string{`level=ERROR msg="the journal of the daemon before is missing`, "an earlier daemon was missing"} {
-		d = serveProcess(t, path, nil, lease...)
-		if text := d.stderr.String(); !strings.Contains(text, says) || !strings.Contains(text, "granted") {
-			t.Errorf("it does not say %q: %s", says, text)
-		}
-		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitUnavailable, nil, []string{"the journal of the daemon before is missing"})
-		if status, text := page(t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
-			t.Errorf("ready: %d, %s", status, text)
-		}
-		kill()
-	}
-	remove("journal", "epoch") // the operator knows that nobody has a lock
-	d = serveProcess(t, path, nil, lease...)
-	if text := d.stderr.String(); strings.Contains(text, "missing") {
-		t.Errorf("a first start says %s", text)
-	}
-	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
 }
 
 // A daemon that leaves its claims to the next one does not wait for a holder. Whoever asks for a lock, or releases one, while a daemon drains or is
@@ -545,6 +560,7 @@ func TestADamagedJournalThatIsMovedAway(t *testing.T) {
 			path := socketPath(t)
 			d := serveProcess(t, path, nil)
 			call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+			awaitLog(t, path)
 			d.signal(t, syscall.SIGKILL)
 			<-d.stderr.ended
 			name := path + ".state/journal"
@@ -564,9 +580,7 @@ func TestADamagedJournalThatIsMovedAway(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", try).CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v: %s", try, err, out)
 			}
-			d = serveProcess(t, path, nil)
-			d.stderr.await(t, "that it waits for the leases", says("nothing is granted before their leases have run out"))
-			call(t, "acquire", "--socket", path, "--ttl", "1h", "-n", "door").expect(t, exitUnavailable, nil, []string{"what it has granted may be held for another"})
+			call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, exitFailed, nil, []string{"the journal of the daemon before is missing"})
 			if now, err := os.ReadFile(name + ".damaged"); err != nil || !bytes.Equal(now, content) {
 				t.Errorf("the file is not there as it was: %v", err)
 			}

@@ -68,12 +68,11 @@ type server struct {
 	state     *state.Dir
 	journal   *journal.Journal
 	before    journal.Recovered
-	leases    state.Leases // of which the journal does not tell
 	agent     lockagent.AgentID
 	telemetry *telemetry
 	status    status
 	listener  net.Listener // of the clients, who wait until the daemon serves
-	log       *hostLog
+	log       *hostLog     // nil if it cannot be used
 	store     lockagent.Store
 	numbers   *daemon.Remembered // the same, if it is in memory
 	where     string             // the locks are
@@ -261,18 +260,14 @@ func (s *server) openJournal() error {
 	if s.before.Agent != nil {
 		s.agent = s.before.Agent.Agent
 	}
-	if s.leases, err = s.state.Leases(s.agent); err != nil {
-		return &failure{code: exitFailed, err: err}
-	}
 	if s.agent == "" {
 		s.agent = s.newAgentID()
 	}
-	s.tellOfLeases()
 	return nil
 }
 
-// setAside is the command that moves a journal away which this version cannot read, or empty for another error. The rest of the state directory stays:
-// its file epoch tells the next daemon of the leases in that journal. A daemon with a new directory would grant the same locks again.
+// setAside is the command that moves a journal away which this version cannot read, or empty for another error. The event log stays: it tells the next
+// daemon that there was a journal. A daemon with a new directory would grant the same locks again.
 func setAside(err error, path string) string {
 	_, newer := errors.AsType[*journal.NewerError](err)
 	_, damaged := errors.AsType[*journal.DamagedError](err)
@@ -282,19 +277,23 @@ func setAside(err error, path string) string {
 	return "mv " + shellWord(path) + " " + shellWord(path+".damaged")
 }
 
-// tellOfLeases tells that the journal of a daemon is missing, and what becomes of the locks that were in it.
-func (s *server) tellOfLeases() {
-	left := s.leases.Left.Round(time.Second)
-	inMemory := s.settings().Redis.URL == ""
-	if old := s.leases.Lost; old != "" {
-		then := "the locks in it are free when their leases have run out in Redis"
-		if inMemory {
-			then = fmt.Sprintf("the locks, semaphores and latches in it are gone, and nothing is granted before their leases have run out, for %v", left)
+// errNoJournal ends a start that could make a second holder.
+var errNoJournal = errors.New("the journal of the daemon before is missing")
+
+// missJournal is for a daemon without a journal, on an event log that another one has begun. Somebody has removed the journal, and programs may have
+// the locks in it.
+func (s *server) missJournal() error {
+	if s.settings().Redis.URL == "" {
+		return &failure{
+			exitFailed,
+			fmt.Errorf("%w: %s; programs may have the locks, semaphores and latches that it had in memory; restore the file, or end these programs "+
+				"and begin with an empty directory", errNoJournal, s.state.Journal()),
+			"mv " + shellWord(s.state.Path()) + " " + shellWord(s.state.Path()+".old") + "    (when no program has a lock of this daemon)",
 		}
-		s.logger.Error("the journal of the daemon before is missing; "+then, "journal", s.state.Journal(), "old_agent", old, "agent", s.agent)
-	} else if inMemory && left > 0 {
-		s.logger.Warn("nothing is granted for a time: the journal of an earlier daemon was missing, and its leases have not run out", "for", left)
 	}
+	s.logger.Error("the journal of the daemon before is missing; the locks in it are free when their leases have run out in Redis",
+		"journal", s.state.Journal(), "agent", s.agent)
+	return nil
 }
 
 // newAgentID is an identity that nobody had. It begins with the name of the host.
@@ -313,10 +312,13 @@ func (s *server) startDaemon() error {
 		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
 		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
 		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, NoRest: !settings.Lease.Rest, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
-		Log: s.log, Trace: traceOf(autoprop.NewTextMapPropagator()),
+		Trace: traceOf(autoprop.NewTextMapPropagator()),
 	}
 	if s.numbers != nil {
 		cfg.Numbers = s.numbers
+	}
+	if s.log != nil {
+		cfg.Log = s.log
 	}
 	var err error
 	if s.daemon, err = daemon.Start(cfg); err != nil {

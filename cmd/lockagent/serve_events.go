@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -26,22 +27,38 @@ type hostLog struct {
 // publishTime bounds how long the last events may take.
 const publishTime = 10 * time.Second
 
-// openLog opens the event log in the state directory. Locks do not wait for it. The agent has to begin next: its first event has the publisher
-// make the stream, and a server that stops meanwhile would leave it open.
+// openLog opens the event log in the state directory. Locks do not wait for it, and a daemon that goes on with the claims of another one does without
+// it. The agent has to begin next: its first event has the publisher make the stream, and a server that stops meanwhile would leave it open.
 func (s *server) openLog() error {
-	settings := s.settings()
-	log := &hostLog{}
-	var err error
-	if log.server, err = s.recoverLog(); err != nil {
-		return &failure{exitFailed, fmt.Errorf("the event log in %s: %w", s.state.Events(), err), "lockagent doctor"}
+	server, err := s.recoverLog()
+	switch {
+	case err == nil:
+		return s.useLog(server)
+	case errors.Is(err, errNoJournal):
+		return err
 	}
+	err = fmt.Errorf("the event log in %s: %w", s.state.Events(), err)
+	if s.before.Agent == nil {
+		return &failure{exitFailed, err, "lockagent doctor"}
+	}
+	s.nextEpoch(nil) // so that an audit misses this one
+	s.logger.Error("the event log cannot be used, and this daemon records no event; what is held goes on; mend the log, and start the daemon anew", "error", err)
+	return nil
+}
+
+// useLog has the events go to the server, and from there to the hub.
+func (s *server) useLog(server *natsserver.Server) (err error) {
+	settings := s.settings()
+	log := &hostLog{server: server}
 	s.onClose(log.server.Stop)
 	s.limitLog(log.server)
 	s.onClose(func() error { // when the last events are there
-		if now, err := look(log.server); err == nil {
-			return s.state.Saw(lastSeen(now))
+		if now, err := look(log.server); err == nil { // what does not answer has been complained about
+			if err := s.state.Saw(lastSeen(now)); err != nil {
+				s.logger.Warn("the next daemon cannot tell whether the event log loses something until then", "error", err)
+			}
 		}
-		return nil // what does not answer has been complained about
+		return nil
 	})
 	local := events.Connection{InProcess: log.server, Logger: s.logger}
 	if log.reader, err = events.OpenReader(events.ReaderConfig{Connection: local}); err != nil {
@@ -56,12 +73,8 @@ func (s *server) openLog() error {
 			return s.badHub(err)
 		}
 	}
-	epoch, err := s.state.NextEpoch(s.agent)
-	if err != nil {
-		return &failure{code: exitFailed, err: err}
-	}
 	log.publisher, err = events.NewPublisher(events.Config{
-		Connection: local, Agent: s.agent, Epoch: epoch, MaxBytes: noBound(int64(settings.Events.MaxSize)), MaxAge: settings.Events.MaxAge,
+		Connection: local, Agent: s.agent, Epoch: s.nextEpoch(log.reader), MaxBytes: noBound(int64(settings.Events.MaxSize)), MaxAge: settings.Events.MaxAge,
 		Sending: tracing.Sending(events.DefaultStream, tracing.Config{TracerProvider: s.telemetry.TracerProvider}),
 	})
 	if err != nil {
@@ -81,6 +94,27 @@ func (s *server) openLog() error {
 		return nil
 	})
 	return nil
+}
+
+// epochRecord counts the starts of the agent in the journal: its identity stays, and its numbers in the event log begin anew.
+const epochRecord = "daemon/epoch"
+
+// nextEpoch counts a start of the agent. Each start before that has granted something is in the journal. One that could not write the journal may be in the
+// event log, which may be nil.
+func (s *server) nextEpoch(log *events.Reader) uint64 {
+	last, _ := strconv.ParseUint(string(s.before.Records[epochRecord]), 10, 64) // there is none in the journal of an older version
+	if log != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+		defer cancel()
+		latest, err := log.Latest(ctx, s.agent)
+		if err != nil {
+			s.logger.Warn("the event log does not tell what it has of this agent", "error", err)
+		}
+		last = max(last, latest.Epoch)
+	}
+	epoch := last + 1
+	s.journal.Put(epochRecord, strconv.AppendUint(nil, epoch, 10))
+	return epoch
 }
 
 // limitLog has an event log that exists keep what the settings say now. One that is about to be made gets its limits from the publisher. Locks do

@@ -19,18 +19,19 @@ func (s *server) measure() error {
 	if provider == nil {
 		return nil
 	}
-	log := s.log
-	stop := tracing.Publishing(func() tracing.PublishStats {
-		now := log.publisher.Stats()
-		return tracing.PublishStats{Published: now.Published, Dropped: now.Dropped, Queued: now.Queued}
-	}, s.telemetry.Config)
-	s.onClose(func() error {
-		stop()
-		return nil
-	})
-	if log.forwarder != nil {
-		if err := measureForwarding(provider, log.forwarder.Stats); err != nil {
-			return err
+	if log := s.log; log != nil {
+		stop := tracing.Publishing(func() tracing.PublishStats {
+			now := log.publisher.Stats()
+			return tracing.PublishStats{Published: now.Published, Dropped: now.Dropped, Queued: now.Queued}
+		}, s.telemetry.Config)
+		s.onClose(func() error {
+			stop()
+			return nil
+		})
+		if log.forwarder != nil {
+			if err := measureForwarding(provider, log.forwarder.Stats); err != nil {
+				return err
+			}
 		}
 	}
 	return measureDaemon(provider, s.daemon, s.access)

@@ -27,10 +27,14 @@ func (s *server) openWeb() (err error) {
 	return nil
 }
 
-// servePage serves the live page.
+// servePage serves the live page, which needs the event log.
 func (s *server) servePage() error {
 	if s.web == nil {
 		return nil
+	}
+	if s.log == nil {
+		s.logger.Warn("there is no live page without an event log")
+		return s.web.Close()
 	}
 	name, _, _ := net.SplitHostPort(s.settings().Web.Listen) // it is one, says its setting
 	s.daemon.ServePage(daemon.PageConfig{

@@ -27,6 +27,11 @@ func (s *server) recoverLog() (*natsserver.Server, error) {
 		return nil, err
 	}
 	now, err := look(server)
+	if s.before.Agent == nil && max(before.Last, now.Last) > 0 {
+		if err := s.missJournal(); err != nil {
+			return nil, errors.Join(err, server.Stop())
+		}
+	}
 	switch {
 	case errors.Is(err, events.ErrNoStream) && before.Last > 0:
 		if err := server.Stop(); err != nil {

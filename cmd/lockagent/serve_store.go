@@ -25,7 +25,7 @@ func (s *server) openStore() error {
 	if redis.URL == "" {
 		store := memstore.New()
 		s.onClose(store.Close)
-		remembered, err := daemon.Remember(store, s.journal, s.before, daemon.Unknown{Left: s.leases.Left, Give: s.state.Give})
+		remembered, err := daemon.Remember(store, s.journal, s.before)
 		if err != nil {
 			return err
 		}
@@ -128,5 +128,8 @@ func (s *server) tracedStore() lockagent.Store {
 
 // tracedRecorder is the event log with spans and metrics of what is recorded.
 func (s *server) tracedRecorder() lockagent.Recorder {
+	if s.log == nil {
+		return tracing.Recorder(nil, s.telemetry.Config)
+	}
 	return tracing.Recorder(s.log.publisher, s.telemetry.Config)
 }

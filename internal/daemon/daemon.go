@@ -170,7 +170,7 @@ func begin(cfg *Config, processes int) (*claims.Book, *actor.Agent, error) {
 	records := make(map[string][]byte)
 	for id, data := range before.Records {
 		switch {
-		case strings.Contains(id, "/"): // of a store in memory
+		case strings.Contains(id, "/"): // of no claim
 		case before.SameBoot:
 			records[id] = data
 		default:

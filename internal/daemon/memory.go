@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/api"
@@ -34,23 +33,11 @@ const (
 // clockEvery is how far the store's clock may be ahead of the journal's record of it.
 const clockEvery lockagent.StoreTime = 1_000_000
 
-// Unknown is what a store in memory has to do about leases of which the journal does not tell, because somebody has moved it away. The zero value is for
-// a journal that is always there.
-type Unknown struct {
-	// Left is for how long the daemon before may have given leases. For so long nothing is granted.
-	Left time.Duration
-	// Give is called before a lease is given that is longer than what it was called with before.
-	Give func(time.Duration) error
-}
-
 // Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the numbers of
 // permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the tenures that
 // serve holds. Nobody may have used the store before.
-func Remember(store Memory, j *journal.Journal, before journal.Recovered, unknown Unknown) (*Remembered, error) {
-	m := &Remembered{Store: store, journal: j, give: unknown.Give, numbers: make(map[string]bool), reserved: make(map[string]int)}
-	if unknown.Left > 0 {
-		m.free = time.Now().Add(unknown.Left)
-	}
+func Remember(store Memory, j *journal.Journal, before journal.Recovered) (*Remembered, error) {
+	m := &Remembered{Store: store, journal: j, numbers: make(map[string]bool), reserved: make(map[string]int)}
 	if err := m.restore(store, before.Records); err != nil {
 		return nil, err
 	}
@@ -65,11 +52,6 @@ type Remembered struct {
 	lockagent.Store
 	journal *journal.Journal
 	clock   atomic.Int64 // of the record
-
-	free   time.Time // nothing is granted before
-	give   func(time.Duration) error
-	given  atomic.Int64 // the longest lease that give was called with
-	giving sync.Mutex   // held while it is called
 
 	mu sync.Mutex // held from the reading of a number until its record is there
 
@@ -114,57 +96,6 @@ func (m *Remembered) counts(id string, exists bool) {
 	} else {
 		delete(m.numbers, id)
 	}
-}
-
-// waits returns an error while leases may go on of which nobody knows.
-func (m *Remembered) waits() error {
-	if m.free.IsZero() {
-		return nil
-	}
-	left := time.Until(m.free)
-	if left <= 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: the journal of the daemon before is missing, and what it has granted may be held for another %v", lockagent.ErrStoreUnavailable, left.Round(time.Second))
-}
-
-// gives notes that a lease is about to be given.
-func (m *Remembered) gives(lease time.Duration) error {
-	if m.give == nil || lease <= time.Duration(m.given.Load()) {
-		return nil
-	}
-	m.giving.Lock()
-	defer m.giving.Unlock()
-	if lease <= time.Duration(m.given.Load()) {
-		return nil
-	}
-	longest := time.Second
-	for longest < lease { // so there are few such leases
-		longest *= 2
-	}
-	if err := m.give(longest); err != nil {
-		return fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, err)
-	}
-	m.given.Store(int64(longest))
-	return nil
-}
-
-// Time implements [lockagent.Store]. It fails while nothing is granted.
-func (m *Remembered) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {
-	if err := m.waits(); err != nil {
-		done(0, err)
-		return
-	}
-	m.Store.Time(ctx, done)
-}
-
-// Renew implements [lockagent.Store].
-func (m *Remembered) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	if err := m.gives(req.Lease); err != nil {
-		done(lockagent.RenewReply{}, err)
-		return
-	}
-	m.Store.Renew(ctx, req, done)
 }
 
 // quantity is the record of a number.
@@ -227,14 +158,6 @@ func change() string { return string(lockagent.NewAgentID()) }
 
 // Acquire implements [lockagent.Store].
 func (m *Remembered) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	err := m.waits()
-	if err == nil {
-		err = m.gives(req.Lease)
-	}
-	if err != nil {
-		done(lockagent.AcquireReply{}, err)
-		return
-	}
 	m.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
 		if last := m.clock.Load(); err == nil && r.Granted && r.At > lockagent.StoreTime(last)+clockEvery && m.clock.CompareAndSwap(last, int64(r.At)) {
 			data, _ := json.Marshal(r.At) // a number
@@ -246,12 +169,6 @@ func (m *Remembered) Acquire(ctx context.Context, req lockagent.AcquireRequest, 
 
 // Permits implements [lockagent.Store].
 func (m *Remembered) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
-	if req.Lease > 0 { // of a permit
-		if err := m.gives(req.Lease); err != nil {
-			done(lockagent.PermitsReply{}, err)
-			return
-		}
-	}
 	m.Store.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
 		if req.Op != lockagent.ReadPermits && err == nil {
 			m.permits(req.Name, req.Kind)

@@ -34,7 +34,6 @@ type lives struct {
 	t       testing.TB
 	dir     string
 	change  func(*Config)
-	unknown Unknown
 	journal *journal.Journal
 }
 
@@ -64,7 +63,7 @@ func (l *lives) begin() {
 	must(err)
 	store := memstore.New()
 	cfg := Config{Journal: j, Recovered: before, Logger: slog.New(slog.DiscardHandler)}
-	remembered, err := Remember(store, j, before, l.unknown)
+	remembered, err := Remember(store, j, before)
 	must(err)
 	cfg.Store, cfg.Numbers = remembered, remembered
 	cfg.Listener, err = socket.Listen(socket.Config{Path: l.path})

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package state keeps the directory of a daemon: its journal, its event log, and what has to outlast the journal. Only one daemon at a time has it.
+// Package state keeps the directory of a daemon: its journal, and its event log. Only one daemon at a time has it.
 package state
 
 import (
@@ -25,7 +25,6 @@ const (
 	lockName    = "LOCK"
 	journalName = "journal"
 	eventsName  = "events"
-	epochName   = "epoch"
 	seenName    = "events.seen"
 )
 
@@ -80,6 +79,9 @@ func open(path string) (_ *os.File, err error) {
 	}
 	name := filepath.Join(path, lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if errors.Is(err, unix.EROFS) {
+		f, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +97,24 @@ func open(path string) (_ *os.File, err error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	// The file has the number of the process. So a disk that is full, or broken, shows now and not later.
+	// The file has the number of the process. So a disk that is full, or broken, shows now and not later. A daemon that finds a journal goes
+	// on with what is held all the same.
+	if err := writeNumber(f); err != nil {
+		if _, missing := os.Lstat(filepath.Join(path, journalName)); missing != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func writeNumber(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
-		return nil, err
+		return err
 	}
-	return f, f.Sync()
+	return f.Sync()
 }
 
 // check refuses a directory into which another user could put a journal.

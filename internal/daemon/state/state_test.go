@@ -7,14 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
-
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/bootclock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,6 +92,21 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	refused(linked, "symbolic links")
 }
 
+// A disk that takes nothing is an error, unless there is a journal: what is in it goes on. The number of a process cannot be written into a fifo either.
+func TestADirectoryThatTakesNothing(t *testing.T) {
+	path := t.TempDir()
+	if err := errors.Join(os.Chmod(path, 0o700), syscall.Mkfifo(filepath.Join(path, lockName), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Open(path); err == nil {
+		t.Errorf("without a journal: %v", d.Close())
+	}
+	if err := os.WriteFile(filepath.Join(path, journalName), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open2(t, path)
+}
+
 func TestHints(t *testing.T) {
 	for err, says := range map[error]string{
 		unix.ENOSPC: "no space left on device; make room there", unix.EDQUOT: "make room there",
@@ -102,92 +115,6 @@ func TestHints(t *testing.T) {
 		if got := hint("/p", err); !errors.Is(got, err) || !strings.Contains(got.Error(), says) {
 			t.Errorf("%v: %v", err, got)
 		}
-	}
-}
-
-func TestEpochsGrow(t *testing.T) {
-	path := t.TempDir()
-	if err := os.Chmod(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	next := func(d *Dir, agent string, want uint64) {
-		t.Helper()
-		if got, err := d.NextEpoch(lockagent.AgentID(agent)); got != want || err != nil {
-			t.Errorf("%s has epoch %d, %v, want %d", agent, got, err, want)
-		}
-	}
-	d := open2(t, path)
-	next(d, "a", 1)
-	next(d, "a", 2)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	d = open2(t, path)
-	next(d, "a", 3)
-	next(d, "b", 1)
-	next(d, "b", 2)
-
-	if err := os.WriteFile(filepath.Join(path, epochName), []byte(`{"agent":"b","ep`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := d.NextEpoch("b"); n != 0 || err == nil || !strings.Contains(err.Error(), "epoch is damaged") {
-		t.Errorf("got %d, %v", n, err)
-	}
-}
-
-// The leases of an agent whose journal is missing are known, and those of the agents before it.
-func TestLeasesOutlastTheJournal(t *testing.T) {
-	d := open2(t, t.TempDir())
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	next := func(agent lockagent.AgentID) {
-		t.Helper()
-		_, err := d.NextEpoch(agent)
-		must(err)
-	}
-	left := func(journal, lost lockagent.AgentID, least, most time.Duration) {
-		t.Helper()
-		l, err := d.Leases(journal)
-		if err != nil || l.Lost != lost || l.Left < least || l.Left > most {
-			t.Errorf("%+v, %v; want %q, and between %v and %v", l, err, lost, least, most)
-		}
-	}
-	left("", "", 0, 0) // the first daemon
-	next("a")
-	left("", "a", 0, 0) // it has given nothing
-	must(d.Give(time.Hour))
-	must(d.Give(time.Minute))
-	left("a", "", 0, 0)
-	left("", "a", time.Hour, time.Hour)
-	left("restored", "", time.Hour, time.Hour)
-
-	next("b")
-	next("b")
-	left("b", "", 59*time.Minute, time.Hour) // as when it is killed before that time is over
-	must(d.Give(time.Minute))
-	left("b", "", 59*time.Minute, time.Hour)
-	left("", "b", 59*time.Minute, time.Hour)
-	must(d.Give(2 * time.Hour))
-	left("", "b", 2*time.Hour, 2*time.Hour)
-
-	name := filepath.Join(d.Path(), epochName)
-	text, err := os.ReadFile(name)
-	must(err)
-	must(os.WriteFile(name, []byte(strings.Replace(string(text), bootclock.ID(), "another", 1)), 0o600))
-	left("", "b", 0, 0) // the programs have ended with the machine
-	must(d.Give(time.Minute))
-	left("", "b", time.Minute, time.Minute)
-
-	must(os.WriteFile(name, []byte(`{"agent":`), 0o600))
-	if _, err := d.Leases(""); err == nil || !strings.Contains(err.Error(), "epoch is damaged") {
-		t.Errorf("of a damaged file: %v", err)
-	}
-	if err := d.Give(time.Hour); err == nil {
-		t.Error("a lease was noted in a damaged file")
 	}
 }
 

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/daemon/journal"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+)
+
+// Each start of a daemon has the next epoch. A daemon whose event log cannot be used goes on with what is held, and an audit misses its events.
+func TestStartsAreCounted(t *testing.T) {
+	path := socketPath(t)
+	log, aside := path+".state/events", path+".aside"
+	d := serveProcess(t, path, nil)
+	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
+	holder.stderr.await(t, "the command", says("it runs"))
+	awaitLog(t, path)
+	kill := func() {
+		d.signal(t, syscall.SIGKILL)
+		<-d.stderr.ended
+	}
+	kill()
+	if err := errors.Join(os.Rename(log, aside), os.WriteFile(log, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	d = serveProcess(t, path, nil, "--web", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+	d.stderr.await(t, "that it goes on without a log", says("the event log cannot be used, and this daemon records no event"))
+	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+	apart(t, "lock", "--socket", path, "-n", "desk", "true").expect(t, exitOK, nil, nil)
+	call(t, "watch", "--socket", path, "--since", "1m").expect(t, exitUsage, nil, []string{"this daemon has no event log"})
+	kill()
+	if err := errors.Join(os.Remove(log), os.Rename(aside, log)); err != nil {
+		t.Fatal(err)
+	}
+	d = serveProcess(t, path, nil)
+	awaitLog(t, path)
+	_ = holder.in.Close()
+	holder.ended(t, "")
+	d.signal(t, syscall.SIGTERM)
+	<-d.stderr.ended
+
+	tail := call(t, "events", "tail", "--dir", log, "--all", "--follow=false", "--format", "jsonl")
+	var epochs []string
+	for _, m := range regexp.MustCompile(`"id":"(\d+):`).FindAllStringSubmatch(tail.stdout, -1) {
+		epochs = append(epochs, m[1])
+	}
+	if all := slices.Compact(epochs); strings.Join(all, " ") != "1 3" {
+		t.Errorf("the epochs are %v", all)
+	}
+	call(t, "events", "audit", "--dir", log).expect(t, exitIncomplete, []string{"epochs 2 to 2"}, nil)
+}
+
+// The journal may lack a start that the event log knows, because it could not be written, and the event log one that the journal knows.
+func TestTheNextEpoch(t *testing.T) {
+	c := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	p, err := events.NewPublisher(events.Config{Connection: c, Agent: "a", Epoch: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	if err := p.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := events.OpenReader(events.ReaderConfig{Connection: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, test := range []struct {
+		agent  lockagent.AgentID
+		record string
+		log    *events.Reader
+		want   uint64
+	}{
+		{"a", "", r, 6}, {"a", "4", r, 6}, {"a", "7", r, 8}, {"a", "7", nil, 8}, {"a", "", nil, 1}, {"b", "", r, 1}, {"b", "3", r, 4},
+	} {
+		j, before, err := journal.Open(filepath.Join(t.TempDir(), "journal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.record != "" {
+			before.Records = map[string][]byte{epochRecord: []byte(test.record)}
+		}
+		s := &server{agent: test.agent, journal: j, before: before, logger: slog.New(slog.DiscardHandler)}
+		if got := s.nextEpoch(test.log); got != test.want {
+			t.Errorf("%+v: the epoch is %d", test, got)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
