@@ -372,10 +372,10 @@ func (c *claim) told(err error) error {
 	return err
 }
 
-// instant is the instant of a deadline. It means nothing if the daemon is on another machine.
+// instant is the instant of a deadline. It means nothing if the daemon has another clock.
 func instant(d *lockagentv1.Deadline) (time.Duration, error) {
-	if d.GetBootId() != bootclock.ID() {
-		return 0, fmt.Errorf("%w: the daemon has another clock, so it is not on this machine; connect to a daemon that is", lockagent.ErrInternal)
+	if err := bootclock.Foreign(d.GetBootId()); err != nil {
+		return 0, fmt.Errorf("%w: the deadlines of the daemon mean nothing here: %w", lockagent.ErrInternal, err)
 	}
 	return time.Duration(d.GetBoottime()), nil
 }

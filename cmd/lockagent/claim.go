@@ -50,6 +50,7 @@ type news struct {
 	granted  bool
 	name     lockagent.Name // with granted, as the daemon tells it
 	deadline time.Duration  // a new one, of the boot clock
+	foreign  error          // with granted, why its deadlines mean nothing here
 	doubt    string         // about the last renewal
 	away     error          // why there has been no daemon for a while
 	ended    error          // why the claim is over
@@ -277,9 +278,12 @@ func (c *claimed) read(e *lockagentv1.ClaimEvent) (n news, over bool) {
 		if c.token == 0 { // after that others read them
 			c.id, c.secret, c.token, c.waited = g.GetClaim(), g.GetSecret(), lockagent.Token(g.GetToken()), g.GetWaited().AsDuration()
 		}
-		return news{granted: true, name: lockagent.Name(g.GetLock()), deadline: instant(g.GetDeadline())}, false
+		n = news{granted: true, name: lockagent.Name(g.GetLock())}
+		n.deadline, n.foreign = instant(g.GetDeadline())
+		return n, false
 	case e.GetRenewed() != nil:
-		return news{deadline: instant(e.GetRenewed().GetDeadline())}, false
+		n.deadline, _ = instant(e.GetRenewed().GetDeadline())
+		return n, false
 	case e.GetUncertain() != nil:
 		return news{doubt: e.GetUncertain().GetReason()}, false
 	case e.GetEnded() != nil:
@@ -288,12 +292,12 @@ func (c *claimed) read(e *lockagentv1.ClaimEvent) (n news, over bool) {
 	return n, false
 }
 
-// instant is the instant of the boot clock that a deadline names. That of another machine is one that has passed.
-func instant(d *lockagentv1.Deadline) time.Duration {
-	if d.GetBootId() != bootclock.ID() {
-		return 0
+// instant is the instant of the boot clock that a deadline names. That of another clock is one that has passed.
+func instant(d *lockagentv1.Deadline) (time.Duration, error) {
+	if err := bootclock.Foreign(d.GetBootId()); err != nil {
+		return 0, err
 	}
-	return time.Duration(d.GetBoottime())
+	return time.Duration(d.GetBoottime()), nil
 }
 
 // ended is why a claim is over.
@@ -323,7 +327,7 @@ func (c *claimed) keep(lease time.Duration, tell chan<- news) {
 			ctx, cancel := context.WithTimeout(c.ctx, lease)
 			r, err := c.daemon.locks.Renew(ctx, &lockagentv1.RenewRequest{Claim: c.id, Secret: c.secret, Lease: durationpb.New(lease)})
 			cancel()
-			if n.deadline = instant(r.GetDeadline()); err != nil {
+			if n.deadline, _ = instant(r.GetDeadline()); err != nil {
 				n.doubt = wire.Refused(err).Error()
 			}
 			select {

@@ -38,8 +38,8 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check Redis, NATS and the daemon, and say what to do",
 		Long: `Doctor checks what the daemon needs. It looks at the version and the settings of Redis, at scripts, messages and replicas, and
-at the permissions of the user. It looks at the rate of the clock, at NATS and its stream, and at the state directory. Then it
-looks at the socket and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong. If the
+at the permissions of the user. It looks at the rate of the clock, at NATS and its stream, at the clock that clients share with
+the daemon, and at the state directory. Then it looks at the socket and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong. If the
 settings are wrong, it looks at the daemon alone, where clients look for it.
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
@@ -90,6 +90,7 @@ func listFindings(found []doctor.Finding) list {
 // examine makes all checks.
 func examine(ctx context.Context, settings *config.Settings) []doctor.Finding {
 	all := append(examineRedis(ctx, &settings.Redis), examineNATS(ctx, &settings.NATS)...)
+	all = append(all, doctor.Deadlines(bootclock.Foreign(bootclock.Clock())))
 	return append(all, examineHost(ctx, settings).Files()...)
 }
 

@@ -76,7 +76,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	r := diagnose(t, "--redis", server.URL(), "--nats", hub.URL(), "--socket", d.path)
 	r.is(t, "redis", doctor.OK, "standalone")
 	r.is(t, "redis version", doctor.OK, "RESP3")
-	for _, check := range []string{"redis scripts", "redis messages", "redis permissions", "redis eviction", "redis persistence", "redis replicas", "nats", "state directory", "socket"} {
+	for _, check := range []string{"redis scripts", "redis messages", "redis permissions", "redis eviction", "redis persistence", "redis replicas", "nats", "deadlines", "state directory", "socket"} {
 		r.is(t, check, doctor.OK)
 	}
 	r.is(t, "nats stream", doctor.OK, "there is no LOCKAGENT yet")

@@ -61,7 +61,10 @@ var exitCodes = []struct {
 		"explained: holds overlapped, and the event log names the cause: a reset, a break, a clock that was set, or a process that did not run", "events-audit",
 	}}},
 	{exitUsage, "", []exitMeaning{{"the command line is wrong", ""}, {"a command asks for a lock that it has already", "lock"}}},
-	{exitNoDaemon, "", []exitMeaning{{"the daemon cannot be reached", daemonVerbs}}},
+	{exitNoDaemon, "", []exitMeaning{
+		{"the daemon cannot be reached", daemonVerbs},
+		{"the daemon has another clock, or nobody knows which", "lock attach"},
+	}},
 	{exitBug, "", []exitMeaning{{"lockagent has a defect; please report it", ""}}},
 	{exitUnavailable, "", []exitMeaning{
 		{"the store or NATS cannot be reached; try again later", daemonVerbs + " serve demo events"},

@@ -168,6 +168,9 @@ func (s signalled) pass() {
 
 // take waits for a lock. If it is not to be had, those that were taken are released.
 func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) error {
+	if err := bootclock.Foreign(bootclock.Clock()); err != nil && !first.detaches { // this process knows no clock
+		return h.giveBack(foreign(err))
+	}
 	c := d.open(name, first, h.news)
 	h.claims = append(h.claims, c)
 	var silent <-chan time.Time
@@ -185,6 +188,8 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 		case n := <-h.news:
 			h.hear(n)
 			switch {
+			case n.granted && n.of == c && n.foreign != nil && !first.detaches:
+				return h.giveBack(foreign(n.foreign))
 			case n.granted && n.of == c:
 				h.say("got %s with the token %d after %s", c.name, c.token, readable.Duration(c.waited))
 				return nil
@@ -195,6 +200,11 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 			}
 		}
 	}
+}
+
+// foreign is the error of a process that would not know when its lock is lost.
+func foreign(err error) error {
+	return &failure{code: exitNoDaemon, err: fmt.Errorf("the deadlines of the daemon mean nothing to this process: %w", err)}
 }
 
 // refusal has the exit code of a denial.

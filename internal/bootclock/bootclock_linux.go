@@ -33,6 +33,19 @@ func read(clock int32) (time.Duration, error) {
 	return time.Duration(t.Nano()), err
 }
 
+// firstTimeNamespace is what the system calls the time namespace that it boots with.
+const firstTimeNamespace = "time:[4026531834]"
+
+// Clock names the clock that [Now] reads: by the boot, and by the time namespace unless that is the first one. It is empty where the
+// system does not tell.
+var Clock = sync.OnceValue(func() string {
+	id := ID()
+	if in, err := os.Readlink("/proc/self/ns/time"); id != "" && err == nil && in != firstTimeNamespace {
+		id += "/" + in
+	}
+	return id
+})
+
 // ID names the present boot of the machine. It is empty where the system does not tell.
 var ID = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // an error leaves it empty

@@ -11,5 +11,8 @@ func Now() time.Duration { return 0 }
 // runtime itself counts some or all of it.
 func Suspended() time.Duration { return 0 }
 
+// Clock is not known here.
+func Clock() string { return "" }
+
 // ID is not known here.
 func ID() string { return "" }

@@ -38,3 +38,24 @@ func TestIDNamesTheBoot(t *testing.T) {
 		t.Errorf("the id of the boot is %q", id)
 	}
 }
+
+// Only two processes that are known to read the same clock can compare its instants.
+func TestForeignClocks(t *testing.T) {
+	for _, test := range []struct{ own, other, says string }{
+		{"a", "a", ""},
+		{"a/time:[7]", "a/time:[7]", ""},
+		{"", "", "this process cannot read"},
+		{"", "a", "this process cannot read"},
+		{"a", "", "the other process cannot read"},
+		{"a", "b", "another machine"},
+		{"a/time:[7]", "b/time:[7]", "another machine"},
+		{"a", "a/time:[7]", "another time namespace"},
+		{"a/time:[8]", "a", "another time namespace"},
+		{"a/time:[8]", "a/time:[7]", "another time namespace"},
+	} {
+		err := foreign(test.own, test.other)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%q and %q: %v, want %q", test.own, test.other, err, test.says)
+		}
+	}
+}

@@ -173,7 +173,7 @@ func deadline(at claims.Deadline) *lockagentv1.Deadline {
 	if at == 0 {
 		return nil
 	}
-	return &lockagentv1.Deadline{Boottime: int64(at), BootId: bootclock.ID()}
+	return &lockagentv1.Deadline{Boottime: int64(at), BootId: bootclock.Clock()}
 }
 
 // Release implements [lockagentv1connect.LockServiceHandler].

@@ -974,7 +974,8 @@ type Deadline struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// boottime is an instant of CLOCK_BOOTTIME, in nanoseconds.
 	Boottime int64 `protobuf:"varint,1,opt,name=boottime,proto3" json:"boottime,omitempty"`
-	// boot_id is that of the machine. With another one, boottime means nothing.
+	// boot_id is that of the machine. In a time namespace of its own the daemon adds a slash and the name of that. With another one, or none, boottime
+	// means nothing.
 	BootId        string `protobuf:"bytes,2,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

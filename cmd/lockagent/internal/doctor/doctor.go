@@ -181,6 +181,14 @@ func Clock(first, second Sample, err error) Finding {
 	return f
 }
 
+// Deadlines judges whether this process can share a clock with others of the machine, or err, which is why nobody knows.
+func Deadlines(err error) Finding {
+	if err != nil {
+		return Finding{"deadlines", Error, text(err), "have doctor, the daemon and its clients see that file"}
+	}
+	return Finding{"deadlines", OK, "processes of this machine share a clock", ""}
+}
+
 // NATS judges what was found out about the hub for events, or err, which is why nothing was.
 func NATS(e *events.Examination, stream string, err error) []Finding {
 	const optional = "; locks work without it, and their events stay on this host"

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/lockagent/lockagent/internal/machinetest"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
+)
+
+// elsewhere are programs that put another one where it does not know the clock of the others, or has another one.
+var elsewhere = map[string]struct{ script, says string }{
+	"no boot id":             {`exec unshare -p -f --kill-child sh -c 'mount -t proc -o subset=pid proc /proc && exec "$@"' sh "$@"`, "boot_id"},
+	"another time namespace": {`exec unshare -T -f --kill-child --boottime 100000 "$@"`, "time namespace"},
+}
+
+// placed is the program where such a script puts it. It is root there. Who kills the command kills the program.
+func placed(t *testing.T, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	try := func(program ...string) *exec.Cmd {
+		cmd := ownMounts(exec.CommandContext(t.Context(), "sh", append([]string{"-c", script, "sh"}, program...)...))
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+		return cmd
+	}
+	if out, err := try("true").CombinedOutput(); err != nil {
+		machinetest.Needs(t, fmt.Errorf("this user can make no such place: %w: %s", err, out))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return try(append([]string{self}, args...)...)
+}
+
+// A program that would not know when its lock is lost does not begin to hold it. It says why. What needs no deadline works.
+func TestAnotherClock(t *testing.T) {
+	for name, place := range elsewhere {
+		t.Run("the client has "+name, func(t *testing.T) {
+			t.Parallel()
+			d := runDaemon(t)
+			run := func(args ...string) result { return ran(t, placed(t, place.script, args...)) }
+			r := run("lock", "--socket", d.path, "door", "echo", "it ran")
+			r.expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
+			if r.stdout != "" {
+				t.Errorf("the command ran: %s", r.stdout)
+			}
+			if err := d.until(t.Context(), "door", counts(0, 0)); err != nil {
+				t.Error(err)
+			}
+			claim := run("acquire", "--socket", d.path, "--ttl", "1h", "door")
+			claim.expect(t, exitOK, []string{"."}, nil)
+			if place.says == "boot_id" {
+				run("attach", "--socket", d.path, strings.TrimSpace(claim.stdout), "true").expect(t, exitNoDaemon, nil, []string{place.says})
+				run("doctor", "--socket", d.path, "--state-dir", t.TempDir()).expect(t, exitFailed, []string{"deadlines\terror\tthis process cannot read"}, nil)
+			}
+			run("ls", "--socket", d.path).expect(t, exitOK, []string{"door"}, nil)
+			run("break", "--socket", d.path, "--yes", "door").expect(t, exitOK, nil, nil)
+		})
+		t.Run("the daemon has "+name, func(t *testing.T) {
+			t.Parallel()
+			path := socketPath(t)
+			d := launch(t, placed(t, place.script, "serve", "--socket", path, "--state-dir", path+".state"))
+			d.stderr.await(t, "that it is ready", says("Ready: "))
+			apart(t, "lock", "--socket", path, "door", "echo", "it ran").expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
+			looks := &testDaemon{daemonClient: newDaemonClient(path)}
+			defer looks.close()
+			if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool { return l.GetHeld()+l.GetWaiting() == 0 }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
