@@ -50,7 +50,7 @@ func smallDisk(t *testing.T, size int) (disk string, do func(command string)) {
 		text = keeper.stderr.String()
 		return text[strings.LastIndex(text, done)+len(done):]
 	}
-	if code := run(fmt.Sprintf("mount -t tmpfs -o size=%d lockagent %s", size, dir)); code != "0\n" {
+	if code := run(fmt.Sprintf("mount -t tmpfs -o size=%d,nr_inodes=1000 lockagent %s", size, dir)); code != "0\n" {
 		machinetest.Needs(t, fmt.Errorf("this user can mount no small disk: %s", &keeper.stderr))
 	}
 	disk = fmt.Sprintf("/proc/%d/root%s", keeper.Process.Pid, dir)
@@ -157,6 +157,25 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 			kill()
 			return func() {
 				if err := os.Remove(filled); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "no space left on device"},
+		"without room for a file": {func(t *testing.T, disk string, _ func(string), kill func()) func() {
+			kill()
+			var err error
+			for n := 0; err == nil; n++ {
+				err = os.WriteFile(fmt.Sprint(disk, "/file", n), nil, 0o600)
+			}
+			if !errors.Is(err, unix.ENOSPC) {
+				t.Fatal(err)
+			}
+			return func() {
+				files, err := filepath.Glob(disk + "/file*")
+				for _, file := range files {
+					err = errors.Join(err, os.Remove(file))
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 			}
