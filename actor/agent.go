@@ -26,8 +26,10 @@ type Agent struct {
 
 	machines map[lockagent.LockKind]newMachine // does not change after the first lock was made
 
-	fresh atomic.Uint64 // the last number of a step, of all locks
-	wild  atomic.Bool   // a callback ended its goroutine: see apart
+	fresh  atomic.Uint64 // the last number of a step, of all locks
+	before uint64        // the last number of the agent that this one goes on with, or 0; does not change
+	first  uint64        // the numbers of this agent are above it; does not change
+	wild   atomic.Bool   // a callback ended its goroutine: see apart
 
 	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
 
@@ -111,7 +113,11 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.ticks.clock = a.clock
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
-	a.fresh.Store(firstNumber())
+	if from != nil {
+		a.before = from.Last
+	}
+	a.first = firstNumber(a.before)
+	a.fresh.Store(a.first)
 	if cfg.Journal != nil {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
 	}
@@ -130,13 +136,27 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	return a, nil
 }
 
-// firstNumber is random, because an agent that starts again with its old identity must not use
-// a number twice. The time would not do: somebody may have set the clock back. The numbers above
-// it last for centuries.
-func firstNumber() uint64 {
+// firstNumber returns a number from which an agent counts, above those that were used before. It is random. So an agent
+// that starts again with its old identity uses no number twice. And two agents with one identity use different numbers: the
+// store never takes the tenure of the one for that of the other. The time would not do: somebody may have set the clock
+// back, and a copy of a machine has the same time.
+//
+// The first start leaves one half of all numbers. Each further start takes a small part of those that are left, which
+// lasts for many thousand starts.
+func firstNumber(before uint64) uint64 {
+	part := uint64(lockagent.MaxTenure) / 2
+	if before > 0 {
+		part = (lockagent.MaxTenure - before) / 1024
+	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
-	return binary.LittleEndian.Uint64(b[:]) % (lockagent.MaxTenure/2 + 1)
+	return before + binary.LittleEndian.Uint64(b[:])%(part+1)
+}
+
+// mine reports whether this agent has used a number, or the agent that it goes on with. A tenure with another number may be
+// of another agent with the same identity. So this agent leaves it alone.
+func (a *Agent) mine(number uint64) bool {
+	return number <= a.before || number > a.first && number <= a.fresh.Load()
 }
 
 // ID is the identity of the agent.
@@ -416,7 +436,10 @@ func (a *Agent) hear(m lockagent.Message) {
 	if a.registry.closed.Load() {
 		return
 	}
-	// The tenure is a ghost: its release was dropped, or a failover brought it back.
+	// If it is of this agent, the tenure is a ghost: its release was dropped, or a failover brought it back.
+	if !a.mine(m.Tenure.Number) {
+		return
+	}
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {
 		defer a.survive("store")
 		req := lockagent.ReleaseRequest{Name: m.Name, Kind: m.LockKind, Tenure: m.Tenure}

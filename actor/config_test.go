@@ -79,7 +79,7 @@ func TestMargin(t *testing.T) {
 func TestNumbersBeginAtRandom(t *testing.T) {
 	seen := make(map[uint64]bool)
 	for range 1000 {
-		n := firstNumber()
+		n := firstNumber(0)
 		if n > lockagent.MaxTenure/2 {
 			t.Fatalf("%d leaves no room for more", n)
 		}

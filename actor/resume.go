@@ -72,7 +72,6 @@ func (a *Agent) load(from *AgentSnapshot) []*resumedMsg {
 		a.journaled(nil)
 		return nil
 	}
-	a.fresh.Store(from.Last)
 	now := a.clock.now()
 	passed, known := from.age()
 	shift := now.Sub(from.Taken.At) - passed

@@ -142,7 +142,8 @@
 //
 // A failover may bring back a tenure that was released: a ghost. An agent recognises it by
 // its number: the agent neither has nor asks for that tenure. The agent then tells the store
-// to end it (Disowning).
+// to end it (Disowning), unless the number is none that it has used: the tenure may be of
+// another agent that was given the same identity.
 //
 // # Fair locks
 //
