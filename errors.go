@@ -25,6 +25,10 @@ var (
 	// answers the requests that wait when the agent is closed.
 	ErrClosed = errors.New("lockagent: closed")
 
+	// ErrIdentityInUse is returned by every use of an agent whose identity another agent has that is alive and came
+	// first. It also answers the requests that wait. It is [ErrClosed] as well: the agent has ended.
+	ErrIdentityInUse error = identityInUse{}
+
 	// ErrSessionClosed is returned by every use of a session that is closed. It also
 	// answers the requests of the session that wait when it is closed.
 	ErrSessionClosed = errors.New("lockagent: session is closed; open another")
@@ -117,6 +121,17 @@ var (
 	ErrBadOption = errors.New("lockagent: bad option")
 )
 
+// identityInUse is the type of [ErrIdentityInUse].
+type identityInUse struct{}
+
+func (identityInUse) Error() string {
+	return "lockagent: another agent that is alive has the identity of this one, so this one has ended; " +
+		"give each agent an identity of its own: leave Config.ID out, and copy no state of a daemon"
+}
+
+// Is reports whether target is [ErrClosed].
+func (identityInUse) Is(target error) bool { return target == ErrClosed }
+
 // Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
 // See [Store] for whether the call took effect.
 func Definite(err error) bool {
@@ -153,6 +168,8 @@ const (
 	LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal
+	// LostIdentity: another agent that is alive has the identity of this one, see [ErrIdentityInUse].
+	LostIdentity
 
 	// LostUnknown: the log has a reason that this version does not know.
 	LostUnknown LossReason = 255
@@ -167,6 +184,7 @@ var lossNames = [...]string{
 	LostSessionClosed: "sessionclosed",
 	LostUnclaimed:     "unclaimed",
 	LostInternal:      "internal",
+	LostIdentity:      "identity",
 }
 
 // String is the reason as one lower-case word, or empty for none.
@@ -198,6 +216,7 @@ var lossTexts = [...]string{
 	LostSessionClosed: "the session was closed",
 	LostUnclaimed:     "nobody received the grant in time, or nobody had it any more",
 	LostInternal:      "of an internal error",
+	LostIdentity:      "another agent that is alive has the identity of this one",
 }
 
 // LostError says that a hold ended against the will of its owner. It is the cause of the

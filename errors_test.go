@@ -106,7 +106,7 @@ func TestDefinite(t *testing.T) {
 
 var lossReasons = []lockagent.LossReason{
 	lockagent.LostDeadline, lockagent.LostDenied, lockagent.LostExpired, lockagent.LostBroken, lockagent.LostClosed,
-	lockagent.LostSessionClosed, lockagent.LostUnclaimed, lockagent.LostInternal,
+	lockagent.LostSessionClosed, lockagent.LostUnclaimed, lockagent.LostInternal, lockagent.LostIdentity,
 }
 
 func TestLossReasonRoundTrip(t *testing.T) {

@@ -213,6 +213,12 @@ type Store interface {
 	// receive the messages, for the first time or after an interruption, hear gets a
 	// [MessagesMissed]. hear must not block. The store may call hear once more after cancel
 	// has returned.
+	//
+	// Each agent that is alive has an identity of its own. So whenever the store begins to receive the messages, it
+	// finds out whether another agent listens under that identity, in whatever process and with whatever Store: soon
+	// after the [MessagesMissed], hear gets a [MessageTwin] if one does, and otherwise a [MessageAlone]. An agent
+	// that is cut off from the store, or stopped, may be taken for one that is gone. When it is back, one of the two
+	// gets a MessageTwin.
 	Listen(agent AgentID, hear func(Message)) (cancel func())
 
 	// OnReset calls f when the store turns out to be another incarnation than before: it was
@@ -394,6 +400,12 @@ const (
 	MessageBroken
 	// MessageDoubted: the tenure may be over. A Renew tells. LockKind.
 	MessageDoubted
+	// MessageAlone: no other agent that is alive listens under the identity of this one, as far as the store can find
+	// out. Tenure and Name are empty.
+	MessageAlone
+	// MessageTwin: another agent that is alive listens under the identity of this one, and came first. So this one
+	// ends, and makes no further call for a tenure. Tenure and Name are empty.
+	MessageTwin
 	// MessagesMissed: earlier messages may have been lost. Tenure is empty. So is Name, unless they are only those to waiters
 	// of that lock: MessagePassed and MessageStandby. LockKind.
 	MessagesMissed

@@ -41,6 +41,8 @@ type Agent struct {
 
 	storeTime storeTime
 
+	identity identity
+
 	deafen  func() // cancels Listen and OnReset; may be called again
 	ending  ending
 	resumed []ResumedGrant // does not change
@@ -100,7 +102,9 @@ type Request struct {
 	Tag string
 }
 
-// New starts an agent. The error joins a [*lockagent.OptionError] for each wrong field of cfg.
+// New starts an agent. The error joins a [*lockagent.OptionError] for each wrong field of cfg. It is
+// [lockagent.ErrIdentityInUse] if the store says at once that another agent has the identity. Otherwise the agent
+// ends when the store says so: see [Agent.IdentityTaken].
 func New(cfg Config) (*Agent, error) { return open(cfg, nil) }
 
 // open starts an agent. It goes on from a snapshot, unless that is nil.
@@ -111,6 +115,8 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	}
 	a := &Agent{cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), fairs: cfg.fairs(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
+	a.identity.init(cfg.Store, from != nil)
+	a.cfg.Store = &a.identity
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
 	if from != nil {
@@ -121,7 +127,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if cfg.Journal != nil {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
 	}
-	a.registry.init(func(e *entry) *lock { return newLock(a, e) })
+	a.registry.init(func(e *entry) *lock { return newLock(a, e) }, a.identity.closed)
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()})
 	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := cfg.Store.Listen(cfg.ID, a.hear)
@@ -130,16 +136,20 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	for _, m := range resumed {
 		send(m.entry, m)
 	}
+	if a.identity.begin() {
+		_ = a.Close() // it gives nothing back
+		return nil, lockagent.ErrIdentityInUse
+	}
 	if cfg.Recorder != nil {
 		a.askTime()
 	}
 	return a, nil
 }
 
-// firstNumber returns a number from which an agent counts, above those that were used before. It is random. So an agent
-// that starts again with its old identity uses no number twice. And two agents with one identity use different numbers: the
-// store never takes the tenure of the one for that of the other. The time would not do: somebody may have set the clock
-// back, and a copy of a machine has the same time.
+// firstNumber returns a number from which an agent counts, above those that were used before. It is random. So an
+// agent that starts again with its old identity uses no number twice. And two agents with one identity use different
+// numbers: the store never takes the tenure of the one for that of the other. The time would not do: somebody may
+// have set the clock back, and a copy of a machine has the same time.
 //
 // The first start leaves one half of all numbers. Each further start takes a small part of those that are left, which
 // lasts for many thousand starts.
@@ -153,8 +163,8 @@ func firstNumber(before uint64) uint64 {
 	return before + binary.LittleEndian.Uint64(b[:])%(part+1)
 }
 
-// mine reports whether this agent has used a number, or the agent that it goes on with. A tenure with another number may be
-// of another agent with the same identity. So this agent leaves it alone.
+// mine reports whether this agent has used a number, or the agent that it goes on with. A tenure with another number
+// may be of another agent with the same identity. So this agent leaves it alone.
 func (a *Agent) mine(number uint64) bool {
 	return number <= a.before || number > a.first && number <= a.fresh.Load()
 }
@@ -186,7 +196,7 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 	if err == nil {
 		// An actor may not know yet that the agent is closed.
 		if a.registry.closed.Load() {
-			err = lockagent.ErrClosed
+			err = a.identity.closed()
 		} else {
 			r.entry, err = a.named(name, r.Kind)
 		}
@@ -258,7 +268,7 @@ func (a *Agent) call(name lockagent.Name, absent error, c *call) <-chan error {
 	} else if e := a.registry.present(name, ""); e != nil {
 		send(e, c)
 	} else if a.registry.closed.Load() {
-		c.answer(false, lockagent.ErrClosed)
+		c.answer(false, a.identity.closed())
 	} else {
 		c.answer(false, absent)
 	}
@@ -369,7 +379,7 @@ func (a *Agent) used(name lockagent.Name, kind lockagent.LockKind) (*entry, lock
 		return nil, kind, err
 	}
 	if a.registry.closed.Load() {
-		return nil, kind, lockagent.ErrClosed
+		return nil, kind, a.identity.closed()
 	}
 	return nil, kind, a.registry.usableAs(name, kind)
 }
@@ -420,8 +430,15 @@ func (a *Agent) missed(m lockagent.Message) {
 // hear is called by the store. A message names the kind of lock whose script sent it. That need not be the kind as which the agent uses the
 // name: a break of a plain lock also ends a spin lock. The tenure tells for whom the message is.
 func (a *Agent) hear(m lockagent.Message) {
-	if m.Kind == lockagent.MessagesMissed {
+	switch m.Kind {
+	case lockagent.MessagesMissed:
 		a.missed(m)
+		return
+	case lockagent.MessageAlone:
+		a.identity.settle(mine)
+		return
+	case lockagent.MessageTwin:
+		a.yield()
 		return
 	}
 	if m.Tenure.Agent != a.cfg.ID {

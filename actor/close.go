@@ -61,6 +61,7 @@ func (a *Agent) Shutdown(ctx context.Context) error {
 // Close waits for the first one, and returns the same.
 func (a *Agent) Close() error {
 	a.drain()
+	a.identity.settle(cut)
 	a.ending.cut.Do(func() { a.registry.close(func(e *entry) { send(e, &closeMsg{}) }) })
 	<-a.ending.done
 	return a.unconfirmed()
@@ -102,7 +103,7 @@ func (l *lock) drain() {
 	slices.Sort(ids)
 	for _, id := range ids {
 		if r := l.requests.get(id); r != nil && !r.granted() {
-			l.step(lockstate.Cancel{ID: id, Err: lockagent.ErrClosed})
+			l.step(lockstate.Cancel{ID: id, Err: l.agent.identity.closed()})
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (c *directCall[R]) make() {
 		return // ctx has ended, and the call is answered
 	}
 	if c.agent.registry.closed.Load() {
-		c.refuse(lockagent.ErrClosed)
+		c.refuse(c.agent.identity.closed())
 		return
 	}
 	direct(c.agent, c.call, c.replied)

@@ -83,7 +83,7 @@ func TestExtendWithoutTheStore(t *testing.T) {
 			return lost != nil && lost.Reason == lockagent.LostClosed
 		}},
 		{"until it answers again", func(a *Agent, _ *request) {
-			a.cfg.Store.(*tap).handle(nil)
+			a.identity.Store.(*tap).handle(nil)
 			time.Sleep(2 * retryMax)
 		}, func(err error) bool { return err == nil }},
 	} {

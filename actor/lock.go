@@ -110,7 +110,7 @@ func (l *lock) process(m message) {
 	case *request:
 		m.arrived = l.now
 		if l.draining {
-			m.deny(l.entry.name, lockagent.ErrClosed)
+			m.deny(l.entry.name, l.agent.identity.closed())
 			return
 		}
 		if m.NoReentry && l.state.Asked(m.Owner) {
@@ -127,7 +127,7 @@ func (l *lock) process(m message) {
 		}})
 	case *call:
 		if l.detached && m.request == nil {
-			m.answer(false, lockagent.ErrClosed)
+			m.answer(false, l.agent.identity.closed())
 			return
 		}
 		if m.kind == toRelease && m.request == nil {
@@ -291,6 +291,7 @@ func (l *lock) do(e *lockstate.Event) {
 			if e.Reason == lockagent.LostClosed && l.closing {
 				l.cutShort(r)
 			}
+			e.Reason = l.agent.identity.why(e.Reason)
 			lost := r.lost(e.Reason)
 			lost.Operator = e.Operator
 			r.end(lost)

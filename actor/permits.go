@@ -34,7 +34,7 @@ func (a *Agent) Permits(ctx context.Context, req lockagent.PermitsRequest) <-cha
 		return answered[lockagent.PermitsReply](err)
 	}
 	if a.registry.closed.Load() {
-		return answered[lockagent.PermitsReply](lockagent.ErrClosed)
+		return answered[lockagent.PermitsReply](a.identity.closed())
 	}
 	if req.Op == lockagent.ReadPermits {
 		return a.readPermits(ctx, req)

@@ -12,6 +12,7 @@ import (
 // message: see the package documentation.
 type registry struct {
 	make func(*entry) *lock
+	gone func() error // the error when the registry is closed
 
 	seed   maphash.Seed
 	shards [64]shard
@@ -73,8 +74,8 @@ func (e *entry) refusal(kind lockagent.LockKind) error {
 // send returns.
 func send(e *entry, m message) { e.mailbox.post(m) }
 
-func (r *registry) init(newLock func(*entry) *lock) {
-	r.make = newLock
+func (r *registry) init(newLock func(*entry) *lock, gone func() error) {
+	r.make, r.gone = newLock, gone
 	r.seed = maphash.MakeSeed()
 	for i := range r.shards {
 		s := &r.shards[i]
@@ -100,7 +101,7 @@ func (r *registry) pinned(name lockagent.Name, kind lockagent.LockKind) (*entry,
 		return e, nil
 	}
 	if r.closed.Load() {
-		return nil, lockagent.ErrClosed
+		return nil, r.gone()
 	}
 	return r.add(s, name, kind, func(*lock) {}), nil
 }
@@ -123,7 +124,7 @@ func (r *registry) direct(name lockagent.Name, kind lockagent.LockKind) (over fu
 		return nil, err
 	}
 	if r.closed.Load() {
-		return nil, lockagent.ErrClosed
+		return nil, r.gone()
 	}
 	r.live.Add(1) // close locks every shard before anybody waits
 	return r.live.Done, nil

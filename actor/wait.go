@@ -84,8 +84,9 @@ func (r *request) takenBack() lockagent.Grant {
 	if cause == nil { // a grant that nobody received is taken back before its hold ends
 		cause = r.lost(lockagent.LostUnclaimed)
 	}
-	if lost, _ := errors.AsType[*lockagent.LostError](cause); lost != nil && lost.Reason == lockagent.LostClosed {
-		cause = lockagent.ErrClosed
+	lost, _ := errors.AsType[*lockagent.LostError](cause)
+	if lost != nil && (lost.Reason == lockagent.LostClosed || lost.Reason == lockagent.LostIdentity) {
+		cause = r.agent.identity.closed()
 	}
 	return lockagent.Denied(r.entry.name, r.Owner, cause)
 }

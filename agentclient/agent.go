@@ -78,6 +78,8 @@ func (a *agent) Lock(ctx context.Context, name lockagent.Name, req actor.Request
 	why := c.why
 	if lost, ok := errors.AsType[*lockagent.LostError](why); ok && lost.Reason == lockagent.LostClosed {
 		why = lockagent.ErrClosed
+	} else if ok && lost.Reason == lockagent.LostIdentity {
+		why = lockagent.ErrIdentityInUse
 	}
 	return lockagent.Denied(name, req.Owner, why)
 }

@@ -90,6 +90,8 @@ func whyLost(cause error) error {
 		return cause
 	case lost.Reason == LostClosed:
 		return ErrClosed
+	case lost.Reason == LostIdentity:
+		return ErrIdentityInUse
 	case lost.Reason == LostSessionClosed:
 		return ErrSessionClosed
 	}

@@ -99,6 +99,8 @@ var (
 	// ErrClosed and ErrSessionClosed: the locks or the session were closed.
 	ErrClosed        = lockagent.ErrClosed
 	ErrSessionClosed = lockagent.ErrSessionClosed
+	// ErrIdentityInUse: another agent that is alive has the identity of these locks, so they are closed.
+	ErrIdentityInUse = lockagent.ErrIdentityInUse
 	// ErrBadName, ErrBadOwner and ErrBadOption: a [*NameError], an [*OwnerError] or an
 	// [*OptionError].
 	ErrBadName   = lockagent.ErrBadName
@@ -145,6 +147,8 @@ const (
 	LostUnclaimed = lockagent.LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal = lockagent.LostInternal
+	// LostIdentity: another agent that is alive has the identity of this one.
+	LostIdentity = lockagent.LostIdentity
 )
 
 // Limits of leases and names.

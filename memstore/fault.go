@@ -102,7 +102,7 @@ func (m *memory) allOf(s *Store) (visit, []*resetHook) {
 	for _, listeners := range m.listeners {
 		for _, l := range listeners {
 			if l.store == s {
-				v.messages = append(v.messages, hearing{l, lockagent.Message{Kind: lockagent.MessagesMissed}})
+				v.begin(m, l)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func TestOutage(t *testing.T) {
 	}
 	two.hears()
 	two.store.SetOutage(nil)
-	two.hears(lockagent.MessagesMissed)
+	two.hears(lockagent.MessagesMissed, lockagent.MessageAlone)
 	if two.woken != 2 || resets != 0 {
 		t.Errorf("woken %d times, want once after the outage; told of %d resets", two.woken, resets)
 	}
@@ -70,7 +70,7 @@ func TestHang(t *testing.T) {
 		}
 		resume()
 		answered(t, errs, nil)
-		g.hears(lockagent.MessagesMissed)
+		g.hears(lockagent.MessagesMissed, lockagent.MessageAlone)
 		resume()
 		g.hears()
 		time.Sleep(time.Hour) // no call is answered twice: errs is full
@@ -132,7 +132,7 @@ func TestNobodyNoticesAHang(t *testing.T) {
 		t.Errorf("woken %d times, while it hangs", two.woken)
 	}
 	resume()
-	two.hears(lockagent.MessagesMissed)
+	two.hears(lockagent.MessagesMissed, lockagent.MessageAlone)
 	if two.woken != 2 {
 		t.Errorf("woken %d times, want once after it hung", two.woken)
 	}
@@ -178,4 +178,30 @@ func TestCallsMadeByDoneOfALateCall(t *testing.T) {
 			t.Errorf("Acquire = %+v", acquired)
 		}
 	})
+}
+
+// Two agents with one identity begin while the store is away. One of them is told when the store is back.
+func TestTwinsThatBeginInAnOutage(t *testing.T) {
+	one := newGuest(t, New())
+	two := newGuest(t, one.store.Share())
+	one.store.SetOutage(errors.New("the network is down"))
+	two.store.SetOutage(errors.New("the network is down"))
+	heard := make(map[*Store][]lockagent.Message)
+	const id = "agent"
+	for _, s := range []*Store{one.store, two.store} {
+		s.Listen(id, func(m lockagent.Message) { heard[s] = append(heard[s], m) })
+	}
+	two.store.SetOutage(nil)
+	one.store.SetOutage(nil)
+	last := func(s *Store) lockagent.MessageKind { return heard[s][len(heard[s])-1].Kind }
+	if last(two.store) != lockagent.MessageAlone || last(one.store) != lockagent.MessageTwin {
+		t.Errorf("heard %+v", heard)
+	}
+	two.store.SetOutage(errors.New("the network is down"))
+	one.store.SetOutage(errors.New("the network is down"))
+	one.store.SetOutage(nil)
+	two.store.SetOutage(nil)
+	if last(one.store) != lockagent.MessageAlone || last(two.store) != lockagent.MessageTwin {
+		t.Errorf("heard after another outage: %+v", heard)
+	}
 }

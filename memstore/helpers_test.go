@@ -24,7 +24,7 @@ func newGuest(t *testing.T, store *Store) *guest {
 	g := &guest{t: t, store: store, id: lockagent.NewAgentID()}
 	store.Listen(g.id, func(message lockagent.Message) { g.heard = append(g.heard, message) })
 	store.Subscribe(orders, lockagent.PlainLock, func() { g.woken++ })
-	g.hears(lockagent.MessagesMissed)
+	g.hears(lockagent.MessagesMissed, lockagent.MessageAlone)
 	return g
 }
 

@@ -136,7 +136,7 @@ func TestEverythingHappensBeforeTheMethodReturns(t *testing.T) {
 	store.Break(ctx, lockagent.BreakRequest{Name: "orders/42"}, func(lockagent.BreakReply, error) { note("broken") })
 	store.Reset()
 
-	want := "[woken heard acquired renewed inspected woken released acquired heard woken broken reset]"
+	want := "[woken heard heard acquired renewed inspected woken released acquired heard woken broken reset]"
 	if got := fmt.Sprint(happened); got != want {
 		t.Errorf("happened: %s\nwant:     %s", got, want)
 	}

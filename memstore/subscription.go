@@ -58,9 +58,10 @@ type listener struct {
 	store *Store
 	agent lockagent.AgentID
 	hear  func(lockagent.Message)
+	alone bool // it is the one that listens as the agent; guarded by memory.mu
 }
 
-// Listen implements [lockagent.Store]. Messages come at once: the first call of hear is made before
+// Listen implements [lockagent.Store]. Messages come at once: hear gets the first ones before
 // Listen returns. A closed Store never calls hear. cancel may be called more than once.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	m := s.memory
@@ -71,15 +72,30 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	}
 	l := &listener{store: s, agent: agent, hear: hear}
 	m.listeners[agent] = append(m.listeners[agent], l)
-	stands := s.fault.hears()
-	m.mu.Unlock()
-	if stands {
-		hear(lockagent.Message{Kind: lockagent.MessagesMissed})
+	var v visit
+	if s.fault.hears() {
+		v.begin(m, l)
 	}
+	m.mu.Unlock()
+	v.tell()
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		drop(m.listeners, agent, func(other *listener) bool { return other == l })
+	}
+}
+
+// begin tells a listener that messages reach it from now on, and whether another one listens as its agent.
+func (v *visit) begin(m *memory, l *listener) {
+	l.alone = !slices.ContainsFunc(m.listeners[l.agent], func(other *listener) bool {
+		return other != l && other.alone && other.store.fault.outage == nil
+	})
+	verdict := lockagent.MessageTwin
+	if l.alone {
+		verdict = lockagent.MessageAlone
+	}
+	for _, kind := range []lockagent.MessageKind{lockagent.MessagesMissed, verdict} {
+		v.messages = append(v.messages, hearing{l, lockagent.Message{Kind: kind}})
 	}
 }
 

@@ -41,6 +41,7 @@ type ear struct {
 	hear   func(lockagent.Message)
 	stands []bool // the nodes that the store listens to
 	told   bool   // the agent was told that it may have missed messages
+	alone  []bool // the nodes where no other agent with the identity listens
 	breaks map[claim]*breakNews
 	over   bool
 }
@@ -52,10 +53,10 @@ type breakNews struct {
 	told     bool
 }
 
-// Listen implements [lockagent.Store]. Of the messages of the nodes only those about breaks
-// matter: there is no queue.
+// Listen implements [lockagent.Store]. Of the messages of the nodes only those about breaks and
+// about the identity matter: there is no queue.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
-	e := &ear{store: s, hear: hear, stands: make([]bool, len(s.nodes)), breaks: make(map[claim]*breakNews)}
+	e := &ear{store: s, hear: hear, stands: make([]bool, len(s.nodes)), alone: make([]bool, len(s.nodes)), breaks: make(map[claim]*breakNews)}
 	var cancels []func()
 	for i, n := range s.nodes {
 		cancels = append(cancels, n.Listen(agent, func(m lockagent.Message) { e.heard(i, m) }))
@@ -75,6 +76,28 @@ func (e *ear) heard(i int, m lockagent.Message) {
 		e.missed(i)
 	case lockagent.MessageBroken:
 		e.broken(m)
+	case lockagent.MessageAlone:
+		e.isAlone(i)
+	case lockagent.MessageTwin: // one node is enough: any two majorities have a node in common
+		e.hear(m)
+	}
+}
+
+// isAlone tells the agent that it is alone when a majority of the nodes says so, and whenever one of them says so
+// again.
+func (e *ear) isAlone(i int) {
+	s := e.store
+	s.mu.Lock()
+	e.alone[i] = true
+	count := 0
+	for _, alone := range e.alone {
+		if alone {
+			count++
+		}
+	}
+	s.mu.Unlock()
+	if count >= s.majority {
+		e.hear(lockagent.Message{Kind: lockagent.MessageAlone})
 	}
 }
 

@@ -189,7 +189,8 @@
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the
 //	                            channel above subscribes to this one, too. Outsiders do not
-//	lockagent_agent:<agent>     channel: messages to an agent. In a Cluster, passes and
+//	lockagent_agent:<agent>     channel: messages to an agent, and those of processes that find out
+//	                            whether another one listens as that agent. In a Cluster, passes and
 //	                            standbys come on lockagent_agent:<agent>:{N}
 //
 // If all waiters of a fair lock die, their places stay until somebody asks for the lock: some 100 bytes for

@@ -18,6 +18,7 @@ type listener struct {
 
 	mu       sync.Mutex // guards what follows
 	channels map[*channelOf]bool
+	presence presence
 	closed   bool
 }
 
@@ -43,8 +44,14 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	}
 	unsubscribe := s.subscriptions.Subscribe(topic, transport.Listener{
 		Message: l.message,
-		Stands:  func(bool) { hear(lockagent.Message{Kind: lockagent.MessagesMissed}) },
-		Denied:  func(err error) { s.warnOfDenial(topic.Channel, err) },
+		Stands: func(bool) {
+			hear(lockagent.Message{Kind: lockagent.MessagesMissed})
+			l.announce()
+		},
+		Denied: func(err error) {
+			s.warnOfDenial(topic.Channel, err)
+			l.hear(lockagent.Message{Kind: lockagent.MessageAlone}) // nobody can tell
+		},
 	})
 	return func() {
 		s.listener.CompareAndSwap(l, nil)
@@ -88,6 +95,10 @@ func silent(bool) {}
 // message is called with each message to the agent. It ignores a message that it does not
 // understand: messages may be lost.
 func (l *listener) message(payload string) {
+	if word, answers, ok := script.ReadHere(payload); ok {
+		l.present(word, answers)
+		return
+	}
 	m, err := script.ReadMessage(payload)
 	if err != nil {
 		return

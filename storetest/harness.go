@@ -175,6 +175,7 @@ var contract = []struct {
 	{"Inspect", exclusive, inspectClauses},
 	{"Subscribe", woken, subscribeClauses},
 	{"Listen", exclusive, listenClauses},
+	{"Twins", plain, twinClauses},
 	{"Queue", queued, queueClauses},
 	{"Pass", queued, passClauses},
 	{"Rest", resting, restClauses},

@@ -101,6 +101,8 @@ var moreFindings = []finding{
 	{"releases whoever has the lock", "Foreign/the lock of another program is left alone"},
 	{"renews what is over", "Reset/a store without its memory has free locks"},
 	{"counts tokens from 1", "Reset/tokens go on above the floor"},
+	{"tells nobody of a break", "Twins/an agent whose twin is told goes on"},
+	{"forgets that an agent listens no more", "Twins/an agent that goes on with the work of one that is gone is alone"},
 	{"wakes nobody at a release", "Concurrency/subscriptions come and go at any time"},
 	{"wakes nobody at a release", "Close/other stores go on"},
 	{"does not answer once it is closed", "Close/calls under way are answered"},
@@ -232,7 +234,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects, readWriteDefects)
+	return slices.Concat(defects, queueDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.

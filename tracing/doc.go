@@ -84,7 +84,7 @@
 //	lockagent.lock.held               up-down counter, {hold}
 //	lockagent.lock.losses             counter, {hold}, by reason: deadline, denied,
 //	                                  expired, broken, closed, sessionclosed,
-//	                                  unclaimed, internal, unknown
+//	                                  unclaimed, internal, identity, unknown
 //	lockagent.lock.renewals           counter, {call}, by outcome: confirmed, denied,
 //	                                  failed
 //	lockagent.lock.trust.remaining    histogram, s: for how long the lease was still

@@ -225,7 +225,7 @@ func TestCountersOfTroubleBeginAtZero(t *testing.T) {
 		slices.Sort(got[m.Name])
 	}
 	for metric, want := range map[string][]string{
-		"lockagent.lock.losses":    {"broken", "closed", "deadline", "denied", "expired", "internal", "sessionclosed", "unclaimed", "unknown"},
+		"lockagent.lock.losses":    {"broken", "closed", "deadline", "denied", "expired", "identity", "internal", "sessionclosed", "unclaimed", "unknown"},
 		"lockagent.lock.recalls":   {""},
 		"lockagent.lock.renewals":  {"confirmed", "denied", "failed"},
 		"lockagent.lock.rests":     {""},

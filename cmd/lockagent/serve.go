@@ -112,6 +112,8 @@ func serve(cmd *cobra.Command) (err error) {
 		case <-reload:
 			s.reload()
 			continue
+		case <-s.daemon.IdentityTaken():
+			return s.refused()
 		case <-cmd.Context().Done():
 		case <-s.daemon.Served():
 		}
@@ -139,7 +141,7 @@ func newServer(cmd *cobra.Command) (*server, error) {
 func (s *server) parts() []func() error {
 	return []func() error{
 		s.openState, s.openAccess, s.openTelemetry, s.openOperator, s.openSocket, s.openWeb, s.openStore, s.openLog,
-		s.startDaemon, s.measure, s.beat, s.servePage,
+		s.startDaemon, s.awaitIdentity, s.measure, s.beat, s.servePage,
 	}
 }
 
@@ -321,7 +323,9 @@ func (s *server) startDaemon() error {
 		cfg.Log = s.log
 	}
 	var err error
-	if s.daemon, err = daemon.Start(cfg); err != nil {
+	if s.daemon, err = daemon.Start(cfg); errors.Is(err, lockagent.ErrIdentityInUse) {
+		return s.identityInUse()
+	} else if err != nil {
 		return err
 	}
 	s.onClose(func() error {
@@ -332,6 +336,45 @@ func (s *server) startDaemon() error {
 	})
 	s.status.serves(s.daemon)
 	return nil
+}
+
+// identityTime is for how long a start waits until it is known whether another daemon has the identity. After that,
+// the daemon serves without knowing, and makes no call to the store for the claims of the one before until it knows.
+const identityTime = time.Second
+
+// awaitIdentity ends the start of a daemon whose identity another one has that is alive.
+func (s *server) awaitIdentity() error {
+	select {
+	case <-s.daemon.IdentityKnown():
+	case <-time.After(identityTime):
+	case <-s.cmd.Context().Done():
+	}
+	select {
+	case <-s.daemon.IdentityTaken():
+		return s.refused()
+	default:
+		return nil
+	}
+}
+
+// refused ends the daemon: another one that is alive has its identity, and came first. All claims are over. Nothing
+// is given back in the store.
+func (s *server) refused() error {
+	s.notify("STOPPING=1", "STATUS=Another daemon has the identity of this one")
+	s.ended = true
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.daemon.Shutdown(over) // its error says once more that nothing is given back
+	return s.identityInUse()
+}
+
+// identityInUse says what to do about another daemon with the identity of this one.
+func (s *server) identityInUse() error {
+	path := s.state.Path()
+	return &failure{exitFailed, fmt.Errorf("another daemon that is alive has the identity of this one, %s: "+
+		"the state directory %s is a copy, or was copied; if it is the copy, move it away, and this daemon is a new agent; "+
+		"if it is the original, stop the daemon of the copy first", s.agent, path),
+		"mv " + shellWord(path) + " " + shellWord(path+".copy")}
 }
 
 // traceOf returns what finds the trace of a request in its header.

@@ -209,6 +209,14 @@ func started(pid int) uint64 {
 // Served is closed when no client can connect any more.
 func (d *Daemon) Served() <-chan struct{} { return d.served }
 
+// IdentityKnown is closed when the store has told for the first time whether another daemon that is alive has the
+// identity of this one.
+func (d *Daemon) IdentityKnown() <-chan struct{} { return d.agent.IdentityKnown() }
+
+// IdentityTaken is closed when the store has told that another daemon that is alive has the identity of this one, and
+// came first. Then all claims of this daemon are over, and it can only be shut down.
+func (d *Daemon) IdentityTaken() <-chan struct{} { return d.agent.IdentityTaken() }
+
 // Address is the path of the socket.
 func (d *Daemon) Address() string { return d.address }
 

@@ -29,6 +29,7 @@ var reasons = []struct {
 	{lockagent.ErrWrongType, lockagentv1.Reason_REASON_WRONG_TYPE, connect.CodeFailedPrecondition},
 	{lockagent.ErrNotPermitted, lockagentv1.Reason_REASON_STORE_REFUSES, connect.CodeInternal},
 	{lockagent.ErrNoTokens, lockagentv1.Reason_REASON_NO_TOKENS, connect.CodeFailedPrecondition},
+	{lockagent.ErrIdentityInUse, lockagentv1.Reason_REASON_IDENTITY_IN_USE, connect.CodeUnavailable}, // it is ErrClosed, too
 	{lockagent.ErrClosed, lockagentv1.Reason_REASON_CLOSED, connect.CodeUnavailable},
 	{lockagent.ErrReentry, lockagentv1.Reason_REASON_REENTRY, connect.CodeAlreadyExists},
 	{lockagent.ErrUpgrade, lockagentv1.Reason_REASON_UPGRADE, connect.CodeFailedPrecondition},

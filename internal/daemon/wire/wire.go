@@ -81,6 +81,7 @@ var losses = pairs[lockagent.LossReason, lockagentv1.LossReason]{
 	{lockagent.LostSessionClosed, lockagentv1.LossReason_LOSS_REASON_SESSION_CLOSED},
 	{lockagent.LostUnclaimed, lockagentv1.LossReason_LOSS_REASON_UNCLAIMED},
 	{lockagent.LostInternal, lockagentv1.LossReason_LOSS_REASON_INTERNAL},
+	{lockagent.LostIdentity, lockagentv1.LossReason_LOSS_REASON_IDENTITY},
 }
 
 // FromLost is the message for a loss.

@@ -154,6 +154,7 @@ const (
 	LossReason_LOSS_REASON_UNCLAIMED      LossReason = 6 // nobody received the grant
 	LossReason_LOSS_REASON_INTERNAL       LossReason = 7 // a defect of the daemon
 	LossReason_LOSS_REASON_SESSION_CLOSED LossReason = 8 // the session was closed
+	LossReason_LOSS_REASON_IDENTITY       LossReason = 9 // another daemon that is alive has the identity of this one
 )
 
 // Enum value maps for LossReason.
@@ -168,6 +169,7 @@ var (
 		6: "LOSS_REASON_UNCLAIMED",
 		7: "LOSS_REASON_INTERNAL",
 		8: "LOSS_REASON_SESSION_CLOSED",
+		9: "LOSS_REASON_IDENTITY",
 	}
 	LossReason_value = map[string]int32{
 		"LOSS_REASON_UNSPECIFIED":    0,
@@ -179,6 +181,7 @@ var (
 		"LOSS_REASON_UNCLAIMED":      6,
 		"LOSS_REASON_INTERNAL":       7,
 		"LOSS_REASON_SESSION_CLOSED": 8,
+		"LOSS_REASON_IDENTITY":       9,
 	}
 )
 
@@ -250,6 +253,7 @@ const (
 	Reason_REASON_RELEASED          Reason = 34
 	Reason_REASON_BAD_URL           Reason = 35
 	Reason_REASON_NO_TOKENS         Reason = 36 // what counts the tokens is spoilt, or at its end
+	Reason_REASON_IDENTITY_IN_USE   Reason = 37 // another daemon that is alive has the identity of this one
 )
 
 // Enum value maps for Reason.
@@ -292,6 +296,7 @@ var (
 		34: "REASON_RELEASED",
 		35: "REASON_BAD_URL",
 		36: "REASON_NO_TOKENS",
+		37: "REASON_IDENTITY_IN_USE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":       0,
@@ -331,6 +336,7 @@ var (
 		"REASON_RELEASED":          34,
 		"REASON_BAD_URL":           35,
 		"REASON_NO_TOKENS":         36,
+		"REASON_IDENTITY_IN_USE":   37,
 	}
 )
 
@@ -2708,7 +2714,7 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x04Mode\x12\x14\n" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMODE_EXCLUSIVE\x10\x01\x12\x0f\n" +
-	"\vMODE_SHARED\x10\x02*\xf9\x01\n" +
+	"\vMODE_SHARED\x10\x02*\x93\x02\n" +
 	"\n" +
 	"LossReason\x12\x1b\n" +
 	"\x17LOSS_REASON_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -2719,7 +2725,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x12LOSS_REASON_CLOSED\x10\x05\x12\x19\n" +
 	"\x15LOSS_REASON_UNCLAIMED\x10\x06\x12\x18\n" +
 	"\x14LOSS_REASON_INTERNAL\x10\a\x12\x1e\n" +
-	"\x1aLOSS_REASON_SESSION_CLOSED\x10\b*\xba\x06\n" +
+	"\x1aLOSS_REASON_SESSION_CLOSED\x10\b\x12\x18\n" +
+	"\x14LOSS_REASON_IDENTITY\x10\t*\xd6\x06\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vREASON_HELD\x10\x01\x12\x12\n" +
@@ -2758,7 +2765,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x10REASON_WITHDRAWN\x10!\x12\x13\n" +
 	"\x0fREASON_RELEASED\x10\"\x12\x12\n" +
 	"\x0eREASON_BAD_URL\x10#\x12\x14\n" +
-	"\x10REASON_NO_TOKENS\x10$2\xe5\x03\n" +
+	"\x10REASON_NO_TOKENS\x10$\x12\x1a\n" +
+	"\x16REASON_IDENTITY_IN_USE\x10%2\xe5\x03\n" +
 	"\vLockService\x12C\n" +
 	"\aAcquire\x12\x1c.lockagent.v1.AcquireRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12A\n" +
 	"\x06Attach\x12\x1b.lockagent.v1.AttachRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12F\n" +

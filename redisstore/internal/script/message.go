@@ -77,6 +77,29 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 	return m, nil
 }
 
+// Here is the message by which a process says that it listens as an agent. The word is one that nobody has used before.
+func Here(word string) string { return here + word }
+
+// Taken is the answer to [Here] of another process that listens as the agent.
+func Taken(word string) string { return taken + word }
+
+const here, taken = "here ", "taken "
+
+// ReadHere reads a [Here] or a [Taken]. It reports false for any other message.
+func ReadHere(payload string) (word string, answers, ok bool) {
+	if word, ok = strings.CutPrefix(payload, here); ok {
+		return word, false, true
+	}
+	word, ok = strings.CutPrefix(payload, taken)
+	return word, true, ok
+}
+
+// Publish writes the call that publishes a message to an agent, see publish.lua.
+func (r Room) Publish(c *Call, agent lockagent.AgentID, message string) {
+	c.begin(publishScript)
+	c.Args = append(c.Args, AgentChannel(agent), message)
+}
+
 // escape makes one word of any text.
 func escape(text string) string {
 	switch text {

@@ -28,6 +28,8 @@ var (
 	incarnationSource string
 	//go:embed identity.lua
 	identitySource string
+	//go:embed publish.lua
+	publishSource string
 	//go:embed rehearse.lua
 	rehearseSource string
 	//go:embed wake.lua
@@ -47,6 +49,7 @@ var (
 	inspectScript     = newScript(inspectSource)
 	incarnationScript = newScript(incarnationSource)
 	identityScript    = newScript(identitySource)
+	publishScript     = newScript(publishSource)
 	rehearseScript    = newScript(rehearseSource)
 	wakeScript        = newScript(wakeSource)
 )

@@ -1,0 +1,153 @@
+package actor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockagent/lockagent"
+)
+
+// identity is the store of an agent, for as long as no other agent has the identity. The calls for tenures go through
+// it.
+//
+// An agent that goes on with the tenures of another one makes none of these calls before the store has told that the
+// identity is its alone. Otherwise the state of an agent that is alive may have been copied, and both would have its
+// tenures. A new agent does not wait: it has no tenure yet, and no other agent uses its numbers.
+type identity struct {
+	lockagent.Store
+
+	verdict atomic.Int32
+	known   chan struct{} // closed with the first verdict of the store
+	taken   chan struct{} // closed when another agent has the identity
+	begun   atomic.Bool   // New has returned, or is about to
+
+	mu      sync.Mutex // guards what follows, and changes of verdict
+	waiting []func()   // calls that wait for the verdict
+	told    bool       // known is closed
+}
+
+// The verdicts of an identity.
+const (
+	asking int32 = iota // the store has not told yet, and calls wait
+	mine                // calls go to the store
+	cut                 // calls fail: the agent ends before the store has told
+	taken               // calls fail: another agent has the identity
+)
+
+func (i *identity) init(store lockagent.Store, resumes bool) {
+	i.Store, i.known, i.taken = store, make(chan struct{}), make(chan struct{})
+	if !resumes {
+		i.verdict.Store(mine)
+	}
+}
+
+// begin is called when the agent can be closed. It reports whether another agent has the identity already.
+func (i *identity) begin() bool {
+	i.begun.Store(true)
+	return i.verdict.Load() == taken
+}
+
+// settle takes a verdict. It reports whether that is a change. Only the verdict that the identity is taken changes an
+// earlier one.
+func (i *identity) settle(verdict int32) bool {
+	i.mu.Lock()
+	before := i.verdict.Load()
+	changes := before == asking || verdict == taken && before != taken
+	if changes {
+		i.verdict.Store(verdict)
+	}
+	if verdict != cut && !i.told {
+		i.told = true
+		close(i.known)
+	}
+	if changes && verdict == taken {
+		close(i.taken)
+	}
+	waiting := i.waiting
+	i.waiting = nil
+	i.mu.Unlock()
+	for _, call := range waiting {
+		call()
+	}
+	return changes
+}
+
+// ready reports whether a call may be made. If it may not, the call is refused at once, or again is called when there
+// is a verdict.
+func (i *identity) ready(again func(), refuse func(error)) bool {
+	switch i.verdict.Load() {
+	case mine:
+		return true
+	case cut:
+		refuse(lockagent.ErrStoreUnavailable)
+	case taken:
+		refuse(lockagent.ErrIdentityInUse)
+	default:
+		i.mu.Lock()
+		asks := i.verdict.Load() == asking
+		if asks {
+			i.waiting = append(i.waiting, again)
+		}
+		i.mu.Unlock()
+		if !asks {
+			again()
+		}
+	}
+	return false
+}
+
+// closed is the error of whatever comes after the end of the agent.
+func (i *identity) closed() error {
+	if i.verdict.Load() == taken {
+		return lockagent.ErrIdentityInUse
+	}
+	return lockagent.ErrClosed
+}
+
+// why is the reason of a loss, for which the state machine says why.
+func (i *identity) why(why lockagent.LossReason) lockagent.LossReason {
+	if why == lockagent.LostClosed && i.verdict.Load() == taken {
+		return lockagent.LostIdentity
+	}
+	return why
+}
+
+// Acquire implements [lockagent.Store].
+func (i *identity) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	if i.verdict.Load() == mine || i.ready(func() { i.Acquire(ctx, req, done) }, func(err error) { done(lockagent.AcquireReply{}, err) }) {
+		i.Store.Acquire(ctx, req, done)
+	}
+}
+
+// Renew implements [lockagent.Store].
+func (i *identity) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
+	if i.verdict.Load() == mine || i.ready(func() { i.Renew(ctx, req, done) }, func(err error) { done(lockagent.RenewReply{}, err) }) {
+		i.Store.Renew(ctx, req, done)
+	}
+}
+
+// Release implements [lockagent.Store].
+func (i *identity) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	if i.verdict.Load() == mine || i.ready(func() { i.Release(ctx, req, done) }, func(err error) { done(lockagent.ReleaseReply{}, err) }) {
+		i.Store.Release(ctx, req, done)
+	}
+}
+
+// IdentityKnown is closed when the store has told for the first time whether another agent that is alive has the
+// identity of this one.
+func (a *Agent) IdentityKnown() <-chan struct{} { return a.identity.known }
+
+// IdentityTaken is closed when the store has told that another agent that is alive has the identity of this one, and
+// came first. That may be at any time: both may have begun while the store was away, or a machine may be copied while
+// it runs. Then this agent ends as by [Agent.Close]. But it gives nothing back, because its tenures may be those of
+// the other one, and its errors are [lockagent.ErrIdentityInUse].
+func (a *Agent) IdentityTaken() <-chan struct{} { return a.identity.taken }
+
+// yield ends the agent: another one has its identity.
+func (a *Agent) yield() {
+	if a.identity.settle(taken) && a.identity.begun.Load() {
+		a.cfg.Logger.Error("lockagent: this agent ends, and gives nothing back", "agent", a.cfg.ID, "error", lockagent.ErrIdentityInUse)
+		go func() { _ = a.Close() }() // a call of Close by the application returns the same
+	}
+}
