@@ -25,8 +25,9 @@ type Config struct {
 	// program, such as a publisher of events, needs the identity before New. Make it with
 	// [NewAgentID], for these locks alone. Of two agents that are alive and have one identity,
 	// the one that came later ends: its errors are [ErrIdentityInUse], and its holds are lost
-	// with [LostIdentity]. A break spares what an identity without a UUID holds, since other programs may have keys like that. Beside an identity of another form, waiters may ask the store
-	// more often. It excludes Label.
+	// with [LostIdentity]. A break spares what an identity without a UUID holds, since other
+	// programs may have keys like that. Beside an identity of another form, waiters may ask the
+	// store more often. It excludes Label.
 	ID AgentID
 
 	// Recorder takes the events of the locks: one of package tracing or of package events.

@@ -24,7 +24,9 @@ type presence struct {
 	back  bool     // the present word was heard
 	only  bool     // the server says that nobody but this store has got it
 	late  bool     // whoever has got it had time to answer
-	told  bool     // the agent knows whether it is alone, since the channel stands
+	elder []string // the words of others that were heard before the present one: they may come again
+	told  bool     // that the agent is alone, since the channel stands
+	twin  bool     // the agent was told of a twin, and ends: from now on it answers nobody
 }
 
 const (
@@ -37,14 +39,17 @@ const (
 	wordsKept = 64
 )
 
+// is reports whether a word is the present one.
+func (p *presence) is(word string) bool { return len(p.words) > 0 && p.words[len(p.words)-1] == word }
+
 // announce says that the agent is here. It is called when the agent's channel stands.
 func (l *listener) announce() {
 	word := rand.Text()
 	l.mu.Lock()
 	words := append(l.presence.words, word)
-	l.presence = presence{words: words[max(0, len(words)-wordsKept):]}
+	l.presence = presence{words: words[max(0, len(words)-wordsKept):], twin: l.presence.twin}
 	l.mu.Unlock()
-	l.publish(script.Here(word), func(received int, err error) {
+	l.publish(script.Here(word), word, func(received int, err error) {
 		l.mark(word, func(p *presence) { p.only = err == nil && received == 1 && !l.store.room.Cluster() })
 		time.AfterFunc(answerTime, func() {
 			l.mark(word, func(p *presence) {
@@ -62,9 +67,9 @@ func (l *listener) mark(word string, change func(*presence)) {
 	l.mu.Lock()
 	p := &l.presence
 	alone := false
-	if len(p.words) > 0 && p.words[len(p.words)-1] == word && !l.closed {
+	if p.is(word) && !l.closed {
 		change(p)
-		alone = p.back && (p.only || p.late) && !p.told
+		alone = p.back && (p.only || p.late) && !p.told && !p.twin
 		p.told = p.told || alone
 	}
 	l.mu.Unlock()
@@ -76,9 +81,15 @@ func (l *listener) mark(word string, change func(*presence)) {
 // present takes a "here", or a "taken" that answers one.
 func (l *listener) present(word string, answers bool) {
 	l.mu.Lock()
-	own := slices.Contains(l.presence.words, word)
-	first := l.presence.back && !l.closed
-	l.presence.told = l.presence.told || own && answers
+	p := &l.presence
+	own := slices.Contains(p.words, word)
+	first := p.back && !p.twin && !l.closed && !slices.Contains(p.elder, word)
+	switch {
+	case own && answers:
+		p.twin = true
+	case !own && !answers && !p.back:
+		p.elder = append(p.elder, word)
+	}
 	l.mu.Unlock()
 	switch {
 	case own && answers:
@@ -88,13 +99,13 @@ func (l *listener) present(word string, answers bool) {
 	case first && !answers:
 		l.store.logger.Warn("lockagent: another process has the identity of this agent, and is told to end; "+
 			"see which state of a daemon or Config.ID is a copy", "agent", l.agent)
-		l.publish(script.Taken(word), func(int, error) {})
+		l.publish(script.Taken(word), "", func(int, error) {})
 	}
 }
 
-// publish publishes a message to the agent, until that has succeeded or cannot. It tells how many clients of the server
-// have got the message.
-func (l *listener) publish(message string, done func(received int, err error)) {
+// publish publishes a message to the agent, until that has succeeded or cannot, or the word is not the present one any
+// more, if there is one. It tells how many clients of the server have got the message.
+func (l *listener) publish(message, word string, done func(received int, err error)) {
 	var c script.Call
 	l.store.room.Publish(&c, l.agent, message)
 	// All messages go by way of one node of a Cluster. So all hear them in one order.
@@ -106,10 +117,10 @@ func (l *listener) publish(message string, done func(received int, err error)) {
 		}
 		time.AfterFunc(sayAgain, func() {
 			l.mu.Lock()
-			over := l.closed
+			due := !l.closed && (word == "" || l.presence.is(word))
 			l.mu.Unlock()
-			if !over {
-				l.publish(message, done)
+			if due {
+				l.publish(message, word, done)
 			}
 		})
 	})
