@@ -237,6 +237,7 @@ func (l *lock) do(e *lockstate.Event) {
 	if l.scribe != nil {
 		l.note(e)
 	}
+	e.Reason = l.agent.identity.why(e.Reason)
 	r := l.requests.get(e.Request.ID) // nil if the event is about no request
 	switch e.Kind {
 	case lockstate.Requested:
@@ -288,10 +289,9 @@ func (l *lock) do(e *lockstate.Event) {
 			l.attend(r)
 			r.end(lockagent.ErrReleased)
 		} else {
-			if e.Reason == lockagent.LostClosed && l.closing {
+			if l.closing && (e.Reason == lockagent.LostClosed || e.Reason == lockagent.LostIdentity) {
 				l.cutShort(r)
 			}
-			e.Reason = l.agent.identity.why(e.Reason)
 			lost := r.lost(e.Reason)
 			lost.Operator = e.Operator
 			r.end(lost)

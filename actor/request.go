@@ -127,7 +127,7 @@ func (r *request) end(cause error) {
 }
 
 func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
-	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: r.agent.identity.why(why)}
+	return &lockagent.LostError{Name: r.entry.name, Owner: r.Owner, Token: r.token, Reason: why}
 }
 
 // deliver gives the one grant of the request to its owner. It never blocks.
