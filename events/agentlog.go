@@ -51,6 +51,12 @@ type agentLog struct {
 	Hidden  lockagent.StoreTime `json:"hidden,omitempty"`
 	Missing uint64              `json:"missing,omitempty"` // numbers of this epoch
 
+	// Whole says that the log has all that the agent recorded in this life, which began without holds. Kept is how many of its
+	// tenures may go on, and Free is when those that do not were over at the latest.
+	Whole bool                `json:"whole,omitempty"`
+	Kept  int                 `json:"kept,omitempty"`
+	Free  lockagent.StoreTime `json:"free,omitempty"`
+
 	// Holes counts the places where a grant or an end may be missing.
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`

@@ -321,6 +321,7 @@ func (a *Audit) take(l *agentLog, r *Record) {
 		case r.Lock != "":
 			a.found.UnknownOfLocks++
 		}
+		l.Whole = false
 	case lockagent.EventStoreReset:
 		a.reset(l, r)
 	case lockagent.EventDropped:
@@ -329,8 +330,12 @@ func (a *Audit) take(l *agentLog, r *Record) {
 		}
 	}
 	a.fold.apply(l.folded, r)
-	if r.Kind == lockagent.EventAgentStarted {
+	switch {
+	case r.Kind == lockagent.EventAgentStarted:
 		e.Process = l.folded.Process
+		l.Whole, l.Kept, l.Free = r.Seq == 1 && r.Count == 0, 0, 0
+	case r.Kind == lockagent.EventRequested && r.Lock == "":
+		l.Whole = false // it stands for what the agent recorded of a lock that the audit does not ask for
 	}
 	a.heard(l, e, r)
 }
@@ -357,6 +362,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 	switch r.Kind {
 	case lockagent.EventAlive:
 		l.Unsigned = false
+		a.agrees(l, r)
 		l.tells(r.Count)
 		if r.StoreTime == 0 {
 			return

@@ -86,6 +86,7 @@ func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime
 // open begins a blank of an agent. It goes on until the log shows a time at which it was over.
 func (a *Audit) open(l *agentLog, w blank) {
 	l.Holes++
+	l.Whole = false
 	if i := len(l.Open) - 1; w.Kind == missing && i >= 0 && l.Open[i].Kind == missing && l.Open[i].Epoch == l.Epoch {
 		l.Open[i].Gap.Last = w.Gap.Last
 		return

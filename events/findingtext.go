@@ -142,10 +142,14 @@ func (v *Violation) rest() string {
 
 func (v *Violation) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
-	if v.Second == (Hold{}) {
+	switch {
+	case v.First.Lock == "": // a record of no lock
+		fmt.Fprintf(&b, "agent %s: %s\n    record: %s", AgentText(v.First.Agent, v.First.Process), v.what(), v.First.when())
+	case v.Second == (Hold{}):
+		fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
 		fmt.Fprintf(&b, "\n    hold:   %s\n            %s", v.First.who(), v.First.when())
-	} else {
+	default:
+		fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
 		fmt.Fprintf(&b, "\n    first:  %s\n            %s", v.First.who(), v.First.when())
 		fmt.Fprintf(&b, "\n    second: %s\n            %s", v.Second.who(), v.Second.when())
 	}

@@ -97,6 +97,8 @@ type Hold struct {
 
 	shares int // how many of the grants of an exclusive hold are shared
 
+	after lockagent.StoreTime // the hold before it in its tenure ended later; 0 if there was none
+
 	over lockagent.StoreTime // up to when it is judged, as its agent counted as dead; 0 if it was not
 }
 

@@ -38,7 +38,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(e)
 		return
-	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch:
+	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch && second.Start >= a.atLeast(first).Add(-rounding(lock.Store)):
 		return // an agent's own records tell their order
 	case second.Rest && first.Start < second.Start:
 		a.compareRest(store, lock, first, second)

@@ -90,6 +90,33 @@ func TestFactsBetweenPortions(t *testing.T) {
 	}
 }
 
+// A sign of life counts the holds that go on where it stands. So a hold that ends when the sign waits in the queue is two records.
+func TestASignOfLifeBetweenPortions(t *testing.T) {
+	const n = 2 * portion
+	p := withRecords(t, n, 1<<16)
+	p.pulse.next = 0
+	items, _ := leaves(t, p, func() { p.Record(t.Context(), step(releasedK, "lock/100", 101)) })
+	items, _, _ = p.leave(time.Hour+DefaultLinger, items)
+	open := 0
+	for _, it := range items {
+		switch it.Kind {
+		case grantedK:
+			open++
+		case releasedK:
+			open--
+		case lockagent.EventAlive:
+			if it.Count != open {
+				t.Errorf("the sign counts %d holds, and the records before it have %d", it.Count, open)
+			}
+		default:
+			t.Errorf("a record is %v", it.Kind)
+		}
+	}
+	if len(items) != n+2 || open != n-1 {
+		t.Errorf("%d records left, with %d holds", len(items), open)
+	}
+}
+
 // What is dropped between two portions is told before what is younger: so nothing more leaves before that.
 func TestDropsBetweenPortions(t *testing.T) {
 	const most = 1024

@@ -181,8 +181,7 @@ func (p *Publisher) leave(now time.Duration, out []*item) (items []*item, missin
 	}
 	if !p.closed && p.pulse.due(now) {
 		alive := p.pulse.beat(now, time.Now())
-		p.queue.push(now, &alive, 0)
-		p.queue.hurryUp() // what was recorded before it goes before it
+		p.queue.sign(now, &alive)
 	}
 	from = p.queue.from()
 	missing, p.queue.missing = p.queue.missing, Drops{}

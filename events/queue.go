@@ -21,6 +21,8 @@ type queue struct {
 	next  uint64 // order of the next record
 	hurry uint64 // every record before this order is due
 
+	signed uint64 // the order of the last sign of life
+
 	left time.Duration // when records left for the last time
 
 	slots    slots
@@ -99,7 +101,7 @@ func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 			return older, true
 		}
 	case lockagent.EventReleased, lockagent.EventReturned:
-		if it := q.lastOf(e.Lock); it != nil && merge(&it.fact, e) {
+		if it := q.lastOf(e.Lock); it != nil && it.order >= q.signed && merge(&it.fact, e) {
 			it.facts++
 			q.facts++
 			return 0, false
@@ -172,6 +174,14 @@ func (q *queue) push(now time.Duration, e *lockagent.Event, facts int) {
 		return
 	}
 	q.put(q.slots.take(), now, e, facts)
+}
+
+// sign adds a sign of life. It counts the holds that go on where it stands. So what was recorded before it goes before it, and tells
+// of nothing that comes after it.
+func (q *queue) sign(now time.Duration, e *lockagent.Event) {
+	q.signed = q.next
+	q.push(now, e, 0)
+	q.hurryUp()
 }
 
 // put makes a slot the last record.

@@ -65,12 +65,29 @@ func (w *world) without(log []Record, u unit) (*world, []Record) {
 		p.Seq -= min(uint64(before), p.Seq)
 		return p
 	}
+	open := func(of lifeOf, seq uint64) (n int) { // holds of the unit that went on then
+		for i := range log {
+			r := &log[i]
+			switch {
+			case unitOf(r) != u || (lifeOf{r.Agent, r.Epoch}) != of || r.Seq > seq:
+			case r.Kind == lockagent.EventGranted:
+				n++
+			case r.Kind.EndsHold() && r.Count == 0 && r.Kind != lockagent.EventHeld:
+				n--
+			}
+		}
+		return n
+	}
 	var rest []Record
 	for _, r := range log {
 		if unitOf(&r) == u {
 			continue
 		}
 		at := w.when[identityOf(&r)]
+		if r.Kind == lockagent.EventAlive && r.Agent == u.agent && u.tenure != 0 {
+			r.Confirmed = 0 // it may have been that of the tenure
+			r.Count -= open(lifeOf{r.Agent, r.Epoch}, r.Seq)
+		}
 		p := closed(r.Agent, Place{r.Epoch, r.Seq})
 		r.Seq, r.Follows = p.Seq, closed(r.Agent, r.Follows)
 		smaller.when[identityOf(&r)] = at

@@ -315,7 +315,9 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	lock.Spans = append(lock.Spans, s)
 	lock.goOn(s)
-	a.logs[s.Agent].spans++
+	l := a.logs[s.Agent]
+	l.spans++
+	l.Kept++
 	return s
 }
 

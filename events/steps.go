@@ -3,6 +3,8 @@ package events
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -18,6 +20,7 @@ func (a *Audit) granted(h *Hold) {
 	h.holes = l.Holes
 	if !judged(h.LockKey) {
 		a.found.Unjudged++
+		l.Kept++ // nobody follows whether it goes back
 		return
 	}
 	a.found.Grants++
@@ -65,6 +68,9 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	s.Confirmed = max(s.Confirmed, h.Confirmed)
 	s.Modes |= modeOf(h.Mode)
 	s.beginAlone(h)
+	if s.Modes == exclusive && s.Open == 0 {
+		h.after = s.Least
+	}
 	p := h.piece()
 	if h.Token <= s.LastToken {
 		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
@@ -316,12 +322,15 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 
 	least := r.Confirmed
 	if !h.stray && h.Start != 0 {
-		least = max(least, h.Start.Add(r.Held-r.Held/drift))
+		least = max(least, max(h.Start, h.after).Add(r.Held-r.Held/drift))
 	}
-	if until != 0 && (until < least.Add(-rounding) || until < s.Start) {
-		a.suspect(s, suspect{Kind: Contradiction, Hold: p, By: least.Sub(until), At: least, Why: fmt.Sprintf(
-			"it is said to have ended at %s at the latest, but was held until %s at least", storeText(until), storeText(least))})
+	if until != 0 && (until < least.Add(-rounding(h.Store)) || until < s.Start) {
+		a.suspect(s, tooEarly("ended", "at the latest", until, least, p))
 		until = max(until, least)
+	}
+	if returned != 0 && returned < least.Add(-rounding(h.Store)) {
+		a.suspect(s, tooEarly("been returned", "", returned, least, p))
+		returned = least
 	}
 	if end := s.confirmedEnd(); end != 0 && until > end {
 		if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
@@ -353,15 +362,27 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 		s.Denied, s.DeniedAt = true, max(r.Until, returned)
 	}
 	if returned != 0 {
-		s.Over = true
+		a.goesBack(s, r)
 		if !foundOver {
 			s.Least = max(s.Least, min(returned, s.Until))
 		}
 	}
 }
 
-// rounding is by how much two times that are computed from durations may differ.
-const rounding = 10 * 1000 * 1000 // nanoseconds
+// tooEarly is the suspicion that a hold ended, or was returned, before it had been held until least.
+func tooEarly(what, how string, at, least lockagent.StoreTime, p piece) suspect {
+	return suspect{Kind: Contradiction, Hold: p, By: least.Sub(at), At: least, Why: fmt.Sprintf(
+		"it is said to have %s at %s, but was held until %s at least", what, strings.TrimSpace(storeText(at)+" "+how), storeText(least))}
+}
+
+// rounding is by how much two times of a store that are computed from durations may differ. The clocks of the nodes of a quorum
+// differ by more than durations do.
+func rounding(store string) time.Duration {
+	if strings.HasPrefix(store, "quorum-") {
+		return slack
+	}
+	return 10 * time.Millisecond
+}
 
 // confirmedEnd is when the lease that the store has confirmed is over, or 0.
 func (s *span) confirmedEnd() lockagent.StoreTime {
@@ -388,23 +409,63 @@ func (a *Audit) returned(key LockKey, r *Record) {
 	if s == nil {
 		return
 	}
-	s.Over = true
+	a.goesBack(s, r)
+	at := r.Returned
+	if at != 0 && at < s.Least.Add(-rounding(key.Store)) {
+		a.suspect(s, tooEarly("been returned", "", at, s.Least, s.Last))
+		at = s.Least
+	}
 	if len(s.Found) == 0 {
 		lock.over(s)
 	}
 	if r.Reason != 0 {
 		if r.Reason == lockagent.LostDenied && !s.Denied {
-			s.Denied, s.DeniedAt = true, max(r.Returned, s.Until)
+			s.Denied, s.DeniedAt = true, max(at, s.Until)
 		}
 		return
 	}
-	if r.Returned != 0 && s.Until != 0 {
-		if r.Returned < s.Until {
-			s.Until = r.Returned
-			s.Last.End = r.Returned
+	if at != 0 && s.Until != 0 {
+		if at < s.Until {
+			s.Until, s.Last.End = at, at
 		}
 		s.Least = max(s.Least, s.Until)
 	}
+}
+
+// goesBack notes that a tenure is over in the store.
+func (a *Audit) goesBack(s *span, r *Record) {
+	if l := a.current; !s.Over && r.Returned != 0 {
+		l.Kept--
+		l.Free = max(l.Free, r.Returned, r.Until)
+	}
+	s.Over = true
+}
+
+// agrees compares a sign of life with the other records of its agent, if the log has all of them.
+func (a *Audit) agrees(l *agentLog, r *Record) {
+	if !l.Whole {
+		return
+	}
+	known := 0
+	for h := range l.folded.holds {
+		if h.Epoch == l.Epoch {
+			known++
+		}
+	}
+	var why string
+	switch {
+	case r.Count != known:
+		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", number(r.Count, "hold", "holds"), known)
+	case l.Kept == 0 && r.Confirmed > l.Free.Add(rounding(l.Store)):
+		why = fmt.Sprintf("a lease was renewed at %s, and all tenures were over by then", storeText(r.Confirmed))
+	default:
+		return
+	}
+	l.Whole = false // that is said once
+	a.found.violation(Violation{
+		Kind: Contradiction, First: a.heldBy(l, r), Why: "a sign of life of the agent contradicts its other records: " + why,
+		Look: "This is a defect of the agent, or its records were changed. Look at its records before this number.",
+	})
 }
 
 func (a *Audit) broke(key LockKey, r *Record) {

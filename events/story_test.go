@@ -28,7 +28,10 @@ type story struct {
 	records []Record
 }
 
-type storyHold struct{ at, grants int }
+type storyHold struct {
+	at, grants int
+	epoch      uint64
+}
 
 // agent begins the log of an agent that starts.
 func agent(id lockagent.AgentID) *story {
@@ -76,7 +79,13 @@ func (s *story) dropped(kinds ...lockagent.EventKind) *story {
 }
 
 func (s *story) alive(ms int) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventAlive, StoreTime: clock(ms), Time: wall(ms)})
+	holds := 0
+	for _, h := range s.holds {
+		if h.grants > 0 && h.epoch == s.epoch {
+			holds++
+		}
+	}
+	return s.add(lockagent.Event{Kind: lockagent.EventAlive, StoreTime: clock(ms), Time: wall(ms), Count: holds})
 }
 
 // clock is a time of the store, wall the same time on the wall.
@@ -105,7 +114,7 @@ func (s *story) granted(tenure uint64, ms int) *story {
 	e := s.about(ms, lockagent.EventGranted, tenure, lockagent.Token(clock(ms)))
 	e.How, e.StoreTime, e.Count, e.Incarnation = lockagent.ByStore, clock(ms), 1, s.inc
 	s.latest[tenure], s.conf[tenure] = e.Token, ms
-	s.holds[e.Token] = &storyHold{ms, 1}
+	s.holds[e.Token] = &storyHold{ms, 1, s.epoch}
 	return s.add(e)
 }
 
@@ -114,7 +123,7 @@ func (s *story) handedOff(tenure uint64, ms int) *story {
 	e := s.about(ms, lockagent.EventGranted, tenure, s.latest[tenure]+1)
 	e.How, e.StoreTime, e.Count, e.Incarnation = lockagent.ByHandOff, clock(s.conf[tenure]), 1, s.inc
 	s.latest[tenure] = e.Token
-	s.holds[e.Token] = &storyHold{ms, 1}
+	s.holds[e.Token] = &storyHold{ms, 1, s.epoch}
 	return s.add(e)
 }
 

@@ -169,7 +169,8 @@ type worldAgent struct {
 	paused, from  int                 // until when and since when its process does not run
 	mute          int                 // until when it does not reach NATS
 	deaf          int                 // until when it does not reach the store
-	alive, newest int                 // when it told last, and its last renewal
+	alive, newest int                 // when it told last, and its last renewal,
+	confirmed     lockagent.StoreTime // as the store said
 	inc, set      int                 // of the store, as it knows
 	shown         lockagent.StoreTime // what its clock showed
 	shownAt       int                 // at that time
@@ -403,7 +404,7 @@ func (w *world) tellAlive(a *worldAgent) {
 		e.StoreTime = a.shown.Add(time.Duration(passed)*time.Millisecond - time.Duration(passed)*time.Microsecond)
 	}
 	if a.newest != 0 {
-		e.Confirmed = a.store.clock(a.newest)
+		e.Confirmed = a.confirmed
 	}
 	a.alive = w.now
 	w.record(a, e)

@@ -54,7 +54,7 @@ func (w *world) answered(a *worldAgent) {
 	}
 	if known {
 		w.record(a, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: reset})
-		a.newest = 0
+		a.newest, a.confirmed = 0, 0
 	}
 	a.inc, a.set, a.shown, a.shownAt = s.inc, s.set, now, w.now
 }
@@ -184,7 +184,7 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 			return
 		}
 		w.confirm(t, a.store.clock(w.now))
-		a.newest = w.now
+		a.newest, a.confirmed = w.now, max(a.confirmed, t.confirmed)
 	case w.now < t.ends && t.n == 0 && t.grants == 1 && w.chance(20):
 		t.grants++
 		e := w.about(t, lockagent.EventReentered)
