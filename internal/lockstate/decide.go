@@ -161,7 +161,9 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 			e.Count -= gone[g.request.Owner]
 			gone[g.request.Owner]++
 		}
-		e.Operator = by.operator
+		if e.Reason == lockagent.LostBroken {
+			e.Operator = by.operator
+		}
 		if by.until != 0 {
 			e.Until = by.until
 		}
@@ -200,7 +202,10 @@ func (s *State) breakHold(c Break, m Moment, out []Event) []Event {
 			continue
 		}
 		e := s.ended(i, lockagent.LostBroken, m)
-		e.Count, e.Operator = max(0, e.Count-gone), c.Operator
+		e.Count = max(0, e.Count-gone)
+		if e.Reason == lockagent.LostBroken {
+			e.Operator = c.Operator
+		}
 		gone++
 		out = append(out, e)
 	}
@@ -218,9 +223,9 @@ func (s *State) hasToken(g *grant, token lockagent.Token) bool {
 // ended is the event that ends a grant.
 func (s *State) ended(i cell, why lockagent.LossReason, m Moment) Event {
 	g, t := s.grants.at(i), &s.tenure
-	// A process that was suspended may end a hold before its tick. The clock was first. What the
-	// store says stays the reason.
-	if over := s.overdue(g, m.Now); over != 0 && why != lockagent.LostDenied && why != lockagent.LostBroken {
+	// A process that was suspended may end a hold before its tick, or hear first that the store or an operator ended it. The clock was
+	// before that.
+	if over := s.overdue(g, m.Now); over != 0 {
 		why = over
 	}
 	return Event{
