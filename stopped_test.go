@@ -133,6 +133,35 @@ func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
 	}
 }
 
+// A holder is stopped, and an operator breaks its lock because of that. When the holder runs again, its lease is over. It learns of
+// that first, or of the break. Its hold was over by its own deadline, and the log must say so: otherwise it outlived its lease.
+func TestBrokenWhileItsProcessIsStopped(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	if addr := os.Getenv(agentAddr); addr != "" {
+		hold := holdOf(t, openAgent(t, redisstore.Config{}, addr, channelapi.Config{Lease: lease}), theLock)
+		fmt.Println(hold.Token())
+		fmt.Println(awaitLoss(t, hold))
+		return
+	}
+	redis := redistest.Start(t)
+	operator := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	for range 4 { // what the holder hears first is by chance
+		holder := startAgentProcess(t, redis.Addr())
+		holder.hear()
+		holder.stop()
+		if held, err := operator.Lock(theLock).Break(t.Context(), "olga"); err != nil || !held {
+			t.Fatalf("Break: %t, %v", held, err)
+		}
+		_, err := redis.Dial().Do("BLPOP", "nothing", fmt.Sprint((lease + lease/10).Seconds())) // the time of a lease, by the server's clock
+		must(t, err)
+		holder.resume()
+		if why := holder.hear(); why != lockagent.LostDeadline.String() {
+			t.Errorf("the holder was told %q, want %q", why, lockagent.LostDeadline)
+		}
+	}
+}
+
 // awaitQueue waits until n tenures have a place in the queue of a lock.
 func awaitQueue(t *testing.T, redis *redistest.Server, name string, n int64) {
 	t.Helper()
