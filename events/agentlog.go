@@ -30,7 +30,6 @@ type agentLog struct {
 	// the latest time of the store that the agent has told of.
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
-	Anchor  anchor              `json:"anchor,omitzero"`
 	Timed   bool                `json:"timed,omitempty"` // this life has told of a time
 
 	// Ended is a time of the store. When this life recorded its last end of a hold, or its last reset of the
@@ -45,6 +44,10 @@ type agentLog struct {
 	Young bool                `json:"young,omitempty"`
 	Early lockagent.StoreTime `json:"early,omitempty"`
 	Born  lockagent.StoreTime `json:"born,omitempty"`
+
+	// Elsewhere is, while the agent has not named its store, what others had told of each store when this life began.
+	Elsewhere map[string]lockagent.StoreTime `json:"elsewhere,omitempty"`
+	Nameless  int                            `json:"nameless,omitempty"` // tenures that have been judged by then
 
 	// Hidden is a time of the store, or 0: an agent may have holds since then of which the grants are
 	// missing. They go on behind the missing records. If their ends are missing, too, nothing tells of them.
@@ -82,20 +85,6 @@ type agentLog struct {
 	home  *storeLog       // that has it among its living, or nil
 	least spot[*agentLog] // there
 	watch spot[*agentLog] // see Audit
-}
-
-// anchor is one instant on the clocks of the store and of an agent. Another process may have another clock.
-type anchor struct {
-	Store lockagent.StoreTime `json:"store,omitempty"`
-	Wall  time.Time           `json:"wall,omitzero"`
-}
-
-// at estimates what the clock of the store showed at a time of the agent's clock.
-func (a anchor) at(wall time.Time, least lockagent.StoreTime) lockagent.StoreTime {
-	if a.Store == 0 {
-		return least
-	}
-	return max(least, a.Store.Add(wall.Sub(a.Wall)))
 }
 
 // epochLog is one epoch of it.
@@ -284,7 +273,7 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	}
 	a.named(l, r)
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Missing, l.Ended, l.Anchor = false, 0, 0, 0, anchor{}
+	l.Timed, l.Hidden, l.Missing, l.Ended = false, 0, 0, 0
 	if l.Noted = 0; r.Kind == lockagent.EventAgentStarted {
 		l.Noted = max(0, a.clock.Now-a.Patience)
 	}
@@ -298,6 +287,12 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 	}
 	l.Epoch, l.current = r.Epoch, e
 	l.Young, l.Early, l.Born = true, 0, a.home(l).Newest
+	if l.Elsewhere = nil; l.Store == "" {
+		l.Elsewhere = make(map[string]lockagent.StoreTime, len(a.stores))
+		for id, s := range a.stores {
+			l.Elsewhere[id] = s.Newest
+		}
+	}
 	return e
 }
 

@@ -75,8 +75,9 @@ type Audit struct {
 	first time.Time // when the stream took the first message that was read
 	lost  Hole      // the last one
 
-	nowhere *storeLog       // the store "", which is among the stores only if it has holds
-	watched heap[*agentLog] // by the time at which there is something to do about it
+	nowhere  *storeLog       // the store "", which is among the stores only if it has holds
+	anywhere []blank         // of agents that had not named their store
+	watched  heap[*agentLog] // by the time at which there is something to do about it
 
 	current *agentLog // of the record that is applied now
 	latest  *lockLog  // the lock of the last record
@@ -229,6 +230,9 @@ func (a *Audit) named(l *agentLog, r *Record) {
 		return
 	}
 	if id := a.fold.stores.find(r.Store); id != l.Store {
+		if l.Store == "" {
+			a.move(l, id)
+		}
 		s := a.store(id)
 		l.Store, l.Judged, l.Born = id, s.Floor, s.Newest
 	}
@@ -367,17 +371,12 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 		if r.StoreTime == 0 {
 			return
 		}
-		l.Anchor = anchor{r.StoreTime, r.Time}
 		a.bounded(l, r.StoreTime.Add(aliveLag))
 		l.Settled, l.Young = max(l.Settled, r.StoreTime), false
 		a.place(l)
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
-		high := l.Anchor.at(r.Time, l.Told)
-		if l.Store != "" && l.Anchor.Store == 0 {
-			high = max(high, a.store(l.Store).at(r.Stored))
-		}
-		a.bounded(l, later(high, aliveLag))
+		a.bounded(l, a.home(l).at(r.Stored))
 		l.Stopped, e.Stopped, l.Hidden = true, true, 0
 		a.leave(l)
 		a.place(l)

@@ -25,6 +25,11 @@ type blank struct {
 	Sure    bool    `json:"sure,omitempty"`    // a life: it left records, which are missing
 
 	Noted time.Duration `json:"noted,omitempty"` // of its agent: see there
+
+	// Anywhere says that the agent had not named its store. Then Low and High are times of none that is known. By the clock of
+	// the stream the blank was over at Stored.
+	Anywhere bool      `json:"anywhere,omitempty"`
+	Stored   time.Time `json:"stored,omitzero"`
 }
 
 type blankKind uint8
@@ -68,7 +73,9 @@ func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
 // extent returns the beginning and the end of a blank. If the agent may not have noticed a step of the clock, they are
 // the widest by the clock before the step and since.
 func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime) {
-	low, high = w.Low, w.High
+	if low, high = w.Low, w.High; w.Anywhere && store.ID != "" {
+		low, high = math.MinInt64, later(store.at(w.Stored), a.Tail)
+	}
 	for i := range store.Steps {
 		switch r := &store.Steps[i]; {
 		case a.ordered && w.Noted >= r.Noted || r.First > later(high, slack):
@@ -127,14 +134,8 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank)
 			a.found.Tails.add(w.tail())
 			a.livedOn(l, &w)
 		}
-		if l.Store != "" || w.Kind != life {
-			a.blank(l.Store, w)
-			continue
-		}
-		for _, s := range sorted(a.stores) { // it may be any
-			w.High = later(s.at(l.Stored), a.Tail)
-			a.blank(s.ID, w)
-		}
+		w.Stored = l.Stored
+		a.blank(l.Store, w)
 	}
 	if l.Open = kept; len(kept) == 0 {
 		l.Open = nil
@@ -146,15 +147,28 @@ func (w *blank) tail() Tail {
 	return Tail{Agent: w.Agent, Epoch: w.Epoch, Process: w.Process, Last: w.Gap.Last, From: max(w.Low, 0), To: w.High, Assumed: w.Assumed}
 }
 
-// blank notes that holds in a time of a store are not proven. A part of it may have been judged.
+// blank notes that holds in a time of a store are not proven, or of any store if that is not named. A part of it may have been
+// judged.
 func (a *Audit) blank(store string, w blank) {
-	if store == "" && a.nowhere.Newest == 0 {
-		return // no hold is of a store without a name
+	if store != "" {
+		s := a.store(store)
+		s.Blanks = append(s.Blanks, w)
+		a.belated(s, &w)
+		return
 	}
-	s := a.store(store)
-	s.Blanks = append(s.Blanks, w)
-	if s.Last != 0 && w.Low < min(s.Floor, s.Last) {
-		b := Belated{Stretch: Stretch{s.ID, max(w.Low, 0), min(w.High, s.Floor)}, Why: w.text()}
+	w.Anywhere = true
+	a.anywhere = append(a.anywhere, w)
+	if w.Kind == life || w.Kind == missing && w.Gap.First == 1 { // else nothing has been judged since the agent began
+		for _, s := range sorted(a.stores) {
+			a.belated(s, &w)
+		}
+	}
+}
+
+// belated notes that a part of a blank had been judged.
+func (a *Audit) belated(s *storeLog, w *blank) {
+	if low, high := a.extent(s, w); s.Last != 0 && low < min(s.Floor, s.Last) {
+		b := Belated{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()}
 		if w.Assumed {
 			b.Beside = w.Agent
 			a.logs[w.Agent].Belated++
@@ -204,17 +218,10 @@ func (a *Audit) died(l *agentLog) {
 	a.found.Tails.add(w.tail())
 	a.found.Assumed++
 	l.Found = true
-	if l.Store != "" {
-		a.blank(l.Store, w)
-	} else {
-		for _, s := range sorted(a.stores) { // it may be any
-			if w.Low = math.MinInt64; s.Floor != 0 {
-				w.Low = s.Floor
-			}
-			w.High = a.livedUntil(l, s.ID, w.Low)
-			a.blank(s.ID, w)
-		}
+	if w.Stored = l.Stored; l.Later.After(w.Stored) {
+		w.Stored = l.Later
 	}
+	a.blank(l.Store, w)
 	l.Dead = true
 	a.leave(l)
 	a.livedOn(l, &w)
@@ -222,7 +229,10 @@ func (a *Audit) died(l *agentLog) {
 
 // livedUntil is up to when an agent that is silent is taken to have lived.
 func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) lockagent.StoreTime {
-	s, high := a.store(store), max(later(low, a.Tail), l.Ended)
+	s, high := a.nowhere, max(later(low, a.Tail), l.Ended)
+	if store != "" {
+		s = a.store(store)
+	}
 	switch {
 	case !l.Timed:
 		high = later(s.at(l.Stored), a.Tail)
@@ -237,9 +247,11 @@ func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) l
 
 // takeBack forgets that an agent counted as dead.
 func (a *Audit) takeBack(l *agentLog) {
+	assumed := func(w blank) bool { return w.Assumed && w.Agent == l.ID }
 	for _, s := range a.stores {
-		s.Blanks = slices.DeleteFunc(s.Blanks, func(w blank) bool { return w.Assumed && w.Agent == l.ID })
+		s.Blanks = slices.DeleteFunc(s.Blanks, assumed)
 	}
+	a.anywhere = slices.DeleteFunc(a.anywhere, assumed)
 	if l.Found {
 		a.found.Tails.remove(func(t Tail) bool { return t.Agent == l.ID && t.Epoch == l.Epoch })
 		a.found.Assumed--

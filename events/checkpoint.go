@@ -46,12 +46,13 @@ type snapshot struct {
 	First    time.Time     `json:"first,omitzero"`
 	Lost     Hole          `json:"lost,omitzero"`
 
-	Agents []agentSnapshot `json:"agents"`
-	Past   pastAgents      `json:"past"`
-	Stores []storeLog      `json:"stores"`
-	Joined stores          `json:"joined,omitempty"` // identities of one store
-	Locks  []lockSnapshot  `json:"locks"`
-	Found  findings        `json:"found"`
+	Agents   []agentSnapshot `json:"agents"`
+	Past     pastAgents      `json:"past"`
+	Stores   []storeLog      `json:"stores"`
+	Anywhere []blank         `json:"anywhere,omitempty"`
+	Joined   stores          `json:"joined,omitempty"` // identities of one store
+	Locks    []lockSnapshot  `json:"locks"`
+	Found    findings        `json:"found"`
 }
 
 type agentSnapshot struct {
@@ -139,7 +140,7 @@ func (a *Audit) snapshot() *snapshot {
 		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed, Clock: a.clock,
 		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost,
 		Joined: maps.Clone(a.fold.stores), Found: a.found.clone(),
-		Past: a.past.clone(),
+		Past: a.past.clone(), Anywhere: slices.Clone(a.anywhere),
 	}
 	for _, l := range a.logs {
 		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, slices.Clone(l.pending)})
@@ -167,7 +168,7 @@ func (l *agentLog) clone() agentLog {
 	c := *l
 	c.pending, c.current, c.folded = nil, nil, nil
 	c.home, c.least, c.watch = nil, spot[*agentLog]{}, spot[*agentLog]{}
-	c.Resets = slices.Clone(l.Resets)
+	c.Resets, c.Elsewhere = slices.Clone(l.Resets), maps.Clone(l.Elsewhere)
 	c.Epochs = make(map[uint64]*epochLog, len(l.Epochs))
 	for n, e := range l.Epochs {
 		kept := *e
@@ -216,7 +217,7 @@ func (s *snapshot) restore() *Audit {
 	a := NewAudit()
 	a.stream, a.position, a.ordered, a.late, a.whole, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Whole, s.Clock
 	a.Tail, a.Patience, a.first, a.lost, a.lapsed = s.Tail, s.Patience, s.First, s.Lost, s.Lapsed
-	a.found, a.fold.stores, a.past = s.Found, s.Joined, s.Past
+	a.found, a.fold.stores, a.past, a.anywhere = s.Found, s.Joined, s.Past, s.Anywhere
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
 	}

@@ -69,9 +69,9 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 		j := Judged{Store: s.ID}
 		a.found.Locks += len(s.Names)
 		until := lockagent.StoreTime(endOfTime)
-		if living[s.ID] {
+		if living[s.ID] || living[""] {
 			if until = s.Floor; !a.clock.outage(a.Tail) {
-				until = max(until, s.horizon())
+				until = max(until, min(a.horizon(s), a.unnamed(s)))
 			}
 			j.To = until
 		}

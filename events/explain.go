@@ -38,7 +38,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 			}
 		}
 	}
-	for _, b := range lock.Breaks {
+	for _, b := range a.breaks(lock) {
 		if !b.Perhaps && b.At >= from && b.At <= second.Start && inTime(b.At) {
 			return Explanation{BrokenAt: b.At, Operator: b.Operator, Deleted: b.Deleted}, true
 		}
@@ -47,6 +47,14 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 		return Explanation{Operator: first.Last.Operator, Broken: true}, true
 	}
 	return Explanation{}, false
+}
+
+// breaks are those of a lock. An agent that had not named its store may have broken the lock of any.
+func (a *Audit) breaks(lock *lockLog) []lockBreak {
+	if of := a.locks[LockKey{"", lock.Kind, lock.Lock}]; of != nil && of != lock && len(of.Breaks) > 0 {
+		return slices.Concat(lock.Breaks, of.Breaks)
+	}
+	return lock.Breaks
 }
 
 // noticed is when the agent of a span noticed a reset at the latest. Others may have noticed it much
@@ -108,7 +116,7 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 			return true
 		}
 	}
-	for _, b := range lock.Breaks {
+	for _, b := range a.breaks(lock) {
 		if !b.Perhaps && b.At >= s.began() && b.At <= until {
 			return true
 		}

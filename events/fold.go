@@ -120,6 +120,9 @@ func (f *Fold) apply(a *folded, r *Record) {
 	}
 	a.Epoch, a.Seq, a.Time = r.Epoch, r.Seq, r.Time
 	if r.Store != "" {
+		if a.Store == "" && len(a.holds)+len(a.waits) > 0 {
+			f.move(a, r.Store)
+		}
 		a.Store = r.Store
 	}
 	switch r.Kind {

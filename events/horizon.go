@@ -84,12 +84,30 @@ func (a *Audit) store(id string) *storeLog {
 	return s
 }
 
-// horizon is a time of the store. All agents that live have told what they did before.
-func (s *storeLog) horizon() lockagent.StoreTime {
+// horizon is a time of a store. All agents that live have told what they did before. It is endOfTime if none lives that has named
+// the store.
+func (a *Audit) horizon(s *storeLog) lockagent.StoreTime {
 	if least := s.living.least(); least != nil {
-		return lockagent.StoreTime(least.at)
+		return min(lockagent.StoreTime(least.at), a.unnamed(s))
 	}
-	return math.MaxInt64
+	return endOfTime
+}
+
+// unnamed is a time of a store: agents that live and have not named their store still have to tell of what is later. They may have
+// had holds in any. It is endOfTime if there are none.
+func (a *Audit) unnamed(s *storeLog) lockagent.StoreTime {
+	at := lockagent.StoreTime(endOfTime)
+	if s == a.nowhere {
+		return at
+	}
+	for _, l := range a.nowhere.living.spots {
+		if born, known := l.of.Elsewhere[s.ID]; known {
+			at = min(at, born.Add(-a.Patience))
+		} else {
+			return math.MinInt64
+		}
+	}
+	return at
 }
 
 // settle judges for good what lies before the horizon, and forgets it.
@@ -101,7 +119,7 @@ func (a *Audit) settle(id string) {
 	if id != "" {
 		s = a.store(id)
 	}
-	h := s.horizon()
+	h := a.horizon(s)
 	if h < 0 || h == math.MaxInt64 {
 		return // one has not said anything yet, or nobody lives: who comes next may tell of an earlier time
 	}
@@ -114,8 +132,8 @@ func (a *Audit) settle(id string) {
 // abandon judges a store of which no agent lives, and none has come for a while. Its clock went on
 // with the log.
 func (a *Audit) abandon(s *storeLog) {
-	if s.horizon() == math.MaxInt64 && a.clock.Now-s.Heard > resting {
-		s.Floor = max(s.Floor, s.Newest.Add(a.clock.Now-s.Heard-delay))
+	if a.horizon(s) == endOfTime && a.clock.Now-s.Heard > resting {
+		s.Floor = max(s.Floor, min(s.Newest.Add(a.clock.Now-s.Heard-delay), a.unnamed(s)))
 		a.judge(s, s.Floor)
 	}
 }
@@ -322,10 +340,13 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	slices.SortStableFunc(lock.Spans, func(x, y *span) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.FirstToken, y.FirstToken))
 	})
-	a.orderTokens(store, lock, until)
+	blind := store == a.nowhere && len(a.stores) > 2
 	permits := permitKind(lock.Kind)
 	known := until
-	if permits {
+	if !blind {
+		a.orderTokens(store, lock, until)
+	}
+	if permits && !blind {
 		known = a.judgePermits(store, lock, until)
 	}
 	kept := 0
@@ -337,10 +358,15 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 			kept++
 			continue
 		}
-		if !permits {
+		switch {
+		case blind: // two holds may be of two stores
+			s.doubt("the log does not say of which store it is, and there are several")
+		case !permits:
 			a.compareAll(store, lock, kept, i, end)
 		}
-		a.remembersToken(store, lock, s)
+		if !blind {
+			a.remembersToken(store, lock, s)
+		}
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		store.ended(placeOf(lock.LockKey), max(reach, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
@@ -352,7 +378,9 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	}
 	clear(lock.Spans[kept:])
 	lock.Spans = lock.Spans[:kept]
-	lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool { return b.At.Add(longest) < until })
+	if store != a.nowhere { // else they may be of the lock of any store
+		lock.Breaks = slices.DeleteFunc(lock.Breaks, func(b lockBreak) bool { return b.At.Add(longest) < until })
+	}
 }
 
 // compareAll compares the i-th span of a lock with the first spans, so many of them, and with the spans behind it. The span
@@ -374,6 +402,14 @@ func (a *Audit) compareAll(store *storeLog, lock *lockLog, first, i int, end loc
 // longest is how long a break is remembered. A hold that is judged may go on after all.
 const longest = time.Hour
 
+// tally counts the tenures of an agent that were judged.
+func (a *Audit) tally(store *storeLog, of lockagent.AgentID, n int) {
+	store.Holds += n
+	if store == a.nowhere {
+		a.logs[of].Nameless += n
+	}
+}
+
 // conclude gives the verdict on one span that has been compared with all others.
 func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.StoreTime, last bool) {
 	if s.Start != 0 && (store.First == 0 || s.Start < store.First) {
@@ -388,7 +424,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			return
 		}
 	}
-	store.Holds++
+	a.tally(store, s.Agent, 1)
 	store.Last = max(store.Last, s.Start, end)
 	if s.Open > 0 && last && !s.Guilty {
 		a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
@@ -405,12 +441,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	if s.Modes&strange != 0 {
 		s.doubt("its mode is not known to this version")
 	}
-	for _, of := range []*storeLog{store, a.stores[""]} {
-		if of == nil {
-			continue
-		}
-		for i := range of.Blanks {
-			if w := &of.Blanks[i]; a.touches(store, w, s) {
+	for _, of := range [][]blank{store.Blanks, a.anywhere} {
+		for i := range of {
+			if w := &of[i]; a.touches(store, w, s) {
 				s.doubtBeside(w)
 			}
 		}

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -227,6 +228,57 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	a.found.violation(v)
 }
 
+// move brings the tenures of an agent, which has just named its store, to that store.
+func (a *Audit) move(l *agentLog, to string) {
+	if a.stores[to] == nil && a.nowhere.Holds > 0 {
+		a.inherit(to)
+	}
+	s := a.store(to)
+	s.Holds, a.nowhere.Holds = s.Holds+l.Nameless, a.nowhere.Holds-l.Nameless
+	l.Nameless, l.Elsewhere = 0, nil
+	if l.spans == 0 {
+		return
+	}
+	for key, lock := range a.locks {
+		if key.Store != "" || !slices.ContainsFunc(lock.Spans, func(s *span) bool { return s.Agent == l.ID }) {
+			continue
+		}
+		key.Store = to
+		other := a.lock(key)
+		lock.Spans = slices.DeleteFunc(lock.Spans, func(s *span) bool {
+			if s.Agent != l.ID {
+				return false
+			}
+			if lock.live(s.Agent, s.Tenure) == s {
+				lock.over(s)
+				other.goOn(s)
+			}
+			s.Late = s.Late || a.toldLate(&Hold{LockKey: key, Agent: s.Agent}, s.Start)
+			other.Spans = append(other.Spans, s)
+			return true
+		})
+		a.touch(lock)
+		a.recount(other, 0)
+	}
+}
+
+// inherit begins the log of the first store that an agent names. Holds that do not name their store have been judged. They may be
+// of that one, so what the log tells of their time from now on comes late.
+func (a *Audit) inherit(to string) {
+	s, none := a.store(to), a.nowhere
+	s.Floor, s.From, s.Last, s.Cleared = none.Floor, none.From, none.Last, none.Cleared
+	s.First, s.Judged, s.Unproven = none.First, none.Judged, none.Unproven
+	for i := range none.Ends { // the place of a lock is another one by its new name
+		s.ended(i, slices.Max(none.Ends))
+	}
+	for key, l := range a.locks {
+		if key.Store == "" && l.Last != nil {
+			key.Store = to
+			a.lock(key).Last = l.Last.clone()
+		}
+	}
+}
+
 // joined makes one store of two.
 func (a *Audit) joined(to, from string) {
 	s, gone := a.store(to), a.store(from)
@@ -235,6 +287,9 @@ func (a *Audit) joined(to, from string) {
 		if l.Store == from {
 			l.Store = to
 			a.place(l)
+		}
+		if born, known := l.Elsewhere[from]; known {
+			l.Elsewhere[to] = earlier(born, l.Elsewhere[to])
 		}
 	}
 	if s.Holds > 0 && gone.Holds > 0 {

@@ -32,7 +32,6 @@ type past struct {
 	Belated int                 `json:"belated,omitempty"`
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
-	Anchor  anchor              `json:"anchor,omitzero"`
 	Ended   lockagent.StoreTime `json:"ended,omitempty"`
 	Noted   time.Duration       `json:"noted,omitempty"`
 
@@ -121,7 +120,7 @@ func (a *Audit) retire(l *agentLog) bool {
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,
-		Belated: l.Belated, Anchor: l.Anchor, Ended: l.Ended, Noted: l.Noted, Unsigned: l.Unsigned, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Belated: l.Belated, Ended: l.Ended, Noted: l.Noted, Unsigned: l.Unsigned, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })
@@ -135,7 +134,7 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Epoch, l.Epochs[p.Epoch] = p.Epoch, l.current
 	l.Stopped, l.Dead = p.Stopped, !p.Stopped
 	l.Store = a.fold.stores.find(p.Store)
-	l.Anchor, l.Holes, l.Lease = p.Anchor, p.Holes, p.Lease
+	l.Holes, l.Lease = p.Holes, p.Lease
 	newest := a.home(l).Newest // less if the clock was set back
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
 	l.Stored, l.Found, l.Beside, l.Belated = p.Stored, p.Found, p.Beside, p.Belated

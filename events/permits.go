@@ -50,7 +50,7 @@ func (a *Audit) changed(key LockKey, r *Record) {
 	}
 	lock, c := a.lock(key), permitChange{r.StoreTime, r.Op, r.Permits, r.Permit}
 	if c.At == 0 {
-		a.unanswered(lock, &c, r.Time)
+		a.unanswered(lock, &c, r.Stored)
 		return
 	}
 	lock.Changes = append(lock.Changes, c)
@@ -66,10 +66,12 @@ func (a *Audit) changed(key LockKey, r *Record) {
 const changing = 30*time.Second + delay
 
 // unanswered notes a change of which nobody knows whether it was made.
-func (a *Audit) unanswered(lock *lockLog, c *permitChange, wall time.Time) {
+func (a *Audit) unanswered(lock *lockLog, c *permitChange, stored time.Time) {
 	l := a.current
-	at := l.Anchor.at(wall, l.Told)
-	from, to := max(0, min(l.Told, at).Add(-changing)), later(at, aliveLag)
+	from, to := max(0, l.Told.Add(-changing)), later(l.Told, aliveLag)
+	if len(l.Open) > 0 || !stored.IsZero() { // its signs of life may be missing, or late
+		to = a.home(l).at(stored)
+	}
 	if c.Op == lockagent.DeletePermits {
 		lock.Breaks = append(lock.Breaks, lockBreak{At: to, Since: from, Perhaps: true})
 	}

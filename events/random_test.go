@@ -60,6 +60,8 @@ func drawWorld(r *rand.Rand, evils evil) *world {
 		cfg.resets = true
 	case 2:
 		cfg.steps = true
+	case 3:
+		cfg.late, cfg.stores = true, 1
 	}
 	if evils > 0 {
 		cfg.evil = 1 + evil(r.IntN(int(evils)-1))
@@ -164,7 +166,7 @@ func TestTrueHistories(t *testing.T) {
 			return "violated, though the stores were right, and the log has all that happened"
 		case r.Verdict == Explained && !had("reset", "break", "step", "pause"):
 			return "explained, though nothing happened"
-		case r.Verdict == Incomplete && !had("crash", "late", "reset", "step"):
+		case r.Verdict == Incomplete && !had("crash", "late", "reset", "step", "nameless"):
 			return "incomplete, though nothing is missing"
 		case r.Duplicates > 0 || slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives == 0 }): // a life may leave nothing
 			return "something is missing, or comes twice"

@@ -66,6 +66,9 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 		// The clock was set back: what is to come has earlier times.
 		s.Floor, s.Newest = min(s.Floor, reset.Before.Add(-delay)), min(s.Newest, reset.Before)
 		for _, other := range a.logs {
+			if born, known := other.Elsewhere[l.Store]; known {
+				other.Elsewhere[l.Store] = min(born, reset.Before)
+			}
 			if other.Store == l.Store {
 				other.Settled, other.Told, other.Ended = min(other.Settled, reset.Before), 0, 0
 				other.Born, other.Early = min(other.Born, reset.Before), min(other.Early, reset.Before)

@@ -446,7 +446,7 @@ func (a *Audit) goesOn(h *Hold) *span {
 		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.lastToken())
 		return s
 	}
-	a.store(h.Store).Holds--
+	a.tally(a.store(h.Store), h.Agent, -1)
 	same := func(o Hold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
 	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
 		a.found.OpenHolds.remove(same)
@@ -465,7 +465,7 @@ func (a *Audit) wasJudged(lock *lockLog, s *span) {
 	lock.over(s)
 	lock.Spans = slices.DeleteFunc(lock.Spans, func(x *span) bool { return x == s })
 	a.logs[s.Agent].spans--
-	a.store(lock.Store).Holds++
+	a.tally(a.store(lock.Store), s.Agent, 1)
 }
 
 // sorted returns the holds of an agent in the order of their records.

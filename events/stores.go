@@ -1,5 +1,7 @@
 package events
 
+import "slices"
+
 // stores says which identities of stores are those of one store. The zero stores says that all
 // are different.
 type stores map[string]string // from an identity to the one that it was joined with
@@ -31,6 +33,43 @@ func (s *stores) join(a, b string) (to, from string, changed bool) {
 	to, from = min(a, b), max(a, b)
 	(*s)[from] = to
 	return to, from, true
+}
+
+// move brings the holds and waiters of an agent, which has just named its store, to the locks of that.
+func (f *Fold) move(a *folded, store string) {
+	of := func(l *lockFold) *lockFold {
+		key := l.LockKey
+		key.Store = f.stores.find(store)
+		return f.lock(key)
+	}
+	for _, h := range a.sorted() {
+		l := a.holds[h]
+		if h.Store != "" {
+			continue
+		}
+		f.close(a, l, h)
+		to := of(l)
+		h.LockKey = to.LockKey
+		if f.watch == nil {
+			to.supersede(h)
+		}
+		to.open = append(to.open, h)
+		a.holds[h] = to
+	}
+	for l, n := range a.waits {
+		if l.Store != "" {
+			continue
+		}
+		to := of(l)
+		for _, w := range l.waiters {
+			if w.Agent == a.Agent {
+				to.waiters = append(to.waiters, w)
+			}
+		}
+		l.waiters = slices.DeleteFunc(l.waiters, func(w Waiter) bool { return w.Agent == a.Agent })
+		delete(a.waits, l)
+		a.waits[to] += n
+	}
 }
 
 // joinStores makes one lock of those that two identities of one store have.

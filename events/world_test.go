@@ -36,6 +36,7 @@ type worldConfig struct {
 	steps   bool // of the clocks of the stores
 	pauses  bool // of processes
 	outages bool // of NATS, and of the way to the store
+	late    bool // agents learn the identity of their store some time after their start
 	stores  int  // at least 1
 	evil    evil
 }
@@ -161,6 +162,7 @@ type worldAgent struct {
 	seq    uint64
 	store  *worldStore
 	skew   int // of its wall clock
+	named  int // when it learns the identity of its store
 	tenure uint64
 	has    map[lockagent.Name]*worldTenure
 	debts  []*worldTenure // to be returned when the store can be reached
@@ -257,6 +259,9 @@ func (w *world) start(a *worldAgent) {
 	} else if w.chance(3) {
 		a.stop = w.now + 1000 + w.rand.IntN(w.cfg.length)
 	}
+	if w.happened(w.cfg.late, 2, "nameless") {
+		a.named = w.now + w.rand.IntN(40_000)
+	}
 	w.agents = append(w.agents, a)
 	w.record(a, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "h", PID: w.ids}})
 	a.queue[len(a.queue)-1].Follows = a.last
@@ -266,7 +271,10 @@ func (w *world) record(a *worldAgent, e lockagent.Event) *Record { return w.reco
 
 func (w *world) recordAt(a *worldAgent, ms int, e lockagent.Event) *Record {
 	a.seq++
-	e.Agent, e.Store, e.Time = a.id, a.store.id, wall(ms+a.skew)
+	e.Agent, e.Time = a.id, wall(ms+a.skew)
+	if ms >= a.named {
+		e.Store = a.store.id
+	}
 	a.queue = append(a.queue, Record{Event: e, Epoch: a.epoch, Seq: a.seq})
 	r := &a.queue[len(a.queue)-1]
 	w.when[identityOf(r)] = ms
