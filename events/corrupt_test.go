@@ -2,6 +2,7 @@ package events
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -171,7 +172,13 @@ var alterations = []alteration{
 	{"store", event(func(r *rand.Rand, e *lockagent.Event) { e.Store = "other" }, always), elsewhere},
 	{"kind", event(func(r *rand.Rand, e *lockagent.Event) { e.Kind = lockagent.EventRequested }, aboutLock), another},
 	{"how", event(func(r *rand.Rand, e *lockagent.Event) { e.How = 3 - e.How }, func(e *lockagent.Event) bool { return e.How != 0 }), another},
-	{"reason", event(func(r *rand.Rand, e *lockagent.Event) { e.Reason = lockagent.LostDenied }, func(e *lockagent.Event) bool { return e.Kind.EndsHold() && e.Token != 0 }), another},
+	{"reason", event(func(r *rand.Rand, e *lockagent.Event) {
+		if e.Reason != lockagent.LostDenied {
+			e.Reason = lockagent.LostDenied
+		} else {
+			e.Reason = 0
+		}
+	}, func(e *lockagent.Event) bool { return e.Kind.EndsHold() && e.Token != 0 }), another},
 	{"permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Permits += 1 + r.IntN(3) }, func(e *lockagent.Event) bool { return e.Permits != 0 && e.Kind != lockagent.EventPermits }), another},
 	{"all permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Total += 1 + r.IntN(3) }, func(e *lockagent.Event) bool { return e.Total != 0 && e.How != 0 }), ""},
 	{"a change of permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Permits++ }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
@@ -179,9 +186,54 @@ var alterations = []alteration{
 	{"incarnation", event(func(r *rand.Rand, e *lockagent.Event) { e.Incarnation += "x" }, func(e *lockagent.Event) bool { return e.Incarnation != "" }), another},
 	{"owner", event(func(r *rand.Rand, e *lockagent.Event) { e.Owner += "x" }, func(e *lockagent.Event) bool { return e.Owner != "" }), neverRead},
 	{"wall clock", event(func(r *rand.Rand, e *lockagent.Event) { e.Time = e.Time.Add(-time.Hour) }, always), neverRead},
+	{"request", event(func(r *rand.Rand, e *lockagent.Event) { e.Request += 1 + r.Uint64N(9) }, always), neverRead},
+	{"waiters", event(func(r *rand.Rand, e *lockagent.Event) { e.Waiters++ }, always), neverRead},
+	{"holder", event(func(r *rand.Rand, e *lockagent.Event) { e.Holder += "x" }, always), neverRead},
+	{"waited", event(func(r *rand.Rand, e *lockagent.Event) { e.Waited += time.Hour }, always), neverRead},
+	{"remaining", event(func(r *rand.Rand, e *lockagent.Event) { e.Remaining += time.Hour }, always), neverRead},
+	{"replicas", event(func(r *rand.Rand, e *lockagent.Event) { e.Replicas++ }, always), neverRead},
+	{"error", event(func(r *rand.Rand, e *lockagent.Event) { e.Err += "x" }, always), neverRead},
+	{"trace", event(func(r *rand.Rand, e *lockagent.Event) { e.TraceParent += "x" }, always), neverRead},
+	{"operator", event(func(r *rand.Rand, e *lockagent.Event) { e.Operator += "x" }, always), neverRead},
+	{"process", event(func(r *rand.Rand, e *lockagent.Event) { e.Process.PID++ }, always), neverRead},
+	{"permit", event(func(r *rand.Rand, e *lockagent.Event) { e.Permit += "x" }, always), another},
+	{"reset", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.Before += jump(r) }, always), another},
+	{"holds", event(func(r *rand.Rand, e *lockagent.Event) { e.Holds += 1 + r.IntN(99) }, ofGrant), another},
+	{"dropped", func(r *rand.Rand, x *Record) bool { x.Dropped[grantedK]++; return true }, "only a record that is EventDropped has the field"},
+	{"what came before", func(r *rand.Rand, x *Record) bool { x.Follows.Seq++; return x.Kind == lockagent.EventAgentStarted }, another},
+	{"other version", func(r *rand.Rand, x *Record) bool { x.OtherVersion = true; x.Kind = 0; return true }, notJudgedIt},
 	{"number", func(r *rand.Rand, x *Record) bool { x.Seq += 1 + r.Uint64N(5); return true }, ""},
 	{"epoch", func(r *rand.Rand, x *Record) bool { x.Epoch++; return true }, ""},
 	{"agent", func(r *rand.Rand, x *Record) bool { x.Agent += "x"; return true }, ""},
+}
+
+// unaltered are the fields that no alteration has to change.
+var unaltered = map[string]string{
+	"Link":     "it is not in the log",
+	"Position": "it is not of the record: the reader of a stream sets it",
+	"Stored":   "it is not of the record: the stream sets it",
+	"Raw":      "it is what the record was read from",
+}
+
+// A new field of a record needs an alteration, or a reason for none.
+func TestEachFieldIsAltered(t *testing.T) {
+	for _, typ := range []reflect.Type{reflect.TypeFor[Record](), reflect.TypeFor[lockagent.Event]()} {
+		for i := range typ.NumField() {
+			name := typ.Field(i).Name
+			changes := slices.ContainsFunc(lockagent.EventKinds(), func(k lockagent.EventKind) bool {
+				return slices.ContainsFunc(alterations, func(a alteration) bool {
+					before := fullRecord(k)
+					after := before
+					a.do(rand.New(rand.NewPCG(1, 1)), &after)
+					v, w := reflect.ValueOf(before), reflect.ValueOf(after)
+					return !reflect.DeepEqual(v.FieldByName(name).Interface(), w.FieldByName(name).Interface())
+				})
+			})
+			if _, exempt := unaltered[name]; !changes && !exempt {
+				t.Errorf("no alteration changes %s.%s", typ.Name(), name)
+			}
+		}
+	}
 }
 
 // jump is a time by which another one is wrong, in microseconds.
@@ -200,7 +252,7 @@ var leastCaught = map[string]int{
 	"the tail of an agent is removed": 90, "the tail of an epoch is removed": 90, "a stretch of the stream is removed": 90,
 	retirement: 60, "an epoch is removed": 25, "an agent is removed": 0,
 
-	"token": 80, "tenure": 60, "store time": 5, "until": 8, "confirmed": 4, "held": 4, "count": 70, "no count": 100,
+	"token": 80, "tenure": 60, "store time": 5, "until": 8, "confirmed": 4, "returned": 20, "held": 4, "count": 90, "no count": 100,
 	"lock": 50, "other lock": 60, "kind of lock": 60, "exclusive": 10, "store": 40, "kind": 60, "how": 80, "reason": 40,
 	"number": 100, "epoch": 100, "agent": 100,
 }

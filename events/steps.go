@@ -261,7 +261,7 @@ func (a *Audit) ended(h *Hold, r *Record) {
 		}
 		return
 	}
-	if r.Kind != lockagent.EventHeld && h.Grants > 1 && h.holes == l.Holes {
+	if r.Kind == lockagent.EventHeld && r.Count > 0 || r.Kind != lockagent.EventHeld && h.Grants > 1 && h.holes == l.Holes {
 		a.counted(h.LockKey, h, r)
 	}
 	if !r.Fixed {
