@@ -80,6 +80,7 @@ end
 
 local moving = 100 -- in ms: when to try again if a key is on its way to another node
 local listened = 300 -- in ms: when to try again if an outsider listens, who may have the lock by now
+local downgrades = 1000 -- in ms: when a reader tries again behind a writer of another program. Redisson tells nobody that a writer reads on
 
 -- Tries one lock, and returns what there is to say about it.
 local function attempt(i, lock, suffix)
@@ -157,6 +158,9 @@ local function attempt(i, lock, suffix)
   local recalled = list[1] and want_all(lock, tenure, list, asks, marks_of(suffix, mode, list, value))
   local queued = asks and not alone and place(field, queue, suffix)
   local code = queued and 'q ' or 'h '
+  if queued and field == tenure and mode == 'write' and not is_agent(tenure_of(list[1])) then
+    code = 'k ' .. downgrades .. ' '
+  end
   return (recalled and string.upper(code) or code) .. left .. ' ' .. outsiders .. ' ' .. (list[1] and tenure_of(list[1]) or '')
 end
 

@@ -79,6 +79,32 @@ func TestAReaderBesideAnOutsiderAsksAgainSoon(t *testing.T) {
 	s.rwGrant(asks)
 }
 
+// A reader behind a writer of another program asks again soon: nobody tells when such a writer goes on reading. Whoever waits behind an agent
+// is told, and so is whoever waits for another program to release the lock.
+func TestAReaderBehindAnotherProgramsWriterAsksAgainSoon(t *testing.T) {
+	s := start(t)
+	ours := wish("x", agentA, 1)
+	for _, c := range []struct {
+		holds  []string
+		waits  lockagent.Mode
+		within time.Duration
+	}{
+		{[]string{"mode", "write", another + ":write", "1"}, lockagent.Shared, time.Second},
+		{[]string{"mode", "write", another, "1", another + ":write", "1"}, lockagent.Shared, time.Second},
+		{[]string{"mode", "write", another + ":write", "1"}, lockagent.Exclusive, 0},
+		{[]string{"mode", "read", another, "1"}, lockagent.Exclusive, 0},
+		{[]string{"mode", "write", ours.Tenure.String() + ":write", "1"}, lockagent.Shared, 0},
+	} {
+		s.Do("DEL", "x")
+		s.Do(append([]string{"HSET", "x"}, c.holds...)...)
+		asks := queueing("x", agentB, 1)
+		asks.Mode = c.waits
+		if r := s.rwTry(asks)[0].Reply; !r.Queued || r.AskWithin != c.within {
+			t.Errorf("%q: a tenure of mode %v got %+v, want a place, and to ask within %v", c.holds, c.waits, r, c.within)
+		}
+	}
+}
+
 // A renewal of a reader says nothing of a writer whose agent is gone.
 func TestRenewalOfAReaderBesideADeadWriter(t *testing.T) {
 	s := start(t)
