@@ -79,12 +79,13 @@ func (s *looking) Acquire(ctx context.Context, req lockagent.AcquireRequest, don
 }
 
 // latchAlone has a thread of Java wait for another.
-func latchAlone(t *testing.T, redis *redistest.Server, java *process) {
-	a, b := java.latch("start", "a"), java.latch("start", "b")
+func latchAlone(t *testing.T, w *world, java *process) {
+	const name = "orders/start"
+	a, b := java.latch(name, "a"), java.latch(name, "b")
 	want(t, "trySetCount", a.trySetCount(t, 2), true)
 	want(t, "trySetCount again", b.trySetCount(t, 9), false)
 	want(t, "await for a while", b.await(t, 20*time.Millisecond), false)
-	awaited := b.waits(t, redis)
+	awaited := b.waits(t, w.nodeOf(name))
 	a.countDown(t)
 	want(t, "count", a.getCount(t), 1)
 	pending(t, awaited)

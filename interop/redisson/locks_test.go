@@ -69,16 +69,17 @@ func (l javaFenced) tryLockAndGetToken(t *testing.T, wait, lease time.Duration) 
 func (l javaFenced) getToken(t *testing.T) int { t.Helper(); return l.number(t, "getToken") }
 
 // locksAlone has two threads of Java share locks of each kind that has one holder at a time.
-func locksAlone(t *testing.T, redis *redistest.Server, java *process) {
+func locksAlone(t *testing.T, w *world, java *process) {
 	for _, kind := range []string{"plain", "fair", "write", "fenced", "spin", "multi", "nonReentrant", "nonReentrantFair"} {
 		t.Run(kind, func(t *testing.T) {
 			re := !strings.HasPrefix(kind, "nonReentrant")
 			if !re && os.Getenv(profileVariable) != "" {
 				t.Skip("Redisson has this kind since 4.4.0")
 			}
-			name := kind + "-a"
+			name := "orders/" + kind
+			redis := w.nodeOf(name)
 			if kind == "multi" {
-				name += "," + kind + "-b"
+				name += ",orders/another"
 			}
 			a, b := java.lock(kind, name, "a"), java.lock(kind, name, "b")
 			a.lock(t, forever)
@@ -114,14 +115,16 @@ func locksAlone(t *testing.T, redis *redistest.Server, java *process) {
 			a.unlock(t)
 		})
 	}
-	t.Run("read", func(t *testing.T) { readersAlone(t, redis, java) })
+	t.Run("read", func(t *testing.T) { readersAlone(t, w, java) })
 	t.Run("tokens", func(t *testing.T) { tokensAlone(t, java) })
-	t.Run("interrupted", func(t *testing.T) { interruptedAlone(t, redis, java) })
+	t.Run("line", func(t *testing.T) { lineAlone(t, w, java) })
+	t.Run("interrupted", func(t *testing.T) { interruptedAlone(t, w, java) })
 }
 
 // readersAlone has two readers exclude a writer, and a writer two readers.
-func readersAlone(t *testing.T, redis *redistest.Server, java *process) {
-	const name = "pages"
+func readersAlone(t *testing.T, w *world, java *process) {
+	const name = "orders/pages"
+	redis := w.nodeOf(name)
 	a, b, c := java.lock("read", name, "a"), java.lock("read", name, "b"), java.lock("write", name, "c")
 	a.lock(t, forever)
 	want(t, "tryLock of another reader", b.tryLock(t, 0, forever), true)
@@ -143,7 +146,7 @@ func readersAlone(t *testing.T, redis *redistest.Server, java *process) {
 }
 
 func tokensAlone(t *testing.T, java *process) {
-	a, b := java.fenced("tokens", "a"), java.fenced("tokens", "b")
+	a, b := java.fenced("orders/tokens", "a"), java.fenced("orders/tokens", "b")
 	token := a.lockAndGetToken(t, kept)
 	if _, granted := b.tryLockAndGetToken(t, 0, kept); granted {
 		t.Error("a lock was granted twice")
@@ -156,10 +159,27 @@ func tokensAlone(t *testing.T, java *process) {
 	b.unlock(t)
 }
 
+// lineAlone has two threads wait for a fair lock. Redisson moves the time of the last one when the first is granted the lock.
+func lineAlone(t *testing.T, w *world, java *process) {
+	const name = "orders/line"
+	holder, first, last := java.lock("fair", name, "a"), java.lock("fair", name, "b"), java.lock("fair", name, "c")
+	holder.lock(t, forever)
+	granted := first.waits(t, w.nodeOf(name), forever)
+	grantedLast := last.send("lock", forever)
+	w.awaitHearing(t, name, w.awaitPlaces(t, name, 2))
+	holder.unlock(t)
+	value(t, granted)
+	pending(t, grantedLast)
+	first.unlock(t)
+	value(t, grantedLast)
+	last.unlock(t)
+}
+
 // interruptedAlone shows that an interrupted thread keeps its place in the queue of a fair lock. It is the only one who can
 // get the free lock, for 5 minutes and the lease that it saw.
-func interruptedAlone(t *testing.T, redis *redistest.Server, java *process) {
-	const name = "counter"
+func interruptedAlone(t *testing.T, w *world, java *process) {
+	const name = "orders/counter"
+	redis := w.nodeOf(name)
 	a, b, c := java.lock("fair", name, "a"), java.lock("fair", name, "b"), java.lock("fair", name, "c")
 	a.lock(t, forever)
 	waiting := b.object.waits(t, redis, "pttl", "lockInterruptibly", forever)

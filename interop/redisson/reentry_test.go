@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 // To the store, a lock without re-entry is a lock of its kind, for both sides. Scenarios M01 to M03, with Redisson's
@@ -17,7 +18,7 @@ func TestNoReentry(t *testing.T) {
 	if os.Getenv(profileVariable) != "" {
 		t.Skip("Redisson has these kinds since 4.4.0")
 	}
-	for title, servers := range map[string]func(*testing.T) *world{"single": single, "cluster": cluster} {
+	for title, servers := range map[string]func(*testing.T, ...redistest.Option) *world{"single": single, "cluster": cluster} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
 			b := servers(t).start(t, 30*time.Second)

@@ -107,8 +107,10 @@ func (p javaPermits) getPermits(t *testing.T) int { t.Helper(); return p.number(
 func (p javaPermits) delete(t *testing.T) bool    { t.Helper(); return p.is(t, "delete") }
 
 // semaphoreAlone has two threads of Java share a semaphore.
-func semaphoreAlone(t *testing.T, redis *redistest.Server, java *process) {
-	a, b := java.semaphore("tables", "a"), java.semaphore("tables", "b")
+func semaphoreAlone(t *testing.T, w *world, java *process) {
+	const name = "orders/tables"
+	redis := w.nodeOf(name)
+	a, b := java.semaphore(name, "a"), java.semaphore(name, "b")
 	want(t, "trySetPermits", a.trySetPermits(t, 3), true)
 	want(t, "trySetPermits again", b.trySetPermits(t, 9), false)
 	a.acquire(t, 2)
@@ -123,16 +125,18 @@ func semaphoreAlone(t *testing.T, redis *redistest.Server, java *process) {
 }
 
 // permitsAlone has two threads of Java share a semaphore with ids.
-func permitsAlone(t *testing.T, redis *redistest.Server, java *process) {
-	a, b := java.permits("seats", "a"), java.permits("seats", "b")
+func permitsAlone(t *testing.T, w *world, java *process) {
+	const name = "orders/seats"
+	redis := w.nodeOf(name)
+	a, b := java.permits(name, "a"), java.permits(name, "b")
 	want(t, "trySetPermits", a.trySetPermits(t, 3), true)
 	ids := a.acquire(t, 2, forever)
 	want(t, "ids", len(ids), 2)
 	want(t, "ids of too many", len(b.tryAcquire(t, 2, 20*time.Millisecond, forever)), 0)
 	want(t, "updateLeaseTime", b.updateLeaseTime(t, ids[0], 2*forever), true)
 	acquired := b.waits(t, redis, 2, kept)
-	b2 := java.permits("seats", "c") // b waits
-	b2.release(t, ids[1])            // whoever knows the id may
+	b2 := java.permits(name, "c") // b waits
+	b2.release(t, ids[1])         // whoever knows the id may
 	more := strings.Split(value(t, acquired), ",")
 	want(t, "permits that are left", a.availablePermits(t), 0)
 	want(t, "permits that are taken", a.acquiredPermits(t), 3)

@@ -24,10 +24,10 @@ type world struct {
 	sharded  redisstore.Sharded // how our messages travel in a Cluster
 }
 
-func single(t *testing.T) *world {
+func single(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	requireJava(t)
-	s := redistest.Start(t)
+	s := redistest.Start(t, opts...)
 	return &world{
 		mode: "single", redisson: os.Getenv(profileVariable), url: s.URL(), nodes: []*redistest.Server{s},
 		nodeOf: func(string) *redistest.Server { return s },
@@ -35,10 +35,10 @@ func single(t *testing.T) *world {
 }
 
 // cluster has its messages sharded.
-func cluster(t *testing.T) *world {
+func cluster(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	requireJava(t)
-	c := redistest.StartCluster(t, 3)
+	c := redistest.StartCluster(t, 3, opts...)
 	return &world{mode: "cluster", redisson: os.Getenv(profileVariable), url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf}
 }
 

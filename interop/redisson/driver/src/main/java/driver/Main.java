@@ -16,6 +16,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
+import org.redisson.config.BaseConfig;
 import org.redisson.config.Config;
 import org.redisson.config.ShardedSubscriptionMode;
 import org.redisson.misc.ReclosableLatch;
@@ -41,12 +42,14 @@ public final class Main {
         Config config = new Config();
         config.setLockWatchdogTimeout(Long.parseLong(args[0]));
         String[] addresses = Arrays.copyOfRange(args, 2, args.length);
-        switch (args[1]) {
+        BaseConfig<?> servers = switch (args[1]) {
             case "cluster" -> config.useClusterServers().addNodeAddress(addresses);
             case "classic" -> config.useClusterServers().addNodeAddress(addresses)
                     .setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
             default -> config.useSingleServer().setAddress(addresses[0]);
-        }
+        };
+        servers.setUsername(System.getProperty("driver.user"));
+        servers.setPassword(System.getProperty("driver.password"));
         Clock.install();
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
