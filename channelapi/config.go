@@ -42,7 +42,8 @@ type Config struct {
 
 	// Lease is the length of kept leases. The agent renews a kept lease when a third of it has
 	// passed, and for the first time up to a sixth of it earlier. After a crash of this
-	// process its locks stay held for at most one Lease. A shorter Lease frees them sooner.
+	// process its locks stay held for at most one Lease. A shorter Lease frees them sooner. A lock
+	// that the process takes again and again, for less than 2 s, begins with a lease of 2 s.
 	// A longer one survives longer outages of the store. At least 10 ms. Defaults to
 	// DefaultLease, 30 s.
 	Lease time.Duration

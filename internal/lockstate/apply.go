@@ -160,7 +160,7 @@ func (s *State) apply(e *Event) {
 		s.failures++
 		s.retryAt = e.RetryAt
 	case Returned, Withdrawn, Dropped:
-		s.habit.ended = e.Now
+		s.habit.ended, s.habit.brief = e.Now, s.tenure.holds > 0 && e.Now.Sub(s.tenure.began) < lockagent.PassLease
 		if e.Wanted {
 			s.habit.streak = 0
 		}

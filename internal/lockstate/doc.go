@@ -92,6 +92,11 @@
 //
 // A request that does not wait goes on for a moment when it finds the lock busy with a tenure that may rest in another agent.
 //
+// # Brief holds
+//
+// A kept lease begins as that of a pass does, if the agent has just had the lock for a moment. A hold that lasts is renewed, and then has
+// the whole lease. So a process that dies while it uses a lock again and again keeps others out for no longer than a pass does.
+//
 // # Many grants
 //
 // A shared tenure may have thousands of grants, and the queue thousands of requests. No step looks at all of

@@ -65,16 +65,16 @@ func TestFairRest(t *testing.T) {
 		r.step(Wanted{Tenure: r.tenures[3]})
 		r.want("Contested", "Returning")
 		r.acquire("bob")
-		r.want("Requested bob", "Attempted 30s")
+		r.want("Requested bob", "Attempted 2s")
 	})
 	t.Run("does not begin again when another request waits", func(t *testing.T) {
 		r := fairRested(t)
 		r.acquire("bob", "cid")
-		r.want("Requested bob", "Granted bob 401 by rest", "Contested", "Requested cid", "Attempted 30s")
+		r.want("Requested bob", "Granted bob 401 by rest", "Contested", "Requested cid", "Attempted 2s")
 		r.release("bob")
 		r.want("Ended bob", "Returning")
 		r.acquire("dan")
-		r.want("Requested dan", "Attempted 30s")
+		r.want("Requested dan", "Attempted 2s")
 	})
 	t.Run("does not begin when another request came before the answer", func(t *testing.T) {
 		r := newFairRest(t)
@@ -94,7 +94,7 @@ func TestFairRest(t *testing.T) {
 		r := fairRested(t)
 		r.now = r.now.add(r.f.cfg.Rest)
 		r.acquire("bob")
-		r.want("Contested", "Returning", "Requested bob", "Attempted 30s")
+		r.want("Contested", "Returning", "Requested bob", "Attempted 2s")
 		if parts := len(r.f.parts); parts != 2 {
 			t.Errorf("%d parts, want one for each tenure", parts)
 		}

@@ -57,7 +57,7 @@ func TestHandOff(t *testing.T) {
 		r.release("cid")
 		r.want("Ended cid", "Returning")
 		r.returned(0)
-		r.want("Returned", "Unlocked 3", "Attempted 30s")
+		r.want("Returned", "Unlocked 3", "Attempted 2s")
 		r.granted()
 		r.want("Began", "Granted dan 104")
 	})
@@ -251,7 +251,7 @@ func TestHandOffIntoALongerLease(t *testing.T) {
 		r.release("ann")
 		r.want("Ended ann", "Returning")
 		r.returned(0)
-		r.want("Returned", "Unlocked 1", "Attempted 30s")
+		r.want("Returned", "Unlocked 1", "Attempted 2s")
 	})
 	t.Run("is made when no more of it is left than the request needs", func(t *testing.T) {
 		for _, tt := range []struct {
@@ -345,7 +345,7 @@ func TestYield(t *testing.T) {
 		r.acquire("cid")
 		r.want("Requested cid", "Queued cid")
 		r.pass(time.Second)
-		r.want("Attempted 30s")
+		r.want("Attempted 2s")
 	})
 	t.Run("also if the store cannot tell whether it woke others", func(t *testing.T) {
 		r := newRig(t)
@@ -363,6 +363,6 @@ func TestYield(t *testing.T) {
 		r.returned(0)
 		r.skip()
 		r.acquire("bob")
-		r.want("Requested bob", "Attempted 30s")
+		r.want("Requested bob", "Attempted 2s")
 	})
 }

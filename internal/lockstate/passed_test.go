@@ -164,7 +164,7 @@ func TestPassWhileAsleep(t *testing.T) {
 		r.queued(time.Minute)
 		r.skip()
 		r.step(Passed{Tenure: r.asked, Token: 102, At: storeTime(r.now)})
-		r.want("Woke", "Attempted 30s")
+		r.want("Woke", "Attempted 2s")
 		if got := r.last(Attempted).Token; got != 102 {
 			t.Errorf("asks for tokens above %d, want 102", got)
 		}
@@ -478,7 +478,7 @@ func TestReturnThatPassesTheLock(t *testing.T) {
 	r.release("ann")
 	r.skip()
 	r.step(ReleaseReplied{Tenure: r.asked, Reply: lockagent.ReleaseReply{Released: true, At: storeTime(r.now), Passed: true, Others: -1}})
-	r.want("Returned", "Unlocked 1", "Attempted 30s") // at once, for the next place
+	r.want("Returned", "Unlocked 1", "Attempted 2s") // at once, for the next place
 	r.queued(lockagent.PassLease)
 	r.want("FoundBusy")
 	r.alarmIn(lockagent.PassLease, lockagent.PassLease+110*time.Millisecond)

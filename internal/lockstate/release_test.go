@@ -339,7 +339,7 @@ func TestReleaseThatTheStoreDoesNotConfirm(t *testing.T) {
 		r.want("Requested bob", "Queued bob")
 		r.pass(time.Second)
 		r.returned(0)
-		r.want("Returning", "Returned", "Attempted 30s")
+		r.want("Returning", "Returned", "Attempted 2s")
 	})
 }
 

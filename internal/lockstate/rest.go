@@ -40,6 +40,7 @@ type habit struct {
 	streak  int32         // tenures in a row that nobody else wanted, each soon after the one before
 	needed  int32         // how long the streak has to be; 0 is leastStreak
 	ended   Instant       // when the last tenure was returned
+	brief   bool          // that tenure served a hold, and took less than [lockagent.PassLease]
 	usually time.Duration // the usual gap between two holds, while nobody has the lock
 }
 
@@ -47,6 +48,11 @@ type habit struct {
 func (h *habit) enough(now Instant, longest time.Duration) bool {
 	return h.streak >= max(h.needed, leastStreak) && now.Sub(h.ended) <= longest
 }
+
+// again reports whether the agent has just had the lock, for a moment. Most often it has the next tenure for a moment, too. Such a tenure
+// begins with a short lease, which a renewal makes longer if a hold lasts. So a process that dies while it uses a lock again and again keeps
+// the lock from others no longer than after a pass.
+func (h *habit) again(now Instant) bool { return h.brief && now.Sub(h.ended) < lockagent.PassLease }
 
 // gap notes a gap between two holds. The usual one follows the last few gaps.
 func (h *habit) gap(d time.Duration) { h.usually += (d - h.usually) / 4 }

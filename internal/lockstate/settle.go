@@ -242,10 +242,18 @@ func (s *State) attempted(m Moment) Event {
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
 	}
-	if s.wantsRest(&r, m) {
-		e.Rests, e.Lease = true, min(e.Lease, lockagent.PassLease)
+	e.Rests = s.wantsRest(&r, m)
+	if e.Rests || r.Lease == 0 && s.beginsBriefly(m.Now) {
+		e.Lease = min(e.Lease, lockagent.PassLease)
 	}
 	return e
+}
+
+// beginsBriefly reports whether a kept lease begins as that of a pass: if the agent has just had the lock for a moment, or if the attempt was
+// made before with a lease as short. The earlier call may still arrive, after the store has lost its data.
+func (s *State) beginsBriefly(now Instant) bool {
+	before := s.attempt.open
+	return s.habit.again(now) || before != 0 && before <= lockagent.PassLease
 }
 
 func (s *State) returning() Event {

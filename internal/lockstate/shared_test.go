@@ -188,7 +188,7 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 		r.release("ann")
 		r.want("Ended ann", "Returning")
 		r.returned(0)
-		r.want("Returned", "Unlocked 1", "Attempted 30s")
+		r.want("Returned", "Unlocked 1", "Attempted 2s")
 		if got := r.last(Attempted).Request.Mode; got != Exclusive {
 			t.Errorf("asks in mode %d", got)
 		}

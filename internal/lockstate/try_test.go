@@ -106,7 +106,7 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.returned(1)
 		r.skip()
 		r.try("bob")
-		r.want("Requested bob", "Attempted 30s")
+		r.want("Requested bob", "Attempted 2s")
 	})
 	t.Run("waits for a return under way, which is soon answered", func(t *testing.T) {
 		r := newRig(t)
@@ -115,7 +115,7 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.try("bob")
 		r.skip()
 		r.returned(0)
-		r.want("Returned", "Unlocked 1", "Attempted 30s")
+		r.want("Returned", "Unlocked 1", "Attempted 2s")
 	})
 	t.Run("is told when the return under way fails", func(t *testing.T) {
 		r := newRig(t)

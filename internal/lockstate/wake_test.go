@@ -23,7 +23,7 @@ func TestWokenInEveryPhase(t *testing.T) {
 		r.step(Woken{})
 		r.want()
 		r.pass(time.Second)
-		r.want("Attempted 30s")
+		r.want("Attempted 2s")
 	})
 	t.Run("asking: remembered, and followed when the answer is that somebody has the lock", func(t *testing.T) {
 		r := newRig(t)
@@ -82,7 +82,7 @@ func TestWokenInEveryPhase(t *testing.T) {
 		r.step(Woken{})
 		r.want("Woke")
 		r.pass(time.Second)
-		r.want("Attempted 30s")
+		r.want("Attempted 2s")
 	})
 	t.Run("held and returning: nothing to do", func(t *testing.T) {
 		r := newRig(t)
