@@ -345,7 +345,8 @@ type AcquireReply struct {
 	// AskWithin is above 0 if another Acquire of the tenure has to follow within that time. The tenure
 	// may keep its place only by asking. Or another program has the lock, and may release it without a
 	// wake-up. An agent wakes those who wait. So nobody has to ask if the holder's identity is of
-	// [NewAgentID]. Only if queued.
+	// [NewAgentID]. Or the tenure is the first that waits for permits, and another program may delete the semaphore
+	// without a wake-up. Only if queued.
 	AskWithin time.Duration
 	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. A tenure that begins may rest if no other one has a place
 	// in the queue, and no outsider waits. A tenure of a fair lock does not rest for a minute after an outsider in the queue was told that it is its turn. If the agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock

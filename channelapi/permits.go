@@ -16,7 +16,8 @@ import (
 // requests wait.
 //
 // Permits that were acquired here have a lease, which the agent keeps. So they come back if this
-// process dies. Permits that a program with Redisson has taken have none: if that program dies,
+// process dies, with the next call of any agent to the semaphore: agents that have permits or wait for some make such
+// calls by themselves. Permits that a program with Redisson has taken have none: if that program dies,
 // [Semaphore.AddPermits] brings them back.
 type Semaphore struct{ permits }
 

@@ -32,6 +32,11 @@ var permitDefects = []defect{
 			return reply, err
 		}
 	}},
+	{"renews without a look at the others", "Permits/a renewal gives back the permits of others whose leases are over, and tells those who wait", func(s *spoilt) {
+		s.renew = func(lockagent.RenewRequest) (lockagent.RenewReply, error) {
+			return lockagent.RenewReply{Held: true}, nil
+		}
+	}},
 	{"does not tell how many permits there are", "Permits/permits are granted while enough are free", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {

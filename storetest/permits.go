@@ -91,6 +91,25 @@ var permitClauses = []clause{
 		},
 	},
 	{
+		name: "a renewal gives back the permits of others whose leases are over, and tells those who wait",
+		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 3)
+			u[0].change(lockagent.TrySetPermits, 2)
+			u[1].takes(1, 1)
+			dies := u[0].wants(1, 1, false)
+			dies.Lease = brief
+			u[0].get(dies)
+			woken := u[2].watches()
+			eventually(t, "a wake-up", func() bool {
+				u[1].keeps(1, true)
+				pause(brief / 4)
+				return len(woken.C) > 0
+			})
+			u[2].takes(1, 1)
+		},
+	},
+	{
 		name: "a release passes permits in order, as far as they suffice",
 		says: "A Release passes the free permits to the tenures in the queue, one after the other, as long as they suffice for the next.",
 		prove: func(t *testing.T, h *Harness) {

@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,6 +125,41 @@ func javaGetsTheLocksOfAKilledAgent(t *testing.T, w *world, lease time.Duration)
 	}
 	value(t, all)
 	java.unlock(t)
+}
+
+// An agent that is killed has a permit of Redisson's semaphore, which knows no leases. Any other agent of ours that has a permit, or waits for
+// some, gives it back to Java, though nobody asks it for anything.
+func TestJavaGetsThePermitOfAKilledAgent(t *testing.T) {
+	t.Parallel()
+	for title, comes := range map[string]func(*testing.T, *both, thing) (leaves func()){
+		"AnotherHolds": func(t *testing.T, b *both, w thing) (leaves func()) {
+			_, err := b.ours.Semaphore(w.name).AddPermits(t.Context(), 1)
+			must(t, err)
+			holder := b.has(t, w, "g1", kept)
+			return func() { holder.leaves(t) }
+		},
+		"AnotherWaits": func(t *testing.T, b *both, w thing) (leaves func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			b.ours.Semaphore(w.name).AcquireAsync(ctx, 2) // more than there are
+			b.awaitPermitPlaces(t, w.name, 1)
+			return cancel
+		},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			b, w := single(t).start(t, short), thing{"semaphore", "orphan"}
+			b.make(t, w)
+			agent := b.startAgent(t, short)
+			agent.do(t, "main", "semaphore.lock", w.name)
+			leaves := comes(t, b, w)
+			waits := b.come(t, w, "j1", kept)
+			b.java.awaitSleep(t, "j1")
+			agent.kill()
+			waits.gets(t)
+			waits.leaves(t)
+			leaves()
+		})
+	}
 }
 
 // A reader of Java is killed. Readers of ours come and go all the time, so the lock lives on. Still the dead reader goes away, and

@@ -68,7 +68,6 @@ func sharedSemaphore(t *testing.T, b *both) {
 			waiting = redis.Do("EXISTS", queueOf(name)).(int64) == 1
 		}
 		want(t, "delete", theirs.delete(t), true)
-		redis.Do(publishIn(w), "redisson_sc"+suffixOf(name), "0") // not to wait for our next question
 		want(t, "ErrDeleted", errors.Is((<-waits).Err(), channelapi.ErrDeleted), true)
 	}
 }
@@ -94,21 +93,6 @@ func outlives(t *testing.T, n int, waits func(thread string) <-chan answer, ours
 	pending(t, acquired)
 	want(t, "set by Java", theirs.trySetPermits(t, n), true)
 	value(t, acquired)
-}
-
-func publishIn(w *world) string {
-	if w.mode == "cluster" {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
-}
-
-// suffixOf is what Redisson puts behind the name of a channel.
-func suffixOf(name string) string {
-	if strings.Contains(name, "{") {
-		return ":" + name
-	}
-	return ":{" + name + "}"
 }
 
 func queueOf(name string) string {
@@ -210,7 +194,6 @@ func sharedPermits(t *testing.T, b *both) {
 			waiting = redis.Do("EXISTS", queueOf(name)).(int64) == 1
 		}
 		want(t, "delete", theirs.delete(t), true)
-		redis.Do(publishIn(w), "redisson_sc"+suffixOf(name), "0") // not to wait for our next question
 		want(t, "ErrDeleted", errors.Is(receive(t, waits).Err(), channelapi.ErrDeleted), true)
 		_ = g.Release(t.Context()) // it is lost
 
@@ -329,5 +312,31 @@ func permitsTakenAway(t *testing.T, b *both) {
 	java.gets(t)
 	if log := b.java.log.String()[before:]; strings.Contains(log, "xception") {
 		t.Errorf("Java has logged an exception:\n%s", log)
+	}
+}
+
+// deletedByJava has Java delete a semaphore for which several of ours wait. Redisson tells nobody. Those who look as seldom as others that wait
+// would miss the context.
+func deletedByJava(t *testing.T, b *both) {
+	const rounds = 8
+	for _, kind := range []string{"semaphore", "permits"} {
+		w := thing{kind, "deleted " + kind}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for range rounds {
+			b.make(t, w)
+			b.has(t, w, "j1", forever)
+			var waiters []<-chan channelapi.Grant
+			for i, ours := range []*channelapi.Locks{b.ours, b.others, b.ours} {
+				waiters = append(waiters, request(ctx, ours, w))
+				redistest.Eventually(t, "places in the queue", func() bool { return b.nodeOf(w.name).Do("ZCARD", queueOf(w.name)) == any(int64(i+1)) })
+			}
+			want(t, "delete", object{b.java, "j2", kind, w.name}.is(t, "delete"), true)
+			for _, grants := range waiters {
+				if err := receive(t, grants).Err(); !errors.Is(err, channelapi.ErrDeleted) {
+					t.Fatalf("%s: a wait ended with %v", kind, err)
+				}
+			}
+		}
 	}
 }

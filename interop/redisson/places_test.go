@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent/internal/redistest"
 )
 
 func TestP07JavaPassesTheFairPlaceOfAKilledAgent(t *testing.T) {
@@ -32,6 +34,27 @@ func passesKilledAgent(t *testing.T, w *world) {
 	if left := w.goodFor(t, "orphan", dead); left > 7*time.Second {
 		t.Errorf("the place is good for %v", left)
 	}
+	holder.unlock(t)
+	value(t, granted)
+}
+
+// A process of ours that was killed has the first place at a fair lock, and Java has the next. When our place is over, a release by Java tells
+// the next place at once. It would sleep until the end of the lease otherwise, which lasts beyond the test.
+func TestP07JavaTellsThePlaceBehindThatOfAKilledAgent(t *testing.T) {
+	t.Parallel()
+	const name = "orphan"
+	w := single(t)
+	java, agent := w.startJava(t, short), w.startAgent(t, short)
+	holder := java.lock("fair", name, "a")
+	holder.lock(t, forever)
+	agent.send("main", "fair.lock", name)
+	dead := w.awaitPlaces(t, name, 1)
+	granted := java.lock("fair", name, "b").send("lock", kept)
+	w.awaitHearing(t, name, w.awaitPlaces(t, name, 2))
+	java.awaitSleep(t, "b")
+	agent.kill()
+	redistest.Eventually(t, "the end of the place", func() bool { return w.goodFor(t, name, dead) <= 0 })
+	w.wouldLast(t, name)
 	holder.unlock(t)
 	value(t, granted)
 }

@@ -65,6 +65,7 @@ var everything = []group{
 	{"Semaphore", sharedSemaphore},
 	{"Permits", sharedPermits},
 	{"TooManyPermits", tooManyPermits},
+	{"SemaphoresThatJavaDeletes", deletedByJava},
 	{"Latch", sharedLatch},
 	{"P09OurFirstPlaceHasNoScore", firstPlaceHasNoScore},
 	{"P14PermitsAreTakenAwayWhileJavaWaits", permitsTakenAway},

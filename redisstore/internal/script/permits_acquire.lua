@@ -7,7 +7,7 @@
 -- ARGV[11]  the number of permits
 -- ARGV[12]  ARGV[2] if the tenure asks for a place in the queue, or ""
 --
--- Reply: as of acquire.lua, for one lock, with "p" for "g". A "p" ends with the number of all permits, or 0 if
+-- Reply: as of acquire.lua, for one lock, with "p" for "g". The first place in the queue has a "k", as behind a holder that tells nobody. A "p" ends with the number of all permits, or 0 if
 -- the tenure had its permits before. In place of a holder there is a text for people. A "u" with the number of
 -- outsiders says that nobody has set the semaphore. An error "DELETED"
 -- says that the semaphore was deleted while the tenure had a place. A note keeps that for a repeated call.
@@ -144,4 +144,6 @@ end
 if kept_ms then
   holder, left = '', kept_ms
 end
-return reply .. '\n1 ' .. (queued and 'q ' or 'h ') .. digits(left) .. ' ' .. outsiders .. ' ' .. holder
+-- Redisson tells nobody that it deletes a semaphore, nor that it takes permits away. So the first one asks again soon, and tells the others.
+local asks_first = queued and pcall('ZRANGE', queue, 0, 0)[1] == tenure
+return reply .. '\n1 ' .. (asks_first and 'k 1000 ' or queued and 'q ' or 'h ') .. digits(left) .. ' ' .. outsiders .. ' ' .. holder

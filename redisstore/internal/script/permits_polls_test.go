@@ -60,6 +60,18 @@ func (p *pool) contend() {
 	}
 }
 
+// Another program tells nobody that it deletes a semaphore. The first in the queue asks again soon, and then tells the others, who rely on messages.
+func TestTheFirstWaiterForPermitsAsksAgainSoon(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.contend()
+		for agent, within := range map[lockagent.AgentID]time.Duration{agentB: time.Second, agentC: 0} {
+			if r := p.ask(agent, 1, true); !r.Queued || r.AskWithin != within {
+				p.t.Errorf("agent %s: %+v, want it to ask within %v", agent, r, within)
+			}
+		}
+	})
+}
+
 // polled has the server believe for the length of a test that somebody polls.
 func (p *pool) polled() {
 	p.Do("SET", "lockagent_gets", fmt.Sprintf("1 0 %d", p.time()+3600e6))
