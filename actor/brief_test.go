@@ -47,12 +47,14 @@ func TestALockThatIsUsedAgainAndAgainHasShortLeases(t *testing.T) {
 						if kind == lockagent.Semaphore || kind == lockagent.Permits {
 							<-a.Permits(background, lockagent.PermitsRequest{Name: "door", Kind: kind, Op: lockagent.TrySetPermits, N: 1})
 						}
-						users.Go(func() {
-							for range 50 {
-								released(t, granted(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: kind})))
-								time.Sleep(15 * time.Millisecond) // no fair lock rests for so long
-							}
-						})
+						for _, owner := range []lockagent.Owner{"ann", "bob"} {
+							users.Go(func() {
+								for range 50 {
+									released(t, granted(t, a.Acquire(background, "door", Request{Owner: owner, Kind: kind})))
+									time.Sleep(15 * time.Millisecond) // no fair lock rests for so long
+								}
+							})
+						}
 					}
 					users.Wait()
 					for _, store := range stores {

@@ -166,6 +166,9 @@
 //   - An answer with a token that is not above those of the others is outdated. The tenure that
 //     it grants is over, and the store is asked again.
 //
+// Only some parts ask the store at a time. The next ones begin when it has answered, in their order. A request that gives up before that leaves
+// no call to be made. The same holds for the parts of a semaphore.
+//
 // A tenure of a fair lock rests only for a request that comes while no other one waits in the agent. Until a message
 // tells of a waiter elsewhere, such requests overtake it.
 //

@@ -85,6 +85,7 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 		f.step(p, c, m, do)
 	}
 	f.recall(nil, m.Now, do)
+	f.admit(m, do)
 	if len(f.parts) > 1 {
 		f.parts = slices.DeleteFunc(f.parts, (*State).Idle)
 	}
@@ -93,10 +94,40 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	}
 }
 
+// mostCalls is how many calls of the parts may be under way when another part begins to ask. It is enough to keep a server busy. Without a bound,
+// waiters that give up within milliseconds leave the store thousands of calls to make for nobody, and whoever has patience waits behind these.
+const mostCalls = 16
+
+// calls is how many parts wait for an answer of the store.
+func (f *Fair) calls() (n int) {
+	if len(f.parts) <= mostCalls {
+		return 0
+	}
+	for _, p := range f.parts {
+		if p.phase == asking || p.phase == releasing && p.leaving.inFlight {
+			n++
+		}
+	}
+	return n
+}
+
+// admit lets parts ask that were held back, in their order.
+func (f *Fair) admit(m Moment, do func(*Event)) {
+	for f.calls() < mostCalls {
+		p := f.part(func(p *State) bool { return p.heldBack })
+		if p == nil {
+			return
+		}
+		f.step(p, Tick{}, Moment{Now: m.Now, Fresh: f.fresh()}, do)
+	}
+}
+
 func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	if !f.beside {
-		p.floor, p.habit = f.floor, f.habit
+		p.floor = f.floor
 	}
+	p.habit = f.habit
+	p.heldBack = p.phase == free && f.calls() >= mostCalls
 	if r, ok := c.(AcquireReplied); ok && f.outdated(p, &r) {
 		r.Err = errOutdated
 		c = r

@@ -22,6 +22,8 @@ type State struct {
 	cfg   *Config
 	queue queue
 	part  uint64 // the number of this part of a [Fair], or 0
+	// heldBack: the part does not ask the store yet, because many calls of other parts are under way. See [Fair.admit].
+	heldBack bool
 
 	phase  phase
 	closed bool
@@ -150,6 +152,7 @@ func (s *State) Alarm() (at Instant, ok bool) {
 		}
 	case free:
 		switch {
+		case s.heldBack:
 		case s.queue.len() > 0:
 			at = s.notBefore
 		case s.contended:

@@ -1,0 +1,52 @@
+package lockstate
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Many requests come at once, and most of them give up before the store has answered. The store is asked for a few at a time. So it is
+// not asked for those that have given up, and whoever has patience does not wait behind them.
+func TestFewPartsAskAtATime(t *testing.T) {
+	for name, rig := range map[string]func(*testing.T) *fairRig{"fair": newFairRig, "permits": newPermitsRig} {
+		t.Run(name, func(t *testing.T) {
+			r := rig(t)
+			owner := func(n int) lockagent.Owner { return lockagent.Owner(fmt.Sprintf("owner %d", n)) }
+			const crowd, patient = 5 * mostCalls, 4 * mostCalls
+			for n := range crowd {
+				r.acquire(owner(n))
+			}
+			asked := func(want int) {
+				t.Helper()
+				if len(r.tenures) != want {
+					t.Fatalf("%d tenures were asked for, want %d", len(r.tenures), want)
+				}
+			}
+			asked(mostCalls)
+			if at, ok := r.f.Alarm(); ok {
+				t.Errorf("wants a tick at %v", at)
+			}
+			for n := range crowd {
+				if n != patient {
+					r.step(Cancel{ID: r.ids[owner(n)], Err: lockagent.ErrTimeout})
+				}
+			}
+			asked(mostCalls)
+			r.replied(1, lockagent.AcquireReply{Holder: "other:7", Remaining: -1}) // the part asks no more
+			asked(mostCalls + 1)
+			if e := r.last(Attempted); e.Request.Owner != owner(patient) {
+				t.Errorf("asks for %s", e.Request.Owner)
+			}
+			for n := 2; n <= mostCalls; n++ {
+				r.replied(n, lockagent.AcquireReply{Holder: "other:7", Remaining: -1})
+			}
+			asked(mostCalls + 1)
+			r.granted(mostCalls+1, 7)
+			if e := r.last(Granted); e.Request.Owner != owner(patient) {
+				t.Errorf("granted %s", e.Request.Owner)
+			}
+		})
+	}
+}
