@@ -113,8 +113,8 @@ func reentry(w *world) {
 }
 
 func remainingTime(w *world) {
-	a := w.agent()
-	kept, fixed := a.lock("alice"), a.lock("bob", channelapi.Lease(time.Hour))
+	both := w.agents(2) // one that has just had the lock begins with a short lease
+	kept, fixed := both[0].lock("alice"), both[1].lock("bob", channelapi.Lease(time.Hour))
 	remains := func(want time.Duration) {
 		w.Helper()
 		if s := kept.status(w); s.Remaining != want {
