@@ -26,9 +26,11 @@ type Grant struct {
 // Hold stands behind a held [Grant]. Agents implement it. Applications use the methods of
 // Grant.
 type Hold interface {
-	// Context is done when the hold is over. Its cause is [ErrReleased] or a
-	// [*LostError].
-	Context() context.Context
+	// Done is closed when the hold is over. From its call until then, the agent keeps the Hold in use.
+	Done() <-chan struct{}
+
+	// Cause is nil until the hold is over, and then [ErrReleased] or a [*LostError]. It does not change any more.
+	Cause() error
 
 	// OnEnd makes the agent call f with the cause when the hold is over, before anybody else
 	// can be granted the lock. If the hold is over already, OnEnd calls f at once. f must
@@ -127,11 +129,14 @@ func (g Grant) Remaining() time.Duration {
 // Done returns a channel that is closed when the hold is over: lost or released.
 // [Grant.Cause] tells which. The channel never delivers a value. It is closed already if
 // the grant was never held.
+//
+// Somebody may wait at the channel alone. So from the first call on the agent does not take the hold back if the
+// grant is dropped: release the grant.
 func (g Grant) Done() <-chan struct{} {
 	if g.hold == nil {
 		return alwaysClosed
 	}
-	return g.hold.Context().Done()
+	return g.hold.Done()
 }
 
 // Cause is nil while the lock is held. Afterwards it is [ErrReleased] if the owner released
@@ -141,12 +146,13 @@ func (g Grant) Cause() error {
 	if g.hold == nil {
 		return g.Err()
 	}
-	return context.Cause(g.hold.Context())
+	return g.hold.Cause()
 }
 
 // Context returns a child of parent that is cancelled when the hold is over. Its cause is
 // then [Grant.Cause]. Run the work that the lock protects under it. It costs no goroutine,
-// and needs no cancel: the agent lets go of it when the hold is over.
+// and needs no cancel: the agent lets go of it when the hold is over. Until then, or until parent has ended, the agent does not
+// take the hold back if the grant is dropped, as after [Grant.Done].
 func (g Grant) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if g.hold == nil {

@@ -28,7 +28,9 @@ func newHold(t *testing.T) (*fakeHold, lockagent.Grant) {
 	return h, lockagent.NewGrant("orders/42", "alice", 7, 2, h)
 }
 
-func (h *fakeHold) Context() context.Context { return h.ctx }
+func (h *fakeHold) Done() <-chan struct{} { return h.ctx.Done() }
+
+func (h *fakeHold) Cause() error { return context.Cause(h.ctx) }
 
 func (h *fakeHold) OnEnd(f func(error)) (stop func()) {
 	stopped := context.AfterFunc(h.ctx, func() { f(context.Cause(h.ctx)) })

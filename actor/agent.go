@@ -75,7 +75,7 @@ type Request struct {
 	// NoRest asks that the lock goes back when the hold has ended, and does not rest.
 	NoRest bool
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
-	// lease has run out. It needs a Lease.
+	// lease has run out. So the lock is granted only when the store has confirmed that lease. It needs a Lease.
 	Outlive bool
 	// ByGrant says that only the grant ends the hold: nobody calls Release or Leave with Owner.
 	// It makes a grant cheaper for a reader that comes while others read.

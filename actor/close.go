@@ -27,7 +27,7 @@ type ending struct {
 }
 
 // Shutdown answers all requests with [lockagent.ErrClosed], those that wait and new ones, and
-// lets the holders finish until ctx ends. Meanwhile holders can release their locks, and their
+// lets the holders finish until ctx ends. It does not wait for holds whose requests have Outlive. Meanwhile holders can release their locks, and their
 // leases are kept. Then Shutdown ends the holds that are left, like [Agent.Close], and returns
 // the cause of ctx if there were any.
 //
@@ -108,9 +108,18 @@ func (l *lock) drain() {
 	}
 }
 
-// drained reports whether the lock drains and has no request, hold or call left.
+// drained reports whether the lock drains and has no request, hold or call left. Nobody releases a hold that is to
+// outlive this process.
 func (l *lock) drained() bool {
-	return l.draining && !l.closing && l.requests.len() == 0 && l.calls.len() == 0
+	if !l.draining || l.closing || l.calls.len() > 0 {
+		return false
+	}
+	for r := range l.requests.all {
+		if !r.granted() || !r.outlives() {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *lock) close() {
@@ -118,12 +127,19 @@ func (l *lock) close() {
 	l.step(lockstate.Close{})
 }
 
+// outlives reports whether the hold of a request that was granted stays in the store when the agent closes, and is not over by
+// the clock.
+func (r *request) outlives() bool { return r.Outlive && r.Remaining() > 0 }
+
 // cutShort notes a hold that Close ends.
 func (l *lock) cutShort(r *request) {
-	if r.Outlive && l.now < lockstate.Instant(r.fixed.Load()) {
-		l.outliving = append(l.outliving, r.tenure)
-	} else {
+	if !r.outlives() {
 		l.agent.ending.ended.Add(1)
+		return
+	}
+	l.outliving = append(l.outliving, r.tenure)
+	if r.fixed.Load() > r.deadline.Load() { // an extension that the store has not confirmed
+		l.agent.ending.abandoned.Add(1)
 	}
 }
 

@@ -35,8 +35,6 @@ type LockSnapshot struct {
 	Name lockagent.Name
 	Kind lockagent.LockKind `json:",omitempty"` // empty for a plain lock
 	lockstate.Snapshot
-	// Outlive are the requests that had Outlive.
-	Outlive []lockstate.RequestID
 	// Bounds are the bounds of the waits that have one.
 	Bounds []WaitBound `json:",omitempty"`
 	// Tags are those of the requests that have one.
@@ -56,10 +54,7 @@ type RequestTag struct {
 }
 
 // note notes what the state machine does not know of a request.
-func (n *LockSnapshot) note(id lockstate.RequestID, outlive bool, tag string) {
-	if outlive {
-		n.Outlive = append(n.Outlive, id)
-	}
+func (n *LockSnapshot) note(id lockstate.RequestID, tag string) {
 	if tag != "" {
 		n.Tags = append(n.Tags, RequestTag{id, tag})
 	}
@@ -67,9 +62,8 @@ func (n *LockSnapshot) note(id lockstate.RequestID, outlive bool, tag string) {
 
 // noted is what a snapshot says of a request beside its state machine.
 type noted struct {
-	outlive bool
-	tag     string
-	until   lockstate.Instant
+	tag   string
+	until lockstate.Instant
 }
 
 func (n *LockSnapshot) noted() map[lockstate.RequestID]noted {
@@ -78,9 +72,6 @@ func (n *LockSnapshot) noted() map[lockstate.RequestID]noted {
 		x := all[id]
 		do(&x)
 		all[id] = x
-	}
-	for _, id := range n.Outlive {
-		change(id, func(x *noted) { x.outlive = true })
 	}
 	for _, t := range n.Tags {
 		change(t.ID, func(x *noted) { x.tag = t.Tag })
@@ -155,7 +146,7 @@ func (l *lock) detach(m *detachMsg) {
 				claimed = append(claimed, l.unfold(g, r.gate.lose(r.lost(lockagent.LostClosed)))...)
 			case !back:
 				claimed = append(claimed, g)
-				n.note(r.id, r.Outlive, r.Tag)
+				n.note(r.id, r.Tag)
 			}
 		}
 		t.Grants = claimed

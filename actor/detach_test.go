@@ -171,7 +171,7 @@ func TestDetachTwice(t *testing.T) {
 		}
 		g := claimed(t, next, "door")
 		again := detached(t, next)
-		if len(again.Locks[0].Tenures[0].Grants) != 1 || again.Locks[0].Tenures[0].Grants[0].Token != g.Token() || len(again.Locks[0].Outlive) != 1 || again.Last < n.Last {
+		if len(again.Locks[0].Tenures[0].Grants) != 1 || again.Locks[0].Tenures[0].Grants[0].Token != g.Token() || !again.Locks[0].Tenures[0].Grants[0].Request.Outlive || again.Last < n.Last {
 			t.Errorf("got  %+v\nfrom %+v", again, n)
 		}
 		if !reflect.DeepEqual(carried(t, next.Detach()), again) {

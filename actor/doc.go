@@ -44,7 +44,8 @@
 //   - Every request is answered exactly once: also when the actor panics, when a callback ends
 //     its goroutine, and when the agent is closed.
 //   - A store that panics counts as unavailable. No lock is lost when a recorder panics.
-//   - A grant is given back if nobody receives it, or if nothing refers to it any more.
+//   - A grant is given back if nobody receives it, or if nothing refers to it any more. Who waits for the end of a
+//     hold counts as such.
 //   - An actor never waits for a receiver, for the store or for the recorder. A channel has room
 //     for its one value.
 //   - The holder learns that its hold is over before anybody else gets the lock, and before

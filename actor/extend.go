@@ -62,7 +62,7 @@ func (l *lock) extend(m *extendMsg) {
 		return
 	}
 	l.step(lockstate.Extend{ID: r.id, Lease: m.lease})
-	if r.cause() != nil { // the hold ended in this step
+	if r.Cause() != nil { // the hold ended in this step
 		answer(m.done, r.overError())
 		return
 	}

@@ -60,7 +60,7 @@ func TestExtend(t *testing.T) {
 		}
 		time.Sleep(9 * time.Second)
 		released(t, granted(t, bob))
-		lostBecause(t, hold.cause(), lockagent.LostExpired)
+		lostBecause(t, hold.Cause(), lockagent.LostExpired)
 		lostBecause(t, await(t, "extension", hold.ExtendAsync(background, time.Second)), lockagent.LostExpired)
 	})
 }

@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -12,7 +11,7 @@ import (
 // finish is the end of a hold, and all that waits for it. The zero finish is that of a hold that is not over.
 type finish struct {
 	mu    sync.Mutex          // guards what follows
-	ctx   context.Context     // made at the first call of context
+	ended chan struct{}       // made at the first call of done
 	onEnd map[*onEnd]struct{} // called when the hold ends; does not change any more then
 	why   error               // why the hold ended, or nil
 }
@@ -24,20 +23,20 @@ type onEnd struct {
 	told atomic.Bool // somebody calls it, or has called it
 }
 
-// context is a context that is done when the hold is over. It keeps the handle in use.
-func (f *finish) context(of lockagent.Hold) context.Context {
+// done is closed when the hold is over. Somebody may wait at it who has nothing else, so it keeps the handle in use.
+func (f *finish) done(of lockagent.Hold) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ctx == nil {
-		ctx, cancel := context.WithCancelCause(context.Background())
-		f.ctx = ctx
+	if f.ended == nil {
+		ended := make(chan struct{})
+		f.ended = ended
 		if f.why != nil {
-			cancel(f.why)
+			close(ended)
 		} else {
-			f.register(&onEnd{call: cancel, of: of})
+			f.register(&onEnd{call: func(error) { close(ended) }, of: of})
 		}
 	}
-	return f.ctx
+	return f.ended
 }
 
 // notify has a function called at the end. If the hold is over, it calls the function at once.
@@ -81,8 +80,8 @@ func (f *finish) over(why error) (first bool) {
 	return true
 }
 
-// cause is why the hold ended, or nil.
-func (f *finish) cause() error {
+// Cause implements [lockagent.Hold].
+func (f *finish) Cause() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.why
@@ -90,7 +89,7 @@ func (f *finish) cause() error {
 
 // overError is the answer to a call about a hold that is over.
 func (f *finish) overError() error {
-	if cause := f.cause(); !errors.Is(cause, lockagent.ErrReleased) {
+	if cause := f.Cause(); !errors.Is(cause, lockagent.ErrReleased) {
 		return cause
 	}
 	return lockagent.ErrNotHeld

@@ -14,7 +14,7 @@ import (
 // does not refer to the handle for long, and the garbage collector finds out whether the owner
 // still does.
 //
-// A context of the grant keeps the handle in use. So does a function that was given to OnEnd.
+// The channel of Done keeps the handle in use. So does a function that was given to OnEnd, as a context of the grant does.
 //
 // To watch a handle costs as much as a good part of a short hold. So the agent begins with it at
 // the first renewal, which short holds do not have.
@@ -29,8 +29,8 @@ type handle struct {
 
 var _ lockagent.Hold = (*handle)(nil)
 
-// Context implements [lockagent.Hold].
-func (h *handle) Context() context.Context { return h.context(h) }
+// Done implements [lockagent.Hold].
+func (h *handle) Done() <-chan struct{} { return h.done(h) }
 
 // OnEnd implements [lockagent.Hold].
 func (h *handle) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{call: f, of: h}) }

@@ -77,9 +77,8 @@ type Change struct {
 // WaitingRequest is a request in a journal.
 type WaitingRequest struct {
 	lockstate.WaitingRequest
-	Outlive bool              // see [Request]
-	Tag     string            // see [Request]
-	Until   lockstate.Instant // when the wait ends, or 0
+	Tag   string            // see [Request]
+	Until lockstate.Instant // when the wait ends, or 0
 }
 
 // stampEvery is how often the journal gets the present time. Somebody may set the wall clock, and the last time that it
@@ -147,7 +146,7 @@ func (l *lock) note(e *lockstate.Event) {
 	case lockstate.Requested:
 		r := l.arriving
 		s.add(Change{Kind: RequestWaits, Request: WaitingRequest{
-			WaitingRequest: lockstate.WaitingRequest{Request: e.Request, Part: e.Part}, Outlive: r.Outlive, Tag: r.Tag, Until: r.bound(e.Request.Arrived),
+			WaitingRequest: lockstate.WaitingRequest{Request: e.Request, Part: e.Part}, Tag: r.Tag, Until: r.bound(e.Request.Arrived),
 		}})
 		s.arrived = true
 	case lockstate.Granted, lockstate.Reentered:
@@ -268,7 +267,7 @@ func (l *lock) saved() LockSnapshot {
 		if r == nil {
 			return // it is not there yet, or not any more
 		}
-		n.note(id, r.Outlive, r.Tag)
+		n.note(id, r.Tag)
 		if until := r.bound(arrived); waits && until != 0 {
 			n.Bounds = append(n.Bounds, WaitBound{id, until})
 		}

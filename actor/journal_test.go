@@ -126,7 +126,6 @@ func canonical(n LockSnapshot) string {
 	slices.SortFunc(n.Tenures, func(x, y lockstate.SavedTenure) int {
 		return cmp.Or(cmp.Compare(x.Part, y.Part), cmp.Compare(x.Number, y.Number))
 	})
-	slices.Sort(n.Outlive)
 	slices.SortFunc(n.Bounds, func(x, y WaitBound) int { return cmp.Compare(x.ID, y.ID) })
 	text, err := json.MarshalIndent(n, "", " ")
 	if err != nil {

@@ -165,7 +165,7 @@ func (l *foldedLock) snapshot(name lockagent.Name) LockSnapshot {
 	})
 	var grants few[uint64, []lockstate.HeldGrant]
 	for _, r := range requests {
-		n.note(r.Request.ID, r.Outlive, r.Tag)
+		n.note(r.Request.ID, r.Tag)
 		if r.tenure != 0 {
 			of := grants.get(r.tenure)
 			if of == nil {
@@ -201,7 +201,7 @@ func (n *LockSnapshot) changes(to []Change) []Change {
 	all := n.noted()
 	waits := func(r lockstate.WaitingRequest) {
 		x := all[r.Request.ID]
-		to = append(to, Change{Kind: RequestWaits, Request: WaitingRequest{WaitingRequest: r, Outlive: x.outlive, Tag: x.tag, Until: x.until}})
+		to = append(to, Change{Kind: RequestWaits, Request: WaitingRequest{WaitingRequest: r, Tag: x.tag, Until: x.until}})
 	}
 	for _, r := range n.Waiting {
 		waits(r)

@@ -123,7 +123,7 @@ func (l *lock) process(m message) {
 		l.arriving = m
 		l.caller = &m.errands
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, NoRest: m.NoRest, Session: m.Session, Holds: m.Holds,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, NoRest: m.NoRest, Outlive: m.Outlive, Session: m.Session, Holds: m.Holds,
 		}})
 	case *call:
 		if l.detached && m.request == nil {

@@ -37,8 +37,8 @@ func (h *readerHandle) grant() lockagent.Grant {
 	return lockagent.NewGrant(r.entry.name, h.owner, r.token, 1, h)
 }
 
-// Context implements [lockagent.Hold].
-func (h *readerHandle) Context() context.Context { return h.context(h) }
+// Done implements [lockagent.Hold].
+func (h *readerHandle) Done() <-chan struct{} { return h.done(h) }
 
 // OnEnd implements [lockagent.Hold].
 func (h *readerHandle) OnEnd(f func(cause error)) (stop func()) {
@@ -91,7 +91,7 @@ func (r *reader) late() error {
 	if of.Remaining() > 0 {
 		return nil
 	}
-	return lostBy(r.owner, cmp.Or(of.cause(), error(of.lost(lockagent.LostDeadline))))
+	return lostBy(r.owner, cmp.Or(of.Cause(), error(of.lost(lockagent.LostDeadline))))
 }
 
 // lose ends the hold, and reports false if it was over before. Then its owner may be about to release it. But whoever
@@ -115,7 +115,7 @@ func lostBy(owner lockagent.Owner, err error) error {
 
 // Remaining implements [lockagent.Hold].
 func (r *reader) Remaining() time.Duration {
-	if r.cause() != nil {
+	if r.Cause() != nil {
 		return 0
 	}
 	return r.gate.request.Remaining()

@@ -59,15 +59,15 @@ type outcome struct {
 
 var _ lockagent.Hold = (*request)(nil)
 
-// Context implements [lockagent.Hold].
-func (r *request) Context() context.Context { return r.context(nil) }
+// Done implements [lockagent.Hold].
+func (r *request) Done() <-chan struct{} { return r.done(nil) }
 
 // OnEnd implements [lockagent.Hold].
 func (r *request) OnEnd(f func(cause error)) (stop func()) { return r.notify(&onEnd{call: f}) }
 
 // Remaining implements [lockagent.Hold].
 func (r *request) Remaining() time.Duration {
-	if r.cause() != nil {
+	if r.Cause() != nil {
 		return 0
 	}
 	end := lockstate.Instant(r.deadline.Load())

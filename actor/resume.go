@@ -193,7 +193,7 @@ func (l *lock) resumed(of *lockstate.Request, x noted) (*request, *ResumedGrant)
 		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
 		Request: Request{
 			Owner: of.Owner, Kind: l.entry.kind, Mode: modeOf(of.Mode), Permits: of.Permits,
-			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: x.outlive, Tag: x.tag,
+			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: of.Outlive, Tag: x.tag,
 		},
 		id: of.ID,
 	}

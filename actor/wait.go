@@ -80,7 +80,7 @@ func (r *request) await(ctx context.Context, begin lockstate.Instant) (left erro
 // takenBack is the grant of a caller who waited in Lock, after the actor took the true one back. Its error
 // says how the hold ended.
 func (r *request) takenBack() lockagent.Grant {
-	cause := r.cause()
+	cause := r.Cause()
 	if cause == nil { // a grant that nobody received is taken back before its hold ends
 		cause = r.lost(lockagent.LostUnclaimed)
 	}

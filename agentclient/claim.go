@@ -54,11 +54,10 @@ type claim struct {
 	until atomic.Int64          // the deadline
 	cause atomic.Pointer[error] // why the hold is over
 
-	ctx        context.Context // of the hold; nil until somebody wants it
-	cancel     context.CancelCauseFunc
+	done       chan struct{} // closed when the hold is over; nil until somebody wants it
 	ends       map[*onEnd]struct{}
 	handle     *handle // nil if there is none, and after the first renewal
-	kept       *handle // nil unless the context of the hold keeps it in use
+	kept       *handle // nil unless done keeps it in use
 	extensions map[uint64]extension
 
 	unwatch  func() bool // of the caller's context; nil if that does not end
@@ -323,7 +322,7 @@ func (c *claim) end(cause error) (told func()) {
 		c.why = cause
 	}
 	c.cause.Store(&cause)
-	ends, cancel := c.ends, c.cancel
+	ends, done := c.ends, c.done
 	c.ends = nil
 	for _, x := range c.extensions {
 		x.done <- c.overError()
@@ -334,8 +333,8 @@ func (c *claim) end(cause error) (told func()) {
 		c.req.Over()
 	}
 	return func() {
-		if cancel != nil {
-			cancel(cause)
+		if done != nil {
+			close(done)
 		}
 		for e := range ends {
 			c.agent.call(e.call, cause)
@@ -444,7 +443,7 @@ func (a *agent) remove(c *claim) {
 	if len(a.names[c.name]) == 0 {
 		delete(a.names, c.name)
 	}
-	if a.idle != nil && len(a.claims) == 0 {
+	if a.idle != nil && a.isIdle() {
 		close(a.idle)
 		a.idle = nil
 	}

@@ -26,7 +26,7 @@ func (a *agent) Shutdown(ctx context.Context) error {
 	a.mu.Lock()
 	left := false
 	for _, c := range a.claims {
-		left = left || c.stage == held
+		left = left || c.busy() && c.stage == held
 	}
 	a.mu.Unlock()
 	if err := a.Close(); !left {
@@ -66,7 +66,20 @@ func (a *agent) Close() error {
 	return nil
 }
 
-// drain answers the requests that wait, and refuses new ones. The channel is closed when there is no claim any more.
+// busy reports whether a shutdown waits for the claim. Nobody releases a hold that is to outlive this process.
+func (c *claim) busy() bool { return c.stage != held || !c.req.Outlive }
+
+// isIdle reports whether a shutdown waits for nothing more. The mutex must be held.
+func (a *agent) isIdle() bool {
+	for _, c := range a.claims {
+		if c.busy() {
+			return false
+		}
+	}
+	return true
+}
+
+// drain answers the requests that wait, and refuses new ones. The channel is closed when a shutdown waits for no claim any more.
 func (a *agent) drain() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,7 +94,7 @@ func (a *agent) drain() <-chan struct{} {
 			c.timer.Reset(a.patience()) // its owner has heard already that nobody confirms the release
 		}
 	}
-	if len(a.claims) == 0 {
+	if a.isIdle() {
 		done := make(chan struct{})
 		close(done)
 		return done

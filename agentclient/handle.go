@@ -11,18 +11,18 @@ import (
 // grant, its hold would never end. So the agent does not refer to the handle for long, and the garbage collector finds out whether
 // the owner still does, as in package actor: from the first renewal on, which short holds do not have.
 //
-// A context of the grant keeps the handle in use. So does a function that was given to OnEnd.
+// The channel of Done keeps the handle in use. So does a function that was given to OnEnd, as a context of the grant does.
 type handle struct{ *hold }
 
 var _ lockagent.Hold = (*handle)(nil)
 
-// Context implements [lockagent.Hold].
-func (h *handle) Context() context.Context {
+// Done implements [lockagent.Hold].
+func (h *handle) Done() <-chan struct{} {
 	c := (*claim)(h.hold)
 	c.agent.mu.Lock()
 	c.kept = h
 	c.agent.mu.Unlock()
-	return h.hold.Context()
+	return h.hold.Done()
 }
 
 // OnEnd implements [lockagent.Hold].

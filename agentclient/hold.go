@@ -16,18 +16,26 @@ type hold claim
 
 var _ lockagent.Hold = (*hold)(nil)
 
-// Context implements [lockagent.Hold].
-func (h *hold) Context() context.Context {
+// Done implements [lockagent.Hold].
+func (h *hold) Done() <-chan struct{} {
 	c := (*claim)(h)
 	c.agent.mu.Lock()
 	defer c.agent.mu.Unlock()
-	if c.ctx == nil {
-		c.ctx, c.cancel = context.WithCancelCause(context.Background())
-		if cause := c.cause.Load(); cause != nil {
-			c.cancel(*cause)
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.cause.Load() != nil {
+			close(c.done)
 		}
 	}
-	return c.ctx
+	return c.done
+}
+
+// Cause implements [lockagent.Hold].
+func (h *hold) Cause() error {
+	if cause := h.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
 }
 
 // OnEnd implements [lockagent.Hold].

@@ -85,7 +85,7 @@ func (l *Locks) Session(owner string) (*Session, error) {
 }
 
 // Shutdown closes the locks, but lets the holders finish first. It answers new requests and
-// requests that wait with [ErrClosed]. Then it waits until all holds are over. Meanwhile the
+// requests that wait with [ErrClosed]. Then it waits until all holds are over, but for those with [Outlive]. Meanwhile the
 // agent renews their leases, and holders can release them.
 //
 // If ctx ends first, Shutdown ends the other holds as [Locks.Close] does, and returns the

@@ -66,8 +66,11 @@ func NoRest() Option {
 // Outlive leaves a fixed lease in the store when the [Locks] are closed or shut down: nobody
 // else is granted the lock before the lease has run out. For this process the hold ends with
 // [LostClosed]. A release of the grant ends the lease as usual, and so does [Session.Close].
-// Outlive is for work that must happen only once in a period, even if the process restarts.
-// It needs [Lease]. For example, a report that goes out once a day:
+// Outlive is for work that must happen only once in a period, even if the process restarts or dies. So the lock is granted only
+// when the store has confirmed the whole lease. [Locks.Shutdown] does not wait for such holds.
+//
+// It needs [Lease]. A session that holds the lock already, for a shorter time, is refused with an [*OptionError]: extend that hold.
+// For example, a report that goes out once a day:
 //
 //	lock := locks.Lock("report", Try(), Lease(24*time.Hour), Outlive())
 //	if _, err := lock.Acquire(ctx); err == nil {

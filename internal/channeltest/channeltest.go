@@ -44,6 +44,7 @@ func Run(t *testing.T, share func(t *testing.T) Opener) {
 		{"First, All and Turns", (*suite).combines},
 		{"closed locks hold nothing", (*suite).closes},
 		{"holders leave in a shutdown", (*suite).shutsDown},
+		{"a hold that outlives its locks stays, however it began", (*suite).outlives},
 		{"one holder at a time", (*suite).excludes},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -526,6 +527,43 @@ func (s *suite) shutsDown() {
 	cancel(errChanged)
 	s.want("Shutdown that does not wait", locks.Shutdown(ctx), errChanged)
 	s.lost(g, channelapi.LostClosed)
+}
+
+func (s *suite) outlives() {
+	stay := []channelapi.Option{channelapi.Lease(time.Hour), channelapi.Outlive()}
+	for how, before := range map[string]func(locks *channelapi.Locks) *channelapi.Locks{
+		"free":          nil,
+		"passed":        func(*channelapi.Locks) *channelapi.Locks { return s.b },
+		"after another": func(locks *channelapi.Locks) *channelapi.Locks { return locks },
+	} {
+		for end, close := range map[string]func(*channelapi.Locks) error{
+			"Close":    (*channelapi.Locks).Close,
+			"Shutdown": func(l *channelapi.Locks) error { return l.Shutdown(s.ctx) },
+		} {
+			locks := s.open(s.T)
+			door := how + "/" + end
+			var first channelapi.Grant
+			if before != nil {
+				first = s.hold(before(locks).Lock(door))
+			}
+			waiting := locks.Lock(door, stay...).AcquireAsync(s.ctx)
+			for before != nil {
+				st, err := locks.Lock(door).Status(s.ctx)
+				s.ok("Status", err)
+				if st.Waiters > 0 {
+					s.ok("Release", first.Release(s.ctx))
+					break
+				}
+			}
+			g := <-waiting
+			s.ok(door, g.Err())
+			s.ok(end, close(locks))
+			s.lost(g, channelapi.LostClosed)
+			if st, err := s.b.Lock(door).Status(s.ctx); err != nil || !st.Locked || st.Remaining < 55*time.Minute {
+				s.Errorf("%s: Status is %+v, %v", door, st, err)
+			}
+		}
+	}
 }
 
 func (s *suite) excludes() {

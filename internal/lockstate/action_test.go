@@ -254,7 +254,7 @@ func (w *world) do(d action) {
 	switch d.kind {
 	case doAsk:
 		p := &w.people[a]
-		r := Request{Owner: p.owner, Mode: p.mode, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]], Permits: w.wants[p.owner]}
+		r := Request{Owner: p.owner, Mode: p.mode, Session: p.session, Try: p.try, Lease: p.leases[w.asked[a]], Outlive: p.leases[w.asked[a]] == outliving, Permits: w.wants[p.owner]}
 		w.asked[a]++
 		w.tell(p.agent, Acquire{Request: r})
 	case doCancel:

@@ -36,6 +36,7 @@ type Request struct {
 	Try     bool          // do not wait
 	Session bool          // Owner may hold the lock several times
 	NoRest  bool          `json:",omitempty"` // the lock goes back when the hold has ended, and does not rest
+	Outlive bool          `json:",omitempty"` // the fixed lease lasts even if this process ends: see [State.covered]
 
 	// Holds is how many holds the owner wants to make of the grant, one after the other. They have tokens of their own. 0 is 1.
 	Holds uint16 `json:",omitempty"`

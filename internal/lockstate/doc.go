@@ -141,7 +141,8 @@
 //
 // A tenure comes into doubt when its store was reset, or when messages may have been missed.
 // A renewal ends the doubt. Meanwhile a hold goes on, but there is no hand-off. A tenure
-// that comes into doubt before its first hold is renewed first.
+// that comes into doubt before its first hold is renewed first. So is a tenure whose lease is too short for a first hold that is to
+// outlive its process.
 //
 // # Ghosts
 //
@@ -188,6 +189,7 @@
 //     a shared grant is greater than those of all exclusive grants before.
 //   - If the agent dies, a hold keeps others out for no longer than its request asked for. A
 //     shared hold may do so for the longest time that any hold beside it asked for.
+//   - A hold that is to outlive its process is granted when the store has confirmed its lease, and not before.
 //   - A fair lock goes to the first place in the store's queue, unless it rests, a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.

@@ -42,6 +42,11 @@ var (
 	session = []person{{"ann", 0, Exclusive, true, false, keptTwice}, {"bob", 0, Exclusive, false, false, kept}, {"cid", 1, Exclusive, false, false, kept}}
 	// Fixed leases: shorter than the watchdog's, and longer.
 	fixed = []person{{"ann", 0, Exclusive, false, false, []time.Duration{20 * tick}}, {"bob", 0, Exclusive, false, false, []time.Duration{60 * tick}}, {"cid", 1, Exclusive, false, false, kept}}
+	// Fixed leases that outlive their processes, after holds that do not.
+	outlive = []person{
+		{"ann", 0, Exclusive, false, false, []time.Duration{0, outliving}}, {"bob", 0, Exclusive, true, false, []time.Duration{0, outliving}},
+		{"cid", 1, Exclusive, false, false, []time.Duration{outliving}},
+	}
 	// A fixed lease inside a kept hold and a kept one inside a fixed hold.
 	mixed = []person{{"ann", 0, Exclusive, true, false, []time.Duration{0, 60 * tick}}, {"cid", 1, Exclusive, true, false, []time.Duration{20 * tick, 0}}}
 	// One owner on each of three agents.
@@ -105,6 +110,7 @@ var variants = []variant{
 	{name: "clock set back", people: threeTwice, left: chances{order: 3, lost: 1, steps: 2}, ask: []int{0, 2}},
 	{name: "readers", people: readers, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}},
 	{name: "readers and a writer", people: readers, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 3}},
+	{name: "leases that outlive their processes", people: outlive, left: chances{order: 3, lost: 1, cancels: 1, kills: 1}, ask: []int{0, 2}},
 	{name: "readers with fixed leases", people: []person{
 		{"ann", 0, Shared, false, false, []time.Duration{60 * tick}}, {"bob", 0, Shared, false, false, keptTwice}, {"cid", 1, Exclusive, false, false, kept},
 	}, left: chances{order: 3, lost: 1}, ask: []int{0, 1}},
@@ -130,6 +136,7 @@ var variants = []variant{
 	{name: "resting, and one who does not wait beside one who does", people: impatient, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
 	{name: "resting session", people: session, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{0}, change: rests},
 	{name: "resting between fixed leases", people: mixed, left: chances{order: 3, lost: 2}, ask: []int{0}, change: rests},
+	{name: "resting between leases that outlive their processes", people: outlive, left: chances{order: 3, lost: 1}, ask: []int{0}, change: rests},
 	{name: "resting and claims", people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2}, change: func(c *Config) { c.Rest, c.Claim = 20*tick, 10*tick }},
 	{name: "resting late", people: threeTwice, left: chances{order: 3, lost: 2, late: 3}, ask: []int{0}, change: rests},
 	{name: "resting beside outsiders", people: threeTwice, left: chances{order: 3, lost: 1, outside: 2}, ask: []int{0}, change: rests},
@@ -200,6 +207,7 @@ var variants = []variant{
 	{name: "permits and a great request", permits: 2, people: four, left: chances{order: 4, cancels: 1}, ask: []int{0, 1, 2, 3}},
 	{name: "permits and lossy", permits: 2, people: four, left: chances{order: 3, lost: 2}, ask: []int{0, 2, 1}},
 	{name: "permits and cancelled", permits: 2, people: four, left: chances{order: 3, lost: 1, cancels: 3}, ask: []int{0, 2, 1, 3}},
+	{name: "fair with leases that outlive their processes", fair: true, people: outlive, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2}},
 	{name: "permits with fixed leases", permits: 2, people: fixed, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 1}},
 	{name: "permits tries", permits: 2, people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
 	{name: "permits and broken", permits: 2, people: four, left: chances{order: 3, lost: 1, broken: 1, resets: 1}, ask: []int{0, 2, 1}},

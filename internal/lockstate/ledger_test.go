@@ -100,6 +100,8 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 			return "a request is granted after closing"
 		case e.Now >= s.Deadline(e.Tenure) || e.Fixed != 0 && e.Now >= e.Fixed:
 			return "a request is granted past its deadline"
+		case e.Request.Outlive && e.Fixed > s.Deadline(e.Tenure):
+			return "a hold that is to outlive its process needs a renewal for that"
 		case e.Kind == Granted && !beside && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"
 		case e.Kind == Granted && !beside && (e.Token <= last.exclusive || e.Request.Mode == Exclusive && e.Token <= last.all):

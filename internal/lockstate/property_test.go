@@ -221,6 +221,7 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 			}
 			if rapid.Bool().Draw(t, "fixed") {
 				q.Lease = max(someSpan.Draw(t, "lease"), lockagent.MinLease)
+				q.Outlive = rapid.Bool().Draw(t, "outlive")
 			}
 			if !q.Session {
 				q.Owner = alone(q.Owner, RequestID(s.fresh))

@@ -154,8 +154,8 @@ func unsettled(s *State, m Moment) string {
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
 	case s.grants.len() > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && s.grants.len() == 0 && !s.Resting() && (!s.tenure.doubt || !s.renewal.inFlight):
-		return "nobody holds the lock in a tenure that is in no doubt"
+	case s.phase == held && s.grants.len() == 0 && !s.Resting() && (s.tenure.holds > 0 || !s.renewal.inFlight):
+		return "nobody holds the lock in a tenure that waits for no renewal"
 	case s.queue.tries.first != 0 && !calling(s) && at > m.Now.add(recallTime):
 		return "a request that does not wait sleeps"
 	}

@@ -69,9 +69,17 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 	if w == nil {
 		return false
 	}
+	if !s.covered(&w.Request, m.Now) { // to wait for a longer lease would be to wait for the session itself
+		*e = refused(w, errOutliveAgain)
+		return true
+	}
 	*e = s.granted(w, m)
 	e.Kind, e.How, e.Token, e.Holds = Reentered, 0, s.grants.again(&w.Request).token, 1
 	return true
+}
+
+var errOutliveAgain = &lockagent.OptionError{
+	Option: "outlive", Reason: "the session holds the lock already, and the store has a shorter lease; extend that hold, or release it first",
 }
 
 // refuseUpgrade answers a request for the lock alone, of a session that only shares it: the session
@@ -171,9 +179,9 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 // it.
 func (s *State) useTenure(m Moment, e *Event) bool {
 	w := s.queue.head()
-	// If the tenure is in doubt before its first hold, that hold waits for a renewal.
+	// If the tenure is in doubt before its first hold, or too short for it, that hold waits for a renewal.
 	keep := s.grants.len() > 0 ||
-		s.tenure.doubt && s.tenure.holds == 0 && w != nil && s.renewal.failures == 0 && m.Now < s.tenure.deadline
+		s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) && s.renewal.failures == 0 && m.Now < s.tenure.deadline
 	switch {
 	case keep && !s.renewal.inFlight && m.Now >= s.renewalDue():
 		*e = s.renewing(m)
@@ -272,6 +280,7 @@ func (s *State) returning() Event {
 //   - No hold may depend on a longer lease than it and the holds beside it need: if this process
 //     died, it would keep others out for longer. [lockagent.PassLease] is short enough for
 //     every hold.
+//   - A hold that is to outlive this process needs its lease in the store.
 func (s *State) mayGrant(r *Request, m Moment) bool {
 	t := &s.tenure
 	beside := s.grants.len() > 0
@@ -285,7 +294,7 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 	switch {
 	case beside && (r.Mode == Exclusive || !s.grants.shared()) || r.Mode < t.mode:
 		return false
-	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > need+rounding:
+	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > need+rounding || !s.covered(r, m.Now):
 		return false
 	case t.holds == 0:
 		return true
@@ -323,12 +332,24 @@ func (s *State) granted(w *waiter, m Moment) (e Event) {
 	case s.Resting():
 		e.How = lockagent.ByRest
 	}
-	switch {
-	case w.Lease == 0:
-	case t.holds == 0 && w.Lease == t.lease && w.Arrived <= t.sent: // the lease that the store confirmed
-		e.Fixed = t.deadline
-	default:
-		e.Fixed = m.Now.add(s.cfg.trust(w.Lease))
-	}
+	e.Fixed = s.fixedEnd(&w.Request, m.Now)
 	return e
+}
+
+// fixedEnd is when the fixed lease of a request ends if it is granted now. It is 0 for a kept lease.
+func (s *State) fixedEnd(r *Request, now Instant) Instant {
+	t := &s.tenure
+	switch {
+	case r.Lease == 0:
+		return 0
+	case t.holds == 0 && r.Lease == t.lease && r.Arrived <= t.sent: // the lease that the store confirmed
+		return t.deadline
+	}
+	return now.add(s.cfg.trust(r.Lease))
+}
+
+// covered reports whether the tenure is long enough for a request, as the store has confirmed it. Most holds only need a renewal in
+// time, and this process sees to that. A hold with Outlive must last if this process ends right after the grant.
+func (s *State) covered(r *Request, now Instant) bool {
+	return !r.Outlive || s.fixedEnd(r, now) <= s.tenure.deadline
 }

@@ -206,7 +206,7 @@ func (s *State) bars() bool {
 const longestUnaware = 300 * time.Millisecond
 
 // renewalDue is when the next renewal is due, or never if the confirmed lease is enough. A
-// tenure in doubt is due at once, and so is most often one that has to become shared. A renewal that failed is tried again in any case:
+// tenure in doubt is due at once, and so is one whose first hold waits for it, and most often one that has to become shared. A renewal that failed is tried again in any case:
 // until one succeeds, there is no hand-off.
 func (s *State) renewalDue() Instant {
 	at := never
@@ -226,7 +226,7 @@ func (s *State) renewalDue() Instant {
 		at = min(at, s.tenure.replied.add(longestUnaware))
 	}
 	at = min(at, s.downgradeDue())
-	if s.tenure.doubt || s.tenure.falls || s.renewal.failures > 0 {
+	if s.tenure.doubt || s.tenure.falls || s.renewal.failures > 0 || s.grants.len() == 0 { // without a grant, the first one waits for it
 		at = s.tenure.sent
 	}
 	if at == never {

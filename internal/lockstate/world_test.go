@@ -31,6 +31,9 @@ func worldConfig() Config {
 	}
 }
 
+// outliving is the lease of requests with Outlive.
+const outliving = 70 * tick
+
 // person is an owner and its requests, which it makes one after the other.
 type person struct {
 	owner   lockagent.Owner

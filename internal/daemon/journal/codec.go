@@ -309,7 +309,7 @@ func (e *encoder) request(w *actor.WaitingRequest) {
 	e.uint(w.Part)
 	encodeText(e, r.Owner)
 	encodeText(e, w.Tag)
-	e.flags(r.Mode == lockstate.Shared, r.Try, r.Session, w.Outlive)
+	e.flags(r.Mode == lockstate.Shared, r.Try, r.Session, r.Outlive)
 	e.int(int64(r.Permits))
 	e.int(int64(r.Lease))
 	e.instants(r.Arrived, w.Until)
@@ -318,7 +318,7 @@ func (e *encoder) request(w *actor.WaitingRequest) {
 func (d *decoder) request(w *actor.WaitingRequest) {
 	r, shared := &w.Request, false
 	r.ID, w.Part, r.Owner, w.Tag = lockstate.RequestID(d.uint()), d.uint(), decodeText[lockagent.Owner](d), decodeText[string](d)
-	d.flags(&shared, &r.Try, &r.Session, &w.Outlive)
+	d.flags(&shared, &r.Try, &r.Session, &r.Outlive)
 	if shared {
 		r.Mode = lockstate.Shared
 	}
