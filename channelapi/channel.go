@@ -60,7 +60,7 @@ func present(ctx context.Context) {
 	}
 }
 
-// async runs f in a goroutine, and delivers the value that f returns.
+// async runs f in a goroutine, and delivers the value that f returns. f runs no code of the application: see working.
 func async[T any](f func() T) <-chan T {
 	out := make(chan T, 1)
 	go func() {

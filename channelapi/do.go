@@ -30,10 +30,11 @@ func (h *handle) Do(ctx context.Context, work func(context.Context, Grant) error
 }
 
 // DoAsync is [Lock.Do] in a goroutine of its own, for select. The channel has capacity 1,
-// delivers the error of Do, is then closed, and needs no reader.
+// delivers the error of Do, is then closed, and needs no reader. If work ends its goroutine, as [runtime.Goexit] and the FailNow
+// of a test do, the channel delivers an error that says so.
 func (h *handle) DoAsync(ctx context.Context, work func(context.Context, Grant) error) <-chan error {
 	present(ctx)
-	return async(func() error { return h.Do(ctx, work) })
+	return working(func() error { return h.Do(ctx, work) })
 }
 
 // DoAll is [Lock.Do] with several locks, which it acquires as [All] does. The grants are in
@@ -55,7 +56,21 @@ func DoAll(ctx context.Context, work func(context.Context, []Grant) error, locks
 // [Lock.DoAsync].
 func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, locks ...AnyLock) <-chan error {
 	present(ctx)
-	return async(func() error { return DoAll(ctx, work, locks...) })
+	return working(func() error { return DoAll(ctx, work, locks...) })
+}
+
+var errGoexit = errors.New("lockagent: the work ended its goroutine, so nobody knows whether it is done; let work return an error")
+
+// working runs do in a goroutine, and delivers its error. do runs code of the application, which may end the goroutine.
+func working(do func() error) <-chan error {
+	out := make(chan error, 1)
+	go func() {
+		defer close(out)
+		err := errGoexit
+		defer func() { out <- err }()
+		err = do()
+	}()
+	return out
 }
 
 // release releases the grants, and joins to err a [*LostError] for each hold that was lost.

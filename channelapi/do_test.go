@@ -3,6 +3,11 @@ package channelapi_test
 import (
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -105,6 +110,86 @@ func TestDo(t *testing.T) {
 			wantFree(t, l)
 		})
 	})
+}
+
+// Whoever waits for work that has ended its goroutine does not take that for success. A new function that runs work needs a case.
+func TestWorkThatEndsItsGoroutine(t *testing.T) {
+	locks := open(t)
+	l := locks.Lock(name)
+	quit := func(context.Context, channelapi.Grant) error {
+		runtime.Goexit()
+		return nil
+	}
+	quitAll := func(context.Context, []channelapi.Grant) error {
+		runtime.Goexit()
+		return nil
+	}
+	cases := map[string]func() <-chan error{
+		"handle.DoAsync": func() <-chan error { return l.DoAsync(t.Context(), quit) },
+		"DoAllAsync":     func() <-chan error { return channelapi.DoAllAsync(t.Context(), quitAll, l, locks.Lock("other")) },
+		"permits.DoAsync": func() <-chan error {
+			p := locks.Semaphore("seats")
+			if _, err := p.TrySetPermits(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			return p.DoAsync(t.Context(), 1, quit)
+		},
+		"handle.Do":  nil, // their callers end, too
+		"permits.Do": nil,
+		"DoAll":      nil,
+	}
+	for _, f := range takingFunctions(t) {
+		start, known := cases[f]
+		if !known {
+			t.Errorf("%s runs a function of its caller, and has no case", f)
+		}
+		if start == nil {
+			continue
+		}
+		done := start()
+		if err, ok := <-done; err == nil || !ok {
+			t.Errorf("%s: a receive yields %v, %v", f, err, ok)
+		}
+		if _, ok := <-done; ok {
+			t.Errorf("%s: a second value", f)
+		}
+		wantFree(t, l)
+	}
+}
+
+// takingFunctions are the exported functions and methods of package channelapi that take a function.
+func takingFunctions(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !f.Name.IsExported() || strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, param := range f.Type.Params.List {
+				if _, ok := param.Type.(*ast.FuncType); !ok {
+					continue
+				}
+				text := f.Name.Name
+				if f.Recv != nil {
+					text = strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*") + "." + text
+				}
+				names = append(names, text)
+			}
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("no function was found")
+	}
+	return names
 }
 
 func TestDoTellsOfALoss(t *testing.T) {
