@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -89,6 +90,9 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		}
 		if e.Err == nil {
 			return "a request is answered without an error or a grant"
+		}
+		if e.Request.Lease == 0 && errors.Is(e.Err, lockagent.ErrLeaseTooShort) {
+			return "a request for a kept lease is told to ask for a longer one"
 		}
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 	case Granted, Reentered:

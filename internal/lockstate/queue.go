@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/lockagent/lockagent"
@@ -59,6 +60,17 @@ func (l *ids) all(yield func(RequestID) bool) {
 	for _, id := range l.more {
 		if !yield(id) {
 			return
+		}
+	}
+}
+
+// upto iterates over the ids up to last.
+func (l *ids) upto(last RequestID) iter.Seq[RequestID] {
+	return func(yield func(RequestID) bool) {
+		for id := range l.all {
+			if id > last || !yield(id) {
+				return
+			}
 		}
 	}
 }

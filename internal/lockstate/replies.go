@@ -2,6 +2,7 @@ package lockstate
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/lockagent/lockagent"
 )
@@ -56,10 +57,20 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	// The reply came when its lease was over. The next reply may come as late. So the request
 	// that asked for that lease is answered, and so are those that do not wait.
 	if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && !w.Try {
-		out = append(out, Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrLeaseTooShort})
+		out = append(out, refused(w, lockagent.ErrLeaseTooShort))
 	}
-	return s.answerTries(a.upto, lockagent.ErrLeaseTooShort, out)
+	for id := range s.queue.tries.upto(a.upto) {
+		w := s.queue.find(id)
+		err := errLate // nobody asked for a lease of that length
+		if w.Lease == a.lease {
+			err = lockagent.ErrLeaseTooShort
+		}
+		out = append(out, refused(w, err))
+	}
+	return out
 }
+
+var errLate = fmt.Errorf("%w: it answered when the lease was over", lockagent.ErrStoreUnavailable)
 
 func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Event {
 	if e, ok := s.begunBy(s.attempt.offer, busyness{s.attempt.sent, r.At, r.Clock}, m); ok {
@@ -99,10 +110,7 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 // answerTries answers the requests that do not wait. upto was the youngest request when the
 // store was asked. For a request that came later the answer may be too old.
 func (s *State) answerTries(upto RequestID, err error, out []Event) []Event {
-	for id := range s.queue.tries.all {
-		if id > upto {
-			break
-		}
+	for id := range s.queue.tries.upto(upto) {
 		out = append(out, refused(s.queue.find(id), err))
 	}
 	return out

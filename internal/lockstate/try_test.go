@@ -43,13 +43,15 @@ func TestRequestThatWouldNotWait(t *testing.T) {
 		r.want("FoundBusy", "Answered ann: held by other:7 for 7s", "Forgot")
 	})
 	t.Run("is told when the store is slower than the lease", func(t *testing.T) {
-		r := newRig(t)
-		r.try("ann")
-		r.passLate(28 * time.Second)
-		r.skip()
-		r.granted()
-		if e := r.last(Answered); e.Request.Owner != "ann" || !errors.Is(e.Err, lockagent.ErrLeaseTooShort) {
-			t.Errorf("%s is answered %v, want ErrLeaseTooShort", e.Request.Owner, e.Err)
+		for lease, want := range map[time.Duration]error{0: lockagent.ErrStoreUnavailable, 30 * time.Second: lockagent.ErrLeaseTooShort} {
+			r := newRig(t)
+			r.request(Request{Owner: "ann", Try: true, Lease: lease})
+			r.passLate(28 * time.Second)
+			r.skip()
+			r.granted()
+			if e := r.last(Answered); e.Request.Owner != "ann" || !errors.Is(e.Err, want) {
+				t.Errorf("%s with a lease of %v is answered %v, want %v", e.Request.Owner, lease, e.Err, want)
+			}
 		}
 	})
 	t.Run("makes an attempt of its own while others sleep", func(t *testing.T) {
