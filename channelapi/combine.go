@@ -93,8 +93,8 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // request would wait for the first. Two handles of the same session are no such case, nor are locks of the
 // same name in two stores.
 //
-// Each lease begins with its own grant. If one of the holds is lost before the last lock is
-// granted, All gives the other grants back and returns the [*LostError].
+// Fixed leases begin together, when all locks are held: while All waits for a lock, it extends those of the others. If one of the
+// holds is lost before the last lock is granted, All gives the other grants back and returns the [*LostError].
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	var returned atomic.Bool
 	defer returned.Store(true)
@@ -129,6 +129,12 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 			}
 		}
 	}
+	for _, h := range handles {
+		if req := h.request(); req.Wait < 0 { // the others need not be asked for
+			_, err := h.acquire(ctx, req)
+			return nil, about(h, err)
+		}
+	}
 	c := collection{handles: handles, order: order, tie: tie, grants: make([]Grant, len(handles))}
 	return c.all(ctx)
 }
@@ -155,20 +161,7 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 	if len(c.order) > 1 {
 		c.try(waiting)
 	}
-	for _, i := range c.order {
-		var err error
-		if !c.grants[i].Held() {
-			req := c.handles[i].request()
-			c.tie(&req)
-			c.grants[i], err = c.handles[i].acquire(waiting, req)
-		}
-		if err == nil {
-			held = c.grants[i].Context(held)
-			context.AfterFunc(held, func() { stop(errGone) })
-			if held.Err() == nil {
-				continue
-			}
-		}
+	fail := func(i int, err error) ([]Grant, error) {
 		if err != nil && errors.Is(context.Cause(waiting), errGone) {
 			<-held.Done() // what held was made from may have ended a moment before it
 		}
@@ -180,7 +173,74 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 		c.giveBack(ctx, c.order)
 		return nil, err
 	}
+	extended := 0 // of the locks in their order
+	for k, i := range c.order {
+		var err error
+		if !c.grants[i].Held() {
+			for ; extended < k; extended++ {
+				c.extend(waiting, c.order[extended])
+			}
+			req := c.handles[i].request()
+			c.tie(&req)
+			c.grants[i], err = c.handles[i].acquire(waiting, req)
+		}
+		if err == nil {
+			held = c.grants[i].Context(held)
+			context.AfterFunc(held, func() { stop(errGone) })
+		}
+		if err != nil || held.Err() != nil {
+			return fail(i, err)
+		}
+	}
+	if i, err := c.beginLeases(waiting, c.order[:extended]); err != nil {
+		return fail(i, err)
+	}
 	return c.grants, nil
+}
+
+// lease is the fixed lease of a lock, or 0.
+func (c *collection) lease(i int) time.Duration { return c.handles[i].req.Lease }
+
+// extend extends a fixed lease again and again until ctx ends.
+func (c *collection) extend(ctx context.Context, i int) {
+	lease, g := c.lease(i), c.grants[i]
+	if lease == 0 {
+		return
+	}
+	go func() {
+		again := time.NewTicker(lease / 3)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				g.ExtendAsync(ctx, lease) // whether the hold is lost, its context tells
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// beginLeases has the fixed leases of locks begin now. If one cannot, it returns the number of that lock.
+func (c *collection) beginLeases(ctx context.Context, order []int) (which int, err error) {
+	begun := make([]<-chan error, len(order))
+	for k, i := range order {
+		if lease := c.lease(i); lease != 0 {
+			begun[k] = c.grants[i].ExtendAsync(ctx, lease)
+		}
+	}
+	for k, i := range order {
+		if begun[k] == nil {
+			continue
+		}
+		if err = confirmed(ctx, begun[k]); err != nil {
+			if ctx.Err() != nil {
+				err = waitError(ctx, c.handles[i].name, c.handles[i].req.Kind.OrPlain(), 0)
+			}
+			return i, err
+		}
+	}
+	return 0, nil
 }
 
 // try asks for all locks at once, and waits for none. It keeps the grants up to the first lock, by name, that

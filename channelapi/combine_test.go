@@ -201,19 +201,6 @@ func TestAll(t *testing.T) {
 			unlock(t, hold(t, locks.Lock(n)))
 		}
 	})
-	t.Run("gives up when a fixed lease runs out before the last lock is granted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			locks := open(t)
-			unlock := hold(t, locks.Lock("b")).ReleaseAsync
-			_, err := channelapi.All(t.Context(), locks.Lock("a", channelapi.Lease(time.Second)), locks.Lock("b"))
-			if lost, _ := errors.AsType[*channelapi.LostError](err); lost == nil || lost.Name != "a" || lost.Reason != channelapi.LostExpired {
-				t.Errorf("All: %v, want the loss of a", err)
-			}
-			if err := <-unlock(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	})
 	t.Run("refuses one lock twice", func(t *testing.T) {
 		locks := open(t)
 		alice, bob := openSession(t, locks, "alice"), openSession(t, locks, "bob")
@@ -381,8 +368,9 @@ func TestFirstAsyncAndAllAsync(t *testing.T) {
 			b := hold(t, locks.Lock("b"))
 			all := channelapi.AllAsync(t.Context(), locks.Lock("a", channelapi.Lease(time.Second)), locks.Lock("b"))
 			time.Sleep(time.Minute)
-			unlock(t, b)
+			locks.Lock("a").BreakAsync(t.Context(), "")
 			wantErr(t, "AllAsync", (<-all).Err(), channelapi.ErrLost)
+			unlock(t, b)
 			synctest.Wait()
 			free(t, locks)
 		})
