@@ -46,7 +46,7 @@ func Try() Option {
 // reaches the store.
 //
 // The hold ends a little before d has passed, by Config.Margin. [lockagent.Grant.Extend] restarts a
-// fixed lease.
+// fixed lease. The holds of a [Session] have one lease of a lock, see there.
 func Lease(d time.Duration) Option {
 	return option(func(r *actor.Request) error {
 		r.Lease = d

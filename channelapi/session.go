@@ -13,6 +13,10 @@ import (
 // Session is an owner that may acquire a lock again that it holds already (re-entry). It
 // belongs to no goroutine: every goroutine that uses the session acts as its owner. Open one
 // with [Locks.Session]; the zero Session is of no use.
+//
+// The holds of a session have one lease of a lock. If the lease of one of them is kept, so are all. Otherwise all end together: an acquire
+// begins the lease anew, as an extension does, and a release after which the session still holds the lock. It never ends earlier than
+// before. Only a fixed lease with [Outlive] is not kept because another hold is.
 type Session struct {
 	locks   *Locks
 	owner   Owner

@@ -32,6 +32,7 @@ func Run(t *testing.T, share func(t *testing.T) Opener) {
 		{"nobody gets a grant that the caller left", (*suite).leaves},
 		{"wrong names and options are errors", (*suite).refuses},
 		{"a session re-enters", (*suite).reenters},
+		{"the holds of a session have one lease", (*suite).sharesLease},
 		{"a closed session has nothing", (*suite).closesSessions},
 		{"readers share, and a writer is alone", (*suite).reads},
 		{"each kind of lock is granted", (*suite).kinds},
@@ -283,6 +284,35 @@ func (s *suite) reenters() {
 	s.ok("Release", s.hold(other.Lock(name)).Release(s.ctx))
 }
 
+func (s *suite) sharesLease() {
+	session := s.session(s.a, "alice")
+	outer := s.hold(session.Lock(name, channelapi.Lease(time.Hour)))
+	until := func(what string, is func(left time.Duration) bool) {
+		s.Helper()
+		for !is(outer.Remaining()) {
+			if !outer.Held() {
+				s.Fatalf("%s: %v", what, outer.Cause())
+			}
+			_, err := session.Lock(name).Status(s.ctx) // takes a moment
+			s.ok(what, err)
+		}
+	}
+	inner := s.hold(session.Lock(name, channelapi.Lease(3*time.Hour)))
+	until("re-entry", func(left time.Duration) bool { return left > 2*time.Hour })
+	s.ok("Extend", inner.Extend(s.ctx, 5*time.Hour))
+	until("extension", func(left time.Duration) bool { return left > 4*time.Hour })
+	s.ok("Release", inner.Release(s.ctx))
+	s.ok("Release", outer.Release(s.ctx))
+
+	const brief = 5 * time.Second
+	outer = s.hold(session.Lock(name, channelapi.Lease(brief)))
+	inner = s.hold(session.Lock(name))
+	until("kept re-entry", func(left time.Duration) bool { return left > brief })
+	s.ok("Release", inner.Release(s.ctx))
+	until("its release", func(left time.Duration) bool { return left <= brief })
+	s.ok("Release", outer.Release(s.ctx))
+}
+
 func (s *suite) closesSessions() {
 	alice, bob := s.session(s.a, "alice"), s.session(s.a, "bob")
 	g := s.hold(alice.Lock(name))
@@ -463,6 +493,8 @@ func (s *suite) combines() {
 	for _, g := range grants.List() {
 		s.ok("Release", g.Release(s.ctx))
 	}
+	_, err = channelapi.All(s.ctx, s.a.Lock("b"), s.a.Lock("a", channelapi.Wait(-1)))
+	s.want("All with a wait that has passed", err, channelapi.ErrTimeout)
 	_, err = channelapi.All(s.ctx, s.a.Lock("a"), s.b.Lock("a"))
 	s.want("All with one lock twice", err, channelapi.ErrBadOption)
 	ctx, cancel := context.WithCancel(s.ctx)

@@ -16,7 +16,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		return s.release(c, m, out)
 	case Unclaimed:
 		if i := s.grants.find(c.ID); i != 0 {
-			out = append(out, s.ended(i, lockagent.LostUnclaimed, m))
+			out = s.leaseAnew(i, m, append(out, s.ended(i, lockagent.LostUnclaimed, m)))
 		}
 	case Extend:
 		return s.extend(c, m, out)
@@ -111,7 +111,7 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 	if why := out[len(out)-1].Reason; why != c.Lost {
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Reason: why})
 	}
-	return s.answered(c.Call, out)
+	return s.leaseAnew(i, m, s.answered(c.Call, out))
 }
 
 // answered adds the answer to a call. out has the events of that call, and ends with the last

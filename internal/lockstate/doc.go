@@ -69,7 +69,7 @@
 //
 // A session that holds the lock is let in again at once, before all requests that wait.
 // Otherwise the session would wait for itself. So overlapping re-entries can keep the lock
-// for any time.
+// for any time. The holds of a session have one lease, see sessionlease.go.
 //
 // Requests are granted in the order of their arrival. So a reader that comes after a local
 // writer waits for that writer. Readers join a shared tenure at any time, unless the agent

@@ -116,7 +116,7 @@ const (
 	// Detached: another process goes on with the holds. The shell forgets all grants.
 	Detached
 
-	// Extended: a fixed lease ends later. Request, Fixed. The shell answers when the deadline
+	// Extended: a fixed lease ends later, or is kept if Fixed is 0. Request, Fixed. The shell answers when the deadline
 	// of the tenure is no longer before Fixed.
 	Extended
 )

@@ -5,7 +5,7 @@ import "time"
 // Extend starts the fixed lease of a grant anew, with another length. The lease never ends
 // earlier than before. The [Extended] event tells its new end. A renewal moves the deadline of
 // the tenure there, and then the hold can be trusted until that end. Extend does not change a
-// grant that is over, or one with a kept lease.
+// grant that is over, or one with a kept lease. The other holds of a session end with it.
 type Extend struct {
 	ID    RequestID
 	Lease time.Duration
@@ -22,5 +22,10 @@ func (s *State) extend(c Extend, m Moment, out []Event) []Event {
 	if g.fixed == 0 || m.Now >= s.deadline(g) { // settling tells the holder
 		return out
 	}
-	return append(out, Event{Kind: Extended, Request: g.request, Fixed: max(g.fixed, m.Now.add(s.cfg.trust(c.Lease)))})
+	fixed := max(g.fixed, m.Now.add(s.cfg.trust(c.Lease)))
+	out = append(out, Event{Kind: Extended, Request: g.request, Fixed: fixed})
+	if r := &g.request; r.Session && s.sessionEnd(r.Owner, c.Lease, 0, m.Now) != 0 {
+		out = s.endTogether(r.Owner, fixed, i, m, out)
+	}
+	return out
 }

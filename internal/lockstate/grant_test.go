@@ -294,58 +294,129 @@ func TestReentry(t *testing.T) {
 	})
 }
 
-func TestLeaseOfEachReentry(t *testing.T) {
-	t.Run("a fixed one inside a kept hold ends by itself, and the hold goes on", func(t *testing.T) {
+// The holds of a session have one lease.
+func TestLeaseOfASession(t *testing.T) {
+	fixed := func(r *rig, lease time.Duration) { r.request(Request{Owner: "ann+", Lease: lease}) }
+	t.Run("begins anew with a re-entry", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 10*time.Second)
+		r.pass(5 * time.Second)
+		fixed(r, 10*time.Second)
+		r.want("Requested ann+", "Extended ann+ until 14s", "Reentered ann+ 101 until 14s x2", "Renewing 10s")
+		r.renewed(true)
+		r.skip()
+		r.pass(9*time.Second - 1)
+		r.want()
+		r.pass(1)
+		r.want("Ended ann+: expired, 1 left", "Ended ann+: expired", "Returning")
+	})
+	t.Run("does not end earlier because of a re-entry", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 20*time.Second)
+		fixed(r, 10*time.Second)
+		r.want("Requested ann+", "Reentered ann+ 101 until 18s x2")
+	})
+	t.Run("begins anew with a release that leaves a hold", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 10*time.Second)
+		fixed(r, 10*time.Second)
+		r.pass(5 * time.Second)
+		r.skip()
+		r.releaseOwner("ann+")
+		r.want("Ended ann+, 1 left", "Unlocked 1", "Extended ann+ until 14s", "Renewing 10s")
+		r.releaseOwner("ann+")
+		r.want("Ended ann+", "Returning")
+	})
+	t.Run("begins anew with an extension of one hold", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 10*time.Second)
+		fixed(r, 10*time.Second)
+		r.skip()
+		r.extend("ann+", 20*time.Second)
+		r.want("Extended ann+ until 18s", "Extended ann+ until 18s", "Renewing 20s")
+	})
+	t.Run("begins with two grants at once", func(t *testing.T) {
+		r := newRig(t)
+		fixed(r, 10*time.Second)
+		fixed(r, 20*time.Second)
+		r.skip()
+		r.granted()
+		r.want("Began", "Granted ann+ 101 until 9s", "Extended ann+ until 18s", "Reentered ann+ 101 until 18s x2", "Renewing 20s")
+	})
+	t.Run("is kept while one of the holds is", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 10*time.Second)
+		r.acquire("ann+")
+		r.want("Requested ann+", "Extended ann+, kept", "Reentered ann+ 101 x2")
+		r.pass(10 * time.Second / 3)
+		r.want("Renewing 30s")
+		r.renewed(true)
+		r.skip()
+		r.pass(11 * time.Second)
+		r.want("Renewing 30s")
+		r.renewed(true)
+		r.skip()
+		fixed(r, time.Minute)
+		r.want("Requested ann+", "Reentered ann+ 101 x3")
+		r.releaseOwner("ann+")
+		r.skip()
+		now := time.Duration(r.now)
+		r.releaseOwner("ann+") // the kept one
+		r.want("Ended ann+, 1 left", "Unlocked 2", "Extended ann+ until "+(now+9*time.Second).String())
+	})
+	t.Run("is that of a kept hold from the beginning", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann+")
-		r.request(Request{Owner: "ann+", Lease: 10 * time.Second})
-		r.want("Requested ann+", "Reentered ann+ 101 until 9s x2")
+		fixed(r, 10*time.Second)
+		r.want("Requested ann+", "Reentered ann+ 101 x2")
+	})
+	t.Run("is lost with the tenure if it cannot be kept", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 10*time.Second)
+		r.acquire("ann+")
+		r.skip()
 		r.pass(9 * time.Second)
-		r.want("Ended ann+: expired, 1 left")
+		r.want("Renewing 30s", "Ended ann+: deadline, 1 left", "Ended ann+: deadline", "Returning")
+	})
+	t.Run("begins anew when a kept grant is taken back", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 10*time.Second)
+		r.acquire("ann+")
 		r.pass(time.Second)
-		r.want("Renewing 30s") // kept as before
+		r.skip()
+		r.step(Unclaimed{ID: r.ids["ann+"]})
+		r.want("Ended ann+: unclaimed, 1 left", "Extended ann+ until 10s", "Renewing 10s")
 	})
-	t.Run("a fixed one longer than the hold's lease has that extended", func(t *testing.T) {
+	t.Run("that is to outlive its process is not kept", func(t *testing.T) {
 		r := newRig(t)
-		r.hold("ann+")
-		r.request(Request{Owner: "ann+", Lease: time.Minute})
-		r.want("Requested ann+", "Reentered ann+ 101 until 58s x2", "Renewing 1m0s")
-	})
-	t.Run("a kept one inside a fixed hold keeps the lock past the end of the first", func(t *testing.T) {
-		r := newRig(t)
-		r.acquireFixed("ann+", 10*time.Second)
+		r.request(Request{Owner: "ann+", Lease: time.Hour, Outlive: true})
 		r.granted()
 		r.skip()
 		r.acquire("ann+")
 		r.want("Requested ann+", "Reentered ann+ 101 x2")
-		third := 10 * time.Second / 3
-		r.pass(third)
-		r.want("Renewing 30s")
-		r.renewed(true)
-		r.want("Renewed")
-		r.pass(9*time.Second - third)
-		r.want("Ended ann+: expired, 1 left")
-		r.pass(third + 1100*time.Millisecond)
-		r.want("Renewing 30s")
 	})
-	t.Run("a kept one is lost at the fixed hold's deadline if it cannot be extended", func(t *testing.T) {
+	t.Run("is its own without a session", func(t *testing.T) {
 		r := newRig(t)
-		r.acquireFixed("ann+", 10*time.Second)
+		r.request(Request{Owner: "ann", Mode: Shared, Lease: 10 * time.Second})
 		r.granted()
+		r.skip()
+		r.request(Request{Owner: "bob", Mode: Shared, Lease: 20 * time.Second})
+		r.want("Requested bob", "Granted bob 102 by hand-off until 18s", "Renewing 20s shared")
+	})
+	t.Run("is that of many holds", func(t *testing.T) {
+		r := newRig(t)
+		r.holdFixed("ann+", 10*time.Second)
+		for range 3 * fewGrants {
+			fixed(r, 10*time.Second)
+		}
+		r.pass(time.Second)
 		r.acquire("ann+")
+		r.releaseOwner("ann+")
 		r.skip()
-		r.pass(9 * time.Second)
-		r.want("Renewing 30s", "Ended ann+: deadline, 1 left", "Ended ann+: expired", "Returning")
-	})
-	t.Run("two fixed ones end each at their time", func(t *testing.T) {
-		r := newRig(t)
-		r.acquireFixed("ann+", 20*time.Second)
-		r.granted()
-		r.request(Request{Owner: "ann+", Lease: 10 * time.Second})
-		r.skip()
-		r.pass(9 * time.Second)
-		r.want("Ended ann+: expired, 1 left")
-		r.pass(9 * time.Second)
-		r.want("Ended ann+: expired", "Returning")
+		for _, x := range r.s.grants.all {
+			if x.fixed != Instant(10*time.Second) {
+				t.Errorf("a hold ends at %v", time.Duration(x.fixed))
+			}
+		}
 	})
 }

@@ -153,13 +153,17 @@ func (g *grants) claimed(i cell) {
 	}
 }
 
-// extend moves the end of a fixed lease.
+// extend moves the end of a lease, which is 0 if the lease is kept.
 func (g *grants) extend(i cell, fixed Instant) {
-	g.at(i).fixed = fixed
+	x := g.at(i)
 	if g.index != nil {
-		for k := range g.index.heaps {
-			g.sift(ordering(k), g.index.at(i).positions[k])
-		}
+		g.unrank(i)
+	}
+	g.count(x, -1)
+	x.fixed = fixed
+	g.count(x, 1)
+	if g.index != nil {
+		g.rank(i)
 	}
 }
 

@@ -283,7 +283,7 @@ func TestHandOffIntoALongerLease(t *testing.T) {
 	t.Run("is not made while a renewal may make it longer", func(t *testing.T) {
 		for _, failed := range []bool{false, true} {
 			r := newRig(t)
-			r.hold("ann+")
+			r.holdFixed("ann+", 10*time.Second)
 			r.request(Request{Owner: "ann+", Lease: time.Hour})
 			r.acquire("bob")
 			if failed {
@@ -297,13 +297,13 @@ func TestHandOffIntoALongerLease(t *testing.T) {
 	})
 	t.Run("goes on for the owner who asked for it", func(t *testing.T) {
 		r := newRig(t)
-		r.hold("ann+")
+		r.holdFixed("ann+", 10*time.Second)
 		r.request(Request{Owner: "ann+", Lease: time.Hour})
 		r.renewed(true)
 		r.releaseOwner("ann+")
 		r.skip()
 		r.acquire("ann+")
-		r.want("Requested ann+", "Reentered ann+ 101 x2")
+		r.want("Requested ann+", "Extended ann+, kept", "Reentered ann+ 101 x2")
 	})
 }
 

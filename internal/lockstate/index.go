@@ -66,7 +66,12 @@ func (g *grants) enter(i cell) {
 		}
 		g.index.sessions[x.request.Owner] = holding{h.n + 1, i}
 	}
-	if x.fixed != 0 {
+	g.rank(i)
+}
+
+// rank adds a grant with a fixed lease to the heaps.
+func (g *grants) rank(i cell) {
+	if g.at(i).fixed != 0 {
 		for k := range g.index.heaps {
 			g.index.heaps[k] = append(g.index.heaps[k], i)
 			g.sift(ordering(k), int32(len(g.index.heaps[k])-1))
@@ -95,7 +100,12 @@ func (g *grants) leave(i cell) {
 			delete(g.index.sessions, x.request.Owner)
 		}
 	}
-	if x.fixed != 0 {
+	g.unrank(i)
+}
+
+// unrank removes a grant from the heaps.
+func (g *grants) unrank(i cell) {
+	if g.at(i).fixed != 0 {
 		for k := range g.index.heaps {
 			g.drop(ordering(k), g.index.at(i).positions[k])
 		}

@@ -66,6 +66,20 @@ func (l *ledger) grant(id RequestID) int {
 	return slices.IndexFunc(l.grants, func(d deed) bool { return d.ID == id })
 }
 
+// endsEarlier reports whether an end of a lease is earlier than that of a grant. The lease of a session is about to begin anew when its last
+// kept hold has ended.
+func (l *ledger) endsEarlier(end Instant, g *deed) bool {
+	if g.fixed == 0 {
+		return end != 0 && (g.Lease == 0 || l.keeps(g.Owner))
+	}
+	return end != 0 && end < g.fixed
+}
+
+// keeps reports whether a grant of an owner has a kept lease.
+func (l *ledger) keeps(o lockagent.Owner) bool {
+	return slices.ContainsFunc(l.grants, func(d deed) bool { return d.Owner == o && d.Lease == 0 })
+}
+
 // note takes an event into account, after it was applied to s. last are the greatest tokens of
 // all time. It returns what is wrong with the event, or an empty text.
 func (l *ledger) note(e *Event, s machine, last *tokens) string {
@@ -118,7 +132,7 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 			return "the lock is granted again without a session"
 		case e.Count != l.of(e.Request.Owner)+1:
 			return fmt.Sprintf("the %dth grant is counted as the %dth", l.of(e.Request.Owner)+1, e.Count)
-		case (e.Fixed != 0) != (e.Request.Lease != 0):
+		case e.Fixed != 0 && e.Request.Lease == 0 || e.Fixed == 0 && e.Request.Lease != 0 && !l.keeps(e.Request.Owner):
 			return "a fixed lease is kept, or a kept one fixed"
 		}
 		if most := max(1, e.Request.Holds); e.Holds < 1 || e.Holds > most {
@@ -149,9 +163,10 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		l.grants = slices.Delete(l.grants, i, i+1)
 	case Extended:
 		i := l.grant(id)
-		if i < 0 || l.grants[i].Lease == 0 || e.Fixed <= e.Now {
+		if i < 0 || l.grants[i].Lease == 0 || e.Fixed <= e.Now && e.Fixed != 0 {
 			return "a grant is extended that is over or kept"
 		}
+		l.grants[i].fixed = e.Fixed
 	case Unlocked, AskBreak:
 		i := slices.Index(l.calls, e.Call)
 		if i < 0 {

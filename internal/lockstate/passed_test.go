@@ -460,8 +460,8 @@ func TestTinyLeaseThatIsToBeKeptIsRenewedAtOnce(t *testing.T) {
 		lease time.Duration
 		want  []string
 	}{
-		{lockagent.PassLease, []string{"Requested ann+", "Reentered ann+ 101 x2"}},
-		{lockagent.PassLease - 1, []string{"Requested ann+", "Reentered ann+ 101 x2", "Renewing 30s"}},
+		{lockagent.PassLease, []string{"Requested ann+", "Extended ann+, kept", "Reentered ann+ 101 x2"}},
+		{lockagent.PassLease - 1, []string{"Requested ann+", "Extended ann+, kept", "Reentered ann+ 101 x2", "Renewing 30s"}},
 	} {
 		r := newRig(t)
 		r.acquireFixed("ann+", tt.lease)

@@ -162,6 +162,9 @@ func unsettled(s *State, m Moment) string {
 	if problem := s.grants.wrong(); problem != "" {
 		return problem
 	}
+	if problem := s.grants.apart(); problem != "" {
+		return problem
+	}
 	for o := range s.queue.sessions {
 		if s.grants.has(o) {
 			return fmt.Sprintf("session %s holds the lock and waits for it", o)
@@ -170,6 +173,28 @@ func unsettled(s *State, m Moment) string {
 	var e Event
 	if s.settle(m, &e) {
 		return fmt.Sprintf("there is still something to do: %s", text(&e))
+	}
+	return ""
+}
+
+// apart says that the holds of a session have several leases. It is empty if they have one.
+func (g *grants) apart() string {
+	var sessions map[lockagent.Owner]grant
+	for _, x := range g.all {
+		r := &x.request
+		if !r.Session || r.Outlive {
+			continue
+		}
+		first, ok := sessions[r.Owner]
+		switch {
+		case !ok && g.n > 1:
+			if sessions == nil {
+				sessions = make(map[lockagent.Owner]grant)
+			}
+			sessions[r.Owner] = *x
+		case ok && first.fixed != x.fixed:
+			return fmt.Sprintf("the leases of session %s end at %v and %v", r.Owner, time.Duration(first.fixed), time.Duration(x.fixed))
+		}
 	}
 	return ""
 }

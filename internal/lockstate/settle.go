@@ -73,8 +73,16 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 		*e = refused(w, errOutliveAgain)
 		return true
 	}
+	end := s.sessionEnd(w.Owner, w.Lease, 0, m.Now)
+	for i := range s.others(w.Owner, end, 0, m.Now) { // one after the other, before the session has the grant
+		*e = Event{Kind: Extended, Request: s.grants.at(i).request, Fixed: end}
+		return true
+	}
 	*e = s.granted(w, m)
 	e.Kind, e.How, e.Token, e.Holds = Reentered, 0, s.grants.again(&w.Request).token, 1
+	if !w.Outlive {
+		e.Fixed = end
+	}
 	return true
 }
 

@@ -102,7 +102,7 @@ func TestResume(t *testing.T) {
 	})
 	t.Run("keeps in mind what a call without an answer may do", func(t *testing.T) {
 		r := newRig(t)
-		r.hold("ann+")
+		r.holdFixed("ann+", 10*time.Second)
 		r.request(Request{Owner: "ann+", Lease: time.Hour}) // and an hour is asked for
 		r.releaseOwner("ann+")
 		n := resumed(t, r, ahead)

@@ -33,6 +33,9 @@ func text(e *Event) string {
 		}
 	case Extended:
 		line += fmt.Sprintf(" %s until %v", who, time.Duration(e.Fixed))
+		if e.Fixed == 0 {
+			line = "Extended " + who + ", kept"
+		}
 	case Ended:
 		line += " " + who
 		if e.Reason != 0 {
