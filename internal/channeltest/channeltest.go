@@ -284,35 +284,6 @@ func (s *suite) reenters() {
 	s.ok("Release", s.hold(other.Lock(name)).Release(s.ctx))
 }
 
-func (s *suite) sharesLease() {
-	session := s.session(s.a, "alice")
-	outer := s.hold(session.Lock(name, channelapi.Lease(time.Hour)))
-	until := func(what string, is func(left time.Duration) bool) {
-		s.Helper()
-		for !is(outer.Remaining()) {
-			if !outer.Held() {
-				s.Fatalf("%s: %v", what, outer.Cause())
-			}
-			_, err := session.Lock(name).Status(s.ctx) // takes a moment
-			s.ok(what, err)
-		}
-	}
-	inner := s.hold(session.Lock(name, channelapi.Lease(3*time.Hour)))
-	until("re-entry", func(left time.Duration) bool { return left > 2*time.Hour })
-	s.ok("Extend", inner.Extend(s.ctx, 5*time.Hour))
-	until("extension", func(left time.Duration) bool { return left > 4*time.Hour })
-	s.ok("Release", inner.Release(s.ctx))
-	s.ok("Release", outer.Release(s.ctx))
-
-	const brief = 5 * time.Second
-	outer = s.hold(session.Lock(name, channelapi.Lease(brief)))
-	inner = s.hold(session.Lock(name))
-	until("kept re-entry", func(left time.Duration) bool { return left > brief })
-	s.ok("Release", inner.Release(s.ctx))
-	until("its release", func(left time.Duration) bool { return left <= brief })
-	s.ok("Release", outer.Release(s.ctx))
-}
-
 func (s *suite) closesSessions() {
 	alice, bob := s.session(s.a, "alice"), s.session(s.a, "bob")
 	g := s.hold(alice.Lock(name))
@@ -367,22 +338,6 @@ func (s *suite) mistakesKinds() {
 		s.Errorf("a name of another kind: %v", err)
 	}
 	s.ok("Release", g.Release(s.ctx))
-}
-
-func (s *suite) leases() {
-	g := s.hold(s.a.Lock(name, channelapi.Lease(time.Hour)))
-	s.ok("Extend", g.Extend(s.ctx, 2*time.Hour))
-	if g.Remaining() < 90*time.Minute {
-		s.Errorf("%v remain after the extension", g.Remaining())
-	}
-	s.want("Extend with no lease", g.Extend(s.ctx, 0), channelapi.ErrBadOption)
-	s.ok("Release", g.Release(s.ctx))
-	s.want("Extend after the release", g.Extend(s.ctx, time.Hour), channelapi.ErrNotHeld)
-	kept := s.hold(s.a.Lock(name))
-	s.want("Extend of a kept lease", kept.Extend(s.ctx, time.Hour), channelapi.ErrBadOption)
-	s.ok("Release", kept.Release(s.ctx))
-	g = s.hold(s.a.Lock("short", channelapi.Lease(50*time.Millisecond)))
-	s.lost(g, channelapi.LostExpired)
 }
 
 func (s *suite) breaks() {
@@ -559,43 +514,6 @@ func (s *suite) shutsDown() {
 	cancel(errChanged)
 	s.want("Shutdown that does not wait", locks.Shutdown(ctx), errChanged)
 	s.lost(g, channelapi.LostClosed)
-}
-
-func (s *suite) outlives() {
-	stay := []channelapi.Option{channelapi.Lease(time.Hour), channelapi.Outlive()}
-	for how, before := range map[string]func(locks *channelapi.Locks) *channelapi.Locks{
-		"free":          nil,
-		"passed":        func(*channelapi.Locks) *channelapi.Locks { return s.b },
-		"after another": func(locks *channelapi.Locks) *channelapi.Locks { return locks },
-	} {
-		for end, close := range map[string]func(*channelapi.Locks) error{
-			"Close":    (*channelapi.Locks).Close,
-			"Shutdown": func(l *channelapi.Locks) error { return l.Shutdown(s.ctx) },
-		} {
-			locks := s.open(s.T)
-			door := how + "/" + end
-			var first channelapi.Grant
-			if before != nil {
-				first = s.hold(before(locks).Lock(door))
-			}
-			waiting := locks.Lock(door, stay...).AcquireAsync(s.ctx)
-			for before != nil {
-				st, err := locks.Lock(door).Status(s.ctx)
-				s.ok("Status", err)
-				if st.Waiters > 0 {
-					s.ok("Release", first.Release(s.ctx))
-					break
-				}
-			}
-			g := <-waiting
-			s.ok(door, g.Err())
-			s.ok(end, close(locks))
-			s.lost(g, channelapi.LostClosed)
-			if st, err := s.b.Lock(door).Status(s.ctx); err != nil || !st.Locked || st.Remaining < 55*time.Minute {
-				s.Errorf("%s: Status is %+v, %v", door, st, err)
-			}
-		}
-	}
 }
 
 func (s *suite) excludes() {
