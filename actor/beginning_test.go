@@ -65,7 +65,7 @@ var beginnings = []struct {
 	{"by a re-entry", 0, func(t *testing.T, w *beginner, req Request) <-chan lockagent.Grant {
 		req.Session = true
 		first := req
-		first.Lease, first.Outlive, first.Granted = 0, false, nil
+		first.Lease, first.Outlive, first.Granted = time.Minute, false, nil
 		granted(t, w.a.Acquire(background, "door", first))
 		return w.a.Acquire(background, "door", req)
 	}},

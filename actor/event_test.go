@@ -387,13 +387,17 @@ func TestEventFields(t *testing.T) {
 				Token: g.Token(), Tenure: 1, Held: time.Second, Count: 1, Until: us(3*time.Second) + 1, Confirmed: us(time.Second),
 			},
 			{
+				Kind: lockagent.EventRenewed, Time: at.Add(3 * time.Second), Lock: "door", Tenure: 1, Lease: 4 * time.Second,
+				StoreTime: us(3 * time.Second), Remaining: 3600 * time.Millisecond,
+			},
+			{
 				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second, Fixed: true,
-				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1, Confirmed: us(time.Second),
+				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1, Confirmed: us(3 * time.Second),
 			},
 			{
 				Kind: lockagent.EventGranted, Time: at.Add(4 * time.Second), Lock: "door", Request: 4, Owner: "bob",
 				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: 4 * time.Second, Fixed: true,
-				StoreTime: us(time.Second), Incarnation: incarnation, Waited: 2 * time.Second,
+				StoreTime: us(3 * time.Second), Incarnation: incarnation, Waited: 2 * time.Second,
 			},
 			{
 				Kind: lockagent.EventRenewed, Time: at.Add(4 * time.Second), Lock: "door", Tenure: 1, Lease: 4 * time.Second,
