@@ -121,12 +121,12 @@ func TestStories(t *testing.T) {
 			<-g.Done()
 		}, "granted expired returned"},
 
-		{"an inner lease expires", Config{}, func(w world) {
+		{"a lease of a session expires", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			h := granted(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Session: true, Lease: time.Second}))
-			<-h.Done()
 			released(w.t, g)
-		}, "granted reentered expired released returned"},
+			<-h.Done()
+		}, "granted reentered released expired returned"},
 
 		{"broken", Config{}, func(w world) {
 			granted(w.t, w.a.Acquire(background, "door", again("ann")))
