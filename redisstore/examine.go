@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
@@ -85,8 +83,7 @@ func (c Config) examine(ctx context.Context, a address) (_ *Examination, err err
 // ask asks a master about itself.
 func (s *Store) ask(ctx context.Context, node *transport.Node) Master {
 	m := Master{Addr: node.Addr(), GoodReplicas: -1}
-	client := node.Client()
-	info, err := client.Do(ctx, client.B().Info().Build()).ToString()
+	info, err := node.Ask(ctx, "INFO").Text()
 	if err != nil {
 		m.Err = transport.Error(err)
 		return m
@@ -101,8 +98,8 @@ func (s *Store) ask(ctx context.Context, node *transport.Node) Master {
 	if infoField(info, "min_slaves_good_slaves") != "" {
 		m.GoodReplicas = int(number("min_slaves_good_slaves"))
 	}
-	config, err := client.Do(ctx, client.B().ConfigGet().Parameter("save").Build()).AsStrMap()
-	if err != nil && !rueidis.IsRedisNil(err) {
+	config, err := node.Ask(ctx, "CONFIG", "GET", "save").Texts()
+	if err != nil && !errors.Is(err, transport.ErrNull) {
 		m.SavesErr = transport.Error(err)
 	}
 	m.Saves = config["save"]

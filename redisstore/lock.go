@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/renewals"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -227,7 +225,7 @@ func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.L
 
 // send makes one call of a script.
 func (s *Store) send(c *script.Call, slot uint16, done func(text string, err error)) {
-	call := &transport.Call{Slot: slot, Done: func(m rueidis.RedisMessage, err error) { done(understood(m, err)) }}
+	call := &transport.Call{Slot: slot, Done: func(r transport.Reply, err error) { done(understood(r, err)) }}
 	carry(call, c)
 	s.lanes.Send(call)
 }

@@ -111,28 +111,27 @@ func (n *nodes) report(reason string, old, now node) {
 }
 
 func (n *nodes) lookAt(ctx context.Context, at *transport.Node) (node, error) {
-	client := at.Client()
 	ctx, cancel := context.WithTimeout(ctx, n.bound)
 	defer cancel()
-	b := client.B()
-	replies := client.DoMulti(ctx,
-		b.Info().Section("server").Build(),
-		b.Info().Section("replication").Build(),
-		b.Time().Build(),
-	)
-	server, err := replies[0].ToString()
+	replies := at.AskAll(ctx, []string{"INFO", "server"}, []string{"INFO", "replication"}, []string{"TIME"})
+	server, err := replies[0].Text()
 	if err != nil {
 		return node{}, err
 	}
-	replication, err := replies[1].ToString()
+	replication, err := replies[1].Text()
 	if err != nil {
 		return node{}, err
 	}
-	clock, err := replies[2].AsIntSlice()
+	clock, err := replies[2].Items()
 	if err != nil {
 		return node{}, err
 	}
 	if len(clock) != 2 {
+		return node{}, fmt.Errorf("time %v", clock)
+	}
+	seconds, err := clock[0].Number()
+	micros, err2 := clock[1].Number()
+	if err != nil || err2 != nil {
 		return node{}, fmt.Errorf("time %v", clock)
 	}
 	return node{
@@ -140,7 +139,7 @@ func (n *nodes) lookAt(ctx context.Context, at *transport.Node) (node, error) {
 		master:  infoField(replication, "role") == "master",
 		history: infoField(replication, "master_replid"),
 		before:  infoField(replication, "master_replid2"),
-		at:      lockagent.StoreTime(clock[0]*1_000_000 + clock[1]),
+		at:      lockagent.StoreTime(seconds*1_000_000 + micros),
 	}, nil
 }
 

@@ -3,12 +3,11 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -158,7 +157,7 @@ func clientError(err error, a address) error {
 		return badURL("a Cluster has only database 0; leave the database out")
 	case says("DB index is out of range"):
 		return badURL("the server has no database %d; write a smaller number, or leave it out", a.database)
-	case a.masterSet != "" && (says("No such master") || rueidis.IsRedisNil(err)):
+	case a.masterSet != "" && (says("No such master") || errors.Is(err, transport.ErrNull)):
 		return badURL("the Sentinels watch no master that is called %q; SENTINEL MASTERS lists those they do", a.masterSet)
 	case a.masterSet != "" && says("unknown command"):
 		return badURL("there is no Sentinel; leave master_set out, or write the address of a Sentinel, such as redis://sentinel:26379?master_set=%s", a.masterSet)
@@ -189,7 +188,7 @@ func (s *Store) rehearse(ctx context.Context) error {
 // warn logs settings of the servers that are dangerous.
 func (s *Store) warn(ctx context.Context) {
 	for _, node := range s.servers.Masters() {
-		info, err := node.Client().Do(ctx, node.Client().B().Info().Build()).ToString()
+		info, err := node.Ask(ctx, "INFO").Text()
 		if err != nil {
 			continue // no warning then: the user need not have the right to ask
 		}
@@ -246,8 +245,11 @@ func (s *Store) await(c *script.Call, slot uint16) (text string, err error) {
 func (s *Store) watch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.bound)
 	defer cancel()
-	client := s.servers.Master(0).Client()
-	return client.Do(ctx, client.B().Ping().Build()).NonRedisError()
+	err := s.servers.Master(0).Ask(ctx, "PING").Err()
+	if answer := transport.Refusal(""); errors.As(err, &answer) {
+		return nil // there is a connection
+	}
+	return err
 }
 
 // transport is the Config of the transport.

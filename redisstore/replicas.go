@@ -86,6 +86,5 @@ func (s *Store) rehearseReplicas(ctx context.Context, slot uint16) error {
 	if s.minReplicas == 0 || node == nil {
 		return nil
 	}
-	client := node.Client()
-	return transport.Error(client.Do(ctx, client.B().Arbitrary("WAIT", "0", "1").Build()).Error())
+	return transport.Error(node.Ask(ctx, "WAIT", "0", "1").Err())
 }

@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -217,7 +214,7 @@ func (t *together[Q, A]) apart() []*transport.Call {
 }
 
 // answer is [transport.Call.Done]: it answers the calls of the script.
-func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
+func (t *together[Q, A]) answer(r transport.Reply, err error) {
 	defer t.giveBack()
 	n := len(t.requests)
 	if err != nil && n > 1 && script.Several(refusal(err)) {
@@ -228,7 +225,7 @@ func (t *together[Q, A]) answer(m rueidis.RedisMessage, err error) {
 		return
 	}
 	var text string
-	if text, err = understood(m, err); err == nil {
+	if text, err = understood(r, err); err == nil {
 		t.outcomes = append(t.outcomes[:0], make([]script.Outcome[A], n)...)
 		err = t.by.read(text, t.past, t.outcomes)
 	}
@@ -279,25 +276,20 @@ func carry(c *transport.Call, s *script.Call) {
 
 // refusal is the text of an error reply, or "" for any other error.
 func refusal(err error) string {
-	if answer := (*rueidis.RedisError)(nil); errors.As(err, &answer) {
-		return answer.Error()
-	}
-	return ""
+	answer := transport.Refusal("")
+	errors.As(err, &answer)
+	return string(answer)
 }
 
 // understood returns the text of a reply, or an error of the lockagent package.
-func understood(m rueidis.RedisMessage, err error) (string, error) {
+func understood(r transport.Reply, err error) (string, error) {
 	if err != nil {
 		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !errors.Is(err, lockagent.ErrNotPermitted) {
 			return "", refused // the transport does not know the errors of scripts, but what to do about rights
 		}
 		return "", err
 	}
-	if m.IsInt64() {
-		n, err := m.AsInt64()
-		return strconv.FormatInt(n, 10), err
-	}
-	text, err := m.ToString()
+	text, err := r.Text()
 	if err != nil {
 		err = fmt.Errorf("%w: a reply that cannot be understood: %w", lockagent.ErrStoreUnavailable, err)
 	}

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
@@ -65,7 +63,7 @@ func (s *Servers) keepAsking(doubt chan struct{}) {
 }
 
 // Refresh asks a Cluster which node serves which slot. It does nothing elsewhere. The error is
-// in the words of the server or the client library.
+// in the words of the server, or of the connection.
 func (s *Servers) Refresh(ctx context.Context) error {
 	if !s.cluster {
 		return nil
@@ -159,7 +157,7 @@ var errNoSlots = errors.New("the node knows of no slots: is it in the Cluster?")
 
 // slotRanges asks a node which masters serve which slots.
 func (n *Node) slotRanges(ctx context.Context) ([]slotRange, error) {
-	reply, err := n.client.Do(ctx, n.client.B().ClusterSlots().Build()).ToArray()
+	reply, err := n.Ask(ctx, "CLUSTER", "SLOTS").Items()
 	if err != nil {
 		return nil, err
 	}
@@ -176,13 +174,13 @@ func (n *Node) slotRanges(ctx context.Context) ([]slotRange, error) {
 }
 
 // slotRange reads a part of the reply: the first slot, the last slot, the master, and its replicas.
-func (n *Node) slotRange(part rueidis.RedisMessage) (slotRange, bool) {
-	fields, err := part.ToArray()
+func (n *Node) slotRange(part Reply) (slotRange, bool) {
+	fields, err := part.Items()
 	if err != nil || len(fields) < 3 {
 		return slotRange{}, false
 	}
-	first, err := fields[0].AsInt64()
-	last, err2 := fields[1].AsInt64()
+	first, err := fields[0].Number()
+	last, err2 := fields[1].Number()
 	addr, ok := n.member(fields[2])
 	if err != nil || err2 != nil || !ok || first < 0 || last >= hashslot.Count {
 		return slotRange{}, false
@@ -197,13 +195,13 @@ func (n *Node) slotRange(part rueidis.RedisMessage) (slotRange, bool) {
 }
 
 // member reads the address of a master or a replica: host, port, and more. The host may be nil.
-func (n *Node) member(m rueidis.RedisMessage) (addr string, ok bool) {
-	fields, err := m.ToArray()
+func (n *Node) member(m Reply) (addr string, ok bool) {
+	fields, err := m.Items()
 	if err != nil || len(fields) < 2 {
 		return "", false
 	}
-	host, _ := fields[0].ToString()
-	port, err := fields[1].AsInt64()
+	host, _ := fields[0].Text()
+	port, err := fields[1].Number()
 	return n.near(host, strconv.FormatInt(port, 10)), err == nil
 }
 

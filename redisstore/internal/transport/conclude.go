@@ -5,14 +5,12 @@ import (
 	"errors"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // conclude answers a call. If the server refused it, and another server or another way may
 // succeed, conclude has it made once more instead.
-func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, began time.Time) {
-	m, err := reply.ToMessage()
+func (l *lane[I]) conclude(c *Call, reply Reply, began time.Time) {
+	err := reply.Err()
 	if err != nil && l.again(c, err, began) {
 		return
 	}
@@ -24,13 +22,13 @@ func (l *lane[I]) conclude(c *Call, reply rueidis.RedisResult, began time.Time) 
 	if err != nil {
 		err = l.lanes.servers.failure(l.node, err)
 	}
-	c.Done(m, err)
+	c.Done(reply, err)
 }
 
 // again reports whether a call that failed is made once more.
 func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 	s := l.lanes.servers
-	answer := (*rueidis.RedisError)(nil)
+	answer := Refusal("")
 	if !errors.As(err, &answer) {
 		s.Doubt()
 		return false
@@ -38,10 +36,10 @@ func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 	if c.tries++; c.tries == maxTries {
 		return false
 	}
-	switch {
-	case answer.IsTryAgain(), strings.HasPrefix(answer.Error(), "CROSSSLOT"):
+	switch code, _, _ := strings.Cut(string(answer), " "); {
+	case code == "TRYAGAIN", code == "CROSSSLOT":
 		return l.split(c, answer)
-	case answer.IsClusterDown(), answer.IsLoading():
+	case code == "CLUSTERDOWN", code == "LOADING":
 		s.Doubt()
 		return false
 	case isStale(answer):
@@ -50,7 +48,7 @@ func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 		to := s.Master(c.Slot)
 		return c.tries == 1 && to != nil && l.lanes.resend(c, to)
 	}
-	to, moved := s.learn(l.node, answer.Error())
+	to, moved := s.learn(l.node, string(answer))
 	if to == nil {
 		return false
 	}
@@ -74,7 +72,7 @@ func (l *lane[I]) split(c *Call, err error) bool {
 		alone := calls[i]
 		alone.made, alone.asking, alone.tries = c.made, c.asking && to == l.node, c.tries
 		if !l.lanes.resend(alone, to) {
-			alone.Done(rueidis.RedisMessage{}, l.lanes.servers.failure(l.node, err))
+			alone.Done(Reply{}, l.lanes.servers.failure(l.node, err))
 		}
 	})
 	return len(calls) > 0

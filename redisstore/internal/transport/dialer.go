@@ -3,49 +3,38 @@ package transport
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// dialer makes the connections to one server, for all clients of its node. At the end of its
-// life it closes them, whatever the clients and the server are doing.
+// dialer makes the connections to one server. At the end of its life it closes them, whatever their
+// users and the server are doing.
 type dialer struct {
 	network string
+	base    net.Dialer
+	tls     *tls.Config // nil for none
 	life    context.Context
 	silence time.Duration // for how long a server may owe an answer before the connection is cut
 	changed func()        // called when a connection was made or lost
-
-	ready atomic.Bool // the dialer refuses until then, so that making a client does not dial
 
 	mu    sync.Mutex // guards what follows
 	conns map[*conn]bool
 }
 
-var errNotYet = errors.New("nobody has asked for a connection yet")
+// keepAlive is how long a connection is silent before it is probed.
+const keepAlive = 10 * time.Second
 
-func newDialer(life context.Context, network string, silence time.Duration, changed func()) *dialer {
-	return &dialer{network: network, life: life, silence: silence, changed: changed, conns: make(map[*conn]bool)}
-}
-
-// dial makes a connection for questions and subscriptions.
-func (d *dialer) dial(ctx context.Context, addr string, base *net.Dialer, config *tls.Config) (net.Conn, error) {
-	return d.connect(ctx, addr, base, config, false)
-}
-
-// dialDirect makes a connection for a track of a lane.
-func (d *dialer) dialDirect(ctx context.Context, addr string, base *net.Dialer, config *tls.Config) (net.Conn, error) {
-	probed := *base
-	probed.KeepAlive = keepAlive
-	return d.connect(ctx, addr, &probed, config, true)
-}
-
-func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, config *tls.Config, direct bool) (net.Conn, error) {
-	if !d.ready.Load() {
-		return nil, errNotYet
+func newDialer(life context.Context, config *Config, changed func()) *dialer {
+	return &dialer{
+		network: config.Network, base: net.Dialer{KeepAlive: keepAlive}, tls: config.TLS,
+		life: life, silence: config.Silence, changed: changed, conns: make(map[*conn]bool),
 	}
+}
+
+// dial makes a connection: a direct one for a line, or one for a session.
+func (d *dialer) dial(ctx context.Context, addr string, direct bool) (*conn, error) {
 	// DialContext may leave a goroutine behind, so it gets nothing of ctx: a lane uses that again.
 	dialing, cancel := context.WithCancel(d.life)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -54,12 +43,12 @@ func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, con
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	raw, err := base.DialContext(dialing, d.network, addr)
+	raw, err := d.base.DialContext(dialing, d.network, addr)
 	if err != nil {
 		return nil, err
 	}
-	if config != nil {
-		if raw, err = d.shakeHands(dialing, raw, addr, config); err != nil {
+	if d.tls != nil {
+		if raw, err = d.shakeHands(dialing, raw, addr); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +66,8 @@ func (d *dialer) connect(ctx context.Context, addr string, base *net.Dialer, con
 
 // shakeHands puts TLS on top of a connection. It has a bound, because a server that hangs
 // does not answer.
-func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string, config *tls.Config) (net.Conn, error) {
+func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string) (net.Conn, error) {
+	config := d.tls
 	if config.ServerName == "" {
 		config = config.Clone()
 		if config.ServerName, _, _ = net.SplitHostPort(addr); config.ServerName == "" {
@@ -94,7 +84,7 @@ func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string, conf
 	return secure, nil
 }
 
-// cut gives up the connections that were made before an instant. It closes those for questions.
+// cut gives up the connections that were made before an instant. It closes those of sessions.
 // It lets a lane finish the exchange that is under way: the next exchange makes a new connection.
 func (d *dialer) cut(before time.Time) {
 	d.mu.Lock()
@@ -110,7 +100,7 @@ func (d *dialer) cut(before time.Time) {
 			c.stale.Store(true)
 			continue
 		}
-		_ = c.Conn.Close() // not its own Close: the client calls that when it notices
+		_ = c.Conn.Close() // not its own Close: the reader calls that when it notices
 	}
 }
 
@@ -125,7 +115,7 @@ type conn struct {
 	// an answer is due since then. It is 0 if there was no Write since the last Read. A Write during
 	// a Read may go unnoticed: the Read sets asked to 0 after it. Then the next Write counts.
 	asked atomic.Int64
-	// direct connections belong to a lane. The client library bounds the exchanges of a lane.
+	// direct connections belong to a line, which bounds its exchanges.
 	direct bool
 	stale  atomic.Bool // was cut: the exchange under way is the last
 	silent atomic.Bool // was cut because an answer was due for too long

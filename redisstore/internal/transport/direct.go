@@ -8,21 +8,47 @@ import (
 	"time"
 )
 
-// A track of a lane has a connection of its own, and makes one exchange at a time on it. So
-// the leader writes and reads the connection itself. The client library has goroutines for that,
-// but leaves them out for a connection with one call at a time, each with a deadline.
-// Without them nobody notices between exchanges that the connection was lost. So the
-// transport looks at the connection before each exchange.
-
-// timed is a context with a deadline and no timer. It does not cancel anything: the client
-// library sets the deadline on the connection.
-type timed struct {
-	context.Context
-	deadline time.Time
+// line is a connection for one exchange at a time. Whoever makes the exchange writes and reads the connection himself: that is faster than
+// a goroutine that reads. Nobody notices between exchanges that the connection was lost. So the line looks at it before each exchange.
+type line struct {
+	node *Node
+	wire *wire // nil if there is none
 }
 
-func (t *timed) Deadline() (time.Time, bool) { return t.deadline, true }
-func (t *timed) Done() <-chan struct{}       { return nil }
+// exchange sends commands in one go, and reads a reply to each of them. It is bounded by a deadline. If the connection was lost before, it
+// makes another one. If it may not dial, each reply is errUnsent.
+type exchange func(deadline time.Time, commands []byte, replies []Reply, mayDial bool)
+
+func (l *line) exchange(deadline time.Time, commands []byte, replies []Reply, mayDial bool) {
+	err := errUnsent
+	if l.wire != nil {
+		err = l.wire.exchange(deadline, commands, replies)
+	}
+	if errors.Is(err, errUnsent) && mayDial {
+		l.drop()
+		if l.wire, err = l.node.connectBy(deadline); err == nil {
+			err = l.wire.exchange(deadline, commands, replies)
+		}
+	}
+	if err != nil {
+		l.drop()
+		unanswered(replies[:0], len(replies), err)
+	}
+}
+
+// drop gives up the connection.
+func (l *line) drop() {
+	if l.wire != nil {
+		_ = l.wire.Close()
+		l.wire = nil
+	}
+}
+
+func (n *Node) connectBy(deadline time.Time) (*wire, error) {
+	ctx, cancel := context.WithDeadline(n.life, deadline)
+	defer cancel()
+	return n.connect(ctx, true)
+}
 
 // errUnsent says that nothing of an exchange was sent, because the connection had been lost
 // or replaced.

@@ -5,8 +5,15 @@
 //     resharding, and keeps the connections.
 //   - [Lanes] carries calls of scripts. Each server has one lane. Calls that come while
 //     the lane is busy gather, and travel together.
+//   - [Node.Ask] asks one server a question.
 //   - [Subscriptions] delivers the messages of channels. It also tells when a
 //     subscription stands again after an interruption.
+//
+// # Connections
+//
+// The package speaks RESP3 by itself. Two kinds of connections share one decoder. A line is for one exchange at a time, and whoever
+// makes the exchange reads the replies. A session is read all the time, for questions and messages. Whatever a server
+// sends, a call ends with an error at most: what cannot be understood costs the connection, and no reply takes more memory than 64 MB.
 //
 // # Errors
 //

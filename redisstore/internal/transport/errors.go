@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
 )
@@ -35,14 +34,14 @@ func Error(err error) error {
 	if err == nil || errors.Is(err, lockagent.ErrStoreUnavailable) || errors.Is(err, lockagent.ErrClosed) {
 		return err
 	}
-	if answer := (*rueidis.RedisError)(nil); errors.As(err, &answer) {
+	if answer := Refusal(""); errors.As(err, &answer) {
 		mark := markOf(err.Error())
 		if mark.advice == "" {
 			return fmt.Errorf("%w: %w", mark.err, err)
 		}
 		return fmt.Errorf("%w: %w (%s)", mark.err, err, mark.advice)
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errSilent
 	}
 	return fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, err)
@@ -90,7 +89,7 @@ var marks = []mark{
 
 // isStale reports whether an error reply means that the server has changed since the
 // connection was made. Another connection may lead to a better server.
-func isStale(answer *rueidis.RedisError) bool {
-	text := answer.Error()
+func isStale(answer Refusal) bool {
+	text := string(answer)
 	return strings.Contains(text, "READONLY") || strings.Contains(text, "MASTERDOWN") || strings.Contains(text, "NOAUTH")
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -33,8 +31,8 @@ func counting(questions []question) (calls []*Call) {
 }
 
 func counter(key string, answer func(string, error)) *Call {
-	return &Call{Script: count, Keys: []string{key}, Slot: hashslot.Of(key), Done: func(m rueidis.RedisMessage, err error) {
-		text, _ := m.ToString()
+	return &Call{Script: count, Keys: []string{key}, Slot: hashslot.Of(key), Done: func(r Reply, err error) {
+		text, _ := r.Text()
 		answer(text, err)
 	}}
 }
@@ -105,9 +103,8 @@ func TestASilentConnectionIsCut(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	lost := make(chan struct{}, 10)
-	d := newDialer(t.Context(), "tcp", 20*time.Millisecond, func() { lost <- struct{}{} })
-	d.ready.Store(true)
-	conn, err := d.dial(t.Context(), silent.Addr().String(), new(net.Dialer), nil)
+	d := newDialer(t.Context(), &Config{Network: "tcp", Silence: 20 * time.Millisecond}, func() { lost <- struct{}{} })
+	conn, err := d.dial(t.Context(), silent.Addr().String(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

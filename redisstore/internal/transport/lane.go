@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 )
@@ -60,9 +58,9 @@ const tracks = 2
 
 // track is a connection to the server, for one exchange at a time.
 type track[I Item] struct {
-	client rueidis.Client // has one connection; only the leader uses it
-	pack   Packer[I]      // only the leader uses it
-	load   int            // how many entries are under way; 0 without a leader; guarded by the lane's mu
+	exchange exchange  // on one connection; only the leader uses it
+	pack     Packer[I] // only the leader uses it
+	load     int       // how many entries are under way; 0 without a leader; guarded by the lane's mu
 }
 
 const (
@@ -84,7 +82,7 @@ type entry[I Item] struct {
 
 func (e *entry[I]) refuse(err error) {
 	if e.call != nil {
-		e.call.Done(rueidis.RedisMessage{}, err)
+		e.call.Done(Reply{}, err)
 	} else {
 		e.item.Refuse(err)
 	}
@@ -95,11 +93,9 @@ type batch[I Item] struct {
 	stale    []entry[I] // are refused and not sent: they waited for too long
 	items    []I
 	calls    []*Call // of the entries, then those that the packer made of items
-	commands rueidis.Commands
-	single   [1]rueidis.RedisResult // the memory of replies if there is one command
-	replies  []rueidis.RedisResult  // one to each command; after read, one to each call
+	commands []byte
+	replies  []Reply // one to each command; after read, one to each call
 	began    time.Time
-	bound    timed // of the exchange
 
 	replicated bool // a WAIT is the last command
 }
@@ -108,7 +104,7 @@ func newLane[I Item](l *Lanes[I], n *Node) *lane[I] {
 	lane := &lane[I]{lanes: l, node: n, turn: make(chan *track[I], 1)}
 	lane.help = lane.helps
 	for i := range lane.tracks {
-		lane.tracks[i].client, lane.tracks[i].pack = n.direct[i], l.newPacker()
+		lane.tracks[i].exchange, lane.tracks[i].pack = n.direct[i], l.newPacker()
 	}
 	return lane
 }
@@ -269,7 +265,7 @@ func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 	l.mu.Lock()
 	t.load = 0
 	if t == &l.tracks[0] { // a caller leads there
-		l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].NonRedisError() == nil && time.Since(b.began) < l.lanes.quick
+		l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].err == nil && time.Since(b.began) < l.lanes.quick
 	}
 	if !l.closed {
 		if !sent {
@@ -289,9 +285,8 @@ func (l *lane[I]) giveBack(b *batch[I]) {
 	clear(b.stale)
 	clear(b.items)
 	clear(b.calls)
-	clear(b.commands)
-	b.single = [1]rueidis.RedisResult{}
-	*b = batch[I]{stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0]}
+	clear(b.replies[:cap(b.replies)])
+	*b = batch[I]{stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0], replies: b.replies[:0]}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.spare) < tracks+1 { // one is answered while the others are under way
@@ -309,44 +304,33 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 		return false
 	}
 	config := &l.lanes.servers.config
-	b.bound = timed{l.node.life, b.began.Add(config.Call / 2)}
-	ctx := &b.bound
-	b.write(config, t.client.B(), (*Call).byDigest)
-	b.do(ctx, t.client)
-	if errors.Is(b.replies[0].Error(), errUnsent) {
-		if !mayDial {
-			return false
-		}
-		b.do(ctx, t.client) // with another connection
+	deadline := b.began.Add(config.Call / 2)
+	b.write(config, (*Call).byDigest)
+	t.exchange(deadline, b.commands, b.replies, mayDial)
+	if !mayDial && errors.Is(b.replies[0].err, errUnsent) {
+		return false
 	}
 	b.read()
-	b.repeatBySource(ctx, config, t.client)
+	b.repeatBySource(deadline, config, t.exchange)
 	return true
 }
 
-// write makes the commands of the calls.
-func (b *batch[I]) write(config *Config, builder rueidis.Builder, run func(*Call, rueidis.Builder) rueidis.Completed) {
+// write writes the commands of the calls, and makes room for the replies.
+func (b *batch[I]) write(config *Config, run func(*Call, []byte) []byte) {
+	n := len(b.calls)
 	for _, c := range b.calls {
 		if c.preceded() {
-			b.commands = append(b.commands, c.before(builder))
+			b.commands = c.before(b.commands)
+			n++
 		}
-		b.commands = append(b.commands, run(c, builder))
+		b.commands = run(c, b.commands)
 		b.replicated = b.replicated || c.Replicated
 	}
 	if b.replicated {
-		b.commands = append(b.commands, config.wait(builder))
+		b.commands = config.wait(b.commands)
+		n++
 	}
-}
-
-// do sends the commands and reads the replies. The client takes back commands that were
-// answered. Those that failed can be sent again.
-func (b *batch[I]) do(ctx context.Context, client rueidis.Client) {
-	if len(b.commands) > 1 {
-		b.replies = client.DoMulti(ctx, b.commands...)
-		return
-	}
-	b.single[0] = client.Do(ctx, b.commands[0])
-	b.replies = b.single[:]
+	b.replies = append(b.replies[:0], make([]Reply, n)...)
 }
 
 // read leaves one reply to each call.
@@ -354,7 +338,7 @@ func (b *batch[I]) read() {
 	if b.replicated {
 		b.readWait()
 	}
-	if len(b.commands) == len(b.calls) {
+	if len(b.replies) == len(b.calls) {
 		return
 	}
 	from := 0
@@ -371,7 +355,7 @@ func (b *batch[I]) read() {
 // repeatBySource sends the source of each script that the server did not have, and replaces the
 // reply to its call. If the connection fails meanwhile, these calls fail with it, and the others keep what
 // they were answered.
-func (b *batch[I]) repeatBySource(ctx context.Context, config *Config, client rueidis.Client) {
+func (b *batch[I]) repeatBySource(deadline time.Time, config *Config, exchange exchange) {
 	var unknown []*Call
 	for i, c := range b.calls {
 		if missing(b.replies[i]) {
@@ -382,8 +366,8 @@ func (b *batch[I]) repeatBySource(ctx context.Context, config *Config, client ru
 		return
 	}
 	again := &batch[I]{calls: unknown}
-	again.write(config, client.B(), (*Call).bySource)
-	again.do(ctx, client)
+	again.write(config, (*Call).bySource)
+	exchange(deadline, again.commands, again.replies, false)
 	again.read()
 	for i, next := 0, 0; i < len(b.replies); i++ {
 		if missing(b.replies[i]) {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -35,8 +33,8 @@ var echo = NewScript("return ARGV[1]")
 // ask makes a call of each question.
 func ask(questions []question) (calls []*Call) {
 	for _, q := range questions {
-		calls = append(calls, &Call{Script: echo, Keys: []string{q.text}, Args: []string{q.text}, Slot: hashslot.Of(q.text), Done: func(m rueidis.RedisMessage, err error) {
-			text, _ := m.ToString()
+		calls = append(calls, &Call{Script: echo, Keys: []string{q.text}, Args: []string{q.text}, Slot: hashslot.Of(q.text), Done: func(r Reply, err error) {
+			text, _ := r.Text()
 			q.answer(text, err)
 		}})
 	}
@@ -63,10 +61,9 @@ func connect(t testing.TB, c Config) *Servers {
 	return s
 }
 
-// gate is a client whose exchanges tell that they have begun, and then wait until the
+// gate is a connection whose exchanges tell that they have begun, and then wait until the
 // test lets them go on.
 type gate struct {
-	rueidis.Client
 	begun chan struct{} // has room for all
 	goOn  chan struct{}
 	over  <-chan struct{} // the test is
@@ -80,14 +77,11 @@ func (g *gate) wait() {
 	}
 }
 
-func (g *gate) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
-	g.wait()
-	return g.Client.Do(ctx, command)
-}
-
-func (g *gate) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
-	g.wait()
-	return g.Client.DoMulti(ctx, commands...)
+func (g *gate) on(next exchange) exchange {
+	return func(deadline time.Time, commands []byte, replies []Reply, mayDial bool) {
+		g.wait()
+		next(deadline, commands, replies, mayDial)
+	}
 }
 
 // gated opens lanes to one server, whose lane has a gate.
@@ -98,10 +92,9 @@ func gated(t *testing.T) (*Lanes[question], *lane[question], *gate) {
 	s := connect(t, config(server.Addr()))
 	node := s.Master(0)
 	g := &gate{begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done()}
-	for i, client := range node.direct {
-		on := *g
-		on.Client = client
-		node.direct[i] = &on
+	for i, exchange := range node.direct {
+		exchange(time.Now().Add(patience), appendCommand(nil, "PING"), make([]Reply, 1), true) // makes the connection
+		node.direct[i] = g.on(exchange)
 	}
 	lanes := NewLanes(s, func() Packer[question] { return ask })
 	lanes.quick = patience
@@ -286,10 +279,9 @@ func TestTwoExchangesAtATime(t *testing.T) {
 // An exchange on the second track says nothing about the connection that a caller would use.
 func TestTheFirstTrackInvites(t *testing.T) {
 	_, l, _ := gated(t)
-	pong := l.node.client.Do(t.Context(), l.node.client.B().Ping().Build())
 	l.inviting = false
 	for i := len(l.tracks) - 1; i >= 0; i-- {
-		l.free(&l.tracks[i], &batch[question]{replies: []rueidis.RedisResult{pong}, began: time.Now()}, true)
+		l.free(&l.tracks[i], &batch[question]{replies: []Reply{{kind: '$', text: "PONG"}}, began: time.Now()}, true)
 		if first := i == 0; l.inviting != first {
 			t.Errorf("after an exchange on track %d a caller may lead: %v", i, l.inviting)
 		}
@@ -403,7 +395,7 @@ func TestStaleCalls(t *testing.T) {
 	receive(t, "the first exchange", g.begun)
 	lanes.Add(t.Context(), 0, question{"stale", goexit})
 	stale := add(t.Context(), lanes, "also stale")
-	lanes.Send(&Call{Script: echo, Done: func(rueidis.RedisMessage, error) { runtime.Goexit() }})
+	lanes.Send(&Call{Script: echo, Done: func(Reply, error) { runtime.Goexit() }})
 	l.mu.Lock()
 	for i := range l.queue {
 		l.queue[i].made = time.Now().Add(-3 * patience)
@@ -424,7 +416,7 @@ func TestStaleCalls(t *testing.T) {
 func TestACallIsNotPassedOnForEver(t *testing.T) {
 	lanes, l, g := gated(t)
 	c := counter("key", nil)
-	c.Done = func(rueidis.RedisMessage, error) {}
+	c.Done = func(Reply, error) {}
 	c.made = time.Now().Add(-3 * patience)
 	if lanes.resend(c, l.node) {
 		t.Error("sent, though it would be answered too late")
@@ -437,35 +429,28 @@ func TestACallIsNotPassedOnForEver(t *testing.T) {
 	g.goOn <- struct{}{} // by source
 }
 
-// unreachable is a client that has lost its server.
-type unreachable struct{ rueidis.Client }
-
-func (u unreachable) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
-	ctx, cancel := context.WithCancel(ctx)
-	cancel()
-	return u.Client.DoMulti(ctx, commands...)
-}
-
 // The server answers some calls of a batch, and does not have the scripts of others. Then the
 // connection fails. What was answered stays answered.
 func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("SCRIPT", "LOAD", echo.Source)
-	client := connect(t, config(server.Addr())).Master(0).client
+	line := line{node: connect(t, config(server.Addr())).Master(0)}
+	soon := time.Now().Add(patience)
 	unknown := NewScript("return 'unknown'")
 	var b batch[question]
 	for _, script := range []*Script{unknown, echo, unknown} {
 		c := &Call{Script: script, Keys: []string{"key"}, Args: []string{"text"}}
 		b.calls = append(b.calls, c)
 	}
-	b.write(nil, client.B(), (*Call).byDigest)
-	b.do(t.Context(), client)
-	b.repeatBySource(t.Context(), nil, unreachable{client})
-	if text, err := b.replies[1].ToString(); text != "text" {
+	b.write(nil, (*Call).byDigest)
+	line.exchange(soon, b.commands, b.replies, true)
+	_ = line.wire.Conn.Close()
+	b.repeatBySource(soon, nil, line.exchange)
+	if text, err := b.replies[1].Text(); text != "text" {
 		t.Errorf("the answer is %q, %v", text, err)
 	}
 	for _, i := range []int{0, 2} {
-		if b.replies[i].NonRedisError() == nil {
+		if b.replies[i].err == nil {
 			t.Errorf("call %d has not failed", i)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -46,17 +44,15 @@ type change struct {
 	subscribe bool
 }
 
-func (c change) command(b rueidis.Builder) rueidis.Completed {
-	switch channel := c.topic.Channel; {
-	case c.subscribe && c.topic.Sharded:
-		return b.Ssubscribe().Channel(channel).Build()
-	case c.subscribe:
-		return b.Subscribe().Channel(channel).Build()
-	case c.topic.Sharded:
-		return b.Sunsubscribe().Channel(channel).Build()
-	default:
-		return b.Unsubscribe().Channel(channel).Build()
+func (c change) command() []string {
+	command := "UNSUBSCRIBE"
+	if c.subscribe {
+		command = "SUBSCRIBE"
 	}
+	if c.topic.Sharded {
+		command = "S" + command
+	}
+	return []string{command, c.topic.Channel}
 }
 
 // add puts a topic among the work of the link. It expects Subscriptions.mu to be held.
@@ -117,12 +113,11 @@ func (l *link) session(ctx context.Context) (settled bool) {
 	if node == nil {
 		return false
 	}
-	conn, _ := node.client.Dedicate() // closed rather than given back: it has subscriptions
-	defer conn.Close()
-	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { l.s.deliver(channel{m.Channel, l.at.sharded}, m.Message) },
-		OnSubscription: l.changed,
-	})
+	conn, err := node.open(ctx, l.hear)
+	if err != nil {
+		return false
+	}
+	defer conn.close()
 	var p pace
 	var later <-chan time.Time // not nil if something has to be tried again
 	for {
@@ -138,7 +133,7 @@ func (l *link) session(ctx context.Context) (settled bool) {
 		select {
 		case <-ctx.Done():
 			return true
-		case <-lost: //nolint:errcheck // why does not matter: another connection is made
+		case <-conn.lost:
 			return true
 		case <-l.kick:
 		case <-later:
@@ -191,21 +186,27 @@ func (l *link) reconsider() (any bool) {
 	return any
 }
 
-// changed is called when the server subscribes the connection to a channel, or unsubscribes it.
-// Most of these changes are the effects of our own commands. One is not: a node that gives a slot
-// away unsubscribes us from the slot's channels. It may do so even before the link has seen the
+// hear takes what the server says unasked.
+func (l *link) hear(kind string, words []string) {
+	switch {
+	case (kind == "message" || kind == "smessage") && len(words) == 2:
+		l.s.deliver(channel{words[0], l.at.sharded}, words[1])
+	case kind == "sunsubscribe" && len(words) > 0:
+		l.dropped(words[0])
+	}
+}
+
+// dropped is called when the server unsubscribes the connection from a channel unasked: a node that gives a slot
+// away does so with the slot's channels. It may do so even before the link has seen the
 // reply to the command that subscribed.
 //
 // Then relocate has to look for the new place before the link subscribes again. The old node
 // may already be a replica of the new one. It would accept the subscription, but may not get the
 // messages yet.
-func (l *link) changed(c rueidis.PubSubSubscription) {
-	if c.Kind != "sunsubscribe" {
-		return
-	}
+func (l *link) dropped(name string) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if t := l.s.topics[channel{c.Channel, true}]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
+	if t := l.s.topics[channel{name, true}]; t != nil && t.link == l && (t.stand == stands || t.stand == joining) {
 		t.stand = absent
 		l.moved = max(l.moved, given)
 		l.add(t)
@@ -214,7 +215,7 @@ func (l *link) changed(c rueidis.PubSubSubscription) {
 
 // settle does the work: it subscribes and unsubscribes topics. It reports whether some have
 // to be tried again later. It fails if the connection does.
-func (l *link) settle(ctx context.Context, node *Node, conn rueidis.DedicatedClient) (retry bool, err error) {
+func (l *link) settle(ctx context.Context, node *Node, conn *session) (retry bool, err error) {
 	changes, joined := l.plan()
 	for len(changes) > 0 {
 		n := min(len(changes), maxBatch)
@@ -314,17 +315,17 @@ func tell(notices []notice) {
 
 // carryOut sends the commands for changes in one go. Each topic has a command of its own, so
 // a refusal concerns one topic alone.
-func (l *link) carryOut(ctx context.Context, node *Node, conn rueidis.DedicatedClient, changes []change) (retry bool, err error) {
+func (l *link) carryOut(ctx context.Context, node *Node, conn *session, changes []change) (retry bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.s.servers.config.Call)
 	defer cancel()
-	commands := make(rueidis.Commands, len(changes))
+	commands := make([][]string, len(changes))
 	for i, c := range changes {
-		commands[i] = c.command(conn.B())
+		commands[i] = c.command()
 	}
-	replies := conn.DoMulti(ctx, commands...)
+	replies := conn.do(ctx, commands...)
 	for _, reply := range replies {
-		if err := reply.NonRedisError(); err != nil {
-			return false, err
+		if reply.kind != '>' && reply.kind != '-' {
+			return false, reply.strange()
 		}
 	}
 	told, retry := l.conclude(node, changes, replies)
@@ -334,14 +335,14 @@ func (l *link) carryOut(ctx context.Context, node *Node, conn rueidis.DedicatedC
 
 // conclude notes the replies to changes. It returns the notices, and whether some changes have
 // to be tried again later.
-func (l *link) conclude(node *Node, changes []change, replies []rueidis.RedisResult) (told []notice, retry bool) {
+func (l *link) conclude(node *Node, changes []change, replies []Reply) (told []notice, retry bool) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	for i, c := range changes {
-		t, err := c.topic, replies[i].Error()
+		t, err := c.topic, replies[i].Err()
 		switch {
 		case err == nil && c.subscribe && t.stand == absent:
-			// The node gave the slot away right after its reply, see changed.
+			// The node gave the slot away right after its reply, see dropped.
 		case err == nil && c.subscribe:
 			t.stand, t.redirected = stands, 0
 			if !l.s.closed {
@@ -430,11 +431,14 @@ func (s *Servers) TryTopic(ctx context.Context, t Topic) error {
 	if node == nil {
 		return Error(errNoSlots)
 	}
-	conn, _ := node.client.Dedicate() // closed rather than given back: it may have subscriptions
-	defer conn.Close()
+	conn, err := node.open(ctx, func(string, []string) {})
+	if err != nil {
+		return Error(err)
+	}
+	defer conn.close()
 	for _, subscribe := range []bool{true, false} {
 		c := change{topic: &topic{Topic: t}, subscribe: subscribe}
-		if err := conn.Do(ctx, c.command(conn.B())).Error(); err != nil {
+		if err := conn.do(ctx, c.command())[0].Err(); err != nil {
 			return Error(err)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 )
 
@@ -14,18 +12,17 @@ import (
 // that connection. On a new connection nothing was written, so all replicas count there. So the WAIT has to
 // travel behind the scripts, in one go, on their connection. One WAIT is enough for all of them.
 
-// wait is the command that waits for replicas. The client's own builder marks a WAIT as a command that
-// blocks. The client would then make the exchange on another connection, without its own bound.
-func (c *Config) wait(b rueidis.Builder) rueidis.Completed {
+// wait writes the command that waits for replicas.
+func (c *Config) wait(b []byte) []byte {
 	ms := max((c.ReplicaTimeout+time.Millisecond-1)/time.Millisecond, 1) // 0 would be for ever
-	return b.Arbitrary("WAIT").Args(strconv.Itoa(c.Replicas), strconv.FormatInt(int64(ms), 10)).Build()
+	return appendCommand(b, "WAIT", strconv.Itoa(c.Replicas), strconv.FormatInt(int64(ms), 10))
 }
 
 // readWait takes the last reply, which is that to the WAIT, away from the others. It notes in the calls how
 // many replicas have what they wrote. An error of the WAIT is never definite: the scripts have run.
 func (b *batch[I]) readWait() {
 	last := len(b.replies) - 1
-	acknowledged, err := b.replies[last].AsInt64()
+	acknowledged, err := b.replies[last].Number()
 	if err != nil {
 		err = fmt.Errorf("%w: nobody knows which replicas have it: %v", lockagent.ErrStoreUnavailable, err) //nolint:errorlint // see above
 	}
@@ -35,6 +32,4 @@ func (b *batch[I]) readWait() {
 		}
 	}
 	b.replies = b.replies[:last]
-	b.commands[last] = rueidis.Completed{}
-	b.commands = b.commands[:last]
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -27,7 +25,7 @@ type outcome struct {
 // replicated makes a call that asks for replicas.
 func replicated(script *Script, key string) (*Call, <-chan outcome) {
 	c, outcomes := &Call{Script: script, Keys: []string{key}, Slot: hashslot.Of(key), Replicated: true}, make(chan outcome, 2)
-	c.Done = func(_ rueidis.RedisMessage, err error) { outcomes <- outcome{c.Acknowledged, err} }
+	c.Done = func(_ Reply, err error) { outcomes <- outcome{c.Acknowledged, err} }
 	return c, outcomes
 }
 
@@ -56,7 +54,7 @@ func TestOneWaitForABatch(t *testing.T) {
 			t.Errorf("answered %+v, want 1 replica", o)
 		}
 	}
-	stats, err := l.node.client.Do(t.Context(), l.node.client.B().Info().Section("commandstats").Build()).ToString()
+	stats, err := l.node.Ask(t.Context(), "INFO", "commandstats").Text()
 	// The server did not know the script: after it was sent, there was another WAIT.
 	if err != nil || !strings.Contains(stats, "cmdstat_wait:calls=2,") {
 		t.Errorf("%v, %v; want 2 WAITs", stats, err)
@@ -84,8 +82,7 @@ func TestNoWaitOnAnotherConnection(t *testing.T) {
 		known, kept := replicated(write, "known")
 		unknown, lost := replicated(NewScript("return redis.call('SET', KEYS[1], 2)"), "unknown")
 		known.made, unknown.made = time.Now(), time.Now()
-		client := l.tracks[0].client
-		client.Do(&timed{t.Context(), time.Now().Add(patience)}, client.B().Ping().Build()) // makes the connection
+		l.tracks[0].exchange(time.Now().Add(patience), appendCommand(nil, "PING"), make([]Reply, 1), true) // makes the connection
 		over := proxy.LoseReply("\r\nEVAL\r\n")
 		l.queue = []entry[question]{entryOf[question](known), entryOf[question](unknown)}
 		proxy.LeadTo(with.next.Addr())

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 )
 
 // sentinels is what the Sentinels of the master say. Each Sentinel is asked on a connection of
@@ -98,9 +97,7 @@ func (s *Servers) remembers(addr string) bool {
 // followSentinel asks one Sentinel until it is forgotten, or the Servers are closed. If the first
 // try fails, failed gets the error. It has room for it, or is nil.
 func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed chan<- error) {
-	option := s.config.options()
-	option.Username, option.Password, option.SelectDB = s.config.SentinelUser, s.config.SentinelPassword, 0
-	node := s.newNode(addr, option, func() {})
+	node := s.newNode(addr, login{user: s.config.SentinelUser, password: s.config.SentinelPassword}, func() {})
 	defer node.close()
 	var p pace
 	for s.life.Err() == nil && s.remembers(addr) {
@@ -123,15 +120,17 @@ func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed chan<-
 // session asks a Sentinel again and again, until it fails or the connection is lost. It asks at
 // intervals, at each announcement of a new master, and in doubt, but then less and less often.
 func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err error) {
-	conn, _ := node.client.Dedicate() // closed rather than given back: it has a subscription
-	defer conn.Close()
 	announced := make(chan struct{}, 1)
-	lost := conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) {
-		if set, _, _ := strings.Cut(m.Message, " "); set == s.config.MasterSet {
+	conn, err := node.open(s.life, func(_ string, words []string) {
+		if set, _, _ := strings.Cut(words[len(words)-1], " "); set == s.config.MasterSet {
 			signal(announced)
 		}
-	}})
-	if err := conn.Do(s.life, conn.B().Subscribe().Channel("+switch-master").Build()).Error(); err != nil {
+	})
+	if err != nil {
+		return false, err
+	}
+	defer conn.close()
+	if err := conn.do(s.life, []string{"SUBSCRIBE", "+switch-master"})[0].Err(); err != nil {
 		return false, err
 	}
 	var p pace
@@ -140,7 +139,7 @@ func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err e
 			return answered, err
 		}
 		answered = true
-		if !s.rest(&p, lost, announced, doubt) {
+		if !s.rest(&p, conn.lost, announced, doubt) {
 			return true, nil
 		}
 	}
@@ -148,14 +147,14 @@ func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err e
 
 // rest waits until there is reason to ask a Sentinel again. It reports false if the
 // connection is lost, or the Servers are closed.
-func (s *Servers) rest(p *pace, lost <-chan error, announced, doubt chan struct{}) bool {
+func (s *Servers) rest(p *pace, lost <-chan struct{}, announced, doubt chan struct{}) bool {
 	tick, rested := time.After(jitter(topologyInterval)), time.After(p.next(longestDoubt))
 	var doubted chan struct{} // nil until it has rested
 	for {
 		select {
 		case <-s.life.Done():
 			return false
-		case <-lost: //nolint:errcheck // why does not matter: another connection is made
+		case <-lost:
 			return false
 		case <-rested:
 			doubted = doubt
@@ -172,38 +171,42 @@ func (s *Servers) rest(p *pace, lost <-chan error, announced, doubt chan struct{
 }
 
 // askSentinel asks a Sentinel for the master, and for the other Sentinels that watch it.
-func (s *Servers) askSentinel(addr string, conn rueidis.DedicatedClient) error {
+func (s *Servers) askSentinel(addr string, conn *session) error {
 	ctx, cancel := context.WithTimeout(s.life, s.config.Silence)
 	defer cancel()
 	set := s.config.MasterSet
-	replies := conn.DoMulti(ctx,
-		conn.B().SentinelGetMasterAddrByName().Master(set).Build(),
-		conn.B().Arbitrary("SENTINEL", "MASTER", set).Build(),
-		conn.B().SentinelSentinels().Master(set).Build())
-	master, err := replies[0].AsStrSlice()
+	replies := conn.do(ctx,
+		[]string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", set},
+		[]string{"SENTINEL", "MASTER", set},
+		[]string{"SENTINEL", "SENTINELS", set})
+	master, err := replies[0].Items()
 	if err != nil {
 		return err
 	}
-	about, err := replies[1].AsMap()
+	about, err := replies[1].Texts()
 	if err != nil {
 		return err
 	}
 	if len(master) != 2 {
 		return errNoMaster
 	}
-	text := about["config-epoch"]
-	epoch, err := text.AsInt64()
+	epoch, err := strconv.ParseInt(about["config-epoch"], 10, 64)
 	if err != nil {
-		return err
+		return errNoMaster
 	}
-	others, _ := replies[2].ToArray() // without them, the configured Sentinels have to do
+	host, err := master[0].Text()
+	port, err2 := master[1].Text()
+	if err != nil || err2 != nil {
+		return errNoMaster
+	}
+	others, _ := replies[2].Items() // without them, the configured Sentinels have to do
 	for _, other := range others {
-		if about, err := other.AsStrMap(); err == nil && about["ip"] != "" {
+		if about, err := other.Texts(); err == nil && about["ip"] != "" {
 			s.discover(net.JoinHostPort(about["ip"], about["port"]))
 		}
 	}
 	// heard comes last: choose has to know the Sentinels that this one names.
-	s.heard(addr, report{net.JoinHostPort(master[0], master[1]), epoch})
+	s.heard(addr, report{net.JoinHostPort(host, port), epoch})
 	return nil
 }
 

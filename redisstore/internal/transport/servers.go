@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
@@ -113,7 +111,7 @@ func (t *table) node(slot uint16) *Node {
 func (t *table) serves(n *Node) bool { return t.only == n || slices.Contains(t.slots[:], n) }
 
 // Connect connects to servers and finds out what they are. ctx bounds Connect, not the
-// Servers. The error is in the words of the server or the client library. [Error] translates it.
+// Servers. The error is in the words of the server, or of the connection. [Error] translates it.
 func Connect(ctx context.Context, config Config) (*Servers, error) {
 	s := &Servers{config: config, nodes: make(map[string]*Node), drained: drained}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -186,19 +184,22 @@ func (s *Servers) meetAny(ctx context.Context) (*Node, Greeting, error) {
 
 // greet asks a node what it is.
 func (n *Node) greet(ctx context.Context) (Greeting, error) {
-	hello, err := n.client.Do(ctx, n.client.B().Arbitrary("HELLO", "3").Build()).AsStrMap()
-	if err != nil && strings.Contains(err.Error(), "unknown command") {
+	s, err := n.session(ctx)
+	switch {
+	case err == nil:
+		return s.wire.greeting, nil
+	case strings.Contains(err.Error(), "unknown command"):
 		return Greeting{Version: "5 or less"}, nil
 	}
-	return Greeting{Version: hello["version"], Mode: hello["mode"]}, err
+	return Greeting{}, err
 }
 
 // isSlotted reports whether a node refuses a script with keys in different slots. A service does
 // so if it shares the keys out among several servers behind one address.
 func (n *Node) isSlotted(ctx context.Context, keys [2]string) bool {
-	err := n.client.Do(ctx, n.client.B().Eval().Script("return 0").Numkeys(2).Key(keys[:]...).Build()).Error()
-	answer, of := rueidis.IsRedisErr(err)
-	return of && strings.HasPrefix(answer.Error(), "CROSSSLOT")
+	answer := Refusal("")
+	err := n.Ask(ctx, "EVAL", "return 0", "2", keys[0], keys[1]).Err()
+	return errors.As(err, &answer) && strings.HasPrefix(string(answer), "CROSSSLOT")
 }
 
 // serve notes that one node serves all slots, and gives up the one that did before.
@@ -256,7 +257,7 @@ func (s *Servers) nodeAt(addr string) *Node {
 func (s *Servers) node(addr string) *Node {
 	n := s.nodes[addr]
 	if n == nil {
-		n = s.newNode(addr, s.config.options(), s.config.Changed)
+		n = s.newNode(addr, login{s.config.User, s.config.Password, s.config.Database}, s.config.Changed)
 		if s.closed {
 			n.end()
 			return n

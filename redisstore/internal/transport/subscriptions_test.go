@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
@@ -174,9 +172,9 @@ func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
 		l.add(orders)
 		changes, _ := l.plan()
 		if dropped {
-			l.changed(rueidis.PubSubSubscription{Kind: "sunsubscribe", Channel: "orders"})
+			l.hear("sunsubscribe", []string{"orders", "0"})
 		}
-		notices, _ := l.conclude(nil, changes, make([]rueidis.RedisResult, len(changes)))
+		notices, _ := l.conclude(nil, changes, []Reply{{kind: '>'}})
 		tell(notices)
 	}
 	subscribe(true)

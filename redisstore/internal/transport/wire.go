@@ -1,0 +1,97 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"strconv"
+	"time"
+)
+
+// wire is a connection that has greeted the server, and speaks RESP3.
+type wire struct {
+	*conn
+	decoder
+
+	greeting Greeting
+}
+
+// connect makes a connection to the node.
+func (n *Node) connect(ctx context.Context, direct bool) (*wire, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.config.Dial)
+	defer cancel()
+	c, err := n.dialer.dial(ctx, n.addr, direct)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{conn: c, decoder: decoder{r: bufio.NewReaderSize(c, readBuffer)}}
+	undo := context.AfterFunc(ctx, func() { _ = c.Conn.Close() })
+	if err = n.sayHello(ctx, w); err == nil && !undo() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// readBuffer holds the replies to a batch of calls.
+const readBuffer = 1 << 15
+
+// sayHello says who the program is, and has the server say what it is.
+func (n *Node) sayHello(ctx context.Context, w *wire) error {
+	hello := []string{"HELLO", "3"}
+	switch {
+	case n.login.user != "":
+		hello = append(hello, "AUTH", n.login.user, n.login.password)
+	case n.login.password != "":
+		hello = append(hello, "AUTH", "default", n.login.password)
+	}
+	if n.config.ClientName != "" {
+		hello = append(hello, "SETNAME", n.config.ClientName)
+	}
+	replies := make([]Reply, 1, 2)
+	out := appendCommand(nil, hello...)
+	if n.login.database != 0 {
+		out = appendCommand(out, "SELECT", strconv.Itoa(n.login.database))
+		replies = replies[:2]
+	}
+	deadline, _ := ctx.Deadline()
+	if err := w.exchange(deadline, out, replies); err != nil {
+		return err
+	}
+	about, err := replies[0].Texts()
+	if err != nil {
+		return err
+	}
+	w.greeting = Greeting{Version: about["version"], Mode: about["mode"]}
+	return replies[len(replies)-1].Err()
+}
+
+// exchange sends commands, and reads a reply to each of them. It has until the deadline, but no longer than the server may be silent. If
+// it fails, the connection is of no more use.
+func (w *wire) exchange(deadline time.Time, commands []byte, replies []Reply) error {
+	if w.r.Buffered() > 0 {
+		return errUnsent // for what came unasked would be taken for a reply
+	}
+	if silent := time.Now().Add(w.dialer.silence); deadline.After(silent) {
+		deadline = silent
+	}
+	if err := w.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if _, err := w.Write(commands); err != nil {
+		return err
+	}
+	for i := range replies {
+		reply, err := w.reply()
+		for err == nil && reply.kind == '>' {
+			reply, err = w.reply()
+		}
+		if err != nil {
+			return err
+		}
+		replies[i] = reply
+	}
+	return nil
+}
