@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
@@ -264,15 +265,11 @@ func (s *Servers) drain(n *Node) {
 // none. After MOVED that node serves the slot: moved is true, and the table has it. After ASK
 // that node serves this one call, and moved is false.
 func (s *Servers) learn(from *Node, text string) (to *Node, moved bool) {
-	kind, slot, addr, ok := redirection(text)
+	kind, slot, host, port, ok := redirection(text)
 	if !ok || !s.cluster {
 		return nil, false
 	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, false
-	}
-	addr = from.near(host, port)
+	addr := from.near(host, port)
 	if kind == "ASK" {
 		return s.nodeAt(addr), false
 	}
@@ -288,14 +285,16 @@ func (s *Servers) learn(from *Node, text string) (to *Node, moved bool) {
 	return to, true
 }
 
-// redirection reads a text such as "MOVED 3999 127.0.0.1:6381" or "ASK 3999 127.0.0.1:6381".
-func redirection(text string) (kind string, slot uint16, addr string, ok bool) {
+// redirection reads a text such as "MOVED 3999 127.0.0.1:6381" or "ASK 3999 ::1:6381". Redis writes addresses of IPv6 without brackets.
+func redirection(text string) (kind string, slot uint16, host, port string, ok bool) {
 	var n int
+	var addr string
 	if _, err := fmt.Sscanf(text, "%s %d %s", &kind, &n, &addr); err != nil {
-		return "", 0, "", false
+		return "", 0, "", "", false
 	}
-	if kind != "MOVED" && kind != "ASK" || n < 0 || n >= hashslot.Count {
-		return "", 0, "", false
+	colon := strings.LastIndexByte(addr, ':')
+	if kind != "MOVED" && kind != "ASK" || n < 0 || n >= hashslot.Count || colon < 0 {
+		return "", 0, "", "", false
 	}
-	return kind, uint16(n), addr, true
+	return kind, uint16(n), addr[:colon], addr[colon+1:], true
 }

@@ -242,6 +242,42 @@ func TestARedirectionToANodeThatIsBeingRetired(t *testing.T) {
 	}
 }
 
+// A Cluster on IPv6 writes addresses such as ::1:7822. Calls and subscriptions follow its slots.
+func TestAClusterOnIPv6(t *testing.T) {
+	t.Parallel()
+	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skip("this machine has no IPv6")
+	} else {
+		_ = l.Close()
+	}
+	cluster := redistest.StartCluster(t, 2, redistest.WithConfig("bind 127.0.0.1 ::1", "cluster-announce-ip ::1"))
+	s := connect(t, clusterConfig(cluster))
+	lanes, subs := counters(s), NewSubscriptions(s)
+	from, to := cluster.Nodes[0], cluster.Nodes[1]
+	key := keyAt(cluster, from)
+	eventually(t, lanes, key)
+	cluster.BeginMove(key, from, to)
+	for i := range 3 {
+		if err := try(t, lanes, fmt.Sprintf("absent/%d{%s}", i, key)); err != nil {
+			t.Errorf("while the slot migrates: %v", err)
+		}
+	}
+	slot, id := strconv.Itoa(int(hashslot.Of(key))), to.Do("CLUSTER", "MYID").(string)
+	from.Do("DEL", key)
+	to.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
+	from.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
+	if err := try(t, lanes, key); err != nil {
+		t.Errorf("when the slot has moved: %v", err)
+	}
+	news := Topic{Channel: "news{" + key + "}", Counted: true, Slot: hashslot.Of(key)}
+	h, _ := listen(subs, news)
+	receive(t, "the subscription to stand", h.stands)
+	h.hears(t, to, "PUBLISH", news.Channel)
+	if got := s.Master(hashslot.Of(key)).Addr(); got != net.JoinHostPort("::1", strconv.Itoa(to.Port())) {
+		t.Errorf("the master is %s", got)
+	}
+}
+
 // slots is an answer to CLUSTER SLOTS. Each half of the slots has a master, and then its replicas.
 func slots(halves ...string) string {
 	b := new(strings.Builder)
@@ -305,16 +341,21 @@ func TestWhichNodesStay(t *testing.T) {
 
 func TestRedirection(t *testing.T) {
 	for text, want := range map[string]string{
-		"MOVED 3999 127.0.0.1:6381": "MOVED 3999 127.0.0.1:6381 true",
-		"ASK 3999 :6381":            "ASK 3999 :6381 true",
-		"MOVED 16384 127.0.0.1:1":   " 0  false",
-		"MOVED -1 127.0.0.1:1":      " 0  false",
-		"MOVED 1":                   " 0  false",
-		"ERR 1 127.0.0.1:1":         " 0  false",
-		"":                          " 0  false",
+		"MOVED 3999 127.0.0.1:6381":  "MOVED 3999 127.0.0.1 6381 true",
+		"ASK 3999 :6381":             "ASK 3999  6381 true",
+		"MOVED 3999 ?:6381":          "MOVED 3999 ? 6381 true",
+		"MOVED 3999 host.name:6381":  "MOVED 3999 host.name 6381 true",
+		"ASK 16287 ::1:7822":         "ASK 16287 ::1 7822 true",
+		"MOVED 7 2001:db8::5:6:7822": "MOVED 7 2001:db8::5:6 7822 true",
+		"MOVED 16384 127.0.0.1:1":    " 0   false",
+		"MOVED -1 127.0.0.1:1":       " 0   false",
+		"MOVED 1":                    " 0   false",
+		"MOVED 1 host":               " 0   false",
+		"ERR 1 127.0.0.1:1":          " 0   false",
+		"":                           " 0   false",
 	} {
-		kind, slot, addr, ok := redirection(text)
-		if got := fmt.Sprint(kind, " ", slot, " ", addr, " ", ok); got != want {
+		kind, slot, host, port, ok := redirection(text)
+		if got := fmt.Sprint(kind, " ", slot, " ", host, " ", port, " ", ok); got != want {
 			t.Errorf("redirection(%q) = %q, want %q", text, got, want)
 		}
 	}
