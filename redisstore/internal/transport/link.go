@@ -417,8 +417,11 @@ func (l *link) mayHaveMoved() (m moved) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	m, l.moved = l.moved, nothing
+	if m == nothing || l.at.addr == anywhere { // as a rule; there may be very many topics
+		return nothing
+	}
 	for t := range l.topics {
-		if l.at.addr != anywhere && t.stand == absent {
+		if t.stand == absent {
 			return m
 		}
 	}

@@ -187,6 +187,42 @@ func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
 	}
 }
 
+// What a subscription costs does not grow with the topics that stand: the link looks at those that have something to do.
+func TestASubscriptionBesideManyOthers(t *testing.T) {
+	for what, at := range map[string]place{"any server": {addr: anywhere}, "a node": {addr: "a node", sharded: true}} {
+		t.Run(what, func(t *testing.T) {
+			s := &Subscriptions{servers: new(Servers), topics: make(map[channel]*topic), links: make(map[place]*link)}
+			l := newLink(s, at)
+			s.links[at] = l
+			l.topics[nil] = true // whoever looks at all topics panics
+			stands := make(chan bool, 1)
+			one := &topic{Topic: Topic{Channel: "orders", Sharded: at.sharded}, link: l}
+			one.listeners = []*listener{{Listener: Listener{Stands: func(again bool) { stands <- again }}}}
+			s.topics[one.channel()], l.topics[one] = one, true
+			work := func() (n int) {
+				l.relocate(t.Context(), nil)
+				changes, _ := l.plan()
+				confirmed := make([]Reply, len(changes))
+				for i := range confirmed {
+					confirmed[i] = Reply{kind: '>'}
+				}
+				told, _ := l.conclude(nil, changes, confirmed)
+				tell(told)
+				return len(changes)
+			}
+			l.add(one)
+			if n := work(); n != 1 || len(stands) != 1 {
+				t.Errorf("%d topics have changed, and %d stand", n, len(stands))
+			}
+			one.listeners = nil
+			l.add(one)
+			if n := work(); n != 1 || s.topics[one.channel()] != nil {
+				t.Errorf("%d topics have changed, and %v is left", n, s.topics)
+			}
+		})
+	}
+}
+
 // A subscription whose slot has moved costs one redirection, even if other nodes do not know yet.
 func TestASubscriptionIsRedirected(t *testing.T) {
 	t.Parallel()
