@@ -121,8 +121,8 @@ func (s *Servers) followSentinel(addr string, doubt chan struct{}, failed chan<-
 // intervals, at each announcement of a new master, and in doubt, but then less and less often.
 func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err error) {
 	announced := make(chan struct{}, 1)
-	conn, err := node.open(s.life, func(_ string, words []string) {
-		if set, _, _ := strings.Cut(words[len(words)-1], " "); set == s.config.MasterSet {
+	conn, err := node.open(s.life, func(kind string, words []string) {
+		if kind == "message" && len(words) == 2 && strings.HasPrefix(words[1], s.config.MasterSet+" ") {
 			signal(announced)
 		}
 	})
@@ -130,7 +130,9 @@ func (s *Servers) session(node *Node, doubt chan struct{}) (answered bool, err e
 		return false, err
 	}
 	defer conn.close()
-	if err := conn.do(s.life, []string{"SUBSCRIBE", "+switch-master"})[0].Err(); err != nil {
+	ctx, cancel := context.WithTimeout(s.life, s.config.Silence)
+	defer cancel()
+	if err := conn.do(ctx, []string{"SUBSCRIBE", "+switch-master"})[0].Err(); err != nil {
 		return false, err
 	}
 	var p pace

@@ -168,3 +168,22 @@ func TestSentinelsThatAreGoneAreForgotten(t *testing.T) {
 		s.Close()
 	})
 }
+
+// Whatever a Sentinel answers, whoever asks gets an error at most.
+func TestASentinelThatAnswersAnything(t *testing.T) {
+	for _, sent := range []string{
+		">0", ">1\r\n+message", ">1\r\n*0", ">3\r\n+subscribe\r\n+x\r\n:1", ">3\r\n+subscribe\r\n++switch-master\r\n:1", "+OK", ":1", "_", "*0", "*2\r\n:1\r\n*0", "%0", "%1\r\n+config-epoch\r\n+x",
+		"-ERR", "-MISCONF no disk", "$-9", "*-9", "garbage",
+	} {
+		m := new(moody)
+		m.say(sent)
+		c := config("")
+		c.MasterSet, c.Addrs, c.Silence = "mymaster", []string{m.start(t)}, 50*time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if s, err := Connect(ctx, c); err == nil {
+			t.Errorf("there is a master after %q", sent)
+			s.Close()
+		}
+		cancel()
+	}
+}
