@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
@@ -245,11 +246,9 @@ func TestARedirectionToANodeThatIsBeingRetired(t *testing.T) {
 // A Cluster on IPv6 writes addresses such as ::1:7822. Calls and subscriptions follow its slots.
 func TestAClusterOnIPv6(t *testing.T) {
 	t.Parallel()
-	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
-		t.Skip("this machine has no IPv6")
-	} else {
-		_ = l.Close()
-	}
+	l, err := net.Listen("tcp", "[::1]:0")
+	machinetest.Needs(t, err)
+	_ = l.Close()
 	cluster := redistest.StartCluster(t, 2, redistest.WithConfig("bind 127.0.0.1 ::1", "cluster-announce-ip ::1"))
 	s := connect(t, clusterConfig(cluster))
 	lanes, subs := counters(s), NewSubscriptions(s)
