@@ -15,11 +15,11 @@ func world() tree {
 		"./internal/daemon/access":        ". time",
 		"./internal/natsserver":           "github.com/nats-io/nats-server/v2/server github.com/nats-io/nats.go",
 		"./internal/natsserver/natstest":  "./internal/natsserver testing",
-		"./internal/redistest":            "testing",
+		"./internal/redistest":            "testing github.com/redis/rueidis",
 		"./internal/faultproxy":           "testing",
 		"./memstore":                      ".",
 		"./storetest":                     ". testing pgregory.net/rapid",
-		"./redisstore":                    ".",
+		"./redisstore":                    ". github.com/redis/rueidis",
 		"./redisstore/internal/script":    ".",
 		"./redisstore/internal/transport": "context",
 		"./quorum":                        ".",
@@ -39,7 +39,6 @@ func world() tree {
 		"errors": "", "context": "errors", "time": "errors", "testing": "errors", "testing/synctest": "testing",
 		"pgregory.net/rapid": "testing", "go.uber.org/goleak": "",
 		"github.com/redis/rueidis":                 "context",
-		"github.com/redis/go-redis/v9":             "context",
 		"github.com/nats-io/nats.go":               "context",
 		"github.com/nats-io/nats.go/jetstream":     "github.com/nats-io/nats.go",
 		"github.com/nats-io/nats-server/v2/server": "context",
@@ -75,7 +74,7 @@ func fulls(paths string) []string {
 // breaking has imports that break each rule: "a b" for a that imports b, and
 // "a test b" for a whose tests do.
 var breaking = map[string][]string{
-	"the dictionary dials nothing":            {". github.com/nats-io/nats.go", ". ./memstore"},
+	"the dictionary dials nothing":            {". github.com/redis/rueidis", ". ./memstore"},
 	"the core is pure":                        {"./internal/lockstate ./memstore", "./internal/lockstate pgregory.net/rapid"},
 	"access is pure":                          {"./internal/daemon/access ./memstore", "./internal/daemon/access golang.org/x/sys/unix"},
 	"adapters stand beside the actors":        {"./memstore ./actor", "./events ./channelapi", "./tracing ./internal/lockstate"},
@@ -90,7 +89,7 @@ var breaking = map[string][]string{
 	"actors do not know who uses them":        {"./actor ./channelapi"},
 	"nobody imports the program":              {"./channelapi ./cmd/lockagent", "./events test ./cmd/lockagent"},
 	"protoactor stays inside":                 {"./channelapi github.com/asynkron/protoactor-go/actor", "./memstore test github.com/asynkron/protoactor-go/actor"},
-	"Redis is spoken to in one place":         {"./redisstore github.com/redis/rueidis", "./internal/redistest github.com/redis/go-redis/v9"},
+	"rueidis stays inside":                    {"./events github.com/redis/rueidis", "./cmd/lockagent github.com/redis/rueidis"},
 	"scripts do not know the transport":       {"./redisstore/internal/script ./redisstore/internal/transport"},
 	"the transport does not know scripts":     {"./redisstore/internal/transport ./redisstore/internal/script"},
 	"nats.go stays inside":                    {"./cmd/lockagent github.com/nats-io/nats.go"},
@@ -100,7 +99,7 @@ var breaking = map[string][]string{
 	"the program chooses the SDK":             {"./tracing go.opentelemetry.io/otel/sdk/trace"},
 	"claims know no RPC":                      {"./internal/daemon/claims ./internal/daemon/wire", "./internal/daemon/socket connectrpc.com/connect"},
 	"the page asks the daemon":                {"./webui ./actor", "./webui ./internal/daemon/api", "./webui ./memstore"},
-	"no test code in applications":            {"./redisstore ./internal/redistest", "./internal/lockstate testing/synctest", ". go.uber.org/goleak", "github.com/nats-io/nats.go/jetstream testing", "./memstore ./storetest"},
+	"no test code in applications":            {"./redisstore ./internal/redistest", "./internal/lockstate testing/synctest", ". go.uber.org/goleak", "github.com/redis/rueidis testing", "./memstore ./storetest"},
 }
 
 func TestRulesCanBeKept(t *testing.T) {
@@ -141,10 +140,10 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 
 func TestBreachesShowTheWay(t *testing.T) {
 	w := world()
-	jetstream := w["github.com/nats-io/nats.go/jetstream"]
-	jetstream.Imports = append(jetstream.Imports, "pgregory.net/rapid")
+	rueidis := w["github.com/redis/rueidis"]
+	rueidis.Imports = append(rueidis.Imports, "pgregory.net/rapid")
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.name == "no test code in applications" })
-	want := module + "/events\n\timports github.com/nats-io/nats.go/jetstream\n\timports pgregory.net/rapid"
+	want := module + "/redisstore\n\timports github.com/redis/rueidis\n\timports pgregory.net/rapid"
 	if got := rules[i].breaches(w); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -154,7 +153,7 @@ func TestUndocumented(t *testing.T) {
 	w := world()
 	w[module+"/events"].Doc = ""
 	w[module+"/memstore"].Doc, w[module+"/memstore"].GoFiles = "", nil // tests only
-	w["github.com/nats-io/nats.go"].Doc = ""                           // not ours
+	w["github.com/redis/rueidis"].Doc = ""                             // not ours
 	if got := undocumented(w); len(got) != 1 || got[0] != module+"/events" {
 		t.Errorf("got %q, want events alone", got)
 	}

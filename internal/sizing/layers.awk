@@ -4,7 +4,7 @@
 
 function layer(frame) {
 	if (frame ~ /internal\/poll\.|syscall\.(Read|Write|read|write)/) return "sockets (system calls)"
-	if (frame ~ /redisstore\/internal\/transport\.\(\*(wire|decoder|session|line)\)|transport\.append/) return "the protocol of Redis"
+	if (frame ~ /redis\/rueidis/) return "rueidis"
 	if (frame ~ /lockagent\/redisstore\./) return "redisstore"
 	if (frame ~ /lockagent\/internal\/lockstate\./) return "state machine"
 	if (frame ~ /asynkron\/protoactor/) return "actor library"

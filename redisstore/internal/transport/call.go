@@ -3,9 +3,10 @@ package transport
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 // Script is one Lua script. A server runs it by its digest. If the server does not have
@@ -59,33 +60,24 @@ type Call struct {
 // preceded reports whether another command comes before the call.
 func (c *Call) preceded() bool { return c.asking || c.Behind }
 
-// before writes the command that comes before the call: ASKING or PING. Either answers the
+// before is the command that comes before the call: ASKING or PING. Either answers the
 // caller before the script publishes. That puts Behind into effect: a server writes first to the
 // client whose answer it began last.
-func (c *Call) before(b []byte) []byte {
+func (c *Call) before(b rueidis.Builder) rueidis.Completed {
 	if c.asking {
-		return appendCommand(b, "ASKING")
+		return b.Asking().Build()
 	}
-	return appendCommand(b, "PING")
+	return b.Ping().Build()
 }
 
-// byDigest writes the command that runs the script if the server has it.
-func (c *Call) byDigest(b []byte) []byte { return c.run(b, "EVALSHA", c.Script.Digest) }
+// byDigest is the command that runs the script if the server has it.
+func (c *Call) byDigest(b rueidis.Builder) rueidis.Completed {
+	return b.Evalsha().Sha1(c.Script.Digest).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+}
 
-// bySource writes the command that runs the script in any case.
-func (c *Call) bySource(b []byte) []byte { return c.run(b, "EVAL", c.Script.Source) }
-
-func (c *Call) run(b []byte, command, script string) []byte {
-	b = appendWords(b, 3+len(c.Keys)+len(c.Args))
-	b = appendWord(appendWord(b, command), script)
-	b = appendWord(b, strconv.Itoa(len(c.Keys)))
-	for _, key := range c.Keys {
-		b = appendWord(b, key)
-	}
-	for _, arg := range c.Args {
-		b = appendWord(b, arg)
-	}
-	return b
+// bySource is the command that runs the script in any case.
+func (c *Call) bySource(b rueidis.Builder) rueidis.Completed {
+	return b.Eval().Script(c.Script.Source).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 }
 
 // missing reports whether a reply says that the server does not have the script.

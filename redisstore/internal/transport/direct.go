@@ -2,53 +2,133 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
-// line is a connection for one exchange at a time. Whoever makes the exchange writes and reads the connection himself: that is faster than
-// a goroutine that reads. Nobody notices between exchanges that the connection was lost. So the line looks at it before each exchange.
+// line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the connection: that is
+// faster than a goroutine that reads. The client library does so for a connection with one call at a time, each with a deadline.
+// Nobody notices between exchanges that the connection was lost. So the line looks at the connection before each exchange.
 type line struct {
-	node *Node
-	wire *wire // nil if there is none
+	node   *Node
+	client rueidis.Client
+	conn   *conn // the last one that the client has made; nil if there was none
+	making bool  // the client, which does not dial before it is used
 }
 
-// exchange sends commands in one go, and reads a reply to each of them. It is bounded by a deadline. If the connection was lost before, it
-// makes another one. If it may not dial, each reply is errUnsent.
-type exchange func(deadline time.Time, commands []byte, replies []Reply, mayDial bool)
+// exchange sends commands in one go, and reads a reply to each of them. It is bounded by a deadline. If the connection was lost
+// before, it makes another one. If it may not dial, each reply is errUnsent. The client takes back commands that were answered.
+type exchange func(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool)
 
-func (l *line) exchange(deadline time.Time, commands []byte, replies []Reply, mayDial bool) {
-	err := errUnsent
-	if l.wire != nil {
-		err = l.wire.exchange(deadline, commands, replies)
+func newLine(n *Node) *line {
+	l := &line{node: n}
+	l.renew()
+	return l
+}
+
+// renew makes a client that has no connection.
+func (l *line) renew() {
+	if l.conn != nil {
+		_ = l.conn.Close()
+		l.conn = nil
 	}
-	if errors.Is(err, errUnsent) && mayDial {
-		l.drop()
-		if l.wire, err = l.node.connectBy(deadline); err == nil {
-			err = l.wire.exchange(deadline, commands, replies)
-		}
+	l.making = true
+	defer func() { l.making = false }()
+	c := l.node.config
+	l.client, _ = rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{l.node.addr},
+		Username:    l.node.login.user, Password: l.node.login.password, SelectDB: l.node.login.database,
+		ClientName:    c.ClientName,
+		ClientSetInfo: rueidis.DisableClientSetInfo, // not every user may
+		DialCtxFn:     l.dial,
+		Dialer:        net.Dialer{Timeout: c.Dial, KeepAlive: -1}, // the probes of the client would meet an exchange
+		// How long a server may take to greet, and to answer an exchange.
+		ConnWriteTimeout:   c.Silence,
+		DisableRetry:       true, // whoever asked decides whether to ask again
+		DisableCache:       true,
+		ForceSingleClient:  true, // makes a client even if it cannot dial
+		PipelineMultiplex:  -1,
+		RingScaleEachConn:  8,
+		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
+	})
+}
+
+func (l *line) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	if l.making {
+		return nil, errUnsent
 	}
+	c, err := l.node.dialer.dial(ctx, addr, true)
 	if err != nil {
-		l.drop()
-		unanswered(replies[:0], len(replies), err)
+		return nil, err
+	}
+	l.conn = c
+	return c, nil
+}
+
+func (l *line) exchange(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool) {
+	if l.conn == nil && !mayDial {
+		unanswered(replies[:0], len(replies), errUnsent)
+		return
+	}
+	l.do(deadline, commands, replies)
+	if mayDial && errors.Is(replies[0].err, errUnsent) {
+		l.do(deadline, commands, replies) // with another connection
 	}
 }
 
-// drop gives up the connection.
-func (l *line) drop() {
-	if l.wire != nil {
-		_ = l.wire.Close()
-		l.wire = nil
+// do makes an exchange. The client library panics at some of what a server may send. It does so here, for a line has no other
+// goroutine. That costs the connection, and the client, whose state nobody knows.
+func (l *line) do(deadline time.Time, commands rueidis.Commands, replies []Reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.renew()
+			unanswered(replies[:0], len(replies), fmt.Errorf("%w: %v", errGarbage, p))
+		}
+	}()
+	ctx := &timed{l.node.life, deadline}
+	if len(commands) == 1 {
+		replies[0] = replyOf(l.client.Do(ctx, commands[0]))
+		return
+	}
+	for i, r := range l.client.DoMulti(ctx, commands...) {
+		replies[i] = replyOf(r)
 	}
 }
 
-func (n *Node) connectBy(deadline time.Time) (*wire, error) {
-	ctx, cancel := context.WithDeadline(n.life, deadline)
-	defer cancel()
-	return n.connect(ctx, true)
+// replyOf is a reply that the client library has read. Scripts answer with text or a number.
+func replyOf(r rueidis.RedisResult) Reply {
+	m, err := r.ToMessage()
+	switch refusal := (*rueidis.RedisError)(nil); {
+	case errors.As(err, &refusal):
+		return Reply{kind: '-', text: refusal.Error()}
+	case err != nil:
+		return Reply{err: err}
+	case m.IsInt64():
+		n, _ := m.AsInt64()
+		return Reply{kind: ':', text: strconv.FormatInt(n, 10)}
+	case m.IsString():
+		text, _ := m.ToString()
+		return Reply{kind: '$', text: text}
+	}
+	return Reply{err: errStrange}
 }
+
+// timed is a context with a deadline and no timer. It does not cancel anything: the client
+// library sets the deadline on the connection.
+type timed struct {
+	context.Context
+	deadline time.Time
+}
+
+func (t *timed) Deadline() (time.Time, bool) { return t.deadline, true }
+func (t *timed) Done() <-chan struct{}       { return nil }
 
 // errUnsent says that nothing of an exchange was sent, because the connection had been lost
 // or replaced.

@@ -11,9 +11,10 @@
 //
 // # Connections
 //
-// The package speaks RESP3 by itself. Two kinds of connections share one decoder. A line is for one exchange at a time, and whoever
-// makes the exchange reads the replies. A session is read all the time, for questions and messages. Whatever a server
-// sends, a call ends with an error at most: what cannot be understood costs the connection, and no reply takes more memory than 64 MB.
+// A line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the connection, by the
+// client library. A session is read all the time, for questions and messages. There the package speaks RESP3 by itself, for in the
+// library's own goroutine an answer that it does not expect would end the process. Whatever a server answers to a command, a call
+// ends with an error at most, and costs the connection.
 //
 // # Errors
 //

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 )
@@ -93,7 +95,7 @@ type batch[I Item] struct {
 	stale    []entry[I] // are refused and not sent: they waited for too long
 	items    []I
 	calls    []*Call // of the entries, then those that the packer made of items
-	commands []byte
+	commands rueidis.Commands
 	replies  []Reply // one to each command; after read, one to each call
 	began    time.Time
 
@@ -285,6 +287,7 @@ func (l *lane[I]) giveBack(b *batch[I]) {
 	clear(b.stale)
 	clear(b.items)
 	clear(b.calls)
+	clear(b.commands)
 	clear(b.replies[:cap(b.replies)])
 	*b = batch[I]{stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0], replies: b.replies[:0]}
 	l.mu.Lock()
@@ -305,32 +308,29 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 	}
 	config := &l.lanes.servers.config
 	deadline := b.began.Add(config.Call / 2)
-	b.write(config, (*Call).byDigest)
+	b.write(config, l.node.builder, (*Call).byDigest)
 	t.exchange(deadline, b.commands, b.replies, mayDial)
 	if !mayDial && errors.Is(b.replies[0].err, errUnsent) {
 		return false
 	}
 	b.read()
-	b.repeatBySource(deadline, config, t.exchange)
+	b.repeatBySource(deadline, config, l.node.builder, t.exchange)
 	return true
 }
 
-// write writes the commands of the calls, and makes room for the replies.
-func (b *batch[I]) write(config *Config, run func(*Call, []byte) []byte) {
-	n := len(b.calls)
+// write makes the commands of the calls, and room for the replies.
+func (b *batch[I]) write(config *Config, builder rueidis.Builder, run func(*Call, rueidis.Builder) rueidis.Completed) {
 	for _, c := range b.calls {
 		if c.preceded() {
-			b.commands = c.before(b.commands)
-			n++
+			b.commands = append(b.commands, c.before(builder))
 		}
-		b.commands = run(c, b.commands)
+		b.commands = append(b.commands, run(c, builder))
 		b.replicated = b.replicated || c.Replicated
 	}
 	if b.replicated {
-		b.commands = config.wait(b.commands)
-		n++
+		b.commands = append(b.commands, config.wait(builder))
 	}
-	b.replies = append(b.replies[:0], make([]Reply, n)...)
+	b.replies = append(b.replies[:0], make([]Reply, len(b.commands))...)
 }
 
 // read leaves one reply to each call.
@@ -355,7 +355,7 @@ func (b *batch[I]) read() {
 // repeatBySource sends the source of each script that the server did not have, and replaces the
 // reply to its call. If the connection fails meanwhile, these calls fail with it, and the others keep what
 // they were answered.
-func (b *batch[I]) repeatBySource(deadline time.Time, config *Config, exchange exchange) {
+func (b *batch[I]) repeatBySource(deadline time.Time, config *Config, builder rueidis.Builder, exchange exchange) {
 	var unknown []*Call
 	for i, c := range b.calls {
 		if missing(b.replies[i]) {
@@ -366,7 +366,7 @@ func (b *batch[I]) repeatBySource(deadline time.Time, config *Config, exchange e
 		return
 	}
 	again := &batch[I]{calls: unknown}
-	again.write(config, (*Call).bySource)
+	again.write(config, builder, (*Call).bySource)
 	exchange(deadline, again.commands, again.replies, false)
 	again.read()
 	for i, next := 0, 0; i < len(b.replies); i++ {

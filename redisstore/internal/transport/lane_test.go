@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -78,7 +80,7 @@ func (g *gate) wait() {
 }
 
 func (g *gate) on(next exchange) exchange {
-	return func(deadline time.Time, commands []byte, replies []Reply, mayDial bool) {
+	return func(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool) {
 		g.wait()
 		next(deadline, commands, replies, mayDial)
 	}
@@ -93,7 +95,7 @@ func gated(t *testing.T) (*Lanes[question], *lane[question], *gate) {
 	node := s.Master(0)
 	g := &gate{begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done()}
 	for i, exchange := range node.direct {
-		exchange(time.Now().Add(patience), appendCommand(nil, "PING"), make([]Reply, 1), true) // makes the connection
+		exchange(time.Now().Add(patience), rueidis.Commands{node.builder.Ping().Build()}, make([]Reply, 1), true) // makes the connection
 		node.direct[i] = g.on(exchange)
 	}
 	lanes := NewLanes(s, func() Packer[question] { return ask })
@@ -434,7 +436,7 @@ func TestACallIsNotPassedOnForEver(t *testing.T) {
 func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("SCRIPT", "LOAD", echo.Source)
-	line := line{node: connect(t, config(server.Addr())).Master(0)}
+	line := newLine(connect(t, config(server.Addr())).Master(0))
 	soon := time.Now().Add(patience)
 	unknown := NewScript("return 'unknown'")
 	var b batch[question]
@@ -442,10 +444,10 @@ func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 		c := &Call{Script: script, Keys: []string{"key"}, Args: []string{"text"}}
 		b.calls = append(b.calls, c)
 	}
-	b.write(nil, (*Call).byDigest)
+	b.write(nil, line.client.B(), (*Call).byDigest)
 	line.exchange(soon, b.commands, b.replies, true)
-	_ = line.wire.Conn.Close()
-	b.repeatBySource(soon, nil, line.exchange)
+	_ = line.conn.Conn.Close()
+	b.repeatBySource(soon, nil, line.client.B(), line.exchange)
 	if text, err := b.replies[1].Text(); text != "text" {
 		t.Errorf("the answer is %q, %v", text, err)
 	}

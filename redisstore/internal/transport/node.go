@@ -1,6 +1,10 @@
 package transport
 
-import "context"
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+)
 
 // Node is one server, and the connections to it.
 type Node struct {
@@ -11,6 +15,8 @@ type Node struct {
 	end    context.CancelFunc
 	dialer *dialer
 	direct [tracks]exchange // of the tracks of the node's lane
+
+	builder rueidis.Builder // of their commands
 
 	asking    chan struct{} // capacity 1: has an element while questions is looked at or made
 	questions *session      // nil before the first question
@@ -28,7 +34,8 @@ func (s *Servers) newNode(addr string, how login, changed func()) *Node {
 	n.life, n.end = context.WithCancel(s.life)
 	n.dialer = newDialer(n.life, n.config, changed)
 	for i := range n.direct {
-		n.direct[i] = (&line{node: n}).exchange
+		l := newLine(n)
+		n.direct[i], n.builder = l.exchange, l.client.B()
 	}
 	return n
 }

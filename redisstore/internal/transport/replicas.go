@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lockagent/lockagent"
 )
 
@@ -12,10 +14,11 @@ import (
 // that connection. On a new connection nothing was written, so all replicas count there. So the WAIT has to
 // travel behind the scripts, in one go, on their connection. One WAIT is enough for all of them.
 
-// wait writes the command that waits for replicas.
-func (c *Config) wait(b []byte) []byte {
+// wait is the command that waits for replicas. The client's own builder marks a WAIT as a command that
+// blocks. The client would then make the exchange on another connection, without its own bound.
+func (c *Config) wait(b rueidis.Builder) rueidis.Completed {
 	ms := max((c.ReplicaTimeout+time.Millisecond-1)/time.Millisecond, 1) // 0 would be for ever
-	return appendCommand(b, "WAIT", strconv.Itoa(c.Replicas), strconv.FormatInt(int64(ms), 10))
+	return b.Arbitrary("WAIT").Args(strconv.Itoa(c.Replicas), strconv.FormatInt(int64(ms), 10)).Build()
 }
 
 // readWait takes the last reply, which is that to the WAIT, away from the others. It notes in the calls how

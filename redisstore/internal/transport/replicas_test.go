@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -82,7 +84,7 @@ func TestNoWaitOnAnotherConnection(t *testing.T) {
 		known, kept := replicated(write, "known")
 		unknown, lost := replicated(NewScript("return redis.call('SET', KEYS[1], 2)"), "unknown")
 		known.made, unknown.made = time.Now(), time.Now()
-		l.tracks[0].exchange(time.Now().Add(patience), appendCommand(nil, "PING"), make([]Reply, 1), true) // makes the connection
+		l.tracks[0].exchange(time.Now().Add(patience), rueidis.Commands{l.node.builder.Ping().Build()}, make([]Reply, 1), true) // makes the connection
 		over := proxy.LoseReply("\r\nEVAL\r\n")
 		l.queue = []entry[question]{entryOf[question](known), entryOf[question](unknown)}
 		proxy.LeadTo(with.next.Addr())

@@ -33,7 +33,7 @@ var errUnasked = errors.New("the server answers what nobody asked")
 
 // open makes a session.
 func (n *Node) open(ctx context.Context, heard func(kind string, words []string)) (*session, error) {
-	w, err := n.connect(ctx, false)
+	w, err := n.connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"strconv"
-	"time"
 )
 
 // wire is a connection that has greeted the server, and speaks RESP3.
@@ -16,10 +15,10 @@ type wire struct {
 }
 
 // connect makes a connection to the node.
-func (n *Node) connect(ctx context.Context, direct bool) (*wire, error) {
+func (n *Node) connect(ctx context.Context) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.config.Dial)
 	defer cancel()
-	c, err := n.dialer.dial(ctx, n.addr, direct)
+	c, err := n.dialer.dial(ctx, n.addr, false)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +55,14 @@ func (n *Node) sayHello(ctx context.Context, w *wire) error {
 		out = appendCommand(out, "SELECT", strconv.Itoa(n.login.database))
 		replies = replies[:2]
 	}
-	deadline, _ := ctx.Deadline()
-	if err := w.exchange(deadline, out, replies); err != nil {
+	if _, err := w.Write(out); err != nil {
 		return err
+	}
+	for i := range replies {
+		var err error
+		if replies[i], err = w.reply(); err != nil {
+			return err
+		}
 	}
 	about, err := replies[0].Texts()
 	if err != nil {
@@ -66,32 +70,4 @@ func (n *Node) sayHello(ctx context.Context, w *wire) error {
 	}
 	w.greeting = Greeting{Version: about["version"], Mode: about["mode"]}
 	return replies[len(replies)-1].Err()
-}
-
-// exchange sends commands, and reads a reply to each of them. It has until the deadline, but no longer than the server may be silent. If
-// it fails, the connection is of no more use.
-func (w *wire) exchange(deadline time.Time, commands []byte, replies []Reply) error {
-	if w.r.Buffered() > 0 {
-		return errUnsent // for what came unasked would be taken for a reply
-	}
-	if silent := time.Now().Add(w.dialer.silence); deadline.After(silent) {
-		deadline = silent
-	}
-	if err := w.SetDeadline(deadline); err != nil {
-		return err
-	}
-	if _, err := w.Write(commands); err != nil {
-		return err
-	}
-	for i := range replies {
-		reply, err := w.reply()
-		for err == nil && reply.kind == '>' {
-			reply, err = w.reply()
-		}
-		if err != nil {
-			return err
-		}
-		replies[i] = reply
-	}
-	return nil
 }
