@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -157,6 +158,7 @@ func (b *virtualAgent) cutOff() (over func()) {
 // store.
 func (b *virtualAgent) crash() {
 	b.store.Hang()
+	b.store.SetOutage(errors.New("its process is gone")) // nobody listens as the agent any more
 	b.pub.stop()
 	<-b.pub.done
 	b.end()

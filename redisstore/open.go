@@ -86,7 +86,7 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 
 // unconnected is a store without servers.
 func (c Config) unconnected(a address) *Store {
-	s := &Store{bound: c.CallTimeout, minReplicas: c.MinReplicas, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
+	s := &Store{bound: c.CallTimeout, database: a.database, minReplicas: c.MinReplicas, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
 	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
 	s.life, s.end = context.WithCancel(context.Background())
 	return s

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -19,6 +20,9 @@ import (
 //
 // The words are new each time that the channel stands. So a machine that was copied while it ran is found out, too:
 // its copy has to connect anew, and says a word that the original has not made.
+//
+// Messages go to all databases of a server. A word begins with the number of its database, and whoever listens in another one
+// does not mind the word: a quorum may have several databases of one server.
 type presence struct {
 	words []string // the latest ones that this store has made; the last is the present one
 	back  bool     // the present word was heard
@@ -44,7 +48,7 @@ func (p *presence) is(word string) bool { return len(p.words) > 0 && p.words[len
 
 // announce says that the agent is here. It is called when the agent's channel stands.
 func (l *listener) announce() {
-	word := rand.Text()
+	word := l.database() + rand.Text()
 	l.mu.Lock()
 	words := append(l.presence.words, word)
 	l.presence = presence{words: words[max(0, len(words)-wordsKept):], twin: l.presence.twin}
@@ -78,8 +82,14 @@ func (l *listener) mark(word string, change func(*presence)) {
 	}
 }
 
+// database is what the words of the database begin with.
+func (l *listener) database() string { return strconv.Itoa(l.store.database) + "." }
+
 // present takes a "here", or a "taken" that answers one.
 func (l *listener) present(word string, answers bool) {
+	if !strings.HasPrefix(word, l.database()) {
+		return
+	}
 	l.mu.Lock()
 	p := &l.presence
 	own := slices.Contains(p.words, word)

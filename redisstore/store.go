@@ -27,6 +27,7 @@ type Store struct {
 	denials sync.Once // guards the warning of a channel that is denied
 	blind   sync.Once // guards the warning of a look that is denied
 
+	database    int
 	minReplicas int // that have to know of a tenure, or 0
 
 	life    context.Context // done when the store is closed

@@ -41,7 +41,7 @@ func (p *process) refusedAsTwin(t *testing.T, state string) (try string) {
 // copied copies a state directory. The event log stays behind: while its daemon runs, files of it come and go.
 func copied(t *testing.T, from, to string) {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", `mkdir -m 700 "$2" && cp -a "$1/journal" "$1/epoch" "$2"`, "sh", from, to)
+	cmd := exec.Command("sh", "-c", `mkdir -m 700 "$2" && cp -a "$1/journal" "$2"`, "sh", from, to)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

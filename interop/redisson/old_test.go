@@ -25,7 +25,7 @@ func TestBothSidesWithAnOldRedisson(t *testing.T) {
 func TestP06AnOldJavaReadsBesideGo(t *testing.T) {
 	t.Parallel()
 	const name = "pages"
-	b := old(t).start(t, short)
+	b := old(t).start(t, 2*short) // a busy machine may keep Java from a renewal for a while
 	java := b.has(t, thing{"read", name}, "j1", kept)
 	b.has(t, thing{"read", name}, "j1", kept)
 	ours := b.has(t, thing{"read", name}, "g1", kept)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,9 +47,10 @@ func TestKindsAndModes(t *testing.T) {
 // A client tells of the losses that it finds itself. What else the daemon would have to find, or does not know, is a
 // release.
 func TestGivenUp(t *testing.T) {
+	found := []lockagent.LossReason{lockagent.LostDenied, lockagent.LostBroken, lockagent.LostInternal, lockagent.LostIdentity}
 	for r := lockagent.LossReason(0); r.String() != "unknown"; r++ {
 		want := r
-		if r == lockagent.LostDenied || r == lockagent.LostBroken || r == lockagent.LostInternal {
+		if slices.Contains(found, r) {
 			want = 0
 		}
 		if got := ToGivenUp(FromGivenUp(&lockagent.LostError{Reason: r})); got != want {
