@@ -50,3 +50,44 @@ func TestFewPartsAskAtATime(t *testing.T) {
 		})
 	}
 }
+
+// The store is silent, and many wait for its answers. Nobody who comes is held back by calls that fail again and again, and a
+// request that does not wait is not held back at all.
+func TestACrowdBesideASilentStore(t *testing.T) {
+	for name, rig := range map[string]func(*testing.T) *fairRig{"fair": newFairRig, "permits": newPermitsRig} {
+		t.Run(name, func(t *testing.T) {
+			r := rig(t)
+			for n := range 2 * mostCalls {
+				r.acquire(lockagent.Owner(fmt.Sprintf("owner %d", n)))
+			}
+			asked := func(want int) {
+				t.Helper()
+				if len(r.tenures) != want {
+					t.Fatalf("%d tenures were asked for, want %d", len(r.tenures), want)
+				}
+			}
+			asked(mostCalls)
+			r.step(Acquire{Request: Request{Owner: "try", Permits: 1, Try: true}})
+			asked(mostCalls + 1)
+			for n := range mostCalls {
+				r.failed(n + 1)
+			}
+			asked(2 * mostCalls) // the call of the request that does not wait is one of those under way
+			for range mostCalls {
+				at, ok := r.f.Alarm()
+				if !ok {
+					t.Fatal("nobody asks again")
+				}
+				r.now = at
+				r.step(Tick{})
+			}
+			r.acquire("late")
+			for n := mostCalls; n < 2*mostCalls; n++ {
+				r.failed(n + 1)
+			}
+			if e := r.last(Attempted); e.Request.Owner != "late" {
+				t.Errorf("asks for %s", e.Request.Owner)
+			}
+		})
+	}
+}

@@ -94,17 +94,19 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	}
 }
 
-// mostCalls is how many calls of the parts may be under way when another part begins to ask. It is enough to keep a server busy. Without a bound,
-// waiters that give up within milliseconds leave the store thousands of calls to make for nobody, and whoever has patience waits behind these.
+// mostCalls is how many calls of the parts may be under way when another part begins to ask. It is enough to keep a server
+// busy. Without a bound, waiters that give up within milliseconds leave the store thousands of calls to make for nobody, and
+// whoever has patience waits behind these. A request that does not wait is not held back.
 const mostCalls = 16
 
-// calls is how many parts wait for an answer of the store.
+// calls is how many parts wait for an answer of the store. Parts whose last call failed do not count: they would hold back
+// all others while the store is silent.
 func (f *Fair) calls() (n int) {
 	if len(f.parts) <= mostCalls {
 		return 0
 	}
 	for _, p := range f.parts {
-		if p.phase == asking || p.phase == releasing && p.leaving.inFlight {
+		if p.failures == 0 && (p.phase == asking || p.phase == releasing && p.leaving.inFlight) {
 			n++
 		}
 	}

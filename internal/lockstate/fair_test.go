@@ -82,6 +82,11 @@ func (r *fairRig) replied(tenure int, reply lockagent.AcquireReply) {
 	r.step(AcquireReplied{Tenure: r.tenures[tenure-1], Reply: reply})
 }
 
+// failed has the store not answer.
+func (r *fairRig) failed(tenure int) {
+	r.step(AcquireReplied{Tenure: r.tenures[tenure-1], Err: lockagent.ErrStoreUnavailable})
+}
+
 func (r *fairRig) granted(tenure int, token lockagent.Token) {
 	r.replied(tenure, lockagent.AcquireReply{Granted: true, Token: token})
 }

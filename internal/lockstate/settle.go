@@ -147,7 +147,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	switch s.phase {
 	case free:
 		switch {
-		case s.queue.len() > 0 && !s.heldBack && (m.Now >= s.notBefore || s.queue.tries.first != 0):
+		case s.queue.len() > 0 && (m.Now >= s.notBefore && !s.heldBack || s.queue.tries.first != 0):
 			*e = s.attempted(m)
 			return true
 		case s.queue.len() == 0 && s.contended && (m.Now >= s.quietAt || s.closed):
