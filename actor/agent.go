@@ -27,8 +27,8 @@ type Agent struct {
 	machines map[lockagent.LockKind]newMachine // does not change after the first lock was made
 
 	fresh  atomic.Uint64 // the last number of a step, of all locks
-	before uint64        // the last number of the agent that this one goes on with, or 0; does not change
 	first  uint64        // the numbers of this agent are above it; does not change
+	former former        // does not change
 	wild   atomic.Bool   // a callback ended its goroutine: see apart
 
 	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
@@ -120,9 +120,9 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
 	if from != nil {
-		a.before = from.Last
+		a.former = from.former()
 	}
-	a.first = firstNumber(a.before)
+	a.first = firstNumber(a.former.last)
 	a.fresh.Store(a.first)
 	if cfg.Journal != nil {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
@@ -163,10 +163,33 @@ func firstNumber(before uint64) uint64 {
 	return before + binary.LittleEndian.Uint64(b[:])%(part+1)
 }
 
-// mine reports whether this agent has used a number, or the agent that it goes on with. A tenure with another number
-// may be of another agent with the same identity. So this agent leaves it alone.
-func (a *Agent) mine(number uint64) bool {
-	return number <= a.before || number > a.first && number <= a.fresh.Load()
+// former is what this agent knows of the numbers of the agent that it goes on with.
+type former struct {
+	first, last uint64          // that agent used numbers above first, and none above last
+	tenures     map[uint64]bool // those that are as old as first, or older: it went on with them itself
+}
+
+func (s *AgentSnapshot) former() former {
+	f := former{first: s.First, last: s.Last, tenures: make(map[uint64]bool)}
+	if f.first == 0 {
+		f.first = f.last
+	}
+	for i := range s.Locks {
+		for _, t := range s.Locks[i].Tenures {
+			if t.Number <= f.first {
+				f.tenures[t.Number] = true
+			}
+		}
+	}
+	return f
+}
+
+// hasUsed reports whether this agent has used a number, or the agent that it goes on with. A tenure with another number
+// may be of another agent with the same identity. So this agent leaves it alone. That includes the numbers of still earlier agents:
+// the state of one of them may have been copied, and the numbers of the copy lie between theirs.
+func (a *Agent) hasUsed(number uint64) bool {
+	f := &a.former
+	return number > a.first && number <= a.fresh.Load() || number > f.first && number <= f.last || f.tenures[number]
 }
 
 // ID is the identity of the agent.
@@ -454,7 +477,7 @@ func (a *Agent) hear(m lockagent.Message) {
 		return
 	}
 	// If it is of this agent, the tenure is a ghost: its release was dropped, or a failover brought it back.
-	if !a.mine(m.Tenure.Number) {
+	if !a.hasUsed(m.Tenure.Number) {
 		return
 	}
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {

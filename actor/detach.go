@@ -15,8 +15,10 @@ type AgentSnapshot struct {
 	Format int
 	// Agent is the identity of the agent.
 	Agent lockagent.AgentID
-	// Last is the greatest number that the agent has used, of tenures and requests.
-	Last uint64
+	// First and Last bound the numbers that the agent has used, of tenures and requests: they are above First, and not above Last.
+	// Tenures that it went on with itself have lower ones. If First is 0, an earlier version took the snapshot, which did not tell.
+	First uint64 `json:",omitempty"`
+	Last  uint64
 	// Taken is when the snapshot was taken.
 	Taken Stamp
 	// Locks are the locks with a tenure, a request that waits, or a floor, in the order of their names.
@@ -118,7 +120,7 @@ func (a *Agent) Detach() AgentSnapshot {
 		}
 		slices.SortFunc(locks, byName)
 		a.ending.snapshot = AgentSnapshot{
-			Format: detachFormat, Agent: a.cfg.ID, Last: a.fresh.Load(), Taken: taken, Locks: locks,
+			Format: detachFormat, Agent: a.cfg.ID, First: a.first, Last: a.fresh.Load(), Taken: taken, Locks: locks,
 		}
 		a.awaitEnd()
 	})

@@ -299,5 +299,5 @@ func (a *Agent) journaled(locks []LockSnapshot) {
 	}
 	stamp := a.clock.stamp()
 	a.journaling.stamped.Store(int64(stamp.At))
-	a.journaling.journal.Begin(AgentSnapshot{Format: snapshotFormat, Agent: a.cfg.ID, Last: a.fresh.Load(), Taken: stamp, Locks: locks})
+	a.journaling.journal.Begin(AgentSnapshot{Format: snapshotFormat, Agent: a.cfg.ID, First: a.first, Last: a.fresh.Load(), Taken: stamp, Locks: locks})
 }

@@ -13,6 +13,7 @@ import (
 // safe for concurrent use.
 type JournalFold struct {
 	agent   lockagent.AgentID
+	first   uint64
 	last    uint64
 	taken   Stamp
 	locks   map[lockagent.Name]*foldedLock
@@ -42,7 +43,7 @@ const skipped = 1 << 30
 
 // Begin is [Journal.Begin].
 func (f *JournalFold) Begin(n AgentSnapshot) {
-	*f = JournalFold{agent: n.Agent, last: n.Last, taken: n.Taken, locks: make(map[lockagent.Name]*foldedLock)}
+	*f = JournalFold{agent: n.Agent, first: n.First, last: n.Last, taken: n.Taken, locks: make(map[lockagent.Name]*foldedLock)}
 	for e := range n.Entries {
 		f.Write(e)
 	}
@@ -122,7 +123,7 @@ func (f *JournalFold) Snapshot() AgentSnapshot {
 // Head is the snapshot without the locks, and without what Snapshot leaves out. A journal that begins with it and the Entries
 // takes the place of all entries so far.
 func (f *JournalFold) Head() AgentSnapshot {
-	return AgentSnapshot{Format: snapshotFormat, Agent: f.agent, Last: f.last, Taken: f.taken}
+	return AgentSnapshot{Format: snapshotFormat, Agent: f.agent, First: f.first, Last: f.last, Taken: f.taken}
 }
 
 // Entries iterates over entries that make all locks of nothing. An entry is valid until the next one.

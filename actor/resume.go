@@ -230,6 +230,9 @@ func (s *AgentSnapshot) check() error {
 	if s.Last > lockagent.MaxTenure {
 		return bad("number %d is greater than %d", s.Last, uint64(lockagent.MaxTenure))
 	}
+	if s.First > s.Last {
+		return bad("the numbers are above %d, and the last one is %d", s.First, s.Last)
+	}
 	for i := range s.Locks {
 		if i > 0 && s.Locks[i].Name <= s.Locks[i-1].Name {
 			return bad("lock %q is out of order", s.Locks[i].Name)

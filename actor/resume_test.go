@@ -311,6 +311,7 @@ func TestSnapshotsAreChecked(t *testing.T) {
 		"format":              func(n *AgentSnapshot) { n.Format++ },
 		"agent":               func(n *AgentSnapshot) { n.Agent = "" },
 		"last number":         func(n *AgentSnapshot) { n.Last = lockagent.MaxTenure + 1 },
+		"numbers":             func(n *AgentSnapshot) { n.First = n.Last + 1 },
 		"one lock twice":      func(n *AgentSnapshot) { n.Locks[0].Name = "b" },
 		"name":                func(n *AgentSnapshot) { n.Locks[0].Name = "" },
 		"tenure to come":      func(n *AgentSnapshot) { n.Locks[1].Tenures[0].Number = 8 },

@@ -108,7 +108,7 @@ func (l *lock) release(e *lockstate.Event) {
 
 // disown releases a ghost, unless the tenure may be of another agent with the same identity.
 func (l *lock) disown(e *lockstate.Event) {
-	if !l.agent.mine(e.Tenure) {
+	if !l.agent.hasUsed(e.Tenure) {
 		return
 	}
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure, disowns: true}

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -79,6 +80,72 @@ func TestTwinsShareNoLock(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// An agent leaves the tenure of a copy of its state alone, also if the copy's number is below those that the agent goes on from: the
+// original has started more often since.
+func TestTwinBelowTheLastNumber(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock} {
+		for _, old := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, of an earlier version %v", kind, old), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memstore.New()
+					n := carried(t, start(t, Config{Store: store.Share()}).Detach())
+					cut := store.Share()
+					two := resuming(t, Config{Store: cut}, n)
+					as := func(o lockagent.Owner) Request { return Request{Owner: o, Kind: kind} }
+					g := granted(t, two.Acquire(background, "door", as("bob")))
+					cut.SetOutage(lockagent.ErrStoreUnavailable)
+					for starts := 0; starts < 2 || n.Last <= two.fresh.Load(); starts++ {
+						n = carried(t, resuming(t, Config{Store: store.Share()}, n).Detach())
+					}
+					if old {
+						n.First = 0
+					}
+					one := resuming(t, Config{Store: store.Share()}, n)
+					other := start(t, Config{Store: store.Share()})
+					wants := other.Acquire(background, "door", as("cid")) // the store tells agent one
+					time.Sleep(time.Second)
+					silent(t, "whoever waits in another agent", wants)
+					waits := one.Acquire(background, "door", as("ann"))
+					time.Sleep(time.Second)
+					silent(t, "whoever waits in the original", waits)
+					if g.Err() != nil {
+						t.Errorf("the hold is over: %v", g.Err())
+					}
+				})
+			})
+		}
+	}
+}
+
+// An agent ends the ghosts of the agent that it goes on from: those of its last life, and every tenure that it was handed.
+func TestGhostsOfTheLastLife(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			a := start(t, Config{Store: store.Share()})
+			granted(t, a.Acquire(background, "door", who("ann")))
+			tenure := inspect(t, store, "door").Holder
+			n := carried(t, a.Detach())
+			for range 2 { // the tenure goes on, and is older than what the snapshot says of the numbers
+				a = resuming(t, Config{Store: store.Share()}, n)
+				claimed(t, a, "door")
+				n = carried(t, a.Detach())
+			}
+			if old {
+				n.First = 0
+			}
+			a = resuming(t, Config{Store: store.Share()}, n)
+			number, _ := lockagent.ParseTenure(tenure)
+			if !a.hasUsed(number.Number) || a.hasUsed(number.Number+1) || a.hasUsed(number.Number-1) {
+				t.Errorf("tenure %d: %v, and beside it %v %v", number.Number, a.hasUsed(number.Number), a.hasUsed(number.Number+1), a.hasUsed(number.Number-1))
+			}
+			if n.First != 0 && (!a.hasUsed(n.Last) || a.hasUsed(n.First)) {
+				t.Errorf("the last life had the numbers from %d to %d", n.First, n.Last)
+			}
+		})
 	}
 }
 

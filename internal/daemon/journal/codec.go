@@ -34,6 +34,7 @@ type header struct {
 	agent lockagent.AgentID
 	last  uint64
 	stamp actor.Stamp
+	first uint64 // since format 2; before, the header ends here
 }
 
 // encoder appends values to a buffer. Numbers are variable in length, because most are small or 0.
@@ -135,6 +136,7 @@ func (e *encoder) header(h *header) {
 	encodeText(e, h.agent)
 	e.uint(h.last)
 	e.stamp(&h.stamp)
+	e.uint(h.first)
 }
 
 func (e *encoder) entry(x *actor.JournalEntry) {
@@ -168,6 +170,9 @@ func (d *decoder) record() (r record, err error) {
 	switch r.kind {
 	case headerRecord:
 		r.header = header{agent: decodeText[lockagent.AgentID](d), last: d.uint(), stamp: d.stamp()}
+		if len(d.b) > 0 {
+			r.header.first = d.uint()
+		}
 	case entryRecord:
 		d.entry(&r.entry)
 	case putRecord:

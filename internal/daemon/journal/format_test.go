@@ -39,7 +39,7 @@ func TestFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := said(t, s)
-		for name, data := range map[string][]byte{"format1.journal": file, "format1.json": text} {
+		for name, data := range map[string][]byte{"format2.journal": file, "format2.json": text} {
 			if err := os.WriteFile(filepath.Join("testdata", name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}

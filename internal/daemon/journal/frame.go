@@ -8,7 +8,7 @@ import (
 // The beginning of a file.
 const (
 	magic      = "lockjrnl"
-	format     = 1
+	format     = 2
 	preludeLen = len(magic) + 4
 )
 

@@ -332,7 +332,7 @@ func (j *Journal) all() []byte {
 	e := encoder{make([]byte, 0, j.snapshot+j.snapshot/8+retained)}
 	e.b = binary.LittleEndian.AppendUint32(append(e.b, magic...), format)
 	start := e.beginFrame()
-	e.header(&header{n.Agent, n.Last, n.Taken})
+	e.header(&header{agent: n.Agent, first: n.First, last: n.Last, stamp: n.Taken})
 	e.endFrame(start)
 	for x := range j.fold.Entries {
 		start = e.beginFrame()

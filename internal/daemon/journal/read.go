@@ -127,7 +127,7 @@ func (s *state) apply(payload []byte, first bool) error {
 	switch r.kind {
 	case headerRecord:
 		s.stamp = r.header.stamp
-		s.fold.Begin(actor.AgentSnapshot{Agent: r.header.agent, Last: r.header.last, Taken: r.header.stamp})
+		s.fold.Begin(actor.AgentSnapshot{Agent: r.header.agent, First: r.header.first, Last: r.header.last, Taken: r.header.stamp})
 	case entryRecord:
 		s.fold.Write(&r.entry)
 	case putRecord:
