@@ -124,6 +124,9 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	}
 	a.first = firstNumber(a.former.last)
 	a.fresh.Store(a.first)
+	for _, locks := range []*lockstate.Config{a.locks, a.plains, a.fairs, a.spins} {
+		locks.Used = a.hasUsed
+	}
 	if cfg.Journal != nil {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
 	}
@@ -458,7 +461,7 @@ func (a *Agent) hear(m lockagent.Message) {
 		a.missed(m)
 		return
 	case lockagent.MessageAlone:
-		a.identity.settle(mine)
+		a.identity.settle(verdictMine)
 		return
 	case lockagent.MessageTwin:
 		a.yield()

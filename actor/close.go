@@ -61,7 +61,7 @@ func (a *Agent) Shutdown(ctx context.Context) error {
 // Close waits for the first one, and returns the same.
 func (a *Agent) Close() error {
 	a.drain()
-	a.identity.settle(cut)
+	a.identity.settle(verdictCut)
 	a.ending.cut.Do(func() { a.registry.close(func(e *entry) { send(e, &closeMsg{}) }) })
 	<-a.ending.done
 	return a.unconfirmed()

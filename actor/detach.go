@@ -103,7 +103,7 @@ func (n *LockSnapshot) noted() map[lockstate.RequestID]noted {
 // Detach from a callback of the agent.
 func (a *Agent) Detach() AgentSnapshot {
 	a.ending.detach.Do(func() {
-		a.identity.settle(cut)
+		a.identity.settle(verdictCut)
 		a.deafen() // the store passes no lock to an agent that does not listen
 		taken := a.clock.stamp()
 		var snapshots []chan LockSnapshot

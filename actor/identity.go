@@ -29,23 +29,23 @@ type identity struct {
 
 // The verdicts of an identity.
 const (
-	asking int32 = iota // the store has not told yet, and calls wait
-	mine                // calls go to the store
-	cut                 // calls fail: the agent ends before the store has told
-	taken               // calls fail: another agent has the identity
+	verdictAsking int32 = iota // the store has not told yet, and calls wait
+	verdictMine                // calls go to the store
+	verdictCut                 // calls fail: the agent ends before the store has told
+	verdictTaken               // calls fail: another agent has the identity
 )
 
 func (i *identity) init(store lockagent.Store, resumes bool) {
 	i.Store, i.known, i.taken = store, make(chan struct{}), make(chan struct{})
 	if !resumes {
-		i.verdict.Store(mine)
+		i.verdict.Store(verdictMine)
 	}
 }
 
 // begin is called when the agent can be closed. It reports whether another agent has the identity already.
 func (i *identity) begin() bool {
 	i.begun.Store(true)
-	return i.verdict.Load() == taken
+	return i.verdict.Load() == verdictTaken
 }
 
 // settle takes a verdict. It reports whether that is a change. Only the verdict that the identity is taken changes an
@@ -53,15 +53,15 @@ func (i *identity) begin() bool {
 func (i *identity) settle(verdict int32) bool {
 	i.mu.Lock()
 	before := i.verdict.Load()
-	changes := before == asking || verdict == taken && before != taken
+	changes := before == verdictAsking || verdict == verdictTaken && before != verdictTaken
 	if changes {
 		i.verdict.Store(verdict)
 	}
-	if verdict != cut && !i.told {
+	if verdict != verdictCut && !i.told {
 		i.told = true
 		close(i.known)
 	}
-	if changes && verdict == taken {
+	if changes && verdict == verdictTaken {
 		close(i.taken)
 	}
 	waiting := i.waiting
@@ -77,15 +77,15 @@ func (i *identity) settle(verdict int32) bool {
 // is a verdict.
 func (i *identity) ready(again func(), refuse func(error)) bool {
 	switch i.verdict.Load() {
-	case mine:
+	case verdictMine:
 		return true
-	case cut:
+	case verdictCut:
 		refuse(lockagent.ErrStoreUnavailable)
-	case taken:
+	case verdictTaken:
 		refuse(lockagent.ErrIdentityInUse)
 	default:
 		i.mu.Lock()
-		asks := i.verdict.Load() == asking
+		asks := i.verdict.Load() == verdictAsking
 		if asks {
 			i.waiting = append(i.waiting, again)
 		}
@@ -99,7 +99,7 @@ func (i *identity) ready(again func(), refuse func(error)) bool {
 
 // closed is the error of whatever comes after the end of the agent.
 func (i *identity) closed() error {
-	if i.verdict.Load() == taken {
+	if i.verdict.Load() == verdictTaken {
 		return lockagent.ErrIdentityInUse
 	}
 	return lockagent.ErrClosed
@@ -107,7 +107,7 @@ func (i *identity) closed() error {
 
 // why is the reason of a loss, for which the state machine says why.
 func (i *identity) why(why lockagent.LossReason) lockagent.LossReason {
-	if why == lockagent.LostClosed && i.verdict.Load() == taken {
+	if why == lockagent.LostClosed && i.verdict.Load() == verdictTaken {
 		return lockagent.LostIdentity
 	}
 	return why
@@ -115,21 +115,21 @@ func (i *identity) why(why lockagent.LossReason) lockagent.LossReason {
 
 // Acquire implements [lockagent.Store].
 func (i *identity) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	if i.verdict.Load() == mine || i.ready(func() { i.Acquire(ctx, req, done) }, func(err error) { done(lockagent.AcquireReply{}, err) }) {
+	if i.verdict.Load() == verdictMine || i.ready(func() { i.Acquire(ctx, req, done) }, func(err error) { done(lockagent.AcquireReply{}, err) }) {
 		i.Store.Acquire(ctx, req, done)
 	}
 }
 
 // Renew implements [lockagent.Store].
 func (i *identity) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	if i.verdict.Load() == mine || i.ready(func() { i.Renew(ctx, req, done) }, func(err error) { done(lockagent.RenewReply{}, err) }) {
+	if i.verdict.Load() == verdictMine || i.ready(func() { i.Renew(ctx, req, done) }, func(err error) { done(lockagent.RenewReply{}, err) }) {
 		i.Store.Renew(ctx, req, done)
 	}
 }
 
 // Release implements [lockagent.Store].
 func (i *identity) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	if i.verdict.Load() == mine || i.ready(func() { i.Release(ctx, req, done) }, func(err error) { done(lockagent.ReleaseReply{}, err) }) {
+	if i.verdict.Load() == verdictMine || i.ready(func() { i.Release(ctx, req, done) }, func(err error) { done(lockagent.ReleaseReply{}, err) }) {
 		i.Store.Release(ctx, req, done)
 	}
 }
@@ -146,7 +146,7 @@ func (a *Agent) IdentityTaken() <-chan struct{} { return a.identity.taken }
 
 // yield ends the agent: another one has its identity.
 func (a *Agent) yield() {
-	if a.identity.settle(taken) && a.identity.begun.Load() {
+	if a.identity.settle(verdictTaken) && a.identity.begun.Load() {
 		a.cfg.Logger.Error("lockagent: this agent ends, and gives nothing back", "agent", a.cfg.ID, "error", lockagent.ErrIdentityInUse)
 		go func() { _ = a.Close() }() // a call of Close by the application returns the same
 	}

@@ -106,11 +106,8 @@ func (l *lock) release(e *lockstate.Event) {
 	})
 }
 
-// disown releases a ghost, unless the tenure may be of another agent with the same identity.
+// disown releases a ghost.
 func (l *lock) disown(e *lockstate.Event) {
-	if !l.agent.hasUsed(e.Tenure) {
-		return
-	}
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure, disowns: true}
 	c.make(func() {
 		l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{

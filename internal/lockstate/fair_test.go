@@ -258,6 +258,18 @@ func TestFair(t *testing.T) {
 		r.step(Wanted{Tenure: 1 << 40})
 		r.want("Disowning 1099511627776")
 	})
+	t.Run("neither ends nor keeps what is of another agent with the same identity", func(t *testing.T) {
+		r := newFairRig(t)
+		r.acquire("ann")
+		r.f.cfg.Used = func(number uint64) bool { return number < 1<<40 }
+		r.seen = nil
+		r.step(Wanted{Tenure: 1 << 40})
+		r.step(Passed{Tenure: 1 << 40})
+		r.replied(1, lockagent.AcquireReply{Holder: lockagent.Tenure{Agent: r.f.cfg.Agent, Number: 1 << 40}.String(), Remaining: time.Hour})
+		if i := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == Disowning }); i >= 0 || len(r.f.ghosts) > 0 {
+			t.Errorf("%q, and %v is kept", r.seen, r.f.ghosts)
+		}
+	})
 	t.Run("asks for the first place alone when it is woken", func(t *testing.T) {
 		r := newFairRig(t)
 		r.acquire("ann")

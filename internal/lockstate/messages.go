@@ -108,9 +108,9 @@ func (s *State) contested(out []Event) []Event {
 }
 
 // disowning asks the store to end a ghost. A lock that was closed or detached does not ask: the
-// tenure may outlive the agent, or another process may have it by now.
+// tenure may outlive the agent, or another process may have it by now. See [Config.Used].
 func (s *State) disowning(tenure uint64, out []Event) []Event {
-	if s.closed {
+	if s.closed || s.cfg.Used != nil && !s.cfg.Used(tenure) {
 		return out
 	}
 	return append(out, Event{Kind: Disowning, Tenure: tenure, Token: s.floor})
