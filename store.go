@@ -218,7 +218,7 @@ type Store interface {
 	// finds out whether another agent listens under that identity, in whatever process and with whatever Store: soon
 	// after the [MessagesMissed], hear gets a [MessageTwin] if one does, and otherwise a [MessageAlone]. An agent
 	// that is cut off from the store, or stopped, may be taken for one that is gone. When it is back, one of the two
-	// gets a MessageTwin.
+	// gets a MessageTwin. A store of several nodes may send one to both, if neither came first at all of them.
 	Listen(agent AgentID, hear func(Message)) (cancel func())
 
 	// OnReset calls f when the store turns out to be another incarnation than before: it was

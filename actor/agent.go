@@ -151,7 +151,8 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 
 // firstNumber returns a number from which an agent counts, above those that were used before. It is random. So an
 // agent that starts again with its old identity uses no number twice. And two agents with one identity use different
-// numbers: the store never takes the tenure of the one for that of the other. The time would not do: somebody may
+// numbers: the store never takes the tenure of the one for that of the other. That is so if both have started. The copy of a
+// machine that ran goes on with the numbers of the original: see [identity]. The time would not do: somebody may
 // have set the clock back, and a copy of a machine has the same time.
 //
 // The first start leaves one half of all numbers. Each further start takes a small part of those that are left, which

@@ -13,7 +13,11 @@ import (
 //
 // An agent that goes on with the tenures of another one makes none of these calls before the store has told that the
 // identity is its alone. Otherwise the state of an agent that is alive may have been copied, and both would have its
-// tenures. A new agent does not wait: it has no tenure yet, and no other agent uses its numbers.
+// tenures. A new agent does not wait: it has no tenure yet, and no other agent that starts uses its numbers.
+//
+// All of that is about agents that start. The copy of a machine that ran has an agent that is under way, with the same next number
+// and the same calls. Each of the two makes its calls until one of them is told that it has a twin, which is when the connection of
+// the copy is made anew. Until then the store may grant both of them one tenure, with one token.
 type identity struct {
 	lockagent.Store
 

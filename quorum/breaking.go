@@ -78,7 +78,8 @@ func (e *ear) heard(i int, m lockagent.Message) {
 		e.broken(m)
 	case lockagent.MessageAlone:
 		e.isAlone(i)
-	case lockagent.MessageTwin: // one node is enough: any two majorities have a node in common
+	case lockagent.MessageTwin:
+		// One node is enough, and must be: an agent that was alone before may reach only one of the nodes where another one is alone by now.
 		e.hear(m)
 	}
 }

@@ -97,6 +97,9 @@
 //
 // # Not guaranteed
 //
+//   - One of two agents with one identity. A single node where another agent came first ends an agent, because any two majorities
+//     have a node in common. So if two such agents start at the same moment, and each is first at another node, both end. No lock
+//     is held twice then.
 //   - Order. There is no queue. All waiters try when they are woken, and any of them is first.
 //   - A clock that was set forward before a program started: the program
 //     cannot know that leases ended early, and a server looks older than it is.

@@ -468,6 +468,22 @@ func TestBreakAtSomeNodes(t *testing.T) {
 	})
 }
 
+// An agent ends if another one with its identity came first at a single node, also if a majority of the nodes finds it alone: there the other
+// one may be cut off. So of two agents that start at the same moment both may end.
+func TestTwinAtOneNode(t *testing.T) {
+	bubble(t, "came first", func(t *testing.T) {
+		all := newMemories(3)
+		a := newGuest(t, all)
+		defer storetest.Listen(t, all[2], a.id).Cancel()
+		heard := storetest.Listen(t, a.store, a.id)
+		defer heard.Cancel()
+		heard.Await(lockagent.MessageTwin, "", lockagent.Tenure{})
+		if n := heard.Count(lockagent.MessageAlone); n == 0 {
+			t.Error("no majority finds the agent alone")
+		}
+	})
+}
+
 func TestOpen(t *testing.T) {
 	one, two := memstore.New(), memstore.New()
 	for name, nodes := range map[string][]lockagent.Store{
