@@ -38,8 +38,9 @@ type foldedRequest struct {
 	since, fixed, claimBy lockstate.Instant
 }
 
-// skipped is how many numbers an agent may have used since the last entry. A number must not be used twice.
-const skipped = 1 << 30
+// skipped is how many numbers an agent may have used since the last entry. A number must not be used twice. The next agent takes all
+// of them for its own, so they are few beside those among which the copy of an agent begins: see firstNumber.
+const skipped = 1 << 24
 
 // Begin is [Journal.Begin].
 func (f *JournalFold) Begin(n AgentSnapshot) {
