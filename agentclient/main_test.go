@@ -144,7 +144,7 @@ func serve() {
 	if redis := os.Getenv("AGENTCLIENT_TEST_REDIS"); redis != "" {
 		cfg.Store, err = redisstore.Open(context.Background(), redis)
 	} else if cfg.Journal != nil {
-		cfg.Store, err = daemon.Remember(memstore.New(), cfg.Journal, cfg.Recovered)
+		cfg.Store, err = daemon.Remember(memstore.New(), cfg.Journal, cfg.Recovered, cfg.Lease, cfg.Margin)
 	}
 	must(err)
 	cfg.Listener, err = socket.Listen(socket.Config{Path: os.Getenv("LOCKAGENT_SOCKET")})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -248,5 +249,66 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 				holder.ended(t, fmt.Sprintln(token))
 			})
 		}
+	}
+}
+
+// While a disk is full, holds are renewed without the journal. A daemon that is killed after the deadlines in its journal have passed is followed
+// by one that goes on with what is held all the same.
+func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
+	for where, store := range map[string]func(t *testing.T) []string{
+		"memory": func(*testing.T) []string { return nil },
+		"Redis":  func(t *testing.T) []string { return []string{"--redis", redistest.Start(t).URL()} },
+	} {
+		t.Run("locks in "+where, func(t *testing.T) {
+			t.Parallel()
+			path := socketPath(t)
+			disk, _ := smallDisk(t, 32<<20)
+			flags := append([]string{"--state-dir", disk + "/state", "--lease", "10s", "--events-max-size", "4MiB"}, store(t)...)
+			d := serveProcess(t, path, nil, flags...)
+			looks := &testDaemon{daemonClient: newDaemonClient(path)}
+			t.Cleanup(looks.close)
+			held := func() (token uint64, deadline time.Time) {
+				t.Helper()
+				if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
+					t.Fatal(err)
+				}
+				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "door"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.GetLock().GetHolders()[0].GetToken(), time.Now().Add(r.GetRemaining().AsDuration())
+			}
+			holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line; echo $LOCKAGENT_TOKEN")
+			token, _ := held()
+			filled := fill(t, disk)
+			n := 0
+			redistest.Eventually(t, "a request is refused", func() bool { // what fits into the last block is kept
+				n++
+				return call(t, "acquire", "--socket", path, "--ttl", "1h", fmt.Sprint("desk/", n)).code != exitOK
+			})
+			_, journaled := held() // or earlier
+			last := journaled
+			redistest.Eventually(t, "the hold is renewed when its deadline in the journal has passed", func() bool {
+				_, now := held()
+				renewed := now.After(last.Add(time.Second))
+				last = now
+				return renewed && time.Now().After(journaled)
+			})
+			for _, full := range []bool{true, false} {
+				d.signal(t, syscall.SIGKILL)
+				<-d.stderr.ended
+				if !full {
+					if err := os.Remove(filled); err != nil {
+						t.Fatal(err)
+					}
+				}
+				d = serveProcess(t, path, nil, flags...)
+				if now, _ := held(); now != token {
+					t.Errorf("it is held with the token %d, not %d", now, token)
+				}
+			}
+			apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+			holder.ended(t, fmt.Sprintln(token))
+		})
 	}
 }

@@ -25,7 +25,7 @@ func (s *server) openStore() error {
 	if redis.URL == "" {
 		store := memstore.New()
 		s.onClose(store.Close)
-		remembered, err := daemon.Remember(store, s.journal, s.before)
+		remembered, err := daemon.Remember(store, s.journal, s.before, s.settings().Lease.Duration, s.settings().Lease.Margin)
 		if err != nil {
 			return err
 		}
@@ -57,6 +57,20 @@ func (s *server) openStore() error {
 	}
 	s.store = store
 	s.onClose(store.Close)
+	return s.confirm()
+}
+
+// confirm asks Redis for the holds that may have run out in the journal alone.
+func (s *server) confirm() error {
+	if s.before.Agent == nil {
+		return nil
+	}
+	lease := &s.settings().Lease
+	s.notify("STATUS=Asking Redis for what is held", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (2*lease.Duration+extendStart).Microseconds()))
+	s.before.Agent.Confirm(s.cmd.Context(), s.store, lease.Duration, lease.Margin)
+	if s.cmd.Context().Err() != nil {
+		return errAsked
+	}
 	return nil
 }
 

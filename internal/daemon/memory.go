@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/api"
@@ -35,8 +36,8 @@ const clockEvery lockagent.StoreTime = 1_000_000
 
 // Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the numbers of
 // permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the tenures that
-// serve holds. Nobody may have used the store before.
-func Remember(store Memory, j *journal.Journal, before journal.Recovered) (*Remembered, error) {
+// serve holds: see [actor.AgentSnapshot.Reassert], also for the lease and the margin. Nobody may have used the store before.
+func Remember(store Memory, j *journal.Journal, before journal.Recovered, lease, margin time.Duration) (*Remembered, error) {
 	m := &Remembered{Store: store, journal: j, numbers: make(map[string]bool), reserved: make(map[string]int)}
 	if err := m.restore(store, before.Records); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func Remember(store Memory, j *journal.Journal, before journal.Recovered) (*Reme
 	if before.Agent == nil {
 		return m, nil
 	}
-	return m, before.Agent.Reassert(store)
+	return m, before.Agent.Reassert(store, lease, margin)
 }
 
 // Remembered is a store of [Remember].

@@ -63,7 +63,7 @@ func (l *lives) begin() {
 	must(err)
 	store := memstore.New()
 	cfg := Config{Journal: j, Recovered: before, Logger: slog.New(slog.DiscardHandler)}
-	remembered, err := Remember(store, j, before)
+	remembered, err := Remember(store, j, before, 0, 0)
 	must(err)
 	cfg.Store, cfg.Numbers = remembered, remembered
 	cfg.Listener, err = socket.Listen(socket.Config{Path: l.path})
