@@ -18,7 +18,7 @@ import (
 //
 // [Agent.Resumed] has the grants. The agent asks the store whether it still has each tenure.
 // Until the answer, a hold is trusted until its old deadline, and there is no hand-off. Holds
-// whose deadline has passed are over. Requests that waited go on to wait, for no longer than before, and keep their places in
+// whose deadline has passed are over: if the snapshot is of a journal that may have missed renewals, call [AgentSnapshot.Confirm] before. Requests that waited go on to wait, for no longer than before, and keep their places in
 // the agent's queue and in the store's. Tenures that nobody holds or waits for are withdrawn.
 //
 // If the machine was booted since, nobody knows how much time has passed. Then no hold and no

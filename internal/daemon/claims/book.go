@@ -263,6 +263,9 @@ func (b *Book) Renew(ctx context.Context, id, secret string, ttl, lease time.Dur
 
 // extend begins a fixed lease anew, and returns the deadline of the hold.
 func (b *Book) extend(ctx context.Context, g lockagent.Grant, lease time.Duration) (Deadline, error) {
+	if err := b.cfg.Journal.Err(); err != nil { // the next daemon takes the end in the journal for the end
+		return 0, fmt.Errorf("%w (%w)", refusal.ErrJournal, err)
+	}
 	err := g.Extend(ctx, lease)
 	at := deadline(g)
 	b.mu.Lock()
@@ -272,6 +275,8 @@ func (b *Book) extend(ctx context.Context, g lockagent.Grant, lease time.Duratio
 		return 0, lockagent.ErrClosed
 	case err != nil:
 		return 0, err
+	case b.cfg.Journal.Err() != nil: // perhaps it does not have this end
+		return 0, fmt.Errorf("%w (%w)", refusal.ErrJournal, b.cfg.Journal.Err())
 	}
 	return at, nil
 }

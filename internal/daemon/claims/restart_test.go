@@ -409,7 +409,11 @@ func TestTheJournalFails(t *testing.T) {
 		leaves := ask(t, b, Request{Client: ann, Name: "desk", Detach: true, TTL: time.Hour})
 		g := read[Granted](t, leaves)
 		over(t, leaves)
+		fixed := read[Granted](t, ask(t, b, Request{Client: ann, Name: "fixed", Lease: 30 * time.Second}))
 		j.err = errors.New("disk full")
+		if _, err := b.Renew(background, fixed.Claim, fixed.Secret, 0, time.Hour); !errors.Is(err, refusal.ErrJournal) || fixed.Grant.Remaining() > time.Minute {
+			t.Errorf("an extension: %v, and %v remain", err, fixed.Grant.Remaining())
+		}
 		if _, err := b.Acquire(Request{Client: ann, Name: "other"}); !errors.Is(err, refusal.ErrJournal) {
 			t.Errorf("a new claim: %v", err)
 		}

@@ -24,7 +24,7 @@
 //     which nobody acted upon.
 //   - A damaged file is an error, and stays as it is. So does the file of a newer version.
 //   - A file that cannot be written is no obstacle to the agent. [Journal.Err] tells, and the journal tries again. The first thing that
-//     it writes then is a snapshot.
+//     it writes then is a snapshot. Until then holds are renewed without it, so a deadline in a file is a lower bound.
 //
 // # Not guaranteed
 //
