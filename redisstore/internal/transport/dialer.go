@@ -37,10 +37,12 @@ func newDialer(life context.Context, config *Config, changed func()) *dialer {
 func (d *dialer) dial(ctx context.Context, addr string, direct bool) (*conn, error) {
 	// DialContext may leave a goroutine behind, so it gets nothing of ctx: a lane uses that again.
 	dialing, cancel := context.WithCancel(d.life)
-	if deadline, ok := ctx.Deadline(); ok {
-		dialing, cancel = context.WithDeadline(d.life, deadline)
-	}
 	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		var done context.CancelFunc
+		dialing, done = context.WithDeadline(dialing, deadline)
+		defer done()
+	}
 	defer context.AfterFunc(ctx, cancel)()
 
 	raw, err := d.base.DialContext(dialing, d.network, addr)

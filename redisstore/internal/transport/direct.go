@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"syscall"
@@ -13,67 +12,58 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the connection: that is
-// faster than a goroutine that reads. The client library does so for a connection with one call at a time, each with a deadline.
-// Nobody notices between exchanges that the connection was lost. So the line looks at the connection before each exchange.
+// line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the connection: that
+// is faster than a goroutine that reads. The client library does so if it neither pipelines by itself nor keeps connections
+// alive. Nobody notices between exchanges that the connection was lost. So the line looks at it before each exchange.
 type line struct {
 	node   *Node
 	client rueidis.Client
-	conn   *conn // the last one that the client has made; nil if there was none
-	making bool  // the client, which does not dial before it is used
+	guard  *guard // of the last connection that the client has made; nil if there was none
+	made   bool   // the client; before, it does not dial
 }
 
 // exchange sends commands in one go, and reads a reply to each of them. It is bounded by a deadline. If the connection was lost
-// before, it makes another one. If it may not dial, each reply is errUnsent. The client takes back commands that were answered.
+// before, exchange makes another one. If it may not dial, and there was no connection or it was lost, each reply is errUnsent.
+// The client takes back commands that were answered.
 type exchange func(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool)
 
 func newLine(n *Node) *line {
-	l := &line{node: n}
-	l.renew()
-	return l
-}
-
-// renew makes a client that has no connection.
-func (l *line) renew() {
-	if l.conn != nil {
-		_ = l.conn.Close()
-		l.conn = nil
-	}
-	l.making = true
-	defer func() { l.making = false }()
-	c := l.node.config
+	l, c := &line{node: n}, n.config
 	l.client, _ = rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{l.node.addr},
-		Username:    l.node.login.user, Password: l.node.login.password, SelectDB: l.node.login.database,
+		InitAddress: []string{n.addr},
+		Username:    n.login.user, Password: n.login.password, SelectDB: n.login.database,
 		ClientName:    c.ClientName,
 		ClientSetInfo: rueidis.DisableClientSetInfo, // not every user may
 		DialCtxFn:     l.dial,
 		Dialer:        net.Dialer{Timeout: c.Dial, KeepAlive: -1}, // the probes of the client would meet an exchange
 		// How long a server may take to greet, and to answer an exchange.
-		ConnWriteTimeout:   c.Silence,
-		DisableRetry:       true, // whoever asked decides whether to ask again
-		DisableCache:       true,
-		ForceSingleClient:  true, // makes a client even if it cannot dial
-		PipelineMultiplex:  -1,
-		RingScaleEachConn:  8,
-		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
+		ConnWriteTimeout:  c.Silence,
+		DisableRetry:      true, // whoever asked decides whether to ask again
+		DisableCache:      true,
+		ForceSingleClient: true, // makes a client even if it cannot dial
+		// The client has no goroutine for a connection that is not shared. Its goroutine would panic at an answer that it
+		// does not expect.
+		DisableAutoPipelining: true, BlockingPoolSize: 1,
+		ReadBufferEachConn: readBuffer, WriteBufferEachConn: 1 << 16,
 	})
+	l.made = true
+	return l
 }
 
 func (l *line) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	if l.making {
+	if !l.made {
 		return nil, errUnsent
 	}
 	c, err := l.node.dialer.dial(ctx, addr, true)
 	if err != nil {
 		return nil, err
 	}
-	l.conn = c
-	return c, nil
+	l.guard = newGuard(c)
+	return l.guard, nil
 }
 
 func (l *line) exchange(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool) {
-	if l.conn == nil && !mayDial {
+	if l.guard == nil && !mayDial {
 		unanswered(replies[:0], len(replies), errUnsent)
 		return
 	}
@@ -83,15 +73,7 @@ func (l *line) exchange(deadline time.Time, commands rueidis.Commands, replies [
 	}
 }
 
-// do makes an exchange. The client library panics at some of what a server may send. It does so here, for a line has no other
-// goroutine. That costs the connection, and the client, whose state nobody knows.
 func (l *line) do(deadline time.Time, commands rueidis.Commands, replies []Reply) {
-	defer func() {
-		if p := recover(); p != nil {
-			l.renew()
-			unanswered(replies[:0], len(replies), fmt.Errorf("%w: %v", errGarbage, p))
-		}
-	}()
 	ctx := &timed{l.node.life, deadline}
 	if len(commands) == 1 {
 		replies[0] = replyOf(l.client.Do(ctx, commands[0]))
@@ -106,6 +88,8 @@ func (l *line) do(deadline time.Time, commands rueidis.Commands, replies []Reply
 func replyOf(r rueidis.RedisResult) Reply {
 	m, err := r.ToMessage()
 	switch refusal := (*rueidis.RedisError)(nil); {
+	case rueidis.IsRedisNil(err):
+		return Reply{kind: '_'}
 	case errors.As(err, &refusal):
 		return Reply{kind: '-', text: refusal.Error()}
 	case err != nil:

@@ -288,7 +288,7 @@ func (l *lane[I]) giveBack(b *batch[I]) {
 	clear(b.items)
 	clear(b.calls)
 	clear(b.commands)
-	clear(b.replies[:cap(b.replies)])
+	clear(b.replies)
 	*b = batch[I]{stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0], replies: b.replies[:0]}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -446,7 +446,7 @@ func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 	}
 	b.write(nil, line.client.B(), (*Call).byDigest)
 	line.exchange(soon, b.commands, b.replies, true)
-	_ = line.conn.Conn.Close()
+	_ = line.guard.Conn.Close()
 	b.repeatBySource(soon, nil, line.client.B(), line.exchange)
 	if text, err := b.replies[1].Text(); text != "text" {
 		t.Errorf("the answer is %q, %v", text, err)

@@ -123,8 +123,9 @@ func TestASessionThatIsToldWhatNobodyAsked(t *testing.T) {
 	}
 }
 
-// The client library panics at some replies. That costs a line its connection, and nothing else.
-func TestALineWhoseClientPanics(t *testing.T) {
+// A line that was sent more than was asked for makes another connection: what came would be taken for the next reply. So it
+// does after bytes that are no reply, whatever length they tell.
+func TestALineThatWasSentTooMuch(t *testing.T) {
 	m := new(moody)
 	n := connect(t, config(m.start(t))).Master(0)
 	ask := func() (string, error) {
@@ -132,8 +133,14 @@ func TestALineWhoseClientPanics(t *testing.T) {
 		n.direct[0](time.Now().Add(patience), rueidis.Commands{n.builder.Time().Build()}, replies, true)
 		return replies[0].Text()
 	}
+	m.say("+mine\r\n+of nobody")
 	for range 3 {
-		m.say("$-5")
+		if text, err := ask(); text != "mine" {
+			t.Fatalf("answered %q, %v", text, err)
+		}
+	}
+	for _, sent := range []string{"$-5", "*-2", "$1099511627776", "*9999999999", "%-1", "=-1", "_x", "#true", strings.Repeat("*1\r\n", 1_000_000), "?"} {
+		m.say(sent)
 		if text, err := ask(); !errors.Is(err, errGarbage) {
 			t.Errorf("answered %q, %v", text, err)
 		}
@@ -141,6 +148,10 @@ func TestALineWhoseClientPanics(t *testing.T) {
 		if text, err := ask(); text != "well" {
 			t.Errorf("answered %q, %v", text, err)
 		}
+	}
+	m.say("$-1")
+	if _, err := ask(); !errors.Is(err, ErrNull) {
+		t.Errorf("answered %v", err)
 	}
 }
 
