@@ -105,7 +105,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 			return command
 		}
 	}
-	ctx, sdk, err := startTelemetry(cmd, f.Logger, f.metrics)
+	ctx, sdk, err := startTelemetry(cmd, f.Logger, f.metrics, nil)
 	defer sdk.close()
 	if err != nil {
 		return err

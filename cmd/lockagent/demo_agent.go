@@ -17,7 +17,7 @@ func newDemoAgent() *cobra.Command {
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger := newLogger(cmd.ErrOrStderr())
-			ctx, sdk, err := startTelemetry(cmd, logger, "")
+			ctx, sdk, err := startTelemetry(cmd, logger, "", nil)
 			defer sdk.close()
 			if err != nil {
 				return err

@@ -30,9 +30,14 @@ type metricsServer struct {
 // clients need.
 const maxMetricsConns = 64
 
+// refusedFunc is told of a connection to the metrics that is too many: its user, and the bound. all says that it is the
+// one of all users.
+type refusedFunc func(uid uint32, all bool, bound int)
+
 // serveMetrics starts a server on a host and port. It speaks OpenMetrics to those who
 // ask for it, for only that format has exemplars: the traces behind the numbers. routes add what else it serves.
-func serveMetrics(address string, routes ...func(*http.ServeMux)) (*metricsServer, error) {
+// refused may be nil.
+func serveMetrics(address string, refused refusedFunc, routes ...func(*http.ServeMux)) (*metricsServer, error) {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
 	if err != nil {
@@ -55,7 +60,7 @@ func serveMetrics(address string, routes ...func(*http.ServeMux)) (*metricsServe
 		},
 		served: make(chan error, 1),
 	}
-	go func() { m.served <- m.server.Serve(fewConnections(listener)) }()
+	go func() { m.served <- m.server.Serve(fewConnections(listener, refused)) }()
 	return m, nil
 }
 

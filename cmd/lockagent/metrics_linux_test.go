@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,12 +12,8 @@ import (
 // The connections to the metrics are bounded, and each user has a part of them: the rest of the process needs
 // descriptors as well.
 func TestMetricsHaveFewConnections(t *testing.T) {
-	server, err := serveMetrics("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = server.close(context.Background()) }()
-	address := strings.TrimSuffix(strings.TrimPrefix(server.url, "http://"), "/metrics")
+	d := serving(t, socketPath(t), "--metrics", "127.0.0.1:0")
+	address := strings.TrimSuffix(strings.TrimPrefix(metricsOf(t, d), "http://"), "/metrics")
 	// ask asks on a connection of its own, which it leaves open, and reports whether there is an answer.
 	ask := func() (net.Conn, bool) {
 		conn, err := net.Dial("tcp", address)
@@ -41,4 +36,5 @@ func TestMetricsHaveFewConnections(t *testing.T) {
 	if _, ok := ask(); ok {
 		t.Error("there is no bound")
 	}
+	d.stderr.await(t, "that a connection was refused", says("48 connections to the metrics"))
 }

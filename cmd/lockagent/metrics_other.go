@@ -6,4 +6,4 @@ import "net"
 
 // fewConnections leaves the connections unbounded: only on Linux the system tells who connects, and only there is a
 // daemon.
-func fewConnections(l net.Listener) net.Listener { return l }
+func fewConnections(l net.Listener, _ refusedFunc) net.Listener { return l }

@@ -91,7 +91,7 @@ func metricsOf(t *testing.T, r *running) string {
 // metrics are served.
 func showTrouble(t *testing.T) string {
 	t.Helper()
-	server, err := serveMetrics("127.0.0.1:0")
+	server, err := serveMetrics("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

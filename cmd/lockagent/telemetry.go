@@ -30,7 +30,8 @@ type telemetry struct {
 	tracing.Config
 	url        string // where Prometheus finds the metrics, or empty
 	complaints *complaints
-	verb       string // of this process, for what is worth trying
+	verb       string      // of this process, for what is worth trying
+	refused    refusedFunc // of the server of the metrics, or nil
 	routes     []func(*http.ServeMux)
 	closers    []func(context.Context) error
 }
@@ -41,7 +42,7 @@ const flushTime = 5 * time.Second
 // exportMetrics starts what --metrics and the environment ask for. measure makes the metrics of the verb. Call
 // stop in the end.
 func exportMetrics(cmd *cobra.Command, logger *slog.Logger, address string, measure func(otelmetric.MeterProvider) error) (stop func(), err error) {
-	_, sdk, err := startTelemetry(cmd, logger, address)
+	_, sdk, err := startTelemetry(cmd, logger, address, nil)
 	if err == nil && sdk.MeterProvider != nil {
 		err = measure(sdk.MeterProvider)
 	}
@@ -57,10 +58,12 @@ func exportMetrics(cmd *cobra.Command, logger *slog.Logger, address string, meas
 
 // startTelemetry starts what the environment asks for. If metrics is an address, it
 // serves metrics to Prometheus there, and what routes add. Go on with the context that it returns: this process
-// may be part of a trace. Close the telemetry also if there is an error.
-func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string, routes ...func(*http.ServeMux)) (context.Context, *telemetry, error) {
+// may be part of a trace. refused may be nil. Close the telemetry also if there is an error.
+func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string, refused refusedFunc,
+	routes ...func(*http.ServeMux),
+) (context.Context, *telemetry, error) {
 	ctx := cmd.Context()
-	t := &telemetry{routes: routes, complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
+	t := &telemetry{refused: refused, routes: routes, complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
 	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
 	if metrics == "" && (disabled || !asked("TRACES") && !asked("METRICS")) {
 		return ctx, t, nil
@@ -131,7 +134,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 		}
 	}
 	if address != "" {
-		server, err := serveMetrics(address, t.routes...)
+		server, err := serveMetrics(address, t.refused, t.routes...)
 		if err != nil {
 			return &failure{exitFailed, err, metricsExample(t.verb)}
 		}

@@ -56,10 +56,16 @@ func few(all int, refused func(uid uint32, all bool, bound int)) *quota.Quota {
 	})
 }
 
-// FewConnections bounds the connections of a listener of TCP that serves something else than the live page. Who
-// connects is found out as there.
-func FewConnections(l net.Listener, all int) net.Listener {
-	return boundTCP(l, all, func(uint32, bool, int) {}) // the daemon has no rules about it
+// FewConnections bounds the connections of the server of metrics. Who connects is found out as for the live page.
+// Refused is told of each connection that is too many: its user, and the bound. all says that it is the one of all
+// users.
+func FewConnections(l net.Listener, all int, refused func(uid uint32, all bool, bound int)) net.Listener {
+	return boundTCP(l, all, refused)
+}
+
+// RefusedMetrics counts and tells what [FewConnections] refuses, as the refusals of the live page.
+func RefusedMetrics(a *access.Access) func(uid uint32, all bool, bound int) {
+	return refusals(a, "connections to the metrics", refusal.MetricsConnections)
 }
 
 // boundTCP bounds the connections of a listener of TCP. Whoever connects from elsewhere is of no user of this host,

@@ -22,12 +22,13 @@ var (
 
 // What a [QuotaError] speaks of that is about all users of the daemon together.
 const (
-	Numbers         = "semaphores and latches"
-	Connections     = "connections of all users"
-	PageConnections = "connections of all users to the live page"
-	PageStreams     = "live pages of all users"
-	Processes       = "processes with which claims end"
-	Files           = "open files"
+	Numbers            = "semaphores and latches"
+	Connections        = "connections of all users"
+	PageConnections    = "connections of all users to the live page"
+	MetricsConnections = "connections of all users to the metrics"
+	PageStreams        = "live pages of all users"
+	Processes          = "processes with which claims end"
+	Files              = "open files"
 )
 
 // RequestSize is what a [QuotaError] speaks of that is about one request.
@@ -43,7 +44,7 @@ func (e *QuotaError) Error() string {
 	switch e.What {
 	case Connections, Processes, Files:
 		return fmt.Sprintf("lockagent: the daemon has %d %s, and its descriptors allow no more; end some, or have it start with more descriptors", e.Limit, e.What)
-	case PageConnections, PageStreams:
+	case PageConnections, MetricsConnections, PageStreams:
 		return fmt.Sprintf("lockagent: the daemon has %d %s, and takes no more", e.Limit, e.What)
 	case Numbers:
 		return fmt.Sprintf("lockagent: the daemon has %d %s in its memory, and may not have more; delete some, or have limits.numbers raised", e.Limit, e.What)

@@ -130,6 +130,7 @@ type (
 const (
 	established = 1 // the state of a connection that neither end has closed
 	allStates   = 1<<12 - 1
+	loopback    = 1 // the device of all connections within a host: any user may bind a socket to it
 )
 
 // lookUp returns the established socket that has these two addresses.
@@ -186,6 +187,7 @@ func idOf(from, to netip.AddrPort) sockets {
 		binary.BigEndian.PutUint16(end.port[:], end.at.Port())
 		copy(end.addr[:], end.at.Addr().AsSlice())
 	}
+	id.Device = loopback
 	id.Cookie = [2]uint32{^uint32(0), ^uint32(0)} // any
 	return id
 }

@@ -117,6 +117,35 @@ func TestUserIsThatOfTheOtherProcess(t *testing.T) {
 	_ = cmd.Wait()
 }
 
+// A user may bind a socket to the loopback device. The connection is the user's all the same.
+func TestUserOfASocketThatIsBoundToTheLoopbackDevice(t *testing.T) {
+	bound := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		return errors.Join(c.Control(func(fd uintptr) {
+			err = unix.BindToDevice(int(fd), "lo")
+		}), err)
+	}}
+	for name, address := range map[string]string{"IPv4": "127.0.0.1:0", "IPv6": "[::1]:0"} {
+		t.Run(name, func(t *testing.T) {
+			l := listen(t, address)
+			client, err := bound.Dial("tcp", l.Addr().String())
+			if errors.Is(err, unix.EPERM) { // of a kernel before 5.7, unless the user is root
+				machinetest.Needs(t, err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _, _ = client.Close(), accepted.Close() })
+			if uid, err := User(accepted); err != nil || uid != uint32(os.Geteuid()) {
+				t.Errorf("got %d, %v", uid, err)
+			}
+		})
+	}
+}
+
 // A socket that nobody has any more is root's, says the kernel.
 func TestClientThatHasLeftIsNobody(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
