@@ -50,9 +50,10 @@
 // A hold ends when its owner releases it, or against the will of its owner. The [LossReason]
 // of a [*LostError] says how. Events have four words for such an end:
 //
-//   - Expired: the fixed lease ran out.
+//   - Expired: the fixed lease ran out, or nobody renewed the time to live of a claim on a daemon.
 //   - Broken: an operator ended the hold.
-//   - Unclaimed: nobody received the grant, or the application dropped it.
+//   - Unclaimed: nobody received the grant, the application dropped it, or the client of a daemon did not come back
+//     after a restart of the daemon.
 //   - Lost: all else, such as a deadline that passed.
 //
 // # Guarantees

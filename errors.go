@@ -155,7 +155,7 @@ const (
 	// LostDenied: the store answered that the tenure is over. Somebody deleted the lock, the
 	// store forgot it, or the message about a break did not arrive.
 	LostDenied
-	// LostExpired: the fixed lease ran out.
+	// LostExpired: the fixed lease ran out, or nobody renewed the time to live of a claim on a daemon.
 	LostExpired
 	// LostBroken: an operator broke the lock, through this agent or another.
 	LostBroken
@@ -164,7 +164,7 @@ const (
 	// LostSessionClosed: the session was closed.
 	LostSessionClosed
 	// LostUnclaimed: nobody received the grant in time, or the application dropped it
-	// without a release.
+	// without a release. Or the client of a daemon did not come back after a restart of the daemon.
 	LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal

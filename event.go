@@ -38,7 +38,8 @@ const (
 	// Count, Lease, Fixed, Confirmed, Until, Permits, Total, Replicas, Holds. Count is the number of grants
 	// that the owner has left: 0 if the hold is over.
 	EventReleased
-	// EventExpired: the fixed lease of a hold ran out. As EventReleased.
+	// EventExpired: the fixed lease of a hold ran out, or nobody renewed the time to live of its claim on a daemon. As
+	// EventReleased.
 	EventExpired
 	// EventLost: a hold ended against the will of its owner. As EventReleased,
 	// and Reason.
@@ -47,7 +48,8 @@ const (
 	// is 0, an operator broke the lock of another holder through this agent: StoreTime, Operator.
 	EventBroken
 	// EventUnclaimed: the agent took a grant back. Nobody had received it, or the
-	// application dropped it without a release. As EventReleased.
+	// application dropped it without a release. Or the client of a daemon did not come back after a restart of the
+	// daemon. As EventReleased.
 	EventUnclaimed
 	// EventReturned: the tenure is over in the store. Tenure, Returned (when the store ended
 	// it; if that answer was lost, when the store was asked again), Reason (only if the tenure

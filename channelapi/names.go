@@ -135,7 +135,7 @@ const (
 	LostDeadline = lockagent.LostDeadline
 	// LostDenied: the store says that the lock is not held any more.
 	LostDenied = lockagent.LostDenied
-	// LostExpired: the fixed lease ran out.
+	// LostExpired: the fixed lease ran out, or nobody renewed the time to live of a claim on a daemon.
 	LostExpired = lockagent.LostExpired
 	// LostBroken: an operator broke the lock.
 	LostBroken = lockagent.LostBroken
@@ -143,7 +143,7 @@ const (
 	LostClosed        = lockagent.LostClosed
 	LostSessionClosed = lockagent.LostSessionClosed
 	// LostUnclaimed: nobody received the grant in time, or the application dropped it without
-	// a release.
+	// a release. Or the client of a daemon did not come back after a restart of the daemon.
 	LostUnclaimed = lockagent.LostUnclaimed
 	// LostInternal: the agent met a defect of its own.
 	LostInternal = lockagent.LostInternal

@@ -306,7 +306,7 @@ func (c *claim) live(ttl time.Duration) bool {
 	case ttl == 0:
 		return true
 	case c.expiry == nil:
-		c.expiry = time.AfterFunc(ttl, func() { c.giveUp(0) })
+		c.expiry = time.AfterFunc(ttl, func() { c.giveUp(lockagent.LostExpired) })
 		return true
 	}
 	return c.expiry.Reset(ttl)

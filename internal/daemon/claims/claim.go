@@ -161,13 +161,18 @@ func (c *claim) giveUp(lost lockagent.LossReason) (release <-chan error, first b
 	return release, true
 }
 
-// abandon ends a claim whose client has gone for good, unless it is a hold that stays.
+// abandon ends a claim whose client has gone for good, or a detached one whose time to live has passed, unless it is a
+// hold that stays. The client counts the hold as lost.
 func (c *claim) abandon() {
 	c.book.mu.Lock()
+	lost := lockagent.LostUnclaimed
+	if c.detached {
+		lost = lockagent.LostExpired
+	}
 	stays := c.stay()
 	c.book.mu.Unlock()
 	if !stays {
-		c.giveUp(0)
+		c.giveUp(lost)
 	}
 }
 

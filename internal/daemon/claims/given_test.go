@@ -116,3 +116,23 @@ func TestReleaseOfWhatIsLost(t *testing.T) {
 		}
 	})
 }
+
+// A detached claim whose time to live has passed is lost to its client, and all who look hear the same.
+func TestADetachedClaimThatNobodyRenewsIsLost(t *testing.T) {
+	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
+		s := ask(t, b, Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute})
+		g := read[Granted](t, s)
+		over(t, s)
+		pass(time.Minute)
+		free(t, b, "door")
+		endedBy(t, g, lockagent.LostExpired)
+	})
+}
+
+// endedBy checks how a hold has ended.
+func endedBy(t *testing.T, g Granted, why lockagent.LossReason) {
+	t.Helper()
+	if lost, ok := errors.AsType[*lockagent.LostError](g.Grant.Cause()); !ok || lost.Reason != why {
+		t.Errorf("the hold has ended by %v, want %v", g.Grant.Cause(), why)
+	}
+}

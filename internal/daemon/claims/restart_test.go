@@ -189,6 +189,37 @@ func TestClientsThatDoNotComeBack(t *testing.T) {
 	})
 }
 
+// The client of such a claim has lost its hold, and all who look hear the same. So it is with a detached claim whose
+// time to live passes.
+func TestAClaimThatIsAbandonedIsLost(t *testing.T) {
+	for what, test := range map[string]struct {
+		req Request
+		why lockagent.LossReason
+	}{
+		"the client does not come back": {Request{Client: ann, Name: "door"}, lockagent.LostUnclaimed},
+		"nobody renews it": {
+			Request{Client: ann, Name: "door", Detach: true, TTL: 10 * time.Second}, lockagent.LostExpired,
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				s := ask(t, w.book, test.req)
+				id := read[Granted](t, s).Claim
+				if test.req.Detach {
+					over(t, s)
+				}
+				w.restart(time.Second)
+				w.book.mu.Lock()
+				g := w.book.claims[id].grant
+				w.book.mu.Unlock()
+				pass(10 * time.Second)
+				free(t, w.book, "door")
+				endedBy(t, Granted{Grant: g}, test.why)
+			})
+		})
+	}
+}
+
 // The grace ends at the deadline that the client knows: then the client has given up the lock by itself.
 func TestTheGraceIsNoLongerThanTheDeadline(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

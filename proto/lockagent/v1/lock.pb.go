@@ -148,10 +148,10 @@ const (
 	LossReason_LOSS_REASON_UNSPECIFIED    LossReason = 0
 	LossReason_LOSS_REASON_DEADLINE       LossReason = 1 // no renewal in time
 	LossReason_LOSS_REASON_DENIED         LossReason = 2 // the store has given the lock to somebody else, or has lost it
-	LossReason_LOSS_REASON_EXPIRED        LossReason = 3 // a fixed lease ran out
+	LossReason_LOSS_REASON_EXPIRED        LossReason = 3 // a fixed lease ran out, or nobody renewed the ttl of a detached claim
 	LossReason_LOSS_REASON_BROKEN         LossReason = 4 // by an operator
 	LossReason_LOSS_REASON_CLOSED         LossReason = 5 // the daemon ends
-	LossReason_LOSS_REASON_UNCLAIMED      LossReason = 6 // nobody received the grant
+	LossReason_LOSS_REASON_UNCLAIMED      LossReason = 6 // nobody received the grant, or the client did not come back after a restart of the daemon
 	LossReason_LOSS_REASON_INTERNAL       LossReason = 7 // a defect of the daemon
 	LossReason_LOSS_REASON_SESSION_CLOSED LossReason = 8 // the session was closed
 	LossReason_LOSS_REASON_IDENTITY       LossReason = 9 // another daemon that is alive has the identity of this one
