@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -185,10 +186,38 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer daemon.close()
+	first := attaching(id, secret)
+	if err := daemon.sharesClock(cmd.Context(), id, secret, &first); err != nil {
+		return err
+	}
 	h := f.supervision.start(cmd)
 	defer h.leave()
-	if err := h.take(daemon, "", attaching(id, secret)); err != nil {
+	if err := h.take(daemon, "", first); err != nil {
 		return err
 	}
 	return f.under(cmd, h, daemon, h.claims[0], command)
+}
+
+// sharesClock returns an error if the deadline of a claim means nothing to this process. The claim stays as it is: who
+// attached first would have to release it.
+func (d *daemonClient) sharesClock(ctx context.Context, id, secret string, first *opening) error {
+	asks, cancel := context.WithTimeout(ctx, first.silence())
+	defer cancel()
+	var r *lockagentv1.RenewResponse
+	err := d.persist(asks, awayTime, func() (err error) {
+		if r, err = d.locks.Renew(asks, &lockagentv1.RenewRequest{Claim: id, Secret: secret}); err != nil {
+			return d.failed(err)
+		}
+		return nil
+	})
+	switch {
+	case err != nil && ctx.Err() == nil && asks.Err() != nil:
+		return d.silent(first)
+	case err != nil || r.GetDeadline() == nil: // it waits
+		return err
+	}
+	if _, err := instant(r.GetDeadline()); err != nil {
+		return foreign(err)
+	}
+	return nil
 }

@@ -52,8 +52,14 @@ func TestAnotherClock(t *testing.T) {
 			}
 			claim := run("acquire", "--socket", d.path, "--ttl", "1h", "door")
 			claim.expect(t, exitOK, []string{"."}, nil)
+			handle := strings.TrimSpace(claim.stdout)
+			r = run("attach", "--socket", d.path, handle, "echo", "it ran")
+			r.expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
+			if r.stdout != "" {
+				t.Errorf("the command ran: %s", r.stdout)
+			}
+			call(t, "renew", "--socket", d.path, "--ttl", "1h", handle).expect(t, exitOK, nil, nil) // the claim is as it was
 			if place.says == "boot_id" {
-				run("attach", "--socket", d.path, strings.TrimSpace(claim.stdout), "true").expect(t, exitNoDaemon, nil, []string{place.says})
 				run("doctor", "--socket", d.path, "--state-dir", t.TempDir()).expect(t, exitFailed, []string{"deadlines\terror\tthis process cannot read"}, nil)
 			}
 			run("ls", "--socket", d.path).expect(t, exitOK, []string{"door"}, nil)
