@@ -70,6 +70,9 @@ func TestAnotherClock(t *testing.T) {
 			path := socketPath(t)
 			d := launch(t, placed(t, place.script, "serve", "--socket", path, "--state-dir", path+".state"))
 			d.stderr.await(t, "that it is ready", says("Ready: "))
+			if told := d.stderr.String(); strings.Contains(told, "clients refuse locks") != (place.says == "boot_id") {
+				t.Errorf("the daemon says of its clock: %s", told)
+			}
 			apart(t, "lock", "--socket", path, "door", "echo", "it ran").expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
 			looks := &testDaemon{daemonClient: newDaemonClient(path)}
 			defer looks.close()

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
@@ -309,6 +310,9 @@ func (s *server) newAgentID() lockagent.AgentID {
 
 // startDaemon serves the clients.
 func (s *server) startDaemon() error {
+	if err := bootclock.Foreign(bootclock.Clock()); err != nil { // doctor may run where the clock is known
+		s.logger.Error("clients refuse locks of this daemon: its deadlines mean nothing to them", "error", err)
+	}
 	settings := s.settings()
 	cfg := daemon.Config{
 		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
