@@ -80,7 +80,7 @@ func (b *Book) Resumed(r actor.ResumedGrant) (context.Context, actor.Watcher) {
 		left = min(left, r.Remaining)
 	}
 	if of.Detached {
-		left = of.Expires - bootclock.Now()
+		left = min(of.Expires-bootclock.Now(), of.TTL) // of.Expires may be of another clock, and nobody may know that
 	}
 	if !of.Detached || of.Expires != 0 {
 		// The claim may not end before Begin: its grant has to be there.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/memstore"
@@ -218,6 +219,27 @@ func TestAClaimThatIsAbandonedIsLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The instant of a record may be of a clock that was ahead of the present one, and nobody may know that. The claim lasts
+// no longer than its time to live all the same.
+func TestADetachedClaimLastsNoLongerThanItsTimeToLive(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := ask(t, w.book, Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute})
+		g := read[Granted](t, s)
+		over(t, s)
+		w.book.mu.Lock()
+		w.book.claims[g.Claim].save(true, bootclock.Now()+24*time.Hour)
+		err := w.journal.Flush()
+		w.book.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.restart(time.Second)
+		counts(t, w.book, 1, 0)
+		pass(time.Minute)
+		free(t, w.book, "door")
+	})
 }
 
 // The grace ends at the deadline that the client knows: then the client has given up the lock by itself.
