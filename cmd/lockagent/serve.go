@@ -161,8 +161,8 @@ func (s *server) close() error {
 	return errors.Join(errs...)
 }
 
-// drain ends the daemon. It leaves the claims to the next one at once: clients shall not wait for that. If the claims are to be released, it
-// first waits for them to end.
+// drain ends the daemon. It leaves the claims to the next one at once: clients shall not wait for that. If the claims
+// are to be released, it first waits for them to end.
 func (s *server) drain() error {
 	timeout := s.settings().Drain.Timeout
 	s.ended, s.drained = true, time.Now().Add(timeout)
@@ -174,7 +174,8 @@ func (s *server) drain() error {
 		}
 		return s.leave()
 	}
-	s.notify("STOPPING=1", "STATUS=Waiting for claims to end", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (timeout+extendStop).Microseconds()))
+	s.notify("STOPPING=1", "STATUS=Waiting for claims to end",
+		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (timeout+extendStop).Microseconds()))
 	if n := s.daemon.Counts(); n.Held+n.Waiting > 0 {
 		s.tell(fmt.Sprintf("Draining for up to %v: %d claims hold locks, and %d wait. Interrupt again to end at once.\n", timeout, n.Held, n.Waiting),
 			"draining", "timeout", timeout, "held", n.Held, "waiting", n.Waiting)
@@ -184,7 +185,8 @@ func (s *server) drain() error {
 	return s.daemon.Shutdown(ctx)
 }
 
-// extendStop is for how long systemd waits for the end of the daemon after the time for its drain. It is longer than the last events take.
+// extendStop is for how long systemd waits for the end of the daemon after the time for its drain. It is longer than
+// the last events take.
 const extendStop = 3 * publishTime
 
 // leave leaves the claims to the next daemon.
@@ -210,7 +212,8 @@ func (s *server) notify(states ...string) {
 	}
 }
 
-// beat tells systemd that the daemon is alive, for as long as it can count its claims. A store that is away is no reason to start the daemon anew.
+// beat tells systemd that the daemon is alive, for as long as it can count its claims. A store that is away is no
+// reason to start the daemon anew.
 func (s *server) beat() error {
 	every := socket.WatchdogEvery()
 	if every == 0 {
@@ -243,7 +246,8 @@ func (s *server) beat() error {
 func (s *server) openState() error {
 	dir, err := state.Open(s.settings().StateDir)
 	if used, ok := errors.AsType[*state.InUseError](err); ok {
-		return &failure{exitFailed, err, "lockagent serve --state-dir " + shellWord(used.Path+"2") + " --socket " + shellWord(s.settings().Socket.Path+"2")}
+		try := "lockagent serve --state-dir " + shellWord(used.Path+"2") + " --socket " + shellWord(s.settings().Socket.Path+"2")
+		return &failure{exitFailed, err, try}
 	}
 	if err != nil {
 		return &failure{exitFailed, err, "lockagent serve --state-dir DIRECTORY"}
@@ -269,8 +273,9 @@ func (s *server) openJournal() error {
 	return nil
 }
 
-// setAside is the command that moves a journal away which this version cannot read, or empty for another error. The event log stays: it tells the next
-// daemon that there was a journal. A daemon with a new directory would grant the same locks again.
+// setAside is the command that moves a journal away which this version cannot read, or empty for another error. The
+// event log stays: it tells the next daemon that there was a journal. A daemon with a new directory would grant the
+// same locks again.
 func setAside(err error, path string) string {
 	_, newer := errors.AsType[*journal.NewerError](err)
 	_, damaged := errors.AsType[*journal.DamagedError](err)
@@ -283,8 +288,8 @@ func setAside(err error, path string) string {
 // errNoJournal ends a start that could make a second holder.
 var errNoJournal = errors.New("the journal of the daemon before is missing")
 
-// missJournal is for a daemon without a journal, on an event log that another one has begun. Somebody has removed the journal, and programs may have
-// the locks in it.
+// missJournal is for a daemon without a journal, on an event log that another one has begun. Somebody has removed the
+// journal, and programs may have the locks in it.
 func (s *server) missJournal() error {
 	if s.settings().Redis.URL == "" {
 		return &failure{
@@ -317,8 +322,9 @@ func (s *server) startDaemon() error {
 	cfg := daemon.Config{
 		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
 		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
-		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, NoRest: !settings.Lease.Rest, Access: s.access, MaxRequest: int(settings.Limits.RequestSize),
-		Trace: traceOf(autoprop.NewTextMapPropagator()),
+		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, NoRest: !settings.Lease.Rest, Access: s.access,
+		MaxRequest: int(settings.Limits.RequestSize),
+		Trace:      traceOf(autoprop.NewTextMapPropagator()),
 	}
 	if s.numbers != nil {
 		cfg.Numbers = s.numbers

@@ -27,8 +27,9 @@ type hostLog struct {
 // publishTime bounds how long the last events may take.
 const publishTime = 10 * time.Second
 
-// openLog opens the event log in the state directory. Locks do not wait for it, and a daemon that goes on with the claims of another one does without
-// it. The agent has to begin next: its first event has the publisher make the stream, and a server that stops meanwhile would leave it open.
+// openLog opens the event log in the state directory. Locks do not wait for it, and a daemon that goes on with the
+// claims of another one does without it. The agent has to begin next: its first event has the publisher make the
+// stream, and a server that stops meanwhile would leave it open.
 func (s *server) openLog() error {
 	server, err := s.recoverLog()
 	switch {
@@ -41,8 +42,9 @@ func (s *server) openLog() error {
 	if s.before.Agent == nil {
 		return &failure{exitFailed, err, "lockagent doctor"}
 	}
-	s.nextEpoch(nil) // so that an audit misses this one
-	s.logger.Error("the event log cannot be used, and this daemon records no event; what is held goes on; mend the log, and start the daemon anew", "error", err)
+	s.nextEpoch(nil) // so that an audit sees that a life has no events
+	s.logger.Error("the event log cannot be used, and this daemon records no event; what is held goes on; "+
+		"mend the log, and start the daemon anew", "error", err)
 	return nil
 }
 
@@ -74,7 +76,8 @@ func (s *server) useLog(server *natsserver.Server) (err error) {
 		}
 	}
 	log.publisher, err = events.NewPublisher(events.Config{
-		Connection: local, Agent: s.agent, Epoch: s.nextEpoch(log.reader), MaxBytes: noBound(int64(settings.Events.MaxSize)), MaxAge: settings.Events.MaxAge,
+		Connection: local, Agent: s.agent, Epoch: s.nextEpoch(log.reader),
+		MaxBytes: noBound(int64(settings.Events.MaxSize)), MaxAge: settings.Events.MaxAge,
 		Sending: tracing.Sending(events.DefaultStream, tracing.Config{TracerProvider: s.telemetry.TracerProvider}),
 	})
 	if err != nil {
@@ -96,11 +99,12 @@ func (s *server) useLog(server *natsserver.Server) (err error) {
 	return nil
 }
 
-// epochRecord counts the starts of the agent in the journal: its identity stays, and its numbers in the event log begin anew.
+// epochRecord counts the starts of the agent in the journal: its identity stays, and its numbers in the event log begin
+// anew.
 const epochRecord = "daemon/epoch"
 
-// nextEpoch counts a start of the agent. Each start before that has granted something is in the journal. One that could not write the journal may be in the
-// event log, which may be nil.
+// nextEpoch counts a start of the agent. Each start before that has granted something is in the journal. One that could
+// not write the journal may be in the event log, which may be nil.
 func (s *server) nextEpoch(log *events.Reader) uint64 {
 	last, _ := strconv.ParseUint(string(s.before.Records[epochRecord]), 10, 64) // there is none in the journal of an older version
 	if log != nil {
@@ -117,8 +121,8 @@ func (s *server) nextEpoch(log *events.Reader) uint64 {
 	return epoch
 }
 
-// limitLog has an event log that exists keep what the settings say now. One that is about to be made gets its limits from the publisher. Locks do
-// not depend on it.
+// limitLog has an event log that exists keep what the settings say now. One that is about to be made gets its limits
+// from the publisher. Locks do not depend on it.
 func (s *server) limitLog(server *natsserver.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
 	defer cancel()
@@ -197,7 +201,8 @@ func (s *server) badHub(err error) error {
 	return &failure{exitConfig, fmt.Errorf("%s: %w", s.place(what), err), "lockagent serve --nats " + config.Find("nats.url").Example}
 }
 
-// forward runs the forwarder until the function that it returns is called. What the hub lacks then is forwarded by the next daemon.
+// forward runs the forwarder until the function that it returns is called. What the hub lacks then is forwarded by the
+// next daemon.
 func (s *server) forward(f *events.Forwarder) (end func() error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
@@ -211,8 +216,8 @@ func (s *server) forward(f *events.Forwarder) (end func() error) {
 	}
 }
 
-// awaitHub waits until the hub has all events, within the time for the drain. It says if the hub does not. A daemon that leaves its
-// claims to the next one waits a moment only: the next one goes on with the claims, and with the log.
+// awaitHub waits until the hub has all events, within the time for the drain. It says if the hub does not. A daemon
+// that leaves its claims to the next one waits a moment only: the next one goes on with the claims, and with the log.
 func (s *server) awaitHub() error {
 	until := s.drained
 	if moment := time.Now().Add(time.Second); s.settings().Drain.Then == config.KeepClaims && moment.Before(until) {
@@ -225,7 +230,8 @@ func (s *server) awaitHub() error {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	if left := s.log.forwarder.Await(ctx, state.Last); left > 0 {
-		s.logger.Warn("the hub does not have the last messages of the event log; the next daemon forwards them", "at_most", left, "error", s.log.forwarder.Stats().Err)
+		s.logger.Warn("the hub does not have the last messages of the event log; the next daemon forwards them",
+			"at_most", left, "error", s.log.forwarder.Stats().Err)
 	}
 	return nil
 }

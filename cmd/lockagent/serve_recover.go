@@ -12,8 +12,8 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
-// recoverLog starts a server on the event log, and says what of the log is not there any more. A log that the server does not recognise is set
-// aside, because the server would write over it.
+// recoverLog starts a server on the event log, and says what of the log is not there any more. A log that the server
+// does not recognise is set aside, because the server would write over it.
 func (s *server) recoverLog() (*natsserver.Server, error) {
 	start := func() (*natsserver.Server, error) {
 		return natsserver.Start(natsserver.Config{Dir: s.state.Events(), Logger: s.logger})
@@ -41,7 +41,8 @@ func (s *server) recoverLog() (*natsserver.Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.logger.Error("the event log could not be recovered, and a new one begins; the locks do not depend on it", "messages", before.Last, "old log", aside)
+		s.logger.Error("the event log could not be recovered, and a new one begins; the locks do not depend on it",
+			"messages", before.Last, "old log", aside)
 		return start()
 	case errors.Is(err, events.ErrNoStream): // the first daemon, or nothing was ever recorded
 		return server, nil
@@ -52,7 +53,8 @@ func (s *server) recoverLog() (*natsserver.Server, error) {
 	case now.First > now.Last && before.Last > 0 && now.Limits.MaxAge == 0: // only age removes all of them
 		s.logger.Error("the event log has lost all of its messages; the locks do not depend on it", "had messages up to", before.Last)
 	case now.Last < before.Last:
-		s.logger.Error("the event log has lost its end; the locks do not depend on it", "had messages up to", before.Last, "has messages up to", now.Last)
+		s.logger.Error("the event log has lost its end; the locks do not depend on it",
+			"had messages up to", before.Last, "has messages up to", now.Last)
 	}
 	if now.Missing > 0 {
 		s.logger.Error("the event log has messages that cannot be read; the locks do not depend on it", "messages", now.Missing)

@@ -77,8 +77,8 @@ func (s *server) confirm() error {
 // reachEvery is between two attempts to reach a Redis that is away.
 const reachEvery = 250 * time.Millisecond
 
-// awaitRedis opens the store, and waits for a Redis that is away. Until then the daemon is alive and not ready, and the claims of the one before
-// are as it has left them. What waiting does not mend is an error at once.
+// awaitRedis opens the store, and waits for a Redis that is away. Until then the daemon is alive and not ready, and the
+// claims of the one before are as it has left them. What waiting does not mend is an error at once.
 func (s *server) awaitRedis(open func(context.Context) (*redisstore.Store, error)) (*redisstore.Store, error) {
 	told := ""
 	for {

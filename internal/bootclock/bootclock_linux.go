@@ -36,8 +36,8 @@ func read(clock int32) (time.Duration, error) {
 // firstTimeNamespace is what the system calls the time namespace that it boots with.
 const firstTimeNamespace = "time:[4026531834]"
 
-// Clock names the clock that [Now] reads: by the boot, and by the time namespace unless that is the first one. It is empty where the
-// system does not tell.
+// Clock names the clock that [Now] reads: by the boot, and by the time namespace unless that is the first one. It is
+// empty where the system does not tell.
 var Clock = sync.OnceValue(func() string {
 	id := ID()
 	if in, err := os.Readlink("/proc/self/ns/time"); id != "" && err == nil && in != firstTimeNamespace {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Foreign says why an instant of another process means nothing to this one, or returns nil if both read the same clock. other is the other's [Clock]. Two
-// clocks of which one is not known may differ.
+// Foreign says why an instant of another process means nothing to this one, or returns nil if both read the same clock.
+// other is the other's [Clock]. Two clocks of which one is not known may differ.
 func Foreign(other string) error { return foreign(Clock(), other) }
 
 func foreign(own, other string) error {

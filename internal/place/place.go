@@ -1,5 +1,5 @@
-// Package place says where the daemon of a host has its files, unless somebody says otherwise. The daemon, its configuration and
-// its clients ask it. So they agree.
+// Package place says where the daemon of a host has its files, unless somebody says otherwise. The daemon, its
+// configuration and its clients ask it. So they agree.
 package place
 
 import (
@@ -29,8 +29,8 @@ type User struct {
 // Current is the user of this process.
 func Current() User { return User{os.Getuid(), os.Getenv} }
 
-// StateDir is where a daemon of the user keeps its state. systemd may name several directories for a service, of which the
-// first is ours.
+// StateDir is where a daemon of the user keeps its state. systemd may name several directories for a service, of which
+// the first is ours.
 func (u User) StateDir() string {
 	if dir := u.first("STATE_DIRECTORY"); dir != "" {
 		return dir
@@ -68,9 +68,10 @@ func (u User) ownSocket(stateDir string) string {
 	return filepath.Join(stateDir, socketName)
 }
 
-// Find is where a client of the user finds a daemon that it was not told of: where the user's daemon listens by default. If nothing is
-// there, and the daemon of the host has a socket, it is that one. No settings of the daemon count: the client may not be able to read
-// them. What systemd sets for a service counts for daemons only: the client may be another service.
+// Find is where a client of the user finds a daemon that it was not told of: where the user's daemon listens by
+// default. If nothing is there, and the daemon of the host has a socket, it is that one. No settings of the daemon
+// count: the client may not be able to read them. What systemd sets for a service counts for daemons only: the client
+// may be another service.
 func (u User) Find() string {
 	own := u.ownSocket(u.ownStateDir())
 	if !exists(own) && exists(System) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Nobody is the user of those whom the system does not tell: they are counted together.
+// Nobody is the user of those whose user the system does not know: they are counted together.
 const Nobody = math.MaxUint32
 
 // Bounds are those of a [Quota]. All fields are required.

@@ -14,7 +14,7 @@ import (
 )
 
 // Bound returns l with a quota of the connections that each user has. One that is too many is closed when it is
-// accepted: nobody has written anything. user tells who has made a connection. Those of whom it does not know are
+// accepted: nobody has written anything. user tells who has made a connection. Those whose user it does not know are
 // [quota.Nobody].
 func Bound(l net.Listener, user func(net.Conn) (uint32, error), q *quota.Quota) net.Listener {
 	return &bounded{l, user, q}

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Seen is what the event log had when somebody last looked. With it the next daemon finds out whether something has gone.
+// Seen is what the event log had when somebody last looked. With it the next daemon finds out whether something has
+// gone.
 type Seen struct {
 	Stream string `json:"stream"` // names the stream, and none that was made anew
 	Last   uint64 `json:"last"`   // the position of its last message

@@ -57,8 +57,8 @@ type Dir struct {
 	lock *os.File
 }
 
-// Open makes the directory if it is missing, and takes it until Close or the end of the process. The error is an [*InUseError] or
-// an [*Error].
+// Open makes the directory if it is missing, and takes it until Close or the end of the process. The error is an
+// [*InUseError] or an [*Error].
 func Open(path string) (*Dir, error) {
 	lock, err := open(path)
 	if inUse, ok := errors.AsType[*InUseError](err); ok {
@@ -97,8 +97,8 @@ func open(path string) (_ *os.File, err error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
-	// The file has the number of the process. So a disk that is full, or broken, shows now and not later. A daemon that finds a journal goes
-	// on with what is held all the same.
+	// The file has the number of the process. So a disk that is full, or broken, shows now and not later. A daemon that
+	// finds a journal goes on with what is held all the same.
 	if err := writeNumber(f); err != nil {
 		if _, missing := os.Lstat(filepath.Join(path, journalName)); missing != nil {
 			return nil, err
@@ -157,7 +157,8 @@ func (d *Dir) Journal() string { return filepath.Join(d.path, journalName) }
 // Events is the directory of the event log.
 func (d *Dir) Events() string { return filepath.Join(d.path, eventsName) }
 
-// Close lets another daemon have the directory. The file of the lock stays: without it, two daemons could lock two files of one name.
+// Close lets another daemon have the directory. The file of the lock stays: without it, two daemons could lock two
+// files of one name.
 func (d *Dir) Close() error { return filelock.Close(d.lock) }
 
 // replace puts a new file in place of the old one.
