@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -27,5 +28,24 @@ func TestTheLogSaysWhyACommandLostItsLock(t *testing.T) {
 	<-d.stderr.ended
 	dir := filepath.Join(path+".state", "events")
 	call(t, "events", "history", "door", "--dir", dir).expect(t, exitOK, []string{"lost (deadline)"}, nil)
+	call(t, "events", "audit", "--dir", dir).expect(t, exitOK, []string{"proven: "}, nil)
+}
+
+// A claim that nobody renews is lost to whoever has it, and the event log says so.
+func TestTheLogSaysThatNobodyRenewedAClaim(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	d := serving(t, path)
+	claim := call(t, "acquire", "--socket", path, "--ttl", "1ms", "door")
+	claim.expect(t, exitOK, []string{"."}, nil)
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	defer looks.close()
+	if err := looks.until(t.Context(), "door", counts(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "release", "--socket", path, strings.TrimSpace(claim.stdout)).expect(t, exitLost, nil, nil)
+	d.interrupt(t)
+	dir := filepath.Join(path+".state", "events")
+	call(t, "events", "history", "door", "--dir", dir).expect(t, exitOK, []string{"expired"}, nil)
 	call(t, "events", "audit", "--dir", dir).expect(t, exitOK, []string{"proven: "}, nil)
 }

@@ -10,4 +10,7 @@
 // # Not guaranteed
 //
 // A process may act for another user, such as a proxy. Then the user is that of the proxy.
+//
+// A process that connects to another address of its host than that of the loopback device may bind its socket to a
+// device, such as eth0. Then it is nobody, as if it were on another machine.
 package tcppeer
