@@ -201,14 +201,14 @@ func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
 }
 
 // Extend restarts a fixed lease, for d from now, and waits for the outcome. A call never
-// shortens the lease. Extend returns nil if the store has confirmed the extension, and
-// otherwise
+// shortens the lease. Extend returns nil if the store has confirmed the extension, or if the lease is kept because of another
+// hold of the session: then the extension counts when it is kept no more. Otherwise Extend returns
 //
 //   - a [*LostError] if the hold is lost before that, for example because the store is
 //     silent until the lease runs out;
 //   - [ErrNotHeld] if the grant is released before that, or was never held;
-//   - an [*OptionError] if d is not between [MinLease] and [MaxLease], or if the lease is
-//     kept: such a lease needs no extension.
+//   - an [*OptionError] if d is not between [MinLease] and [MaxLease], or if the request had no
+//     fixed lease: a kept one needs no extension.
 //
 // If ctx ends first, Extend returns the cause of ctx, and the extension goes on.
 func (g Grant) Extend(ctx context.Context, d time.Duration) error {

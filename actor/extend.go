@@ -26,10 +26,10 @@ type extension struct {
 // ExtendAsync starts the fixed lease of the hold anew: it ends d from now, but never earlier
 // than before. While the store is silent the agent goes on trying. The channel delivers
 //
-//   - nil when the store has confirmed the lease,
+//   - nil when the store has confirmed the lease, or if the lease is kept because of another hold of the session,
 //   - a [*lockagent.LostError] if the hold is lost before that,
 //   - [lockagent.ErrNotHeld] if the hold is released before that,
-//   - an [*lockagent.OptionError] if d is no lease, or if the lease is kept.
+//   - an [*lockagent.OptionError] if d is no lease, or if the request has a kept one.
 //
 // The channel has capacity 1 and delivers one value. Then the agent closes it. ctx carries
 // values only.
@@ -74,7 +74,8 @@ func (l *lock) extend(m *extendMsg) {
 	r.confirmExtensions()
 }
 
-// confirmExtensions answers the extensions that end no later than the deadline of their hold.
+// confirmExtensions answers the extensions that end no later than the deadline of their hold, and all of a lease that is kept: it counts
+// when the lease is kept no more.
 func (l *lock) confirmExtensions() {
 	for r := range l.holds {
 		r.confirmExtensions()
@@ -82,7 +83,7 @@ func (l *lock) confirmExtensions() {
 }
 
 func (r *request) confirmExtensions() {
-	for x := r.extensions; x != nil && x.until <= lockstate.Instant(r.deadline.Load()); x = x.longer {
+	for x := r.extensions; x != nil && (r.fixed.Load() == 0 || x.until <= lockstate.Instant(r.deadline.Load())); x = x.longer {
 		answer(x.done, nil)
 		r.extensions = x.longer
 	}

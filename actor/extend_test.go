@@ -139,3 +139,38 @@ func TestExtendIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// An extension that is not confirmed yet does not wait for the store once another hold keeps the lease.
+func TestExtendOfALeaseThatIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+		a := start(t, Config{Store: s})
+		var outer, inner *request
+		a.holding(&outer, "door", Request{Owner: "ann", Session: true, Lease: 10 * time.Second})
+		pending := outer.ExtendAsync(background, time.Hour)
+		synctest.Wait()
+		silent(t, "extension", pending)
+		a.holding(&inner, "door", Request{Owner: "ann", Session: true})
+		synctest.Wait()
+		select {
+		case err := <-pending:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("the extension waits")
+		}
+		if err := await(t, "extension", outer.ExtendAsync(background, 2*time.Hour)); err != nil {
+			t.Error(err)
+		}
+		s.handle(nil)
+		if err := <-inner.ReleaseAsync(background); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * retryMax)
+		if left := outer.Remaining(); left < time.Hour {
+			t.Errorf("%v are left", left)
+		}
+	})
+}

@@ -61,6 +61,8 @@ const (
 	GrantReceived
 	// LeaseExtended: the fixed lease of a hold ends later. ID, Fixed.
 	LeaseExtended
+	// LeaseKept: the fixed lease of a hold is kept, and then does not end before Own. ID, Own.
+	LeaseKept
 )
 
 // Change is one change of what a [LockSnapshot] has.
@@ -71,7 +73,7 @@ type Change struct {
 	Request WaitingRequest
 	Token   lockagent.Token
 
-	Since, Fixed, ClaimBy lockstate.Instant // see [lockstate.HeldGrant]
+	Since, Fixed, ClaimBy, Own lockstate.Instant // see [lockstate.HeldGrant]
 }
 
 // WaitingRequest is a request in a journal.
@@ -159,7 +161,11 @@ func (l *lock) note(e *lockstate.Event) {
 	case lockstate.Recalled:
 		s.add(Change{Kind: GrantReceived, ID: id})
 	case lockstate.Extended:
-		s.add(Change{Kind: LeaseExtended, ID: id, Fixed: e.Fixed})
+		if e.Own != 0 {
+			s.add(Change{Kind: LeaseKept, ID: id, Own: e.Own})
+		} else {
+			s.add(Change{Kind: LeaseExtended, ID: id, Fixed: e.Fixed})
+		}
 	}
 	if e.Tenure != 0 && altersTenure(e.Kind) {
 		s.open()

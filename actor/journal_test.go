@@ -224,6 +224,9 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 				case 3:
 					if kind != lockagent.Semaphore {
 						req.Session = true
+						if c.below(2) == 0 {
+							req.Lease = lease
+						}
 					}
 				}
 				if kind == lockagent.ReadWriteLock && c.below(2) == 0 {
@@ -241,7 +244,9 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 				}
 				again := g
 				if req.Session {
-					again = <-b.Acquire(background, name, req)
+					kept := req
+					kept.Lease = 0
+					again = <-b.Acquire(background, name, kept)
 				}
 				if req.Lease != 0 && c.below(2) == 0 {
 					_ = <-g.ExtendAsync(background, req.Lease)

@@ -34,8 +34,8 @@ type foldedRequest struct {
 	tenure uint64 // 0 if it waits
 	order  uint64 // among the grants
 
-	token                 lockagent.Token
-	since, fixed, claimBy lockstate.Instant
+	token                      lockagent.Token
+	since, fixed, own, claimBy lockstate.Instant
 }
 
 // skipped is how many numbers an agent may have used since the last entry. A number must not be used twice. The next agent takes all
@@ -108,8 +108,8 @@ func (f *JournalFold) change(l *foldedLock, c *Change) {
 		r.Until = 0
 	case GrantReceived:
 		r.claimBy = 0
-	case LeaseExtended:
-		r.fixed = c.Fixed
+	case LeaseExtended, LeaseKept:
+		r.fixed, r.own = c.Fixed, c.Own
 	}
 }
 
@@ -174,7 +174,7 @@ func (l *foldedLock) snapshot(name lockagent.Name) LockSnapshot {
 				of = new([]lockstate.HeldGrant)
 				grants.put(r.tenure, of)
 			}
-			*of = append(*of, lockstate.HeldGrant{Request: r.Request, Token: r.token, Since: r.since, Fixed: r.fixed, ClaimBy: r.claimBy})
+			*of = append(*of, lockstate.HeldGrant{Request: r.Request, Token: r.token, Since: r.since, Fixed: r.fixed, Own: r.own, ClaimBy: r.claimBy})
 			continue
 		}
 		n.Waiting = append(n.Waiting, r.WaitingRequest.WaitingRequest)
@@ -220,6 +220,9 @@ func (n *LockSnapshot) changes(to []Change) []Change {
 				Kind: GrantMade, ID: g.Request.ID, Tenure: lockstate.SavedTenure{Number: t.Number}, Token: g.Token,
 				Since: g.Since, Fixed: g.Fixed, ClaimBy: g.ClaimBy,
 			})
+			if g.Own != 0 {
+				to = append(to, Change{Kind: LeaseKept, ID: g.Request.ID, Own: g.Own})
+			}
 		}
 	}
 	return to

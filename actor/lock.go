@@ -298,6 +298,9 @@ func (l *lock) do(e *lockstate.Event) {
 		}
 	case lockstate.Extended:
 		r.fixed.Store(int64(e.Fixed))
+		if e.Fixed == 0 {
+			r.confirmExtensions()
+		}
 		r.watched(Watcher.Renewed)
 	case lockstate.Unlocked:
 		l.answer(e)

@@ -290,7 +290,7 @@ func (n *LockSnapshot) check(last uint64) error {
 }
 
 func checkGrant(name lockagent.Name, g *lockstate.HeldGrant, last uint64) error {
-	if g.Token == 0 || g.Fixed != 0 && g.Request.Lease == 0 {
+	if g.Token == 0 || (g.Fixed != 0 || g.Own != 0) && g.Request.Lease == 0 {
 		return bad("lock %q has request %d with token %d, until %d", name, g.Request.ID, g.Token, g.Fixed)
 	}
 	return checkRequest(name, &g.Request, last)

@@ -9,7 +9,7 @@ type Watcher interface {
 	// Granted: the lock was granted. The grant is delivered next. The owner may make so many holds of it: see
 	// [Request.Holds].
 	Granted(holds int)
-	// Renewed: the deadline of the hold is later than before.
+	// Renewed: the deadline of the hold may be later than before. It is not earlier.
 	Renewed()
 	// Uncertain: a renewal failed, after one that did not. The deadline stands. Renewed or Ended follows.
 	Uncertain(err error)

@@ -16,7 +16,7 @@ import (
 //
 // The holds of a session have one lease of a lock. If the lease of one of them is kept, so are all. Otherwise all end together: an acquire
 // begins the lease anew, as an extension does, and a release after which the session still holds the lock. It never ends earlier than
-// before. Only a fixed lease with [Outlive] is not kept because another hold is.
+// before, and not before the deadline that it had while it was kept. Only a fixed lease with [Outlive] is not kept because another hold is.
 type Session struct {
 	locks   *Locks
 	owner   Owner

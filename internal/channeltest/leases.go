@@ -45,9 +45,18 @@ func (s *suite) sharesLease() {
 	const brief = 5 * time.Second
 	outer = s.hold(session.Lock(name, channelapi.Lease(brief)))
 	inner = s.hold(session.Lock(name))
-	until("kept re-entry", func(left time.Duration) bool { return left > brief })
+	until("kept re-entry", func(left time.Duration) bool { return left > 2*brief })
 	s.ok("Release", inner.Release(s.ctx))
-	until("its release", func(left time.Duration) bool { return left <= brief })
+	if left := outer.Remaining(); left < brief {
+		s.Errorf("the release of the kept hold leaves %v", left)
+	}
+	inner = s.hold(session.Lock(name))
+	s.ok("Extend beside a kept hold", outer.Extend(s.ctx, 5*time.Hour))
+	s.ok("Release", inner.Release(s.ctx))
+	until("extension beside a kept hold", func(left time.Duration) bool { return left > 4*time.Hour })
+	inner = s.hold(session.Lock(name))
+	s.ok("Release", inner.Release(s.ctx))
+	until("kept re-entry after the extension", func(left time.Duration) bool { return left > 4*time.Hour })
 	s.ok("Release", outer.Release(s.ctx))
 }
 

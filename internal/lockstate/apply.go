@@ -38,7 +38,7 @@ func (s *State) apply(e *Event) {
 	case Recalled:
 		s.grants.claimed(s.grants.find(e.Request.ID))
 	case Extended:
-		s.grants.extend(s.grants.find(e.Request.ID), e.Fixed)
+		s.grants.extend(s.grants.find(e.Request.ID), e.Fixed, e.Own)
 	case Ended:
 		s.grants.remove(s.grants.find(e.Request.ID))
 		if e.Call != 0 {

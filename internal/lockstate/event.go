@@ -116,8 +116,8 @@ const (
 	// Detached: another process goes on with the holds. The shell forgets all grants.
 	Detached
 
-	// Extended: a fixed lease ends later, or is kept if Fixed is 0. Request, Fixed. The shell answers when the deadline
-	// of the tenure is no longer before Fixed.
+	// Extended: a fixed lease ends at Fixed, which is no earlier than before, or is kept if Fixed is 0. Then Own is the earliest end that
+	// it has afterwards. Request, Fixed, Own. The shell answers an extension when the deadline of the tenure is no longer before Fixed.
 	Extended
 )
 
@@ -156,6 +156,7 @@ type Event struct {
 	Count   int
 	Waiters int
 	Fixed   Instant // when a fixed lease ends, or 0
+	Own     Instant // before when a fixed lease does not end that another hold keeps now, or 0
 	ClaimBy Instant
 	Since   Instant             // when the grant was made
 	Until   lockagent.StoreTime // the store's clock shows no more than this at Now

@@ -360,9 +360,31 @@ func TestLeaseOfASession(t *testing.T) {
 		r.want("Requested ann+", "Reentered ann+ 101 x3")
 		r.releaseOwner("ann+")
 		r.skip()
-		now := time.Duration(r.now)
-		r.releaseOwner("ann+") // the kept one
-		r.want("Ended ann+, 1 left", "Unlocked 2", "Extended ann+ until "+(now+9*time.Second).String())
+		until := time.Duration(r.s.tenure.deadline)
+		r.releaseOwner("ann+")                                                            // the kept one
+		r.want("Ended ann+, 1 left", "Unlocked 2", "Extended ann+ until "+until.String()) // as its owner was told
+	})
+	t.Run("has an extension, also after it was kept", func(t *testing.T) {
+		for name, when := range map[string]struct{ before, beside bool }{"before": {before: true}, "beside the kept hold": {beside: true}} {
+			t.Run(name, func(t *testing.T) {
+				r := newRig(t)
+				r.holdFixed("ann+", 10*time.Second)
+				outer := r.ids["ann+"]
+				if when.before {
+					r.step(Extend{ID: outer, Lease: time.Hour})
+				}
+				r.acquire("ann+")
+				r.skip()
+				if when.beside {
+					r.step(Extend{ID: outer, Lease: time.Hour})
+					r.want("Extended ann+, kept")
+				}
+				r.release("ann+")
+				if got, want := r.last(Extended).Fixed, Instant(new(Config).trust(time.Hour)); got != want {
+					t.Errorf("it ends at %v, want %v", time.Duration(got), time.Duration(want))
+				}
+			})
+		}
 	})
 	t.Run("is that of a kept hold from the beginning", func(t *testing.T) {
 		r := newRig(t)

@@ -10,6 +10,7 @@ type grant struct {
 	token   lockagent.Token
 	since   Instant
 	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
+	own     Instant // while another hold keeps the fixed lease: no end of it is earlier; or 0
 	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
 
 	older, younger cell // its neighbours in the list of all grants
@@ -153,14 +154,14 @@ func (g *grants) claimed(i cell) {
 	}
 }
 
-// extend moves the end of a lease, which is 0 if the lease is kept.
-func (g *grants) extend(i cell, fixed Instant) {
+// extend moves the end of a lease, which is 0 if the lease is kept. No later end is earlier than own.
+func (g *grants) extend(i cell, fixed, own Instant) {
 	x := g.at(i)
 	if g.index != nil {
 		g.unrank(i)
 	}
 	g.count(x, -1)
-	x.fixed = fixed
+	x.fixed, x.own = fixed, own
 	g.count(x, 1)
 	if g.index != nil {
 		g.rank(i)

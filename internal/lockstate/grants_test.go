@@ -149,7 +149,7 @@ func TestGrantsAreAListWithAnIndex(t *testing.T) {
 				id := some(t)
 				if x := of(id); x.fixed != 0 {
 					x.fixed = Instant(someSpan.Draw(t, "end"))
-					g.extend(g.find(id), x.fixed)
+					g.extend(g.find(id), x.fixed, 0)
 				}
 			},
 			"removeMany": func(t *rapid.T) {

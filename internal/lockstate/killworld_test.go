@@ -58,7 +58,7 @@ func (w *world) forgotten(i int, before *agentModel) {
 		switch {
 		case k < 0:
 			w.fail("agent %d is killed, and the grant of %s is forgotten", i+1, g.Owner)
-		case a.ledger.grants[k].token != g.token || before.ledger.endsEarlier(a.ledger.grants[k].fixed, g) || a.s.Deadline(g.tenure) < before.s.Deadline(g.tenure):
+		case a.ledger.grants[k].token != g.token || g.endsEarlier(a.ledger.grants[k].fixed, before.s.Deadline(g.tenure)) || a.s.Deadline(g.tenure) < before.s.Deadline(g.tenure):
 			w.fail("agent %d is killed, and %s goes on with less than it had", i+1, g.Owner)
 		}
 	}

@@ -66,11 +66,10 @@ func (l *ledger) grant(id RequestID) int {
 	return slices.IndexFunc(l.grants, func(d deed) bool { return d.ID == id })
 }
 
-// endsEarlier reports whether an end of a lease is earlier than that of a grant. The lease of a session is about to begin anew when its last
-// kept hold has ended.
-func (l *ledger) endsEarlier(end Instant, g *deed) bool {
+// endsEarlier reports whether an end of a lease is earlier than that of a grant, or of a kept one earlier than its owner was told.
+func (g *deed) endsEarlier(end, told Instant) bool {
 	if g.fixed == 0 {
-		return end != 0 && (g.Lease == 0 || l.keeps(g.Owner))
+		return end != 0 && (g.Lease == 0 || end < told)
 	}
 	return end != 0 && end < g.fixed
 }
@@ -165,6 +164,9 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		i := l.grant(id)
 		if i < 0 || l.grants[i].Lease == 0 || e.Fixed <= e.Now && e.Fixed != 0 {
 			return "a grant is extended that is over or kept"
+		}
+		if g := &l.grants[i]; g.endsEarlier(e.Fixed, s.Deadline(g.tenure)) {
+			return "a lease ends earlier than its owner was told"
 		}
 		l.grants[i].fixed = e.Fixed
 	case Unlocked, AskBreak:

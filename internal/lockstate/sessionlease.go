@@ -9,7 +9,7 @@ import (
 
 // The holds of a session have one lease of a lock. If the lease of one of them is kept, so are all. Otherwise all end together. The lease
 // begins anew when the session acquires the lock again, extends one of the holds, or releases one and has others. It never ends earlier
-// than before.
+// than before, and not before the deadline that the owner was told while it was kept: the owner may trust that for a while.
 //
 // A hold that is to outlive its process keeps its fixed lease beside one that is kept.
 
@@ -26,6 +26,8 @@ func (s *State) sessionEnd(o lockagent.Owner, lease time.Duration, leaves cell, 
 		case i == leaves:
 		case g.request.Lease == 0:
 			end = 0
+		case g.fixed == 0:
+			end = max(end, g.own, s.tenure.deadline)
 		default:
 			end = max(end, g.fixed)
 		}

@@ -76,6 +76,9 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 	end := s.sessionEnd(w.Owner, w.Lease, 0, m.Now)
 	for i := range s.others(w.Owner, end, 0, m.Now) { // one after the other, before the session has the grant
 		*e = Event{Kind: Extended, Request: s.grants.at(i).request, Fixed: end}
+		if end == 0 {
+			e.Own = s.grants.at(i).fixed
+		}
 		return true
 	}
 	*e = s.granted(w, m)

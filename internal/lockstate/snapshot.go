@@ -62,6 +62,7 @@ type HeldGrant struct {
 	Token   lockagent.Token
 	Since   Instant
 	Fixed   Instant // when a fixed lease ends, or 0
+	Own     Instant `json:",omitempty"` // see [Event]
 	ClaimBy Instant // 0 once somebody is known to have received the grant
 }
 
@@ -105,7 +106,7 @@ func (s *State) Snapshot() Snapshot {
 		return n
 	}
 	for _, g := range s.grants.all {
-		saved.Grants = append(saved.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, ClaimBy: g.claimBy})
+		saved.Grants = append(saved.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, Own: g.own, ClaimBy: g.claimBy})
 	}
 	n.Tenures = append(n.Tenures, saved)
 	return n
@@ -201,6 +202,9 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		own.request.Arrived = moved(own.request.Arrived)
 		if g.Fixed != 0 {
 			own.fixed = moved(g.Fixed)
+		}
+		if g.Own != 0 {
+			own.own = moved(g.Own)
 		}
 		if g.ClaimBy != 0 {
 			own.claimBy = moved(g.ClaimBy)

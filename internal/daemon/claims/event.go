@@ -27,7 +27,7 @@ type Granted struct {
 	Holds         int // how many holds the client may make of it, one after the other; 0 is 1
 }
 
-// Renewed says that the deadline is later than before.
+// Renewed says that the deadline may be later than before. It is not earlier.
 type Renewed struct{ Deadline Deadline }
 
 // Uncertain says that a renewal has failed. The deadline stands.

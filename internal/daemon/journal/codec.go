@@ -227,6 +227,9 @@ func (e *encoder) change(c *actor.Change) {
 	case actor.LeaseExtended:
 		e.uint(uint64(c.ID))
 		e.instants(c.Fixed)
+	case actor.LeaseKept:
+		e.uint(uint64(c.ID))
+		e.instants(c.Own)
 	}
 }
 
@@ -254,6 +257,9 @@ func (d *decoder) change(c *actor.Change) {
 	case actor.LeaseExtended:
 		c.ID = lockstate.RequestID(d.uint())
 		d.instants(&c.Fixed)
+	case actor.LeaseKept:
+		c.ID = lockstate.RequestID(d.uint())
+		d.instants(&c.Own)
 	default:
 		d.fail()
 	}

@@ -112,8 +112,10 @@ func use(t testing.TB, a *actor.Agent, j *Journal, times int) {
 				j.Drop(claim)
 			}
 			name := lockagent.Name(fmt.Sprint("kept", w))
-			if g := a.Lock(background, name, actor.Request{Owner: "ann", Session: true}); g.Err() != nil {
-				t.Errorf("%v", g.Err())
+			for _, lease := range []time.Duration{time.Hour, 0} {
+				if g := a.Lock(background, name, actor.Request{Owner: "ann", Session: true, Lease: lease}); g.Err() != nil {
+					t.Errorf("%v", g.Err())
+				}
 			}
 			_ = a.Acquire(background, name, actor.Request{Owner: "bob", Wait: time.Hour, Tag: "tag"})
 			j.Put(string(name), nil)
