@@ -93,8 +93,9 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // request would wait for the first. Two handles of the same session are no such case, nor are locks of the
 // same name in two stores.
 //
-// Fixed leases begin together, when all locks are held: while All waits for a lock, it extends those of the others. If one of the
-// holds is lost before the last lock is granted, All gives the other grants back and returns the [*LostError].
+// Fixed leases begin together, when all locks are held: while All waits for a lock, it extends those of the others. All does not
+// wait until the store has confirmed the last extensions: see [lockagent.Grant.Remaining]. If one of the holds is lost before the
+// last lock is granted, All gives the other grants back and returns the [*LostError].
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	var returned atomic.Bool
 	defer returned.Store(true)
@@ -192,8 +193,10 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 			return fail(i, err)
 		}
 	}
-	if i, err := c.beginLeases(waiting, c.order[:extended]); err != nil {
-		return fail(i, err)
+	for _, i := range c.order[:extended] {
+		if lease := c.lease(i); lease != 0 {
+			c.grants[i].ExtendAsync(ctx, lease) // the hold tells how long it can be trusted
+		}
 	}
 	return c.grants, nil
 }
@@ -219,28 +222,6 @@ func (c *collection) extend(ctx context.Context, i int) {
 			}
 		}
 	}()
-}
-
-// beginLeases has the fixed leases of locks begin now. If one cannot, it returns the number of that lock.
-func (c *collection) beginLeases(ctx context.Context, order []int) (which int, err error) {
-	begun := make([]<-chan error, len(order))
-	for k, i := range order {
-		if lease := c.lease(i); lease != 0 {
-			begun[k] = c.grants[i].ExtendAsync(ctx, lease)
-		}
-	}
-	for k, i := range order {
-		if begun[k] == nil {
-			continue
-		}
-		if err = confirmed(ctx, begun[k]); err != nil {
-			if ctx.Err() != nil {
-				err = waitError(ctx, c.handles[i].name, c.handles[i].req.Kind.OrPlain(), 0)
-			}
-			return i, err
-		}
-	}
-	return 0, nil
 }
 
 // try asks for all locks at once, and waits for none. It keeps the grants up to the first lock, by name, that
