@@ -31,7 +31,7 @@ func (h *handle) Do(ctx context.Context, work func(context.Context, Grant) error
 
 // DoAsync is [Lock.Do] in a goroutine of its own, for select. The channel has capacity 1,
 // delivers the error of Do, is then closed, and needs no reader. If work ends its goroutine, as [runtime.Goexit] and the FailNow
-// of a test do, the channel delivers an error that says so.
+// of a test do, the channel delivers [ErrGoexit].
 func (h *handle) DoAsync(ctx context.Context, work func(context.Context, Grant) error) <-chan error {
 	present(ctx)
 	return working(func() error { return h.Do(ctx, work) })
@@ -59,14 +59,12 @@ func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, 
 	return working(func() error { return DoAll(ctx, work, locks...) })
 }
 
-var errGoexit = errors.New("lockagent: the work ended its goroutine, so nobody knows whether it is done; let work return an error")
-
 // working runs do in a goroutine, and delivers its error. do runs code of the application, which may end the goroutine.
 func working(do func() error) <-chan error {
 	out := make(chan error, 1)
 	go func() {
 		defer close(out)
-		err := errGoexit
+		err := ErrGoexit
 		defer func() { out <- err }()
 		err = do()
 	}()

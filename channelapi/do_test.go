@@ -147,7 +147,7 @@ func TestWorkThatEndsItsGoroutine(t *testing.T) {
 			continue
 		}
 		done := start()
-		if err, ok := <-done; err == nil || !ok {
+		if err, ok := <-done; !errors.Is(err, channelapi.ErrGoexit) || !ok {
 			t.Errorf("%s: a receive yields %v, %v", f, err, ok)
 		}
 		if _, ok := <-done; ok {
