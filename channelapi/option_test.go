@@ -208,6 +208,19 @@ func TestTry(t *testing.T) {
 	}
 }
 
+func TestOutliveBesideAReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := open(t)
+		first := hold(t, locks.ReadLock("report"))
+		stays := hold(t, locks.ReadLock("report", channelapi.Lease(time.Hour), channelapi.Outlive()))
+		if left := stays.Remaining(); !first.Held() || left < 50*time.Minute {
+			t.Errorf("the first reader holds: %v; %v are left of the second one's lease", first.Held(), left)
+		}
+		unlock(t, first)
+		unlock(t, stays)
+	})
+}
+
 func TestOutlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -47,6 +47,11 @@ var (
 		{"ann", 0, Exclusive, false, false, []time.Duration{0, outliving}}, {"bob", 0, Exclusive, true, false, []time.Duration{0, outliving}},
 		{"cid", 1, Exclusive, false, false, []time.Duration{outliving}},
 	}
+	// A reader whose lease outlives its process, beside others, with a writer elsewhere.
+	outliveBeside = []person{
+		{"ann", 0, Shared, false, false, keptTwice}, {"bob", 0, Shared, true, false, []time.Duration{outliving}}, {"cid", 0, Shared, false, false, []time.Duration{outliving}},
+		{"dan", 1, Exclusive, false, false, kept},
+	}
 	// A fixed lease inside a kept hold and a kept one inside a fixed hold.
 	mixed = []person{{"ann", 0, Exclusive, true, false, []time.Duration{0, 60 * tick}}, {"cid", 1, Exclusive, true, false, []time.Duration{20 * tick, 0}}}
 	// One owner on each of three agents.
@@ -111,6 +116,7 @@ var variants = []variant{
 	{name: "readers", people: readers, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 2}},
 	{name: "readers and a writer", people: readers, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 3}},
 	{name: "leases that outlive their processes", people: outlive, left: chances{order: 3, lost: 1, cancels: 1, kills: 1}, ask: []int{0, 2}},
+	{name: "readers whose leases outlive their processes", people: outliveBeside, left: chances{order: 3, lost: 1, cancels: 1, kills: 1}, ask: []int{0, 1, 2}},
 	{name: "readers with fixed leases", people: []person{
 		{"ann", 0, Shared, false, false, []time.Duration{60 * tick}}, {"bob", 0, Shared, false, false, keptTwice}, {"cid", 1, Exclusive, false, false, kept},
 	}, left: chances{order: 3, lost: 1}, ask: []int{0, 1}},

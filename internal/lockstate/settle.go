@@ -194,7 +194,7 @@ func (s *State) useTenure(m Moment, e *Event) bool {
 	keep := s.grants.len() > 0 ||
 		s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) && s.renewal.failures == 0 && m.Now < s.tenure.deadline
 	switch {
-	case keep && !s.renewal.inFlight && m.Now >= s.renewalDue():
+	case keep && !s.renewal.inFlight && (m.Now >= s.renewalDue() || s.lacksCover(m)):
 		*e = s.renewing(m)
 	case keep:
 		return false
@@ -292,7 +292,16 @@ func (s *State) returning() Event {
 //     died, it would keep others out for longer. [lockagent.PassLease] is short enough for
 //     every hold.
 //   - A hold that is to outlive this process needs its lease in the store.
-func (s *State) mayGrant(r *Request, m Moment) bool {
+func (s *State) mayGrant(r *Request, m Moment) bool { return s.covered(r, m.Now) && s.serves(r, m) }
+
+// lacksCover reports whether the request at the head waits beside other grants only until the store has its lease.
+func (s *State) lacksCover(m Moment) bool {
+	w := s.queue.head()
+	return w != nil && s.grants.len() > 0 && !s.covered(&w.Request, m.Now) && s.serves(&w.Request, m)
+}
+
+// serves is mayGrant for a tenure that is long enough for what is to outlive this process.
+func (s *State) serves(r *Request, m Moment) bool {
 	t := &s.tenure
 	beside := s.grants.len() > 0
 	need := max(s.lease(r), lockagent.PassLease)
@@ -305,7 +314,7 @@ func (s *State) mayGrant(r *Request, m Moment) bool {
 	switch {
 	case beside && (r.Mode == Exclusive || !s.grants.shared()) || r.Mode < t.mode:
 		return false
-	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > need+rounding || !s.covered(r, m.Now):
+	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > need+rounding:
 		return false
 	case t.holds == 0:
 		return true
@@ -355,6 +364,8 @@ func (s *State) fixedEnd(r *Request, now Instant) Instant {
 		return 0
 	case t.holds == 0 && r.Lease == t.lease && r.Arrived <= t.sent: // the lease that the store confirmed
 		return t.deadline
+	case r.Outlive && r.Lease <= t.lease && r.Arrived <= t.sent: // so is this one, as a renewal for it
+		return min(t.deadline, now.add(s.cfg.trust(r.Lease)))
 	}
 	return now.add(s.cfg.trust(r.Lease))
 }

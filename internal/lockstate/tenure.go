@@ -261,7 +261,7 @@ func (t *tenure) beat(at Instant, every time.Duration) Instant {
 }
 
 // renewalLease is the lease to ask for now: the longest that a grant needs. If nobody holds the
-// lock yet, it is the lease of the request at the head.
+// lock yet, it is the lease of the request at the head. If only its lease keeps that from joining them, it counts as theirs do.
 func (s *State) renewalLease(m Moment) time.Duration {
 	lease := lockagent.MinLease
 	if s.grants.kept > 0 {
@@ -270,8 +270,11 @@ func (s *State) renewalLease(m Moment) time.Duration {
 	if i := s.grants.top(endsLast); i != 0 {
 		lease = max(lease, s.cfg.leaseFor(s.grants.at(i).fixed.Sub(m.Now)))
 	}
-	if w := s.queue.head(); w != nil && s.grants.len() == 0 {
+	switch w := s.queue.head(); {
+	case w != nil && s.grants.len() == 0:
 		lease = s.lease(&w.Request)
+	case s.lacksCover(m):
+		lease = max(lease, w.Lease)
 	}
 	return lease
 }
