@@ -50,7 +50,7 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 		},
 		Denied: func(err error) {
 			s.warnOfDenial(topic.Channel, err)
-			l.hear(lockagent.Message{Kind: lockagent.MessageAlone}) // nobody can tell
+			l.unheard()
 		},
 	})
 	return func() {

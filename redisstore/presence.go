@@ -66,6 +66,18 @@ func (l *listener) announce() {
 	})
 }
 
+// unheard is called when the user may not subscribe to the agent's channel: nobody can tell whether the agent is alone.
+func (l *listener) unheard() {
+	l.mu.Lock()
+	p := &l.presence
+	alone := !l.closed && !p.told && !p.twin
+	p.told = p.told || alone
+	l.mu.Unlock()
+	if alone {
+		l.hear(lockagent.Message{Kind: lockagent.MessageAlone})
+	}
+}
+
 // mark changes what is known of the present word, and tells the agent if it is alone.
 func (l *listener) mark(word string, change func(*presence)) {
 	l.mu.Lock()
