@@ -36,9 +36,6 @@ var (
 	// ErrReleased is the cause of a hold's context after its owner released it.
 	ErrReleased = errors.New("lockagent: released")
 
-	// ErrGoexit is the outcome of work in a goroutine of its own that ended the goroutine, as [runtime.Goexit] does.
-	ErrGoexit = errors.New("lockagent: the work ended its goroutine, so nobody knows whether it is done; let work return an error")
-
 	// ErrNotHeld is returned by the release of a grant that was released before, or was
 	// never held.
 	ErrNotHeld = errors.New("lockagent: not held: the grant was released before or never held")

@@ -13,7 +13,7 @@ import (
 // sentinels are all errors that can be tested for.
 var sentinels = []error{
 	lockagent.ErrNotGranted, lockagent.ErrHeld, lockagent.ErrTimeout, lockagent.ErrClosed, lockagent.ErrSessionClosed,
-	lockagent.ErrReleased, lockagent.ErrGoexit, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrLost, lockagent.ErrUnconfirmed,
+	lockagent.ErrReleased, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrLost, lockagent.ErrUnconfirmed,
 	lockagent.ErrLeaseTooShort, lockagent.ErrInternal, lockagent.ErrStoreUnavailable, lockagent.ErrWrongType,
 	lockagent.ErrNotPermitted, lockagent.ErrNoTokens, lockagent.ErrTooFewReplicas, lockagent.ErrWithdrawn, lockagent.ErrBadURL,
 	lockagent.ErrBadName, lockagent.ErrBadOwner, lockagent.ErrBadOption,

@@ -59,6 +59,9 @@ func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, 
 	return working(func() error { return DoAll(ctx, work, locks...) })
 }
 
+// ErrGoexit is the outcome of [Lock.DoAsync] if the work ended its goroutine, as [runtime.Goexit] does.
+var ErrGoexit = errors.New("lockagent: the work ended its goroutine, so nobody knows whether it is done; let work return an error")
+
 // working runs do in a goroutine, and delivers its error. do runs code of the application, which may end the goroutine.
 func working(do func() error) <-chan error {
 	out := make(chan error, 1)

@@ -111,8 +111,6 @@ var (
 
 	// ErrReleased is the cause of a grant's context after its release.
 	ErrReleased = lockagent.ErrReleased
-	// ErrGoexit is the outcome of [Lock.DoAsync] if the work ended its goroutine.
-	ErrGoexit = lockagent.ErrGoexit
 	// ErrUpgrade: a session that holds the read lock asked for the write lock.
 	ErrUpgrade = lockagent.ErrUpgrade
 
