@@ -98,7 +98,7 @@ func TestProcessesExportToo(t *testing.T) {
 		return all`
 	// A tenure may begin for a request that has gone, and end without a hold. So one is not enough.
 	const several = 5
-	tenures := make(map[string]map[string]bool) // of each agent
+	tenures := make(map[string]map[string]bool)                                       // of each agent
 	redistest.Eventually(t, "both agents have had locks several times", func() bool { // and so a hold of each has ended
 		for _, holder := range server.Do("EVAL", holders, "0").([]any) {
 			agent, tenure, _ := strings.Cut(holder.(string), ":")
