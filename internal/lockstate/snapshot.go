@@ -196,11 +196,17 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 	}
 	s.phase, s.tenure = held, t
 	s.tenure.third = s.third()
+	ends := sessionEnds(n.Grants)
 	for i := range n.Grants {
 		g := &n.Grants[i]
 		own := grant{request: g.Request, token: g.Token, since: moved(g.Since)}
 		own.request.Arrived = moved(own.request.Arrived)
-		if g.Fixed != 0 {
+		switch end, of := ends[g.Request.Owner]; {
+		case of && g.Request.Session && end == 0 && !g.Request.Outlive && g.Fixed != 0:
+			own.own = moved(g.Fixed)
+		case of && g.Request.Session && end != 0:
+			own.fixed = moved(end)
+		case g.Fixed != 0:
 			own.fixed = moved(g.Fixed)
 		}
 		if g.Own != 0 {
@@ -228,4 +234,27 @@ func (s *State) wait(waiting []WaitingRequest, shift time.Duration) {
 	}
 	// A place needs a subscription. If nobody is ahead, that ends soon.
 	s.contended = len(waiting) > 0
+}
+
+// sessionEnds is when the one lease of each session ends, or 0 if it is kept. The process before may have ended while it began
+// a lease anew, and then the journal tells only of some holds.
+func sessionEnds(grants []HeldGrant) map[lockagent.Owner]Instant {
+	var ends map[lockagent.Owner]Instant
+	for i := range grants {
+		g := &grants[i]
+		if !g.Request.Session {
+			continue
+		}
+		if ends == nil {
+			ends = make(map[lockagent.Owner]Instant)
+		}
+		end, of := ends[g.Request.Owner]
+		switch {
+		case !of || g.Fixed == 0:
+			ends[g.Request.Owner] = g.Fixed
+		case end != 0:
+			ends[g.Request.Owner] = max(end, g.Fixed)
+		}
+	}
+	return ends
 }
