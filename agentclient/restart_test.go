@@ -317,9 +317,11 @@ func daemonIsKilled(t *testing.T, redis string) {
 	}
 	grants := judge(t, lines)
 	t.Logf("%d kills, %d of a daemon that was ready, %d grants; the daemons took %v of CPU time", total, ready, grants, spent)
-	if left, err := looking.look.List(patient(t), &lockagentv1.ListRequest{}); err != nil || len(left.GetLocks()) > 0 {
-		t.Errorf("left is %v, %v", left, err)
-	}
+	// A client may have ended while the daemon did. The next daemon keeps its claim for a while, in case that it comes back.
+	redistest.Eventually(t, "nothing is left", func() bool {
+		left, err := looking.look.List(patient(t), &lockagentv1.ListRequest{})
+		return err == nil && len(left.GetLocks()) == 0
+	})
 	if redis != "" {
 		third := redisAgent(t, redis)
 		for i := range hotLocks {
