@@ -341,3 +341,32 @@ func TestDetach(t *testing.T) {
 		r.want("Detached", "Answered ann: closed", "Quieted")
 	})
 }
+
+// The process before ended while it began the lease of a session anew, so its snapshot tells only of some holds. The holds
+// have one lease again.
+func TestResumedSessionHasOneLease(t *testing.T) {
+	cfg := rigConfig()
+	for what, c := range map[string]struct{ saved, want, own [2]Instant }{
+		"two ends":           {saved: [2]Instant{3, 7}, want: [2]Instant{7, 7}},
+		"two ends, reversed": {saved: [2]Instant{7, 3}, want: [2]Instant{7, 7}},
+		"an end, and kept":   {saved: [2]Instant{7, 0}, own: [2]Instant{7, 0}},
+		"kept, and an end":   {saved: [2]Instant{0, 7}, own: [2]Instant{0, 7}},
+	} {
+		tenure := SavedTenure{Number: 1, Deadline: 100}
+		for i, fixed := range c.saved {
+			r := Request{ID: RequestID(i + 1), Owner: "ann", Session: true, Lease: 10}
+			tenure.Grants = append(tenure.Grants, HeldGrant{Request: r, Token: 1, Fixed: fixed})
+		}
+		s := Resume("orders", &cfg, Snapshot{Tenures: []SavedTenure{tenure}}, 0, 0)
+		i := 0
+		for _, g := range s.grants.all {
+			if g.fixed != c.want[i] || g.own != c.own[i] {
+				t.Errorf("%s: hold %d ends at %d, its own lease at %d; want %d, %d", what, i, g.fixed, g.own, c.want[i], c.own[i])
+			}
+			i++
+		}
+		if i != 2 {
+			t.Errorf("%s: %d holds", what, i)
+		}
+	}
+}
