@@ -20,6 +20,7 @@ import (
 
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // tally is in a file that many processes have in their memory. Only a lock protects it: nothing here is atomic.
@@ -138,7 +139,7 @@ func contest(t *testing.T, redis string) {
 	more := func() {
 		t.Helper()
 		before := shared.count()
-		redistest.Eventually(t, "the processes go on to count", func() bool { return shared.count() > before+500 })
+		waittest.Until(t, "the processes go on to count", func() bool { return shared.count() > before+500 })
 	}
 	for range kills(t, 3) {
 		more()

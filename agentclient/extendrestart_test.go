@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A daemon is killed, told to end, or stopped again and again while holds are extended. Every extension has its answer, and it is that the
@@ -60,7 +61,7 @@ func daemonGoesAwayDuringExtend(t *testing.T, redis string) {
 	ways := make(map[string]int)
 	for range kills(t, 6) {
 		before := extended.Load()
-		redistest.Eventually(t, "extensions go on", func() bool { return extended.Load() > before+holds })
+		waittest.Until(t, "extensions go on", func() bool { return extended.Load() > before+holds })
 		switch rand.IntN(3) {
 		case 0:
 			ways["killed"]++

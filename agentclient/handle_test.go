@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A grant that the application has dropped is given back after its first renewals. One whose context, or whose Done, is in use is
@@ -30,7 +30,7 @@ func TestADroppedGrant(t *testing.T) {
 	if cause := acquire("door").Cause(); cause != nil { // whoever asks for the cause does not wait
 		t.Error(cause)
 	}
-	redistest.Eventually(t, "the dropped grant is given back", func() bool {
+	waittest.Until(t, "the dropped grant is given back", func() bool {
 		runtime.GC()
 		g, err := locks.Lock("door").TryAcquire(patient(t))
 		if err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -87,7 +87,7 @@ func TestTheLogSaysHowAClientLostItsHold(t *testing.T) {
 		t.Error(err)
 	}
 	runtime.KeepAlive(locks.Lock("unclaimed").AcquireAsync(patient(t)))
-	redistest.Eventually(t, "the grant that nobody receives is given back", func() bool { return len(log.of("unclaimed")) > 0 })
+	waittest.Until(t, "the grant that nobody receives is given back", func() bool { return len(log.of("unclaimed")) > 0 })
 	closed := acquire(locks.Lock("closed"))
 	if err := locks.Close(); err != nil {
 		t.Error(err)

@@ -27,6 +27,7 @@ import (
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -253,7 +254,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 			all[0].lines = append(all[0].lines, x)
 			continue
 		}
-		redistest.Eventually(t, "the client waits in the queue", func() bool {
+		waittest.Until(t, "the client waits in the queue", func() bool {
 			r, err := looking.look.Get(patient(t), &lockagentv1.GetRequest{Name: theQueue})
 			return err == nil && int(r.GetLock().GetWaiting()) == i
 		})
@@ -285,7 +286,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 			t.Error(err)
 		}
 	}
-	redistest.Eventually(t, "the others wait in the queue", func() bool {
+	waittest.Until(t, "the others wait in the queue", func() bool {
 		r, err := looking.look.List(patient(t), &lockagentv1.ListRequest{})
 		if err != nil {
 			return false
@@ -318,7 +319,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 	grants := judge(t, lines)
 	t.Logf("%d kills, %d of a daemon that was ready, %d grants; the daemons took %v of CPU time", total, ready, grants, spent)
 	// A client may have ended while the daemon did. The next daemon keeps its claim for a while, in case that it comes back.
-	redistest.Eventually(t, "nothing is left", func() bool {
+	waittest.Until(t, "nothing is left", func() bool {
 		left, err := looking.look.List(patient(t), &lockagentv1.ListRequest{})
 		return err == nil && len(left.GetLocks()) == 0
 	})
@@ -464,7 +465,7 @@ func TestTheDiskIsFull(t *testing.T) {
 		}
 	}
 	room(1)
-	redistest.Eventually(t, "nothing new is granted", func() bool { // the first one finds out
+	waittest.Until(t, "nothing new is granted", func() bool { // the first one finds out
 		g, err := locks.Lock("other").TryAcquire(patient(t))
 		if err == nil {
 			_ = g.Release(patient(t))
@@ -473,7 +474,7 @@ func TestTheDiskIsFull(t *testing.T) {
 	})
 	waits := locks.Lock("third").AcquireAsync(patient(t))
 	before := held.Remaining()
-	redistest.Eventually(t, "the hold is renewed", func() bool {
+	waittest.Until(t, "the hold is renewed", func() bool {
 		now := held.Remaining()
 		renewed := now > before
 		before = now

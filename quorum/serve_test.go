@@ -8,7 +8,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/faultproxy"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/quorum"
 )
 
@@ -76,7 +76,7 @@ func TestLocksOnRedis(t *testing.T) {
 		t.Errorf("%d visits, want %d: some were at once", visits, want)
 	}
 	for i, server := range all {
-		redistest.Eventually(t, "everything is given back", func() bool {
+		waittest.Until(t, "everything is given back", func() bool {
 			return server.Do("EXISTS", string(orders)).(int64) == 0
 		})
 		t.Logf("node %d is free", i)

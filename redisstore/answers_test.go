@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -179,7 +180,7 @@ func TestAnyAnswerToAnyCommand(t *testing.T) {
 				deaf()
 				cancel()
 				s.says("", "")
-				redistest.Eventually(t, fmt.Sprintf("the store to be as before %.60q", answer), func() bool { return use(store) == nil })
+				waittest.Until(t, fmt.Sprintf("the store to be as before %.60q", answer), func() bool { return use(store) == nil })
 				_ = store.Close()
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -143,10 +144,10 @@ func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
 	store := open(t, cluster.URL())
 	node.Do("CLUSTER", "DELSLOTS", "0")
 	isDown := func() bool { return strings.Contains(node.Do("CLUSTER", "INFO").(string), "cluster_state:fail") }
-	redistest.Eventually(t, "the Cluster to be down", isDown)
+	waittest.Until(t, "the Cluster to be down", isDown)
 	wake := make(chan struct{}, 100)
 	defer store.Subscribe("orders", lockagent.PlainLock, func() { wake <- struct{}{} })()
-	redistest.Eventually(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
+	waittest.Until(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
 	select {
 	case <-wake:
 		t.Fatal("woken although nothing stands")
@@ -189,7 +190,7 @@ func testFailoverInACluster(t *testing.T, later bool) {
 	master.AwaitReplica()
 
 	replica.Do("CLUSTER", "FAILOVER")
-	redistest.Eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
+	waittest.Until(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
 	persistently(t, store, req) // the very tenure that has it
 	if !sub.Await() {           // it stands again, at the new master
 		t.FailNow()

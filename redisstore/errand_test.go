@@ -10,6 +10,7 @@ import (
 	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -33,7 +34,7 @@ func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 		store.Acquire(e, req, answer)
 		e.Finish()
 	}()
-	redistest.Eventually(t, "the exchange to be under way", func() bool {
+	waittest.Until(t, "the exchange to be under way", func() bool {
 		seen, err := storetest.Inspect(t, other, "orders")
 		return err == nil && seen.Holder == req.Tenure.String()
 	})

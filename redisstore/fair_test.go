@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -75,9 +76,9 @@ func TestAFrozenWaiterOfAFairLock(t *testing.T) {
 		return func() bool { return server.Do("LLEN", "redisson_lock_queue:{fair}") == n }
 	}
 	theirs := frozen.FairLock("fair").AcquireAsync(t.Context())
-	redistest.Eventually(t, "the first place", places(1))
+	waittest.Until(t, "the first place", places(1))
 	next := living.FairLock("fair").AcquireAsync(t.Context())
-	redistest.Eventually(t, "the second place", places(2))
+	waittest.Until(t, "the second place", places(2))
 	proxy.DropReplies(true)
 	proxy.DropRequests(true)
 	if err := first.Release(t.Context()); err != nil {
@@ -120,7 +121,7 @@ func TestAFairLockOnABadNetwork(t *testing.T) {
 		inside.Add(-1)
 	})
 	for _, key := range []string{"redisson_lock_queue:{fair}", "redisson_lock_timeout:{fair}"} {
-		redistest.Eventually(t, "that no place is left", func() bool { return server.Do("EXISTS", key) == int64(0) })
+		waittest.Until(t, "that no place is left", func() bool { return server.Do("EXISTS", key) == int64(0) })
 	}
 }
 
@@ -166,7 +167,7 @@ func TestTheChannelOfAPlace(t *testing.T) {
 	server.Do("RPUSH", "redisson_lock_queue:{fair}", java)
 	queue(t, store, second)
 	messages.Await(lockagent.MessageStandby, "fair", second.Tenure) // a message may have been missed
-	redistest.Eventually(t, "a subscription", subscribers(second, 1))
+	waittest.Until(t, "a subscription", subscribers(second, 1))
 	if !subscribers(first, 0)() {
 		t.Error("subscribed for a place that no such program is ahead of")
 	}
@@ -175,7 +176,7 @@ func TestTheChannelOfAPlace(t *testing.T) {
 		t.Errorf("told %+v", m)
 	}
 	release(second)
-	redistest.Eventually(t, "the end of the subscription", subscribers(second, 0))
+	waittest.Until(t, "the end of the subscription", subscribers(second, 0))
 	release(first)
 	release(holder)
 }

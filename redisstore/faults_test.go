@@ -13,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -30,7 +31,7 @@ func unavailable(t *testing.T, what string, err error) {
 func persistently(t *testing.T, store lockagent.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
 	t.Helper()
 	var reply lockagent.AcquireReply
-	redistest.Eventually(t, "the store to be available", func() bool {
+	waittest.Until(t, "the store to be available", func() bool {
 		var err error
 		reply, err = storetest.Acquire(t, store, req)
 		if err != nil {
@@ -211,7 +212,7 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 	}
 	record := record(t, server)
 	proxy.DelayRequests(0)
-	redistest.Eventually(t, "the late acquire to arrive", func() bool {
+	waittest.Until(t, "the late acquire to arrive", func() bool {
 		return slices.ContainsFunc(record.lines(t), func(line string) bool { return strings.Contains(line, string(req.Name)) })
 	})
 	if seen, err := storetest.Inspect(t, other, "orders"); err != nil || seen.Held {

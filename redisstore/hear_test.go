@@ -7,6 +7,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -60,7 +61,7 @@ func TestAnEmptiedServerIsToldBeforeALook(t *testing.T) {
 	messages.Await(lockagent.MessageWanted, "orders", tenure) // so the channels stand, and have told so
 	before := messages.Count(lockagent.MessagesMissed)
 	server.Do("PUBLISH", "lockagent_incarnation", "")
-	redistest.Eventually(t, "the agent to hear of it", func() bool {
+	waittest.Until(t, "the agent to hear of it", func() bool {
 		return messages.Count(lockagent.MessagesMissed) > before
 	})
 }
@@ -75,7 +76,7 @@ func TestPlacesOfAnAgentThatIsNotHeardYet(t *testing.T) {
 	messages := storetest.Listen(t, other, agentB)
 	storetest.Listen(t, store, agentA)
 	defer store.Subscribe(lockagent.Name(lockagent.FairLock), lockagent.FairLock, func() {})() // so that no place is told by a channel of its own
-	redistest.Eventually(t, "agent A to be heard", func() bool {
+	waittest.Until(t, "agent A to be heard", func() bool {
 		return node.Do("PUBSUB", "SHARDNUMSUB", "lockagent_agent:"+string(agentA)+":{fair}").([]any)[1] == int64(1)
 	})
 	for _, kind := range []lockagent.LockKind{lockagent.Permits, lockagent.Semaphore, lockagent.FairLock} {
@@ -129,7 +130,7 @@ func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
 		if err := gone.Close(); err != nil {
 			t.Fatal(err)
 		}
-		redistest.Eventually(t, "the server to notice", func() bool { return !subscribed(node, agentB) })
+		waittest.Until(t, "the server to notice", func() bool { return !subscribed(node, agentB) })
 		if released := release(t, store, ours); !released.Passed {
 			t.Errorf("Release = %+v; want the lock passed", released)
 		}

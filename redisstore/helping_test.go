@@ -10,6 +10,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -28,7 +29,7 @@ func acquireInPerson(store *redisstore.Store, req lockagent.AcquireRequest) (ans
 func TestACallerMakesTheExchange(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
-	redistest.Eventually(t, "an exchange to be left to a caller", func() bool {
+	waittest.Until(t, "an exchange to be left to a caller", func() bool {
 		answered, left := acquireInPerson(store, wish("orders", agentA, 1))
 		if left && len(answered) == 0 {
 			t.Error("the call was not answered when the caller had made the exchange")
@@ -43,7 +44,7 @@ func TestACallerMakesTheExchange(t *testing.T) {
 // A caller makes no connection, because that may take long: the store does.
 func TestACallerDoesNotDial(t *testing.T) {
 	server := redistest.Start(t)
-	redistest.Eventually(t, "an exchange to be left to a caller", func() bool {
+	waittest.Until(t, "an exchange to be left to a caller", func() bool {
 		store := openConfig(t, redisstore.Config{CallTimeout: time.Hour, DialTimeout: time.Hour, SilenceTimeout: time.Hour}, server.URL())
 		acquire(t, store, wish("orders", agentA, 1))
 		for line := range strings.Lines(server.Do("CLIENT", "LIST", "TYPE", "normal").(string)) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -49,7 +50,7 @@ func TestIdentityIsWrittenAgain(t *testing.T) {
 	}
 	server.Do("FLUSHALL")
 	acquire(t, store, wish("orders", agentA, 1)) // it notices
-	redistest.Eventually(t, "the identity is kept again", func() bool { return server.Do("GET", "lockagent_store") == any(identity) })
+	waittest.Until(t, "the identity is kept again", func() bool { return server.Do("GET", "lockagent_store") == any(identity) })
 	if got := store.Identity(); got != identity {
 		t.Errorf("identity %q, want %q as before", got, identity)
 	}
@@ -119,7 +120,7 @@ func TestIdentityOnANodeThatIsDown(t *testing.T) {
 	}
 	node.Restart()
 	cluster.AwaitOK(t)
-	redistest.Eventually(t, "the identity is known", func() bool { return store.Identity() != "" })
+	waittest.Until(t, "the identity is known", func() bool { return store.Identity() != "" })
 	if got := open(t, up.URL()).Identity(); got != store.Identity() {
 		t.Errorf("identity %q for one store, %q for another", store.Identity(), got)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -48,7 +49,7 @@ func TestAPlainWaiterBehindAnotherKind(t *testing.T) {
 					}
 					showNothing(c.nodes, name)
 					waiter := ours.Lock(name).AcquireAsync(ctx)
-					redistest.Eventually(t, "a place in the queue", func() bool {
+					waittest.Until(t, "a place in the queue", func() bool {
 						for _, node := range c.nodes {
 							for _, key := range node.Do("KEYS", "lockagent_queue*").([]any) {
 								if key == "lockagent_queue:{"+name+"}" {
@@ -159,7 +160,7 @@ func TestWaitersOfTwoKinds(t *testing.T) {
 		}
 		showNothing([]*redistest.Server{server}, name)
 		waiter := c.first(one, name).AcquireAsync(ctx)
-		redistest.Eventually(t, "a place in the queue", func() bool { return server.Do("EXISTS", c.places+":{"+name+"}") == int64(1) })
+		waittest.Until(t, "a place in the queue", func() bool { return server.Do("EXISTS", c.places+":{"+name+"}") == int64(1) })
 		_, err = c.second(two, name).Acquire(ctx)
 		if told, _ := errors.AsType[*channelapi.KindError](err); told == nil || *told != c.want {
 			t.Errorf("error %v, want %v", err, &c.want)

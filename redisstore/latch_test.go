@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // latch makes a call about a latch, and waits for the reply.
@@ -144,7 +145,7 @@ func TestLatchMessageBehindTheReply(t *testing.T) {
 		}
 		outcome <- err
 	}()
-	redistest.Eventually(t, "the question", func() bool { return server.Calls("evalsha") > asked })
+	waittest.Until(t, "the question", func() bool { return server.Calls("evalsha") > asked })
 	server.Do("PUBLISH", "redisson_countdownlatch__channel__{ready}", "0")
 	<-woken
 	if err := <-outcome; err != nil {

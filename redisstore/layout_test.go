@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -180,7 +181,7 @@ func TestReleaseAndBreakPublishOnce(t *testing.T) {
 	if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: "orders", Tenure: lockagent.Tenure{Agent: agentB, Number: 1}}); err != nil {
 		t.Error(err) // of what was not held: silent
 	}
-	redistest.Eventually(t, "the peer's turn to be over", func() bool {
+	waittest.Until(t, "the peer's turn to be over", func() bool {
 		reply, err := storetest.Acquire(t, store, wish("orders", agentA, 2))
 		return err == nil && reply.Granted
 	})
@@ -387,7 +388,7 @@ func TestReaderIsRenewedOnAFullServer(t *testing.T) {
 		t.Errorf("Renew = %+v, %v", reply, err)
 	}
 	server.Do("CONFIG", "SET", "maxmemory", "0")
-	redistest.Eventually(t, "the first lease to be over", func() bool {
+	waittest.Until(t, "the first lease to be over", func() bool {
 		left := server.Do("PTTL", "lockagent_readers:{orders}").(int64)
 		return server.Do("PTTL", "orders").(int64) < 57_500 && left != 0
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -44,7 +45,7 @@ func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 	}
 	waits := func(agent int) <-chan lockagent.Grant {
 		c := agents[agent].Lock("orders").AcquireAsync(ctx)
-		redistest.Eventually(t, "somebody to wait", func() bool {
+		waittest.Until(t, "somebody to wait", func() bool {
 			for _, node := range cluster.Nodes {
 				if node.Do("PUBSUB", "SHARDNUMSUB", "redisson_lock__channel:{orders}").([]any)[1] != int64(0) {
 					return true
@@ -232,7 +233,7 @@ func TestAgentsThatUsePermitsWhileASlotMoves(t *testing.T) {
 	if err := kept.Release(t.Context()); err != nil && !errors.Is(err, lockagent.ErrUnconfirmed) {
 		t.Error(err)
 	}
-	redistest.Eventually(t, "all permits to be back", func() bool {
+	waittest.Until(t, "all permits to be back", func() bool {
 		s, err := pools[0].Status(t.Context())
 		return err == nil && s.Taken == 0 && s.Free == permits+1
 	})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -186,7 +187,7 @@ func TestAStoreThatMayNotLook(t *testing.T) {
 		if r, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: "orders/1", Tenure: wish("orders/1", agentA, 1).Tenure, Lease: time.Minute}); err != nil || r.Held {
 			t.Fatalf("renewed %+v, %v", r, err)
 		}
-		redistest.Eventually(t, "a warning", func() bool { return strings.Contains(log.String(), "may not look") })
+		waittest.Until(t, "a warning", func() bool { return strings.Contains(log.String(), "may not look") })
 	}
 	if text := log.String(); strings.Count(text, "may not look") != 1 {
 		t.Errorf("the log says %q", text)
@@ -281,10 +282,10 @@ func TestWaitersAskIfTheyMayNotHear(t *testing.T) {
 		defer store.Listen(agentA, func(lockagent.Message) {})()
 		var woken atomic.Int32
 		defer store.Subscribe("orders/1", lockagent.PlainLock, func() { woken.Add(1) })()
-		redistest.Eventually(t, "the subscription to stand", func() bool { return woken.Load() > 0 })
+		waittest.Until(t, "the subscription to stand", func() bool { return woken.Load() > 0 })
 		before := woken.Load()
 		node.Do(append([]string{"ACL", "SETUSER", "app", "resetchannels"}, strings.Fields(denied)...)...)
-		redistest.Eventually(t, "the waiter to be asked to ask, without "+channel, func() bool { return woken.Load() >= before+4 })
+		waittest.Until(t, "the waiter to be asked to ask, without "+channel, func() bool { return woken.Load() >= before+4 })
 		if text := log.String(); strings.Count(text, "may not subscribe") != 1 || !strings.Contains(text, channel) {
 			t.Errorf("the log says %q", text)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A writer of Redisson's has had the lock while one of ours read: somebody deleted the hash, or it ended early behind a reader of
@@ -34,7 +35,7 @@ func TestReadersLearnThatAWriterOfAPeerWasThere(t *testing.T) {
 			"it was deleted": func() { c.node.Do("DEL", name) },
 			"it ended early": func() {
 				c.node.Do("PEXPIRE", name, "1") // as a watchdog does that has a short timeout
-				redistest.Eventually(t, "the end of the hash", func() bool { return c.node.Do("EXISTS", name) == any(int64(0)) })
+				waittest.Until(t, "the end of the hash", func() bool { return c.node.Do("EXISTS", name) == any(int64(0)) })
 			},
 		} {
 			for of, opts := range map[string][]channelapi.Option{"a kept lease": nil, "a fixed lease": {channelapi.Lease(5 * time.Minute)}} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 )
 
@@ -54,7 +55,7 @@ func (a *attendant) take(verdict lockagent.MessageKind) (n int) {
 func judged(t *testing.T, one, two *attendant) {
 	t.Helper()
 	var alone, twin [2]int
-	redistest.Eventually(t, "one to be alone, and the other one to be told", func() bool {
+	waittest.Until(t, "one to be alone, and the other one to be told", func() bool {
 		for i, a := range []*attendant{one, two} {
 			alone[i] += a.take(lockagent.MessageAlone)
 			twin[i] += a.take(lockagent.MessageTwin)
@@ -86,7 +87,7 @@ func TestTheCopyOfAProcessIsFoundOut(t *testing.T) {
 	original, clone := attend(t, server.URL()), attend(t, server.URL())
 	id := lockagent.NewAgentID()
 	original.listen(id)
-	redistest.Eventually(t, "the original to be alone", func() bool { return original.take(lockagent.MessageAlone) > 0 })
+	waittest.Until(t, "the original to be alone", func() bool { return original.take(lockagent.MessageAlone) > 0 })
 	server.Kill()
 	clone.listen(id)
 	from, to := original.store.listener.Load(), clone.store.listener.Load()
@@ -110,12 +111,12 @@ func TestALateWordIsNoTwin(t *testing.T) {
 	a.listen(id)
 	l := a.store.listener.Load()
 	alone := func() bool { return a.take(lockagent.MessageAlone) > 0 }
-	redistest.Eventually(t, "to be alone", alone)
+	waittest.Until(t, "to be alone", alone)
 	l.mu.Lock()
 	word := l.presence.words[0]
 	l.mu.Unlock()
 	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
-	redistest.Eventually(t, "to be alone again", alone)
+	waittest.Until(t, "to be alone again", alone)
 	heard := server.Dial()
 	if _, err := heard.Do("SUBSCRIBE", script.AgentChannel(id)); err != nil {
 		t.Fatal(err)
@@ -146,5 +147,5 @@ func TestNobodyWaitsForAVerdictThatCannotCome(t *testing.T) {
 	a := attend(t, server.UserURL("app", "secret"))
 	server.Do("ACL", "SETUSER", "app", "resetchannels", "&redisson_*")
 	a.listen(lockagent.NewAgentID())
-	redistest.Eventually(t, "to be taken for alone", func() bool { return a.take(lockagent.MessageAlone) > 0 })
+	waittest.Until(t, "to be taken for alone", func() bool { return a.take(lockagent.MessageAlone) > 0 })
 }

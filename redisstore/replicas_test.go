@@ -13,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -153,7 +154,7 @@ func TestReplicasOfAScriptThatIsSentAnew(t *testing.T) {
 	t.Parallel()
 	master, replica := startReplicated(t)
 	store := openConfig(t, hasty, master.URL())
-	redistest.Eventually(t, "the replica to have acknowledged all", func() bool {
+	waittest.Until(t, "the replica to have acknowledged all", func() bool {
 		return strings.Contains(master.Info("replication", "slave0"), ",offset="+master.Info("replication", "master_repl_offset")+",")
 	})
 	replica.Pause()
@@ -171,7 +172,7 @@ func TestAWaitForReplicasThatIsBrokenOff(t *testing.T) {
 	replica.Pause()
 	failed := make(chan error, 1)
 	store.Acquire(t.Context(), wish("orders", agentA, 1), func(_ lockagent.AcquireReply, err error) { failed <- err })
-	redistest.Eventually(t, "the master to have the lock", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
+	waittest.Until(t, "the master to have the lock", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
 	master.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
 	err := await(t, failed)
 	if unavailable(t, "Acquire", err); lockagent.Definite(err) || !strings.Contains(err.Error(), "which replicas") {
@@ -221,7 +222,7 @@ func TestAPassWaitsForReplicas(t *testing.T) {
 	handOn := func(by *channelapi.Locks) {
 		for name, ask := range asks {
 			waits[name] = ask(by)
-			redistest.Eventually(t, name+" to wait", func() bool { return waiting(name) })
+			waittest.Until(t, name+" to wait", func() bool { return waiting(name) })
 		}
 	}
 	for name, ask := range asks {
@@ -260,13 +261,13 @@ func TestARenewalWaitsForReplicas(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = locks.Close() })
 	var hold lockagent.Grant
-	redistest.Eventually(t, "the replica to be in time", func() bool {
+	waittest.Until(t, "the replica to be in time", func() bool {
 		hold = await(t, locks.Lock("orders", channelapi.Lease(4*time.Second)).AcquireAsync(t.Context()))
 		return hold.Err() == nil
 	})
 	replica.Pause()
 	extended := hold.ExtendAsync(t.Context(), time.Hour)
-	redistest.Eventually(t, "the master to have the extension", func() bool { return master.Do("PTTL", "orders").(int64) > 4000 })
+	waittest.Until(t, "the master to have the extension", func() bool { return master.Do("PTTL", "orders").(int64) > 4000 })
 	if err := await(t, extended); !errors.Is(err, lockagent.ErrLost) {
 		t.Errorf("the extension: %v", err)
 	}
@@ -286,7 +287,7 @@ func TestAFailoverToAReplicaThatHasTheLock(t *testing.T) {
 	replica.Pause()
 	granted := make(chan lockagent.AcquireReply, 1)
 	store.Acquire(t.Context(), held, func(reply lockagent.AcquireReply, _ error) { granted <- reply })
-	redistest.Eventually(t, "the master to have the lock", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
+	waittest.Until(t, "the master to have the lock", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
 	if len(granted) > 0 {
 		t.Error("granted before the replica has it")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -73,7 +74,7 @@ func TestAMasterThatIsDemoted(t *testing.T) {
 			master.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(old.Port()))
 			old.AwaitReplica()
 			acquire(t, store, held)
-			redistest.Eventually(t, "the lock to be replicated", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
+			waittest.Until(t, "the lock to be replicated", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
 			master.Do("REPLICAOF", "NO", "ONE")
 			old.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
 			proxy.LeadTo(master.Addr())

@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -30,7 +31,7 @@ func TestManyWaitersAreOneSubscription(t *testing.T) {
 		}
 		sub.Cancel()
 	}
-	redistest.Eventually(t, "the last one to unsubscribe", func() bool { return server.Calls("unsubscribe") == each })
+	waittest.Until(t, "the last one to unsubscribe", func() bool { return server.Calls("unsubscribe") == each })
 	storetest.Subscribe(t, store, "orders").Cancel()
 	if got := server.Calls("subscribe"); got != 2*each {
 		t.Errorf("subscribed %d times in all, want %d", got, 2*each)
@@ -151,7 +152,7 @@ func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
 	storetest.Subscribe(t, store, "later")
 	want := sorted("redisson_lock__channel:{kept}", "redisson_lock__channel:{later}")
 	var got []string
-	redistest.Eventually(t, "the subscriptions to stand", func() bool {
+	waittest.Until(t, "the subscriptions to stand", func() bool {
 		got = nil
 		for _, channel := range server.Do("PUBSUB", "CHANNELS", "redisson*").([]any) {
 			got = append(got, channel.(string))
@@ -182,7 +183,7 @@ func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
 	}
 	// Once it is permitted, it works, also for who subscribed before.
 	server.Do("ACL", "SETUSER", "app", "allchannels")
-	redistest.Eventually(t, "the subscription that was denied", func() bool {
+	waittest.Until(t, "the subscription that was denied", func() bool {
 		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "redisson_lock__channel:{theirs}")) == "[redisson_lock__channel:{theirs} 1]"
 	})
 	cancel()

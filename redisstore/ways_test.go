@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -142,7 +143,7 @@ func TestAgentsHearBothWays(t *testing.T) {
 			defer store.Subscribe(name, kind, func() { woken <- true })()
 			<-woken
 			node := cluster.NodeOf(string(name))
-			redistest.Eventually(t, way.publish+" to wake who waits for "+string(kind), func() bool {
+			waittest.Until(t, way.publish+" to wake who waits for "+string(kind), func() bool {
 				for len(woken) > 0 {
 					<-woken
 				}
@@ -215,7 +216,7 @@ func TestAgentsWithDifferentSettings(t *testing.T) {
 					}
 				}
 			}()
-			redistest.Eventually(t, "all to have had their turns", func() bool {
+			waittest.Until(t, "all to have had their turns", func() bool {
 				for i := range left {
 					if left[i].Load() > 0 {
 						return false

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/machinetest"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // The scripts work in the shells themselves.
@@ -83,7 +83,7 @@ complete_line() {
 				"lockagent lock --also oth": {"other"},
 			} {
 				var got string
-				redistest.Eventually(t, fmt.Sprintf("%s completes %q to %q", shell, line, want), func() bool { // nobody waits for a daemon that is slow
+				waittest.Until(t, fmt.Sprintf("%s completes %q to %q", shell, line, want), func() bool { // nobody waits for a daemon that is slow
 					got = completed(line)
 					return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got, w) })
 				})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -110,14 +111,14 @@ func TestADiskThatIsFull(t *testing.T) {
 
 	n := 0
 	var refused result
-	redistest.Eventually(t, "a request is refused", func() bool { // what fits into the last block is kept
+	waittest.Until(t, "a request is refused", func() bool { // what fits into the last block is kept
 		n++
 		refused = call(t, "acquire", "--socket", path, "--ttl", "1h", fmt.Sprint("desk/", n))
 		return refused.code != exitOK
 	})
 	refused.expect(t, exitUnavailable, nil, []string{"it cannot write its journal; see its log, and whether its disk is full"})
 	d.stderr.await(t, "what its log says", says("/state/journal.new: no space left on device"))
-	redistest.Eventually(t, "the hold is renewed", func() bool {
+	waittest.Until(t, "the hold is renewed", func() bool {
 		now := look().GetRemaining().AsDuration()
 		renewed := now > before
 		before = now
@@ -127,7 +128,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	if err := os.Remove(filled); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, "a request is granted", func() bool {
+	waittest.Until(t, "a request is granted", func() bool {
 		return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == exitOK
 	})
 	d.stderr.await(t, "that it goes on", says("the journal is written again"))
@@ -233,14 +234,14 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 					}
 				}
 				before := held("door").GetRemaining().AsDuration()
-				redistest.Eventually(t, "the hold is renewed", func() bool {
+				waittest.Until(t, "the hold is renewed", func() bool {
 					now := held("door").GetRemaining().AsDuration()
 					renewed := now > before
 					before = now
 					return renewed
 				})
 				giveBack()
-				redistest.Eventually(t, "a request is granted", func() bool {
+				waittest.Until(t, "a request is granted", func() bool {
 					return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == exitOK
 				})
 				kill()
@@ -282,13 +283,13 @@ func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 			token, _ := held()
 			filled := fill(t, disk)
 			n := 0
-			redistest.Eventually(t, "a request is refused", func() bool { // what fits into the last block is kept
+			waittest.Until(t, "a request is refused", func() bool { // what fits into the last block is kept
 				n++
 				return call(t, "acquire", "--socket", path, "--ttl", "1h", fmt.Sprint("desk/", n)).code != exitOK
 			})
 			_, journaled := held() // or earlier
 			last := journaled
-			redistest.Eventually(t, "the hold is renewed when its deadline in the journal has passed", func() bool {
+			waittest.Until(t, "the hold is renewed when its deadline in the journal has passed", func() bool {
 				_, now := held()
 				renewed := now.After(last.Add(time.Second))
 				last = now

@@ -12,7 +12,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // publish makes an event log.
@@ -109,13 +109,13 @@ func TestEventsForwardMetrics(t *testing.T) {
 			return !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, "\n"+line+"\n") })
 		}
 	}
-	redistest.Eventually(t, "all is forwarded", shows(
+	waittest.Until(t, "all is forwarded", shows(
 		`lockagent_forward_messages_total{outcome="forwarded"} 10.0`, `lockagent_forward_messages_total{outcome="discarded"} 0.0`,
 		"lockagent_forward_behind 0.0", "lockagent_forward_stalled 0.0"))
 	if err := hub.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, "it says that it cannot go on", shows("lockagent_forward_stalled 1.0"))
+	waittest.Until(t, "it says that it cannot go on", shows("lockagent_forward_stalled 1.0"))
 	r.interrupt(t).expect(t, exitOK, []string{"10 messages forwarded"}, nil)
 	if !strings.Contains(c.received("/v1/metrics"), "lockagent.forward.messages") {
 		t.Error("the collector received no metrics")

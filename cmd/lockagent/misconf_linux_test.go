@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A Redis that cannot save its data refuses every write, and answers PING with an error. The doctor says so, and a daemon whose waiter
@@ -26,13 +27,13 @@ func TestRedisThatCannotSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	channels := func() int { return len(redis.Do("PUBSUB", "CHANNELS", "*orders/42*").([]any)) }
-	redistest.Eventually(t, "the waiter to be subscribed", func() bool { return channels() > 0 })
+	waittest.Until(t, "the waiter to be subscribed", func() bool { return channels() > 0 })
 
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	ping := redis.Dial()
-	redistest.Eventually(t, "Redis to notice that it cannot save", func() bool {
+	waittest.Until(t, "Redis to notice that it cannot save", func() bool {
 		_, _ = ping.Do("SET", "a", "1")
 		_, _ = ping.Do("BGSAVE")
 		_, err := ping.Do("PING")
@@ -40,13 +41,13 @@ func TestRedisThatCannotSave(t *testing.T) {
 	})
 	_ = waiter.Process.Kill()
 	_ = waiter.Wait()
-	redistest.Eventually(t, "the daemon to unsubscribe", func() bool { return channels() == 0 })
+	waittest.Until(t, "the daemon to unsubscribe", func() bool { return channels() == 0 })
 	r := diagnosed(t, apart(t, "doctor", "--format", "json", "--redis", redis.URL(), "--state-dir", path+".state", "--socket", path))
 	r.is(t, "redis scripts", "error", "MISCONF", "cannot write to its disk")
 	r.is(t, "redis messages", "ok")
 
 	redis.Do("CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
-	redistest.Eventually(t, "a lock to be granted", func() bool {
+	waittest.Until(t, "a lock to be granted", func() bool {
 		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
 	})
 	if strings.Contains(d.stderr.String(), "panic") {

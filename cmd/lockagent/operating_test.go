@@ -18,6 +18,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -180,7 +181,7 @@ func TestGuideRedisIsGone(t *testing.T) {
 		t.Errorf("the holder has lost its lock: %s", left)
 	}
 	redis.Resume()
-	redistest.Eventually(t, "a lock is granted again", func() bool {
+	waittest.Until(t, "a lock is granted again", func() bool {
 		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
 	})
 	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
@@ -202,18 +203,18 @@ func TestGuideNATSIsGone(t *testing.T) {
 		return strings.Count(call(t, "events", "history", lock, "--nats", hub.URL()).stdout, "released")
 	}
 	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, exitOK, nil, nil)
-	redistest.Eventually(t, "the hub has the events", func() bool { return held("orders/42") == 1 })
+	waittest.Until(t, "the hub has the events", func() bool { return held("orders/42") == 1 })
 	way.Refuse(true)
 	way.Cut()
 	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, exitOK, nil, nil) // there is something to forward
-	redistest.Eventually(t, "the forwarder notices", shows("lockagent_forward_stalled 1.0"))
+	waittest.Until(t, "the forwarder notices", shows("lockagent_forward_stalled 1.0"))
 	guided{path: path, metrics: metrics, environ: []string{"LOCKAGENT_NATS=" + url}}.run(t, "checked while NATS is away")
 	if n := held("orders/43"); n != 0 {
 		t.Errorf("the hub is away, and has %d holds", n)
 	}
 	way.Refuse(false)
-	redistest.Eventually(t, "the hub has all events", func() bool { return held("orders/43") == 1 })
-	redistest.Eventually(t, "the forwarder goes on", shows("lockagent_forward_stalled 0.0"))
+	waittest.Until(t, "the hub has all events", func() bool { return held("orders/43") == 1 })
+	waittest.Until(t, "the forwarder goes on", shows("lockagent_forward_stalled 0.0"))
 	if n := held("orders/42"); n != 2 {
 		t.Errorf("the hub has %d holds, want 2", n)
 	}
@@ -241,7 +242,7 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 	}
 	_ = ballast.Close()
 	try := func() int { return call(t, "acquire", "--socket", path, "-n", "--lease", "1ms", "orders/43").code }
-	redistest.Eventually(t, "the journal has no room left", func() bool { // until then it has that of its last page
+	waittest.Until(t, "the journal has no room left", func() bool { // until then it has that of its last page
 		return try() == exitUnavailable
 	})
 	guided{path: path}.run(t, "checked on a full disk")
@@ -251,7 +252,7 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 	if err := os.Remove(disk + "ballast"); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, "a lock is granted again", func() bool {
+	waittest.Until(t, "a lock is granted again", func() bool {
 		return try() == exitOK
 	})
 }

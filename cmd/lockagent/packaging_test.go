@@ -24,7 +24,7 @@ import (
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/tracing"
 )
@@ -52,7 +52,7 @@ func showAllMetrics(t *testing.T) string {
 	t.Helper()
 	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--locks", "1", "--agents", "1", "--lease", "60ms", "--think", "15ms")
 	address := metricsURL(t, r)
-	redistest.Eventually(t, "all kinds of metrics", func() bool {
+	waittest.Until(t, "all kinds of metrics", func() bool {
 		text := scrape(t, address)
 		for _, metric := range []string{"lockagent_lock_trust_remaining_seconds_count", "lockagent_lock_handoff_duration_seconds_count", "lockagent_lock_hold_duration_seconds_count"} {
 			if !strings.Contains(text, metric) {
@@ -269,7 +269,7 @@ scrape_configs:
 		_ = server.Wait()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	redistest.Eventually(t, "Prometheus to be ready", func() bool {
+	waittest.Until(t, "Prometheus to be ready", func() bool {
 		response, err := http.Get("http://" + address + "/-/ready")
 		if err != nil {
 			return false
@@ -358,7 +358,7 @@ func TestPrometheusAnswers(t *testing.T) {
 	c := startCollector(t, false)
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL+"/v1/traces")
 	prometheus := startPrometheus(t, showAllMetrics(t), showAuditMetrics(t), showForwardMetrics(t), showTrouble(t))
-	redistest.Eventually(t, "two scrapes after all that has a metric has happened", func() bool {
+	waittest.Until(t, "two scrapes after all that has a metric has happened", func() bool {
 		return ask(t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_audit_events_total[1m]) > 3`) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_forward_stalled[1m]) > 3`) > 0 &&
@@ -367,7 +367,7 @@ func TestPrometheusAnswers(t *testing.T) {
 	// What happens late has its two scrapes later.
 	hasResult := func(what, expression string) {
 		t.Helper()
-		redistest.Eventually(t, what+": a result of "+expression, func() bool { return ask(t, prometheus, "query", "query", expression) > 0 })
+		waittest.Until(t, what+": a result of "+expression, func() bool { return ask(t, prometheus, "query", "query", expression) > 0 })
 	}
 	for _, expression := range expressions(t) {
 		hasResult("the dashboard", expression)
@@ -384,7 +384,7 @@ func TestPrometheusAnswers(t *testing.T) {
 			t.Errorf("%s: %s", alert.Name, alert.LastError)
 		}
 	}
-	redistest.Eventually(t, "Prometheus calls all programs up", func() bool { // one scrape may come too late
+	waittest.Until(t, "Prometheus calls all programs up", func() bool { // one scrape may come too late
 		return ask(t, prometheus, "query", "query", `up{job="lockagent"} == 1`) == 4
 	})
 	start := "start=0&end=9999999999&query"

@@ -19,7 +19,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/machinetest"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -80,7 +80,7 @@ func (h *host) serve() *exec.Cmd {
 // until waits until the daemon answers, and a lock is as it should be. The empty name is of no lock.
 func (h *host) until(name string, ok func(*lockagentv1.Lock) bool) {
 	h.t.Helper()
-	redistest.Eventually(h.t, fmt.Sprintf("the daemon to answer, and %q to be as it should be", name), func() bool {
+	waittest.Until(h.t, fmt.Sprintf("the daemon to answer, and %q to be as it should be", name), func() bool {
 		listed, err := h.look.look.List(h.t.Context(), &lockagentv1.ListRequest{Pattern: name})
 		state := &lockagentv1.Lock{Name: name}
 		for _, l := range listed.GetLocks() {
@@ -226,7 +226,7 @@ func TestSessionOfTheReadme(t *testing.T) {
 	first := regexp.MustCompile(`(?m)^\$ (.*)\n`).Split(terminals[0][1], -1)[1:] // what the commands print
 	commands := regexp.MustCompile(`(?m)^\$ (.*?)( &)?$`).FindAllStringSubmatch(terminals[0][1], -1)
 	serve, served := in("exec " + commands[0][1])
-	redistest.Eventually(t, "the daemon to say what the README shows", func() bool { return same(served(), first[0]) })
+	waittest.Until(t, "the daemon to say what the README shows", func() bool { return same(served(), first[0]) })
 	port = regexp.MustCompile(`Page: .*:([0-9]+)/`).FindStringSubmatch(served())[1]
 	deploy, deployed := in(commands[1][1])
 	h.until("deploy", counts(1, 0))

@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent/agentclient"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A daemon is killed while a lock rests in it. Nobody holds the lock, so its lease is short: another host has it within 2 s, and so has the next
@@ -26,7 +27,7 @@ func TestADaemonIsKilledWhileALockRests(t *testing.T) {
 			d := serveProcess(t, path, nil, "--redis", server.URL())
 			locks := dial(t, path)
 			var last channelapi.Token
-			redistest.Eventually(t, "the daemon is stopped while the lock rests", func() bool {
+			waittest.Until(t, "the daemon is stopped while the lock rests", func() bool {
 				for rests := false; !rests; {
 					last = use(t, locks)
 					status, err := locks.Lock("door").Status(t.Context())

@@ -25,6 +25,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -211,7 +212,7 @@ func awaitLog(t *testing.T, path string) {
 	t.Helper()
 	d := newDaemonClient(path)
 	defer d.close()
-	redistest.Eventually(t, "the event log tells of a hold", func() bool {
+	waittest.Until(t, "the event log tells of a hold", func() bool {
 		since := timestamppb.Now()
 		apart(t, "lock", "--socket", path, "hall", "true").expect(t, exitOK, nil, nil)
 		log, err := d.look.Follow(t.Context(), &lockagentv1.FollowRequest{Since: since})

@@ -23,7 +23,7 @@ import (
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -237,7 +237,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	d.stop()
 	d.stderr.await(t, "that it drains", says("Draining"))
 	has(tcp, base+"/healthz", 200, "ok")
-	redistest.Eventually(t, "that it is not ready", func() bool {
+	waittest.Until(t, "that it is not ready", func() bool {
 		status, _ := page(t, tcp, base+"/readyz")
 		return status == http.StatusServiceUnavailable
 	})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/bootclock"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A wrapper that was stopped for longer than a lease has its lock all the time, because the daemon renews it. So its command goes on.
@@ -22,7 +22,7 @@ func TestAStoppedWrapperKeepsItsLock(t *testing.T) {
 			holder.stderr.await(t, "the command", says("it runs"))
 			holder.signal(t, syscall.SIGSTOP)
 			stopped := bootclock.Now()
-			redistest.Eventually(t, "the lease is over that the wrapper knows of", func() bool { return bootclock.Now() > stopped+2*lease })
+			waittest.Until(t, "the lease is over that the wrapper knows of", func() bool { return bootclock.Now() > stopped+2*lease })
 			holder.signal(t, syscall.SIGCONT)
 			holder.ended(t, "done\n")
 		})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // collector takes what OTLP exporters send, which it does not decode: attributes
@@ -98,8 +99,8 @@ func TestProcessesExportToo(t *testing.T) {
 		return all`
 	// A tenure may begin for a request that has gone, and end without a hold. So one is not enough.
 	const several = 5
-	tenures := make(map[string]map[string]bool)                                       // of each agent
-	redistest.Eventually(t, "both agents have had locks several times", func() bool { // and so a hold of each has ended
+	tenures := make(map[string]map[string]bool)                                 // of each agent
+	waittest.Until(t, "both agents have had locks several times", func() bool { // and so a hold of each has ended
 		for _, holder := range server.Do("EVAL", holders, "0").([]any) {
 			agent, tenure, _ := strings.Cut(holder.(string), ":")
 			if tenures[agent] == nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // served starts a daemon, and does not wait until it is ready.
@@ -68,7 +69,7 @@ func TestACopiedStateDirectory(t *testing.T) {
 			path, other := socketPath(t), socketPath(t)
 			first := serveProcess(t, path, nil, "--redis", redis.URL())
 			holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo held; read line || true")
-			redistest.Eventually(t, "the lock is held", func() bool { return !tries(t, path, "door") })
+			waittest.Until(t, "the lock is held", func() bool { return !tries(t, path, "door") })
 			if twice {
 				first.signal(t, syscall.SIGTERM)
 				<-first.stderr.ended
@@ -92,7 +93,7 @@ func TestACopiedStateDirectory(t *testing.T) {
 				t.Error("the lock was granted to the other daemon, although a command of this one has it")
 			}
 			holder.ended(t, "held\n")
-			redistest.Eventually(t, "the lock is free for the other daemon", func() bool { return tries(t, other, "door") })
+			waittest.Until(t, "the lock is free for the other daemon", func() bool { return tries(t, other, "door") })
 		})
 	}
 }
@@ -131,7 +132,7 @@ func TestATwinIsNoticedLater(t *testing.T) {
 	first.stop(t)
 	second := serveProcess(t, other, nil, "--redis", redis.URL())
 	holder := lockProcess(t, other, "door", "--", "sh", "-c", "read line || true")
-	redistest.Eventually(t, "the lock is held", func() bool { return !tries(t, other, "door") })
+	waittest.Until(t, "the lock is held", func() bool { return !tries(t, other, "door") })
 	first.signal(t, syscall.SIGCONT)
 	second.refusedAsTwin(t, other+".state")
 	<-holder.stderr.ended

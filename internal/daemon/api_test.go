@@ -30,7 +30,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/machinetest"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -406,7 +406,7 @@ func TestOperate(t *testing.T) {
 		t.Errorf("%d readers are left", n)
 	}
 	bob.end()
-	redistest.Eventually(t, "the daemon knows that bob has gone", func() bool { return d.Counts().Held == 0 })
+	waittest.Until(t, "the daemon knows that bob has gone", func() bool { return d.Counts().Held == 0 })
 
 	s = c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 	s.granted()

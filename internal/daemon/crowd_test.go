@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent/internal/machinetest"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -121,7 +121,7 @@ func TestTenThousandWait(t *testing.T) {
 			before := memory()
 			p := d.process(t, test.role)
 			p.says("All")
-			redistest.Eventually(t, "all wait", func() bool { return d.Counts().Waiting == many })
+			waittest.Until(t, "all wait", func() bool { return d.Counts().Waiting == many })
 			each := (memory() - before) / uint64(many)
 			t.Logf("%d bytes for each of %d", each, many)
 			if each > test.most && !raced {
@@ -133,7 +133,7 @@ func TestTenThousandWait(t *testing.T) {
 				s.end()
 			}
 			p.die()
-			redistest.Eventually(t, "nothing of the crowd is left", func() bool { return d.Counts().Waiting == 0 })
+			waittest.Until(t, "nothing of the crowd is left", func() bool { return d.Counts().Waiting == 0 })
 			for i, s := range held {
 				s.end()
 				c.acquire(t, &lockagentv1.AcquireRequest{Name: fmt.Sprint("crowd/", i)}).granted()

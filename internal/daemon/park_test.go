@@ -17,7 +17,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/lockagent/lockagent/internal/daemon/claims"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -127,7 +127,7 @@ func TestAParkedStreamEndsWhenItsClientSpeaks(t *testing.T) {
 	if _, err := io.WriteString(conn, "x"); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, "the claim ends", func() bool { return d.Counts() == claims.Counts{} })
+	waittest.Until(t, "the claim ends", func() bool { return d.Counts() == claims.Counts{} })
 	awaitParked(t, 0)
 	if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)

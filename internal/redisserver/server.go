@@ -130,7 +130,7 @@ func (s *Server) launch() error {
 	if err := os.WriteFile(conf, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(s.dir, "log"))
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,7 @@ func (s *Server) awaitAnswer() error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		select {
 		case <-s.exited:
-			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return &endedError{log: string(log)}
+			return &endedError{log: s.Log()}
 		case <-time.After(5 * time.Millisecond):
 		}
 		// A server of somebody else may have the port and answer in place of ours.
@@ -168,6 +167,14 @@ func (s *Server) awaitAnswer() error {
 	}
 	return fmt.Errorf("%s does not answer", s.Addr())
 }
+
+// Log is what the server has logged, also before a restart.
+func (s *Server) Log() string {
+	log, _ := os.ReadFile(s.logFile())
+	return string(log)
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
 // Port is the server's port, without TLS.
 func (s *Server) Port() int { return s.port }

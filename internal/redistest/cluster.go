@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/redisserver"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // Cluster is a Redis Cluster of masters that share all slots.
@@ -58,15 +59,15 @@ func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 	c.Replicas = append(c.Replicas, replica)
 	c.AwaitOK(t)
 	id := of.Do("CLUSTER", "MYID").(string)
-	Eventually(t, "the replica to know its master", func() bool {
+	waittest.Until(t, "the replica to know its master", func() bool {
 		_, err := replica.Server.Do("CLUSTER", "REPLICATE", id)
 		return err == nil
 	})
-	Eventually(t, "the replica to follow", func() bool {
+	waittest.Until(t, "the replica to follow", func() bool {
 		return replica.info("replication", "master_link_status") == "up"
 	})
 	for _, node := range c.Nodes {
-		Eventually(t, "the nodes to know the replica", func() bool {
+		waittest.Until(t, "the nodes to know the replica", func() bool {
 			replicas, _ := node.Server.Do("CLUSTER", "REPLICAS", id)
 			list, _ := replicas.([]any)
 			return len(list) > 0
@@ -89,14 +90,14 @@ func (c *Cluster) AwaitOK(t testing.TB) {
 func (c *Cluster) MoveSlot(key string, to *Server) {
 	slot := strconv.FormatInt(c.Nodes[0].Do("CLUSTER", "KEYSLOT", key).(int64), 10)
 	id := to.Do("CLUSTER", "MYID").(string)
-	Eventually(to.t, "the nodes to agree on their epochs", c.epochsAgree)
+	waittest.Until(to.t, "the nodes to agree on their epochs", c.epochsAgree)
 	to.Do("CLUSTER", "SETSLOT", slot, "NODE", id) // first, so that it is never nobody's
 	for _, node := range c.Nodes {
 		node.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
 	}
 	// A ping of the node that had the slot may be on its way to a third one, and claim the slot back there for a moment.
 	for _, node := range c.Nodes {
-		Eventually(to.t, "the nodes to agree on the slot", func() bool {
+		waittest.Until(to.t, "the nodes to agree on the slot", func() bool {
 			_, err := node.Server.Do("EXISTS", key)
 			return node == to && err == nil || err != nil && strings.HasSuffix(err.Error(), to.Addr())
 		})

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // MasterSet is the name under which [StartSentinel] has the master watched.
@@ -35,7 +37,7 @@ func StartSentinels(t testing.TB, n int, down time.Duration, opts ...Option) *Se
 	s := &Sentinel{t: t}
 	s.A = Start(t, opts...)
 	s.B = Start(t, append(opts, WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(s.A.PeerPort())))...)
-	Eventually(t, "the replica to follow", func() bool {
+	waittest.Until(t, "the replica to follow", func() bool {
 		return s.B.info("replication", "master_link_status") == "up"
 	})
 	s.A.AwaitReplica()
@@ -52,7 +54,7 @@ func StartSentinels(t testing.TB, n int, down time.Duration, opts ...Option) *Se
 	}
 	s.Watcher = s.Watchers[0]
 	for _, w := range s.Watchers {
-		Eventually(t, "the Sentinels to know the replica, and each other", func() bool {
+		waittest.Until(t, "the Sentinels to know the replica, and each other", func() bool {
 			others, _ := w.Server.Do("SENTINEL", "SENTINELS", MasterSet)
 			list, _ := others.([]any)
 			return len(list) == n-1 && knowsReplica(w)
@@ -91,7 +93,7 @@ func (s *Sentinel) Failover() {
 func (s *Sentinel) AwaitMaster(server *Server) {
 	s.t.Helper()
 	last := s.Watchers[len(s.Watchers)-1]
-	Eventually(s.t, "the failover", func() bool {
+	waittest.Until(s.t, "the failover", func() bool {
 		reply, _ := last.Server.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
 		addr, _ := reply.([]any)
 		return len(addr) == 2 &&

@@ -17,10 +17,6 @@ import (
 	"github.com/lockagent/lockagent/internal/redisserver"
 )
 
-// patience bounds every wait for a server. It is long because many tests share
-// few processors; no test waits for it unless something is broken.
-const patience = 60 * time.Second
-
 // ProgramVar is the variable of the environment that names the program of every server, such as an
 // older version of Redis. Without it, that is the redis-server of the PATH.
 const ProgramVar = "LOCKAGENT_TEST_REDIS"
@@ -73,6 +69,9 @@ func Start(t testing.TB, opts ...Option) *Server {
 	t.Cleanup(func() {
 		if s.Server != nil {
 			s.Kill()
+			if t.Failed() {
+				t.Logf("the log of the server at %s:\n%s", s.Addr(), s.Log())
+			}
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -221,14 +220,4 @@ func (s *Server) Calls(command string) int {
 func (s *Server) info(section, name string) string {
 	reply, _ := s.Server.Do("INFO", section)
 	return redisserver.Field(reply, name)
-}
-
-// Eventually polls until a condition holds.
-func Eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("redistest: gave up waiting: %s", what)
-		}
-	}
 }

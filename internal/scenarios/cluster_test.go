@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestA17TriesDuringAFailoverInACluster(t *testing.T) {
@@ -23,7 +24,7 @@ func TestA17TriesDuringAFailoverInACluster(t *testing.T) {
 			replica.Do("CLUSTER", "FAILOVER")
 		}
 		if i == 20 {
-			redistest.Eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
+			waittest.Until(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
 		}
 		l.guarded(t, func(held) {})
 	}
@@ -53,7 +54,7 @@ func TestN02LocksWorkAfterAFailoverBySentinels(t *testing.T) {
 	must(t, use(patient(t)))
 	sentinel.A.Kill()
 	sentinel.AwaitMaster(sentinel.B)
-	redistest.Eventually(t, "the lock to work again", func() bool {
+	waittest.Until(t, "the lock to work again", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		return use(ctx) == nil

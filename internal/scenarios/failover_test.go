@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestN02EveryKindGoesOnAfterAFailoverBySentinels(t *testing.T) {
@@ -26,7 +27,7 @@ func TestN02EveryKindGoesOnAfterAFailoverInACluster(t *testing.T) {
 	master := cluster.Nodes[0]
 	replica := cluster.AddReplica(t, master)
 	replica.Do("CONFIG", "SET", "cluster-node-timeout", "1000") // tells the master of itself twice a second
-	redistest.Eventually(t, "the master to tell clients of the replica", func() bool {
+	waittest.Until(t, "the master to tell clients of the replica", func() bool {
 		slots := master.Do("CLUSTER", "SLOTS").([]any)
 		return len(slots[0].([]any)) > 3 // first slot, last slot, master
 	})
@@ -34,7 +35,7 @@ func TestN02EveryKindGoesOnAfterAFailoverInACluster(t *testing.T) {
 		master.AwaitReplica()
 		master.Kill()
 		replica.Do("CLUSTER", "FAILOVER", "TAKEOVER") // there is no other master to agree
-		redistest.Eventually(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
+		waittest.Until(t, "the failover", func() bool { return replica.Info("replication", "role") == "master" })
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/faultproxy"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // Each owner works for a while. Nothing else costs time.
@@ -108,7 +108,7 @@ func (w *world) serverTime() time.Time {
 
 func (w *world) awaitPlaces(n int64) {
 	w.Helper()
-	redistest.Eventually(w, fmt.Sprint(n, " places"), func() bool { return w.redis.Do("LLEN", "redisson_lock_queue:{"+name+"}") == n })
+	waittest.Until(w, fmt.Sprint(n, " places"), func() bool { return w.redis.Do("LLEN", "redisson_lock_queue:{"+name+"}") == n })
 }
 
 // Waiters come and give up, behind nobody, and behind a place of another program. Then one dies.
@@ -127,7 +127,7 @@ func TestD03D04D09NoDeadlineDriftsAway(t *testing.T) {
 				next := bob.start(ctx)
 				var place string
 				var end time.Time
-				redistest.Eventually(w, "a place", func() bool {
+				waittest.Until(w, "a place", func() bool {
 					for place, end = range w.deadlines() {
 						if _, ok := others[place]; !ok {
 							return true
@@ -141,7 +141,7 @@ func TestD03D04D09NoDeadlineDriftsAway(t *testing.T) {
 				}
 				giveUp()
 				wantErr(w, "the waiter that gave up", receive(w, next).err, context.Canceled)
-				redistest.Eventually(w, "the end of the place", func() bool { return w.deadlines()[place].IsZero() })
+				waittest.Until(w, "the end of the place", func() bool { return w.deadlines()[place].IsZero() })
 			}
 		}
 		comeAndGo(func(time.Duration) time.Time { return w.serverTime().Add(lasts) })

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestK01InACluster(t *testing.T) {
@@ -53,7 +53,7 @@ func TestK07TimeToLiveLeavesNoKey(t *testing.T) {
 		for _, key := range theirs {
 			w.redis.Do("PEXPIRE", key, "100")
 		}
-		redistest.Eventually(w, "the semaphore to be gone", func() bool { return w.redis.Do("EXISTS", theirs[0], theirs[1]) == int64(0) })
+		waittest.Until(w, "the semaphore to be gone", func() bool { return w.redis.Do("EXISTS", theirs[0], theirs[1]) == int64(0) })
 		wantFreePermits(w, p, 0)
 		for _, key := range w.redis.Do("KEYS", "*pool*").([]any) {
 			if k := key.(string); !strings.HasPrefix(k, "lockagent_change:") && k != "lockagent_notes:{pool}" { // which are gone after a minute

@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A waiter gives up when its subscription begins to stand. Nothing of it is left, and the next one works.
@@ -28,7 +29,7 @@ func TestN03WaitersThatGiveUpWhileTheySubscribe(t *testing.T) {
 			giveUp()
 			wantErr(w, "the waiter that gave up", receive(w, next).err, context.Canceled)
 		}
-		redistest.Eventually(w, "the subscription to end", func() bool { return len(lockChannels(w.redis)) == 0 })
+		waittest.Until(w, "the subscription to end", func() bool { return len(lockChannels(w.redis)) == 0 })
 		next := bob.start(patient(w))
 		awaitSubscriber(w, w.redis, name)
 		must(w, h.release(w))
@@ -39,7 +40,7 @@ func TestN03WaitersThatGiveUpWhileTheySubscribe(t *testing.T) {
 // awaitSubscriber returns when somebody listens for the release of a lock.
 func awaitSubscriber(t testing.TB, redis *redistest.Server, name string) {
 	t.Helper()
-	redistest.Eventually(t, "somebody to listen for the release", func() bool {
+	waittest.Until(t, "somebody to listen for the release", func() bool {
 		return redis.Do("PUBSUB", "NUMSUB", channelOf(name)).([]any)[1] != int64(0)
 	})
 }
@@ -58,7 +59,7 @@ func TestN04ARefusedSubscriptionStopsNoOther(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	refused := waiter.named("theirs", "bob").start(ctx)
-	redistest.Eventually(t, "the server to refuse", func() bool { return redis.Info("errorstats", "errorstat_NOPERM") != "" })
+	waittest.Until(t, "the server to refuse", func() bool { return redis.Info("errorstats", "errorstat_NOPERM") != "" })
 	next := waiter.named("mine", "carol").start(patient(t))
 	awaitSubscriber(t, redis, "mine")
 	must(t, mine.release(t))
@@ -166,7 +167,7 @@ func TestP17ManyNamesAreWaitedFor(t *testing.T) {
 			must(w, receive(w, holders[i]).Err())
 			waiters[i] = both[1].Lock(fmt.Sprint("orders/", i)).DoAsync(w.Context(), func(context.Context, channelapi.Grant) error { return nil })
 		}
-		redistest.Eventually(w, "all to wait", func() bool {
+		waittest.Until(w, "all to wait", func() bool {
 			return len(w.redis.Do("PUBSUB", "CHANNELS", "redisson_lock__channel*").([]any)) == names
 		})
 		_ = both[0].Close() // what is not confirmed in time is free when its lease has run out

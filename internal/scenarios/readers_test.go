@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestE04ReadersOfANameWithBracesAndColons(t *testing.T) {
@@ -26,7 +26,7 @@ func TestE04ReadersOfANameWithBracesAndColons(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		redistest.Eventually(w, "the lock to be free", func() bool { return w.redis.Do("EXISTS", braces) == int64(0) })
+		waittest.Until(w, "the lock to be free", func() bool { return w.redis.Do("EXISTS", braces) == int64(0) })
 	})
 }
 

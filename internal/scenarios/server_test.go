@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // noSubscriptionIsLeft has many owners use few locks, and then looks who listens for a release.
@@ -29,11 +30,11 @@ func noSubscriptionIsLeft(w *world) {
 		}
 	}
 	wg.Wait()
-	redistest.Eventually(w, "all subscriptions to locks to end", func() bool { return len(lockChannels(w.redis)) == 0 })
+	waittest.Until(w, "all subscriptions to locks to end", func() bool { return len(lockChannels(w.redis)) == 0 })
 	for _, a := range both {
 		must(w, a.Close())
 	}
-	redistest.Eventually(w, "the agents to stop listening", func() bool { return len(agentChannels(w.redis)) == 0 })
+	waittest.Until(w, "the agents to stop listening", func() bool { return len(agentChannels(w.redis)) == 0 })
 }
 
 // lockChannels are the channels of locks that somebody has subscribed to, and agentChannels those of agents.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redisserver"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -410,7 +410,7 @@ func untilEnough(t *testing.T, all []*process, name string, enough func(theirs, 
 			t.Error(missing)
 		}
 	}()
-	redistest.Eventually(t, "everybody has had enough", func() bool {
+	waittest.Until(t, "everybody has had enough", func() bool {
 		var got []spoils
 		for _, p := range all {
 			got = append(got, parseSpoils(t, p.do(t, "watch", "rush.spoils", name)))

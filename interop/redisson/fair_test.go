@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func fairLock(t *testing.T, f *both) {
@@ -55,7 +55,7 @@ func (w *world) places(name string) (all []string) {
 // awaitPlaces waits until so many have a place, and returns the last one.
 func (w *world) awaitPlaces(t *testing.T, name string, n int) (last string) {
 	t.Helper()
-	redistest.Eventually(t, "places", func() bool {
+	waittest.Until(t, "places", func() bool {
 		all := w.places(name)
 		if len(all) > 0 {
 			last = all[len(all)-1]
@@ -93,7 +93,7 @@ func fairOrder(t *testing.T, f *both, name string) {
 			for _, later := range all[i+1:] {
 				later.waits(t)
 			}
-			redistest.Eventually(t, "one place less", func() bool { return len(f.places(name)) == len(all)-i-1 })
+			waittest.Until(t, "one place less", func() bool { return len(f.places(name)) == len(all)-i-1 })
 			next.leaves(t)
 		}
 	}

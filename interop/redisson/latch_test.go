@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // javaLatch is a count-down latch of Redisson.
@@ -136,7 +137,7 @@ func sharedLatch(t *testing.T, b *both) {
 			t.Helper()
 			before := looked.Load()
 			opened := waiter.Latch(name).AwaitAsync(ctx)
-			redistest.Eventually(t, "a look of ours", func() bool { return looked.Load() > before })
+			waittest.Until(t, "a look of ours", func() bool { return looked.Load() > before })
 			return opened
 		}
 		// Only a message can end so many waits in time: an agent looks again after ten seconds.

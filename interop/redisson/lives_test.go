@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // short is a lease whose end a test can wait for. It is renewed three times before it would end. In a Cluster leases are longer,
@@ -114,7 +114,7 @@ func javaGetsTheLocksOfAKilledAgent(t *testing.T, w *world, lease time.Duration)
 		w.waits(t)
 	}
 	agent.kill()
-	redistest.Eventually(t, "permits to come back", func() bool {
+	waittest.Until(t, "permits to come back", func() bool {
 		s, err := b.ours.Semaphore("orphan semaphore").Status(t.Context())
 		must(t, err)
 		return s.Taken == 0
@@ -178,7 +178,7 @@ func TestADeadReaderOfJavaGoesAway(t *testing.T) {
 	must(t, err)
 	victim.kill()
 	round := 0
-	redistest.Eventually(t, "the end of the dead reader", func() bool {
+	waittest.Until(t, "the end of the dead reader", func() bool {
 		round++
 		next, err := agents[round%2].ReadLock(name).Acquire(t.Context())
 		must(t, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // object is something that Redisson has in Redis, as one thread of a process sees it. The families of objects add their
@@ -57,7 +58,7 @@ func (o object) waits(t *testing.T, redis *redistest.Server, asking, command str
 	t.Helper()
 	before := redis.Calls(asking)
 	answers := o.send(command, args...)
-	redistest.Eventually(t, "two questions of Java", func() bool { return redis.Calls(asking) >= before+2 })
+	waittest.Until(t, "two questions of Java", func() bool { return redis.Calls(asking) >= before+2 })
 	if o.kind != "spin" {
 		o.process.awaitSleep(t, o.thread)
 	}
@@ -69,5 +70,5 @@ func (o object) waits(t *testing.T, redis *redistest.Server, asking, command str
 // end of writing: it wakes only those who sleep.
 func (p *process) awaitSleep(t *testing.T, thread string) {
 	t.Helper()
-	redistest.Eventually(t, "a thread that sleeps", func() bool { return p.do(t, thread, "sleeps") == "true" })
+	waittest.Until(t, "a thread that sleeps", func() bool { return p.do(t, thread, "sleeps") == "true" })
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // old is a server that we share with the last Redisson 3.x.
@@ -29,7 +29,7 @@ func TestP06AnOldJavaReadsBesideGo(t *testing.T) {
 	java := b.has(t, thing{"read", name}, "j1", kept)
 	b.has(t, thing{"read", name}, "j1", kept)
 	ours := b.has(t, thing{"read", name}, "g1", kept)
-	redistest.Eventually(t, "the end of Java's keys", func() bool {
+	waittest.Until(t, "the end of Java's keys", func() bool {
 		keys := 0
 		for _, key := range b.nodes[0].Do("KEYS", "*").([]any) {
 			if strings.Contains(key.(string), ":rwlock_timeout:") {
@@ -41,7 +41,7 @@ func TestP06AnOldJavaReadsBesideGo(t *testing.T) {
 	ours.leaves(t)
 	node := b.nodes[0]
 	last, seen := b.remaining(name), 0
-	redistest.Eventually(t, "renewals by Java", func() bool { // for longer than a lease
+	waittest.Until(t, "renewals by Java", func() bool { // for longer than a lease
 		now := b.remaining(name)
 		if now > last {
 			seen++

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // sharedSemaphore has each side take permits of a semaphore, give them back, and wait for the other.
@@ -275,7 +275,7 @@ func tooManyPermits(t *testing.T, b *both) {
 // awaitPassedOver waits until a request of ours has been passed over because it is for too many permits, and hears of changes.
 func (b *both) awaitPassedOver(t *testing.T, name string) {
 	t.Helper()
-	redistest.Eventually(t, "a request that is passed over", func() bool {
+	waittest.Until(t, "a request that is passed over", func() bool {
 		return b.nodeOf(name).Do("ZCOUNT", queueOf(name), "4503599627370496", "+inf") == any(int64(1)) // 2^52, see permits.lua
 	})
 	b.awaitListening(t, thing{"permits", name})
@@ -284,7 +284,7 @@ func (b *both) awaitPassedOver(t *testing.T, name string) {
 // awaitPermitPlaces waits until some requests of ours have places in the queue for permits, and hear of changes.
 func (b *both) awaitPermitPlaces(t *testing.T, name string, n int64) {
 	t.Helper()
-	redistest.Eventually(t, "places in the queue", func() bool { return b.nodeOf(name).Do("ZCARD", queueOf(name)) == any(n) })
+	waittest.Until(t, "places in the queue", func() bool { return b.nodeOf(name).Do("ZCARD", queueOf(name)) == any(n) })
 	b.awaitSubscribers(t, keyOf("redisson_sc", name), n)
 }
 
@@ -329,7 +329,7 @@ func deletedByJava(t *testing.T, b *both) {
 			var waiters []<-chan channelapi.Grant
 			for i, ours := range []*channelapi.Locks{b.ours, b.others, b.ours} {
 				waiters = append(waiters, request(ctx, ours, w))
-				redistest.Eventually(t, "places in the queue", func() bool { return b.nodeOf(w.name).Do("ZCARD", queueOf(w.name)) == any(int64(i+1)) })
+				waittest.Until(t, "places in the queue", func() bool { return b.nodeOf(w.name).Do("ZCARD", queueOf(w.name)) == any(int64(i+1)) })
 			}
 			want(t, "delete", object{b.java, "j2", kind, w.name}.is(t, "delete"), true)
 			for _, grants := range waiters {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestP07JavaPassesTheFairPlaceOfAKilledAgent(t *testing.T) {
@@ -53,7 +53,7 @@ func TestP07JavaTellsThePlaceBehindThatOfAKilledAgent(t *testing.T) {
 	w.awaitHearing(t, name, w.awaitPlaces(t, name, 2))
 	java.awaitSleep(t, "b")
 	agent.kill()
-	redistest.Eventually(t, "the end of the place", func() bool { return w.goodFor(t, name, dead) <= 0 })
+	waittest.Until(t, "the end of the place", func() bool { return w.goodFor(t, name, dead) <= 0 })
 	w.wouldLast(t, name)
 	holder.unlock(t)
 	value(t, granted)

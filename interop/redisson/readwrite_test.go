@@ -13,7 +13,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func readWriteLock(t *testing.T, b *both) {
@@ -116,7 +116,7 @@ func (b *both) awaitNoOutsider(t *testing.T, name string) {
 	if strings.Contains(name, "{") {
 		agents += ":" // our keys have two colons then
 	}
-	redistest.Eventually(t, "the end of Java's subscription", func() bool {
+	waittest.Until(t, "the end of Java's subscription", func() bool {
 		outsiders := int64(0)
 		for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
 			counts := b.nodeOf(name).Do("PUBSUB", count, keyOf("redisson_rwlock", name), keyOf(agents, name)).([]any)
@@ -289,7 +289,7 @@ func javaWritesAmongReaders(t *testing.T, b *both, name string) {
 			func() { java.lock(t, forever) },
 			func() { want(t, "tryLock(5 s)", java.tryLock(t, 5*time.Second, forever), true) },
 		} {
-			redistest.Eventually(t, "no writer had its turn lately", func() bool {
+			waittest.Until(t, "no writer had its turn lately", func() bool {
 				return len(b.nodeOf(name).Do("KEYS", "lockagent_turn*").([]any)) == 0 && b.nodeOf(name).Do("HGET", name, "mode") == "read"
 			})
 			asked := time.Now()
@@ -329,7 +329,7 @@ func readOn(t *testing.T, ours []*channelapi.Locks, name string) (stop func()) {
 // clean removes what is left of readers whose lock was broken: their keys last as long as their leases.
 func (b *both) clean(t *testing.T, name string) {
 	t.Helper()
-	redistest.Eventually(t, "no hold", func() bool { return b.nodeOf(name).Do("EXISTS", name) == any(int64(0)) })
+	waittest.Until(t, "no hold", func() bool { return b.nodeOf(name).Do("EXISTS", name) == any(int64(0)) })
 	for _, key := range b.nodeOf(name).Do("KEYS", "*").([]any) {
 		if strings.Contains(key.(string), "rwlock_timeout") && isOf(key.(string), name) {
 			b.nodeOf(name).Do("DEL", key.(string))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestJavaGetsALockThatRests(t *testing.T) {
@@ -99,7 +99,7 @@ func javaRecalls(t *testing.T, w *world) {
 			wakes := 0
 			for range turns {
 				tenures, before := store.begun.Load(), holds.Load()
-				redistest.Eventually(t, "tenures that rest", func() bool {
+				waittest.Until(t, "tenures that rest", func() bool {
 					served := holds.Load() - before
 					return served > 100 && served > 20*(store.begun.Load()-tenures)
 				})
@@ -134,14 +134,14 @@ func javaHasTurns(t *testing.T, w *world) {
 	told := "lockagent_told:{" + name + "}"
 	holds, stop := useAgain(t, locks.FairLock(name))
 	theirs := java.lock("fair", name, "j1")
-	redistest.Eventually(t, "a tenure that may rest", func() bool { return store.mayRest.Load() > 0 })
-	redistest.Eventually(t, "a turn of a waiter of Java's", func() bool { // which may come upon a free lock
+	waittest.Until(t, "a tenure that may rest", func() bool { return store.mayRest.Load() > 0 })
+	waittest.Until(t, "a turn of a waiter of Java's", func() bool { // which may come upon a free lock
 		theirs.lock(t, kept)
 		theirs.unlock(t)
 		return w.nodeOf(name).Do("EXISTS", told) == int64(1)
 	})
 	rested, before := store.mayRest.Load(), holds.Load()
-	redistest.Eventually(t, "holds after the turn", func() bool { return holds.Load() > before+200 })
+	waittest.Until(t, "holds after the turn", func() bool { return holds.Load() > before+200 })
 	if n := store.mayRest.Load() - rested; n > 0 {
 		t.Errorf("%d tenures after the turn may rest", n)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // both is a world with Java and with locks of ours, for tests that follow each other.
@@ -154,7 +154,7 @@ func (b *both) javaWaits(t *testing.T, w thing, who string) *someone {
 	}
 	before := redis.Calls(asking)
 	s := b.come(t, w, who, forever)
-	redistest.Eventually(t, "two questions of Java", func() bool { return redis.Calls(asking) >= before+2 })
+	waittest.Until(t, "two questions of Java", func() bool { return redis.Calls(asking) >= before+2 })
 	b.java.awaitSleep(t, who)
 	s.waits(t)
 	return s
@@ -180,7 +180,7 @@ func (b *both) tries(t *testing.T, w thing, who string) bool {
 		return free
 	}
 	var g channelapi.Grant
-	redistest.Eventually(t, "the store to stop keeping "+w.name, func() bool {
+	waittest.Until(t, "the store to stop keeping "+w.name, func() bool {
 		g = receive(t, request(t.Context(), b.others, w, channelapi.Try()))
 		return !isKept(g.Err())
 	})

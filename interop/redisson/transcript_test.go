@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // playAll has Java play the transcripts. They specify what each primitive of Redisson leaves in Redis; README.md says how to
@@ -104,7 +105,7 @@ func (s *transcript) step(words []string) (happened []string) {
 		w := s.waiting[worker]
 		delete(s.waiting, worker)
 		happened = append(happened, s.outcome(worker, w.answer)...)
-		redistest.Eventually(s.T, "no subscriber of "+w.channel, func() bool { return !slices.Contains(s.channels(), w.channel) })
+		waittest.Until(s.T, "no subscriber of "+w.channel, func() bool { return !slices.Contains(s.channels(), w.channel) })
 	}
 	happened = append(happened, s.messages()...)
 	for _, name := range s.names {
@@ -179,7 +180,7 @@ func (s *transcript) asked() (calls [3]int) {
 // awaitWaiter waits until somebody listens to one more channel, and has asked in vain before and after.
 func (s *transcript) awaitWaiter(heard []string, asked [3]int) (channel string) {
 	s.Helper()
-	redistest.Eventually(s.T, "a waiter", func() bool {
+	waittest.Until(s.T, "a waiter", func() bool {
 		now := s.channels()
 		i := slices.IndexFunc(now, func(channel string) bool { return !slices.Contains(heard, channel) })
 		if i >= 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -107,7 +108,7 @@ func (w *world) awaitSubscriber(t *testing.T, name string) {
 // awaitSubscribers waits until a channel has as many subscribers.
 func (w *world) awaitSubscribers(t *testing.T, channel string, n int64) {
 	t.Helper()
-	redistest.Eventually(t, "subscribers of "+channel, func() bool {
+	waittest.Until(t, "subscribers of "+channel, func() bool {
 		var all int64
 		for _, node := range w.nodes {
 			for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
@@ -127,7 +128,7 @@ func (w *world) awaitRenewals(t *testing.T, times int, names ...string) {
 	for i, name := range names {
 		holders[i], last[i] = fields(name), w.remaining(name)
 	}
-	redistest.Eventually(t, "renewals", func() bool {
+	waittest.Until(t, "renewals", func() bool {
 		for i, name := range names {
 			now := w.remaining(name)
 			if now > last[i] {
@@ -161,7 +162,7 @@ func isKept(err error) bool {
 func hold(t *testing.T, lock channelapi.AnyLock) channelapi.Grant {
 	t.Helper()
 	var g channelapi.Grant
-	redistest.Eventually(t, "the store to stop keeping the lock", func() bool {
+	waittest.Until(t, "the store to stop keeping the lock", func() bool {
 		var err error
 		g, err = lock.TryAcquire(t.Context())
 		if isKept(err) {

@@ -18,6 +18,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -269,7 +270,7 @@ func TestKilledWithRedis(t *testing.T) {
 		queued := false // both wait, in this order
 		had, all := life(t, cfg, 500*time.Millisecond, func(alive func() bool) {
 			behind = third.Acquire(background, place, actor.Request{Owner: "behind"})
-			redistest.Eventually(t, "the place behind", thirdJournal.hasPlace)
+			waittest.Until(t, "the place behind", thirdJournal.hasPlace)
 			queued = alive() // otherwise the store may have taken the place from an agent that does not listen
 		})
 		for g := range all {
@@ -311,11 +312,11 @@ func TestKilledWithRedis(t *testing.T) {
 			switch {
 			case x.Name == place:
 				waiting.Go(func() {
-					redistest.Eventually(t, "the agent listens", func() bool { // the store passes no lock to others
+					waittest.Until(t, "the agent listens", func() bool { // the store passes no lock to others
 						counts, _ := server.Do("PUBSUB", "NUMSUB", "lockagent_agent:"+string(a.ID())).([]any)
 						return len(counts) == 2 && counts[1] != int64(0)
 					})
-					redistest.Eventually(t, "the request has its place", j.hasPlace)
+					waittest.Until(t, "the request has its place", j.hasPlace)
 					must(ahead.Release(background))
 					g := await(t, "the place", x.Grant)
 					must(g.Err())

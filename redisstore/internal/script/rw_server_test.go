@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // reading is a wish to read.
@@ -223,7 +223,7 @@ func TestAPassToAReaderTellsOutsiders(t *testing.T) {
 	s, passes := start(t), 0
 	for i := range 2 { // one release is a pass, the other one is the turn of the outsiders
 		writer, reader := wish("pages", agentA, uint64(i)+1), reading("pages", agentB, uint64(i)+1)
-		redistest.Eventually(t, "the end of the turn", func() bool { return s.rwTry(writer)[0].Reply.Granted })
+		waittest.Until(t, "the end of the turn", func() bool { return s.rwTry(writer)[0].Reply.Granted })
 		s.listen(AgentChannel(agentB), AgentsChannel("pages"), ReadWriteChannel("pages"))
 		outsider := s.listen(ReadWriteChannel("pages"))
 		s.rwWaits(reader, writer.Tenure.String())

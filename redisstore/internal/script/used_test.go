@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // asAnother tries a lock as each kind that may look like another one in Redis.
@@ -100,7 +101,7 @@ func TestWaitersOfAnotherKind(t *testing.T) {
 					}
 					// An agent that is gone waits no more.
 					there.Close()
-					redistest.Eventually(t, "nobody listens", func() bool {
+					waittest.Until(t, "nobody listens", func() bool {
 						channels := "CHANNELS"
 						if room == Sharded {
 							channels = "SHARDCHANNELS"

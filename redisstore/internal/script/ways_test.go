@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // queues are the kinds and modes whose releases pass to a tenure that waits.
@@ -42,7 +43,7 @@ func TestWhoIsNotCountedIsPassedNothing(t *testing.T) {
 		Single: func(t *testing.T) (at, elsewhere *redistest.Server) {
 			at = redistest.Start(t)
 			elsewhere = redistest.Start(t, redistest.WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(at.Port())))
-			redistest.Eventually(t, "the replica to follow", func() bool { return elsewhere.Info("replication", "master_link_status") == "up" })
+			waittest.Until(t, "the replica to follow", func() bool { return elsewhere.Info("replication", "master_link_status") == "up" })
 			at.AwaitReplica()
 			return at, elsewhere
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
@@ -93,7 +94,7 @@ func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	under, waiting := make(chan error, 1), make(said, 1)
 	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { under <- err }})
 	l := lanes.lane(s.Master(hashslot.Of(key)))
-	redistest.Eventually(t, "the call to be under way", func() bool {
+	waittest.Until(t, "the call to be under way", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.load() > 0 && len(l.queue) == 0
@@ -375,7 +376,7 @@ func TestAClusterThatIsDown(t *testing.T) {
 	up := keyAt(cluster, cluster.Nodes[1])
 	eventually(t, lanes, up)
 	cluster.Nodes[0].Kill()
-	redistest.Eventually(t, "the Cluster to be down", func() bool {
+	waittest.Until(t, "the Cluster to be down", func() bool {
 		err := try(t, lanes, up)
 		if err != nil && (!errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "CLUSTER INFO")) {
 			t.Errorf("a Cluster that is down: %v", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
@@ -48,7 +49,7 @@ func try(t testing.TB, lanes *Lanes[question], key string) error {
 // eventually tries until it counts. What fails on the way is that the store is not available.
 func eventually(t testing.TB, lanes *Lanes[question], key string) {
 	t.Helper()
-	redistest.Eventually(t, "the store to be available", func() bool {
+	waittest.Until(t, "the store to be available", func() bool {
 		err := try(t, lanes, key)
 		if err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/errand"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
@@ -463,7 +464,7 @@ func TestWhatIsNotLeftToACaller(t *testing.T) {
 	lanes, l, g := gated(t)
 	g.goOn <- struct{}{}
 	answered(t, "the first", add(t.Context(), lanes, "first"))
-	redistest.Eventually(t, "the lane to be free", func() bool {
+	waittest.Until(t, "the lane to be free", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.load() == 0

@@ -13,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
@@ -36,7 +37,7 @@ func TestOneWaitForABatch(t *testing.T) {
 	lanes, l, g := gated(t)
 	_, port, _ := net.SplitHostPort(l.node.Addr())
 	replica := redistest.Start(t, redistest.WithConfig("replicaof 127.0.0.1 "+port))
-	redistest.Eventually(t, "the replica to follow", func() bool { return replica.Info("replication", "master_link_status") == "up" })
+	waittest.Until(t, "the replica to follow", func() bool { return replica.Info("replication", "master_link_status") == "up" })
 	lanes.servers.config.Replicas, lanes.servers.config.ReplicaTimeout = 1, patience
 
 	first := add(t.Context(), lanes, "first") // so that the others gather

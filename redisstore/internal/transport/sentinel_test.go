@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func sentinelConfig(s *redistest.Sentinel) Config {
@@ -37,7 +38,7 @@ func listen(s *Subscriptions, t Topic) (heard, func()) {
 // hears has a server publish until a listener hears it: a subscription may be moving.
 func (h heard) hears(t testing.TB, server *redistest.Server, command, channel string) {
 	t.Helper()
-	redistest.Eventually(t, "the message to be heard", func() bool {
+	waittest.Until(t, "the message to be heard", func() bool {
 		server.Do(command, channel, "hello")
 		return len(h.messages) > 0
 	})
@@ -93,7 +94,7 @@ func TestOtherSentinelsAreFound(t *testing.T) {
 	s := connect(t, c)
 	lanes := counters(s)
 	eventually(t, lanes, "key")
-	redistest.Eventually(t, "all Sentinels to report", func() bool {
+	waittest.Until(t, "all Sentinels to report", func() bool {
 		s.sentinels.mu.Lock()
 		defer s.sentinels.mu.Unlock()
 		return len(s.sentinels.reports) == 3

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 )
 
@@ -59,7 +60,7 @@ func TestSubscriptions(t *testing.T) {
 		t.Error("heard after cancel")
 	}
 	cancelSecond()
-	redistest.Eventually(t, "to be unsubscribed", func() bool {
+	waittest.Until(t, "to be unsubscribed", func() bool {
 		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "news")) == "[news 0]" && !subs.Counted("news", false)
 	})
 }
@@ -279,12 +280,12 @@ func TestACountedTopicFollowsItsSlot(t *testing.T) {
 		if got := counts(to, channel); got != fmt.Sprintf("[%s 1]", channel) {
 			t.Errorf("the other node counts %s", got)
 		}
-		redistest.Eventually(t, "the first node to count nobody", func() bool { return counts(from, channel) == fmt.Sprintf("[%s 0]", channel) })
+		waittest.Until(t, "the first node to count nobody", func() bool { return counts(from, channel) == fmt.Sprintf("[%s 0]", channel) })
 		for len(h.messages) > 0 {
 			<-h.messages
 		}
 		h.hears(t, cluster.NodeOf(stays), "PUBLISH", channel)
 		cancel()
-		redistest.Eventually(t, "nobody to be counted", func() bool { return counts(to, channel) == fmt.Sprintf("[%s 0]", channel) })
+		waittest.Until(t, "nobody to be counted", func() bool { return counts(to, channel) == fmt.Sprintf("[%s 0]", channel) })
 	}
 }

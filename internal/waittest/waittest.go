@@ -1,0 +1,84 @@
+// Package waittest is for tests that wait for what happens in real time. How long it takes says nothing about the code on a
+// machine that is busy, so no wait has a bound of its own. What never happens fails the test shortly before go test itself gives up, and
+// then the stacks of all goroutines are on the standard error.
+//
+// # Usage
+//
+//	waittest.Until(t, "the agent to be in the queue", func() bool { return server.Do("ZCARD", queue) == int64(1) })
+//	g := waittest.Receive(t, "the grant", lock.AcquireAsync(waittest.Context(t)))
+//
+// # Concurrency
+//
+// All functions may be called by many goroutines at a time. As [testing.T.FailNow], only the goroutine of the test may call [Until] and
+// [Receive]. None is for a bubble of testing/synctest: there, a test has a bound of its own.
+package waittest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/pprof"
+	"sync"
+	"testing"
+	"time"
+)
+
+// margin is how long before the end that go test sets the waits end: enough to print the stacks, to stop servers, and to print
+// their logs on a busy machine.
+const margin = 20 * time.Second
+
+var errNever = errors.New("waittest: the time that go test has is over")
+
+// Context returns the context of the test. It also ends shortly before go test gives up. A benchmark has no such end.
+func Context(t testing.TB) context.Context {
+	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
+	if !ok {
+		return t.Context()
+	}
+	end, ok := limited.Deadline()
+	if !ok { // go test -timeout 0
+		return t.Context()
+	}
+	ctx, cancel := context.WithDeadlineCause(t.Context(), end.Add(-margin), errNever)
+	t.Cleanup(cancel)
+	context.AfterFunc(ctx, func() {
+		if context.Cause(ctx) == errNever {
+			printStacks()
+		}
+	})
+	return ctx
+}
+
+var printStacks = sync.OnceFunc(func() { _ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2) })
+
+// Until polls until a condition holds. What says in the error of a
+// test that waits in vain what was waited for.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	ctx := Context(t)
+	for again := time.NewTicker(5 * time.Millisecond); !holds(); {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			giveUp(t, what)
+		}
+	}
+}
+
+// Receive returns the next value of a channel, or the zero value if the channel is closed. What is as for [Until].
+func Receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-Context(t).Done():
+		giveUp(t, what)
+		panic("not reached")
+	}
+}
+
+func giveUp(t testing.TB, what string) {
+	t.Helper()
+	printStacks()
+	t.Fatalf("gave up waiting: %s", what)
+}
