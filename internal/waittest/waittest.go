@@ -42,7 +42,7 @@ func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithDeadlineCause(t.Context(), end.Add(-margin), errNever)
 	t.Cleanup(cancel)
 	context.AfterFunc(ctx, func() {
-		if context.Cause(ctx) == errNever {
+		if errors.Is(context.Cause(ctx), errNever) {
 			printStacks()
 		}
 	})
