@@ -69,14 +69,14 @@ func TestEveryClientCanLock(t *testing.T) {
 
 // gRPC's own client, its health service, and reflection.
 func TestGRPC(t *testing.T) {
+	t.Parallel()
 	d := run(t)
 	conn, err := grpc.NewClient("unix:"+d.path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(background, patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	acquire := func(ctx context.Context) *lockagentv1.ClaimEvent {
 		t.Helper()
 		s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, "/lockagent.v1.LockService/Acquire")
@@ -340,8 +340,7 @@ func TestWatch(t *testing.T) {
 	c := d.client(t)
 	holder := c.acquire(t, &lockagentv1.AcquireRequest{Name: "a/1"})
 	holder.granted()
-	ctx, cancel := context.WithTimeout(background, patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	events, err := c.look.Watch(ctx, &lockagentv1.WatchRequest{Pattern: "a/*"})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,11 +25,13 @@ import (
 // It may be a crowd instead. With the role "parent" it has a child that inherits its connection, and its input as well.
 func play(role string) int {
 	act := func() error { return ask(role) }
-	switch path := os.Getenv("DAEMON_TEST_SOCKET"); role {
+	path := os.Getenv("DAEMON_TEST_SOCKET")
+	many, _ := strconv.Atoi(os.Getenv("DAEMON_TEST_MANY")) // a crowd has it
+	switch role {
 	case "crowd":
-		act = func() error { return crowd(path) }
+		act = func() error { return crowd(path, many) }
 	case "linked crowd":
-		act = func() error { return linkedCrowd(path) }
+		act = func() error { return linkedCrowd(path, many) }
 	}
 	err := act()
 	fmt.Println("end", err)
@@ -72,7 +75,7 @@ type process struct {
 	out *bufio.Scanner
 }
 
-func (r *running) process(t *testing.T, role string) *process {
+func (r *running) process(t *testing.T, role string, more ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -80,6 +83,7 @@ func (r *running) process(t *testing.T, role string) *process {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), "DAEMON_TEST_ROLE="+role, "DAEMON_TEST_SOCKET="+r.path)
+	cmd.Env = append(cmd.Env, more...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

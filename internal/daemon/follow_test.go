@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -82,7 +83,7 @@ func (*quietLog) Tail(ctx context.Context, _ events.From, _ events.Filter, _ eve
 // A client hears at once that it will be told of events, also while there are none.
 func TestFollowBeginsAtOnce(t *testing.T) {
 	d := run(t, func(cfg *Config) { cfg.Log = &quietLog{} })
-	ctx, cancel := context.WithTimeout(background, patience)
+	ctx, cancel := context.WithCancel(waittest.Context(t))
 	defer cancel()
 	s, err := d.client(t).look.Follow(ctx, &lockagentv1.FollowRequest{Since: timestamppb.Now()})
 	if err != nil {

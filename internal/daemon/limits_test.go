@@ -23,6 +23,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -38,8 +39,8 @@ func withLimits(t *testing.T, limits access.Limits) *access.Access {
 }
 
 // firstOf reads the first message of a stream, and returns what ends it, and its error.
-func firstOf[T any](call func(context.Context) (*connect.ServerStreamForClient[T], error)) (end func(), err error) {
-	ctx, cancel := context.WithTimeout(background, patience)
+func firstOf[T any](t *testing.T, call func(context.Context) (*connect.ServerStreamForClient[T], error)) (end func(), err error) {
+	ctx, cancel := context.WithCancel(waittest.Context(t))
 	s, err := call(ctx)
 	if err != nil {
 		return cancel, err
@@ -56,12 +57,12 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 	d := run(t, func(cfg *Config) { cfg.Access = limited })
 	c := d.client(t)
 	watch := func() (func(), error) {
-		return firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
+		return firstOf(t, func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
 			return c.look.Watch(ctx, &lockagentv1.WatchRequest{})
 		})
 	}
 	link := func() (func(), error) {
-		return firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.LinkNews], error) {
+		return firstOf(t, func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.LinkNews], error) {
 			return c.Link(ctx, &lockagentv1.LinkRequest{})
 		})
 	}
@@ -89,7 +90,7 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 			return err
 		},
 		"claim": func() error {
-			end, err := firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+			end, err := firstOf(t, func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 				return c.Acquire(ctx, &lockagentv1.AcquireRequest{Name: "door"})
 			})
 			end()
@@ -122,7 +123,7 @@ func TestWatchesAreLimited(t *testing.T) {
 	d := run(t, func(cfg *Config) { cfg.Access = withLimits(t, access.Limits{Streams: 9, Watches: 1}) })
 	c := d.client(t)
 	watch := func() (func(), error) {
-		return firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
+		return firstOf(t, func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
 			return c.look.Watch(ctx, &lockagentv1.WatchRequest{})
 		})
 	}
@@ -148,6 +149,7 @@ func TestWatchesAreLimited(t *testing.T) {
 
 // Semaphores and latches stay for ever, so there may be only so many. One that is deleted leaves its place to another, also after a restart.
 func TestNumbersAreLimited(t *testing.T) {
+	t.Parallel()
 	limited := withLimits(t, access.Limits{Numbers: 2})
 	l := newLives(t, func(cfg *Config) { cfg.Access = limited })
 	permits := func(name string, op lockagentv1.PermitsOp) error {

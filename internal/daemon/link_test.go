@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -28,7 +29,7 @@ type testLink struct {
 
 func (c *testClient) link(t testing.TB) *testLink {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(background, patience)
+	ctx, cancel := context.WithCancel(waittest.Context(t))
 	news, err := c.Link(ctx, &lockagentv1.LinkRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +177,7 @@ func TestAHoldOutlivesItsLink(t *testing.T) {
 	g := k.granted(1)
 	k.end()
 	other := r.client(t)
-	ctx, cancel := context.WithTimeout(background, patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	for detached := false; !detached; { // until the daemon has noticed the end
 		list, err := other.look.List(ctx, &lockagentv1.ListRequest{})
 		if err != nil || len(list.GetLocks()) != 1 {

@@ -11,13 +11,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
@@ -31,9 +32,6 @@ func TestMain(m *testing.M) {
 }
 
 var background = context.Background()
-
-// patience bounds waits that should not take long at all.
-const patience = time.Minute
 
 // running is a daemon under test.
 type running struct {
@@ -80,13 +78,31 @@ func dialer(path string) func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// httpClient is a client of the socket with connections of its own. Its version is 1 or 2.
+// httpClient is a client of the socket with connections of its own. Its version is 1 or 2. The end of the test closes the connections, also those
+// with a request that has not quite ended: the daemon would wait for these.
 func httpClient(t testing.TB, path string, version int) *http.Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(version == 1)
 	protocols.SetUnencryptedHTTP2(version == 2)
-	transport := &http.Transport{DialContext: dialer(path), Protocols: &protocols}
-	t.Cleanup(transport.CloseIdleConnections)
+	var mu sync.Mutex
+	var conns []net.Conn // guarded by mu
+	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dialer(path)(ctx, network, address)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			conns = append(conns, conn)
+		}
+		return conn, err
+	}}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	})
 	return &http.Client{Transport: transport}
 }
 
@@ -146,15 +162,13 @@ func (c *testClient) attach(t testing.TB, claim, secret string) *stream {
 func open(t testing.TB, call func(context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(background) // a deadline would be sent along, and be one of the claim
-	bound := time.AfterFunc(patience, cancel)
+	context.AfterFunc(waittest.Context(t), cancel)
 	events, err := call(ctx)
 	if err != nil {
-		bound.Stop()
 		cancel()
 		t.Fatal(err)
 	}
 	s := &stream{t, events, func() {
-		bound.Stop()
 		cancel()
 		_ = events.Close()
 	}}

@@ -1,4 +1,4 @@
-//go:build linux && !race
+//go:build linux
 
 package daemon
 
@@ -9,10 +9,10 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -20,7 +20,7 @@ import (
 // the stacks of the two goroutines that net/http has for such a connection, and 10 its buffers. The clients of this test keep nothing but their
 // connections.
 func TestMemoryOfAClaim(t *testing.T) {
-	const claims, most = 1000, 14_000
+	const claims, most = 500, 14_000
 	d := run(t, soonParked)
 	acquire := func(i int) net.Conn {
 		conn, err := net.Dial("unix", d.path)
@@ -54,14 +54,9 @@ func TestMemoryOfAClaim(t *testing.T) {
 	if n := d.Counts().Held; n != claims+1 {
 		t.Errorf("%d claims are held", n)
 	}
-	each := (memory() - before) / claims
-	for began := time.Now(); each > most && time.Since(began) < patience; { // not all are parked, or have the stacks of which they were made
-		each = (memory() - before) / claims
-	}
-	t.Logf("%d bytes for a claim with its connection", each)
-	if each > most {
-		t.Errorf("%d bytes for a claim with its connection, and it should be at most %d", each, most)
-	}
+	waittest.Until(t, fmt.Sprintf("a claim with its connection needs no more than %d bytes", most), func() bool {
+		return memory() < before+claims*most // when all are parked, and have no longer the stacks of which they were made
+	})
 	for _, c := range conns {
 		_ = c.Close()
 	}

@@ -37,15 +37,11 @@ func soonParked(cfg *Config) { cfg.Quiet = time.Millisecond }
 // awaitParked waits until so many streams are parked, in all daemons of this process.
 func awaitParked(t *testing.T, want int) {
 	t.Helper()
-	n := -1
-	for began := time.Now(); time.Since(began) < patience; runtime.Gosched() {
+	waittest.Until(t, fmt.Sprint("so many streams are parked: ", want), func() bool {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		if n = strings.Count(string(stacks), ".(*parkedStream).watch("); n == want {
-			return
-		}
-	}
-	t.Fatalf("%d streams are parked, want %d", n, want)
+		return strings.Count(string(stacks), ".(*parkedStream).watch(") == want
+	})
 }
 
 // A stream that was parked tells all that follows, and ends in order, whoever ends it.

@@ -3,7 +3,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -16,6 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // reflecting returns a stream of the reflection of a daemon.
@@ -26,12 +27,8 @@ func reflecting(t *testing.T) (*grpc.ClientConn, func(*reflectionv1.ServerReflec
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(background, patience)
-	t.Cleanup(func() {
-		cancel()
-		_ = conn.Close()
-	})
-	stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
+	t.Cleanup(func() { _ = conn.Close() })
+	stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +130,8 @@ func TestReflectionOfWhatIsNotThere(t *testing.T) {
 
 func TestReflectionForOlderClients(t *testing.T) {
 	conn, _ := reflecting(t)
-	ctx, cancel := context.WithTimeout(background, patience)
-	defer cancel()
 	// The older messages are the same on the wire.
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+	stream, err := conn.NewStream(waittest.Context(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,15 @@ package daemon
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 // A lock that rests in the daemon is held by nobody: when the daemon ends, others have it.
 func TestALockRestsWhenTheDaemonEnds(t *testing.T) {
+	t.Parallel()
 	r := run(t)
 	letRest(t, r.client(t))
 	ctx, cancel := context.WithCancel(background)
@@ -39,7 +40,7 @@ func TestALockRestsWhenTheDaemonEnds(t *testing.T) {
 // letRest has a client use the lock again and again, until the lock rests.
 func letRest(t *testing.T, c *testClient) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < patience; {
+	waittest.Until(t, "the lock rests", func() bool {
 		s := c.acquire(t, door)
 		s.granted()
 		s.end()
@@ -47,9 +48,6 @@ func letRest(t *testing.T, c *testClient) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.GetResting() {
-			return
-		}
-	}
-	t.Fatal("the lock does not rest")
+		return got.GetResting()
+	})
 }

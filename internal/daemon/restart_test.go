@@ -24,6 +24,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -216,10 +217,11 @@ func TestNumbersAfterARestart(t *testing.T) {
 
 // Tokens grow over a restart, also if nobody has held the lock when the daemon ended, and also if the clock was set back.
 func TestTokensAfterARestart(t *testing.T) {
+	t.Parallel()
 	l := newLives(t, nil)
 	l.store.Advance(lockagent.Token(time.Now().Add(time.Hour).UnixMicro())) // as if the clock had been set back since
 	last := uint64(0)
-	for range 5 {
+	for range 3 {
 		s := l.client(t).acquire(t, door)
 		g := s.granted()
 		if g.GetToken() <= last {
@@ -234,9 +236,10 @@ func TestTokensAfterARestart(t *testing.T) {
 	}
 }
 
-// Ten thousand claims: the next daemon is ready within two seconds of CPU time.
-func TestRestartWithManyClaims(t *testing.T) {
-	const many, most = 10_000, 2 * time.Second
+func TestRestartWithManyClaims(t *testing.T) { restartWithMany(t, 500) }
+
+// restartWithMany has the next daemon go on with so many claims. It returns the time of the processor that this took.
+func restartWithMany(t *testing.T, many int) time.Duration {
 	l := newLives(t, func(c *Config) { c.Lease = time.Hour }) // a slow machine loses nothing meanwhile
 	me := claims.Client{PID: os.Getpid(), UID: uint32(os.Getuid()), Started: started(os.Getpid())}
 	for i := range many {
@@ -256,10 +259,7 @@ func TestRestartWithManyClaims(t *testing.T) {
 	if got := l.Counts(); got != want || want.Held+want.Waiting != many {
 		t.Errorf("%+v, and before %+v", got, want)
 	}
-	t.Logf("%v of CPU time for %d claims", took, many)
-	if took > most && !raced {
-		t.Errorf("%v of CPU time for %d claims, and it should be at most %v", took, many, most)
-	}
+	return took
 }
 
 // cpuTime is what this process has used.
@@ -274,7 +274,10 @@ func cpuTime(t *testing.T) time.Duration {
 
 // The event log and the journal tell the same story: who holds and who waits, before a restart and after it. And the log proves that nobody held a lock
 // beside another.
-func TestEventLogAndJournal(t *testing.T) {
+func TestEventLogAndJournal(t *testing.T) { eventLogAndJournal(t, 2, 10) }
+
+// eventLogAndJournal compares both after so many lives of the daemon, in each of which several clients take so many locks each.
+func eventLogAndJournal(t *testing.T, lives, each int) {
 	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: slog.New(slog.DiscardHandler)}
 	var publisher *events.Publisher
 	epoch := uint64(0)
@@ -289,17 +292,21 @@ func TestEventLogAndJournal(t *testing.T) {
 		}
 		c.Recorder = publisher
 	})
-	ctx, cancel := context.WithTimeout(background, patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	reader, err := events.OpenReader(events.ReaderConfig{Connection: nats})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
+	var last string // what both said when they were last compared
+	defer func() {
+		if t.Failed() {
+			t.Log(last)
+		}
+	}()
 	compare := func() {
 		t.Helper()
-		var told, written []string
-		same := func() bool {
+		waittest.Until(t, "the event log and the journal say the same", func() bool { // the last streams may not have ended yet
 			if err := publisher.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -312,7 +319,7 @@ func TestEventLogAndJournal(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			told = nil
+			var told []string
 			for lock := range fold.Locks() {
 				for _, h := range lock.Now() {
 					told = append(told, fmt.Sprint(lock.Lock, " is held by ", h.Owner, " with ", h.Token))
@@ -321,26 +328,19 @@ func TestEventLogAndJournal(t *testing.T) {
 					told = append(told, fmt.Sprint(lock.Lock, " is wanted by ", w.Owner))
 				}
 			}
-			written = l.written()
+			written := l.written()
 			slices.Sort(told)
 			slices.Sort(written)
-			return slices.Equal(told, written)
-		}
-		for begin := time.Now(); !same(); { // the last streams may not have ended yet
-			if time.Since(begin) > 10*time.Second {
-				t.Fatalf("the event log:\n%s\nthe journal:\n%s", strings.Join(told, "\n"), strings.Join(written, "\n"))
-			}
-		}
-		if len(told) == 0 {
-			t.Error("nobody holds anything")
-		}
+			last = fmt.Sprintf("the event log:\n%s\nthe journal:\n%s", strings.Join(told, "\n"), strings.Join(written, "\n"))
+			return len(told) > 0 && slices.Equal(told, written)
+		})
 	}
-	for range 3 {
+	for range lives {
 		var wg sync.WaitGroup
 		c := l.client(t)
 		for range 8 {
 			wg.Go(func() {
-				for range 20 {
+				for range each {
 					s := c.acquire(t, &lockagentv1.AcquireRequest{Name: fmt.Sprint("lock/", rand.IntN(4))})
 					s.next()
 					s.end()

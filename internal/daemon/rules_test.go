@@ -57,7 +57,7 @@ func TestAccess(t *testing.T) {
 	refused(err)
 	_, err = c.look.Get(background, &lockagentv1.GetRequest{Name: "door"})
 	refused(err)
-	end, err := firstOf(func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
+	end, err := firstOf(t, func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
 		return c.look.Watch(ctx, &lockagentv1.WatchRequest{})
 	})
 	end()
