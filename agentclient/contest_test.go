@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -109,20 +108,21 @@ func count(locks *channelapi.Locks, in io.Reader) {
 	fmt.Println(string(data))
 }
 
-// Eight processes with eight goroutines each count in memory that only the lock protects. Their daemon is killed now and then, and another one goes
+// Several processes with eight goroutines each count in memory that only the lock protects. Their daemon is killed now and then, and another one goes
 // on. No count is lost, and tokens grow.
 func TestContest(t *testing.T) {
-	t.Run("memory", func(t *testing.T) { contest(t, "") })
-	t.Run("Redis", func(t *testing.T) { contest(t, redistest.Start(t).URL()) })
+	t.Parallel()
+	inEachStore(t, func(t *testing.T, redis string) { contest(t, redis, 3, 1) })
 }
 
-func contest(t *testing.T, redis string) {
-	const processes, goroutines = 8, 8
+func contest(t *testing.T, redis string, processes, kills int) {
+	t.Parallel()
+	const goroutines = 8
 	path, file := socketPath(t), filepath.Join(t.TempDir(), "tally")
 	if err := os.WriteFile(file, make([]byte, tallySize), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	settings := []string{"AGENTCLIENT_TEST_LEASE=20s", "AGENTCLIENT_TEST_STATE=" + t.TempDir(), "AGENTCLIENT_TEST_REDIS=" + redis}
+	settings := []string{leaseOfKilled, "AGENTCLIENT_TEST_STATE=" + t.TempDir(), "AGENTCLIENT_TEST_REDIS=" + redis}
 	daemon := start(t, "daemon", path, settings...)
 	daemon.says("ready")
 	var counters []*process
@@ -139,9 +139,9 @@ func contest(t *testing.T, redis string) {
 	more := func() {
 		t.Helper()
 		before := shared.count()
-		waittest.Until(t, "the processes go on to count", func() bool { return shared.count() > before+500 })
+		waittest.Until(t, "the processes go on to count", func() bool { return shared.count() > before+200 })
 	}
-	for range kills(t, 3) {
+	for range kills {
 		more()
 		daemon.kill()
 		daemon = start(t, "daemon", path, settings...)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // process is this program as a daemon or a client of its own.
@@ -93,15 +94,15 @@ func TestAKilledClientLeavesItsLock(t *testing.T) {
 	p := start(t, "client", r.path)
 	p.says("held")
 	locks := dial(t, r.path)
-	if _, err := locks.Lock("door").TryAcquire(patient(t)); !errors.Is(err, channelapi.ErrHeld) {
+	if _, err := locks.Lock("door").TryAcquire(waittest.Context(t)); !errors.Is(err, channelapi.ErrHeld) {
 		t.Fatalf("TryAcquire: %v", err)
 	}
 	p.kill()
-	g, err := locks.Lock("door").Acquire(patient(t))
+	g, err := locks.Lock("door").Acquire(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Release(patient(t)); err != nil {
+	if err := g.Release(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -109,12 +110,7 @@ func TestAKilledClientLeavesItsLock(t *testing.T) {
 // lost waits until a hold is lost, and fails unless that was at its deadline, and for that reason.
 func lost(t *testing.T, g channelapi.Grant) {
 	t.Helper()
-	ctx := patient(t)
-	select {
-	case <-g.Done():
-	case <-ctx.Done():
-		t.Fatal("the hold goes on")
-	}
+	waittest.Receive(t, "the end of the hold", g.Done())
 	if g.Held() {
 		t.Error("a lost grant is held")
 	}
@@ -122,7 +118,7 @@ func lost(t *testing.T, g channelapi.Grant) {
 	if e, ok := errors.AsType[*lockagent.LostError](g.Cause()); !ok || *e != want {
 		t.Errorf("%v, want %v", g.Cause(), &want)
 	}
-	if err := g.Release(ctx); !errors.Is(err, channelapi.ErrLost) {
+	if err := g.Release(waittest.Context(t)); !errors.Is(err, channelapi.ErrLost) {
 		t.Errorf("Release: %v", err)
 	}
 }
@@ -130,11 +126,12 @@ func lost(t *testing.T, g channelapi.Grant) {
 const shortLease = "AGENTCLIENT_TEST_LEASE=400ms"
 
 func TestAStoppedDaemon(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	p := start(t, "daemon", path, shortLease)
 	p.says("ready")
 	locks := dial(t, path)
-	g, err := locks.Lock("door").Acquire(patient(t))
+	g, err := locks.Lock("door").Acquire(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,50 +140,51 @@ func TestAStoppedDaemon(t *testing.T) {
 	lost(t, g)
 
 	// For a moment the request may wait for the hold that was just lost. So it has to wait for longer, before it can tell that the daemon is silent.
-	_, err = locks.Lock("door", channelapi.Wait(time.Second)).Acquire(patient(t))
+	_, err = locks.Lock("door", channelapi.Wait(time.Second)).Acquire(waittest.Context(t))
 	if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || e.Silent == 0 || !errors.Is(err, channelapi.ErrTimeout) || !errors.Is(err, channelapi.ErrStoreUnavailable) {
 		t.Errorf("a wait for a silent daemon: %v", err)
 	}
 	p.signal(syscall.SIGCONT)
-	again, err := locks.Lock("door").Acquire(patient(t))
+	again, err := locks.Lock("door", channelapi.Lease(time.Hour)).Acquire(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again.Token() <= g.Token() {
 		t.Errorf("token %d after %d", again.Token(), g.Token())
 	}
-	if err := again.Release(patient(t)); err != nil {
+	if err := again.Release(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAKilledDaemon(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	p := start(t, "daemon", path, shortLease)
 	p.says("ready")
 	locks := dial(t, path)
-	g, err := locks.Lock("door").Acquire(patient(t))
+	g, err := locks.Lock("door").Acquire(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits, cancel := context.WithCancel(patient(t))
+	waits, cancel := context.WithCancel(waittest.Context(t))
 	defer cancel()
 	waiting := locks.Lock("door").AcquireAsync(waits)
 	p.kill()
 	lost(t, g)
-	if _, err := locks.Lock("door").TryAcquire(patient(t)); !errors.Is(err, channelapi.ErrStoreUnavailable) {
+	if _, err := locks.Lock("door").TryAcquire(waittest.Context(t)); !errors.Is(err, channelapi.ErrStoreUnavailable) {
 		t.Errorf("TryAcquire: %v", err)
 	}
-	if _, err := Dial(patient(t), path); !errors.Is(err, channelapi.ErrStoreUnavailable) {
+	if _, err := Dial(waittest.Context(t), path); !errors.Is(err, channelapi.ErrStoreUnavailable) {
 		t.Errorf("Dial: %v", err)
 	}
 	// Another daemon takes its place, and whoever waits goes on.
 	start(t, "daemon", path).says("ready")
-	next := <-waiting
+	next := waittest.Receive(t, "a grant of the next daemon", waiting)
 	if next.Err() != nil {
 		t.Fatal(next.Err())
 	}
-	if err := next.Release(patient(t)); err != nil {
+	if err := next.Release(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,10 +16,11 @@ import (
 // A grant that the application has dropped is given back after its first renewals. One whose context, or whose Done, is in use is
 // not.
 func TestADroppedGrant(t *testing.T) {
-	r := runWith(t, socketPath(t), 100*time.Millisecond)
+	t.Parallel()
+	r := runWith(t, socketPath(t), 10*time.Second) // is renewed soon, and long enough for a busy machine
 	locks := dial(t, r.path)
 	acquire := func(name string, opts ...channelapi.Option) channelapi.Grant {
-		g, err := locks.Lock(name, opts...).Acquire(patient(t))
+		g, err := locks.Lock(name, opts...).Acquire(waittest.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,14 +33,14 @@ func TestADroppedGrant(t *testing.T) {
 	}
 	waittest.Until(t, "the dropped grant is given back", func() bool {
 		runtime.GC()
-		g, err := locks.Lock("door").TryAcquire(patient(t))
+		g, err := locks.Lock("door").TryAcquire(waittest.Context(t))
 		if err == nil {
-			_ = g.Release(patient(t))
+			_ = g.Release(waittest.Context(t))
 		}
 		return err == nil
 	})
 	for _, name := range []string{"context", "end"} {
-		if _, err := locks.Lock(name).TryAcquire(patient(t)); !errors.Is(err, channelapi.ErrHeld) {
+		if _, err := locks.Lock(name).TryAcquire(waittest.Context(t)); !errors.Is(err, channelapi.ErrHeld) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

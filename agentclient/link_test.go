@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -24,7 +25,7 @@ const many = 200
 func largest(t *testing.T, most int) (*channelapi.Locks, func(i int) *channelapi.SessionLock) {
 	t.Helper()
 	r := runAs(t, &running{store: memstore.New(), path: socketPath(t), most: most})
-	locks, err := Open(patient(t), Config{Socket: r.path, Command: strings.Repeat("x", 1024), Logger: slog.New(slog.DiscardHandler)})
+	locks, err := Open(waittest.Context(t), Config{Socket: r.path, Command: strings.Repeat("x", 1024), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func largest(t *testing.T, most int) (*channelapi.Locks, func(i int) *channelapi
 // A daemon takes what a client says at once, also with the smallest limit that its configuration allows.
 func TestManyLargeRequests(t *testing.T) {
 	locks, lock := largest(t, config.MinRequestSize)
-	ctx := patient(t)
+	ctx := waittest.Context(t)
 	var grants []<-chan channelapi.Grant
 	for i := range many {
 		grants = append(grants, lock(i).AcquireAsync(ctx))
@@ -57,7 +58,7 @@ func TestManyLargeRequests(t *testing.T) {
 // A daemon that does not take what the client says ends the link. Whoever asked hears why.
 func TestARefusedMessage(t *testing.T) {
 	_, lock := largest(t, 1024)
-	_, err := lock(1).TryAcquire(patient(t))
+	_, err := lock(1).TryAcquire(waittest.Context(t))
 	if refused, ok := errors.AsType[*connect.Error](err); !errors.Is(err, channelapi.ErrStoreUnavailable) || !ok || refused.Code() != connect.CodeResourceExhausted {
 		t.Errorf("the error does not tell that the request is too large: %v", err)
 	}
@@ -65,18 +66,19 @@ func TestARefusedMessage(t *testing.T) {
 
 // A message may be refused when the link is in use. The daemon then ends both calls, and whichever end comes first tells why.
 func TestARefusedMessageOnALinkInUse(t *testing.T) {
+	t.Parallel()
 	r := runAs(t, &running{store: memstore.New(), path: socketPath(t), most: 512})
 	locks := dial(t, r.path)
-	for range 50 { // the calls end in any order
-		g, err := locks.Lock("door").Acquire(patient(t))
+	for range 20 { // the calls end in any order
+		g, err := locks.Lock("door").Acquire(waittest.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = locks.Lock(strings.Repeat("x", lockagent.MaxNameLen)).TryAcquire(patient(t))
+		_, err = locks.Lock(strings.Repeat("x", lockagent.MaxNameLen)).TryAcquire(waittest.Context(t))
 		if refused, ok := errors.AsType[*connect.Error](err); !ok || refused.Code() != connect.CodeResourceExhausted {
 			t.Errorf("the error does not tell that the request is too large: %v", err)
 		}
-		if err := g.Release(patient(t)); err != nil {
+		if err := g.Release(waittest.Context(t)); err != nil {
 			t.Error(err)
 		}
 	}

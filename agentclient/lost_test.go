@@ -59,34 +59,34 @@ func TestTheLogSaysHowAClientLostItsHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.end(t)
-	locks, err := Open(patient(t), Config{Socket: path, Claim: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	locks, err := Open(waittest.Context(t), Config{Socket: path, Claim: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = locks.Close() }()
 	acquire := func(l *channelapi.Lock) lockagent.Grant {
 		t.Helper()
-		g, err := l.Acquire(patient(t))
+		g, err := l.Acquire(waittest.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return g
 	}
 
-	if err := acquire(locks.Lock("released")).Release(patient(t)); err != nil {
+	if err := acquire(locks.Lock("released")).Release(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 	session, err := locks.Session("job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.Lock("session").Acquire(patient(t)); err != nil {
+	if _, err := session.Lock("session").Acquire(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := session.Close(patient(t)); err != nil {
+	if err := session.Close(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
-	runtime.KeepAlive(locks.Lock("unclaimed").AcquireAsync(patient(t)))
+	runtime.KeepAlive(locks.Lock("unclaimed").AcquireAsync(waittest.Context(t)))
 	waittest.Until(t, "the grant that nobody receives is given back", func() bool { return len(log.of("unclaimed")) > 0 })
 	closed := acquire(locks.Lock("closed"))
 	if err := locks.Close(); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 	"github.com/lockagent/lockagent/internal/daemon/state"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -33,15 +34,6 @@ func TestMain(m *testing.M) {
 		os.Exit(play(r))
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// patience bounds waits that should not take long at all.
-const patience = time.Minute
-
-func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // socketPath is a path of a socket, which must be short.
@@ -109,7 +101,7 @@ func (r *running) end(t testing.TB) {
 
 func dial(t testing.TB, path string) *channelapi.Locks {
 	t.Helper()
-	locks, err := Open(patient(t), Config{Socket: path, Command: "test", Logger: slog.New(slog.DiscardHandler)})
+	locks, err := Open(waittest.Context(t), Config{Socket: path, Command: "test", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,8 +182,10 @@ type asker struct {
 //   - Requests are granted in the order in which they came, unless somebody has waited for long.
 //   - Nobody is denied, unless its own wait has passed.
 //   - When all leave, everybody else has been granted the lock, and nothing is left.
-func TestQueueInAnyOrder(t *testing.T) {
-	for seed := range uint64(300) {
+func TestQueueInAnyOrder(t *testing.T) { anyOrders(t, 60) }
+
+func anyOrders(t *testing.T, seeds uint64) {
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { anyOrder(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

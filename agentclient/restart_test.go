@@ -15,7 +15,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -31,20 +30,6 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/redisstore"
 )
-
-// killsVar is how often the daemon is killed.
-const killsVar = "LOCKAGENT_TEST_KILLS"
-
-func kills(t *testing.T, n int) int {
-	t.Helper()
-	if more := os.Getenv(killsVar); more != "" {
-		var err error
-		if n, err = strconv.Atoi(more); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return n
-}
 
 // line is what a client says about a lock.
 type line struct {
@@ -109,10 +94,14 @@ func (t teller) fight(ctx context.Context, locks *channelapi.Locks) {
 			continue
 		}
 		t.tell(string(g.Name()), givesIt, g.Token())
-		// On a slow machine the next daemon may come later than a release waits for its confirmation.
-		if err := g.Release(context.Background()); err != nil && !errors.Is(err, channelapi.ErrUnconfirmed) {
-			t.tell(string(g.Name()), "release: "+err.Error(), g.Token())
-		}
+		t.release(g)
+	}
+}
+
+func (t teller) release(g channelapi.Grant) {
+	// On a slow machine the next daemon may come later than a release waits for its confirmation.
+	if err := g.Release(context.Background()); err != nil && !errors.Is(err, channelapi.ErrUnconfirmed) {
+		t.tell(string(g.Name()), "release: "+err.Error(), g.Token())
 	}
 }
 
@@ -143,9 +132,7 @@ func live(locks *channelapi.Locks, in io.Reader) {
 		t.tell(theQueue, gotIt, g.Token())
 		_, _ = io.Copy(io.Discard, in) // until it ends
 		t.tell(theQueue, givesIt, g.Token())
-		if err := g.Release(background); err != nil {
-			t.tell(theQueue, "release: "+err.Error(), g.Token())
-		}
+		t.release(g)
 	})
 	ctx, cancel := context.WithCancel(background)
 	var fighters sync.WaitGroup
@@ -161,9 +148,7 @@ func live(locks *channelapi.Locks, in io.Reader) {
 			what = fmt.Sprint("lost: ", g.Cause())
 		}
 		t.tell(string(g.Name()), what, g.Token())
-		if err := g.Release(background); err != nil {
-			t.tell(string(g.Name()), "release: "+err.Error(), g.Token())
-		}
+		t.release(g)
 	}
 	last.Wait()
 	if err := locks.Close(); err != nil {
@@ -222,22 +207,31 @@ func (l *liver) read() {
 // A daemon is killed again and again while clients in other processes hold locks, wait and fight. No client loses a lock, no token
 // changes, no lock is granted twice, and the queue keeps its order.
 func TestTheDaemonIsKilled(t *testing.T) {
-	t.Run("memory", func(t *testing.T) { daemonIsKilled(t, "") })
-	t.Run("Redis", func(t *testing.T) { daemonIsKilled(t, redistest.Start(t).URL()) })
+	t.Parallel()
+	inEachStore(t, func(t *testing.T, redis string) { daemonIsKilled(t, redis, 3) })
 }
 
-const clients = 3
+// inEachStore runs a test with daemons that have their locks in memory, and with daemons that have them in Redis.
+func inEachStore(t *testing.T, test func(t *testing.T, redis string)) {
+	t.Run("memory", func(t *testing.T) { test(t, "") })
+	t.Run("Redis", func(t *testing.T) { test(t, redistest.Start(t).URL()) })
+}
 
-func daemonIsKilled(t *testing.T, redis string) {
+const (
+	clients       = 3
+	leaseOfKilled = "AGENTCLIENT_TEST_LEASE=1m" // the next daemon has to be there before it has run out, on a machine that does much else
+)
+
+func daemonIsKilled(t *testing.T, redis string, kills int) {
 	t.Parallel()
 	path := socketPath(t)
-	settings := []string{"AGENTCLIENT_TEST_LEASE=20s", "AGENTCLIENT_TEST_STATE=" + t.TempDir(), "AGENTCLIENT_TEST_REDIS=" + redis}
+	settings := []string{leaseOfKilled, "AGENTCLIENT_TEST_STATE=" + t.TempDir(), "AGENTCLIENT_TEST_REDIS=" + redis}
 	daemon := start(t, "daemon", path, settings...)
 	daemon.says("ready")
 	looking := servicesAt(path)
 	t.Cleanup(looking.transport.CloseIdleConnections)
 	semaphore := dial(t, path)
-	if set, err := semaphore.Semaphore(seats).TrySetPermits(patient(t), clients+1); !set || err != nil {
+	if set, err := semaphore.Semaphore(seats).TrySetPermits(waittest.Context(t), clients+1); !set || err != nil {
 		t.Fatal(set, err)
 	}
 	if err := semaphore.Close(); err != nil {
@@ -255,7 +249,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 			continue
 		}
 		waittest.Until(t, "the client waits in the queue", func() bool {
-			r, err := looking.look.Get(patient(t), &lockagentv1.GetRequest{Name: theQueue})
+			r, err := looking.look.Get(waittest.Context(t), &lockagentv1.GetRequest{Name: theQueue})
 			return err == nil && int(r.GetLock().GetWaiting()) == i
 		})
 	}
@@ -264,9 +258,8 @@ func daemonIsKilled(t *testing.T, redis string) {
 	}
 	stop := rival(t, redis)
 
-	ready, total := 0, kills(t, 6)
-	var spent time.Duration
-	for i := range total {
+	ready := 0
+	for i := range kills {
 		if i == 0 {
 			<-time.After(rand.N(200 * time.Millisecond))
 		} else if rand.IntN(4) == 0 {
@@ -277,7 +270,6 @@ func daemonIsKilled(t *testing.T, redis string) {
 			<-time.After(rand.N(200 * time.Millisecond))
 		}
 		daemon.kill()
-		spent += daemon.cmd.ProcessState.UserTime() + daemon.cmd.ProcessState.SystemTime()
 		daemon = start(t, "daemon", path, settings...)
 	}
 	daemon.says("ready")
@@ -287,7 +279,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 		}
 	}
 	waittest.Until(t, "the others wait in the queue", func() bool {
-		r, err := looking.look.List(patient(t), &lockagentv1.ListRequest{})
+		r, err := looking.look.List(waittest.Context(t), &lockagentv1.ListRequest{})
 		if err != nil {
 			return false
 		}
@@ -304,7 +296,7 @@ func daemonIsKilled(t *testing.T, redis string) {
 	lines := stop()
 	var turn int64
 	for _, l := range all {
-		<-l.over
+		waittest.Receive(t, "the end of a client", l.over)
 		if err := l.cmd.Wait(); err != nil {
 			t.Errorf("a client: %v", err)
 		}
@@ -317,18 +309,18 @@ func daemonIsKilled(t *testing.T, redis string) {
 		}
 	}
 	grants := judge(t, lines)
-	t.Logf("%d kills, %d of a daemon that was ready, %d grants; the daemons took %v of CPU time", total, ready, grants, spent)
+	t.Logf("%d kills, %d of a daemon that was ready, %d grants", kills, ready, grants)
 	// A client may have ended while the daemon did. The next daemon keeps its claim for a while, in case that it comes back.
 	waittest.Until(t, "nothing is left", func() bool {
-		left, err := looking.look.List(patient(t), &lockagentv1.ListRequest{})
+		left, err := looking.look.List(waittest.Context(t), &lockagentv1.ListRequest{})
 		return err == nil && len(left.GetLocks()) == 0
 	})
 	if redis != "" {
 		third := redisAgent(t, redis)
 		for i := range hotLocks {
-			if g, err := hot(third, i).TryAcquire(patient(t)); err != nil {
+			if g, err := hot(third, i).TryAcquire(waittest.Context(t)); err != nil {
 				t.Errorf("%d is not free: %v", i, err)
-			} else if err := g.Release(patient(t)); err != nil {
+			} else if err := g.Release(waittest.Context(t)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -449,12 +441,16 @@ func redisAgent(t *testing.T, redis string) *channelapi.Locks {
 func TestTheDiskIsFull(t *testing.T) {
 	path := socketPath(t)
 	t.Parallel()
-	// The next daemon has to be there before the lease has run out, on a machine that does much else.
-	settings := []string{"AGENTCLIENT_TEST_LEASE=9s", "AGENTCLIENT_TEST_STATE=" + t.TempDir()}
+	// Renewals come every few seconds. What has to outlast the end of the daemon has a lease for that, on a machine that does much else.
+	settings := []string{"AGENTCLIENT_TEST_LEASE=20s", "AGENTCLIENT_TEST_STATE=" + t.TempDir()}
 	p := start(t, "daemon", path, settings...)
 	p.says("ready")
 	locks := dial(t, path)
-	held, err := locks.Lock("door").Acquire(patient(t))
+	held, err := locks.Lock("door").Acquire(waittest.Context(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leased, err := locks.Lock("leased", channelapi.Lease(time.Hour)).Acquire(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,13 +462,13 @@ func TestTheDiskIsFull(t *testing.T) {
 	}
 	room(1)
 	waittest.Until(t, "nothing new is granted", func() bool { // the first one finds out
-		g, err := locks.Lock("other").TryAcquire(patient(t))
+		g, err := locks.Lock("other").TryAcquire(waittest.Context(t))
 		if err == nil {
-			_ = g.Release(patient(t))
+			_ = g.Release(waittest.Context(t))
 		}
 		return errors.Is(err, channelapi.ErrStoreUnavailable) && errors.Is(err, refusal.ErrJournal)
 	})
-	waits := locks.Lock("third").AcquireAsync(patient(t))
+	waits := locks.Lock("third", channelapi.Lease(time.Hour)).AcquireAsync(waittest.Context(t))
 	before := held.Remaining()
 	waittest.Until(t, "the hold is renewed", func() bool {
 		now := held.Remaining()
@@ -481,14 +477,17 @@ func TestTheDiskIsFull(t *testing.T) {
 		return renewed
 	})
 	room(unix.RLIM_INFINITY)
-	g := <-waits
+	g := waittest.Receive(t, "a grant when there is room", waits)
 	if g.Err() != nil || !held.Held() {
 		t.Fatalf("%v, held is %v", g.Err(), held.Held())
 	}
+	if err := held.Release(waittest.Context(t)); err != nil {
+		t.Error(err)
+	}
 	p.kill() // and the journal has everything again
 	start(t, "daemon", path, settings...).says("ready")
-	for _, g := range []channelapi.Grant{g, held} {
-		if err := g.Release(patient(t)); err != nil {
+	for _, g := range []channelapi.Grant{g, leased} {
+		if err := g.Release(waittest.Context(t)); err != nil {
 			t.Errorf("%s: %v", g.Name(), err)
 		}
 	}

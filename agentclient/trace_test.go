@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/tracing"
 )
@@ -41,7 +42,7 @@ func TestRequestsAreInTheTracesOfTheirCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.end(t)
-	locks, err := Open(patient(t), Config{Socket: path, Logger: slog.New(slog.DiscardHandler), TraceParent: tracing.TraceParent})
+	locks, err := Open(waittest.Context(t), Config{Socket: path, Logger: slog.New(slog.DiscardHandler), TraceParent: tracing.TraceParent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +50,14 @@ func TestRequestsAreInTheTracesOfTheirCallers(t *testing.T) {
 
 	callers := make(map[string]trace.SpanContext)
 	for _, name := range []string{"orders/41", "orders/42"} {
-		ctx, span := sdk.Tracer("application").Start(patient(t), "caller")
+		ctx, span := sdk.Tracer("application").Start(waittest.Context(t), "caller")
 		callers[name] = span.SpanContext()
 		acquireAndRelease(ctx, t, locks, name)
 		span.End()
 	}
 	unsampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
-	acquireAndRelease(trace.ContextWithSpanContext(patient(t), unsampled), t, locks, "unsampled")
-	acquireAndRelease(patient(t), t, locks, "alone")
+	acquireAndRelease(trace.ContextWithSpanContext(waittest.Context(t), unsampled), t, locks, "unsampled")
+	acquireAndRelease(waittest.Context(t), t, locks, "alone")
 
 	acquired := make(map[string]tracetest.SpanStub)
 	for _, s := range spans.GetSpans() {

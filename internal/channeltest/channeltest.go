@@ -5,15 +5,14 @@ package channeltest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
-
-// patience bounds waits that should not take long at all.
-const patience = time.Minute
 
 // Opener opens locks of one store, for a test. The test does not have to close them.
 type Opener func(t *testing.T) *channelapi.Locks
@@ -51,9 +50,7 @@ func Run(t *testing.T, share func(t *testing.T) Opener) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			open := share(t)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			test.run(&suite{t, open, open(t), open(t), ctx})
+			test.run(&suite{t, open, open(t), open(t), waittest.Context(t)})
 		})
 	}
 }
@@ -94,11 +91,7 @@ func (s *suite) want(what string, err, want error) {
 // lost waits until a hold is lost, and checks how.
 func (s *suite) lost(g channelapi.Grant, why channelapi.LossReason) {
 	s.Helper()
-	select {
-	case <-g.Done():
-	case <-s.ctx.Done():
-		s.Fatal("the hold goes on")
-	}
+	waittest.Receive(s, "the end of the hold", g.Done())
 	for what, err := range map[string]error{"Cause": g.Cause(), "Release": g.Release(s.ctx)} {
 		e, ok := errors.AsType[*channelapi.LostError](err)
 		if !ok || e.Reason != why || e.Name != g.Name() || e.Owner != g.Owner() || e.Token != g.Token() {
@@ -113,13 +106,11 @@ func (s *suite) lost(g channelapi.Grant, why channelapi.LossReason) {
 // queued waits until n requests of the locks wait.
 func (s *suite) queued(l *channelapi.Locks, n int) {
 	s.Helper()
-	for {
+	waittest.Until(s, fmt.Sprint("so many requests wait: ", n), func() bool {
 		st, err := l.Lock(name).Status(s.ctx)
 		s.ok("Status", err)
-		if st.Waiters == n {
-			return
-		}
-	}
+		return st.Waiters == n
+	})
 }
 
 func (s *suite) grants() {
@@ -218,10 +209,7 @@ func (s *suite) handsOver() {
 func (s *suite) leaves() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	lying := s.a.Lock(name).AcquireAsync(ctx)
-	for len(lying) == 0 {
-		_, err := s.a.Lock(name).Status(s.ctx) // takes a moment
-		s.ok("Status", err)
-	}
+	waittest.Until(s, "the grant lies in its channel", func() bool { return len(lying) > 0 })
 	next := s.b.Lock(name).AcquireAsync(s.ctx)
 	cancel()
 	g := <-next

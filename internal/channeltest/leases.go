@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func (s *suite) leases() {
@@ -27,13 +28,12 @@ func (s *suite) sharesLease() {
 	outer := s.hold(session.Lock(name, channelapi.Lease(time.Hour)))
 	until := func(what string, is func(left time.Duration) bool) {
 		s.Helper()
-		for !is(outer.Remaining()) {
+		waittest.Until(s, what, func() bool {
 			if !outer.Held() {
 				s.Fatalf("%s: %v", what, outer.Cause())
 			}
-			_, err := session.Lock(name).Status(s.ctx) // takes a moment
-			s.ok(what, err)
-		}
+			return is(outer.Remaining())
+		})
 	}
 	inner := s.hold(session.Lock(name, channelapi.Lease(3*time.Hour)))
 	until("re-entry", func(left time.Duration) bool { return left > 2*time.Hour })
@@ -42,7 +42,7 @@ func (s *suite) sharesLease() {
 	s.ok("Release", inner.Release(s.ctx))
 	s.ok("Release", outer.Release(s.ctx))
 
-	const brief = 5 * time.Second
+	const brief = 10 * time.Second // and a kept lease has 30 s
 	outer = s.hold(session.Lock(name, channelapi.Lease(brief)))
 	inner = s.hold(session.Lock(name))
 	until("kept re-entry", func(left time.Duration) bool { return left > 2*brief })
@@ -78,13 +78,13 @@ func (s *suite) outlives() {
 				first = s.hold(before(locks).Lock(door))
 			}
 			waiting := locks.Lock(door, stay...).AcquireAsync(s.ctx)
-			for before != nil {
-				st, err := locks.Lock(door).Status(s.ctx)
-				s.ok("Status", err)
-				if st.Waiters > 0 {
-					s.ok("Release", first.Release(s.ctx))
-					break
-				}
+			if before != nil {
+				waittest.Until(s, "the request waits", func() bool {
+					st, err := locks.Lock(door).Status(s.ctx)
+					s.ok("Status", err)
+					return st.Waiters > 0
+				})
+				s.ok("Release", first.Release(s.ctx))
 			}
 			g := <-waiting
 			s.ok(door, g.Err())
