@@ -146,7 +146,7 @@ func BenchmarkHandOff(b *testing.B) {
 	locks := dial(b, path)
 	ctx := context.Background()
 	rpc := servicesAt(path)
-	b.Cleanup(rpc.transport.CloseIdleConnections)
+	b.Cleanup(rpc.hangUp)
 	looking := rpc.look
 	p, in := startWithInput(b, "taker", path)
 	out := bufio.NewWriter(in)

@@ -71,26 +71,43 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 
 // services are the clients of the daemon's services, over one connection.
 type services struct {
-	transport *http.Transport
-	lock      lockagentv1connect.LockServiceClient
-	submit    *connect.Client[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse] // of lock: its answer can be read while commands are sent
-	look      lockagentv1connect.LookServiceClient
-	operate   lockagentv1connect.OperateServiceClient
-	count     lockagentv1connect.CountServiceClient
+	hangUp  func() // closes it, also if a stream has not quite ended
+	lock    lockagentv1connect.LockServiceClient
+	submit  *connect.Client[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse] // of lock: its answer can be read while commands are sent
+	look    lockagentv1connect.LookServiceClient
+	operate lockagentv1connect.OperateServiceClient
+	count   lockagentv1connect.CountServiceClient
 }
 
 func servicesAt(path string) services {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
+	until, hangUp := context.WithCancel(context.Background())
 	transport := &http.Transport{Protocols: &protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err != nil {
+			return nil, err
+		}
+		return &connection{conn, context.AfterFunc(until, func() { _ = conn.Close() })}, nil
 	}}
 	client := &http.Client{Transport: transport}
 	const base = "http://lockagent"
 	return services{
-		transport, lockagentv1connect.NewLockServiceClient(client, base),
+		hangUp, lockagentv1connect.NewLockServiceClient(client, base),
 		connect.NewClient[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse](client, base+lockagentv1connect.LockServiceSubmitProcedure),
 		lockagentv1connect.NewLookServiceClient(client, base),
 		lockagentv1connect.NewOperateServiceClient(client, base), lockagentv1connect.NewCountServiceClient(client, base),
 	}
+}
+
+// connection is one that ends when its services hang up.
+type connection struct {
+	net.Conn
+	ends func() bool // forgets to end it
+}
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	c.ends()
+	return c.Conn.Close()
 }

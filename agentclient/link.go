@@ -52,7 +52,7 @@ func (a *agent) start(ctx context.Context) error {
 // keep keeps a link. tried is told of each attempt.
 func (a *agent) keep(tried func(error)) {
 	defer close(a.ended)
-	defer a.rpc.transport.CloseIdleConnections()
+	defer a.rpc.hangUp()
 	pause := retryMin
 	for {
 		err := a.converse(func() {

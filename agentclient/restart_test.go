@@ -229,7 +229,7 @@ func daemonIsKilled(t *testing.T, redis string, kills int) {
 	daemon := start(t, "daemon", path, settings...)
 	daemon.says("ready")
 	looking := servicesAt(path)
-	t.Cleanup(looking.transport.CloseIdleConnections)
+	t.Cleanup(looking.hangUp)
 	semaphore := dial(t, path)
 	if set, err := semaphore.Semaphore(seats).TrySetPermits(waittest.Context(t), clients+1); !set || err != nil {
 		t.Fatal(set, err)
