@@ -19,4 +19,4 @@ func TestSoakContest(t *testing.T) {
 	inEachStore(t, func(t *testing.T, redis string) { contest(t, redis, 8, 30) })
 }
 
-func TestSoakQueueInAnyOrder(t *testing.T) { anyOrders(t, 2_000) }
+func TestSoakQueueInAnyOrder(t *testing.T) { anyOrders(t, 1_000) }

@@ -13,13 +13,13 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// written is the content of a file with records of all kinds.
-func written(t testing.TB) (path string, content []byte) {
+// written is the content of a file of several goroutines that have used locks so many times each. After three times, it has records of all kinds.
+func written(t testing.TB, times int) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal")
 	j, _ := opened(t, path)
 	a := begun(t, j)
-	use(t, a, j, 3)
+	use(t, a, j, times)
 	if err := j.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func starts(content []byte) (at []int) {
 
 // A file that ends anywhere says what its whole records say.
 func TestCutOff(t *testing.T) {
-	path, content := written(t)
+	path, content := written(t, 1)
 	at := append(starts(content), len(content))
 	frame := 0
 	for n := range len(content) + 1 {
@@ -63,7 +63,7 @@ func TestCutOff(t *testing.T) {
 
 // No damaged byte goes unnoticed. The error tells where it is, and the file stays as it is.
 func TestDamage(t *testing.T) {
-	path, content := written(t)
+	path, content := written(t, 1)
 	at := starts(content)
 	frame := -1
 	for n := range content {
@@ -98,7 +98,7 @@ func TestDamage(t *testing.T) {
 }
 
 func TestNewerFormat(t *testing.T) {
-	path, content := written(t)
+	path, content := written(t, 1)
 	binary.LittleEndian.PutUint32(content[len(magic):], format+1)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestAnotherBoot(t *testing.T) {
 
 // Whatever is in a file, it is read or refused. What is read can be written and read again.
 func FuzzParse(f *testing.F) {
-	_, content := written(f)
+	_, content := written(f, 3)
 	f.Add(content)
 	for _, at := range starts(content) {
 		f.Add(content[:at])
@@ -174,7 +174,7 @@ func FuzzParse(f *testing.F) {
 
 // The same without the frames, whose checksums a fuzzer does not find.
 func FuzzRecord(f *testing.F) {
-	_, content := written(f)
+	_, content := written(f, 3)
 	for rest := content[preludeLen:]; len(rest) > 0; {
 		payload, next, _, _ := nextFrame(rest)
 		f.Add(payload)

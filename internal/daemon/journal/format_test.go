@@ -33,7 +33,7 @@ func said(t *testing.T, s *state) []byte {
 // and the old ones stay.
 func TestFormats(t *testing.T) {
 	if *update {
-		_, file := written(t)
+		_, file := written(t, 3)
 		s, err := parse("", file)
 		if err != nil {
 			t.Fatal(err)
