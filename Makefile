@@ -107,13 +107,6 @@ servers: $(OLDEST) $(NEWEST) ## Test the scripts with the oldest and the newest 
 		LOCKAGENT_TEST_REDIS="$(CURDIR)/$$server" $(GO) test -vet=off -parallel 16 -timeout $(TIMEOUT) $(TESTFLAGS) ./redisstore/internal/script || exit 1; \
 	done
 
-# How often make kills kills the daemon, or its journal, in each test that does so. make test does it a few times.
-KILLS ?= 100
-
-.PHONY: kills
-kills: deps ## Kill the daemon under load, a hundred times in each test
-	LOCKAGENT_TEST_KILLS=$(KILLS) $(GO) test -vet=off -race -count=1 -v -timeout 60m -run 'TheDaemonIsKilled|TheDaemonGoesAwayDuringExtend|TestKilled' $(TESTFLAGS) ./agentclient ./internal/daemon/journal
-
 # Without Java or Maven, make test skips these tests. With CI set, that is an error.
 .PHONY: interop
 interop: export CI = true

@@ -63,7 +63,8 @@ func (l *lives) begin() {
 	j, before, err := journal.Open(filepath.Join(l.dir, "journal"))
 	must(err)
 	store := memstore.New()
-	cfg := Config{Journal: j, Recovered: before, Logger: slog.New(slog.DiscardHandler)}
+	// Nothing ends by itself while a slow machine starts the next daemon.
+	cfg := Config{Journal: j, Recovered: before, Lease: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	remembered, err := Remember(store, j, before, 0, 0)
 	must(err)
 	cfg.Store, cfg.Numbers = remembered, remembered
@@ -145,7 +146,8 @@ func leave(t *testing.T, client func(*lives, testing.TB) *testClient) {
 
 // A client that was killed while there was no daemon does not keep its lock. One that is stopped does, for the grace.
 func TestClientsAfterARestart(t *testing.T) {
-	l := newLives(t, func(c *Config) { c.Grace = 200 * time.Millisecond })
+	grace := time.Hour // nobody gets the lock by the end of the grace
+	l := newLives(t, func(c *Config) { c.Grace = grace })
 	dead := l.process(t, "client")
 	dead.says("Granted")
 	next := l.client(t).acquire(t, door)
@@ -156,6 +158,7 @@ func TestClientsAfterARestart(t *testing.T) {
 	next = l.client(t).attach(t, q.GetClaim(), q.GetSecret())
 	g := next.granted()
 	l.end(l.Leave)
+	grace = 200 * time.Millisecond
 	l.begin() // and this client does not come back
 	if h := l.client(t).acquire(t, door).granted(); h.GetToken() <= g.GetToken() {
 		t.Errorf("token %d after %d", h.GetToken(), g.GetToken())
@@ -240,7 +243,7 @@ func TestRestartWithManyClaims(t *testing.T) { restartWithMany(t, 500) }
 
 // restartWithMany has the next daemon go on with so many claims. It returns the time of the processor that this took.
 func restartWithMany(t *testing.T, many int) time.Duration {
-	l := newLives(t, func(c *Config) { c.Lease = time.Hour }) // a slow machine loses nothing meanwhile
+	l := newLives(t, nil)
 	me := claims.Client{PID: os.Getpid(), UID: uint32(os.Getuid()), Started: started(os.Getpid())}
 	for i := range many {
 		s, err := l.book.Acquire(claims.Request{Client: me, Name: lockagent.Name(fmt.Sprint("orders/", i/2)), Command: "test", Secret: fmt.Sprintf("secret-%020d", i)})

@@ -13,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -552,9 +553,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		})
 	}
 	clients.Wait()
-	ctx, cancel := context.WithTimeout(background, time.Minute)
-	defer cancel()
-	if left := b.Await(ctx); left != 0 {
+	if left := b.Await(waittest.Context(t)); left != 0 {
 		t.Errorf("%d claims are left", left)
 	}
 	for _, name := range []lockagent.Name{"a", "b", "c"} {

@@ -66,7 +66,7 @@ func ask(t testing.TB, b *Book, req Request) *Stream {
 // read reads the next event, which must be there soon, and be of the type E.
 func read[E Event](t testing.TB, s *Stream) E {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(background, time.Minute)
+	ctx, cancel := context.WithTimeout(background, time.Hour)
 	defer cancel()
 	e, err := s.Next(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestASecondStreamIsThereBeforeTheGrant(t *testing.T) {
 // Requests with one secret come at the same moment. They have one claim.
 func TestRequestsWithOneSecretAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
-		for i := range 3000 {
+		for i := range 1000 {
 			secret := fmt.Sprintf("secret-secret-secret-%d", i)
 			var streams [6]*Stream
 			var all sync.WaitGroup
