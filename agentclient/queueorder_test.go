@@ -182,7 +182,7 @@ type asker struct {
 //   - Requests are granted in the order in which they came, unless somebody has waited for long.
 //   - Nobody is denied, unless its own wait has passed.
 //   - When all leave, everybody else has been granted the lock, and nothing is left.
-func TestQueueInAnyOrder(t *testing.T) { anyOrders(t, 60) }
+func TestQueueInAnyOrder(t *testing.T) { anyOrders(t, 100) }
 
 func anyOrders(t *testing.T, seeds uint64) {
 	for seed := range seeds {

@@ -11,7 +11,7 @@ func TestSoakTheDaemonIsKilled(t *testing.T) {
 
 func TestSoakTheDaemonGoesAwayDuringExtend(t *testing.T) {
 	t.Parallel()
-	inEachStore(t, func(t *testing.T, redis string) { daemonGoesAwayDuringExtend(t, redis, 50) })
+	inEachStore(t, func(t *testing.T, redis string) { daemonGoesAwayDuringExtend(t, redis, 35) })
 }
 
 func TestSoakContest(t *testing.T) {

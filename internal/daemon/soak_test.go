@@ -11,7 +11,7 @@ func TestSoakTenThousandWait(t *testing.T) { manyWait(t, 10_000) }
 
 func TestSoakClientsThatDoNotRead(t *testing.T) { clientsDoNotRead(t, 100, 12_000, 64<<20) }
 
-func TestSoakEventLogAndJournal(t *testing.T) { eventLogAndJournal(t, 10, 100) }
+func TestSoakEventLogAndJournal(t *testing.T) { eventLogAndJournal(t, 5, 50) }
 
 // Ten times as many claims: the next daemon does not need much more than ten times as much of the processor.
 func TestSoakRestartWithManyClaims(t *testing.T) {
