@@ -218,8 +218,9 @@ func inEachStore(t *testing.T, test func(t *testing.T, redis string)) {
 }
 
 const (
-	clients       = 3
-	leaseOfKilled = "AGENTCLIENT_TEST_LEASE=1m" // the next daemon has to be there before it has run out, on a machine that does much else
+	clients = 3
+	// The next daemon has to be there before the lease has run out, on a machine that does much else.
+	leaseOfKilled = "AGENTCLIENT_TEST_LEASE=1m"
 )
 
 func daemonIsKilled(t *testing.T, redis string, kills int) {
@@ -441,7 +442,7 @@ func redisAgent(t *testing.T, redis string) *channelapi.Locks {
 func TestTheDiskIsFull(t *testing.T) {
 	path := socketPath(t)
 	t.Parallel()
-	// Renewals come every few seconds. What has to outlast the end of the daemon has a lease for that, on a machine that does much else.
+	// Renewals come every few seconds. What has to outlast the end of the daemon has a lease for that.
 	settings := []string{"AGENTCLIENT_TEST_LEASE=20s", "AGENTCLIENT_TEST_STATE=" + t.TempDir()}
 	p := start(t, "daemon", path, settings...)
 	p.says("ready")

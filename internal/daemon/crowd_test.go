@@ -83,8 +83,8 @@ func linkedCrowd(path string, many int) error {
 
 func TestManyWait(t *testing.T) { manyWait(t, 500) }
 
-// manyWait has many clients wait, and then all die at once. The daemon needs no more memory for them than is said here, other clients get
-// their locks and give them back, and nothing of the crowd is left.
+// manyWait has many clients wait, and then all die at once. The daemon needs no more memory for them than is said here,
+// other clients get their locks and give them back, and nothing of the crowd is left.
 func manyWait(t *testing.T, many int) {
 	for _, test := range []struct {
 		name, role string

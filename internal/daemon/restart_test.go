@@ -279,7 +279,7 @@ func cpuTime(t *testing.T) time.Duration {
 // beside another.
 func TestEventLogAndJournal(t *testing.T) { eventLogAndJournal(t, 2, 10) }
 
-// eventLogAndJournal compares both after so many lives of the daemon, in each of which several clients take so many locks each.
+// eventLogAndJournal compares both after so many lives of the daemon. In each, several clients take so many locks each.
 func eventLogAndJournal(t *testing.T, lives, each int) {
 	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: slog.New(slog.DiscardHandler)}
 	var publisher *events.Publisher
