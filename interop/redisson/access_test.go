@@ -35,7 +35,7 @@ func rulesOfThePage(t *testing.T) string {
 }
 
 func javaHasRules(t *testing.T, w *world) {
-	java := w.startJava(t, short, "-Ddriver.user=java", "-Ddriver.password=secret")
+	java := w.startJava(t, short, "user=java", "password=secret")
 	var names []string
 	for _, o := range orphans {
 		names = append(names, "orders/kept "+o.had)

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,19 +28,29 @@ func TestMain(m *testing.M) {
 		runAgent()
 		return
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(tests{m}, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(built.dir)
 		os.Exit(code)
 	}))
 }
 
+// tests end what the tests have shared before anybody looks for goroutines that are left.
+type tests struct{ *testing.M }
+
+func (m tests) Run() (code int) {
+	defer endShared()
+	return m.M.Run()
+}
+
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, lock, contend, rush, rush.spoils and rush.end. Lock is also for a semaphore and permits, and answers with the token.
+// ping, lock, rush, rush.spoils and rush.end. Lock is also for a semaphore and permits, and answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String(), strconv.Itoa(int(w.sharded)))
 	cmd.Env = append(os.Environ(), roleVariable+"=agent")
-	return start(t, cmd)
+	agent := &process{child: start(t, cmd)}
+	agent.do(t, "main", "ping")
+	return agent
 }
 
 // runAgent is the process. It ends when its input does.
@@ -56,7 +65,7 @@ func runAgent() {
 	check(err)
 	sharded, err := strconv.Atoi(os.Args[3])
 	check(err)
-	store, err := redisstore.Config{Sharded: redisstore.Sharded(sharded), DialTimeout: patience}.Open(ctx, os.Args[1])
+	store, err := redisstore.Config{Sharded: redisstore.Sharded(sharded), DialTimeout: time.Minute}.Open(ctx, os.Args[1])
 	check(err)
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	check(err)
@@ -73,11 +82,6 @@ func runAgent() {
 			held = append(held, g)
 			mu.Unlock()
 			return strconv.FormatUint(uint64(g.Token()), 10), g.Err()
-		case "contend":
-			threads, _ := strconv.Atoi(args[2])
-			share, _ := strconv.ParseInt(args[3], 10, 64)
-			made, err := contend(ctx, lockOf(locks, kind)(args[0]), args[4], args[1], threads, share)
-			return strconv.FormatInt(made, 10), err
 		case "rush":
 			threads, _ := strconv.Atoi(args[1])
 			length, _ := strconv.Atoi(args[2])
@@ -121,51 +125,6 @@ func runAgent() {
 	}
 	check(locks.Close())
 	check(store.Close())
-}
-
-// contend increments a counter under a lock with some goroutines, until everybody has made a
-// share: see driver/src/main/java/driver/Contest.java, which does the same. addr is the server
-// with the counter.
-func contend(ctx context.Context, lock *channelapi.Lock, addr, counter string, threads int, share int64) (int64, error) {
-	var made atomic.Int64
-	increments := func() error {
-		conn, err := redisserver.Dial(addr, "")
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		for left := int64(1); left > 0; {
-			err := lock.Do(ctx, func(context.Context, channelapi.Grant) error {
-				return increment(conn, counter, 0)
-			})
-			if err != nil {
-				return err
-			}
-			if made.Add(1) == share {
-				if _, err := conn.Do("DECR", counter+":left"); err != nil {
-					return err
-				}
-			}
-			reply, err := conn.Do("GET", counter+":left")
-			if err != nil {
-				return err
-			}
-			if left, err = strconv.ParseInt(reply.(string), 10, 64); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	ended := make(chan error, threads)
-	for range threads {
-		go func() { ended <- increments() }()
-	}
-	for range threads {
-		if err := <-ended; err != nil {
-			return made.Load(), err
-		}
-	}
-	return made.Load(), nil
 }
 
 // increment works for a while between reading a counter and writing it. Without a lock increments get lost.

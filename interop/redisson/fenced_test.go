@@ -2,13 +2,12 @@ package redisson
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func fencedLock(t *testing.T, b *both) {
@@ -63,7 +62,7 @@ func tokensGrow(t *testing.T, java *process, ours *channelapi.Locks) {
 	a, b := java.fenced(name, "a"), java.fenced(name, "b")
 	grantedTo := func(t *testing.T, j javaFenced, lease time.Duration) int {
 		t.Helper()
-		token, ok := j.tryLockAndGetToken(t, patience, lease)
+		token, ok := j.tryLockAndGetToken(t, forever, lease)
 		want(t, "granted to Java", ok, true)
 		return token
 	}
@@ -138,7 +137,7 @@ func tokensGrow(t *testing.T, java *process, ours *channelapi.Locks) {
 	}
 	nexts := map[string]func(*testing.T) int{
 		"ours": func(t *testing.T) int {
-			g, err := lock(channelapi.Wait(patience)).Acquire(t.Context())
+			g, err := lock().Acquire(waittest.Context(t))
 			must(t, err)
 			release(t, g)
 			return int(g.Token())
@@ -150,16 +149,14 @@ func tokensGrow(t *testing.T, java *process, ours *channelapi.Locks) {
 		},
 	}
 	greatest := 0
-	for range 2 {
-		for _, end := range ends {
-			for who, next := range nexts {
-				last := end.last(t)
-				if last <= greatest {
-					t.Errorf("%s: token %d after %d", end.title, last, greatest)
-				}
-				if greatest = next(t); greatest <= last {
-					t.Errorf("%s: the next token, of %s, is %d after %d", end.title, who, greatest, last)
-				}
+	for _, end := range ends {
+		for who, next := range nexts {
+			last := end.last(t)
+			if last <= greatest {
+				t.Errorf("%s: token %d after %d", end.title, last, greatest)
+			}
+			if greatest = next(t); greatest <= last {
+				t.Errorf("%s: the next token, of %s, is %d after %d", end.title, who, greatest, last)
 			}
 		}
 	}
@@ -189,41 +186,5 @@ func fencedAmongSeveral(t *testing.T, b *both) {
 		}
 		want(t, "the expiry of the tokens", b.remaining(token), -time.Millisecond)
 		b.nodeOf(token).Do("PEXPIRE", token, "600000") // as Redisson does; ours heals that
-	}
-}
-
-// A killed process leaves the token key above all that it may have used.
-func TestTokensGrowOverAKill(t *testing.T) {
-	t.Parallel()
-	w := single(t)
-	ours := w.open(t, short)
-	last := 0
-	grew := func(who string, token int) {
-		t.Helper()
-		if token <= last {
-			t.Errorf("%s has token %d after %d", who, token, last)
-		}
-		last = token
-	}
-	for round := range 2 {
-		agent, java := w.startAgent(t, short), w.startJava(t, short)
-		token, err := strconv.Atoi(agent.do(t, "main", "fenced.lock", "orphan"))
-		must(t, err)
-		grew(fmt.Sprint("agent ", round), token)
-		waits := java.fenced("orphan", "main").send("lockAndGetToken", kept)
-		w.awaitRenewals(t, 1, "orphan")
-		pending(t, waits)
-		agent.kill()
-		token, err = strconv.Atoi(value(t, waits))
-		must(t, err)
-		grew(fmt.Sprint("Java ", round), token)
-		grant := ours.FencedLock("orphan").AcquireAsync(t.Context())
-		w.awaitRenewals(t, 1, "orphan")
-		pending(t, grant)
-		java.kill()
-		g := receive(t, grant)
-		must(t, g.Err())
-		grew("ours", int(g.Token()))
-		release(t, g)
 	}
 }

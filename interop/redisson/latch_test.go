@@ -1,17 +1,13 @@
 package redisson
 
 import (
-	"context"
 	"errors"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
-	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // javaLatch is a count-down latch of Redisson.
@@ -42,42 +38,6 @@ func (l javaLatch) waits(t *testing.T, redis *redistest.Server) <-chan answer {
 }
 
 func (l javaLatch) delete(t *testing.T) bool { t.Helper(); return l.is(t, "delete") }
-
-// openToLook opens locks of ours that make no call yet. looked is how often they looked at a latch while they
-// listened, and found it closed.
-func (w *world) openToLook(t *testing.T) (locks *channelapi.Locks, looked *atomic.Int64) {
-	t.Helper()
-	store := &looking{Store: w.store(t)}
-	return w.locks(t, store, time.Minute), &store.looked
-}
-
-// looking is a store that counts the attempts that a listening agent makes in vain.
-type looking struct {
-	lockagent.Store
-	listens atomic.Bool
-	looked  atomic.Int64
-}
-
-func (s *looking) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
-	end := s.Store.Subscribe(name, kind, func() {
-		s.listens.Store(true)
-		wake()
-	})
-	return func() {
-		s.listens.Store(false)
-		end()
-	}
-}
-
-func (s *looking) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	listens := s.listens.Load()
-	s.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
-		done(reply, err)
-		if listens && err == nil && !reply.Granted {
-			s.looked.Add(1)
-		}
-	})
-}
 
 // latchAlone has a thread of Java wait for another.
 func latchAlone(t *testing.T, w *world, java *process) {
@@ -128,32 +88,29 @@ func sharedLatch(t *testing.T, b *both) {
 		pending(t, opened)
 		down() // ours is the last count: both wait for a message, and nothing else would wake Java
 		want(t, "the wait of Java", value(t, awaited), "true")
-		must(t, <-opened)
+		must(t, receive(t, opened))
 		count(0)
 
-		waiter, looked := w.openToLook(t)
-		// waits has an agent of ours wait that listens, and has found the latch closed.
-		waits := func(ctx context.Context) <-chan error {
+		ear := b.hears.of(name)
+		// waits has ours wait, and returns when it has found the latch closed while it listened.
+		waits := func() (opened <-chan error) {
 			t.Helper()
-			before := looked.Load()
-			opened := waiter.Latch(name).AwaitAsync(ctx)
-			waittest.Until(t, "a look of ours", func() bool { return looked.Load() > before })
+			ear.awaitLook(t, func() { opened = ours.AwaitAsync(t.Context()) })
 			return opened
 		}
-		// Only a message can end so many waits in time: an agent looks again after ten seconds.
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		for range 8 {
+		someRoundIsWoken(t, func() bool {
 			want(t, "trySetCount", theirs.trySetCount(t, 1), true)
 			if err := ours.Set(t.Context(), 5); !errors.Is(err, channelapi.ErrLatchSet) {
 				t.Errorf("set a latch of Java: %v", err)
 			}
 			awaited = java.latch(name, "waiter").waits(t, redis)
-			opened = waits(ctx)
+			opened = waits()
+			woken := ear.since()
 			theirs.countDown(t) // Java's is the last count
 			want(t, "the wait of Java", value(t, awaited), "true")
-			must(t, <-opened)
-		}
+			must(t, receive(t, opened))
+			return woken()
+		})
 
 		// Whoever deletes the latch, ours learn of it, and Java waits until the latch is set again and counted down.
 		for round, remove := range []func() bool{
@@ -162,7 +119,7 @@ func sharedLatch(t *testing.T, b *both) {
 		} {
 			want(t, "trySetCount", theirs.trySetCount(t, 1), true)
 			awaited = java.latch(name, "waiter "+strconv.Itoa(round)).waits(t, redis)
-			opened = waits(t.Context())
+			opened = waits()
 			want(t, "deleted", remove(), true)
 			if err := receive(t, opened); !errors.Is(err, channelapi.ErrLatchGone) {
 				t.Errorf("our wait for a latch that was deleted: %v", err)

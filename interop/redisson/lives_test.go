@@ -11,31 +11,57 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// short is a lease whose end a test can wait for. It is renewed three times before it would end. In a Cluster leases are longer,
-// because several servers have to start and to run beside the other tests.
-const short = 2 * time.Second
+// short is a lease whose end a test can wait for. It is renewed every three seconds, so that its holder may be late on a busy machine.
+const short = 9 * time.Second
 
-// Five renewals take longer than the lease.
-const renewals = 5
+// renewals is how many a test waits for, to see that a lease is kept.
+const renewals = 2
 
 // orphans are what a process that is killed had, each with what somebody else waits for.
 var orphans = []struct{ had, wants string }{
 	{"plain", "plain"}, {"fair", "fair"}, {"fenced", "fenced"}, {"spin", "spin"}, {"read", "write"}, {"write", "read"},
 }
 
-func TestWeGetTheLocksOfAKilledJava(t *testing.T) {
-	t.Parallel()
-	weGetTheLocksOfAKilledJava(t, single(t), short)
+// legacy is something that a process has when it is killed. A part of a test prepares it, and returns what to see afterwards. The victim is the
+// process of ours that will be killed. If that is Java, it is the one of both, and there is no victim.
+type legacy struct {
+	title   string
+	prepare func(t *testing.T, b *both, victim *process) (after func(*testing.T))
 }
 
-func TestWeGetTheLocksOfAKilledJavaInACluster(t *testing.T) {
-	t.Parallel()
-	weGetTheLocksOfAKilledJava(t, cluster(t), 3*short)
+// killWith has all parts prepare, kills the process of them all, and has each part see what follows.
+func killWith(t *testing.T, b *both, victim *process, parts []legacy) {
+	var all []func(*testing.T)
+	for _, part := range parts {
+		all = append(all, part.prepare(t, b, victim))
+	}
+	if victim != nil {
+		victim.kill()
+	} else {
+		b.java.kill()
+	}
+	for i, after := range all {
+		step(t, parts[i].title, after)
+	}
 }
 
-// Java keeps its locks for longer than a lease. We get them when it was killed and the leases have ended.
-func weGetTheLocksOfAKilledJava(t *testing.T, w *world, lease time.Duration) {
-	b := w.start(t, lease)
+func TestP07P09WeGetWhatAKilledJavaHad(t *testing.T) {
+	t.Parallel()
+	weGetWhatAKilledJavaHad(t, single(t))
+}
+
+func weGetWhatAKilledJavaHad(t *testing.T, w *world) {
+	java := w.connect(t, w.startMachine(t), short)
+	killWith(t, w.with(t, java, time.Minute), nil, []legacy{
+		{"FairPlaces", placesOfJava},
+		{"Reader", readerOfJava},
+		{"Tokens", tokensOfJava},
+		{"Locks", locksOfJava},
+	})
+}
+
+// locksOfJava has Java keep its locks. We get them when it was killed and the leases have ended.
+func locksOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	var names []string
 	var waiters []*someone
 	for i, o := range orphans {
@@ -55,39 +81,89 @@ func weGetTheLocksOfAKilledJava(t *testing.T, w *world, lease time.Duration) {
 	b.awaitRenewals(t, renewals, append(names, multi...)...) // so they are not free while Java lives
 	permits := thing{"permits", "orphan permits"}
 	b.make(t, permits)
-	b.has(t, permits, "j", lease) // Redisson does not renew these
+	b.has(t, permits, "j", short) // Redisson does not renew these
 	waiters = append(waiters, b.come(t, permits, "g", kept))
 	for _, w := range waiters {
 		w.waits(t)
 	}
 	pending(t, all)
-	b.java.kill()
-	for _, w := range waiters {
-		w.gets(t)
-		w.leaves(t)
+	return func(t *testing.T) {
+		for _, w := range waiters {
+			w.gets(t)
+			w.leaves(t)
+		}
+		got := receive(t, all)
+		must(t, got.Err())
+		for _, g := range got.List() {
+			release(t, g)
+		}
 	}
-	got := receive(t, all)
-	must(t, got.Err())
-	for _, g := range got.List() {
+}
+
+// readerOfJava has Java read. When it was killed, readers of ours come and go all the time, so the lock lives on. Still the dead reader goes
+// away, and keeps no writer of Java out. A writer that waited earlier would keep new readers of ours away.
+func readerOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
+	const name = "pages"
+	b.java.lock("read", name, "main").lock(t, kept)
+	field := b.nodeOf(name).Do("HKEYS", name).([]any)[1].(string) // behind the mode
+	want(t, "the field of a reader", owner.MatchString(field), true)
+	agents := []*channelapi.Locks{b.ours, b.others}
+	reads, err := agents[0].ReadLock(name).Acquire(t.Context())
+	must(t, err)
+	return func(t *testing.T) {
+		round := 0
+		waittest.Until(t, "the end of the dead reader", func() bool {
+			round++
+			next, err := agents[round%2].ReadLock(name).Acquire(waittest.Context(t))
+			must(t, err)
+			release(t, reads)
+			reads = next
+			return b.nodeOf(name).Do("HGET", name, field) == nil
+		})
+		another := b.startJava(t, time.Minute)
+		writer := another.lock("write", name, "j1")
+		locked := writer.send("lock", forever)
+		another.awaitSleep(t, "j1")
+		pending(t, locked)
+		release(t, reads)
+		value(t, locked)
+		writer.unlock(t)
+	}
+}
+
+// tokensOfJava has Java have a token. Ours is greater.
+func tokensOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
+	last := b.java.fenced("orphan tokens", "main").lockAndGetToken(t, kept)
+	grant := b.ours.FencedLock("orphan tokens").AcquireAsync(t.Context())
+	return func(t *testing.T) {
+		g := receive(t, grant)
+		must(t, g.Err())
+		if int(g.Token()) <= last {
+			t.Errorf("ours has token %d after %d of Java", g.Token(), last)
+		}
 		release(t, g)
 	}
 }
 
-func TestJavaGetsTheLocksOfAKilledAgent(t *testing.T) {
+func TestP07JavaGetsWhatAKilledAgentHad(t *testing.T) {
 	t.Parallel()
-	javaGetsTheLocksOfAKilledAgent(t, single(t), short)
+	javaGetsWhatAKilledAgentHad(t, single(t))
 }
 
-func TestJavaGetsTheLocksOfAKilledAgentInACluster(t *testing.T) {
-	t.Parallel()
-	javaGetsTheLocksOfAKilledAgent(t, cluster(t), 3*short)
+func javaGetsWhatAKilledAgentHad(t *testing.T, w *world) {
+	killWith(t, w.with(t, w.startJava(t, short), time.Minute), w.startAgent(t, short), []legacy{
+		{"FairPlace", placeOfOurs},
+		{"FairPlaceThatIsOver", placeOfOursThatIsOver},
+		{"Tokens", tokensOfOurs},
+		{"PermitAndAnotherHolds", permitBesideHolder},
+		{"PermitAndAnotherWaits", permitBesideWaiter},
+		{"Locks", locksOfOurs},
+	})
 }
 
-// An agent keeps what it has for longer than a lease. Java gets that when the agent was killed and the leases have ended.
-// Redisson's semaphores have no leases: another agent of ours has to see that the permits are orphans.
-func javaGetsTheLocksOfAKilledAgent(t *testing.T, w *world, lease time.Duration) {
-	b := w.start(t, lease)
-	agent := b.startAgent(t, lease)
+// locksOfOurs has an agent keep what it has. Java gets that when the agent was killed and the leases have ended. Redisson's
+// semaphores have no leases: another agent of ours has to see that the permits are orphans.
+func locksOfOurs(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
 	var locks []string
 	var waiters []*someone
 	for i, o := range append(orphans, struct{ had, wants string }{"permits", "permits"}, struct{ had, wants string }{"semaphore", "semaphore"}) {
@@ -113,82 +189,74 @@ func javaGetsTheLocksOfAKilledAgent(t *testing.T, w *world, lease time.Duration)
 	for _, w := range waiters {
 		w.waits(t)
 	}
-	agent.kill()
-	waittest.Until(t, "permits to come back", func() bool {
-		s, err := b.ours.Semaphore("orphan semaphore").Status(t.Context())
-		must(t, err)
-		return s.Taken == 0
-	})
-	for _, w := range waiters {
-		w.gets(t)
-		w.leaves(t)
-	}
-	value(t, all)
-	java.unlock(t)
-}
-
-// An agent that is killed has a permit of Redisson's semaphore, which knows no leases. Any other agent of ours that has a permit, or waits for
-// some, gives it back to Java, though nobody asks it for anything.
-func TestJavaGetsThePermitOfAKilledAgent(t *testing.T) {
-	t.Parallel()
-	for title, comes := range map[string]func(*testing.T, *both, thing) (leaves func()){
-		"AnotherHolds": func(t *testing.T, b *both, w thing) (leaves func()) {
-			_, err := b.ours.Semaphore(w.name).AddPermits(t.Context(), 1)
+	return func(t *testing.T) {
+		waittest.Until(t, "permits to come back", func() bool {
+			s, err := b.ours.Semaphore("orphan semaphore").Status(t.Context())
 			must(t, err)
-			holder := b.has(t, w, "g1", kept)
-			return func() { holder.leaves(t) }
-		},
-		"AnotherWaits": func(t *testing.T, b *both, w thing) (leaves func()) {
-			ctx, cancel := context.WithCancel(t.Context())
-			b.ours.Semaphore(w.name).AcquireAsync(ctx, 2) // more than there are
-			b.awaitPermitPlaces(t, w.name, 1)
-			return cancel
-		},
-	} {
-		t.Run(title, func(t *testing.T) {
-			t.Parallel()
-			b, w := single(t).start(t, short), thing{"semaphore", "orphan"}
-			b.make(t, w)
-			agent := b.startAgent(t, short)
-			agent.do(t, "main", "semaphore.lock", w.name)
-			leaves := comes(t, b, w)
-			waits := b.come(t, w, "j1", kept)
-			b.java.awaitSleep(t, "j1")
-			agent.kill()
-			waits.gets(t)
-			waits.leaves(t)
-			leaves()
+			return s.Taken == 0
 		})
+		for _, w := range waiters {
+			w.gets(t)
+			w.leaves(t)
+		}
+		value(t, all)
+		java.unlock(t)
 	}
 }
 
-// A reader of Java is killed. Readers of ours come and go all the time, so the lock lives on. Still the dead reader goes away, and
-// keeps no writer of Java out. A writer that waited earlier would keep new readers of ours away.
-func TestADeadReaderOfJavaGoesAway(t *testing.T) {
-	t.Parallel()
-	const name = "pages"
-	b := single(t).start(t, short)
-	victim := b.startJava(t, short)
-	dead := victim.lock("read", name, "main")
-	dead.lock(t, kept)
-	field := b.nodeOf(name).Do("HKEYS", name).([]any)[1].(string) // behind the mode
-	want(t, "the field of a reader", owner.MatchString(field), true)
-	agents := []*channelapi.Locks{b.ours, b.others}
-	reads, err := agents[0].ReadLock(name).Acquire(t.Context())
+// tokensOfOurs has an agent have a token. That of Java is greater.
+func tokensOfOurs(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
+	last, err := strconv.Atoi(agent.do(t, "main", "fenced.lock", "orphan tokens"))
 	must(t, err)
-	victim.kill()
-	round := 0
-	waittest.Until(t, "the end of the dead reader", func() bool {
-		round++
-		next, err := agents[round%2].ReadLock(name).Acquire(t.Context())
+	java := b.java.fenced("orphan tokens", "tokens")
+	waits := java.send("lockAndGetToken", kept)
+	return func(t *testing.T) {
+		token, err := strconv.Atoi(value(t, waits))
 		must(t, err)
-		release(t, reads)
-		reads = next
-		return b.nodeOf(name).Do("HGET", name, field) == nil
-	})
-	writer := b.come(t, thing{"write", name}, "j1", kept)
-	writer.waits(t)
-	release(t, reads)
-	writer.gets(t)
-	writer.leaves(t)
+		if token <= last {
+			t.Errorf("Java has token %d after %d of ours", token, last)
+		}
+		java.unlock(t)
+	}
+}
+
+// permitBesideHolder has an agent have a permit of Redisson's semaphore, which knows no leases. Any other agent of ours that has a permit
+// gives it back to Java, though nobody asks it for anything.
+func permitBesideHolder(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
+	w := thing{"semaphore", "orphan beside a holder"}
+	_, err := b.ours.Semaphore(w.name).AddPermits(t.Context(), 1)
+	must(t, err)
+	holder := b.has(t, w, "g1", kept)
+	see := permitOfOurs(t, b, agent, w)
+	return func(t *testing.T) {
+		see(t)
+		holder.leaves(t)
+	}
+}
+
+// permitBesideWaiter is the same with an agent that waits for some.
+func permitBesideWaiter(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
+	w := thing{"semaphore", "orphan beside a waiter"}
+	see := permitOfOurs(t, b, agent, w)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.ours.Semaphore(w.name).AcquireAsync(ctx, 2) // more than there are
+	b.awaitPermitPlaces(t, w.name, 1)
+	return func(t *testing.T) {
+		see(t)
+		cancel()
+	}
+}
+
+// permitOfOurs adds a permit, which the agent takes, and has Java wait for one.
+func permitOfOurs(t *testing.T, b *both, agent *process, w thing) (see func(*testing.T)) {
+	_, err := b.others.Semaphore(w.name).AddPermits(t.Context(), 1)
+	must(t, err)
+	agent.do(t, "main", "semaphore.lock", w.name)
+	thread := "j " + w.name
+	waits := b.come(t, w, thread, kept)
+	b.java.awaitSleep(t, thread)
+	return func(t *testing.T) {
+		waits.gets(t)
+		waits.leaves(t)
+	}
 }

@@ -35,12 +35,10 @@ func plainLock(t *testing.T, p *both) {
 			{"AnInterruptedWaiterOfJavaGoesAway", interruptedJava},
 			{"ACancelledWaiterOfOursGoesAway", cancelledOurs},
 			{"JavaLearnsThatWeBrokeItsLock", weBreak},
-			{"WeLearnThatJavaForcedOurLock", javaForces},
 		} {
 			step(t, test.title+"/"+strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { test.run(t, p, name) })
 		}
 	}
-	t.Run("NoUpdateIsLostInAContest", func(t *testing.T) { contest(t, p.world, p.java, "plain", p.ours.Lock("contest")) })
 }
 
 func javaExcludesUs(t *testing.T, p *both, name string) {
@@ -81,22 +79,22 @@ func weExcludeJava(t *testing.T, p *both, name string) {
 	p.java.do(t, "main", "plain.unlock", name)
 }
 
-// Ours wait so often that the test would give up if each of them had to ask again, as in wakes.
 func javaWakesUs(t *testing.T, p *both, name string) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for range 8 {
+	ear := p.hears.of(name)
+	someRoundIsWoken(t, func() bool {
 		p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
 		p.hasLasted(name)
-		grant := p.ours.Lock(name).AcquireAsync(ctx)
-		p.awaitSubscriber(t, name)
+		var grant <-chan channelapi.Grant
+		ear.awaitLook(t, func() { grant = p.ours.Lock(name).AcquireAsync(t.Context()) })
 		pending(t, grant)
 		p.wouldLast(t, name)
+		woken := ear.since()
 		p.java.do(t, "main", "plain.unlock", name)
 		g := receive(t, grant)
 		must(t, g.Err())
-		release(t, g)
-	}
+		defer release(t, g)
+		return woken()
+	})
 }
 
 func weWakeJava(t *testing.T, p *both, name string) {
@@ -151,8 +149,10 @@ func weBreak(t *testing.T, p *both, name string) {
 	waiter.leaves(t)
 }
 
-func javaForces(t *testing.T, p *both, name string) {
-	ours := p.open(t, 3*time.Second) // it learns of the loss when it renews the lease
+// javaForces has Java force a lock of ours. We learn of the loss when we renew the lease.
+func javaForces(t *testing.T, p *both) {
+	const name = "orders"
+	ours := p.open(t, short)
 	g := hold(t, ours.Lock(name))
 	want(t, "forceUnlock", p.java.do(t, "main", "plain.forceUnlock", name), "true")
 	want(t, "tryLock", p.java.do(t, "main", "plain.tryLock", name, 0, kept), "true")
@@ -164,30 +164,4 @@ func javaForces(t *testing.T, p *both, name string) {
 	want(t, "a release tells of the loss", errors.Is(g.Release(t.Context()), lockagent.ErrLost), true)
 	want(t, "Java still holds", p.java.do(t, "main", "plain.holdCount", name), "1")
 	p.java.do(t, "main", "plain.unlock", name)
-}
-
-// contest has Java, this process, and another process of ours increment one counter. It ends when
-// each of them has made its share. If one of them starves, it does not end.
-func contest(t *testing.T, w *world, java *process, kind string, lock *channelapi.Lock) {
-	const counter, threads, share = "{contest}:counter", 4, 200
-	node, name := w.nodeOf(counter), lock.Name()
-	node.Do("DEL", counter)
-	node.Do("SET", counter+":left", "3")
-	other := w.startAgent(t, 30*time.Second).send("main", kind+".contend", name, counter, threads, share, node.Addr())
-	theirs := java.send("main", kind+".contend", name, counter, threads, share)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	sum, err := contend(ctx, lock, node.Addr(), counter, threads, share)
-	must(t, err)
-	t.Logf("this process made %d", sum)
-	for who, answers := range map[string]<-chan answer{"Java": theirs, "the other process": other} {
-		made, err := strconv.ParseInt(value(t, answers), 10, 64)
-		must(t, err)
-		t.Logf("%s made %d", who, made)
-		if made < share {
-			t.Errorf("%s made %d increments, less than its share of %d", who, made, share)
-		}
-		sum += made
-	}
-	want(t, "the counter", node.Do("GET", counter).(string), strconv.FormatInt(sum, 10))
 }

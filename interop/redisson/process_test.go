@@ -11,16 +11,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// patience bounds every wait for a process. It is long because many tests share few processors;
-// no test waits for it unless something is broken.
-const patience = 60 * time.Second
-
-// process takes commands as README.md describes them: the Java driver, or an agent of ours. It
+// process takes commands as README.md describes them: a client of the Java driver, or an agent of ours. It
 // may be used by several goroutines.
 type process struct {
+	*child
+	client string // with a slash, in a child that has several
+}
+
+// child is a process of the machine.
+type child struct {
 	cmd  *exec.Cmd
 	gone chan struct{} // closed when it has ended and is reaped
 	log  *log
@@ -39,26 +42,46 @@ type answer struct {
 var errGone = errors.New("the process has ended")
 
 // start starts a process that the test's cleanup kills. What it logs is shown if the test fails.
-func start(t *testing.T, cmd *exec.Cmd) *process {
+func start(t *testing.T, cmd *exec.Cmd) *child {
 	t.Helper()
-	p := &process{cmd: cmd, gone: make(chan struct{}), log: &log{to: t.Output()}, waiting: make(map[string]chan<- answer)}
-	cmd.Stderr = p.log
+	c, err := spawn(cmd)
+	must(t, err)
+	t.Cleanup(func() {
+		c.kill()
+		c.show(t, 0)
+	})
+	return c
+}
+
+// spawn starts a process.
+func spawn(cmd *exec.Cmd) (*child, error) {
+	c := &child{cmd: cmd, gone: make(chan struct{}), log: new(log), waiting: make(map[string]chan<- answer)}
+	cmd.Stderr = c.log
 	in, err := cmd.StdinPipe()
-	must(t, err)
-	p.in = in
+	if err != nil {
+		return nil, err
+	}
+	c.in = in
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	t.Cleanup(p.kill)
-	go p.read(out)
-	p.do(t, "main", "ping")
-	return p
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go c.read(out)
+	return c, nil
+}
+
+// show shows what the process has logged behind the first so many bytes, if the test has failed.
+func (c *child) show(t *testing.T, from int) {
+	if t.Failed() {
+		t.Log(c.log.String()[from:])
+	}
 }
 
 // log is what a process has written to standard error.
 type log struct {
-	to io.Writer
-
 	mu   sync.Mutex // guards what follows
 	text strings.Builder
 }
@@ -66,8 +89,7 @@ type log struct {
 func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text.Write(p)
-	return l.to.Write(p)
+	return l.text.Write(p)
 }
 
 func (l *log) String() string {
@@ -77,8 +99,8 @@ func (l *log) String() string {
 }
 
 // read hands out the answers until the process has ended.
-func (p *process) read(out io.Reader) {
-	defer close(p.gone)
+func (c *child) read(out io.Reader) {
+	defer close(c.gone)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		id, rest, _ := strings.Cut(lines.Text(), " ")
 		outcome, value, _ := strings.Cut(rest, " ")
@@ -86,26 +108,26 @@ func (p *process) read(out io.Reader) {
 		if outcome != "ok" {
 			err = errors.New(value)
 		}
-		p.mu.Lock()
-		if ch := p.waiting[id]; ch != nil {
+		c.mu.Lock()
+		if ch := c.waiting[id]; ch != nil {
 			ch <- answer{value, err}
-			delete(p.waiting, id)
+			delete(c.waiting, id)
 		}
-		p.mu.Unlock()
+		c.mu.Unlock()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, ch := range p.waiting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ch := range c.waiting {
 		ch <- answer{err: errGone}
 	}
-	p.waiting = nil
-	_ = p.cmd.Wait() // it is killed in the end, which is an error to Wait
+	c.waiting = nil
+	_ = c.cmd.Wait() // it is killed in the end, which is an error to Wait
 }
 
 // kill ends the process at once, as kill -9 does, and returns when it is gone.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // fails only if it has ended
-	<-p.gone
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // fails only if it has ended
+	<-c.gone
 }
 
 // send sends a command for a thread of the process. The answer comes on the channel, which has
@@ -121,7 +143,7 @@ func (p *process) send(thread, command string, args ...any) <-chan answer {
 	p.last++
 	id := strconv.Itoa(p.last)
 	p.waiting[id] = ch
-	line := []string{id, url.QueryEscape(thread), command}
+	line := []string{id, url.QueryEscape(p.client + thread), command}
 	for _, arg := range args {
 		line = append(line, url.QueryEscape(fmt.Sprint(arg)))
 	}
@@ -149,13 +171,7 @@ func (p *process) refuses(t *testing.T, word, thread, command string, args ...an
 // value waits for an answer that is not an error.
 func value(t *testing.T, answers <-chan answer) string {
 	t.Helper()
-	return valueAfter(t, answers, 0)
-}
-
-// valueAfter is value for a command that takes a while.
-func valueAfter(t *testing.T, answers <-chan answer, while time.Duration) string {
-	t.Helper()
-	a := receiveAfter(t, answers, while)
+	a := receive(t, answers)
 	must(t, a.err)
 	return a.value
 }
@@ -163,19 +179,7 @@ func valueAfter(t *testing.T, answers <-chan answer, while time.Duration) string
 // receive waits for whatever comes.
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
-	return receiveAfter(t, from, 0)
-}
-
-// receiveAfter is receive for what takes a while.
-func receiveAfter[T any](t *testing.T, from <-chan T, while time.Duration) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(while + patience):
-		t.Fatal("gave up waiting")
-		panic("unreachable")
-	}
+	return waittest.Receive(t, "an answer, a grant or an end", from)
 }
 
 // pending checks that nothing has come yet.

@@ -18,6 +18,7 @@ type both struct {
 	java *process
 	ours *channelapi.Locks
 
+	hears  *hearing          // the store of ours
 	others *channelapi.Locks // of ours, too, but of another agent
 }
 
@@ -30,7 +31,8 @@ func (w *world) start(t *testing.T, lease time.Duration) *both {
 // with adds our side to that of Java.
 func (w *world) with(t *testing.T, java *process, lease time.Duration) *both {
 	t.Helper()
-	return &both{w, java, w.open(t, lease), w.open(t, lease)}
+	hears := &hearing{Store: w.store(t)}
+	return &both{w, java, w.locks(t, hears, lease), hears, w.open(t, lease)}
 }
 
 // thing is what somebody may have of a name. The kind is one of the driver's. A semaphore has one permit.

@@ -1,11 +1,11 @@
 package redisson
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -15,13 +15,16 @@ type group struct {
 	run   func(*testing.T, *both)
 }
 
+// The tests with BothSides in their names are for every version of the servers. They wait for messages alone, so they last some seconds.
 func TestP01P09P14P20BothSidesOnOneServer(t *testing.T) {
 	t.Parallel()
 	together(t, single(t), everything)
 }
 
+// A Cluster could break what each kind does with its keys and its messages.
 func TestP02P09P14P20BothSidesInACluster(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	together(t, cluster(t), everything)
 }
 
@@ -33,6 +36,7 @@ func TestP02BothSidesInAClusterWithClassicMessages(t *testing.T) {
 // Java publishes to all nodes, and hears nothing else. So does Redisson before 3.22. Our agents have their default.
 func TestP02JavaWithClassicMessagesBesideShardedOnes(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	w := classic(t)
 	w.sharded = redisstore.ShardedAuto
 	together(t, w, messages)
@@ -41,9 +45,23 @@ func TestP02JavaWithClassicMessagesBesideShardedOnes(t *testing.T) {
 // Our agents publish to all nodes. Java publishes to the shard, and hears nothing else.
 func TestP02JavaWithShardedMessagesBesideClassicOnes(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	w := cluster(t)
 	w.sharded = redisstore.ShardedOff
 	together(t, w, messages)
+}
+
+// What takes its time does the same on all servers.
+func TestBothWithPatienceOnOneServer(t *testing.T) {
+	t.Parallel()
+	together(t, single(t), []group{
+		{"NoUpdateIsLost", noUpdateIsLost},
+		{"WeLearnThatJavaForcedOurLock", javaForces},
+		{"FairWaitersThatGiveUp", fairGiveUp},
+		{"JavaReadsOnAfterItHasWritten", javaDowngrades},
+		{"JavaWritesWhileWeReadOnAndOn", javaWritesAmongReaders},
+		{"SemaphoresThatJavaDeletes", deletedByJava},
+	})
 }
 
 // messages are the tests that need messages to arrive.
@@ -65,7 +83,6 @@ var everything = []group{
 	{"Semaphore", sharedSemaphore},
 	{"Permits", sharedPermits},
 	{"TooManyPermits", tooManyPermits},
-	{"SemaphoresThatJavaDeletes", deletedByJava},
 	{"Latch", sharedLatch},
 	{"P09OurFirstPlaceHasNoScore", firstPlaceHasNoScore},
 	{"P14PermitsAreTakenAwayWhileJavaWaits", permitsTakenAway},
@@ -83,39 +100,38 @@ func together(t *testing.T, w *world, groups []group) {
 	}
 }
 
-// wakes has somebody of each side wait for somebody of the other side, for each kind. Only a message can end the wait in time.
+// wakes has somebody of each side wait for somebody of the other side, for each kind. A message ends the wait.
 func wakes(t *testing.T, b *both) {
-	for _, kinds := range []struct {
-		has, wants string
-		rounds     int // of ours that wait: they would ask again every so often, and the rounds would take longer than the patience
-	}{
-		{"plain", "plain", 8},
-		{"fair", "fair", 32}, // those who have a place ask every two seconds
-		{"fenced", "fenced", 8},
-		{"read", "write", 8},
-		{"write", "read", 8},
-		{"write", "write", 8},
-		{"semaphore", "semaphore", 8},
-		{"permits", "permits", 8},
+	for _, kinds := range []struct{ has, wants string }{
+		{"plain", "plain"},
+		{"fair", "fair"},
+		{"fenced", "fenced"},
+		{"read", "write"},
+		{"write", "read"},
+		{"write", "write"},
+		{"semaphore", "semaphore"},
+		{"permits", "permits"},
 	} {
 		name := "wake " + kinds.has + " " + kinds.wants
 		has, wants := thing{kinds.has, name}, thing{kinds.wants, name}
 		b.make(t, has)
 		t.Run("Java-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			for range kinds.rounds {
+			ear := b.hears.of(name)
+			someRoundIsWoken(t, func() bool {
 				holder := b.has(t, has, "j has "+name, forever)
 				if kinds.has == "plain" || kinds.has == "fenced" {
 					b.hasLasted(name)
 				}
-				waiter := &someone{thing: wants, grant: request(ctx, b.ours, wants)}
+				var waiter *someone
+				ear.awaitLook(t, func() { waiter = b.come(t, wants, "g", kept) })
 				b.awaitListening(t, wants)
 				waiter.waits(t)
+				woken := ear.since()
 				holder.leaves(t)
 				waiter.gets(t)
-				waiter.leaves(t)
-			}
+				defer waiter.leaves(t)
+				return woken()
+			})
 		})
 		t.Run("Go-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
 			holder := b.has(t, has, "g1", forever)

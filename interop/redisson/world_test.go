@@ -1,10 +1,13 @@
 package redisson
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,7 +71,7 @@ func (w *world) open(t *testing.T, lease time.Duration) *channelapi.Locks {
 // store opens a store of ours.
 func (w *world) store(t *testing.T) lockagent.Store {
 	t.Helper()
-	store, err := redisstore.Config{Sharded: w.sharded, DialTimeout: patience}.Open(t.Context(), w.url)
+	store, err := redisstore.Config{Sharded: w.sharded, DialTimeout: time.Minute}.Open(t.Context(), w.url)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store
@@ -143,11 +146,11 @@ func (w *world) awaitRenewals(t *testing.T, times int, names ...string) {
 	}
 }
 
-// wouldLast checks that the lease would last beyond the patience of the tests. So whoever is granted
+// wouldLast checks that the lease would last beyond the end of the tests. So whoever is granted
 // the lock next has not waited for its end.
 func (w *world) wouldLast(t *testing.T, name string) {
 	t.Helper()
-	if left := w.remaining(name); left < 2*patience {
+	if left := w.remaining(name); left < forever/2 {
 		t.Fatalf("%v are left of the lease", left)
 	}
 }
@@ -178,4 +181,81 @@ func hold(t *testing.T, lock channelapi.AnyLock) channelapi.Grant {
 func release(t *testing.T, g channelapi.Grant) {
 	t.Helper()
 	must(t, g.Release(t.Context()))
+}
+
+// hearing is a store that knows what an agent has heard of each lock.
+type hearing struct {
+	lockagent.Store
+	ears sync.Map // by name
+}
+
+// ear is what an agent has heard of a lock.
+type ear struct {
+	listens atomic.Bool
+	woken   atomic.Int64 // wake-ups, and messages to those who have places in the queue of a fair lock
+	looked  atomic.Int64 // attempts in vain while it listened
+}
+
+func (h *hearing) of(name string) *ear {
+	e, _ := h.ears.LoadOrStore(name, new(ear))
+	return e.(*ear)
+}
+
+func (h *hearing) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
+	e := h.of(string(name))
+	end := h.Store.Subscribe(name, kind, func() {
+		e.listens.Store(true)
+		e.woken.Add(1)
+		wake()
+	})
+	return func() {
+		e.listens.Store(false)
+		end()
+	}
+}
+
+func (h *hearing) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	e := h.of(string(req.Name))
+	listens := e.listens.Load()
+	h.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
+		done(reply, err)
+		if listens && err == nil && !reply.Granted {
+			e.looked.Add(1)
+		}
+	})
+}
+
+func (h *hearing) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
+	return h.Store.Listen(agent, func(m lockagent.Message) {
+		if m.LockKind == lockagent.FairLock && m.Kind != lockagent.MessagesMissed {
+			h.of(string(m.Name)).woken.Add(1)
+		}
+		hear(m)
+	})
+}
+
+// awaitLook has something begin a wait, and returns when ours has looked in vain while it listened.
+func (e *ear) awaitLook(t *testing.T, begin func()) {
+	t.Helper()
+	before := e.looked.Load()
+	begin()
+	waittest.Until(t, "a look of ours in vain", func() bool { return e.looked.Load() > before })
+}
+
+// since returns what tells whether a message has woken ours since now.
+func (e *ear) since() (woken func() bool) {
+	before := e.woken.Load()
+	return func() bool { return e.woken.Load() > before }
+}
+
+// someRoundIsWoken plays rounds until a message has woken ours in one before it got what it waited for. It also looks by itself, every few
+// seconds. That may come before the message, but hardly in each of three rounds.
+func someRoundIsWoken(t *testing.T, round func() (woken bool)) {
+	t.Helper()
+	for range 3 {
+		if round() {
+			return
+		}
+	}
+	t.Error("in three rounds, no message has woken ours")
 }

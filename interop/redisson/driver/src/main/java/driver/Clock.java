@@ -6,22 +6,24 @@ import java.lang.invoke.MethodHandles;
 
 import org.redisson.Redisson;
 
-/** The clock of a machine that is ahead of others, for Redisson's fair lock: it writes its own time into Redis. */
+/** The clocks of machines that are ahead of others, for Redisson's fair lock: it writes its own time into Redis. */
 public final class Clock {
-    private static final long AHEAD = Long.getLong("driver.ahead", 0);
+    private static final ThreadLocal<Long> AHEAD = ThreadLocal.withInitial(() -> 0L);
 
     private Clock() {}
 
     /** Replaces the method of System of the same name, see install. */
     public static long currentTimeMillis() {
-        return System.currentTimeMillis() + AHEAD;
+        return System.currentTimeMillis() + AHEAD.get();
     }
 
-    /** Loads Redisson's fair lock, with the name of this class in place of that of System. The property driver.ahead is in ms. */
+    /** Sets how far the clock of this thread is ahead, in ms. */
+    static void ahead(long ms) {
+        AHEAD.set(ms);
+    }
+
+    /** Loads Redisson's fair lock, with the name of this class in place of that of System. */
     static void install() throws Exception {
-        if (AHEAD == 0) {
-            return;
-        }
         try (var code = Redisson.class.getResourceAsStream("RedissonFairLock.class")) {
             String text = new String(code.readAllBytes(), ISO_8859_1);
             byte[] changed = text.replace(constant("java/lang/System"), constant("driver/Clock")).getBytes(ISO_8859_1);

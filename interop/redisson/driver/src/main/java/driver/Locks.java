@@ -35,8 +35,6 @@ final class Locks {
     /** Adds the commands of one kind of lock. */
     private static <L extends RLock> Kind<L> register(
             Map<String, Command> commands, RedissonClient redisson, String kind, Function<String, L> locks) {
-        commands.put(kind + ".contend", words -> new Contest(redisson, words.get(1)).run(
-                locks.apply(words.get(0)), Integer.parseInt(words.get(2)), Integer.parseInt(words.get(3))));
         return new Kind<>(commands, kind, locks)
                 .tell("lock", (lock, of) -> lock.lock(of.ms(0), MILLISECONDS))
                 .tell("lockInterruptibly", (lock, of) -> lock.lockInterruptibly(of.ms(0), MILLISECONDS))

@@ -5,14 +5,17 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.locks.LockSupport;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.util.concurrent.TimeUnit.SECONDS;
 
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
@@ -26,31 +29,59 @@ import org.redisson.misc.ReclosableLatch;
  * lock of Redisson is a thread. README.md describes the lines. The process ends when its input does.
  */
 public final class Main {
-    private final Map<String, Command> commands;
+    private final Map<String, Client> clients = new ConcurrentHashMap<>();
     private final Map<String, Worker> workers = new HashMap<>();
     private final PrintStream out;
 
-    private Main(Map<String, Command> commands, PrintStream out) {
-        this.commands = commands;
+    private Main(PrintStream out) {
         this.out = out;
     }
 
-    /** Arguments: the watchdog timeout in ms, "single", "cluster" or "classic", and the addresses. */
+    /** A client of Redisson, and what it can do. How far its clock is ahead, in ms, concerns fair locks alone. */
+    private record Client(RedissonClient redisson, Map<String, Command> commands, long ahead) {}
+
+    /** Arguments: as those of connect, for the client without a name. Without arguments there is none. */
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out;
         System.setOut(System.err); // whoever prints must not disturb the answers
-        Config config = new Config();
-        config.setLockWatchdogTimeout(Long.parseLong(args[0]));
-        String[] addresses = Arrays.copyOfRange(args, 2, args.length);
-        BaseConfig<?> servers = switch (args[1]) {
-            case "cluster" -> config.useClusterServers().addNodeAddress(addresses);
-            case "classic" -> config.useClusterServers().addNodeAddress(addresses)
-                    .setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
-            default -> config.useSingleServer().setAddress(addresses[0]);
+        if (Boolean.getBoolean("driver.clocks")) {
+            Clock.install();
+        }
+        Main driver = new Main(new PrintStream(out, false, UTF_8));
+        if (args.length > 0) {
+            driver.clients.put("", connect(List.of(args), new Config()));
+        }
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            driver.handle(Arrays.stream(line.split(" ")).map(word -> URLDecoder.decode(word, UTF_8)).toList());
+        }
+        Runtime.getRuntime().halt(0); // whatever still waits for a lock
+    }
+
+    /**
+     * Makes a client. Arguments: the watchdog timeout in ms, "single", "cluster" or "classic", and the addresses. Among them may be
+     * user=NAME, password=TEXT and ahead=MS.
+     */
+    private static Client connect(List<String> args, Config config) {
+        config.setLockWatchdogTimeout(Long.parseLong(args.get(0)));
+        Map<String, String> options = new HashMap<>();
+        List<String> addresses = new ArrayList<>();
+        for (String arg : args.subList(2, args.size())) {
+            int equals = arg.indexOf('=');
+            if (equals < 0) {
+                addresses.add(arg);
+            } else {
+                options.put(arg.substring(0, equals), arg.substring(equals + 1));
+            }
+        }
+        String[] all = addresses.toArray(String[]::new);
+        BaseConfig<?> servers = switch (args.get(1)) {
+            case "cluster" -> config.useClusterServers().addNodeAddress(all);
+            case "classic" -> config.useClusterServers().addNodeAddress(all).setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
+            default -> config.useSingleServer().setAddress(all[0]);
         };
-        servers.setUsername(System.getProperty("driver.user"));
-        servers.setPassword(System.getProperty("driver.password"));
-        Clock.install();
+        servers.setUsername(options.get("user"));
+        servers.setPassword(options.get("password"));
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
         Rush.register(commands, redisson);
@@ -58,12 +89,30 @@ public final class Main {
         Locks.register(commands, redisson);
         Semaphores.register(commands, redisson);
         Latches.register(commands, redisson);
-        Main driver = new Main(commands, new PrintStream(out, false, UTF_8));
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            driver.handle(Arrays.stream(line.split(" ")).map(word -> URLDecoder.decode(word, UTF_8)).toList());
+        return new Client(redisson, commands, Long.parseLong(options.getOrDefault("ahead", "0")));
+    }
+
+    /** Runs a command of a client, or one of the two that are about the client itself. */
+    private String run(String name, String command, List<String> args) throws Exception {
+        if (command.equals("connect")) {
+            clients.put(name, connect(args, new Config()));
+            return "";
         }
-        Runtime.getRuntime().halt(0); // whatever still waits for a lock
+        Client client = clients.get(name);
+        if (client == null) {
+            throw new IllegalArgumentException("no client " + name);
+        }
+        if (command.equals("disconnect")) {
+            clients.remove(name);
+            client.redisson.shutdown(0, 5, SECONDS);
+            return "";
+        }
+        Command known = client.commands.get(command);
+        if (known == null) {
+            throw new IllegalArgumentException("no command " + command);
+        }
+        Clock.ahead(client.ahead);
+        return known.run(args);
     }
 
     /** Takes one line: id, thread, command, arguments. */
@@ -82,11 +131,8 @@ public final class Main {
         }
         worker.tasks.add(() -> {
             try {
-                Command command = commands.get(name);
-                if (command == null) {
-                    throw new IllegalArgumentException("no command " + name);
-                }
-                answer(id, "ok", command.run(words.subList(3, words.size())));
+                int slash = words.get(1).indexOf('/');
+                answer(id, "ok", run(slash < 0 ? "" : words.get(1).substring(0, slash), name, words.subList(3, words.size())));
             } catch (Exception e) {
                 answer(id, "error", e.getClass().getSimpleName() + ": " + e.getMessage());
             }
