@@ -18,43 +18,34 @@ type group struct {
 // The tests with BothSides in their names are for every version of the servers. They wait for messages alone, so they last some seconds.
 func TestP01P09P14P20BothSidesOnOneServer(t *testing.T) {
 	t.Parallel()
-	together(t, single(t), everything)
+	w := single(t)
+	together(t, w, w.startJava(t, 30*time.Minute), everything)
 }
 
-// A Cluster could break what each kind does with its keys and its messages.
+// A Cluster could break what each kind does with its keys and its messages. The messages of either side may go to all nodes, too. So do those of
+// Redisson before 3.22, and all with servers before Redis 7.
 func TestP02P09P14P20BothSidesInACluster(t *testing.T) {
 	t.Parallel()
-	redistest.NeedsSharded(t)
-	together(t, cluster(t), everything)
-}
-
-func TestP02BothSidesInAClusterWithClassicMessages(t *testing.T) {
-	t.Parallel()
-	together(t, classic(t), messages)
-}
-
-// Java publishes to all nodes, and hears nothing else. So does Redisson before 3.22. Our agents have their default.
-func TestP02JavaWithClassicMessagesBesideShardedOnes(t *testing.T) {
-	t.Parallel()
-	redistest.NeedsSharded(t)
-	w := classic(t)
-	w.sharded = redisstore.ShardedAuto
-	together(t, w, messages)
-}
-
-// Our agents publish to all nodes. Java publishes to the shard, and hears nothing else.
-func TestP02JavaWithShardedMessagesBesideClassicOnes(t *testing.T) {
-	t.Parallel()
-	redistest.NeedsSharded(t)
 	w := cluster(t)
-	w.sharded = redisstore.ShardedOff
-	together(t, w, messages)
+	java := classic(w).startJava(t, 30*time.Minute)
+	step(t, "ClassicMessages", func(t *testing.T) { together(t, classic(w), java, messages) })
+	if redistest.Sharded(t) {
+		javas := *classic(w)
+		javas.sharded = redisstore.ShardedAuto // the default of our agents
+		step(t, "JavaWithClassicMessages", func(t *testing.T) { together(t, &javas, java, messages) })
+		java := w.startJava(t, 30*time.Minute)
+		step(t, "ShardedMessages", func(t *testing.T) { together(t, w, java, everything) })
+		ours := *w
+		ours.sharded = redisstore.ShardedOff
+		step(t, "WeWithClassicMessages", func(t *testing.T) { together(t, &ours, java, messages) })
+	}
 }
 
 // What takes its time does the same on all servers.
 func TestBothWithPatienceOnOneServer(t *testing.T) {
 	t.Parallel()
-	together(t, single(t), []group{
+	w := single(t)
+	together(t, w, w.startJava(t, 30*time.Minute), []group{
 		{"NoUpdateIsLost", noUpdateIsLost},
 		{"WeLearnThatJavaForcedOurLock", javaForces},
 		{"FairWaitersThatGiveUp", fairGiveUp},
@@ -74,6 +65,7 @@ var messages = []group{
 var everything = []group{
 	{"Wakes", wakes},
 	{"NestedHolds", nestedHolds},
+	{"NoReentry", noReentry},
 	{"SeveralLocks", severalLocks},
 	{"PlainLock", plainLock},
 	{"FairLock", fairLock},
@@ -90,13 +82,10 @@ var everything = []group{
 }
 
 // together runs groups of tests. Each has an empty Redis, and an agent of ours of its own.
-func together(t *testing.T, w *world, groups []group) {
-	java := w.startJava(t, 30*time.Minute)
+func together(t *testing.T, w *world, java *process, groups []group) {
 	for _, g := range groups {
 		step(t, g.title, func(t *testing.T) { g.run(t, w.with(t, java, 30*time.Minute)) })
-		for _, node := range w.nodes {
-			node.Do("FLUSHALL")
-		}
+		w.flush()
 	}
 }
 

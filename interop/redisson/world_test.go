@@ -46,12 +46,11 @@ func cluster(t *testing.T, opts ...redistest.Option) *world {
 	return &world{mode: "cluster", redisson: os.Getenv(profileVariable), url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf}
 }
 
-// classic is a Cluster whose messages go to all nodes, as those of Redisson before 3.22 do.
-func classic(t *testing.T) *world {
-	t.Helper()
-	w := cluster(t)
+// classic is a Cluster whose messages go to all nodes.
+func classic(cluster *world) *world {
+	w := *cluster
 	w.mode, w.sharded = "classic", redisstore.ShardedOff
-	return w
+	return &w
 }
 
 // step runs a part of a test. The rest makes no sense if it fails: locks may be held still, so others would wait in vain.
@@ -59,6 +58,13 @@ func step(t *testing.T, title string, run func(*testing.T)) {
 	t.Helper()
 	if !t.Run(title, run) {
 		t.FailNow()
+	}
+}
+
+// flush removes all keys.
+func (w *world) flush() {
+	for _, node := range w.nodes {
+		node.Do("FLUSHALL")
 	}
 }
 

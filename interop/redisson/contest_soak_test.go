@@ -1,0 +1,199 @@
+//go:build soak
+
+package redisson
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
+)
+
+// Rushes of Java, by how its threads acquire the lock.
+const (
+	waiting   = "plain.rush"     // lock()
+	trying    = "plain.rushTry"  // tryLock(5 s)
+	polling   = "plain.rushPoll" // tryLock() every 10 ms
+	spinning  = "plain.rushSpin" // lock() of the spin lock, while ours do not spin: every 128 ms in the end
+	fair      = "fair.rush"
+	fenced    = "fenced.rush"
+	spin      = "spin.rush" // all spin
+	semaphore = "semaphore.rush"
+	permits   = "permits.rush"
+	writing   = "write.rush" // the write lock, while ours read
+	writeTry  = "write.rushTry"
+	rushGroup = 8 // goroutines in each process of ours
+)
+
+// rushLength is how long each contest lasts.
+const rushLength = 5 * time.Second
+
+// rivals are threads of Java that contend with some processes of ours.
+type rivals struct {
+	way       string
+	threads   int
+	processes int // of ours
+}
+
+// allRivals contend on one server.
+var allRivals = []rivals{
+	{waiting, 8, 1},
+	{waiting, 8, 2},
+	{waiting, 1, 2},
+	{trying, 8, 1},
+	{trying, 8, 2},
+	{trying, 1, 1},
+	{polling, 8, 1},
+	{polling, 1, 2},
+	{spinning, 8, 2},
+	{spinning, 1, 2},
+	{writing, 8, 2},
+	{writing, 1, 1},
+	{writeTry, 8, 1},
+	{writeTry, 1, 2},
+	{fair, 8, 2},
+	{fenced, 8, 2},
+	{spin, 8, 2},
+	{spin, 1, 2},
+	{semaphore, 8, 2},
+	{permits, 8, 2},
+}
+
+// someRivals contend where messages travel in another way.
+var someRivals = []rivals{
+	{waiting, 8, 1},
+	{trying, 8, 2},
+	{polling, 8, 1},
+	{writeTry, 1, 2},
+	{fair, 8, 2},
+	{semaphore, 8, 2},
+}
+
+func TestSoakNobodyStarves(t *testing.T) {
+	nobodyStarves(t, single(t), allRivals)
+}
+
+// With classic messages alone, nobody publishes sharded ones. The servers have them, so our agents also hear the sharded way. In the mix, Java
+// hears messages to all nodes alone, and our agents take turns by sharded ones.
+func TestSoakP02NobodyStarvesInACluster(t *testing.T) {
+	redistest.NeedsSharded(t)
+	w := cluster(t)
+	t.Run("ShardedMessages", func(t *testing.T) { nobodyStarves(t, w, someRivals) })
+	t.Run("ClassicMessages", func(t *testing.T) { nobodyStarves(t, classic(w), someRivals) })
+	mixed := *classic(w)
+	mixed.sharded = redisstore.ShardedAuto
+	t.Run("JavaWithClassicMessages", func(t *testing.T) { nobodyStarves(t, &mixed, someRivals) })
+}
+
+// agents starts some processes of ours.
+func (w *world) agents(t *testing.T, n int) (all []*process) {
+	t.Helper()
+	for range n {
+		all = append(all, w.startAgent(t, 30*time.Second))
+	}
+	return all
+}
+
+// nobodyStarves has threads of Java contend with agents in many ways.
+func nobodyStarves(t *testing.T, w *world, all []rivals) {
+	java, agents := w.startJava(t, 30*time.Second), w.agents(t, 2)
+	for _, r := range all {
+		t.Run(fmt.Sprintf("%s-%dThreads-%dProcesses", r.way, r.threads, r.processes), func(t *testing.T) {
+			kind, _, _ := strings.Cut(r.way, ".")
+			writes, polls := kind == "write", r.way == polling || r.way == spinning || r.way == spin
+			if writes {
+				kind = "read"
+			}
+			c := contestants{
+				name: "rush " + t.Name(), way: r.way, threads: r.threads, hold: oursHold, kind: kind, group: rushGroup,
+				length: 300 * time.Millisecond, counts: false,
+			}
+			if r.way == semaphore || r.way == permits {
+				w.nodeOf(c.name).Do("SET", c.name, "1")
+			}
+			contest(t, w, java, nil, c)() // Java learns to run
+			c.length, c.counts = rushLength, !writes
+			theirs, ours := contest(t, w, java, agents[:r.processes], c)()
+			if theirs.refused > 0 {
+				t.Errorf("%d tries were refused after 5 s", theirs.refused)
+			}
+			// Some thread of Java gets a turn in time. Which one is up to Redisson, see README.md.
+			waited := theirs.without
+			if r.threads == 1 {
+				waited = theirs.longest
+			}
+			judge(t, waited, ours.longest)
+			if writes || polls && r.way != spin {
+				return // they get a turn now and then: they have no queue, or write alone while many read at once
+			}
+			groups := []struct {
+				who    string
+				grants int
+				size   int
+			}{{"Java", theirs.grants, r.threads}, {"Go", ours.grants, rushGroup * r.processes}}
+			for _, g := range groups {
+				if share := (theirs.grants + ours.grants) * g.size / (groups[0].size + groups[1].size); g.grants < share/3 {
+					t.Errorf("%s has %d grants, less than a third of a fair share: %d", g.who, g.grants, share)
+				}
+			}
+		})
+	}
+}
+
+// judge fails if a side has waited for most of a contest: for more than half.
+func judge(t *testing.T, java, ours time.Duration) {
+	t.Helper()
+	if max(java, ours) > rushLength/2 {
+		t.Errorf("somebody of Java waited for %v, and somebody of Go for %v, in a contest of %v", java, ours, rushLength)
+	}
+}
+
+// pollers is a semaphore that a thread of Java polls beside some processes of ours, or the lock of a writer beside
+// readers.
+type pollers struct {
+	kind               string
+	permits, processes int
+}
+
+func TestSoakNobodyWhoPollsStarves(t *testing.T) {
+	pollTogether(t, single(t), []pollers{
+		{"semaphore", 1, 3},
+		{"semaphore", 5, 2},
+		{"permits", 1, 2},
+		{"permits", 5, 3},
+		{"write", 0, 1},
+		{"write", 0, 2},
+	})
+}
+
+func TestSoakNobodyWhoPollsStarvesInACluster(t *testing.T) {
+	redistest.NeedsSharded(t)
+	pollTogether(t, cluster(t), []pollers{{"semaphore", 5, 2}, {"permits", 1, 3}, {"write", 0, 2}})
+}
+
+// pollTogether has a thread of Java poll, while agents leave no permit free, or read on and on. It gets what it polls again and again: a turn of a
+// writer, or of a permit, is about every second.
+func pollTogether(t *testing.T, w *world, all []pollers) {
+	java, agents := w.startJava(t, 30*time.Second), w.agents(t, 3)
+	for _, p := range all {
+		t.Run(fmt.Sprintf("%s-%dPermits-%dProcesses", p.kind, p.permits, p.processes), func(t *testing.T) {
+			name := "rush " + t.Name()
+			if p.permits > 0 {
+				w.nodeOf(name).Do("SET", name, strconv.Itoa(p.permits))
+			}
+			kind := p.kind
+			if kind == "write" {
+				kind = "read"
+			}
+			theirs, ours := contest(t, w, java, agents[:p.processes], contestants{
+				name: name, way: p.kind + ".rushPoll", threads: 1, hold: 150_000, // one turn is too short for two such holds
+				kind: kind, group: rushGroup, length: rushLength, counts: p.permits == 1,
+			})()
+			judge(t, theirs.longest, ours.longest)
+		})
+	}
+}
