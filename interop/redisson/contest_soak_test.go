@@ -30,7 +30,7 @@ const (
 )
 
 // rushLength is how long each contest lasts.
-const rushLength = 5 * time.Second
+const rushLength = 4 * time.Second
 
 // rivals are threads of Java that contend with some processes of ours.
 type rivals struct {

@@ -19,7 +19,6 @@ func fairLock(t *testing.T, f *both) {
 		run   func(*testing.T, *both, string)
 	}{
 		{"Order", fairOrder},
-		{"JavaForcesOurLock", javaForcesFair},
 		{"WeBreakTheLockOfJava", weBreakFair},
 	} {
 		for _, name := range []string{"orders", "{orders}/42"} {
@@ -134,8 +133,9 @@ func fairGiveUp(t *testing.T, f *both) {
 	f.gone(t, name)
 }
 
-// javaForcesFair has Java force our lock. The waiter of ours, and the one of Java behind it, get the lock.
-func javaForcesFair(t *testing.T, f *both, name string) {
+// javaForcesFair has Java force our lock, which tells nobody of ours. The waiter of ours, and the one of Java behind it, get the lock.
+func javaForcesFair(t *testing.T, f *both) {
+	const name = "orders"
 	g := hold(t, f.others.FairLock(name))
 	ours, theirs := f.queues(t, name, "g1"), (*someone)(nil)
 	f.awaitPlaces(t, name, 1)

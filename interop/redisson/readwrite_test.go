@@ -115,7 +115,7 @@ func (b *both) awaitNoOutsider(t *testing.T, name string) {
 	}
 	waittest.Until(t, "the end of Java's subscription", func() bool {
 		outsiders := int64(0)
-		for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
+		for _, count := range b.counts {
 			counts := b.nodeOf(name).Do("PUBSUB", count, keyOf("redisson_rwlock", name), keyOf(agents, name)).([]any)
 			outsiders += counts[1].(int64) - counts[3].(int64)
 		}

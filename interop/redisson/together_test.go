@@ -49,6 +49,7 @@ func TestBothWithPatienceOnOneServer(t *testing.T) {
 		{"NoUpdateIsLost", noUpdateIsLost},
 		{"WeLearnThatJavaForcedOurLock", javaForces},
 		{"FairWaitersThatGiveUp", fairGiveUp},
+		{"JavaForcesOurFairLock", javaForcesFair},
 		{"JavaReadsOnAfterItHasWritten", javaDowngrades},
 		{"JavaWritesWhileWeReadOnAndOn", javaWritesAmongReaders},
 		{"SemaphoresThatJavaDeletes", deletedByJava},

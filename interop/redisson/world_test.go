@@ -26,6 +26,7 @@ type world struct {
 	nodes    []*redistest.Server
 	nodeOf   func(key string) *redistest.Server
 	sharded  redisstore.Sharded // how our messages travel in a Cluster
+	counts   []string           // what PUBSUB is asked for the subscribers of a channel
 }
 
 func single(t *testing.T, opts ...redistest.Option) *world {
@@ -34,7 +35,7 @@ func single(t *testing.T, opts ...redistest.Option) *world {
 	s := redistest.Start(t, opts...)
 	return &world{
 		mode: "single", redisson: os.Getenv(profileVariable), url: s.URL(), nodes: []*redistest.Server{s},
-		nodeOf: func(string) *redistest.Server { return s },
+		nodeOf: func(string) *redistest.Server { return s }, counts: counts(t),
 	}
 }
 
@@ -43,7 +44,16 @@ func cluster(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	requireJava(t)
 	c := redistest.StartCluster(t, 3, opts...)
-	return &world{mode: "cluster", redisson: os.Getenv(profileVariable), url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf}
+	return &world{mode: "cluster", redisson: os.Getenv(profileVariable), url: c.URL(), nodes: c.Nodes, nodeOf: c.NodeOf, counts: counts(t)}
+}
+
+// counts are the questions for the subscribers of a channel that the servers know.
+func counts(t *testing.T) []string {
+	t.Helper()
+	if redistest.Sharded(t) {
+		return []string{"NUMSUB", "SHARDNUMSUB"}
+	}
+	return []string{"NUMSUB"}
 }
 
 // classic is a Cluster whose messages go to all nodes.
@@ -120,7 +130,7 @@ func (w *world) awaitSubscribers(t *testing.T, channel string, n int64) {
 	waittest.Until(t, "subscribers of "+channel, func() bool {
 		var all int64
 		for _, node := range w.nodes {
-			for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
+			for _, count := range w.counts {
 				all += node.Do("PUBSUB", count, channel).([]any)[1].(int64)
 			}
 		}
