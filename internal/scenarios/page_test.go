@@ -148,7 +148,7 @@ func faults(rows []row, ids, tests []string) (found []string) {
 
 var (
 	quotes  = regexp.MustCompile("`([^`]*)`")
-	idsForm = regexp.MustCompile(`^(?:Test|TestKinds/\w+/)((?:[A-P]\d\d)+)[A-Z]`)
+	idsForm = regexp.MustCompile(`^(?:Test|TestSoak|TestKinds/\w+/)((?:[A-P]\d\d)+)[A-Z]`)
 	idForm  = regexp.MustCompile(`[A-P]\d\d`)
 )
 

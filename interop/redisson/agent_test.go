@@ -43,7 +43,7 @@ func (m tests) Run() (code int) {
 }
 
 // startAgent starts another process of ours that takes commands as the driver does, but few:
-// ping, lock, rush, rush.spoils and rush.end. Lock is also for a semaphore and permits, and answers with the token.
+// ping, lock and rush. Lock is also for a semaphore and permits, and answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], w.url, lease.String(), strconv.Itoa(int(w.sharded)))
@@ -71,7 +71,6 @@ func runAgent() {
 	check(err)
 	var mu sync.Mutex
 	var held []channelapi.Grant // guarded by mu; a grant that nobody has any more is given back
-	var rushes sync.Map         // those that run, by what they are for
 	run := func(words []string) (string, error) {
 		kind, command, _ := strings.Cut(words[0], ".")
 		args := words[1:]
@@ -90,18 +89,8 @@ func runAgent() {
 			if len(args) > 4 {
 				c = counter{args[5], args[4]}
 			}
-			r := new(rush)
-			rushes.Store(args[0], r)
-			defer rushes.Delete(args[0])
-			got, err := r.run(ctx, workOf(locks, thing{kind, args[0]}), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond, c)
+			got, err := new(rush).run(ctx, workOf(locks, thing{kind, args[0]}), threads, time.Duration(length)*time.Millisecond, time.Duration(hold)*time.Microsecond, c)
 			return got.String(), err
-		case "spoils", "end":
-			r := new(rush)
-			if running, ok := rushes.Load(args[0]); ok {
-				r = running.(*rush)
-			}
-			r.ended.Store(command == "end")
-			return r.spoils().String(), nil
 		default:
 			return "pong", nil
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ type spoils struct {
 	served  int           // threads that were granted it at least once
 }
 
-// String is the answer to the commands "rush" and "spoils".
+// String is the answer to the command "rush".
 func (s spoils) String() string {
 	return fmt.Sprint(s.grants, s.longest.Milliseconds(), s.refused, s.without.Milliseconds(), s.served)
 }
@@ -70,13 +69,12 @@ func (c counter) use(hold time.Duration) (func() error, func(), error) {
 
 // rush is a contest for one thing, as Rush.java has it.
 type rush struct {
-	ended   atomic.Bool
 	mu      sync.Mutex // guards what follows
 	all     spoils
 	granted time.Time // when it was last
 }
 
-// run has goroutines acquire a thing again and again for some time, or until the rush is ended.
+// run has goroutines acquire a thing again and again for some time.
 func (r *rush) run(ctx context.Context, do work, threads int, length, hold time.Duration, c counter) (spoils, error) {
 	r.granted = time.Now()
 	last, errs := r.granted.Add(length), make(chan error, threads)
@@ -87,7 +85,7 @@ func (r *rush) run(ctx context.Context, do work, threads int, length, hold time.
 	for range threads {
 		bad = errors.Join(bad, <-errs)
 	}
-	return r.spoils(), bad
+	return r.all, bad
 }
 
 func (r *rush) acquire(ctx context.Context, do work, last time.Time, hold time.Duration, c counter) error {
@@ -97,7 +95,7 @@ func (r *rush) acquire(ctx context.Context, do work, last time.Time, hold time.D
 	}
 	defer end()
 	served := 1
-	for asked := time.Now(); asked.Before(last) && !r.ended.Load() && err == nil; asked = time.Now() {
+	for asked := time.Now(); asked.Before(last) && err == nil; asked = time.Now() {
 		err = do(ctx, func(context.Context, channelapi.Grant) error {
 			r.count(time.Since(asked), served)
 			served = 0
@@ -115,12 +113,6 @@ func (r *rush) count(waited time.Duration, served int) {
 	r.all.served += served
 	r.all.longest = max(r.all.longest, waited)
 	r.all.without, r.granted = max(r.all.without, time.Since(r.granted)), time.Now()
-}
-
-func (r *rush) spoils() spoils {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all
 }
 
 // contestants are some threads of Java and goroutines of ours that acquire one thing again and again, for a time.

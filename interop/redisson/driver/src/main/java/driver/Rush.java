@@ -7,7 +7,6 @@ import static java.util.concurrent.TimeUnit.SECONDS;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -23,10 +22,7 @@ import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
-/**
- * Threads that acquire one thing again and again, for some time or until they are told to end. It tells how often they were
- * granted it, and how long they waited.
- */
+/** Threads that acquire one thing again and again, for some time. It tells how often they were granted it, and how long they waited. */
 final class Rush {
     private final RBucket<String> counter; // or null
     private final AtomicLong grants = new AtomicLong();
@@ -35,29 +31,14 @@ final class Rush {
     private final AtomicLong granted = new AtomicLong(System.nanoTime()); // when it was last
     private final AtomicLong without = new AtomicLong(); // the longest time that none of them was granted it, in ns
     private final AtomicLong served = new AtomicLong(); // threads that were granted it at least once
-    private volatile boolean ended;
 
     /**
      * Adds a command for each way to acquire. Its arguments: name, threads, time in ms, hold in microseconds, and maybe a
-     * counter that each holder increments. Two more commands take the name of a rush: one tells its spoils up to now, which
-     * are none before it begins, and one ends it.
+     * counter that each holder increments.
      */
     static void register(Map<String, Command> commands, RedissonClient redisson) {
-        Map<String, Rush> running = new ConcurrentHashMap<>();
-        BiConsumer<String, Function<String, Way>> add = (command, way) -> commands.put(command, of -> {
-            Rush rush = new Rush(counter(redisson, of));
-            running.put(of.get(0), rush);
-            try {
-                return rush.run(way.apply(of.get(0)), of);
-            } finally {
-                running.remove(of.get(0));
-            }
-        });
-        commands.put("rush.spoils", of -> running.getOrDefault(of.get(0), new Rush(null)).spoils());
-        commands.put("rush.end", of -> {
-            running.get(of.get(0)).ended = true;
-            return "";
-        });
+        BiConsumer<String, Function<String, Way>> add = (command, way) ->
+                commands.put(command, of -> new Rush(counter(redisson, of)).run(way.apply(of.get(0)), of));
         BiConsumer<String, Function<String, RLock>> locks = (kind, get) -> {
             add.accept(kind + ".rush", name -> lock(get.apply(name)));
             add.accept(kind + ".rushTry", name -> tryFor(get.apply(name)));
@@ -156,16 +137,12 @@ final class Rush {
         } finally {
             pool.shutdownNow();
         }
-        return spoils();
-    }
-
-    private String spoils() {
         return grants + " " + NANOSECONDS.toMillis(longest.get()) + " " + refused + " " + NANOSECONDS.toMillis(without.get()) + " " + served;
     }
 
     private Void rush(Way way, long end, long hold) throws InterruptedException {
         boolean first = true;
-        for (long asked = System.nanoTime(); asked < end && !ended;) {
+        for (long asked = System.nanoTime(); asked < end;) {
             Runnable release = way.acquire();
             long now = System.nanoTime();
             longest.accumulateAndGet(now - asked, Math::max);
