@@ -11,27 +11,16 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// killings is how often a process is killed.
-const killings = 2
-
 func TestSoakP07P09WeGetWhatAKilledJavaHadInACluster(t *testing.T) {
 	t.Parallel()
 	redistest.NeedsSharded(t)
-	w := cluster(t)
-	for range killings {
-		step(t, "Kill", func(t *testing.T) { weGetWhatAKilledJavaHad(t, w) })
-		w.flush()
-	}
+	weGetWhatAKilledJavaHad(t, cluster(t))
 }
 
 func TestSoakP07JavaGetsWhatAKilledAgentHadInACluster(t *testing.T) {
 	t.Parallel()
 	redistest.NeedsSharded(t)
-	w := cluster(t)
-	for range killings {
-		step(t, "Kill", func(t *testing.T) { javaGetsWhatAKilledAgentHad(t, w) })
-		w.flush()
-	}
+	javaGetsWhatAKilledAgentHad(t, cluster(t))
 }
 
 func TestSoakJavaGetsALockThatRests(t *testing.T) {
