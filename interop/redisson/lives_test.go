@@ -52,7 +52,7 @@ func TestP07P09WeGetWhatAKilledJavaHad(t *testing.T) {
 
 func weGetWhatAKilledJavaHad(t *testing.T, w *world) {
 	java := w.connect(t, w.startMachine(t), short)
-	killWith(t, w.with(t, java, time.Minute), nil, []legacy{
+	killWith(t, w.with(t, java, short), nil, []legacy{
 		{"FairPlaces", placesOfJava},
 		{"Reader", readerOfJava},
 		{"Tokens", tokensOfJava},
@@ -101,7 +101,7 @@ func locksOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 }
 
 // readerOfJava has Java read. When it was killed, readers of ours come and go all the time, so the lock lives on. Still the dead reader goes
-// away, and keeps no writer of Java out.
+// away when the leases that the readers have seen are over, and keeps no writer of Java out.
 func readerOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	const name = "pages"
 	b.java.lock("read", name, "main").lock(t, kept)
