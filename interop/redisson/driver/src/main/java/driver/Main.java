@@ -80,8 +80,10 @@ public final class Main {
             case "classic" -> config.useClusterServers().addNodeAddress(all).setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
             default -> config.useSingleServer().setAddress(all[0]);
         };
-        servers.setUsername(options.get("user"));
-        servers.setPassword(options.get("password"));
+        if (options.containsKey("user")) {
+            servers.setUsername(options.get("user"));
+            servers.setPassword(options.get("password"));
+        }
         RedissonClient redisson = Redisson.create(config);
         Map<String, Command> commands = new HashMap<>();
         Rush.register(commands, redisson);
