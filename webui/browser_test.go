@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/lockagent/lockagent/internal/machinetest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -36,7 +37,8 @@ func browser(t *testing.T) context.Context {
 	}
 	machinetest.Needs(t, err)
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WSURLReadTimeout(time.Hour), // go test has a bound of its own
 	}
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which root cannot have
@@ -106,8 +108,9 @@ func (tb *tab) console() []string {
 
 func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
-	ctx, cancel := context.WithTimeout(tb.ctx, patience)
+	ctx, cancel := context.WithCancel(tb.ctx)
 	defer cancel()
+	defer context.AfterFunc(waittest.Context(tb.t), cancel)()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		tb.t.Fatalf("%v\nThe page is:\n%s", err, value[string](tb, text))
 	}
@@ -121,17 +124,15 @@ func (tb *tab) goTo(path string) {
 // await waits until an expression is true.
 func (tb *tab) await(expression string) {
 	tb.t.Helper()
-	repeat := time.NewTicker(20 * time.Millisecond)
-	defer repeat.Stop()
-	for began := time.Now(); ; <-repeat.C {
-		is, err := chromedp.Run(tb.ctx, chromedp.Evaluate[bool](expression)) // an error is that of a page which has not come yet
-		if err == nil && is {
-			return
+	defer func() {
+		if tb.t.Failed() {
+			tb.t.Logf("The page is:\n%s", value[string](tb, text))
 		}
-		if time.Since(began) > patience {
-			tb.t.Fatalf("%s is not true: %v\nThe page is:\n%s", expression, err, value[string](tb, text))
-		}
-	}
+	}()
+	waittest.Until(tb.t, expression, func() bool {
+		is, err := chromedp.Run(tb.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && is // an error is that of a page which has not come yet
+	})
 }
 
 // text is that of the whole page.
@@ -197,6 +198,7 @@ func scheme(name string) chromedp.Action[chromedp.Void] {
 }
 
 func TestBrowser(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	for name, test := range map[string]func(*testing.T, *running, *tab){
 		"Overview is alive":       aliveOverview,
@@ -208,8 +210,10 @@ func TestBrowser(t *testing.T) {
 		"Names cannot do harm":    harmlessNames,
 		"A silent daemon is seen": silentDaemon,
 		"Readable by all":         readableByAll,
+		"Many locks are light":    func(t *testing.T, r *running, tb *tab) { manyLocks(t, r, tb, 150) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := run(t, setup{})
 			test(t, r, r.open(t, b))
 		})

@@ -53,9 +53,6 @@ func overSocket(path string) (client lockagentv1connect.LockServiceClient, end f
 	return lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent"), transport.CloseIdleConnections
 }
 
-// patience bounds waits that should not take long at all.
-const patience = time.Minute
-
 // running is a daemon with its page.
 type running struct {
 	*daemon.Daemon
@@ -106,9 +103,7 @@ func run(t testing.TB, s setup) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(background, patience)
-		defer cancel()
-		if err := publisher.Close(ctx); err != nil {
+		if err := publisher.Close(background); err != nil {
 			t.Error(err)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -22,22 +23,22 @@ import (
 func lockPath(name string) string { return "/lock?" + url.Values{"name": {name}}.Encode() }
 
 // until asks for a path until the answer says something.
-func (r *running) until(t testing.TB, path, text string) answer {
+func (r *running) until(t testing.TB, path, text string) (a answer) {
 	t.Helper()
-	repeat := time.NewTicker(10 * time.Millisecond)
-	defer repeat.Stop()
-	for began := time.Now(); ; <-repeat.C {
-		a := r.get(t, path)
-		if strings.Contains(a.body, text) {
-			return a
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s says %s", path, a.body)
 		}
-		if time.Since(began) > patience {
-			t.Fatalf("%s does not say %q: %s", path, text, a.body)
-		}
-	}
+	}()
+	waittest.Until(t, fmt.Sprintf("%s to say %q", path, text), func() bool {
+		a = r.get(t, path)
+		return strings.Contains(a.body, text)
+	})
+	return a
 }
 
 func TestPages(t *testing.T) {
+	t.Parallel()
 	r := run(t, setup{})
 	const bad = `<img src=x onerror="alert(1)">`
 	first := r.hold(t, "orders/42", "deploy.sh <b>web</b>")
@@ -77,6 +78,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
+	t.Parallel()
 	r := run(t, setup{})
 	for path, text := range map[string]string{
 		"/locks?match=a***b":           "three stars in a row",
@@ -154,6 +156,7 @@ func form(name string, token uint64, confirm string) url.Values {
 }
 
 func TestBreak(t *testing.T) {
+	t.Parallel()
 	r := run(t, setup{})
 	c := r.hold(t, "door", "")
 	token := c.granted.GetToken()
@@ -209,6 +212,7 @@ func mustPattern(t *testing.T, text string) access.Pattern {
 
 // The page knows its users, and the rules are the same as on the socket.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	everything := access.Acquire | access.Look | access.Watch | access.Operate
 	r := run(t, setup{rules: []access.Rule{
 		{Match: mustPattern(t, "seen/**"), Allow: everything &^ access.Operate},
@@ -274,6 +278,7 @@ func await(t *testing.T, next func(string) string, kind, text string) {
 }
 
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	r := run(t, setup{})
 	locks := r.streamOf(t, "/live/locks?match=door")
 	door := r.streamOf(t, "/live"+lockPath("door"))
@@ -297,6 +302,7 @@ func TestStreams(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
+	t.Parallel()
 	r := run(t, setup{})
 	for range 48 { // as those have who look after the daemon: half of 64, and a reserve of 16
 		r.streamOf(t, "/live/")
@@ -310,6 +316,7 @@ func TestStreamsAreBounded(t *testing.T) {
 }
 
 func TestListsHavePages(t *testing.T) {
+	t.Parallel()
 	r := run(t, setup{})
 	for i := range 60 {
 		r.hold(t, fmt.Sprintf("door/%02d", i), "")
@@ -325,6 +332,7 @@ func TestListsHavePages(t *testing.T) {
 
 // A daemon whose store does not answer still shows what it knows.
 func TestSilentStore(t *testing.T) {
+	t.Parallel()
 	store := memstore.New()
 	r := run(t, setup{store: store})
 	c := r.hold(t, "door", "knock")

@@ -1,0 +1,12 @@
+//go:build linux && soak
+
+package webui_test
+
+import "testing"
+
+// The page looks through ten thousand locks for one screen.
+func TestSoakManyLocks(t *testing.T) {
+	b := browser(t)
+	r := run(t, setup{})
+	manyLocks(t, r, r.open(t, b), 10_100)
+}
