@@ -22,6 +22,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestEventsAuditCheckpoint(t *testing.T) {
@@ -114,8 +115,7 @@ func TestEventsAuditFollowsInText(t *testing.T) {
 func publishOverlap(t *testing.T, url string) {
 	t.Helper()
 	publishers := make(map[lockagent.AgentID]*events.Publisher)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r *events.Record, err error) error {
 		if err != nil {
 			return err

@@ -97,7 +97,7 @@ func TestClientsReadNoSettings(t *testing.T) {
 			const place = `mount -t tmpfs lockagent /run && mkdir /run/lockagent && ln -s "$1" /run/lockagent/agent.sock || exit 99` + "\n"
 			cmd := ownMounts(exec.CommandContext(t.Context(), "sh", "-c", place+script.String(), "sh", d.path))
 			cmd.Dir = t.TempDir()
-			cmd.Env = append(append(os.Environ(), "PATH="+newBin(t)+":"+os.Getenv("PATH"), "HOME="+cmd.Dir, "SHELL=/bin/sh", "GORACE=atexit_sleep_ms=0"), environ...)
+			cmd.Env = append(append(os.Environ(), "PATH="+newBin(t)+":"+os.Getenv("PATH"), "HOME="+cmd.Dir, "SHELL=/bin/sh"), environ...)
 			out, err := cmd.CombinedOutput()
 			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == 99 {
 				machinetest.Needs(t, err)

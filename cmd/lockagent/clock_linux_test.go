@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -20,19 +19,13 @@ var elsewhere = map[string]struct{ script, says string }{
 // placed is the program where such a script puts it. It is root there. Who kills the command kills the program.
 func placed(t *testing.T, script string, args ...string) *exec.Cmd {
 	t.Helper()
-	try := func(program ...string) *exec.Cmd {
-		cmd := ownMounts(exec.CommandContext(t.Context(), "sh", append([]string{"-c", script, "sh"}, program...)...))
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-		return cmd
+	try := func(command ...string) *exec.Cmd {
+		return ownMounts(exec.CommandContext(t.Context(), "sh", append([]string{"-c", script, "sh"}, command...)...))
 	}
 	if out, err := try("true").CombinedOutput(); err != nil {
 		machinetest.Needs(t, fmt.Errorf("this user can make no such place: %w: %s", err, out))
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return try(append([]string{self}, args...)...)
+	return try(append([]string{program(t)}, args...)...)
 }
 
 // A program that would not know when its lock is lost does not begin to hold it. It says why. What needs no deadline works.
@@ -47,9 +40,7 @@ func TestAnotherClock(t *testing.T) {
 			if r.stdout != "" {
 				t.Errorf("the command ran: %s", r.stdout)
 			}
-			if err := d.until(t.Context(), "door", counts(0, 0)); err != nil {
-				t.Error(err)
-			}
+			d.until(t, "door", counts(0, 0))
 			claim := run("acquire", "--socket", d.path, "--ttl", "1h", "door")
 			claim.expect(t, exitOK, []string{"."}, nil)
 			handle := strings.TrimSpace(claim.stdout)
@@ -76,9 +67,7 @@ func TestAnotherClock(t *testing.T) {
 			apart(t, "lock", "--socket", path, "door", "echo", "it ran").expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
 			looks := &testDaemon{daemonClient: newDaemonClient(path)}
 			defer looks.close()
-			if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool { return l.GetHeld()+l.GetWaiting() == 0 }); err != nil {
-				t.Error(err)
-			}
+			looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld()+l.GetWaiting() == 0 })
 		})
 	}
 }

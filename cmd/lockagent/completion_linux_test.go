@@ -67,7 +67,7 @@ complete_line() {
 				args := slices.Clone(args)
 				args[len(args)-1] += "complete_line '" + line + "'"
 				cmd := exec.CommandContext(t.Context(), path, args...)
-				cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "HOME="+bin, "ZDOTDIR="+bin, "TERM=xterm", "GORACE=atexit_sleep_ms=0")
+				cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "HOME="+bin, "ZDOTDIR="+bin, "TERM=xterm")
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)

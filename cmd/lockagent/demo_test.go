@@ -30,9 +30,9 @@ var summaryLines = []string{
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	r := call(t, "demo", "--duration", "1s")
+	r := call(t, "demo", "--duration", "300ms")
 	r.expect(t, exitOK, append(summaryLines,
-		"3 agents with 8 workers each contend for 4 locks for 1s.\nStore: in memory. Event log: in an embedded NATS server.\n",
+		"3 agents with 8 workers each contend for 4 locks for 300ms.\nStore: in memory. Event log: in an embedded NATS server.\n",
 		"  losses       none\n", "0 operations with an old token", "3 of 3 ended well", "Next: lockagent demo --no-locks"), nil)
 	if r.stderr != "" {
 		t.Errorf("stderr says %q", r.stderr)
@@ -44,7 +44,7 @@ func TestDemo(t *testing.T) {
 
 func TestDemoWithoutLocks(t *testing.T) {
 	t.Parallel()
-	call(t, "demo", "--no-locks", "--duration", "500ms").expect(t, exitFailed,
+	call(t, "demo", "--no-locks", "--duration", "200ms").expect(t, exitFailed,
 		[]string{"without locking anything", "FAIL no lost update", "were lost"},
 		[]string{"not proven: no lost update", "Try: lockagent demo"})
 }
@@ -75,7 +75,7 @@ func decodeSummary(t *testing.T, r result) demo.Summary {
 func TestDemoInProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := call(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1s", "--lease", patientLease, "--format", "json")
+	r := call(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "300ms", "--lease", patientLease, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
 	s := decodeSummary(t, r)
 	if !s.OK || s.Agents != 3 || !s.Processes || s.Store != "redis" || s.Audit.Agents != 3 || s.StoreCalls.Acquire == 0 {
@@ -105,7 +105,7 @@ func working(output string) bool {
 func TestDemoWithRedisRestartedEmpty(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := start(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1h", "--lease", patientLease)
+	r := start(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 	r.await(t, "it works", working)
 	server.Restart()
 	r.await(t, "it saw the reset", func(output string) bool { return strings.Contains(output, "store reset") })
@@ -140,7 +140,7 @@ func TestDemoWithRedisFlushed(t *testing.T) {
 func TestDemoWithRedisGone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := start(t, "demo", "--redis", server.URL(), "--duration", "1h", "--lease", patientLease)
+	r := start(t, "demo", "--redis", server.URL(), "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 	r.await(t, "it works", working)
 	server.Kill()
 	r.await(t, "nothing is granted any more", func(output string) bool { return strings.Contains(output, " 0/s ") })
@@ -148,6 +148,7 @@ func TestDemoWithRedisGone(t *testing.T) {
 }
 
 func TestDemoWithoutRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	server.Kill()
 	for _, args := range [][]string{
@@ -171,15 +172,15 @@ func TestDemoWithTheWrongPassword(t *testing.T) {
 		t.Errorf("stderr has the password: %s", r.stderr)
 	}
 	t.Setenv("LOCKAGENT_REDIS", server.URL())
-	works := start(t, "demo", "--duration", "1h", "--lease", patientLease)
+	works := start(t, "demo", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 	works.await(t, "it works", working)
 	works.interrupt(t).expect(t, exitOK, []string{"Store: Redis"}, nil)
 }
 
 func TestDemoMetrics(t *testing.T) {
 	t.Parallel()
-	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h")
-	body := scrape(t, metricsURL(t, r))
+	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--think", "20ms")
+	body := scrape(t, metricsURL(t, &r.output))
 	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held ", "lockagent_events_published_total ", "lockagent_events_dropped_total "} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the metrics have no %s:\n%s", want, body)
@@ -192,15 +193,11 @@ func TestDemoMetricsWithoutAPort(t *testing.T) {
 	call(t, "demo", "--metrics", "nowhere").expect(t, exitUsage, nil, []string{"missing port", "Try: lockagent demo --metrics 127.0.0.1:0"})
 }
 
-// program starts the program in a process of its own, as the leader of a group.
-func program(t *testing.T, args ...string) (*exec.Cmd, *output) {
+// leader starts the program in a process of its own, as the leader of a group.
+func leader(t *testing.T, args ...string) (*exec.Cmd, *output) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out output
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(program(t), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stdout, cmd.Stderr = &out, t.Output()
 	if err := cmd.Start(); err != nil {
@@ -217,7 +214,7 @@ func TestDemoInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			cmd, out := program(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--lease", patientLease)
+			cmd, out := leader(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 			out.await(t, "it works", working)
 			if err := syscall.Kill(-cmd.Process.Pid, sig); err != nil {
 				t.Fatal(err)
@@ -233,17 +230,13 @@ func TestDemoInterrupted(t *testing.T) {
 // Whoever reads the output may go away: that ends nothing but the output.
 func TestDemoWithItsReaderGone(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	read.Close()
 	temporary := t.TempDir()
-	cmd := exec.Command(self, "demo", "--duration", "200ms")
+	cmd := exec.Command(program(t), "demo", "--duration", "200ms")
 	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	var stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = write, &stderr

@@ -282,6 +282,7 @@ func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
 }
 
 func TestDoctorSaysThatTheDaemonDrains(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	serving(t, path)
 	call(t, "drain", "--socket", path).expect(t, exitOK, nil, nil)

@@ -20,6 +20,7 @@ import (
 
 // Each start of a daemon has the next epoch. A daemon whose event log cannot be used goes on with what is held, and an audit misses its events.
 func TestStartsAreCounted(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	log, aside := path+".state/events", path+".aside"
 	d := serveProcess(t, path, nil)
@@ -63,6 +64,7 @@ func TestStartsAreCounted(t *testing.T) {
 
 // The journal may lack a start that the event log knows, because it could not be written, and the event log one that the journal knows.
 func TestTheNextEpoch(t *testing.T) {
+	t.Parallel()
 	c := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p, err := events.NewPublisher(events.Config{Connection: c, Agent: "a", Epoch: 5})
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,9 +24,7 @@ func publish(t *testing.T, url string, n int) {
 	for i := range n {
 		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42", Request: uint64(i + 1)})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := p.Close(ctx); err != nil {
+	if err := p.Close(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -35,14 +32,12 @@ func publish(t *testing.T, url string, n int) {
 // awaitHub returns when the hub of a forwarder has the log that its source has.
 func (r *running) awaitHub(t *testing.T, want string, hub func() string) {
 	t.Helper()
-	deadline := time.After(patience)
-	for hub() != want {
-		select {
-		case <-deadline:
-			t.Fatalf("the hub does not get the log:\n%s", &r.stderr)
-		case <-time.After(time.Millisecond):
+	defer func() {
+		if t.Failed() {
+			t.Logf("the forwarder says %s", &r.stderr)
 		}
-	}
+	}()
+	waittest.Until(t, "the hub to have the log", func() bool { return hub() == want })
 }
 
 // What a host logs can be read at the hub.

@@ -3,18 +3,23 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// asProgram is a variable of the environment. If it is set, the test binary is the program. So
-// tests can start the program, and the program can start itself.
+// asProgram is a variable of the environment. If it is set, the test binary is the program. So a program in this process can start
+// itself, and scripts can run what has the race detector.
 const asProgram = "LOCKAGENT_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -37,13 +42,42 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(strings.SplitN(variable, "=", 2)[0])
 		}
 	}
-	_ = os.Setenv(asProgram, "1") // for all that the tests start
-	goleak.VerifyTestMain(m)
+	// For all that the tests start.
+	_ = os.Setenv(asProgram, "1")
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // rather than a second for each program
+	var err error
+	if bin, err = os.MkdirTemp("", "lockagent-bin"); err != nil {
+		panic(err)
+	}
+	if err := os.Chmod(bin, 0o755); err != nil { // some tests run the program as another user
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(bin)
+		os.Exit(code)
+	}))
 }
 
-// patience bounds every wait in these tests. No test waits for it unless something
-// is broken.
-const patience = 2 * time.Minute
+// bin is the directory of the program.
+var bin string
+
+// build builds the program. It lacks the race detector, with which it starts several times as slowly. What the daemon does has its own
+// tests with the race detector, and so has what verbs do in this process. Some scripts run wrappers with it.
+var build = sync.OnceValue(func() error {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", bin, ".").CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return nil
+})
+
+// program is the path of the program.
+func program(t testing.TB) string {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(bin, "lockagent")
+}
 
 // result is what became of a run of the program.
 type result struct {
@@ -57,12 +91,11 @@ func call(t *testing.T, args ...string) result { return callWith(t, "", args...)
 // callWith is call with a standard input.
 func callWith(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, args, strings.NewReader(stdin), &stdout, &stderr)
 	if ctx.Err() != nil {
-		t.Errorf("%v did not end by itself within %v", args, patience)
+		t.Errorf("%v did not end by itself", args)
 	}
 	return result{code, stdout.String(), stderr.String()}
 }
@@ -119,10 +152,6 @@ func start(t *testing.T, args ...string) *running {
 func (r *running) interrupt(t *testing.T) result {
 	t.Helper()
 	r.stop()
-	select {
-	case <-r.ended:
-	case <-time.After(patience):
-		t.Fatalf("it did not end within %v:\n%s", patience, r)
-	}
+	waittest.Receive(t, "the end of the program", r.ended)
 	return r.end
 }

@@ -39,6 +39,7 @@ func made(t *testing.T, file, text string) {
 }
 
 func TestMan(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man")
 	call(t, "man", "--dir", dir).expect(t, exitOK, nil, nil)
 	pages := 0

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -24,20 +23,14 @@ import (
 
 // The commands in the guide work.
 func TestOperatingGuide(t *testing.T) {
+	t.Parallel()
 	_, err := exec.LookPath("curl")
 	machinetest.Needs(t, err)
 	guide, err := os.ReadFile("../../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, work := t.TempDir(), t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, "lockagent")); err != nil {
-		t.Fatal(err)
-	}
+	bin, work := newBin(t), t.TempDir()
 	path := socketPath(t)
 	serving(t, path, "--drain-timeout", "1ms")
 	claims(t, path, "orders/42")
@@ -114,7 +107,7 @@ func (g guided) run(t *testing.T, mark string) {
 			continue
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", here.Replace(line))
-		cmd.Env = append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+g.path, "LOCKAGENT_STATE_DIR="+g.path+".state", "GORACE=atexit_sleep_ms=0"), g.environ...)
+		cmd.Env = append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+g.path, "LOCKAGENT_STATE_DIR="+g.path+".state"), g.environ...)
 		out, err := cmd.CombinedOutput()
 		if got := codeOfCommand(err); got != codes[i] {
 			t.Errorf("%s: the exit code is %d, want %d\n%s", line, got, codes[i], out)
@@ -124,6 +117,7 @@ func (g guided) run(t *testing.T, mark string) {
 
 // What the guide says of a drain: what is held stays held, and all goes on when it is taken back.
 func TestGuideDrain(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	serving(t, path, "--drain-timeout", "1ms")
 	held, client := claims(t, path, "orders/42")
@@ -135,6 +129,7 @@ func TestGuideDrain(t *testing.T) {
 
 // What the guide says of a daemon that is killed: its clients come back to the next one, and keep lock and token.
 func TestGuideTheDaemonIsKilled(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	flags := []string{"--lease", "1h", "--drain-timeout", "1ms"} // however slow this machine is
 	d := serveProcess(t, path, nil, flags...)
@@ -161,16 +156,15 @@ func TestGuideTheDaemonIsKilled(t *testing.T) {
 	if len(done) != 2 {
 		t.Fatalf("systemd was asked for %q", done)
 	}
-	if err := looks.until(t.Context(), "orders/42", func(l *lockagentv1.Lock) bool {
+	looks.until(t, "orders/42", func(l *lockagentv1.Lock) bool {
 		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	holder.ended(t, fmt.Sprintln(before.GetLock().GetHolders()[0].GetToken()))
 }
 
 // What the guide says of Redis that is gone: holders keep what they have, requests are refused, and all goes on when it is back.
 func TestGuideRedisIsGone(t *testing.T) {
+	t.Parallel()
 	redis, path := redistest.Start(t), socketPath(t)
 	serving(t, path, "--redis", redis.URL(), "--lease", "1h", "--drain-timeout", "1ms")
 	t.Cleanup(redis.Resume) // also if the test gives up: the daemon wants to end
@@ -191,6 +185,7 @@ func TestGuideRedisIsGone(t *testing.T) {
 
 // What the guide says of NATS that is gone: locks go on, and the hub has every event once when it is back.
 func TestGuideNATSIsGone(t *testing.T) {
+	t.Parallel()
 	hub, path := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}), socketPath(t)
 	way := faultproxy.Start(t, strings.TrimPrefix(hub.URL(), "nats://"))
 	url := "nats://" + way.Addr()
@@ -223,6 +218,7 @@ func TestGuideNATSIsGone(t *testing.T) {
 
 // What the guide says of a full disk: what is held stays held, requests are refused, and the daemon finds out when there is room.
 func TestGuideTheDiskIsFull(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	if err := os.Mkdir(path+".state", 0o700); err != nil {
 		t.Fatal(err)
@@ -260,10 +256,6 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 // serveOnSmallDisk starts a daemon whose state directory is a disk of its own, in a mount namespace of its own. So nothing is left behind.
 func serveOnSmallDisk(t *testing.T, path string) *process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	own := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	try := exec.Command("true")
 	try.SysProcAttr = own
@@ -271,7 +263,7 @@ func serveOnSmallDisk(t *testing.T, path string) *process {
 		machinetest.Needs(t, fmt.Errorf("the right to mount: %w", err))
 	}
 	cmd := exec.Command("sh", "-c", `mount -t tmpfs -o size=64m,mode=700 tmpfs "$1" && exec "$2" serve --socket "$3" --state-dir "$1" --drain-timeout 1ms`,
-		"sh", path+".state", self, path)
+		"sh", path+".state", program(t), path)
 	cmd.SysProcAttr = own
 	d := launch(t, cmd)
 	d.stderr.await(t, "that it is ready", says("Ready: "))

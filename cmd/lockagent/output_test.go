@@ -3,7 +3,8 @@ package main
 import (
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // output is what a program has written so far. The zero output is usable.
@@ -44,7 +45,7 @@ func (o *output) read() (text string, more <-chan struct{}) {
 // await returns when the text is as it should be.
 func (o *output) await(t *testing.T, what string, ok func(text string) bool) {
 	t.Helper()
-	tooLate := time.After(patience)
+	tooLate := waittest.Context(t).Done()
 	for {
 		text, more := o.read()
 		if ok(text) {

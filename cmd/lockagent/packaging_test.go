@@ -50,8 +50,12 @@ func tool(t *testing.T, name string) string {
 // are renewals and hand-offs.
 func showAllMetrics(t *testing.T) string {
 	t.Helper()
-	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--locks", "1", "--agents", "1", "--lease", "60ms", "--think", "15ms")
-	address := metricsURL(t, r)
+	cmd := exec.Command(program(t), "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--locks", "1", "--agents", "1", "--lease", "60ms", "--think", "15ms")
+	cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+startCollector(t, false).URL+"/v1/traces") // exemplars are of traces
+	var stdout output
+	cmd.Stdout = &stdout
+	launch(t, cmd)
+	address := metricsURL(t, &stdout)
 	waittest.Until(t, "all kinds of metrics", func() bool {
 		text := scrape(t, address)
 		for _, metric := range []string{"lockagent_lock_trust_remaining_seconds_count", "lockagent_lock_handoff_duration_seconds_count", "lockagent_lock_hold_duration_seconds_count"} {
@@ -164,9 +168,19 @@ func expressions(t *testing.T) []string {
 	return all
 }
 
-func TestPackagedMetricsExist(t *testing.T) {
+func TestPackagedMetrics(t *testing.T) {
 	t.Parallel()
-	exported := scrape(t, showAllMetrics(t)) + scrape(t, showAuditMetrics(t)) + scrape(t, showForwardMetrics(t)) + scrape(t, showTrouble(t))
+	addresses := []string{showAllMetrics(t), showAuditMetrics(t), showForwardMetrics(t), showTrouble(t)}
+	var exported strings.Builder
+	for _, address := range addresses {
+		exported.WriteString(scrape(t, address))
+	}
+	t.Run("exist", func(t *testing.T) { metricsExist(t, exported.String()) })
+	t.Run("give Prometheus answers", func(t *testing.T) { prometheusAnswers(t, addresses) })
+}
+
+// metricsExist fails the test if the dashboard or an alert uses what is not exported.
+func metricsExist(t *testing.T, exported string) {
 	used, values := 0, 0
 	for _, file := range []string{dashboardFile, alertsFile} {
 		text, err := os.ReadFile(file)
@@ -203,6 +217,7 @@ var (
 )
 
 func TestAlerts(t *testing.T) {
+	t.Parallel()
 	promtool := tool(t, "promtool")
 	tests := strings.TrimSuffix(alertsFile, ".yml") + "_test.yml"
 	for _, args := range [][]string{{"check", "rules", alertsFile}, {"test", "rules", tests}} {
@@ -354,10 +369,9 @@ func alerts(t *testing.T, prometheus string) []alert {
 // limit is a comparison in the expression of an alert.
 var limit = regexp.MustCompile(` (==|[<>]) [0-9.]+`)
 
-func TestPrometheusAnswers(t *testing.T) {
-	c := startCollector(t, false)
-	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL+"/v1/traces")
-	prometheus := startPrometheus(t, showAllMetrics(t), showAuditMetrics(t), showForwardMetrics(t), showTrouble(t))
+// prometheusAnswers fails the test if Prometheus has no answer for the dashboard, or for an alert.
+func prometheusAnswers(t *testing.T, addresses []string) {
+	prometheus := startPrometheus(t, addresses...)
 	waittest.Until(t, "two scrapes after all that has a metric has happened", func() bool {
 		return ask(t, prometheus, "query", "query", `count_over_time(lockagent_lock_trust_remaining_seconds_count[1m]) > 3`) > 0 &&
 			ask(t, prometheus, "query", "query", `count_over_time(lockagent_audit_events_total[1m]) > 3`) > 0 &&

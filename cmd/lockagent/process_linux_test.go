@@ -55,7 +55,7 @@ func newHost(t *testing.T) *host {
 
 func (h *host) env() []string {
 	return append(os.Environ(), "LOCKAGENT_SOCKET="+h.path, "LOCKAGENT_OPERATOR_SOCKET="+h.path+".operator", "LOCKAGENT_STATE_DIR="+h.path+".state",
-		"GORACE=atexit_sleep_ms=0", "HOME="+h.dir)
+		"HOME="+h.dir)
 }
 
 // run starts a program of the host.
@@ -72,7 +72,7 @@ func (h *host) run(args ...string) *exec.Cmd {
 // serve starts the daemon, and returns when it answers.
 func (h *host) serve() *exec.Cmd {
 	h.t.Helper()
-	d := h.run("/proc/self/exe", "serve")
+	d := h.run(program(h.t), "serve")
 	h.until("", func(*lockagentv1.Lock) bool { return true })
 	return d
 }
@@ -114,8 +114,8 @@ func TestKilledInTurn(t *testing.T) {
 		}
 	}
 	begin := func() (wrapper *exec.Cmd, child int, token string) {
-		wrapper = h.run("/proc/self/exe", "lock", "a", "sh", "-c", `echo "$$ $LOCKAGENT_TOKEN" >started; read line <end; exit 5`)
-		line, err := hear(started)
+		wrapper = h.run(program(h.t), "lock", "a", "sh", "-c", `echo "$$ $LOCKAGENT_TOKEN" >started; read line <end; exit 5`)
+		line, err := hear(waittest.Context(t), started)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,12 +134,12 @@ func TestKilledInTurn(t *testing.T) {
 		return l.GetHeld() == 1 && strconv.FormatUint(l.GetHolders()[0].GetToken(), 10) == token
 	})
 	// One who waits.
-	waiter := h.run("/proc/self/exe", "lock", "a", "true")
+	waiter := h.run(program(h.t), "lock", "a", "true")
 	h.until("a", counts(1, 1))
 	h.kill(waiter)
 	h.until("a", counts(1, 0))
 	// The daemon again, while somebody waits. Then the command ends, and the waiter has its turn.
-	waiter = h.run("/proc/self/exe", "acquire", "--ttl", "1h", "a")
+	waiter = h.run(program(h.t), "acquire", "--ttl", "1h", "a")
 	h.until("a", counts(1, 1))
 	if err := os.WriteFile(end, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestKilledInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer output.Close()
-	holder := exec.CommandContext(t.Context(), "/proc/self/exe", "lock", "a")
+	holder := exec.CommandContext(t.Context(), program(t), "lock", "a")
 	holder.Env, holder.Stdin = h.env(), input
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
@@ -286,8 +286,7 @@ func apart(t *testing.T, args ...string) result {
 }
 
 func ourselves(t *testing.T, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	cmd := exec.CommandContext(t.Context(), program(t), args...)
 	return cmd
 }
 

@@ -65,7 +65,7 @@ type ptyProgram struct {
 // runOnTerminal starts the program on a terminal. See startOnTerminal.
 func runOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
 	t.Helper()
-	return startOnTerminal(t, d, append([]string{"/proc/self/exe"}, args...)...)
+	return startOnTerminal(t, d, append([]string{program(t)}, args...)...)
 }
 
 // startOnTerminal starts a program in a session whose terminal is a new one. The test ends it, if it does not end itself.
@@ -75,7 +75,7 @@ func startOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
 	p := &ptyProgram{keyboard: keyboard, done: make(chan struct{})}
 	p.ended = p.done
 	p.cmd = exec.CommandContext(t.Context(), args[0], args[1:]...)
-	p.cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "GORACE=atexit_sleep_ms=0", "TERM=xterm")
+	p.cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "TERM=xterm")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = terminal, terminal, terminal
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	if err := p.cmd.Start(); err != nil {
@@ -164,7 +164,7 @@ func TestACommandInAPipelineReadsFromTheTerminal(t *testing.T) {
 	)
 	for what, script := range map[string]string{
 		"in the foreground":                   signaled,
-		"moved from the background to that":   "set -m; " + command + " & until jobs %% | grep -q Stopped; do :; done; fg",
+		"moved from the background to that":   "set -m; " + command + " & until jobs %% | grep -q Stopped; do sleep .01; done; fg",
 		"in the foreground of another script": `trap : INT; sh -c "$COMMAND"`,
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -226,9 +226,7 @@ func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
 	if code := p.code(t); code != exitSignal+int(syscall.SIGINT) {
 		t.Errorf("the exit code is %d:\n%s", code, p)
 	}
-	if err := d.until(t.Context(), "a", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
-		t.Error(err)
-	}
+	d.until(t, "a", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 })
 }
 
 // A command of a wrapper may be another wrapper. The inner command then gets each signal once, whether it is from the terminal or for the outer wrapper
@@ -276,9 +274,7 @@ func TestNestedWrappersOnATerminal(t *testing.T) {
 					}
 				}
 				for _, lock := range []string{"a", "b"} {
-					if err := d.until(t.Context(), lock, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
-						t.Error(err)
-					}
+					d.until(t, lock, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 })
 				}
 			})
 		}

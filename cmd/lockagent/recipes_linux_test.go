@@ -39,7 +39,7 @@ func TestRecipes(t *testing.T) {
 	for _, r := range recipes {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", r.Code)
 		cmd.Dir = work
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "SHELL=/bin/sh", "GORACE=atexit_sleep_ms=0")
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "SHELL=/bin/sh")
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()

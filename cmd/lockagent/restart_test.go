@@ -50,11 +50,7 @@ type wrapper struct {
 
 func lockProcess(t *testing.T, path string, args ...string) *wrapper {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wrapping(t, exec.Command(self, append([]string{"lock", "--socket", path}, args...)...))
+	return wrapping(t, exec.Command(program(t), append([]string{"lock", "--socket", path}, args...)...))
 }
 
 func wrapping(t *testing.T, cmd *exec.Cmd) *wrapper {
@@ -82,8 +78,10 @@ func (w *wrapper) ended(t *testing.T, wrote string) {
 
 // A command runs under its lock, and another one waits for it, while the daemon is killed, or asked to end, and started again.
 func TestLockOverARestart(t *testing.T) {
+	t.Parallel()
 	for what, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "asked to end": syscall.SIGTERM} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			path := socketPath(t)
 			d := serveProcess(t, path, nil, "--drain-timeout", "1ms")
 			looks := &testDaemon{daemonClient: newDaemonClient(path)}
@@ -95,9 +93,7 @@ func TestLockOverARestart(t *testing.T) {
 			}
 			until := func(ok func(*lockagentv1.Lock) bool) *lockagentv1.Lock {
 				t.Helper()
-				if err := looks.until(t.Context(), "door", ok); err != nil {
-					t.Fatal(err)
-				}
+				looks.until(t, "door", ok)
 				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "door"})
 				if err != nil {
 					t.Fatal(err)
@@ -127,6 +123,7 @@ func TestLockOverARestart(t *testing.T) {
 
 // A daemon that has started anew detaches a claim that waited before.
 func TestAcquireOverARestart(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
 	restart := func() {
@@ -142,13 +139,9 @@ func TestAcquireOverARestart(t *testing.T) {
 	waits := func(l *lockagentv1.Lock) bool {
 		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD && l.GetWaiting() == 1
 	}
-	if err := looks.until(t.Context(), "door", waits); err != nil {
-		t.Fatal(err)
-	}
+	looks.until(t, "door", waits)
 	restart()
-	if err := looks.until(t.Context(), "door", waits); err != nil {
-		t.Fatal(err)
-	}
+	looks.until(t, "door", waits)
 	holder.ended(t, "")
 	<-waiter.stderr.ended
 	if waiter.end != nil {
@@ -227,11 +220,13 @@ func awaitLog(t *testing.T, path string) {
 // A daemon that finds no journal knows nothing of the locks that programs still have in the memory of the one before. So it does not start, until
 // somebody says that there are no such programs. With Redis it starts: Redis knows the locks.
 func TestTheJournalIsMissing(t *testing.T) {
+	t.Parallel()
 	for where, flags := range map[string][]string{
 		"memory": {"--lease", "1h"},
 		"Redis":  {"--lease", "1h", "--redis", redistest.Start(t).URL()},
 	} {
 		t.Run(where, func(t *testing.T) {
+			t.Parallel()
 			path := socketPath(t)
 			d := serveProcess(t, path, nil, flags...)
 			holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
@@ -270,6 +265,7 @@ func TestTheJournalIsMissing(t *testing.T) {
 // A daemon that leaves its claims to the next one does not wait for a holder. Whoever asks for a lock, or releases one, while a daemon drains or is
 // away, has the answer of the next one.
 func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil, "--drain-timeout", "1h")
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
@@ -307,6 +303,7 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 
 // What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the lock for it.
 func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	fifo := path + ".fifo"
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -321,11 +318,9 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 		d.signal(t, syscall.SIGKILL)
 		<-d.stderr.ended
 		d = serveProcess(t, path, nil)
-		if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool {
+		looks.until(t, "door", func(l *lockagentv1.Lock) bool {
 			return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		_ = w.in.Close()
 		w.stderr.await(t, "that it waits", says("waiting for what the command has left in the background"))
 		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
@@ -355,6 +350,7 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 
 // Whoever asks for a lock where no daemon has been yet, or between two of them, has the answer of the next one.
 func TestRequestsBeforeTheDaemon(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	var asking []*wrapper
 	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
@@ -396,6 +392,7 @@ func TestRequestsToASilentDaemon(t *testing.T) {
 
 // A daemon that ends in the middle of a call is told of in plain words.
 func TestADaemonThatEndsBeforeItAnswers(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -429,28 +426,24 @@ func TestADaemonThatEndsBeforeItAnswers(t *testing.T) {
 
 // A command that ends while there is no daemon releases its lock when there is one again.
 func TestLockIsReleasedAfterARestart(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
 	looks := &testDaemon{daemonClient: newDaemonClient(path)}
 	t.Cleanup(looks.close)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	holder := lockProcess(t, path, "door", "--", "cat")
-	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 }); err != nil {
-		t.Fatal(err)
-	}
+	looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
 	d.signal(t, syscall.SIGKILL)
 	<-d.stderr.ended
 	_ = holder.in.Close()
 	serveProcess(t, path, nil)
 	holder.ended(t, "")
-	if err := looks.until(ctx, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
-		t.Error(err)
-	}
+	looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 })
 }
 
 // A command is ended when the deadline of its lock has come and the daemon is stopped: it cannot say anything.
 func TestLockWithAStoppedDaemon(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil, "--lease", "1s")
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; exec cat")
@@ -465,6 +458,7 @@ func TestLockWithAStoppedDaemon(t *testing.T) {
 
 // A command that ends while the daemon is stopped does not wait for it for long. The lock is free when the daemon goes on.
 func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil, "--lease", "1h")
 	holder := lockProcess(t, path, "--also", "desk", "door", "--", "sh", "-c", "echo it runs >&2; read line; exit 7")
@@ -486,9 +480,7 @@ func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
 	looks := &testDaemon{daemonClient: newDaemonClient(path)}
 	t.Cleanup(looks.close)
 	for _, name := range []string{"door", "desk"} {
-		if err := looks.until(t.Context(), name, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 }); err != nil {
-			t.Error(err)
-		}
+		looks.until(t, name, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 })
 	}
 }
 
@@ -521,6 +513,7 @@ func (silentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A journal that a newer version has written, or that is damaged, is an error. The file stays as it is.
 func TestServeWithAJournalThatItCannotRead(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
 	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
@@ -556,8 +549,10 @@ func TestServeWithAJournalThatItCannotRead(t *testing.T) {
 
 // Whoever does what the daemon says of a journal that it cannot read gets no second holder.
 func TestADamagedJournalThatIsMovedAway(t *testing.T) {
+	t.Parallel()
 	for what, at := range map[string]int{"newer": 8, "damaged": 100} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			path := socketPath(t)
 			d := serveProcess(t, path, nil)
 			call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)

@@ -3,13 +3,13 @@
 package main
 
 import (
-	"io"
+	"fmt"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"net"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 var pageAddress = regexp.MustCompile(`Page: (http://127\.0\.0\.1:[0-9]+/)`)
@@ -20,28 +20,20 @@ func pageSays(t *testing.T, url, text string) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	repeat := time.NewTicker(20 * time.Millisecond)
-	defer repeat.Stop()
-	for began := time.Now(); ; <-repeat.C {
-		resp, err := client.Get(url)
-		if err != nil {
-			t.Fatal(err)
+	var body string
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s says %s", url, body)
 		}
-		body, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(body), text) {
-			return
-		}
-		if time.Since(began) > patience {
-			t.Fatalf("%s does not say %q: %s", url, text, body)
-		}
-	}
+	}()
+	waittest.Until(t, fmt.Sprintf("%s to say %q", url, text), func() bool {
+		_, body = page(t, client, url)
+		return strings.Contains(body, text)
+	})
 }
 
 func TestServePage(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serving(t, path, "--web", "127.0.0.1:0", "--host", "web-1", "--nats", "nats://127.0.0.1:1")
 	url := pageAddress.FindStringSubmatch(d.stderr.String())
@@ -82,6 +74,7 @@ func TestAddressOfAPage(t *testing.T) {
 }
 
 func TestServePageWithoutHub(t *testing.T) {
+	t.Parallel()
 	d := serving(t, socketPath(t), "--web", "127.0.0.1:0", "--web-allow-break")
 	url := pageAddress.FindStringSubmatch(d.stderr.String())
 	pageSays(t, url[1], "the events stay on this host")

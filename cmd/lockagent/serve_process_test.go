@@ -51,6 +51,9 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // it has ended if all went well
 		<-ended
+		if t.Failed() {
+			t.Logf("%s:\n%s", p, &p.stderr)
+		}
 	})
 	return p
 }
@@ -58,11 +61,7 @@ func launch(t *testing.T, cmd *exec.Cmd) *process {
 // serveProcess starts a daemon on a socket, with a state directory of its own, and waits until it is ready.
 func serveProcess(t *testing.T, path string, environ []string, flags ...string) *process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	cmd := exec.Command(program(t), append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
 	cmd.Env = append(os.Environ(), environ...)
 	p := launch(t, cmd)
 	p.stderr.await(t, "that it is ready", func(text string) bool {
@@ -105,6 +104,7 @@ func page(t *testing.T, client *http.Client, url string) (status int, text strin
 
 // SIGHUP takes all of a file, or nothing.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	file := path + ".yaml"
 	write := func(text string) {
@@ -170,6 +170,7 @@ func TestReload(t *testing.T) {
 
 // Lines of the log are JSON if somebody wants that, and have the trace of the request that they are about.
 func TestLogOfTheDaemon(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, []string{"LOCKAGENT_LOG_FORMAT=json"})
 	claims(t, path, "door")
@@ -201,6 +202,7 @@ func TestLogOfTheDaemon(t *testing.T) {
 }
 
 func TestHealthAndMetrics(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serving(t, path, "--metrics", "127.0.0.1:0", "--drain-then", "release")
 	operator := unixHTTP(t, path+"-operator.sock")
@@ -255,6 +257,7 @@ func TestHealthAndMetrics(t *testing.T) {
 
 // The events of the daemon are in its state directory, and those of all its lives are at the hub.
 func TestEventsOfTheDaemon(t *testing.T) {
+	t.Parallel()
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	path := socketPath(t)
 	read := func(from ...string) string {
@@ -283,6 +286,7 @@ func TestEventsOfTheDaemon(t *testing.T) {
 
 // A daemon that has the time ends when the hub has all events. Without the hub it does not wait, and says what is left.
 func TestTheHubHasAllEventsAtTheEnd(t *testing.T) {
+	t.Parallel()
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	path := socketPath(t)
 	read := func(from ...string) string {
@@ -312,6 +316,7 @@ func TestTheHubHasAllEventsAtTheEnd(t *testing.T) {
 
 // A daemon says what of its event log is gone, and starts.
 func TestADamagedEventLog(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serving(t, path, "--drain-timeout", "1ms")
 	for _, name := range []string{"door", "desk", "room"} {
@@ -365,14 +370,11 @@ func TestADamagedEventLog(t *testing.T) {
 
 // A daemon that systemd starts when the first client comes. The socket is systemd's, and stays.
 func TestSocketActivation(t *testing.T) {
+	t.Parallel()
 	activate, err := exec.LookPath("systemd-socket-activate")
 	machinetest.Needs(t, err)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := socketPath(t)
-	cmd := exec.Command(activate, "--fdname=lockagent", "-l", path, "-E", asProgram, self, "serve", "--state-dir", path+".state", "--socket", path+".unused", "--drain-timeout", "1ms")
+	cmd := exec.Command(activate, "--fdname=lockagent", "-l", path, program(t), "serve", "--state-dir", path+".state", "--socket", path+".unused", "--drain-timeout", "1ms")
 	p := launch(t, cmd)
 	p.stderr.await(t, "that systemd listens", says("Listening on"))
 	claims(t, path, "door") // which starts the daemon
@@ -392,6 +394,7 @@ func TestSocketActivation(t *testing.T) {
 
 // A client that connects and asks while no daemon runs is answered by the next one, because the socket is systemd's.
 func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -403,12 +406,8 @@ func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = passed.Close() }()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	activate := func() *process {
-		cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", self, "serve", "--state-dir", path+".state", "--socket", path+".unused")
+		cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", program(t), "serve", "--state-dir", path+".state", "--socket", path+".unused")
 		cmd.Env, cmd.ExtraFiles = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+socketName), []*os.File{passed}
 		d := launch(t, cmd)
 		d.stderr.await(t, "that it is ready", says("Ready: "+path))
@@ -438,6 +437,7 @@ func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
 
 // The next daemon gives the event log its own limits. What is in the log stays, as far as it fits.
 func TestLimitsOfTheEventLog(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	flags := []string{"--drain-timeout", "1ms"}
 	once := func(says string, more ...string) {

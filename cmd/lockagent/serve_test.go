@@ -70,6 +70,7 @@ func says(text string) func(string) bool {
 }
 
 func TestServe(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serving(t, path, "--drain-then", "release")
 	d.stderr.await(t, "where it is", says("Ready: "+path+", with the locks in memory\nTry: curl"))
@@ -97,6 +98,7 @@ func TestServe(t *testing.T) {
 }
 
 func TestServeEndsWhenTheDrainHasTakenLong(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serving(t, path, "--drain-timeout", "1ms", "--drain-then", "release")
 	claims(t, path, "door")
@@ -105,6 +107,7 @@ func TestServeEndsWhenTheDrainHasTakenLong(t *testing.T) {
 
 // A daemon that is killed while Redis is away starts, and waits. It goes on with what it had when Redis is back.
 func TestServeWaitsForRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t, redistest.WithConfig("appendonly yes", "appendfsync always"))
 	path, notify := socketPath(t), socketPath(t)
 	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
@@ -120,11 +123,7 @@ func TestServeWaitsForRedis(t *testing.T) {
 	d.signal(t, syscall.SIGKILL)
 	<-d.stderr.ended
 
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	cmd := exec.Command(program(t), append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
 	next := launch(t, cmd)
 	next.stderr.await(t, "that it waits", says("Redis is away, and the daemon waits for it"))
@@ -143,11 +142,9 @@ func TestServeWaitsForRedis(t *testing.T) {
 	next.stderr.await(t, "that it is ready", says("Ready: "))
 	looks := &testDaemon{daemonClient: newDaemonClient(path)}
 	t.Cleanup(looks.close)
-	if err := looks.until(t.Context(), "door", func(l *lockagentv1.Lock) bool {
+	looks.until(t, "door", func(l *lockagentv1.Lock) bool {
 		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	_ = holder.in.Close()
 	if <-holder.stderr.ended; holder.end != nil {
 		t.Errorf("the holder: %v: %s", holder.end, &holder.stderr)
@@ -156,6 +153,7 @@ func TestServeWaitsForRedis(t *testing.T) {
 
 // Whoever asks a daemon to end that waits for Redis does not wait. What waiting does not mend is an error at once.
 func TestServeThatWaitsForRedisEnds(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	flags := []string{"serve", "--socket", path, "--state-dir", path + ".state", "--redis"}
 	d := start(t, append(flags, "redis://127.0.0.1:1")...)
@@ -170,6 +168,7 @@ func TestServeThatWaitsForRedisEnds(t *testing.T) {
 
 // A start that fails leaves the claims of the daemon before as they were, whichever part fails.
 func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
 	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
@@ -209,6 +208,7 @@ func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 }
 
 func TestServeOverRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	paths := []string{socketPath(t), socketPath(t)}
 	for _, path := range paths {
@@ -246,6 +246,7 @@ func TestServeThatCannot(t *testing.T) {
 
 // systemd is told when the daemon is ready, and that it ends. The second signal ends it at once.
 func TestServeAsAProcess(t *testing.T) {
+	t.Parallel()
 	path, notify := socketPath(t), socketPath(t)
 	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
 	if err != nil {
@@ -260,11 +261,7 @@ func TestServeAsAProcess(t *testing.T) {
 			t.Fatalf("systemd was told %q, %v, want %s", message[:n], err, want)
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, "serve", "--socket", path, "--state-dir", path+".state", "--drain-then", "release", "--drain-timeout", "1h")
+	cmd := exec.Command(program(t), "serve", "--socket", path, "--state-dir", path+".state", "--drain-then", "release", "--drain-timeout", "1h")
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, "WATCHDOG_USEC=7200000000") // it beats at once, and then in an hour
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 // A wrapper that was stopped for longer than a lease has its lock all the time, because the daemon renews it. So its command goes on.
 func TestAStoppedWrapperKeepsItsLock(t *testing.T) {
+	t.Parallel()
 	const lease = time.Second
 	path := socketPath(t)
 	serving(t, path, "--lease", lease.String())

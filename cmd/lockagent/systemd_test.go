@@ -99,19 +99,16 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 
 // systemd takes the units.
 func TestUnitsAreValid(t *testing.T) {
+	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	machinetest.Needs(t, err)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	for _, name := range []string{"lockagent.service", "lockagent.socket"} {
 		text, err := os.ReadFile(filepath.Join(packagingDir, "systemd", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		here := strings.ReplaceAll(string(text), "/usr/bin/lockagent", self) // which has to be there
+		here := strings.ReplaceAll(string(text), "/usr/bin/lockagent", program(t)) // which has to be there
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(here), 0o600); err != nil {
 			t.Fatal(err)
 		}

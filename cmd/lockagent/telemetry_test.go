@@ -89,7 +89,7 @@ func TestProcessesExportToo(t *testing.T) {
 	server := redistest.Start(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	r := start(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--lease", patientLease)
+	r := start(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 	const holders = `local all = {}
 		for _, key in ipairs(redis.call('KEYS', 'lockagent/demo/*')) do
 			if redis.call('TYPE', key).ok == 'hash' then
@@ -222,12 +222,12 @@ func scrape(t *testing.T, url string) string {
 }
 
 // metricsURL waits until the demo works, and returns where its metrics are.
-func metricsURL(t *testing.T, r *running) string {
+func metricsURL(t *testing.T, demo *output) string {
 	t.Helper()
-	r.await(t, "it works", working)
-	url := regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.String())
+	demo.await(t, "it works", working)
+	url := regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(demo.String())
 	if url == nil {
-		t.Fatalf("it does not say where the metrics are:\n%s", r)
+		t.Fatalf("it does not say where the metrics are:\n%s", demo)
 	}
 	return url[1]
 }
@@ -248,7 +248,7 @@ func TestMetricsHaveExemplars(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_PROMETHEUS_HOST", "127.0.0.1")
 	t.Setenv("OTEL_EXPORTER_PROMETHEUS_PORT", "0")
 	r := start(t, "demo", "--duration", "1h")
-	text := scrape(t, metricsURL(t, r))
+	text := scrape(t, metricsURL(t, &r.output))
 	r.interrupt(t).performed(t)
 	found := regexp.MustCompile(`(?m)^lockagent_lock_acquire_duration_seconds_bucket\{.*outcome="granted".*# \{.*trace_id="([0-9a-f]{32})"`).FindAllStringSubmatch(text, -1)
 	if len(found) == 0 {
@@ -314,8 +314,8 @@ func TestFlushHasABound(t *testing.T) {
 func TestMetricsOnTheCommandLineTakePrecedence(t *testing.T) {
 	t.Setenv("OTEL_METRICS_EXPORTER", "prometheus")
 	t.Setenv("OTEL_EXPORTER_PROMETHEUS_HOST", "no.such.host.invalid")
-	r := start(t, "demo", "--duration", "1h", "--metrics", "127.0.0.1:0")
-	if text := scrape(t, metricsURL(t, r)); !strings.Contains(text, "lockagent_events_published_total") {
+	r := start(t, "demo", "--duration", "1h", "--think", "20ms", "--metrics", "127.0.0.1:0")
+	if text := scrape(t, metricsURL(t, &r.output)); !strings.Contains(text, "lockagent_events_published_total") {
 		t.Errorf("it serves no metrics:\n%s", text)
 	}
 	r.interrupt(t).performed(t)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -16,11 +15,7 @@ import (
 // served starts a daemon, and does not wait until it is ready.
 func served(t *testing.T, path, state string, redis *redistest.Server) *process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return launch(t, exec.Command(self, "serve", "--socket", path, "--state-dir", state, "--redis", redis.URL()))
+	return launch(t, exec.Command(program(t), "serve", "--socket", path, "--state-dir", state, "--redis", redis.URL()))
 }
 
 // refusedAsTwin waits for the end of a daemon whose identity another one has, and returns the command that it says to
@@ -63,8 +58,10 @@ func tries(t *testing.T, path, name string) bool {
 // The state directory of a daemon is copied while a command has a lock, as with a machine that is cloned. The daemon
 // of the copy does not start, leaves the lock alone, and says what to do. Afterwards it is a daemon of its own.
 func TestACopiedStateDirectory(t *testing.T) {
+	t.Parallel()
 	for what, twice := range map[string]bool{"of a daemon that goes on": false, "of a daemon that starts again": true} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			redis := redistest.Start(t)
 			path, other := socketPath(t), socketPath(t)
 			first := serveProcess(t, path, nil, "--redis", redis.URL())
@@ -100,6 +97,7 @@ func TestACopiedStateDirectory(t *testing.T) {
 
 // Two daemons with one identity wait for Redis. When it is there, one of them serves, and the other one does not.
 func TestTwinsWaitForRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	path, other := socketPath(t), socketPath(t)
 	first := serveProcess(t, path, nil, "--redis", redis.URL())
@@ -125,6 +123,7 @@ func TestTwinsWaitForRedis(t *testing.T) {
 // Two daemons with one identity have served side by side, because the first one did not run when the second one
 // asked. When it runs again, one of them ends, and tells its clients.
 func TestATwinIsNoticedLater(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	path, other := socketPath(t), socketPath(t)
 	first := serveProcess(t, path, nil, "--redis", redis.URL())
