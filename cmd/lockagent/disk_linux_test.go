@@ -139,11 +139,11 @@ func TestADiskThatIsFull(t *testing.T) {
 		return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == exitOK
 	})
 	d.stderr.await(t, "that it goes on", says("the journal is written again"))
+	d.signal(t, syscall.SIGKILL)
+	<-d.stderr.ended // while it runs, files of the event log come and go
 	if err := os.CopyFS(path+".state", os.DirFS(disk+"/state")); err != nil {
 		t.Fatal(err)
 	}
-	d.signal(t, syscall.SIGKILL)
-	<-d.stderr.ended
 	if err := os.Chmod(path+".state", 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -274,7 +274,7 @@ func asNobody(t *testing.T, args ...string) result {
 	machinetest.NeedsRoot(t)
 	const nobody = 65534
 	cmd := ourselves(t, args...)
-	cmd.Dir, cmd.Env = "/", append(cmd.Env, "HOME=/")
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), "HOME=/")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return ran(t, cmd)
 }

@@ -445,7 +445,7 @@ func TestLockIsReleasedAfterARestart(t *testing.T) {
 func TestLockWithAStoppedDaemon(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
-	d := serveProcess(t, path, nil, "--lease", "1s")
+	d := serveProcess(t, path, nil, "--lease", "3s")
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; exec cat")
 	holder.stderr.await(t, "the command", says("it runs")) // without a grant it would wait for the daemon
 	d.stop(t)

@@ -12,7 +12,7 @@ import (
 // A wrapper that was stopped for longer than a lease has its lock all the time, because the daemon renews it. So its command goes on.
 func TestAStoppedWrapperKeepsItsLock(t *testing.T) {
 	t.Parallel()
-	const lease = time.Second
+	const lease = 4 * time.Second
 	path := socketPath(t)
 	serving(t, path, "--lease", lease.String())
 	for name, command := range map[string][]string{

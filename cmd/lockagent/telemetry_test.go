@@ -88,33 +88,28 @@ func TestProcessesExportToo(t *testing.T) {
 	c := startCollector(t, false)
 	server := redistest.Start(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
 	t.Setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	r := start(t, "demo", "--redis", server.URL(), "--processes", "2", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
-	const holders = `local all = {}
-		for _, key in ipairs(redis.call('KEYS', 'lockagent/demo/*')) do
-			if redis.call('TYPE', key).ok == 'hash' then
-				for _, holder in ipairs(redis.call('HKEYS', key)) do all[#all + 1] = holder end
-			end
-		end
-		return all`
-	// A tenure may begin for a request that has gone, and end without a hold. So one is not enough.
-	const several = 5
-	tenures := make(map[string]map[string]bool)                                 // of each agent
-	waittest.Until(t, "both agents have had locks several times", func() bool { // and so a hold of each has ended
-		for _, holder := range server.Do("EVAL", holders, "0").([]any) {
-			agent, tenure, _ := strings.Cut(holder.(string), ":")
-			if tenures[agent] == nil {
-				tenures[agent] = make(map[string]bool)
-			}
-			tenures[agent][tenure] = true
-		}
-		again := 0
-		for _, of := range tenures {
-			if len(of) >= several {
-				again++
+	const holds, published = "lockagent.lock.hold.duration", "lockagent.events.published"
+	metrics := func() map[string]string { // of each process, by its number as it is encoded
+		all := make(map[string]string)
+		for _, request := range c.requests("/v1/metrics") {
+			if _, after, ok := strings.Cut(request, "process.pid\x12"); ok {
+				pid := after[1 : 1+after[0]]
+				all[pid] += request
 			}
 		}
-		return again > 1
+		return all
+	}
+	waittest.Until(t, "a hold of each agent has ended", func() bool {
+		agents := 0
+		for _, told := range metrics() {
+			if strings.Contains(told, holds) {
+				agents++
+			}
+		}
+		return agents == 2
 	})
 	r.interrupt(t).performed(t) // and they export when they end
 	// The store calls have a parent here: it came with the environment.
@@ -124,17 +119,13 @@ func TestProcessesExportToo(t *testing.T) {
 		}
 	}
 	// Each process tells of its own events, and the one that started them has none.
-	agents := 0
-	for _, request := range c.requests("/v1/metrics") {
-		if strings.Contains(request, "lockagent.lock.hold.duration") {
-			agents++
-		}
-		if got, want := strings.Contains(request, "lockagent.events.published"), strings.Contains(request, "lockagent.lock.hold.duration"); got != want {
+	for _, told := range metrics() {
+		if got, want := strings.Contains(told, published), strings.Contains(told, holds); got != want {
 			t.Errorf("a process tells of published events: %t, want %t", got, want)
 		}
 	}
-	if agents != 2 {
-		t.Errorf("%d agents have sent metrics, want 2", agents)
+	if n := len(metrics()); n != 3 {
+		t.Errorf("%d processes have sent metrics, want 3", n)
 	}
 }
 
