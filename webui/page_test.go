@@ -48,7 +48,7 @@ func TestPages(t *testing.T) {
 	r.hold(t, stars, "star.sh")
 	token := fmt.Sprint(first.granted.GetToken())
 
-	r.get(t, "/").says(t, http.StatusOK, "web-1", `id="held">3<`, `id="waiting">1<`, `id="uncertain">0<`, `id="lost">0<`, "memory", "answers", "NATS in this daemon",
+	r.until(t, "/", `id="lost">0<`).says(t, http.StatusOK, "web-1", `id="held">3<`, `id="waiting">1<`, `id="uncertain">0<`, `id="lost">0<`, "memory", "answers", "NATS in this daemon",
 		"deploy.sh &lt;b&gt;web&lt;/b&gt;", "You are <b>", "!deploy.sh <b>")
 	r.get(t, "/locks").says(t, http.StatusOK, "orders/42", token, "webui.test", "&lt;img src=x", "!<img src=x", "lease left")
 	r.get(t, "/locks?match=orders/*").says(t, http.StatusOK, "orders/42", "!&lt;img src=x&#34;", `value="orders/*"`)
