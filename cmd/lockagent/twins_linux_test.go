@@ -65,8 +65,8 @@ func TestACopiedStateDirectory(t *testing.T) {
 			redis := redistest.Start(t)
 			path, other := socketPath(t), socketPath(t)
 			first := serveProcess(t, path, nil, "--redis", redis.URL())
-			holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo held; read line || true")
-			waittest.Until(t, "the lock is held", func() bool { return !tries(t, path, "door") })
+			holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo held >&2; read line || true")
+			holder.stderr.await(t, "the command", says("held")) // a try before it would leave it the short lease of a lock that rests
 			if twice {
 				first.signal(t, syscall.SIGTERM)
 				<-first.stderr.ended
@@ -89,7 +89,7 @@ func TestACopiedStateDirectory(t *testing.T) {
 			if tries(t, other, "door") {
 				t.Error("the lock was granted to the other daemon, although a command of this one has it")
 			}
-			holder.ended(t, "held\n")
+			holder.ended(t, "")
 			waittest.Until(t, "the lock is free for the other daemon", func() bool { return tries(t, other, "door") })
 		})
 	}
@@ -130,8 +130,8 @@ func TestATwinIsNoticedLater(t *testing.T) {
 	copied(t, path+".state", other+".state")
 	first.stop(t)
 	second := serveProcess(t, other, nil, "--redis", redis.URL())
-	holder := lockProcess(t, other, "door", "--", "sh", "-c", "read line || true")
-	waittest.Until(t, "the lock is held", func() bool { return !tries(t, other, "door") })
+	holder := lockProcess(t, other, "door", "--", "sh", "-c", "echo held >&2; read line || true")
+	holder.stderr.await(t, "the command", says("held"))
 	first.signal(t, syscall.SIGCONT)
 	second.refusedAsTwin(t, other+".state")
 	<-holder.stderr.ended
