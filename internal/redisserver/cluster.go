@@ -52,20 +52,14 @@ func (s *Server) Meet(node *Server) error {
 	return err
 }
 
-// AwaitCluster waits until each of all nodes of a Cluster knows the others, has a link to them,
-// knows how many masters have slots, and finds the Cluster in order. A node that knows another one
-// connects to it a moment later. Until then it drops what it should pass on of a PUBLISH.
+// AwaitCluster waits until each of all nodes of a Cluster knows the others, is connected to them,
+// knows how many masters have slots, and finds the Cluster in order.
 func AwaitCluster(nodes []*Server, masters int) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	// A node that was just started needs 2 s. So nobody is asked more often than that deserves.
+	for deadline := time.Now().Add(patience); ; time.Sleep(25 * time.Millisecond) {
 		done := 0
 		for _, node := range nodes {
-			info, _ := node.Do("CLUSTER", "INFO") // which a node may not answer yet
-			list, _ := node.Do("CLUSTER", "NODES")
-			known, _ := list.(string)
-			if Field(info, "cluster_state") == "ok" &&
-				Field(info, "cluster_known_nodes") == strconv.Itoa(len(nodes)) &&
-				Field(info, "cluster_size") == strconv.Itoa(masters) &&
-				!strings.Contains(known, "disconnected") {
+			if node.isReady(len(nodes), masters) {
 				done++
 			}
 		}
@@ -76,6 +70,36 @@ func AwaitCluster(nodes []*Server, masters int) error {
 			return fmt.Errorf("%w: %d of %d nodes are ready", errNoCluster, done, len(nodes))
 		}
 	}
+}
+
+// isReady reports whether a node of a Cluster can do its part. A node that knows another one connects to it a moment later. Until then
+// it drops what it should pass on of a PUBLISH.
+func (s *Server) isReady(nodes, masters int) bool {
+	c, err := s.Dial()
+	if err != nil {
+		return false // it is being started
+	}
+	defer c.Close()
+	info, _ := c.Do("CLUSTER", "INFO")
+	list, _ := c.Do("CLUSTER", "NODES")
+	known, _ := list.(string)
+	return Field(info, "cluster_state") == "ok" &&
+		Field(info, "cluster_known_nodes") == strconv.Itoa(nodes) &&
+		Field(info, "cluster_size") == strconv.Itoa(masters) &&
+		!strings.Contains(known, "disconnected") &&
+		c.knowsItsLinks(nodes)
+}
+
+// knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what it is passed on of a PUBLISH,
+// and closes the link, so that it is made anew. So the nodes publish until it is no longer so.
+func (c *Conn) knowsItsLinks(nodes int) bool {
+	if info, _ := c.Do("INFO", "server"); Field(info, "server_name") != "valkey" {
+		return true
+	}
+	_, _ = c.Do("PUBLISH", "redisserver", "are you ready")
+	found, _ := c.Do("CLUSTER", "LINKS")
+	links, _ := found.([]any)
+	return len(links) == 2*(nodes-1) // to each, and from each
 }
 
 var errNoCluster = errors.New("redisserver: the Cluster does not come together")
