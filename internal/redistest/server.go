@@ -59,6 +59,14 @@ func WithUser(name, password, rules string) Option {
 // it.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
+	s := begin(t, opts...)
+	t.Cleanup(func() { s.end(t) })
+	return s
+}
+
+// begin starts a server.
+func begin(t testing.TB, opts ...Option) *Server {
+	t.Helper()
 	requireBinary(t)
 	dir, err := os.MkdirTemp("", "redistest") // not t.TempDir: paths of sockets must be short
 	if err != nil {
@@ -66,24 +74,25 @@ func Start(t testing.TB, opts ...Option) *Server {
 	}
 	s := &Server{t: t, dir: dir}
 	s.config.Program = os.Getenv(ProgramVar)
-	t.Cleanup(func() {
-		if s.Server != nil {
-			s.Kill()
-			if t.Failed() {
-				t.Logf("the log of the server at %s:\n%s", s.Addr(), s.Log())
-			}
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
 	for _, opt := range opts {
 		opt(s)
 	}
 	if s.Server, err = redisserver.Start(dir, s.config); err != nil {
+		_ = os.RemoveAll(dir)
 		t.Fatal(err)
 	}
 	return s
+}
+
+// end ends a server, and tells what it has logged if the test has failed.
+func (s *Server) end(t testing.TB) {
+	s.Kill()
+	if t.Failed() {
+		t.Logf("the log of the server at %s:\n%s", s.Addr(), s.Log())
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Error(err)
+	}
 }
 
 // Sharded reports whether the servers have sharded messages. Those before Redis 7 do not.

@@ -269,7 +269,7 @@ func TestShapes(t *testing.T) {
 // A replica, such as a master that was demoted, refuses whole calls. The store then looks for
 // another server.
 func TestAReplicaRefuses(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	s.grant(wish("held", agentA, 1))
 	s.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
 	renewal := lockagent.RenewRequest{Name: "held", Tenure: tenure(agentA, 1), Lease: time.Second}
@@ -305,7 +305,7 @@ func TestALargeMapIsNoLock(t *testing.T) {
 
 // A server that is full refuses a call as a whole, and releases all the same.
 func TestAFullServer(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	held, waits := wish("held", agentA, 1), queueing("held", agentB, 1)
 	s.grant(held)
 	listener := s.waits(agentB, "held")
@@ -335,7 +335,7 @@ func TestAFullServer(t *testing.T) {
 
 // A user who may not touch one of the locks is told so for the call, which has no effect.
 func TestALockThatIsNotPermitted(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	s.Do("ACL", "SETUSER", "clerk", "on", ">secret", "+@all", "&*", "~orders*", "~lockagent_*")
 	if _, err := s.conn.Do("AUTH", "clerk", "secret"); err != nil {
 		t.Fatal(err)

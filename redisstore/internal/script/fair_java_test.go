@@ -228,11 +228,13 @@ func TestFairPlacesInRedissonsArithmetic(t *testing.T) {
 
 // An attempt that asks for no place tells the first one in the way that messages travel.
 func TestFairLockIsLeftToRedissonInACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 1)
 	for _, room := range []Room{Sharded, Classic} {
 		t.Run(room.String(), func(t *testing.T) {
-			s := start(t)
-			s.Server, s.room = redistest.StartCluster(t, 1).Nodes[0], room
-			s.conn = s.Dial()
+			s := on(t, cluster.Nodes[0])
+			s.room = room
+			s.do("FLUSHALL")
 			waiter := s.listen("redisson_lock__channel:{x}:" + java)
 			s.javaWaits("x", java, time.Hour)
 			if r := s.fair(wish("x", agentA, 1)); r.Granted || r.Holder != "" {

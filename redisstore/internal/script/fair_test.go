@@ -276,7 +276,7 @@ func TestFairPlaceIsRepaired(t *testing.T) {
 
 // A place is kept while the server is full. There are no new ones.
 func TestFairPlaceOnAFullServer(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	s.listen(AgentChannel(agentB))
 	one, two := wish("x", agentA, 1), queueing("x", agentB, 1)
 	s.fairGrant(one)
@@ -435,12 +435,13 @@ func TestFairLockAlone(t *testing.T) {
 }
 
 func TestFairLockInACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 1)
 	for _, room := range []Room{Sharded, Classic, Unqueued} {
 		t.Run(room.String(), func(t *testing.T) {
-			s := start(t)
-			cluster := redistest.StartCluster(t, 1)
-			s.Server, s.room = cluster.Nodes[0], room
-			s.conn = s.Dial()
+			s := on(t, cluster.Nodes[0])
+			s.room = room
+			s.do("FLUSHALL")
 			one, two := wish("a{b}", agentA, 1), queueing("a{b}", agentB, 1)
 			s.fairGrant(one)
 			agent := s.listen(AgentChannelOf(agentB, one.Name))

@@ -455,7 +455,7 @@ func TestUnqueued(t *testing.T) {
 }
 
 func TestRenewals(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	s.Do("SET", "value", "something else")
 	s.Do("HSET", "theirs", tenure(agentB, 1).String(), "1")
 	s.acquireAll(wish("one", agentA, 1), wish("two", agentA, 1), wish("three", agentA, 1))

@@ -118,7 +118,7 @@ func TestRestsLeaveATurnToThoseThatPoll(t *testing.T) {
 // A server that is full lets a script write new data only after another write. So a renewal takes the mark all the same, and renews the
 // neighbours of the tenure.
 func TestARenewalOfATenureThatMayRestOnAFullServer(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	fenced := fencedServer{s}
 	plain, fair, token, neighbour := resting("plain", agentA, 1), resting("fair", agentA, 2), resting("fenced", agentA, 3), wish("orders", agentA, 4)
 	writer, reader := resting("writer", agentA, 5), mayRest(reading("reader", agentA, 6))

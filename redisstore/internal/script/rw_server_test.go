@@ -75,7 +75,7 @@ func (s *server) rwWanted(req lockagent.AcquireRequest, want bool) {
 
 // As TestAFullServer.
 func TestReadWriteLockOnAFullServer(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	held, waits := reading("held", agentA, 1), wish("held", agentB, 1)
 	s.rwGrant(held)
 	listener := s.waits(agentB, "held")
@@ -119,7 +119,7 @@ func TestReadWriteLockOnAFullServer(t *testing.T) {
 
 // As TestAReplicaRefuses. A tombstone on a replica would be lost.
 func TestReplicasRefuseFairAndReadWriteLocks(t *testing.T) {
-	s := start(t)
+	s := startOwn(t)
 	s.rwGrant(reading("shared", agentA, 1))
 	s.fairGrant(wish("fair", agentA, 1))
 	s.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
