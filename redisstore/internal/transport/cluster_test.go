@@ -87,7 +87,7 @@ func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	eventually(t, lanes, key)
 	news := Topic{Channel: "news{" + key + "}", Sharded: true, Slot: hashslot.Of(key)}
 	h, _ := listen(subs, news)
-	receive(t, "the subscription to stand", h.stands)
+	waittest.Receive(t, "the subscription to stand", h.stands)
 	cluster.Nodes[0].AwaitReplica()
 	cluster.Nodes[0].Pause()
 	defer cluster.Nodes[0].Resume()
@@ -101,13 +101,13 @@ func TestAMasterOfAClusterThatHangsIsReplaced(t *testing.T) {
 	})
 	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { waiting <- err }})
 	answered(t, "what waited for the master", waiting)
-	if err := receive(t, "what was under way", under); err == nil {
+	if err := waittest.Receive(t, "what was under way", under); err == nil {
 		t.Error("the master that hangs answered")
 	}
 	if got := s.Master(hashslot.Of(key)).Addr(); got != replica.Addr() {
 		t.Errorf("the master is %s, want %s", got, replica.Addr())
 	}
-	if !receive(t, "the subscription to stand again", h.stands) {
+	if !waittest.Receive(t, "the subscription to stand again", h.stands) {
 		t.Error("it does not tell that it stood before")
 	}
 	h.hears(t, replica, "SPUBLISH", news.Channel)
@@ -184,7 +184,7 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 	for i, n := range counted {
 		c := make(chan string, 1)
 		lanes.Add(t.Context(), hashslot.Of(name(i)), question{name(i), func(text string, _ error) { c <- text }})
-		if got, want := receive(t, name(i), c), fmt.Sprint(n+1); got != want {
+		if got, want := waittest.Receive(t, name(i), c), fmt.Sprint(n+1); got != want {
 			t.Errorf("%s was counted %s times, want %s", name(i), got, want)
 		}
 	}
@@ -214,7 +214,7 @@ func TestACallThatWasSentOnIsSplit(t *testing.T) {
 		return []*Call{counter(here, answer)}
 	}
 	counters(connect(t, clusterConfig(cluster))).Send(both)
-	if err := receive(t, "the answer", outcome); err != nil {
+	if err := waittest.Receive(t, "the answer", outcome); err != nil {
 		t.Fatal(err)
 	}
 	if got := from.Do("GET", here); got != "42" {
@@ -271,7 +271,7 @@ func TestAClusterOnIPv6(t *testing.T) {
 	}
 	news := Topic{Channel: "news{" + key + "}", Counted: true, Slot: hashslot.Of(key)}
 	h, _ := listen(subs, news)
-	receive(t, "the subscription to stand", h.stands)
+	waittest.Receive(t, "the subscription to stand", h.stands)
 	h.hears(t, to, "PUBLISH", news.Channel)
 	if got := s.Master(hashslot.Of(key)).Addr(); got != net.JoinHostPort("::1", strconv.Itoa(to.Port())) {
 		t.Errorf("the master is %s", got)

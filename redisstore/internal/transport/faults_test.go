@@ -43,7 +43,7 @@ func try(t testing.TB, lanes *Lanes[question], key string) error {
 	t.Helper()
 	c := make(chan error, 2)
 	lanes.Add(t.Context(), hashslot.Of(key), question{key, func(_ string, err error) { c <- err }})
-	return receive(t, "the answer to "+key, c)
+	return waittest.Receive(t, "the answer to "+key, c)
 }
 
 // eventually tries until it counts. What fails on the way is that the store is not available.
@@ -146,7 +146,7 @@ func TestAMasterThatIsDemotedInPlace(t *testing.T) {
 		lanes.Add(t.Context(), hashslot.Of("key"), question{"key", func(_ string, err error) { answers <- err }})
 	}
 	for i := range calls {
-		if err := receive(t, "the answer", answers); err != nil {
+		if err := waittest.Receive(t, "the answer", answers); err != nil {
 			t.Fatalf("answer %d after the address leads to another: %v", i, err)
 		}
 	}
@@ -309,7 +309,7 @@ func TestACallThatIsSplit(t *testing.T) {
 		}
 		lanes.Send(both)
 		for range 2 {
-			if err := receive(t, "the answer", answers); err != nil {
+			if err := waittest.Receive(t, "the answer", answers); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -318,7 +318,7 @@ func TestACallThatIsSplit(t *testing.T) {
 		stubborn := counter("key", func(_ string, err error) { answers <- err })
 		stubborn.Alone = func() []*Call { return []*Call{stubborn} }
 		lanes.Send(stubborn)
-		if err := receive(t, "the answer", answers); err == nil || !strings.Contains(err.Error(), text) {
+		if err := waittest.Receive(t, "the answer", answers); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s for ever: %v", text, err)
 		}
 	}

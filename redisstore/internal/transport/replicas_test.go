@@ -41,7 +41,7 @@ func TestOneWaitForABatch(t *testing.T) {
 	lanes.servers.config.Replicas, lanes.servers.config.ReplicaTimeout = 1, patience
 
 	first := add(t.Context(), lanes, "first") // so that the others gather
-	receive(t, "the first exchange", g.begun)
+	waittest.Receive(t, "the first exchange", g.begun)
 	plain := add(t.Context(), lanes, "plain")
 	var all []<-chan outcome
 	for _, key := range []string{"a", "b", "c"} {
@@ -53,7 +53,7 @@ func TestOneWaitForABatch(t *testing.T) {
 	answered(t, "the first call", first)
 	answered(t, "a call that does not wait for replicas", plain)
 	for _, outcomes := range all {
-		if o := receive(t, "the answer", outcomes); o.err != nil || o.acknowledged != 1 {
+		if o := waittest.Receive(t, "the answer", outcomes); o.err != nil || o.acknowledged != 1 {
 			t.Errorf("answered %+v, want 1 replica", o)
 		}
 	}
@@ -90,11 +90,11 @@ func TestNoWaitOnAnotherConnection(t *testing.T) {
 		l.queue = []entry[question]{entryOf[question](known), entryOf[question](unknown)}
 		proxy.LeadTo(with.next.Addr())
 		l.lead(&l.tracks[0], 2, true)
-		receive(t, "the loss of the reply", over)
-		if o := receive(t, "an answer", kept); o.err != nil || o.acknowledged != with.want {
+		waittest.Receive(t, "the loss of the reply", over)
+		if o := waittest.Receive(t, "an answer", kept); o.err != nil || o.acknowledged != with.want {
 			t.Errorf("answered %+v, want %d replicas", o, with.want)
 		}
-		if o := receive(t, "an answer", lost); !errors.Is(o.err, lockagent.ErrStoreUnavailable) {
+		if o := waittest.Receive(t, "an answer", lost); !errors.Is(o.err, lockagent.ErrStoreUnavailable) {
 			t.Errorf("answered %+v over a connection that was lost", o)
 		}
 		// The second one came with the script, on its connection.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // decoded are the replies in what a server sends, and why there are no more.
@@ -115,7 +117,7 @@ func TestASessionThatIsToldWhatNobodyAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = s.do(t.Context(), []string{"TIME"})
-		receive(t, "the session to end", s.lost)
+		waittest.Receive(t, "the session to end", s.lost)
 		if err := s.do(t.Context(), []string{"TIME"})[0].Err(); !errors.Is(err, errUnasked) && !errors.Is(err, errGarbage) {
 			t.Errorf("after %q: %v", sent, err)
 		}

@@ -53,7 +53,7 @@ func TestAMasterThatHangsIsReplaced(t *testing.T) {
 	lanes, subs := counters(s), NewSubscriptions(s)
 	eventually(t, lanes, "key")
 	h, _ := listen(subs, Topic{Channel: "news"})
-	if receive(t, "the subscription to stand", h.stands) {
+	if waittest.Receive(t, "the subscription to stand", h.stands) {
 		t.Error("it stands again before it stood")
 	}
 	sentinel.A.AwaitReplica()
@@ -61,14 +61,14 @@ func TestAMasterThatHangsIsReplaced(t *testing.T) {
 	sentinel.Watcher.Pause()
 	under := make(chan error, 1)
 	lanes.Add(t.Context(), 0, question{"key", func(_ string, err error) { under <- err }})
-	if err := receive(t, "the call to the master that hangs", under); err == nil {
+	if err := waittest.Receive(t, "the call to the master that hangs", under); err == nil {
 		t.Error("a master that hangs answered")
 	}
 	eventually(t, lanes, "key")
 	if s.Master(0).Addr() != sentinel.B.Addr() {
 		t.Errorf("the master is %s, want %s", s.Master(0).Addr(), sentinel.B.Addr())
 	}
-	if !receive(t, "the subscription to stand again", h.stands) {
+	if !waittest.Receive(t, "the subscription to stand again", h.stands) {
 		t.Error("it does not tell that it stood before")
 	}
 	h.hears(t, sentinel.B, "PUBLISH", "news")
@@ -180,11 +180,9 @@ func TestASentinelThatAnswersAnything(t *testing.T) {
 		m.say(sent)
 		c := config("")
 		c.MasterSet, c.Addrs, c.Silence = "mymaster", []string{m.start(t)}, 50*time.Millisecond
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if s, err := Connect(ctx, c); err == nil {
+		if s, err := Connect(waittest.Context(t), c); err == nil {
 			t.Errorf("there is a master after %q", sent)
 			s.Close()
 		}
-		cancel()
 	}
 }

@@ -19,7 +19,7 @@ func TestSubscriptions(t *testing.T) {
 		t.Error("counted before anybody subscribed")
 	}
 	first, cancelFirst := listen(subs, Topic{Channel: "news"})
-	if again := receive(t, "the first to stand", first.stands); again {
+	if again := waittest.Receive(t, "the first to stand", first.stands); again {
 		t.Error("the first stands again before it stood")
 	}
 	if !subs.Counted("news", false) {
@@ -27,7 +27,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 	// Who joins later is told by itself, and for the first time.
 	second, cancelSecond := listen(subs, Topic{Channel: "news"})
-	if again := receive(t, "the second to stand", second.stands); again {
+	if again := waittest.Receive(t, "the second to stand", second.stands); again {
 		t.Error("the second stands again before it stood")
 	}
 	if len(first.stands) > 0 {
@@ -35,27 +35,27 @@ func TestSubscriptions(t *testing.T) {
 	}
 	server.Do("PUBLISH", "news", "hello")
 	for _, h := range []heard{first, second} {
-		if got := receive(t, "the message", h.messages); got != "hello" {
+		if got := waittest.Receive(t, "the message", h.messages); got != "hello" {
 			t.Errorf("heard %q", got)
 		}
 	}
 	// Both are told of an interruption.
 	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
 	for _, h := range []heard{first, second} {
-		if again := receive(t, "it to stand again", h.stands); !again {
+		if again := waittest.Receive(t, "it to stand again", h.stands); !again {
 			t.Error("nothing tells that messages were missed")
 		}
 	}
 	subs.Again()
 	for _, h := range []heard{first, second} {
-		if again := receive(t, "Again", h.stands); !again {
+		if again := waittest.Receive(t, "Again", h.stands); !again {
 			t.Error("Again tells of a first time")
 		}
 	}
 	cancelFirst()
 	cancelFirst()
 	server.Do("PUBLISH", "news", "more")
-	receive(t, "the second message", second.messages)
+	waittest.Receive(t, "the second message", second.messages)
 	if len(first.messages) > 0 {
 		t.Error("heard after cancel")
 	}
@@ -71,14 +71,14 @@ func TestEarlyTopicsBeforeOneThatStands(t *testing.T) {
 	subs := NewSubscriptions(connect(t, config(server.Addr())))
 	told := make(chan bool, 1)
 	subs.Subscribe(Topic{Channel: "late"}, Listener{Stands: func(bool) { told <- true }})
-	receive(t, "the topic to stand", told)
+	waittest.Receive(t, "the topic to stand", told)
 	for i := range 100 {
 		channel := fmt.Sprint("early/", i)
 		subs.Subscribe(Topic{Channel: channel, Early: true}, Listener{Stands: func(bool) {}})
 		subs.Subscribe(Topic{Channel: "late"}, Listener{Stands: func(bool) {
 			told <- fmt.Sprint(server.Do("PUBSUB", "NUMSUB", channel)) == fmt.Sprintf("[%s 1]", channel)
 		}})
-		if !receive(t, "the news that it stands", told) {
+		if !waittest.Receive(t, "the news that it stands", told) {
 			t.Fatalf("told before %s stands", channel)
 		}
 	}
@@ -96,7 +96,7 @@ func TestEarlyTopics(t *testing.T) {
 		subs.Subscribe(Topic{Channel: fmt.Sprint("late/", i)}, Listener{Stands: func(bool) { told <- "late" }})
 	}
 	for range late {
-		receive(t, "the late ones", told)
+		waittest.Receive(t, "the late ones", told)
 	}
 	subs.Subscribe(Topic{Channel: "early", Early: true}, Listener{Stands: func(bool) {
 		if got := fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "early")); got != "[early 1]" {
@@ -104,7 +104,7 @@ func TestEarlyTopics(t *testing.T) {
 		}
 		told <- "early"
 	}})
-	receive(t, "the early one", told)
+	waittest.Receive(t, "the early one", told)
 	monitor := server.Dial()
 	if _, err := monitor.Do("MONITOR"); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestEarlyTopics(t *testing.T) {
 	for range 5 {
 		server.Do("CLIENT", "KILL", "TYPE", "pubsub")
 		for range late + 1 {
-			receive(t, "all to stand again", told)
+			waittest.Receive(t, "all to stand again", told)
 		}
 	}
 	server.Do("PING", "over")
@@ -145,17 +145,17 @@ func TestShardedAndOtherTopics(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	subs := NewSubscriptions(connect(t, clusterConfig(cluster)))
 	everywhere, _ := listen(subs, Topic{Channel: "everywhere"})
-	receive(t, "the classic one to stand", everywhere.stands)
+	waittest.Receive(t, "the classic one to stand", everywhere.stands)
 	for _, node := range cluster.Nodes {
 		channel := keyAt(cluster, node)
 		there, cancel := listen(subs, Topic{Channel: channel, Sharded: true, Slot: hashslot.Of(channel)})
-		receive(t, "the sharded one to stand", there.stands)
+		waittest.Receive(t, "the sharded one to stand", there.stands)
 		if got := fmt.Sprint(node.Do("SPUBLISH", channel, "hello")); got != "1" {
 			t.Errorf("%s receive what is published in a sharded channel", got)
 		}
-		receive(t, "the message", there.messages)
+		waittest.Receive(t, "the message", there.messages)
 		node.Do("PUBLISH", "everywhere", "hello")
-		receive(t, "the classic message", everywhere.messages)
+		waittest.Receive(t, "the classic message", everywhere.messages)
 		cancel()
 	}
 }
@@ -244,7 +244,7 @@ func TestASubscriptionIsRedirected(t *testing.T) {
 			node.Do("CLUSTER", "SETSLOT", fmt.Sprint(hashslot.Of(channel)), "NODE", id)
 		}
 		h, cancel := listen(subs, Topic{Channel: channel, Sharded: true, Slot: hashslot.Of(channel)})
-		receive(t, "the subscription to stand", h.stands)
+		waittest.Receive(t, "the subscription to stand", h.stands)
 		h.hears(t, to, "SPUBLISH", channel)
 		cancel()
 	}
@@ -267,14 +267,14 @@ func TestACountedTopicFollowsItsSlot(t *testing.T) {
 		channel, to := keyAt(cluster, from), cluster.Nodes[(i+1)%3]
 		stays := keyAt(cluster, cluster.Nodes[(i+2)%3])
 		h, cancel := listen(subs, Topic{Channel: channel, Counted: true, Slot: hashslot.Of(channel)})
-		receive(t, "it to stand", h.stands)
+		waittest.Receive(t, "it to stand", h.stands)
 		if got := counts(from, channel); got != fmt.Sprintf("[%s 1]", channel) {
 			t.Errorf("its node counts %s", got)
 		}
 		cluster.MoveSlot(channel, to)
 		from.Do("PUBLISH", channel, "from anywhere")
-		receive(t, "the message", h.messages)
-		if again := receive(t, "it to stand at the other node", h.stands); !again {
+		waittest.Receive(t, "the message", h.messages)
+		if again := waittest.Receive(t, "it to stand at the other node", h.stands); !again {
 			t.Error("nothing tells that it was not counted for a moment")
 		}
 		if got := counts(to, channel); got != fmt.Sprintf("[%s 1]", channel) {
