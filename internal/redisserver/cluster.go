@@ -58,10 +58,8 @@ func AwaitCluster(nodes []*Server, masters int) error {
 	// A node that was just started needs 2 s. So nobody is asked more often than that deserves.
 	for deadline := time.Now().Add(patience); ; time.Sleep(25 * time.Millisecond) {
 		done := 0
-		for _, node := range nodes {
-			if node.isReady(len(nodes), masters) {
-				done++
-			}
+		for done < len(nodes) && nodes[done].isReady(len(nodes), masters) {
+			done++
 		}
 		if done == len(nodes) {
 			return nil
@@ -81,13 +79,14 @@ func (s *Server) isReady(nodes, masters int) bool {
 	}
 	defer c.Close()
 	info, _ := c.Do("CLUSTER", "INFO")
+	if Field(info, "cluster_state") != "ok" ||
+		Field(info, "cluster_known_nodes") != strconv.Itoa(nodes) ||
+		Field(info, "cluster_size") != strconv.Itoa(masters) {
+		return false
+	}
 	list, _ := c.Do("CLUSTER", "NODES")
 	known, _ := list.(string)
-	return Field(info, "cluster_state") == "ok" &&
-		Field(info, "cluster_known_nodes") == strconv.Itoa(nodes) &&
-		Field(info, "cluster_size") == strconv.Itoa(masters) &&
-		!strings.Contains(known, "disconnected") &&
-		c.knowsItsLinks(nodes)
+	return !strings.Contains(known, "disconnected") && c.knowsItsLinks(nodes)
 }
 
 // knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what it is passed on of a PUBLISH,
