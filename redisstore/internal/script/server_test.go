@@ -34,7 +34,9 @@ func start(t testing.TB) *server { return on(t, redistest.Borrow(t)) }
 // startOwn is for the others.
 func startOwn(t testing.TB) *server { return on(t, redistest.Start(t)) }
 
-func on(t testing.TB, s *redistest.Server) *server { return &server{Server: s, t: t, conn: s.Dial(), room: Single} }
+func on(t testing.TB, s *redistest.Server) *server {
+	return &server{Server: s, t: t, conn: s.Dial(), room: Single}
+}
 
 // run runs a call, and returns the text of the reply or of the error.
 func (s *server) run(c *Call, before ...string) (string, error) {
