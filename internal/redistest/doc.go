@@ -11,6 +11,8 @@
 //	server.Kill()
 //	server.Restart() // same address, empty
 //
+// [Borrow] is for packages with many tests that need nothing but an empty server.
+//
 // A test that needs a server is skipped where redis-server is not installed,
 // and fails there if the environment variable CI is set.
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.M{M: m}) }
 
 func TestServer(t *testing.T) {
 	s := redistest.Start(t)
@@ -38,6 +38,26 @@ func TestServer(t *testing.T) {
 	var reply redistest.Error
 	if _, err := s.Dial().Do("NONSENSE"); !errors.As(err, &reply) {
 		t.Errorf("an unknown command gave %v, want an error reply", err)
+	}
+}
+
+func TestABorrowedServerIsEmpty(t *testing.T) {
+	var addr string
+	for range 2 {
+		t.Run("again", func(t *testing.T) {
+			s := redistest.Borrow(t)
+			if addr != "" && s.Addr() != addr {
+				t.Errorf("the server at %s was not used again", addr)
+			}
+			addr = s.Addr()
+			if got := s.Do("PUBSUB", "NUMSUB", "c"); s.Do("EXISTS", "k") != int64(0) || !reflect.DeepEqual(got, []any{"c", int64(0)}) {
+				t.Errorf("it has a key, or listeners: %v", got)
+			}
+			s.Do("SET", "k", "v")
+			if _, err := s.Dial().Do("SUBSCRIBE", "c"); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 
