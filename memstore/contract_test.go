@@ -31,7 +31,10 @@ func TestContract(t *testing.T) {
 // The store is used in real time too, where goroutines do not take turns.
 func TestContractInRealTime(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, kinds, harness)
+	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
+		t.Parallel() // some cases wait for the end of a lease
+		return harness(t)
+	})
 }
 
 func harness(*testing.T) *storetest.Harness {

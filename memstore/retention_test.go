@@ -22,7 +22,7 @@ func TestNamesUsedOnceAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuests(t, 1)[0]
 		m := g.store.memory
-		for i := range 100_000 {
+		for i := range 5_000 {
 			name := lockagent.Name(fmt.Sprintf("once/%d", i))
 			switch i % 6 {
 			case 0: // held and released

@@ -102,16 +102,17 @@ func awaitFree(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.Lock
 }
 
 // poll asks a store until that is done, and reports false if it is not after [Patience]. The store's answer
-// says when to ask again. To ask all the time would keep the virtual time of a bubble from passing.
+// says when to ask again. To ask all the time would keep the virtual time of a bubble from passing, and keep
+// a server busy. So poll asks less and less often.
 func poll(ask func() (again time.Duration, done bool)) bool {
 	overdue := time.NewTimer(Patience)
 	defer overdue.Stop()
-	for {
+	for least := time.Millisecond; ; least += time.Millisecond {
 		wait, done := ask()
 		if done {
 			return true
 		}
-		again := time.NewTimer(max(wait, time.Millisecond))
+		again := time.NewTimer(max(wait, least))
 		select {
 		case <-again.C:
 		case <-overdue.C:

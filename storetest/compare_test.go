@@ -81,7 +81,7 @@ func twoStores(spoil func(*spoilt)) [2]lockagent.Store {
 // expectFailures sets up package rapid for tests that fail on purpose: it writes no files about
 // failures, and shortens their histories for a moment only, because nobody reads them.
 func expectFailures(t *testing.T) {
-	for option, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "100ms"} {
+	for option, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "10ms"} {
 		before := flag.Lookup(option).Value.String()
 		if err := flag.Set(option, value); err != nil {
 			t.Fatal(err)

@@ -23,6 +23,11 @@
 // Each chapter of the suite runs for each kind of locks that the store has and for which it holds. The
 // names of the cases are chapter/clause for plain locks, and kind/chapter/clause for others.
 //
+// Prove the whole contract where that is cheapest. Where the same store meets other servers, or goes
+// another way to them, the cases are enough that this can break:
+//
+//	storetest.Run(t, kinds, open, "Subscribe/", "Listen/", "Queue/", "Pass/")
+//
 // Most functions of a [Harness] may be nil, if the store cannot do what they are for. NoQueue
 // says that the store has no queue, and NoIncarnation that it cannot tell its incarnation. The suite
 // skips the cases that need what is missing.

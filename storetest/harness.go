@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,49 +75,71 @@ type Harness struct {
 	used  bool                 // Store has its agent
 }
 
-// Run tests that a store fulfils its contract. kinds are the kinds of locks that the store has. The
-// cases run one after the other. Each case begins with a call of open.
-func Run(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness) {
-	run(t, kinds, open, func(t *testing.T, prove func(*testing.T)) { prove(t) })
+// Run tests that a store fulfils its contract. kinds are the kinds of locks that the store has. Each
+// case begins with a call of open. The cases run one after the other, unless open calls t.Parallel:
+// then they run at the same time, and each needs data of its own.
+//
+// only selects the cases whose names begin with one of these texts, as "Pass/", "fair/Fair/" or
+// "readwrite/Lease/each has a lease of its own". Without any, all cases run. A text that selects
+// nothing is an error.
+func Run(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness, only ...string) {
+	t.Helper()
+	run(t, kinds, open, func(t *testing.T, prove func(*testing.T)) { prove(t) }, only)
 }
 
 // RunInBubble is [Run] with each case, and its call of open, in a bubble of testing/synctest.
 // Time in a bubble passes only when all goroutines wait. A store that talks to a server
-// cannot run there.
-func RunInBubble(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness) {
-	run(t, kinds, open, synctest.Test)
+// cannot run there, and open cannot call t.Parallel.
+func RunInBubble(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.T) *Harness, only ...string) {
+	t.Helper()
+	run(t, kinds, open, synctest.Test, only)
 }
 
-// run runs the cases of plain locks as chapter/clause, and those of another kind as kind/chapter/clause.
-func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harness, in func(*testing.T, func(*testing.T))) {
+func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harness, in func(*testing.T, func(*testing.T)), only []string) {
+	t.Helper()
+	idle := slices.Clone(only)
 	for _, kind := range kinds {
 		open := func(t *testing.T) *Harness {
 			h := open(t)
 			h.kind, h.kinds = kind, kinds
 			return h
 		}
-		all := func(t *testing.T) {
-			for _, chapter := range contract {
-				if !slices.Contains(chapter.of, kind) {
+		for name, c := range cases(kind) {
+			selects := func(text string) bool { return strings.HasPrefix(name, text) }
+			if len(only) > 0 && !slices.ContainsFunc(only, selects) {
+				continue
+			}
+			idle = slices.DeleteFunc(idle, selects)
+			t.Run(name, func(t *testing.T) {
+				in(t, func(t *testing.T) { c.check(t, open) })
+			})
+		}
+	}
+	for _, text := range idle {
+		t.Errorf("no name of a case begins with %q", text)
+	}
+}
+
+// cases yields the cases of a kind of locks. Those of plain locks are called chapter/clause, and the others kind/chapter/clause.
+func cases(kind lockagent.LockKind) iter.Seq2[string, clause] {
+	return func(yield func(string, clause) bool) {
+		for _, chapter := range contract {
+			if !slices.Contains(chapter.of, kind) {
+				continue
+			}
+			for _, c := range chapter.clauses {
+				if c.slow && kind != lockagent.PlainLock || slices.Contains(c.except, kind) {
 					continue
 				}
-				t.Run(chapter.title, func(t *testing.T) {
-					for _, c := range chapter.clauses {
-						if c.slow && kind != lockagent.PlainLock || slices.Contains(c.except, kind) {
-							continue
-						}
-						t.Run(c.name, func(t *testing.T) {
-							in(t, func(t *testing.T) { c.check(t, open) })
-						})
-					}
-				})
+				name := chapter.title + "/" + c.name
+				if kind != lockagent.PlainLock {
+					name = string(kind) + "/" + name
+				}
+				if !yield(name, c) {
+					return
+				}
 			}
 		}
-		if kind == lockagent.PlainLock {
-			all(t)
-			continue
-		}
-		t.Run(string(kind), all)
 	}
 }
 

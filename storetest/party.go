@@ -213,15 +213,10 @@ func (p *party) answered(_ any, err error) {
 	}
 }
 
-// eventually calls reached until it reports true. Each call talks to the store, so time
-// passes.
+// eventually calls reached until it reports true.
 func eventually(t *testing.T, state string, reached func() bool) {
 	t.Helper()
-	const tries = 5000
-	for range tries {
-		if reached() {
-			return
-		}
+	if !poll(func() (time.Duration, bool) { return 0, reached() }) {
+		t.Fatalf("waited %v until %s", Patience, state)
 	}
-	t.Fatalf("tried %d times until %s", tries, state)
 }

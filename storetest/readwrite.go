@@ -337,18 +337,8 @@ func (p *party) downgrades(number uint64) lockagent.RenewReply {
 // awaitHolder waits until a tenure is the first of the holders that the store knows, or until there is none.
 func (p *party) awaitHolder(tenure lockagent.Tenure) {
 	p.t.Helper()
-	overdue := time.NewTimer(Patience)
-	defer overdue.Stop()
-	for {
-		if seen := p.inspect(theLock); seen.Holder == tenure.String() || !seen.Held && tenure == (lockagent.Tenure{}) {
-			return
-		}
-		again := time.NewTimer(time.Millisecond)
-		select {
-		case <-again.C:
-		case <-overdue.C:
-			again.Stop()
-			p.t.Fatalf("%s is not the holder after %v", tenure, Patience)
-		}
-	}
+	eventually(p.t, tenure.String()+" is the holder, or nobody if that is no tenure", func() bool {
+		seen := p.inspect(theLock)
+		return seen.Holder == tenure.String() || !seen.Held && tenure == (lockagent.Tenure{})
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -161,7 +162,7 @@ func TestEveryDefectIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
+	child := exec.CommandContext(waittest.Context(t), self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=0")
 	child.Env = append(os.Environ(), defectsWanted+"=1")
 	output, err := child.CombinedOutput()
 	if err == nil {
