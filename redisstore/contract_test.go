@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"flag"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,38 +36,75 @@ func contractRules(t *testing.T) string {
 	return strings.NewReplacer("~orders/*", "~[^lr{]* ~ready ~{a}[bc]", "~{orders/*}:*", "~{*}:*").Replace(documentedRules(t))
 }
 
-// The user has no rights but the documented ones, here and below.
+// The whole contract, on servers of which each serves one case at a time. The user has no rights but the documented ones,
+// here and below.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.WithTLS(), redistest.WithUser("app", secret, contractRules(t)))
-	testContract(t, redisstore.Config{TLS: server.TLSConfig()}, asUser(server.TLSURL()), servers{nodes: []*redistest.Server{server}})
+	const atOnce = 8
+	idle := make(chan servers, atOnce)
+	for range atOnce {
+		server := redistest.Start(t, redistest.WithUser("app", secret, contractRules(t)))
+		idle <- servers{url: asUser(server.URL()), nodes: []*redistest.Server{server}}
+	}
+	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
+		t.Parallel()
+		s := <-idle
+		t.Cleanup(func() { idle <- s })
+		return harness(t, redisstore.Config{}, s)
+	})
 }
 
 // asUser is a URL for the user of the contract.
 func asUser(url string) string { return strings.Replace(url, "://", "://app:"+secret+"@", 1) }
 
+// In a Cluster all keys of a script are in one slot, messages take other ways, agents are heard at each node, and each node has
+// its own clock. So these are the cases that have messages of each sort, or keys beside that of the lock, for each kind of
+// locks that has scripts or channels of its own. What a script decides does not depend on the servers.
 func TestContractInACluster(t *testing.T) {
 	t.Parallel()
-	for name, sharded := range map[string]redisstore.Sharded{"Sharded": redisstore.ShardedOn, "Classic": redisstore.ShardedOff} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, contractRules(t)))
-			testContract(t, redisstore.Config{Sharded: sharded}, asUser(cluster.URL()),
-				servers{nodes: cluster.Nodes, cluster: cluster, classic: sharded == redisstore.ShardedOff})
-		})
+	messages := []string{
+		"Subscribe/a release", "Subscribe/a break", "Subscribe/many subscriptions", "Listen/", "Queue/", "Pass/a ", "Pass/the next", "Outsiders/",
+		"readwrite/Subscribe/a release", "readwrite/ReadWriteQueue/readers who", "readwrite/ReadWriteQueue/a downgrade",
+		"fair/Fair/places", "fair/Fair/a ", "fair/Fair/the dead", "latch/", "semaphore/Permits/a ", "permits/PermitIDs/a ",
 	}
+	keys := []string{
+		"Kind/", "Token/", "Break/", "Twins/", "Rest/", "Reset/", "Concurrency/done", "Close/", "fenced/Fenced/", "fenced/Pass/a ", "spin/Spin/",
+		"fair/FairRest/", "readwrite/ReadWrite/", "readwrite/ReadWriteRest/", "permits/Permits/a ",
+	}
+	t.Run("Sharded", func(t *testing.T) {
+		t.Parallel()
+		redistest.NeedsSharded(t)
+		contractInACluster(t, redisstore.ShardedOn, slices.Concat(messages, keys)...)
+	})
+	t.Run("Classic", func(t *testing.T) {
+		t.Parallel()
+		contractInACluster(t, redisstore.ShardedOff, messages...)
+	})
 }
 
+func contractInACluster(t *testing.T, sharded redisstore.Sharded, only ...string) {
+	cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, contractRules(t)))
+	s := servers{url: asUser(cluster.URL()), nodes: cluster.Nodes, cluster: cluster, classic: sharded == redisstore.ShardedOff}
+	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, redisstore.Config{Sharded: sharded}, s) }, only...)
+}
+
+// Every grant and every renewal waits for the replica. So these are the cases in which tenures begin, go on, and end, for the
+// calls of each kind.
 func TestContractWithSentinels(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
-	quiet := patient // here every grant and every renewal waits for the replica
+	s := servers{url: sentinel.URL(), nodes: []*redistest.Server{sentinel.A}}
+	quiet := patient
 	quiet.Logger = slog.New(slog.DiscardHandler)
-	testContract(t, quiet, sentinel.URL(), servers{nodes: []*redistest.Server{sentinel.A}})
+	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, quiet, s) },
+		"Acquire/", "Release/", "Renew/", "Pass/a ", "Rest/", "Break/", "Concurrency/one",
+		"readwrite/ReadWrite/", "readwrite/ReadWriteQueue/a downgrade", "fenced/Fenced/", "fair/Fair/a ", "spin/Renew/", "latch/", "semaphore/Permits/",
+		"permits/PermitIDs/")
 }
 
 // servers are what is behind a URL.
 type servers struct {
+	url     string
 	nodes   []*redistest.Server
 	cluster *redistest.Cluster // nil if they are none
 	classic bool               // in a Cluster, messages reach all nodes
@@ -130,55 +168,54 @@ func (s servers) listen(t testing.TB, name lockagent.Name, wake func(), channels
 // tokenKey is the key of a fenced lock in which Redisson counts.
 func tokenKey(name lockagent.Name) string { return "redisson_lock_token:{" + string(name) + "}" }
 
-func testContract(t *testing.T, config redisstore.Config, url string, s servers) {
-	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
-		s.empty(t)
-		return &storetest.Harness{
-			Store: openConfig(t, config, url),
-			Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, url) },
-			PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
-				node := s.of(name)
-				node.Do("DEL", string(name))
-				if kind == lockagent.ReadWriteLock {
-					node.Do("HSET", string(name), "mode", "write")
-					holder += ":write"
-				}
-				node.Do("HSET", string(name), holder, strconv.Itoa(count))
-				if kind == lockagent.FencedLock {
-					node.Do("SET", tokenKey(name), strconv.Itoa(count))
-				}
-				if lease > 0 {
-					node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
-				}
-			},
-			PlantValue: func(_ testing.TB, name lockagent.Name) {
-				s.of(name).Do("SET", string(name), "something else")
-			},
-			PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
-				s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
-			},
-			PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
-				node, till := s.of(name), "922337203685477"
-				raw, _ := hex.DecodeString(string(id))
-				if lease > 0 {
-					till = strconv.FormatInt(time.Now().Add(lease).UnixMilli(), 10)
-				}
-				node.Do("DECR", string(name))
-				node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
-			},
-			PlantOutsider: s.outsider,
-			PlantWaiter:   s.waiter,
-			Reset:         s.empty,
+// harness has the store empty.
+func harness(t *testing.T, config redisstore.Config, s servers) *storetest.Harness {
+	s.empty(t)
+	return &storetest.Harness{
+		Store: openConfig(t, config, s.url),
+		Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, s.url) },
+		PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
+			node := s.of(name)
+			node.Do("DEL", string(name))
+			if kind == lockagent.ReadWriteLock {
+				node.Do("HSET", string(name), "mode", "write")
+				holder += ":write"
+			}
+			node.Do("HSET", string(name), holder, strconv.Itoa(count))
+			if kind == lockagent.FencedLock {
+				node.Do("SET", tokenKey(name), strconv.Itoa(count))
+			}
+			if lease > 0 {
+				node.Do("PEXPIRE", string(name), strconv.FormatInt(lease.Milliseconds(), 10))
+			}
+		},
+		PlantValue: func(_ testing.TB, name lockagent.Name) {
+			s.of(name).Do("SET", string(name), "something else")
+		},
+		PlantForeignHash: func(_ testing.TB, name lockagent.Name) {
+			s.of(name).Do("HSET", string(name), "color", "blue", "size", "12")
+		},
+		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {
+			node, till := s.of(name), "922337203685477"
+			raw, _ := hex.DecodeString(string(id))
+			if lease > 0 {
+				till = strconv.FormatInt(time.Now().Add(lease).UnixMilli(), 10)
+			}
+			node.Do("DECR", string(name))
+			node.Do("ZADD", "{"+string(name)+"}:timeout", till, string(raw))
+		},
+		PlantOutsider: s.outsider,
+		PlantWaiter:   s.waiter,
+		Reset:         s.empty,
 
-			NoIncarnation: s.cluster != nil,
-			PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
-				s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
-			},
-			TellsWaiters: func(used, wanted lockagent.LockKind) bool { // those have one queue
-				return used != lockagent.FencedLock || wanted != lockagent.PlainLock
-			},
-		}
-	})
+		NoIncarnation: s.cluster != nil,
+		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
+			s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
+		},
+		TellsWaiters: func(used, wanted lockagent.LockKind) bool { // those have one queue
+			return used != lockagent.FencedLock || wanted != lockagent.PlainLock
+		},
+	}
 }
 
 // The histories have many renewals, and each renewal waits for company. So there are fewer
@@ -189,27 +226,21 @@ func TestCompare(t *testing.T) {
 		if err := checks.Value.Set("10"); err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = checks.Value.Set(checks.DefValue) }()
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 	}
 	server := redistest.Start(t)
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
 			model := memstore.New()
-			if kind == lockagent.Latch {
-				storetest.CompareLatches(t, model, open(t, server.URL()))
-				return
+			switch models, subjects := [2]lockagent.Store{model, model.Share()}, [2]lockagent.Store{open(t, server.URL()), open(t, server.URL())}; kind {
+			case lockagent.Latch:
+				storetest.CompareLatches(t, model, subjects[0])
+			case lockagent.Semaphore, lockagent.Permits:
+				storetest.ComparePermits(t, kind, models, subjects)
+			default:
+				storetest.Compare(t, kind, models, subjects)
 			}
-			if kind == lockagent.Semaphore || kind == lockagent.Permits {
-				storetest.ComparePermits(t, kind,
-					[2]lockagent.Store{model, model.Share()},
-					[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
-				)
-				return
-			}
-			storetest.Compare(t, kind,
-				[2]lockagent.Store{model, model.Share()},
-				[2]lockagent.Store{open(t, server.URL()), open(t, server.URL())},
-			)
 		})
 	}
 }
