@@ -163,12 +163,12 @@ func TestAnyAnswerToAnyCommand(t *testing.T) {
 				_, err3 := storetest.Release(t, store, end(req))
 				return errors.Join(err, err2, err3)
 			}
+			store, err := config.Open(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = store.Close() }()
 			for _, answer := range answersOfServers() {
-				s.says("", "")
-				store, err := config.Open(t.Context(), url)
-				if err != nil {
-					t.Fatal(err)
-				}
 				s.says(name, answer)
 				if name == "HELLO" || name == "SELECT" { // those who have greeted the server do so again
 					s.cut()
@@ -181,7 +181,6 @@ func TestAnyAnswerToAnyCommand(t *testing.T) {
 				cancel()
 				s.says("", "")
 				waittest.Until(t, fmt.Sprintf("the store to be as before %.60q", answer), func() bool { return use(store) == nil })
-				_ = store.Close()
 			}
 		})
 	}

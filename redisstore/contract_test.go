@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"context"
 	"encoding/hex"
 	"flag"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
@@ -65,7 +65,7 @@ func TestContractInACluster(t *testing.T) {
 	messages := []string{
 		"Subscribe/a release", "Subscribe/a break", "Subscribe/many subscriptions", "Listen/", "Queue/", "Pass/a ", "Pass/the next", "Outsiders/",
 		"readwrite/Subscribe/a release", "readwrite/ReadWriteQueue/readers who", "readwrite/ReadWriteQueue/a downgrade",
-		"fair/Fair/places", "fair/Fair/a ", "fair/Fair/the dead", "latch/", "semaphore/Permits/a ", "permits/PermitIDs/a ",
+		"fair/Fair/places", "fair/Fair/a ", "fair/Fair/the dead", "latch/", "semaphore/Permits/a ", "permits/PermitIDs/a ", "permits/Permits/a semaphore that is deleted",
 	}
 	keys := []string{
 		"Kind/", "Token/", "Break/", "Twins/", "Rest/", "Reset/", "Concurrency/done", "Close/", "fenced/Fenced/", "fenced/Pass/a ", "spin/Spin/",
@@ -257,7 +257,7 @@ func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.
 		redistest.NeedsSharded(t)
 	}
 	if config.CallTimeout == 0 && config.SilenceTimeout == 0 { // servers answer late, and connect late, on a machine that is busy
-		config.SilenceTimeout = redisstore.DefaultCallTimeout
+		config.CallTimeout, config.SilenceTimeout = storetest.Patience/2, storetest.Patience/2
 	}
 	if config.DialTimeout == 0 {
 		config.DialTimeout = storetest.Patience
@@ -265,9 +265,7 @@ func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storetest.Patience)
-	defer cancel()
-	store, err := config.Open(ctx, url)
+	store, err := config.Open(waittest.Context(t), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -219,15 +220,10 @@ func TestAnEmptiedServerWhoseClockIsBehind(t *testing.T) {
 	}
 }
 
-// within receives what comes soon, or fails the test.
-func within[T any](t *testing.T, c <-chan T) (v T) {
+// within receives what comes.
+func within[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(storetest.Patience):
-		t.Fatal("nothing came")
-	}
-	return v
+	return waittest.Receive(t, "what the test waits for", c)
 }
 
 // A store that is opened after the server may have forgotten something knows of that.

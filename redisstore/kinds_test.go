@@ -1,10 +1,8 @@
 package redisstore_test
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
@@ -14,62 +12,54 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// An agent of an earlier version does not show in Redis as which kind it has a lock. Who waits for a plain lock gets it
-// when the other kind is released, and not when it asks again, which is after ten seconds. So many rounds would take too long.
+// An agent of an earlier version does not show in Redis as which kind it has a lock. Who waits for a plain lock is told
+// when the other kind is released. Otherwise it would find out when it asks again, after ten seconds.
 func TestAPlainWaiterBehindAnotherKind(t *testing.T) {
 	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
-	for title, c := range map[string]struct {
+	type topology struct {
 		url     string
 		nodes   []*redistest.Server
 		sharded redisstore.Sharded
-	}{
+	}
+	topologies := map[string]topology{
 		"one server": {server.URL(), []*redistest.Server{server}, redisstore.ShardedAuto},
-		"sharded":    {cluster.URL(), cluster.Nodes, redisstore.ShardedOn},
 		"classic":    {cluster.URL(), cluster.Nodes, redisstore.ShardedOff},
-	} {
-		open := func() *channelapi.Locks {
-			locks, err := channelapi.New(channelapi.Config{Store: openConfig(t, redisstore.Config{Sharded: c.sharded}, c.url)})
-			if err != nil {
-				t.Fatal(err)
+	}
+	if redistest.Sharded(t) {
+		topologies["sharded"] = topology{cluster.URL(), cluster.Nodes, redisstore.ShardedOn}
+	}
+	for title, c := range topologies {
+		config := redisstore.Config{Sharded: c.sharded}
+		ours, theirs := openConfig(t, config, c.url), openConfig(t, config, c.url)
+		told := make(chan lockagent.Message, 1000)
+		agent := lockagent.NewAgentID()
+		defer ours.Listen(agent, func(m lockagent.Message) {
+			if m.Kind == lockagent.MessagePassed {
+				told <- m
 			}
-			t.Cleanup(func() { _ = locks.Close() })
-			return locks
-		}
-		ours, theirs := open(), open()
-		for kind, other := range map[string]func(string, ...channelapi.Option) *channelapi.Lock{"spin": theirs.SpinLock, "fair": theirs.FairLock} {
-			t.Run(title+"/"+kind, func(t *testing.T) {
-				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-				defer stop()
-				name := title + " " + kind
-				for range 8 {
-					held, err := other(name).Acquire(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
-					showNothing(c.nodes, name)
-					waiter := ours.Lock(name).AcquireAsync(ctx)
-					waittest.Until(t, "a place in the queue", func() bool {
-						for _, node := range c.nodes {
-							for _, key := range node.Do("KEYS", "lockagent_queue*").([]any) {
-								if key == "lockagent_queue:{"+name+"}" {
-									return true
-								}
-							}
-						}
-						return false
-					})
-					if err := held.Release(ctx); err != nil {
-						t.Fatal(err)
-					}
-					got := <-waiter
-					if err := got.Err(); err != nil {
-						t.Fatal(err)
-					}
-					if err := got.Release(ctx); err != nil {
-						t.Fatal(err)
-					}
+		})()
+		for _, kind := range []lockagent.LockKind{lockagent.SpinLock, lockagent.FairLock} {
+			t.Run(title+"/"+string(kind), func(t *testing.T) {
+				name := lockagent.Name(title + " " + string(kind))
+				sub := storetest.Subscribe(t, ours, name)
+				held := wish(name, agentA, 1)
+				held.Kind = kind
+				acquire(t, theirs, held)
+				showNothing(c.nodes, string(name))
+				queue(t, ours, wish(name, agent, 1))
+				drain(sub)
+				woken := sub.Count()
+				ending := end(held)
+				ending.Kind = kind
+				if reply, err := storetest.Release(t, theirs, ending); err != nil || !reply.Released {
+					t.Fatalf("Release = %+v, %v", reply, err)
 				}
+				waittest.Until(t, "the waiter to be told", func() bool { return len(told) > 0 || sub.Count() > woken })
+				for len(told) > 0 {
+					<-told
+				}
+				acquire(t, ours, wish(name, agent, 1))
 			})
 		}
 	}
@@ -141,8 +131,7 @@ func TestWaitersOfTwoKinds(t *testing.T) {
 		return locks
 	}
 	holder, one, two := open(), open(), open()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
+	ctx := waittest.Context(t)
 	for _, c := range []struct {
 		first, second func(*channelapi.Locks, string) *channelapi.Lock
 		places        string

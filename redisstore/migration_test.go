@@ -28,8 +28,7 @@ func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 	if cluster.NodeOf("orders") != from {
 		from, to = to, from
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for all turns
-	defer cancel()
+	ctx := waittest.Context(t)
 	var agents []*channelapi.Locks
 	for range 2 {
 		locks, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL()), Lease: time.Hour})
@@ -56,30 +55,27 @@ func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 		return c
 	}
 	next := waits(1) // with a place in the queue
-	longest, turn := time.Duration(0), 0
+	turn := 0
 	pass := func(turns int) {
 		t.Helper()
 		for range turns {
-			began := time.Now()
 			if err := held.Release(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if held = <-next; held.Err() != nil {
 				t.Fatalf("turn %d: %v", turn, held.Err())
 			}
-			longest = max(longest, time.Since(began))
 			next = waits(turn % 2)
 			turn++
 		}
 	}
-	for range 4 {
+	for range 2 {
 		finish := cluster.BeginMove("orders", from, to)
-		pass(10)
-		finish()
 		pass(5)
+		finish()
+		pass(3)
 		from, to = to, from
 	}
-	t.Logf("%d turns; the longest took %v", turn, longest)
 }
 
 // Slots move to other nodes, one after the other, while several agents contend for their locks.
@@ -87,8 +83,11 @@ func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 // nobody is saved by the end of one.
 func TestAgentsThatContendWhileSlotsMove(t *testing.T) {
 	t.Parallel()
+	contendWhileSlotsMove(t, 2, 5)
+}
+
+func contendWhileSlotsMove(t *testing.T, locks, turns int) {
 	cluster := redistest.StartCluster(t, 3)
-	const locks, turns = 6, 20
 	name := func(i int) string { return fmt.Sprintf("orders/%d", i) }
 	ctx, stop := context.WithCancel(t.Context())
 	var contenders sync.WaitGroup
@@ -98,7 +97,7 @@ func TestAgentsThatContendWhileSlotsMove(t *testing.T) {
 	for i := range granted {
 		granted[i] = make(chan bool)
 	}
-	var within [locks]atomic.Int32 // holders
+	within := make([]atomic.Int32, locks) // holders
 	for range 3 {
 		agent, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL()), Lease: time.Hour, HandOffGrants: 1})
 		if err != nil {
@@ -151,6 +150,10 @@ func TestAgentsThatContendWhileSlotsMove(t *testing.T) {
 // wait have their turns, and every permit is back.
 func TestAgentsThatUsePermitsWhileASlotMoves(t *testing.T) {
 	t.Parallel()
+	usePermitsWhileASlotMoves(t, 2, 10)
+}
+
+func usePermitsWhileASlotMoves(t *testing.T, moves, turns int) {
 	cluster := redistest.StartCluster(t, 2)
 	from, to := cluster.Nodes[0], cluster.Nodes[1]
 	if cluster.NodeOf("pool") != from {
@@ -160,7 +163,7 @@ func TestAgentsThatUsePermitsWhileASlotMoves(t *testing.T) {
 	var users sync.WaitGroup
 	defer users.Wait()
 	defer stop()
-	const permits, agents, each, turns = 3, 2, 4, 30
+	const permits, agents, each = 3, 2, 4
 	var pools []*channelapi.Permits
 	for range agents {
 		locks, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL()), Lease: time.Hour})
@@ -209,7 +212,7 @@ func TestAgentsThatUsePermitsWhileASlotMoves(t *testing.T) {
 		}
 	}
 	take()
-	for range 3 {
+	for range moves {
 		finish := cluster.BeginMove("pool", from, to)
 		from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), "pool", "0", "60000") // apart from the others
 		status := pools[0].StatusAsync(ctx)

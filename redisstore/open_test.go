@@ -29,9 +29,7 @@ const secret = "s3cret"
 // refused opens a store and expects an error, which does not repeat the secret.
 func refused(t *testing.T, config redisstore.Config, url string, want error, says ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), storetest.Patience)
-	defer cancel()
-	store, err := config.Open(ctx, url)
+	store, err := config.Open(waittest.Context(t), url)
 	if err == nil {
 		_ = store.Close()
 		t.Errorf("Open(%q) succeeded; want %v", url, want)

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -117,11 +117,7 @@ func TestManyThatArePassedOver(t *testing.T) {
 		if len(served) > before {
 			continue
 		}
-		select {
-		case <-messages.C:
-		case <-time.After(storetest.Patience):
-			t.Fatalf("%d of %d tenures were served", len(served), waiters)
-		}
+		waittest.Receive(t, "the next tenures to be served", messages.C)
 	}
 	p.counts(2, 0)
 }

@@ -524,11 +524,7 @@ func TestPermitsThatComeBackWithARefusedChange(t *testing.T) {
 		if r, err := p.try(lockagent.AddPermits, lockagent.MaxPermits, "over"); !errors.Is(err, lockagent.ErrBadOption) {
 			p.t.Errorf("AddPermits = %+v, %v; want ErrBadOption", r, err)
 		}
-		select {
-		case <-wakes:
-		case <-time.After(storetest.Patience):
-			p.t.Error("nobody was woken")
-		}
+		await(p.t, wakes)
 		p.counts(5, 0)
 	})
 }

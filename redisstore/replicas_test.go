@@ -20,7 +20,7 @@ import (
 
 // Stores that wait for a replica. One is patient: the replica is there. The other is for a replica that is not.
 var (
-	patient = redisstore.Config{MinReplicas: 1, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience / 2, ReplicaTimeout: storetest.Patience / 4}
+	patient = redisstore.Config{MinReplicas: 1, CallTimeout: 4 * storetest.Patience, SilenceTimeout: 2 * storetest.Patience, ReplicaTimeout: storetest.Patience}
 	hasty   = redisstore.Config{MinReplicas: 1, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience / 2, ReplicaTimeout: 50 * time.Millisecond}
 )
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
@@ -133,11 +132,7 @@ func TestSubscribeBeforeTheServerIsBack(t *testing.T) {
 	default:
 	}
 	server.Restart()
-	select {
-	case <-wake:
-	case <-time.After(storetest.Patience):
-		t.Fatal("not woken when the server was back")
-	}
+	await(t, wake)
 }
 
 func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
@@ -175,11 +170,7 @@ func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
 	sub := storetest.Subscribe(t, store, "mine")
 	wakes(t, sub, open(t, server.URL()), "mine")
 	for range 2 {
-		select {
-		case <-wake:
-		case <-time.After(storetest.Patience):
-			t.Error("not woken to ask, although nothing else tells")
-		}
+		waittest.Receive(t, "to be woken to ask, because nothing else tells", wake)
 	}
 	// Once it is permitted, it works, also for who subscribed before.
 	server.Do("ACL", "SETUSER", "app", "allchannels")
@@ -207,11 +198,7 @@ func TestWakeMayUseTheStore(t *testing.T) {
 		default:
 		}
 	}))
-	select {
-	case <-done:
-	case <-time.After(storetest.Patience):
-		t.Fatal("stuck")
-	}
+	await(t, done)
 	for _, cancel := range cancels {
 		cancel()
 	}

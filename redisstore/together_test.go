@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
@@ -22,7 +23,7 @@ const agent lockagent.AgentID = "11111111-1111-4111-8111-111111111111"
 
 func openURL(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), url)
+	s, err := Config{DialTimeout: storetest.Patience, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience}.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +91,7 @@ func (b *batch) travel() []*transport.Call {
 		b.store.lanes.Send(c)
 	}
 	for range b.items {
-		select {
-		case <-b.answers:
-		case <-time.After(storetest.Patience):
-			b.t.Fatal("a call was not answered")
-		}
+		waittest.Receive(b.t, "a call to be answered", b.answers)
 	}
 	if len(b.answers) > 0 {
 		b.t.Error("a call was answered twice")

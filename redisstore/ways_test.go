@@ -163,7 +163,7 @@ func TestAgentsHearBothWays(t *testing.T) {
 // two hold a lock.
 func TestAgentsWithDifferentSettings(t *testing.T) {
 	t.Parallel()
-	const goroutines, turns = 3, 5
+	const goroutines, turns = 2, 3
 	cluster := redistest.StartCluster(t, 3)
 	agents := []*channelapi.Locks{
 		locksWithSetting(t, cluster, redisstore.ShardedOn), locksWithSetting(t, cluster, redisstore.ShardedOn), locksWithSetting(t, cluster, redisstore.ShardedOff),

@@ -16,7 +16,7 @@ const Slots = 16384
 var ClusterLines = []string{
 	"cluster-enabled yes",
 	"cluster-config-file nodes.conf",
-	"cluster-node-timeout 5000",
+	"cluster-node-timeout 30000", // a machine that is busy stops nodes for seconds, and none of them is down
 }
 
 // FormCluster makes one Cluster of servers that were started with [ClusterLines], and
