@@ -159,7 +159,7 @@ func TestAnyAnswerToAnyCommand(t *testing.T) {
 				number++
 				req := wish(lockagent.Name(name), agentA, number)
 				_, err := storetest.Acquire(t, store, req)
-				_, err2 := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: time.Minute})
+				_, err2 := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: time.Minute, Urgent: true})
 				_, err3 := storetest.Release(t, store, end(req))
 				return errors.Join(err, err2, err3)
 			}

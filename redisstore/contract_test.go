@@ -65,7 +65,8 @@ func TestContractInACluster(t *testing.T) {
 	messages := []string{
 		"Subscribe/a release", "Subscribe/a break", "Subscribe/many subscriptions", "Listen/", "Queue/", "Pass/a ", "Pass/the next", "Outsiders/",
 		"readwrite/Subscribe/a release", "readwrite/ReadWriteQueue/readers who", "readwrite/ReadWriteQueue/a downgrade",
-		"fair/Fair/places", "fair/Fair/a ", "fair/Fair/the dead", "latch/", "semaphore/Permits/a ", "permits/PermitIDs/a ", "permits/Permits/a semaphore that is deleted",
+		"fair/Fair/places", "fair/Fair/a ", "fair/Fair/the dead",
+		"latch/", "semaphore/Permits/a ", "permits/PermitIDs/a ", "permits/Permits/a semaphore that is deleted",
 	}
 	keys := []string{
 		"Kind/", "Token/", "Break/", "Twins/", "Rest/", "Reset/", "Concurrency/done", "Close/", "fenced/Fenced/", "fenced/Pass/a ", "spin/Spin/",
@@ -98,8 +99,8 @@ func TestContractWithSentinels(t *testing.T) {
 	quiet.Logger = slog.New(slog.DiscardHandler)
 	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, quiet, s) },
 		"Acquire/", "Release/", "Renew/", "Pass/a ", "Rest/", "Break/", "Concurrency/one",
-		"readwrite/ReadWrite/", "readwrite/ReadWriteQueue/a downgrade", "fenced/Fenced/", "fair/Fair/a ", "spin/Renew/", "latch/", "semaphore/Permits/",
-		"permits/PermitIDs/")
+		"readwrite/ReadWrite/", "readwrite/ReadWriteQueue/a downgrade", "fenced/Fenced/", "fair/Fair/a ", "spin/Renew/",
+		"latch/", "semaphore/Permits/", "permits/PermitIDs/")
 }
 
 // servers are what is behind a URL.
@@ -233,7 +234,9 @@ func TestCompare(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			model := memstore.New()
-			switch models, subjects := [2]lockagent.Store{model, model.Share()}, [2]lockagent.Store{open(t, server.URL()), open(t, server.URL())}; kind {
+			models := [2]lockagent.Store{model, model.Share()}
+			subjects := [2]lockagent.Store{open(t, server.URL()), open(t, server.URL())}
+			switch kind {
 			case lockagent.Latch:
 				storetest.CompareLatches(t, model, subjects[0])
 			case lockagent.Semaphore, lockagent.Permits:

@@ -10,6 +10,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/redisstore"
 )
 
 // latch makes a call about a latch, and waits for the reply.
@@ -52,7 +53,7 @@ func latchSubscribed(t *testing.T, s lockagent.Store, name lockagent.Name) <-cha
 // What is in the server during the life of a latch. Notes are for those who repeat a change.
 func TestLatchLayout(t *testing.T) {
 	server := redistest.Start(t)
-	store := open(t, server.URL())
+	store := openConfig(t, redisstore.Config{CallTimeout: redisstore.DefaultCallTimeout}, server.URL()) // on which the life of notes depends
 	for name, notes := range map[lockagent.Name]string{"ready": "lockagent_notes:{ready}", "a{b}c": "lockagent_notes::a{b}c"} {
 		value := func() any { return server.Do("GET", string(name)) }
 		changes := func(want ...any) {
