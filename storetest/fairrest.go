@@ -14,7 +14,10 @@ var fairRestClauses = []clause{
 		name: "a tenure does not rest while others have places",
 		says: "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
 		prove: func(t *testing.T, h *Harness) {
-			restBefore(t, h, func(f *fairQueue) { f.wait(1) })
+			restBefore(t, h, func(f *fairQueue, short fairSeat) (early bool) {
+				f.wait(1)
+				return f.agents[1].inspect(theLock).Holder == short.tenure().String()
+			})
 		},
 	},
 	{
@@ -24,7 +27,10 @@ var fairRestClauses = []clause{
 			if h.PlantWaiter == nil {
 				t.Skip("the harness cannot have another program wait")
 			}
-			restBefore(t, h, func(*fairQueue) { h.PlantWaiter(t, theLock, time.Hour, func() {}) })
+			restBefore(t, h, func(*fairQueue, fairSeat) (early bool) {
+				h.PlantWaiter(t, theLock, time.Hour, func() {})
+				return true // it has its place whenever it comes
+			})
 		},
 	},
 	{
@@ -82,19 +88,24 @@ var fairRestClauses = []clause{
 	},
 }
 
-// restBefore has the first tenure in the queue begin when a lease is over. It asks to be one that may rest. So it may if it is alone, and
-// not if others join it there.
-func restBefore(t *testing.T, h *Harness, join func(*fairQueue)) {
+// restBefore has the first tenure in the queue begin when a short lease is over. It asks to be one that may rest. So it may if it is alone,
+// and not if others join it there. join tells whether they came before the lease was over.
+func restBefore(t *testing.T, h *Harness, join func(f *fairQueue, short fairSeat) (early bool)) {
 	t.Helper()
 	h.needsQueue(t)
 	f := h.fairQueue(t)
 	for _, alone := range []bool{true, false} {
 		var asks lockagent.AcquireRequest
-		eventually(t, "a tenure has a place before the lease is over", func() bool {
-			f.holder.answered(Release(t, f.holder.store, f.holder.ending(theLock, f.holder.number)))
+		lease := brief
+		eventually(t, "all have their places before the lease is over", func() bool {
+			for _, s := range append(f.waiting, f.holder) {
+				s.answered(Release(t, s.store, s.ending(theLock, s.number)))
+			}
+			f.waiting = nil
 			short := f.seat(0)
 			req := short.wish(theLock, short.number)
-			req.Lease = brief
+			req.Lease = lease
+			lease *= 2
 			short.get(req)
 			f.holder = f.seat(0)
 			asks = f.holder.resting(theLock, f.holder.number)
@@ -103,11 +114,8 @@ func restBefore(t *testing.T, h *Harness, join func(*fairQueue)) {
 			if err != nil {
 				t.Fatalf("Acquire: %v", err)
 			}
-			return reply.Queued
+			return reply.Queued && (alone || join(f, short))
 		})
-		if !alone {
-			join(f)
-		}
 		if !f.holder.awaitFree(theLock) {
 			return
 		}

@@ -96,7 +96,7 @@ var fencedClauses = []clause{
 			ends(0)
 			begins(minute)
 			two.breaks(theLock, true)
-			begun := begins(brief)
+			begun := begins(minute)
 			one.keep(number)
 			ends(1)
 			if last = begins(brief); last > begun+farAhead/2 {

@@ -82,7 +82,6 @@ var permitClauses = []clause{
 			u[0].get(req)
 			eventually(t, "the lease is over", func() bool {
 				seen, err := Permits(t, u[1].store, u[1].request(lockagent.ReadPermits, 0))
-				pause(brief / 4)
 				return err == nil && seen.Free == 4 && seen.Taken == 0
 			})
 			u[0].keeps(1, false)
@@ -103,7 +102,6 @@ var permitClauses = []clause{
 			woken := u[2].watches()
 			eventually(t, "a wake-up", func() bool {
 				u[1].keeps(1, true)
-				pause(brief / 4)
 				return len(woken.C) > 0
 			})
 			u[2].takes(1, 1)

@@ -80,7 +80,6 @@ func (u user) outlasts(number uint64, n int) {
 	req.Lease = brief
 	u.get(req)
 	eventually(u.t, "the lease is over", func() bool {
-		pause(brief / 4)
 		return u.changes(u.request(lockagent.ReadPermits, 0)).Free >= n
 	})
 }
