@@ -1,7 +1,6 @@
 package events
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // TestServerIsNoNATS has something at the address that accepts connections and never says anything.
@@ -54,12 +54,12 @@ func TestServerIsNoNATS(t *testing.T) {
 		other.Record(t.Context(), requested(n))
 	}
 	for _, p := range []*Publisher{p, other} {
-		eventually(t, "the publisher knows why", func() bool {
+		waittest.Until(t, "the publisher knows why", func() bool {
 			timeout, ok := errors.AsType[net.Error](p.Stats().Err)
 			return ok && timeout.Timeout()
 		})
 	}
-	eventually(t, "it says why", func() bool { return strings.Contains(log.String(), "timeout") })
+	waittest.Until(t, "it says why", func() bool { return strings.Contains(log.String(), "timeout") })
 	wantStats(t, p, Stats{Recorded: 100, Queued: 100})
 	done, cancel := contextEnded()
 	defer cancel()
@@ -99,7 +99,7 @@ func TestPermissionWithdrawn(t *testing.T) {
 				}
 			}
 			s := configure(conf)
-			if _, err := client(t, asUser(t, s, "operator")).CreateStream(testContext(t), documentedStream(t)); err != nil {
+			if _, err := client(t, asUser(t, s, "operator")).CreateStream(waittest.Context(t), documentedStream(t)); err != nil {
 				t.Fatal(err)
 			}
 			var log heard
@@ -114,17 +114,17 @@ func TestPermissionWithdrawn(t *testing.T) {
 			for n := range 100 {
 				p.Record(t.Context(), requested(1+n))
 			}
-			eventually(t, "the publisher knows why", func() bool {
+			waittest.Until(t, "the publisher knows why", func() bool {
 				missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
 				return ok && missing.Operation == test.operation && strings.HasPrefix(missing.Subject, test.subject)
 			})
-			eventually(t, "it says why", func() bool { return strings.Contains(log.String(), "events wait in the queue") })
+			waittest.Until(t, "it says why", func() bool { return strings.Contains(log.String(), "events wait in the queue") })
 			wantStats(t, p, Stats{Recorded: 101, Published: 1, Queued: 100})
 
 			stop(s)
 			s = configure(conf)
 			flushed(t, p)
-			if err := p.Close(testContext(t)); err != nil {
+			if err := p.Close(waittest.Context(t)); err != nil {
 				t.Error(err)
 			}
 			reader := asUser(t, s, "auditor")
@@ -165,11 +165,11 @@ func TestSmallAccount(t *testing.T) {
 			for n := range events {
 				p.Record(t.Context(), requested(n))
 			}
-			eventually(t, "the publisher knows why", func() bool {
+			waittest.Until(t, "the publisher knows why", func() bool {
 				err := p.Stats().Err
 				return err != nil && strings.Contains(err.Error(), test.says)
 			})
-			eventually(t, "it says why", func() bool { return log.count(test.says) == 1 })
+			waittest.Until(t, "it says why", func() bool { return log.count(test.says) == 1 })
 			if got := p.Stats(); got.Queued == 0 || got.Dropped > 0 {
 				t.Errorf("got %+v", got)
 			}
@@ -191,7 +191,7 @@ func TestSlowReader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-			if _, err := client(t, c).CreateStream(testContext(t), jetstream.StreamConfig{
+			if _, err := client(t, c).CreateStream(waittest.Context(t), jetstream.StreamConfig{
 				Name: DefaultStream, Subjects: []string{AllSubjects}, MaxMsgs: keeps,
 			}); err != nil {
 				t.Fatal(err)
@@ -212,10 +212,8 @@ func TestSlowReader(t *testing.T) {
 			stopped, goOn, end := make(chan signal), make(chan signal), make(chan error, 1)
 			audit := NewAudit()
 			read, last, gaps := 0, uint64(0), 0
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
 			go func() {
-				end <- r.Tail(ctx, From{}, Filter{}, func(r *Record, err error) error {
+				end <- r.Tail(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 					if err := audit.Visit(r, err); err != nil {
 						return err
 					}

@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // numbered returns records of one lock with these numbers.
@@ -32,7 +33,7 @@ func store(t testing.TB, js jetstream.JetStream, subject, contentType string, da
 	m := nats.NewMsg(subject)
 	m.Header.Set("Content-Type", contentType)
 	m.Data = data
-	if _, err := js.PublishMsg(testContext(t), m); err != nil {
+	if _, err := js.PublishMsg(waittest.Context(t), m); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,7 +64,7 @@ func TestReaderOfBatches(t *testing.T) {
 	t.Cleanup(r.Close)
 	read := func(from From, filter Filter) (all []string) {
 		t.Helper()
-		err := r.Replay(testContext(t), from, filter, func(r *Record, err error) error {
+		err := r.Replay(waittest.Context(t), from, filter, func(r *Record, err error) error {
 			if err == nil && (r.Stored.Before(before.Add(-time.Minute)) || r.Stored.Location() != time.UTC) {
 				err = fmt.Errorf("stored at %v", r.Stored)
 			}
@@ -97,7 +98,7 @@ func TestReaderOfBatches(t *testing.T) {
 	}
 	t.Run("VisitEndsInABatch", func(t *testing.T) {
 		var got []uint64
-		if err := r.Replay(testContext(t), From{}, Filter{}, seqs(&got, 7)); !errors.Is(err, errEnough) || !slices.Equal(got, upTo(1, 7)) {
+		if err := r.Replay(waittest.Context(t), From{}, Filter{}, seqs(&got, 7)); !errors.Is(err, errEnough) || !slices.Equal(got, upTo(1, 7)) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
@@ -131,7 +132,7 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 		store(t, js, DefaultPrefix+"."+m.subject, m.contentType, []byte(m.data))
 	}
 	var got []string
-	err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
+	err := newReader(t, c).Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err != nil {
 			var decode *DecodeError
 			if !errors.As(err, &decode) || decode.Position != r.Position || *r != (Record{Position: r.Position}) {

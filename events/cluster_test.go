@@ -13,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // cluster is NATS servers that are one, in processes of their own.
@@ -51,7 +52,7 @@ func (c *cluster) start() {
 // leader returns the server that leads the stream.
 func (c *cluster) leader(js jetstream.JetStream) (leader *process) {
 	c.t.Helper()
-	eventually(c.t, "the stream has a leader", func() bool {
+	waittest.Until(c.t, "the stream has a leader", func() bool {
 		stream, err := js.Stream(c.t.Context(), DefaultStream)
 		if err != nil || stream.CachedInfo().Cluster == nil {
 			return false
@@ -87,20 +88,20 @@ func TestCluster(t *testing.T) {
 	flushed(t, near)
 	flushed(t, far)
 	f := forward(t, from, to)
-	eventually(t, "the forwarder works", func() bool { return f.Stats().Forwarded > 0 })
+	waittest.Until(t, "the forwarder works", func() bool { return f.Stats().Forwarded > 0 })
 
 	const rounds, each = 2, 4000
 	for range rounds {
 		leader := c.leader(js)
 		record(each)
-		eventually(t, "some of it is stored", func() bool { return near.Stats().Queued < each-each/10 && f.Stats().Forwarded > 0 })
+		waittest.Until(t, "some of it is stored", func() bool { return near.Stats().Queued < each-each/10 && f.Stats().Forwarded > 0 })
 		leader.kill()
 		record(each)
 		flushed(t, near)
 		flushed(t, far)
 		leader.start()
 	}
-	if info, err := js.Stream(testContext(t), DefaultStream); err != nil || info.CachedInfo().Config.Replicas != 3 {
+	if info, err := js.Stream(waittest.Context(t), DefaultStream); err != nil || info.CachedInfo().Config.Replicas != 3 {
 		t.Fatalf("the stream is %+v, %v", info, err)
 	}
 	arrived(t, js, near.Stats().Messages+count(t, client(t, from)))
@@ -108,7 +109,7 @@ func TestCluster(t *testing.T) {
 
 	r := newReader(t, to)
 	var all []Record
-	eventually(t, "the stream can be read", func() bool { // a server has just come back
+	waittest.Until(t, "the stream can be read", func() bool { // a server has just come back
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		all = nil

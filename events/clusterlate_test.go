@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // follower returns a server that has the stream and does not lead it.
@@ -44,17 +45,17 @@ func TestReplayFromTimeOfALateMember(t *testing.T) {
 		p.Record(t.Context(), apart(2+i))
 	}
 	flushed(t, p)
-	stream, err := js.Stream(testContext(t), DefaultStream)
+	stream, err := js.Stream(waittest.Context(t), DefaultStream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	middle, err := stream.GetMsg(testContext(t), n/2)
+	middle, err := stream.GetMsg(waittest.Context(t), n/2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	late.start()
 	caughtUp := func() bool {
-		now, err := js.Stream(testContext(t), DefaultStream)
+		now, err := js.Stream(waittest.Context(t), DefaultStream)
 		return err == nil && now.CachedInfo().Cluster != nil && !slices.ContainsFunc(now.CachedInfo().Cluster.Replicas,
 			func(p *jetstream.PeerInfo) bool { return !p.Current || p.Lag > 0 })
 	}

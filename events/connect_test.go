@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // entrance is a way into a server, and one that the server refuses.
@@ -81,14 +82,14 @@ func goesThrough(t *testing.T, c Connection) {
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
 	var got []uint64
-	if err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, seqs(&got, 0)); err != nil || len(got) != 1 {
+	if err := newReader(t, c).Replay(waittest.Context(t), From{}, Filter{}, seqs(&got, 0)); err != nil || len(got) != 1 {
 		t.Errorf("read %v, %v", got, err)
 	}
-	stream, err := client(t, c).Stream(testContext(t), DefaultStream)
+	stream, err := client(t, c).Stream(waittest.Context(t), DefaultStream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := stream.GetLastMsgForSubject(testContext(t), AllSubjects); err != nil || m.Sequence != 1 {
+	if m, err := stream.GetLastMsgForSubject(waittest.Context(t), AllSubjects); err != nil || m.Sequence != 1 {
 		t.Errorf("the client got %v, %v", m, err)
 	}
 }
@@ -104,7 +105,7 @@ func TestCredentials(t *testing.T) {
 
 			p := newPublisher(t, Config{Connection: e.wrong})
 			p.Record(t.Context(), requested(1))
-			eventually(t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
+			waittest.Until(t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
 			e.wrong.Logger = testLogger(t)
 			if r, err := OpenReader(ReaderConfig{Connection: e.wrong}); !errors.Is(err, ErrNotPermitted) {
 				t.Errorf("the reader got %v, %v", r, err)
@@ -130,14 +131,14 @@ func TestCredentialsAreRotated(t *testing.T) {
 			e.right.URL, e.wrong.URL = url, url
 			p := newPublisher(t, Config{Connection: e.wrong})
 			p.Record(t.Context(), requested(1))
-			eventually(t, "the publisher is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
+			waittest.Until(t, "the publisher is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
 			from, to := e.right.secrets(), e.wrong.secrets()
 			for _, path := range to {
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "the publisher misses a file", func() bool { return errors.Is(p.Stats().Err, lockagent.ErrBadOption) })
+			waittest.Until(t, "the publisher misses a file", func() bool { return errors.Is(p.Stats().Err, lockagent.ErrBadOption) })
 			for i := range from {
 				if err := os.Link(from[i], to[i]); err != nil {
 					t.Fatal(err)
@@ -166,11 +167,11 @@ func TestNkeyIsReplaced(t *testing.T) {
 	server := natstest.StartSecured(t, usersConf("{ nkey: "+public+" }"))
 	p := newPublisher(t, Config{Connection: Connection{URL: server.URL(), Nkey: other}})
 	p.Record(t.Context(), requested(1))
-	eventually(t, "the publisher is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
+	waittest.Until(t, "the publisher is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
 	if err := os.Rename(seed, other); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the publisher says what to do", func() bool {
+	waittest.Until(t, "the publisher says what to do", func() bool {
 		err := p.Stats().Err
 		return err != nil && strings.Contains(err.Error(), "start again to use it")
 	})
@@ -210,7 +211,7 @@ func TestTLS(t *testing.T) {
 			}
 			p := newPublisher(t, Config{Connection: test.c})
 			p.Record(t.Context(), requested(1))
-			eventually(t, "the publisher says why", func() bool {
+			waittest.Until(t, "the publisher says why", func() bool {
 				err := p.Stats().Err
 				return err != nil && strings.Contains(err.Error(), test.want)
 			})
@@ -235,7 +236,7 @@ func TestTLS(t *testing.T) {
 			p.Record(t.Context(), requested(1))
 			// The server closes the connection with its reason. The reason is lost at
 			// times, so it is not there at each attempt.
-			eventually(t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
+			waittest.Until(t, "the publisher says that it is refused", func() bool { return errors.Is(p.Stats().Err, ErrNotPermitted) })
 		})
 	}
 }
@@ -257,7 +258,7 @@ func TestDomain(t *testing.T) {
 	t.Parallel()
 	url := natstest.StartSecured(t, "jetstream: { domain: hub }").URL()
 	goesThrough(t, Connection{URL: url, Domain: "hub"})
-	if _, err := client(t, Connection{URL: url, Domain: "other"}).Stream(testContext(t), DefaultStream); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := client(t, Connection{URL: url, Domain: "other"}).Stream(waittest.Context(t), DefaultStream); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("another domain: %v", err)
 	}
 }
@@ -286,17 +287,17 @@ func TestConnectionOfAProgram(t *testing.T) {
 	if err := nc.Publish("theirs", nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its log says what it may not do", func() bool {
+	waittest.Until(t, "its log says what it may not do", func() bool {
 		return strings.Contains(log.String(), `NATS does not permit the user to publish to \"theirs\"`)
 	})
 
 	l.use(nil)
 	l.cut()
-	eventually(t, "nothing is taken without a connection", func() bool {
+	waittest.Until(t, "nothing is taken without a connection", func() bool {
 		return errors.Is(nc.Publish("ours", nil), nats.ErrReconnectBufExceeded)
 	})
 	l.use(server)
-	eventually(t, "it is back", func() bool { return nc.Publish("ours", nil) == nil && nc.Flush() == nil })
+	waittest.Until(t, "it is back", func() bool { return nc.Publish("ours", nil) == nil && nc.Flush() == nil })
 }
 
 // A program that wants to hear of nothing is told of nothing.
@@ -308,10 +309,10 @@ func TestConnectionWithoutHandlers(t *testing.T) {
 	nc := connected(t, Connection{InProcess: &l}, nats.ErrorHandler(nil), nats.ReconnectErrHandler(nil))
 	l.use(nil)
 	l.cut()
-	eventually(t, "it is interrupted", nc.IsReconnecting)
+	waittest.Until(t, "it is interrupted", nc.IsReconnecting)
 	l.lie("this is no NATS server\r\n")
 	l.use(server)
-	eventually(t, "it is back", func() bool { return nc.Flush() == nil })
+	waittest.Until(t, "it is back", func() bool { return nc.Flush() == nil })
 }
 
 // TestBadConnection: nothing listens at the address, so each error comes before any

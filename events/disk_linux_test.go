@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func init() { parts["server on a disk"] = serveOnDisk }
@@ -118,7 +119,7 @@ func TestDiskFull(t *testing.T) {
 			flushed(t, p)
 			tell("fill")
 			record(3000) // nobody waits for the disk
-			eventually(t, "the publisher knows why", func() bool { return errors.Is(p.Stats().Err, errSilent) })
+			waittest.Until(t, "the publisher knows why", func() bool { return errors.Is(p.Stats().Err, errSilent) })
 			record(3000)
 			published := p.Stats().Published
 			done, cancel := contextEnded()
@@ -126,11 +127,11 @@ func TestDiskFull(t *testing.T) {
 			if err := p.Flush(done); err == nil || published == uint64(n) {
 				t.Errorf("flushed: %v", err)
 			}
-			eventually(t, "its log says why", func() bool { return strings.Contains(log.String(), "cannot write to its disk") })
+			waittest.Until(t, "its log says why", func() bool { return strings.Contains(log.String(), "cannot write to its disk") })
 			tell("free")
 			flushed(t, p)
 			wantStats(t, p, Stats{Recorded: uint64(n), Published: uint64(n)})
-			if err := p.Close(testContext(t)); err != nil {
+			if err := p.Close(waittest.Context(t)); err != nil {
 				t.Error(err)
 			}
 			all, report := replayed(t, c, "")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // TestDuplicateOfTheFirstMessage has the first message of a publisher get lost on its way. When the
@@ -61,7 +62,7 @@ func TestDuplicateOfTheFirstMessage(t *testing.T) {
 			<-lost
 			record(1) // so there is something to look at
 			if test.anew {
-				if err := js.DeleteStream(testContext(t), DefaultStream); err != nil {
+				if err := js.DeleteStream(waittest.Context(t), DefaultStream); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -71,13 +72,13 @@ func TestDuplicateOfTheFirstMessage(t *testing.T) {
 			if test.foreign {
 				m.Data = bytes.ReplaceAll(m.Data, []byte(`"w"`), []byte(`"v"`))
 			}
-			if _, err := js.PublishMsg(testContext(t), m); err != nil {
+			if _, err := js.PublishMsg(waittest.Context(t), m); err != nil {
 				t.Fatal(err)
 			}
 			close(stored)
 
 			if test.foreign {
-				if err := p.Flush(testContext(t)); err == nil {
+				if err := p.Flush(waittest.Context(t)); err == nil {
 					t.Error("it takes the message for its own")
 				}
 				wantStopped(t, p, ErrIdentity)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // Whoever awaits a position goes on when the hub has all up to it, also if the hub had it before, or if nothing of it is to be forwarded.
@@ -17,11 +18,11 @@ func TestForwardAwait(t *testing.T) {
 	streamFor(t, source, nil)
 	puts(t, source, "a", 1, 300)
 	f := forward(t, from, to)
-	await := func(position uint64) uint64 { return f.Await(testContext(t), position) }
+	await := func(position uint64) uint64 { return f.Await(waittest.Context(t), position) }
 	if left := await(300); left != 0 || count(t, there) != 300 {
 		t.Errorf("%d are left, and the hub has %d", left, count(t, there))
 	}
-	if _, err := source.Publish(testContext(t), DefaultPrefix+".a.lock.x", []byte("from somebody else")); err != nil {
+	if _, err := source.Publish(waittest.Context(t), DefaultPrefix+".a.lock.x", []byte("from somebody else")); err != nil {
 		t.Fatal(err)
 	}
 	if left := await(301); left != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // BenchmarkForward forwards a backlog between two servers in this process, over loopback, both with
@@ -52,7 +53,7 @@ func benchmarkForward(b *testing.B, publish func(*testing.B, Connection), change
 	ended := make(chan error, 1)
 	forwarded := costOf(b, func() {
 		go func() { ended <- f.Run(ctx) }()
-		eventually(b, "all is forwarded", func() bool { return f.Stats().Forwarded == messages })
+		waittest.Until(b, "all is forwarded", func() bool { return f.Stats().Forwarded == messages })
 	})
 	b.StopTimer()
 	cancel()

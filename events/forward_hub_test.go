@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // everything is a logger that keeps all.
@@ -35,7 +36,7 @@ func (h *heard) warnings() int {
 // told the operator once, and says of the hub what is wrong.
 func toldOnce(t *testing.T, f *forwarding, log *heard, says string) {
 	t.Helper()
-	eventually(t, "it tries again and again", func() bool { return log.count("still nothing is forwarded") >= 3 })
+	waittest.Until(t, "it tries again and again", func() bool { return log.count("still nothing is forwarded") >= 3 })
 	err := f.Stats().Err
 	if end, ok := errors.AsType[*EndError](err); !ok || end.End != HubEnd || !strings.Contains(err.Error(), says) {
 		t.Errorf("it says %v, want %q of the hub", err, says)
@@ -50,7 +51,7 @@ func toldOnce(t *testing.T, f *forwarding, log *heard, says string) {
 func forwardsAgain(t *testing.T, f *forwarding, log *heard, e ends, n uint64) {
 	t.Helper()
 	arrived(t, e.hub, n)
-	eventually(t, "it says that it is over", func() bool { return log.count("forwarding again") == 1 && f.Stats().Err == nil })
+	waittest.Until(t, "it says that it is over", func() bool { return log.count("forwarding again") == 1 && f.Stats().Err == nil })
 	f.stop()
 	wantCopy(t, e.source, e.hub)
 	if log.warnings() != 1 || f.Stats().Discarded+f.Stats().Refused > 0 {
@@ -88,7 +89,7 @@ func TestForwardToAStreamThatDoesNotDo(t *testing.T) {
 			var log heard
 			f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to}, Logger: log.everything()})
 			toldOnce(t, f, &log, c.says)
-			if _, err := e.hub.UpdateStream(testContext(t), good); err != nil {
+			if _, err := e.hub.UpdateStream(waittest.Context(t), good); err != nil {
 				t.Fatal(err)
 			}
 			forwardsAgain(t, f, &log, e, 40)
@@ -147,9 +148,9 @@ func TestForwardToAWeakerHub(t *testing.T) {
 	f := forwardWith(t, ForwardConfig{Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: Connection{InProcess: &l}}, Logger: log.everything()})
 	for n := range uint64(3) {
 		puts(t, e.source, "a", n+1, n+1)
-		eventually(t, "it is forwarded", func() bool { return f.Stats().Forwarded == n+1 })
+		waittest.Until(t, "it is forwarded", func() bool { return f.Stats().Forwarded == n+1 })
 		l.cut()
-		eventually(t, "the forwarder notices", func() bool { return log.count("nothing is forwarded") > int(n) })
+		waittest.Until(t, "the forwarder notices", func() bool { return log.count("nothing is forwarded") > int(n) })
 	}
 	if n := log.count(`settings="max age is 1h0m0s, not 0s, max messages is 3, not -1"`); n != 1 || log.count("has weaker settings") != 1 {
 		t.Errorf("%d warnings:\n%s", n, &log)
@@ -220,7 +221,7 @@ func TestForwardWithTheWrongPassword(t *testing.T) {
 
 	f = forwardWith(t, cfg)
 	rename(t, password, right)
-	eventually(t, "it misses the file", func() bool {
+	waittest.Until(t, "it misses the file", func() bool {
 		err := f.Stats().Err
 		if err == nil {
 			l.cut() // the next session connects to both ends
@@ -263,7 +264,7 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	arrived(t, e.hub, state(t, e.source).LastSeq)
 	l.use(nil)
 	l.cut()
-	eventually(t, "the forwarder notices", func() bool { return f.Stats().Err != nil })
+	waittest.Until(t, "the forwarder notices", func() bool { return f.Stats().Err != nil })
 	before := state(t, e.source).LastSeq
 	for state(t, e.source).FirstSeq < before+20 {
 		act("busy")
@@ -278,7 +279,7 @@ func TestForwardedGapIsAudited(t *testing.T) {
 		flushed(t, agents[name].p)
 	}
 	arrived(t, e.hub, before+3+state(t, e.source).LastSeq-before-discarded)
-	eventually(t, "all is counted", func() bool { return f.Stats().Behind == 0 })
+	waittest.Until(t, "all is counted", func() bool { return f.Stats().Behind == 0 })
 	f.stop()
 
 	all, report := replayed(t, e.to, "")

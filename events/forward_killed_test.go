@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // These make TestForwardKilled go on for longer, and repeat what it did.
@@ -114,7 +115,7 @@ func (f *site) killing(t *testing.T) {
 	victims := []part{f.source, f.hub, f.forwarder, f.publishers[0], f.publishers[1]}
 	for round := range rounds {
 		more := state(t, f.has).LastSeq + random.Uint64N(300)
-		eventually(t, fmt.Sprintf("the hub gets messages in round %d", round), func() bool { return state(t, f.has).LastSeq > more })
+		waittest.Until(t, fmt.Sprintf("the hub gets messages in round %d", round), func() bool { return state(t, f.has).LastSeq > more })
 		random.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
 		victims[0].kill()
 		<-time.After(time.Duration(random.IntN(50)) * time.Millisecond) // any moment
@@ -140,7 +141,7 @@ func TestForwardKilled(t *testing.T) {
 	f.killing(t)
 	f.end()
 	n := state(t, f.fromSource).LastSeq
-	eventually(t, fmt.Sprintf("the hub has %d messages", n), func() bool { return state(t, f.has).LastSeq >= n })
+	waittest.Until(t, fmt.Sprintf("the hub has %d messages", n), func() bool { return state(t, f.has).LastSeq >= n })
 	source, hub := Connection{URL: f.source.url}, Connection{URL: f.hub.url}
 	wantSameStream(t, source, hub)
 
@@ -260,16 +261,16 @@ func TestForwardKilledWithLosses(t *testing.T) {
 	f.killing(t)
 	f.hub.kill()
 	had := state(t, f.fromSource).LastSeq
-	eventually(t, "the source discards what the hub lacks", func() bool { return state(t, f.fromSource).FirstSeq > had+1 })
+	waittest.Until(t, "the source discards what the hub lacks", func() bool { return state(t, f.fromSource).FirstSeq > had+1 })
 	f.hub.start()
 	f.end()
 	n := state(t, f.fromSource).LastSeq
-	eventually(t, fmt.Sprintf("the hub knows of %d messages", n), func() bool {
-		stream, err := f.has.Stream(testContext(t), DefaultStream)
+	waittest.Until(t, fmt.Sprintf("the hub knows of %d messages", n), func() bool {
+		stream, err := f.has.Stream(waittest.Context(t), DefaultStream)
 		if err != nil {
 			return false
 		}
-		last, err := stream.GetMsg(testContext(t), stream.CachedInfo().State.LastSeq)
+		last, err := stream.GetMsg(waittest.Context(t), stream.CachedInfo().State.LastSeq)
 		return err == nil && placeIn(t, last.Header) == n
 	})
 	concluded, losses := uint64(0), 0
@@ -335,12 +336,12 @@ func wantSameStream(t testing.TB, source, hub Connection) {
 // read returns a function that returns the messages of a stream, and nil at its end.
 func read(t testing.TB, c Connection) func() jetstream.Msg {
 	t.Helper()
-	stream, err := client(t, c).Stream(testContext(t), DefaultStream)
+	stream, err := client(t, c).Stream(waittest.Context(t), DefaultStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	left := stream.CachedInfo().State.Msgs
-	consumer, err := stream.OrderedConsumer(testContext(t), jetstream.OrderedConsumerConfig{})
+	consumer, err := stream.OrderedConsumer(waittest.Context(t), jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +355,7 @@ func read(t testing.TB, c Connection) func() jetstream.Msg {
 			return nil
 		}
 		left--
-		m, err := messages.Next(jetstream.NextMaxWait(patience))
+		m, err := messages.Next(jetstream.NextContext(waittest.Context(t)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // While the hub is away, the source discards what it has no room for: the end of one agent, all of
@@ -33,18 +34,18 @@ func TestForwardTellsWhatIsLost(t *testing.T) {
 			f := forward(t, e.from, Connection{InProcess: &l})
 			puts(t, e.source, "a", 1, 10)
 			arrived(t, e.hub, 10)
-			eventually(t, "they are counted", func() bool { return f.Stats().Forwarded == 10 })
+			waittest.Until(t, "they are counted", func() bool { return f.Stats().Forwarded == 10 })
 			before := byAgent(t, e.hub)
 			l.use(nil)
 			l.cut()
-			eventually(t, "the forwarder notices", func() bool { return f.Stats().Err != nil })
+			waittest.Until(t, "the forwarder notices", func() bool { return f.Stats().Err != nil })
 
 			puts(t, e.source, "a", 11, 15)
 			puts(t, e.source, "vanished", 1, 10)
 			puts(t, e.source, "c", 1, 25)
 			l.use(e.to.InProcess.(*natsserver.Server))
 			arrived(t, e.hub, 10+3+20)
-			eventually(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 30 && s.Discarded == 20 })
+			waittest.Until(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 30 && s.Discarded == 20 })
 			stats := f.Stats()
 			f.stop()
 			want := []Gap{{Agent: "c", Epoch: 1, Range: Range{1, 5}}}
@@ -130,7 +131,7 @@ func TestForwardEndsATale(t *testing.T) {
 			<-lost
 			f.stop()
 			f = forward(t, e.from, e.to)
-			eventually(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 10 })
+			waittest.Until(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 10 })
 			f.stop()
 			told, report := replayed(t, e.to, "")
 			began, ended := 0, 0
@@ -178,7 +179,7 @@ func TestForwardTellsAfterRetention(t *testing.T) {
 					flushed(t, p)
 				}
 				f := forward(t, e.from, e.to)
-				eventually(t, "all is forwarded", func() bool {
+				waittest.Until(t, "all is forwarded", func() bool {
 					s := f.Stats()
 					return s.Discarded > 0 && s.Behind == 0 && s.Forwarded == 10
 				})
@@ -229,7 +230,7 @@ func TestForwardForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all are seen", func() bool { s := f.Stats(); return s.Foreign+s.Forwarded == uint64(2*len(foreign)) })
+	waittest.Until(t, "all are seen", func() bool { s := f.Stats(); return s.Foreign+s.Forwarded == uint64(2*len(foreign)) })
 	if got := ids(byAgent(t, e.hub)["a"]); got != "1:1 1:2 1:3 1:4 1:5 1:6 " {
 		t.Errorf("the hub has %s", got)
 	}
@@ -263,7 +264,7 @@ func TestForwardRefused(t *testing.T) {
 			}
 			f := forward(t, e.from, e.to)
 			arrived(t, e.hub, 36+4*3)
-			eventually(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 36 && s.Refused == 4 })
+			waittest.Until(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 36 && s.Refused == 4 })
 			missing := []Gap{{Agent: "a", Epoch: 1, Range: Range{10, 10}}, {Agent: "a", Epoch: 1, Range: Range{20, 20}}, {Agent: "a", Epoch: 1, Range: Range{30, 30}}}
 			if got := f.Stats(); got.Refused != 4 || got.Discarded != 0 || !slices.Equal(got.Missing, missing) {
 				t.Errorf("got %+v", got)
@@ -293,11 +294,11 @@ func TestForwardRefusedIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := forward(t, e.from, e.to)
-	eventually(t, "it is refused", func() bool { s := f.Stats(); return s.Refused == 1 && s.Behind == 0 })
+	waittest.Until(t, "it is refused", func() bool { s := f.Stats(); return s.Refused == 1 && s.Behind == 0 })
 	f.stop()
 	puts(t, e.source, "a", 5, 6)
 	f = forward(t, e.from, e.to)
-	eventually(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 2 })
+	waittest.Until(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 2 })
 	if got := hubIDs(t, e.hub); len(got) != 8 || got[7] != "a:1:6" {
 		t.Errorf("the hub has %v", got)
 	}
@@ -392,7 +393,7 @@ func TestForwardKnowsNumbers(t *testing.T) {
 	puts(t, e.source, "a", 1, 40)
 	put(t, e.source, messageID{"a", 2, 1, 1})
 	f := forward(t, e.from, e.to)
-	eventually(t, "all is counted", func() bool { return f.Stats().Forwarded+f.Stats().Present == 41 })
+	waittest.Until(t, "all is counted", func() bool { return f.Stats().Forwarded+f.Stats().Present == 41 })
 	if got := f.Stats(); got.Present != 30 {
 		t.Errorf("got %+v", got)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // forwarding is a forwarder at work.
@@ -65,7 +66,7 @@ func streamFor(t testing.TB, js jetstream.JetStream, change func(*jetstream.Stre
 	if change != nil {
 		change(&cfg)
 	}
-	stream, err := js.CreateStream(testContext(t), cfg)
+	stream, err := js.CreateStream(waittest.Context(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func put(t testing.TB, js jetstream.JetStream, id messageID) {
 			jetstream.ExpectedStreamHeader: {DefaultStream},
 		},
 	}
-	if _, err := js.PublishMsg(testContext(t), m); err != nil {
+	if _, err := js.PublishMsg(waittest.Context(t), m); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -115,7 +116,7 @@ func byAgent(t testing.TB, js jetstream.JetStream) map[string][]copied {
 // killed answers no question that it was asked before.
 func state(t testing.TB, js jetstream.JetStream) (s jetstream.StreamState) {
 	t.Helper()
-	eventually(t, "the server says what the stream has", func() bool {
+	waittest.Until(t, "the server says what the stream has", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		stream, err := js.Stream(ctx, DefaultStream)
@@ -136,7 +137,7 @@ func count(t testing.TB, js jetstream.JetStream) uint64 {
 // arrived waits until the hub has n messages.
 func arrived(t testing.TB, hub jetstream.JetStream, n uint64) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the hub has %d messages", n), func() bool { return count(t, hub) >= n })
+	waittest.Until(t, fmt.Sprintf("the hub has %d messages", n), func() bool { return count(t, hub) >= n })
 }
 
 // wantCopy fails the test unless the hub has what the source has, in its order for each agent.
@@ -178,7 +179,7 @@ func TestForward(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
 	f := forward(t, e.from, e.to)
-	eventually(t, "it says why nothing is forwarded", func() bool { return errors.Is(f.Stats().Err, ErrNoStream) })
+	waittest.Until(t, "it says why nothing is forwarded", func() bool { return errors.Is(f.Stats().Err, ErrNoStream) })
 	streamFor(t, e.source, nil)
 	put(t, e.source, messageID{"a", 1, 1, 256})
 	for n := uint64(1); n <= 300; n++ {
@@ -188,7 +189,7 @@ func TestForward(t *testing.T) {
 	put(t, e.source, messageID{"a", 2, 1, 1})
 	arrived(t, e.hub, 602)
 	wantCopy(t, e.source, e.hub)
-	eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 602 })
+	waittest.Until(t, "all is counted", func() bool { return f.Stats().Forwarded == 602 })
 	if got := f.Stats(); got.Behind != 0 || got.Err != nil || got.Present != 0 || len(got.Missing) != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -223,13 +224,13 @@ func TestForwardAsksForFewSubjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.source.Conn().FlushWithContext(testContext(t)); err != nil {
+	if err := e.source.Conn().FlushWithContext(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	puts(t, e.source, "unknown", 31, 40)
 	f = forward(t, e.from, e.to)
 	arrived(t, e.hub, 41)
-	eventually(t, "all is counted", func() bool { return f.Stats().Forwarded == 10 })
+	waittest.Until(t, "all is counted", func() bool { return f.Stats().Forwarded == 10 })
 	f.stop()
 	wantCopy(t, e.source, e.hub)
 	if got := f.Stats(); got.Forwarded != 10 || got.Present != 30 || got.Discarded != 0 {
@@ -237,7 +238,7 @@ func TestForwardAsksForFewSubjects(t *testing.T) {
 	}
 	asked := 0
 	for range 3 {
-		m, err := questions.NextMsgWithContext(testContext(t))
+		m, err := questions.NextMsgWithContext(waittest.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +285,7 @@ func TestForwardAfterALongOutage(t *testing.T) {
 	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.Duplicates = 100 * time.Millisecond })
 	f := forward(t, e.from, Connection{InProcess: &l})
 	puts(t, e.source, "a", 1, 50)
-	eventually(t, "all are acknowledged", func() bool { return f.Stats().Forwarded == 50 })
+	waittest.Until(t, "all are acknowledged", func() bool { return f.Stats().Forwarded == 50 })
 
 	l.mute(true)
 	puts(t, e.source, "a", 51, 60)
@@ -297,7 +298,7 @@ func TestForwardAfterALongOutage(t *testing.T) {
 	l.cut()
 	probe := &nats.Msg{Subject: "lockagent.v1.probe.x.y", Header: nats.Header{jetstream.MsgIDHeader: {"a:1:51"}}}
 	stored := uint64(0)
-	eventually(t, "the hub forgets the message ids", func() bool {
+	waittest.Until(t, "the hub forgets the message ids", func() bool {
 		ack, err := e.hub.PublishMsg(t.Context(), probe)
 		if err != nil {
 			t.Fatal(err)
@@ -324,13 +325,13 @@ func TestForwardAfterALongOutage(t *testing.T) {
 // hubIDs returns the ids of the messages that the hub has, in its order, also if some were deleted.
 func hubIDs(t testing.TB, js jetstream.JetStream) []string {
 	t.Helper()
-	stream, err := js.Stream(testContext(t), DefaultStream)
+	stream, err := js.Stream(waittest.Context(t), DefaultStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []string
 	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
-		m, err := stream.GetMsg(testContext(t), seq)
+		m, err := stream.GetMsg(waittest.Context(t), seq)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -356,7 +357,7 @@ func TestForwardTwice(t *testing.T) {
 			})
 			first, second := forward(t, e.from, e.to), forward(t, e.from, e.to)
 			n := uint64(0)
-			eventually(t, "they meet", func() bool {
+			waittest.Until(t, "they meet", func() bool {
 				puts(t, e.source, "a", n+1, n+10)
 				// An agent that neither of them knew when it began.
 				puts(t, e.source, fmt.Sprint("b", n), 1, 10)
@@ -418,7 +419,7 @@ func TestForwardToAnotherPrefix(t *testing.T) {
 	f := forwardWith(t, ForwardConfig{
 		Source: ReaderConfig{Connection: e.from}, Hub: ReaderConfig{Connection: e.to, Stream: "HUB", Prefix: "site.berlin"},
 	})
-	eventually(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 10 })
+	waittest.Until(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 10 })
 	f.stop()
 	all := messages(t, e.hub, "HUB")
 	if len(all) != 11 || all[10].Subject != "site.berlin.a.lock.orders.42" {
@@ -435,7 +436,7 @@ func TestForwardToItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Run(testContext(t)); !errors.Is(err, lockagent.ErrBadOption) {
+	if err := f.Run(waittest.Context(t)); !errors.Is(err, lockagent.ErrBadOption) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // contextEnded returns a context that has ended.
@@ -31,12 +32,12 @@ func TestTwoPublishersOfOneIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := js.Conn().FlushWithContext(testContext(t)); err != nil {
+	if err := js.Conn().FlushWithContext(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	first, second := newPublisher(t, Config{Connection: c}), newPublisher(t, Config{Connection: c})
 	for range 2 {
-		if _, err := looks.NextMsgWithContext(testContext(t)); err != nil {
+		if _, err := looks.NextMsgWithContext(waittest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +48,7 @@ func TestTwoPublishersOfOneIdentity(t *testing.T) {
 	for n := range 20 {
 		second.Record(t.Context(), requested(n))
 	}
-	if err := second.Flush(testContext(t)); !errors.Is(err, lockagent.ErrClosed) {
+	if err := second.Flush(waittest.Context(t)); !errors.Is(err, lockagent.ErrClosed) {
 		t.Errorf("flush: %v", err)
 	}
 	why := ErrIdentity
@@ -58,7 +59,7 @@ func TestTwoPublishersOfOneIdentity(t *testing.T) {
 	for n := range 10 {
 		first.Record(t.Context(), requested(10+n))
 	}
-	if err := first.Close(testContext(t)); err != nil {
+	if err := first.Close(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 	wantEverything(t, c, 20)
@@ -77,7 +78,7 @@ func TestForeignMessagesHideNoEpoch(t *testing.T) {
 		p.Record(t.Context(), requested(i))
 		flushed(t, p)
 	}
-	if err := p.Close(testContext(t)); err != nil {
+	if err := p.Close(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"", "agent-2:5:1", "agent-1:5", "", "agent-2:9:9"} {
@@ -90,7 +91,7 @@ func TestForeignMessagesHideNoEpoch(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if got, err := r.Latest(testContext(t), "agent-1"); got != want || err != nil {
+		if got, err := r.Latest(waittest.Context(t), "agent-1"); got != want || err != nil {
 			t.Errorf("the latest is %v, %v, want %v", got, err, want)
 		}
 	}
@@ -101,7 +102,7 @@ func TestForeignMessagesHideNoEpoch(t *testing.T) {
 
 	next := newPublisher(t, Config{Connection: c, Agent: "agent-1", Epoch: 6})
 	next.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
-	if err := next.Close(testContext(t)); err != nil {
+	if err := next.Close(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	latest(Place{6, 1})
@@ -121,7 +122,7 @@ func TestForeignMessagesAlone(t *testing.T) {
 	defer r.Close()
 	nothing := func(of string) {
 		t.Helper()
-		if got, err := r.Latest(testContext(t), testAgent); got != (Place{}) || err != nil {
+		if got, err := r.Latest(waittest.Context(t), testAgent); got != (Place{}) || err != nil {
 			t.Errorf("%s: the latest is %v, %v", of, got, err)
 		}
 	}
@@ -163,7 +164,7 @@ func TestAnotherPublisherWasThere(t *testing.T) {
 			flushed(t, p)
 			publish := func() {
 				m := &nats.Msg{Subject: "lockagent.v1." + string(testAgent) + ".lock.x", Data: []byte("{}"), Header: nats.Header{}}
-				if _, err := js.PublishMsg(testContext(t), m, jetstream.WithMsgID(fmt.Sprintf(test.id, testAgent))); err != nil {
+				if _, err := js.PublishMsg(waittest.Context(t), m, jetstream.WithMsgID(fmt.Sprintf(test.id, testAgent))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -171,7 +172,7 @@ func TestAnotherPublisherWasThere(t *testing.T) {
 				publish() // ours will be taken for a repetition, and we do not learn it
 				l.mute(true)
 				p.Record(t.Context(), requested(1))
-				eventually(t, "it is sent", func() bool {
+				waittest.Until(t, "it is sent", func() bool {
 					p.mu.Lock()
 					defer p.mu.Unlock()
 					return p.outbox.doubt() != nil
@@ -204,7 +205,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	cfg := jetstream.StreamConfig{
 		Name: DefaultStream, Subjects: []string{AllSubjects}, MaxBytes: 20_000, Discard: jetstream.DiscardNew,
 	}
-	stream, err := js.CreateStream(testContext(t), cfg)
+	stream, err := js.CreateStream(waittest.Context(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +227,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	p.Record(t.Context(), small(large+2))
 	// This one makes all leave at once.
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventLost, Lock: "lost", Request: large + 3})
-	eventually(t, "the small messages are stored, and the large one is not", func() bool {
+	waittest.Until(t, "the small messages are stored, and the large one is not", func() bool {
 		info, err := stream.Info(t.Context())
 		return err == nil && info.State.Msgs == 4
 	})
@@ -234,7 +235,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	l.cut()
 
 	// The stream is still full, which the publisher says.
-	eventually(t, "the publisher knows why", func() bool {
+	waittest.Until(t, "the publisher knows why", func() bool {
 		err := p.Stats().Err
 		refusal, ok := errors.AsType[*jetstream.APIError](err)
 		return ok && refusal.ErrorCode == 10077
@@ -249,7 +250,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	}
 
 	cfg.MaxBytes = 1 << 20
-	if _, err := js.UpdateStream(testContext(t), cfg); err != nil {
+	if _, err := js.UpdateStream(waittest.Context(t), cfg); err != nil {
 		t.Fatal(err)
 	}
 	flushed(t, p)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A stream that exists is given other limits: smaller ones discard, larger ones keep more, and nothing else of it changes.
@@ -30,20 +31,20 @@ func TestSetLimits(t *testing.T) {
 		return server, client(t, c), ReaderConfig{Connection: c}
 	}
 	server, js, cfg := open()
-	if had, err := SetLimits(testContext(t), cfg, Limits{}); !errors.Is(err, ErrNoStream) || had != (Limits{}) {
+	if had, err := SetLimits(waittest.Context(t), cfg, Limits{}); !errors.Is(err, ErrNoStream) || had != (Limits{}) {
 		t.Errorf("without a stream: %v, %v", had, err)
 	}
 	fresh := Config{Connection: cfg.Connection, Agent: testAgent, MaxBytes: 8 << 20}
 	if err := fresh.check(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(testContext(t), fresh.stream()); err != nil {
+	if _, err := js.CreateStream(waittest.Context(t), fresh.stream()); err != nil {
 		t.Fatal(err)
 	}
 	publish := func(n int) {
 		t.Helper()
 		for range n {
-			if _, err := js.Publish(testContext(t), DefaultPrefix+".a.b", body); err != nil {
+			if _, err := js.Publish(waittest.Context(t), DefaultPrefix+".a.b", body); err != nil {
 				t.Fatal(err)
 			}
 			published++
@@ -51,7 +52,7 @@ func TestSetLimits(t *testing.T) {
 	}
 	info := func() *jetstream.StreamInfo {
 		t.Helper()
-		s, err := js.Stream(testContext(t), DefaultStream)
+		s, err := js.Stream(waittest.Context(t), DefaultStream)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func TestSetLimits(t *testing.T) {
 	// set sets limits, and expects that the stream has no other differences from what it was at first.
 	set := func(had, want Limits) *jetstream.StreamInfo {
 		t.Helper()
-		got, err := SetLimits(testContext(t), cfg, want)
+		got, err := SetLimits(waittest.Context(t), cfg, want)
 		if err != nil || got != had {
 			t.Errorf("before %v there was %v, %v; want %v", want, got, err, had)
 		}
@@ -106,13 +107,13 @@ func TestSetLimits(t *testing.T) {
 		t.Errorf("without bounds it has %d messages, want %d", s.Msgs, left+200)
 	}
 	huge := Limits{MaxBytes: 1 << 60}
-	if had, err := SetLimits(testContext(t), cfg, huge); err == nil || !strings.Contains(err.Error(), fmt.Sprint(huge.MaxBytes)) || !strings.Contains(err.Error(), "a smaller MaxBytes") || had != (Limits{}) {
+	if had, err := SetLimits(waittest.Context(t), cfg, huge); err == nil || !strings.Contains(err.Error(), fmt.Sprint(huge.MaxBytes)) || !strings.Contains(err.Error(), "a smaller MaxBytes") || had != (Limits{}) {
 		t.Errorf("more than there is: %v, %v", had, err)
 	}
 	if got := limitsOf(&info().Config); got != (Limits{}) {
 		t.Errorf("what was refused has left %v", got)
 	}
-	if _, err := SetLimits(testContext(t), ReaderConfig{}, Limits{}); !errors.Is(err, lockagent.ErrBadOption) {
+	if _, err := SetLimits(waittest.Context(t), ReaderConfig{}, Limits{}); !errors.Is(err, lockagent.ErrBadOption) {
 		t.Errorf("without a server: %v", err)
 	}
 }

@@ -22,6 +22,9 @@ type churn struct {
 	restarts churner // comes back in another epoch each time
 }
 
+// churnReset is how many steps there are from a reset to the next.
+const churnReset = 4096
+
 type churner struct {
 	id     lockagent.AgentID
 	place  Place
@@ -74,7 +77,7 @@ func (c *churn) step(after time.Duration, crashes bool) {
 	}
 	c.hold(&c.steady, "leader", lockagent.EventHeld)
 	c.born++
-	if c.born%4096 == 0 {
+	if c.born%churnReset == 0 {
 		c.resets++
 		from, to := fmt.Sprintf("run-%d", c.resets), fmt.Sprintf("run-%d", c.resets+1)
 		c.record(&c.steady, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: from, To: to, Reason: "restarted", After: c.now, Before: c.now + 1000}})
@@ -127,55 +130,56 @@ func (a *Audit) sizes() map[string]int {
 	return n
 }
 
+// filling is after how many steps of a churn all is full that an audit bounds.
+const filling = 2*mostPast + 2000
+
 // What an audit keeps does not depend on how many agents and locks there were.
-func TestAuditForgets(t *testing.T) {
-	for _, crashes := range []bool{false, true} {
-		if crashes && rehearsal {
-			continue
+func TestAuditForgets(t *testing.T) { auditForgets(t, false, mostPast) }
+
+// auditForgets compares what an audit keeps when all is full with what it keeps so many steps later.
+func auditForgets(t *testing.T, crashes bool, later int) {
+	t.Helper()
+	a := NewAudit()
+	c := newChurn(a.Add)
+	run := func(steps int) {
+		for range steps {
+			c.step(200*time.Millisecond, crashes)
 		}
-		t.Run(fmt.Sprintf("crashes=%v", crashes), func(t *testing.T) {
-			a := NewAudit()
-			c := newChurn(a.Add)
-			run := func(steps int) {
-				for range steps {
-					c.step(200*time.Millisecond, crashes)
-				}
-			}
-			run(2*mostPast + 8000) // all that is bounded is full
-			before, text := a.sizes(), checkpointed(t, a)
-			run(3 * mostPast)
-			after, later := a.sizes(), checkpointed(t, a)
-			for what, n := range after {
-				if limit := before[what] + before[what]/5 + 50; n > limit && what != "past agents" || n > 3*mostPast {
-					t.Errorf("%s: %d, and %d later", what, before[what], n)
-				}
-			}
-			if n := after["resets"]; n == 0 || n > before["resets"]+6 {
-				t.Errorf("resets: %d, and %d later", before["resets"], n)
-			}
-			if later > text+text/4 {
-				t.Errorf("the checkpoint has %d bytes, and %d later", text, later)
-			}
-			if !a.past.Forgotten {
-				t.Error("nothing is forgotten")
-			}
-			r := a.ReportAt(time.UnixMicro(int64(c.now)))
-			want := Proven
-			if crashes {
-				want = Incomplete
-			}
-			if r.Verdict != want || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
-				t.Errorf("%v", r)
-			}
-			if r.Resets.Count != 2*c.resets {
-				t.Errorf("%d resets of %d", r.Resets.Count, 2*c.resets)
-			}
-			if lag := c.now.Sub(r.Stores[len(r.Stores)-1].To); lag > 2*DefaultPatience+2*heartbeat {
-				t.Errorf("the horizon is %v behind", lag)
-			}
-			t.Log(after)
-		})
 	}
+	run(filling)
+	before, text := a.sizes(), checkpointed(t, a)
+	run(later)
+	after, textAfter := a.sizes(), checkpointed(t, a)
+	for what, n := range after {
+		if limit := before[what] + before[what]/5 + 50; n > limit && what != "past agents" || n > 3*mostPast {
+			t.Errorf("%s: %d, and %d later", what, before[what], n)
+		}
+	}
+	// If none was forgotten, there would be twice as many more.
+	if n := after["resets"]; n == 0 || n > before["resets"]+later/churnReset {
+		t.Errorf("resets: %d, and %d later", before["resets"], n)
+	}
+	if textAfter > text+text/4 {
+		t.Errorf("the checkpoint has %d bytes, and %d later", text, textAfter)
+	}
+	if !a.past.Forgotten {
+		t.Error("nothing is forgotten")
+	}
+	r := a.ReportAt(time.UnixMicro(int64(c.now)))
+	want := Proven
+	if crashes {
+		want = Incomplete
+	}
+	if r.Verdict != want || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
+		t.Errorf("%v", r)
+	}
+	if r.Resets.Count != 2*c.resets {
+		t.Errorf("%d resets of %d", r.Resets.Count, 2*c.resets)
+	}
+	if lag := c.now.Sub(r.Stores[len(r.Stores)-1].To); lag > 2*DefaultPatience+2*heartbeat {
+		t.Errorf("the horizon is %v behind", lag)
+	}
+	t.Log(after)
 }
 
 func checkpointed(t *testing.T, a *Audit) (size int) {
@@ -189,40 +193,39 @@ func checkpointed(t *testing.T, a *Audit) (size int) {
 
 // An agent that comes back when it is forgotten lowers the verdict if that could hide something.
 func TestForgottenAgentComesBack(t *testing.T) {
-	for name, test := range map[string]struct {
-		back func(*story) *story
-		says string
-	}{
-		"InTheSameEpoch": {func(s *story) *story { return s.alive(0) }, "records 1 to 3 of agent A, epoch 1"},
-		"InTheNext":      {func(s *story) *story { return s.next().alive(0).stop() }, "records 1 to 3 of agent A, epoch 1"},
-	} {
+	a := NewAudit()
+	c := newChurn(func(r Record) { a.Add(r) })
+	add := func(s *story) {
+		for _, r := range s.records {
+			c.position++
+			r.Position, r.Stored = c.position, time.UnixMicro(int64(c.now)).UTC()
+			a.Add(r)
+		}
+		s.records = nil
+	}
+	s := agent("A").held(1, 100, 200).stop()
+	add(s)
+	for range filling {
+		c.step(200*time.Millisecond, false)
+	}
+	if _, known := a.logs["A"]; known || !a.past.Forgotten {
+		t.Fatal("it is not forgotten")
+	}
+	forgetful, before := a, *c
+	for _, name := range []string{"InTheSameEpoch", "InTheNext"} {
 		t.Run(name, func(t *testing.T) {
-			a := NewAudit()
-			c := newChurn(a.Add)
-			s := agent("A").held(1, 100, 200).stop()
-			add := func() {
-				for _, r := range s.records {
-					c.position++
-					r.Position, r.Stored = c.position, time.UnixMicro(int64(c.now)).UTC()
-					a.Add(r)
-				}
-				s.records = nil
+			a, *c = forgetful.clone(), before
+			if name == "InTheSameEpoch" {
+				same := *s // the next case goes on from s
+				add(same.alive(0).edit(func(r *Record) { r.StoreTime = c.now }))
+			} else {
+				add(s.next().alive(0).stop())
 			}
-			add()
-			for range 2*mostPast + 8000 {
-				c.step(200*time.Millisecond, false)
-			}
-			if _, known := a.logs["A"]; known || !a.past.Forgotten {
-				t.Fatal("it is not forgotten")
-			}
-			if s = test.back(s); s.epoch == 1 {
-				s.edit(func(r *Record) { r.StoreTime = c.now })
-			}
-			add()
 			for range 200 {
 				c.step(200*time.Millisecond, false)
 			}
-			if r := a.ReportAt(time.UnixMicro(int64(c.now))); r.Verdict != Incomplete || r.Gaps.Count != 1 || r.Gaps.First[0].String() != test.says {
+			const says = "records 1 to 3 of agent A, epoch 1"
+			if r := a.ReportAt(time.UnixMicro(int64(c.now))); r.Verdict != Incomplete || r.Gaps.Count != 1 || r.Gaps.First[0].String() != says {
 				t.Errorf("%v", r)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/redisserver"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestMain(m *testing.M) {
@@ -41,16 +42,6 @@ func servePart() int {
 		return 1
 	}
 	return 0
-}
-
-// patience bounds every wait in these tests. It is only used up when a test
-// fails.
-const patience = 60 * time.Second
-
-func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // process is a NATS server in a process of its own.
@@ -85,7 +76,7 @@ func address(t testing.TB) string {
 // start starts it, with patience: another program may have the port for a moment.
 func (p *process) start() {
 	p.t.Helper()
-	eventually(p.t, "the server is ready", func() bool {
+	waittest.Until(p.t, "the server is ready", func() bool {
 		if p.child.start() == p.url {
 			return true
 		}
@@ -226,7 +217,7 @@ func testLogger(t testing.TB) *slog.Logger {
 
 func flushed(t testing.TB, p *Publisher) {
 	t.Helper()
-	if err := p.Flush(testContext(t)); err != nil {
+	if err := p.Flush(waittest.Context(t)); err != nil {
 		t.Fatalf("%v; %+v", err, p.Stats())
 	}
 }
@@ -258,7 +249,7 @@ func connected(t testing.TB, c Connection, options ...nats.Option) *nats.Conn {
 // messages returns all that is in the stream, in its order.
 func messages(t testing.TB, js jetstream.JetStream, stream string) []*jetstream.RawStreamMsg {
 	t.Helper()
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		t.Fatal(err)
@@ -336,19 +327,6 @@ func wantStats(t testing.TB, p *Publisher, want Stats) {
 	}
 }
 
-// eventually waits for a state that nothing announces.
-func eventually(t testing.TB, what string, reached func() bool) {
-	t.Helper()
-	ctx := testContext(t)
-	for !reached() {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			t.Fatalf("not reached: %s", what)
-		}
-	}
-}
-
 // replayed returns all records of the stream, and the audit of them.
 func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
 	t.Helper()
@@ -360,7 +338,7 @@ func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
 	defer r.Close()
 	var all []Record
 	audit := NewAudit()
-	err = r.Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
+	err = r.Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err == nil {
 			all = append(all, *r)
 		}

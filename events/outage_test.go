@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func TestNATSAbsentAtStart(t *testing.T) {
@@ -24,7 +25,7 @@ func TestNATSAbsentAtStart(t *testing.T) {
 	for i := range 100 {
 		p.Record(t.Context(), requested(i))
 	}
-	eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
+	waittest.Until(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 	if got := p.Stats(); got.Queued != 100 || got.Recorded != 100 {
 		t.Errorf("got %+v", got)
 	}
@@ -48,7 +49,7 @@ func TestServerKilled(t *testing.T) {
 			n++
 		}
 		// Kill it in the middle of that.
-		eventually(t, "some events are published", func() bool {
+		waittest.Until(t, "some events are published", func() bool {
 			s := p.Stats()
 			return s.Published > s.Recorded-each+each/10
 		})
@@ -77,7 +78,7 @@ func TestServerRestarted(t *testing.T) {
 			p.Record(t.Context(), requested(n))
 			n++
 		}
-		eventually(t, "some events are published", func() bool { return p.Stats().Published > uint64(n-each+each/10) })
+		waittest.Until(t, "some events are published", func() bool { return p.Stats().Published > uint64(n-each+each/10) })
 		l.use(nil)
 		if err := server.Stop(); err != nil {
 			t.Fatal(err)
@@ -105,17 +106,13 @@ func TestServerHangs(t *testing.T) {
 	flushed(t, p)
 	server.signal(syscall.SIGSTOP)
 	record(10)
-	eventually(t, "the publisher notices", func() bool { return p.Stats().Err != nil })
+	waittest.Until(t, "the publisher notices", func() bool { return p.Stats().Err != nil })
 	recorded := make(chan struct{})
 	go func() {
 		defer close(recorded)
 		record(queue + 30)
 	}()
-	select {
-	case <-recorded: // while nothing is acknowledged
-	case <-time.After(patience):
-		t.Fatal("recording waits for the server")
-	}
+	waittest.Receive(t, "recording while nothing is acknowledged", recorded)
 	wantStats(t, p, Stats{Recorded: 50 + 10 + queue + 30, Published: 50, Dropped: 30, Queued: 10 + queue})
 	server.signal(syscall.SIGCONT)
 	flushed(t, p)
@@ -138,7 +135,7 @@ func TestServerHangs(t *testing.T) {
 	if s := p.Stats(); s.DroppedByKind != all[60].Dropped || s.Records != uint64(len(all)) {
 		t.Errorf("got %+v", s)
 	}
-	dropped, ok := errors.AsType[*DroppedError](p.Close(testContext(t)))
+	dropped, ok := errors.AsType[*DroppedError](p.Close(waittest.Context(t)))
 	if !ok || dropped.Dropped != 30 || dropped.Unconfirmed != 0 {
 		t.Errorf("got %v", dropped)
 	}
@@ -172,7 +169,7 @@ func TestAcknowledgementsLostForLong(t *testing.T) {
 	}
 	stored := func(n uint64) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d messages are stored", n), func() bool {
+		waittest.Until(t, fmt.Sprintf("%d messages are stored", n), func() bool {
 			info, err := stream.Info(t.Context())
 			return err == nil && info.State.Msgs == n
 		})
@@ -198,13 +195,13 @@ func TestAcknowledgementsLostForLong(t *testing.T) {
 		}
 		return !ack.Duplicate
 	}
-	eventually(t, "the stream forgets the message ids", probe)
+	waittest.Until(t, "the stream forgets the message ids", probe)
 
 	questions, err := js.Conn().SubscribeSync("$JS.API.>")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := js.Conn().FlushWithContext(testContext(t)); err != nil {
+	if err := js.Conn().FlushWithContext(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	record(1)
@@ -282,7 +279,7 @@ func TestStreamMadeAnew(t *testing.T) {
 			}
 			stored := func(n uint64) {
 				t.Helper()
-				eventually(t, fmt.Sprintf("%d messages are stored", n), func() bool { return count(t, js) == n })
+				waittest.Until(t, fmt.Sprintf("%d messages are stored", n), func() bool { return count(t, js) == n })
 			}
 			if connected {
 				anew()
@@ -296,7 +293,7 @@ func TestStreamMadeAnew(t *testing.T) {
 			}
 			stored(1)
 			away()
-			eventually(t, "the stream forgets the message ids", func() bool {
+			waittest.Until(t, "the stream forgets the message ids", func() bool {
 				ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "probe", Header: nats.Header{jetstream.MsgIDHeader: {fmt.Sprint("probe", n)}}})
 				if err != nil {
 					t.Fatal(err)

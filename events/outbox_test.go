@@ -6,6 +6,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // The stream takes a full outbox, and all acknowledgements are lost. Then there is room again, and the memory of the
@@ -26,7 +27,7 @@ func TestFullOutboxWasStored(t *testing.T) {
 	l.mute(true)
 	record(outboxMessages + 100)
 	js := client(t, c)
-	eventually(t, "the stream has what was in the outbox", func() bool { return count(t, js) == outboxMessages+1 })
+	waittest.Until(t, "the stream has what was in the outbox", func() bool { return count(t, js) == outboxMessages+1 })
 	l.mute(false)
 	l.cut()
 	flushed(t, p)

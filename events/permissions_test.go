@@ -18,6 +18,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // documented returns the only block of a language in docs/nats.md.
@@ -54,10 +55,10 @@ func documentedServer(t *testing.T, conf string) *natsserver.Server {
 	t.Helper()
 	s := securedServer(t, conf)
 	js := client(t, asUser(t, s, "operator"))
-	if _, err := js.CreateStream(testContext(t), documentedStream(t)); err != nil {
+	if _, err := js.CreateStream(waittest.Context(t), documentedStream(t)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.UpdateStream(testContext(t), documentedStream(t)); err != nil {
+	if _, err := js.UpdateStream(waittest.Context(t), documentedStream(t)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -143,7 +144,7 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		cfg.AllowDirect = false
 		permitted(t, func() *natsserver.Server {
 			s := securedServer(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
-			if _, err := client(t, asUser(t, s, "operator")).CreateStream(testContext(t), cfg); err != nil {
+			if _, err := client(t, asUser(t, s, "operator")).CreateStream(waittest.Context(t), cfg); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -167,7 +168,7 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 			s := securedServer(t, other)
 			c := asUser(t, s, "operator")
 			c.Domain = "hub"
-			if _, err := client(t, c).CreateStream(testContext(t), cfg); err != nil {
+			if _, err := client(t, c).CreateStream(waittest.Context(t), cfg); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -213,12 +214,12 @@ func forwardDoubtfully(t *testing.T, s *natsserver.Server, source ReaderConfig, 
 	to.Domain = source.Domain
 	cfg := ForwardConfig{Source: source, Hub: to, Logger: log.logger()}
 	f := forwardWith(t, cfg)
-	eventually(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 3 })
+	waittest.Until(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 3 })
 	f.stop()
 	putForeign(t, asUser(t, hub, "forwarder"), source.Prefix+".agent-1.lock.x", "")
 	putForeign(t, asUser(t, s, "agent-1"), source.Prefix+".agent-1.lock.x", "agent-1:2:1")
 	f = forwardWith(t, cfg)
-	eventually(t, "the new one is forwarded", func() bool { return f.Stats().Forwarded == 1 })
+	waittest.Until(t, "the new one is forwarded", func() bool { return f.Stats().Forwarded == 1 })
 	if got := f.Stats(); got.Present+got.Discarded != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -232,7 +233,7 @@ func putForeign(t *testing.T, c Connection, subject, id string) {
 	if id != "" {
 		m.Header.Set(jetstream.MsgIDHeader, id)
 	}
-	if _, err := connected(t, c).RequestMsgWithContext(testContext(t), m); err != nil {
+	if _, err := connected(t, c).RequestMsgWithContext(waittest.Context(t), m); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -259,14 +260,14 @@ func publishDoubtfully(t *testing.T, s *natsserver.Server, cfg Config) {
 	defer r.Close()
 	way.mute(true)
 	p.Record(t.Context(), lost)
-	eventually(t, "the stream has what the publisher does not know of", func() bool {
-		state, err := r.State(testContext(t))
+	waittest.Until(t, "the stream has what the publisher does not know of", func() bool {
+		state, err := r.State(waittest.Context(t))
 		return err == nil && state.Last == 2
 	})
 	way.mute(false)
 	way.cut()
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventReleased, Lock: "orders/42"})
-	if err := p.Close(testContext(t)); err != nil {
+	if err := p.Close(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -274,7 +275,7 @@ func publishDoubtfully(t *testing.T, s *natsserver.Server, cfg Config) {
 // readAll reads in every way that a Reader has.
 func readAll(t *testing.T, r *Reader, filter Filter) {
 	t.Helper()
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	var got, tailed []uint64
 	if err := r.Replay(ctx, From{}, filter, seqs(&got, 0)); err != nil || len(got) == 0 {
 		t.Errorf("%+v: replayed %v, %v", filter, got, err)
@@ -355,7 +356,7 @@ func TestOwnConsumerIsPermitted(t *testing.T) {
 	p.Record(t.Context(), requested(1))
 	flushed(t, p)
 
-	consumer, err := client(t, asUser(t, s, "auditor")).CreateOrUpdateConsumer(testContext(t), DefaultStream, jetstream.ConsumerConfig{Durable: "billing"})
+	consumer, err := client(t, asUser(t, s, "auditor")).CreateOrUpdateConsumer(waittest.Context(t), DefaultStream, jetstream.ConsumerConfig{Durable: "billing"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +364,7 @@ func TestOwnConsumerIsPermitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.DoubleAck(testContext(t)); err != nil {
+	if err := m.DoubleAck(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -382,7 +383,7 @@ func refusals(t *testing.T, c Connection) (nc *nats.Conn, next func() Permission
 				t.Fatal(err)
 			}
 			missing = *told
-		case <-testContext(t).Done():
+		case <-waittest.Context(t).Done():
 			t.Fatal("the server refuses nothing more")
 		}
 		return missing
@@ -412,7 +413,7 @@ func TestPublisherMayNotListen(t *testing.T) {
 	c.InboxPrefix, c.Logger = "_OTHER", log.everything()
 	p := newPublisher(t, Config{Connection: c, Agent: "agent-1"})
 	p.Record(t.Context(), requested(1))
-	eventually(t, "it tries again and again", func() bool { return log.count("still nothing is published") >= 4 })
+	waittest.Until(t, "it tries again and again", func() bool { return log.count("still nothing is published") >= 4 })
 	missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
 	if !ok || missing.Operation != "subscribe" || !strings.HasPrefix(missing.Subject, "_OTHER.") || log.count("deadline") > 0 {
 		t.Errorf("got %v\n%s", p.Stats().Err, &log)
@@ -426,11 +427,11 @@ func TestPublisherIsNotAnother(t *testing.T) {
 	c.Logger = log.everything()
 	p := newPublisher(t, Config{Connection: c, Agent: "agent-2"})
 	p.Record(t.Context(), requested(1))
-	eventually(t, "the publisher says what it may not do", func() bool {
+	waittest.Until(t, "the publisher says what it may not do", func() bool {
 		missing, ok := errors.AsType[*PermissionError](p.Stats().Err)
 		return ok && strings.Contains(missing.Subject, "lockagent.v1.agent-2.")
 	})
-	eventually(t, "it tries again and again", func() bool { return log.count("still nothing is published") >= 3 })
+	waittest.Until(t, "it tries again and again", func() bool { return log.count("still nothing is published") >= 3 })
 	said := 0
 	for line := range strings.Lines(log.String()) {
 		if strings.Contains(line, "not permit") && !strings.Contains(line, "level=DEBUG") {
@@ -489,7 +490,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 
 			r := newReader(t, asUser(t, s, "auditor"))
 			var got []uint64
-			err := r.Replay(testContext(t), From{}, Filter{}, seqs(&got, 0))
+			err := r.Replay(waittest.Context(t), From{}, Filter{}, seqs(&got, 0))
 			missing, ok := errors.AsType[*PermissionError](err)
 			switch {
 			case strings.Contains(less.permission, "CONSUMER.DELETE"), strings.Contains(less.permission, "DIRECT.GET"):
@@ -501,7 +502,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 				t.Errorf("read %v, %v", got, err)
 			}
 			if strings.Contains(less.permission, "STREAM.INFO") {
-				if _, err := r.State(testContext(t)); !errors.Is(err, ErrNotPermitted) {
+				if _, err := r.State(waittest.Context(t)); !errors.Is(err, ErrNotPermitted) {
 					t.Errorf("the state: %v", err)
 				}
 			}
@@ -526,7 +527,7 @@ func TestForwarderNamesTheMissingPermission(t *testing.T) {
 				js := client(t, asUser(t, source, "root"))
 				puts(t, js, "agent-1", 1, 2)
 				f := forward(t, asUser(t, source, "root"), asUser(t, hub, "root"))
-				eventually(t, "the beginning is forwarded", func() bool { return f.Stats().Forwarded == 2 })
+				waittest.Until(t, "the beginning is forwarded", func() bool { return f.Stats().Forwarded == 2 })
 				f.stop()
 				putForeign(t, asUser(t, hub, "root"), "lockagent.v1.agent-1.lock.x", "")
 				puts(t, js, "agent-1", 3, 3)
@@ -538,10 +539,10 @@ func TestForwarderNamesTheMissingPermission(t *testing.T) {
 					Logger: log.logger(),
 				})
 				if strings.Contains(less.permission, "CONSUMER.DELETE") { // the server tidies up by itself
-					eventually(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 1 })
+					waittest.Until(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 1 })
 					return
 				}
-				eventually(t, "it says what is missing", func() bool {
+				waittest.Until(t, "it says what is missing", func() bool {
 					at, ok := errors.AsType[*EndError](f.Stats().Err)
 					missing, _ := errors.AsType[*PermissionError](f.Stats().Err)
 					return ok && at.End == end && missing != nil && strings.HasPrefix(missing.Subject, less.permission) &&

@@ -20,6 +20,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // TestPublish records every kind of event, on connections of each sort.
@@ -72,7 +73,7 @@ func TestPublish(t *testing.T) {
 					t.Errorf("subject %s, want %s", m.Subject, subject)
 				}
 			}
-			if err := p.Close(testContext(t)); err != nil {
+			if err := p.Close(waittest.Context(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -151,14 +152,14 @@ func TestEpochs(t *testing.T) {
 		p := newPublisher(t, Config{Connection: c, Epoch: epoch})
 		p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
 		p.Record(t.Context(), requested(1))
-		if err := p.Close(testContext(t)); err != nil {
+		if err := p.Close(waittest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for epoch := uint64(2); epoch <= 3; epoch++ {
 		p := newPublisher(t, Config{Connection: c, Epoch: epoch})
 		if epoch == 3 { // nothing is left to flush then
-			eventually(t, "it has stopped", func() bool { return p.Stats().Err != nil })
+			waittest.Until(t, "it has stopped", func() bool { return p.Stats().Err != nil })
 		}
 		p.Record(t.Context(), requested(1))
 		wantStopped(t, p, ErrEpoch)
@@ -177,7 +178,7 @@ func TestEpochs(t *testing.T) {
 // wantStopped wants p to have stopped for a reason, and to say so.
 func wantStopped(t *testing.T, p *Publisher, why error) {
 	t.Helper()
-	if err := p.Flush(testContext(t)); !errors.Is(err, lockagent.ErrClosed) || !errors.Is(err, why) {
+	if err := p.Flush(waittest.Context(t)); !errors.Is(err, lockagent.ErrClosed) || !errors.Is(err, why) {
 		t.Errorf("flush: %v", err)
 	}
 	if err := p.Stats().Err; !errors.Is(err, why) {
@@ -188,7 +189,7 @@ func wantStopped(t *testing.T, p *Publisher, why error) {
 	if now := p.Stats(); now.Dropped != before.Dropped+1 {
 		t.Errorf("got %+v after %+v", now, before)
 	}
-	if err := p.Close(testContext(t)); !errors.Is(err, why) {
+	if err := p.Close(waittest.Context(t)); !errors.Is(err, why) {
 		t.Errorf("close: %v", err)
 	}
 }
@@ -246,7 +247,7 @@ func TestClose(t *testing.T) {
 		for i := range 7 {
 			p.Record(t.Context(), requested(i))
 		}
-		eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
+		waittest.Until(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		cancel(enough)
@@ -275,7 +276,7 @@ func TestClose(t *testing.T) {
 			p.Record(t.Context(), requested(i))
 		}
 		for range 2 {
-			if err := p.Close(testContext(t)); err != nil {
+			if err := p.Close(waittest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -290,7 +291,7 @@ func TestFlushEndsWithClose(t *testing.T) {
 	p := newPublisher(t, Config{Connection: Connection{InProcess: &link{}}})
 	p.Record(t.Context(), requested(1))
 	flush := make(chan error)
-	go func() { flush <- p.Flush(testContext(t)) }()
+	go func() { flush <- p.Flush(waittest.Context(t)) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := p.Close(ctx); err == nil {

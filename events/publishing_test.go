@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // publishPart is an agent that holds locks, one of which nobody else uses. It says how many of its
@@ -165,7 +166,7 @@ func (p *publisherProcess) end() {
 	p.say("end")
 	select {
 	case <-p.ended:
-	case <-testContext(p.t).Done():
+	case <-waittest.Context(p.t).Done():
 		p.t.Fatal("the publisher does not end")
 	}
 	if err := p.cmd.Wait(); err != nil {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,42 +15,19 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// These make the random tests longer, or begin them with another seed.
-const (
-	seedsVariable = "LOCKAGENT_TEST_SEEDS" // how many times as many
-	seedVariable  = "LOCKAGENT_TEST_SEED"  // the first
-)
+// seedVariable is the first seed of the random tests, if it is not 1.
+const seedVariable = "LOCKAGENT_TEST_SEED"
 
 // seeds calls test with so many seeds.
 func seeds(t *testing.T, many int, test func(seed uint64, r *rand.Rand)) {
 	t.Helper()
-	number := func(name string, or int) int {
-		text := os.Getenv(name)
-		if text == "" {
-			return or
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return n
+	first, err := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), "1"), 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", seedVariable, err)
 	}
-	first := number(seedVariable, 1)
-	for seed := range number(seedsVariable, 1) * many {
-		if t.Failed() {
-			return
-		}
-		n := uint64(first + seed)
-		test(n, rand.New(rand.NewPCG(n, 1)))
+	for seed := first; seed < first+uint64(many) && !t.Failed(); seed++ {
+		test(seed, rand.New(rand.NewPCG(seed, 1)))
 	}
-}
-
-// rehearsed is how much of a long test's work is done: a tenth in a rehearsal.
-func rehearsed(work int) int {
-	if rehearsal {
-		return work / 10
-	}
-	return work
 }
 
 // drawWorld is any history: of stores that are right, or wrong.
@@ -155,7 +133,10 @@ func fails(t *testing.T, seed uint64, what string, w *world, log []Record, wrong
 }
 
 // A true history is proven, or exactly what happened lowers the verdict.
-func TestTrueHistories(t *testing.T) {
+func TestTrueHistories(t *testing.T) { trueHistories(t, 200) }
+
+func trueHistories(t *testing.T, many int) {
+	t.Helper()
 	verdicts := make(map[Verdict]int)
 	wrong := func(w *world, log []Record, r Report) string {
 		if why := w.wrong(log, r); why != "" {
@@ -177,7 +158,7 @@ func TestTrueHistories(t *testing.T) {
 		return ""
 	}
 	rests := 0
-	seeds(t, 600, func(seed uint64, r *rand.Rand) {
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, sound)
 		report := closed(w.stream)
 		verdicts[report.Verdict]++
@@ -193,9 +174,12 @@ func TestTrueHistories(t *testing.T) {
 }
 
 // If a store grants what is held, loses what it granted, or gives tokens that fall, no verdict hides it.
-func TestHistoriesOfEvilStores(t *testing.T) {
+func TestHistoriesOfEvilStores(t *testing.T) { historiesOfEvilStores(t, 100) }
+
+func historiesOfEvilStores(t *testing.T, many int) {
+	t.Helper()
 	verdicts, rests := make(map[Verdict]int), 0
-	seeds(t, 300, func(seed uint64, r *rand.Rand) {
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, evils)
 		report := closed(w.stream)
 		rests += report.Rests
@@ -216,10 +200,13 @@ func TestHistoriesOfEvilStores(t *testing.T) {
 type tally struct{ caught, harmless int }
 
 // Whatever is missing, and in whatever order the rest comes: what the audit proves is true.
-func TestHistoriesInPieces(t *testing.T) {
+func TestHistoriesInPieces(t *testing.T) { historiesInPieces(t, 30) }
+
+func historiesInPieces(t *testing.T, many int) {
+	t.Helper()
 	all := slices.Concat(removals, repetitions, disorders)
 	tallies, rests := make([]tally, len(all)), 0
-	seeds(t, 100, func(seed uint64, r *rand.Rand) {
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, []evil{sound, sound, evils}[r.IntN(3)])
 		whole := closed(w.stream)
 		rests += whole.Rests
@@ -255,7 +242,10 @@ func TestHistoriesInPieces(t *testing.T) {
 
 // One field of one record that is changed is found, or what the log then says is another history in which
 // no two holds overlapped.
-func TestAlteredHistories(t *testing.T) {
+func TestAlteredHistories(t *testing.T) { alteredHistories(t, 3) }
+
+func alteredHistories(t *testing.T, many int) {
+	t.Helper()
 	tallies := make([]tally, len(alterations))
 	wrong := func(_ *world, log []Record, r Report) string {
 		if r.Verdict != Proven {
@@ -269,7 +259,7 @@ func TestAlteredHistories(t *testing.T) {
 		}
 		return ""
 	}
-	seeds(t, rehearsed(40), func(seed uint64, r *rand.Rand) {
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
 		w := calmWorld(r)
 		log := w.stream
 		if v := closed(log).Verdict; v != Proven {
@@ -310,8 +300,11 @@ func TestAlteredHistories(t *testing.T) {
 }
 
 // What an audit says does not depend on when it has judged what, nor on a checkpoint in between.
-func TestResumedAudit(t *testing.T) {
-	seeds(t, rehearsed(60), func(seed uint64, r *rand.Rand) {
+func TestResumedAudit(t *testing.T) { resumedAudit(t, 6) }
+
+func resumedAudit(t *testing.T, many int) {
+	t.Helper()
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
 		log := drawWorld(r, sound).stream
 		if r.IntN(2) == 0 { // holes go through a checkpoint as well
 			i := r.IntN(len(log))
@@ -350,8 +343,11 @@ func TestResumedAudit(t *testing.T) {
 }
 
 // An audit that judges while it reads says the same as one that reads everything first.
-func TestJudgedWhileRead(t *testing.T) {
-	seeds(t, 150, func(seed uint64, r *rand.Rand) {
+func TestJudgedWhileRead(t *testing.T) { judgedWhileRead(t, 50) }
+
+func judgedWhileRead(t *testing.T, many int) {
+	t.Helper()
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, sound)
 		a := closed(w.stream)
 		for i := range w.stream {

@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 func newReader(t testing.TB, c Connection) *Reader {
@@ -55,7 +56,7 @@ func apart(n int) lockagent.Event {
 // consumers is how many readers the stream serves.
 func consumers(t testing.TB, r *Reader) int {
 	t.Helper()
-	stream, err := r.stream(testContext(t))
+	stream, err := r.stream(waittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []uint64
-			if err := r.Replay(testContext(t), test.from, test.filter, seqs(&got, 0)); err != nil || !slices.Equal(got, test.want) {
+			if err := r.Replay(waittest.Context(t), test.from, test.filter, seqs(&got, 0)); err != nil || !slices.Equal(got, test.want) {
 				t.Errorf("got %v, %v; want %v", got, err, test.want)
 			}
 		})
@@ -133,7 +134,7 @@ func TestReplay(t *testing.T) {
 
 	t.Run("VisitEndsIt", func(t *testing.T) {
 		var got []uint64
-		if err := r.Replay(testContext(t), From{}, Filter{}, seqs(&got, 4)); !errors.Is(err, errEnough) || !slices.Equal(got, upTo(1, 4)) {
+		if err := r.Replay(waittest.Context(t), From{}, Filter{}, seqs(&got, 4)); !errors.Is(err, errEnough) || !slices.Equal(got, upTo(1, 4)) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
@@ -151,7 +152,7 @@ func TestReplay(t *testing.T) {
 	})
 	t.Run("EndsWhereItWasAtTheStart", func(t *testing.T) {
 		var got []uint64
-		err := r.Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
+		err := r.Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 			record(other, lockagent.EventQueued, "more")
 			return seqs(&got, 0)(r, err)
 		})
@@ -189,7 +190,7 @@ func TestReplayEndsAlthoughTheRestIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []uint64
-	err = newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
+	err = newReader(t, c).Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 		if len(got) == 0 {
 			if err := stream.Purge(t.Context()); err != nil {
 				t.Error(err)
@@ -222,7 +223,7 @@ func TestUndecodable(t *testing.T) {
 
 	var good, bad []uint64
 	audit := NewAudit()
-	err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, func(r *Record, err error) error {
+	err := newReader(t, c).Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err == nil {
 			good = append(good, r.Position)
 			return audit.Visit(r, err)
@@ -262,7 +263,7 @@ func TestTail(t *testing.T) {
 		seen chan Record
 		done chan error
 	}
-	ctx, cancel := context.WithCancelCause(testContext(t))
+	ctx, cancel := context.WithCancelCause(waittest.Context(t))
 	tails := make(map[string]*tail)
 	for name, from := range map[string]From{"Beginning": {}, "Position": FromPosition(51), "Now": FromNow()} {
 		tl := &tail{from, make(chan Record, 1000), make(chan error, 1)}
@@ -292,7 +293,7 @@ func TestTail(t *testing.T) {
 	expect("Beginning", 1, 100)
 	expect("Position", 51, 100)
 	// A tail from now has begun when it has a consumer.
-	eventually(t, "three consumers", func() bool { return consumers(t, r) == 3 })
+	waittest.Until(t, "three consumers", func() bool { return consumers(t, r) == 3 })
 	record(50)
 	for name := range tails {
 		expect(name, 101, 150)
@@ -333,7 +334,7 @@ func testTailOfAStreamThatIsCut(t *testing.T, length int) {
 		for i := range n {
 			p.Record(t.Context(), apart(i))
 		}
-		if err := p.Close(testContext(t)); err != nil {
+		if err := p.Close(waittest.Context(t)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -341,7 +342,7 @@ func testTailOfAStreamThatIsCut(t *testing.T, length int) {
 	seen := make(chan string, 100)
 	done := make(chan error, 1)
 	r := newReader(t, c)
-	ctx := testContext(t)
+	ctx := waittest.Context(t)
 	go func() {
 		done <- r.Tail(ctx, From{}, Filter{}, func(r *Record, err error) error {
 			if err != nil {
@@ -397,7 +398,7 @@ func TestEmptyStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := newReader(t, c).Replay(testContext(t), From{}, Filter{}, nil); err != nil {
+	if err := newReader(t, c).Replay(waittest.Context(t), From{}, Filter{}, nil); err != nil {
 		t.Errorf("got %v", err)
 	}
 }

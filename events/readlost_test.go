@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // TestRequestForMessagesLost has the server never hear the first request for messages, as when the member of a cluster
@@ -29,9 +30,9 @@ func TestRequestForMessagesLost(t *testing.T) {
 	flushed(t, p)
 	var got []uint64
 	for name, read := range map[string]func(*Reader) error{
-		"Replay": func(r *Reader) error { return r.Replay(testContext(t), From{}, Filter{}, seqs(&got, 0)) },
+		"Replay": func(r *Reader) error { return r.Replay(waittest.Context(t), From{}, Filter{}, seqs(&got, 0)) },
 		"Tail": func(r *Reader) error {
-			if err := r.Tail(testContext(t), From{}, Filter{}, seqs(&got, n)); !errors.Is(err, errEnough) {
+			if err := r.Tail(waittest.Context(t), From{}, Filter{}, seqs(&got, n)); !errors.Is(err, errEnough) {
 				return err
 			}
 			return nil
@@ -163,13 +164,13 @@ func TestFromTimeBehindTheStream(t *testing.T) {
 			r.js = catchingUp{r.js, func() {
 				p.Record(t.Context(), apart(3))
 				flushed(t, p)
-				eventually(t, "the time has come", func() bool { return !time.Now().Before(since) })
+				waittest.Until(t, "the time has come", func() bool { return !time.Now().Before(since) })
 				p.Record(t.Context(), apart(4))
 				p.Record(t.Context(), apart(5))
 				flushed(t, p)
 			}}
 			var got []uint64
-			_, err = r.read(testContext(t), stream, FromTime(since), test.filter, 6, func(r *Record, err error) error {
+			_, err = r.read(waittest.Context(t), stream, FromTime(since), test.filter, 6, func(r *Record, err error) error {
 				got = append(got, r.Position)
 				return err
 			})

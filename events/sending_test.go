@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // outings keeps what the hook of a publisher was told.
@@ -61,7 +62,7 @@ func TestSending(t *testing.T) {
 	}
 	want := func(what string, want ...outing) {
 		t.Helper()
-		eventually(t, what, func() bool { return seen.are(want...) })
+		waittest.Until(t, what, func() bool { return seen.are(want...) })
 	}
 	record("a", 1)
 	flushed(t, p)
@@ -91,12 +92,12 @@ func TestSending(t *testing.T) {
 	l.mute(false)
 	l.cut()
 	flushed(t, p)
-	eventually(t, "it is over", func() bool {
+	waittest.Until(t, "it is over", func() bool {
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		return seen.all[3].over == 1 && seen.all[3].err != nil
 	})
-	if err := p.Close(testContext(t)); err != nil {
+	if err := p.Close(waittest.Context(t)); err != nil {
 		t.Error(err)
 	}
 	seen.mu.Lock()

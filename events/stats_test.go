@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // alonePublisher returns a publisher without a sender, and what it logs at level warn.
@@ -294,9 +295,9 @@ func TestAlive(t *testing.T) {
 	grant.How = lockagent.ByStore
 	p.Record(t.Context(), grant)
 	flushed(t, p)
-	eventually(t, "it says so twice", func() bool { return p.Stats().Records >= 4 })
+	waittest.Until(t, "it says so twice", func() bool { return p.Stats().Records >= 4 })
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStopped})
-	if err := p.Close(testContext(t)); err != nil {
+	if err := p.Close(waittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	all := written(t, c, "")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // TestStreamsThatLoseEvents are refused, with the setting and what mends it. As soon as somebody
@@ -87,18 +88,18 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 			t.Parallel()
 			c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 			js := client(t, c)
-			if _, err := js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}}); err != nil {
+			if _, err := js.CreateStream(waittest.Context(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}}); err != nil {
 				t.Fatal(err)
 			}
 			cfg := base
 			test.change(&cfg)
 			sealed := cfg.Sealed
 			cfg.Sealed = false // nobody can make a stream that is sealed from the beginning
-			if _, err := js.CreateStream(testContext(t), cfg); err != nil {
+			if _, err := js.CreateStream(waittest.Context(t), cfg); err != nil {
 				t.Fatal(err)
 			}
 			if cfg.Sealed = sealed; sealed {
-				if _, err := js.UpdateStream(testContext(t), cfg); err != nil {
+				if _, err := js.UpdateStream(waittest.Context(t), cfg); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -106,7 +107,7 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 			c.Logger = log.logger()
 			p := newPublisher(t, Config{Connection: c, Agent: testAgent})
 			p.Record(t.Context(), requested(0))
-			eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
+			waittest.Until(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 			flaw, ok := errors.AsType[*StreamError](p.Stats().Err)
 			if !ok || !errors.Is(flaw, ErrStream) || !strings.Contains(flaw.Setting, test.setting) || !strings.Contains(flaw.Mend, test.mend) {
 				t.Fatalf("got %v", p.Stats().Err)
@@ -114,7 +115,7 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 			if strings.HasPrefix(flaw.Mend, "nats ") {
 				runsInAShell(t, flaw.Mend)
 			}
-			eventually(t, "the publisher says why", func() bool { return strings.Contains(log.String(), test.mend) })
+			waittest.Until(t, "the publisher says why", func() bool { return strings.Contains(log.String(), test.mend) })
 			if lines := strings.Count(log.String(), "\n"); lines != 1 {
 				t.Errorf("logged\n%s", log.String())
 			}
@@ -122,7 +123,7 @@ func TestStreamsThatLoseEvents(t *testing.T) {
 				return
 			}
 			test.mended(&cfg)
-			if _, err := js.UpdateStream(testContext(t), cfg); err != nil {
+			if _, err := js.UpdateStream(waittest.Context(t), cfg); err != nil {
 				t.Fatal(err)
 			}
 			flushed(t, p)
@@ -149,7 +150,7 @@ func runsInAShell(t *testing.T, command string) {
 // TestWeakerStream is used, with one warning however often the connection comes and goes.
 func TestWeakerStream(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{})
-	_, err := client(t, Connection{InProcess: server}).CreateStream(testContext(t), jetstream.StreamConfig{
+	_, err := client(t, Connection{InProcess: server}).CreateStream(waittest.Context(t), jetstream.StreamConfig{
 		Name: DefaultStream, Subjects: []string{"lockagent.>"}, MaxMsgs: 3, MaxAge: time.Hour,
 		Duplicates: time.Second, Discard: jetstream.DiscardNew,
 	})
@@ -172,7 +173,7 @@ func TestWeakerStream(t *testing.T) {
 	}
 	// Now the stream is full.
 	p.Record(t.Context(), requested(3))
-	eventually(t, "the publisher knows why", func() bool {
+	waittest.Until(t, "the publisher knows why", func() bool {
 		return p.Stats().Err != nil && strings.Contains(p.Stats().Err.Error(), "maximum messages exceeded")
 	})
 }
@@ -211,26 +212,26 @@ func TestSubjectsAreTaken(t *testing.T) {
 	flushed(t, p)
 	update := func(subject string) {
 		t.Helper()
-		if _, err := js.UpdateStream(testContext(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{subject}}); err != nil {
+		if _, err := js.UpdateStream(waittest.Context(t), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{subject}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	update("something.else")
-	if _, err := js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{AllSubjects}}); err != nil {
+	if _, err := js.CreateStream(waittest.Context(t), jetstream.StreamConfig{Name: "OTHER", Subjects: []string{AllSubjects}}); err != nil {
 		t.Fatal(err)
 	}
 	p.Record(t.Context(), requested(1))
-	eventually(t, "the publisher says who takes it", func() bool {
+	waittest.Until(t, "the publisher says who takes it", func() bool {
 		return log.count(`stream \"OTHER\" takes the subjects of stream \"LOCKAGENT\"`) > 0
 	})
-	eventually(t, "the publisher knows what is wrong with its stream", func() bool {
+	waittest.Until(t, "the publisher knows what is wrong with its stream", func() bool {
 		err := p.Stats().Err
 		return errors.Is(err, ErrStream) && strings.Contains(err.Error(), "do not cover")
 	})
 	if got := p.Stats(); got.Published != 1 || got.Queued != 1 {
 		t.Errorf("got %+v", got)
 	}
-	if err := js.DeleteStream(testContext(t), "OTHER"); err != nil {
+	if err := js.DeleteStream(waittest.Context(t), "OTHER"); err != nil {
 		t.Fatal(err)
 	}
 	update(AllSubjects)
@@ -245,7 +246,7 @@ func TestSubjectsOfNobody(t *testing.T) {
 	streamFor(t, js, func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"something.else"} })
 	p := newPublisher(t, Config{Connection: c})
 	p.Record(t.Context(), requested(0))
-	eventually(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
+	waittest.Until(t, "the publisher knows why", func() bool { return p.Stats().Err != nil })
 	done, cancel := contextEnded()
 	defer cancel()
 	if err := p.Close(done); !errors.Is(err, ErrStream) {
