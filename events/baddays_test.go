@@ -76,6 +76,7 @@ func TestServerIsNoNATS(t *testing.T) {
 // TestPermissionWithdrawn has an operator take away a permission from an agent that publishes, and
 // give it back.
 func TestPermissionWithdrawn(t *testing.T) {
+	t.Parallel()
 	conf := documented(t, "conf")
 	for name, test := range map[string]struct{ permission, operation, subject string }{
 		"Publish": {`"lockagent.v1.agent-1.>"`, "publish", "lockagent.v1.agent-1.lock.orders.42"},
@@ -83,7 +84,6 @@ func TestPermissionWithdrawn(t *testing.T) {
 		"Listen":  {`"_INBOX.>"`, "subscribe", "_INBOX."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			setPasswords(t)
 			dir := t.TempDir()
 			var l link
 			// The server forgets who was permitted what, and closes the connections of those that this touches.

@@ -89,6 +89,23 @@ func (c *child) say(line string) {
 	}
 }
 
+// pause has it do nothing more until it is sent SIGCONT. It returns when all its threads stand still.
+func (c *child) pause() {
+	c.t.Helper()
+	c.signal(syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil || !status.Stopped():
+			c.t.Fatalf("it is not stopped: %v, %v", status, err)
+		default:
+			return
+		}
+	}
+}
+
 func (c *child) signal(s syscall.Signal) {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(s); err != nil {

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,10 +26,15 @@ func (c *cluster) follower(js jetstream.JetStream) *process {
 	panic("the leader is alone")
 }
 
-// TestReplayFromTimeOfALateMember has a member of a cluster miss most of a stream. While it catches up, each Replay
-// from a time has what is there, wherever the cluster puts its consumer.
 func TestReplayFromTimeOfALateMember(t *testing.T) {
 	t.Parallel()
+	replayFromTimeOfALateMember(t, 2000)
+}
+
+// replayFromTimeOfALateMember has a member of a cluster miss most of a stream of n records. While it catches up, each Replay
+// from a time has what is there, wherever the cluster puts its consumer.
+func replayFromTimeOfALateMember(t *testing.T, n int) {
+	t.Helper()
 	c := newCluster(t)
 	c.start()
 	to := Connection{URL: c.url}
@@ -40,22 +44,22 @@ func TestReplayFromTimeOfALateMember(t *testing.T) {
 	flushed(t, p)
 	late := c.follower(js)
 	late.kill()
-	const n = 20000
 	for i := range n - 1 {
 		p.Record(t.Context(), apart(2+i))
 	}
 	flushed(t, p)
-	stream, err := js.Stream(waittest.Context(t), DefaultStream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	middle, err := stream.GetMsg(waittest.Context(t), n/2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var stream jetstream.Stream
+	var middle *jetstream.RawStreamMsg
+	waittest.Until(t, "the stream is read without the member", func() (read bool) {
+		var err error
+		if stream, err = js.Stream(t.Context(), DefaultStream); err == nil {
+			middle, err = stream.GetMsg(t.Context(), uint64(n)/2)
+		}
+		return err == nil
+	})
 	late.start()
 	caughtUp := func() bool {
-		now, err := js.Stream(waittest.Context(t), DefaultStream)
+		now, err := js.Stream(t.Context(), DefaultStream)
 		return err == nil && now.CachedInfo().Cluster != nil && !slices.ContainsFunc(now.CachedInfo().Cluster.Replicas,
 			func(p *jetstream.PeerInfo) bool { return !p.Current || p.Lag > 0 })
 	}
@@ -66,8 +70,8 @@ func TestReplayFromTimeOfALateMember(t *testing.T) {
 		lock  int
 		want  []uint64
 	}{
-		"Middle": {middle.Time, n, []uint64{n}},
-		"Last":   {stream.CachedInfo().State.LastTime, n, []uint64{n}},
+		"Middle": {middle.Time, n, []uint64{uint64(n)}},
+		"Last":   {stream.CachedInfo().State.LastTime, n, []uint64{uint64(n)}},
 		"Before": {middle.Time, 1, nil},
 	} {
 		r, filter := newReader(t, to), Filter{Lock: lockagent.Name(fmt.Sprint("orders/", test.lock))}
@@ -75,9 +79,7 @@ func TestReplayFromTimeOfALateMember(t *testing.T) {
 			for last := false; !last; {
 				last = caughtUp()
 				var got []uint64
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				err := r.Replay(ctx, FromTime(test.since), filter, seqs(&got, 0))
-				cancel()
+				err := r.Replay(t.Context(), FromTime(test.since), filter, seqs(&got, 0))
 				if _, ok := errors.AsType[*interruption](err); ok { // the server has just come back
 					last = false
 				} else if err != nil || !slices.Equal(got, test.want) {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,11 +23,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// These make TestForwardKilled go on for longer, and repeat what it did.
-const (
-	killRounds = "LOCKAGENT_TEST_KILL_ROUNDS"
-	killSeed   = "LOCKAGENT_TEST_KILL_SEED"
-)
+// killSeed has a test kill the same parts in the same order as it did before.
+const killSeed = "LOCKAGENT_TEST_KILL_SEED"
 
 // forwardPart is a forwarder.
 func forwardPart() int {
@@ -87,24 +85,15 @@ func newSite(t *testing.T, change func(source *jetstream.StreamConfig)) *site {
 }
 
 // killing kills two parts at once, again and again and at any moment, and starts them again.
-func (f *site) killing(t *testing.T) {
+func (f *site) killing(t *testing.T, rounds int) {
 	t.Helper()
-	rounds, seed := 6, rand.Uint64()
-	for name, set := range map[string]func(uint64){
-		killRounds: func(n uint64) { rounds = int(n) },
-		killSeed:   func(n uint64) { seed = n },
-	} {
-		if text := os.Getenv(name); text != "" {
-			n, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			set(n)
-		}
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv(killSeed), fmt.Sprint(rand.Uint64())), 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", killSeed, err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("to kill the same parts in the same order: %s=%d %s=%d", killSeed, seed, killRounds, rounds)
+			t.Logf("to kill the same parts in the same order: %s=%d", killSeed, seed)
 		}
 	})
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -133,12 +122,17 @@ func (f *site) end() {
 	}
 }
 
-// TestForwardKilled kills the source, the hub, the forwarder, and the agents. In the end the hub is
-// the source, and has all that the source ever acknowledged.
 func TestForwardKilled(t *testing.T) {
 	t.Parallel()
+	forwardKilled(t, 2)
+}
+
+// forwardKilled kills the source, the hub, the forwarder, and the agents. In the end the hub is
+// the source, and has all that the source ever acknowledged.
+func forwardKilled(t *testing.T, rounds int) {
+	t.Helper()
 	f := newSite(t, nil)
-	f.killing(t)
+	f.killing(t, rounds)
 	f.end()
 	n := state(t, f.fromSource).LastSeq
 	waittest.Until(t, fmt.Sprintf("the hub has %d messages", n), func() bool { return state(t, f.has).LastSeq >= n })
@@ -252,13 +246,18 @@ func keep(t *testing.T, all []Record, r Report) {
 	t.Logf("the whole log is in %s, if go test was told to keep it", file)
 }
 
-// TestForwardKilledWithLosses does the same with a source that has little room. Then the hub is away
-// until the source has discarded all that it had. In the end the hub has each message of the source,
-// or was told that it is lost: each of them once, and in their order.
 func TestForwardKilledWithLosses(t *testing.T) {
 	t.Parallel()
+	forwardKilledWithLosses(t, 2)
+}
+
+// forwardKilledWithLosses does the same with a source that has little room. Then the hub is away
+// until the source has discarded all that it had. In the end the hub has each message of the source,
+// or was told that it is lost: each of them once, and in their order.
+func forwardKilledWithLosses(t *testing.T, rounds int) {
+	t.Helper()
 	f := newSite(t, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 500 })
-	f.killing(t)
+	f.killing(t, rounds)
 	f.hub.kill()
 	had := state(t, f.fromSource).LastSeq
 	waittest.Until(t, "the source discards what the hub lacks", func() bool { return state(t, f.fromSource).FirstSeq > had+1 })
@@ -266,11 +265,11 @@ func TestForwardKilledWithLosses(t *testing.T) {
 	f.end()
 	n := state(t, f.fromSource).LastSeq
 	waittest.Until(t, fmt.Sprintf("the hub knows of %d messages", n), func() bool {
-		stream, err := f.has.Stream(waittest.Context(t), DefaultStream)
+		stream, err := f.has.Stream(t.Context(), DefaultStream)
 		if err != nil {
 			return false
 		}
-		last, err := stream.GetMsg(waittest.Context(t), stream.CachedInfo().State.LastSeq)
+		last, err := stream.GetMsg(t.Context(), stream.CachedInfo().State.LastSeq)
 		return err == nil && placeIn(t, last.Header) == n
 	})
 	concluded, losses := uint64(0), 0

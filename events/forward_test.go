@@ -384,7 +384,7 @@ func TestForwardCut(t *testing.T) {
 	streamFor(t, e.source, nil)
 	streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.Duplicates = 100 * time.Millisecond })
 	f := forward(t, Connection{InProcess: &from}, Connection{InProcess: &to})
-	const rounds, each = 20, 100
+	const rounds, each = 6, 100
 	for round := range uint64(rounds) {
 		puts(t, e.source, "a", round*each+1, (round+1)*each)
 		arrived(t, e.hub, round*each+1+round*each/rounds) // somewhere in the middle of it

@@ -198,6 +198,7 @@ func TestAnotherPublisherWasThere(t *testing.T) {
 // answers get lost. Everything must be there once in the end. The order is not kept, which the
 // numbers tell.
 func TestRefusedForAMoment(t *testing.T) {
+	t.Parallel()
 	var l link
 	server := natstest.Start(t, natsserver.Config{})
 	l.use(server)

@@ -26,12 +26,16 @@ func TestMain(m *testing.M) {
 	if part := os.Getenv(partVariable); part != "" {
 		os.Exit(parts[part]())
 	}
+	setPasswords()
 	goleak.VerifyTestMain(m)
 }
 
 // servePart is a NATS server.
 func servePart() int {
-	s, err := natsserver.Start(natsserver.Config{Dir: setting("DIR"), Listen: setting("ADDR"), ConfigFile: setting("CONF")})
+	s, err := natsserver.Start(natsserver.Config{
+		Dir: setting("DIR"), Listen: setting("ADDR"), ConfigFile: setting("CONF"),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})), // to the log of the test
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

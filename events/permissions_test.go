@@ -53,7 +53,7 @@ func documentedStream(t *testing.T) jetstream.StreamConfig {
 // its operator.
 func documentedServer(t *testing.T, conf string) *natsserver.Server {
 	t.Helper()
-	s := securedServer(t, conf)
+	s := natstest.StartSecured(t, conf)
 	js := client(t, asUser(t, s, "operator"))
 	if _, err := js.CreateStream(waittest.Context(t), documentedStream(t)); err != nil {
 		t.Fatal(err)
@@ -64,18 +64,10 @@ func documentedServer(t *testing.T, conf string) *natsserver.Server {
 	return s
 }
 
-// securedServer starts a server whose users have the passwords that asUser gives.
-func securedServer(t *testing.T, conf string) *natsserver.Server {
-	t.Helper()
-	setPasswords(t)
-	return natstest.StartSecured(t, conf)
-}
-
-// setPasswords sets the variables that a configuration takes its passwords from.
-func setPasswords(t *testing.T) {
-	t.Helper()
+// setPasswords sets the variables that the documented configuration takes its passwords from.
+func setPasswords() {
 	for _, name := range []string{"AGENT", "AUDITOR", "FORWARDER", "OPERATOR"} {
-		t.Setenv(name+"_PASSWORD", secretOf(name))
+		_ = os.Setenv(name+"_PASSWORD", secretOf(name)) // the names are right
 	}
 }
 
@@ -143,7 +135,7 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		cfg := documentedStream(t)
 		cfg.AllowDirect = false
 		permitted(t, func() *natsserver.Server {
-			s := securedServer(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
+			s := natstest.StartSecured(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
 			if _, err := client(t, asUser(t, s, "operator")).CreateStream(waittest.Context(t), cfg); err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +144,7 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 	})
 	t.Run("TheyMakeTheStream", func(t *testing.T) {
 		more := strings.ReplaceAll(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"")
-		permitted(t, func() *natsserver.Server { return securedServer(t, more) }, DefaultStream, DefaultPrefix, "")
+		permitted(t, func() *natsserver.Server { return natstest.StartSecured(t, more) }, DefaultStream, DefaultPrefix, "")
 	})
 	t.Run("OwnAnswers", func(t *testing.T) {
 		ownAnswers = true
@@ -165,7 +157,7 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		cfg := documentedStream(t)
 		cfg.Name, cfg.Subjects = "OTHER", []string{"other.prefix.>"}
 		permitted(t, func() *natsserver.Server {
-			s := securedServer(t, other)
+			s := natstest.StartSecured(t, other)
 			c := asUser(t, s, "operator")
 			c.Domain = "hub"
 			if _, err := client(t, c).CreateStream(waittest.Context(t), cfg); err != nil {
@@ -299,6 +291,7 @@ func readAll(t *testing.T, r *Reader, filter Filter) {
 
 // TestDocumentedPermissionsAreNotMore has each user try what others may do.
 func TestDocumentedPermissionsAreNotMore(t *testing.T) {
+	t.Parallel()
 	s := documentedServer(t, documented(t, "conf"))
 	const api = "$JS.API.STREAM."
 	for user, test := range map[string]struct{ may, mayNot []string }{
@@ -407,6 +400,7 @@ func TestOwnAnswersAreNotRead(t *testing.T) {
 
 // TestPublisherMayNotListen names the permission for answers again and again, and not that they do not come.
 func TestPublisherMayNotListen(t *testing.T) {
+	t.Parallel()
 	s := documentedServer(t, documented(t, "conf"))
 	var log heard
 	c := asUser(t, s, "agent-1")
@@ -421,6 +415,7 @@ func TestPublisherMayNotListen(t *testing.T) {
 }
 
 func TestPublisherIsNotAnother(t *testing.T) {
+	t.Parallel()
 	s := documentedServer(t, documented(t, "conf"))
 	var log heard
 	c := asUser(t, s, "agent-1")
@@ -477,6 +472,7 @@ func without(conf, user string) (all []lessPermitted) {
 }
 
 func TestReaderNamesTheMissingPermission(t *testing.T) {
+	t.Parallel()
 	all := without(documented(t, "conf"), "auditor")
 	if len(all) != 6 {
 		t.Errorf("%d permissions tested, want 6", len(all))
@@ -513,6 +509,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 // TestForwarderNamesTheMissingPermission has a forwarder go on with what another one began, at a hub
 // where something else came behind it. So it needs all its permissions.
 func TestForwarderNamesTheMissingPermission(t *testing.T) {
+	t.Parallel()
 	conf := documented(t, "conf")
 	for end, user := range map[string]string{SourceEnd: "auditor", HubEnd: "forwarder"} {
 		all := without(conf, user)

@@ -133,7 +133,7 @@ func fails(t *testing.T, seed uint64, what string, w *world, log []Record, wrong
 }
 
 // A true history is proven, or exactly what happened lowers the verdict.
-func TestTrueHistories(t *testing.T) { trueHistories(t, 200) }
+func TestTrueHistories(t *testing.T) { trueHistories(t, 150) }
 
 func trueHistories(t *testing.T, many int) {
 	t.Helper()
@@ -200,7 +200,7 @@ func historiesOfEvilStores(t *testing.T, many int) {
 type tally struct{ caught, harmless int }
 
 // Whatever is missing, and in whatever order the rest comes: what the audit proves is true.
-func TestHistoriesInPieces(t *testing.T) { historiesInPieces(t, 30) }
+func TestHistoriesInPieces(t *testing.T) { historiesInPieces(t, 20) }
 
 func historiesInPieces(t *testing.T, many int) {
 	t.Helper()
@@ -242,7 +242,7 @@ func historiesInPieces(t *testing.T, many int) {
 
 // One field of one record that is changed is found, or what the log then says is another history in which
 // no two holds overlapped.
-func TestAlteredHistories(t *testing.T) { alteredHistories(t, 3) }
+func TestAlteredHistories(t *testing.T) { alteredHistories(t, 2) }
 
 func alteredHistories(t *testing.T, many int) {
 	t.Helper()

@@ -180,7 +180,7 @@ func TestReplayEndsAlthoughTheRestIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c})
-	const n = 3 * prefetch
+	const n = 2 * prefetch
 	for i := range n {
 		p.Record(t.Context(), apart(i))
 	}

@@ -50,6 +50,7 @@ func (o *outings) are(want ...outing) bool {
 
 // TestSending follows what leaves at once, until the stream has it or the connection is lost.
 func TestSending(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t, natsserver.Config{})
 	var l link
 	l.use(server)

@@ -288,6 +288,7 @@ func TestAliveSoon(t *testing.T) {
 
 // TestAlive has a publisher say that its agent runs.
 func TestAlive(t *testing.T) {
+	t.Parallel()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c, Heartbeat: minHeartbeat})
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"})

@@ -149,6 +149,7 @@ func runsInAShell(t *testing.T, command string) {
 
 // TestWeakerStream is used, with one warning however often the connection comes and goes.
 func TestWeakerStream(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t, natsserver.Config{})
 	_, err := client(t, Connection{InProcess: server}).CreateStream(waittest.Context(t), jetstream.StreamConfig{
 		Name: DefaultStream, Subjects: []string{"lockagent.>"}, MaxMsgs: 3, MaxAge: time.Hour,
@@ -203,6 +204,7 @@ func TestCovers(t *testing.T) {
 // TestSubjectsAreTaken has another stream take what is meant for ours, under a connection that lasts. When it
 // is gone, our stream gets what the other one took.
 func TestSubjectsAreTaken(t *testing.T) {
+	t.Parallel()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, c)
 	var log heard

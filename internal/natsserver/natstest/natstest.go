@@ -2,6 +2,7 @@
 package natstest
 
 import (
+	"bytes"
 	"log/slog"
 	"testing"
 
@@ -9,15 +10,21 @@ import (
 )
 
 // Start starts a server and stops it when the test ends. The zero cfg is a
-// server with a temporary log that only the process can reach. What the server
-// logs goes to the log of the test.
+// server with a temporary log that only the process can reach. All that the server
+// says goes to the log of the test, if the test fails.
 func Start(t testing.TB, cfg natsserver.Config) *natsserver.Server {
 	t.Helper()
 	if cfg.Dir == "" {
 		cfg.Temporary = true
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+		var said bytes.Buffer // each handler has a mutex of its own around its writes
+		cfg.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		t.Cleanup(func() { // after the stop
+			if t.Failed() {
+				t.Logf("the log of the NATS server:\n%s", &said)
+			}
+		})
 	}
 	s, err := natsserver.Start(cfg)
 	if err != nil {
