@@ -249,59 +249,57 @@ func awaitAlive(t *testing.T, url string, agent lockagent.AgentID) {
 // The fold in Python and that of package events say the same of one log, whatever is in it.
 func TestSameAsPackageEvents(t *testing.T) {
 	python := interpreter(t)
-	for range 1 {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, 0))
-		url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
-		var writers []*writer
-		for _, agent := range []lockagent.AgentID{"x", "y", "z"} {
-			w := &writer{t: t, rand: random, agent: agent, store: "s"}
-			w.begin(url, 0)
-			writers = append(writers, w)
-		}
-		for i := range 300 {
-			writers[random.IntN(len(writers))].step(lockagent.Token(10*i + 1))
-		}
-		writers[0].renewals(3000)
-		awaitAlive(t, url, writers[0].agent)
-		// Each lives once more. Only y goes on with its holds.
-		for i, w := range writers {
-			w.end()
-			w.begin(url, i%2)
-		}
-		for i := range 30 {
-			writers[random.IntN(len(writers))].step(lockagent.Token(10*i + 4000))
-		}
-		writers[1].forgotten(5000)
-		writers[0].survivor(6000)
-		for _, w := range writers {
-			w.end()
-		}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
+	var writers []*writer
+	for _, agent := range []lockagent.AgentID{"x", "y", "z"} {
+		w := &writer{t: t, rand: random, agent: agent, store: "s"}
+		w.begin(url, 0)
+		writers = append(writers, w)
+	}
+	for i := range 300 {
+		writers[random.IntN(len(writers))].step(lockagent.Token(10*i + 1))
+	}
+	writers[0].renewals(3000)
+	awaitAlive(t, url, writers[0].agent)
+	// Each lives once more. Only y goes on with its holds.
+	for i, w := range writers {
+		w.end()
+		w.begin(url, i%2)
+	}
+	for i := range 30 {
+		writers[random.IntN(len(writers))].step(lockagent.Token(10*i + 4000))
+	}
+	writers[1].forgotten(5000)
+	writers[0].survivor(6000)
+	for _, w := range writers {
+		w.end()
+	}
 
-		if tables(t, url) == 0 {
-			t.Error("the log has no table")
+	if tables(t, url) == 0 {
+		t.Error("the log has no table")
+	}
+	want := heldNow(t, url)
+	cmd := exec.CommandContext(t.Context(), python, "holders.py", "--nats", url, "--once", "--json")
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got told
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, all := range [][]held{got.Holds, got.Left} {
+		for i := range all {
+			all[i].Store = "" // which of its identities stands for a store is not the same
 		}
-		want := heldNow(t, url)
-		cmd := exec.CommandContext(t.Context(), python, "holders.py", "--nats", url, "--once", "--json")
-		cmd.Stderr = t.Output()
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got told
-		if err := json.Unmarshal(out, &got); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		for _, all := range [][]held{got.Holds, got.Left} {
-			for i := range all {
-				all[i].Store = "" // which of its identities stands for a store is not the same
-			}
-			sorted(all)
-		}
-		if !slices.Equal(got.Holds, want.Holds) || !slices.Equal(got.Left, want.Left) || len(want.Holds) == 0 || len(want.Left) == 0 {
-			t.Errorf("Python says\n%v\npackage events says\n%v", got, want)
-		}
+		sorted(all)
+	}
+	if !slices.Equal(got.Holds, want.Holds) || !slices.Equal(got.Left, want.Left) || len(want.Holds) == 0 || len(want.Left) == 0 {
+		t.Errorf("Python says\n%v\npackage events says\n%v", got, want)
 	}
 }
 
