@@ -16,15 +16,15 @@ func TestSoakReplayFromTimeOfALateMember(t *testing.T) {
 
 func TestSoakServerKilled(t *testing.T) {
 	t.Parallel()
-	serverKilled(t, 20, 20_000)
+	serverKilled(t, 6, 20_000)
 }
 
 func TestSoakForwardKilled(t *testing.T) {
 	t.Parallel()
-	forwardKilled(t, 60)
+	forwardKilled(t, 30)
 }
 
 func TestSoakForwardKilledWithLosses(t *testing.T) {
 	t.Parallel()
-	forwardKilledWithLosses(t, 60)
+	forwardKilledWithLosses(t, 30)
 }
