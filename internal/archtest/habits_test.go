@@ -79,8 +79,25 @@ func lapses(tree fs.FS, long map[string]string) []string {
 			add("%v", err)
 			return nil
 		}
-		for _, at := range sleeps(file) {
+		for _, at := range calls(file, "Sleep") {
 			add("%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", fset.Position(at))
+		}
+		soaks := bytes.HasPrefix(source, []byte("//go:build soak\n"))
+		if !soaks && !strings.HasSuffix(name, "bench_test.go") {
+			for _, at := range calls(file, "Since", "Until", "After") {
+				add("%s: a busy machine is slow: wait with package waittest, and judge time with testing/synctest, or in a "+
+					"test of make soak", fset.Position(at))
+			}
+		}
+		for _, declared := range file.Decls {
+			test, ok := declared.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(test.Name.Name, "Test") || test.Name.Name == "TestMain" {
+				continue
+			}
+			if soaks != strings.HasPrefix(test.Name.Name, "TestSoak") {
+				add("%s: the name of a test begins with TestSoak if it is in a file with the build tag soak, and only there",
+					fset.Position(test.Pos()))
+			}
 		}
 		for _, at := range leniencies(file) {
 			add("%s: a CI machine that lacks something shall not skip the test: use package machinetest", fset.Position(at))
@@ -98,8 +115,8 @@ func lapses(tree fs.FS, long map[string]string) []string {
 	return found
 }
 
-// sleeps returns where a file calls time.Sleep on a clock that is not virtual.
-func sleeps(file *ast.File) []token.Pos {
+// calls returns where a file calls some functions of package time, on a clock that is not virtual.
+func calls(file *ast.File, functions ...string) []token.Pos {
 	clock := "" // what the file calls package time
 	for _, spec := range file.Imports {
 		switch imported, _ := strconv.Unquote(spec.Path.Value); {
@@ -113,7 +130,7 @@ func sleeps(file *ast.File) []token.Pos {
 	}
 	var found []token.Pos
 	ast.Inspect(file, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
+		if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(functions, s.Sel.Name) {
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == clock {
 				found = append(found, s.Pos())
 			}
@@ -165,6 +182,11 @@ func TestLapsesAreFound(t *testing.T) {
 		"a/root_test.go":   file("package a\n\nfunc f(t T) {\n\tif os.Geteuid() != 0 {\n\t\tt.Skip()\n\t}\n}\n"),
 		"a/lacks_test.go":  file("package a\n\nfunc f(t T) {\n\tif _, err := g(); err != nil {\n\t\tt.Skipf(\"%v\", err)\n\t}\n}\n"),
 		"a/short_test.go":  file("package a\n\nfunc f(t T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n}\n"),
+		"a/since_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then) > time.Second\n"),
+		"a/bench_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
+		"a/soak_test.go":   file("//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA(t T) { time.Since(then) }\n"),
+		"a/tagged_test.go": file("//go:build soak\n\npackage a\n\nfunc TestB(t T) {}\n"),
+		"a/named_test.go":  file("package a\n\nfunc TestSoakC(t T) {}\n\nfunc TestMain(m M) {}\n"),
 		"a/broken_test.go": file("package"),
 		"b/long.go":        file(long),
 		"b/listed.go":      file(long),
@@ -176,7 +198,8 @@ func TestLapsesAreFound(t *testing.T) {
 	}
 	found := lapses(tree, map[string]string{"b/listed.go": "a table", "b/shrunk.go": "it was long", "b/gone.go": "it was there"})
 	want := []string{
-		"a/sleep_test.go:5", "a/alias_test.go:5", "a/root_test.go:4", "a/lacks_test.go:4", "a/broken_test.go", "b/long.go has 601 lines",
+		"a/sleep_test.go:5", "a/alias_test.go:5", "a/root_test.go:4", "a/lacks_test.go:4",
+		"a/since_test.go:5", "a/tagged_test.go:5", "a/named_test.go:3", "a/broken_test.go", "b/long.go has 601 lines",
 		"b/shrunk.go is listed", "b/gone.go is listed", "b/words.go:3",
 	}
 	if len(found) != len(want) {
