@@ -30,7 +30,9 @@ help: ## List what there is to make
 
 # Packages without goroutines, or whose goroutines meet in tests of another package, too. The race detector finds nothing there, and makes
 # them slow.
-CALM := ./internal/archtest ./internal/config ./internal/lockstate ./redisstore/internal/hashslot ./redisstore/internal/script
+CALM := ./cmd/lockagent/internal/doctor ./cmd/lockagent/internal/manual ./cmd/lockagent/internal/readable ./internal/archtest \
+	./internal/config ./internal/daemon/quota ./internal/daemon/state ./internal/daemon/wire ./internal/lockstate ./internal/sizing \
+	./interop/redisson ./redisstore/internal/hashslot ./redisstore/internal/script
 
 # All packages but those.
 RACY = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(CALM))")
@@ -104,11 +106,6 @@ interop: export CI = true
 interop: deps ## Test the locks beside Redisson, which needs Java and Maven
 	$(GO) test -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) ./interop/...
 
-.PHONY: vet
-vet:
-	$(GO) vet ./...
-	cd bench && $(GO) vet ./...
-
 # Redisson takes part, so these need Java and Maven.
 .PHONY: bench
 bench: export CI = true
@@ -167,8 +164,12 @@ generate: ## Generate the code of the daemon's API from proto/
 lint: ## Run the linters and look for known vulnerabilities
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
-	cd bench && $(GO) run $(GOLANGCI_LINT) run ./...
-	$(GO) run $(GOVULNCHECK) ./...
+	cd bench && $(GO) mod tidy -diff && $(GO) run $(GOLANGCI_LINT) run ./...
+	@# Where its database cannot be reached, that is no failure.
+	@found="$$($(GO) run $(GOVULNCHECK) ./... 2>&1)" || case "$$found" in \
+	*"fetching vulnerabilities"*) printf 'Not looked for known vulnerabilities: %s\n' "$$found" ;; \
+	*) printf '%s\n' "$$found" >&2; exit 1 ;; \
+	esac
 
 .PHONY: build
 build: ## Build bin/lockagent

