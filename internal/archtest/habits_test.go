@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -23,6 +24,34 @@ const longest = 600
 
 // longFiles has the reasons of those that are longer.
 var longFiles = map[string]string{}
+
+// timedFiles and timedFolders have the reasons of test files that look at the clock, although a busy machine is slow.
+var (
+	timedFiles = map[string]string{
+		"actor/believers_test.go":              "writes down when things happened, for the log",
+		"cmd/lockagent/events_test.go":         "judges an hour",
+		"events/state_test.go":                 "judges an hour",
+		"internal/redistest/redistest_test.go": "gives an answer that must not come a moment",
+		"interop/redisson/contest_test.go":     "counts times for make soak",
+		"outage_test.go":                       "holds a lock for a moment",
+		"permits_test.go":                      "looks for as long as a call took",
+		"redisstore/ways_test.go":              "gives a message that may not come a moment, and asks again",
+		"tracing/cost_test.go":                 "measures",
+		"webui/many_test.go":                   "judges the least time that something takes",
+	}
+	timedFolders = map[string]string{
+		"internal/scenarios/": "its worlds are in bubbles",
+		"internal/sizing/":    "its fleet is in a bubble",
+	}
+)
+
+func timed(name string) bool {
+	_, file := timedFiles[name]
+	return file || slices.ContainsFunc(slices.Collect(maps.Keys(timedFolders)), func(folder string) bool { return strings.HasPrefix(name, folder) })
+}
+
+// soakTag keeps a file from make test.
+var soakTag = regexp.MustCompile(`(?m)^//go:build (\w+ && )?soak$`)
 
 func TestHabits(t *testing.T) {
 	for _, lapse := range lapses(os.DirFS("../.."), longFiles) {
@@ -82,9 +111,9 @@ func lapses(tree fs.FS, long map[string]string) []string {
 		for _, at := range calls(file, "Sleep") {
 			add("%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", fset.Position(at))
 		}
-		soaks := bytes.HasPrefix(source, []byte("//go:build soak\n"))
-		if !soaks && !strings.HasSuffix(name, "bench_test.go") {
-			for _, at := range calls(file, "Since", "Until", "After") {
+		soaks := soakTag.Match(source)
+		if !soaks && !strings.HasSuffix(name, "bench_test.go") && !timed(name) {
+			for _, at := range slices.Concat(calls(file, "Since"), guards(file)) {
 				add("%s: a busy machine is slow: wait with package waittest, and judge time with testing/synctest, or in a "+
 					"test of make soak", fset.Position(at))
 			}
@@ -112,6 +141,23 @@ func lapses(tree fs.FS, long map[string]string) []string {
 			add("%s is listed as a long file, and is not", name)
 		}
 	}
+	return found
+}
+
+// guards returns where a file goes on after a while if nothing else happened, on a clock that is not virtual.
+func guards(file *ast.File) []token.Pos {
+	after := calls(file, "After")
+	var found []token.Pos
+	ast.Inspect(file, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CommClause); ok && c.Comm != nil {
+			for _, at := range after {
+				if c.Comm.Pos() <= at && at < c.Comm.End() {
+					found = append(found, at)
+				}
+			}
+		}
+		return true
+	})
 	return found
 }
 
@@ -183,8 +229,9 @@ func TestLapsesAreFound(t *testing.T) {
 		"a/lacks_test.go":  file("package a\n\nfunc f(t T) {\n\tif _, err := g(); err != nil {\n\t\tt.Skipf(\"%v\", err)\n\t}\n}\n"),
 		"a/short_test.go":  file("package a\n\nfunc f(t T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n}\n"),
 		"a/since_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then) > time.Second\n"),
+		"a/guard_test.go":  file("package a\n\nimport \"time\"\n\nfunc f() {\n\tselect {\n\tcase <-time.After(1):\n\tcase <-c:\n\t}\n\t<-time.After(1)\n}\n"),
 		"a/bench_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
-		"a/soak_test.go":   file("//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA(t T) { time.Since(then) }\n"),
+		"a/soak_test.go":   file("// Long.\n\n//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA(t T) { time.Since(then) }\n"),
 		"a/tagged_test.go": file("//go:build soak\n\npackage a\n\nfunc TestB(t T) {}\n"),
 		"a/named_test.go":  file("package a\n\nfunc TestSoakC(t T) {}\n\nfunc TestMain(m M) {}\n"),
 		"a/broken_test.go": file("package"),
@@ -199,7 +246,7 @@ func TestLapsesAreFound(t *testing.T) {
 	found := lapses(tree, map[string]string{"b/listed.go": "a table", "b/shrunk.go": "it was long", "b/gone.go": "it was there"})
 	want := []string{
 		"a/sleep_test.go:5", "a/alias_test.go:5", "a/root_test.go:4", "a/lacks_test.go:4",
-		"a/since_test.go:5", "a/tagged_test.go:5", "a/named_test.go:3", "a/broken_test.go", "b/long.go has 601 lines",
+		"a/since_test.go:5", "a/guard_test.go:7", "a/tagged_test.go:5", "a/named_test.go:3", "a/broken_test.go", "b/long.go has 601 lines",
 		"b/shrunk.go is listed", "b/gone.go is listed", "b/words.go:3",
 	}
 	if len(found) != len(want) {

