@@ -10,7 +10,7 @@
 // # Concurrency
 //
 // All functions may be called by many goroutines at a time. As [testing.T.FailNow], only the goroutine of the test may call [Until] and
-// [Receive]. None is for a bubble of testing/synctest: there, a test has a bound of its own.
+// [Receive]. In a bubble of testing/synctest, a wait lasts for a minute of its time at most.
 package waittest
 
 import (
@@ -29,17 +29,12 @@ const margin = 20 * time.Second
 
 var errNever = errors.New("waittest: the time that go test has is over")
 
+// inBubble is how long a wait lasts at most in a bubble of testing/synctest, where time is virtual.
+const inBubble = time.Minute
+
 // Context returns the context of the test. It also ends shortly before go test gives up. A benchmark has no such end.
 func Context(t testing.TB) context.Context {
-	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
-	if !ok {
-		return t.Context()
-	}
-	end, ok := limited.Deadline()
-	if !ok { // go test -timeout 0
-		return t.Context()
-	}
-	ctx, cancel := context.WithDeadlineCause(t.Context(), end.Add(-margin), errNever)
+	ctx, cancel := limited(t)
 	t.Cleanup(cancel)
 	context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errNever) {
@@ -49,13 +44,29 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
+func limited(t testing.TB) (context.Context, context.CancelFunc) {
+	if time.Now().Year() < 2020 { // a bubble, in which time begins in the year 2000
+		return context.WithTimeout(t.Context(), inBubble)
+	}
+	timed, ok := t.(interface{ Deadline() (time.Time, bool) })
+	if !ok {
+		return context.WithCancel(t.Context())
+	}
+	end, ok := timed.Deadline()
+	if !ok { // go test -timeout 0
+		return context.WithCancel(t.Context())
+	}
+	return context.WithDeadlineCause(t.Context(), end.Add(-margin), errNever)
+}
+
 var printStacks = sync.OnceFunc(func() { _ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2) })
 
 // Until polls until a condition holds. What says in the error of a
 // test that waits in vain what was waited for.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	ctx := Context(t)
+	ctx, cancel := limited(t)
+	defer cancel()
 	for again := time.NewTicker(5 * time.Millisecond); !holds(); {
 		select {
 		case <-again.C:
@@ -68,10 +79,12 @@ func Until(t testing.TB, what string, holds func() bool) {
 // Receive returns the next value of a channel, or the zero value if the channel is closed. What is as for [Until].
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
+	ctx, cancel := limited(t)
+	defer cancel()
 	select {
 	case value := <-from:
 		return value
-	case <-Context(t).Done():
+	case <-ctx.Done():
 		giveUp(t, what)
 		panic("not reached")
 	}

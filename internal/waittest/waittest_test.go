@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 const inVain = "WAITTEST_TEST_IN_VAIN"
@@ -45,6 +46,9 @@ func TestInVain(t *testing.T) {
 	defer close(never)
 	go waiting(never)
 	t.Cleanup(func() { fmt.Println("cleaned up") })
+	if how == "in a bubble" {
+		synctest.Test(t, func(t *testing.T) { Receive(t, "the pig", make(chan int)) })
+	}
 	if how == "until" {
 		Until(t, "pigs to fly", func() bool { return false })
 	}
@@ -52,7 +56,7 @@ func TestInVain(t *testing.T) {
 }
 
 func TestWaitsEnd(t *testing.T) {
-	for how, says := range map[string]string{"until": "gave up waiting: pigs to fly", "receive": "gave up waiting: the pig"} {
+	for how, says := range map[string]string{"until": "gave up waiting: pigs to fly", "receive": "gave up waiting: the pig", "in a bubble": "gave up waiting: the pig"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInVain$", "-test.timeout="+(margin+1e9).String())
