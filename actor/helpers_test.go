@@ -13,12 +13,9 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
-
-// patience bounds waits that should not take long at all. In a bubble it is
-// virtual, and longer than everything that passes unnoticed in one.
-const patience = time.Minute
 
 // start starts an agent that the end of the test closes. No lock rests, so the store sees each hold. See startResting.
 func start(t testing.TB, cfg Config) *Agent {
@@ -68,15 +65,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // await receives what a channel delivers.
 func await[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	select {
-	case v := <-c:
-		return v
-	case <-timeout.C:
-		t.Fatalf("%s: nothing after %v", what, patience)
-		panic("unreachable")
-	}
+	return waittest.Receive(t, what, c)
 }
 
 // granted receives a grant that must be held.
@@ -122,16 +111,17 @@ func silent[T any](t testing.TB, what string, c <-chan T) {
 // nothing more.
 func exhausted[T any](t testing.TB, c <-chan T) {
 	t.Helper()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	select {
-	case v, ok := <-c:
-		if ok {
-			t.Fatalf("a second value: %v", v)
+	waittest.Until(t, "the channel that has delivered to be closed", func() bool {
+		select {
+		case v, ok := <-c:
+			if ok {
+				t.Fatalf("a second value: %v", v)
+			}
+			return true
+		default:
+			return false
 		}
-	case <-timeout.C:
-		t.Fatal("delivered, but not closed")
-	}
+	})
 }
 
 // released releases a grant, which must succeed.

@@ -214,18 +214,20 @@ func TestJournalHasEveryReader(t *testing.T) {
 
 // One agent is killed again and again, after any entry of its journal, while another one wants the same locks and the store
 // does to both what its contract permits. Owners go on for as long as they knew that they had, and never meet another holder.
-func TestKilledSoak(t *testing.T) {
+func TestKilledAgain(t *testing.T) { killedAgain(t, 1) }
+
+func killedAgain(t *testing.T, seeds uint64) {
 	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock} {
-		for seed := range uint64(6) {
+		for seed := range seeds {
 			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { killedSoak(t, newChance(seed), kind) })
+				synctest.Test(t, func(t *testing.T) { beKilled(t, newChance(seed), kind) })
 			})
 		}
 	}
 }
 
-func killedSoak(t *testing.T, c *chance, kind lockagent.LockKind) {
+func beKilled(t *testing.T, c *chance, kind lockagent.LockKind) {
 	const locks, lease, most = 3, 3 * time.Second, time.Second
 	store := memstore.New()
 	b := newBelievers(t)

@@ -34,7 +34,7 @@ const inBubble = time.Minute
 
 // Context returns the context of the test. It also ends shortly before go test gives up. A benchmark has no such end.
 func Context(t testing.TB) context.Context {
-	ctx, cancel := limited(t)
+	ctx, cancel := limited(t.Context(), t)
 	t.Cleanup(cancel)
 	context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errNever) {
@@ -44,19 +44,19 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-func limited(t testing.TB) (context.Context, context.CancelFunc) {
+func limited(parent context.Context, t testing.TB) (context.Context, context.CancelFunc) {
 	if time.Now().Year() < 2020 { // a bubble, in which time begins in the year 2000
-		return context.WithTimeout(t.Context(), inBubble)
+		return context.WithTimeout(parent, inBubble)
 	}
 	timed, ok := t.(interface{ Deadline() (time.Time, bool) })
 	if !ok {
-		return context.WithCancel(t.Context())
+		return context.WithCancel(parent)
 	}
 	end, ok := timed.Deadline()
 	if !ok { // go test -timeout 0
-		return context.WithCancel(t.Context())
+		return context.WithCancel(parent)
 	}
-	return context.WithDeadlineCause(t.Context(), end.Add(-margin), errNever)
+	return context.WithDeadlineCause(parent, end.Add(-margin), errNever)
 }
 
 var printStacks = sync.OnceFunc(func() { _ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2) })
@@ -65,13 +65,13 @@ var printStacks = sync.OnceFunc(func() { _ = pprof.Lookup("goroutine").WriteTo(o
 // test that waits in vain what was waited for.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := limited(t)
+	ctx, cancel := limited(context.Background(), t) // a test that cleans up waits, too
 	defer cancel()
 	for again := time.NewTicker(5 * time.Millisecond); !holds(); {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			giveUp(t, what)
+			giveUp(ctx, t, what)
 		}
 	}
 }
@@ -79,19 +79,21 @@ func Until(t testing.TB, what string, holds func() bool) {
 // Receive returns the next value of a channel, or the zero value if the channel is closed. What is as for [Until].
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
-	ctx, cancel := limited(t)
+	ctx, cancel := limited(context.Background(), t) // a test that cleans up waits, too
 	defer cancel()
 	select {
 	case value := <-from:
 		return value
 	case <-ctx.Done():
-		giveUp(t, what)
+		giveUp(ctx, t, what)
 		panic("not reached")
 	}
 }
 
-func giveUp(t testing.TB, what string) {
+func giveUp(ctx context.Context, t testing.TB, what string) {
 	t.Helper()
-	printStacks()
+	if context.Cause(ctx) == errNever {
+		printStacks()
+	}
 	t.Fatalf("gave up waiting: %s", what)
 }

@@ -15,15 +15,18 @@ import (
 // One agent is detached and resumed again and again, while another one wants the same locks and
 // the store does to both what its contract permits. An owner whose process is gone goes on
 // for as long as it knew that it had. It never meets another holder.
-func TestDetachSoak(t *testing.T) {
-	for seed := range uint64(6) {
+func TestDetachedAgain(t *testing.T) { detachedAgain(t, 1) }
+
+func detachedAgain(t *testing.T, seeds uint64) {
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { detachSoak(t, newChance(seed)) })
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { beDetached(t, newChance(seed)) })
 		})
 	}
 }
 
-func detachSoak(t *testing.T, c *chance) {
+func beDetached(t *testing.T, c *chance) {
 	const locks, lease, most = 3, 3 * time.Second, time.Second
 	store := memstore.New()
 	b := newBelievers(t)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package actor
-
-const soakSeeds = 8
