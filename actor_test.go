@@ -15,12 +15,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -59,13 +59,12 @@ func TestLifeOnRedisAndNATS(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 
 	var agents []*agent
 	var publishers []*events.Publisher
 	for range 2 {
-		store, err := redisstore.Config{DialTimeout: patience}.Open(ctx, redis.URL())
+		store, err := redisstore.Config{DialTimeout: dialTimeout}.Open(ctx, redis.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,6 +330,7 @@ func newAgent(t *testing.T, store lockagent.Store, also *published) *agent {
 	a := &agent{journal: newJournal()}
 	cfg := channelapi.Config{
 		Store: store, Recorder: a.journal,
+		Lease:       time.Hour, // or what comes only because a lease has run out would come, too
 		HandOffTime: time.Hour, // or a slow machine would not see the hand-off
 	}
 	if also != nil {
@@ -389,17 +389,12 @@ func (j *journal) Record(ctx context.Context, e lockagent.Event) {
 // for before.
 func (j *journal) await(t *testing.T, told string) {
 	t.Helper()
-	deadline := time.After(patience)
 	for {
 		seen, more := j.look(told)
 		if seen {
 			return
 		}
-		select {
-		case <-more:
-		case <-deadline:
-			t.Fatalf("there was no %q", told)
-		}
+		waittest.Receive(t, told, more)
 	}
 }
 
@@ -415,9 +410,8 @@ func (j *journal) look(told string) (seen bool, more <-chan struct{}) {
 	return false, j.more
 }
 
-// patience is how long a test waits for what has to come. It is shorter than the
-// lease, so that what comes only because a lease has run out comes too late.
-const patience = actor.DefaultLease * 2 / 3
+// dialTimeout is for machines that are busy.
+const dialTimeout = time.Minute
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -429,12 +423,7 @@ func must(t *testing.T, err error) {
 // receive receives a grant that has to come.
 func receive(t *testing.T, grant <-chan lockagent.Grant) lockagent.Grant {
 	t.Helper()
-	select {
-	case g := <-grant:
-		must(t, g.Err())
-		return g
-	case <-time.After(patience):
-		t.Fatal("the grant does not come")
-		return lockagent.Grant{}
-	}
+	g := waittest.Receive(t, "the grant", grant)
+	must(t, g.Err())
+	return g
 }

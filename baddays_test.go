@@ -17,23 +17,24 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
 // What bad days do to locks on a real Redis: it is killed, emptied, slow, cut off,
-// or refuses. No test here waits for a time to pass, but patience, which is less
-// than a lease, ends those that wait for something that does not come.
+// or refuses. No test here waits for a time to pass.
 
 // openAgent is an agent of its own at a Redis server, reached at addr.
 func openAgent(t *testing.T, cfg redisstore.Config, addr string, agent channelapi.Config) *channelapi.Locks {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cfg.DialTimeout = patience // a busy machine connects late
-	store, err := cfg.Open(ctx, "redis://"+addr)
+	cfg.DialTimeout = dialTimeout
+	store, err := cfg.Open(waittest.Context(t), "redis://"+addr)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	agent.Store = store
+	if agent.Lease == 0 {
+		agent.Lease = time.Hour // or what comes only because a lease has run out would come, too
+	}
 	locks, err := channelapi.New(agent)
 	must(t, err)
 	t.Cleanup(func() { _ = locks.Close() })
@@ -48,11 +49,7 @@ func holdOf(t *testing.T, locks *channelapi.Locks, name string, opts ...channela
 // awaitLoss waits until a hold is over and returns why.
 func awaitLoss(t *testing.T, g lockagent.Grant) lockagent.LossReason {
 	t.Helper()
-	select {
-	case <-g.Done():
-	case <-time.After(patience):
-		t.Fatal("the hold goes on")
-	}
+	waittest.Receive(t, "the end of the hold", g.Done())
 	lost, ok := errors.AsType[*lockagent.LostError](g.Cause())
 	if !ok {
 		t.Fatalf("the hold ended because of %v", g.Cause())
@@ -62,27 +59,20 @@ func awaitLoss(t *testing.T, g lockagent.Grant) lockagent.LossReason {
 
 func awaitWaiters(t *testing.T, locks *channelapi.Locks, name string, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	waittest.Until(t, fmt.Sprint(n, " requests to wait"), func() bool {
 		s, err := locks.Lock(name).Status(t.Context())
 		must(t, err)
-		if s.Waiters == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d requests wait, want %d", s.Waiters, n)
-		}
-	}
+		return s.Waiters == n
+	})
 }
 
 func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
 func awaitSubscribers(t *testing.T, redis *redistest.Server, name string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); fmt.Sprint(redis.Do("PUBSUB", "NUMSUB", channelOf(name))) == fmt.Sprintf("[%s 0]", channelOf(name)); {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody listens for the release")
-		}
-	}
+	waittest.Until(t, "somebody to listen for the release", func() bool {
+		return fmt.Sprint(redis.Do("PUBSUB", "NUMSUB", channelOf(name))) != fmt.Sprintf("[%s 0]", channelOf(name))
+	})
 }
 
 // However many wait, an agent subscribes once to a lock, asks the store twice, and
@@ -110,11 +100,7 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	}
 	redis.Resume()
 	// The second attempt is the one that follows the subscription.
-	for deadline := time.Now().Add(patience); redis.Calls("evalsha") < scripts+2; {
-		if time.Now().After(deadline) {
-			t.Fatal("beta has not asked twice")
-		}
-	}
+	waittest.Until(t, "beta to ask twice", func() bool { return redis.Calls("evalsha") >= scripts+2 })
 	for range 1000 { // some time for more, if there were more
 		redis.Do("PING")
 	}
@@ -248,7 +234,7 @@ func auditOf(journals ...*journal) events.Report {
 func TestLostReplies(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := faultproxy.Start(t, redis.Addr())
-	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, proxy.Addr(), channelapi.Config{})
+	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Minute}, proxy.Addr(), channelapi.Config{})
 	must(t, holdOf(t, alpha, theLock).Release(t.Context())) // makes a small request of each, because the server has the scripts
 
 	// Once a connection breaks, the store also asks the server who it is. Those calls name no lock.
@@ -282,7 +268,7 @@ func TestRedisHangs(t *testing.T) {
 	if _, err := alpha.Lock("another").TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
 	}
-	_, err := alpha.Lock("a third", channelapi.Wait(2500*time.Millisecond)).Acquire(t.Context())
+	_, err := alpha.Lock("a third", channelapi.Wait(5*time.Second)).Acquire(t.Context())
 	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}
@@ -315,7 +301,7 @@ func TestAbandonedRequests(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	var all sync.WaitGroup
-	for i := range 400 {
+	for i := range 200 {
 		locks := []*channelapi.Locks{alpha, beta}[i%2]
 		name := fmt.Sprintf("abandoned/%d", i%7)
 		all.Go(func() {
@@ -456,8 +442,7 @@ func TestIdleAgentTellsTheTime(t *testing.T) {
 	must(t, err)
 	openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{ID: id, Recorder: publisher})
 	busy := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	must(t, publisher.Flush(ctx)) // so there is a stream
 	reader, err := events.OpenReader(events.ReaderConfig{Connection: nats})
 	must(t, err)
@@ -484,7 +469,7 @@ func TestTokensGrowAfterFlush(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	var last lockagent.Token
-	for range 2000 {
+	for range 500 {
 		g := holdOf(t, alpha, theLock)
 		last = g.Token()
 		must(t, g.Release(t.Context()))

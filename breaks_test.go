@@ -5,11 +5,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -60,7 +60,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 		for _, way := range ways {
 			name := title + " " + way.title
 			if !t.Run(name, func(t *testing.T) {
-				store, err := redisstore.Config{DialTimeout: patience}.Open(t.Context(), redis.URL())
+				store, err := redisstore.Config{DialTimeout: dialTimeout}.Open(t.Context(), redis.URL())
 				must(t, err)
 				t.Cleanup(func() { must(t, store.Close()) })
 				told := make(chan lockagent.MessageKind, 1000) // more than there are
@@ -91,6 +91,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 				defer loop.Wait()
 				stop := make(chan struct{})
 				defer close(stop)
+				ctx := waittest.Context(t)
 				loop.Go(func() {
 					for {
 						select {
@@ -99,7 +100,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 						default:
 						}
 						knew := knows.Load()
-						g, err := lock.Acquire(t.Context())
+						g, err := lock.Acquire(ctx)
 						if err != nil {
 							return
 						}
@@ -114,13 +115,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 					}
 				})
 				for kind := lockagent.MessageKind(0); kind != way.told; {
-					select {
-					case kind = <-told:
-					case <-time.After(patience):
-						free.Store(true)
-						_ = held.Release(t.Context())
-						t.Fatal("the first agent was not told")
-					}
+					kind = waittest.Receive(t, "the first agent to be told", told)
 				}
 				_, err = lock.Status(t.Context()) // so it has processed the message
 				must(t, err)

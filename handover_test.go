@@ -1,12 +1,9 @@
 package lockagent_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -33,9 +31,7 @@ type process struct {
 // startProcess starts an agent, which goes on from a snapshot if there is one.
 func startProcess(t *testing.T, redis *redistest.Server, lease time.Duration, from []byte) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	store, err := redisstore.Config{DialTimeout: patience}.Open(ctx, redis.URL())
+	store, err := redisstore.Config{DialTimeout: dialTimeout}.Open(waittest.Context(t), redis.URL())
 	must(t, err)
 	p := &process{store: store, journal: newJournal()}
 	cfg := actor.Config{Store: store, Recorder: p.journal, Lease: lease}
@@ -76,49 +72,35 @@ func (p *process) resumed(t *testing.T) map[lockagent.Name]lockagent.Grant {
 	return all
 }
 
-// outlast waits until the store has confirmed a hold anew, longer than a lease after it was granted.
-func (p *process) outlast(t *testing.T, g lockagent.Grant, lease time.Duration) {
+// outlast waits until the process has renewed a hold whose lease at the server is about to end.
+func (p *process) outlast(t *testing.T, redis *redistest.Server, g lockagent.Grant) {
 	t.Helper()
-	until := lockagent.StoreTime(g.Token()) + lockagent.StoreTime(lease.Microseconds())
-	for {
+	for e := (lockagent.Event{}); e.Lock != g.Name(); {
 		p.journal.await(t, "renewed")
 		p.journal.mu.Lock()
-		e := p.journal.events[p.journal.read-1]
+		e = p.journal.events[p.journal.read-1]
 		p.journal.mu.Unlock()
-		if e.Lock == g.Name() && e.StoreTime > until {
-			return
-		}
+	}
+	if left := redis.Do("PTTL", string(g.Name())); left.(int64) <= nearEnd.Milliseconds() {
+		t.Errorf("%q was renewed, and its lease ends in %d ms", g.Name(), left)
 	}
 }
 
-// startRivalry has a rival try to get locks again and again until end is called. It must not
-// get any.
-func startRivalry(t *testing.T, locks *channelapi.Locks, names ...string) (end func()) {
-	var over sync.WaitGroup
-	var quit atomic.Bool
-	for _, name := range names {
-		over.Go(func() {
-			for !quit.Load() {
-				if _, err := locks.Lock(name).TryAcquire(context.Background()); !errors.Is(err, lockagent.ErrHeld) {
-					t.Errorf("a rival tries %q: %v, want ErrHeld", name, err)
-					return
-				}
-			}
-		})
-	}
-	end = func() {
-		quit.Store(true)
-		over.Wait()
-	}
-	t.Cleanup(end)
-	return end
+// nearEnd is what is left of the lease of a process that has ended. It is long enough for a machine that is busy.
+const nearEnd = 5 * time.Minute
+
+func (p *process) leaveNearTheEnd(t *testing.T, redis *redistest.Server, g lockagent.Grant) []byte {
+	t.Helper()
+	left := p.leave(t)
+	redis.Do("PEXPIRE", string(g.Name()), fmt.Sprint(nearEnd.Milliseconds()))
+	return left
 }
 
 // Holds go on in the next process, and in the one after it. Tokens stay, and no rival gets in
 // between. All of the events prove it.
 func TestHoldsGoOnInTheNextProcess(t *testing.T) {
 	t.Parallel()
-	const lease = 5 * time.Second // long enough to be taken over on a machine that is busy
+	const lease = time.Hour
 	redis := redistest.Start(t)
 	rivals := newJournal()
 	rival := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: rivals})
@@ -128,25 +110,38 @@ func TestHoldsGoOnInTheNextProcess(t *testing.T) {
 	waiting := []<-chan lockagent.Grant{rival.Lock("kept").AcquireAsync(t.Context()), rival.Lock("fixed").AcquireAsync(t.Context())}
 	awaitWaiters(t, rival, "kept", 1)
 	awaitWaiters(t, rival, "fixed", 1)
-	endRivalry := startRivalry(t, openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{}), "kept", "fixed")
+	others := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	excludesOthers := func() {
+		t.Helper()
+		for _, name := range []string{"kept", "fixed"} {
+			if _, err := others.Lock(name).TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrHeld) {
+				t.Errorf("another agent tries %q: %v, want ErrHeld", name, err)
+			}
+		}
+	}
 	before := []lockagent.Token{kept.Token(), fixed.Token()}
 	field := redis.Do("HKEYS", "kept")
 
-	second := startProcess(t, redis, lease, first.leave(t))
+	left := first.leaveNearTheEnd(t, redis, kept)
+	excludesOthers()
+	second := startProcess(t, redis, lease, left)
 	holds := second.resumed(t)
-	second.outlast(t, kept, lease)
+	second.outlast(t, redis, kept)
+	excludesOthers()
 	for i, name := range []lockagent.Name{"kept", "fixed"} {
 		if g := holds[name]; !g.Held() || g.Token() != before[i] {
 			t.Errorf("%q: held %t with token %d, want %d", name, g.Held(), g.Token(), before[i])
 		}
 	}
-	third := startProcess(t, redis, lease, second.leave(t))
+	left = second.leaveNearTheEnd(t, redis, kept)
+	excludesOthers()
+	third := startProcess(t, redis, lease, left)
 	holds = third.resumed(t)
-	third.outlast(t, kept, lease*3/2)
+	third.outlast(t, redis, kept)
+	excludesOthers()
 	if now := redis.Do("HKEYS", "kept"); fmt.Sprint(now) != fmt.Sprint(field) {
 		t.Errorf("the lock's hash has %v, and had %v", now, field)
 	}
-	endRivalry()
 
 	for i, name := range []lockagent.Name{"kept", "fixed"} {
 		select {
@@ -203,8 +198,7 @@ func TestSignsOfLifeCountResumedHolds(t *testing.T) {
 	}
 	snapshot := first.Detach()
 	must(t, first.Close())
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	must(t, p.Close(ctx))
 
 	p = publisher(2)

@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -19,9 +20,7 @@ func openTwins(t *testing.T, redis *redistest.Server, before func()) (twins [2]*
 	t.Helper()
 	var stores [2]*redisstore.Store
 	for i := range stores {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		store, err := redisstore.Config{Logger: slog.New(slog.DiscardHandler)}.Open(ctx, redis.URL())
-		cancel()
+		store, err := redisstore.Config{DialTimeout: dialTimeout, Logger: slog.New(slog.DiscardHandler)}.Open(waittest.Context(t), redis.URL())
 		must(t, err)
 		t.Cleanup(func() { must(t, store.Close()) })
 		stores[i] = store
@@ -41,7 +40,7 @@ func openTwins(t *testing.T, redis *redistest.Server, before func()) (twins [2]*
 // identity. The other one goes on.
 func workTogether(t *testing.T, twins [2]*channelapi.Locks) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithCancel(waittest.Context(t))
 	var working sync.WaitGroup
 	defer working.Wait()
 	defer cancel()

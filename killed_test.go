@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -21,10 +20,8 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
-
-// killsVariable is how often the agent of [TestKilledAgain] is killed.
-const killsVariable = "LOCKAGENT_TEST_KILLS"
 
 // mark identifies a grant.
 type mark struct {
@@ -43,7 +40,7 @@ func runMortal(c childConfig, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	store, locks, err := c.openLocks(publisher, 500*time.Millisecond) // a lease of a killed agent must be over soon
+	store, locks, err := c.openLocks(publisher, 2*time.Second) // a lease of a killed agent must be over soon
 	if err != nil {
 		return err
 	}
@@ -91,12 +88,10 @@ func runMortal(c childConfig, in io.Reader) error {
 // with its identity and the next epoch. Another agent wants the same locks all the time.
 func TestKilledAgain(t *testing.T) {
 	t.Parallel()
-	kills := 5
-	if more := os.Getenv(killsVariable); more != "" {
-		var err error
-		kills, err = strconv.Atoi(more)
-		must(t, err)
-	}
+	killedAgain(t, 3)
+}
+
+func killedAgain(t *testing.T, kills int) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	cfg := childConfig{Addr: server.URL()[len("nats://"):], Redis: redistest.Start(t).URL()}
 	steady := beginMortal(t, cfg, "steady", 1)
@@ -195,14 +190,8 @@ func beginMortal(t *testing.T, cfg childConfig, id lockagent.AgentID, epoch uint
 // works waits until some grants are in the log.
 func (m *mortal) works(t *testing.T) {
 	t.Helper()
-	overdue := time.After(patience)
 	for granted := 0; granted == 0; {
-		select {
-		case marks := <-m.lines:
-			granted = len(marks)
-		case <-overdue:
-			t.Fatal("nothing is granted")
-		}
+		granted = len(waittest.Receive(t, "a grant", m.lines))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -35,8 +36,7 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 	const most = 5
 	server := redistest.Start(t)
 	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := waittest.Context(t)
 	publisher := func(id lockagent.AgentID) *events.Publisher {
 		p, err := events.NewPublisher(events.Config{Connection: nats, Agent: id})
 		must(t, err)
@@ -49,7 +49,7 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 	for i := range agents {
 		id := lockagent.NewAgentID()
 		publishers = append(publishers, publisher(id))
-		store, err := redisstore.Config{DialTimeout: patience}.Open(t.Context(), server.URL())
+		store, err := redisstore.Config{DialTimeout: dialTimeout}.Open(t.Context(), server.URL())
 		must(t, err)
 		locks, err := channelapi.New(channelapi.Config{Store: store, ID: id, Recorder: publishers[i]})
 		must(t, err)

@@ -17,7 +17,7 @@ import (
 // Neither a waiter nor a subscription nor an idle lock costs a goroutine.
 func TestGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const idle, locks, waiters = 1000, 100, 10_000
+		const idle, locks, waiters = 500, 100, 4000
 		store := memstore.New()
 		s := newTap(store.Share())
 		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})

@@ -495,11 +495,11 @@ func TestADroppedGrantOfAReaderComesBack(t *testing.T) {
 		writer := a.Acquire(background, "door", writes("zoe"))
 		unlocked(t, held[0])
 		unlocked(t, held[2])
-		if !lives(writer) {
+		if !lives(writer, true) {
 			t.Error("a grant was taken back that is kept")
 		}
 		runtime.KeepAlive(held[1]) // and no longer
-		if lives(writer) {
+		if lives(writer, false) {
 			t.Error("nobody has the grant, and the writer waits")
 		}
 		released(t, granted(t, writer))

@@ -215,7 +215,7 @@ func TestTenuresGrowOverRetirement(t *testing.T) {
 // What many names needed is given back when they are gone.
 func TestRegistryGivesBackRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const names = 20_000
+		const names = 6000
 		a := start(t, Config{Store: forgetful{}})
 		held := make([]lockagent.Grant, names)
 		for i := range held {
