@@ -16,8 +16,8 @@ func triesNeverStopTheRenewal(w *world) {
 		l := a.lock(string(rune('a'+i)), channelapi.Try())
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(22, uint64(i)))
-			for round := range 600 {
-				hurry := round < 500
+			for round := range 200 {
+				hurry := round < 150
 				h, err := l.acquire(w.Context())
 				if err != nil {
 					wantErr(w, "the try", err, channelapi.ErrHeld)
@@ -51,7 +51,7 @@ func oneAgentCounts(w *world) {
 	count(w, locks, 1, 0)
 }
 
-func manyAgentsCountOften(w *world) { manyAgentsCount(w, 16, 100, 10*time.Millisecond) }
+func manyAgentsCountOften(w *world) { manyAgentsCount(w, 16, 25, 10*time.Millisecond) }
 
 func manyAgentsCountOnce(w *world) { manyAgentsCount(w, 100, 1, 0) }
 

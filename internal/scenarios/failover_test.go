@@ -63,7 +63,7 @@ func everyKindGoesOn(t *testing.T, url string, failover func()) {
 				out <- g.Err()
 				return
 			}
-			out <- g.Release(patient(t))
+			out <- g.Release(waittest.Context(t))
 		}()
 		return out
 	}
@@ -75,31 +75,31 @@ func everyKindGoesOn(t *testing.T, url string, failover func()) {
 		"fenced": func(l *channelapi.Locks) *channelapi.Lock { return l.FencedLock("fenced") },
 		"spin":   func(l *channelapi.Locks) *channelapi.Lock { return l.SpinLock("spin") },
 	} {
-		g, err := of(first).Acquire(patient(t))
+		g, err := of(first).Acquire(waittest.Context(t))
 		must(t, err)
 		next := of(second)
 		if kind == "read" { // another reader would not wait
 			next = second.WriteLock("read")
 		}
-		waiting[kind] = pair{g.Release, granted(next.AcquireAsync(patient(t)))}
+		waiting[kind] = pair{g.Release, granted(next.AcquireAsync(waittest.Context(t)))}
 	}
 	semaphore, permits, latch := first.Semaphore("semaphore"), first.Permits("permits"), first.Latch("latch")
-	_, err = semaphore.TrySetPermits(patient(t), 3)
+	_, err = semaphore.TrySetPermits(waittest.Context(t), 3)
 	must(t, err)
-	g, err := semaphore.Acquire(patient(t), 2)
+	g, err := semaphore.Acquire(waittest.Context(t), 2)
 	must(t, err)
-	waiting["semaphore"] = pair{g.Release, granted(second.Semaphore("semaphore").AcquireAsync(patient(t), 2))}
-	_, err = permits.TrySetPermits(patient(t), 3)
+	waiting["semaphore"] = pair{g.Release, granted(second.Semaphore("semaphore").AcquireAsync(waittest.Context(t), 2))}
+	_, err = permits.TrySetPermits(waittest.Context(t), 3)
 	must(t, err)
-	g, err = permits.Acquire(patient(t), 2)
+	g, err = permits.Acquire(waittest.Context(t), 2)
 	must(t, err)
-	waiting["permits"] = pair{g.Release, granted(second.Permits("permits").AcquireAsync(patient(t), 2))}
-	must(t, latch.Set(patient(t), 2))
-	_, err = latch.CountDown(patient(t))
+	waiting["permits"] = pair{g.Release, granted(second.Permits("permits").AcquireAsync(waittest.Context(t), 2))}
+	must(t, latch.Set(waittest.Context(t), 2))
+	_, err = latch.CountDown(waittest.Context(t))
 	must(t, err)
 	waiting["latch"] = pair{
 		func(ctx context.Context) error { _, err := latch.CountDown(ctx); return err },
-		second.Latch("latch").AwaitAsync(patient(t)),
+		second.Latch("latch").AwaitAsync(waittest.Context(t)),
 	}
 
 	failover()
@@ -111,7 +111,7 @@ func everyKindGoesOn(t *testing.T, url string, failover func()) {
 		}
 	}
 	for kind, p := range waiting {
-		if err := p.end(patient(t)); err != nil && !errors.Is(err, channelapi.ErrUnconfirmed) {
+		if err := p.end(waittest.Context(t)); err != nil && !errors.Is(err, channelapi.ErrUnconfirmed) {
 			t.Errorf("%s: the holder: %v", kind, err)
 		}
 		if err := <-p.wait; err != nil {
@@ -119,7 +119,7 @@ func everyKindGoesOn(t *testing.T, url string, failover func()) {
 		}
 	}
 	for name, number := range map[string]func(context.Context) (channelapi.PermitsStatus, error){"semaphore": semaphore.Status, "permits": permits.Status} {
-		if s, err := number(patient(t)); err != nil || s.Free != 3 {
+		if s, err := number(waittest.Context(t)); err != nil || s.Free != 3 {
 			t.Errorf("%s: %+v, %v; want 3 free permits", name, s, err)
 		}
 	}

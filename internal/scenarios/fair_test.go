@@ -17,7 +17,7 @@ import (
 
 // Each owner works for a while. Nothing else costs time.
 func TestD02ManyOwnersOfAFairLock(t *testing.T) {
-	const agents, owners, work = 5, 500, 200 * time.Millisecond
+	const agents, owners, work = 5, 200, 200 * time.Millisecond
 	inMemory(t, fair, func(w *world) {
 		all := w.agents(agents)
 		var wg sync.WaitGroup
@@ -113,7 +113,7 @@ func (w *world) awaitPlaces(n int64) {
 
 // Waiters come and give up, behind nobody, and behind a place of another program. Then one dies.
 func TestD03D04D09NoDeadlineDriftsAway(t *testing.T) {
-	const rounds, lasts, java = 50, 6 * time.Second, "33333333-3333-4333-8333-333333333333:7"
+	const rounds, lasts, java = 10, 6 * time.Second, "33333333-3333-4333-8333-333333333333:7"
 	onRedis(t, fair, func(w *world) {
 		both := w.agents(2)
 		h := both[0].lock("alice").hold(w)
@@ -171,7 +171,7 @@ func TestD28AWaiterGivesUpWhileTheServerIsPaused(t *testing.T) {
 	onRedis(t, fair, func(w *world) {
 		all := w.agents(3)
 		h := all[0].lock("alice").hold(w)
-		bobs := all[1].lock("bob").start(patient(w))
+		bobs := all[1].lock("bob").start(waittest.Context(w))
 		w.awaitPlaces(1)
 		ctx, giveUp := context.WithCancel(w.Context())
 		carols := all[2].lock("carol").start(ctx)

@@ -29,7 +29,7 @@ func heavy(t *testing.T, opts ...func() channelapi.Option) {
 		both := w.agents(2)
 		pools := [2]*channelapi.Semaphore{both[0].Semaphore("writers"), both[1].Semaphore("writers")}
 		set(w, pools[0], 3, true)
-		for _, size := range []struct{ owners, loops int }{{2, 30}, {5, 30}, {10, 30}, {20, 15}} {
+		for _, size := range []struct{ owners, loops int }{{2, 10}, {20, 10}} {
 			subject := func(i int) string { return fmt.Sprintf("%d of %d owners", i, size.owners) }
 			var mu sync.Mutex
 			granted := make([]int, size.loops) // guarded by mu

@@ -125,5 +125,4 @@ var shared = []scenario{
 	// Real servers.
 	{"NoSubscriptionIsLeft", onRedis, noSubscriptionIsLeft, "plain A01, all H12"},
 	{"ServerIsGone", onRedis, serverIsGone, "plain A04, spin G01, all H15"},
-	{"InACluster", inACluster, threeTimes, "plain A11, spin G06, all H18"},
 }

@@ -102,14 +102,6 @@ func TestL09L10ManyWaitAndManyCount(t *testing.T) {
 	})
 }
 
-func TestP13LatchWithBracesInACluster(t *testing.T) {
-	inACluster(t, plain, func(w *world) {
-		if err := w.agent().Latch("{a}").Set(w.Context(), 1); !errors.Is(err, channelapi.ErrBadName) {
-			w.Errorf("set: %v", err)
-		}
-	})
-}
-
 func TestP19LatchIsDeletedWhileAwaited(t *testing.T) {
 	inMemory(t, plain, func(w *world) {
 		latch := w.agent().Latch("start")

@@ -6,24 +6,14 @@
 package scenarios
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
-
-// patience is how long a test waits before it fails.
-const patience = time.Minute
-
-func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -48,14 +38,9 @@ func wantLost(t testing.TB, what string, err error, why channelapi.LossReason) {
 }
 
 // receive returns what comes on a channel.
-func receive[T any](t testing.TB, c <-chan T) (v T) {
+func receive[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(patience):
-		t.Fatal("nothing came")
-	}
-	return v
+	return waittest.Receive(t, "what comes on a channel", c)
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

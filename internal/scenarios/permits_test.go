@@ -9,17 +9,6 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-func TestK01InACluster(t *testing.T) {
-	inACluster(t, plain, func(w *world) {
-		a := w.agent()
-		for _, p := range []permits{a.Permits("test::pool"), a.Semaphore("test::{pool}")} {
-			set(w, p, 1, true)
-			must(w, take(w, p, 1).Release(w.Context()))
-			wantFreePermits(w, p, 1)
-		}
-	})
-}
-
 func TestK02LeaseIsChangedWhileItLasts(t *testing.T) {
 	inMemory(t, plain, func(w *world) {
 		p := w.agent().Permits("pool")

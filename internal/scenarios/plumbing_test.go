@@ -20,7 +20,7 @@ func TestN03WaitersThatGiveUpWhileTheySubscribe(t *testing.T) {
 		both := w.agents(2)
 		h := both[0].lock("alice").hold(w)
 		bob := both[1].lock("bob")
-		for i := range 40 {
+		for i := range 20 {
 			ctx, giveUp := context.WithCancel(w.Context())
 			next := bob.start(ctx)
 			if i%2 == 0 {
@@ -30,7 +30,7 @@ func TestN03WaitersThatGiveUpWhileTheySubscribe(t *testing.T) {
 			wantErr(w, "the waiter that gave up", receive(w, next).err, context.Canceled)
 		}
 		waittest.Until(w, "the subscription to end", func() bool { return len(lockChannels(w.redis)) == 0 })
-		next := bob.start(patient(w))
+		next := bob.start(waittest.Context(w))
 		awaitSubscriber(w, w.redis, name)
 		must(w, h.release(w))
 		must(w, receive(w, next).err)
@@ -60,14 +60,14 @@ func TestN04ARefusedSubscriptionStopsNoOther(t *testing.T) {
 	defer giveUp()
 	refused := waiter.named("theirs", "bob").start(ctx)
 	waittest.Until(t, "the server to refuse", func() bool { return redis.Info("errorstats", "errorstat_NOPERM") != "" })
-	next := waiter.named("mine", "carol").start(patient(t))
+	next := waiter.named("mine", "carol").start(waittest.Context(t))
 	awaitSubscriber(t, redis, "mine")
 	must(t, mine.release(t))
 	must(t, receive(t, next).err)
 	// The waiter that was refused is not in the way of the next one.
 	giveUp()
 	wantErr(t, "the waiter that was refused", receive(t, refused).err, context.Canceled)
-	refused = waiter.named("theirs", "dave").start(patient(t))
+	refused = waiter.named("theirs", "dave").start(waittest.Context(t))
 	// When the rules change, it gets a place, and with it the lock.
 	redis.Do("ACL", "SETUSER", "app", "&redisson_lock__channel*")
 	awaitSubscriber(t, redis, "theirs")
@@ -155,7 +155,7 @@ func TestP15TheHolderLearnsOfItsLoss(t *testing.T) {
 }
 
 func TestP17ManyNamesAreWaitedFor(t *testing.T) {
-	const names = 1000
+	const names = 200
 	onRedis(t, plain, func(w *world) {
 		both := w.agents(2)
 		holders := make([]<-chan channelapi.Grant, names)

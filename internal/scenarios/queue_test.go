@@ -227,7 +227,7 @@ func TestO08ACloseAnswersThoseWhoWait(t *testing.T) {
 }
 
 func TestO09AnObserverSeesNoMoreThanThereIs(t *testing.T) {
-	const workers, loops = 8, 500
+	const workers, loops = 8, 100
 	onRedis(t, plain, func(w *world) {
 		both := w.agents(2)
 		var wg sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/quorum"
 )
@@ -126,7 +127,7 @@ func TestI07AMajorityIsEnough(t *testing.T) {
 			aMajority(t, 3, func(m *majority) {
 				owner := m.owns(node)
 				first := m.agent().lock("first").hold(m)
-				next := m.agent().lock("next").start(patient(m))
+				next := m.agent().lock("next").start(waittest.Context(m))
 				m.sleep(3 * time.Second)
 				must(m, first.release(m))
 				got := <-next

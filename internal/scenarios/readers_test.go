@@ -30,20 +30,6 @@ func TestE04ReadersOfANameWithBracesAndColons(t *testing.T) {
 	})
 }
 
-func TestE06AWriterReadsInACluster(t *testing.T) {
-	inACluster(t, write, func(w *world) {
-		both := w.agents(2)
-		alice, bob := both[0].sides("alice"), both[1].sides("bob")
-		writing := grant(w, alice.write)
-		reading := grant(w, alice.read)
-		wantFree(w, "somebody writes: another reads", bob.read, false)
-		must(w, reading.Release(w.Context()))
-		wantFree(w, "somebody still writes: another reads", bob.read, false)
-		must(w, writing.Release(w.Context()))
-		wantFree(w, "all is free: another writes", bob.write, true)
-	})
-}
-
 // The break of a handle ends all holds, whatever their mode.
 func TestE15ABreakEndsHoldsOfEitherMode(t *testing.T) {
 	inMemory(t, write, func(w *world) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // sides are what a session may do with the two sides of a read/write lock.
@@ -32,7 +33,7 @@ func wantFree(w *world, what string, l *channelapi.SessionLock, want bool) {
 
 func grant(w *world, l *channelapi.SessionLock) channelapi.Grant {
 	w.Helper()
-	g, err := l.Acquire(patient(w))
+	g, err := l.Acquire(waittest.Context(w))
 	must(w, err)
 	return g
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // permits is what both kinds of semaphores have.
@@ -53,7 +54,7 @@ func set(w *world, p permits, n int, want bool) {
 
 func take(w *world, p permits, n int) channelapi.Grant {
 	w.Helper()
-	g, err := p.Acquire(patient(w), n)
+	g, err := p.Acquire(waittest.Context(w), n)
 	must(w, err)
 	return g
 }
@@ -257,7 +258,7 @@ func TestK04K05K06K08K25LeasesRunOut(t *testing.T) {
 		_, err := p.TryAcquire(w.Context(), 1)
 		wantErr(w, "a third", err, channelapi.ErrHeld)
 		began := time.Now()
-		waiter, err := w.agent().Permits("pool").Acquire(patient(w), 2)
+		waiter, err := w.agent().Permits("pool").Acquire(waittest.Context(w), 2)
 		must(w, err)
 		if waited := time.Since(began); waited < 900*time.Millisecond || waited > time.Second+scatter {
 			w.Errorf("the waiter waited %v for leases of 1s", waited)

@@ -13,7 +13,7 @@ import (
 
 // noSubscriptionIsLeft has many owners use few locks, and then looks who listens for a release.
 func noSubscriptionIsLeft(w *world) {
-	const owners, rounds, names = 16, 30, 5
+	const owners, rounds, names = 16, 10, 5
 	both := w.agents(2)
 	var wg sync.WaitGroup
 	for i, a := range both {
@@ -52,9 +52,9 @@ func serverIsGone(w *world) {
 	try, wait := a.lock("alice", channelapi.Try()), a.lock("alice", channelapi.Wait(100*time.Millisecond))
 	must(w, try.hold(w).release(w))
 	w.redis.Kill()
-	_, err := try.acquire(patient(w))
+	_, err := try.acquire(waittest.Context(w))
 	wantErr(w, "a try", err, channelapi.ErrStoreUnavailable)
-	_, err = wait.acquire(patient(w))
+	_, err = wait.acquire(waittest.Context(w))
 	wantErr(w, "a wait", err, channelapi.ErrStoreUnavailable)
 	wantErr(w, "a wait", err, channelapi.ErrTimeout)
 	if !strings.Contains(err.Error(), name) {

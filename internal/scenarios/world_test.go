@@ -12,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -52,16 +53,10 @@ func onRedis(t *testing.T, k kind, run func(*world)) {
 	run(&world{T: t, kind: k, redis: redis, open: func() lockagent.Store { return openRedis(t, redis.URL()) }})
 }
 
-func inACluster(t *testing.T, k kind, run func(*world)) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	run(&world{T: t, kind: k, open: func() lockagent.Store { return openRedis(t, cluster.URL()) }})
-}
-
 func openRedis(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	// Servers answer late on a machine that is busy.
-	store, err := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout, DialTimeout: patience}.Open(patient(t), url)
+	store, err := redisstore.Config{SilenceTimeout: redisstore.DefaultCallTimeout, DialTimeout: time.Minute}.Open(waittest.Context(t), url)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store
@@ -146,7 +141,7 @@ func (l lock) abandon(ctx context.Context) {
 // hold acquires the lock, or ends the test. Only the goroutine of the test may call it.
 func (l lock) hold(t testing.TB) held {
 	t.Helper()
-	h, err := l.acquire(patient(t))
+	h, err := l.acquire(waittest.Context(t))
 	must(t, err)
 	return h
 }
