@@ -15,18 +15,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// The contract runs on nodes in memory, and in virtual time. That it holds for a node on Redis is proved there, so Redis can break
+// no more here than what TestLocksOnRedis and TestAProgramStartsAfterAServerCameBackEmpty see.
 func TestContract(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
 			storetest.RunInBubble(t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness { return harness(t, nodes) })
 		})
 	}
-}
-
-// In real time goroutines do not take turns.
-func TestContractInRealTime(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, []lockagent.LockKind{lockagent.PlainLock}, func(t *testing.T) *storetest.Harness { return harness(t, 3) })
 }
 
 // anyLease is a Config for tests of the contract, which have leases of any length. The machine may be
