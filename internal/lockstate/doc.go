@@ -178,7 +178,7 @@
 // These are stated against this package. A test explores a small world: three agents and a
 // model of the store, in which calls and messages are lost, late and repeated, and agents are killed at any event and go on
 // from their journals. It visits the
-// first 30,000 states of each variant; LOCKSTATE_STATES sets the number. These cover at least
+// first 3,000 states of each variant, and in make soak the first 30,000. The latter cover at least
 // all schedules of four to eleven actions after the set-up. Beyond them the test walks at
 // random. A [Latch] has a small world of its own, with two agents, and its schedules begin with the
 // first request.

@@ -3,18 +3,15 @@ package lockstate
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// statesVar is the environment variable with the number of states to explore in each variant. The
-// default keeps the test short.
-const statesVar = "LOCKSTATE_STATES"
+// few is how many states of each variant make test explores, and walks how many walks it takes. make soak explores many.
+const few, walks = 3000, 5
 
 // variant is a world to explore: its people, the faults that may happen, and the requests that
 // were made before the exploration begins.
@@ -227,21 +224,6 @@ var variants = []variant{
 	{name: "fair and closed", fair: true, people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 1, 2}},
 }
 
-// states is how many states of each variant to explore.
-func states(t *testing.T) int {
-	if s := os.Getenv(statesVar); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatalf("%s is %q, not a number", statesVar, s)
-		}
-		return n
-	}
-	if testing.Short() {
-		return 2_000
-	}
-	return defaultStates
-}
-
 // collectSeldom has the garbage collector run less often until the test ends. An exploration makes
 // much garbage beside the states that it keeps, and would spend a third of its time to look at them.
 func collectSeldom(t *testing.T) {
@@ -251,13 +233,15 @@ func collectSeldom(t *testing.T) {
 
 // The test explores every order of actions in a small world, up to a number of states. It goes
 // breadth first, so the first violation that it finds is a shortest one.
-func TestSmallWorld(t *testing.T) {
+func TestSmallWorld(t *testing.T) { explore(t, few) }
+
+func explore(t *testing.T, most int) {
 	collectSeldom(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			e := newExploration(v)
-			e.run(states(t))
+			e.run(most)
 			if e.found != "" {
 				t.Fatal(e.found)
 			}
@@ -268,14 +252,16 @@ func TestSmallWorld(t *testing.T) {
 
 // The test walks deep into the same worlds, at random. Everybody comes back many times, and there
 // are many faults.
-func TestLongWalksThroughTheSmallWorld(t *testing.T) {
+func TestLongWalksThroughTheSmallWorld(t *testing.T) { walk(t, walks) }
+
+func walk(t *testing.T, times uint64) {
 	collectSeldom(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			v := v.longer(20)
 			steps := 0
-			for seed := range uint64(states(t) / 100) {
+			for seed := range times {
 				e := newExploration(v)
 				e.walk(rand.New(rand.NewPCG(seed, 0)), 400)
 				steps += e.steps

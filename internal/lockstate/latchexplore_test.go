@@ -25,18 +25,22 @@ var latchVariants = []struct {
 	{"closed", latchChances{asks: 2, order: 3, lost: 1, downs: 1, closed: 2}, 1},
 }
 
-func TestSmallWorldOfALatch(t *testing.T) {
+func TestSmallWorldOfALatch(t *testing.T) { exploreLatch(t, few) }
+
+func exploreLatch(t *testing.T, most int) {
 	collectSeldom(t)
 	for _, v := range latchVariants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			e := latchExploration{t: t, count: v.count, left: v.left}
-			e.run(newLatchWorld(v.left, v.count), states(t))
+			e.run(newLatchWorld(v.left, v.count), most)
 		})
 	}
 }
 
-func TestLongWalksThroughTheSmallWorldOfALatch(t *testing.T) {
+func TestLongWalksThroughTheSmallWorldOfALatch(t *testing.T) { walkLatch(t, walks) }
+
+func walkLatch(t *testing.T, times uint64) {
 	collectSeldom(t)
 	for _, v := range latchVariants {
 		t.Run(v.name, func(t *testing.T) {
@@ -46,7 +50,7 @@ func TestLongWalksThroughTheSmallWorldOfALatch(t *testing.T) {
 			}
 			v.left.closed /= 20 // nothing happens after that
 			e := latchExploration{t: t, count: v.count, left: v.left}
-			for seed := range uint64(states(t) / 100) {
+			for seed := range times {
 				e.walk(newLatchWorld(v.left, v.count), rand.New(rand.NewPCG(seed, 0)), 400)
 			}
 		})

@@ -1,6 +1,0 @@
-//go:build !race
-
-package lockstate
-
-// As many as a test has patience for, see the package documentation.
-const defaultStates = 30_000
