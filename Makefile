@@ -195,7 +195,7 @@ fuzz: ## Fuzz every fuzz target for a moment
 
 .PHONY: sizing
 sizing: ## Simulate 1,000 hosts that keep 1,000,000 locks, in virtual time
-	$(GO) test -run TestFleet -v -timeout 60m ./internal/sizing -hosts 1000 -locks 1000
+	$(GO) test -tags soak -run ^TestSoakFleet -v -timeout 60m ./internal/sizing -hosts 1000 -locks 1000
 
 # The tables of docs/performance.md: what each part costs by itself, what Redis
 # spends, and in which layers an agent spends its time, per cycle or renewal.

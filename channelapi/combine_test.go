@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -152,7 +153,7 @@ func TestAll(t *testing.T) {
 	t.Run("returns the grants in the order of the requests", func(t *testing.T) {
 		locks := open(t)
 		names := []lockagent.Name{"c", "a", "b"}
-		grants, err := channelapi.All(patient(t), locks.Lock("c"), locks.Lock("a"), locks.Lock("b"))
+		grants, err := channelapi.All(waittest.Context(t), locks.Lock("c"), locks.Lock("a"), locks.Lock("b"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +192,7 @@ func TestAll(t *testing.T) {
 		store := memstore.New()
 		locks, other := openOver(t, store), openOver(t, store)
 		hold(t, other.Lock("c"))
-		grants, err := channelapi.All(patient(t),
+		grants, err := channelapi.All(waittest.Context(t),
 			locks.Lock("d"), locks.Lock("c", channelapi.Try()), locks.Lock("b"), locks.Lock("a"))
 		wantErr(t, "All", err, lockagent.ErrHeld)
 		if grants != nil || !strings.Contains(err.Error(), `"c"`) {
@@ -209,7 +210,7 @@ func TestAll(t *testing.T) {
 			"with a session and without": {alice.Lock("a"), locks.Lock("a")},
 			"with two sessions":          {alice.Lock("a"), bob.Lock("a"), alice.Lock("a")},
 		} {
-			_, err := channelapi.All(patient(t), twice...)
+			_, err := channelapi.All(waittest.Context(t), twice...)
 			if wrong, ok := errors.AsType[*lockagent.OptionError](err); !ok || !strings.Contains(wrong.Reason, "ask once, or through one session") {
 				t.Errorf("%s: %v, want an OptionError that says what to do", what, err)
 			}
@@ -221,11 +222,11 @@ func TestAll(t *testing.T) {
 		locks := open(t)
 		s, other := openSession(t, locks, "alice"), openSession(t, locks, "bob")
 		m, z := hold(t, s.Lock("m")), hold(t, s.Lock("z"))
-		_, err := channelapi.All(patient(t), s.Lock("n"), locks.Lock("zz"))
+		_, err := channelapi.All(waittest.Context(t), s.Lock("n"), locks.Lock("zz"))
 		if wrong, ok := errors.AsType[*channelapi.OptionError](err); !ok || !strings.Contains(wrong.Reason, `holds "z"`) || !strings.Contains(wrong.Reason, `"n"`) {
 			t.Errorf("All: %v, want an OptionError that names both", err)
 		}
-		wantErr(t, "DoAll", channelapi.DoAll(patient(t), nil, s.Lock("n")), channelapi.ErrBadOption)
+		wantErr(t, "DoAll", channelapi.DoAll(waittest.Context(t), nil, s.Lock("n")), channelapi.ErrBadOption)
 		wantFree(t, locks.Lock("n"))
 		for what, all := range map[string][]channelapi.AnyLock{
 			"what sorts after it":             {s.Lock("zz")},
@@ -233,21 +234,21 @@ func TestAll(t *testing.T) {
 			"what another session asks for":   {other.Lock("n")},
 			"what is asked without a session": {locks.Lock("n")},
 		} {
-			grants, err := channelapi.All(patient(t), all...)
+			grants, err := channelapi.All(waittest.Context(t), all...)
 			wantErr(t, what, err, nil)
 			for _, g := range grants {
 				unlock(t, g)
 			}
 		}
 		unlock(t, z)
-		grants, err := channelapi.All(patient(t), s.Lock("n"))
+		grants, err := channelapi.All(waittest.Context(t), s.Lock("n"))
 		wantErr(t, "when z was released", err, nil)
 		unlock(t, grants[0])
 		unlock(t, m)
 	})
 	t.Run("lets a session in twice", func(t *testing.T) {
 		l := openSession(t, open(t), "alice").Lock(name)
-		grants, err := channelapi.All(patient(t), l, l)
+		grants, err := channelapi.All(waittest.Context(t), l, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +470,7 @@ func (a *askedFor) names() []lockagent.Name {
 func TestAllInOppositeOrders(t *testing.T) {
 	const rounds = 150
 	store := memstore.New()
-	ctx := patient(t)
+	ctx := waittest.Context(t)
 	var wg sync.WaitGroup
 	guarded := 0 // by all three locks
 	one, other := openOver(t, store), openOver(t, store)

@@ -4,25 +4,16 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience is how long a test waits before it fails.
-const patience = time.Minute
-
-func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // name is the lock that most tests are about.
 const name = "orders/42"
@@ -66,7 +57,7 @@ func openSession(t testing.TB, locks *channelapi.Locks, owner string) *channelap
 // hold acquires a lock, or fails the test. Only the goroutine of the test may call it.
 func hold(t testing.TB, l channelapi.AnyLock) channelapi.Grant {
 	t.Helper()
-	g, err := l.Acquire(patient(t))
+	g, err := l.Acquire(waittest.Context(t))
 	if err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
@@ -121,14 +112,17 @@ func wantLost(t testing.TB, err error, g lockagent.Grant, why lockagent.LossReas
 // wantClosed fails unless the channel is closed and empty.
 func wantClosed[T any](t testing.TB, c <-chan T) {
 	t.Helper()
-	select {
-	case v, ok := <-c:
-		if ok {
-			t.Errorf("the channel delivered a second value: %v", v)
+	waittest.Until(t, "the channel to be closed", func() bool {
+		select {
+		case v, ok := <-c:
+			if ok {
+				t.Errorf("the channel delivered a second value: %v", v)
+			}
+			return true
+		default:
+			return false
 		}
-	case <-time.After(patience):
-		t.Error("the channel is not closed")
-	}
+	})
 }
 
 // pending fails if something is in the channel already.

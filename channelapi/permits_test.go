@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -52,7 +53,7 @@ func setPermits(t *testing.T, p permitted, n int) {
 
 func take(t *testing.T, p permitted, n int) channelapi.Grant {
 	t.Helper()
-	g, err := p.Acquire(patient(t), n)
+	g, err := p.Acquire(waittest.Context(t), n)
 	if err != nil {
 		t.Fatalf("Acquire(%d): %v", n, err)
 	}

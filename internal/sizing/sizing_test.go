@@ -2,18 +2,12 @@ package sizing
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"text/tabwriter"
 	"time"
-)
-
-var (
-	hosts = flag.Int("hosts", 20, "hosts of the fleet; 1000 take some GB of memory and some minutes")
-	locks = flag.Int("locks", 100, "locks that each host keeps")
 )
 
 // row is one line of the table: what the model says, and what was counted.
@@ -74,9 +68,11 @@ func figure(x float64) string {
 
 // The fleet of docs/performance.md, at a size that is quick to run. `make sizing`
 // runs it at full size.
-func TestFleet(t *testing.T) {
+func TestFleet(t *testing.T) { runFleet(t, 20, 100) }
+
+func runFleet(t *testing.T, hosts, locks int) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(*hosts, *locks)
+		f := newFleet(hosts, locks)
 		w := newWorld(t, f, 10*time.Minute)
 		defer w.end()
 		w.keep(f.period())
@@ -91,7 +87,7 @@ func TestFleet(t *testing.T) {
 // Another program keeps locks, and one host waits for all of them.
 func TestBesideAnotherProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(1, *locks)
+		f := newFleet(1, 100)
 		w := newWorld(t, f, 10*time.Minute)
 		defer w.end()
 		ctx, stop := context.WithCancel(context.Background())
@@ -196,9 +192,11 @@ func (s span) lost() float64 {
 }
 
 // All locks of the fleet begin at one instant, but they are not renewed at one.
-func TestFleetInStep(t *testing.T) {
+func TestFleetInStep(t *testing.T) { runFleetInStep(t, 20, 100) }
+
+func runFleetInStep(t *testing.T, hosts, locks int) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(*hosts, *locks)
+		f := newFleet(hosts, locks)
 		w := newWorld(t, f, 10*time.Minute)
 		defer w.end()
 		w.keep(0)
