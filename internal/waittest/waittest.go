@@ -92,7 +92,7 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 
 func giveUp(ctx context.Context, t testing.TB, what string) {
 	t.Helper()
-	if context.Cause(ctx) == errNever {
+	if errors.Is(context.Cause(ctx), errNever) {
 		printStacks()
 	}
 	t.Fatalf("gave up waiting: %s", what)
