@@ -27,7 +27,10 @@ import (
 // openAgent is an agent of its own at a Redis server, reached at addr.
 func openAgent(t *testing.T, cfg redisstore.Config, addr string, agent channelapi.Config) *channelapi.Locks {
 	t.Helper()
-	cfg.DialTimeout = dialTimeout
+	cfg.DialTimeout = slowest
+	if cfg.CallTimeout == 0 {
+		cfg.CallTimeout, cfg.SilenceTimeout = slowest, slowest
+	}
 	store, err := cfg.Open(waittest.Context(t), "redis://"+addr)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
@@ -234,7 +237,7 @@ func auditOf(journals ...*journal) events.Report {
 func TestLostReplies(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := faultproxy.Start(t, redis.Addr())
-	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Minute}, proxy.Addr(), channelapi.Config{})
+	alpha := openAgent(t, redisstore.Config{}, proxy.Addr(), channelapi.Config{})
 	must(t, holdOf(t, alpha, theLock).Release(t.Context())) // makes a small request of each, because the server has the scripts
 
 	// Once a connection breaks, the store also asks the server who it is. Those calls name no lock.
@@ -260,7 +263,7 @@ func TestLostReplies(t *testing.T) {
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	alpha := openAgent(t, redisstore.Config{CallTimeout: time.Second}, redis.Addr(), channelapi.Config{})
+	alpha := openAgent(t, redisstore.Config{CallTimeout: 4 * time.Second, SilenceTimeout: 4 * time.Second}, redis.Addr(), channelapi.Config{})
 	must(t, holdOf(t, alpha, theLock).Release(t.Context()))
 
 	redis.Pause()
@@ -268,7 +271,7 @@ func TestRedisHangs(t *testing.T) {
 	if _, err := alpha.Lock("another").TryAcquire(t.Context()); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a try while Redis hangs: %v, want ErrStoreUnavailable", err)
 	}
-	_, err := alpha.Lock("a third", channelapi.Wait(5*time.Second)).Acquire(t.Context())
+	_, err := alpha.Lock("a third", channelapi.Wait(10*time.Second)).Acquire(t.Context())
 	if !errors.Is(err, lockagent.ErrTimeout) || !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("a wait while Redis hangs: %v, want ErrTimeout and ErrStoreUnavailable", err)
 	}
@@ -284,9 +287,9 @@ func TestShortLeaseIsKept(t *testing.T) {
 	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: events})
 	session, err := alpha.Session("ann")
 	must(t, err)
-	receive(t, session.Lock(theLock, channelapi.Lease(100*time.Millisecond)).AcquireAsync(t.Context()))
+	receive(t, session.Lock(theLock, channelapi.Lease(10*time.Second)).AcquireAsync(t.Context()))
 	kept := receive(t, session.Lock(theLock).AcquireAsync(t.Context()))
-	for kept.Held() && kept.Remaining() < time.Second {
+	for kept.Held() && kept.Remaining() < 20*time.Second {
 		events.await(t, "renewed") // the first one may only be because messages may have been missed
 	}
 	if !kept.Held() {

@@ -60,7 +60,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 		for _, way := range ways {
 			name := title + " " + way.title
 			if !t.Run(name, func(t *testing.T) {
-				store, err := redisstore.Config{DialTimeout: dialTimeout}.Open(t.Context(), redis.URL())
+				store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}.Open(t.Context(), redis.URL())
 				must(t, err)
 				t.Cleanup(func() { must(t, store.Close()) })
 				told := make(chan lockagent.MessageKind, 1000) // more than there are

@@ -20,7 +20,7 @@ func openTwins(t *testing.T, redis *redistest.Server, before func()) (twins [2]*
 	t.Helper()
 	var stores [2]*redisstore.Store
 	for i := range stores {
-		store, err := redisstore.Config{DialTimeout: dialTimeout, Logger: slog.New(slog.DiscardHandler)}.Open(waittest.Context(t), redis.URL())
+		store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest, Logger: slog.New(slog.DiscardHandler)}.Open(waittest.Context(t), redis.URL())
 		must(t, err)
 		t.Cleanup(func() { must(t, store.Close()) })
 		stores[i] = store

@@ -86,7 +86,7 @@ func runServer(c childConfig, in io.Reader) error {
 
 // openLocks opens the locks of the agent of a child process.
 func (c childConfig) openLocks(publisher *events.Publisher, lease time.Duration) (*redisstore.Store, *channelapi.Locks, error) {
-	store, err := redisstore.Config{DialTimeout: dialTimeout}.Open(context.Background(), c.Redis)
+	store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}.Open(context.Background(), c.Redis)
 	if err != nil {
 		return nil, nil, err
 	}
