@@ -6,7 +6,7 @@ import "testing"
 
 func TestSoakOutageAndCrashes(t *testing.T) {
 	t.Parallel()
-	outageAndCrashes(t, 20_000, 500)
+	outageAndCrashes(t, 8000, 500)
 }
 
 func TestSoakKilledAgain(t *testing.T) {
