@@ -53,6 +53,7 @@ soak: export CI = true
 soak: deps ## Run what needs long, or many runs: contests, kills, whole state spaces, fuzzing, tests under load
 	$(GO) test -vet=off $(SOAK) $(TESTFLAGS) $(CALM)
 	$(GO) test -vet=off -race $(SOAK) -parallel $(PARALLEL) $(TESTFLAGS) $(RACY)
+	cd bench && $(GO) test -vet=off $(SOAK) $(TESTFLAGS) ./...
 	$(MAKE) fuzz
 	$(MAKE) stress
 

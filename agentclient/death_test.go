@@ -78,7 +78,7 @@ func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
 	for err := error(unix.EINTR); err != nil; {
-		if err = unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && err != unix.EINTR {
+		if err = unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			p.t.Fatal(err)
 		}
 	}

@@ -3,7 +3,6 @@ package agentclient
 import (
 	"context"
 	"errors"
-
 	"strings"
 	"testing"
 	"testing/synctest"

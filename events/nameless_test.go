@@ -49,8 +49,8 @@ func TestAuditOfAnAgentWithoutAStore(t *testing.T) {
 			"missing: 1, unproven: 1", "for its records 2 to 3 are missing",
 		},
 		"TheOtherNamesItsStoreLater": {
-			func(a, b *story) *tape {
-				b = nameless("B")
+			func(a, _ *story) *tape {
+				b := nameless("B")
 				s := new(tape).add(0, a).add(1000, b).add(1500, a.missing(2).stop())
 				return s.add(2000, b.at("s").alive(2000)).add(3000, b.held(1, 1100, 2500)).live(11_000, 61_000, b).add(62_000, b.held(2, 61_500, 61_600).stop())
 			},

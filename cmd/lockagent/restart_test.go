@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,7 +36,7 @@ func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGSTOP)
 	for err := error(unix.EINTR); err != nil; {
-		if err = unix.Waitid(unix.P_PID, p.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && err != unix.EINTR {
+		if err = unix.Waitid(unix.P_PID, p.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			t.Fatal(err)
 		}
 	}

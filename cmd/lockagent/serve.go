@@ -381,10 +381,12 @@ func (s *server) refused() error {
 // identityInUse says what to do about another daemon with the identity of this one.
 func (s *server) identityInUse() error {
 	path := s.state.Path()
-	return &failure{exitFailed, fmt.Errorf("another daemon that is alive has the identity of this one, %s: "+
-		"the state directory %s is a copy, or was copied; if it is the copy, move it away, and this daemon is a new agent; "+
-		"if it is the original, stop the daemon of the copy first", s.agent, path),
-		"mv " + shellWord(path) + " " + shellWord(path+".copy")}
+	return &failure{
+		exitFailed, fmt.Errorf("another daemon that is alive has the identity of this one, %s: "+
+			"the state directory %s is a copy, or was copied; if it is the copy, move it away, and this daemon is a new agent; "+
+			"if it is the original, stop the daemon of the copy first", s.agent, path),
+		"mv " + shellWord(path) + " " + shellWord(path+".copy"),
+	}
 }
 
 // traceOf returns what finds the trace of a request in its header.

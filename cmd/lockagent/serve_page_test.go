@@ -4,12 +4,13 @@ package main
 
 import (
 	"fmt"
-	"github.com/lockagent/lockagent/internal/waittest"
 	"net"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 var pageAddress = regexp.MustCompile(`Page: (http://127\.0\.0\.1:[0-9]+/)`)

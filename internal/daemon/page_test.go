@@ -99,7 +99,7 @@ func TestPageIsNotForStrangers(t *testing.T) {
 // dialAs connects as a user: a socket is of the user whose thread makes it.
 func dialAs(t *testing.T, uid int, address string) net.Conn {
 	t.Helper()
-	dialed := make(chan error)
+	connected := make(chan error)
 	var conn net.Conn
 	go func() {
 		runtime.LockOSThread() // which ends with this goroutine
@@ -107,9 +107,9 @@ func dialAs(t *testing.T, uid int, address string) net.Conn {
 		if err == nil {
 			conn, err = net.Dial("tcp", address)
 		}
-		dialed <- err
+		connected <- err
 	}()
-	if err := <-dialed; err != nil {
+	if err := <-connected; err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })

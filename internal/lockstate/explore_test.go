@@ -41,12 +41,15 @@ var (
 	fixed = []person{{"ann", 0, Exclusive, false, false, []time.Duration{20 * tick}}, {"bob", 0, Exclusive, false, false, []time.Duration{60 * tick}}, {"cid", 1, Exclusive, false, false, kept}}
 	// Fixed leases that outlive their processes, after holds that do not.
 	outlive = []person{
-		{"ann", 0, Exclusive, false, false, []time.Duration{0, outliving}}, {"bob", 0, Exclusive, true, false, []time.Duration{0, outliving}},
+		{"ann", 0, Exclusive, false, false, []time.Duration{0, outliving}},
+		{"bob", 0, Exclusive, true, false, []time.Duration{0, outliving}},
 		{"cid", 1, Exclusive, false, false, []time.Duration{outliving}},
 	}
 	// A reader whose lease outlives its process, beside others, with a writer elsewhere.
 	outliveBeside = []person{
-		{"ann", 0, Shared, false, false, keptTwice}, {"bob", 0, Shared, true, false, []time.Duration{outliving}}, {"cid", 0, Shared, false, false, []time.Duration{outliving}},
+		{"ann", 0, Shared, false, false, keptTwice},
+		{"bob", 0, Shared, true, false, []time.Duration{outliving}},
+		{"cid", 0, Shared, false, false, []time.Duration{outliving}},
 		{"dan", 1, Exclusive, false, false, kept},
 	}
 	// A fixed lease inside a kept hold and a kept one inside a fixed hold.

@@ -107,7 +107,7 @@ func TestConnectionsAreThoseOfTheirUsers(t *testing.T) {
 			if conn == nil {
 				t.Fatalf("%v is refused", who)
 			}
-			if got, err := UserOf(conn); err != who.unknown || err == nil && got != who.uid {
+			if got, err := UserOf(conn); !errors.Is(err, who.unknown) || err == nil && got != who.uid {
 				t.Errorf("%v is %d, %v", who, got, err)
 			}
 		}

@@ -359,16 +359,21 @@ func TestHolderThatShowsNoKind(t *testing.T) {
 // The holder shows the kind, and the token key does not, whatever is in it and whoever had the lock before.
 func TestHolderBesideATokenKey(t *testing.T) {
 	t.Parallel()
+	broken := func(s *server) {
+		if _, err := s.looksAs(lockagent.FencedLock, true); err != nil {
+			s.t.Error(err)
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(s *server)
 		used   lockagent.LockKind
 	}{
 		"broken, and then used as another kind": {func(s *server) {
-			s.looksAs(lockagent.FencedLock, true)
+			broken(s)
 			s.grant(wish("orders", agentB, 1))
 		}, lockagent.PlainLock},
 		"broken, and then used for a shorter lease": {func(s *server) {
-			s.looksAs(lockagent.FencedLock, true)
+			broken(s)
 			later := wish("orders", agentB, 1)
 			later.Lease = 21 * time.Second
 			s.grant(later)
