@@ -36,6 +36,13 @@ func TestCausesOfADenial(t *testing.T) {
 			},
 			Proven, "", "",
 		},
+		"TheAnswerTookLong": { // the holder had the lock until the answer was there
+			[]*story{
+				agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).foundOver(1, 4900).stop(),
+				agent("B").broke(3000).stop(),
+			},
+			Proven, "", "",
+		},
 		"BrokenAndThenReturned": {
 			[]*story{agent("A").granted(1, 1000).ended(lockagent.EventBroken, lockagent.LostBroken, 1, 2000).foundOver(1, 2001).stop()},
 			Proven, "", "",

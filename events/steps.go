@@ -411,7 +411,8 @@ func (a *Audit) returned(key LockKey, r *Record) {
 	}
 	a.goesBack(s, r)
 	at := r.Returned
-	if at != 0 && at < s.Least.Add(-rounding(key.Store)) {
+	// When the store found that the tenure was over says nothing of when its holder was told.
+	if at != 0 && r.Reason == 0 && at < s.Least.Add(-rounding(key.Store)) {
 		a.suspect(s, tooEarly("been returned", "", at, s.Least, s.Last))
 		at = s.Least
 	}
