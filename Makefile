@@ -8,9 +8,9 @@
 GO ?= go
 # For the tests of one package. A test that waits in vain waits until shortly before, so it is short. It is long enough for a busy machine.
 TIMEOUT ?= 8m
-# Tests at a time in one package. Those that run in parallel wait for servers, and for leases to end,
-# more than for a processor.
+# Tests at a time in one package, and packages at a time. They wait for servers, and for leases to end, more than for a processor.
 PARALLEL ?= 8
+PACKAGES ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-run Fair -count=10'
 TESTFLAGS ?=
 # For one fuzz target. Inputs are not made small for long: what runs in several goroutines seldom runs in the same way twice.
@@ -39,11 +39,11 @@ RACY = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(CALM))")
 
 .PHONY: test
 test: deps format ## Run the tests that every change must pass
-	$(GO) test -vet=off -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $(CALM)
-	$(GO) test -vet=off -race -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $(RACY)
+	$(GO) test -vet=off -p $(PACKAGES) -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $(CALM)
+	$(GO) test -vet=off -race -p $(PACKAGES) -parallel $(PARALLEL) -timeout $(TIMEOUT) $(TESTFLAGS) $(RACY)
 	cd bench && $(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# The race detector allocates, too.
-	$(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) -run Alloc ./actor ./channelapi ./events ./redisstore
+	$(GO) test -vet=off -timeout $(TIMEOUT) $(TESTFLAGS) -run Alloc ./actor ./events
 
 # A test that needs long, or many runs, is in a file with the build tag soak. Its name begins with TestSoak.
 SOAK := -tags soak -run ^TestSoak -count=1 -timeout 30m
