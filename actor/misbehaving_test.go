@@ -172,7 +172,8 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 				ch := a.Acquire(ctx, name, req)
 				if c.below(5) == 0 { // somebody else looks first
 					// This waits for nothing: it is a receiver that takes its time, and that time
-					// has to be of the order of a lease. Leases run on the same clock, in real time as well.
+					// has to be of the order of a lease. Leases run on the same clock, in real time
+					// as well.
 					time.Sleep(c.upTo(lease))
 				}
 				if c.below(20) == 0 {

@@ -108,8 +108,8 @@ func count(locks *channelapi.Locks, in io.Reader) {
 	fmt.Println(string(data))
 }
 
-// Several processes with eight goroutines each count in memory that only the lock protects. Their daemon is killed now and
-// then, and another one goes on. No count is lost, and tokens grow.
+// Several processes with eight goroutines each count in memory that only the lock protects. Their daemon is killed now
+// and then, and another one goes on. No count is lost, and tokens grow.
 func TestContest(t *testing.T) {
 	t.Parallel()
 	inEachStore(t, func(t *testing.T, redis string) { contest(t, redis, 3, 1) })

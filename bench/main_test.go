@@ -44,8 +44,8 @@ func smoke(t *testing.T) *bench {
 	}
 }
 
-// Some scenarios, each of another sort. TestGaugesRead has more. None needs Java, or a program that has to be built. make soak runs every
-// scenario.
+// Some scenarios, each of another sort. TestGaugesRead has more. None needs Java, or a program that has to be built.
+// make soak runs every scenario.
 func TestSomeScenariosRun(t *testing.T) {
 	some := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
 		return !slices.Contains([]string{"own-1", "killed", "server", "kept-10000"}, s.name)

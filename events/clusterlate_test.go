@@ -31,8 +31,8 @@ func TestReplayFromTimeOfALateMember(t *testing.T) {
 	replayFromTimeOfALateMember(t, 2000)
 }
 
-// replayFromTimeOfALateMember has a member of a cluster miss most of a stream of n records. While it catches up, each Replay
-// from a time has what is there, wherever the cluster puts its consumer.
+// replayFromTimeOfALateMember has a member of a cluster miss most of a stream of n records. While it catches up, each
+// Replay from a time has what is there, wherever the cluster puts its consumer.
 func replayFromTimeOfALateMember(t *testing.T, n int) {
 	t.Helper()
 	c := newCluster(t)

@@ -13,7 +13,8 @@ import (
 // What an audit forgets of agents whose logs are over changes nothing that it says.
 func TestPastAgentsComeBack(t *testing.T) { pastAgentsComeBack(t, 2, 2000) }
 
-// pastAgentsComeBack has agents crash if the seed is even. It resumes the audit from checkpoints with the seeds 2 and 3 of each four.
+// pastAgentsComeBack has agents crash if the seed is even. It resumes the audit from checkpoints with the seeds 2 and 3
+// of each four.
 func pastAgentsComeBack(t *testing.T, seed uint64, steps int) {
 	t.Helper()
 	back := 0

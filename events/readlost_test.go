@@ -155,7 +155,8 @@ func TestFromTimeBehindTheStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// A busy machine may store the first record only after the time: then the test begins anew, with more time.
+			// A busy machine may store the first record only after the time: then the test begins anew,
+			// with more time.
 			for ahead := 100 * time.Millisecond; !fromTimeBehindTheStream(t, ahead, test.filter, test.want); ahead *= 2 {
 			}
 		})

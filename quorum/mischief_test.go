@@ -225,8 +225,8 @@ func (w *world) enter(g lockagent.Grant) {
 	w.grants++
 }
 
-// mostAsked is about four times as many Acquires as the busiest of many runs had. Agents that wake each other without a pause
-// ask more often: time in a bubble stands still then.
+// mostAsked is about four times as many Acquires as the busiest of many runs had. Agents that wake each other without a
+// pause ask more often: time in a bubble stands still then.
 const mostAsked = 5_000
 
 // ask counts an Acquire, and reports whether it is one too many.

@@ -36,8 +36,8 @@ func contractRules(t *testing.T) string {
 	return strings.NewReplacer("~orders/*", "~[^lr{]* ~ready ~{a}[bc]", "~{orders/*}:*", "~{*}:*").Replace(documentedRules(t))
 }
 
-// The whole contract, on servers of which each serves one case at a time. The user has no rights but the documented ones,
-// here and below.
+// The whole contract, on servers of which each serves one case at a time. The user has no rights but the documented
+// ones, here and below.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	const atOnce = 8
@@ -57,9 +57,9 @@ func TestContract(t *testing.T) {
 // asUser is a URL for the user of the contract.
 func asUser(url string) string { return strings.Replace(url, "://", "://app:"+secret+"@", 1) }
 
-// In a Cluster all keys of a script are in one slot, messages take other ways, agents are heard at each node, and each node has
-// its own clock. So these are the cases that have messages of each sort, or keys beside that of the lock, for each kind of
-// locks that has scripts or channels of its own. What a script decides does not depend on the servers.
+// In a Cluster all keys of a script are in one slot, messages take other ways, agents are heard at each node, and each
+// node has its own clock. So these are the cases that have messages of each sort, or keys beside that of the lock, for
+// each kind of locks that has scripts or channels of its own. What a script decides does not depend on the servers.
 func TestContractInACluster(t *testing.T) {
 	t.Parallel()
 	messages := []string{
@@ -89,8 +89,8 @@ func contractInACluster(t *testing.T, sharded redisstore.Sharded, only ...string
 	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, redisstore.Config{Sharded: sharded}, s) }, only...)
 }
 
-// Every grant and every renewal waits for the replica. So these are the cases in which tenures begin, go on, and end, for the
-// calls of each kind.
+// Every grant and every renewal waits for the replica. So these are the cases in which tenures begin, go on, and end,
+// for the calls of each kind.
 func TestContractWithSentinels(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)

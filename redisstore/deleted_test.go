@@ -10,8 +10,8 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// Whoever waits for what somebody deletes is woken, also if the messages of either travel otherwise. The contract has the same
-// for agents with one setting.
+// Whoever waits for what somebody deletes is woken, also if the messages of either travel otherwise. The contract has
+// the same for agents with one setting.
 func TestWaitersLearnOfADeletion(t *testing.T) {
 	t.Parallel()
 	redistest.NeedsSharded(t)

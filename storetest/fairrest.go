@@ -88,8 +88,8 @@ var fairRestClauses = []clause{
 	},
 }
 
-// restBefore has the first tenure in the queue begin when a short lease is over. It asks to be one that may rest. So it may if it is alone,
-// and not if others join it there. join tells whether they came before the lease was over.
+// restBefore has the first tenure in the queue begin when a short lease is over. It asks to be one that may rest. So it
+// may if it is alone, and not if others join it there. join tells whether they came before the lease was over.
 func restBefore(t *testing.T, h *Harness, join func(f *fairQueue, short fairSeat) (early bool)) {
 	t.Helper()
 	h.needsQueue(t)

@@ -120,7 +120,8 @@ func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harnes
 	}
 }
 
-// cases yields the cases of a kind of locks. Those of plain locks are called chapter/clause, and the others kind/chapter/clause.
+// cases yields the cases of a kind of locks. Those of plain locks are called chapter/clause, and the others
+// kind/chapter/clause.
 func cases(kind lockagent.LockKind) iter.Seq2[string, clause] {
 	return func(yield func(string, clause) bool) {
 		for _, chapter := range contract {

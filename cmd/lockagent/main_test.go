@@ -18,8 +18,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// asProgram is a variable of the environment. If it is set, the test binary is the program. So a program in this process can start
-// itself, and scripts can run what has the race detector.
+// asProgram is a variable of the environment. If it is set, the test binary is the program. So a program in this
+// process can start itself, and scripts can run what has the race detector.
 const asProgram = "LOCKAGENT_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -61,8 +61,9 @@ func TestMain(m *testing.M) {
 // bin is the directory of the program.
 var bin string
 
-// build builds the program. It lacks the race detector, with which it starts several times as slowly. What the daemon does has its own
-// tests with the race detector, and so has what verbs do in this process. Some scripts run wrappers with it.
+// build builds the program. It lacks the race detector, with which it starts several times as slowly. What the daemon
+// does has its own tests with the race detector, and so has what verbs do in this process. Some scripts run wrappers
+// with it.
 var build = sync.OnceValue(func() error {
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", bin, ".").CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, out)

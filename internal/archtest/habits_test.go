@@ -7,7 +7,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -25,36 +24,27 @@ const longest = 600
 // longFiles has the reasons of those that are longer.
 var longFiles = map[string]string{}
 
-// timedFiles and timedFolders have the reasons of test files that look at the clock, although a busy machine is slow.
-var (
-	timedFiles = map[string]string{
-		"actor/believers_test.go":              "writes down when things happened, for the log",
-		"cmd/lockagent/events_test.go":         "judges an hour",
-		"events/state_test.go":                 "judges an hour",
-		"internal/redistest/redistest_test.go": "gives an answer that must not come a moment",
-		"interop/redisson/contest_test.go":     "counts times for make soak",
-		"outage_test.go":                       "holds a lock for a moment",
-		"permits_test.go":                      "looks for as long as a call took",
-		"redisstore/ways_test.go":              "gives a message that may not come a moment, and asks again",
-		"tracing/cost_test.go":                 "measures",
-		"webui/many_test.go":                   "judges the least time that something takes",
-	}
-	timedFolders = map[string]string{
-		"internal/scenarios/": "its worlds are in bubbles",
-		"internal/sizing/":    "its fleet is in a bubble",
-	}
-)
-
-func timed(name string) bool {
-	_, file := timedFiles[name]
-	return file || slices.ContainsFunc(slices.Collect(maps.Keys(timedFolders)), func(folder string) bool { return strings.HasPrefix(name, folder) })
+// timedFiles has the reasons of test files, and of folders, that look at the clock, although a busy machine is slow.
+var timedFiles = map[string]string{
+	"actor/believers_test.go":              "writes down when things happened, for the log",
+	"cmd/lockagent/events_test.go":         "judges an hour",
+	"events/state_test.go":                 "judges an hour",
+	"internal/redistest/redistest_test.go": "gives an answer that must not come a moment",
+	"internal/scenarios/":                  "its worlds are in bubbles",
+	"internal/sizing/":                     "its fleet is in a bubble",
+	"interop/redisson/contest_test.go":     "counts times for make soak",
+	"outage_test.go":                       "holds a lock for a moment",
+	"permits_test.go":                      "looks for as long as a call took",
+	"redisstore/ways_test.go":              "gives a message that may not come a moment, and asks again",
+	"tracing/cost_test.go":                 "measures",
+	"webui/many_test.go":                   "judges the least time that something takes",
 }
 
 // soakTag keeps a file from make test.
 var soakTag = regexp.MustCompile(`(?m)^//go:build (\w+ && )?soak$`)
 
 func TestHabits(t *testing.T) {
-	for _, lapse := range lapses(os.DirFS("../.."), longFiles) {
+	for _, lapse := range lapses(os.DirFS("../.."), longFiles, timedFiles) {
 		t.Error(lapse)
 	}
 }
@@ -68,7 +58,7 @@ var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 // lapses returns what is wrong with the Go files of a tree, other than generated
 // ones.
-func lapses(tree fs.FS, long map[string]string) []string {
+func lapses(tree fs.FS, long, timed map[string]string) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	seen := make(map[string]bool)
@@ -112,8 +102,13 @@ func lapses(tree fs.FS, long map[string]string) []string {
 			add("%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", fset.Position(at))
 		}
 		soaks := soakTag.Match(source)
-		if !soaks && !strings.HasSuffix(name, "bench_test.go") && !timed(name) {
-			for _, at := range slices.Concat(calls(file, "Since"), guards(file)) {
+		if looks := slices.Concat(calls(file, "Since"), guards(file)); !soaks && !strings.HasSuffix(name, "bench_test.go") {
+			for listed := range timed {
+				if len(looks) > 0 && strings.HasPrefix(name, listed) {
+					seen[listed], looks = true, nil
+				}
+			}
+			for _, at := range looks {
 				add("%s: a busy machine is slow: wait with package waittest, and judge time with testing/synctest, or in a "+
 					"test of make soak", fset.Position(at))
 			}
@@ -139,6 +134,11 @@ func lapses(tree fs.FS, long map[string]string) []string {
 	for name := range long {
 		if !seen[name] {
 			add("%s is listed as a long file, and is not", name)
+		}
+	}
+	for name := range timed {
+		if !seen[name] {
+			add("%s is listed as one that looks at the clock, and does not", name)
 		}
 	}
 	return found
@@ -229,11 +229,12 @@ func TestLapsesAreFound(t *testing.T) {
 		"a/lacks_test.go":  file("package a\n\nfunc f(t T) {\n\tif _, err := g(); err != nil {\n\t\tt.Skipf(\"%v\", err)\n\t}\n}\n"),
 		"a/short_test.go":  file("package a\n\nfunc f(t T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n}\n"),
 		"a/since_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then) > time.Second\n"),
-		"a/guard_test.go":  file("package a\n\nimport \"time\"\n\nfunc f() {\n\tselect {\n\tcase <-time.After(1):\n\tcase <-c:\n\t}\n\t<-time.After(1)\n}\n"),
+		"a/guard_test.go":  file("package a\n\nimport \"time\"\n\nfunc f() {\n\tselect {\n\tcase <-time.After(1):\n\t}\n\t<-time.After(1)\n}\n"),
+		"a/timed_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
 		"a/bench_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
-		"a/soak_test.go":   file("// Long.\n\n//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA(t T) { time.Since(then) }\n"),
-		"a/tagged_test.go": file("//go:build soak\n\npackage a\n\nfunc TestB(t T) {}\n"),
-		"a/named_test.go":  file("package a\n\nfunc TestSoakC(t T) {}\n\nfunc TestMain(m M) {}\n"),
+		"a/soak_test.go":   file("// B.\n\n//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA() { time.Since(then) }\n"),
+		"a/tagged_test.go": file("//go:build soak\n\npackage a\n\nfunc TestB() {}\n"),
+		"a/named_test.go":  file("package a\n\nfunc TestSoakC() {}\n\nfunc TestMain() {}\n"),
 		"a/broken_test.go": file("package"),
 		"b/long.go":        file(long),
 		"b/listed.go":      file(long),
@@ -243,10 +244,12 @@ func TestLapsesAreFound(t *testing.T) {
 		"b/notes.md":       file(mark),
 		".git/x.go":        file(mark),
 	}
-	found := lapses(tree, map[string]string{"b/listed.go": "a table", "b/shrunk.go": "it was long", "b/gone.go": "it was there"})
+	found := lapses(tree, map[string]string{"b/listed.go": "a table", "b/shrunk.go": "it was long", "b/gone.go": "it was there"},
+		map[string]string{"a/timed_test.go": "measures", "a/virtual/": "in bubbles"})
 	want := []string{
 		"a/sleep_test.go:5", "a/alias_test.go:5", "a/root_test.go:4", "a/lacks_test.go:4",
-		"a/since_test.go:5", "a/guard_test.go:7", "a/tagged_test.go:5", "a/named_test.go:3", "a/broken_test.go", "b/long.go has 601 lines",
+		"a/since_test.go:5", "a/guard_test.go:7", "a/tagged_test.go:5", "a/named_test.go:3", "a/virtual/ is listed",
+		"a/broken_test.go", "b/long.go has 601 lines",
 		"b/shrunk.go is listed", "b/gone.go is listed", "b/words.go:3",
 	}
 	if len(found) != len(want) {

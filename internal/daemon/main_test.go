@@ -78,8 +78,8 @@ func dialer(path string) func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// httpClient is a client of the socket with connections of its own. Its version is 1 or 2. The end of the test closes the
-// connections, also those with a request that has not quite ended: the daemon would wait for these.
+// httpClient is a client of the socket with connections of its own. Its version is 1 or 2. The end of the test closes
+// the connections, also those with a request that has not quite ended: the daemon would wait for these.
 func httpClient(t testing.TB, path string, version int) *http.Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(version == 1)

@@ -106,8 +106,8 @@ func (b *besieged) mute(request []byte) net.Conn {
 // Clients that do not read cost a bounded amount of memory, however much happens, and keep nobody from anything.
 func TestClientsThatDoNotRead(t *testing.T) { clientsDoNotRead(t, 15, 6_000, 8<<20) }
 
-// clientsDoNotRead has so many clients of each kind not read while so many locks change. All of them may cost the daemon so
-// many bytes at most.
+// clientsDoNotRead has so many clients of each kind not read while so many locks change. All of them may cost the
+// daemon so many bytes at most.
 func clientsDoNotRead(t *testing.T, readers, changes, most int) {
 	synctest.Test(t, func(t *testing.T) {
 		b := unlimited(t)

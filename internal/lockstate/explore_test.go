@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// few is how many states of each variant make test explores, and walks how many walks it takes. make soak explores many.
+// few is how many states of each variant make test explores, and walks how many walks it takes. make soak explores
+// many.
 const few, walks = 3000, 5
 
 // variant is a world to explore: its people, the faults that may happen, and the requests that

@@ -70,8 +70,8 @@ func AwaitCluster(nodes []*Server, masters int) error {
 	}
 }
 
-// isReady reports whether a node of a Cluster can do its part. A node that knows another one connects to it a moment later. Until then
-// it drops what it should pass on of a PUBLISH.
+// isReady reports whether a node of a Cluster can do its part. A node that knows another one connects to it a moment
+// later. Until then it drops what it should pass on of a PUBLISH.
 func (s *Server) isReady(nodes, masters int) bool {
 	c, err := s.Dial()
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *Server) isReady(nodes, masters int) bool {
 	return !strings.Contains(known, "disconnected") && c.knowsItsLinks(nodes)
 }
 
-// knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what it is passed on of a PUBLISH,
-// and closes the link, so that it is made anew. So the nodes publish until it is no longer so.
+// knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what it is passed on
+// of a PUBLISH, and closes the link, so that it is made anew. So the nodes publish until it is no longer so.
 func (c *Conn) knowsItsLinks(nodes int) bool {
 	if info, _ := c.Do("INFO", "server"); Field(info, "server_name") != "valkey" {
 		return true

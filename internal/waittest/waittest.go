@@ -1,6 +1,6 @@
-// Package waittest is for tests that wait for what happens in real time. How long it takes says nothing about the code on a
-// machine that is busy, so no wait has a bound of its own. What never happens fails the test shortly before go test itself gives up, and
-// then the stacks of all goroutines are on the standard error.
+// Package waittest is for tests that wait for what happens in real time. How long it takes says nothing about the code
+// on a machine that is busy, so no wait has a bound of its own. What never happens fails the test shortly before go
+// test itself gives up, and then the stacks of all goroutines are on the standard error.
 //
 // # Usage
 //
@@ -9,8 +9,8 @@
 //
 // # Concurrency
 //
-// All functions may be called by many goroutines at a time. As [testing.T.FailNow], only the goroutine of the test may call [Until] and
-// [Receive]. In a bubble of testing/synctest, a wait lasts for a minute of its time at most.
+// All functions may be called by many goroutines at a time. As [testing.T.FailNow], only the goroutine of the test may
+// call [Until] and [Receive]. In a bubble of testing/synctest, a wait lasts for a minute of its time at most.
 package waittest
 
 import (
@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// margin is how long before the end that go test sets the waits end: enough to print the stacks, to stop servers, and to print
-// their logs on a busy machine.
+// margin is how long before the end that go test sets the waits end: enough to print the stacks, to stop servers, and
+// to print their logs on a busy machine.
 const margin = 20 * time.Second
 
 var errNever = errors.New("waittest: the time that go test has is over")

@@ -76,8 +76,8 @@ func TestSoakNobodyStarves(t *testing.T) {
 	nobodyStarves(t, single(t), allRivals, 3)
 }
 
-// With classic messages alone, nobody publishes sharded ones. The servers have them, so our agents also hear the sharded way. In the mix, Java
-// hears messages to all nodes alone, and our agents take turns by sharded ones.
+// With classic messages alone, nobody publishes sharded ones. The servers have them, so our agents also hear the
+// sharded way. In the mix, Java hears messages to all nodes alone, and our agents take turns by sharded ones.
 func TestSoakP02NobodyStarvesInACluster(t *testing.T) {
 	redistest.NeedsSharded(t)
 	w := cluster(t)
@@ -174,8 +174,8 @@ func TestSoakNobodyWhoPollsStarvesInACluster(t *testing.T) {
 	pollTogether(t, cluster(t), []pollers{{"semaphore", 5, 2}, {"permits", 1, 3}, {"write", 0, 2}})
 }
 
-// pollTogether has a thread of Java poll, while agents leave no permit free, or read on and on. It gets what it polls again and again: a turn of a
-// writer, or of a permit, is about every second.
+// pollTogether has a thread of Java poll, while agents leave no permit free, or read on and on. It gets what it polls
+// again and again: a turn of a writer, or of a permit, is about every second.
 func pollTogether(t *testing.T, w *world, all []pollers) {
 	java, agents := w.startJava(t, 30*time.Second), w.agents(t, 3)
 	for _, p := range all {

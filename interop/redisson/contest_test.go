@@ -162,7 +162,8 @@ func contest(t *testing.T, w *world, java *process, agents []*process, c contest
 	}
 }
 
-// noUpdateIsLost has Java, and two processes of ours, increment a counter under a lock of each kind. All kinds have their contests at once.
+// noUpdateIsLost has Java, and two processes of ours, increment a counter under a lock of each kind. All kinds have
+// their contests at once.
 func noUpdateIsLost(t *testing.T, b *both) {
 	agents := []*process{b.startAgent(t, 30*time.Second), b.startAgent(t, 30*time.Second)}
 	var ends []func() (theirs, ours spoils)

@@ -85,8 +85,8 @@ func endShared() {
 // lean are flags for a virtual machine that starts sooner, and takes less.
 var lean = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"}
 
-// startJava starts a client of Redisson in the shared virtual machine, with a watchdog timeout: the lease of locks that it renews.
-// The options are those of the command connect.
+// startJava starts a client of Redisson in the shared virtual machine, with a watchdog timeout: the lease of locks that
+// it renews. The options are those of the command connect.
 func (w *world) startJava(t *testing.T, watchdog time.Duration, options ...string) *process {
 	t.Helper()
 	requireJava(t)

@@ -133,7 +133,8 @@ func fairGiveUp(t *testing.T, f *both) {
 	f.gone(t, name)
 }
 
-// javaForcesFair has Java force our lock, which tells nobody of ours. The waiter of ours, and the one of Java behind it, get the lock.
+// javaForcesFair has Java force our lock, which tells nobody of ours. The waiter of ours, and the one of Java behind
+// it, get the lock.
 func javaForcesFair(t *testing.T, f *both) {
 	const name = "orders"
 	g := hold(t, f.others.FairLock(name))

@@ -11,7 +11,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// short is a lease whose end a test can wait for. It is renewed every three seconds, so that its holder may be late on a busy machine.
+// short is a lease whose end a test can wait for. It is renewed every three seconds, so that its holder may be late on
+// a busy machine.
 const short = 9 * time.Second
 
 // renewals is how many a test waits for, to see that a lease is kept.
@@ -22,8 +23,9 @@ var orphans = []struct{ had, wants string }{
 	{"plain", "plain"}, {"fair", "fair"}, {"fenced", "fenced"}, {"spin", "spin"}, {"read", "write"}, {"write", "read"},
 }
 
-// legacy is something that a process has when it is killed. A part of a test prepares it, and returns what to see afterwards. The victim is the
-// process of ours that will be killed. If that is Java, it is the one of both, and there is no victim.
+// legacy is something that a process has when it is killed. A part of a test prepares it, and returns what to see
+// afterwards. The victim is the process of ours that will be killed. If that is Java, it is the one of both, and there
+// is no victim.
 type legacy struct {
 	title   string
 	prepare func(t *testing.T, b *both, victim *process) (after func(*testing.T))
@@ -100,8 +102,8 @@ func locksOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	}
 }
 
-// readerOfJava has Java read. When it was killed, readers of ours come and go all the time, so the lock lives on. Still the dead reader goes
-// away when the leases that the readers have seen are over, and keeps no writer of Java out.
+// readerOfJava has Java read. When it was killed, readers of ours come and go all the time, so the lock lives on. Still
+// the dead reader goes away when the leases that the readers have seen are over, and keeps no writer of Java out.
 func readerOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	const name = "pages"
 	b.java.lock("read", name, "main").lock(t, kept)
@@ -158,8 +160,8 @@ func javaGetsWhatAKilledAgentHad(t *testing.T, w *world) {
 	})
 }
 
-// locksOfOurs has an agent keep what it has. Java gets that when the agent was killed and the leases have ended. Redisson's
-// semaphores have no leases: another agent of ours has to see that the permits are orphans.
+// locksOfOurs has an agent keep what it has. Java gets that when the agent was killed and the leases have ended.
+// Redisson's semaphores have no leases: another agent of ours has to see that the permits are orphans.
 func locksOfOurs(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
 	var locks []string
 	var waiters []*someone
@@ -217,8 +219,8 @@ func tokensOfOurs(t *testing.T, b *both, agent *process) (after func(*testing.T)
 	}
 }
 
-// permitBesideHolder has an agent have a permit of Redisson's semaphore, which knows no leases. Any other agent of ours that has a permit
-// gives it back to Java, though nobody asks it for anything.
+// permitBesideHolder has an agent have a permit of Redisson's semaphore, which knows no leases. Any other agent of ours
+// that has a permit gives it back to Java, though nobody asks it for anything.
 func permitBesideHolder(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
 	w := thing{"semaphore", "orphan beside a holder"}
 	_, err := b.ours.Semaphore(w.name).AddPermits(t.Context(), 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// placeOfOurs has an agent have a place at the head of the queue. When it was killed, Redisson removes the place after 6 s, or when the lease
-// has ended that Java saw.
+// placeOfOurs has an agent have a place at the head of the queue. When it was killed, Redisson removes the place after
+// 6 s, or when the lease has ended that Java saw.
 func placeOfOurs(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
 	const name = "orphan place"
 	holder, granted, dead := b.placesBehind(t, agent, name, kept)
@@ -25,8 +25,8 @@ func placeOfOurs(t *testing.T, b *both, agent *process) (after func(*testing.T))
 	}
 }
 
-// placeOfOursThatIsOver is the same, but Java releases the lock when our place is over. It then tells the next place at once. That one would sleep
-// until the end of the lease otherwise, which lasts beyond the test.
+// placeOfOursThatIsOver is the same, but Java releases the lock when our place is over. It then tells the next place at
+// once. That one would sleep until the end of the lease otherwise, which lasts beyond the test.
 func placeOfOursThatIsOver(t *testing.T, b *both, agent *process) (after func(*testing.T)) {
 	const name = "orphan place that is over"
 	holder, granted, dead := b.placesBehind(t, agent, name, forever)
@@ -67,8 +67,9 @@ func (w *world) goodFor(t *testing.T, name, place string) time.Duration {
 	return time.Duration(w.score(t, name, place)-now*1000) * time.Millisecond
 }
 
-// placesOfJava has Java have places at the heads of two queues. One is good for minutes. The other has lost its score, so
-// Redisson would never pass it. When Java was killed, we leave the lock to either for some seconds. Meanwhile we do not ask again and again.
+// placesOfJava has Java have places at the heads of two queues. One is good for minutes. The other has lost its score,
+// so Redisson would never pass it. When Java was killed, we leave the lock to either for some seconds. Meanwhile we do
+// not ask again and again.
 func placesOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	names := []string{"orphan", "no score"}
 	var holders []*someone

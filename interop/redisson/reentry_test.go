@@ -9,8 +9,8 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-// noReentry has each side hold a lock without re-entry. To the store, it is a lock of its kind, for both sides. Scenarios M01 to M03, with
-// Redisson's locks that are not re-entrant.
+// noReentry has each side hold a lock without re-entry. To the store, it is a lock of its kind, for both sides.
+// Scenarios M01 to M03, with Redisson's locks that are not re-entrant.
 func noReentry(t *testing.T, b *both) {
 	if os.Getenv(profileVariable) != "" {
 		t.Skip("Redisson has these kinds since 4.4.0")

@@ -15,15 +15,16 @@ type group struct {
 	run   func(*testing.T, *both)
 }
 
-// The tests with BothSides in their names are for every version of the servers. They wait for messages alone, so they last some seconds.
+// The tests with BothSides in their names are for every version of the servers. They wait for messages alone, so they
+// last some seconds.
 func TestP01P09P14P20BothSidesOnOneServer(t *testing.T) {
 	t.Parallel()
 	w := single(t)
 	together(t, w, w.startJava(t, 30*time.Minute), everything)
 }
 
-// A Cluster could break what each kind does with its keys and its messages. The messages of either side may go to all nodes, too. So do those of
-// Redisson before 3.22, and all with servers before Redis 7.
+// A Cluster could break what each kind does with its keys and its messages. The messages of either side may go to all
+// nodes, too. So do those of Redisson before 3.22, and all with servers before Redis 7.
 func TestP02P09P14P20BothSidesInACluster(t *testing.T) {
 	t.Parallel()
 	w := cluster(t)

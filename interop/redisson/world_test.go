@@ -264,8 +264,8 @@ func (e *ear) since() (woken func() bool) {
 	return func() bool { return e.woken.Load() > before }
 }
 
-// someRoundIsWoken plays rounds until a message has woken ours in one before it got what it waited for. It also looks by itself, every few
-// seconds. That may come before the message, but hardly in each of three rounds.
+// someRoundIsWoken plays rounds until a message has woken ours in one before it got what it waited for. It also looks
+// by itself, every few seconds. That may come before the message, but hardly in each of three rounds.
 func someRoundIsWoken(t *testing.T, round func() (woken bool)) {
 	t.Helper()
 	for range 3 {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// written is the content of a file of several goroutines that have used locks so many times each. After three times, it has
-// records of all kinds.
+// written is the content of a file of several goroutines that have used locks so many times each. After three times, it
+// has records of all kinds.
 func written(t testing.TB, times int) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal")

@@ -67,9 +67,9 @@ func Build(ctx context.Context, dir, profile string) (*Driver, error) {
 	return &Driver{filepath.Join(output, "driver.jar") + string(os.PathListSeparator) + string(jars)}, nil
 }
 
-// Command is a process of the driver that has not been started, with one client of Redisson. The end of ctx kills it. The watchdog is the
-// lease of locks that Redisson renews. The mode is "single" or "cluster", or "classic": a Cluster whose messages go to all nodes. Flags are
-// of the virtual machine.
+// Command is a process of the driver that has not been started, with one client of Redisson. The end of ctx kills it.
+// The watchdog is the lease of locks that Redisson renews. The mode is "single" or "cluster", or "classic": a Cluster
+// whose messages go to all nodes. Flags are of the virtual machine.
 func (d *Driver) Command(ctx context.Context, watchdog time.Duration, mode string, addrs []string, flags ...string) *exec.Cmd {
 	cmd := d.Machine(ctx, flags...)
 	cmd.Args = append(cmd.Args, strconv.FormatInt(watchdog.Milliseconds(), 10), mode)

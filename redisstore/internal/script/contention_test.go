@@ -125,7 +125,8 @@ func (c *contention) hold(a *contender) {
 	})
 }
 
-// wake is what a message does that the lock is free: each agent tries, and the thread of the process that has waited for longest.
+// wake is what a message does that the lock is free: each agent tries, and the thread of the process that has waited
+// for longest.
 func (c *contention) wake() {
 	for _, a := range c.agents {
 		if a.waits {
@@ -217,7 +218,8 @@ func everyCrowd(t *testing.T, test func(t *testing.T, agents, outsiders int)) {
 	}
 }
 
-// Nobody starves, on either side: not a single slow thread among agents, nor an agent among threads. If somebody does, this never ends.
+// Nobody starves, on either side: not a single slow thread among agents, nor an agent among threads. If somebody does,
+// this never ends.
 func TestSlowOutsidersGetTheLock(t *testing.T) {
 	t.Parallel()
 	everyCrowd(t, func(t *testing.T, agents, outsiders int) {

@@ -277,7 +277,8 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 					}
 					return nil
 				}
-				// On a busy machine the server may have to stop within the script. That looks like another hold. It does not happen each time.
+				// On a busy machine the server may have to stop within the script. That looks like
+				// another hold. It does not happen each time.
 				err := look()
 				for range 20 {
 					if err != nil {
