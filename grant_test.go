@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // fakeHold is a hold that a test ends.
@@ -212,11 +213,7 @@ func TestGrantContextIsLetGo(t *testing.T) {
 			<-work.Done()
 
 			work, parent, value = nil, nil, nil //nolint:ineffassign,wastedassign // lets them be collected
-			for deadline := time.Now().Add(time.Minute); kept.Value() != nil; runtime.GC() {
-				if time.Now().After(deadline) {
-					t.Fatal("the context is still reachable")
-				}
-			}
+			waittest.Until(t, "the context is collected", func() bool { runtime.GC(); return kept.Value() == nil })
 			cancel()
 			runtime.KeepAlive(hold)
 			runtime.KeepAlive(living)

@@ -28,6 +28,8 @@ var longFiles = map[string]string{}
 var timedFiles = map[string]string{
 	"actor/believers_test.go":              "writes down when things happened, for the log",
 	"cmd/lockagent/events_test.go":         "judges an hour",
+	"cmd/lockagent/disk_linux_test.go":     "waits for as long as a lease",
+	"events/readlost_test.go":              "waits for a time",
 	"events/state_test.go":                 "judges an hour",
 	"internal/redistest/redistest_test.go": "gives an answer that must not come a moment",
 	"internal/scenarios/":                  "its worlds are in bubbles",
@@ -102,7 +104,7 @@ func lapses(tree fs.FS, long, timed map[string]string) []string {
 			add("%s: a test that sleeps is slow or wrong: wait for what shall happen, or use testing/synctest", fset.Position(at))
 		}
 		soaks := soakTag.Match(source)
-		if looks := slices.Concat(calls(file, "Since"), guards(file)); !soaks && !strings.HasSuffix(name, "bench_test.go") {
+		if looks := slices.Concat(calls(file, "Since"), guards(file), bounds(file)); !soaks && !strings.HasSuffix(name, "bench_test.go") {
 			for listed := range timed {
 				if len(looks) > 0 && strings.HasPrefix(name, listed) {
 					seen[listed], looks = true, nil
@@ -154,6 +156,22 @@ func guards(file *ast.File) []token.Pos {
 				if c.Comm.Pos() <= at && at < c.Comm.End() {
 					found = append(found, at)
 				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// bounds returns where a file asks whether a time has passed: time.Now() is after it, or before it. A file with a clock
+// that is virtual has its own bounds.
+func bounds(file *ast.File) []token.Pos {
+	now := calls(file, "Now")
+	var found []token.Pos
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "After" || s.Sel.Name == "Before") {
+			if call, ok := s.X.(*ast.CallExpr); ok && slices.Contains(now, call.Fun.Pos()) {
+				found = append(found, call.Pos())
 			}
 		}
 		return true
@@ -230,6 +248,7 @@ func TestLapsesAreFound(t *testing.T) {
 		"a/short_test.go":  file("package a\n\nfunc f(t T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n}\n"),
 		"a/since_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then) > time.Second\n"),
 		"a/guard_test.go":  file("package a\n\nimport \"time\"\n\nfunc f() {\n\tselect {\n\tcase <-time.After(1):\n\t}\n\t<-time.After(1)\n}\n"),
+		"a/until_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Now().After(end)\n"),
 		"a/timed_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
 		"a/bench_test.go":  file("package a\n\nimport \"time\"\n\nvar _ = time.Since(then)\n"),
 		"a/soak_test.go":   file("// B.\n\n//go:build soak\n\npackage a\n\nimport \"time\"\n\nfunc TestSoakA() { time.Since(then) }\n"),
@@ -248,7 +267,7 @@ func TestLapsesAreFound(t *testing.T) {
 		map[string]string{"a/timed_test.go": "measures", "a/virtual/": "in bubbles"})
 	want := []string{
 		"a/sleep_test.go:5", "a/alias_test.go:5", "a/root_test.go:4", "a/lacks_test.go:4",
-		"a/since_test.go:5", "a/guard_test.go:7", "a/tagged_test.go:5", "a/named_test.go:3", "a/virtual/ is listed",
+		"a/since_test.go:5", "a/guard_test.go:7", "a/tagged_test.go:5", "a/named_test.go:3", "a/until_test.go:5", "a/virtual/ is listed",
 		"a/broken_test.go", "b/long.go has 601 lines",
 		"b/shrunk.go is listed", "b/gone.go is listed", "b/words.go:3",
 	}

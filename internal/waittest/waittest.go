@@ -33,6 +33,7 @@ var errNever = errors.New("waittest: the time that go test has is over")
 const inBubble = time.Minute
 
 // Context returns the context of the test. It also ends shortly before go test gives up. A benchmark has no such end.
+// The context lasts as long as the test, so a loop makes one before it begins.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := limited(t.Context(), t)
 	t.Cleanup(cancel)
@@ -67,7 +68,9 @@ func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := limited(context.Background(), t) // a test that cleans up waits, too
 	defer cancel()
-	for again := time.NewTicker(5 * time.Millisecond); !holds(); {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for !holds() {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
