@@ -21,6 +21,10 @@ func TestAuditOfAnAgentThatContradictsItself(t *testing.T) {
 			[]*story{agent("A").granted(1, 1000).released(1, 5000).returned(1, 2000).stop(), other(3000, 3500)},
 			Violated, "contradiction: 1, overlap: 1", "it is said to have been returned at 2026-03-01T14:00:02.000Z, but was held until",
 		},
+		"FoundOverBeforeItsLastRenewal": {
+			[]*story{agent("A").granted(1, 1000).renewed(1, 4000).lost(lockagent.LostDenied, 1, 5000).foundOver(1, 2000).stop(), other(3000, 3500)},
+			Violated, "contradiction: 1, overlap: 1", "it is said to have been over at 2026-03-01T14:00:02.000Z, but was held until 2026-03-01T14:00:04.000Z at least",
+		},
 		"TheNextHoldOfATenureEndsBeforeTheLast": {
 			[]*story{
 				agent("A").granted(1, 1000).released(1, 5000).handedOff(1, 5000).released(1, 5100).

@@ -411,10 +411,15 @@ func (a *Audit) returned(key LockKey, r *Record) {
 	}
 	a.goesBack(s, r)
 	at := r.Returned
-	// When the store found that the tenure was over says nothing of when its holder was told.
-	if at != 0 && r.Reason == 0 && at < s.Least.Add(-rounding(key.Store)) {
-		a.suspect(s, tooEarly("been returned", "", at, s.Least, s.Last))
-		at = s.Least
+	what, least := "been returned", s.Least
+	if r.Reason != 0 {
+		// When the store found that the tenure was over says nothing of when its holder was told. But the store had it
+		// when it confirmed the lease.
+		what, least = "been over", s.Confirmed
+	}
+	if at != 0 && at < least.Add(-rounding(key.Store)) {
+		a.suspect(s, tooEarly(what, "", at, least, s.Last))
+		at = least
 	}
 	if len(s.Found) == 0 {
 		lock.over(s)
