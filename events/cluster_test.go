@@ -1,10 +1,12 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -20,6 +22,9 @@ type cluster struct {
 	members map[string]*process // by the name of the server
 	url     string              // of all of them
 }
+
+// readAttempt is how long a test waits for a member that may have lost its question. Then it asks again.
+const readAttempt = 30 * time.Second
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
@@ -112,9 +117,13 @@ func clusterKilled(t *testing.T, rounds, each int) {
 
 	r := newReader(t, to)
 	var all []Record
-	waittest.Until(t, "the stream can be read", func() bool { // a server has just come back
+	ctx := waittest.Context(t)
+	waittest.Until(t, "the stream can be read", func() bool {
+		// A server that has just come back may never answer what it was asked too early.
+		attempt, cancel := context.WithTimeout(ctx, readAttempt)
+		defer cancel()
 		all = nil
-		return r.Replay(t.Context(), From{}, Filter{}, func(r *Record, err error) error {
+		return r.Replay(attempt, From{}, Filter{}, func(r *Record, err error) error {
 			all = append(all, *r)
 			return err
 		}) == nil

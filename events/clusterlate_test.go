@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +64,7 @@ func replayFromTimeOfALateMember(t *testing.T, n int) {
 		return err == nil && now.CachedInfo().Cluster != nil && !slices.ContainsFunc(now.CachedInfo().Cluster.Replicas,
 			func(p *jetstream.PeerInfo) bool { return !p.Current || p.Lag > 0 })
 	}
+	ctx := waittest.Context(t)
 	var readers sync.WaitGroup
 	defer readers.Wait()
 	for name, test := range map[string]struct {
@@ -79,8 +81,11 @@ func replayFromTimeOfALateMember(t *testing.T, n int) {
 			for last := false; !last; {
 				last = caughtUp()
 				var got []uint64
-				err := r.Replay(t.Context(), FromTime(test.since), filter, seqs(&got, 0))
-				if _, ok := errors.AsType[*interruption](err); ok { // the server has just come back
+				attempt, cancel := context.WithTimeout(ctx, readAttempt)
+				err := r.Replay(attempt, FromTime(test.since), filter, seqs(&got, 0))
+				late := attempt.Err() != nil && ctx.Err() == nil
+				cancel()
+				if _, ok := errors.AsType[*interruption](err); ok || late { // the server has just come back
 					last = false
 				} else if err != nil || !slices.Equal(got, test.want) {
 					t.Errorf("%s: got %v, %v; want %v", name, got, err, test.want)
