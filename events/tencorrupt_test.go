@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -123,5 +124,65 @@ func TestRepetitionsInTenMinutes(t *testing.T) {
 		if report := closed(slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != Violated || report.Violations.First[0].Kind != Equivocation {
 			t.Errorf("%v with another content: %v", r.Kind, report)
 		}
+	}
+}
+
+// Each kind of corruption is caught, or what is left is the log of another history that is possible, in
+// which no two holds overlapped.
+func TestCorruptedTenMinutes(t *testing.T) { corruptedTenMinutes(t, 4) }
+
+func corruptedTenMinutes(t *testing.T, tries int) {
+	t.Helper()
+	whole := orderlyMinutes(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	harmless := func(name string, log []Record, report Report) bool {
+		if report.Verdict != Proven {
+			return false
+		}
+		if n := missingNumbers(log); n > 0 {
+			t.Errorf("%s: proven, though %d records are missing", name, n)
+		}
+		if pairs := overlaps(log); len(pairs) > 0 {
+			t.Errorf("%s: proven, but %+v", name, pairs[0])
+		}
+		return true
+	}
+	for i, c := range slices.Concat(removals, disorders) {
+		caught := 0
+		for range tries {
+			log := c.do(r, slices.Clone(whole))
+			if i >= len(removals) {
+				log = renumbered(log)
+			}
+			report := closed(log)
+			if report.Verdict == Violated {
+				t.Errorf("%s: %v", c.name, report)
+			}
+			if !harmless(c.name, log, report) || report.Tails.Count+report.NotJudged.Count > 0 {
+				caught++
+			}
+		}
+		t.Logf("%s: %d of %d caught", c.name, caught, tries)
+		wantCaught(t, c.name, caught, tries)
+	}
+	for _, c := range alterations {
+		caught, tried := 0, 0
+		for range 100 {
+			x := &whole[r.IntN(len(whole))]
+			before := *x
+			if tried == tries || !c.do(r, x) || *x == before {
+				*x = before
+				continue
+			}
+			tried++
+			if !harmless(c.name, whole, closed(whole)) {
+				caught++
+			} else if c.harmless == "" {
+				t.Errorf("%s of %+v is changed, and that is not found", c.name, before)
+			}
+			*x = before
+		}
+		t.Logf("%s: %d of %d caught", c.name, caught, tried)
+		wantCaught(t, c.name, caught, tried)
 	}
 }
