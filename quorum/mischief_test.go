@@ -22,8 +22,8 @@ const orders lockagent.Name = "orders/42"
 
 // The leases of these agents. Nodes that lost their data are away for longest.
 const (
-	soakLease = 3 * time.Second
-	longest   = 5 * time.Second
+	shortLease = 3 * time.Second
+	longest    = 5 * time.Second
 )
 
 // Agents contend for a lock in virtual time, while nodes hang, are cut off from some of
@@ -49,7 +49,7 @@ func contend(t *testing.T, seed uint64) {
 	for _, m := range w.memories { // clocks differ, by up to some hours
 		m.StepClock(time.Duration(rnd.Int64N(int64(5 * time.Hour >> rnd.IntN(40)))))
 	}
-	var agents []*soaked
+	var agents []*client
 	for range 4 {
 		agents = append(agents, w.agent())
 	}
@@ -71,7 +71,7 @@ func contend(t *testing.T, seed uint64) {
 	// Now everything works again, and everybody gets the lock.
 	time.Sleep(longest + longest/100)
 	for _, a := range agents {
-		ctx, cancel := context.WithTimeout(context.Background(), soakLease+time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), shortLease+time.Second)
 		if err := a.visit(ctx); err != nil {
 			t.Errorf("an agent is not granted the lock when all is well: %v", err)
 		}
@@ -116,23 +116,23 @@ func (w *world) below(n int) int {
 	return w.rnd.IntN(n)
 }
 
-// soaked is one agent, with its connections to the nodes.
-type soaked struct {
+// client is one agent, with its connections to the nodes.
+type client struct {
 	w      *world
 	nodes  memories
 	resume []func()
 	locks  *channelapi.Locks
 }
 
-func (w *world) agent() *soaked {
+func (w *world) agent() *client {
 	store, nodes := w.memories.opened(w.t, quorum.Config{LongestLease: longest})
 	for _, n := range nodes {
 		n.SetBound(time.Second)
 	}
-	a := &soaked{w: w, nodes: nodes, resume: make([]func(), len(nodes))}
+	a := &client{w: w, nodes: nodes, resume: make([]func(), len(nodes))}
 	var err error
 	a.locks, err = channelapi.New(channelapi.Config{
-		Store: &majorityStore{store, w}, Lease: soakLease, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Store: &majorityStore{store, w}, Lease: shortLease, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -142,7 +142,7 @@ func (w *world) agent() *soaked {
 
 // mischief does something to some node, or mends it. Each agent may be cut off from any nodes, and any
 // node may lose its data.
-func (w *world) mischief(agents []*soaked) {
+func (w *world) mischief(agents []*client) {
 	a := agents[w.below(len(agents))]
 	i := w.below(len(a.nodes))
 	switch w.below(12) {
@@ -167,7 +167,7 @@ func (w *world) mischief(agents []*soaked) {
 	}
 }
 
-func (w *world) heal(agents []*soaked) {
+func (w *world) heal(agents []*client) {
 	for _, a := range agents {
 		for i := range a.nodes {
 			a.heal(i)
@@ -175,7 +175,7 @@ func (w *world) heal(agents []*soaked) {
 	}
 }
 
-func (a *soaked) heal(i int) {
+func (a *client) heal(i int) {
 	a.nodes[i].SetOutage(nil)
 	if a.resume[i] != nil {
 		a.resume[i]()
@@ -183,7 +183,7 @@ func (a *soaked) heal(i int) {
 	}
 }
 
-func (a *soaked) contend(end time.Time) {
+func (a *client) contend(end time.Time) {
 	for time.Now().Before(end) {
 		ctx, cancel := context.WithTimeout(context.Background(), a.w.upTo(20*time.Second))
 		_ = a.visit(ctx)
@@ -193,7 +193,7 @@ func (a *soaked) contend(end time.Time) {
 }
 
 // visit waits for the lock, and holds it for a while or until it is lost.
-func (a *soaked) visit(ctx context.Context) error {
+func (a *client) visit(ctx context.Context) error {
 	g, err := a.locks.Lock(string(orders)).Acquire(ctx)
 	if err != nil {
 		return err
