@@ -53,6 +53,41 @@ func TestAProgramStartsAfterAServerCameBackEmpty(t *testing.T) {
 	}
 }
 
+// Another program has the key of the lock at most of the servers: as a lock of Redisson, or as something else.
+func TestWhatOthersHaveAtMostServers(t *testing.T) {
+	t.Parallel()
+	all := startServers(t, 3)
+	s := openNodes(t, quorum.Config{NewNodes: true, LongestLease: time.Hour}, all.dial(t))
+	try := func(number uint64) (lockagent.AcquireReply, error) {
+		return storetest.Acquire(t, s, lockagent.AcquireRequest{
+			Name: orders, Tenure: lockagent.Tenure{Agent: "ours", Number: number}, Lease: time.Hour,
+		})
+	}
+	most := all[:2]
+	const stranger = "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
+	for _, server := range most {
+		server.Do("HSET", string(orders), stranger, "1")
+	}
+	if reply, err := try(1); err != nil || reply.Granted || reply.Holder != stranger {
+		t.Errorf("Acquire = %+v, %v; want it held by %s", reply, err, stranger)
+	}
+	for _, server := range most {
+		server.Do("SET", string(orders), "no lock")
+	}
+	if reply, err := try(2); !errors.Is(err, lockagent.ErrWrongType) || reply.Granted {
+		t.Errorf("Acquire = %+v, %v; want ErrWrongType", reply, err)
+	}
+	for i, server := range most {
+		if got := server.Do("GET", string(orders)); got != "no lock" {
+			t.Errorf("server %d has %v under the name of the lock", i, got)
+		}
+		server.Do("DEL", string(orders))
+	}
+	if reply, err := try(3); err != nil || !reply.Granted {
+		t.Errorf("Acquire = %+v, %v; want it granted", reply, err)
+	}
+}
+
 // servers are real Redis servers that do not know each other.
 type servers []*redistest.Server
 
