@@ -135,7 +135,7 @@ func canonical(n LockSnapshot) string {
 }
 
 // Whatever happens, the journal tells of each lock what the lock knows.
-func TestJournalTellsAll(t *testing.T) { journalTellsAll(t, 1) }
+func TestJournalTellsAll(t *testing.T) { journalTellsAll(t, 2) }
 
 func journalTellsAll(t *testing.T, seeds uint64) {
 	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.SpinLock} {

@@ -214,7 +214,7 @@ func TestJournalHasEveryReader(t *testing.T) {
 
 // One agent is killed again and again, after any entry of its journal, while another one wants the same locks and the store
 // does to both what its contract permits. Owners go on for as long as they knew that they had, and never meet another holder.
-func TestKilledAgain(t *testing.T) { killedAgain(t, 1) }
+func TestKilledAgain(t *testing.T) { killedAgain(t, 2) }
 
 func killedAgain(t *testing.T, seeds uint64) {
 	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock} {

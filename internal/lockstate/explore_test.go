@@ -12,7 +12,7 @@ import (
 
 // few is how many states of each variant make test explores, and walks how many walks it takes. make soak explores
 // many.
-const few, walks = 3000, 5
+const few, walks = 3000, 20
 
 // variant is a world to explore: its people, the faults that may happen, and the requests that
 // were made before the exploration begins.
