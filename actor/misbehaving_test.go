@@ -236,7 +236,8 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 	for i := range locks { // free at the latest when the longest lease has run out
 		name := lockagent.Name(fmt.Sprint("door", i))
 		for _, a := range all {
-			released(t, granted(t, a.Acquire(background, name, Request{Owner: "after", Kind: kind})))
+			// A short lease could be over before the release on a machine that is busy.
+			released(t, granted(t, a.Acquire(background, name, Request{Owner: "after", Kind: kind, Lease: time.Hour})))
 		}
 	}
 	for _, a := range all {
@@ -271,7 +272,7 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 	t.Logf("seed %d: %d requests, %d store calls, events %v", seed, answers.Load(), calls, r.counts)
 }
 
-func TestMisbehavingStore(t *testing.T) { misbehaving(t, 1) }
+func TestMisbehavingStore(t *testing.T) { misbehaving(t, 2) }
 
 func misbehaving(t *testing.T, seeds uint64) {
 	for seed := range seeds {
