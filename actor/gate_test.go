@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -488,6 +489,7 @@ func TestReadersBehindAGateAreResumed(t *testing.T) {
 
 // The hold of a reader behind a gate ends if nothing refers to its grant any more.
 func TestADroppedGrantOfAReaderComesBack(t *testing.T) {
+	ctx := waittest.Context(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := &diary{}
 		a := start(t, Config{Logger: slog.New(d), Claim: time.Hour})
@@ -495,11 +497,11 @@ func TestADroppedGrantOfAReaderComesBack(t *testing.T) {
 		writer := a.Acquire(background, "door", writes("zoe"))
 		unlocked(t, held[0])
 		unlocked(t, held[2])
-		if !lives(writer, true) {
+		if !lives(ctx, writer, true) {
 			t.Error("a grant was taken back that is kept")
 		}
 		runtime.KeepAlive(held[1]) // and no longer
-		if lives(writer, false) {
+		if lives(ctx, writer, false) {
 			t.Error("nobody has the grant, and the writer waits")
 		}
 		released(t, granted(t, writer))
