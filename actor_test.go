@@ -64,7 +64,7 @@ func TestLifeOnRedisAndNATS(t *testing.T) {
 	var agents []*agent
 	var publishers []*events.Publisher
 	for range 2 {
-		store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}.Open(ctx, redis.URL())
+		store, err := patient.Open(ctx, redis.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,6 +412,9 @@ func (j *journal) look(told string) (seen bool, more <-chan struct{}) {
 
 // slowest is how late a server may answer on a machine that is busy.
 const slowest = time.Minute
+
+// patient opens a store for which no server is too slow.
+var patient = redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}
 
 func must(t *testing.T, err error) {
 	t.Helper()

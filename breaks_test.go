@@ -60,7 +60,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 		for _, way := range ways {
 			name := title + " " + way.title
 			if !t.Run(name, func(t *testing.T) {
-				store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}.Open(t.Context(), redis.URL())
+				store, err := patient.Open(t.Context(), redis.URL())
 				must(t, err)
 				t.Cleanup(func() { must(t, store.Close()) })
 				told := make(chan lockagent.MessageKind, 1000) // more than there are
@@ -70,8 +70,9 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 				other := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 				lock, next := c.first(first, name), c.next(other, name)
 
+				ctx := waittest.Context(t)
 				for { // until the lock is held in a tenure that may rest
-					g, err := lock.Acquire(t.Context())
+					g, err := lock.Acquire(ctx)
 					must(t, err)
 					if rests(redis, name) {
 						defer func() { _ = g.Release(t.Context()) }()
@@ -83,7 +84,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 					<-told
 				}
 				way.ends(t, next, name)
-				held, err := next.Acquire(t.Context())
+				held, err := next.Acquire(ctx)
 				must(t, err)
 
 				var knows, free atomic.Bool
@@ -91,7 +92,6 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 				defer loop.Wait()
 				stop := make(chan struct{})
 				defer close(stop)
-				ctx := waittest.Context(t)
 				loop.Go(func() {
 					for {
 						select {

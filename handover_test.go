@@ -31,7 +31,7 @@ type process struct {
 // startProcess starts an agent, which goes on from a snapshot if there is one.
 func startProcess(t *testing.T, redis *redistest.Server, lease time.Duration, from []byte) *process {
 	t.Helper()
-	store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}.Open(waittest.Context(t), redis.URL())
+	store, err := patient.Open(waittest.Context(t), redis.URL())
 	must(t, err)
 	p := &process{store: store, journal: newJournal()}
 	cfg := actor.Config{Store: store, Recorder: p.journal, Lease: lease}

@@ -19,8 +19,10 @@ import (
 func openTwins(t *testing.T, redis *redistest.Server, before func()) (twins [2]*channelapi.Locks) {
 	t.Helper()
 	var stores [2]*redisstore.Store
+	silent := patient
+	silent.Logger = slog.New(slog.DiscardHandler)
 	for i := range stores {
-		store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest, Logger: slog.New(slog.DiscardHandler)}.Open(waittest.Context(t), redis.URL())
+		store, err := silent.Open(waittest.Context(t), redis.URL())
 		must(t, err)
 		t.Cleanup(func() { must(t, store.Close()) })
 		stores[i] = store

@@ -114,7 +114,7 @@ func killedAgain(t *testing.T, kills int) {
 
 	reader := cfg.open(t)
 	audit, latest, lives := events.NewAudit(), make(map[lockagent.AgentID]events.Place), 0
-	must(t, reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	must(t, reader.Replay(waittest.Context(t), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		switch r.Kind {
 		case lockagent.EventGranted, lockagent.EventHeld:
 			delete(certain, mark{r.Lock, r.Token})

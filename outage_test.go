@@ -86,7 +86,7 @@ func runServer(c childConfig, in io.Reader) error {
 
 // openLocks opens the locks of the agent of a child process.
 func (c childConfig) openLocks(publisher *events.Publisher, lease time.Duration) (*redisstore.Store, *channelapi.Locks, error) {
-	store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}.Open(context.Background(), c.Redis)
+	store, err := patient.Open(context.Background(), c.Redis)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +94,7 @@ func (c childConfig) openLocks(publisher *events.Publisher, lease time.Duration)
 	return store, locks, err
 }
 
-func runAgent(c childConfig, in io.Reader) error {
+func runAgent(c childConfig, in *bufio.Reader) error {
 	ctx := context.Background()
 	publisher, err := events.NewPublisher(events.Config{
 		Connection: events.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)},
@@ -103,31 +103,42 @@ func runAgent(c childConfig, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	store, locks, err := c.openLocks(publisher, 5*time.Second)
+	store, locks, err := c.openLocks(publisher, 5*time.Second) // a lease of a killed agent must be over soon
 	if err != nil {
 		return err
 	}
 	working, stop := context.WithCancel(ctx)
 	grants := contend(working, locks, func(lockagent.Grant) {})
 	childReport{}.say()
-	_, _ = io.Copy(io.Discard, in)
+	for _, err := in.ReadString('\n'); err == nil; _, err = in.ReadString('\n') { // each line is a question
+		childReport{Stats: countsOf(publisher)}.say()
+	}
 	stop()
 	report := childReport{Grants: grants()}
 	err = errors.Join(locks.Close(), store.Close())
 	_ = publisher.Close(ctx) // what was dropped is in the counts
-	report.Stats = publisher.Stats()
-	report.Stats.Err = nil
+	report.Stats = countsOf(publisher)
 	report.say()
 	return err
 }
 
-// contend has four workers want three locks until ctx ends, and hold them for 10 ms. granted is
+// countsOf is what JSON can tell of the counts of a publisher.
+func countsOf(publisher *events.Publisher) events.Stats {
+	counts := publisher.Stats()
+	counts.Err = nil
+	return counts
+}
+
+// workers is how many want locks in an agent of a child process.
+const workers = 4
+
+// contend has the workers want three locks until ctx ends, and hold them for 10 ms. granted is
 // called for each grant. grants waits for their end, and tells how many grants they were given.
 func contend(ctx context.Context, locks *channelapi.Locks, granted func(lockagent.Grant)) (grants func() int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	total := 0
-	for w := range 4 {
+	for w := range workers {
 		all.Go(func() {
 			for n := w; ctx.Err() == nil; n++ {
 				g, err := locks.Lock(fmt.Sprintf("outage/%d", n%3)).Acquire(ctx)
@@ -186,6 +197,20 @@ func (c *child) hear(t *testing.T) (r childReport) {
 	return r
 }
 
+// counts asks an agent for the counts of its publisher.
+func (c *child) counts(t *testing.T) events.Stats {
+	t.Helper()
+	_, err := fmt.Fprintln(c.in)
+	must(t, err)
+	return c.hear(t).Stats
+}
+
+// droppedGrants is how many grants are not in the log because the publisher had no room for them.
+func droppedGrants(counts events.Stats) int {
+	of := counts.DroppedByKind
+	return int(of[lockagent.EventGranted]+of[lockagent.EventHeld]) - int(of[lockagent.EventUnclaimed])
+}
+
 // kill is kill -9. It may be called again.
 func (c *child) kill() {
 	if c.cmd == nil {
@@ -242,6 +267,9 @@ func outageAndCrashes(t *testing.T, calls, room int) {
 	first.kill()
 	second := agent("second-killed", 0)
 	working()
+	waittest.Until(t, "the agent without room to drop some grants", func() bool {
+		return droppedGrants(narrow.counts(t)) > workers // each worker may leave one unclaimed when it ends
+	})
 	nats = spawn(t, "nats", cfg)
 	cfg.awaitGrants(t, "second-killed")
 	second.kill()
@@ -249,7 +277,7 @@ func outageAndCrashes(t *testing.T, calls, room int) {
 
 	audit, grants := events.NewAudit(), make(map[lockagent.AgentID]int)
 	reader := cfg.open(t)
-	must(t, reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	must(t, reader.Replay(waittest.Context(t), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		switch r.Kind {
 		case lockagent.EventGranted, lockagent.EventHeld:
 			grants[r.Agent]++
@@ -270,8 +298,7 @@ func outageAndCrashes(t *testing.T, calls, room int) {
 		t.Errorf("the log has %d grants of the agent with room, which had %d and dropped %d events", grants["roomy"], r.Grants, r.Stats.Dropped)
 	}
 	r = said["narrow"]
-	dropped := int(r.Stats.DroppedByKind[lockagent.EventGranted]+r.Stats.DroppedByKind[lockagent.EventHeld]) -
-		int(r.Stats.DroppedByKind[lockagent.EventUnclaimed])
+	dropped := droppedGrants(r.Stats)
 	if dropped == 0 || grants["narrow"]+dropped != r.Grants {
 		t.Errorf("the log has %d grants of the agent without room, which had %d and dropped %d", grants["narrow"], r.Grants, dropped)
 	}

@@ -49,7 +49,7 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 	for i := range agents {
 		id := lockagent.NewAgentID()
 		publishers = append(publishers, publisher(id))
-		store, err := redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}.Open(t.Context(), server.URL())
+		store, err := patient.Open(t.Context(), server.URL())
 		must(t, err)
 		locks, err := channelapi.New(channelapi.Config{Store: store, ID: id, Recorder: publishers[i]})
 		must(t, err)
