@@ -102,6 +102,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 						knew := knows.Load()
 						g, err := lock.Acquire(ctx)
 						if err != nil {
+							t.Errorf("a use of the lock: %v", err) // the test would wait in vain for another one
 							return
 						}
 						if knew && (!free.Load() || g.Token() <= held.Token()) {
@@ -121,7 +122,7 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 				must(t, err)
 				knows.Store(true)
 				for s := (channelapi.Status{}); s.Waiters == 0 && !t.Failed(); {
-					s, err = lock.Status(t.Context())
+					s, err = lock.Status(ctx)
 					must(t, err)
 				}
 				if !held.Held() {
