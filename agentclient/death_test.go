@@ -123,12 +123,10 @@ func lost(t *testing.T, g channelapi.Grant) {
 	}
 }
 
-const shortLease = "AGENTCLIENT_TEST_LEASE=400ms"
-
 func TestAStoppedDaemon(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
-	p := start(t, "daemon", path, shortLease)
+	p := start(t, "daemon", path, "AGENTCLIENT_TEST_LEASE=400ms")
 	p.says("ready")
 	locks := dial(t, path)
 	g, err := locks.Lock("door").Acquire(waittest.Context(t))
@@ -160,7 +158,7 @@ func TestAStoppedDaemon(t *testing.T) {
 func TestAKilledDaemon(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
-	p := start(t, "daemon", path, shortLease)
+	p := start(t, "daemon", path, "AGENTCLIENT_TEST_LEASE=3s") // the daemon is killed before that is over
 	p.says("ready")
 	locks := dial(t, path)
 	g, err := locks.Lock("door").Acquire(waittest.Context(t))

@@ -71,7 +71,7 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 
 // services are the clients of the daemon's services, over one connection.
 type services struct {
-	hangUp  func() // closes it, also if a stream has not quite ended
+	hangUp  func() // closes the connection, even if a stream on it has not ended yet
 	lock    lockagentv1connect.LockServiceClient
 	submit  *connect.Client[lockagentv1.SubmitRequest, lockagentv1.SubmitResponse] // of lock: its answer can be read while commands are sent
 	look    lockagentv1connect.LookServiceClient

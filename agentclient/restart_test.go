@@ -231,8 +231,9 @@ func daemonIsKilled(t *testing.T, redis string, kills int) {
 	daemon.says("ready")
 	looking := servicesAt(path)
 	t.Cleanup(looking.hangUp)
+	ctx := waittest.Context(t)
 	semaphore := dial(t, path)
-	if set, err := semaphore.Semaphore(seats).TrySetPermits(waittest.Context(t), clients+1); !set || err != nil {
+	if set, err := semaphore.Semaphore(seats).TrySetPermits(ctx, clients+1); !set || err != nil {
 		t.Fatal(set, err)
 	}
 	if err := semaphore.Close(); err != nil {
@@ -250,7 +251,7 @@ func daemonIsKilled(t *testing.T, redis string, kills int) {
 			continue
 		}
 		waittest.Until(t, "the client waits in the queue", func() bool {
-			r, err := looking.look.Get(waittest.Context(t), &lockagentv1.GetRequest{Name: theQueue})
+			r, err := looking.look.Get(ctx, &lockagentv1.GetRequest{Name: theQueue})
 			return err == nil && int(r.GetLock().GetWaiting()) == i
 		})
 	}
@@ -280,7 +281,7 @@ func daemonIsKilled(t *testing.T, redis string, kills int) {
 		}
 	}
 	waittest.Until(t, "the others wait in the queue", func() bool {
-		r, err := looking.look.List(waittest.Context(t), &lockagentv1.ListRequest{})
+		r, err := looking.look.List(ctx, &lockagentv1.ListRequest{})
 		if err != nil {
 			return false
 		}
@@ -313,7 +314,7 @@ func daemonIsKilled(t *testing.T, redis string, kills int) {
 	t.Logf("%d kills, %d of a daemon that was ready, %d grants", kills, ready, grants)
 	// A client may have ended while the daemon did. The next daemon keeps its claim for a while, in case that it comes back.
 	waittest.Until(t, "nothing is left", func() bool {
-		left, err := looking.look.List(waittest.Context(t), &lockagentv1.ListRequest{})
+		left, err := looking.look.List(ctx, &lockagentv1.ListRequest{})
 		return err == nil && len(left.GetLocks()) == 0
 	})
 	if redis != "" {

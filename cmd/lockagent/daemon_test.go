@@ -140,7 +140,12 @@ func TestScripts(t *testing.T) {
 	}
 	// The test binary is the program with the race detector. It takes several times as long to start.
 	plain, racy := linked(t, program(t)), linked(t, self)
-	meet := []string{"script-lost", "script-signals", "script-slots"} // the scripts in which several goroutines of a wrapper meet
+	meet := []string{"lost", "signals", "slots"} // the scripts in which several goroutines of a wrapper meet
+	for _, script := range meet {
+		if _, err := os.Stat(filepath.Join("testdata/daemon", script+".txtar")); err != nil {
+			t.Error(err)
+		}
+	}
 	type key struct{}
 	of := func(ts *testscript.TestScript) *testDaemon { return ts.Value(key{}).(*testDaemon) }
 	testscript.Run(t, testscript.Params{
@@ -157,7 +162,7 @@ func TestScripts(t *testing.T) {
 			}
 			env.Values[key{}] = d
 			bin := plain
-			if slices.Contains(meet, filepath.Base(env.WorkDir)) {
+			if slices.Contains(meet, strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")) {
 				bin = racy
 			}
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -188,13 +189,14 @@ func killed(t *testing.T, kills int) {
 	}
 }
 
-// await is [waittest.Receive] for any goroutine.
+// await is [waittest.Receive] for any goroutine. The goroutine ends if there is nothing to receive when the test ends.
 func await[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
 	case <-waittest.Context(t).Done():
-		panic("gave up waiting: " + what)
+		t.Errorf("gave up waiting: %s", what)
+		runtime.Goexit()
 	}
 	return v
 }
