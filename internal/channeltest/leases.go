@@ -20,7 +20,7 @@ func (s *suite) leases() {
 	kept := s.hold(s.a.Lock(name))
 	s.want("Extend of a kept lease", kept.Extend(s.ctx, time.Hour), channelapi.ErrBadOption)
 	s.ok("Release", kept.Release(s.ctx))
-	err := error(channelapi.ErrLeaseTooShort) // for what a busy machine needs
+	err := channelapi.ErrLeaseTooShort // for what a busy machine needs
 	for lease := 50 * time.Millisecond; errors.Is(err, channelapi.ErrLeaseTooShort); lease *= 2 {
 		g, err = s.a.Lock("short", channelapi.Lease(lease)).Acquire(s.ctx)
 	}
