@@ -100,11 +100,16 @@ var permitClauses = []clause{
 			dies.Lease = brief
 			u[0].get(dies)
 			woken := u[2].watches()
-			eventually(t, "a wake-up", func() bool {
+			eventually(t, "a wake-up, and then the permit", func() bool {
 				u[1].keeps(1, true)
-				return len(woken.C) > 0
+				select {
+				case <-woken.C: // also one for nothing, as when a connection was made
+					reply, err := u[2].try(u[2].wants(1, 1, false))
+					return err == nil && reply.Granted
+				default:
+					return false
+				}
 			})
-			u[2].takes(1, 1)
 		},
 	},
 	{
