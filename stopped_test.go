@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore"
@@ -63,12 +64,7 @@ func (p *agentProcess) hear() string {
 // stop returns when the process does nothing any more.
 func (p *agentProcess) stop() {
 	p.t.Helper()
-	must(p.t, p.cmd.Process.Signal(syscall.SIGSTOP))
-	var status syscall.WaitStatus
-	_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-	if err != nil || !status.Stopped() {
-		p.t.Fatalf("the other process is not stopped: %v, %v", status, err)
-	}
+	machinetest.Stop(p.t, p.cmd.Process)
 }
 
 func (p *agentProcess) resume() {

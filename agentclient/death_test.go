@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -76,12 +75,7 @@ func (p *process) signal(s syscall.Signal) {
 // stop stops the process, and returns when none of its threads runs.
 func (p *process) stop() {
 	p.t.Helper()
-	p.signal(syscall.SIGSTOP)
-	for err := error(unix.EINTR); err != nil; {
-		if err = unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			p.t.Fatal(err)
-		}
-	}
+	machinetest.Stop(p.t, p.cmd.Process)
 }
 
 func (p *process) kill() {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lockagent/lockagent/internal/machinetest"
 )
 
 // A test can have this binary run again as one of its parts, so that the part can be killed. The
@@ -92,18 +94,7 @@ func (c *child) say(line string) {
 // pause has it do nothing more until it is sent SIGCONT. It returns when all its threads stand still.
 func (c *child) pause() {
 	c.t.Helper()
-	c.signal(syscall.SIGSTOP)
-	var status syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(c.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-		switch {
-		case err == syscall.EINTR:
-		case err != nil || !status.Stopped():
-			c.t.Fatalf("it is not stopped: %v, %v", status, err)
-		default:
-			return
-		}
-	}
+	machinetest.Stop(c.t, c.cmd.Process)
 }
 
 func (c *child) signal(s syscall.Signal) {

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,10 +20,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -34,12 +33,7 @@ import (
 // stop stops a process, and returns when none of its threads runs.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	p.signal(t, syscall.SIGSTOP)
-	for err := error(unix.EINTR); err != nil; {
-		if err = unix.Waitid(unix.P_PID, p.Process.Pid, nil, unix.WSTOPPED, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			t.Fatal(err)
-		}
-	}
+	machinetest.Stop(t, p.Process)
 }
 
 // wrapper is lockagent lock in a process of its own.

@@ -1,4 +1,5 @@
-// Package machinetest is for tests that need something of the machine, such as a program that is installed.
+// Package machinetest is for tests that need something of the machine, such as a program that is installed, or a
+// process that stands still.
 package machinetest
 
 import (
