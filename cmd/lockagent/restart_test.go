@@ -370,9 +370,17 @@ func TestRequestsToASilentDaemon(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	endless := lockProcess(t, path, "door", "--", "true")
+	const wait = 10 * time.Millisecond
 	for _, flags := range [][]string{{}, {"--slots", "2"}} {
-		apart(t, append(append([]string{"lock", "--socket", path, "-w", "10ms"}, flags...), "door", "true")...).
-			expect(t, exitUnavailable, nil, []string{"the daemon on " + path + " has not answered within ", "Try: lockagent doctor"})
+		args := append([]string{"lock", "--socket", path, "-w", wait.String()}, flags...)
+		refused := apart(t, append(args, "door", "true")...)
+		unanswered := "the daemon on " + path + " has not answered within "
+		refused.expect(t, exitUnavailable, nil, []string{unanswered, "Try: lockagent doctor"})
+		_, text, _ := strings.Cut(refused.stderr, unanswered)
+		text, _, _ = strings.Cut(text, ";")
+		if told, err := time.ParseDuration(text); err != nil || told < wait+lateness { // longer on a busy machine
+			t.Errorf("it says that it had no answer within %q, want %v at least", text, wait+lateness)
+		}
 	}
 	claim := attaching("a", "b")
 	if left := claim.silence(); left <= awayTime || left > awayTime+lateness {
