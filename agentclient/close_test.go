@@ -10,30 +10,29 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// sockets is how many sockets this process has.
-func sockets(t *testing.T) (n int) {
+// connections is how many connections a daemon has at a path. It counts the daemon's ends of them, of which the system
+// tells the path. So those of other tests do not matter.
+func connections(t *testing.T, path string) int {
 	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
+	all, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, "socket:") { // or it is closed by now
-			n++
-		}
-	}
-	return n
+	const listener = 1 // which has the path, too
+	return strings.Count(string(all), " "+path+"\n") - listener
 }
 
 // A client that is closed leaves no connection, while the daemon goes on.
 func TestCloseEndsTheConnection(t *testing.T) {
 	r := run(t, socketPath(t))
-	before := sockets(t)
 	for range 10 {
 		locks := dial(t, r.path)
 		g, err := locks.Lock("door").Acquire(waittest.Context(t))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if connections(t, r.path) == 0 {
+			t.Error("a client has a lock, and no connection is seen")
 		}
 		if err := g.Release(waittest.Context(t)); err != nil {
 			t.Error(err)
@@ -42,5 +41,5 @@ func TestCloseEndsTheConnection(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	waittest.Until(t, "the connections end", func() bool { return sockets(t) <= before })
+	waittest.Until(t, "the connections end", func() bool { return connections(t, r.path) == 0 })
 }
