@@ -17,10 +17,11 @@ import (
 // not.
 func TestADroppedGrant(t *testing.T) {
 	t.Parallel()
-	r := runWith(t, socketPath(t), 10*time.Second) // is renewed soon, and long enough for a busy machine
+	r := runWith(t, socketPath(t), time.Minute) // the test waits for a third of it
 	locks := dial(t, r.path)
+	limit := waittest.Context(t)
 	acquire := func(name string, opts ...channelapi.Option) channelapi.Grant {
-		g, err := locks.Lock(name, opts...).Acquire(waittest.Context(t))
+		g, err := locks.Lock(name, opts...).Acquire(limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,14 +34,14 @@ func TestADroppedGrant(t *testing.T) {
 	}
 	waittest.Until(t, "the dropped grant is given back", func() bool {
 		runtime.GC()
-		g, err := locks.Lock("door").TryAcquire(waittest.Context(t))
+		g, err := locks.Lock("door").TryAcquire(limit)
 		if err == nil {
-			_ = g.Release(waittest.Context(t))
+			_ = g.Release(limit)
 		}
 		return err == nil
 	})
 	for _, name := range []string{"context", "end"} {
-		if _, err := locks.Lock(name).TryAcquire(waittest.Context(t)); !errors.Is(err, channelapi.ErrHeld) {
+		if _, err := locks.Lock(name).TryAcquire(limit); !errors.Is(err, channelapi.ErrHeld) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 
 // patientLease is for tests with a Redis: its calls are given up after a part of the
 // lease, which on a busy machine must not be soon.
-const patientLease = "30s"
+const patientLease = "1m"
 
 // summaryLines begin the lines of a summary in which all is proven.
 var summaryLines = []string{

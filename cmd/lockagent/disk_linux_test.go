@@ -105,7 +105,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	disk, _ := smallDisk(t, 32<<20)
-	d := serveProcess(t, path, nil, "--state-dir", disk+"/state", "--lease", "20s", "--events-max-size", "4MiB")
+	d := serveProcess(t, path, nil, "--state-dir", disk+"/state", "--lease", "1m", "--events-max-size", "4MiB")
 	looks := &testDaemon{daemonClient: newDaemonClient(path)}
 	t.Cleanup(looks.close)
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line; echo $LOCKAGENT_TOKEN")
@@ -147,7 +147,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	if err := os.Chmod(path+".state", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	serveProcess(t, path, nil, "--lease", "20s")
+	serveProcess(t, path, nil, "--lease", "1m")
 	looks.until(t, "desk", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
 	holder.ended(t, fmt.Sprintln(token))
 }
@@ -202,7 +202,7 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 				t.Parallel()
 				path := socketPath(t)
 				disk, do := smallDisk(t, 32<<20)
-				flags := []string{"--state-dir", disk + "/state", "--lease", "20s", "--events-max-size", "4MiB"}
+				flags := []string{"--state-dir", disk + "/state", "--lease", "1m", "--events-max-size", "4MiB"}
 				if where == "Redis" {
 					flags = append(flags, "--redis", redistest.Start(t).URL())
 				}
