@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -192,10 +193,13 @@ func killed(t *testing.T, kills int) {
 // await is [waittest.Receive] for any goroutine. The goroutine ends if there is nothing to receive when the test ends.
 func await[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
+	ctx := waittest.Context(t)
 	select {
 	case v = <-c:
-	case <-waittest.Context(t).Done():
-		t.Errorf("gave up waiting: %s", what)
+	case <-ctx.Done():
+		if !errors.Is(context.Cause(ctx), context.Canceled) { // otherwise the test has ended, and can say no more
+			t.Errorf("gave up waiting: %s", what)
+		}
 		runtime.Goexit()
 	}
 	return v
@@ -335,7 +339,7 @@ func killedWithRedis(t *testing.T, kills int) {
 		waiting.Wait()
 		stop()
 		if queued {
-			if places++; !<-order {
+			if places++; !waittest.Receive(t, "who had the place", order) { // nobody, if both gave up
 				t.Error("the request that waits has lost its place to one that came later")
 			}
 		}
