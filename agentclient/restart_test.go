@@ -447,12 +447,12 @@ func TestTheDiskIsFull(t *testing.T) {
 	settings := []string{"AGENTCLIENT_TEST_LEASE=20s", "AGENTCLIENT_TEST_STATE=" + t.TempDir()}
 	p := start(t, "daemon", path, settings...)
 	p.says("ready")
-	locks := dial(t, path)
-	held, err := locks.Lock("door").Acquire(waittest.Context(t))
+	locks, ctx := dial(t, path), waittest.Context(t)
+	held, err := locks.Lock("door").Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leased, err := locks.Lock("leased", channelapi.Lease(time.Hour)).Acquire(waittest.Context(t))
+	leased, err := locks.Lock("leased", channelapi.Lease(time.Hour)).Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -464,13 +464,13 @@ func TestTheDiskIsFull(t *testing.T) {
 	}
 	room(1)
 	waittest.Until(t, "nothing new is granted", func() bool { // the first one finds out
-		g, err := locks.Lock("other").TryAcquire(waittest.Context(t))
+		g, err := locks.Lock("other").TryAcquire(ctx)
 		if err == nil {
-			_ = g.Release(waittest.Context(t))
+			_ = g.Release(ctx)
 		}
 		return errors.Is(err, channelapi.ErrStoreUnavailable) && errors.Is(err, refusal.ErrJournal)
 	})
-	waits := locks.Lock("third", channelapi.Lease(time.Hour)).AcquireAsync(waittest.Context(t))
+	waits := locks.Lock("third", channelapi.Lease(time.Hour)).AcquireAsync(ctx)
 	before := held.Remaining()
 	waittest.Until(t, "the hold is renewed", func() bool {
 		now := held.Remaining()
@@ -483,13 +483,13 @@ func TestTheDiskIsFull(t *testing.T) {
 	if g.Err() != nil || !held.Held() {
 		t.Fatalf("%v, held is %v", g.Err(), held.Held())
 	}
-	if err := held.Release(waittest.Context(t)); err != nil {
+	if err := held.Release(ctx); err != nil {
 		t.Error(err)
 	}
 	p.kill() // and the journal has everything again
 	start(t, "daemon", path, settings...).says("ready")
 	for _, g := range []channelapi.Grant{g, leased} {
-		if err := g.Release(waittest.Context(t)); err != nil {
+		if err := g.Release(ctx); err != nil {
 			t.Errorf("%s: %v", g.Name(), err)
 		}
 	}
