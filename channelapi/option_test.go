@@ -208,6 +208,28 @@ func TestTry(t *testing.T) {
 	}
 }
 
+func TestNoRest(t *testing.T) {
+	for _, c := range []struct {
+		options []channelapi.Option
+		rests   bool
+	}{
+		{nil, true},
+		{[]channelapi.Option{channelapi.NoRest()}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			lock := open(t).Lock(name, c.options...)
+			time.Sleep(time.Second) // a process that has just begun has no habits
+			for range 5 {           // a lock rests from its fourth tenure in a row on
+				unlock(t, hold(t, lock))
+			}
+			synctest.Wait()
+			if s := inspect(t, lock); s.Resting != c.rests {
+				t.Errorf("with %d options the lock rests: %t, want %t", len(c.options), s.Resting, c.rests)
+			}
+		})
+	}
+}
+
 func TestOutliveBesideAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := open(t)
