@@ -388,7 +388,7 @@ func TestReaderIsRenewedOnAFullServer(t *testing.T) {
 		renewal := lockagent.RenewRequest{Name: "orders", Kind: lockagent.ReadWriteLock, Tenure: req.Tenure, Lease: time.Minute, Urgent: true}
 		reply, err := storetest.Renew(t, store, renewal)
 		if err != nil {
-			t.Errorf("Renew: %v", err)
+			t.Fatalf("Renew: %v", err)
 		}
 		server.Do("CONFIG", "SET", "maxmemory", "0")
 		return reply.Held
