@@ -1,10 +1,11 @@
 package script
 
 import (
-	"os"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.M{M: m}.Run()) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(redistest.M{M: m}) }
