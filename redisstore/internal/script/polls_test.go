@@ -232,6 +232,8 @@ func TestTheNextTurnOfThoseThatPoll(t *testing.T) {
 
 // Another program may release a lock without a word. Who waits for that asks again, sooner if the lock was acquired again meanwhile.
 func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
+	// A server that stops for longer within the script takes the same hold for another one.
+	const slowest = 10_000 // in microseconds
 	for _, c := range []struct {
 		title       string
 		noted       string // what the busy key says of the holder's lease
@@ -256,37 +258,31 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 				if outsiders {
 					defer s.listen(Channel("orders")).Close()
 				}
-				look := func() error {
+				for {
 					s.Do("DEL", "orders", busyKey, "lockagent_queue:{orders}", "lockagent_notes:{orders}")
 					s.Do("HSET", "orders", another, "1")
-					end := s.time()/1000 + 30_000
+					began := s.time()
+					end := began/1000 + 30_000
 					s.Do("PEXPIREAT", "orders", strconv.FormatInt(end, 10))
 					if c.noted != "" {
-						s.Do("SET", busyKey, fmt.Sprintf("%d %s %d", s.time()-c.ago.Microseconds(), c.noted, end-c.ends.Milliseconds()))
+						since, noted := began-c.ago.Microseconds(), end-c.ends.Milliseconds()
+						s.Do("SET", busyKey, fmt.Sprintf("%d %s %d", since, c.noted, noted))
 					}
 					r := s.acquire(queueing("orders", agentB, 1))
+					if s.time()-began > slowest {
+						continue
+					}
 					if !r.Queued || r.AskWithin < c.least || r.AskWithin > c.most || r.Remaining < 20*time.Second || r.Holder != another {
-						return fmt.Errorf("%+v, want to ask within %v to %v", r, c.least, c.most)
+						t.Errorf("%+v, want to ask within %v to %v", r, c.least, c.most)
 					}
 					var since, noted int64
 					if _, err := fmt.Sscanf(s.Do("GET", busyKey).(string), "%d ends %d", &since, &noted); err != nil {
-						return err
+						t.Fatal(err)
 					}
-					if noted < end-20 || noted > end+20 {
-						return fmt.Errorf("noted the end %d, want %d", noted, end)
+					if noted < end-10 || noted > end {
+						t.Errorf("noted the end %d, want %d", noted, end)
 					}
-					return nil
-				}
-				// On a busy machine the server may have to stop within the script. That looks like
-				// another hold. It does not happen each time.
-				err := look()
-				for range 20 {
-					if err != nil {
-						err = look()
-					}
-				}
-				if err != nil {
-					t.Error(err)
+					return
 				}
 			})
 		}
