@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,18 +58,48 @@ func fairly(t *testing.T, agents []*channelapi.Locks, goroutines, times int, wor
 	all.Wait()
 }
 
-// A grant of a fair lock costs an attempt, which gets a place, and a release.
+// A grant of a fair lock costs an attempt and a release. An attempt that finds the lock held gets a place. The release
+// of the holder passes the lock there.
 func TestCommandsOfAFairLock(t *testing.T) {
-	t.Parallel()
 	server := redistest.Start(t)
-	agents := []*channelapi.Locks{openLocks(t, server.URL()), openLocks(t, server.URL()), openLocks(t, server.URL()), openLocks(t, server.URL())}
-	sent := record(t, server)
-	const goroutines, times, most = 4, 10, 2.5
-	fairly(t, agents, goroutines, times, func(channelapi.Grant) {})
-	commands, grants := len(sent.lines(t)), len(agents)*goroutines*times
-	if per := float64(commands) / float64(grants); per > most {
-		t.Errorf("%d commands for %d grants: %.2f for each, want at most %.1f", commands, grants, per, most)
+	store, other := open(t, server.URL()), open(t, server.URL())
+	storetest.Listen(t, store, agentA)
+	storetest.Listen(t, other, agentB)
+	release := func(s lockagent.Store, req lockagent.AcquireRequest, passes bool) {
+		t.Helper()
+		ending := end(req)
+		ending.Kind = req.Kind
+		if reply, err := storetest.Release(t, s, ending); err != nil || !reply.Released || reply.Passed != passes {
+			t.Fatalf("Release = %+v, %v; want it released, and passed: %t", reply, err, passes)
+		}
 	}
+	alone := func(number uint64) {
+		req := wish("fair", agentA, number)
+		req.Kind = lockagent.FairLock
+		acquire(t, store, req)
+		release(store, req, false)
+	}
+	handOff := func(number uint64) {
+		ours, theirs := wish("fair", agentA, number), wish("fair", agentB, number)
+		ours.Kind, theirs.Kind = lockagent.FairLock, lockagent.FairLock
+		acquire(t, store, ours)
+		queue(t, other, theirs)
+		release(store, ours, true)
+		release(other, theirs, false)
+	}
+	handOff(1) // for the first time, scripts have to be sent
+	sent := record(t, server)
+	expect := func(what string, want int) {
+		t.Helper()
+		lines := slices.DeleteFunc(sent.lines(t), func(line string) bool { return !strings.Contains(line, `"fair"`) })
+		if len(lines) != want {
+			t.Errorf("%s sent %q, want %d commands", what, lines, want)
+		}
+	}
+	alone(2)
+	expect("a grant without company", 2)
+	handOff(3)
+	expect("a grant and a hand-off", 4)
 }
 
 // An agent that is frozen has the first place. It is passed the lock, and does nothing.
