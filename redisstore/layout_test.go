@@ -289,7 +289,7 @@ func TestALoneCallIsOneCommand(t *testing.T) {
 	}
 }
 
-func TestManyRenewalsAreFewCommands(t *testing.T) {
+func TestRenewalsTravelTogether(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	store := open(t, server.URL())
@@ -321,9 +321,9 @@ func TestManyRenewalsAreFewCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Whenever this process does not run for 100 ms, the timer sends what has come so far.
-	if got := server.Calls("evalsha"); got < locks/100 || got > locks/5 {
-		t.Errorf("%d renewals were %d commands, want %d or some more", locks, got, locks/100)
+	// How many travel together is up to package renewals, and is tested there.
+	if got := server.Calls("evalsha"); got == 0 || got >= locks {
+		t.Errorf("%d renewals were %d commands, want fewer", locks, got)
 	}
 	for i := range locks {
 		if left := server.Do("PTTL", string(name(i))).(int64); left <= 60_000 {
