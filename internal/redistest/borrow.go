@@ -22,7 +22,7 @@ func Borrow(t testing.TB) *Server {
 		s = begin(t)
 	}
 	s.t = t
-	began := fmt.Sprint(s.Do("CONFIG", "GET", "*"))
+	began := s.settings()
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.end(t)
@@ -34,14 +34,22 @@ func Borrow(t testing.TB) *Server {
 		} {
 			s.Do(command...)
 		}
-		if fmt.Sprint(s.Do("CONFIG", "GET", "*")) != began {
-			t.Error("redistest: a server that was borrowed is left with another configuration; use Start")
+		if s.settings() != began {
+			t.Error("redistest: a server that was borrowed is left with another configuration, or other users; use Start")
+			s.end(t)
+			return
 		}
 		idle.mu.Lock()
 		defer idle.mu.Unlock()
 		idle.servers = append(idle.servers, s)
 	})
 	return s
+}
+
+// settings are the configuration of a server and its users.
+func (s *Server) settings() string {
+	s.t.Helper()
+	return fmt.Sprint(s.Do("CONFIG", "GET", "*"), s.Do("ACL", "LIST"))
 }
 
 func borrowed() *Server {

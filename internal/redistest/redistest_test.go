@@ -61,6 +61,33 @@ func TestABorrowedServerIsEmpty(t *testing.T) {
 	}
 }
 
+// borrower is a test that may fail.
+type borrower struct {
+	testing.TB
+	failed  bool
+	cleanUp func()
+}
+
+func (b *borrower) Cleanup(f func()) { b.cleanUp = f }
+func (b *borrower) Error(...any)     { b.failed = true }
+func (b *borrower) Failed() bool     { return b.failed }
+
+func TestABorrowedServerWithOtherSettingsIsEnded(t *testing.T) {
+	for _, change := range [][]string{{"CONFIG", "SET", "maxmemory", "1000000000"}, {"ACL", "SETUSER", "clerk"}} {
+		b := &borrower{TB: t}
+		s := redistest.Borrow(b)
+		s.Do(change...)
+		b.cleanUp()
+		if !b.failed {
+			t.Errorf("after %q the test has not failed", change)
+		}
+		if conn, err := net.Dial("tcp", s.Addr()); err == nil {
+			_ = conn.Close()
+			t.Errorf("after %q the server still listens", change)
+		}
+	}
+}
+
 func TestRestartForgets(t *testing.T) {
 	s := redistest.Start(t)
 	s.Do("SET", "k", "v")
