@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"crypto/tls"
 	"encoding/hex"
 	"flag"
 	"log/slog"
@@ -36,21 +37,27 @@ func contractRules(t *testing.T) string {
 	return strings.NewReplacer("~orders/*", "~[^lr{]* ~ready ~{a}[bc]", "~{orders/*}:*", "~{*}:*").Replace(documentedRules(t))
 }
 
-// The whole contract, on servers of which each serves one case at a time. The user has no rights but the documented
-// ones, here and below.
+// The whole contract, on servers of which each serves one case at a time, one of them with TLS. The user has no rights
+// but the documented ones, here and below.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	const atOnce = 8
+	user := redistest.WithUser("app", secret, contractRules(t))
 	idle := make(chan servers, atOnce)
-	for range atOnce {
-		server := redistest.Start(t, redistest.WithUser("app", secret, contractRules(t)))
+	var server *redistest.Server
+	for range atOnce - 1 {
+		server = redistest.Start(t, user)
 		idle <- servers{url: asUser(server.URL()), nodes: []*redistest.Server{server}}
+	}
+	if server.HasTLS() {
+		server = redistest.Start(t, user, redistest.WithTLS())
+		idle <- servers{url: asUser(server.TLSURL()), tls: server.TLSConfig(), nodes: []*redistest.Server{server}}
 	}
 	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness {
 		t.Parallel()
 		s := <-idle
 		t.Cleanup(func() { idle <- s })
-		return harness(t, redisstore.Config{}, s)
+		return harness(t, redisstore.Config{TLS: s.tls}, s)
 	})
 }
 
@@ -106,6 +113,7 @@ func TestContractWithSentinels(t *testing.T) {
 // servers are what is behind a URL.
 type servers struct {
 	url     string
+	tls     *tls.Config // for a URL with TLS
 	nodes   []*redistest.Server
 	cluster *redistest.Cluster // nil if they are none
 	classic bool               // in a Cluster, messages reach all nodes

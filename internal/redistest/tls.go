@@ -37,6 +37,12 @@ func WithTLS() Option {
 	}
 }
 
+// HasTLS reports whether the program of the server knows TLS. Some are built without.
+func (s *Server) HasTLS() bool {
+	s.t.Helper()
+	return len(s.Do("CONFIG", "GET", "tls-port").([]any)) > 0
+}
+
 // TLSURL is the server's address with TLS, as a URL.
 func (s *Server) TLSURL() string {
 	u := url.URL{Scheme: "rediss", Host: s.TLSAddr()}
