@@ -51,15 +51,19 @@ func (b *both) placesBehind(t *testing.T, agent *process, name string, lease tim
 	return holder, granted, first
 }
 
-// score is until when a place is good, in ms.
+// score is until when a place is good, in ms. It is 0 if the place is gone.
 func (w *world) score(t *testing.T, name, place string) int64 {
 	t.Helper()
-	until, err := strconv.ParseInt(w.nodeOf(name).Do("ZSCORE", keyOf("redisson_lock_timeout", name), place).(string), 10, 64)
+	score, is := w.nodeOf(name).Do("ZSCORE", keyOf("redisson_lock_timeout", name), place).(string)
+	if !is {
+		return 0
+	}
+	until, err := strconv.ParseInt(score, 10, 64)
 	must(t, err)
 	return until
 }
 
-// goodFor is how long a place is good for, by the clock of the server.
+// goodFor is how long a place is good for, by the clock of the server. A place that is gone is not.
 func (w *world) goodFor(t *testing.T, name, place string) time.Duration {
 	t.Helper()
 	now, err := strconv.ParseInt(w.nodeOf(name).Do("TIME").([]any)[0].(string), 10, 64)
