@@ -144,6 +144,52 @@ func TestPollsWhenTheLeaseIsOver(t *testing.T) {
 	r.alarmIn(2*time.Millisecond, 6*time.Millisecond)
 }
 
+// A store that wakes those who wait may still name a time within which a waiter has to ask again, whatever it waits for.
+// That waiter asks then, once, and no other does.
+func TestAsksWithinTheTimeThatTheStoreNames(t *testing.T) {
+	const within, late = time.Second, 102 * time.Millisecond
+	placed := lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true}
+	asks := placed
+	asks.AskWithin = within
+	for waiter, mode := range map[string]Mode{"for a plain lock, or as a writer": Exclusive, "as a reader": Shared} {
+		t.Run(waiter, func(t *testing.T) {
+			r := newRig(t)
+			r.request(Request{Owner: "ann", Mode: mode})
+			for range 3 {
+				r.acquireReplied(asks, nil)
+				r.alarmIn(within, within+late)
+				r.skip()
+				r.pass(within + late)
+				r.want("Attempted 30s")
+				if e := r.last(Attempted); e.Request.Mode != mode {
+					t.Errorf("attempted %+v", e)
+				}
+			}
+		})
+	}
+	for waiter, newRig := range map[string]func(*testing.T) *fairRig{"for a fair lock": newFairRig, "for permits": newPermitsRig} {
+		t.Run(waiter, func(t *testing.T) {
+			r := newRig(t)
+			r.wants("ann", 1)
+			r.wants("bob", 1)
+			r.replied(2, placed)
+			for range 3 {
+				r.replied(1, asks)
+				at, _ := r.f.Alarm()
+				if left := at.Sub(r.now); left < within || left > within+late {
+					t.Errorf("asks again in %v", left)
+				}
+				r.now, r.seen = at, nil
+				r.step(Tick{})
+				r.want("Attempted 30s")
+				if e := r.last(Attempted); e.Request.Owner != "ann" {
+					t.Errorf("attempted %+v", e)
+				}
+			}
+		})
+	}
+}
+
 // An agent whose own requests wait keeps away for a moment. Others would not meet the lock free. Then it tells the store that it
 // contends for the lock, until nobody has waited for a moment.
 func TestPollsYield(t *testing.T) {
