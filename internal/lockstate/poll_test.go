@@ -144,14 +144,14 @@ func TestPollsWhenTheLeaseIsOver(t *testing.T) {
 	r.alarmIn(2*time.Millisecond, 6*time.Millisecond)
 }
 
-// A store that wakes those who wait may still name a time within which a waiter has to ask again, whatever it waits for.
-// That waiter asks then, once, and no other does.
+// A store that wakes those who wait may still name a time within which a waiter has to ask again, whatever it waits
+// for. That waiter asks then, once, and no other does.
 func TestAsksWithinTheTimeThatTheStoreNames(t *testing.T) {
 	const within, late = time.Second, 102 * time.Millisecond
 	placed := lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true}
 	asks := placed
 	asks.AskWithin = within
-	for waiter, mode := range map[string]Mode{"for a plain lock, or as a writer": Exclusive, "as a reader": Shared} {
+	for waiter, mode := range map[string]Mode{"for a plain lock or as a writer": Exclusive, "as a reader": Shared} {
 		t.Run(waiter, func(t *testing.T) {
 			r := newRig(t)
 			r.request(Request{Owner: "ann", Mode: mode})
@@ -167,7 +167,9 @@ func TestAsksWithinTheTimeThatTheStoreNames(t *testing.T) {
 			}
 		})
 	}
-	for waiter, newRig := range map[string]func(*testing.T) *fairRig{"for a fair lock": newFairRig, "for permits": newPermitsRig} {
+	for waiter, newRig := range map[string]func(*testing.T) *fairRig{
+		"for a fair lock": newFairRig, "for permits": newPermitsRig,
+	} {
 		t.Run(waiter, func(t *testing.T) {
 			r := newRig(t)
 			r.wants("ann", 1)
@@ -187,6 +189,35 @@ func TestAsksWithinTheTimeThatTheStoreNames(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// While the store leaves a free fair lock to another program, which may be dead, each waiter asks only to keep its
+// place.
+func TestFairWaitersAskSeldomWhileTheLockIsLeftToOthers(t *testing.T) {
+	const kept, within = 6 * time.Second, 2 * time.Second
+	r := newFairRig(t)
+	r.acquire("ann", "bob", "cid")
+	asked := make(map[lockagent.Owner][]time.Duration)
+	for r.now < Instant(kept) {
+		events := r.events
+		r.events = nil
+		for _, e := range events {
+			if e.Kind == Attempted {
+				asked[e.Request.Owner] = append(asked[e.Request.Owner], time.Duration(r.now))
+				left := Instant(kept).Sub(r.now)
+				r.step(AcquireReplied{Tenure: e.Tenure, Reply: lockagent.AcquireReply{
+					Remaining: left, At: storeTime(r.now), Queued: true, AskWithin: within, Outsiders: 1,
+				}})
+			}
+		}
+		r.now, _ = r.f.Alarm()
+		r.step(Tick{})
+	}
+	for _, owner := range []lockagent.Owner{"ann", "bob", "cid"} {
+		if at := asked[owner]; len(at) != 3 || at[1] < within || at[2] < 2*within {
+			t.Errorf("%s asked at %v, want it to ask at once and every %v", owner, at, within)
+		}
 	}
 }
 

@@ -44,7 +44,19 @@ func TestP09FairLockIsLeftToRedisson(t *testing.T) {
 				score = left // Redisson reckons the times of other places from it
 			}
 			s.about("its place", s.left("x", java), score)
-			s.about("remaining", s.places(two, "").Remaining, min(most, score))
+			// Meanwhile the places of ours ask only to keep themselves, and nobody has them ask sooner.
+			agents := s.listen(AgentChannel(agentB), Channel("x"))
+			for range 2 {
+				r := s.places(two, "")
+				s.about("remaining", r.Remaining, min(most, score))
+				if r.AskWithin != 2*time.Second {
+					t.Errorf("%+v, want it to ask within 2 s", r)
+				}
+			}
+			s.do("PUBLISH", AgentChannel(agentB), "nothing")
+			if told := s.hear(agents); told != "nothing" {
+				t.Errorf("told the agents %q", told)
+			}
 			s.sees("x", java, fairly(two))
 			// When its time is over, it is the next one's turn.
 			if how == "late" {
