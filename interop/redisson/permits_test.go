@@ -203,27 +203,23 @@ func tooManyPermits(t *testing.T, b *both) {
 		return g
 	}
 	must(t, ours.SetPermits(t.Context(), 5))
-	someRoundIsWoken(t, func() bool {
-		large := ours.AcquireAsync(ctx, 6)
-		b.awaitPassedOver(t, name)
-		ids := java.acquire(t, 1, forever)
-		g := gets(others.AcquireAsync(ctx, 1), 1)
-		acquired := b.java.permits(name, "waiter").waits(t, redis, 4, forever)
-		release(t, g)
-		ids = append(ids, strings.Split(value(t, acquired), ",")...)
-		small := others.AcquireAsync(ctx, 1)
-		b.awaitPermitPlaces(t, name, 2)
-		woken := ear.since()
-		java.addPermits(t, 1) // it is free, but the large request came first, and is not too large any more
-		want(t, "tryRelease", java.tryRelease(t, ids...), 5)
-		g = gets(large, 6)
-		heard := woken()
-		pending(t, small)
-		release(t, g)
-		release(t, gets(small, 1))
-		java.setPermits(t, 5)
-		return heard
-	})
+	large := ours.AcquireAsync(ctx, 6)
+	b.awaitPassedOver(t, name)
+	ids := java.acquire(t, 1, forever)
+	g := gets(others.AcquireAsync(ctx, 1), 1)
+	acquired := b.java.permits(name, "waiter").waits(t, redis, 4, forever)
+	release(t, g)
+	ids = append(ids, strings.Split(value(t, acquired), ",")...)
+	small := others.AcquireAsync(ctx, 1)
+	b.awaitPermitPlaces(t, name, 2)
+	ear.needsMessage(t)
+	java.addPermits(t, 1) // it is free, but the large request came first, and is not too large any more
+	want(t, "tryRelease", java.tryRelease(t, ids...), 5)
+	g = gets(large, 6)
+	pending(t, small)
+	release(t, g)
+	release(t, gets(small, 1))
+	java.setPermits(t, 5)
 	for _, change := range []struct {
 		take func(id string)
 		give func()
@@ -240,25 +236,21 @@ func tooManyPermits(t *testing.T, b *both) {
 			give: func() { java.setPermits(t, 5) },
 		},
 	} {
-		someRoundIsWoken(t, func() bool {
-			ids := java.acquire(t, 2, forever)
-			large := ours.AcquireAsync(ctx, 4) // 3 are free
-			b.awaitPermitPlaces(t, name, 1)
-			small := others.AcquireAsync(ctx, 1)
-			b.awaitPermitPlaces(t, name, 2)
-			pending(t, small)
-			change.take(ids[0])
-			release(t, gets(small, 1))
-			for _, id := range ids {
-				java.tryRelease(t, id)
-			}
-			pending(t, large) // for 4 of 3
-			woken := ear.since()
-			change.give()
-			g := gets(large, 4)
-			defer release(t, g)
-			return woken()
-		})
+		ids := java.acquire(t, 2, forever)
+		large := ours.AcquireAsync(ctx, 4) // 3 are free
+		b.awaitPermitPlaces(t, name, 1)
+		small := others.AcquireAsync(ctx, 1)
+		b.awaitPermitPlaces(t, name, 2)
+		pending(t, small)
+		change.take(ids[0])
+		release(t, gets(small, 1))
+		for _, id := range ids {
+			java.tryRelease(t, id)
+		}
+		pending(t, large) // for 4 of 3
+		ear.needsMessage(t)
+		change.give()
+		release(t, gets(large, 4))
 	}
 }
 

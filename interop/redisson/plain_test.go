@@ -82,20 +82,17 @@ func weExcludeJava(t *testing.T, p *both, name string) {
 
 func javaWakesUs(t *testing.T, p *both, name string) {
 	ear := p.hears.of(name)
-	someRoundIsWoken(t, func() bool {
-		p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
-		p.hasLasted(name)
-		var grant <-chan channelapi.Grant
-		ear.awaitLook(t, func() { grant = p.ours.Lock(name).AcquireAsync(t.Context()) })
-		pending(t, grant)
-		p.wouldLast(t, name)
-		woken := ear.since()
-		p.java.do(t, "main", "plain.unlock", name)
-		g := receive(t, grant)
-		must(t, g.Err())
-		defer release(t, g)
-		return woken()
-	})
+	p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
+	p.hasLasted(name)
+	var grant <-chan channelapi.Grant
+	ear.awaitLook(t, func() { grant = p.ours.Lock(name).AcquireAsync(t.Context()) })
+	pending(t, grant)
+	p.wouldLast(t, name)
+	ear.needsMessage(t)
+	p.java.do(t, "main", "plain.unlock", name)
+	g := receive(t, grant)
+	must(t, g.Err())
+	release(t, g)
 }
 
 func weWakeJava(t *testing.T, p *both, name string) {

@@ -108,21 +108,18 @@ func wakes(t *testing.T, b *both) {
 		b.make(t, has)
 		t.Run("Java-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
 			ear := b.hears.of(name)
-			someRoundIsWoken(t, func() bool {
-				holder := b.has(t, has, "j has "+name, forever)
-				if kinds.has == "plain" || kinds.has == "fenced" {
-					b.hasLasted(name)
-				}
-				var waiter *someone
-				ear.awaitLook(t, func() { waiter = b.come(t, wants, "g", kept) })
-				b.awaitListening(t, wants)
-				waiter.waits(t)
-				woken := ear.since()
-				holder.leaves(t)
-				waiter.gets(t)
-				defer waiter.leaves(t)
-				return woken()
-			})
+			holder := b.has(t, has, "j has "+name, forever)
+			if kinds.has == "plain" || kinds.has == "fenced" {
+				b.hasLasted(name)
+			}
+			var waiter *someone
+			ear.awaitLook(t, func() { waiter = b.come(t, wants, "g", kept) })
+			b.awaitListening(t, wants)
+			waiter.waits(t)
+			ear.needsMessage(t)
+			holder.leaves(t)
+			waiter.gets(t)
+			waiter.leaves(t)
 		})
 		t.Run("Go-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
 			holder := b.has(t, has, "g1", forever)

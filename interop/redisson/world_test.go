@@ -208,8 +208,12 @@ type hearing struct {
 // ear is what an agent has heard of a lock.
 type ear struct {
 	listens atomic.Bool
-	woken   atomic.Int64 // wake-ups, and messages to those who have places in the queue of a fair lock
 	looked  atomic.Int64 // attempts in vain while it listened
+
+	mu       sync.Mutex // protects what follows
+	underWay int        // attempts
+	waits    bool       // no attempt begins before a message comes
+	put      []func()   // attempts that were put off until then
 }
 
 func (h *hearing) of(name string) *ear {
@@ -221,7 +225,7 @@ func (h *hearing) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake f
 	e := h.of(string(name))
 	end := h.Store.Subscribe(name, kind, func() {
 		e.listens.Store(true)
-		e.woken.Add(1)
+		e.hear()
 		wake()
 	})
 	return func() {
@@ -232,22 +236,57 @@ func (h *hearing) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake f
 
 func (h *hearing) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	e := h.of(string(req.Name))
-	listens := e.listens.Load()
-	h.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
-		done(reply, err)
-		if listens && err == nil && !reply.Granted {
-			e.looked.Add(1)
-		}
+	e.look(func() {
+		listens := e.listens.Load()
+		h.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
+			e.over()
+			done(reply, err)
+			if listens && err == nil && !reply.Granted {
+				e.looked.Add(1)
+			}
+		})
 	})
 }
 
 func (h *hearing) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	return h.Store.Listen(agent, func(m lockagent.Message) {
 		if m.LockKind == lockagent.FairLock && m.Kind != lockagent.MessagesMissed {
-			h.of(string(m.Name)).woken.Add(1)
+			h.of(string(m.Name)).hear()
 		}
 		hear(m)
 	})
+}
+
+// look begins an attempt, or puts it off.
+func (e *ear) look(begin func()) {
+	e.mu.Lock()
+	if e.waits {
+		e.put = append(e.put, begin)
+		e.mu.Unlock()
+		return
+	}
+	e.underWay++
+	e.mu.Unlock()
+	begin()
+}
+
+// over says that an attempt is over.
+func (e *ear) over() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.underWay--
+}
+
+// hear takes a message, which wakes ours or is for a place in the queue of a fair lock.
+func (e *ear) hear() {
+	e.mu.Lock()
+	put := e.put
+	e.waits, e.put = false, nil
+	e.underWay += len(put)
+	e.mu.Unlock()
+	for _, begin := range put {
+		begin()
+	}
 }
 
 // awaitLook has something begin a wait, and returns when ours has looked in vain while it listened.
@@ -258,20 +297,17 @@ func (e *ear) awaitLook(t *testing.T, begin func()) {
 	waittest.Until(t, "a look of ours in vain", func() bool { return e.looked.Load() > before })
 }
 
-// since returns what tells whether a message has woken ours since now.
-func (e *ear) since() (woken func() bool) {
-	before := e.woken.Load()
-	return func() bool { return e.woken.Load() > before }
-}
-
-// someRoundIsWoken plays rounds until a message has woken ours in one before it got what it waited for. It also looks
-// by itself, every few seconds. That may come before the message, but hardly in each of three rounds.
-func someRoundIsWoken(t *testing.T, round func() (woken bool)) {
+// needsMessage puts off each look of ours from now on until a message has come. So if ours gets what it waits for, a
+// message has woken it, and not a look by itself, of which there is one every few seconds.
+func (e *ear) needsMessage(t *testing.T) {
 	t.Helper()
-	for range 3 {
-		if round() {
-			return
-		}
-	}
-	t.Error("in three rounds, no message has woken ours")
+	t.Cleanup(e.hear) // the agent ends when its looks are over
+	e.mu.Lock()
+	e.waits = true
+	e.mu.Unlock()
+	waittest.Until(t, "the looks under way to be over", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.underWay == 0
+	})
 }
