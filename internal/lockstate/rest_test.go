@@ -200,6 +200,19 @@ func TestRest(t *testing.T) {
 		r.pass(time.Millisecond)
 		r.want("Returning")
 	})
+	for who, mode := range map[string]Mode{"holders": Exclusive, "readers": Shared} {
+		t.Run("of "+who+" ends, and then those go first whom the release woke", func(t *testing.T) {
+			r := restedIn(t, mode)
+			r.pass(gapsOfRest * gap)
+			r.request(Request{Owner: "bob", Mode: mode})
+			r.want("Returning", "Requested bob", "Queued bob")
+			r.returned(1)
+			r.want("Returned")
+			r.alarmIn(time.Second, time.Second)
+			r.pass(time.Second)
+			r.want("Attempted 2s")
+		})
+	}
 	t.Run("does not begin after its time", func(t *testing.T) {
 		r := rested(t)
 		r.acquire("bob")
