@@ -1,9 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/bench/stat"
@@ -30,6 +37,76 @@ func TestCell(t *testing.T) {
 	}
 	if got := c.cell(stat.Of()); got != "" {
 		t.Errorf("not measured: %q", got)
+	}
+}
+
+// written writes a report, and returns its page. Each plot is there, and linked, and the figures can be read back.
+func written(t *testing.T, r *results) (page string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := r.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string) []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	var read results
+	if err := json.Unmarshal(file("results.json"), &read); err != nil || len(read.Tables) != len(r.Tables) {
+		t.Errorf("read back: %d tables of %d, %v", len(read.Tables), len(r.Tables), err)
+	}
+	page = string(file("RESULTS.md"))
+	linked := make(map[string]bool)
+	for _, link := range regexp.MustCompile(`\]\((\S+)\)`).FindAllStringSubmatch(page, -1) {
+		linked[link[1]] = true
+		if !bytes.Contains(file(link[1]), []byte("</svg>")) {
+			t.Errorf("%s is no plot", link[1])
+		}
+	}
+	for _, table := range r.Tables {
+		if plot := table.Name + ".svg"; linked[plot] != (table.Plotted != "" || table.Lines != nil) {
+			t.Errorf("%s is linked: %t", plot, linked[plot])
+		}
+	}
+	if !strings.Contains(page, "| target | measured | reached? |") {
+		t.Error("the page has no table of targets")
+	}
+	return page
+}
+
+func TestAReportIsWritten(t *testing.T) {
+	s := newSeries()
+	s.add("x-p50", 1.1)
+	s.waits.Record(20 * time.Microsecond)
+	s.waits.Record(30 * time.Microsecond)
+	s.note = "no connection"
+	columns := []column{{Key: "x-p50", Title: "cycle p50"}}
+	line := curve{"a curve", plotter.XYs{{X: 1, Y: 1}, {X: 10, Y: 2}}}
+	page := written(t, &results{
+		Date: time.Date(2000, time.January, 2, 3, 4, 0, 0, time.UTC), Took: 1.5,
+		Machine: "a machine", Versions: map[string]string{"redis": "7.0"},
+		Tables: []*table{
+			{Name: "own-1", Title: "Latencies", Columns: columns, Rows: []*row{s.row(us)}, Plotted: "a cycle"},
+			{Name: "lines", Title: "Curves", Columns: columns, Lines: &lines{"Curves", "goroutines", "cycles", []curve{line}}},
+			{Name: "plain", Title: "Figures", Columns: columns, Notes: []string{"a note of the table"}},
+		},
+	})
+	for _, part := range []string{
+		"on 2000-01-02 03:04 UTC, in 2 s.", "\na machine\n", "| redis | 7.0 |\n",
+		"\n## Latencies\n\n|  | cycle p50 |\n|---|---|\n| lockagent | 1.10 |\n", "the first error was: no connection",
+		"![Percentiles of a cycle](own-1.svg)", "![cycles against goroutines](lines.svg)",
+		"\n## Figures\n", "\na note of the table\n",
+	} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %q:\n%s", part, page)
+		}
+	}
+	if !regexp.MustCompile(`(?m)^\| Own lock, 1 goroutine: cycle p50 .* \| 1\.10 x \| yes \|$`).MatchString(page) {
+		t.Errorf("no target is reached on the page:\n%s", page)
 	}
 }
 

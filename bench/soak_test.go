@@ -3,12 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/machinetest"
@@ -40,29 +34,5 @@ func allAreReported(t *testing.T, found []*results) {
 			t.Errorf("%s: not measured", v.Target)
 		}
 	}
-	dir := t.TempDir()
-	if err := b.results.write(dir); err != nil {
-		t.Fatal(err)
-	}
-	var read results
-	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &read); err != nil || len(read.Tables) != len(scenarios) {
-		t.Errorf("read back: %d tables, %v", len(read.Tables), err)
-	}
-	page, err := os.ReadFile(filepath.Join(dir, "RESULTS.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, plotted := range regexp.MustCompile(`\]\((\S+\.svg)\)`).FindAllStringSubmatch(string(page), -1) {
-		svg, err := os.ReadFile(filepath.Join(dir, plotted[1]))
-		if err != nil || !bytes.Contains(svg, []byte("</svg>")) {
-			t.Errorf("%s: %v", plotted[1], err)
-		}
-	}
-	if !strings.Contains(string(page), "| target | measured | reached? |") {
-		t.Error("the page has no table of targets")
-	}
+	written(t, b.results)
 }
