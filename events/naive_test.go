@@ -64,7 +64,7 @@ func overlaps(records []Record) (pairs [][2]naive) {
 			}
 			if h, ok := open[k]; ok && r.Kind.EndsHold() && r.Count == 0 {
 				h.end, h.surely = r.Until, r.Until.Add(-r.Held)
-				h.until = max(r.Confirmed, grantedAt[k].Add(r.Held-inexact(r.Held)))
+				h.until = max(r.Confirmed.Add(-inexact(0)), grantedAt[k].Add(r.Held-inexact(r.Held)))
 				if r.Returned != 0 {
 					h.end = min(h.end, r.Returned)
 				}
