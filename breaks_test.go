@@ -1,6 +1,7 @@
 package lockagent_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -101,7 +102,11 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 						}
 						knew := knows.Load()
 						g, err := lock.Acquire(ctx)
-						if err != nil {
+						switch {
+						case err == nil:
+						case errors.Is(err, lockagent.ErrLost) && !knew:
+							continue // the hold ended before this goroutine had the grant
+						default:
 							t.Errorf("a use of the lock: %v", err) // the test would wait in vain for another one
 							return
 						}

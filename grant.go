@@ -69,6 +69,7 @@ func Denied(name Name, owner Owner, err error) Grant {
 //     and [context.DeadlineExceeded] if time ran out. It matches the cause of the context
 //     if the context ended;
 //   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
+//   - a [*LostError] if the hold was lost before the grant reached a caller who waited for it;
 //   - a [*ReplicasError] if too few replicas of the store knew of the grant in time;
 //   - [ErrWrongType], [ErrNotPermitted], [ErrNoTokens] or [ErrStoreUnavailable] if the store
 //     refused or could not be asked;
