@@ -15,8 +15,9 @@ PARALLEL ?= 8
 PACKAGES ?= 4
 # More flags for go test, as in: make test TESTFLAGS='-run Fair -count=10'
 TESTFLAGS ?=
-# Inputs for one fuzz target. At the end of a time in place of a number Go may report an error of its own: golang/go issue
-# 75804. Inputs are not made small for long: what runs in several goroutines seldom runs in the same way twice.
+# How many inputs a fuzz target gets. With a time instead of a number, Go may report an error of its own at the end of
+# the time: golang/go issue 75804. Inputs are not made small for long: what runs in several goroutines seldom runs in the
+# same way twice.
 FUZZTIME ?= 10000x
 
 # Tools that the module does not depend on, fetched through the module proxy.
@@ -71,7 +72,7 @@ STRESS = $(TEST) -count=$(ROUNDS) -timeout $$(($(ROUNDS) * 20))m $(TESTFLAGS)
 # A test that fails here judges how fast the machine is.
 .PHONY: stress
 stress: export CI = true
-stress: deps ## Run the tests beside two busy loops, with one processor and with eight
+stress: deps ## Run the tests of the module beside two busy loops, with one processor and with eight
 	@busy() { while :; do :; done; }; \
 	busy & one=$$!; busy & other=$$!; trap "kill $$one $$other" EXIT INT TERM; \
 	$(RACY) || exit 1; \
@@ -97,7 +98,7 @@ bin/trixie:
 	internal/redistest/fetch.sh $@ $(@F) redis valkey
 
 # What is between us and a server: the scripts, the transport, the contract of the store, and Java beside us.
-# More of these tests wait than compute, so two servers take turns.
+# More of these tests wait than compute, so two servers are tested at a time.
 .PHONY: servers
 servers: export CI = true
 servers: deps $(SERVERS) ## Test what depends on the server with Redis 6.2, 7 and 8, and with Valkey 8
@@ -173,15 +174,22 @@ man: ## Write the pages of the manual into bin/man
 generate: ## Generate the code of the daemon's API from proto/
 	cd proto && $(GO) run $(BUF) lint && $(GO) run $(BUF) generate
 
-# A tool or a database that cannot be reached is no failure: it says so. Tools are built first, so that a tool that was
-# reached and fails is one.
+# A tool or a database that cannot be reached is no failure: it says so. A tool that is reached, and cannot be built, is
+# one.
 .PHONY: lint
 lint: ## Run the linters and look for known vulnerabilities
 	$(GO) mod tidy -diff
 	cd bench && $(GO) mod tidy -diff
-	@if ! GOBIN="$(CURDIR)/bin" $(GO) install $(GOLANGCI_LINT); then echo "Not linted: the linters cannot be had"; exit; fi; \
+	$(GO) vet -tags soak ./...
+	cd bench && $(GO) vet -tags soak ./...
+	@tool=$(GOLANGCI_LINT); \
+	$(GO) mod download "$${tool%/cmd/*}@$${tool##*@}" || { echo "Not linted: the linters cannot be reached"; exit; }; \
+	GOBIN="$(CURDIR)/bin" $(GO) install "$$tool" && \
 	bin/golangci-lint run ./... && cd bench && ../bin/golangci-lint run ./...
-	@if ! GOBIN="$(CURDIR)/bin" $(GO) install $(GOVULNCHECK); then echo "Not looked for vulnerabilities"; exit; fi; \
+	@tool=$(GOVULNCHECK); \
+	$(GO) mod download "$${tool%/cmd/*}@$${tool##*@}" || \
+		{ echo "Not looked for known vulnerabilities: the tool cannot be reached"; exit; }; \
+	GOBIN="$(CURDIR)/bin" $(GO) install "$$tool" || exit 1; \
 	for module in . bench; do \
 		found="$$(cd $$module && "$(CURDIR)/bin/govulncheck" ./... 2>&1)" || case "$$found" in \
 		*"fetching vulnerabilities"*) printf 'Not looked for known vulnerabilities: %s\n' "$$found" ;; \
@@ -203,7 +211,7 @@ cover: deps ## Measure what the tests cover, into coverage.out
 	$(GO) tool cover -func=coverage.out | tail -n 1
 
 .PHONY: fuzz
-fuzz: ## Fuzz every fuzz target for some seconds
+fuzz: ## Fuzz every fuzz target with some thousand inputs
 	@for package in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
 			echo "$$package $$target"; \

@@ -55,7 +55,7 @@ func (s *Server) Meet(node *Server) error {
 // AwaitCluster waits until each of all nodes of a Cluster knows the others, is connected to them,
 // knows how many masters have slots, and finds the Cluster in order.
 func AwaitCluster(nodes []*Server, masters int) error {
-	// A node that was just started needs 2 s. So nobody is asked more often than that deserves.
+	// A node that was just started needs 2 s.
 	for deadline := time.Now().Add(patience); ; time.Sleep(25 * time.Millisecond) {
 		done := 0
 		for done < len(nodes) && nodes[done].isReady(len(nodes), masters) {
@@ -89,8 +89,8 @@ func (s *Server) isReady(nodes, masters int) bool {
 	return !strings.Contains(known, "disconnected") && c.knowsItsLinks(nodes)
 }
 
-// knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what it is passed on
-// of a PUBLISH, and closes the link, so that it is made anew. So the nodes publish until it is no longer so.
+// knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what another node passes
+// on of a PUBLISH, and closes the link, so that it is made anew. So the nodes publish until each knows its links.
 func (c *Conn) knowsItsLinks(nodes int) bool {
 	if info, _ := c.Do("INFO", "server"); Field(info, "server_name") != "valkey" {
 		return true

@@ -13,7 +13,7 @@ var idle struct {
 	servers []*Server // guarded by mu
 }
 
-// Borrow is [Start] for a test that neither stops nor configures its server: no test may tell that others had the
+// Borrow is [Start] for a test that neither stops nor configures its server: no test can tell that others had the
 // server before. The package needs [M].
 func Borrow(t testing.TB) *Server {
 	t.Helper()

