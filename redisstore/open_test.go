@@ -321,7 +321,7 @@ func TestDocumentedRulesAreEnoughForSentinels(t *testing.T) {
 func TestOpenWhatDoesNotFit(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.Start(t, redistest.WithConfig("replicaof "+strings.Replace(server.Addr(), ":", " ", 1)))
-	refused(t, redisstore.Config{}, replica.URL(), lockagent.ErrStoreUnavailable, "READONLY")
+	refused(t, patient, replica.URL(), lockagent.ErrStoreUnavailable, "READONLY")
 	refused(t, redisstore.Config{}, server.URL()+"/99", lockagent.ErrBadURL, "no database 99")
 	refused(t, redisstore.Config{}, server.URL()+"?addr="+replica.Addr(), lockagent.ErrBadURL, "several addresses", "master_set")
 	refused(t, redisstore.Config{}, server.URL()+"?master_set=m", lockagent.ErrBadURL, "no Sentinel")

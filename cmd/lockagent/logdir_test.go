@@ -69,7 +69,7 @@ func TestLogDirectory(t *testing.T) {
 		{"demo --keep", busy, exitUnavailable, "is in use by another process"},
 		{"demo --keep", other, exitUsage, "has other files, and no event log"},
 		{"demo --keep", file, exitUsage, "cannot be kept in"},
-		{"demo --duration 50ms --keep", empty, exitOK, ""},
+		{"demo --duration 1s --keep", empty, exitOK, ""},
 	} {
 		r := call(t, append(strings.Fields(test.args), test.dir)...)
 		r.expect(t, test.code, nil, []string{test.says})
