@@ -15,8 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The contract runs on nodes in memory, and in virtual time. That it holds for a node on Redis is proved there, so
-// Redis can break no more here than what TestLocksOnRedis and TestAProgramStartsAfterAServerCameBackEmpty see.
+// The contract runs on nodes in memory, and in virtual time. That it holds for a node on Redis is proved there. What
+// Redis can break here, TestLocksOnRedis, TestAProgramStartsAfterAServerCameBackEmpty and
+// TestWhatOthersHaveAtMostServers see. The whole contract in real time, and on Redis, is in make soak.
 func TestContract(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
