@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -73,7 +72,7 @@ func TestWakeUpsInACluster(t *testing.T) {
 func TestANodeThatIsDownTroublesNoOther(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, redistest.WithConfig("cluster-require-full-coverage no"))
-	store := openConfig(t, redisstore.Config{CallTimeout: time.Second}, cluster.URL())
+	store := open(t, cluster.URL())
 	told := make(chan lockagent.Reset, 10)
 	defer store.OnReset(func(r lockagent.Reset) { told <- r })()
 
