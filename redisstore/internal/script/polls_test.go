@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 const busyKey = "lockagent_busy:{orders}"
@@ -63,18 +64,18 @@ func (s *server) kept(acquire func(lockagent.AcquireRequest) lockagent.AcquireRe
 // were, and that somebody polls if there were any.
 func (s *server) finds(calls int, key string, look func() []string) {
 	s.t.Helper()
-	for { // a slow machine may take longer
+	waittest.Until(s.t, "a look that is fast enough", func() bool {
 		began := s.time()
 		s.Do("SET", key, fmt.Sprintf("%d 0 0", began-500_000))
 		words := look()
 		if s.time()-began > 100_000 {
-			continue
+			return false
 		}
 		if words[1] != strconv.Itoa(calls) || (words[2] != "0") != (calls > 0) {
 			s.t.Errorf("%d calls: %q", calls, words)
 		}
-		return
-	}
+		return true
+	})
 }
 
 // A lock that is passed from tenure to tenure for half a second is free for a while then, if
@@ -258,7 +259,7 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 				if outsiders {
 					defer s.listen(Channel("orders")).Close()
 				}
-				for {
+				waittest.Until(t, "an attempt that is fast enough", func() bool {
 					s.Do("DEL", "orders", busyKey, "lockagent_queue:{orders}", "lockagent_notes:{orders}")
 					s.Do("HSET", "orders", another, "1")
 					began := s.time()
@@ -270,7 +271,7 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 					}
 					r := s.acquire(queueing("orders", agentB, 1))
 					if s.time()-began > slowest {
-						continue
+						return false
 					}
 					if !r.Queued || r.AskWithin < c.least || r.AskWithin > c.most || r.Remaining < 20*time.Second || r.Holder != another {
 						t.Errorf("%+v, want to ask within %v to %v", r, c.least, c.most)
@@ -282,8 +283,8 @@ func TestAnotherProgramMayReleaseWithoutAWord(t *testing.T) {
 					if noted < end-10 || noted > end {
 						t.Errorf("noted the end %d, want %d", noted, end)
 					}
-					return
-				}
+					return true
+				})
 			})
 		}
 	}
@@ -377,14 +378,12 @@ func TestCallsTellOfPolls(t *testing.T) {
 		for range c.calls {
 			s.Do("HEXISTS", "orders", "somebody")
 		}
-		for { // a slow machine may take longer
+		waittest.Until(t, "a look that is fast enough", func() bool {
 			s.Do("SET", "lockagent_polls", fmt.Sprintf("%d 0 0", s.time()-c.ago.Microseconds()))
 			began := s.time()
 			s.acquire(queueing("orders", agentB, 1))
-			if s.time()-began < 100_000 {
-				break
-			}
-		}
+			return s.time()-began < 100_000
+		})
 		words := strings.Fields(s.Do("GET", "lockagent_polls").(string))
 		if words[1] != strconv.Itoa(c.calls) || (words[2] != "0") != c.polls {
 			t.Errorf("%d calls in %v: %q", c.calls, c.ago, words)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // resting is a wish for a tenure that may rest.
@@ -91,7 +92,7 @@ func TestRestsLeaveATurnToThoseThatPoll(t *testing.T) {
 				t.Errorf("the lock is busy with %q", last)
 			}
 			s.release(end(wish("orders", agentA, 1)))
-			for { // a slow machine may take longer
+			waittest.Until(t, "an attempt that is fast enough", func() bool {
 				began := s.time()
 				s.Do("SET", busyKey, fmt.Sprintf("%d rests %d", began-c.busy.Microseconds(), began-c.pause.Microseconds()))
 				s.Do("DEL", "lockagent_polls")
@@ -101,13 +102,13 @@ func TestRestsLeaveATurnToThoseThatPoll(t *testing.T) {
 				r := s.acquire(resting("orders", agentA, 2))
 				if s.time()-began > 40_000 {
 					s.Do("DEL", "orders", "lockagent_notes:{orders}")
-					continue
+					return false
 				}
 				if r.Granted == c.turn {
 					t.Fatalf("acquired %+v", r)
 				}
-				break
-			}
+				return true
+			})
 			if c.turn {
 				s.keptForPolls()
 			}
