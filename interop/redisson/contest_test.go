@@ -74,7 +74,7 @@ type rush struct {
 	granted time.Time // when it was last
 }
 
-// run has goroutines acquire a thing again and again for some time.
+// run has goroutines acquire a thing again and again for some time, and at least once.
 func (r *rush) run(ctx context.Context, do work, threads int, length, hold time.Duration, c counter) (spoils, error) {
 	r.granted = time.Now()
 	last, errs := r.granted.Add(length), make(chan error, threads)
@@ -95,7 +95,7 @@ func (r *rush) acquire(ctx context.Context, do work, last time.Time, hold time.D
 	}
 	defer end()
 	served := 1
-	for asked := time.Now(); asked.Before(last) && err == nil; asked = time.Now() {
+	for asked := time.Now(); err == nil && (served == 1 || asked.Before(last)); asked = time.Now() {
 		err = do(ctx, func(context.Context, channelapi.Grant) error {
 			r.count(time.Since(asked), served)
 			served = 0
@@ -165,16 +165,20 @@ func contest(t *testing.T, w *world, java *process, agents []*process, c contest
 // noUpdateIsLost has Java, and two processes of ours, increment a counter under a lock of each kind. All kinds have
 // their contests at once.
 func noUpdateIsLost(t *testing.T, b *both) {
+	const threads, group = 2, 2
 	agents := []*process{b.startAgent(t, 30*time.Second), b.startAgent(t, 30*time.Second)}
 	var ends []func() (theirs, ours spoils)
 	for _, kind := range []string{"plain", "fair", "fenced", "spin", "write", "semaphore", "permits"} {
 		w := thing{kind, "contest " + kind}
 		b.make(t, w)
 		ends = append(ends, contest(t, b.world, b.java, agents, contestants{
-			name: w.name, way: kind + ".rush", threads: 2, hold: oursHold, kind: kind, group: 2, length: 2 * time.Second, counts: true,
+			name: w.name, way: kind + ".rush", threads: threads, hold: oursHold, kind: kind, group: group,
+			length: 2 * time.Second, counts: true,
 		}))
 	}
 	for _, end := range ends {
-		end()
+		theirs, ours := end()
+		want(t, "the threads of Java that had a turn", theirs.served, threads)
+		want(t, "the goroutines of ours that had a turn", ours.served, len(agents)*group)
 	}
 }

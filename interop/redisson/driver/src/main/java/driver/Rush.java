@@ -142,7 +142,7 @@ final class Rush {
 
     private Void rush(Way way, long end, long hold) throws InterruptedException {
         boolean first = true;
-        for (long asked = System.nanoTime(); asked < end;) {
+        for (long asked = System.nanoTime(); first || asked < end;) {
             Runnable release = way.acquire();
             long now = System.nanoTime();
             longest.accumulateAndGet(now - asked, Math::max);
