@@ -81,14 +81,14 @@ func locksOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	}
 	all := taken(channelapi.AllAsync(t.Context(), ours...))
 	b.awaitRenewals(t, renewals, append(names, multi...)...) // so they are not free while Java lives
-	permits := thing{"permits", "orphan permits"}
-	b.make(t, permits)
-	b.has(t, permits, "j", short) // Redisson does not renew these
-	waiters = append(waiters, b.come(t, permits, "g", kept))
 	for _, w := range waiters {
 		w.waits(t)
 	}
 	pending(t, all)
+	permits := thing{"permits", "orphan permits"}
+	b.make(t, permits)
+	b.has(t, permits, "j", short) // Redisson does not renew these, so they may be over at any time
+	waiters = append(waiters, b.come(t, permits, "g", kept))
 	return func(t *testing.T) {
 		for _, w := range waiters {
 			w.gets(t)
