@@ -177,9 +177,13 @@ func (s servers) listen(t testing.TB, name lockagent.Name, wake func(), channels
 // tokenKey is the key of a fenced lock in which Redisson counts.
 func tokenKey(name lockagent.Name) string { return "redisson_lock_token:{" + string(name) + "}" }
 
-// harness has the store empty.
+// harness has the store empty. A server may notice late that the stores of the case before were closed, and would count
+// their subscriptions.
 func harness(t *testing.T, config redisstore.Config, s servers) *storetest.Harness {
 	s.empty(t)
+	for _, node := range s.nodes {
+		node.Do("CLIENT", "KILL", "TYPE", "pubsub")
+	}
 	return &storetest.Harness{
 		Store: openConfig(t, config, s.url),
 		Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, s.url) },
