@@ -67,6 +67,7 @@ func asUser(url string) string { return strings.Replace(url, "://", "://app:"+se
 // In a Cluster all keys of a script are in one slot, messages take other ways, agents are heard at each node, and each
 // node has its own clock. So these are the cases that have messages of each sort, or keys beside that of the lock, for
 // each kind of locks that has scripts or channels of its own. What a script decides does not depend on the servers.
+// make soak has all cases.
 func TestContractInACluster(t *testing.T) {
 	t.Parallel()
 	messages := []string{
@@ -97,17 +98,20 @@ func contractInACluster(t *testing.T, sharded redisstore.Sharded, only ...string
 }
 
 // Every grant and every renewal waits for the replica. So these are the cases in which tenures begin, go on, and end,
-// for the calls of each kind.
+// for the calls of each kind. make soak has all cases.
 func TestContractWithSentinels(t *testing.T) {
 	t.Parallel()
+	contractWithSentinels(t, "Acquire/", "Release/", "Renew/", "Pass/a ", "Rest/", "Break/", "Concurrency/one",
+		"readwrite/ReadWrite/", "readwrite/ReadWriteQueue/a downgrade", "fenced/Fenced/", "fair/Fair/a ", "spin/Renew/",
+		"latch/", "semaphore/Permits/", "permits/PermitIDs/")
+}
+
+func contractWithSentinels(t *testing.T, only ...string) {
 	sentinel := redistest.StartSentinel(t)
 	s := servers{url: sentinel.URL(), nodes: []*redistest.Server{sentinel.A}}
 	quiet := patient
 	quiet.Logger = slog.New(slog.DiscardHandler)
-	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, quiet, s) },
-		"Acquire/", "Release/", "Renew/", "Pass/a ", "Rest/", "Break/", "Concurrency/one",
-		"readwrite/ReadWrite/", "readwrite/ReadWriteQueue/a downgrade", "fenced/Fenced/", "fair/Fair/a ", "spin/Renew/",
-		"latch/", "semaphore/Permits/", "permits/PermitIDs/")
+	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, quiet, s) }, only...)
 }
 
 // servers are what is behind a URL.
