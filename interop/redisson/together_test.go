@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,9 @@ func wakes(t *testing.T, b *both) {
 			b.awaitListening(t, wants)
 			waiter.waits(t)
 			ear.needsMessage(t)
+			if wants.kind == "fair" {
+				b.keepPlace(t, name)
+			}
 			holder.leaves(t)
 			waiter.gets(t)
 			waiter.leaves(t)
@@ -145,6 +149,15 @@ func (b *both) hasLasted(name string) {
 		local ends = time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', KEYS[1])
 		return redis.call('SET', KEYS[2], string.format('%.0f ends %.0f', time[1] * 1000000 - 3600000000, ends))`,
 		"2", name, key)
+}
+
+// keepPlace keeps the only place at a fair lock for an hour. Without looks it would be gone after some seconds.
+func (b *both) keepPlace(t *testing.T, name string) {
+	t.Helper()
+	place, hour := b.awaitPlaces(t, name, 1), strconv.FormatInt(time.Hour.Milliseconds(), 10)
+	for _, key := range []string{"redisson_lock_timeout", "lockagent_places"} {
+		b.nodeOf(name).Do("ZINCRBY", keyOf(key, name), hour, place)
+	}
 }
 
 // awaitListening waits until somebody of ours hears when a thing is free.
