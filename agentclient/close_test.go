@@ -25,16 +25,17 @@ func connections(t *testing.T, path string) int {
 // A client that is closed leaves no connection, while the daemon goes on.
 func TestCloseEndsTheConnection(t *testing.T) {
 	r := run(t, socketPath(t))
+	ctx := waittest.Context(t)
 	for range 10 {
 		locks := dial(t, r.path)
-		g, err := locks.Lock("door").Acquire(waittest.Context(t))
+		g, err := locks.Lock("door").Acquire(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if connections(t, r.path) == 0 {
 			t.Error("a client has a lock, and no connection is seen")
 		}
-		if err := g.Release(waittest.Context(t)); err != nil {
+		if err := g.Release(ctx); err != nil {
 			t.Error(err)
 		}
 		if err := locks.Close(); err != nil {

@@ -69,16 +69,17 @@ func TestARefusedMessageOnALinkInUse(t *testing.T) {
 	t.Parallel()
 	r := runAs(t, &running{store: memstore.New(), path: socketPath(t), most: 512})
 	locks := dial(t, r.path)
+	ctx := waittest.Context(t)
 	for range 20 { // the calls end in any order
-		g, err := locks.Lock("door").Acquire(waittest.Context(t))
+		g, err := locks.Lock("door").Acquire(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = locks.Lock(strings.Repeat("x", lockagent.MaxNameLen)).TryAcquire(waittest.Context(t))
+		_, err = locks.Lock(strings.Repeat("x", lockagent.MaxNameLen)).TryAcquire(ctx)
 		if refused, ok := errors.AsType[*connect.Error](err); !ok || refused.Code() != connect.CodeResourceExhausted {
 			t.Errorf("the error does not tell that the request is too large: %v", err)
 		}
-		if err := g.Release(waittest.Context(t)); err != nil {
+		if err := g.Release(ctx); err != nil {
 			t.Error(err)
 		}
 	}

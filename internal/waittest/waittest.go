@@ -9,8 +9,8 @@
 //
 // # Concurrency
 //
-// All functions may be called by many goroutines at a time. As [testing.T.FailNow], only the goroutine of the test may
-// call [Until] and [Receive]. In a bubble of testing/synctest, a wait lasts for a minute of its time at most.
+// Any goroutine may call [Context], many at a time. As [testing.T.FailNow], only the goroutine of the test may call
+// [Until] and [Receive]. In a bubble of testing/synctest, a wait lasts for a minute of its time at most.
 package waittest
 
 import (
