@@ -19,8 +19,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// patientLease is for tests with a Redis: its calls are given up after a part of the
-// lease, which on a busy machine must not be soon.
+// patientLease is for all demos but those without locks. On a busy machine no lock may be lost, and no call of Redis
+// given up, which is after a part of the lease.
 const patientLease = "1m"
 
 // summaryLines begin the lines of a summary in which all is proven.
@@ -31,7 +31,7 @@ var summaryLines = []string{
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	r := call(t, "demo", "--duration", "300ms")
+	r := call(t, "demo", "--duration", "300ms", "--lease", patientLease)
 	r.expect(t, exitOK, append(summaryLines,
 		"3 agents with 8 workers each contend for 4 locks for 300ms.\nStore: in memory. Event log: in an embedded NATS server.\n",
 		"  losses       none\n", "0 operations with an old token", "3 of 3 ended well", "Next: lockagent demo --no-locks"), nil)
@@ -57,7 +57,8 @@ func TestDemoWithoutLocks(t *testing.T) {
 
 func TestDemoJSON(t *testing.T) {
 	t.Parallel()
-	r := call(t, "demo", "--duration", "300ms", "--agents", "2", "--workers", "3", "--locks", "1", "--think", "0", "--format", "json")
+	r := call(t, "demo", "--duration", "300ms", "--agents", "2", "--workers", "3", "--locks", "1", "--think", "0",
+		"--lease", patientLease, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
 	s := decodeSummary(t, r)
 	switch {
@@ -81,7 +82,8 @@ func decodeSummary(t *testing.T, r result) demo.Summary {
 func TestDemoInProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := call(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "300ms", "--lease", patientLease, "--format", "json")
+	r := call(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "5s", "--think", "20ms",
+		"--lease", patientLease, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
 	s := decodeSummary(t, r)
 	if !s.OK || s.Agents != 3 || !s.Processes || s.Store != "redis" || s.Audit.Agents != 3 || s.StoreCalls.Acquire == 0 {
@@ -185,7 +187,7 @@ func TestDemoWithTheWrongPassword(t *testing.T) {
 
 func TestDemoMetrics(t *testing.T) {
 	t.Parallel()
-	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--think", "20ms")
+	r := start(t, "demo", "--metrics", "127.0.0.1:0", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 	body := scrape(t, metricsURL(t, &r.output))
 	for _, want := range []string{"lockagent_lock_acquire_duration_seconds_count{", "lockagent_store_call_duration_seconds_count{", "lockagent_lock_held ", "lockagent_events_published_total ", "lockagent_events_dropped_total "} {
 		if !strings.Contains(body, want) {
@@ -242,7 +244,7 @@ func TestDemoWithItsReaderGone(t *testing.T) {
 	}
 	read.Close()
 	temporary := t.TempDir()
-	cmd := exec.Command(program(t), "demo", "--duration", "200ms")
+	cmd := exec.Command(program(t), "demo", "--duration", "200ms", "--lease", patientLease)
 	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	var stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = write, &stderr
