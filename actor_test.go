@@ -158,7 +158,7 @@ func live(t *testing.T, alpha, beta *agent) {
 	if held, err := beta.Lock(theLock).Break(ctx, ""); err != nil || !held {
 		t.Fatalf("Break: %t, %v", held, err)
 	}
-	<-carol.Done()
+	waittest.Receive(t, "the end of carol's hold", carol.Done())
 	if lost, ok := errors.AsType[*lockagent.LostError](carol.Release(ctx)); !ok || lost.Reason != lockagent.LostBroken {
 		t.Errorf("carol's release: %v", lost)
 	}
@@ -170,7 +170,7 @@ func live(t *testing.T, alpha, beta *agent) {
 		t.Fatalf("dave: %v", err)
 	}
 	work := daves.Context(ctx)
-	<-work.Done()
+	waittest.Receive(t, "the end of dave's work", work.Done())
 	if lost, ok := errors.AsType[*lockagent.LostError](context.Cause(work)); !ok || lost.Reason != lockagent.LostExpired {
 		t.Errorf("dave's work ended because of %v", context.Cause(work))
 	}

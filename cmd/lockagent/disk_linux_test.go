@@ -140,7 +140,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	})
 	d.stderr.await(t, "that it goes on", says("the journal is written again"))
 	d.signal(t, syscall.SIGKILL)
-	<-d.stderr.ended // while it runs, files of the event log come and go
+	waittest.Receive(t, "the end of the process", d.stderr.ended) // while it runs, files of the event log come and go
 	if err := os.CopyFS(path+".state", os.DirFS(disk+"/state")); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 				kill := func() {
 					t.Helper()
 					d.signal(t, syscall.SIGKILL)
-					<-d.stderr.ended
+					waittest.Receive(t, "the end of the process", d.stderr.ended)
 				}
 				holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line; echo $LOCKAGENT_TOKEN")
 				token := held("door").GetLock().GetHolders()[0].GetToken()
@@ -293,7 +293,7 @@ func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 			}
 			for _, full := range []bool{true, false} {
 				d.signal(t, syscall.SIGKILL)
-				<-d.stderr.ended
+				waittest.Receive(t, "the end of the process", d.stderr.ended)
 				if !full {
 					if err := os.Remove(filled); err != nil {
 						t.Fatal(err)

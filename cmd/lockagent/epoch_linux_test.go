@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // Each start of a daemon has the next epoch. A daemon whose event log cannot be used goes on with what is held, and an audit misses its events.
@@ -29,7 +30,7 @@ func TestStartsAreCounted(t *testing.T) {
 	awaitLog(t, path)
 	kill := func() {
 		d.signal(t, syscall.SIGKILL)
-		<-d.stderr.ended
+		waittest.Receive(t, "the end of the process", d.stderr.ended)
 	}
 	kill()
 	if err := errors.Join(os.Rename(log, aside), os.WriteFile(log, nil, 0o600)); err != nil {
@@ -49,7 +50,7 @@ func TestStartsAreCounted(t *testing.T) {
 	_ = holder.in.Close()
 	holder.ended(t, "")
 	d.signal(t, syscall.SIGTERM)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 
 	tail := call(t, "events", "tail", "--dir", log, "--all", "--follow=false", "--format", "jsonl")
 	var epochs []string

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // A command is ended because no renewal has come, some time before the deadline. The event log has that reason,
@@ -19,13 +20,13 @@ func TestTheLogSaysWhyACommandLostItsLock(t *testing.T) {
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; exec cat")
 	holder.stderr.await(t, "the command", says("it runs"))
 	server.Pause()
-	<-holder.stderr.ended
+	waittest.Receive(t, "the end of the process", holder.stderr.ended)
 	server.Resume()
 	if code := holder.ProcessState.ExitCode(); code != exitLost {
 		t.Errorf("exit code %d, want %d: %s", code, exitLost, holder.stderr.String())
 	}
 	d.signal(t, syscall.SIGTERM)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	dir := filepath.Join(path+".state", "events")
 	call(t, "events", "history", "door", "--dir", dir).expect(t, exitOK, []string{"lost (deadline)"}, nil)
 	call(t, "events", "audit", "--dir", dir).expect(t, exitOK, []string{"proven: "}, nil)

@@ -144,7 +144,7 @@ func start(t *testing.T, args ...string) *running {
 	}()
 	t.Cleanup(func() {
 		stop()
-		<-ended
+		waittest.Receive(t, "the end of the program", ended)
 	})
 	return r
 }

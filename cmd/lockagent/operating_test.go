@@ -146,7 +146,7 @@ func TestGuideTheDaemonIsKilled(t *testing.T) {
 		switch done = append(done, command); command {
 		case "kill --signal=KILL lockagent":
 			d.signal(t, syscall.SIGKILL)
-			<-d.stderr.ended
+			waittest.Receive(t, "the end of the process", d.stderr.ended)
 		case "restart lockagent":
 			d = serveProcess(t, path, nil, flags...)
 		default:

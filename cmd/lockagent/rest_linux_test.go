@@ -44,7 +44,7 @@ func TestADaemonIsKilledWhileALockRests(t *testing.T) {
 				return false
 			})
 			d.signal(t, syscall.SIGKILL)
-			<-d.stderr.ended
+			waittest.Receive(t, "the end of the process", d.stderr.ended)
 			if left := server.Do("PTTL", "door").(int64); left > (2 * time.Second).Milliseconds() {
 				t.Errorf("others would wait for %d ms", left)
 			}

@@ -65,7 +65,7 @@ func wrapping(t *testing.T, cmd *exec.Cmd) *wrapper {
 func (w *wrapper) ended(t *testing.T, wrote string) {
 	t.Helper()
 	_ = w.in.Close()
-	<-w.stderr.ended
+	waittest.Receive(t, "the end of the process", w.stderr.ended)
 	if w.end != nil || w.out.String() != wrote {
 		t.Errorf("%v; it wrote %q, want %q: %s", w.end, w.out.String(), wrote, w.stderr.String())
 	}
@@ -103,7 +103,7 @@ func TestLockOverARestart(t *testing.T) {
 			detached.expect(t, exitOK, nil, nil)
 
 			d.signal(t, sig)
-			<-d.stderr.ended
+			waittest.Receive(t, "the end of the process", d.stderr.ended)
 			serveProcess(t, path, nil, "--drain-timeout", "1ms")
 			after := until(state(lockagentv1.State_STATE_HELD)) // both have come back
 			if before.GetHolders()[0].GetToken() != after.GetHolders()[0].GetToken() || before.GetWaiters()[0].GetClaim() != after.GetWaiters()[0].GetClaim() {
@@ -123,7 +123,7 @@ func TestAcquireOverARestart(t *testing.T) {
 	d := serveProcess(t, path, nil)
 	restart := func() {
 		d.signal(t, syscall.SIGKILL)
-		<-d.stderr.ended
+		waittest.Receive(t, "the end of the process", d.stderr.ended)
 		d = serveProcess(t, path, nil)
 	}
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
@@ -138,7 +138,7 @@ func TestAcquireOverARestart(t *testing.T) {
 	restart()
 	looks.until(t, "door", waits)
 	holder.ended(t, "")
-	<-waiter.stderr.ended
+	waittest.Receive(t, "the end of the process", waiter.stderr.ended)
 	if waiter.end != nil {
 		t.Fatalf("%v: %s", waiter.end, waiter.stderr.String())
 	}
@@ -229,7 +229,7 @@ func TestTheJournalIsMissing(t *testing.T) {
 			holder.signal(t, syscall.SIGSTOP) // it goes on to believe that it has the lock
 			awaitLog(t, path)
 			d.signal(t, syscall.SIGKILL)
-			<-d.stderr.ended
+			waittest.Receive(t, "the end of the process", d.stderr.ended)
 			if err := os.Remove(path + ".state/journal"); err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +266,7 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
 	holder.stderr.await(t, "the command", says("it runs"))
 	d.signal(t, syscall.SIGTERM)
-	<-d.stderr.ended // and not in an hour
+	waittest.Receive(t, "the end of the process", d.stderr.ended) // and not in an hour
 
 	d = serveProcess(t, path, nil)
 	first := call(t, "acquire", "--socket", path, "--ttl", "1h", "desk")
@@ -278,7 +278,7 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 		asking = append(asking, lockProcess(t, path, append(flags, "room", "--", "echo", "turn")...))
 	}
 	d.signal(t, syscall.SIGKILL)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	asking = append(asking, lockProcess(t, path, "hall", "--", "echo", "turn"), lockProcess(t, path, "-n", "stairs", "--", "echo", "turn"))
 	asking = append(asking, wrapping(t, ourselves(t, "attach", "--socket", path, strings.TrimSpace(third.stdout), "echo", "turn")))
 	released := start(t, "release", "--socket", path, strings.TrimSpace(first.stdout))
@@ -311,7 +311,7 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 		w := lockProcess(t, path, "door", "--", "sh", "-c", "cat <"+fifo+" >/dev/null 2>&1 & echo it runs >&2; read line; exit 5")
 		w.stderr.await(t, "the command", says("it runs"))
 		d.signal(t, syscall.SIGKILL)
-		<-d.stderr.ended
+		waittest.Receive(t, "the end of the process", d.stderr.ended)
 		d = serveProcess(t, path, nil)
 		looks.until(t, "door", func(l *lockagentv1.Lock) bool {
 			return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
@@ -323,7 +323,7 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 	}
 	ends := func(w *wrapper, code int) {
 		t.Helper()
-		<-w.stderr.ended
+		waittest.Receive(t, "the end of the process", w.stderr.ended)
 		if got := w.ProcessState.ExitCode(); got != code {
 			t.Errorf("exit code %d, want %d: %s", got, code, w.stderr.String())
 		}
@@ -388,7 +388,8 @@ func TestRequestsToASilentDaemon(t *testing.T) {
 	}
 	// A signal ends a wait without end.
 	endless.signal(t, syscall.SIGTERM)
-	if <-endless.stderr.ended; !endless.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+	waittest.Receive(t, "the end of the process", endless.stderr.ended)
+	if !endless.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Errorf("it was not ended by the signal: %v: %s", endless.end, endless.stderr.String())
 	}
 }
@@ -437,7 +438,7 @@ func TestLockIsReleasedAfterARestart(t *testing.T) {
 	holder := lockProcess(t, path, "door", "--", "cat")
 	looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
 	d.signal(t, syscall.SIGKILL)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	_ = holder.in.Close()
 	serveProcess(t, path, nil)
 	holder.ended(t, "")
@@ -453,7 +454,7 @@ func TestLockWithAStoppedDaemon(t *testing.T) {
 	holder.stderr.await(t, "the command", says("it runs")) // without a grant it would wait for the daemon
 	d.stop(t)
 	t.Cleanup(func() { d.signal(t, syscall.SIGCONT) })
-	<-holder.stderr.ended
+	waittest.Receive(t, "the end of the process", holder.stderr.ended)
 	if code := holder.ProcessState.ExitCode(); code != exitLost {
 		t.Errorf("exit code %d, want %d: %s", code, exitLost, holder.stderr.String())
 	}
@@ -470,7 +471,7 @@ func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
 	goOn := sync.OnceFunc(func() { d.signal(t, syscall.SIGCONT) })
 	t.Cleanup(goOn)
 	_ = holder.in.Close()
-	<-holder.stderr.ended
+	waittest.Receive(t, "the end of the process", holder.stderr.ended)
 	if code := holder.ProcessState.ExitCode(); code != 7 {
 		t.Errorf("exit code %d, want that of the command: %s", code, &holder.stderr)
 	}
@@ -521,7 +522,7 @@ func TestServeWithAJournalThatItCannotRead(t *testing.T) {
 	d := serveProcess(t, path, nil)
 	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
 	d.signal(t, syscall.SIGKILL)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	name := path + ".state/journal"
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -561,7 +562,7 @@ func TestADamagedJournalThatIsMovedAway(t *testing.T) {
 			call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
 			awaitLog(t, path)
 			d.signal(t, syscall.SIGKILL)
-			<-d.stderr.ended
+			waittest.Receive(t, "the end of the process", d.stderr.ended)
 			name := path + ".state/journal"
 			content, err := os.ReadFile(name)
 			if err != nil {

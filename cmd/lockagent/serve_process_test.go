@@ -182,7 +182,7 @@ func TestLogOfTheDaemon(t *testing.T) {
 	}
 	d.stderr.await(t, "that the lock was broken", says("a lock was broken"))
 	d.signal(t, syscall.SIGTERM)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	if d.end != nil {
 		t.Errorf("it ended with %v", d.end)
 	}
@@ -380,7 +380,7 @@ func TestSocketActivation(t *testing.T) {
 	claims(t, path, "door") // which starts the daemon
 	p.stderr.await(t, "that it is ready", says("Ready: "+path))
 	p.signal(t, syscall.SIGTERM) // it has the number of the process that listened
-	<-p.stderr.ended
+	waittest.Receive(t, "the end of the process", p.stderr.ended)
 	if p.end != nil {
 		t.Errorf("it ended with %v:\n%s", p.end, &p.stderr)
 	}
@@ -416,7 +416,7 @@ func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
 	d := activate()
 	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
 	d.signal(t, syscall.SIGTERM)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	if d.end != nil {
 		t.Fatalf("it ended with %v:\n%s", d.end, &d.stderr)
 	}

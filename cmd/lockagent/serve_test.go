@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -121,7 +122,7 @@ func TestServeWaitsForRedis(t *testing.T) {
 	holder.stderr.await(t, "the command", says("it runs"))
 	redis.Kill()
 	d.signal(t, syscall.SIGKILL)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 
 	cmd := exec.Command(program(t), append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
@@ -146,7 +147,8 @@ func TestServeWaitsForRedis(t *testing.T) {
 		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
 	})
 	_ = holder.in.Close()
-	if <-holder.stderr.ended; holder.end != nil {
+	waittest.Receive(t, "the end of the process", holder.stderr.ended)
+	if holder.end != nil {
 		t.Errorf("the holder: %v: %s", holder.end, &holder.stderr)
 	}
 }
@@ -173,7 +175,7 @@ func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 	d := serveProcess(t, path, nil)
 	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
 	d.signal(t, syscall.SIGKILL)
-	<-d.stderr.ended
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func served(t *testing.T, path, state string, redis *redistest.Server) *process 
 func (p *process) refusedAsTwin(t *testing.T, state string) (try string) {
 	t.Helper()
 	p.stderr.await(t, "that another daemon has its identity", says("another daemon that is alive has the identity of this one"))
-	<-p.stderr.ended
+	waittest.Receive(t, "the end of the process", p.stderr.ended)
 	text := p.stderr.String()
 	if code := codeOfCommand(p.end); code != exitFailed {
 		t.Errorf("it ended with %d: %s", code, text)
@@ -47,7 +47,7 @@ func copied(t *testing.T, from, to string) {
 func tries(t *testing.T, path, name string) bool {
 	t.Helper()
 	w := lockProcess(t, path, "-n", name, "--", "true")
-	<-w.stderr.ended
+	waittest.Receive(t, "the end of the process", w.stderr.ended)
 	code := codeOfCommand(w.end)
 	if code != exitOK && code != exitFailed {
 		t.Fatalf("lock -n ended with %d: %s", code, w.stderr.String())
@@ -69,7 +69,7 @@ func TestACopiedStateDirectory(t *testing.T) {
 			holder.stderr.await(t, "the command", says("held")) // a try before it would leave it the short lease of a lock that rests
 			if twice {
 				first.signal(t, syscall.SIGTERM)
-				<-first.stderr.ended
+				waittest.Receive(t, "the end of the process", first.stderr.ended)
 			}
 			copied(t, path+".state", other+".state")
 			if twice {
@@ -102,7 +102,7 @@ func TestTwinsWaitForRedis(t *testing.T) {
 	path, other := socketPath(t), socketPath(t)
 	first := serveProcess(t, path, nil, "--redis", redis.URL())
 	first.signal(t, syscall.SIGTERM)
-	<-first.stderr.ended
+	waittest.Receive(t, "the end of the process", first.stderr.ended)
 	copied(t, path+".state", other+".state")
 	redis.Kill()
 	both := []*process{served(t, path, path+".state", redis), served(t, other, other+".state", redis)}
@@ -117,6 +117,8 @@ func TestTwinsWaitForRedis(t *testing.T) {
 	case <-both[1].stderr.ended:
 		both[1].refusedAsTwin(t, other+".state")
 		both[0].stderr.await(t, "that it is ready", says("Ready: "))
+	case <-waittest.Context(t).Done():
+		t.Fatal("both daemons go on")
 	}
 }
 
@@ -134,7 +136,7 @@ func TestATwinIsNoticedLater(t *testing.T) {
 	holder.stderr.await(t, "the command", says("held"))
 	first.signal(t, syscall.SIGCONT)
 	second.refusedAsTwin(t, other+".state")
-	<-holder.stderr.ended
+	waittest.Receive(t, "the end of the process", holder.stderr.ended)
 	if code := codeOfCommand(holder.end); code != exitLost {
 		t.Errorf("the command ended with %d: %s", code, holder.stderr.String())
 	}
