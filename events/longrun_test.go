@@ -136,6 +136,32 @@ const filling = 2*mostPast + 2000
 // What an audit keeps does not depend on how many agents and locks there were.
 func TestAuditForgets(t *testing.T) { auditForgets(t, false, mostPast) }
 
+// What an audit keeps of agents that crash does not depend on how many there were. Names, past agents and resets have
+// bounds that are reached later: see TestSoakAuditForgets.
+func TestAuditForgetsTheCrashed(t *testing.T) {
+	a := NewAudit()
+	c := newChurn(a.Add)
+	run := func() {
+		for range 3000 {
+			c.step(200*time.Millisecond, true)
+		}
+	}
+	run()
+	before := a.sizes()
+	run()
+	for what, n := range a.sizes() {
+		switch limit := before[what] + before[what]/5 + 50; {
+		case what == "names", what == "past agents", what == "resets":
+		case n > limit:
+			t.Errorf("%s: %d, and %d later", what, before[what], n)
+		}
+	}
+	r := a.ReportAt(time.UnixMicro(int64(c.now)))
+	if r.Verdict != Incomplete || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
+		t.Errorf("%v", r)
+	}
+}
+
 // auditForgets compares what an audit keeps when all is full with what it keeps so many steps later.
 func auditForgets(t *testing.T, crashes bool, later int) {
 	t.Helper()
