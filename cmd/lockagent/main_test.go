@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// bin is the directory of the program.
+// bin is the directory of the program. It stays when a test panics, or when go test gives up.
 var bin string
 
 // build builds the program. It lacks the race detector, with which it starts several times as slowly. What the daemon
