@@ -61,7 +61,8 @@ soak: deps ## Run what needs long, or many runs: contests, kills, whole state sp
 	$(RACY) && $(SOAK) -race $(TESTFLAGS) $$packages
 	cd bench && $(SOAK) $(TESTFLAGS) ./...
 	@# That benchmarks run.
-	$(TEST) -run '^$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate ./redisstore
+	$(TEST) -run '^$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate \
+		./redisstore
 	$(MAKE) fuzz
 	$(MAKE) stress
 

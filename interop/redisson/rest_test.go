@@ -76,8 +76,8 @@ func useAgain(t *testing.T, lock *channelapi.Lock) (holds *atomic.Int64, stop fu
 // javaRecalls has one goroutine of ours use a lock without a pause, so that its tenures rest. Java says nothing to our
 // agent when it waits. But a tenure that rests ends soon, and the release tells that it woke somebody. Our agent then
 // lets Java go first: TestRest of package lockstate judges that. Most often Java gets the lock when the first release
-// has woken it. It may be slow to come, so only some tenures begin before. A test that does not mind how many has a most
-// of 0.
+// has woken it. It may be slow to come, so only some tenures begin before. A test that does not mind how many has a
+// most of 0.
 func javaRecalls(t *testing.T, w *world, turns, most int) {
 	java := w.startJava(t, 30*time.Second)
 	for ours, theirs := range map[string]string{"plain": "plain", "read": "write", "write": "read"} {
