@@ -265,7 +265,7 @@ func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 			t.Parallel()
 			path := socketPath(t)
 			disk, _ := smallDisk(t, 32<<20)
-			flags := append([]string{"--state-dir", disk + "/state", "--lease", "30s", "--events-max-size", "4MiB"}, store(t)...)
+			flags := append([]string{"--state-dir", disk + "/state", "--lease", "20s", "--events-max-size", "4MiB"}, store(t)...)
 			d := serveProcess(t, path, nil, flags...)
 			looks := &testDaemon{daemonClient: newDaemonClient(path)}
 			t.Cleanup(looks.close)

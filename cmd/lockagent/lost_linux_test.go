@@ -16,7 +16,7 @@ func TestTheLogSaysWhyACommandLostItsLock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	path := socketPath(t)
-	d := serveProcess(t, path, nil, "--redis", server.URL(), "--lease", "20s")
+	d := serveProcess(t, path, nil, "--redis", server.URL(), "--lease", "10s")
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; exec cat")
 	holder.stderr.await(t, "the command", says("it runs"))
 	server.Pause()
