@@ -297,8 +297,8 @@ func (e *ear) awaitLook(t *testing.T, begin func()) {
 	waittest.Until(t, "a look of ours in vain", func() bool { return e.looked.Load() > before })
 }
 
-// needsMessage puts off each look of ours from now on until a message has come. So if ours gets what it waits for, a
-// message has woken it, and not a look by itself, of which there is one every few seconds.
+// needsMessage puts off each look of ours from now on until a message has come. A waiter of ours looks every few
+// seconds, and could get by a look what it waits for. Now only a message can wake the waiter.
 func (e *ear) needsMessage(t *testing.T) {
 	t.Helper()
 	t.Cleanup(e.hear) // the agent ends when its looks are over
