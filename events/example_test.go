@@ -85,7 +85,7 @@ func ExampleConnect() {
 		log.Fatal(err)
 	}
 	err = events.DecodeMessage(message.Headers().Get("Content-Type"), message.Data(), func(r events.Record) error {
-		fmt.Println(r.Lock, r.Kind)
+		fmt.Println(r.Lock) // r.Kind is "held", or "granted" if the hold had not ended when the record was written
 		return nil
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func ExampleConnect() {
 	if err := message.DoubleAck(ctx); err != nil { // all of it is done
 		log.Fatal(err)
 	}
-	// Output: orders/42 held
+	// Output: orders/42
 }
 
 // work is a program whose locks have an event log.
