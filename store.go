@@ -65,9 +65,7 @@ import (
 // listens. Nor does it while outsiders wait, because they may want the lock for themselves. So readers who come
 // and go in many agents do not keep a writer out.
 //
-// Another program may delete the lock, or end it before the leases of shared tenures are over, and an exclusive holder that the
-// store does not know of may come and go. So these tenures are over, also where the store finds out about them later and
-// lets them keep exclusive tenures out for a while. Their agents may get a [MessageDoubted].
+// Another program may end the lock while tenures share it. Then they are over.
 //
 // A shared tenure never becomes exclusive. An exclusive tenure becomes shared by a Renew that asks for it:
 // the downgrade. An Acquire of a tenure that has the lock does not change its mode.
@@ -348,15 +346,15 @@ type AcquireReply struct {
 	// [NewAgentID]. Or the tenure is the first that waits for permits, and another program may delete the semaphore
 	// without a wake-up. Only if queued.
 	AskWithin time.Duration
-	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. A tenure that begins may rest if no other one has a place
-	// in the queue, and no outsider waits. A tenure of a fair lock does not rest for a minute after an outsider in the queue was told that it is its turn. If the agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock
-	// already stays as it is. A Renew makes it one that does not rest. Whenever a tenure that may rest
-	// keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no
-	// place. The agent then gives the lock back as soon as nobody holds it. Of many that share the lock, the store may tell only some. A
-	// tenure that joins them tells nobody.
+	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. Only a tenure of a plain or fenced
+	// lock may rest. A tenure that begins may rest if no other one has a place in the queue, and no outsider waits. If the
+	// agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock already stays as it is.
+	// A Renew makes it one that does not rest. Whenever a tenure that may rest keeps an Acquire of another agent from the
+	// lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place. The agent then gives the
+	// lock back as soon as nobody holds it.
 	//
-	// If the request was not granted, Rests says that the holder may rest, or one of several, and that its agent has been sent that message. So it
-	// may pay to try again soon. A store without a queue has no tenures that rest.
+	// If the request was not granted, Rests says that the holder may rest, and that its agent has been sent that message. So
+	// it may pay to try again soon. A store without a queue has no tenures that rest.
 	Rests bool
 	// Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The
 	// store may not see all of them.
@@ -399,8 +397,6 @@ const (
 	// MessageBroken: a Break ended the tenure. At, Operator. At is that of the [BreakReply], or earlier if the
 	// store has several clocks.
 	MessageBroken
-	// MessageDoubted: the tenure may be over. A Renew tells. LockKind.
-	MessageDoubted
 	// MessageAlone: no other agent that is alive listens under the identity of this one, as far as the store can find
 	// out. Tenure and Name are empty.
 	MessageAlone

@@ -16,9 +16,8 @@ import (
 // [New]. It is safe for concurrent use.
 type Agent struct {
 	cfg      Config
-	locks    *lockstate.Config // of semaphores and latches
-	plains   *lockstate.Config // of plain, fenced and read/write locks
-	fairs    *lockstate.Config // of fair locks
+	locks    *lockstate.Config // of all other kinds
+	plains   *lockstate.Config // of plain and fenced locks
 	spins    *lockstate.Config // of spin locks
 	clock    *clock
 	ticks    ticks
@@ -113,7 +112,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), fairs: cfg.fairs(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
+	a := &Agent{cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
 	a.ticks.clock = a.clock
 	a.identity.init(cfg.Store, from != nil)
 	a.cfg.Store = &a.identity
@@ -124,7 +123,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	}
 	a.first = firstNumber(a.former.last)
 	a.fresh.Store(a.first)
-	for _, locks := range []*lockstate.Config{a.locks, a.plains, a.fairs, a.spins} {
+	for _, locks := range []*lockstate.Config{a.locks, a.plains, a.spins} {
 		locks.Used = a.hasUsed
 	}
 	if cfg.Journal != nil {

@@ -51,7 +51,7 @@ func TestALockThatIsUsedAgainAndAgainHasShortLeases(t *testing.T) {
 							users.Go(func() {
 								for range 50 {
 									released(t, granted(t, a.Acquire(background, "door", Request{Owner: owner, Kind: kind})))
-									time.Sleep(15 * time.Millisecond) // no fair lock rests for so long
+									time.Sleep(15 * time.Millisecond)
 								}
 							})
 						}

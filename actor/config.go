@@ -138,7 +138,6 @@ const (
 	retryMax  = time.Second
 	linger    = time.Second
 	rest      = 90 * time.Millisecond // and others have the lock within 100 ms
-	fairRest  = 10 * time.Millisecond // for so long a waiter of Redisson's is overtaken, who says nothing
 	// A lock that nobody of this agent has waited for so long was free for those that poll.
 	spinLinger = 10 * time.Millisecond
 )
@@ -160,17 +159,11 @@ func (c *Config) locks() *lockstate.Config {
 	}
 }
 
-// plains is locks for plain, fenced and read/write locks, which may rest.
-func (c *Config) plains() *lockstate.Config { return c.resting(rest) }
-
-// fairs is locks for fair locks, which rest for less time.
-func (c *Config) fairs() *lockstate.Config { return c.resting(fairRest) }
-
-// resting is locks for kinds whose tenures may rest for so long.
-func (c *Config) resting(most time.Duration) *lockstate.Config {
+// plains is locks for plain and fenced locks, which may rest.
+func (c *Config) plains() *lockstate.Config {
 	l := c.locks()
 	if !c.NoRest && c.HandOffGrants > 1 {
-		l.Rest = most
+		l.Rest = rest
 	}
 	return l
 }

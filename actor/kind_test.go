@@ -46,15 +46,18 @@ func TestNameAsTwoKinds(t *testing.T) {
 
 // A lock that rests uses its name. A request of its agent for another kind is refused, and ends the rest.
 func TestANameAtRestAsAnotherKind(t *testing.T) {
-	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock} {
-		t.Run(string(kind.OrPlain()), func(t *testing.T) {
+	for kind, other := range map[lockagent.LockKind]lockagent.LockKind{
+		lockagent.PlainLock:  lockagent.FencedLock,
+		lockagent.FencedLock: lockagent.PlainLock,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newTap(memstore.New())
 				a := startResting(t, Config{Store: store})
 				usually(t, a, Request{Owner: "ann", Kind: kind})
 				var answer func()
 				store.on("release", func(o *op) { answer = o.run })
-				other := Request{Owner: "bob", Kind: lockagent.FencedLock, Try: true}
+				other := Request{Owner: "bob", Kind: other, Try: true}
 				for range 2 { // the tenure has not gone back
 					refused(t, a.Acquire(background, "door", other), lockagent.ErrWrongKind)
 				}

@@ -50,7 +50,7 @@ func machinesOf(a *Agent) map[lockagent.LockKind]newMachine {
 		lockagent.PlainLock: a.plain,
 		lockagent.FairLock:  a.fair,
 
-		lockagent.ReadWriteLock: a.plain,
+		lockagent.ReadWriteLock: a.readWrite,
 		lockagent.Semaphore:     a.permits,
 		lockagent.Permits:       a.permits,
 		lockagent.FencedLock:    a.plain,
@@ -68,9 +68,14 @@ func (a *Agent) kind(kind lockagent.LockKind) (lockagent.LockKind, error) {
 	return kind, nil
 }
 
-// plain makes the machine of a plain, a fenced or a read/write lock.
+// plain makes the machine of a plain or fenced lock.
 func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
 	return lockstate.Resume(name, a.plains, from, shift, now)
+}
+
+// readWrite makes the machine of a read/write lock.
+func (a *Agent) readWrite(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+	return lockstate.Resume(name, a.locks, from, shift, now)
 }
 
 // spin makes the machine of a spin lock.
@@ -80,7 +85,7 @@ func (a *Agent) spin(name lockagent.Name, from lockstate.Snapshot, shift time.Du
 
 // fair makes the machine of a fair lock.
 func (a *Agent) fair(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
-	return lockstate.ResumeFair(name, a.fairs, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+	return lockstate.ResumeFair(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
 }
 
 // permits makes the machine of a semaphore.

@@ -128,8 +128,6 @@ func (m *newsMsg) command() lockstate.Command {
 		return lockstate.Wanted{Tenure: n.Tenure.Number}
 	case lockagent.MessageBroken:
 		return lockstate.Broken{Tenure: n.Tenure.Number, At: n.At, Operator: n.Operator}
-	case lockagent.MessageDoubted:
-		return lockstate.StoreReset{}
 	case lockagent.MessagesMissed:
 		return lockstate.Woken{All: true}
 	}

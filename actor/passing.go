@@ -47,7 +47,7 @@ func (l *lock) admit(r *request) bool {
 
 // passes reports whether a caller who waits for the grant may pass a gate.
 func (a *Agent) passes(r *Request) bool {
-	return r.ByGrant && r.Mode == lockagent.Shared && r.Lease == 0 && !r.NoRest && !r.Session &&
+	return r.ByGrant && r.Mode == lockagent.Shared && r.Lease == 0 && !r.Session &&
 		r.Granted == nil && r.Received == nil && r.Over == nil && r.Watch == nil && a.cfg.Recorder == nil && a.cfg.Journal == nil
 }
 

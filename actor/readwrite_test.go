@@ -145,35 +145,6 @@ func TestOutsidersAreNotStarvedByReaders(t *testing.T) {
 	}
 }
 
-// A store that doubts a tenure is asked at once, also about one with a fixed lease. If the tenure is over, its readers lose it.
-func TestReadersAreDoubted(t *testing.T) {
-	for _, lease := range []time.Duration{0, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			store := newTap(memstore.New())
-			a := start(t, Config{Store: store})
-			req := reads("ann")
-			req.Lease = lease
-			g := granted(t, a.Acquire(background, "door", req))
-			tenure := store.calls[0].tenure
-			doubt := func() {
-				before := store.count("renew")
-				a.hear(lockagent.Message{Kind: lockagent.MessageDoubted, Name: "door", LockKind: lockagent.ReadWriteLock, Tenure: tenure})
-				synctest.Wait()
-				if n := store.count("renew") - before; n != 1 {
-					t.Errorf("the store was asked %d times", n)
-				}
-			}
-			doubt()
-			if !g.Held() {
-				t.Fatal("lost, while the store has the tenure")
-			}
-			store.Store.(*memstore.Store).PlantHolder("door", "a java service", 1, time.Minute)
-			doubt()
-			lostBecause(t, g.Cause(), lockagent.LostDenied)
-		})
-	}
-}
-
 // A release of one mode leaves the grants of the other.
 func TestReleaseOfAMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,9 +9,18 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
+// usually has an owner use a lock a few times, so that its next tenure rests.
+func usually(t *testing.T, a *Agent, req Request) {
+	t.Helper()
+	time.Sleep(time.Second) // an agent that has just begun has no habits
+	for range 4 {
+		released(t, granted(t, a.Acquire(background, "door", req)))
+	}
+}
+
 // A lock rests from the fourth tenure in a row on. Its holds then need no store, until the tenure has lasted for the time of a rest.
 func TestALockRests(t *testing.T) {
-	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.FairLock} {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock} {
 		t.Run(string(kind.OrPlain()), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newTap(memstore.New())
@@ -94,7 +103,7 @@ func TestRestsEnd(t *testing.T) {
 // A break of a lock that rests counts as one of a held lock, and ends no hold. The next hold waits until another agent, which has the lock by then,
 // is done.
 func TestABreakOfALockThatRests(t *testing.T) {
-	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock} {
+	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock} {
 		for _, breaker := range []string{"its agent", "another agent"} {
 			t.Run(string(kind.OrPlain())+"/by "+breaker, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -154,6 +163,9 @@ func TestLocksThatDoNotRest(t *testing.T) {
 		"a request forbids it":    {Config{}, unrested},
 		"the lease is fixed":      {Config{}, Request{Owner: "ann", Lease: time.Minute}},
 		"nothing is handed off":   {Config{HandOffGrants: 1}, who("ann")},
+		"fair locks do not rest":  {Config{}, fairly("ann")},
+		"readers do not rest":     {Config{}, reads("ann")},
+		"writers do not rest":     {Config{}, writes("ann")},
 		"spin locks do not rest":  {Config{}, Request{Owner: "ann", Kind: lockagent.SpinLock}},
 		"semaphores do not rest":  {Config{}, Request{Owner: "ann", Kind: lockagent.Semaphore, Permits: 1}},
 		"each tenure has a pause": {Config{}, who("ann")},

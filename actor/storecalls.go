@@ -149,16 +149,8 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	} else if is(asker.unheld) || is(l.state.Unheld()) { // nobody holds the lock, and it may have gone back meanwhile
 		s = lockagent.Status{Name: s.Name, Waiters: s.Waiters}
 	}
-	rests, shares := l.rests()
-	s.Resting = rests && (shares || !s.Locked) // readers of other agents may hold the lock beside a rest
+	s.Resting = l.state.Resting() && !s.Locked
 	l.reply(func() { asker.answer(s, m.err) })
-}
-
-// rests reports whether this agent keeps the lock while nobody holds it, and whether it does so for reading.
-func (l *lock) rests() (rests, shares bool) {
-	s, ok := l.state.(*lockstate.State)
-	rests = l.state.Resting()
-	return rests, rests && ok && s.Shares()
 }
 
 // statusOf is what the store knows of a lock.

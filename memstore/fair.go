@@ -28,13 +28,6 @@ type foreignWaiter struct {
 	told  func()
 }
 
-// toldLasts is for how long a fair lock does not rest after another program was told that it is its turn.
-const toldLasts = time.Minute
-
-func (l *lock) remembersOthers(now time.Time) bool {
-	return !l.told.IsZero() && now.Sub(l.told) < toldLasts
-}
-
 // PlantWaiter gives another program the last place at a fair lock, for some time. The store calls told when
 // it keeps the lock for that program. It is for tests.
 func (s *Store) PlantWaiter(name lockagent.Name, wait time.Duration, told func()) {
@@ -84,18 +77,14 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 			own.extend(v.now, req.Lease)
 		} else {
 			l.begin(place{tenure: req.Tenure, kind: lockagent.FairLock}, v.now, req.Lease)
-			own = l.heldBy(req.Tenure)
-			own.rests = req.Rests && m.mayRest(v.now, l, &req)
 		}
 		l.giveUp(req.Tenure)
-		reply.Rests = req.Rests && own.rests
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
 		return reply, nil
 	}
 	reply.At = m.clock.at(v.now)
 	if l.held() {
 		reply.Holder, reply.Remaining = l.holders[0].String(), l.remaining(v.now)
-		reply.Rests = l.holders[0].rests && l.holders[0].tenure.Agent != req.Tenure.Agent
 		m.want(v, &req, l)
 	} else {
 		reply.Remaining = kept.until.Sub(v.now)
@@ -136,7 +125,7 @@ func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, as
 			if latest := v.now.Add(takesIt); f.until.After(latest) {
 				f.until = latest
 			}
-			v.told, l.told = append(v.told, f.told), v.now
+			v.told = append(v.told, f.told)
 			return 0, f
 		case first.tenure == asker:
 			return 0, nil

@@ -17,7 +17,6 @@ type lock struct {
 	turn    turn        // of the outsiders
 	fence   fence       // of a fenced lock
 	places  []fairPlace // at a fair lock, in place of the queue
-	told    time.Time   // when another program that has a place there was last told that it is its turn
 	seen    sight       // of another program that has the lock
 
 	permits *semaphore // nil unless the name is in use as a semaphore
@@ -52,11 +51,6 @@ func (l *lock) begin(p place, now time.Time, lease time.Duration) {
 	h := holder{place: p, count: 1, expires: now}
 	h.extend(now, lease)
 	l.holders = append(l.holders, h)
-}
-
-// recallable reports whether one of the holders may rest.
-func (l *lock) recallable() bool {
-	return slices.ContainsFunc(l.holders, func(h holder) bool { return h.rests })
 }
 
 // remaining is what is left of the lease that ends last, or negative if that has no end.

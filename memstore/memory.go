@@ -99,7 +99,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 		} else {
 			l.begin(place{tenure: req.Tenure, kind: l.kind, mode: req.Mode}, v.now, req.Lease)
 			own = l.heldBy(req.Tenure)
-			own.rests = req.Rests && m.mayRest(v.now, l, &req)
+			own.rests = req.Rests && m.mayRest(l, &req)
 		}
 		l.dequeue(req.Tenure)
 		reply.Rests = req.Rests && own.rests
@@ -107,7 +107,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	} else {
 		reply.At, reply.Remaining = m.clock.at(v.now), kept
 		if l.held() {
-			reply.Holder, reply.Remaining, reply.Rests = l.holders[0].String(), l.remaining(v.now), l.recallable()
+			reply.Holder, reply.Remaining, reply.Rests = l.holders[0].String(), l.remaining(v.now), l.holders[0].rests
 		}
 		m.want(v, &req, l)
 		if req.Queue {

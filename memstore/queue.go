@@ -55,19 +55,14 @@ func (l *lock) dequeue(tenure lockagent.Tenure) bool {
 	return i >= 0
 }
 
-// mayRest reports whether a tenure that begins may rest: nobody else waits, and no other program had its turn at a fair lock lately.
-func (m *memory) mayRest(now time.Time, l *lock, req *lockagent.AcquireRequest) bool {
-	switch l.kind {
-	case lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock:
-		return m.outsiders(req.Name) == 0 && !slices.ContainsFunc(l.queue, func(p place) bool { return p.tenure != req.Tenure })
-	case lockagent.FairLock:
-		return !l.remembersOthers(now) && !slices.ContainsFunc(l.places, func(p fairPlace) bool { return p.foreign != nil || p.tenure != req.Tenure })
-	}
-	return false
+// mayRest reports whether a tenure that begins may rest: the lock is of a kind that rests, and nobody else waits.
+func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
+	return (l.kind == lockagent.PlainLock || l.kind == lockagent.FencedLock) && m.outsiders(req.Name) == 0 &&
+		!slices.ContainsFunc(l.queue, func(p place) bool { return p.tenure != req.Tenure })
 }
 
-// want tells the agents of holders that their lock is wanted: of those that may rest, or of all if the request asks for a place. It does so
-// for each attempt: an earlier message may be lost, or for another holder.
+// want tells the agents of holders that their lock is wanted: of one that may rest, or of all if the request asks for a place. It
+// does so for each attempt: an earlier message may be lost, or for another holder.
 func (m *memory) want(v *visit, req *lockagent.AcquireRequest, l *lock) {
 	for i, h := range l.holders {
 		if (req.Queue || h.rests) && (i > 0 || h.tenure.Agent != req.Tenure.Agent) { // the reply names the first one

@@ -52,7 +52,7 @@ func (m *memory) tidy(now time.Time) {
 		l.places = slices.DeleteFunc(l.places, func(p fairPlace) bool {
 			return p.foreign == nil && !m.listens(p.tenure.Agent) || p.foreign != nil && !now.Before(p.foreign.until)
 		})
-		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery && !l.remembersOthers(now) &&
+		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery &&
 			l.fence.at(now) <= lockagent.Token(m.clock.at(now)) {
 			delete(m.locks, name)
 		}

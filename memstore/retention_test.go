@@ -107,29 +107,6 @@ func TestWhatMattersIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A turn of another program at a fair lock is remembered for a minute, also when nobody uses the lock.
-func TestATurnAtAFairLockIsRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGuests(t, 1)[0]
-		asks := lockagent.AcquireRequest{Name: orders, Kind: lockagent.FairLock, Tenure: g.tenure(1), Lease: time.Minute, Queue: true, Rests: true}
-		rests := func(want bool) {
-			t.Helper()
-			if reply, err := g.ask(asks); err != nil || !reply.Granted || reply.Rests != want {
-				t.Errorf("Acquire = %+v, %v; want it granted, and Rests %t", reply, err, want)
-			}
-		}
-		rests(true)
-		g.store.PlantWaiter(orders, time.Second, func() {})
-		g.end(lockagent.ReleaseRequest{Name: orders, Kind: lockagent.FairLock, Tenure: g.tenure(1)})
-		time.Sleep(toldLasts - 1)
-		g.store.memory.tidy(time.Now())
-		rests(false)
-		g.end(lockagent.ReleaseRequest{Name: orders, Kind: lockagent.FairLock, Tenure: g.tenure(1)})
-		time.Sleep(time.Nanosecond)
-		rests(true)
-	})
-}
-
 func TestSubscriptionsAreForgotten(t *testing.T) {
 	store := New()
 	other := store.Share()

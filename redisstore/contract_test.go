@@ -78,7 +78,7 @@ func TestContractInACluster(t *testing.T) {
 	}
 	keys := []string{
 		"Kind/", "Token/", "Break/", "Twins/", "Rest/", "Reset/", "Concurrency/done", "Close/", "fenced/Fenced/", "fenced/Pass/a ", "spin/Spin/",
-		"fair/FairRest/", "readwrite/ReadWrite/", "readwrite/ReadWriteRest/", "permits/Permits/a ",
+		"fair/NoRest/", "readwrite/ReadWrite/", "readwrite/NoRest/", "permits/Permits/a ",
 	}
 	t.Run("Sharded", func(t *testing.T) {
 		t.Parallel()

@@ -143,17 +143,15 @@
 //	N                           hash: <agent>:<number> = the      the lease
 //	                            kind: 2 plain, 3 fair, 4 fenced,
 //	                            5 spin. Of a read/write lock 1.
-//	                            A reader that has lost the lock,
-//	                            and may not know it, has 2. A 1
-//	                            before it: the tenure may rest
+//	                            A 1 before the 2 of a plain lock
+//	                            or the 4 of a fenced one: the
+//	                            tenure may rest
 //	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
 //	lockagent_notes:{N}         zset: withdrawn tenures (the      1 minute
 //	                            tombstones), by time. "yield" and
 //	                            "polls": the ends of the turns of
 //	                            outsiders, and of those that poll.
-//	                            "taken": when one was seen to be used.
-//	                            "rests <tenure>", without a time: the
-//	                            last tenure that might rest
+//	                            "taken": when one was seen to be used
 //	redisson_lock_token:{N}     string, of a fenced lock: the     never
 //	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms
@@ -180,11 +178,9 @@
 //	                            place at a fair lock ends with :<agent>:<number>
 //	{N}:<agent>:<number>:rwlock_timeout:1
 //	                            "1": a tenure shares the          the lease
-//	                            read/write lock. "11": it may rest
+//	                            read/write lock
 //	lockagent_readers:{N}       zset: these tenures, by the end   the longest lease
 //	                            of their leases, in ms
-//	lockagent_doubts:{N}        zset: readers of Redisson's, by   1 minute after the lock
-//	                            when they end if they have no keys
 //	redisson_rwlock:{N}         channel of a read/write lock: "0" when the last reader has gone, "1"
 //	                            when a writer has gone, or goes on reading
 //	lockagent_agents:{N}        channel without messages: each agent that subscribes to the

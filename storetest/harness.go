@@ -176,7 +176,9 @@ var (
 		lockagent.ReadWriteLock,
 	}
 	// resting have tenures that may rest.
-	resting   = []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.FairLock}
+	resting = []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock}
+	// restless have none.
+	restless  = []lockagent.LockKind{lockagent.FairLock, lockagent.SpinLock, lockagent.ReadWriteLock}
 	fair      = []lockagent.LockKind{lockagent.FairLock}
 	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
 	fenced    = []lockagent.LockKind{lockagent.FencedLock}
@@ -204,14 +206,13 @@ var contract = []struct {
 	{"Queue", queued, queueClauses},
 	{"Pass", queued, passClauses},
 	{"Rest", resting, restClauses},
+	{"NoRest", restless, noRestClauses},
 	{"Outsiders", queued, outsiderClauses},
 	{"ReadWrite", readWrite, readWriteClauses},
 	{"ReadWriteQueue", readWrite, readWriteQueueClauses},
-	{"ReadWriteRest", readWrite, readWriteRestClauses},
 	{"Fenced", fenced, fencedClauses},
 	{"Spin", spin, spinClauses},
 	{"Fair", fair, fairClauses},
-	{"FairRest", fair, fairRestClauses},
 	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
 	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
 	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},

@@ -240,7 +240,7 @@ var readWriteClauses = []clause{
 	},
 	{
 		name: "tenures that lost the lock to another program are over",
-		says: "So these tenures are over, also where the store finds out about them later and lets them keep exclusive tenures out for a while.",
+		says: "Another program may end the lock while tenures share it. Then they are over.",
 		prove: func(t *testing.T, h *Harness) {
 			all := h.agents(t, 4)
 			writer := all[3]

@@ -59,7 +59,7 @@ var restClauses = []clause{
 	},
 	{
 		name: "whoever meets another tenure does not say so",
-		says: "If the request was not granted, Rests says that the holder may rest, or one of several, and that its agent has been sent that message.",
+		says: "If the request was not granted, Rests says that the holder may rest, and that its agent has been sent that message.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			one, two := h.pair(t)
@@ -96,9 +96,8 @@ var restClauses = []clause{
 		},
 	},
 	{
-		name:   "a tenure does not rest while others have places",
-		says:   "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
-		except: fair, // see FairRest
+		name: "a tenure does not rest while others have places",
+		says: "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one := line.one
@@ -109,9 +108,8 @@ var restClauses = []clause{
 		},
 	},
 	{
-		name:   "a tenure does not rest while outsiders wait",
-		says:   "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
-		except: fair, // see FairRest
+		name: "a tenure does not rest while outsiders wait",
+		says: "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsQueue(t)
 			one, _ := h.pair(t)
@@ -162,6 +160,23 @@ var restClauses = []clause{
 			one.get(one.resting(theLock, 1))
 			if seen := one.inspect(theLock); seen.HoldCount != 1 || seen.Holder != one.tenure(1).String() {
 				t.Errorf("Inspect = %+v; want one hold of %s", seen, one.tenure(1))
+			}
+		},
+	},
+}
+
+// noRestClauses are about the kinds of which no tenure rests.
+var noRestClauses = []clause{
+	{
+		name: "no tenure may rest",
+		says: "Only a tenure of a plain or fenced lock may rest.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			if reply := one.get(one.resting(theLock, 1)); reply.Rests {
+				t.Errorf("%+v: want no tenure that may rest", reply)
+			}
+			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.Rests {
+				t.Errorf("%+v: want no holder that may rest", reply)
 			}
 		},
 	},

@@ -39,7 +39,7 @@ type Config struct {
 	HandOffTime   time.Duration
 
 	// Rest is for how long a tenure that may rest serves requests. So it bounds for how long an outsider waits
-	// until it is woken. If Rest is 0, no tenure rests.
+	// until it is woken. If Rest is 0, no tenure rests. It is 0 for a [Fair], and where requests may be shared.
 	Rest time.Duration
 
 	// Yield is how long an agent keeps away from a lock that it returned while other agents

@@ -170,9 +170,6 @@
 // Only some parts ask the store at a time. The next ones begin when it has answered, in their order. A request that gives up before that leaves
 // no call to be made. The same holds for the parts of a semaphore.
 //
-// A tenure of a fair lock rests only for a request that comes while no other one waits in the agent. Until a message
-// tells of a waiter elsewhere, such requests overtake it.
-//
 // # Guarantees
 //
 // These are stated against this package. A test explores a small world: three agents and a
@@ -190,7 +187,7 @@
 //   - If the agent dies, a hold keeps others out for no longer than its request asked for. A
 //     shared hold may do so for the longest time that any hold beside it asked for.
 //   - A hold that is to outlive its process is granted when the store has confirmed its lease, and not before.
-//   - A fair lock goes to the first place in the store's queue, unless it rests, a message or a call was
+//   - A fair lock goes to the first place in the store's queue, unless a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
 //   - Nobody goes on waiting for a lock that the agent was told is free, nor for a ghost.
 //   - Nobody who waits for a fair lock or a semaphore goes on in a place that the store has taken, once the

@@ -68,9 +68,7 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	var concerned []*State
 	if a, ok := c.(Acquire); ok {
 		m = f.seat(m, do)
-		p := f.partFor(&a.Request, m)
-		f.recall(p, m.Now, do)
-		concerned = []*State{p}
+		concerned = []*State{f.partFor(&a.Request, m)}
 	} else {
 		if r, ok := c.(DisownReplied); ok {
 			delete(f.ghosts, r.Tenure)
@@ -84,7 +82,6 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 		}
 		f.step(p, c, m, do)
 	}
-	f.recall(nil, m.Now, do)
 	f.admit(m, do)
 	if len(f.parts) > 1 {
 		f.parts = slices.DeleteFunc(f.parts, (*State).Idle)
@@ -166,20 +163,6 @@ func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 		if !f.beside && p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
 			lost := displaced{at: began.StoreTime, until: storeUpper(began.StoreTime, began.Sent, began.Now)}
 			f.step(p, lost, Moment{Now: began.Now, Fresh: f.fresh()}, do)
-		}
-	}
-}
-
-// recall ends the rests of the parts beside which another part has requests that wait. To the store, both parts are of the same agent: it does
-// not tell the one that rests. next is a part that is about to have a request, or nil.
-func (f *Fair) recall(next *State, now Instant, do func(*Event)) {
-	if f.cfg.Rest == 0 {
-		return
-	}
-	for _, p := range f.parts {
-		waits := func(q *State) bool { return q != p && (q == next || q.queue.len() > 0) }
-		if p.recallable() && f.part(waits) != nil {
-			f.step(p, Vacate{}, Moment{Now: now, Fresh: f.fresh()}, do)
 		}
 	}
 }
@@ -279,8 +262,8 @@ func (f *Fair) Idle() bool { return f.part(func(p *State) bool { return !p.Idle(
 // Listening is [State.Listening].
 func (f *Fair) Listening() bool { return f.part((*State).Listening) != nil }
 
-// Resting is [State.Resting].
-func (f *Fair) Resting() bool { return f.part((*State).Resting) != nil }
+// Resting is [State.Resting]. No tenure of a part rests.
+func (f *Fair) Resting() bool { return false }
 
 // Unheld is [State.Unheld]. The permits of a semaphore are in several tenures, and so it has none.
 func (f *Fair) Unheld() uint64 {

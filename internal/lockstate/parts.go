@@ -13,11 +13,10 @@ func (f *Fair) part(match func(*State) bool) *State {
 	return nil
 }
 
-// partFor is the part that takes a request. That is the part of its session, or the one that rests, if that grants the request
-// at once. Or else it is an idle or new part, which becomes the last one. The id of the request becomes the number of an idle or new part, so the
-// numbers of the parts grow in their order.
+// partFor is the part that takes a request. That is the part of its session, or else an idle or new part, which becomes the
+// last one. The id of the request becomes the number of an idle or new part, so the numbers of the parts grow in their order.
 func (f *Fair) partFor(r *Request, m Moment) *State {
-	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) || p.Resting() && p.mayGrant(r, m) }); p != nil {
+	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
 		return p
 	}
 	p := f.part(func(p *State) bool { return p.phase == free && p.queue.len() == 0 })
@@ -34,14 +33,6 @@ func (f *Fair) partFor(r *Request, m Moment) *State {
 // of the request holds the lock in this part, or waits in it.
 func (s *State) lets(r *Request) bool {
 	return s.grants.again(r) != nil || r.Session && s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
-}
-
-// recallable reports whether the tenure may rest, now or as soon as the store has granted it.
-func (s *State) recallable() bool {
-	if s.phase == held {
-		return s.tenure.rests
-	}
-	return s.attempt.rests && !s.attempt.contested
 }
 
 // seat wakes the parts that sleep and have not asked for a place yet, because the lock was not
@@ -110,7 +101,7 @@ func (s *State) concerns(c Command, m Moment) bool {
 		if c.Token != 0 {
 			return s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) })
 		}
-		return s.Resting() || s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
+		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
 	case Tick:
 		at, ok := s.Alarm()
 		return ok && at <= m.Now

@@ -10,9 +10,7 @@ import (
 // A tenure that nobody holds may rest in its agent, and does not go back to the store. The next request of this agent
 // is then granted at once. The store marks such a tenure, and tells the agent as soon as another agent wants the lock. See
 // the documentation of the package.
-//
-// A tenure of readers rests, too. It keeps writers of other agents out, but not their readers. A local writer
-// cannot use it: the agent gives it back, and asks for one of its own. A local reader can use an exclusive tenure.
+// Only exclusive tenures rest, see [Config].Rest.
 
 // A tenure may rest after so many tenures in a row that nobody else wanted. The number doubles, up to the
 // greatest, when a tenure that may rest is recalled. It halves when one was of use and was not recalled.

@@ -227,8 +227,7 @@ func (s *State) renewing(m Moment) Event {
 // downgradeDue is when the tenure has to become shared, or never: only readers hold the lock, and none but readers follow. A
 // writer who follows can have the tenure as it is.
 //
-// It is at once. But while the tenure may rest, no other agent is known to wait, and a reader of one says so. Outsiders
-// do not say so. For them it is when the time of the rest has passed.
+// It is at once.
 func (s *State) downgradeDue() Instant {
 	t := &s.tenure
 	if t.mode == Shared || s.grants.len() == 0 || !s.grants.shared() {
@@ -236,9 +235,6 @@ func (s *State) downgradeDue() Instant {
 	}
 	if w := s.queue.head(); w != nil && w.Mode != Shared {
 		return never
-	}
-	if t.rests {
-		return t.began.add(s.cfg.Rest)
 	}
 	return t.sent
 }

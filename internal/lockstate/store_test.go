@@ -207,7 +207,7 @@ func (w *world) execute(c *storeCall) {
 			}
 			c.acquire = lockagent.AcquireReply{
 				At: at, Clock: m.clockName(), Holder: other.String(), Remaining: m.expiry().Sub(w.now), Queued: m.queued(t), Outsiders: m.outsiders,
-				Rests: slices.ContainsFunc(m.holders, func(h seat) bool { return h.rests && (h.agent != c.agent || !w.fair) }),
+				Rests: slices.ContainsFunc(m.holders, func(h seat) bool { return h.rests }),
 			}
 			if w.fair && m.queued(t) {
 				c.acquire.AskWithin = askWithin

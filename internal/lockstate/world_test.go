@@ -307,9 +307,6 @@ func (w *world) tell(i int, c Command) {
 	// Pauses are scattered. So there would be many instants that differ little. Each may be the
 	// last possible one, so take that.
 	a.look()
-	if a.fair != nil && a.cfg.Rest > 0 {
-		a.fair.habit = lone
-	}
 	for _, s := range a.parts {
 		if s.phase == sleeping || s.phase == releasing {
 			s.retryAt = ceil(s.retryAt, w.now)
@@ -427,22 +424,13 @@ func (w *world) overlap(i int, e *Event) {
 }
 
 // outOfTurn checks, when agent i grants a fair lock, that the owner is the next one in the store's
-// queue: the lock was passed to the place of this owner. A lock that rests goes to those who come to its agent, until a message tells
-// the agent that there is a queue.
+// queue: the lock was passed to the place of this owner.
 func (w *world) outOfTurn(i int, e *Event) {
 	if !w.fair || w.strays {
 		return
 	}
 	h := w.store.holder(tenureID{i, e.Tenure}, w.now)
-	for _, r := range w.agents[i].ledger.waiting {
-		if e.How == lockagent.ByRest && r.ID < e.Request.ID {
-			w.fail("%s is granted a lock that rests, before %s, who came first", e.Request.Owner, r.Owner)
-		}
-	}
-	wanted := w.missed || w.agents[i].missing || slices.Contains(w.agents[i].inbox, Command(Wanted{Tenure: e.Tenure}))
 	switch {
-	case e.How == lockagent.ByRest && len(w.store.queue) > 0 && !wanted:
-		w.fail("%s is granted a lock that rests, before agent %d, who has a place in the queue", e.Request.Owner, w.store.queue[0].agent+1)
 	case e.How == lockagent.ByHandOff && len(w.store.queue) > 0:
 		w.fail("%s is granted the lock by hand-off, before agent %d, who has a place in the queue", e.Request.Owner, w.store.queue[0].agent+1)
 	case e.How == lockagent.ByStore && h != nil && h.request != e.Request.ID && !e.Request.Session:

@@ -34,12 +34,6 @@ func TestSoakJavaGetsALockThatRestsInACluster(t *testing.T) {
 	javaRecalls(t, cluster(t), 5, 20)
 }
 
-func TestSoakFairLocksRestBesideJavaInACluster(t *testing.T) {
-	t.Parallel()
-	redistest.NeedsSharded(t)
-	javaHasTurns(t, cluster(t))
-}
-
 // The keys of Java end by themselves.
 func TestSoakP06AnOldJavaReadsBesideGo(t *testing.T) {
 	t.Parallel()

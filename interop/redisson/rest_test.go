@@ -16,17 +16,12 @@ func TestJavaGetsALockThatRests(t *testing.T) {
 	javaRecalls(t, single(t), 1, 0)
 }
 
-func TestFairLocksRestBesideJava(t *testing.T) {
-	t.Parallel()
-	javaHasTurns(t, single(t))
-}
-
-// tenureCount is a store that counts the tenures which begin, and those of them that may rest.
+// tenureCount is a store that counts the tenures which begin.
 type tenureCount struct {
 	lockagent.Store
-	begun, mayRest atomic.Int64
-	woke           atomic.Bool  // a release has woken others
-	begunThen      atomic.Int64 // begun, from then on
+	begun     atomic.Int64
+	woke      atomic.Bool  // a release has woken others
+	begunThen atomic.Int64 // begun, from then on
 }
 
 func (c *tenureCount) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
@@ -35,9 +30,6 @@ func (c *tenureCount) Acquire(ctx context.Context, req lockagent.AcquireRequest,
 			c.begun.Add(1)
 			if c.woke.Load() {
 				c.begunThen.Add(1)
-			}
-			if reply.Rests {
-				c.mayRest.Add(1)
 			}
 		}
 		done(reply, err)
@@ -80,57 +72,28 @@ func useAgain(t *testing.T, lock *channelapi.Lock) (holds *atomic.Int64, stop fu
 // most of 0.
 func javaRecalls(t *testing.T, w *world, turns, most int) {
 	java := w.startJava(t, 30*time.Second)
-	for ours, theirs := range map[string]string{"plain": "plain", "read": "write", "write": "read"} {
-		t.Run(ours, func(t *testing.T) {
-			store := &tenureCount{Store: w.store(t)}
-			locks, err := channelapi.New(channelapi.Config{Store: store})
-			must(t, err)
-			name := "resting " + w.mode + " " + ours
-			holds, stop := useAgain(t, lockOf(locks, ours)(name))
-			for wakes := 0; wakes < turns; {
-				tenures, before := store.begun.Load(), holds.Load()
-				waittest.Until(t, "tenures that rest", func() bool {
-					served := holds.Load() - before
-					return served > 100 && served > 2*(store.begun.Load()-tenures)
-				})
-				store.woke.Store(false)
-				store.begunThen.Store(0)
-				lock := java.lock(theirs, name, "j1")
-				lock.lock(t, kept)
-				if store.woke.Load() { // otherwise Java came upon a free lock, which is so for an instant, ten times a second
-					wakes++
-					if n := store.begunThen.Load(); most > 0 && n > int64(most) {
-						t.Errorf("%d tenures began after Java was woken", n)
-					}
-				}
-				lock.unlock(t)
-			}
-			stop()
-			must(t, locks.Close())
-		})
-	}
-}
-
-// javaHasTurns has ours use a fair lock without a pause. From the turn of a waiter of Java's on no tenure rests for a minute.
-func javaHasTurns(t *testing.T, w *world) {
-	java := w.startJava(t, 30*time.Second)
 	store := &tenureCount{Store: w.store(t)}
 	locks, err := channelapi.New(channelapi.Config{Store: store})
 	must(t, err)
-	name := "resting " + w.mode + " fair"
-	told := "lockagent_told:{" + name + "}"
-	holds, stop := useAgain(t, locks.FairLock(name))
-	theirs := java.lock("fair", name, "j1")
-	waittest.Until(t, "a tenure that may rest", func() bool { return store.mayRest.Load() > 0 })
-	waittest.Until(t, "a turn of a waiter of Java's", func() bool { // which may come upon a free lock
-		theirs.lock(t, kept)
-		theirs.unlock(t)
-		return w.nodeOf(name).Do("EXISTS", told) == int64(1)
-	})
-	rested, before := store.mayRest.Load(), holds.Load()
-	waittest.Until(t, "holds after the turn", func() bool { return holds.Load() > before+200 })
-	if n := store.mayRest.Load() - rested; n > 0 {
-		t.Errorf("%d tenures after the turn may rest", n)
+	name := "resting " + w.mode
+	holds, stop := useAgain(t, locks.Lock(name))
+	for wakes := 0; wakes < turns; {
+		tenures, before := store.begun.Load(), holds.Load()
+		waittest.Until(t, "tenures that rest", func() bool {
+			served := holds.Load() - before
+			return served > 100 && served > 2*(store.begun.Load()-tenures)
+		})
+		store.woke.Store(false)
+		store.begunThen.Store(0)
+		lock := java.lock("plain", name, "j1")
+		lock.lock(t, kept)
+		if store.woke.Load() { // otherwise Java came upon a free lock, which is so for an instant, ten times a second
+			wakes++
+			if n := store.begunThen.Load(); most > 0 && n > int64(most) {
+				t.Errorf("%d tenures began after Java was woken", n)
+			}
+		}
+		lock.unlock(t)
 	}
 	stop()
 	must(t, locks.Close())

@@ -19,7 +19,7 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 		c.Keys = append(c.Keys, string(requests[i].Name))
 		floor = max(floor, requests[i].Floor)
 		exact = exact && (requests[i].Exact || requests[i].Floor == 0)
-		asked = asked || requests[i].Queue || requests[i].Rests
+		asked = asked || requests[i].Queue || r.rests(&requests[i])
 	}
 	for i := range requests {
 		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
@@ -55,12 +55,18 @@ func (c *Call) acquire(request *lockagent.AcquireRequest) {
 // asks tells the script of plain locks what a tenure asks for beside the lock.
 func (r Room) asks(request *lockagent.AcquireRequest) string {
 	switch {
-	case !request.Rests || request.Kind == lockagent.SpinLock || !r.Queues(): // nothing rests, or messages may not reach the agent
+	case !r.rests(request):
 		return r.place(request)
 	case request.Queue:
 		return r.String() + "+rests+place"
 	}
 	return r.String() + "+rests"
+}
+
+// rests reports whether the tenure may be one that rests: tenures of the kind do, and messages reach the agent.
+func (r Room) rests(request *lockagent.AcquireRequest) bool {
+	kind := request.Kind.OrPlain()
+	return request.Rests && r.Queues() && (kind == lockagent.PlainLock || kind == lockagent.FencedLock)
 }
 
 // place tells the script whether the tenure asks for a place in the queue.

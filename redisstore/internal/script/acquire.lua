@@ -3,8 +3,7 @@
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock. Its value is as in kinds.lua
 -- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield" and "polls": the
 --             store keeps the lock for outsiders until the time in the score. The score of "taken"
---             is when those that poll were last seen to have it. "rests <tenure>", with an endless score, is the
---             last tenure that was granted as one that may rest
+--             is when those that poll were last seen to have it
 -- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation. The name ends with
 --             " +" if the clock is ahead of the server's. The score is the greatest time or
 --             token that the scripts have given out
@@ -147,9 +146,6 @@ local function try(i)
         count = rests and rest_of(tenure, suffix, outsiders)
       end
       grant(lock, tenure, lease, own and left or -2, own, count)
-      if not own and not alone then
-        began(i, lock, tenure, count)
-      end
       if asks ~= '' and not alone then
         pcall('ZREM', 'lockagent_queue' .. suffix, tenure)
       end

@@ -6,6 +6,7 @@
 --       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
 --     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
 --     next place by a message to the place's own channel.
+--   * No tenure may rest.
 --   * A free lock is for the first place. An attempt that comes upon such a lock passes it on, see fair.lua.
 
 local room, held_as = table.remove(ARGV), '3' -- see kinds.lua
@@ -39,8 +40,6 @@ local pass_lease = '2000' -- in ms
 --include grants.lua
 
 --include fair.lua
-
---include polled.lua
 
 local own_places, other_places = 'lockagent_places', {'lockagent_queue'}
 --include used.lua
@@ -157,22 +156,10 @@ local function others(fair, holder, ours)
   return holder and not ours and math.max(1, ahead) or ahead
 end
 
--- Reports whether a tenure that begins may rest: there are no more places than so many, no waiter of Redisson's was told that it is its
--- turn in the last minute, and nobody polls. A waiter of Redisson's does not recall the lock, so it would be overtaken while the lock
--- rests. Those that poll have no turns at a fair lock. They would hardly ever find it free between tenures that rest.
-local remembered = 5000000 -- in microseconds
-local function undisturbed(fair, most)
-  local queued = pcall('LLEN', fair.queue)
-  return type(queued) == 'number' and queued <= most and pcall('EXISTS', fair.told) == 0 and
-    not polled('lockagent_polls' .. string.sub(key, 16), nil, 'hexists', remembered, clock)
-end
-
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
-  local rests = string.find(asks, '+rests', 1, true)
-  asks = rests and not string.find(asks, '+place', 1, true) and '' or asks
   local suffix = string.sub(keys[n + i], 16)
   if type(pcall('ZSCORE', keys[n + i], tenure)) == 'string' then
     return 'w'
@@ -211,37 +198,26 @@ local function try(i)
     end
     what, more = hand_on(fair, begin, '-', tenure)
     if what == 'passed' then
-      holder, count, left = more, held_as, pass_lease
+      holder, left = more, pass_lease
     elseif what == 'told' then
       left = more
     end
   end
   if not what or what == 'own' then
-    if own then -- others may have met the tenure as it is
-      count = may_rest(tenure, count) and count
-    else
-      count = rests and not alone and is_agent(tenure) and undisturbed(fair, what and 1 or 0) and '1' .. held_as or nil
-    end
-    grant(lock, tenure, lease, own and left or -2, own, count)
-    if not own and not alone then
-      began(i, lock, tenure, count)
-    end
+    grant(lock, tenure, lease, own and left or -2, own)
     if own or alone then
       leave(fair, tenure)
     elseif what then
       drop(fair, tenure)
     end
-    local code = rests and count == '1' .. held_as and 'r ' or 'g '
-    return (code == 'r ' or token ~= first) and code .. token .. ' 0'
+    return token ~= first and 'g ' .. token .. ' 0'
   end
-  -- An agent knows of its own tenures that wait.
-  local recalls = holder and may_rest(holder, count) and string.match(holder, '^(.*):') ~= string.match(tenure, '^(.*):')
-  local ours = (asks ~= '' or recalls) and want(lock, tenure, holder)
+  local ours = asks ~= '' and want(lock, tenure, holder)
   local within = asks ~= '' and not alone and place(fair, tenure)
   if within then
-    return (recalls and 'K ' or 'k ') .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')
+    return 'k ' .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')
   end
-  return (recalls and 'H ' or 'h ') .. left .. ' 0 ' .. (holder or '')
+  return 'h ' .. left .. ' 0 ' .. (holder or '')
 end
 
 --include answer.lua

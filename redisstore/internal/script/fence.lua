@@ -53,7 +53,7 @@ local function telling(passing)
         return pcall(command, ...)
       end
       local channel, message = ...
-      if string.find(message, '^wanted ') or string.find(message, '^doubted ') then
+      if string.find(message, '^wanted ') then
         message = 'fenced ' .. message
       elseif string.sub(message, 1, 7) == 'passed ' then
         local tenure, token, rest, lock = string.match(message, '^passed (%S+) (%S+) (%S+ %S+ %S+ %S+ %S+) (.*)$')

@@ -38,22 +38,3 @@ local function kept_for(outsiders_until, most)
   local left = outsiders_until and math.ceil((outsiders_until - clock) / 1000) or 0
   return left <= most and left or 0
 end
-
--- Notes that a tenure begins at a lock that was free, and whether the tenure may rest. Somebody may have deleted the key
--- while the last such tenure had the lock. The agent of that last tenure would go on granting the lock by itself. So the
--- script tells that agent to ask the store. A release looks the same here: an agent does not mind the message about what
--- it has returned.
-local function began(i, lock, tenure, rests)
-  local last = pcall('ZRANGEBYSCORE', keys[n + i], '+inf', '+inf')[1]
-  local before, agent = string.match(last or '', '^rests ((%S+):%d+)$')
-  if before then
-    call('ZREM', keys[n + i], last)
-    if agent ~= string.match(tenure, '^(.*):') then
-      pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'doubted ' .. before .. ' ' .. lock)
-    end
-  end
-  if rests then
-    pcall('ZADD', keys[n + i], '+inf', 'rests ' .. tenure)
-    pcall('PEXPIRE', keys[n + i], 60000)
-  end
-end

@@ -19,7 +19,7 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 		m.LockKind = k
 		kind, rest, _ = strings.Cut(rest, " ")
 	}
-	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3, "doubted": 1}[kind]
+	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]
 	if kind == "passed" && (m.LockKind == lockagent.Semaphore || m.LockKind == lockagent.Permits) {
 		words++
 	}
@@ -68,8 +68,6 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 		m.Kind = lockagent.MessageBroken
 		m.At = lockagent.StoreTime(number(1, lockagent.MaxTenure))
 		m.Operator = unescape(fields[2])
-	case "doubted":
-		m.Kind = lockagent.MessageDoubted
 	}
 	if err != nil {
 		return lockagent.Message{}, err

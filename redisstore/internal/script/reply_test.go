@@ -169,7 +169,6 @@ func TestMessages(t *testing.T) {
 		},
 		"standby " + tenure.String() + " 2000 x":            {Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, Remaining: 2 * time.Second},
 		"wanted " + tenure.String() + " a lock":             {Kind: lockagent.MessageWanted, Name: "a lock", Tenure: tenure},
-		"doubted " + tenure.String() + " a lock":            {Kind: lockagent.MessageDoubted, Name: "a lock", Tenure: tenure},
 		"broken " + tenure.String() + " 1700 - a lock":      {Kind: lockagent.MessageBroken, Name: "a lock", Tenure: tenure, At: 1700},
 		"broken " + tenure.String() + " 1700 ol+ga%20%2D x": {Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "ol ga -"},
 		"broken " + tenure.String() + " 1700 %zz x":         {Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "%zz"},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -121,11 +120,8 @@ func TestRestsLeaveATurnToThoseThatPoll(t *testing.T) {
 func TestARenewalOfATenureThatMayRestOnAFullServer(t *testing.T) {
 	s := startOwn(t)
 	fenced := fencedServer{s}
-	plain, fair, token, neighbour := resting("plain", agentA, 1), resting("fair", agentA, 2), resting("fenced", agentA, 3), wish("orders", agentA, 4)
-	writer, reader := resting("writer", agentA, 5), mayRest(reading("reader", agentA, 6))
-	for what, r := range map[string]lockagent.AcquireReply{
-		"plain": s.grant(plain), "fair": s.fairGrant(fair), "fenced": fenced.grant(token), "writer": s.rwGrant(writer), "reader": s.rwGrant(reader),
-	} {
+	plain, token, neighbour := resting("plain", agentA, 1), resting("fenced", agentA, 2), wish("orders", agentA, 3)
+	for what, r := range map[string]lockagent.AcquireReply{"plain": s.grant(plain), "fenced": fenced.grant(token)} {
 		if !r.Rests {
 			t.Errorf("%s: %+v", what, r)
 		}
@@ -135,71 +131,15 @@ func TestARenewalOfATenureThatMayRestOnAFullServer(t *testing.T) {
 	const lease = time.Hour
 	expect(t, s.renewAll(
 		lockagent.RenewRequest{Name: plain.Name, Tenure: plain.Tenure, Lease: lease},
-		lockagent.RenewRequest{Name: fair.Name, Tenure: fair.Tenure, Lease: lease},
 		lockagent.RenewRequest{Name: neighbour.Name, Tenure: neighbour.Tenure, Lease: lease},
-	), "held: true", "held: true", "held: true")
+	), "held: true", "held: true")
 	fenced.renew(token.Name, token.Tenure, lease)
-	writer.Lease, reader.Lease = lease, lease
-	if !s.rwRenew(writer) || !s.rwRenew(reader) {
-		t.Error("not renewed on a full server")
-	}
-	for _, name := range []lockagent.Name{plain.Name, fair.Name, neighbour.Name, token.Name, writer.Name, reader.Name} {
+	for _, name := range []lockagent.Name{plain.Name, neighbour.Name, token.Name} {
 		s.lives(string(name), lease)
 	}
-	for field, want := range map[[2]string]string{
-		{"plain", plain.Tenure.String()}: "2", {"fair", fair.Tenure.String()}: "3", {"fenced", token.Tenure.String()}: "4",
-		{"writer", writer.Tenure.String() + ":write"}: "1",
-	} {
-		if got := s.Do("HGET", field[0], field[1]); got != want {
-			t.Errorf("%s has the value %v, want %s", field[0], got, want)
+	for req, want := range map[lockagent.AcquireRequest]string{plain: "2", token: "4"} {
+		if got := s.Do("HGET", string(req.Name), req.Tenure.String()); got != want {
+			t.Errorf("%s has the value %v, want %s", req.Name, got, want)
 		}
-	}
-	s.marked(reader, false)
-}
-
-// Somebody deletes a lock that rests in agent A. Nothing tells agent A, which would go on granting the lock by itself while
-// agent B has it. So the script that grants the lock to agent B tells agent A to ask.
-func TestAGrantInPlaceOfATenureThatVanished(t *testing.T) {
-	fencedGrant := func(s *server, req lockagent.AcquireRequest) lockagent.AcquireReply {
-		return fencedServer{s}.grant(req)
-	}
-	writing := func(s *server, req lockagent.AcquireRequest) lockagent.AcquireReply {
-		req.Kind = lockagent.ReadWriteLock
-		return s.rwGrant(req)
-	}
-	for _, c := range []struct {
-		kind  lockagent.LockKind
-		grant func(*server, lockagent.AcquireRequest) lockagent.AcquireReply
-	}{
-		{"", (*server).grant},
-		{lockagent.FencedLock, fencedGrant},
-		{lockagent.FairLock, (*server).fairGrant},
-		{lockagent.ReadWriteLock, writing}, // see TestReadersThatHaveLostTheLockAreTold for readers
-	} {
-		t.Run(string(c.kind), func(t *testing.T) {
-			s := start(t)
-			one, two := s.listen(AgentChannel(agentA)), s.listen(AgentChannel(agentB))
-			if r := c.grant(s, resting("orders", agentA, 1)); !r.Rests {
-				t.Fatalf("acquired %+v", r)
-			}
-			s.Do("DEL", "orders")
-			c.grant(s, wish("orders", agentB, 1))
-			want := lockagent.Message{Kind: lockagent.MessageDoubted, LockKind: c.kind, Name: "orders", Tenure: tenure(agentA, 1)}
-			if m := s.message(one); m != want {
-				t.Errorf("the agent was told %+v", m)
-			}
-			// It is told once. And an agent need not be told of a tenure of its own.
-			s.Do("DEL", "orders")
-			c.grant(s, resting("orders", agentB, 2))
-			s.Do("DEL", "orders")
-			c.grant(s, wish("orders", agentB, 3))
-			s.Do("PUBLISH", AgentChannel(agentA), "the end")
-			s.Do("PUBLISH", AgentChannel(agentB), "the end")
-			for _, conn := range []*redistest.Conn{one, two} {
-				if m := s.hear(conn); m != "the end" {
-					t.Errorf("an agent was also told %q", m)
-				}
-			}
-		})
 	}
 }

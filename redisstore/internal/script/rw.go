@@ -60,9 +60,6 @@ func (r Room) readWrite(c *Call, request *lockagent.AcquireRequest) {
 	if asks == "" {
 		asks = "-" + r.String()
 	}
-	if request.Rests && r.Queues() { // otherwise messages may not reach the agent
-		asks += "+rests"
-	}
 	c.Args = append(c.Args, field, c.text.milliseconds(request.Lease), asks)
 }
 

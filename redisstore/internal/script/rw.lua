@@ -6,15 +6,11 @@
 -- lasts, there is the key "{N}:<tenure>:rwlock_timeout:1", for Redisson. Our own scripts find the ends of
 -- these leases in the zset lockagent_readers:{N}, in ms of the server's clock. A reader that is not there is
 -- another program's, or was let in by a script that could not reach that key. The scripts leave such a
--- reader alone until the hash ends: Redisson 3.44 to 3.52 does not renew all of its keys.
---
--- A tenure that writes and may rest has the value resting in its field. One that reads has it in its key, whose value is 1
--- otherwise. Its field stays 1: Redisson takes the value for a count. Versions 3.44 to 3.52 fail to renew a reader beside one that counts more.
+-- reader alone until the hash ends.
 --
 -- While the slot migrates, each key is at one of two nodes. A renewal needs the hash and the reader's own key at one
 -- node. The zset may miss it. So a reader's lease is over when the zset says so and its own key is gone.
 local wall = math.floor(server / 1000)
-local resting = '11' -- see may_rest
 
 local function timeout_key(suffix, tenure)
   return string.sub(their_suffix(suffix), 2) .. ':' .. tenure .. ':rwlock_timeout:1'
@@ -31,45 +27,16 @@ local function over(lock, suffix, tenure)
   return pcall('EXISTS', lock, timeout_key(suffix, tenure)) == 1
 end
 
--- Makes the hash of a lock anew for those readers of ours whose leases go on, and returns them. A hash may end before
--- them: the watchdog of a reader of Redisson's sets its end. Or somebody has deleted it.
---
--- A writer of Redisson's may have had the lock meanwhile. So these readers have lost it, and only keep our own writers out until they
--- know. Their count in the hash says so to a renewal and a release. Their agents are told to renew at once. If the tenure acquires
--- the lock again, because it does not know of its grant, the count is 1 again.
-local most_restored, lost = 64, '2'
-local function restore(lock, suffix)
-  local list, left = {}, 0
-  local ends = pcall('ZRANGE', 'lockagent_readers' .. suffix, -most_restored, -1, 'WITHSCORES')
-  for p = 1, #ends, 2 do
-    if ends[p + 1] + 0 > wall and pcall('EXISTS', timeout_key(suffix, ends[p])) == 1 then
-      list[#list + 1], left = ends[p], ends[p + 1] - wall
-    end
-  end
-  if list[1] then
-    call('DEL', lock) -- changes nothing. But after a first write a server that is full takes others
-    call('HSET', lock, 'mode', 'read')
-    for _, tenure in ipairs(list) do
-      call('HSET', lock, tenure, lost)
-      pcall('PUBLISH', 'lockagent_agent:' .. string.match(tenure, '^[^:]*'), 'readwrite doubted ' .. tenure .. ' ' .. lock)
-    end
-    call('PEXPIRE', lock, string.format('%.0f', left))
-  end
-  return list
-end
-
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
--- text of an error, or else nil, the mode, the holders' fields, whether these are all, and the value of a writer's field. The mode is nil if
--- the lock is free. Sets the fields which say that they have lost the lock: they were told of that earlier. A reader of Redisson may look the same.
-local have_lost
+-- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if
+-- the lock is free.
 local function look(lock, suffix, dry)
-  local err, first, value, _, mode, fields, whole = holders(lock)
+  local err, first, count, _, mode, fields, whole = holders(lock)
   mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
   if err or first and not mode then
-    return err or 'KIND ' .. kind_of(suffix, first, value)
+    return err or 'KIND ' .. kind_of(suffix, first, count)
   end
   local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
-  have_lost = {}
   if mode == 'read' then
     for _, tenure in ipairs(pcall('ZRANGEBYSCORE', readers, '-inf', wall, 'LIMIT', 0, 64)) do
       passed[tenure] = true
@@ -80,7 +47,6 @@ local function look(lock, suffix, dry)
       gone[#gone + 1] = fields[f]
     elseif fields[f] ~= 'mode' then
       list[#list + 1] = fields[f]
-      have_lost[fields[f]] = mode == 'read' and fields[f + 1] == lost
     end
   end
   local free = not list[1] and (whole or not first)
@@ -91,11 +57,7 @@ local function look(lock, suffix, dry)
       call('DEL', lock)
     end
   end
-  if free then
-    list = dry and {} or restore(lock, suffix)
-    mode = list[1] and 'read'
-  end
-  return nil, mode, list, whole, value
+  return nil, not free and mode or nil, list, whole
 end
 
 -- Reports whether a writer whose agent listens waits ahead of a place, or at all.
@@ -118,36 +80,14 @@ local function reaches(...)
   return type(pcall('EXISTS', ...)) ~= 'table'
 end
 
--- The time in ms.
-local lately = wall
-local function now()
-  local at = call('TIME')
-  lately = at[1] * 1000 + math.floor(at[2] / 1000)
-  return lately
-end
-
--- Has a lock end at a time. A time to live counts from when Redis is told of it. By then a script that serves many locks, or runs on a
--- busy machine, has taken long. rw_doubt.lua would take the end for that of another program.
-local jitter = 2 -- in ms
-local function end_at(lock, ends)
-  for _ = 1, 3 do
-    local from = lately
-    call('PEXPIRE', lock, string.format('%.0f', ends - from))
-    if now() - from < jitter then
-      break
-    end
-  end
-end
-
--- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key. mark is the
--- value of that key, or nil if the tenure may not rest.
-local function keep(lock, suffix, tenure, lease, mark)
+-- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key.
+local function keep(lock, suffix, tenure, lease)
   local readers, key = 'lockagent_readers' .. suffix, timeout_key(suffix, tenure)
   local before = pcall('PTTL', key)
   local most = math.max(lease + 0, type(before) == 'number' and before or 0)
   local left = string.format('%.0f', most)
   pcall('PEXPIRE', key, left) -- Redis lets a script that has written something write on, also if the server is full
-  pcall('SET', key, mark or '1', 'PX', left)
+  pcall('SET', key, '1', 'PX', left)
   if reaches(lock, readers) then
     pcall('ZADD', readers, 'GT', string.format('%.0f', wall + most), tenure)
     local lasts = pcall('PTTL', readers)

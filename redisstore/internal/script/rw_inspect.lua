@@ -16,9 +16,4 @@ elseif not mode then
   return ''
 end
 local count = call('HMGET', lock, list[1])[1]
-if mode == 'write' and may_rest(tenure_of(list[1]), count) then
-  count = '1'
-elseif count == lost and type(pcall('ZSCORE', 'lockagent_readers' .. suffix, list[1])) == 'string' then
-  count = '1' -- a tenure of ours
-end
 return call('PTTL', lock) .. ' ' .. count .. ' ' .. tenure_of(list[1])

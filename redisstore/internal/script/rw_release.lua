@@ -6,9 +6,8 @@
 --
 -- When the last tenure leaves, the first writer in the queue gets the lock, or all readers in front do. If nobody in the queue
 -- gets it, the script publishes "1" after a writer, and "0" after a reader. A reader that leaves others behind
--- wakes nobody. The hash then lasts as long as they may read on: ours until the ends of their leases, and those of
--- other programs as rw_doubt.lua says. If that is not known of one of them, the end of the hash stays. A reader that has lost the lock
--- leaves as any other, and is told that it did not have it.
+-- wakes nobody. The hash then lasts until the leases of all of them are over. If another program has one of them, the end of
+-- the hash stays as it is.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
@@ -51,8 +50,6 @@ local turn_every = 250 -- in ms
 
 --include rw.lua
 
---include rw_doubt.lua
-
 --include rw_polls.lua
 
 --include turn.lua
@@ -67,7 +64,7 @@ local function remaining(suffix, list)
   local most = 0
   for _, tenure in ipairs(list) do
     local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-    ends = type(ends) == 'string' and ends + 0 or may_last[tenure]
+    ends = type(ends) == 'string' and ends + 0
     if not ends or ends <= wall then
       return nil
     end
@@ -76,8 +73,8 @@ local function remaining(suffix, list)
   return most
 end
 
--- Passes a lock that is free, or wakes all waiters. rested says that the tenure could rest. Between such tenures the lock is seldom free.
-local function hand_on(i, lock, channel, queue, flags, suffix, payload, rested)
+-- Passes a lock that is free, or wakes all waiters.
+local function hand_on(i, lock, channel, queue, flags, suffix, payload)
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
   local front, names, counts = waiting(queue, channel, suffix)
   local outsiders, theirs = nil, false
@@ -98,7 +95,7 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload, rested)
       end
     end
   end
-  if (subscribed == 1 or rested) and not front[1] and room ~= 'unqueued' and not alone then
+  if subscribed == 1 and not front[1] and room ~= 'unqueued' and not alone then
     poll_turn(suffix, tag, false, true)
   end
   local others = wake_waiters(channel, suffix, payload)
@@ -123,22 +120,19 @@ local function leave(i)
   if not alone and string.find(flags, 'u', 1, true) then
     note(suffix, clock, tenure)
   end
-  local err, mode, list, whole, value = look_closely(lock, suffix)
+  local err, mode, list, whole = look(lock, suffix)
   if err then
     return string.sub(err, 1, 5) == 'KIND ' and 'n' or 'e ' .. err
   end
   if mode == 'write' and call('HDEL', lock, tenure .. ':write') == 1 then
     call('DEL', lock)
-    return hand_on(i, lock, channel, queue, flags, suffix, '1', may_rest(tenure, value))
+    return hand_on(i, lock, channel, queue, flags, suffix, '1')
   end
-  local count = mode == 'read' and call('HMGET', lock, tenure)[1]
-  if count then
-    local rested = may_rest(tenure, pcall('MGET', timeout_key(suffix, tenure))[1] or '')
+  if mode == 'read' and call('HMGET', lock, tenure)[1] then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock)
-      local line = not restore(lock, suffix)[1] and hand_on(i, lock, channel, queue, flags, suffix, '0', rested)
-      return count == lost and 'n' or line
+      return hand_on(i, lock, channel, queue, flags, suffix, '0')
     end
     for p, field in ipairs(list) do
       if field == tenure then
@@ -150,7 +144,7 @@ local function leave(i)
     if left then
       call('PEXPIRE', lock, string.format('%.0f', left))
     end
-    return count == lost and 'n'
+    return nil
   end
   forget(suffix, tenure)
   if waited[i] == 1 and mode == 'read' then
@@ -165,6 +159,5 @@ for i = 1, n do
   if line then
     lines[#lines + 1] = i .. ' ' .. line
   end
-  settle(keys[i], string.sub(keys[n + i], 16))
 end
 return table.concat(lines, '\n')

@@ -32,8 +32,6 @@ local clock, room, ahead = at + 0, args[1], '0'
 
 --include rw.lua
 
---include rw_doubt.lua
-
 --include rw_polls.lua
 
 local held_as = '1'
@@ -44,7 +42,7 @@ local held_as = '1'
 local function extend(lock, lease) -- always a write, see renew.lua
   local left = call('PTTL', lock)
   if left < lease + 0 then
-    end_at(lock, wall + lease)
+    call('PEXPIRE', lock, lease)
   else
     call('PEXPIRE', lock, left)
   end
@@ -79,10 +77,10 @@ local function is_wanted(suffix)
     poll_turn(suffix, string.sub(ahead_key, 16), true, false)
 end
 
--- Renews a reader with a count, and reports whether it still is one, or an error. It also reports whether somebody waits for what it has.
-local function read_on(lock, suffix, tenure, count, lease)
+-- Renews a reader, and reports whether it still is one, or an error. It also reports whether somebody waits for what it has.
+local function read_on(lock, suffix, tenure, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-  if count == lost or type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
+  if type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock) -- what is left is the mode
@@ -90,14 +88,11 @@ local function read_on(lock, suffix, tenure, count, lease)
     end
     return false
   end
-  local noted = not alone and pcall('ZSCORE', 'lockagent_doubts' .. suffix, '')
-  doubted[lock] = type(noted) == 'string' and as_set(lock, noted)
   if not reaches(lock, timeout_key(suffix, tenure)) then
     return {err = 'TRYAGAIN the key of the reader is at another node'}
   end
   keep(lock, suffix, tenure, lease)
   extend(lock, lease)
-  settle(lock, suffix)
   return true, not alone and is_wanted(suffix)
 end
 
@@ -107,16 +102,13 @@ for i = 1, n do
   local suffix, counts = own_suffix(lock), pcall('HMGET', lock, tenure, tenure .. ':write')
   local held, wanted = counts.err and counts or false, false
   if counts[1] then
-    held, wanted = read_on(lock, suffix, tenure, counts[1], lease)
+    held, wanted = read_on(lock, suffix, tenure, lease)
   elseif counts[2] then
     held = true
     if reads then
       wanted = downgrade(lock, suffix, tenure, lease) and is_wanted(suffix)
     else
       extend(lock, lease)
-    end
-    if counts[2] == resting and call('HMGET', lock, tenure .. ':write')[1] then -- what is renewed does not rest, see renew.lua
-      call('HSET', lock, tenure .. ':write', '1')
     end
   end
   if held ~= true then
