@@ -275,8 +275,7 @@ type KindError struct {
 	Name Name
 	Kind LockKind // of the request
 
-	// Used is as which the name is in use. If the holder shows no kind, see [Store], Used may be plain or fenced in place of
-	// another kind.
+	// Used is as which the name is in use. If the holder shows no kind, see [Store], Used is plain in place of another kind.
 	Used LockKind
 }
 

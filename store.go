@@ -46,13 +46,10 @@ import (
 // name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
 // [*KindError]. A store that does not have a kind answers with an [*OptionError].
 //
-// A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was passed the lock. While a slot of a Cluster
-// migrates, it may not. Three holders may show none at all: a
-// program that is no agent, an agent whose identity is not of [NewAgentID], and an agent of an earlier version. Then
-// plain, fair, fenced and spin locks may look alike to a store, and those who wait show the kind. An Acquire that asks for
-// a place, and finds the lock held, ends with a [*KindError] if tenures have places there as another kind. One that asks for no place does not
-// mind who waits. A tenure that has
-// a place itself came first, and is not refused. The place of an agent that is gone refuses nobody.
+// A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was passed the
+// lock. Three holders may show none: a program that is no agent, an agent whose identity is not of [NewAgentID], and an agent
+// of an earlier version. Then plain, fair, fenced and spin locks may look alike to a store. Those who wait show nothing. Nor
+// need a latch that is closed, or a semaphore of which nobody has permits.
 //
 // # Modes
 //

@@ -1,9 +1,7 @@
 package memstore
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/lockagent/lockagent"
 )
@@ -106,44 +104,8 @@ func (l *lock) usedAs() lockagent.LockKind {
 	return ""
 }
 
-// awaitedAs is another kind than the given one, as which agents wait for a lock that is held, or empty if there is none. A waiter
-// that is gone shows none.
-func (m *memory) awaitedAs(l *lock, kind lockagent.LockKind) lockagent.LockKind {
-	for _, p := range l.queue {
-		if l.held() && p.kind != kind && m.listens(p.tenure.Agent) {
-			return p.kind
-		}
-	}
-	for _, p := range l.places {
-		if l.held() && kind != lockagent.FairLock && p.foreign == nil && m.listens(p.tenure.Agent) {
-			return lockagent.FairLock
-		}
-	}
-	return ""
-}
-
-// hasPlace reports whether a tenure waits as a kind.
-func (l *lock) hasPlace(tenure lockagent.Tenure, kind lockagent.LockKind) bool {
-	at := l.place(tenure)
-	return at >= 0 && l.queue[at].kind == kind || kind == lockagent.FairLock && l.placeOf(tenure) >= 0
-}
-
-// alike are the kinds that a store may not tell from each other if another program has the lock.
-var alike = []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock}
-
-// acquire refuses a tenure if the name is in use as another kind. Those who wait count only for a request that is about to
-// wait. A tenure that has a place came before a holder of a kind that looks alike, and is not refused.
 func (m *memory) acquire(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-	l, kind := m.lock(req.Name, v.now), req.Kind.OrPlain()
-	used := l.usedAs()
-	if req.Queue && (used == "" || used == kind) {
-		used = cmp.Or(m.awaitedAs(l, kind), used)
-	}
-	first := slices.Contains(alike, kind) && slices.Contains(alike, used) && l.hasPlace(req.Tenure, kind)
-	if used != "" && used != kind && !first {
-		return lockagent.AcquireReply{}, &lockagent.KindError{Name: req.Name, Kind: kind, Used: used}
-	}
-	r, err := rulesOf(kind)
+	r, err := m.rulesFor(req.Name, req.Kind, v)
 	if err != nil {
 		return lockagent.AcquireReply{}, err
 	}

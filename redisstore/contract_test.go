@@ -229,9 +229,6 @@ func harness(t *testing.T, config redisstore.Config, s servers) *storetest.Harne
 		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
 			s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
 		},
-		TellsWaiters: func(used, wanted lockagent.LockKind) bool { // those have one queue
-			return used != lockagent.FencedLock || wanted != lockagent.PlainLock
-		},
 	}
 }
 

@@ -221,7 +221,7 @@
 //	                            by that number
 //	lockagent_wanted:{N}        hash: the permits that they want, 5 minutes
 //	                            and the arrival of the latter
-//	lockagent_notes:{N}         as of a lock, and the kind        1 minute
+//	lockagent_notes:{N}         as of a lock                      1 minute
 //	lockagent_turn:{N}          as of a lock                      250 ms
 //	lockagent_busy:{N}          string: when the next turn of     10 s
 //	                            those that poll is due, the time

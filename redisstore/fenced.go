@@ -12,7 +12,7 @@ func (s *Store) fenced() *family {
 	const kind = lockagent.FencedLock
 	room := s.room
 	f := s.plain()
-	f.beside, f.breaks, f.inspects = true, room.BreakFenced, room.InspectFenced
+	f.beside, f.inspects = true, inspects(room, kind)
 
 	f.acquires.write, f.acquires.alone = room.AcquireFenced, room.AcquireFencedAlone
 	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, kind) }

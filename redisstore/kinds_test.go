@@ -118,58 +118,6 @@ func TestANumberThatAnotherTypeReplaced(t *testing.T) {
 	}
 }
 
-// Agents that contend for one name as several kinds are told so. Otherwise one kind would keep the others waiting for as long as it contends.
-func TestWaitersOfTwoKinds(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	open := func() *channelapi.Locks {
-		locks, err := channelapi.New(channelapi.Config{Store: openConfig(t, redisstore.Config{}, server.URL())})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = locks.Close() })
-		return locks
-	}
-	holder, one, two := open(), open(), open()
-	ctx := waittest.Context(t)
-	for _, c := range []struct {
-		first, second func(*channelapi.Locks, string) *channelapi.Lock
-		places        string
-		want          channelapi.KindError
-	}{
-		{fairLock, plainLock, "lockagent_places", channelapi.KindError{Name: "fair, plain", Kind: lockagent.PlainLock, Used: lockagent.FairLock}},
-		{fairLock, spinLock, "lockagent_places", channelapi.KindError{Name: "fair, spin", Kind: lockagent.SpinLock, Used: lockagent.FairLock}},
-		{plainLock, fairLock, "lockagent_queue", channelapi.KindError{Name: "plain, fair", Kind: lockagent.FairLock, Used: lockagent.PlainLock}},
-		{plainLock, spinLock, "lockagent_queue", channelapi.KindError{Name: "plain, spin", Kind: lockagent.SpinLock, Used: lockagent.PlainLock}},
-	} {
-		name := string(c.want.Name)
-		held, err := holder.Lock(name).Acquire(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		showNothing([]*redistest.Server{server}, name)
-		waiter := c.first(one, name).AcquireAsync(ctx)
-		waittest.Until(t, "a place in the queue", func() bool { return server.Do("EXISTS", c.places+":{"+name+"}") == int64(1) })
-		_, err = c.second(two, name).Acquire(ctx)
-		if told, _ := errors.AsType[*channelapi.KindError](err); told == nil || *told != c.want {
-			t.Errorf("error %v, want %v", err, &c.want)
-		}
-		for _, g := range []func() (channelapi.Grant, error){
-			func() (channelapi.Grant, error) { return held, held.Err() },
-			func() (channelapi.Grant, error) { g := <-waiter; return g, g.Err() },
-			func() (channelapi.Grant, error) { return c.second(two, name).Acquire(ctx) }, // nobody uses the name any more
-		} {
-			grant, err := g()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := grant.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
 func plainLock(l *channelapi.Locks, name string) *channelapi.Lock { return l.Lock(name) }
 func fairLock(l *channelapi.Locks, name string) *channelapi.Lock  { return l.FairLock(name) }
 func spinLock(l *channelapi.Locks, name string) *channelapi.Lock  { return l.SpinLock(name) }

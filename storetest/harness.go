@@ -66,10 +66,6 @@ type Harness struct {
 	// cannot be.
 	StepClock func(t testing.TB, d time.Duration)
 
-	// TellsWaiters reports whether the store can tell that a name is in use as one kind, when a call wants to use it as another and nothing
-	// but the place of a waiter shows the kind. Nil if it always can.
-	TellsWaiters func(used, wanted lockagent.LockKind) bool
-
 	kind  lockagent.LockKind   // of the case
 	kinds []lockagent.LockKind // that the store has
 	used  bool                 // Store has its agent

@@ -27,17 +27,6 @@ var kindDefects = []defect{
 		}
 		return kind
 	})},
-	{"does not mind who waits as another kind", "Kind/who waits shows the kind", func(s *spoilt) {
-		acquire := s.acquire
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			reply, err := acquire(req)
-			if errors.Is(err, lockagent.ErrWrongKind) && req.Queue {
-				req.Kind = lockagent.PlainLock
-				return acquire(req)
-			}
-			return reply, err
-		}
-	}},
 	{"does not mind as which kind somebody was passed the lock", "Kind/who was passed the lock shows the kind", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -48,7 +37,6 @@ var kindDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"minds who waits at every try", "Kind/a try does not mind who waits", asking(func(req *lockagent.AcquireRequest) { req.Queue = true })},
 	{"keeps a name for its first kind", "Kind/a name that is not in use any more can be used as another kind", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {

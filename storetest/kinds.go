@@ -53,20 +53,6 @@ var kindClauses = []clause{
 		except: unplaced,
 	},
 	{
-		name: "a try does not mind who waits",
-		says: "One that asks for no place does not mind who waits.",
-		prove: func(t *testing.T, h *Harness) {
-			h.behindAnother(t, func(name lockagent.Name, one, two *party) {
-				two.refused(name, 1, stranger)
-				two.sees(name, stranger)
-				if reply, err := one.try(one.queueing(name, 1)); err != nil || !reply.Queued {
-					t.Errorf("who waits asks again: %+v, %v; want its place", reply, err)
-				}
-			})
-		},
-		except: unplaced,
-	},
-	{
 		name: "a name that is not in use any more can be used as another kind",
 		says: "One name stands for one kind",
 		prove: func(t *testing.T, h *Harness) {
@@ -81,40 +67,6 @@ var kindClauses = []clause{
 				}
 			})
 		},
-	},
-	{
-		name: "who waits shows the kind",
-		says: "An Acquire that asks for a place, and finds the lock held, ends with a [*KindError] if tenures have places there as another kind.",
-		prove: func(t *testing.T, h *Harness) {
-			h.behindAnother(t, func(name lockagent.Name, one, two *party) {
-				_, err := two.try(two.queueing(name, 1))
-				want := lockagent.KindError{Name: name, Kind: two.kind, Used: h.kind}
-				if told, _ := errors.AsType[*lockagent.KindError](err); told == nil || *told != want {
-					t.Errorf("Acquire: error %v; want %v", err, &want)
-				}
-				if reply, err := one.try(one.queueing(name, 1)); err != nil || !reply.Queued {
-					t.Errorf("who came first asks again: %+v, %v; want its place", reply, err)
-				}
-				one.release(name, 1, false)
-				two.waitsFor(name)
-			})
-		},
-		except: unplaced,
-	},
-	{
-		name: "a waiter that is gone shows nothing",
-		says: "The place of an agent that is gone refuses nobody.",
-		prove: func(t *testing.T, h *Harness) {
-			h.behindAnother(t, func(name lockagent.Name, one, two *party) {
-				one.close()
-				eventually(t, "the place is that of nobody", func() bool {
-					_, err := two.try(two.queueing(name, 1))
-					return err == nil
-				})
-				two.waitsFor(name)
-			})
-		},
-		except: unplaced,
 	},
 	{
 		name: "a kind that the store does not have is an error",
@@ -186,44 +138,8 @@ func (h *Harness) asOthers(t *testing.T, prove func(name lockagent.Name, one, tw
 	}
 }
 
-// unplaced are kinds without places, and the one that a store can always tell from the others.
+// unplaced are the kind without places, and the one whose places another test has.
 var unplaced = []lockagent.LockKind{lockagent.SpinLock, lockagent.ReadWriteLock}
-
-// behindAnother calls prove for each other kind that waiters tell from the kind of the case. Another program has the lock, and
-// shows no kind. one has a place as the kind of the case. two is about to ask as the other kind.
-func (h *Harness) behindAnother(t *testing.T, prove func(name lockagent.Name, one, two *party)) {
-	t.Helper()
-	if h.PlantHolder == nil || h.NoQueue {
-		t.Skip("nobody waits behind another program")
-	}
-	proved := false
-	for _, other := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.SpinLock} {
-		if other == h.kind || !slices.Contains(h.kinds, other) || h.TellsWaiters != nil && !h.TellsWaiters(h.kind, other) {
-			continue
-		}
-		name := "orders/" + lockagent.Name(other)
-		h.PlantHolder(t, name, h.kind, stranger, 1, minute)
-		one, two := h.agent(t), h.agent(t)
-		one.subscribe(name)
-		if reply, err := one.try(one.queueing(name, 1)); err != nil || !reply.Queued {
-			t.Fatalf("Acquire = %+v, %v; want a place", reply, err)
-		}
-		two.kind = other
-		prove(name, one, two)
-		proved = true
-	}
-	if !proved {
-		t.Skip("the store has one kind of lock")
-	}
-}
-
-// waitsFor expects that the lock is held, and not that its name is in use as another kind.
-func (p *party) waitsFor(name lockagent.Name) {
-	p.t.Helper()
-	if reply, err := p.try(p.queueing(name, 1)); err != nil || reply.Granted || reply.Queued != (p.kind != lockagent.SpinLock) {
-		p.t.Errorf("Acquire = %+v, %v; want it to wait", reply, err)
-	}
-}
 
 // refusedKind makes all calls that end with a KindError, for a name that is in use as the kind of the
 // case.

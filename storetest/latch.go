@@ -216,9 +216,9 @@ var latchClauses = []clause{
 				refused("Acquire", err)
 				holder.release(name, 1, true)
 
-				one.latch(lockagent.LatchSet, lockagent.MaxLatch, 1) // and the reverse, also if no semaphore has so many permits
+				one.latch(lockagent.LatchSet, lockagent.MaxLatch, 1) // and the reverse: no semaphore has so many permits
 				_, err = holder.try(holder.wish(theLatch, 2))
-				if told, _ := errors.AsType[*lockagent.KindError](err); told == nil || *told != (lockagent.KindError{Name: theLatch, Kind: kind, Used: lockagent.Latch}) {
+				if !errors.Is(err, lockagent.ErrWrongKind) && !errors.Is(err, lockagent.ErrWrongType) {
 					t.Errorf("Acquire of a latch as %s: error %v", kind, err)
 				}
 			}

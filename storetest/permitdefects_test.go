@@ -23,7 +23,7 @@ var permitDefects = []defect{
 		}
 	}},
 	{"has any number of permits", "Permits/a number of permits has its bounds", forgiving(lockagent.ErrBadOption)},
-	{"changes permits of every kind", "Permits/a semaphore that is set is in use, also while nobody has permits", forgiving(lockagent.ErrWrongKind)},
+	{"changes permits of every kind", "Permits/the other kind is refused", forgiving(lockagent.ErrWrongKind)},
 	{"renews what was deleted", "Permits/a tenure of a semaphore that is another kind by now is over", func(s *spoilt) {
 		renew := s.renew
 		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {

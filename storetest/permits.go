@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -388,59 +387,6 @@ var permitClauses = []clause{
 			want.Kind = lockagent.PlainLock
 			_, err = u.try(u.as(lockagent.PlainLock).wish(theLock, 9))
 			isKind("Acquire of a plain lock", err)
-		},
-	},
-	{
-		name: "a semaphore that is set is in use, also while nobody has permits",
-		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
-		prove: func(t *testing.T, h *Harness) {
-			u := h.users(t, 1)[0]
-			others := []user{u.as(lockagent.PlainLock), u.as(lockagent.Latch), u.as(lockagent.Semaphore), u.as(lockagent.Permits)}
-			others = slices.DeleteFunc(others, func(o user) bool { return o.kind == h.kind })
-			refuses := func(when string, others []user) {
-				t.Helper()
-				for _, other := range others {
-					want := lockagent.KindError{Name: theLock, Kind: other.kind, Used: h.kind}
-					isKind := func(what string, err error) {
-						t.Helper()
-						if got, _ := errors.AsType[*lockagent.KindError](err); got == nil || *got != want {
-							t.Errorf("%s: %s as a %s: %v; want %v", when, what, other.kind, err, &want)
-						}
-					}
-					_, err := other.try(other.wish(theLock, 9))
-					isKind("Acquire", err)
-					if other.kind == lockagent.Latch {
-						_, err = countLatch(t, u.store, lockagent.LatchRequest{Name: theLock, Op: lockagent.LatchDown, Change: "down"})
-						isKind("LatchDown", err)
-					} else if other.kind != lockagent.PlainLock {
-						_, err = Permits(t, other.store, other.request(lockagent.AddPermits, 1))
-						isKind("AddPermits", err)
-					}
-				}
-			}
-			u.change(lockagent.TrySetPermits, 2)
-			refuses("set", others)
-			u.takes(1, 1)
-			u.gives(1, true)
-			refuses("used", others)
-			u.counts(2, 0)
-			u.change(lockagent.DeletePermits, 0)
-			u.change(lockagent.AddPermits, 1)
-			refuses("added to", others)
-			for _, other := range others {
-				u.change(lockagent.DeletePermits, 0)
-				if other.kind == lockagent.PlainLock || other.kind == lockagent.Latch {
-					continue
-				}
-				other.change(lockagent.TrySetPermits, 3) // what was deleted is not in use
-				other.takes(2, 1)
-				other.gives(2, true)
-				other.change(lockagent.DeletePermits, 0)
-			}
-			set := lockagent.LatchRequest{Name: theLock, Op: lockagent.LatchSet, Count: 1, Change: "set"}
-			if reply, err := countLatch(t, u.store, set); err != nil || !reply.Changed {
-				t.Errorf("LatchSet = %+v, %v", reply, err)
-			}
 		},
 	},
 	{

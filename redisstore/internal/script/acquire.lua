@@ -72,9 +72,6 @@ local message_kind = ''
 
 --include place.lua
 
-local own_places, other_places = 'lockagent_queue', {'lockagent_places'}
---include used.lua
-
 -- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
 -- agent that contends only with itself makes short pauses between its tenures. Of a tenure that may rest, only the beginning is noted, and
 -- most last for 100 ms. The first turn comes sooner, and so does one after a turn in which those that poll took the lock.
@@ -122,7 +119,6 @@ local function try(i)
   local rests = string.find(asks, '+rests', 1, true)
   asks = rests and not string.find(asks, '+place', 1, true) and '' or asks
   local suffix, unqueued = string.sub(keys[n + i], 16), asks == 'unqueued'
-  local waits = asks ~= ''
   asks = unqueued and '' or asks
 --include met.lua
   local outsiders = (asks ~= '' or rests) and outsiders_of('redisson_lock__channel' .. string.gsub(suffix, '^::', ':'), suffix) or 0

@@ -41,9 +41,6 @@ local pass_lease = '2000' -- in ms
 
 --include fair.lua
 
-local own_places, other_places = 'lockagent_places', {'lockagent_queue'}
---include used.lua
-
 -- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
 -- again leaves them there. And it forgets places that were removed by others.
 --
@@ -171,9 +168,9 @@ local function try(i)
     if err or shared then
       return 'e ' .. (err or 'KIND readwrite')
     end
-    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, count, asks ~= '')
+    local another = holder and not own and other_kind(holder, count, held_as)
     if another then
-      return another
+      return 'e KIND ' .. another
     end
   end
   local fair = fair_lock(lock, suffix)

@@ -21,16 +21,6 @@ local function fence_of(key)
   return tonumber(value)
 end
 
--- Returns why a name is not that of a fenced lock, if that can be seen: somebody holds a lock that never
--- had a token, and not as a fenced lock.
-local function other_kind(lock, key)
-  if pcall('EXISTS', key) == 0 then
-    local err, holder, count, _, mode = holders(lock)
-    local kind = not err and holder and (mode and 'readwrite' or kind_of_holder(holder, count) or 'plain')
-    return kind and kind ~= 'fenced' and 'KIND ' .. kind
-  end
-end
-
 -- Reports whether a tenure has a lock.
 local function has(lock, tenure)
   local _, _, _, own = holders(lock, tenure)

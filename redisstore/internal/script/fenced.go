@@ -14,18 +14,12 @@ var (
 	fencedReleaseSource string
 	//go:embed fenced_renew.lua
 	fencedRenewSource string
-	//go:embed fenced_break.lua
-	fencedBreakSource string
-	//go:embed fenced_inspect.lua
-	fencedInspectSource string
 )
 
 var (
 	fencedAcquireScript = newScript(fencedAcquireSource)
 	fencedReleaseScript = newScript(fencedReleaseSource)
 	fencedRenewScript   = newScript(fencedRenewSource)
-	fencedBreakScript   = newScript(fencedBreakSource)
-	fencedInspectScript = newScript(fencedInspectSource)
 )
 
 // AcquireFenced is [Room.Acquire] for fenced locks, see fenced_acquire.lua.
@@ -90,19 +84,4 @@ func (r Room) RenewFencedAlone(c *Call, request *lockagent.RenewRequest) {
 	r.RenewAlone(c, request)
 	c.Script = fencedRenewScript
 	c.fence(request.Name)
-}
-
-// BreakFenced is [Room.Break] for a fenced lock, see fenced_break.lua.
-func (r Room) BreakFenced(c *Call, req lockagent.BreakRequest) {
-	req.Kind = lockagent.FencedLock
-	r.Break(c, req)
-	c.Script = fencedBreakScript
-	c.Args = append(c.Args, c.text.theirs("redisson_lock_token", req.Name))
-}
-
-// InspectFenced is [Room.Inspect] for a fenced lock, see fenced_inspect.lua.
-func (r Room) InspectFenced(c *Call, name lockagent.Name) {
-	r.Inspect(c, name, lockagent.FencedLock)
-	c.Script = fencedInspectScript
-	c.Args = append(c.Args, c.text.theirs("redisson_lock_token", name))
 }

@@ -7,7 +7,7 @@
 -- Alone: KEYS[1] is the lock, and KEYS[2] its token key.
 --
 -- The reply is that of acquire.lua. Each lock that was granted has a line. An error reply may begin with
--- "FAR", "KIND" or "TOKENS", and is about one of the locks.
+-- "FAR" or "TOKENS", and is about one of the locks.
 
 --include fence.lua
 
@@ -21,7 +21,6 @@ for i = 1, n do
   local lock, key, floor = all[i], all[#all - n + i], given[#given - n + i]
   local tenure, lease = given[per * (i - 1) + 3], given[per * (i - 1) + 4] + 0
   local fence, err = fence_of(key)
-  err = err or other_kind(lock, key)
   if not err and floor + 0 > (fence or 0) + day then
     local time = call('TIME')
     err = floor + 0 > time[1] * 1000000 + time[2] + day and 'FAR ' .. floor

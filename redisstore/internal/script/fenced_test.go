@@ -116,7 +116,7 @@ func TestTokenKeyAtEachStep(t *testing.T) {
 	}
 
 	// A break and a crash leave the key above all that the tenure may have used.
-	s.room.BreakFenced(&s.call, lockagent.BreakRequest{Name: "orders"})
+	s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders", Kind: lockagent.FencedLock})
 	s.must(&s.call)
 	s.Do("INCR", tokenKey)
 	if s.token(tokenKey) <= again.Token {
@@ -211,7 +211,6 @@ func TestRefusalsOfFencedLocks(t *testing.T) {
 		req   lockagent.AcquireRequest
 		want  error
 	}{
-		"a plain lock":         {func() { s.Do("HSET", "orders", tenure(agentB, 1).String(), "1") }, wish("orders", agentA, 1), lockagent.ErrWrongKind},
 		"a floor that is none": {func() {}, far, lockagent.ErrBadOption},
 		"a key that is none":   {spoil("HSET", "a", "b"), wish("orders", agentA, 1), lockagent.ErrWrongType},
 		"no number":            {spoil("SET", "seven"), wish("orders", agentA, 1), lockagent.ErrWrongType},

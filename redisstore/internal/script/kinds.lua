@@ -1,5 +1,6 @@
--- kinds.lua is a part of other scripts: functions that tell as what a name is in use, if the keys beside it show it.
--- Those keys are not declared, and may be at another node while the slot migrates: then nothing shows it.
+-- kinds.lua is a part of other scripts: functions that tell as what a name is in use. The type of the key tells that, the mode
+-- of a read/write lock, and the holder. The keys of those who have permits are not declared, and may be at another node while
+-- the slot migrates: then nothing shows them.
 
 -- The suffix of our own keys for a name.
 local function own_suffix(name)
@@ -29,24 +30,13 @@ local function may_rest(holder, count)
   return is_agent(holder) and string.find(count, '^1%d$') ~= nil
 end
 
--- What a lock without a mode is.
-local function kind_of(suffix, holder, count)
-  local token = 'redisson_lock_token' .. their_suffix(suffix)
-  return holder and kind_of_holder(holder, count) or pcall('EXISTS', token) == 1 and 'fenced' or 'plain'
+-- Returns as which other kind than that of held_as, which is the digit of the script, an agent holds a lock, or nil.
+local function other_kind(holder, count, held_as)
+  local kind = kind_of_holder(holder, count)
+  return string.sub(count, -1) ~= held_as and kind or nil
 end
 
--- Returns "semaphore", "permits" or "latch" if one of us set or used the number lately as that, or nil.
-local function noted_use(suffix, microseconds)
-  local tills = pcall('ZMSCORE', 'lockagent_notes' .. suffix, '.semaphore', '.permits', '.latch')
-  for n, use in ipairs({'semaphore', 'permits', 'latch'}) do
-    if tills[n] and tills[n] + 0 > microseconds then
-      return use
-    end
-  end
-end
-
--- Returns "semaphore" or "permits" if somebody has permits with a lease that goes on, or what is noted, or nil. The name has
--- a string.
+-- Returns "semaphore" or "permits" if somebody has permits with a lease that goes on, or nil. The name has a string.
 local function use_of_number(name)
   local time, suffix = call('TIME'), own_suffix(name)
   local microseconds = time[1] * 1000000 + time[2]
@@ -59,5 +49,4 @@ local function use_of_number(name)
   elseif has_tenures('lockagent_tenures' .. suffix) or has_tenures(string.sub(their_suffix(suffix), 2) .. ':timeout') then
     return 'permits'
   end
-  return noted_use(suffix, microseconds)
 end

@@ -2,8 +2,7 @@
 --
 -- KEYS[1]  the latch: a string, the count. Without the key the latch is open
 -- KEYS[2]  the notes about the latch: a zset of changes, and of ".opened" if the latch was counted down to
---          0 lately, and of ".latch" if the latch was changed lately and is not open. The scores are until when they
---          count, in microseconds. It is declared, so that no node answers without the notes while the slot migrates
+--          0 lately. The scores are until when they count, in microseconds. It is declared, so that no node answers without the notes while the slot migrates
 -- ARGV[1]  read, set, down or delete
 -- ARGV[2]  the count to set
 -- ARGV[3]  the id of the change, or "" to read
@@ -39,7 +38,7 @@ if err then
   return redis.error_reply(err)
 end
 local used = count and use_of_number(latch)
-if used and used ~= 'latch' then
+if used then
   return redis.error_reply('KIND ' .. used)
 end
 local left = math.max(0, tonumber(count or 0))
@@ -62,7 +61,6 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
   if op == 'set' then
     local suffix = own_suffix(latch) -- of a semaphore that is gone, tenures must not find the latch
     pcall('DEL', 'lockagent_permits' .. suffix, 'lockagent_tenures' .. suffix, 'lockagent_taken' .. suffix)
-    call('ZREM', notes, '.semaphore', '.permits')
     left, opened = ARGV[2], false
     call('SET', latch, left)
     tell(1)
@@ -76,11 +74,6 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     call('ZADD', notes, till, '.opened')
   else
     call('ZREM', notes, '.opened')
-  end
-  if tonumber(left) > 0 then
-    call('ZADD', notes, till, '.latch')
-  else
-    call('ZREM', notes, '.latch')
   end
   if left == 0 then
     tell(opened and 0 or 1)

@@ -1,5 +1,5 @@
--- met.lua is a part of a function of scripts that acquire: it looks at lock i. It returns if the tenure was withdrawn, or if the name is in
--- use as another kind. waits says that the tenure waits for a lock that is held.
+-- met.lua is a part of a function of scripts that acquire: it looks at lock i. It returns if the tenure was withdrawn, or if the
+-- name is in use as another kind.
   local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
   if notes[1] then
     return 'w'
@@ -11,8 +11,8 @@
     if err or mode then
       return 'e ' .. (err or 'KIND readwrite')
     end
-    local another = holder and not own and not alone and used_as_another(suffix, tenure, holder, count, waits)
+    local another = holder and not own and other_kind(holder, count, held_as)
     if another then
-      return another
+      return 'e KIND ' .. another
     end
   end

@@ -60,10 +60,6 @@ for _, key in ipairs(with_ids and {'lockagent_permits' .. suffix} or {ids, 'lock
     refused = refused or 'KIND ' .. (with_ids and 'semaphore' or 'permits')
   end
 end
-local noted = free and noted_use(suffix, server)
-if noted and noted ~= kind then
-  refused = refused or 'KIND ' .. noted
-end
 if free and #free > 15 then
   refused, free = refused or 'WRONGTYPE the number is too great', nil
 end
@@ -243,20 +239,6 @@ local function reclaim()
 end
 
 --include notes.lua
-
--- Notes that the number is in use as this kind. So it is refused as another kind for a while, also while nobody has
--- permits. If the number is gone, what was noted of it does not count any more.
-local function note_use()
-  pcall('ZREM', 'lockagent_notes' .. suffix, with_ids and '.semaphore' or '.permits', '.latch')
-  note(suffix, server + notes_kept * 1000, '.' .. kind)
-end
-
--- Notes it again if the note that there is ends soon. It is seldom done, because it takes time.
-local function keep_note(till)
-  if not till or till - server < notes_kept * 500 then
-    note_use()
-  end
-end
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function outsiders_turn()

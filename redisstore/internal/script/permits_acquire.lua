@@ -33,7 +33,7 @@ move_clock(clock)
 --include place.lua
 
 local tenure, lease, need, asks = ARGV[9], ARGV[10] + 0, ARGV[11] + 0, ARGV[12]
-local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure, 'polls', '.' .. kind)
+local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure, 'polls')
 if notes[1] then
   return reply .. '\n1 w'
 end
@@ -88,7 +88,6 @@ if own or mine then
   else
     take(tenure, need, lease)
   end
-  keep_note(notes[5])
   if others then
     call('ZREM', queue, tenure)
     pcall('HDEL', wanted, tenure)

@@ -99,12 +99,8 @@ elseif op == 'delete' then
   if with_ids then
     call('DEL', ids)
   end
-  pcall('ZREM', 'lockagent_notes' .. suffix, '.' .. kind)
   free = nil
   tell_both_ways(channel, '0')
-end
-if done and free then
-  note_use()
 end
 local at = digits((shows())) -- permits that are passed on are granted later
 if gained then

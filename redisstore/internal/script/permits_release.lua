@@ -27,10 +27,6 @@ if not refused then
 end
 if n then
   drop(tenure, n)
-  if free and call('ZCARD', tenures) == 0 then -- from now on only the note tells the kind
-    local till = pcall('ZSCORE', 'lockagent_notes' .. suffix, '.' .. kind)
-    keep_note(type(till) == 'string' and till)
-  end
 end
 local placed = pcall('ZREM', queue, tenure)
 if type(placed) == 'table' and not string.find(placed.err, 'WRONGTYPE', 1, true) then

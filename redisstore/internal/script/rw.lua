@@ -34,7 +34,7 @@ local function look(lock, suffix, dry)
   local err, first, count, _, mode, fields, whole = holders(lock)
   mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
   if err or first and not mode then
-    return err or 'KIND ' .. kind_of(suffix, first, count)
+    return err or 'KIND ' .. (kind_of_holder(first, count) or 'plain')
   end
   local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   if mode == 'read' then

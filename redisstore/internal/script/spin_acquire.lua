@@ -30,9 +30,6 @@ local message_kind = ''
 
 --include room.lua
 
-local own_places, other_places = nil, {'lockagent_places', 'lockagent_queue'}
---include used.lua
-
 -- Notes who has the lock: the holder, or the tenure that is about to be granted the free lock. It reports whether it is the
 -- turn of those that poll. If they took the lock in the last one, the next one comes sooner.
 local function polls_turn(i, suffix, tenure, holder, taken)
@@ -68,7 +65,7 @@ end
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
   local tenure, lease, contends = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= '' and not alone
-  local suffix, waits = string.sub(keys[n + i], 16), contends
+  local suffix = string.sub(keys[n + i], 16)
 --include met.lua
   if not holder then
     left = behind or math.max(kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
-	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // asAnother tries a lock as each kind that may look like another one in Redis.
@@ -65,56 +64,6 @@ func (s *server) holds(holder, count string) {
 	s.Do("PEXPIRE", "orders", "30000")
 }
 
-// Waiters show as which kind a name is in use, whoever has the lock.
-func TestWaitersOfAnotherKind(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		waits, asks, used lockagent.LockKind
-	}{
-		{lockagent.FairLock, lockagent.PlainLock, lockagent.FairLock},
-		{lockagent.FairLock, lockagent.SpinLock, lockagent.FairLock},
-		{lockagent.FairLock, lockagent.FairLock, ""},
-		{lockagent.PlainLock, lockagent.FairLock, lockagent.PlainLock},
-		{lockagent.PlainLock, lockagent.SpinLock, lockagent.PlainLock},
-		{lockagent.PlainLock, lockagent.PlainLock, ""},
-		{lockagent.SpinLock, lockagent.PlainLock, ""}, // it leaves no place
-		{lockagent.SpinLock, lockagent.FairLock, ""},
-		{lockagent.SpinLock, lockagent.SpinLock, ""},
-	} {
-		for _, holder := range []string{tenure(agentA, 1).String(), java} {
-			for _, room := range rooms(t) {
-				t.Run(string(c.waits)+"/"+string(c.asks)+"/"+holder[:1]+"/"+room.String(), func(t *testing.T) {
-					s := start(t)
-					s.room = room
-					s.grant(wish("another", agentA, 1)) // the server has a clock
-					s.holds(holder, "1")                // so the holder shows nothing
-					there := s.waits(agentB, "orders")
-					if r, used := s.as(c.waits, queueing("orders", agentB, 1)); used != "" || r.Queued != (c.waits != lockagent.SpinLock) {
-						t.Fatalf("the waiter: %+v, in use as %q", r, used)
-					}
-					s.expectUsed(c.asks, 1, c.used)
-					if r, used := s.as(c.asks, wish("orders", agentC, 2)); used != "" || r.Granted || r.Holder != holder {
-						t.Errorf("a try: %+v, in use as %q; want it held", r, used)
-					}
-					if r, used := s.as(c.waits, queueing("orders", agentB, 1)); used != "" || r.Queued != (c.waits != lockagent.SpinLock) {
-						t.Errorf("the waiter asks again: %+v, in use as %q", r, used)
-					}
-					// An agent that is gone waits no more.
-					there.Close()
-					waittest.Until(t, "nobody listens", func() bool {
-						channels := "CHANNELS"
-						if room == Sharded {
-							channels = "SHARDCHANNELS"
-						}
-						return len(s.Do("PUBSUB", channels).([]any)) == 0
-					})
-					s.expectUsed(c.asks, 3, "")
-				})
-			}
-		}
-	}
-}
-
 // rooms are those that the servers have, of a server alone and of a Cluster.
 func rooms(t *testing.T) []Room {
 	t.Helper()
@@ -122,85 +71,6 @@ func rooms(t *testing.T) []Room {
 		return []Room{Single}
 	}
 	return []Room{Single, Sharded}
-}
-
-// Fenced locks have the queue of plain ones. The token key, which stays, says which of them a name is.
-func TestWaitersBesideATokenKey(t *testing.T) {
-	t.Parallel()
-	for waits, want := range map[lockagent.LockKind]map[lockagent.LockKind]lockagent.LockKind{
-		lockagent.FencedLock: {lockagent.FairLock: lockagent.FencedLock, lockagent.SpinLock: lockagent.FencedLock, lockagent.FencedLock: ""},
-		lockagent.FairLock:   {lockagent.FencedLock: lockagent.FairLock},
-	} {
-		for asks, used := range want {
-			s := start(t)
-			s.Do("SET", tokenKey, "3")
-			s.Do("HSET", "orders", java, "1")
-			s.waits(agentB, "orders")
-			s.as(waits, queueing("orders", agentB, 1))
-			s.expectUsed(asks, 1, used)
-		}
-	}
-}
-
-// Whoever has a place came first, and is not refused, whatever others do.
-func TestAPlaceBesideThoseOfAnotherKind(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.holds(java, "1")
-	s.waits(agentB, "orders")
-	s.waits(agentC, "orders")
-	s.acquire(queueing("orders", agentB, 1))
-	s.expectUsed(lockagent.FairLock, 1, lockagent.PlainLock)
-	s.Do("RENAME", "lockagent_queue:{orders}", "aside")
-	s.expectUsed(lockagent.FairLock, 1, "")
-	s.Do("RENAME", "aside", "lockagent_queue:{orders}")
-	s.expectUsed(lockagent.FairLock, 1, "")
-	if r := s.acquire(queueing("orders", agentB, 1)); !r.Queued {
-		t.Errorf("the plain waiter asks again: %+v", r)
-	}
-}
-
-// A place that nobody uses any more tells nothing, even if its agent lives: nobody asked for it in a while.
-func TestPlacesThatWereLeft(t *testing.T) {
-	t.Parallel()
-	for waits, asks := range map[lockagent.LockKind]lockagent.LockKind{
-		lockagent.PlainLock: lockagent.FairLock, lockagent.FairLock: lockagent.PlainLock,
-	} {
-		for what, leave := range map[string]func(s *server, places string){
-			"long ago":    func(s *server, places string) { s.Do("PEXPIRE", places, "269000") },
-			"without end": func(s *server, places string) { s.Do("PERSIST", places) },
-			"of no zset":  func(s *server, places string) { s.Do("SET", places, "spoilt", "PX", "300000") },
-			"of nobody":   func(s *server, places string) { s.Do("DEL", places) },
-			"of no tenure": func(s *server, places string) {
-				s.Do("DEL", places)
-				s.Do("ZADD", places, "1", "nonsense")
-				s.Do("PEXPIRE", places, "300000")
-			},
-		} {
-			t.Run(string(waits)+"/"+what, func(t *testing.T) {
-				s := start(t)
-				s.holds(java, "1")
-				s.waits(agentB, "orders")
-				s.as(waits, queueing("orders", agentB, 1))
-				s.expectUsed(asks, 1, waits)
-				leave(s, map[lockagent.LockKind]string{lockagent.PlainLock: "lockagent_queue:{orders}", lockagent.FairLock: "lockagent_places:{orders}"}[waits])
-				s.expectUsed(asks, 2, "")
-			})
-		}
-	}
-}
-
-// Behind a service of several servers nobody can count who listens. There a place is good for as long as it is used.
-func TestPlacesBehindAService(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.room = Unqueued
-	s.holds(java, "1")
-	s.as(lockagent.FairLock, queueing("orders", agentB, 1))
-	s.expectUsed(lockagent.PlainLock, 1, lockagent.FairLock)
-	s.expectUsed(lockagent.SpinLock, 1, lockagent.FairLock)
-	s.Do("PEXPIRE", "lockagent_places:{orders}", "269000")
-	s.expectUsed(lockagent.PlainLock, 2, "")
 }
 
 // alike are the kinds that look alike in Redis, but for the hold count of an agent.
@@ -220,12 +90,8 @@ func (s *server) releaseAs(kind lockagent.LockKind, req lockagent.AcquireRequest
 func (s *server) looksAs(kind lockagent.LockKind, breaks bool) (lockagent.Inspection, error) {
 	s.t.Helper()
 	switch {
-	case !breaks && kind == lockagent.FencedLock:
-		s.room.InspectFenced(&s.call, "orders")
 	case !breaks:
 		s.room.Inspect(&s.call, "orders", kind)
-	case kind == lockagent.FencedLock:
-		s.room.BreakFenced(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind})
 	case kind == lockagent.FairLock:
 		s.room.FairBreak(&s.call, lockagent.BreakRequest{Name: "orders", Kind: kind})
 	default:
@@ -328,7 +194,7 @@ func TestHolderOfAnotherKind(t *testing.T) {
 	}
 }
 
-// Holders that do not say as which kind they have the lock refuse nobody.
+// Holders that do not say as which kind they have the lock refuse nobody. Nor does a waiter.
 func TestHolderThatShowsNoKind(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ holder, count string }{
