@@ -41,30 +41,21 @@ func TestOpenACluster(t *testing.T) {
 	storetest.Subscribe(t, open(t, cluster.URL()), up).Cancel()
 }
 
+// Messages stay with the slot if the servers can do that.
 func TestWakeUpsInACluster(t *testing.T) {
 	t.Parallel()
-	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3)
-	for _, c := range []struct {
-		sharded redisstore.Sharded
-		command string
-	}{
-		{redisstore.ShardedAuto, "spublish"},
-		{redisstore.ShardedOn, "spublish"},
-		{redisstore.ShardedOff, "publish"},
-	} {
-		for _, node := range cluster.Nodes {
-			node.Do("CONFIG", "RESETSTAT")
-		}
-		store := openConfig(t, redisstore.Config{Sharded: c.sharded}, cluster.URL())
-		other := openConfig(t, redisstore.Config{Sharded: c.sharded}, cluster.URL())
-		for i := range 20 {
-			name := lockagent.Name(fmt.Sprintf("orders/{%d}", i))
-			sub := storetest.Subscribe(t, store, name)
-			wakes(t, sub, other, name)
-			if cluster.NodeOf(string(name)).Calls(c.command) == 0 {
-				t.Errorf("Sharded %d: the node of %q was not told to %s", c.sharded, name, c.command)
-			}
+	command := "publish"
+	if redistest.Sharded(t) {
+		command = "spublish"
+	}
+	store, other := open(t, cluster.URL()), open(t, cluster.URL())
+	for i := range 20 {
+		name := lockagent.Name(fmt.Sprintf("orders/{%d}", i))
+		sub := storetest.Subscribe(t, store, name)
+		wakes(t, sub, other, name)
+		if cluster.NodeOf(string(name)).Calls(command) == 0 {
+			t.Errorf("the node of %q was not told to %s", name, command)
 		}
 	}
 }
@@ -103,6 +94,7 @@ func TestANodeThatIsDownTroublesNoOther(t *testing.T) {
 
 func TestASubscriptionFollowsItsSlot(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	cluster := redistest.StartCluster(t, 3)
 	store, other := open(t, cluster.URL()), open(t, cluster.URL())
 	var subs []*storetest.Subscription
@@ -201,12 +193,6 @@ func testFailoverInACluster(t *testing.T, later bool) {
 	if reset := await(t, told); reset.Reason != "failed over" || reset.From != from || reset.To != to {
 		t.Errorf("told %+v; want a failover from %s to %s", reset, from, to)
 	}
-}
-
-func TestShardedMessagesNeedAServerThatHasThem(t *testing.T) {
-	t.Parallel()
-	// Outside of a Cluster it means nothing.
-	works(t, openConfig(t, redisstore.Config{Sharded: redisstore.ShardedOn}, redistest.Start(t).URL()))
 }
 
 func TestNamesThatAClusterCannotRelease(t *testing.T) {

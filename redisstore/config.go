@@ -55,10 +55,6 @@ type Config struct {
 	// longest possible if that is less.
 	ReplicaTimeout time.Duration
 
-	// Sharded says how wake-ups travel in a Cluster; elsewhere it means nothing.
-	// Defaults to [ShardedAuto].
-	Sharded Sharded
-
 	// TLS is the client's side of a rediss:// URL, for private certificates.
 	// Defaults to one that trusts what the system trusts.
 	TLS *tls.Config
@@ -71,29 +67,6 @@ type Config struct {
 	// Defaults to [DefaultClientName].
 	ClientName string
 }
-
-// Sharded says whether the wake-ups in a Cluster are published to the nodes of the lock's
-// shard, or to all nodes.
-//
-// Redisson publishes to the shard from 3.22 on, if the servers are Redis 7.0 or newer. Older Redisson
-// publishes to all nodes. If the servers have sharded messages, a store hears both, and wakes those that
-// hear only one of them. So programs of all kinds can share locks. See docs/redisson.md for what remains.
-//
-// The setting says how agents tell each other. Agents with different settings share locks and their queues.
-type Sharded uint8
-
-// The ways that wake-ups travel in a Cluster.
-const (
-	// ShardedAuto is ShardedOn if the servers are Redis 7.0 or newer. It is what
-	// Redisson does since 3.22.
-	ShardedAuto Sharded = iota
-	// ShardedOn publishes with SPUBLISH, which is cheaper.
-	ShardedOn
-	// ShardedOff publishes with PUBLISH, as older programs do. It is what servers before Redis 7.0 need, and nobody else: each message
-	// goes to all nodes. An agent has a connection to each node for messages. If the servers have sharded messages, it has two, and
-	// the scripts look both ways for agents that wait.
-	ShardedOff
-)
 
 func (c Config) withDefaults() Config {
 	if c.DialTimeout == 0 {
@@ -133,9 +106,6 @@ func (c Config) validate() error {
 		refuse("SilenceTimeout", "%v is negative; leave it out for %v", c.SilenceTimeout, DefaultSilenceTimeout)
 	}
 	c.validateReplicas(refuse)
-	if c.Sharded > ShardedOff {
-		refuse("Sharded", "%d is none of ShardedAuto, ShardedOn and ShardedOff", c.Sharded)
-	}
 	for _, r := range c.ClientName {
 		if r <= ' ' || r > '~' {
 			refuse("ClientName", "%q has a character that Redis does not take; use letters, digits and punctuation, without spaces", c.ClientName)

@@ -80,21 +80,13 @@ func TestContractInACluster(t *testing.T) {
 		"Kind/", "Token/", "Break/", "Twins/", "Rest/", "Reset/", "Concurrency/done", "Close/", "fenced/Fenced/", "fenced/Pass/a ", "spin/Spin/",
 		"fair/NoRest/", "readwrite/ReadWrite/", "readwrite/NoRest/", "permits/Permits/a ",
 	}
-	t.Run("Sharded", func(t *testing.T) {
-		t.Parallel()
-		redistest.NeedsSharded(t)
-		contractInACluster(t, redisstore.ShardedOn, slices.Concat(messages, keys)...)
-	})
-	t.Run("Classic", func(t *testing.T) {
-		t.Parallel()
-		contractInACluster(t, redisstore.ShardedOff, messages...)
-	})
+	contractInACluster(t, slices.Concat(messages, keys)...)
 }
 
-func contractInACluster(t *testing.T, sharded redisstore.Sharded, only ...string) {
+func contractInACluster(t *testing.T, only ...string) {
 	cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, contractRules(t)))
-	s := servers{url: asUser(cluster.URL()), nodes: cluster.Nodes, cluster: cluster, classic: sharded == redisstore.ShardedOff}
-	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, redisstore.Config{Sharded: sharded}, s) }, only...)
+	s := servers{url: asUser(cluster.URL()), nodes: cluster.Nodes, cluster: cluster}
+	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, redisstore.Config{}, s) }, only...)
 }
 
 // Every grant and every renewal waits for the replica. So these are the cases in which tenures begin, go on, and end,
@@ -120,7 +112,6 @@ type servers struct {
 	tls     *tls.Config // for a URL with TLS
 	nodes   []*redistest.Server
 	cluster *redistest.Cluster // nil if they are none
-	classic bool               // in a Cluster, messages reach all nodes
 }
 
 // empty leaves nothing there.
@@ -154,7 +145,7 @@ func (s servers) waiter(t testing.TB, name lockagent.Name, wait time.Duration, t
 func (s servers) listen(t testing.TB, name lockagent.Name, wake func(), channels ...string) {
 	conn := s.of(name).Dial()
 	command := "SUBSCRIBE"
-	if s.cluster != nil && !s.classic {
+	if s.cluster != nil && redistest.Sharded(t) {
 		command = "SSUBSCRIBE"
 	}
 	for _, channel := range channels {
@@ -226,6 +217,7 @@ func harness(t *testing.T, config redisstore.Config, s servers) *storetest.Harne
 		Reset:         s.empty,
 
 		NoIncarnation: s.cluster != nil,
+		NoQueue:       s.cluster != nil && !redistest.Sharded(t),
 		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
 			s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
 		},
@@ -269,9 +261,6 @@ func open(t testing.TB, url string) *redisstore.Store {
 
 func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.Store {
 	t.Helper()
-	if config.Sharded == redisstore.ShardedOn {
-		redistest.NeedsSharded(t)
-	}
 	if config.CallTimeout == 0 && config.SilenceTimeout == 0 { // servers answer late, and connect late, on a machine that is busy
 		config.CallTimeout, config.SilenceTimeout = storetest.Patience/2, storetest.Patience/2
 	}

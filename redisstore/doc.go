@@ -39,9 +39,9 @@
 //   - The store has a connection for calls to each server, so no call waits for another
 //     server. Before use the store looks whether the connection is still there (not on
 //     Windows), so no call fails because of an earlier loss.
-//   - All subscriptions of a store share one connection. In a Cluster that has sharded messages there is one
-//     more for each node, and the store subscribes to each lock's channel in both ways: see [Sharded]. After a loss the store reconnects within about a second once the
-//     server is back. Then it subscribes to all channels again, wakes all waiters, and tells
+//   - All subscriptions of a store share one connection. In a Cluster of Redis 7 or newer there is one more for each
+//     node: the messages of a lock stay with its slot, as those of Redisson 3.22 and newer do. Before Redis 7 they go to
+//     all nodes. After a loss the store reconnects within about a second once the server is back. Then it subscribes to all channels again, wakes all waiters, and tells
 //     the agent that messages were missed. It wakes and tells them also if the server has
 //     lost its data.
 //   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
@@ -311,8 +311,7 @@
 //
 //	outsiders = subscribers of redisson_lock__channel:{N} - subscribers of lockagent_agents:{N}
 //
-// In a Cluster with sharded messages it counts those of both kinds of messages at the lock's node.
-// With Sentinels, an outsider that subscribes at a replica is not counted. So let Redisson
+// In a Cluster it counts those at the lock's node. With Sentinels, an outsider that subscribes at a replica is not counted. So let Redisson
 // subscribe at the master, which is its default (subscriptionMode).
 //
 // It cannot count those that poll a lock. It only sees whether anybody calls HEXISTS, as Redisson
@@ -327,7 +326,7 @@
 // At a read/write lock HGET tells of polls, and HEXISTS of a writer that had the lock. Before such a turn the store asks
 // readers to leave the lock, and nobody joins them for 100 ms.
 //
-// The store cannot count subscribers behind a service of several servers. There are no queues then: a release wakes all
+// The store cannot count subscribers behind a service of several servers, nor in a Cluster before Redis 7. There are no queues then: a release wakes all
 // waiters.
 //
 // # Incarnations

@@ -121,7 +121,7 @@ func (s *Store) elsewhere(ctx context.Context, try func(context.Context, lockage
 // rehearseScripts runs all commands that locks need, but for messages.
 func (s *Store) rehearseScripts(ctx context.Context, name lockagent.Name) error {
 	var c script.Call
-	s.room.Rehearse(&c, name, s.ways)
+	s.room.Rehearse(&c, name)
 	if _, err := s.await(&c, s.slot(name)); err != nil {
 		return err
 	}
@@ -131,11 +131,14 @@ func (s *Store) rehearseScripts(ctx context.Context, name lockagent.Name) error 
 // rehearseTopics subscribes to every form of channel that locks need.
 func (s *Store) rehearseTopics(ctx context.Context, name lockagent.Name) error {
 	topics := []transport.Topic{{Channel: script.AgentChannel("rehearsal"), Slot: s.slot(name)}}
-	topics = append(topics, s.bothWays(script.Channel(name), name)...)
-	if s.room.Cluster() && s.room.Queues() {
-		topics = append(topics, s.agentTopics(script.AgentChannelOf("rehearsal", name), name)...)
+	topics = append(topics, s.topic(script.Channel(name), name, false))
+	if s.room == script.Sharded {
+		topics = append(topics, s.topic(script.AgentChannelOf("rehearsal", name), name, true))
 	}
-	for _, topic := range append(topics, s.marks(name)...) {
+	if s.room.Queues() {
+		topics = append(topics, s.topic(script.AgentsChannel(name), name, true))
+	}
+	for _, topic := range topics {
 		if err := s.servers.TryTopic(ctx, topic); err != nil {
 			return fmt.Errorf("subscribe to %s: %w", topic.Channel, err)
 		}

@@ -66,19 +66,12 @@ func (p *places) subscribe(at place) {
 		return
 	}
 	look := lockagent.Message{Kind: lockagent.MessageStandby, Name: at.name, LockKind: lockagent.FairLock, Tenure: at.tenure}
-	var cancels []func()
-	for _, channel := range p.store.bothWays(script.PlaceChannel(at.name, at.tenure), at.name) {
-		cancels = append(cancels, l.subscribe(channel, transport.Listener{
-			Message: func(string) { l.hear(look) },
-			Stands:  func(bool) { l.hear(look) },
-			Denied:  p.store.denied(channel.Channel, func() { l.hear(look) }),
-		}))
-	}
-	p.heard[at] = func() {
-		for _, cancel := range cancels {
-			cancel()
-		}
-	}
+	channel := script.PlaceChannel(at.name, at.tenure)
+	p.heard[at] = l.subscribe(p.store.topic(channel, at.name, false), transport.Listener{
+		Message: func(string) { l.hear(look) },
+		Stands:  func(bool) { l.hear(look) },
+		Denied:  p.store.denied(channel, func() { l.hear(look) }),
+	})
 }
 
 // leave ends the subscription to the channel of a place, if there is one.

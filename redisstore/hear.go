@@ -1,9 +1,7 @@
 package redisstore
 
 import (
-	"slices"
 	"sync"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -130,8 +128,9 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 	// While the lock's channel stands, the server must not take this store for an outsider, and
 	// the agent must hear of passes. So that channel is subscribed last, and unsubscribed first.
 	var cancels []func()
-	for _, agents := range s.marks(name) {
-		cancels = append(cancels, s.subscriptions.Subscribe(agents, transport.Listener{Stands: silent}))
+	if s.room.Queues() {
+		mark := s.topic(script.AgentsChannel(name), name, true)
+		cancels = append(cancels, s.subscriptions.Subscribe(mark, transport.Listener{Stands: silent}))
 	}
 	if l := s.listener.Load(); l != nil && s.room.Cluster() && s.room.Queues() {
 		askAgain := wake
@@ -144,25 +143,19 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 		}
 		channel := script.AgentChannelOf(l.agent, name)
 		passes.Denied = s.denied(channel, askAgain)
-		for _, topic := range s.agentTopics(channel, name) {
-			cancels = append(cancels, l.subscribe(topic, passes))
-		}
+		cancels = append(cancels, l.subscribe(s.topic(channel, name, true), passes))
 	}
-	channels := s.bothWays(f.channel(name), name)
-	standing := &standing{wake: wake, both: len(channels) > 1}
-	cancels = append(cancels, standing.end)
-	for i, channel := range slices.Backward(channels) {
-		cancels = append(cancels, s.subscriptions.Subscribe(channel, transport.Listener{
-			Message: func(payload string) {
-				if f.heard != nil {
-					f.heard(name, payload)
-				}
-				wake()
-			},
-			Stands: func(again bool) { standing.note(i == 0, again) },
-			Denied: s.denied(channel.Channel, wake),
-		}))
-	}
+	channel := f.channel(name)
+	cancels = append(cancels, s.subscriptions.Subscribe(s.topic(channel, name, false), transport.Listener{
+		Message: func(payload string) {
+			if f.heard != nil {
+				f.heard(name, payload)
+			}
+			wake()
+		},
+		Stands: func(bool) { wake() },
+		Denied: s.denied(channel, wake),
+	}))
 	return func() {
 		for i := len(cancels) - 1; i >= 0; i-- {
 			cancels[i]()
@@ -188,77 +181,6 @@ func (s *Store) warnOfDenial(channel string, err error) {
 }
 
 // topic is a channel of a lock.
-func (s *Store) topic(channel string, name lockagent.Name, sharded, early bool) transport.Topic {
-	return transport.Topic{Channel: channel, Sharded: sharded, Counted: !sharded && s.room == script.Classic, Slot: s.slot(name), Early: early}
-}
-
-// standing wakes the agent when the subscription to a lock stands: once if both ways stand at about the same time.
-type standing struct {
-	wake func()
-	both bool // there is another way than our own
-
-	mu         sync.Mutex // guards what follows
-	own, other bool       // which way stands
-	late       *time.Timer
-}
-
-// note takes note that a way stands. If the other way does not stand soon after our own, the agent is woken without it.
-func (s *standing) note(own, again bool) {
-	s.mu.Lock()
-	s.own, s.other = s.own || own, s.other || !own
-	whole := s.own && (s.other || !s.both)
-	if !whole && s.own && s.late == nil {
-		s.late = time.AfterFunc(messageBehind, s.wake)
-	}
-	if whole && s.late != nil {
-		s.late.Stop()
-	}
-	s.mu.Unlock()
-	if whole || again {
-		s.wake()
-	}
-}
-
-// end is called when nobody is to be woken any more.
-func (s *standing) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.late == nil {
-		s.late = time.NewTimer(0) // no other one is started
-	}
-	s.late.Stop()
-}
-
-// bothWays are the topics of a channel in which other programs publish: first in our own way.
-func (s *Store) bothWays(channel string, name lockagent.Name) []transport.Topic {
-	own := s.room == script.Sharded
-	topics := []transport.Topic{s.topic(channel, name, own, false)}
-	if s.ways {
-		topics = append(topics, s.topic(channel, name, !own, false))
-	}
-	return topics
-}
-
-// agentTopics are the topics in a Cluster on which the agent hears what is for it alone, about a lock. The scripts of agents that
-// have another setting may look only for those that are sharded, see ways.lua.
-func (s *Store) agentTopics(channel string, name lockagent.Name) (topics []transport.Topic) {
-	if s.room == script.Classic {
-		topics = append(topics, s.topic(channel, name, false, true))
-	}
-	if s.ways {
-		topics = append(topics, s.topic(channel, name, true, true))
-	}
-	return topics
-}
-
-// marks are the topics without messages by which scripts tell this store from outsiders, see ways.lua.
-func (s *Store) marks(name lockagent.Name) (marks []transport.Topic) {
-	if !s.room.Queues() {
-		return nil
-	}
-	for _, channel := range s.bothWays(script.AgentsChannel(name), name) {
-		channel.Early = true
-		marks = append(marks, channel)
-	}
-	return marks
+func (s *Store) topic(channel string, name lockagent.Name, early bool) transport.Topic {
+	return transport.Topic{Channel: channel, Sharded: s.room == script.Sharded, Slot: s.slot(name), Early: early}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -17,21 +16,14 @@ import (
 func TestAPlainWaiterBehindAnotherKind(t *testing.T) {
 	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
-	type topology struct {
-		url     string
-		nodes   []*redistest.Server
-		sharded redisstore.Sharded
-	}
-	topologies := map[string]topology{
-		"one server": {server.URL(), []*redistest.Server{server}, redisstore.ShardedAuto},
-		"classic":    {cluster.URL(), cluster.Nodes, redisstore.ShardedOff},
-	}
-	if redistest.Sharded(t) {
-		topologies["sharded"] = topology{cluster.URL(), cluster.Nodes, redisstore.ShardedOn}
-	}
-	for title, c := range topologies {
-		config := redisstore.Config{Sharded: c.sharded}
-		ours, theirs := openConfig(t, config, c.url), openConfig(t, config, c.url)
+	for title, c := range map[string]struct {
+		url   string
+		nodes []*redistest.Server
+	}{
+		"one server": {server.URL(), []*redistest.Server{server}},
+		"a Cluster":  {cluster.URL(), cluster.Nodes},
+	} {
+		ours, theirs := open(t, c.url), open(t, c.url)
 		told := make(chan lockagent.Message, 1000)
 		agent := lockagent.NewAgentID()
 		defer ours.Listen(agent, func(m lockagent.Message) {

@@ -100,13 +100,8 @@ const (
 	openedKept = time.Minute
 )
 
-// heard takes note of a message on the channel of a latch. It ignores what latch.lua sends the other
-// way: the message may come so late that the latch has changed again, and the notes in the server tell
-// of this change.
+// heard takes note of a message on the channel of a latch.
 func (o *opened) heard(name lockagent.Name, payload string) {
-	if payload == "00" || payload == "01" {
-		return
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if payload != "0" { // it was set or deleted

@@ -104,17 +104,10 @@ func (s *Store) fit(c Config, a address) error {
 	case len(a.hosts) > 1 && a.masterSet == "" && !s.servers.Cluster():
 		return badURL("several addresses are for the nodes of a Cluster, and there is none; write one address, or those of Sentinels and ?master_set=mymaster")
 	}
-	shards := s.servers.Cluster() && atLeast(found.Version, 7, 0)
-	if s.servers.Cluster() && c.Sharded == ShardedOn && !shards {
-		return &lockagent.OptionError{Option: "redisstore.Config.Sharded", Reason: fmt.Sprintf("the server is version %s, which has no sharded messages; use ShardedAuto", found.Version)}
-	}
-	s.ways = shards
 	switch {
-	case shards && c.Sharded != ShardedOff:
+	case s.servers.Cluster() && atLeast(found.Version, 7, 0):
 		s.room = script.Sharded
-	case s.servers.Cluster():
-		s.room = script.Classic
-	case s.servers.Slotted():
+	case s.servers.Cluster(), s.servers.Slotted():
 		s.room = script.Unqueued
 	default:
 		s.room = script.Single

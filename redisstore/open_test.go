@@ -246,20 +246,18 @@ func TestDocumentedRulesAreEnough(t *testing.T) {
 func TestDocumentedRulesAreEnoughInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, documentedRules(t)))
-	for _, sharded := range []redisstore.Sharded{redisstore.ShardedAuto, redisstore.ShardedOff} {
-		store := openConfig(t, redisstore.Config{Sharded: sharded}, cluster.Nodes[0].UserURL("app", secret))
-		sub := storetest.Subscribe(t, store, "orders/1")
-		wakes(t, sub, store, "orders/1")
-		home, away := cluster.NodeOf("orders/1"), cluster.NodeOf(string(somewhereElse(cluster, cluster.NodeOf("orders/1"))))
-		cluster.BeginMove("orders/1", home, away)()
-		wakes(t, sub, store, "orders/1")
-		cluster.BeginMove("orders/1", away, home)()
-	}
+	store := open(t, cluster.Nodes[0].UserURL("app", secret))
+	sub := storetest.Subscribe(t, store, "orders/1")
+	wakes(t, sub, store, "orders/1")
+	home, away := cluster.NodeOf("orders/1"), cluster.NodeOf(string(somewhereElse(cluster, cluster.NodeOf("orders/1"))))
+	cluster.BeginMove("orders/1", home, away)()
+	wakes(t, sub, store, "orders/1")
 }
 
 // A user who may not hear of passes learns of it when the store opens.
 func TestOpenAClusterWithoutTheChannelOfPasses(t *testing.T) {
 	t.Parallel()
+	redistest.NeedsSharded(t)
 	rules := strings.Replace(documentedRules(t), "&lockagent_*", "&lockagent_agents* &lockagent_agent:rehearsal", 1)
 	cluster := redistest.StartCluster(t, 1, redistest.WithUser("app", secret, rules))
 	refused(t, redisstore.Config{}, cluster.Nodes[0].UserURL("app", secret), lockagent.ErrNotPermitted, "subscribe to lockagent_agent:rehearsal:")
@@ -328,8 +326,8 @@ func TestOpenWhatDoesNotFit(t *testing.T) {
 }
 
 func TestOpenWithABadConfig(t *testing.T) {
-	refused(t, redisstore.Config{DialTimeout: -1, CallTimeout: -1, Sharded: 9, ClientName: "a b"}, "redis://localhost", lockagent.ErrBadOption,
-		"DialTimeout", "CallTimeout", "Sharded", "ClientName")
+	refused(t, redisstore.Config{DialTimeout: -1, CallTimeout: -1, ClientName: "a b"}, "redis://localhost", lockagent.ErrBadOption,
+		"DialTimeout", "CallTimeout", "ClientName")
 }
 
 func TestOpenTooOldAServer(t *testing.T) {

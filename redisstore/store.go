@@ -21,7 +21,6 @@ var _ lockagent.Store = (*Store)(nil)
 type Store struct {
 	servers *transport.Servers
 	room    script.Room   // in which scripts run
-	ways    bool          // a Cluster with sharded messages: the store hears both ways, see [Sharded]
 	bound   time.Duration // of a call
 	logger  *slog.Logger
 	denials sync.Once // guards the warning of a channel that is denied

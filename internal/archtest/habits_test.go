@@ -37,7 +37,6 @@ var timedFiles = map[string]string{
 	"interop/redisson/contest_test.go":     "counts times for make soak",
 	"outage_test.go":                       "holds a lock for a moment",
 	"permits_test.go":                      "looks for as long as a call took",
-	"redisstore/ways_test.go":              "gives a message that may not come a moment, and asks again",
 	"tracing/cost_test.go":                 "measures",
 	"webui/many_test.go":                   "judges the least time that something takes",
 }

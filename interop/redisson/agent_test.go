@@ -46,7 +46,7 @@ func (m tests) Run() (code int) {
 // ping, lock and rush. Lock is also for a semaphore and permits, and answers with the token.
 func (w *world) startAgent(t *testing.T, lease time.Duration) *process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], w.url, lease.String(), strconv.Itoa(int(w.sharded)))
+	cmd := exec.Command(os.Args[0], w.url, lease.String())
 	cmd.Env = append(os.Environ(), roleVariable+"=agent")
 	agent := &process{child: start(t, cmd)}
 	agent.do(t, "main", "ping")
@@ -63,9 +63,7 @@ func runAgent() {
 	}
 	lease, err := time.ParseDuration(os.Args[2])
 	check(err)
-	sharded, err := strconv.Atoi(os.Args[3])
-	check(err)
-	store, err := redisstore.Config{Sharded: redisstore.Sharded(sharded), DialTimeout: time.Minute}.Open(ctx, os.Args[1])
+	store, err := redisstore.Config{DialTimeout: time.Minute}.Open(ctx, os.Args[1])
 	check(err)
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	check(err)

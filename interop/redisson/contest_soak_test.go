@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
-	"github.com/lockagent/lockagent/redisstore"
 )
 
 // Rushes of Java, by how its threads acquire the lock.
@@ -76,16 +75,9 @@ func TestSoakNobodyStarves(t *testing.T) {
 	nobodyStarves(t, single(t), allRivals, 3)
 }
 
-// With classic messages alone, nobody publishes sharded ones. The servers have them, so our agents also hear the
-// sharded way. In the mix, Java hears messages to all nodes alone, and our agents take turns by sharded ones.
 func TestSoakP02NobodyStarvesInACluster(t *testing.T) {
 	redistest.NeedsSharded(t)
-	w := cluster(t)
-	t.Run("ShardedMessages", func(t *testing.T) { nobodyStarves(t, w, someRivals, 3) })
-	t.Run("ClassicMessages", func(t *testing.T) { nobodyStarves(t, classic(w), someRivals, 3) })
-	mixed := *classic(w)
-	mixed.sharded = redisstore.ShardedAuto
-	t.Run("JavaWithClassicMessages", func(t *testing.T) { nobodyStarves(t, &mixed, someRivals, 6) }) // Java has more of the turns
+	nobodyStarves(t, cluster(t), someRivals, 3)
 }
 
 // agents starts some processes of ours.

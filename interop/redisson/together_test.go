@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/redistest"
-	"github.com/lockagent/lockagent/redisstore"
 )
 
 // group is some tests that share a server and a process of Java with other groups.
@@ -24,23 +23,15 @@ func TestP01P09P14P20BothSidesOnOneServer(t *testing.T) {
 	together(t, w, w.startJava(t, 30*time.Minute), everything)
 }
 
-// A Cluster could break what each kind does with its keys and its messages. The messages of either side may go to all
-// nodes, too. So do those of Redisson before 3.22, and all with servers before Redis 7.
+// A Cluster could break what each kind does with its keys and its messages.
 func TestP02P09P14P20BothSidesInACluster(t *testing.T) {
 	t.Parallel()
 	w := cluster(t)
-	java := classic(w).startJava(t, 30*time.Minute)
-	step(t, "ClassicMessages", func(t *testing.T) { together(t, classic(w), java, messages) })
+	groups := messages // servers before Redis 7 send them to all nodes
 	if redistest.Sharded(t) {
-		javas := *classic(w)
-		javas.sharded = redisstore.ShardedAuto // the default of our agents
-		step(t, "JavaWithClassicMessages", func(t *testing.T) { together(t, &javas, java, messages) })
-		java := w.startJava(t, 30*time.Minute)
-		step(t, "ShardedMessages", func(t *testing.T) { together(t, w, java, everything) })
-		ours := *w
-		ours.sharded = redisstore.ShardedOff
-		step(t, "WeWithClassicMessages", func(t *testing.T) { together(t, &ours, java, messages) })
+		groups = everything
 	}
+	together(t, w, w.startJava(t, 30*time.Minute), groups)
 }
 
 // What takes its time does the same on all servers.

@@ -20,13 +20,12 @@ import (
 
 // world is the Redis that both sides share.
 type world struct {
-	mode     string // of the driver: "single", "cluster" or "classic"
+	mode     string // of the driver: "single" or "cluster"
 	redisson string // a profile of the driver: another version of Redisson
 	url      string
 	nodes    []*redistest.Server
 	nodeOf   func(key string) *redistest.Server
-	sharded  redisstore.Sharded // how our messages travel in a Cluster
-	counts   []string           // what PUBSUB is asked for the subscribers of a channel
+	counts   []string // what PUBSUB is asked for the subscribers of a channel
 }
 
 func single(t *testing.T, opts ...redistest.Option) *world {
@@ -39,7 +38,7 @@ func single(t *testing.T, opts ...redistest.Option) *world {
 	}
 }
 
-// cluster has its messages sharded.
+// cluster has its messages sharded, unless the servers are older than Redis 7.
 func cluster(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	requireJava(t)
@@ -54,13 +53,6 @@ func counts(t *testing.T) []string {
 		return []string{"NUMSUB", "SHARDNUMSUB"}
 	}
 	return []string{"NUMSUB"}
-}
-
-// classic is a Cluster whose messages go to all nodes.
-func classic(cluster *world) *world {
-	w := *cluster
-	w.mode, w.sharded = "classic", redisstore.ShardedOff
-	return &w
 }
 
 // step runs a part of a test. The rest makes no sense if it fails: locks may be held still, so others would wait in vain.
@@ -87,7 +79,7 @@ func (w *world) open(t *testing.T, lease time.Duration) *channelapi.Locks {
 // store opens a store of ours.
 func (w *world) store(t *testing.T) lockagent.Store {
 	t.Helper()
-	store, err := redisstore.Config{Sharded: w.sharded, DialTimeout: time.Minute}.Open(t.Context(), w.url)
+	store, err := redisstore.Config{DialTimeout: time.Minute}.Open(t.Context(), w.url)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store

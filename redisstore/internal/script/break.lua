@@ -22,13 +22,13 @@ local message_kind = ''
 --include ways.lua
 
 local channel = 'redisson_lock__channel' .. suffix
-wake_waiters(channel, own_suffix(lock), '0')
+pcall(publish, channel, '0')
 -- Those who wait for a fair lock each have a channel, and a time in ms until which they wait.
 local front = pcall('LRANGE', 'redisson_lock_queue' .. suffix, 0, 7)
 for _, waiter in ipairs(front) do
   local deadline = pcall('ZSCORE', 'redisson_lock_timeout' .. suffix, waiter)
   if type(deadline) ~= 'string' or deadline * 1000 > now then
-    tell_both_ways(channel .. ':' .. waiter, '0')
+    pcall(publish, channel .. ':' .. waiter, '0')
     break
   end
 end

@@ -19,7 +19,7 @@ func node(t testing.TB, s *redistest.Server) *server {
 	t.Helper()
 	room := Sharded
 	if !redistest.Sharded(t) {
-		room = Classic
+		room = Unqueued
 	}
 	return &server{Server: s, t: t, conn: s.Dial(), room: room}
 }
@@ -59,7 +59,7 @@ func TestACluster(t *testing.T) {
 		if got := s.hear(waiter); got != "0" || !r.Released || r.Passed || r.Others != 0 {
 			t.Errorf("released %+v and heard %q", r, got)
 		}
-		s.room.Rehearse(&s.call, name, true)
+		s.room.Rehearse(&s.call, name)
 		if got := s.must(&s.call); got != "ok" {
 			t.Error(got)
 		}

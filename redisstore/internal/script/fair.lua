@@ -51,7 +51,7 @@ end
 
 -- Tells the program that has a place to try now. It returns how many programs heard that.
 local function tell(fair, place)
-  return tell_both_ways(fair.channel .. ':' .. place, '0')
+  return pcall(publish, fair.channel .. ':' .. place, '0')
 end
 
 -- Returns the agent that has a place, or nil if no lock passes to it, and whether this node counts it: see ways.lua. No lock passes
@@ -67,7 +67,7 @@ end
 
 -- Tells the agent that has a place to try within so many ms. It returns how many agents heard that.
 local function stand_by(fair, place, ms)
-  return tell_agent(channel_of(string.match(place, '^(.*):'), fair.suffix), message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
+  return pcall(publish, channel_of(string.match(place, '^(.*):'), fair.suffix), message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
 end
 
 -- Returns how much longer a free lock is kept for the program that has the first place: some seconds since
@@ -110,7 +110,7 @@ local function hand_on(fair, begin, trace, asker)
       drop(fair, place)
     elseif agent then
       local times, incarnation = begin(place)
-      local heard = times and tell_agent(channel_of(agent, fair.suffix), message_kind ..
+      local heard = times and pcall(publish, channel_of(agent, fair.suffix), message_kind ..
         'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock) or stand_by(fair, place, 0)
       heard = type(heard) == 'number' and heard > 0
       if heard and not times then
@@ -141,7 +141,7 @@ local function hand_on(fair, begin, trace, asker)
   if type(front) == 'string' then -- there are more to look at. The next one is to do so, or all if it is gone
     local ours = room ~= 'unqueued' and type(pcall('ZSCORE', fair.places, front)) == 'string'
     if (ours and stand_by(fair, front, 0) or tell(fair, front)) == 0 then
-      wake_waiters(fair.channel, fair.suffix, '0')
+      pcall(publish, fair.channel, '0')
     end
     return 'told', 1
   end

@@ -29,6 +29,6 @@ local ahead = pcall('GETRANGE', 'lockagent_ahead' .. suffix, '0', '-1')
 ahead = type(ahead) == 'string' and ahead ~= '' and ahead or '0'
 local fair = fair_lock(lock, ARGV[3])
 if not hand_on(fair, function(place) return begin('lockagent_ahead' .. suffix, ahead, lock, place) end, '-') then
-  wake_waiters(ARGV[6], ARGV[3], '0')
+  pcall(publish, ARGV[6], '0')
 end
 return at .. ' 1'

@@ -242,7 +242,7 @@ func TestFairPlacesInRedissonsArithmetic(t *testing.T) {
 func TestFairLockIsLeftToRedissonInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 1)
-	for _, room := range []Room{Sharded, Classic} {
+	for _, room := range []Room{Sharded, Unqueued} {
 		t.Run(room.String(), func(t *testing.T) {
 			s := on(t, cluster.Nodes[0])
 			s.room = room

@@ -87,7 +87,7 @@ local function free(i, lock, channel, flags, others, suffix)
     return nil
   end
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-  others = wake_waiters(channel, suffix, '0', others)
+  others = others or pcall(publish, channel, '0')
   local known = type(others) == 'number' -- the user may publish there
   if room == 'unqueued' or known and others <= subscribed then
     return nil

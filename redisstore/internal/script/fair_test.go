@@ -437,7 +437,7 @@ func TestFairLockAlone(t *testing.T) {
 func TestFairLockInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 1)
-	for _, room := range []Room{Sharded, Classic, Unqueued} {
+	for _, room := range []Room{Sharded, Unqueued} {
 		t.Run(room.String(), func(t *testing.T) {
 			s := on(t, cluster.Nodes[0])
 			s.room = room

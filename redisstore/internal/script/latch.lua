@@ -12,7 +12,7 @@
 --
 -- Reply: "<at> <count> <changed> <opened>". changed is 1 if the change was made, now or before. opened is
 -- 1 if the latch was counted down to 0 lately. An error reply means that nothing was
--- changed. The messages go both ways: a thread of Redisson that does not hear them may wait for ever.
+-- changed.
 
 local call, pcall = redis.call, redis.pcall
 local latch, notes, op, change, kept, room = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[4] + 0, ARGV[5]
@@ -23,13 +23,6 @@ local most_removed = 2
 --include number.lua
 
 --include ways.lua
-
--- Our agents may hear both messages, and the second may come late, when the latch has changed again. So it is marked: "00" and "01". For
--- Redisson these are the same numbers. Which way is the second depends on the agent that calls. If agents of one lock have different settings of
--- Sharded, a late message may have no mark.
-local function tell(number)
-  tell_both_ways(ARGV[6], '' .. number, '0' .. number)
-end
 
 local time = call('TIME')
 local at = time[1] .. string.sub('00000' .. time[2], -6)
@@ -63,7 +56,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     pcall('DEL', 'lockagent_permits' .. suffix, 'lockagent_tenures' .. suffix, 'lockagent_taken' .. suffix)
     left, opened = ARGV[2], false
     call('SET', latch, left)
-    tell(1)
+    pcall(publish, ARGV[6], '1')
   elseif op == 'down' and left > 1 then
     left = call('DECR', latch)
   else
@@ -76,7 +69,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     call('ZREM', notes, '.opened')
   end
   if left == 0 then
-    tell(opened and 0 or 1)
+    pcall(publish, ARGV[6], opened and '0' or '1')
   end
   local old = call('ZRANGEBYSCORE', notes, '-inf', at, 'LIMIT', 0, most_removed)
   if old[1] then

@@ -252,17 +252,13 @@ local function outsiders_turn()
   return false
 end
 
--- Wakes all waiters if permits are free, always both ways: a thread of Redisson that does not hear of them may wait for ever. It returns
--- how many wait, ourselves included, or -1 if that is not known.
+-- Wakes all waiters if permits are free. It returns how many wait, ourselves included, or -1 if that is not known.
 local function wake()
   if not free or free <= 0 then
     return 0
   end
   local heard = pcall(publish, channel, digits(free))
-  if other_publish then
-    pcall(other_publish, channel, digits(free))
-  end
-  return type(heard) == 'number' and heard + other_way(channel, suffix) or -1
+  return type(heard) == 'number' and heard or -1
 end
 
 -- With ids, the number of all permits is known. A tenure that wants more than there are is passed over: it must not stand in the
@@ -318,14 +314,14 @@ local function spread(trace)
       names[p + 2] = channel_of(string.match(place, '^(.*):'), suffix)
     end
     local counts = listeners(names)
-    local outsiders, p, enough = outsiders_among(counts, channel, suffix), 1, with_ids and ids_passed or math.huge
+    local outsiders, p, enough = outsiders_among(counts), 1, with_ids and ids_passed or math.huge
     local theirs, leaves, shared = outsiders > 0 and outsiders_turn(), false, false
     if outsiders == 0 then
 --include poll_turns.lua
       theirs = polls_until
     end
     local function stand_by(nth, ms)
-      tell_agent(names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
+      pcall(publish, names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)
     end
     while not theirs and p <= #front and p <= places_looked_at and free > 0 and enough > 0 do
       local tenure, listens = front[p], counts[2 * p + 4] > 0
@@ -345,7 +341,7 @@ local function spread(trace)
         enough = enough - n
         local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
         name = type(name) == 'string' and name or '-'
-        local heard = tell_agent(names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
+        local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
           name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. total() .. ' ' .. lock)
         if type(heard) == 'number' and heard > 0 then
           passed = true

@@ -101,7 +101,7 @@ elseif not free then
   if placed then
     pcall('HDEL', wanted, tenure)
     note(suffix, clock, 'deleted ' .. tenure)
-    tell_both_ways(channel, '0') -- the others learn of it, too
+    pcall(publish, channel, '0') -- the others learn of it, too
   end
   if placed or notes[3] then
     return redis.error_reply('DELETED while the tenure had a place')

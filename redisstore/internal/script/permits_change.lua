@@ -100,7 +100,7 @@ elseif op == 'delete' then
     call('DEL', ids)
   end
   free = nil
-  tell_both_ways(channel, '0')
+  pcall(publish, channel, '0')
 end
 local at = digits((shows())) -- permits that are passed on are granted later
 if gained then

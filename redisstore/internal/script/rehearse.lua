@@ -5,7 +5,7 @@
 --          the user may
 -- ARGV[1]  the channel of a lock with the name of the key
 -- ARGV[2]  the channel of the agent
--- ARGV[3]  how messages travel, see release.lua, or "ways" in a Cluster that has sharded messages, see ways.lua
+-- ARGV[3]  how messages travel, see release.lua
 --
 -- Reply: "ok". The key is gone.
 
@@ -47,10 +47,9 @@ call('LRANGE', key, 0, 0)
 call('LREM', key, 1, 'rehearsal')
 call('PUBLISH', ARGV[1], '0')
 call('PUBLISH', ARGV[2], '')
-if ARGV[3] ~= 'unqueued' then
+if ARGV[3] == 'single' then
   call('PUBSUB', 'NUMSUB', ARGV[1])
-end
-if ARGV[3] == 'ways' then
+elseif ARGV[3] == 'sharded' then
   call('SPUBLISH', ARGV[1], '0')
   call('PUBSUB', 'SHARDNUMSUB', ARGV[1])
 end

@@ -4,8 +4,8 @@
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
 -- KEYS[n+i]   the queue of lock i: a zset of the waiting tenures, by their time of arrival
 -- KEYS[2n+1]  ahead: how many microseconds the clock is ahead of the server's
--- ARGV[1]     how messages travel: "single" server, or in a Cluster "sharded" or "classic" (to all nodes), or "unqueued" if
---             nobody can count who listens
+-- ARGV[1]     how messages travel: "single" server, "sharded" in a Cluster, or "unqueued" to all nodes, if nobody can count
+--             who listens
 -- ARGV[2]     the greatest token of the tenures, or 0 if the clock is known to have reached it
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
@@ -30,7 +30,6 @@
 -- agent of that tenure, and to the agents of the next two tenures,
 --   passed <tenure> <token> <at> <clock> <outsiders> <incarnation or -> <trace or -> <lock>
 --   standby <tenure> <ms> <lock>
--- The message that wakes all waiters goes both ways, see ways.lua.
 
 -- What is seldom needed comes late, see acquire.lua.
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
@@ -60,15 +59,6 @@ end
 -- First everything is undone that the tenures have.
 local room, per = args[1], #args == 2 + 2 * n and 2 or 3
 local rest, removed, woken
--- How many hear the other way, see ways.lua. Usually nobody does.
-local elsewhere = {}
-if quiet and room ~= 'single' then
-  local channels = {}
-  for i = 1, n do
-    channels[i] = args[per * (i - 1) + 4]
-  end
-  elsewhere = pcall('PUBSUB', room == 'sharded' and 'NUMSUB' or 'SHARDNUMSUB', unpack(channels))
-end
 for i = 1, n do
   local a = per * (i - 1) + 2
   local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
@@ -77,7 +67,7 @@ for i = 1, n do
   elseif undone == 1 then
     others = pcall(room == 'sharded' and 'SPUBLISH' or 'PUBLISH', args[a + 2], '0')
   end
-  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'unqueued' or (elsewhere[2 * i] or 0) > 0 or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'unqueued' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end
@@ -123,7 +113,7 @@ local function pass(lock, tenure, queue, channel, outsiders, trace)
     return false
   end
   call('ZREM', queue, tenure)
-  local heard = tell_agent(channel, 'passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
+  local heard = pcall(publish, channel, 'passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
     incarnation .. ' ' .. trace .. ' ' .. lock)
   if type(heard) == 'number' and heard > 0 then
     return true
@@ -144,7 +134,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   local outsiders, theirs, polls, since = nil, false, false, nil
   if front[1] then
     local counts = listeners(names)
-    outsiders = outsiders_among(counts, channel, suffix)
+    outsiders = outsiders_among(counts)
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
     since = busy_since(turns[n + i + 1], tenure)
@@ -164,7 +154,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
       end
       if listens and pass(lock, front[head], queue, names[head + 2], hurry, string.match(flags, 't(.+)') or '-') then
         for next = head + 1, math.min(head + standbys, #front) do
-          tell_agent(names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
+          pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
         if outsiders == 0 and not alone then
           busy(suffix, since, front[head])
@@ -174,7 +164,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
     end
   end
 
-  others = wake_waiters(channel, suffix, '0', others)
+  others = others or pcall(publish, channel, '0')
   local known = type(others) == 'number' -- the user may publish there
   if not outsiders and room ~= 'unqueued' and known and others > subscribed then
     outsiders = outsiders_of(channel, suffix)

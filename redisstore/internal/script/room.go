@@ -16,11 +16,8 @@ const (
 	Single Room = iota
 	// Sharded is a Cluster in which the messages of a lock stay with its slot.
 	Sharded
-	// Classic is a Cluster in which messages go to all nodes. Agents subscribe at the node of the lock, which can count its own
-	// subscribers.
-	Classic
-	// Unqueued is a service that shares the keys out among several servers behind one address. Nobody can count subscribers, so
-	// locks have no queues.
+	// Unqueued is a Cluster before Redis 7, in which messages go to all nodes, or a service that shares the keys out among several
+	// servers behind one address. Nobody can count subscribers, so locks have no queues.
 	Unqueued
 )
 
@@ -32,7 +29,7 @@ func (r Room) Cluster() bool { return r != Single }
 func (r Room) Queues() bool { return r != Unqueued }
 
 // String is the name of the kind in the arguments of scripts.
-func (r Room) String() string { return [...]string{"single", "sharded", "classic", "unqueued"}[r] }
+func (r Room) String() string { return [...]string{"single", "sharded", "unqueued"}[r] }
 
 // shared is the name of a key that a lock shares with all locks of the database or, in a Cluster,
 // of its slot.

@@ -36,5 +36,5 @@ for _, field in ipairs(list) do
 end
 
 --include ways.lua
-wake_waiters('redisson_rwlock' .. their_suffix(suffix), suffix, mode == 'write' and '1' or '0')
+pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), mode == 'write' and '1' or '0')
 return at .. ' 1'

@@ -13,7 +13,7 @@ local function waiting(queue, channel, suffix)
   end
   if front[1] then
     counts = listeners(names)
-    counts[2] = counts[4] + outsiders_among(counts, channel, suffix)
+    counts[2] = counts[4] + outsiders_among(counts)
   end
   return front, names, counts
 end
@@ -36,7 +36,7 @@ local function pass(lock, suffix, queue, field, channel, joins, outsiders, trace
     keep(lock, suffix, tenure, pass_lease)
   end
   call('ZREM', queue, field)
-  local heard = tell_agent(channel, 'readwrite passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
+  local heard = pcall(publish, channel, 'readwrite passed ' .. tenure .. ' ' .. times .. ' ' .. outsiders .. ' ' ..
     incarnation .. ' ' .. trace .. ' ' .. lock)
   if type(heard) == 'number' and heard > 0 then
     return true
@@ -83,5 +83,5 @@ local function open(lock, suffix, queue, trace)
   if front[1] then
     pass_on(lock, suffix, queue, front, names, counts, true, math.max(0, counts[2] - counts[4]), trace)
   end
-  wake_waiters(channel, suffix, '1')
+  pcall(publish, channel, '1')
 end

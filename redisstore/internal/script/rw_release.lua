@@ -86,10 +86,10 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
       local passed, next, more = pass_on(lock, suffix, queue, front, names, counts, false, hurry, string.match(flags, 't(.+)') or '-')
       if passed > 0 then
         if more or outsiders > 0 and call('HMGET', lock, 'mode')[1] == 'read' then
-          wake_waiters(channel, suffix, '1') -- they may share the lock
+          pcall(publish, channel, '1') -- they may share the lock
         end
         for p = next, math.min(next + standbys - 1, #front) do
-          tell_agent(names[p + 2], 'readwrite standby ' .. tenure_of(front[p]) .. ' ' .. pass_lease .. ' ' .. lock)
+          pcall(publish, names[p + 2], 'readwrite standby ' .. tenure_of(front[p]) .. ' ' .. pass_lease .. ' ' .. lock)
         end
         return 'p'
       end
@@ -98,7 +98,7 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
   if subscribed == 1 and not front[1] and room ~= 'unqueued' and not alone then
     poll_turn(suffix, tag, false, true)
   end
-  local others = wake_waiters(channel, suffix, payload)
+  local others = pcall(publish, channel, payload)
   local known = type(others) == 'number' -- the user may publish there
   if not outsiders and room ~= 'unqueued' and known and others > subscribed then
     outsiders = outsiders_of(channel, suffix)

@@ -58,7 +58,7 @@ local function downgrade(lock, suffix, tenure, lease)
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
   if alone then
-    wake_waiters('redisson_rwlock' .. their_suffix(suffix), suffix, '1')
+    pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
     return false
   end
   local known = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(ahead_key, 16), '0', '-1')
@@ -84,7 +84,7 @@ local function read_on(lock, suffix, tenure, lease)
     drop(lock, suffix, tenure)
     if call('HLEN', lock) == 1 then
       call('DEL', lock) -- what is left is the mode
-      wake_waiters('redisson_rwlock' .. their_suffix(suffix), suffix, '0')
+      pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '0')
     end
     return false
   end

@@ -85,17 +85,12 @@ func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err er
 
 // Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. It also names the keys that are no lock's, as
 // far as they can travel together. So the server refuses it if the user may not use them. name
-// must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs. ways says that the
-// Cluster has sharded messages.
-func (r Room) Rehearse(c *Call, name lockagent.Name, ways bool) {
+// must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs.
+func (r Room) Rehearse(c *Call, name lockagent.Name) {
 	c.begin(rehearseScript)
 	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name), r.shared(&c.text, "lockagent_clock", name), r.shared(&c.text, "lockagent_ahead", name))
 	if r == Single {
 		c.Keys = append(c.Keys, sinceKey, IdentityKey)
 	}
-	kind := r.String()
-	if ways {
-		kind = "ways"
-	}
-	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), kind)
+	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), r.String())
 }

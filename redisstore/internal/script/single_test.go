@@ -146,7 +146,7 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 		t.Errorf("%d commands found", n)
 	}
 	s := start(t)
-	s.room.Rehearse(&s.call, "anything", false)
+	s.room.Rehearse(&s.call, "anything")
 	if got := s.must(&s.call); got != "ok" {
 		t.Errorf("%q", got)
 	}

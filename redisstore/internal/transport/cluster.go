@@ -234,11 +234,7 @@ func (s *Servers) divide(ranges []slotRange) {
 	}
 	same := s.table.Load().slots == next.slots
 	s.table.Store(next)
-	hooks := s.onFollow
 	s.mu.Unlock()
-	for _, hook := range hooks {
-		hook() // a refusal may have told before
-	}
 	if same {
 		return
 	}

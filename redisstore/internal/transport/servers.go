@@ -77,7 +77,6 @@ type Servers struct {
 	replicas []string         // addresses in a Cluster, as of the last answer
 	onRetire []func(*Node)
 	onClose  []func()
-	onFollow []func()
 	closed   bool
 
 	drained time.Duration // see the constant; a test has another value
@@ -324,13 +323,6 @@ func (s *Servers) register(retired func(*Node), closed func()) {
 		s.onRetire = append(s.onRetire, retired)
 	}
 	s.onClose = append(s.onClose, closed)
-}
-
-// followed adds a function to call each time that a Cluster has told which node serves which slot.
-func (s *Servers) followed(hook func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.onFollow = append(s.onFollow, hook)
 }
 
 // errRetired is the error of a call that was under way when its server was replaced.

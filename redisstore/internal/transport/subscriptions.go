@@ -12,10 +12,6 @@ type Topic struct {
 	// Sharded says that messages to the channel are published with SPUBLISH: they reach only
 	// the node that serves Slot, the slot of the channel. Other messages reach every node.
 	Sharded bool
-	// Counted says that the node that serves Slot has to count this program among the subscribers of a topic that is not Sharded.
-	// So the program subscribes there. If another node serves the slot, it follows within some seconds. Meanwhile it hears all
-	// messages.
-	Counted bool
 	Slot    uint16
 	// Early topics are subscribed first on their connection, and unsubscribed last. For
 	// example: whenever the channel of a lock stands, so does the early channel that tells
@@ -91,7 +87,6 @@ type listener struct {
 func NewSubscriptions(s *Servers) *Subscriptions {
 	subs := &Subscriptions{servers: s, topics: make(map[channel]*topic), links: make(map[place]*link)}
 	s.register(nil, subs.close)
-	s.followed(subs.follow)
 	return subs
 }
 
@@ -148,29 +143,13 @@ const (
 )
 
 func (s *Subscriptions) place(t Topic) place {
-	if !t.Sharded && !t.Counted {
+	if !t.Sharded {
 		return place{addr: anywhere}
 	}
 	if n := s.servers.Master(t.Slot); n != nil {
-		return place{n.addr, t.Sharded}
+		return place{n.addr, true}
 	}
-	return place{nowhere, t.Sharded}
-}
-
-// follow moves the topics that another node has to count by now. No node says so of topics that are not sharded. The old
-// subscription stays until its link has ended it.
-func (s *Subscriptions) follow() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c, old := range s.topics {
-		if !old.Counted || old.stand != stands || len(old.listeners) == 0 || s.place(old.Topic) == old.link.at {
-			continue
-		}
-		moved := &topic{Topic: old.Topic, listeners: old.listeners}
-		s.topics[c], old.listeners = moved, nil
-		old.link.add(old)
-		s.assign(moved)
-	}
+	return place{nowhere, true}
 }
 
 func (s *Subscriptions) remove(c channel, l *listener) {

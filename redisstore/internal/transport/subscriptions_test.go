@@ -254,38 +254,3 @@ func TestASubscriptionIsRedirected(t *testing.T) {
 		t.Errorf("redirections: %d, %v, want one for each of %d moves", count, err, moves)
 	}
 }
-
-// The node that serves the slot counts who subscribes there, also after the slot has moved. No message is missed.
-func TestACountedTopicFollowsItsSlot(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	subs := NewSubscriptions(connect(t, clusterConfig(cluster)))
-	counts := func(node *redistest.Server, channel string) string {
-		return fmt.Sprint(node.Do("PUBSUB", "NUMSUB", channel))
-	}
-	for i, from := range cluster.Nodes {
-		channel, to := keyAt(cluster, from), cluster.Nodes[(i+1)%3]
-		stays := keyAt(cluster, cluster.Nodes[(i+2)%3])
-		h, cancel := listen(subs, Topic{Channel: channel, Counted: true, Slot: hashslot.Of(channel)})
-		waittest.Receive(t, "it to stand", h.stands)
-		if got := counts(from, channel); got != fmt.Sprintf("[%s 1]", channel) {
-			t.Errorf("its node counts %s", got)
-		}
-		cluster.MoveSlot(channel, to)
-		from.Do("PUBLISH", channel, "from anywhere")
-		waittest.Receive(t, "the message", h.messages)
-		if again := waittest.Receive(t, "it to stand at the other node", h.stands); !again {
-			t.Error("nothing tells that it was not counted for a moment")
-		}
-		if got := counts(to, channel); got != fmt.Sprintf("[%s 1]", channel) {
-			t.Errorf("the other node counts %s", got)
-		}
-		waittest.Until(t, "the first node to count nobody", func() bool { return counts(from, channel) == fmt.Sprintf("[%s 0]", channel) })
-		for len(h.messages) > 0 {
-			<-h.messages
-		}
-		h.hears(t, cluster.NodeOf(stays), "PUBLISH", channel)
-		cancel()
-		waittest.Until(t, "nobody to be counted", func() bool { return counts(to, channel) == fmt.Sprintf("[%s 0]", channel) })
-	}
-}
