@@ -30,8 +30,9 @@ func (s *attentive) Listen(agent lockagent.AgentID, hear func(lockagent.Message)
 	})
 }
 
-// A program uses a lock over and over again, and the lock rests in its agent. Somebody breaks the lock, or empties the server,
-// and another agent is granted it. The first agent is told, and from then on it begins no hold until the other one is done.
+// A program uses a lock over and over again, and the lock rests in its agent. Somebody breaks the lock, or empties
+// the server, and another agent is granted it. The first agent is told, and from then on it begins no hold until the
+// other one is done.
 func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -275,7 +275,8 @@ type KindError struct {
 	Name Name
 	Kind LockKind // of the request
 
-	// Used is as which the name is in use. If the holder shows no kind, see [Store], Used is plain in place of another kind.
+	// Used is as which the name is in use. If the holder shows no kind, see [Store], Used is plain in place of
+	// another kind.
 	Used LockKind
 }
 

@@ -24,8 +24,9 @@ type Status struct {
 	Token     Token
 	HoldCount int
 
-	// Resting says that the asked agent keeps the lock, and none of its owners holds it. Locked is false then. The agent
-	// gives the lock to its next request, and gives it back when another agent wants it. Other agents see it as Locked.
+	// Resting says that the asked agent keeps the lock, and none of its owners holds it. Locked is false then. The
+	// agent gives the lock to its next request, and gives it back when another agent wants it. Other agents see it as
+	// Locked.
 	Resting bool
 
 	// Waiters is the number of requests that wait in the asked agent.

@@ -46,10 +46,10 @@ import (
 // name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
 // [*KindError]. A store that does not have a kind answers with an [*OptionError].
 //
-// A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was passed the
-// lock. Three holders may show none: a program that is no agent, an agent whose identity is not of [NewAgentID], and an agent
-// of an earlier version. Then plain, fair, fenced and spin locks may look alike to a store. Those who wait show nothing. Nor
-// need a latch that is closed, or a semaphore of which nobody has permits.
+// A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was
+// passed the lock. Three holders may show none: a program that is no agent, an agent whose identity is not of
+// [NewAgentID], and an agent of an earlier version. Then plain, fair, fenced and spin locks may look alike to a
+// store. Those who wait show nothing. Nor need a latch that is closed, or a semaphore of which nobody has permits.
 //
 // # Modes
 //
@@ -343,15 +343,15 @@ type AcquireReply struct {
 	// [NewAgentID]. Or the tenure is the first that waits for permits, and another program may delete the semaphore
 	// without a wake-up. Only if queued.
 	AskWithin time.Duration
-	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. Only a tenure of a plain or fenced
-	// lock may rest. A tenure that begins may rest if no other one has a place in the queue, and no outsider waits. If the
-	// agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock already stays as it is.
-	// A Renew makes it one that does not rest. Whenever a tenure that may rest keeps an Acquire of another agent from the
-	// lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place. The agent then gives the
-	// lock back as soon as nobody holds it.
+	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. Only a tenure of a plain or
+	// fenced lock may rest. A tenure that begins may rest if no other one has a place in the queue, and no outsider
+	// waits. If the agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock
+	// already stays as it is. A Renew makes it one that does not rest. Whenever a tenure that may rest keeps an
+	// Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire
+	// asks for no place. The agent then gives the lock back as soon as nobody holds it.
 	//
-	// If the request was not granted, Rests says that the holder may rest, and that its agent has been sent that message. So
-	// it may pay to try again soon. A store without a queue has no tenures that rest.
+	// If the request was not granted, Rests says that the holder may rest, and that its agent has been sent that
+	// message. So it may pay to try again soon. A store without a queue has no tenures that rest.
 	Rests bool
 	// Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The
 	// store may not see all of them.

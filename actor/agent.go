@@ -112,7 +112,10 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(), clock: newClock(), ending: ending{done: make(chan struct{})}}
+	a := &Agent{
+		cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(),
+		clock: newClock(), ending: ending{done: make(chan struct{})},
+	}
 	a.ticks.clock = a.clock
 	a.identity.init(cfg.Store, from != nil)
 	a.cfg.Store = &a.identity

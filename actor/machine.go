@@ -74,7 +74,9 @@ func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.D
 }
 
 // readWrite makes the machine of a read/write lock.
-func (a *Agent) readWrite(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+func (a *Agent) readWrite(
+	name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant,
+) machine {
 	return lockstate.Resume(name, a.locks, from, shift, now)
 }
 

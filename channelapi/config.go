@@ -68,11 +68,11 @@ type Config struct {
 	HandOffGrants int
 	HandOffTime   time.Duration
 
-	// NoRest switches resting off. Without it a plain or fenced lock that only this process uses, again and again, rests:
-	// between two holds it stays in this process. The next hold then begins and ends without the store. The lock goes back
-	// within 100 ms, and at once when another process wants it. While it rests, other programs see it as held. If this
-	// process dies then, or without a Close, others get the lock after 2 s. The option [NoRest] is for single requests.
-	// HandOffGrants of 1 switches resting off, too.
+	// NoRest switches resting off. Without it a plain or fenced lock that only this process uses, again and again,
+	// rests: between two holds it stays in this process. The next hold then begins and ends without the store. The
+	// lock goes back within 100 ms, and at once when another process wants it. While it rests, other programs see it
+	// as held. If this process dies then, or without a Close, others get the lock after 2 s. The option [NoRest] is
+	// for single requests. HandOffGrants of 1 switches resting off, too.
 	NoRest bool
 
 	// Idle is how long a lock that nobody uses stays in memory. Defaults to DefaultIdle,

@@ -61,8 +61,8 @@ func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
 		!slices.ContainsFunc(l.queue, func(p place) bool { return p.tenure != req.Tenure })
 }
 
-// want tells the agents of holders that their lock is wanted: of one that may rest, or of all if the request asks for a place. It
-// does so for each attempt: an earlier message may be lost, or for another holder.
+// want tells the agents of holders that their lock is wanted: of one that may rest, or of all if the request asks for
+// a place. It does so for each attempt: an earlier message may be lost, or for another holder.
 func (m *memory) want(v *visit, req *lockagent.AcquireRequest, l *lock) {
 	for i, h := range l.holders {
 		if (req.Queue || h.rests) && (i > 0 || h.tenure.Agent != req.Tenure.Agent) { // the reply names the first one

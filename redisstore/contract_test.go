@@ -86,7 +86,8 @@ func TestContractInACluster(t *testing.T) {
 func contractInACluster(t *testing.T, only ...string) {
 	cluster := redistest.StartCluster(t, 3, redistest.WithUser("app", secret, contractRules(t)))
 	s := servers{url: asUser(cluster.URL()), nodes: cluster.Nodes, cluster: cluster}
-	storetest.Run(t, kinds, func(t *testing.T) *storetest.Harness { return harness(t, redisstore.Config{}, s) }, only...)
+	open := func(t *testing.T) *storetest.Harness { return harness(t, redisstore.Config{}, s) }
+	storetest.Run(t, kinds, open, only...)
 }
 
 // Every grant and every renewal waits for the replica. So these are the cases in which tenures begin, go on, and end,

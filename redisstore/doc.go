@@ -41,9 +41,9 @@
 //     Windows), so no call fails because of an earlier loss.
 //   - All subscriptions of a store share one connection. In a Cluster of Redis 7 or newer there is one more for each
 //     node: the messages of a lock stay with its slot, as those of Redisson 3.22 and newer do. Before Redis 7 they go to
-//     all nodes. After a loss the store reconnects within about a second once the server is back. Then it subscribes to all channels again, wakes all waiters, and tells
-//     the agent that messages were missed. It wakes and tells them also if the server has
-//     lost its data.
+//     all nodes. After a loss the store reconnects within about a second once the server is back. Then it subscribes to
+//     all channels again, wakes all waiters, and tells the agent that messages were missed. It wakes and tells them also
+//     if the server has lost its data.
 //   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
 //     Redisson's clients see the lock of a [lockagent.Tenure] as held: the client is
 //     the agent's id, and the thread is the number.
@@ -311,8 +311,8 @@
 //
 //	outsiders = subscribers of redisson_lock__channel:{N} - subscribers of lockagent_agents:{N}
 //
-// In a Cluster it counts those at the lock's node. With Sentinels, an outsider that subscribes at a replica is not counted. So let Redisson
-// subscribe at the master, which is its default (subscriptionMode).
+// In a Cluster it counts those at the lock's node. With Sentinels, an outsider that subscribes at a replica is not
+// counted. So let Redisson subscribe at the master, which is its default (subscriptionMode).
 //
 // It cannot count those that poll a lock. It only sees whether anybody calls HEXISTS, as Redisson
 // does at each attempt that finds a lock held. The scripts of the store do not. If the server
@@ -326,8 +326,8 @@
 // At a read/write lock HGET tells of polls, and HEXISTS of a writer that had the lock. Before such a turn the store asks
 // readers to leave the lock, and nobody joins them for 100 ms.
 //
-// The store cannot count subscribers behind a service of several servers, nor in a Cluster before Redis 7. There are no queues then: a release wakes all
-// waiters.
+// The store cannot count subscribers behind a service of several servers, nor in a Cluster before Redis 7. There are
+// no queues then: a release wakes all waiters.
 //
 // # Incarnations
 //

@@ -216,7 +216,8 @@ var latchClauses = []clause{
 				refused("Acquire", err)
 				holder.release(name, 1, true)
 
-				one.latch(lockagent.LatchSet, lockagent.MaxLatch, 1) // and the reverse: no semaphore has so many permits
+				// And the reverse: no semaphore has so many permits.
+				one.latch(lockagent.LatchSet, lockagent.MaxLatch, 1)
 				_, err = holder.try(holder.wish(theLatch, 2))
 				if !errors.Is(err, lockagent.ErrWrongKind) && !errors.Is(err, lockagent.ErrWrongType) {
 					t.Errorf("Acquire of a latch as %s: error %v", kind, err)

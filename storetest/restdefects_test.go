@@ -29,12 +29,14 @@ var restDefects = []defect{
 	{"lets a tenure rest that was renewed", "Rest/a tenure that was renewed does not rest", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Rests = reply.Rests || !reply.Granted
 	})},
-	{"lets tenures of fair locks rest", "NoRest/no tenure may rest", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Rests = reply.Rests || req.Rests && reply.Granted
-	})},
-	{"says that the holder of a fair lock may rest", "NoRest/no tenure may rest", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Rests = reply.Rests || !reply.Granted
-	})},
+	{"lets tenures of fair locks rest", "NoRest/no tenure may rest", replyingAcquire(
+		func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Rests = reply.Rests || req.Rests && reply.Granted
+		})},
+	{"says that the holder of a fair lock may rest", "NoRest/no tenure may rest", replyingAcquire(
+		func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Rests = reply.Rests || !reply.Granted
+		})},
 	{"counts several holds", "Rest/an inspection counts one hold", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {

@@ -142,8 +142,8 @@ type (
 	// Missed says that messages of the store may have been lost.
 	Missed struct{}
 
-	// Vacate says that a request of this agent uses the name as another kind of lock. A tenure that rests is returned. The
-	// store would not tell that the lock is wanted.
+	// Vacate says that a request of this agent uses the name as another kind of lock. A tenure that rests is
+	// returned. The store would not tell that the lock is wanted.
 	Vacate struct{}
 
 	// StoreReset says that the store may have forgotten the tenure: it is another incarnation.

@@ -13,8 +13,9 @@ func (f *Fair) part(match func(*State) bool) *State {
 	return nil
 }
 
-// partFor is the part that takes a request. That is the part of its session, or else an idle or new part, which becomes the
-// last one. The id of the request becomes the number of an idle or new part, so the numbers of the parts grow in their order.
+// partFor is the part that takes a request. That is the part of its session, or else an idle or new part, which
+// becomes the last one. The id of the request becomes the number of an idle or new part, so the numbers of the parts
+// grow in their order.
 func (f *Fair) partFor(r *Request, m Moment) *State {
 	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
 		return p

@@ -67,7 +67,8 @@ end
 
 -- Tells the agent that has a place to try within so many ms. It returns how many agents heard that.
 local function stand_by(fair, place, ms)
-  return pcall(publish, channel_of(string.match(place, '^(.*):'), fair.suffix), message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
+  local channel = channel_of(string.match(place, '^(.*):'), fair.suffix)
+  return pcall(publish, channel, message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
 end
 
 -- Returns how much longer a free lock is kept for the program that has the first place: some seconds since

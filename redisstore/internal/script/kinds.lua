@@ -1,6 +1,6 @@
--- kinds.lua is a part of other scripts: functions that tell as what a name is in use. The type of the key tells that, the mode
--- of a read/write lock, and the holder. The keys of those who have permits are not declared, and may be at another node while
--- the slot migrates: then nothing shows them.
+-- kinds.lua is a part of other scripts: functions that tell as what a name is in use. The type of the key tells that,
+-- the mode of a read/write lock, and the holder. The keys of those who have permits are not declared, and may be at
+-- another node while the slot migrates: then nothing shows them.
 
 -- The suffix of our own keys for a name.
 local function own_suffix(name)

@@ -2,7 +2,8 @@
 --
 -- KEYS[1]  the latch: a string, the count. Without the key the latch is open
 -- KEYS[2]  the notes about the latch: a zset of changes, and of ".opened" if the latch was counted down to
---          0 lately. The scores are until when they count, in microseconds. It is declared, so that no node answers without the notes while the slot migrates
+--          0 lately. The scores are until when they count, in microseconds. It is declared, so that no node answers
+--          without the notes while the slot migrates
 -- ARGV[1]  read, set, down or delete
 -- ARGV[2]  the count to set
 -- ARGV[3]  the id of the change, or "" to read

@@ -9,7 +9,8 @@ local function number_of(key, most)
   end
   if type(value) == 'table' then
     local err, holder, count, _, mode = holders(key)
-    return nil, err or holder and 'KIND ' .. (mode and 'readwrite' or kind_of_holder(holder, count) or 'plain') or value.err
+    local kind = holder and (mode and 'readwrite' or kind_of_holder(holder, count) or 'plain')
+    return nil, err or kind and 'KIND ' .. kind or value.err
   elseif #value > most or not string.find(value, '^%-?[1-9]%d*$') and value ~= '0' then
     return nil, 'WRONGTYPE the value is no number'
   end

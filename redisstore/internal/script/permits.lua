@@ -341,8 +341,9 @@ local function spread(trace)
         enough = enough - n
         local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
         name = type(name) == 'string' and name or '-'
-        local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token .. ' ' ..
-          name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. total() .. ' ' .. lock)
+        local heard = pcall(publish, names[p + 2], kind .. ' passed ' .. tenure .. ' ' .. token .. ' ' .. token ..
+          ' ' .. name .. '/' .. ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' .. total() ..
+          ' ' .. lock)
         if type(heard) == 'number' and heard > 0 then
           passed = true
         else

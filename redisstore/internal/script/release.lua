@@ -4,8 +4,8 @@
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock
 -- KEYS[n+i]   the queue of lock i: a zset of the waiting tenures, by their time of arrival
 -- KEYS[2n+1]  ahead: how many microseconds the clock is ahead of the server's
--- ARGV[1]     how messages travel: "single" server, "sharded" in a Cluster, or "unqueued" to all nodes, if nobody can count
---             who listens
+-- ARGV[1]     how messages travel: "single" server, "sharded" in a Cluster, or "unqueued" to all nodes, if nobody can
+--             count who listens
 -- ARGV[2]     the greatest token of the tenures, or 0 if the clock is known to have reached it
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
@@ -67,7 +67,8 @@ for i = 1, n do
   elseif undone == 1 then
     others = pcall(room == 'sharded' and 'SPUBLISH' or 'PUBLISH', args[a + 2], '0')
   end
-  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'unqueued' or per == 3 and string.find(args[a + 3], 'u', 1, true) then
+  local unanswered = per == 3 and string.find(args[a + 3], 'u', 1, true)
+  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'unqueued' or unanswered then
     if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
       return undone -- a replica: nothing was done, and another server can do it
     end

@@ -16,8 +16,8 @@ const (
 	Single Room = iota
 	// Sharded is a Cluster in which the messages of a lock stay with its slot.
 	Sharded
-	// Unqueued is a Cluster before Redis 7, in which messages go to all nodes, or a service that shares the keys out among several
-	// servers behind one address. Nobody can count subscribers, so locks have no queues.
+	// Unqueued is a Cluster before Redis 7, in which messages go to all nodes, or a service that shares the keys out
+	// among several servers behind one address. Nobody can count subscribers, so locks have no queues.
 	Unqueued
 )
 

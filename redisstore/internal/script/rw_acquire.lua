@@ -31,7 +31,8 @@ local server = time[1] * 1000000 + time[2]
 
 --include rw_polls.lua
 
--- Tells the agents of the first holders that another one wants the lock. Those that are not told learn of it when they renew their leases.
+-- Tells the agents of the first holders that another one wants the lock. Those that are not told learn of it when
+-- they renew their leases.
 local most_told, most_tried = 8, 32
 local function want_all(lock, tenure, list)
   local agent, told = string.match(tenure, '^[^:]*'), 0

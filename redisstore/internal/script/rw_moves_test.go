@@ -77,7 +77,8 @@ func timeoutKey(req lockagent.AcquireRequest) string {
 func (s *server) passes(of lockagent.AcquireRequest) {
 	s.t.Helper()
 	ends := fmt.Sprintf("lockagent_readers:{%s}", of.Name)
-	for _, reader := range s.do("ZRANGEBYSCORE", ends, "-inf", strconv.FormatInt(s.wall()+time.Minute.Milliseconds(), 10)).([]any) {
+	minute := strconv.FormatInt(s.wall()+time.Minute.Milliseconds(), 10)
+	for _, reader := range s.do("ZRANGEBYSCORE", ends, "-inf", minute).([]any) {
 		s.do("ZADD", ends, strconv.FormatInt(s.wall()-1, 10), reader.(string))
 	}
 	if s.do("PTTL", timeoutKey(of)).(int64) <= time.Minute.Milliseconds() {

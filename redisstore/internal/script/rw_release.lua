@@ -4,10 +4,10 @@
 --   * The arguments name a tenure without its mode: the script finds it in either mode.
 --   * The flags of a lock are always there.
 --
--- When the last tenure leaves, the first writer in the queue gets the lock, or all readers in front do. If nobody in the queue
--- gets it, the script publishes "1" after a writer, and "0" after a reader. A reader that leaves others behind
--- wakes nobody. The hash then lasts until the leases of all of them are over. If another program has one of them, the end of
--- the hash stays as it is.
+-- When the last tenure leaves, the first writer in the queue gets the lock, or all readers in front do. If nobody in
+-- the queue gets it, the script publishes "1" after a writer, and "0" after a reader. A reader that leaves others
+-- behind wakes nobody. The hash then lasts until the leases of all of them are over. If another program has one of
+-- them, the end of the hash stays as it is.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')

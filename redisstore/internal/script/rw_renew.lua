@@ -77,7 +77,8 @@ local function is_wanted(suffix)
     poll_turn(suffix, string.sub(ahead_key, 16), true, false)
 end
 
--- Renews a reader, and reports whether it still is one, or an error. It also reports whether somebody waits for what it has.
+-- Renews a reader, and reports whether it still is one, or an error. It also reports whether somebody waits for what
+-- it has.
 local function read_on(lock, suffix, tenure, lease)
   local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
   if type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then

@@ -146,7 +146,8 @@ func TestReplicasRefuseFairAndReadWriteLocks(t *testing.T) {
 
 // Another program has put something else under a key of ours. The lock works all the same.
 func TestReadWriteLockBesideOtherKeys(t *testing.T) {
-	for _, key := range []string{"lockagent_queue:{x}", "lockagent_notes:{x}", "lockagent_turn:{x}", "lockagent_readers:{x}"} {
+	keys := []string{"lockagent_queue:{x}", "lockagent_notes:{x}", "lockagent_turn:{x}", "lockagent_readers:{x}"}
+	for _, key := range keys {
 		t.Run(key, func(t *testing.T) {
 			s := start(t)
 			s.do("SET", key, "nan")

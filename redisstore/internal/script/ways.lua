@@ -1,9 +1,9 @@
--- ways.lua is a part of scripts that send messages. room says how they travel, see release.lua: in a Cluster of Redis 7 or newer to
--- those who subscribe at the node of the slot, and otherwise to all.
+-- ways.lua is a part of scripts that send messages. room says how they travel, see release.lua: in a Cluster of Redis
+-- 7 or newer to those who subscribe at the node of the slot, and otherwise to all.
 --
--- The rule for all scripts that pass a lock or permits: a tenure begins only for an agent that listeners counts. An agent that is
--- not counted may hear the message all the same, and it believes what it hears: replicas send messages on. To begin a tenure, tell
--- of it, and take it back because nobody was counted would be to grant the lock twice.
+-- The rule for all scripts that pass a lock or permits: a tenure begins only for an agent that listeners counts. An
+-- agent that is not counted may hear the message all the same, and it believes what it hears: replicas send messages
+-- on. To begin a tenure, tell of it, and take it back because nobody was counted would be to grant the lock twice.
 local publish = room == 'sharded' and 'SPUBLISH' or 'PUBLISH'
 
 -- Returns how many programs listen to each of some channels: to the p-th at 2p.
