@@ -57,7 +57,7 @@
 // Within the same call the store gets over
 //
 //   - a server that has forgotten a script;
-//   - a slot of a Cluster that has moved, or is moving;
+//   - a slot of a Cluster that has moved;
 //   - a master that was demoted, if its address leads to the new master by now.
 //
 // All other errors of a server reach the caller, with advice.
@@ -128,12 +128,10 @@
 // If a network delays an Acquire for more than a minute after its tenure was withdrawn, that
 // Acquire still takes effect, for one lease.
 //
-// While a slot of a Cluster moves to another node, the store acquires and releases its locks
-// one by one. It has no queue, no passes and no tombstones for them, and their tokens come from
-// the clocks of two nodes. Each agent still sees the tokens of a lock grow. If the clock of the new
-// node is behind by at most 100 ms, the agent waits until it has caught up. An agent that does not
-// know the latest tokens of the slot may be given a smaller one meanwhile. The order is back when
-// the slot has moved.
+// While a slot of a Cluster moves to another node, no call for its locks takes effect but a renewal or an
+// Inspect. The others end with [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A
+// tenure is renewed meanwhile, except while the lock and the clock of its slot are at different nodes. It is lost if that
+// takes longer than its lease. A slot that is left half moved has no locks.
 //
 // # Keys
 //
@@ -234,12 +232,9 @@
 // Changes are remembered for longer than a minute if [Config.CallTimeout] is more than 7.5 s: for 45 s and two
 // such timeouts.
 //
-// While a slot of a Cluster moves to another node, no node has all keys of a semaphore or a latch. A node that
-// lacks a key would count a change twice, or not know a tenure. So these calls fail with
-// [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A tenure is
-// renewed meanwhile, except while its own keys move: from when the first of five keys moves until the last one has. The keys
-// of a slot move in any order, so in a slot with many keys that is most of the move. The tenure is lost if that takes
-// longer than its lease.
+// While a slot of a Cluster moves to another node, a tenure of a semaphore is renewed, except from when the first of five
+// keys moves until the last one has. The keys of a slot move in any order, so in a slot with many keys that is most of the
+// move.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //

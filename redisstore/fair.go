@@ -15,9 +15,7 @@ func (s *Store) fair() *family {
 	room := s.room
 	f := s.plain()
 	f.many, f.beside, f.breaks, f.inspects = true, true, room.FairBreak, inspects(room, lockagent.FairLock)
-	f.acquires.write, f.acquires.alone = room.FairAcquire, room.FairAcquireAlone
-	f.releases.write = room.FairRelease
-	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.FairReleaseAlone(c, req) }
+	f.acquires.write, f.releases.write = room.FairAcquire, room.FairRelease
 	f.places = &places{store: s, heard: make(map[place]func())}
 	f.acquire = func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 		if req.Queue {

@@ -14,7 +14,7 @@ func (s *Store) fenced() *family {
 	f := s.plain()
 	f.beside, f.inspects = true, inspects(room, kind)
 
-	f.acquires.write, f.acquires.alone = room.AcquireFenced, room.AcquireFencedAlone
+	f.acquires.write = room.AcquireFenced
 	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, kind) }
 	// The tokens may be ahead of the clock.
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) {
@@ -22,10 +22,8 @@ func (s *Store) fenced() *family {
 	}
 
 	f.releases.write = room.ReleaseFenced
-	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseFencedAlone(c, req) }
 
 	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.RenewFenced(c, reqs) }
-	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewFencedAlone(c, req) }
 	return f
 }
 

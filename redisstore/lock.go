@@ -56,22 +56,17 @@ func (s *Store) plain() *family {
 	room := s.room
 	f := &family{acquire: s.together, breaks: room.Break, inspects: inspects(room, lockagent.PlainLock), channel: script.Channel}
 	f.acquires.store = s
-	f.acquires.write, f.acquires.alone, f.acquires.read = room.Acquire, room.AcquireAlone, room.ReadAcquired
+	f.acquires.write, f.acquires.read = room.Acquire, room.ReadAcquired
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
 	f.acquires.look = s.sawIncarnation
 	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, req.Kind.OrPlain()) }
 
 	f.releases.store = s
 	f.releases.write, f.releases.read = room.Release, room.ReadReleased
-	f.releases.alone = func(c *script.Call, req *script.ReleaseRequest, _ script.Past) { room.ReleaseAlone(c, req) }
-	if room == script.Sharded {
-		f.releases.aside = s.wakingAtOwner(room.Wake)
-	}
 	f.releases.time = func(r *lockagent.ReleaseReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 
 	f.renewals.store = s
 	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.Renew(c, reqs) }
-	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewAlone(c, req) }
 	f.renewals.read = script.ReadRenewed
 	f.renewals.time = func(r *lockagent.RenewReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 	f.renewals.look = s.sawDenials
@@ -128,22 +123,6 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	s.lanes.Add(ctx, slot, &releaseCall{
 		req: script.ReleaseRequest{ReleaseRequest: req}, of: f, slot: slot, done: done, behind: s.contended.take(req.Name),
 	})
-}
-
-// wakingAtOwner returns a function that wakes the waiters of a lock that was released while its slot migrates. The
-// release may have run at the node that is about to get the slot. The waiters are subscribed at
-// the node that still has it.
-func (s *Store) wakingAtOwner(wake func(*script.Call, lockagent.Name)) func(script.ReleaseRequest, func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
-	return func(req script.ReleaseRequest, done func(lockagent.ReleaseReply, error)) func(lockagent.ReleaseReply, error) {
-		return func(reply lockagent.ReleaseReply, err error) {
-			if err == nil && reply.Released {
-				var c script.Call
-				wake(&c, req.Name)
-				s.send(&c, s.slot(req.Name), func(string, error) {}) // wake-ups may be lost
-			}
-			done(reply, err)
-		}
-	}
 }
 
 // Renew implements [lockagent.Store]. It waits for company for at most a thirtieth of the

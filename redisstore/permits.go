@@ -17,21 +17,18 @@ func (s *Store) permits(kind lockagent.LockKind) *family {
 	f.inspects = func(c *script.Call, name lockagent.Name) { room.InspectPermits(c, name, kind) }
 
 	f.acquires.lone = true
-	f.acquires.alone = room.AcquirePermits
 	f.acquires.write = func(c *script.Call, reqs []lockagent.AcquireRequest, past script.Past) {
 		room.AcquirePermits(c, &reqs[0], past)
 	}
 	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, kind) }
 
-	f.releases.lone, f.releases.aside = true, nil
-	f.releases.alone = room.ReleasePermits
+	f.releases.lone = true
 	f.releases.write = func(c *script.Call, reqs []script.ReleaseRequest, past script.Past) {
 		room.ReleasePermits(c, &reqs[0], past)
 	}
 	f.releases.refused = func(req *script.ReleaseRequest, err error) error { return usedAs(err, req.Name, kind) }
 
 	f.renewals.lone = true
-	f.renewals.alone = func(c *script.Call, req *lockagent.RenewRequest, _ script.Past) { room.RenewPermits(c, req) }
 	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.RenewPermits(c, &reqs[0]) }
 	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return usedAs(err, req.Name, kind) }
 	return f

@@ -94,12 +94,8 @@ type batches[Q, A any] struct {
 	store *Store
 	// write writes the script for locks whose keys travel together.
 	write func(c *script.Call, requests []Q, past script.Past)
-	// alone writes the script for a lock whose keys cannot travel together.
-	alone func(c *script.Call, request *Q, past script.Past)
-	// read reads the reply to either script.
+	// read reads the reply.
 	read func(reply string, past script.Past, outcomes []script.Outcome[A]) error
-	// aside wraps done of a call that is made alone. It may be nil.
-	aside func(request Q, done func(A, error)) func(A, error)
 	// time is the store's time in an answer, and the token with which a tenure began, or 0.
 	time func(*A) (lockagent.StoreTime, lockagent.Token)
 	// lone says that one script serves one lock.
@@ -140,7 +136,6 @@ type together[Q, A any] struct {
 	transport.Call // in which the script travels
 	by             *batches[Q, A]
 	script         script.Call
-	lone           bool // the script is for a lock whose keys cannot travel together
 	requests       []Q
 	done           []func(A, error)
 
@@ -155,9 +150,9 @@ func (b *batches[Q, A]) blank(slot uint16) *together[Q, A] {
 	t, _ := b.spare.Get().(*together[Q, A])
 	if t == nil {
 		t = &together[Q, A]{by: b}
-		t.Done, t.Alone = t.answer, t.apart
+		t.Done = t.answer
 	}
-	t.Slot, t.Behind, t.Replicated, t.lone = slot, false, b.replicas != nil, false
+	t.Slot, t.Behind, t.Replicated = slot, false, b.replicas != nil
 	return t
 }
 
@@ -174,15 +169,10 @@ func (t *together[Q, A]) giveBack() {
 	t.by.spare.Put(t)
 }
 
-// begin takes note of the past, before the script is written.
-func (t *together[Q, A]) begin() {
-	t.past, t.epoch = t.by.store.past(t.Slot)
-	t.written = time.Now()
-}
-
 // write writes the script, and returns the call in which it travels.
 func (t *together[Q, A]) write() *transport.Call {
-	t.begin()
+	t.past, t.epoch = t.by.store.past(t.Slot)
+	t.written = time.Now()
 	t.by.write(&t.script, t.requests, t.past)
 	carry(&t.Call, &t.script)
 	return &t.Call
@@ -193,24 +183,6 @@ func (t *together[Q, A]) single(i int) *together[Q, A] {
 	s := t.by.blank(t.Slot)
 	s.add(t.requests[i], t.done[i])
 	return s
-}
-
-// apart is [transport.Call.Alone]: it returns a call for each lock, with one key each. It does not
-// give t back, because the transport still uses it.
-func (t *together[Q, A]) apart() []*transport.Call {
-	calls := make([]*transport.Call, len(t.requests))
-	for i := range calls {
-		s := t.single(i)
-		s.begin()
-		s.lone = true
-		t.by.alone(&s.script, &s.requests[0], s.past)
-		if t.by.aside != nil {
-			s.done[0] = t.by.aside(s.requests[0], s.done[0])
-		}
-		carry(&s.Call, &s.script)
-		calls[i] = &s.Call
-	}
-	return calls
 }
 
 // answer is [transport.Call.Done]: it answers the calls of the script.
@@ -247,21 +219,15 @@ func (t *together[Q, A]) answer(r transport.Reply, err error) {
 	})
 }
 
-// learn takes note of the times and tokens in the outcomes. A lone script may run at a node that
-// does not have the clock of the slot. So the store remembers its token as a time that it has seen,
-// and not as a token that the clock knows. It does not remember the time of such a script.
+// learn takes note of the times and tokens in the outcomes.
 func (t *together[Q, A]) learn() {
 	var past script.Past
 	for i := range t.outcomes {
-		at, began := t.by.time(&t.outcomes[i].Reply)
-		if t.lone {
-			at, began = lockagent.StoreTime(began), 0
-		}
-		past.Note(at, began)
+		past.Note(t.by.time(&t.outcomes[i].Reply))
 	}
 	store := t.by.store
 	store.clocks.note(t.Slot, t.past.Incarnation, past.Seen, past.Given)
-	if past.Seen > 0 && !t.lone {
+	if past.Seen > 0 {
 		store.readClock(t.Slot, reading{past.Seen, t.written, time.Now()})
 	}
 	if t.by.look != nil {

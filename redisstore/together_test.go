@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
@@ -259,8 +258,9 @@ func TestCallsOfABatch(t *testing.T) {
 	}
 }
 
-// A slot that is on its way to another node is served lock by lock.
-func TestLocksOfASlotThatMigrates(t *testing.T) {
+// While a slot is on its way to another node, nothing is granted. Renewals travel together. Those that find their keys at one
+// node are made all the same.
+func TestRenewalsWhileASlotMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	from := cluster.NodeOf("{a}")
@@ -269,79 +269,51 @@ func TestLocksOfASlotThatMigrates(t *testing.T) {
 		to = cluster.Nodes[1]
 	}
 	s := openURL(t, cluster.URL())
-	names := []lockagent.Name{"{a}1", "{a}2", "{a}3"}
 	b := newBatch(t, s)
-	b.wish(names[0], 1)
+	b.wish("{a}stays", 1)
+	b.wish("{a}moves", 1)
 	b.travel()
+	b.expect("granted", "granted")
 	finish := cluster.BeginMove("{a}", from, to)
-	b = newBatch(t, s)
-	for _, name := range names {
-		b.wish(name, 2)
-	}
-	b.travel()
-	b.expect("held by "+tenure(1).String(), "granted", "granted")
+	from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), "{a}moves", "0", "60000")
 
-	renewals := make(chan error, len(names))
-	for _, name := range names[1:] {
-		s.Renew(t.Context(), lockagent.RenewRequest{Name: name, Tenure: tenure(2), Lease: time.Minute, Urgent: name == names[2]}, func(r lockagent.RenewReply, err error) {
-			if err == nil && !r.Held {
-				err = fmt.Errorf("%q is not held any more", name)
-			}
-			renewals <- err
-		})
-	}
-	for range names[1:] {
-		if err := <-renewals; err != nil {
-			t.Error(err)
+	outcomes := make(map[lockagent.Name]chan error)
+	renew := func() {
+		for _, name := range []lockagent.Name{"{a}stays", "{a}moves"} {
+			outcome := make(chan error, 1)
+			outcomes[name] = outcome
+			renewal := lockagent.RenewRequest{Name: name, Tenure: tenure(1), Lease: time.Minute}
+			s.Renew(t.Context(), renewal, func(r lockagent.RenewReply, err error) {
+				if err == nil && !r.Held {
+					err = errors.New("not held any more")
+				}
+				outcome <- err
+			})
 		}
 	}
-	waiter, how := from.Dial(), "SSUBSCRIBE" // at the node that has the slot still, and not the lock
-	if !redistest.Sharded(t) {
-		how = "SUBSCRIBE"
+	renew()
+	if err := <-outcomes["{a}stays"]; err != nil {
+		t.Errorf("beside a lock that has moved: %v", err)
 	}
-	if _, err := waiter.Do(how, script.Channel(names[1])); err != nil {
-		t.Fatal(err)
+	if err := <-outcomes["{a}moves"]; !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("the lock and the clock are at two nodes: %v", err)
 	}
-	b = newBatch(t, s)
-	b.release(names[0], 1)
-	b.release(names[1], 2)
-	b.travel()
-	b.expect("released", "released")
-	if m, err := waiter.Receive(); err != nil {
-		t.Errorf("heard %v, %v", m, err)
+	request := lockagent.AcquireRequest{Name: "{a}free", Tenure: tenure(1), Lease: time.Minute}
+	if r, err := storetest.Acquire(t, s, request); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		t.Errorf("acquired %+v, %v", r, err)
 	}
 	finish()
+	renew()
+	for name, outcome := range outcomes {
+		if err := <-outcome; err != nil {
+			t.Errorf("after the move: %q: %v", name, err)
+		}
+	}
 	b = newBatch(t, s)
-	b.release(names[2], 2)
-	b.wish(names[0], 3)
+	b.release("{a}moves", 1)
+	b.wish("{a}free", 1)
 	b.travel()
 	b.expect("released", "granted")
-}
-
-// The clock of the slot does not know the token of a lone tenure. The release tells it when the
-// slot has moved.
-func TestATokenFromAMigration(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	from, to := cluster.Nodes[0], cluster.Nodes[1]
-	if cluster.NodeOf("orders") != from {
-		from, to = to, from
-	}
-	s, other := openURL(t, cluster.URL()), openURL(t, cluster.URL())
-	finish := cluster.BeginMove("orders", from, to)
-	hour := lockagent.Token(time.Now().Add(time.Hour).UnixMicro())
-	granted, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(1), Lease: time.Minute, Floor: hour})
-	if err != nil || granted.Token != hour+1 {
-		t.Fatalf("Acquire = %+v, %v", granted, err)
-	}
-	finish()
-	if r, err := storetest.Release(t, s, lockagent.ReleaseRequest{Name: "orders", Tenure: tenure(1), Last: granted.Token}); err != nil || !r.Released {
-		t.Fatalf("Release = %+v, %v", r, err)
-	}
-	after, err := storetest.Acquire(t, other, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(2), Lease: time.Minute})
-	if err != nil || after.Token <= granted.Token {
-		t.Errorf("another agent has %+v after token %d, %v", after, granted.Token, err)
-	}
 }
 
 // Tokens and times do not go back though the server has forgotten all, as long as one

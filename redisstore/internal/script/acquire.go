@@ -34,20 +34,6 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 	}
 }
 
-// AcquireAlone is [Room.Acquire] for a lock whose keys cannot travel together.
-func (r Room) AcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.acquireAlone(c, acquireScript, request, past)
-}
-
-func (r Room) acquireAlone(c *Call, s *Script, request *lockagent.AcquireRequest, past Past) {
-	c.begin(s)
-	c.Keys = append(c.Keys, string(request.Name), c.text.own("lockagent_notes", request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
-	c.Args = append(c.Args, c.text.known(past.Seen, request.Floor, request.Exact), r.incarnation(&past))
-	c.acquire(request)
-	c.Args = append(c.Args, r.place(request))
-	c.alone()
-}
-
 func (c *Call) acquire(request *lockagent.AcquireRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
 }

@@ -18,12 +18,6 @@
 --   Otherwise "". If the tenure asks to be one that may rest, it is how messages travel, "+rests", and "+place" if it asks for a
 --   place, too. If it is "" for all locks, this argument is left out
 --
--- Alone: where keys cannot travel together, the script runs for one lock. KEYS[1] is the lock, and
--- the only key. All three arguments follow, and then the names of KEYS[2] and KEYS[3]. The script
--- then reads these keys as far as it can reach them, and does not write them. The clock of the
--- server may be a little behind what the agent knows. Then a free lock is held, without a holder,
--- until the clock has caught up. So no other agent gets a smaller token later.
---
 -- Reply: lines of text. The first line is
 --   <at>                                    if the short way was enough: no lock and no notes were
 --                                           there, and the member of the clock is ARGV[2]
@@ -39,7 +33,7 @@
 --   i H, i Q or i K                 as h, q and k, and the holder may rest. Its agent was told that the lock is wanted
 --   i w                             the tenure was withdrawn
 --   i e <text>                      an error
--- <holder> is empty while the store keeps the lock for outsiders, or until the clock has caught up. <outsiders> is 0 if the tenure
+-- <holder> is empty while the store keeps the lock for outsiders. <outsiders> is 0 if the tenure
 -- does not ask for a place. For example, of two locks the first was granted and the second is held:
 --   1700000000000000 1690000000000000.5f3a 0
 --   2 h 1500 0 <agent>:7
@@ -55,9 +49,13 @@
 local held_as = redis.held_as or '2' -- see kinds.lua
 
 -- Usually no lock is there and no note, and the clock has moved on.
-local quiet = not alone and
-  (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
+local quiet = (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
 --include quick.lua
+--include still.lua
+local moving = not quiet and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+if moving then
+  return moving
+end
 
 --include tokens.lua
 
@@ -93,7 +91,7 @@ end
 -- Returns the value of the field of a tenure that is about to be granted the lock, and asks to be one that may rest. It is nil if others
 -- want the lock: then it may not.
 local function rest_of(tenure, suffix, outsiders)
-  local places = not alone and outsiders == 0 and is_agent(tenure) and pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, 1)
+  local places = outsiders == 0 and is_agent(tenure) and pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, 1)
   return places and not places.err and (places[1] or tenure) == tenure and not places[2] and '1' .. held_as or nil
 end
 
@@ -125,11 +123,9 @@ local function try(i)
   if not holder then
     left = math.max((unqueued or asks ~= '' and outsiders == 0) and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end
-  if behind and not holder then
-    left = behind
-  elseif own or not holder and left <= 0 then
+  if own or not holder and left <= 0 then
     local theirs = false
-    if (asks ~= '' or rests) and outsiders == 0 and not alone then
+    if (asks ~= '' or rests) and outsiders == 0 then
       local tag = string.sub(key, 16)
       local seen = pcall('MGET', 'lockagent_turn' .. suffix, 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
       outsiders = seen[1] and 1 or 0 -- one that had its turn lately comes back
@@ -142,7 +138,7 @@ local function try(i)
         count = rests and rest_of(tenure, suffix, outsiders)
       end
       grant(lock, tenure, lease, own and left or -2, own, count)
-      if asks ~= '' and not alone then
+      if asks ~= '' then
         pcall('ZREM', 'lockagent_queue' .. suffix, tenure)
       end
       local code = rests and count == '1' .. held_as and 'r ' or 'g '
@@ -152,7 +148,7 @@ local function try(i)
   end
   local recalls = holder and may_rest(holder, count)
   local ours = (asks ~= '' or recalls) and want(lock, tenure, holder)
-  local queued = asks ~= '' and not alone and place(tenure, 'lockagent_queue' .. suffix, suffix)
+  local queued = asks ~= '' and place(tenure, 'lockagent_queue' .. suffix, suffix)
   local within
   if queued and holder and not ours then
     local tag = string.sub(key, 16)

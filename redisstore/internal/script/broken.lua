@@ -5,6 +5,12 @@
 
 --include holders.lua
 
+--include still.lua
+
+local moving = room ~= 'single' and moves(lock, ARGV[2])
+if moving then
+  return moving
+end
 local at, _, now = time_of(ARGV[2])
 local err, holder, count, _, mode = holders(lock)
 if err then

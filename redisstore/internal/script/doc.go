@@ -13,9 +13,8 @@
 //
 // Each kind of call has a method of [Room] that writes it and a function that reads its reply.
 // A reply is the text of a string, or of an integer. If a function does not understand all of a
-// reply, it returns an error. Three functions are for the text of an error reply: [Refused] makes an
-// error of package lockagent of it. [Apart] and [Several] tell whether to make the call in another
-// way.
+// reply, it returns an error. Two functions are for the text of an error reply: [Refused] makes an
+// error of package lockagent of it. [Several] tells whether to make the call once more for each lock.
 //
 // # Keys
 //
@@ -39,18 +38,13 @@
 // release that tells of a token above it. A release does not read it: the functions that read replies
 // replace an earlier time by the greatest that the agent has seen.
 //
-// # Where keys cannot travel together
+// # While a slot moves
 //
-// While a slot of a Cluster moves to another node, its nodes serve only scripts with one key. The
-// calls whose name ends with Alone are for that: the lock is the only key that they declare, as in
-// the scripts of Redisson. Such a call reads our own keys if it can reach them. It makes none, because
-// Redis does not move a key to a node that has one of the same name. So there are no places in a
-// queue, no passes and no tombstones then. Breaks and inspections declare only the lock everywhere.
-//
-// The node that imports the slot cannot reach the clock either. Its time may be behind what the
-// agent knows. If it is behind by at most 100 ms, a free lock is denied until it has caught up. If it
-// is further behind, the agent's tokens follow the greatest that it knows. The clock does not know of
-// these tokens: a [Past] takes note of them as Seen and not as Given, and the release tells them.
+// While a slot of a Cluster moves to another node, its keys are at two nodes. A node refuses a script if it lacks one of
+// several keys that the call declares. Scripts that use more keys than these end with an error, see still.lua. So an acquire,
+// a release or a break fails without an effect, and the agent makes it again. A renewal declares the lock and the clock. It
+// goes on until one of the two moves, and after both have. That of a reader also needs the reader's keys.
+// An inspection declares only the lock.
 //
 // # Concurrency
 //

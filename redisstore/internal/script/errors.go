@@ -60,14 +60,9 @@ func kind(text string) error {
 	return lockagent.ErrStoreUnavailable
 }
 
-// Apart reports whether the text of an error reply says that one server does not have all keys
-// of a call. The call had no effect. Calls of one key each can succeed.
-func Apart(text string) bool {
-	return strings.HasPrefix(text, "TRYAGAIN") || strings.HasPrefix(text, "CROSSSLOT")
-}
-
 // Several reports whether one of the locks of a call may have caused an error reply with this
-// text. The call had no effect. The store makes it once more for each lock.
+// text, also because its keys are at another node already. The call had no effect. The store makes it once more for
+// each lock.
 func Several(text string) bool {
-	return lockagent.Definite(Refused(text))
+	return lockagent.Definite(Refused(text)) || strings.HasPrefix(text, "TRYAGAIN")
 }

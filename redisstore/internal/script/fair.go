@@ -27,20 +27,9 @@ func (r Room) FairAcquire(c *Call, requests []lockagent.AcquireRequest, past Pas
 	c.Args = append(c.Args, r.String())
 }
 
-// FairAcquireAlone is [Room.AcquireAlone] for a fair lock.
-func (r Room) FairAcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.acquireAlone(c, fairAcquireScript, request, past)
-	c.Args = append(c.Args, r.String())
-}
-
 // FairRelease is [Room.Release] for fair locks, see fair_release.lua. [Room.ReadReleased] reads the reply.
 func (r Room) FairRelease(c *Call, requests []ReleaseRequest, past Past) {
 	r.release(c, fairReleaseScript, "lockagent_places", requests, past)
-}
-
-// FairReleaseAlone is [Room.ReleaseAlone] for a fair lock.
-func (r Room) FairReleaseAlone(c *Call, request *ReleaseRequest) {
-	r.releaseAlone(c, fairReleaseScript, "lockagent_places", request)
 }
 
 // FairBreak is [Room.Break] for a fair lock, see fair_break.lua. [ReadBroken] reads the reply.

@@ -18,10 +18,10 @@ local function queue(i)
   return 'redisson_lock_queue' .. string.gsub(string.sub(keys[n + i], 16), '^::', ':')
 end
 local quiet
-if not alone and n == 1 then
+if n == 1 then
   local name = queue(1)
   quiet = call('EXISTS', keys[1], keys[2], name) == 0
-elseif not alone then
+else
   local names = {unpack(keys, 1, 2 * n)}
   for i = 1, n do
     names[2 * n + i] = queue(i)
@@ -29,6 +29,11 @@ elseif not alone then
   quiet = call('EXISTS', unpack(names)) == 0
 end
 --include quick.lua
+--include still.lua
+local moving = not quiet and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+if moving then
+  return moving
+end
 
 --include tokens.lua
 
@@ -175,18 +180,8 @@ local function try(i)
   end
   local fair = fair_lock(lock, suffix)
   local what, more = own and 'own', nil
-  if not holder and behind then
-    what, left = 'behind', behind
-  elseif holder then
+  if holder then
     what = what or 'held'
-  elseif alone then
-    -- Its own place is the only thing that the script may write.
-    local head = pcall('LINDEX', fair.queue, 0)
-    local deadline = type(head) == 'string' and head ~= tenure and tonumber(pcall('ZSCORE', fair.deadlines, head) or nil)
-    if deadline and deadline > wall then
-      tell(fair, head)
-      what, left = 'told', deadline - wall
-    end
   else
     local begin = function(next)
       local who, by = string.match(reply, '^%d+ (%S+) (%S+)')
@@ -202,7 +197,7 @@ local function try(i)
   end
   if not what or what == 'own' then
     grant(lock, tenure, lease, own and left or -2, own)
-    if own or alone then
+    if own then
       leave(fair, tenure)
     elseif what then
       drop(fair, tenure)
@@ -210,7 +205,7 @@ local function try(i)
     return token ~= first and 'g ' .. token .. ' 0'
   end
   local ours = asks ~= '' and want(lock, tenure, holder)
-  local within = asks ~= '' and not alone and place(fair, tenure)
+  local within = asks ~= '' and place(fair, tenure)
   if within then
     return 'k ' .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')
   end

@@ -8,10 +8,6 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local n = (#keys - 1) / 2
-local alone = n == 0
-if alone then
-  n, keys = 1, {keys[1], args[6], args[7]}
-end
 local message_kind, room, held_as = 'fair ', args[1], '3' -- see kinds.lua
 
 -- Usually nobody waits.
@@ -19,10 +15,10 @@ local function queue(i)
   return 'redisson_lock_queue' .. string.gsub(string.sub(keys[n + i], 17), '^::', ':')
 end
 local quiet, ahead = false, '0'
-if not alone and n == 1 then
+if n == 1 then
   local name = queue(1)
   quiet = call('EXISTS', keys[3], name) == 0
-elseif not alone then
+else
   local names = {keys[2 * n + 1]}
   for i = 1, n do
     names[i + 1] = queue(i)
@@ -30,6 +26,11 @@ elseif not alone then
   quiet = call('EXISTS', unpack(names)) == 0
 end
 if not quiet then
+--include still.lua
+  local moving = args[1] ~= 'single' and moves(keys[1], keys[2 * n + 1])
+  if moving then
+    return moving
+  end
   local text = pcall('GETRANGE', keys[2 * n + 1], '0', '-1')
   if type(text) == 'string' and string.find(text, '^%d+$') and clock + text <= 9007199254740991 then
     ahead, clock = text, clock + text
@@ -73,12 +74,7 @@ end
 local function free(i, lock, channel, flags, others, suffix)
   local fair = fair_lock(lock, suffix)
   local what
-  if alone then
-    local head = pcall('LINDEX', fair.queue, 0)
-    if type(head) == 'string' then
-      tell(fair, head)
-    end
-  elseif not others then
+  if not others then
     what = hand_on(fair, function(place) return begin(keys[2 * n + 1], ahead, lock, place) end, string.match(flags, 't(.+)') or '-')
   end
   if what == 'passed' then

@@ -393,47 +393,6 @@ func TestAReleaseOfAFairLockTellsAll(t *testing.T) {
 	}
 }
 
-func TestFairLockAlone(t *testing.T) {
-	s := start(t)
-	try := func(req lockagent.AcquireRequest) lockagent.AcquireReply {
-		t.Helper()
-		s.room.FairAcquireAlone(&s.call, &req, s.past)
-		o := s.acquired(1)[0]
-		if o.Err != nil {
-			t.Fatal(o.Err)
-		}
-		return o.Reply
-	}
-	s.fairEnd(end(wish("x", agentA, 7)))
-	all, waiter := s.listen(Channel("x")), s.listen("redisson_lock__channel:{x}:"+java)
-	one, two := wish("x", agentA, 1), queueing("x", agentB, 1)
-	if !try(one).Granted {
-		t.Error("not granted")
-	}
-	if r := try(two); r.Granted || r.Queued || r.Holder != fairly(one) {
-		t.Errorf("%+v", r)
-	}
-	s.javaWaits("x", java, time.Second)
-	req := end(one)
-	s.room.FairReleaseAlone(&s.call, &req)
-	outcomes := make([]Outcome[lockagent.ReleaseReply], 1)
-	if err := s.room.ReadReleased(s.must(&s.call), s.past, outcomes); err != nil || !outcomes[0].Reply.Released {
-		t.Errorf("%+v, %v", outcomes, err)
-	}
-	for _, conn := range []*redistest.Conn{all, waiter} {
-		if told := s.hear(conn); told != "0" {
-			t.Errorf("told %q", told)
-		}
-	}
-	if r := try(two); r.Granted || r.Holder != "" {
-		t.Errorf("%+v; want it left to Redisson", r)
-	}
-	s.do("ZADD", "redisson_lock_timeout:{x}", "1", java)
-	if !try(two).Granted {
-		t.Error("not granted")
-	}
-}
-
 func TestFairLockInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 1)

@@ -28,13 +28,6 @@ func (r Room) AcquireFenced(c *Call, requests []lockagent.AcquireRequest, past P
 	c.floors(requests, past)
 }
 
-// AcquireFencedAlone is [Room.AcquireFenced] for a lock whose keys cannot travel together. Two of them do:
-// a server moves them together, as Redisson needs it.
-func (r Room) AcquireFencedAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.AcquireAlone(c, request, past)
-	c.floors([]lockagent.AcquireRequest{*request}, past)
-}
-
 func (c *Call) floors(requests []lockagent.AcquireRequest, past Past) {
 	c.Script = fencedAcquireScript
 	c.Args[0] = c.text.number(uint64(past.Seen))
@@ -55,12 +48,6 @@ func (r Room) ReleaseFenced(c *Call, requests []ReleaseRequest, past Past) {
 	c.lasts(requests)
 }
 
-// ReleaseFencedAlone is [Room.ReleaseFenced] for a lock whose keys cannot travel together.
-func (r Room) ReleaseFencedAlone(c *Call, request *ReleaseRequest) {
-	r.ReleaseAlone(c, request)
-	c.lasts([]ReleaseRequest{*request})
-}
-
 func (c *Call) lasts(requests []ReleaseRequest) {
 	c.Script = fencedReleaseScript
 	c.Args[1] = "0"
@@ -77,11 +64,4 @@ func (r Room) RenewFenced(c *Call, requests []lockagent.RenewRequest) {
 	for i := range requests {
 		c.fence(requests[i].Name)
 	}
-}
-
-// RenewFencedAlone is [Room.RenewFenced] for a lock whose keys cannot travel together.
-func (r Room) RenewFencedAlone(c *Call, request *lockagent.RenewRequest) {
-	r.RenewAlone(c, request)
-	c.Script = fencedRenewScript
-	c.fence(request.Name)
 }

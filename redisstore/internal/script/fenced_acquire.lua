@@ -4,18 +4,14 @@
 --   KEYS[2n+1+i]  the token key of lock i
 --   ARGV[1]       has no floor
 --   the last n of ARGV are the floors of the locks
--- Alone: KEYS[1] is the lock, and KEYS[2] its token key.
 --
 -- The reply is that of acquire.lua. Each lock that was granted has a line. An error reply may begin with
 -- "FAR" or "TOKENS", and is about one of the locks.
 
 --include fence.lua
 
-local n = #all == 2 and 1 or (#all - 1) / 3
+local n = (#all - 1) / 3
 local per = (#given - n - 2) / n
-if #all == 2 then
-  per = 3
-end
 local used, lasts = {}, {}
 for i = 1, n do
   local lock, key, floor = all[i], all[#all - n + i], given[#given - n + i]

@@ -4,12 +4,11 @@
 --   KEYS[2n+1+i]  the token key of lock i
 --   ARGV[2]       is 0
 --   the last n of ARGV are the last tokens of the tenures, or 0
--- Alone: KEYS[1] is the lock, and KEYS[2] its token key.
 
 --include fence.lua
 
-local n = #all == 2 and 1 or (#all - 1) / 3
-local per = #all == 2 and 3 or (#given - n - 2) / n
+local n = (#all - 1) / 3
+local per = (#given - n - 2) / n
 local time = call('TIME')
 local most = time[1] * 1000000 + time[2] + day
 local used, fences, index = {}, {}, {}

@@ -1,11 +1,10 @@
 -- fenced_renew.lua is renew.lua for fenced locks, see fence.lua.
 --
--- KEYS and ARGV are those of renew.lua, and KEYS[n+1+i] is the token key of lock i. Alone: KEYS[1] is the
--- lock, and KEYS[2] its token key.
+-- KEYS and ARGV are those of renew.lua, and KEYS[n+1+i] is the token key of lock i.
 
 --include fence.lua
 
-local n = #all == 2 and 1 or (#all - 1) / 2
+local n = (#all - 1) / 2
 local left = {}
 for i = 1, n do
   left[i] = call('PTTL', all[i])

@@ -2,7 +2,6 @@ package script
 
 import (
 	"errors"
-	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -230,30 +229,5 @@ func TestRefusalsOfFencedLocks(t *testing.T) {
 		if held := s.Do("HGET", "orders", tenure(agentA, 1).String()); held != nil {
 			t.Errorf("%s: the lock is held all the same", name)
 		}
-	}
-}
-
-// An acquire for a lock whose slot migrates has the two keys of Redisson's script.
-func TestFencedAlone(t *testing.T) {
-	t.Parallel()
-	s := startFenced(t)
-	req := wish("orders", agentA, 1)
-	s.room.AcquireFencedAlone(&s.call, &req, s.past)
-	if want := []string{"orders", tokenKey}; !reflect.DeepEqual(s.call.Keys, want) {
-		t.Errorf("keys %q, want %q", s.call.Keys, want)
-	}
-	o := make([]Outcome[lockagent.AcquireReply], 1)
-	if err := s.room.ReadAcquired(s.must(&s.call), s.past, o); err != nil || !o[0].Reply.Granted || s.ahead(o[0].Reply.Token) != 30*time.Second {
-		t.Errorf("acquired %+v, %v", o, err)
-	}
-	s.room.RenewFencedAlone(&s.call, &lockagent.RenewRequest{Name: "orders", Tenure: req.Tenure, Lease: time.Minute})
-	if s.must(&s.call); s.ahead(o[0].Reply.Token) < 59*time.Second {
-		t.Errorf("renewed, the key is ahead by %v", s.ahead(o[0].Reply.Token))
-	}
-	last := end(req)
-	last.Last = o[0].Reply.Token + 59_000_000
-	s.room.ReleaseFencedAlone(&s.call, &last)
-	if s.must(&s.call); s.token(tokenKey) != last.Last {
-		t.Errorf("released, the key is %d, want %d", s.token(tokenKey), last.Last)
 	}
 }

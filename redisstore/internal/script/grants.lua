@@ -8,7 +8,7 @@ local token = first
 local function grant(lock, tenure, lease, left, own, count)
   if own then
     clock = clock + 1
-    token, kept = string.format('%.0f', clock), alone
+    token, kept = string.format('%.0f', clock), false
   end
   if not kept then
     call('ZADD', key, token, name)

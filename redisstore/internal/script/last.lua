@@ -4,7 +4,7 @@ if args[2] ~= '0' then
   local key = 'lockagent_clock' .. string.sub(keys[2 * n + 1], 16)
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local last, guard = args[2] + 0, tonumber(entry[2] or 0)
-  if (entry[1] or not alone) and last > guard and last < math.max(clock, guard) + 86400e6 then
+  if last > guard and last < math.max(clock, guard) + 86400e6 then
     pcall('ZADD', key, args[2], entry[1] or '-')
   end
 end

@@ -25,6 +25,13 @@ local most_removed = 2
 
 --include ways.lua
 
+--include still.lua
+
+local moving = room ~= 'single' and op ~= 'read' and moves(latch, notes)
+if moving then
+  return moving
+end
+
 local time = call('TIME')
 local at = time[1] .. string.sub('00000' .. time[2], -6)
 local count, err = number_of(latch, 18)

@@ -24,7 +24,7 @@ if refused then
   return redis.error_reply(refused)
 end
 
-local args, keys, n, alone, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false, false
+local args, keys, n, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false
 local at = time[1] .. string.sub('00000' .. time[2], -6)
 
 --include tokens.lua

@@ -43,26 +43,6 @@ func (r Room) release(c *Call, s *Script, queue string, requests []ReleaseReques
 	}
 }
 
-// ReleaseAlone is [Room.Release] for a lock whose keys cannot travel together.
-func (r Room) ReleaseAlone(c *Call, request *ReleaseRequest) {
-	r.releaseAlone(c, releaseScript, "lockagent_queue", request)
-}
-
-func (r Room) releaseAlone(c *Call, s *Script, queue string, request *ReleaseRequest) {
-	c.begin(s)
-	c.Keys = append(c.Keys, string(request.Name), c.text.own(queue, request.Name), r.shared(&c.text, "lockagent_ahead", request.Name))
-	c.Args = append(c.Args, r.String(), c.text.number(uint64(request.Last)))
-	c.release(request)
-	c.Args = append(c.Args, request.flags())
-	c.alone()
-}
-
-// Wake writes the call that wakes all who wait for a lock, see wake.lua.
-func (r Room) Wake(c *Call, name lockagent.Name) {
-	c.begin(wakeScript)
-	c.Args = append(c.Args, c.text.channel(name))
-}
-
 func (c *Call) release(request *ReleaseRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.channel(request.Name))
 }

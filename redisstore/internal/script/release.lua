@@ -14,9 +14,6 @@
 --   unanswered, and "t" and the trace context of the release if it is traced. If no lock has
 --   flags, this argument is left out for all locks
 --
--- Alone: see acquire.lua. The last arguments are then the names of KEYS[2] and KEYS[3]. The script
--- then tells the clock ARGV[2] if it can reach the clock.
---
 -- Reply: lines of text. The first line is <at>. If it is the only line, the reply may be an integer. A
 -- lock without another line was released. Its release woke no other agent, or nobody can tell how
 -- many. The other lines begin with the i of a lock:
@@ -36,14 +33,14 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local n = (#keys - 1) / 2
-local alone, quiet = n == 0, true
-if alone then
-  n, keys = 1, {keys[1], args[6], args[7]}
-else
-  quiet = (n == 1 and call('EXISTS', keys[2], keys[3]) or call('EXISTS', unpack(keys, n + 1))) == 0
-end
+local quiet = (n == 1 and call('EXISTS', keys[2], keys[3]) or call('EXISTS', unpack(keys, n + 1))) == 0
 local ahead, turns = '0', nil
-if alone or not quiet then
+if not quiet then
+--include still.lua
+  local moving = args[1] ~= 'single' and moves(keys[1], keys[2 * n + 1])
+  if moving then
+    return moving
+  end
   local names = {keys[2 * n + 1]}
   for i = 1, n do
     local suffix = string.sub(keys[n + i], 16)
@@ -139,7 +136,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
     since = busy_since(turns[n + i + 1], tenure)
-    if not alone and outsiders == 0 and (since == clock or clock - since >= busy_before_turn) then
+    if outsiders == 0 and (since == clock or clock - since >= busy_before_turn) then
       polls = polled('lockagent_polls' .. string.sub(keys[2 * n + 1], 16), nil, 'hexists', remembered, clock) and since < clock
       since = clock
     end
@@ -157,7 +154,7 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
         for next = head + 1, math.min(head + standbys, #front) do
           pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
-        if outsiders == 0 and not alone then
+        if outsiders == 0 then
           busy(suffix, since, front[head])
         end
         return 'p'
@@ -172,13 +169,13 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   end
   if polls then
     note(suffix, clock + turn_lasts, 'polls')
-  elseif subscribed == 1 and not outsiders and not alone and room ~= 'unqueued' then
+  elseif subscribed == 1 and not outsiders and room ~= 'unqueued' then
     since = busy_since(pcall('GETRANGE', 'lockagent_busy' .. suffix, '0', '-1'), tenure)
     if since < clock then -- the next tenure may follow at once
       busy(suffix, since, string.format('free %.0f', clock))
     end
   end
-  if (theirs or outsiders and outsiders > 0) and not alone then
+  if theirs or outsiders and outsiders > 0 then
     -- A tenure lasts 5 ms while there are outsiders. They get as much as all agents together, and once more.
     local agents = theirs and call('ZCARD', queue) + 1 or 1
     note(suffix, clock + math.min(most_yield, (agents + 1) * yield), 'yield')

@@ -7,7 +7,7 @@ local lines = {string.format('%.0f', clock)}
 for _, i in ipairs(rest) do
   local a, flags = per * (i - 1) + 2, per == 3 and args[per * i + 2] or ''
   local suffix, line = string.sub(keys[n + i], own + 1), nil
-  if not alone and string.find(flags, 'u', 1, true) then
+  if string.find(flags, 'u', 1, true) then
     note(suffix, clock, args[a + 1])
   end
   if removed[i] == 1 then

@@ -12,14 +12,6 @@ func (r Room) Renew(c *Call, requests []lockagent.RenewRequest) {
 	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
 }
 
-// RenewAlone is [Room.Renew] for a lock whose keys cannot travel together.
-func (r Room) RenewAlone(c *Call, request *lockagent.RenewRequest) {
-	c.begin(renewScript)
-	c.Keys = append(c.Keys, string(request.Name), r.shared(&c.text, "lockagent_clock", request.Name))
-	c.renew(request)
-	c.alone()
-}
-
 func (c *Call) renew(request *lockagent.RenewRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.milliseconds(request.Lease))
 }

@@ -6,8 +6,6 @@
 --   the tenure, "<agent>:<number>"
 --   the lease in ms
 --
--- Alone: see acquire.lua. The last argument is then the name of KEYS[2].
---
 -- Reply: lines of text. The first line is <at>. A tenure without another line has the lock. The other
 -- lines begin with the i of a lock:
 --   i n         the tenure is over
@@ -18,8 +16,8 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
 --include clock.lua
 
-local n = (#args - #args % 2) / 2
-local key = keys[n + 1] or args[3]
+local n = #args / 2
+local key = keys[n + 1]
 local at, entry = time_of(key)
 local lines = {at}
 for i = 1, n do
@@ -36,7 +34,7 @@ for i = 1, n do
     end
   end
 end
-if entry[1] and keys[n + 1] then
+if entry[1] then
   local raised = pcall('ZADD', key, 'GT', at, entry[1]) -- unless the server is full
   if type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) then
     return raised -- a replica may not have the tenures yet, or not any more

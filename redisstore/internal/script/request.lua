@@ -3,8 +3,4 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
 local at = time[1] .. string.sub('00000' .. time[2], -6)
 local n = (#keys - 1) / 2
-local alone = n == 0
-if alone then
-  n, keys = 1, {keys[1], args[6], args[7]}
-end
 local per = #args == 2 + 2 * n and 2 or 3

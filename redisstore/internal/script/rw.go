@@ -40,16 +40,6 @@ func (r Room) ReadWriteAcquire(c *Call, requests []lockagent.AcquireRequest, pas
 	}
 }
 
-// ReadWriteAcquireAlone is [Room.AcquireAlone] for a read/write lock.
-func (r Room) ReadWriteAcquireAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.AcquireAlone(c, request, past)
-	names := c.Args[len(c.Args)-2:]
-	notes, clock := names[0], names[1]
-	c.Script, c.Args = rwAcquireScript, c.Args[:2]
-	r.readWrite(c, request)
-	c.Args = append(c.Args, notes, clock)
-}
-
 // readWrite writes the arguments of one lock.
 func (r Room) readWrite(c *Call, request *lockagent.AcquireRequest) {
 	field := request.Tenure.String()
@@ -73,12 +63,6 @@ func (r Room) ReadWriteRelease(c *Call, requests []ReleaseRequest, past Past) {
 	}
 }
 
-// ReadWriteReleaseAlone is [Room.ReleaseAlone] for a read/write lock.
-func (r Room) ReadWriteReleaseAlone(c *Call, request *ReleaseRequest) {
-	r.ReleaseAlone(c, request)
-	c.Script, c.Args[3] = rwReleaseScript, c.text.theirs("redisson_rwlock", request.Name)
-}
-
 func (c *Call) leaveReadWrite(request *ReleaseRequest) {
 	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.theirs("redisson_rwlock", request.Name), request.flags())
 }
@@ -92,12 +76,6 @@ func (r Room) ReadWriteRenew(c *Call, requests []lockagent.RenewRequest) {
 		c.renewReadWrite(&requests[i])
 	}
 	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
-}
-
-// ReadWriteRenewAlone is [Room.RenewAlone] for a read/write lock.
-func (r Room) ReadWriteRenewAlone(c *Call, request *lockagent.RenewRequest) {
-	r.ReadWriteRenew(c, []lockagent.RenewRequest{*request})
-	c.alone()
 }
 
 func (c *Call) renewReadWrite(request *lockagent.RenewRequest) {
@@ -120,10 +98,4 @@ func (r Room) ReadWriteBreak(c *Call, req lockagent.BreakRequest) {
 func (r Room) ReadWriteInspect(c *Call, name lockagent.Name) {
 	r.Inspect(c, name, lockagent.ReadWriteLock)
 	c.Script = rwInspectScript
-}
-
-// ReadWriteWake is [Room.Wake] for a read/write lock.
-func (r Room) ReadWriteWake(c *Call, name lockagent.Name) {
-	c.begin(wakeScript)
-	c.Args = append(c.Args, ReadWriteChannel(name))
 }

@@ -5,11 +5,11 @@
 -- hash alone: its lease is that of the key. A tenure that reads is the field "<tenure>". As long as its lease
 -- lasts, there is the key "{N}:<tenure>:rwlock_timeout:1", for Redisson. Our own scripts find the ends of
 -- these leases in the zset lockagent_readers:{N}, in ms of the server's clock. A reader that is not there is
--- another program's, or was let in by a script that could not reach that key. The scripts leave such a
+-- another program's. The scripts leave such a
 -- reader alone until the hash ends.
 --
--- While the slot migrates, each key is at one of two nodes. A renewal needs the hash and the reader's own key at one
--- node. The zset may miss it. So a reader's lease is over when the zset says so and its own key is gone.
+-- While the slot moves to another node, each key is at one of two. Only renewals and inspections run then. So a reader's lease is
+-- over when the zset says so, its own key is gone, and this node would know of the key.
 local wall = math.floor(server / 1000)
 
 local function timeout_key(suffix, tenure)
@@ -22,7 +22,7 @@ local function tenure_of(field)
 end
 
 -- Reports whether the lease of a reader of a lock is over, whose end in the zset has passed. While the slot
--- migrates, Redis refuses a command with two keys if one of them may be at the other node.
+-- moves, Redis refuses a command with two keys if one of them may be at the other node.
 local function over(lock, suffix, tenure)
   return pcall('EXISTS', lock, timeout_key(suffix, tenure)) == 1
 end
@@ -74,13 +74,7 @@ local function writer_waits(suffix, ahead_of)
   return false
 end
 
--- Reports whether a command may name keys. While the slot migrates, Redis refuses one if another node has a key of it, or
--- may have one of several. Servers word that in several ways. EXISTS has no other errors.
-local function reaches(...)
-  return type(pcall('EXISTS', ...)) ~= 'table'
-end
-
--- Starts the lease of a reader, in ms, anew. It never ends earlier than before. The script reaches the reader's key.
+-- Starts the lease of a reader, in ms, anew. It never ends earlier than before.
 local function keep(lock, suffix, tenure, lease)
   local readers, key = 'lockagent_readers' .. suffix, timeout_key(suffix, tenure)
   local before = pcall('PTTL', key)
@@ -88,12 +82,10 @@ local function keep(lock, suffix, tenure, lease)
   local left = string.format('%.0f', most)
   pcall('PEXPIRE', key, left) -- Redis lets a script that has written something write on, also if the server is full
   pcall('SET', key, '1', 'PX', left)
-  if reaches(lock, readers) then
-    pcall('ZADD', readers, 'GT', string.format('%.0f', wall + most), tenure)
-    local lasts = pcall('PTTL', readers)
-    if type(lasts) == 'number' and lasts < most then
-      pcall('PEXPIRE', readers, left)
-    end
+  pcall('ZADD', readers, 'GT', string.format('%.0f', wall + most), tenure)
+  local lasts = pcall('PTTL', readers)
+  if type(lasts) == 'number' and lasts < most then
+    pcall('PEXPIRE', readers, left)
   end
 end
 

@@ -7,11 +7,15 @@
 --   * No tenure may rest.
 --
 -- A reader joins those that have the lock. It has to wait if a writer whose agent listens has one of the first
--- eight places, ahead of the reader's. It has to wait if outsiders do, because they may be writers. And it has to
--- wait while the slot migrates and the node cannot make the reader's key: an unlock of Redisson deletes a hash
--- whose readers have no keys.
+-- eight places, ahead of the reader's. It has to wait if outsiders do, because they may be writers.
 
 --include request.lua
+
+--include still.lua
+local moving = args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+if moving then
+  return moving
+end
 
 local raised, rest, held_as = false, nil, '1'
 --include tokens.lua
@@ -52,7 +56,6 @@ local function own_field(lock, tenure)
   return counts[1] and tenure or counts[2] and tenure .. ':write'
 end
 
-local moving = 100 -- in ms: when to try again if a key is on its way to another node
 local listened = 300 -- in ms: when to try again if an outsider listens, who may have the lock by now
 local downgrades = 1000 -- in ms: when a reader tries again behind a writer of another program. Redisson tells nobody that a writer reads on
 
@@ -79,16 +82,12 @@ local function try(i)
   local left = mode and call('PTTL', lock) or math.max(
     room ~= 'unqueued' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
   local own = mode and own_field(lock, tenure)
-  local granted, key = nil, timeout_key(suffix, tenure)
+  local granted
   local theirs -- until when the lock is left to those that poll
-  if asks and outsiders == 0 and not alone and not own and (joins or not mode and left <= 0) then
+  if asks and outsiders == 0 and not own and (joins or not mode and left <= 0) then
     theirs = poll_turn(suffix, string.sub(keys[2 * n + 1], 16), joins, false)
   end
-  if behind and not mode then
-    left = behind
-  elseif field == tenure and not (own == tenure and reaches(lock, key) or own ~= tenure and reaches(key)) then
-    left = moving
-  elseif own then
+  if own then
     granted = own
     grant(lock, own, lease, nil, true)
   elseif theirs then
@@ -97,9 +96,7 @@ local function try(i)
     granted = field
     grant(lock, field, lease, nil, false)
     call('HSET', lock, 'mode', field == tenure and 'read' or 'write')
-    if not alone then
-      pcall('DEL', 'lockagent_readers' .. suffix)
-    end
+    pcall('DEL', 'lockagent_readers' .. suffix)
   elseif joins and (room == 'unqueued' or not writers and not writer_waits(suffix, tenure)) then
     granted = field
     grant(lock, field, lease, nil, true)
@@ -113,7 +110,7 @@ local function try(i)
     if granted == tenure then
       keep(lock, suffix, tenure, lease)
     end
-    if asks and not alone then
+    if asks then
       pcall('ZREM', queue, field)
       if outsiders == 0 then
         outsiders = call('EXISTS', 'lockagent_turn' .. suffix) -- one that had its turn lately comes back
@@ -124,7 +121,7 @@ local function try(i)
   if asks and list[1] then
     want_all(lock, tenure, list)
   end
-  local queued = asks and not alone and place(field, queue, suffix)
+  local queued = asks and place(field, queue, suffix)
   local code = queued and 'q ' or 'h '
   if queued and field == tenure and mode == 'write' and not is_agent(tenure_of(list[1])) then
     code = 'k ' .. downgrades .. ' '

@@ -8,6 +8,12 @@ local lock, room = KEYS[1], ARGV[1]
 
 --include holders.lua
 
+--include still.lua
+
+local moving = room ~= 'single' and moves(lock, ARGV[2])
+if moving then
+  return moving
+end
 local at, _, server = time_of(ARGV[2])
 
 --include rw.lua

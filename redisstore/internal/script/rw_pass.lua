@@ -22,9 +22,6 @@ end
 -- cannot pass the lock now: the tenure keeps its place.
 local function pass(lock, suffix, queue, field, channel, joins, outsiders, trace)
   local tenure = tenure_of(field)
-  if field == tenure and not reaches(timeout_key(suffix, tenure)) then
-    return nil
-  end
   local times, incarnation = begin(ahead_key, ahead, lock, field, joins)
   if not times then
     return nil

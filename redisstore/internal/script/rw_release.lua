@@ -13,9 +13,10 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
 local server = time[1] * 1000000 + time[2]
 local clock, n = server, (#keys - 1) / 2
-local alone = n == 0
-if alone then
-  n, keys = 1, {keys[1], args[6], args[7]}
+--include still.lua
+local moving = args[1] ~= 'single' and moves(keys[1], keys[2 * n + 1])
+if moving then
+  return moving
 end
 local ahead, ahead_key, names = '0', keys[2 * n + 1], {}
 for i = 1, n do
@@ -30,7 +31,7 @@ end
 -- First the places are taken back. Redis lets a script that has written something write on, also if the server is full. So
 -- no tombstone is lost.
 local waited = {}
-for i = 1, alone and 0 or n do
+for i = 1, n do
   local tenure = args[3 * (i - 1) + 3]
   waited[i] = pcall('ZREM', keys[n + i], tenure .. ':write')
   if type(waited[i]) == 'table' and string.find(waited[i].err, 'READONLY', 1, true) then
@@ -82,7 +83,7 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
     outsiders = math.max(0, counts[2] - counts[4])
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
-    if not theirs and (alone or outsiders > 0 or not poll_turn(suffix, tag, false, false)) then
+    if not theirs and (outsiders > 0 or not poll_turn(suffix, tag, false, false)) then
       local passed, next, more = pass_on(lock, suffix, queue, front, names, counts, false, hurry, string.match(flags, 't(.+)') or '-')
       if passed > 0 then
         if more or outsiders > 0 and call('HMGET', lock, 'mode')[1] == 'read' then
@@ -95,7 +96,7 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
       end
     end
   end
-  if subscribed == 1 and not front[1] and room ~= 'unqueued' and not alone then
+  if subscribed == 1 and not front[1] and room ~= 'unqueued' then
     poll_turn(suffix, tag, false, true)
   end
   local others = pcall(publish, channel, payload)
@@ -103,7 +104,7 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
   if not outsiders and room ~= 'unqueued' and known and others > subscribed then
     outsiders = outsiders_of(channel, suffix)
   end
-  if (theirs or outsiders and outsiders > 0) and not alone then
+  if theirs or outsiders and outsiders > 0 then
     note(suffix, clock + yield, 'yield')
     pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
   end
@@ -117,7 +118,7 @@ end
 local function leave(i)
   local a, lock, queue = 3 * (i - 1) + 2, keys[i], keys[n + i]
   local tenure, channel, flags, suffix = args[a + 1], args[a + 2], args[a + 3], string.sub(queue, 16)
-  if not alone and string.find(flags, 'u', 1, true) then
+  if string.find(flags, 'u', 1, true) then
     note(suffix, clock, tenure)
   end
   local err, mode, list, whole = look(lock, suffix)

@@ -9,12 +9,10 @@
 --   the lease in ms
 --   "read" if the tenure is to read from now on: a writer then becomes a reader, and others may join it
 --
--- Alone: see acquire.lua. The last argument is then the name of KEYS[2].
---
 -- Reply: as for renew.lua. A reader that is renewed while a writer waits for what it has is another line:
 --   i w
--- While the slot migrates, a reader is
--- renewed if the node has its key, see rw.lua. A writer becomes a reader later if the node cannot make that key.
+-- While the slot moves to another node, a reader is renewed if all of its keys are at one node. A writer becomes a reader
+-- when the slot has moved: the next renewal asks again.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
@@ -23,8 +21,7 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 --include holders.lua
 
 local n = math.floor((#args - 1) / 3)
-local alone = not keys[n + 1]
-local ahead_key = keys[n + 1] or args[3 * n + 2]
+local ahead_key = keys[n + 1]
 local at, entry, server = time_of(ahead_key)
 local clock, room, ahead = at + 0, args[1], '0'
 
@@ -33,6 +30,8 @@ local clock, room, ahead = at + 0, args[1], '0'
 --include rw.lua
 
 --include rw_polls.lua
+
+--include still.lua
 
 local held_as = '1'
 --include begin.lua
@@ -48,19 +47,15 @@ local function extend(lock, lease) -- always a write, see renew.lua
   end
 end
 
--- Makes a writer a reader. Reports whether others can have a place in the queue of the lock that it now shares.
+-- Makes a writer a reader. Reports whether it is one.
 local function downgrade(lock, suffix, tenure, lease)
   extend(lock, lease)
-  if not reaches(timeout_key(suffix, tenure)) then
-    return false -- the next renewal asks again
+  if room ~= 'single' and moves(lock, ahead_key) then
+    return false
   end
   keep(lock, suffix, tenure, call('PTTL', lock))
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
-  if alone then
-    pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
-    return false
-  end
   local known = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(ahead_key, 16), '0', '-1')
   ahead = type(known) == 'string' and known ~= '' and known or '0'
   open(lock, suffix, 'lockagent_queue' .. suffix, '-')
@@ -89,12 +84,13 @@ local function read_on(lock, suffix, tenure, lease)
     end
     return false
   end
-  if not reaches(lock, timeout_key(suffix, tenure)) then
-    return {err = 'TRYAGAIN the key of the reader is at another node'}
+  local all = pcall('EXISTS', lock, timeout_key(suffix, tenure), 'lockagent_readers' .. suffix)
+  if type(all) == 'table' then
+    return all -- one of them is at another node
   end
   keep(lock, suffix, tenure, lease)
   extend(lock, lease)
-  return true, not alone and is_wanted(suffix)
+  return true, is_wanted(suffix)
 end
 
 local lines = {at}
@@ -123,7 +119,7 @@ for i = 1, n do
     lines[#lines + 1] = i .. ' w'
   end
 end
-if entry[1] and not alone then
+if entry[1] then
   local raised = pcall('ZADD', ahead_key, 'GT', at, entry[1]) -- unless the server is full
   if type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) then
     return raised -- a replica may not have the tenures yet, or not any more

@@ -183,10 +183,6 @@ func TestMessagesOfAReadWriteLock(t *testing.T) {
 	releases := func(req lockagent.AcquireRequest) {
 		s.room.ReadWriteRelease(&s.call, []ReleaseRequest{end(req)}, s.past)
 	}
-	releasesAlone := func(req lockagent.AcquireRequest) {
-		ending := end(req)
-		s.room.ReadWriteReleaseAlone(&s.call, &ending)
-	}
 	renewal := func(req lockagent.AcquireRequest) lockagent.RenewRequest {
 		return lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease, Mode: lockagent.Shared}
 	}
@@ -196,15 +192,9 @@ func TestMessagesOfAReadWriteLock(t *testing.T) {
 		told string
 	}{
 		{lockagent.Shared, releases, "0"},
-		{lockagent.Shared, releasesAlone, "0"},
 		{"", releases, "1"},
-		{"", releasesAlone, "1"},
 		{"", func(req lockagent.AcquireRequest) { // becomes a reader
 			s.room.ReadWriteRenew(&s.call, []lockagent.RenewRequest{renewal(req)})
-		}, "1"},
-		{"", func(req lockagent.AcquireRequest) {
-			reads := renewal(req)
-			s.room.ReadWriteRenewAlone(&s.call, &reads)
 		}, "1"},
 	} {
 		req := wish(lockagent.Name(fmt.Sprint(i)), agentA, 1) // each lock has its turns

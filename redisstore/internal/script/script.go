@@ -32,8 +32,6 @@ var (
 	publishSource string
 	//go:embed rehearse.lua
 	rehearseSource string
-	//go:embed wake.lua
-	wakeSource string
 )
 
 // parts has the parts that scripts share.
@@ -51,7 +49,6 @@ var (
 	identityScript    = newScript(identitySource)
 	publishScript     = newScript(publishSource)
 	rehearseScript    = newScript(rehearseSource)
-	wakeScript        = newScript(wakeSource)
 )
 
 // all are the scripts of the package.
@@ -107,10 +104,4 @@ func (c *Call) begin(s *Script) {
 	clear(c.Args)
 	c.Script, c.Keys, c.Args = s, c.Keys[:0], c.Args[:0]
 	c.text.begin()
-}
-
-// alone leaves only the first key declared. The names of the other keys become the last arguments.
-func (c *Call) alone() {
-	c.Args = append(c.Args, c.Keys[1:]...)
-	c.Keys = c.Keys[:1]
 }

@@ -22,17 +22,7 @@ func (r Room) AcquireSpin(c *Call, requests []lockagent.AcquireRequest, past Pas
 	r.acquire(c, spinAcquireScript, requests, past)
 }
 
-// AcquireSpinAlone is [Room.AcquireSpin] for a lock whose keys cannot travel together.
-func (r Room) AcquireSpinAlone(c *Call, request *lockagent.AcquireRequest, past Past) {
-	r.acquireAlone(c, spinAcquireScript, request, past)
-}
-
 // ReleaseSpin is [Room.Release] for spin locks, see spin_release.lua.
 func (r Room) ReleaseSpin(c *Call, requests []ReleaseRequest, past Past) {
 	r.release(c, spinReleaseScript, "lockagent_queue", requests, past)
-}
-
-// ReleaseSpinAlone is [Room.ReleaseSpin] for a lock whose keys cannot travel together.
-func (r Room) ReleaseSpinAlone(c *Call, request *ReleaseRequest) {
-	r.releaseAlone(c, spinReleaseScript, "lockagent_queue", request)
 }

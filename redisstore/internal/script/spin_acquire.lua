@@ -15,9 +15,13 @@
 
 local held_as = '5' -- see kinds.lua
 
-local quiet = not alone and
-  (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
+local quiet = (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
 --include quick.lua
+--include still.lua
+local moving = not quiet and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+if moving then
+  return moving
+end
 
 --include tokens.lua
 
@@ -64,11 +68,11 @@ end
 -- Tries one lock, and returns what there is to say about it.
 local function try(i)
   local a, lock = per * (i - 1) + 2, keys[i]
-  local tenure, lease, contends = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= '' and not alone
+  local tenure, lease, contends = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= ''
   local suffix = string.sub(keys[n + i], 16)
 --include met.lua
   if not holder then
-    left = behind or math.max(kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
+    left = math.max(kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end
   if own or not holder and left <= 0 then
     if own or not contends or not polls_turn(i, suffix, tenure, nil, notes[4]) then

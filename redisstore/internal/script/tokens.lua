@@ -2,29 +2,27 @@
 -- tenure begins now.
 --
 -- It reads: keys[2 * n + 1], the clock; args[1] and args[2], see acquire.lua; at, the time of the
--- server; alone; raised, whether the clock is known to have moved on. It sets: name, the incarnation;
+-- server; raised, whether the clock is known to have moved on. It sets: name, the incarnation;
 -- clock and first, the token as a number and as a text; reply, the first line of the reply; kept,
--- whether the clock has the token; behind. It may end the script.
+-- whether the clock has the token. It may end the script.
 
 -- The clock never goes back. first is the token of the tenures that begin now.
 local day, minute, jitter, greatest_token = 86400e6, 60e6, 100, 9007199254740991
-local catch_up = 100000 -- in microseconds
-local key, name, clock, first, reply, kept, behind = keys[2 * n + 1], args[2], tonumber(at), at, at, true, nil
+local key, name, clock, first, reply, kept = keys[2 * n + 1], args[2], tonumber(at), at, at, true
 if not raised then
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
   local key_ahead = 'lockagent_ahead' .. string.sub(key, 16)
   local ahead = pcall('GETRANGE', key_ahead, '0', '-1')
-  local failed = not alone and (entry.err or type(ahead) == 'table' and ahead.err)
+  local failed = entry.err or type(ahead) == 'table' and ahead.err
   local spoilt = failed and string.find(failed, 'WRONGTYPE', 1, true)
   if failed and not spoilt then
-    -- While the slot migrates, the node may have all keys of the call, and not this one. A call alone does not need it.
-    return redis.error_reply(string.find(failed, 'non local key', 1, true) and 'TRYAGAIN the clock is at another node' or failed)
+    return redis.error_reply(failed)
   end
   ahead = type(ahead) == 'string' and ahead ~= '' and ahead
   local server, known, member, guard = clock, args[1] + 0, entry[1], entry[2] or 0
   clock = server + (tonumber(ahead or 0) or greatest_token)
   local floor = string.sub(args[1], 1, 1) == '+'
-  if known > math.max(clock, guard) + day and (floor or not alone) then
+  if known > math.max(clock, guard) + day then
     return redis.error_reply(floor and 'FAR ' .. string.match(args[1], '[1-9]%d*') or
       'ERR the clock is more than a day behind what the agent knows: set the clock of the server right')
   end
@@ -32,14 +30,9 @@ if not raised then
   if least > clock + jitter then
     -- The clock of the server was set back, or is behind. Greater tokens may be known elsewhere.
     local exact = known > guard + 0 and string.sub(args[1], 1, 2) == '+0' -- nothing above it was given out
-    behind = alone and least - clock <= catch_up and math.ceil((least - clock) / 1000)
-    clock = (alone or exact) and least or least + minute
-    -- A node that imports the slot finds no key where the other node still has one. It tells if it is asked for two.
-    if not alone and not ahead and type(pcall('EXISTS', key, key_ahead)) == 'table' then
-      return redis.error_reply('TRYAGAIN the clock is at another node')
-    end
+    clock = exact and least or least + minute
     ahead = string.format('%.0f', clock - server)
-    if not alone and not spoilt and clock <= greatest_token then
+    if not spoilt and clock <= greatest_token then
       call('SET', key_ahead, ahead)
     end
   end
@@ -63,8 +56,8 @@ if not raised then
   end
   reply = first .. ' ' .. (node or name) .. ' ' .. (ahead or '0')
   name = name .. (ahead and ' +' or '')
-  kept = alone
-  if name ~= member and not alone then
+  kept = false
+  if name ~= member then
     call('ZADD', key, first, name) -- first, because an empty zset has no key
     if member then
       call('ZREM', key, member)

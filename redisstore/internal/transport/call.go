@@ -20,7 +20,7 @@ func NewScript(source string) *Script {
 }
 
 // Call is one run of a script. The transport has it to itself until it calls Done. The store
-// may then use the Call again, but not after Alone was called.
+// may then use the Call again.
 type Call struct {
 	Script     *Script
 	Keys, Args []string
@@ -44,11 +44,6 @@ type Call struct {
 	// not block. It may end its goroutine, as a failing test does: the transport answers
 	// all other calls nevertheless.
 	Done func(reply Reply, err error)
-
-	// Alone, if not nil, splits the call when a server refuses to serve its keys together,
-	// for example while their slot migrates. It returns calls of one key each. The
-	// transport makes these instead, and does not call Done of this call.
-	Alone func() []*Call
 
 	made   time.Time // when it was added to a lane; if it was packed, when the oldest of its batch was
 	asking bool      // an ASKING goes before it: the server is only about to get the slot

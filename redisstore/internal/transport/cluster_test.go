@@ -127,8 +127,8 @@ func TestConnectToAClusterWithNodesThatAreGone(t *testing.T) {
 	eventually(t, counters(connect(t, c)), up)
 }
 
-// A slot that migrates costs no call more than a redirection. This tests keys that stay, keys that
-// come and go, and calls of several keys that can be split.
+// A slot that migrates costs no call of one key more than a redirection. This tests keys that stay, and keys that
+// come and go.
 func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
@@ -144,19 +144,16 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 			key, outcome := name(i), make(chan error, 2)
 			answer := func(_ string, err error) { outcome <- err }
 			for {
-				several := counter(key, answer)
-				several.Keys = append(several.Keys, "absent{"+key+"}")
-				several.Alone = func() []*Call { return []*Call{counter(key, answer)} }
 				comesAndGoes := counter("passing{"+key+"}", answer)
 				comesAndGoes.Script = passing
-				for _, c := range []*Call{counter(key, answer), several, comesAndGoes} {
+				for _, c := range []*Call{counter(key, answer), comesAndGoes} {
 					lanes.Send(c)
 					if err := <-outcome; err != nil || len(outcome) > 0 {
 						t.Errorf("%q: %v, and %d more answers", c.Keys, err, len(outcome))
 						return
 					}
 				}
-				counted[i] += 2
+				counted[i]++
 				select {
 				case <-stop:
 					return
@@ -188,39 +185,6 @@ func TestAClusterIsReshardedUnderLoad(t *testing.T) {
 			t.Errorf("%s was counted %s times, want %s", name(i), got, want)
 		}
 	}
-}
-
-// A server before Redis 7 sends a call on to the node that imports the slot if it lacks any of the keys. That node lacks the others. The calls
-// of one key each go to the node that may still have the key. Here the key appears there in between.
-func TestACallThatWasSentOnIsSplit(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 2)
-	const here, there = "here{a}", "there{a}"
-	from, to := cluster.NodeOf(here), cluster.Nodes[0]
-	if to == from {
-		to = cluster.Nodes[1]
-	}
-	from.Do("SET", there, "1")
-	finish := cluster.BeginMove(here, from, to)
-	from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), there, "0", "60000")
-	outcome, slot := make(chan error, 1), strconv.Itoa(int(hashslot.Of(here)))
-	answer := func(_ string, err error) { outcome <- err }
-	both := counter(here, answer)
-	both.Keys = append(both.Keys, there)
-	both.Alone = func() []*Call {
-		from.Do("CLUSTER", "SETSLOT", slot, "STABLE")
-		from.Do("SET", here, "41")
-		from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", to.Do("CLUSTER", "MYID").(string))
-		return []*Call{counter(here, answer)}
-	}
-	counters(connect(t, clusterConfig(cluster))).Send(both)
-	if err := waittest.Receive(t, "the answer", outcome); err != nil {
-		t.Fatal(err)
-	}
-	if got := from.Do("GET", here); got != "42" {
-		t.Errorf("the key is %v, want 42", got)
-	}
-	finish()
 }
 
 // A refusal may name a node as the master of a slot while that node is being retired. Then the node

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 	"time"
@@ -37,8 +36,6 @@ func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 		return false
 	}
 	switch code, _, _ := strings.Cut(string(answer), " "); {
-	case code == "TRYAGAIN", code == "CROSSSLOT":
-		return l.split(c, answer)
 	case code == "CLUSTERDOWN", code == "LOADING":
 		s.Doubt()
 		return false
@@ -54,26 +51,4 @@ func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 	}
 	c.asking = !moved
 	return l.lanes.resend(c, to)
-}
-
-// split replaces a call whose keys cannot travel together by calls of one key each. These go
-// to the same node, or to the one that has the slot if the call was only sent on: before Redis 7 a node sends a
-// call on if it lacks any of the keys, and it may still have the others.
-func (l *lane[I]) split(c *Call, err error) bool {
-	if c.Alone == nil {
-		return false
-	}
-	to := l.node
-	if c.asking {
-		to = cmp.Or(l.lanes.servers.Master(c.Slot), to)
-	}
-	calls := c.Alone()
-	Each(len(calls), func(i int) {
-		alone := calls[i]
-		alone.made, alone.asking, alone.tries = c.made, c.asking && to == l.node, c.tries
-		if !l.lanes.resend(alone, to) {
-			alone.Done(Reply{}, l.lanes.servers.failure(l.node, err))
-		}
-	})
-	return len(calls) > 0
 }

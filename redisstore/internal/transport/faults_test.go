@@ -290,36 +290,3 @@ func TestWhatServersRefuse(t *testing.T) {
 		}
 	}
 }
-
-// A call whose keys cannot travel together is made as calls that can.
-func TestACallThatIsSplit(t *testing.T) {
-	for _, text := range []string{"TRYAGAIN", "CROSSSLOT"} {
-		m := new(moody)
-		lanes := counters(connect(t, config(m.start(t))))
-		m.say("-" + text)
-		var alone []*Call
-		answers := make(chan error, 4)
-		for range 2 {
-			alone = append(alone, counter("key", func(_ string, err error) { answers <- err }))
-		}
-		both := counter("key", func(string, error) { t.Error("the call was answered, though it was made as others") })
-		both.Alone = func() []*Call {
-			m.say("$1\r\n1")
-			return alone
-		}
-		lanes.Send(both)
-		for range 2 {
-			if err := waittest.Receive(t, "the answer", answers); err != nil {
-				t.Errorf("%s: %v", text, err)
-			}
-		}
-		// A server that never agrees is believed in the end.
-		m.say("-" + text)
-		stubborn := counter("key", func(_ string, err error) { answers <- err })
-		stubborn.Alone = func() []*Call { return []*Call{stubborn} }
-		lanes.Send(stubborn)
-		if err := waittest.Receive(t, "the answer", answers); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s for ever: %v", text, err)
-		}
-	}
-}
