@@ -134,7 +134,7 @@ import (
 // Outsiders are programs that do not know of the queue, such as Redisson. They wait for
 // wake-ups. While outsiders wait, some releases are for them: such a Release frees the
 // lock, wakes all waiters, and keeps the lock from agents for a moment. For outsiders that
-// poll the store may do so when the lock was not free for long, also at an Acquire.
+// poll the store may do so when agents have contended for long, also at an Acquire.
 //
 // Only a Release passes a lock. Break, the end of a lease and a reset do not. (The downgrade of a
 // read/write lock lets readers in, see Modes.) A reset empties the queue. The queue reserves nothing: an Acquire that finds the lock free is
@@ -339,8 +339,8 @@ type AcquireReply struct {
 	Queued bool
 	// AskWithin is above 0 if another Acquire of the tenure has to follow within that time. The tenure
 	// may keep its place only by asking. Or another program has the lock, and may release it without a
-	// wake-up. An agent wakes those who wait. So nobody has to ask if the holder's identity is of
-	// [NewAgentID]. Or the tenure is the first that waits for permits, and another program may delete the semaphore
+	// wake-up. Then the first tenure that waits asks, and the others need not. An agent wakes those who wait. So nobody
+	// has to ask if the holder's identity is of [NewAgentID]. Or the tenure is the first that waits for permits, and another program may delete the semaphore
 	// without a wake-up. Only if queued.
 	AskWithin time.Duration
 	// Rests says of a tenure that was granted: it asked to be one that may rest, and is. Only a tenure of a plain or

@@ -6,33 +6,16 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Who waits for another program asks again within the first time, and not before the second one has passed.
-const (
-	firstLook   = 100 * time.Millisecond
-	soonestLook = 5 * time.Millisecond
-)
-
-// sight is what waiters have seen of another program's lease: its end, and when somebody first saw that end.
-type sight struct{ ends, since time.Time }
-
-// lookAgain returns within what time a waiter asks again. If the lease still has the same end, that is when the time since then has
-// doubled. Otherwise the lock may have been free meanwhile, or the lease was renewed. Then the waiter asks sooner.
-func (l *lock) lookAgain(now time.Time) time.Duration {
-	before, ends := l.seen, l.holders[0].expires
-	age := now.Sub(before.since)
-	if !before.since.IsZero() && before.ends.Equal(ends) {
-		return max(soonestLook, age)
-	}
-	l.seen = sight{ends, now}
-	return max(soonestLook, min(firstLook, age/4))
-}
+// askEvery is within what time the first waiter asks again, if another program has the lock.
+const askEvery = time.Second
 
 // acquireOften is acquirePlain for a lock that another program may release without a wake-up, as Redisson's spin lock does.
-// Whoever waits for it asks again.
+// The first waiter asks again, for all.
 func (m *memory) acquireOften(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 	reply, err := m.acquirePlain(v, req)
-	if l := m.lock(req.Name, v.now); reply.Queued && l.held() && l.holders[0].foreign != "" {
-		reply.AskWithin = l.lookAgain(v.now)
+	l := m.lock(req.Name, v.now)
+	if reply.Queued && l.held() && l.holders[0].foreign != "" && l.queue[0].tenure == req.Tenure {
+		reply.AskWithin = askEvery
 	}
 	return reply, err
 }

@@ -17,7 +17,6 @@ type lock struct {
 	turn    turn        // of the outsiders
 	fence   fence       // of a fenced lock
 	places  []fairPlace // at a fair lock, in place of the queue
-	seen    sight       // of another program that has the lock
 
 	permits *semaphore // nil unless the name is in use as a semaphore
 }

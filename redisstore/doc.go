@@ -149,18 +149,14 @@
 //	                            tombstones), by time. "yield" and
 //	                            "polls": the ends of the turns of
 //	                            outsiders, and of those that poll.
-//	                            "taken": when one was seen to be used
+//	                            "foreign": when another program was
+//	                            last seen to have the lock.
+//	                            "contended", "last": since when agents
+//	                            contend, and when one got the lock
 //	redisson_lock_token:{N}     string, of a fenced lock: the     never
 //	                            greatest token of either side
 //	lockagent_turn:{N}          number of passes since the        250 ms
 //	                            outsiders' turn
-//	lockagent_busy:{N}          string: since when tenures        5 minutes
-//	                            follow each other, and the last.
-//	                            Or the end of the lease of
-//	                            another program, and since when
-//	                            it is that.
-//	                            Of a read/write lock as of a      10 s
-//	                            semaphore, with calls of HEXISTS
 //	redisson_lock_queue:{N}     list: who waits for a fair lock   never
 //	redisson_lock_timeout:{N}   zset: the same, by when the       never
 //	                            place is over, in ms
@@ -219,12 +215,10 @@
 //	                            by that number
 //	lockagent_wanted:{N}        hash: the permits that they want, 5 minutes
 //	                            and the arrival of the latter
-//	lockagent_notes:{N}         as of a lock                      1 minute
+//	lockagent_notes:{N}         as of a lock, and "sum": 2^52 +   1 minute
+//	                            the permits that are free and
+//	                            those of tenures
 //	lockagent_turn:{N}          as of a lock                      250 ms
-//	lockagent_busy:{N}          string: when the next turn of     10 s
-//	                            those that poll is due, the time
-//	                            between turns, since when permits
-//	                            are free, and calls of DECRBY
 //	lockagent_change:{N}:<id>   the reply to a change             1 minute
 //	redisson_sc:{N}             channel: the number of permits that are free, if it changed and is
 //	                            above 0
@@ -257,11 +251,6 @@
 //	lockagent_since             string: the incarnation, and when a store first found it, by the server's
 //	                            own clock: see [Store.RemembersSince]. Never expires. Not in a Cluster, and
 //	                            not behind an address of several servers
-//	lockagent_polls             string: the time of the last look whether anybody polls, the
-//	                            calls of HEXISTS until then, and when somebody polled last.
-//	                            Expires after 1 minute
-//	lockagent_gets              string: the same for GET. Expires after 1 minute
-//	lockagent_hgets             string: the same for HGET. Expires after 1 minute
 //	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
 //	                            Cluster
 //
@@ -309,17 +298,11 @@
 // In a Cluster it counts those at the lock's node. With Sentinels, an outsider that subscribes at a replica is not
 // counted. So let Redisson subscribe at the master, which is its default (subscriptionMode).
 //
-// It cannot count those that poll a lock. It only sees whether anybody calls HEXISTS, as Redisson
-// does at each attempt that finds a lock held. The scripts of the store do not. If the server
-// counts at least four such calls a second, a lock whose tenures have followed each other for half
-// a second is kept from agents for 150 ms. If those that poll take it, they get the next such turn
-// after a tenth of a second. A service without INFO commandstats gives no such turns.
-//
-// At a semaphore it is GET that tells of polls. The permits are kept from agents for 100 ms, after half a second of contention
-// if calls of DECRBY show that somebody took a permit in the last turn, and else less and less often: every 4 s in the end.
-//
-// At a read/write lock HGET tells of polls, and HEXISTS of a writer that had the lock. Before such a turn the store asks
-// readers to leave the lock, and nobody joins them for 100 ms.
+// It cannot count those that poll a lock. So it gives turns where a program that is no agent was seen to have the lock
+// within the last minute. An agent sees that, when it asks. Such a lock is left free for 150 ms, whenever
+// agents have contended for half a second. Readers are asked to leave a read/write lock then, and nobody joins them. At a
+// semaphore the store sees that such a program took or returned permits: their number has changed by itself. Fair locks
+// give no such turns, because they have an order of their own.
 //
 // The store cannot count subscribers behind a service of several servers, nor in a Cluster before Redis 7. There are
 // no queues then: a release wakes all waiters.

@@ -57,14 +57,14 @@ func TestLayout(t *testing.T) {
 			t.Errorf("the lock that was passed is %q, want %q", got, want)
 		}
 		release(t, other, theirs)
-		expect("released", "lockagent_busy"+suffix, "lockagent_clock", "lockagent_polls")
+		expect("released", "lockagent_clock")
 
 		withdrawal := end(ours)
 		withdrawal.Unanswered = true
 		if reply, err := storetest.Release(t, store, withdrawal); err != nil || reply.Released {
 			t.Errorf("Release = %+v, %v; want it withdrawn", reply, err)
 		}
-		expect("withdrawn", "lockagent_busy"+suffix, "lockagent_clock", "lockagent_notes"+suffix, "lockagent_polls")
+		expect("withdrawn", "lockagent_clock", "lockagent_notes"+suffix)
 		sub.Cancel()
 	}
 }

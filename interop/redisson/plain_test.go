@@ -83,7 +83,6 @@ func weExcludeJava(t *testing.T, p *both, name string) {
 func javaWakesUs(t *testing.T, p *both, name string) {
 	ear := p.hears.of(name)
 	p.java.do(t, "main", "plain.lock", name, forever.Milliseconds())
-	p.hasLasted(name)
 	var grant <-chan channelapi.Grant
 	ear.awaitLook(t, func() { grant = p.ours.Lock(name).AcquireAsync(t.Context()) })
 	pending(t, grant)

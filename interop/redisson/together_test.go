@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,9 +100,6 @@ func wakes(t *testing.T, b *both) {
 		t.Run("Java-"+kinds.has+"-"+kinds.wants, func(t *testing.T) {
 			ear := b.hears.of(name)
 			holder := b.has(t, has, "j has "+name, forever)
-			if kinds.has == "plain" || kinds.has == "fenced" {
-				b.hasLasted(name)
-			}
 			var waiter *someone
 			ear.awaitLook(t, func() { waiter = b.come(t, wants, "g", kept) })
 			b.awaitListening(t, wants)
@@ -127,19 +123,6 @@ func wakes(t *testing.T, b *both) {
 			waiter.leaves(t)
 		})
 	}
-}
-
-// hasLasted has the store believe that Java has had a lock for an hour. So our waiters ask every 10 s, and not sooner, see decision 11.
-func (b *both) hasLasted(name string) {
-	key := "lockagent_busy:{" + name + "}"
-	if strings.Contains(name, "{") {
-		key = "lockagent_busy::" + name
-	}
-	b.nodeOf(name).Do("EVAL", `
-		local time = redis.call('TIME')
-		local ends = time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', KEYS[1])
-		return redis.call('SET', KEYS[2], string.format('%.0f ends %.0f', time[1] * 1000000 - 3600000000, ends))`,
-		"2", name, key)
 }
 
 // keepPlace keeps the only place at a fair lock for an hour. Without looks it would be gone after some seconds.

@@ -1,9 +1,8 @@
 -- acquire.lua tries once to begin a tenure of each of n locks, for one agent.
 --
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock. Its value is as in kinds.lua
--- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield" and "polls": the
---             store keeps the lock for outsiders until the time in the score. The score of "taken"
---             is when those that poll were last seen to have it
+-- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield": the store keeps the lock for
+--             outsiders until the time in the score. foreign.lua has its own notes
 -- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation. The name ends with
 --             " +" if the clock is ahead of the server's. The score is the greatest time or
 --             token that the scripts have given out
@@ -60,7 +59,7 @@ end
 --include tokens.lua
 
 --include holders.lua
---include polls.lua
+--include foreign.lua
 
 local message_kind = ''
 
@@ -70,24 +69,6 @@ local message_kind = ''
 
 --include place.lua
 
--- Reports whether it is the turn of those that poll, at a lock that is about to be granted, while somebody polls. An
--- agent that contends only with itself makes short pauses between its tenures. Of a tenure that may rest, only the beginning is noted, and
--- most last for 100 ms. The first turn comes sooner, and so does one after a turn in which those that poll took the lock.
-local function polls_turn(i, suffix, tenure, value, turn_end, taken, rests)
-  local pause, soon = rests and 150000 or 10000, 100000 -- in microseconds
-  local since, freed = string.match(type(value) == 'string' and value or '', rests and '^(%d+) rests (%d+)$' or '^(%d+) free (%d+)$')
-  if not freed or clock - since < 0 or clock - freed >= pause then
-    local sooner = not turn_end or taken and taken - turn_end > -turn_lasts
-    since = sooner and clock - busy_before_turn + soon or clock
-  elseif clock - since >= busy_before_turn then
-    pcall('ZADD', keys[n + i], string.format('%.0f', clock + turn_lasts), 'polls')
-    pcall('PEXPIRE', keys[n + i], 60000)
-    return true
-  end
-  busy(suffix, since, rests and string.format('rests %.0f', clock) or tenure)
-  return false
-end
-
 -- Returns the value of the field of a tenure that is about to be granted the lock, and asks to be one that may rest. It is nil if others
 -- want the lock: then it may not.
 local function rest_of(tenure, suffix, outsiders)
@@ -95,19 +76,14 @@ local function rest_of(tenure, suffix, outsiders)
   return places and not places.err and (places[1] or tenure) == tenure and not places[2] and '1' .. held_as or nil
 end
 
--- Returns within how many ms a tenure has to ask again, if the holder is no agent as far as we know. Nothing may tell when that
--- one releases the lock. lockagent_busy:{N} has the end of its lease, and since when the lease ends then. The tenure asks
--- again when that time has doubled. If the lease ends at another time now, somebody may have released the lock and
--- acquired it again. Then it is soon free again, and the tenure asks sooner, the shorter the time was.
-local soonest, first_look, rounding = 5, 100, 10 -- in ms; clock is that of the start of the script, which may have many locks
-local function unless_told(suffix, since, last, left)
-  local ends, before = left < 0 and 0 or math.floor(clock / 1000) + left, string.match(last or '', '^ends (%d+)$')
-  local age = before and math.floor((clock - since) / 1000) or -1
-  if age >= 0 and math.abs(ends - before) <= rounding then
-    return math.max(soonest, age)
+-- Returns within how many ms a tenure with a place has to ask again, if no agent has the lock. Nothing may tell when it
+-- is free again. The first in the queue asks for all. polls is the score of the note. The result is nil if the tenure
+-- need not ask.
+local ask_every = '1000' -- in ms
+local function unless_told(tenure, suffix, polls)
+  if pcall('ZRANGE', 'lockagent_queue' .. suffix, 0, 0)[1] == tenure then
+    return polls and math.abs(clock - polls) < soon_after and look_soon or ask_every
   end
-  busy(suffix, clock, string.format('ends %.0f', ends))
-  return age < 0 and first_look or math.max(soonest, math.min(first_look, math.floor(age / 4)))
 end
 
 -- Tries one lock, and returns what there is to say about it.
@@ -124,18 +100,18 @@ local function try(i)
     left = math.max((unqueued or asks ~= '' and outsiders == 0) and 0 or kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
   end
   if own or not holder and left <= 0 then
-    local theirs = false
+    local theirs
     if (asks ~= '' or rests) and outsiders == 0 then
-      local tag = string.sub(key, 16)
-      local seen = pcall('MGET', 'lockagent_turn' .. suffix, 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
-      outsiders = seen[1] and 1 or 0 -- one that had its turn lately comes back
-      theirs = not own and polled('lockagent_polls' .. tag, seen[3], 'hexists', remembered, clock) and polls_turn(i, suffix, tenure, seen[2], notes[3], notes[4], rests)
+      outsiders = pcall('EXISTS', 'lockagent_turn' .. suffix) == 1 and 1 or 0 -- one that had its turn lately comes back
+    end
+    if not own and notes[4] and outsiders == 0 then
+      theirs = foreign_turn(suffix, asks ~= '')
     end
     if not theirs then
       if own then -- others may have met the tenure as it is
         count = may_rest(tenure, count) and count
       else
-        count = rests and rest_of(tenure, suffix, outsiders)
+        count = rests and not notes[4] and rest_of(tenure, suffix, outsiders)
       end
       grant(lock, tenure, lease, own and left or -2, own, count)
       if asks ~= '' then
@@ -144,26 +120,18 @@ local function try(i)
       local code = rests and count == '1' .. held_as and 'r ' or 'g '
       return (code == 'r ' or outsiders > 0 or token ~= first) and code .. token .. ' ' .. outsiders
     end
-    left = turn_lasts / 1000
+    left, notes[3] = theirs / 1000, first + theirs
   end
   local recalls = holder and may_rest(holder, count)
   local ours = (asks ~= '' or recalls) and want(lock, tenure, holder)
   local queued = asks ~= '' and place(tenure, 'lockagent_queue' .. suffix, suffix)
+  -- An agent with an identity of the application's choice is known by its count, or because it listens.
+  if holder and not ours and not is_agent(holder) and (asks ~= '' or count ~= held_as) then
+    met_foreign(suffix)
+  end
   local within
-  if queued and holder and not ours then
-    local tag = string.sub(key, 16)
-    local seen = pcall('MGET', 'lockagent_busy' .. suffix, 'lockagent_polls' .. tag)
-    local since, last = string.match(type(seen[1]) == 'string' and seen[1] or '', '^(%d+) (.+)$')
-    if last ~= holder then -- otherwise the holder was passed the lock
-      if outsiders == 0 then
-        polled('lockagent_polls' .. tag, seen[2], 'hexists', remembered, clock) -- so that the first turn does not wait for a look
-      end
-      within = unless_told(suffix, since, last, left)
-      if notes[3] and clock - notes[3] < 1000000 then -- the holder has had the lock since their turn
-        within = soonest
-        pcall('ZADD', keys[n + i], first, 'taken')
-      end
-    end
+  if queued and not ours and (holder or turn_left(notes[3])) then
+    within = unless_told(tenure, suffix, notes[3])
   end
   local code = within and 'k' or queued and 'q' or 'h'
   code = (recalls and string.upper(code) or code) .. (within and ' ' .. within or '')

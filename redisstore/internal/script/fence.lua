@@ -12,7 +12,7 @@ local greatest_token, day = 9007199254740991, 86400e6 -- in microseconds
 
 -- Returns the number in a token key, or nil if there is no such key, and the text of an error.
 local function fence_of(key)
-  local value = pcall('GETRANGE', key, '0', '-1') -- not GET, see polled.lua
+  local value = pcall('GETRANGE', key, '0', '-1')
   if type(value) == 'table' then
     return nil, value.err
   elseif not string.find(value, '^%d+$') and (value ~= '' or pcall('EXISTS', key) == 1) then

@@ -8,7 +8,7 @@
 
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
-local identity = pcall('GETRANGE', KEYS[1], '0', '-1') -- not GET, see polled.lua
+local identity = pcall('GETRANGE', KEYS[1], '0', '-1')
 if identity == '' and call('EXISTS', KEYS[1]) == 0 then
   call('SET', KEYS[1], ARGV[1])
   identity = ARGV[1]

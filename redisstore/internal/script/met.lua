@@ -1,6 +1,6 @@
 -- met.lua is a part of a function of scripts that acquire: it looks at lock i. It returns if the tenure was
 -- withdrawn, or if the name is in use as another kind.
-  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'taken')
+  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'foreign')
   if notes[1] then
     return 'w'
   end

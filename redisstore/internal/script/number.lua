@@ -3,7 +3,7 @@
 -- Returns the number that a key has, as a text of at most so many bytes, or nil if there is no key. It also returns the text
 -- of an error if the key has something else.
 local function number_of(key, most)
-  local value = pcall('GETRANGE', key, '0', '-1') -- not GET, see polled.lua
+  local value = pcall('GETRANGE', key, '0', '-1')
   if value == '' and pcall('EXISTS', key) == 0 then
     return nil
   end

@@ -44,8 +44,8 @@ func (r Room) permits(c *Call, s *Script, name lockagent.Name, kind lockagent.Lo
 	} else {
 		c.Keys = append(c.Keys, c.Args[4])
 	}
-	c.Keys = append(c.Keys, other, r.shared(&c.text, "lockagent_ahead", name), r.shared(&c.text, "lockagent_gets", name))
-	for _, prefix := range []string{"lockagent_queue", "lockagent_wanted", "lockagent_notes", "lockagent_turn", "lockagent_busy"} {
+	c.Keys = append(c.Keys, other, r.shared(&c.text, "lockagent_ahead", name))
+	for _, prefix := range []string{"lockagent_queue", "lockagent_wanted", "lockagent_notes", "lockagent_turn"} {
 		c.Keys = append(c.Keys, c.text.own(prefix, name))
 	}
 }

@@ -15,8 +15,7 @@
 -- Our keys:
 --   lockagent_permits:{a}  zset: the tenures that have permits, with the end of their leases in ms
 --   lockagent_tenures:{a}  the same of the kind "permits". So the keys tell the kind
---   lockagent_taken:{a}    hash: the numbers of permits that they have. Not of the kind "permits": under "+"
---                          the sum of what they have beyond 1
+--   lockagent_taken:{a}    hash: the numbers of permits that they have. Under "+" the sum of what they have beyond 1
 --   lockagent_queue:{a}    zset: the tenures that wait, with the times of their places. Those that are passed over are at
 --                          the end, with over_score + the number of permits that they want
 --   lockagent_wanted:{a}   hash: the numbers of permits that they want. After it, the place of one that is passed over
@@ -33,8 +32,6 @@ local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
 local over_score, most_recalled = 2^52, 100 -- no place is as late as over_score
 local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
-local polls_turn, polls_until = 100000, nil -- in microseconds. polls_until is the end of the turn of those that poll
-local poll_call, take_call, tag = 'get', 'decrby', string.sub(ARGV[6], 16)
 local yield, most_yield, turn_every = 5000, 50000, 250 -- in microseconds, in ms
 local endless = '922337203685477' -- Redisson's score of a permit without a lease
 local keep_longer = (with_ids and 1 or 100) * 86400000 -- in ms: without ids only our keys tell which permits are taken
@@ -138,15 +135,20 @@ local function has(tenure)
   return n, whole and true or false
 end
 
+-- The number of permits that tenures have.
+local function ours_now()
+  return call('ZCARD', tenures) + (call('HMGET', taken, '+')[1] or 0)
+end
+
 -- The number of all permits: those that are free, and those that are known to be taken.
 local function taken_now()
-  return with_ids and call('ZCARD', ids) or call('ZCARD', tenures) + (call('HMGET', taken, '+')[1] or 0)
+  return with_ids and call('ZCARD', ids) or ours_now()
 end
 local function total() return digits(free + taken_now()) end
 
 -- Notes that tenures have so many permits more beyond the first one of each, or fewer.
 local function beyond(n)
-  if n ~= 0 and not with_ids then
+  if n ~= 0 then
     if call('HINCRBY', taken, '+', n) == 0 then
       call('HDEL', taken, '+') -- so nothing is left when nobody has permits
     end
@@ -219,18 +221,16 @@ local function reclaim()
   local back = 0
   local over = call('ZRANGEBYSCORE', tenures, 0, digits(now), 'LIMIT', 0, most_reclaimed)
   if over[1] then
-    if not with_ids then
-      for _, n in ipairs(call('HMGET', taken, unpack(over))) do
-        back = back + (n or 1)
-      end
-      beyond(#over - back)
+    for _, n in ipairs(call('HMGET', taken, unpack(over))) do
+      back = back + (n or 1)
     end
+    beyond(#over - back)
     call('HDEL', taken, unpack(over))
     call('ZREM', tenures, unpack(over))
   end
-  over = with_ids and call('ZRANGEBYSCORE', ids, 0, digits(now), 'LIMIT', 0, most_reclaimed) or {}
-  if over[1] then
-    back = call('ZREM', ids, unpack(over))
+  if with_ids then
+    over = call('ZRANGEBYSCORE', ids, 0, digits(now), 'LIMIT', 0, most_reclaimed)
+    back = over[1] and call('ZREM', ids, unpack(over)) or 0
   end
   if back > 0 then
     free = call('INCRBY', lock, back)
@@ -238,7 +238,21 @@ local function reclaim()
   return back > 0
 end
 
---include notes.lua
+--include foreign.lua
+
+-- Finds out whether a program that is no agent has permits. Nothing shows them. But our scripts only move permits
+-- between those that are free and those of tenures. So if the sum of both has become another one, such a program took
+-- permits, or gave some back. The note "sum" has that of the last look. It is above over_score, because a note with a
+-- smaller score is taken for an old one.
+local function look_for_foreign()
+  local sum, seen = digits(over_score + free + ours_now()), pcall('ZSCORE', 'lockagent_notes' .. suffix, 'sum')
+  if type(seen) == 'string' and seen ~= sum then
+    met_foreign(suffix)
+  end
+  if seen ~= sum then
+    note(suffix, sum, 'sum')
+  end
+end
 
 -- Reports whether it is the turn of the outsiders, and counts the passes until it is.
 local function outsiders_turn()
@@ -315,10 +329,12 @@ local function spread(trace)
     end
     local counts = listeners(names)
     local outsiders, p, enough = outsiders_among(counts), 1, with_ids and ids_passed or math.huge
-    local theirs, leaves, shared = outsiders > 0 and outsiders_turn(), false, false
-    if outsiders == 0 then
---include poll_turns.lua
-      theirs = polls_until
+    local theirs
+    if outsiders > 0 then
+      theirs = outsiders_turn()
+    else
+      look_for_foreign()
+      theirs = foreign_turn(suffix, true)
     end
     local function stand_by(nth, ms)
       pcall(publish, names[nth + 2], kind .. ' standby ' .. front[nth] .. ' ' .. ms .. ' ' .. lock)

@@ -53,7 +53,7 @@ if not own then
   if room == 'unqueued' then -- an agent without queues is an outsider, too
     our_turn, left = left > 0, 0
   end
-  left = math.max(left, polls and polls - clock <= polls_turn and polls - clock or 0)
+  left = math.max(left, turn_left(polls) or 0)
   kept_ms = left > 0 and math.ceil(left / 1000) or nil
 end
 local others = pcall('ZCARD', queue) -- no queue if the key is spoilt
@@ -71,12 +71,12 @@ if others then
   own, head = has(tenure), first_places(1)[1]
 end
 local mine = free and not kept_ms and (our_turn or not head or head == tenure) and need <= free
-if not own and mine and asks ~= '' and outsiders == 0 then
-  local leaves, shared = false, false
---include poll_turns.lua
+if asks ~= '' and free then
+  look_for_foreign()
 end
-if not own and polls_until then
-  mine, kept_ms = false, math.ceil((polls_until - clock) / 1000)
+local theirs = not own and mine and outsiders == 0 and foreign_turn(suffix, asks ~= '')
+if theirs then
+  mine, kept_ms = false, math.ceil(theirs / 1000)
 end
 if own or mine then
   local token = begin()
@@ -143,6 +143,9 @@ end
 if kept_ms then
   holder, left = '', kept_ms
 end
--- Redisson tells nobody that it deletes a semaphore, nor that it takes permits away. So the first one asks again soon, and tells the others.
+-- Redisson tells nobody that it deletes a semaphore, nor that it takes permits away. So the first one asks again soon,
+-- and tells the others.
 local asks_first = queued and pcall('ZRANGE', queue, 0, 0)[1] == tenure
-return reply .. '\n1 ' .. (asks_first and 'k 1000 ' or queued and 'q ' or 'h ') .. digits(left) .. ' ' .. outsiders .. ' ' .. holder
+local within = kept_ms and room ~= 'unqueued' and look_soon or '1000'
+local code = asks_first and 'k ' .. within or queued and 'q' or 'h'
+return reply .. '\n1 ' .. code .. ' ' .. digits(left) .. ' ' .. outsiders .. ' ' .. holder

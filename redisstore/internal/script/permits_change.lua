@@ -102,6 +102,9 @@ elseif op == 'delete' then
   free = nil
   pcall(publish, channel, '0')
 end
+if done then
+  pcall('ZREM', 'lockagent_notes' .. suffix, 'sum')
+end
 local at = digits((shows())) -- permits that are passed on are granted later
 if gained then
   share('-')

@@ -46,10 +46,6 @@ local at = digits((shows())) -- permits that are passed on are granted later
 local passed, others = false, 0
 if not refused and (gained or n or placed == 1 and free and free > 0) then -- it may have been in the way of smaller requests
   passed, others = share(string.match(flags, 't(.+)') or '-')
-  if free and free > 0 and string.find(flags, 's', 1, true) then
-    local leaves, shared = true, false
---include poll_turns.lua
-  end
 end
 if not whole then
   return at .. '\n1 n'

@@ -44,7 +44,7 @@ if not quiet then
   local names = {keys[2 * n + 1]}
   for i = 1, n do
     local suffix = string.sub(keys[n + i], 16)
-    names[i + 1], names[n + i + 1] = 'lockagent_turn' .. suffix, 'lockagent_busy' .. suffix
+    names[i + 1] = 'lockagent_turn' .. suffix
   end
   turns = pcall('MGET', unpack(names)) -- what is no string is read as if it were not there
   local text = turns[1] or ''
@@ -87,17 +87,9 @@ local yield, most_yield = 5000, 50000 -- in microseconds
 local turn_every = 250 -- in ms
 
 --include holders.lua
---include polls.lua
-
---include notes.lua
+--include foreign.lua
 
 --include turn.lua
-
--- Returns since when a lock is busy. That is now, unless the tenure followed another one.
-local function busy_since(value, tenure)
-  local since, last = string.match(type(value) == 'string' and value or '', '^(%d+) (.+)$')
-  return last == tenure and math.min(since, clock) or clock
-end
 
 local held_as = redis.held_as or '2' -- see kinds.lua
 --include begin.lua
@@ -129,17 +121,13 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   for p, place in ipairs(front) do
     names[p + 2] = channel_of(string.match(place, '^(.*):'), suffix)
   end
-  local outsiders, theirs, polls, since = nil, false, false, nil
+  local outsiders, theirs, polls = nil, false, nil
   if front[1] then
     local counts = listeners(names)
     outsiders = outsiders_among(counts)
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
-    since = busy_since(turns[n + i + 1], tenure)
-    if outsiders == 0 and (since == clock or clock - since >= busy_before_turn) then
-      polls = polled('lockagent_polls' .. string.sub(keys[2 * n + 1], 16), nil, 'hexists', remembered, clock) and since < clock
-      since = clock
-    end
+    polls = outsiders == 0 and foreign_turn(suffix, true)
     if not theirs and not polls then
       local head = 1
       while counts[2 * head + 4] == 0 and head < #front and head < places_looked_at do
@@ -154,9 +142,6 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
         for next = head + 1, math.min(head + standbys, #front) do
           pcall(publish, names[next + 2], 'standby ' .. front[next] .. ' ' .. pass_lease .. ' ' .. lock)
         end
-        if outsiders == 0 then
-          busy(suffix, since, front[head])
-        end
         return 'p'
       end
     end
@@ -166,14 +151,6 @@ local function hand_on(i, lock, tenure, channel, queue, flags, others, suffix)
   local known = type(others) == 'number' -- the user may publish there
   if not outsiders and room ~= 'unqueued' and known and others > subscribed then
     outsiders = outsiders_of(channel, suffix)
-  end
-  if polls then
-    note(suffix, clock + turn_lasts, 'polls')
-  elseif subscribed == 1 and not outsiders and room ~= 'unqueued' then
-    since = busy_since(pcall('GETRANGE', 'lockagent_busy' .. suffix, '0', '-1'), tenure)
-    if since < clock then -- the next tenure may follow at once
-      busy(suffix, since, string.format('free %.0f', clock))
-    end
   end
   if theirs or outsiders and outsiders > 0 then
     -- A tenure lasts 5 ms while there are outsiders. They get as much as all agents together, and once more.

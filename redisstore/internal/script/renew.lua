@@ -21,7 +21,7 @@ local key = keys[n + 1]
 local at, entry = time_of(key)
 local lines = {at}
 for i = 1, n do
-  local held = pcall('HMGET', keys[i], args[2 * i - 1]) -- not HEXISTS or HGET, see polled.lua
+  local held = pcall('HMGET', keys[i], args[2 * i - 1])
   if not held[1] then
     -- What is no lock any more is not held.
     local over = not held.err or string.find(held.err, 'WRONGTYPE', 1, true)

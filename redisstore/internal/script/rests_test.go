@@ -2,12 +2,10 @@ package script
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // resting is a wish for a tenure that may rest.
@@ -68,50 +66,6 @@ func TestATenureThatMayRestInABatch(t *testing.T) {
 		if !r.Reply.Granted || r.Reply.Rests != (i == 1) {
 			t.Errorf("%d: %+v", i, r)
 		}
-	}
-}
-
-// Tenures that rest, one right after the other, leave the lock free for hardly a moment.
-func TestRestsLeaveATurnToThoseThatPoll(t *testing.T) {
-	for _, c := range []struct {
-		title       string
-		busy, pause time.Duration
-		polls, turn bool
-	}{
-		{"busy for long", time.Second, 100 * time.Millisecond, true, true},
-		{"not for long", 100 * time.Millisecond, 100 * time.Millisecond, true, false},
-		{"nobody polls", time.Second, 100 * time.Millisecond, false, false},
-		{"the lock was free meanwhile", time.Second, 200 * time.Millisecond, true, false},
-	} {
-		t.Run(c.title, func(t *testing.T) {
-			s := start(t)
-			s.polled()
-			s.acquire(resting("orders", agentA, 1))
-			if _, last, _ := strings.Cut(s.Do("GET", busyKey).(string), " "); !strings.HasPrefix(last, "rests ") {
-				t.Errorf("the lock is busy with %q", last)
-			}
-			s.release(end(wish("orders", agentA, 1)))
-			waittest.Until(t, "an attempt that is fast enough", func() bool {
-				began := s.time()
-				s.Do("SET", busyKey, fmt.Sprintf("%d rests %d", began-c.busy.Microseconds(), began-c.pause.Microseconds()))
-				s.Do("DEL", "lockagent_polls")
-				if c.polls {
-					s.polled()
-				}
-				r := s.acquire(resting("orders", agentA, 2))
-				if s.time()-began > 40_000 {
-					s.Do("DEL", "orders", "lockagent_notes:{orders}")
-					return false
-				}
-				if r.Granted == c.turn {
-					t.Fatalf("acquired %+v", r)
-				}
-				return true
-			})
-			if c.turn {
-				s.keptForPolls()
-			}
-		})
 	}
 }
 

@@ -33,21 +33,26 @@ local message_kind, room = 'readwrite ', string.match(args[5], '%a+')
 local server = time[1] * 1000000 + time[2]
 --include rw.lua
 
---include rw_polls.lua
+--include foreign.lua
 
--- Tells the agents of the first holders that another one wants the lock. Those that are not told learn of it when
--- they renew their leases.
+-- Tells the agents of the first holders that another one wants the lock. Those that are not told learn of it when they
+-- renew their leases. Reports whether one of the holders is no agent.
 local most_told, most_tried = 8, 32
 local function want_all(lock, tenure, list)
-  local agent, told = string.match(tenure, '^[^:]*'), 0
+  local agent, told, foreign = string.match(tenure, '^[^:]*'), 0, false
   for p = 1, math.min(#list, most_tried) do
     local other = string.match(list[p], '^([^:]*):%d+')
     if other and (p > 1 or other ~= agent) and told < most_told then
       local holder = tenure_of(list[p])
       local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. holder .. ' ' .. lock)
-      told = (heard ~= 0 or is_agent(holder)) and told + 1 or told
+      if heard ~= 0 or is_agent(holder) then
+        told = told + 1
+      else
+        foreign = true
+      end
     end
   end
+  return foreign
 end
 
 -- Finds the field that a tenure has already.
@@ -64,7 +69,7 @@ local function try(i)
   local a, lock, suffix = 3 * (i - 1) + 2, keys[i], string.sub(keys[n + i], 16)
   local field, lease = args[a + 1], args[a + 2]
   local tenure, asks = tenure_of(field), string.sub(args[a + 3], 1, 1) ~= '-'
-  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls')
+  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'foreign')
   if notes[1] then
     return 'w'
   end
@@ -80,18 +85,19 @@ local function try(i)
     outsiders = asks and waiting or 0
   end
   local left = mode and call('PTTL', lock) or math.max(
-    room ~= 'unqueued' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0, kept_for(notes[3], polls_turn / 1000))
+    room ~= 'unqueued' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0,
+    kept_for(notes[3], turn_lasts / 1000))
   local own = mode and own_field(lock, tenure)
   local granted
-  local theirs -- until when the lock is left to those that poll
-  if asks and outsiders == 0 and not own and (joins or not mode and left <= 0) then
-    theirs = poll_turn(suffix, string.sub(keys[2 * n + 1], 16), joins, false)
+  local theirs -- how much is left of the turn of those that poll
+  if notes[4] and outsiders == 0 and not own and (joins or not mode and left <= 0) then
+    theirs = foreign_turn(suffix, asks or joins)
   end
   if own then
     granted = own
     grant(lock, own, lease, nil, true)
   elseif theirs then
-    left = math.ceil((theirs - clock) / 1000)
+    left = math.ceil(theirs / 1000)
   elseif not mode and left <= 0 then
     granted = field
     grant(lock, field, lease, nil, false)
@@ -118,13 +124,19 @@ local function try(i)
     end
     return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
   end
-  if asks and list[1] then
-    want_all(lock, tenure, list)
+  local foreign = asks and list[1] and want_all(lock, tenure, list)
+  if foreign then
+    met_foreign(suffix)
   end
   local queued = asks and place(field, queue, suffix)
   local code = queued and 'q ' or 'h '
   if queued and field == tenure and mode == 'write' and not is_agent(tenure_of(list[1])) then
     code = 'k ' .. downgrades .. ' '
+  end
+  local polls = theirs and clock + theirs or notes[3]
+  if queued and (foreign or not list[1]) and polls and math.abs(clock - polls) < soon_after and
+    pcall('ZRANGE', queue, 0, 0)[1] == field then
+    code = 'k ' .. look_soon .. ' '
   end
   return code .. left .. ' ' .. outsiders .. ' ' .. (list[1] and tenure_of(list[1]) or '')
 end

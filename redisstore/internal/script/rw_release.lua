@@ -41,7 +41,7 @@ for i = 1, n do
 end
 --include last.lua
 
-local room, tag = args[1], string.sub(ahead_key, 16)
+local room = args[1]
 local yield = 10000 -- in microseconds
 local turn_every = 250 -- in ms
 
@@ -51,7 +51,7 @@ local turn_every = 250 -- in ms
 
 --include rw.lua
 
---include rw_polls.lua
+--include foreign.lua
 
 --include turn.lua
 
@@ -78,12 +78,13 @@ end
 local function hand_on(i, lock, channel, queue, flags, suffix, payload)
   local subscribed = string.find(flags, 's', 1, true) and 1 or 0
   local front, names, counts = waiting(queue, channel, suffix)
-  local outsiders, theirs = nil, false
+  local outsiders, theirs, polls = nil, false, nil
   if front[1] then
     outsiders = math.max(0, counts[2] - counts[4])
     local hurry -- an outsider that had its turn lately is about to subscribe again
     theirs, hurry = turn(i, queue, suffix, outsiders)
-    if not theirs and (outsiders > 0 or not poll_turn(suffix, tag, false, false)) then
+    polls = outsiders == 0 and foreign_turn(suffix, true)
+    if not theirs and not polls then
       local passed, next, more = pass_on(lock, suffix, queue, front, names, counts, false, hurry, string.match(flags, 't(.+)') or '-')
       if passed > 0 then
         if more or outsiders > 0 and call('HMGET', lock, 'mode')[1] == 'read' then
@@ -96,8 +97,9 @@ local function hand_on(i, lock, channel, queue, flags, suffix, payload)
       end
     end
   end
-  if subscribed == 1 and not front[1] and room ~= 'unqueued' then
-    poll_turn(suffix, tag, false, true)
+  local over = pcall('ZSCORE', 'lockagent_notes' .. suffix, 'polls')
+  if turn_left(type(over) == 'string' and over) then
+    begin_turn(suffix) -- readers were asked to leave for it, and have done so
   end
   local others = pcall(publish, channel, payload)
   local known = type(others) == 'number' -- the user may publish there

@@ -29,7 +29,7 @@ local clock, room, ahead = at + 0, args[1], '0'
 
 --include rw.lua
 
---include rw_polls.lua
+--include foreign.lua
 
 --include still.lua
 
@@ -69,7 +69,7 @@ local function is_wanted(suffix)
   end
   local channel = 'redisson_rwlock' .. their_suffix(suffix)
   return outsiders_of(channel, suffix) > 0 or writer_waits(suffix, nil) or
-    poll_turn(suffix, string.sub(ahead_key, 16), true, false)
+    foreign_turn(suffix, true) ~= nil
 end
 
 -- Renews a reader, and reports whether it still is one, or an error. It also reports whether somebody waits for what
