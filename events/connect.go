@@ -131,7 +131,7 @@ func checkURL(text string) error {
 	switch u.Scheme {
 	case "nats", "tls", "ws", "wss":
 	default:
-		return fmt.Errorf("%w: unknown scheme %q; use nats, tls, ws or wss", ErrBadURL, u.Scheme)
+		return fmt.Errorf("%w: its scheme is not known; use nats, tls, ws or wss", ErrBadURL)
 	}
 	if u.Hostname() == "" {
 		return fmt.Errorf("%w: it has no host; use %s://host:4222", ErrBadURL, u.Scheme)

@@ -35,13 +35,13 @@ type address struct {
 // The parameters that a URL may have behind the question mark.
 var parameters = []string{"addr", "db", "master_set", "sentinel_user", "sentinel_password", "skip_verify"}
 
-// parseURL reads the URLs that the package's documentation lists. Its errors repeat nothing that
-// may be part of a password. A password that is not escaped may end up in other parts of the
-// URL: its errors do not repeat those either.
+// parseURL reads the URLs that the package's documentation lists. Its errors repeat no part of the URL: a password
+// that is not escaped may end up in any of them.
 func parseURL(text string) (address, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
-		return address{}, badURL("it is no URL; a right one is redis://user:password@localhost:6379, with the special characters of a password escaped: @ is %%40, / is %%2F, %% is %%25")
+		return address{}, badURL("it is no URL; a right one is redis://user:password@localhost:6379, " +
+			"with the special characters of a password escaped: @ is %%40, / is %%2F, %% is %%25")
 	}
 	a := address{network: "tcp"}
 	switch u.Scheme {
@@ -53,10 +53,11 @@ func parseURL(text string) (address, error) {
 	case "":
 		return address{}, badURL("it has no scheme; write redis://localhost:6379")
 	default:
-		return address{}, badURL("scheme %q is not redis, rediss (TLS) or unix; write redis://localhost:6379", u.Scheme)
+		return address{}, badURL("its scheme is not redis, rediss (TLS) or unix; write redis://localhost:6379")
 	}
 	if u.Opaque != "" {
-		return address{}, badURL("there is no // behind the scheme; write redis://localhost:6379 or unix:///run/redis.sock")
+		return address{}, badURL("there is no // behind the scheme; " +
+			"write redis://localhost:6379 or unix:///run/redis.sock")
 	}
 	if u.Fragment != "" {
 		return address{}, badURL("it ends in a #fragment, which means nothing here; write a # in a password as %%23")
@@ -65,12 +66,14 @@ func parseURL(text string) (address, error) {
 		a.user = u.User.Username()
 		a.password, _ = u.User.Password()
 		if a.user != "" && a.password == "" {
-			return address{}, badURL("it has a user without a password; write redis://user:password@host:6379, or redis://:password@host:6379 for the default user")
+			return address{}, badURL("it has a user without a password; write redis://user:password@host:6379, " +
+				"or redis://:password@host:6379 for the default user")
 		}
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return address{}, badURL("what follows the question mark is no list of parameters; write redis://host:6379?addr=host2:6379")
+		return address{}, badURL("what follows the question mark is no list of parameters; " +
+			"write redis://host:6379?addr=host2:6379")
 	}
 	return a.complete(u, query)
 }
@@ -79,16 +82,18 @@ func parseURL(text string) (address, error) {
 func (a address) complete(u *url.URL, query url.Values) (address, error) {
 	for name, values := range query {
 		if !slices.Contains(parameters, name) {
-			return address{}, badURL("parameter %q is not known; there are %s", strip(name), strings.Join(parameters, ", "))
+			return address{}, badURL("a parameter is not known; there are %s; "+
+				"write a ? in a password as %%3F, and an & as %%26", strings.Join(parameters, ", "))
 		}
 		if name != "addr" && len(values) > 1 {
-			return address{}, badURL("parameter %q is there twice; give it once", name)
+			return address{}, badURL("the parameter %s is there twice; give it once", name)
 		}
 	}
 	a.masterSet = query.Get("master_set")
 	a.sentinelUser, a.sentinelPassword = query.Get("sentinel_user"), query.Get("sentinel_password")
 	if a.masterSet == "" && (query.Has("master_set") || query.Has("sentinel_user") || query.Has("sentinel_password")) {
-		return address{}, badURL("it says something of Sentinels but not what they call the master; write redis://sentinel:26379?master_set=mymaster")
+		return address{}, badURL("it says something of Sentinels but not what they call the master; " +
+			"write redis://sentinel:26379?master_set=mymaster")
 	}
 	if err := a.parseHosts(u, query["addr"]); err != nil {
 		return address{}, err
@@ -145,8 +150,9 @@ func hostPort(text, defaultPort string) (string, error) {
 	if port == "" {
 		port = defaultPort
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || strings.ContainsAny(host, "@/ ") {
-		return "", badURL("%q is no host and port; write redis://localhost:6379", strip(text))
+	wild := strings.ContainsAny(host, "@/ ") || strings.Contains(host, ":") && !strings.HasPrefix(text, "[")
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || wild {
+		return "", badURL("what stands for a server is no host and port; write redis://localhost:6379")
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -164,18 +170,10 @@ func (a *address) parseDatabase(u *url.URL, query url.Values) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return badURL("database %q is not a number; write redis://localhost:6379/1", strip(text))
+		return badURL("the database is not a number; write redis://localhost:6379/1")
 	}
 	a.database = n
 	return nil
-}
-
-// strip removes everything before the last @: it may be a user and a password.
-func strip(text string) string {
-	if i := strings.LastIndexByte(text, '@'); i >= 0 {
-		return "..." + text[i:]
-	}
-	return text
 }
 
 func badURL(format string, args ...any) error {

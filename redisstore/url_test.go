@@ -11,23 +11,29 @@ import (
 
 func TestParseURL(t *testing.T) {
 	for text, want := range map[string]address{
-		"redis://localhost":                          {network: "tcp", hosts: []string{"localhost:6379"}},
-		"redis://localhost/":                         {network: "tcp", hosts: []string{"localhost:6379"}},
-		"redis://:pw@h:1/2":                          {network: "tcp", hosts: []string{"h:1"}, password: "pw", database: 2},
-		"redis://u:p%40%2F%3A@h":                     {network: "tcp", hosts: []string{"h:6379"}, user: "u", password: "p@/:"},
-		"redis://h?db=3":                             {network: "tcp", hosts: []string{"h:6379"}, database: 3},
-		"redis://[::1]":                              {network: "tcp", hosts: []string{"[::1]:6379"}},
-		"redis://[::1]:7?addr=[fe80::2]":             {network: "tcp", hosts: []string{"[::1]:7", "[fe80::2]:6379"}},
-		"rediss://h":                                 {network: "tcp", tls: true, hosts: []string{"h:6379"}},
-		"rediss://h?skip_verify=1":                   {network: "tcp", tls: true, skipCheck: true, hosts: []string{"h:6379"}},
-		"redis://a?addr=b&addr=c:7":                  {network: "tcp", hosts: []string{"a:6379", "b:6379", "c:7"}},
-		"redis://a?master_set=m":                     {network: "tcp", hosts: []string{"a:26379"}, masterSet: "m"},
-		"redis://a:1/4?addr=b&master_set=m":          {network: "tcp", hosts: []string{"a:1", "b:26379"}, masterSet: "m", database: 4},
-		"unix:///run/redis.sock":                     {network: "unix", hosts: []string{"/run/redis.sock"}},
-		"unix://u:p@/run/redis.sock?db=1":            {network: "unix", hosts: []string{"/run/redis.sock"}, user: "u", password: "p", database: 1},
-		" redis://h\n":                               {network: "tcp", hosts: []string{"h:6379"}},
-		"redis://a?master_set=m&sentinel_user=u":     {network: "tcp", hosts: []string{"a:26379"}, masterSet: "m", sentinelUser: "u"},
-		"redis://a?master_set=m&sentinel_password=p": {network: "tcp", hosts: []string{"a:26379"}, masterSet: "m", sentinelPassword: "p"},
+		"redis://localhost":                 {network: "tcp", hosts: []string{"localhost:6379"}},
+		"redis://localhost/":                {network: "tcp", hosts: []string{"localhost:6379"}},
+		"redis://:pw@h:1/2":                 {network: "tcp", hosts: []string{"h:1"}, password: "pw", database: 2},
+		"redis://u:p%40%2F%3A@h":            {network: "tcp", hosts: []string{"h:6379"}, user: "u", password: "p@/:"},
+		"redis://h?db=3":                    {network: "tcp", hosts: []string{"h:6379"}, database: 3},
+		"redis://[::1]":                     {network: "tcp", hosts: []string{"[::1]:6379"}},
+		"redis://[::1]:7?addr=[fe80::2]":    {network: "tcp", hosts: []string{"[::1]:7", "[fe80::2]:6379"}},
+		"rediss://h":                        {network: "tcp", tls: true, hosts: []string{"h:6379"}},
+		"rediss://h?skip_verify=1":          {network: "tcp", tls: true, skipCheck: true, hosts: []string{"h:6379"}},
+		"redis://a?addr=b&addr=c:7":         {network: "tcp", hosts: []string{"a:6379", "b:6379", "c:7"}},
+		"redis://a?master_set=m":            {network: "tcp", hosts: []string{"a:26379"}, masterSet: "m"},
+		"redis://a:1/4?addr=b&master_set=m": {network: "tcp", hosts: []string{"a:1", "b:26379"}, masterSet: "m", database: 4},
+		"unix:///run/redis.sock":            {network: "unix", hosts: []string{"/run/redis.sock"}},
+		"unix://u:p@/run/redis.sock?db=1": {
+			network: "unix", hosts: []string{"/run/redis.sock"}, user: "u", password: "p", database: 1,
+		},
+		" redis://h\n": {network: "tcp", hosts: []string{"h:6379"}},
+		"redis://a?master_set=m&sentinel_user=u": {
+			network: "tcp", hosts: []string{"a:26379"}, masterSet: "m", sentinelUser: "u",
+		},
+		"redis://a?master_set=m&sentinel_password=p": {
+			network: "tcp", hosts: []string{"a:26379"}, masterSet: "m", sentinelPassword: "p",
+		},
 	} {
 		if got, err := parseURL(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("parseURL(%q) = %+v, %v; want %+v", text, got, err, want)
@@ -53,7 +59,7 @@ func TestParseBadURL(t *testing.T) {
 		"redis://h/-1":                          "not a number",
 		"redis://h?db=":                         "not a number",
 		"redis://h/1?db=2":                      "database is there twice",
-		"redis://h?db=1&db=2":                   `"db" is there twice`,
+		"redis://h?db=1&db=2":                   "db is there twice",
 		"redis://h?databse=1":                   "not known; there are addr, db",
 		"redis://h?addr=":                       "host is missing",
 		"redis://h?addr=a/b":                    "no host and port",
@@ -83,6 +89,14 @@ func TestParseBadURL(t *testing.T) {
 		"redis://h?skip_verify=s3cret":          "rediss://",
 		"redis://h?sentinel_password=s3cret":    "what they call the master",
 		"redis://h?sentinel_password=s3cret%zz": "no list of parameters",
+		"s3cret://h":                            "scheme is not redis",
+		"redis://h/s3cret":                      "not a number",
+		"redis://h?db=s3cret":                   "not a number",
+		"redis://h?addr=s3/cret":                "no host and port",
+		"redis://:12?s3cret=w@h":                "not known",
+		"redis://u:1?db=1&addr=s3cret:x":        "no host and port",
+
+		"redis://h?master_set=m&sentinel_password=pa&s3cret": "not known",
 	} {
 		got, err := parseURL(text)
 		if !errors.Is(err, lockagent.ErrBadURL) || !strings.Contains(err.Error(), says) {

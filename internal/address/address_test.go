@@ -19,6 +19,13 @@ func TestRedacted(t *testing.T) {
 		"unix:///run/redis.sock?db=1":                            "unix:///run/redis.sock?db=1",
 		"redis://s:26379?master_set=m&sentinel_password=secret":  "redis://s:26379?master_set=m&sentinel_password=xxxxx",
 		"redis://a?sentinel_password=secret&sentinel_password=x": "redis://a?sentinel_password=xxxxx",
+		"redis://h?sentinel_password=pa&secret=x&master_set=m":   "redis://h?xxxxx",
+		"redis://h?secret%zz":                                    "redis://h?xxxxx",
+		"redis://joe:1/secret@a:1":                               unclear,
+		"redis://joe:1?db=secret@a:1":                            unclear,
+		"redis://joe:1#secret@a:1":                               unclear,
+		"joe:secret@a:1":                                         unclear,
+		"unix:///run/a%40b.sock":                                 "unix:///run/a%40b.sock",
 		"localhost:6379":                                         "localhost:6379",
 		"":                                                       unclear,
 	} {

@@ -114,7 +114,7 @@ func (k server) set(field any, text string) error {
 		case err != nil || u.Scheme == "": // its error may repeat a password
 			return fmt.Errorf("wants %s; special characters in it are written as %%40 for @ and %%2F for /", k.wants())
 		case !slices.Contains(k.schemes, u.Scheme):
-			return fmt.Errorf("wants %s; the scheme %q is not %s", k.wants(), u.Scheme, choice(k.schemes).wants())
+			return fmt.Errorf("wants %s; its scheme is not %s", k.wants(), choice(k.schemes).wants())
 		case u.Opaque != "" || u.Host == "" && u.Path == "":
 			return fmt.Errorf("wants %s; there is no host behind %s://", k.wants(), u.Scheme)
 		}

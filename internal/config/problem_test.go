@@ -26,7 +26,7 @@ func TestProblemsOfTheFile(t *testing.T) {
 		"redis: {url: 'redis://a?sentinel_password=hunter2'}": "FILE:1: redis.url has a password or a token in it, which belongs into a file; name the file with redis.password_file",
 		"redis: {url: !x 'redis://:hunter2@a'}":               "FILE:1: redis.url wants a URL such as redis://127.0.0.1:6379",
 		"redis: {url: 5, password_file: /p}":                  "FILE:1: redis.url wants a URL such as redis://127.0.0.1:6379", // and no more
-		"redis: {url: 'http://a'}":                            `FILE:1: redis.url wants a URL such as redis://127.0.0.1:6379; the scheme "http" is not redis, rediss or unix`,
+		"redis: {url: 'http://a'}":                            `FILE:1: redis.url wants a URL such as redis://127.0.0.1:6379; its scheme is not redis, rediss or unix`,
 		"redis: {url: localhost}":                             "FILE:1: redis.url wants a URL such as redis://127.0.0.1:6379; special characters in it are written as %40 for @ and %2F for /",
 		"redis: {url: 'redis:'}":                              "FILE:1: redis.url wants a URL such as redis://127.0.0.1:6379; there is no host behind redis://",
 		"lease: {duration: 5}":                                "FILE:1: lease.duration " + anyDuration + `"5"; did you mean 5s?`,
