@@ -30,6 +30,7 @@ end
 -- Finds who has a lock, and removes the readers whose leases are over, unless it must not write. Returns the
 -- text of an error, or else nil, the mode, the holders' fields, and whether these are all. The mode is nil if
 -- the lock is free.
+local most_gone = 1000 -- readers that one look removes
 local function look(lock, suffix, dry)
   local err, first, count, _, mode, fields, whole = holders(lock)
   mode = mode or first and not err and call('HMGET', lock, 'mode')[1] -- a large hash may not begin with it
@@ -38,24 +39,25 @@ local function look(lock, suffix, dry)
   end
   local readers, passed, list, gone = 'lockagent_readers' .. suffix, {}, {}, {}
   if mode == 'read' then
-    for _, tenure in ipairs(pcall('ZRANGEBYSCORE', readers, '-inf', wall, 'LIMIT', 0, 64)) do
-      passed[tenure] = true
+    for _, tenure in ipairs(pcall('ZRANGEBYSCORE', readers, '-inf', wall, 'LIMIT', 0, most_gone)) do
+      if over(lock, suffix, tenure) then
+        gone[#gone + 1], passed[tenure] = tenure, true
+      end
     end
   end
+  if gone[1] and not dry then
+    call('HDEL', lock, unpack(gone))
+    call('ZREM', readers, unpack(gone))
+    whole = whole or call('HLEN', lock) == 1 -- only the mode is left
+  end
   for f = 1, first and #fields or 0, 2 do
-    if passed[fields[f]] and over(lock, suffix, fields[f]) then
-      gone[#gone + 1] = fields[f]
-    elseif fields[f] ~= 'mode' then
+    if not passed[fields[f]] and fields[f] ~= 'mode' then
       list[#list + 1] = fields[f]
     end
   end
   local free = not list[1] and (whole or not first)
-  if gone[1] and not dry then
-    call('HDEL', lock, unpack(gone))
-    call('ZREM', readers, unpack(gone))
-    if free then
-      call('DEL', lock)
-    end
+  if free and gone[1] and not dry then
+    call('DEL', lock)
   end
   return nil, not free and mode or nil, list, whole
 end

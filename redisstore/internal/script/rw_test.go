@@ -3,6 +3,7 @@ package script
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -141,5 +142,29 @@ func TestAWriterTellsSomeReaders(t *testing.T) {
 	}
 	for _, agent := range agents {
 		s.rwWanted(reading("x", agent, 1), true)
+	}
+}
+
+// Readers whose agents died with their locks go out of the way of a writer, also if there are very many of them, and
+// another reader set the end of the lock.
+func TestVeryManyDeadReaders(t *testing.T) {
+	s := start(t)
+	last := reading("x", agentA, 1)
+	last.Lease = time.Hour
+	s.rwGrant(last)
+	fields, ends := []string{"HSET", "x"}, []string{"ZADD", "lockagent_readers:{x}"}
+	for i := range 2000 {
+		dead := lockagent.Tenure{Agent: lockagent.AgentID(fmt.Sprintf("%s%04d", agentB[:32], i)), Number: 1}
+		fields = append(fields, dead.String(), "1")
+		ends = append(ends, strconv.Itoa(1000+i), dead.String())
+	}
+	s.Do(fields...)
+	s.Do(ends...)
+	s.rwEnd(end(last))
+	tries := 1
+	for ; !s.rwTry(wish("x", agentC, 1))[0].Reply.Granted && tries < 10; tries++ {
+	}
+	if tries > 3 {
+		t.Errorf("the writer asked %d times", tries)
 	}
 }
