@@ -10,7 +10,8 @@ import (
 // errors below carry details; find them with errors.As.
 var (
 	// ErrNotGranted is the error of the zero [Grant].
-	ErrNotGranted = errors.New("lockagent: not granted: the channel's grant was received before, or was taken back because nobody received it in time")
+	ErrNotGranted = errors.New("lockagent: not granted: the channel's grant was received before, or was taken back " +
+		"because nobody received it in time")
 
 	// ErrHeld answers a request that does not wait (a try) if somebody else holds the
 	// lock. The error is a [*HeldError].
@@ -42,15 +43,18 @@ var (
 
 	// ErrNotOwner is returned by a session's release of a lock that another owner of this agent
 	// holds.
-	ErrNotOwner = errors.New("lockagent: not the owner of the lock; release it through the session or the grant that holds it, or break it")
+	ErrNotOwner = errors.New("lockagent: not the owner of the lock; release it through the session or the grant that " +
+		"holds it, or break it")
 
 	// ErrUpgrade answers a request for a write lock by a session that holds the read lock only. The
 	// session would wait for itself.
-	ErrUpgrade = errors.New("lockagent: the session holds the read lock, which cannot become a write lock; release it first")
+	ErrUpgrade = errors.New("lockagent: the session holds the read lock, which cannot become a write lock; release " +
+		"it first")
 
 	// ErrReentry answers a request that must not be a re-entry, if its session holds the lock or waits
 	// for it already.
-	ErrReentry = errors.New("lockagent: the session holds the lock or waits for it already, and the request must not be a re-entry")
+	ErrReentry = errors.New("lockagent: the session holds the lock or waits for it already, and the request must not " +
+		"be a re-entry")
 
 	// ErrLost matches every [*LostError].
 	ErrLost = errors.New("lockagent: lost")
@@ -58,7 +62,8 @@ var (
 	// ErrUnconfirmed is returned by a release that the store has not confirmed. The hold
 	// is over for its owner. The agent repeats the release until the lease has run out. Then
 	// the lock is free at the latest.
-	ErrUnconfirmed = errors.New("lockagent: release not confirmed by the store yet; the lock is free at the latest when its lease has run out")
+	ErrUnconfirmed = errors.New("lockagent: release not confirmed by the store yet; the lock is free at the latest " +
+		"when its lease has run out")
 
 	// ErrLeaseTooShort answers a request whose fixed lease had run out before the store's
 	// answer arrived.
@@ -74,7 +79,8 @@ var (
 
 	// ErrWrongType is returned when the store has something that is no lock under the
 	// name of the lock.
-	ErrWrongType = errors.New("lockagent: the key is used for something else than a lock; choose another name or remove the key")
+	ErrWrongType = errors.New("lockagent: the key is used for something else than a lock; choose another name or " +
+		"remove the key")
 
 	// ErrWrongKind matches every [*KindError].
 	ErrWrongKind = errors.New("lockagent: the name is in use as another kind")
@@ -98,11 +104,13 @@ var (
 	ErrNoLatch = errors.New("lockagent: there is no latch to count down: nobody has set it, or it is open already")
 
 	// ErrNotPermitted is returned when the store does not permit the call.
-	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access rules")
+	ErrNotPermitted = errors.New("lockagent: not permitted by the store; check the user, its password and its access " +
+		"rules")
 
 	// ErrNoTokens is returned when the store cannot begin a tenure with a greater token than before: what
 	// counts the tokens is at its end, or somebody has spoilt it. That stays so until an operator sets it right.
-	ErrNoTokens = errors.New("lockagent: no tokens are left: what counts them in the store is at its end, or spoilt; an operator has to set it right")
+	ErrNoTokens = errors.New("lockagent: no tokens are left: what counts them in the store is at its end, or spoilt; " +
+		"an operator has to set it right")
 
 	// ErrTooFewReplicas matches every [*ReplicasError].
 	ErrTooFewReplicas = errors.New("lockagent: too few replicas have acknowledged it")
@@ -132,10 +140,13 @@ func (identityInUse) Error() string {
 // Is reports whether target is [ErrClosed].
 func (identityInUse) Is(target error) bool { return target == ErrClosed }
 
-// Definite reports whether it is of no use to repeat a call to a [Store] that returned err.
-// See [Store] for whether the call took effect.
+// Definite reports whether it is of no use to repeat a call to a [Store] that returned err. [Store] lists these
+// errors, and says whether the call took effect.
 func Definite(err error) bool {
-	for _, definite := range []error{ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrNoTokens, ErrTooFewReplicas, ErrClosed, ErrWithdrawn, ErrBadOption, ErrBadName} {
+	for _, definite := range []error{
+		ErrWrongType, ErrWrongKind, ErrDeleted, ErrLatchGone, ErrNotPermitted, ErrNoTokens, ErrWithdrawn, ErrBadName,
+		ErrBadOption, ErrTooFewReplicas, ErrClosed,
+	} {
 		if errors.Is(err, definite) {
 			return true
 		}
@@ -281,7 +292,8 @@ type KindError struct {
 }
 
 func (e *KindError) Error() string {
-	return fmt.Sprintf("lockagent: %q cannot be used as %s: it is in use as %s; choose another name for one of them", e.Name, e.Kind, e.Used)
+	return fmt.Sprintf("lockagent: %q cannot be used as %s: it is in use as %s; choose another name for one of "+
+		"them", e.Name, e.Kind, e.Used)
 }
 
 // Is reports whether target is [ErrWrongKind].
@@ -305,7 +317,8 @@ func (e *ReplicasError) Error() string {
 	if e.Renewal {
 		tried = "renewed"
 	}
-	return fmt.Sprintf("lockagent: lock %q was not %s: %d replicas of the store acknowledged it in time, and %d have to; see whether they run and follow", e.Name, tried, e.Acknowledged, e.Wanted)
+	return fmt.Sprintf("lockagent: lock %q was not %s: %d replicas of the store acknowledged it in time, and %d have "+
+		"to; see whether they run and follow", e.Name, tried, e.Acknowledged, e.Wanted)
 }
 
 // Is reports whether target is [ErrTooFewReplicas].

@@ -3,6 +3,9 @@ package lockagent_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +104,28 @@ func TestDefinite(t *testing.T) {
 		if lockagent.Definite(err) {
 			t.Errorf("%v is definite", err)
 		}
+	}
+}
+
+// The documentation of Store lists the errors that Definite knows.
+func TestDefiniteErrorsAreDocumented(t *testing.T) {
+	names := func(file, from, to string, name *regexp.Regexp) (names []string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, part, _ := strings.Cut(string(text), from)
+		part, _, _ = strings.Cut(part, to)
+		for _, m := range name.FindAllStringSubmatch(part, -1) {
+			names = append(names, m[1])
+		}
+		slices.Sort(names)
+		return names
+	}
+	known := names("errors.go", "range []error{", "}", regexp.MustCompile(`(Err\w+)`))
+	documented := names("store.go", "// # Errors\n", "\n// # ", regexp.MustCompile(`\[(Err\w+)\]`))
+	if len(known) < 5 || !slices.Equal(known, documented) {
+		t.Errorf("Definite knows %q, and the documentation of Store lists %q", known, documented)
 	}
 }
 

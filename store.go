@@ -24,11 +24,11 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn], [ErrBadName] and [ErrBadOption] are
-// definite: the call had no effect, and trying again will not help. So is [ErrTooFewReplicas] of an Acquire: the
-// store had granted the tenure, and has released it again. Trying again does not
-// help after [ErrClosed] either. But a call that was under way when the store was closed
-// may have taken effect, so close the agent before its store.
+// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrLatchGone], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn],
+// [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help. So is
+// [ErrTooFewReplicas] of an Acquire: the store had granted the tenure, and has released it again. Trying again does
+// not help after [ErrClosed] either. But a call that was under way when the store was closed may have taken effect,
+// so close the agent before its store. [Definite] knows these errors.
 //
 // After any other error the call may have taken effect, or may do so later. Then make the
 // same call again, or release the tenure. Every call can be repeated.
