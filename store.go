@@ -196,6 +196,7 @@ type Store interface {
 	//
 	//   - when the subscription stands, for the first time or after an interruption;
 	//   - when a lock that is held becomes open for readers, see Modes;
+	//   - when the store is closed: every Acquire says so;
 	//   - at every Release or Break that frees the lock.
 	//
 	// Wake-ups may be spurious, and may be lost. So a waiter also tries again when the

@@ -27,6 +27,33 @@ func TestCloseOfAnUnusedAgent(t *testing.T) {
 	})
 }
 
+// Somebody closed the store before the agent. Those who wait learn of it at once, whatever is left of the lease of the
+// holder.
+func TestWaitersOfAClosedStore(t *testing.T) {
+	for _, kind := range []lockagent.LockKind{
+		lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.ReadWriteLock,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := memstore.New()
+			store := memory.Share()
+			a, b := start(t, Config{Store: store}), start(t, Config{Store: memory})
+			zoe, ann := who("zoe"), who("ann")
+			zoe.Kind, ann.Kind = kind, kind
+			granted(t, b.Acquire(background, "far", zoe))
+			waiting := a.Acquire(background, "far", ann)
+			synctest.Wait()
+			closed := time.Now()
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+			refused(t, waiting, lockagent.ErrClosed)
+			if waited := time.Since(closed); waited > 0 {
+				t.Errorf("a waiter for a %s lock learned of it after %v", kind, waited)
+			}
+		})
+	}
+}
+
 func TestCloseEndsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

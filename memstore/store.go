@@ -78,10 +78,13 @@ func (s *Store) Close() error {
 	m.mu.Lock()
 	s.closed = true
 	hanging := s.fault.take()
-	m.unsubscribeStore(s)
+	waiting := m.unsubscribeStore(s)
 	m.mu.Unlock()
 	for _, h := range hanging {
 		h.fail(lockagent.ErrClosed)
+	}
+	for _, sub := range waiting {
+		sub.wake()
 	}
 	return nil
 }

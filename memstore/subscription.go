@@ -14,13 +14,13 @@ type subscription struct {
 }
 
 // Subscribe implements [lockagent.Store]. The subscription stands at once: the first call of wake is
-// made before Subscribe returns. A closed Store never calls wake. cancel may be called more than
-// once.
+// made before Subscribe returns. Close makes the last one. cancel may be called more than once.
 func (s *Store) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()) (cancel func()) {
 	m := s.memory
 	m.mu.Lock()
 	if s.closed {
 		m.mu.Unlock()
+		wake()
 		return func() {}
 	}
 	sub := &subscription{store: s, name: name, wake: wake}
@@ -161,15 +161,21 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 	}
 }
 
-// unsubscribeStore removes the subscriptions, the listener and the hooks of a Store.
-func (m *memory) unsubscribeStore(s *Store) {
+// unsubscribeStore removes the subscriptions, the listener and the hooks of a Store. It returns the subscriptions.
+func (m *memory) unsubscribeStore(s *Store) (subs []*subscription) {
 	for name := range m.subscriptions {
-		drop(m.subscriptions, name, func(sub *subscription) bool { return sub.store == s })
+		drop(m.subscriptions, name, func(sub *subscription) bool {
+			if sub.store == s {
+				subs = append(subs, sub)
+			}
+			return sub.store == s
+		})
 	}
 	for agent := range m.listeners {
 		drop(m.listeners, agent, func(l *listener) bool { return l.store == s })
 	}
 	m.hooks = slices.DeleteFunc(m.hooks, func(hook *resetHook) bool { return hook.store == s })
+	return subs
 }
 
 // drop removes something from the list of a key, and the key with the last.

@@ -112,17 +112,14 @@ func (l *listener) message(payload string) {
 	l.hear(m)
 }
 
-// Subscribe implements [lockagent.Store]. A closed store never calls wake. cancel may be
-// called more than once.
+// Subscribe implements [lockagent.Store]. cancel may be called more than once.
 func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) (cancel func()) {
 	f, err := s.family(kind)
 	if err != nil {
 		return func() {} // every Acquire says so
 	}
 	if f.channel == nil {
-		if s.life.Err() == nil {
-			wake()
-		}
+		wake()
 		return func() {}
 	}
 	// While the lock's channel stands, the server must not take this store for an outsider, and
@@ -155,6 +152,7 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 		},
 		Stands: func(bool) { wake() },
 		Denied: s.denied(channel, wake),
+		Ended:  wake,
 	}))
 	return func() {
 		for i := len(cancels) - 1; i >= 0; i-- {

@@ -89,6 +89,22 @@ var closeClauses = []clause{
 		},
 	},
 	{
+		name: "a waiter is woken when the store is closed",
+		says: "when the store is closed: every Acquire says so",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			two.acquire(theLock, 1)
+			sub := one.subscribe(theLock)
+			one.refused(theLock, 1, two.tenure(1).String())
+			one.close()
+			sub.Await()
+			if _, err := one.try(one.wish(theLock, 2)); !errors.Is(err, lockagent.ErrClosed) {
+				t.Errorf("Acquire: error %v; want ErrClosed", err)
+			}
+			sub.Cancel()
+		},
+	},
+	{
 		name: "calls under way are answered",
 		says: "Close ends all calls under way with ErrClosed",
 		prove: func(t *testing.T, h *Harness) {

@@ -443,6 +443,21 @@ var defects = []defect{
 			return subscribe(name, kind, wake)
 		}
 	}},
+	{"wakes nobody when it is closed", "Close/a waiter is woken when the store is closed", func(s *spoilt) {
+		subscribe, closeSound := s.subscribe, s.close
+		var closed atomic.Bool
+		s.close = func() error {
+			closed.Store(true)
+			return closeSound()
+		}
+		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+			return subscribe(name, kind, func() {
+				if !closed.Load() {
+					wake()
+				}
+			})
+		}
+	}},
 	{"frees a lock when it is closed", "Close/no lock is free because a store was closed", func(s *spoilt) {
 		closeSound := s.close
 		s.close = func() error {

@@ -19,7 +19,7 @@ type Topic struct {
 	Early bool
 }
 
-// Listener has the functions that Subscriptions call. Neither may block. Both may run at the
+// Listener has the functions that Subscriptions call. None may block. They may run at the
 // same time. The messages of one connection come one at a time, in their order.
 type Listener struct {
 	// Message is called with each message. It may be nil.
@@ -29,6 +29,9 @@ type Listener struct {
 	Stands func(again bool)
 	// Denied is called each time that the server says that the user may not subscribe, which is about every second. It may be nil.
 	Denied func(err error)
+	// Ended is called when the Subscriptions end, or if they have ended before Subscribe. It is the last call but for
+	// those under way. It may be nil.
+	Ended func()
 }
 
 // Subscriptions deliver messages. A channel has one subscription on the server, however
@@ -92,17 +95,19 @@ func NewSubscriptions(s *Servers) *Subscriptions {
 
 // Subscribe adds a listener to a topic until cancel is called. The listener may still be called
 // once after that. Subscribe does not wait. cancel may be called more than once. After the end of
-// the Subscriptions no listener is called.
+// the Subscriptions no function of a listener is called but Ended.
 //
 // If the user may not subscribe to the channel, the link tries again about every second, and when another listener joins the
 // topic.
 func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	joined := &listener{Listener: l}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
+		s.mu.Unlock()
+		joined.end()
 		return func() {}
 	}
+	defer s.mu.Unlock()
 	shared := s.topics[t.channel()]
 	if shared == nil {
 		shared = &topic{Topic: t}
@@ -211,10 +216,23 @@ func (s *Subscriptions) deliver(from channel, message string) {
 	}
 }
 
-// close makes all listeners silent. The links end with the life of the servers.
+// close makes all listeners silent, and tells them that this is the end. The links end with the life of the servers.
 func (s *Subscriptions) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
+	var ended []*listener
+	for _, t := range s.topics {
+		ended = append(ended, t.listeners...)
+	}
 	clear(s.topics)
+	s.mu.Unlock()
+	for _, l := range ended {
+		l.end()
+	}
+}
+
+func (l *listener) end() {
+	if l.Ended != nil {
+		l.Ended()
+	}
 }
