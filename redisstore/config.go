@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -40,13 +41,13 @@ type Config struct {
 	// [DefaultSilenceTimeout], or to half of CallTimeout if that is less.
 	SilenceTimeout time.Duration
 
-	// MinReplicas is how many replicas have to know of a tenure. The store grants a lock only when so many
-	// replicas of its master have acknowledged the grant. It counts a renewal only if they have
-	// acknowledged the renewal. Then a failover to one of them forgets nothing. If too few acknowledge it
-	// within ReplicaTimeout, the grant is given back, and the error is a [*lockagent.ReplicasError]. If
-	// they stay away for as long as a lease, holders lose their locks. So have at least one replica more
-	// than this. See the documentation of the package for what it does not promise. [lockagent.Grant.Replicas] tells the number. All
-	// programs should use the same. Defaults to 0: the store does not ask the replicas.
+	// MinReplicas is how many replicas have to know of a tenure. The store grants a lock only when so many replicas of
+	// its master have acknowledged the grant. It counts a renewal only if they have acknowledged the renewal. Then a
+	// failover to one of them forgets nothing. If too few acknowledge it within ReplicaTimeout, the grant is given
+	// back, and the error is a [*lockagent.ReplicasError]. If they stay away for as long as a lease, holders lose their
+	// locks. So have at least one replica more than this. See the documentation of the package for what it does not
+	// promise. [lockagent.Grant.Replicas] tells the number. All programs should use the same. Defaults to 0: the store
+	// does not ask the replicas.
 	MinReplicas int
 
 	// ReplicaTimeout is how long the server waits for its replicas. Every call on the
@@ -54,6 +55,16 @@ type Config struct {
 	// CallTimeout. It means nothing without MinReplicas. Defaults to [DefaultReplicaTimeout], or to the
 	// longest possible if that is less.
 	ReplicaTimeout time.Duration
+
+	// Credentials, if not nil, is asked for the user and the password at each connection to a server, in place of
+	// those in the URL. It is for passwords that change, such as tokens that expire. A server that refuses them may
+	// take the next ones: such a call ends with [lockagent.ErrStoreUnavailable], which is not definite. Only Open ends
+	// with [lockagent.ErrNotPermitted]. An empty user is the default user. Connections that stand are not
+	// asked again, and go on until the server ends them.
+	//
+	// Calls wait for Credentials, so let it answer from memory. It may be called from several goroutines at a time. ctx
+	// ends with the time for the connection. Sentinels get the user and the password of the URL. Defaults to nil.
+	Credentials func(ctx context.Context) (user, password string, err error)
 
 	// TLS is the client's side of a rediss:// URL, for private certificates.
 	// Defaults to one that trusts what the system trusts.
@@ -94,7 +105,8 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	var wrong []error
 	refuse := func(option, format string, args ...any) {
-		wrong = append(wrong, &lockagent.OptionError{Option: "redisstore.Config." + option, Reason: fmt.Sprintf(format, args...)})
+		reason := fmt.Sprintf(format, args...)
+		wrong = append(wrong, &lockagent.OptionError{Option: "redisstore.Config." + option, Reason: reason})
 	}
 	if c.DialTimeout < 0 {
 		refuse("DialTimeout", "%v is negative; leave it out for %v", c.DialTimeout, DefaultDialTimeout)
@@ -108,7 +120,8 @@ func (c Config) validate() error {
 	c.validateReplicas(refuse)
 	for _, r := range c.ClientName {
 		if r <= ' ' || r > '~' {
-			refuse("ClientName", "%q has a character that Redis does not take; use letters, digits and punctuation, without spaces", c.ClientName)
+			refuse("ClientName", "%q has a character that Redis does not take; use letters, digits and punctuation, "+
+				"without spaces", c.ClientName)
 			break
 		}
 	}

@@ -249,7 +249,7 @@ func (s *Store) watch(ctx context.Context) error {
 func (c Config) transport(a address, changed func()) transport.Config {
 	t := transport.Config{
 		Network: a.network, Addrs: a.hosts, MasterSet: a.masterSet,
-		User: a.user, Password: a.password,
+		User: a.user, Password: a.password, Credentials: c.Credentials,
 		SentinelUser: a.sentinelUser, SentinelPassword: a.sentinelPassword,
 		Database:   a.database,
 		Probe:      [2]string{"lockagent_{1}", "lockagent_{2}"},

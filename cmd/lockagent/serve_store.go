@@ -42,7 +42,7 @@ func (s *server) openStore() error {
 		return badFile("redis", err)
 	}
 	cfg := redisstore.Config{
-		MinReplicas: redis.MinReplicas, TLS: tls, Logger: s.logger,
+		MinReplicas: redis.MinReplicas, TLS: tls, Logger: s.logger, Credentials: redis.Credentials(),
 		// A call without an answer is given up soon enough for a renewal to be tried again.
 		CallTimeout: min(redisstore.DefaultCallTimeout, s.settings().Lease.Duration/4),
 	}

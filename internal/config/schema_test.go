@@ -254,3 +254,26 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 }
+
+// A password that changes in its file is the next one that Redis gets.
+func TestCredentialsOfRedis(t *testing.T) {
+	if (&Redis{URL: "redis://:hunter2@a"}).Credentials() != nil {
+		t.Error("there are credentials without a file")
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	ask := (&Redis{URL: "redis://joe@a", PasswordFile: file}).Credentials()
+	for _, want := range []string{"first", "second"} {
+		if err := os.WriteFile(file, []byte(want+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if user, password, err := ask(t.Context()); user != "joe" || password != want || err != nil {
+			t.Errorf("asked for joe's password: %q, %q, %v, want %q", user, password, err, want)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, password, err := ask(t.Context()); err == nil || password != "" {
+		t.Errorf("without a file: %q, %v", password, err)
+	}
+}

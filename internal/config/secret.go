@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -21,6 +22,21 @@ func ReadSecret(name string) (string, error) {
 		return "", fmt.Errorf("%s: the file is empty, and has no secret", name)
 	}
 	return secret, nil
+}
+
+// Credentials returns a function that reads the password of Redis anew each time, so that a password that has changed in
+// its file is used for the next connection. It is nil if no file has the password.
+func (r *Redis) Credentials() func(context.Context) (user, password string, err error) {
+	if r.PasswordFile == "" {
+		return nil
+	}
+	return func(context.Context) (user, password string, err error) {
+		if u, err := url.Parse(r.URL); err == nil {
+			user = u.User.Username()
+		}
+		password, err = ReadSecret(r.PasswordFile)
+		return user, password, err
+	}
 }
 
 // Address is the URL of Redis with the passwords from their files: only for the one who connects.

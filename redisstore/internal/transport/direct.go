@@ -20,6 +20,8 @@ type line struct {
 	client rueidis.Client
 	guard  *guard // of the last connection that the client has made; nil if there was none
 	made   bool   // the client; before, it does not dial
+
+	credentials rueidis.AuthCredentials // of the connection that the client makes
 }
 
 // exchange sends commands in one go, and reads a reply to each of them. It is bounded by a deadline. If the connection was lost
@@ -31,7 +33,10 @@ func newLine(n *Node) *line {
 	l, c := &line{node: n}, n.config
 	l.client, _ = rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{n.addr},
-		Username:    n.login.user, Password: n.login.password, SelectDB: n.login.database,
+		AuthCredentialsFn: func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			return l.credentials, nil
+		},
+		SelectDB:      n.login.database,
 		ClientName:    c.ClientName,
 		ClientSetInfo: rueidis.DisableClientSetInfo, // not every user may
 		DialCtxFn:     l.dial,
@@ -53,6 +58,10 @@ func newLine(n *Node) *line {
 func (l *line) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	if !l.made {
 		return nil, errUnsent
+	}
+	var err error
+	if l.credentials.Username, l.credentials.Password, err = l.node.login.credentials(ctx); err != nil {
+		return nil, err
 	}
 	c, err := l.node.dialer.dial(ctx, addr, true)
 	if err != nil {

@@ -87,6 +87,13 @@ var marks = []mark{
 	{"BUSY ", lockagent.ErrStoreUnavailable, "a script keeps the server: SCRIPT KILL ends it"},
 }
 
+// isOfLogin reports whether a server answers that the user or the password is wrong, or missing.
+func isOfLogin(err error) bool {
+	answer := Refusal("")
+	return errors.As(err, &answer) &&
+		(strings.Contains(string(answer), "NOAUTH") || strings.Contains(string(answer), "WRONGPASS"))
+}
+
 // isStale reports whether an error reply means that the server has changed since the
 // connection was made. Another connection may lead to a better server.
 func isStale(answer Refusal) bool {

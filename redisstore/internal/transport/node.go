@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/rueidis"
 )
@@ -26,6 +27,20 @@ type Node struct {
 type login struct {
 	user, password string
 	database       int
+
+	// ask, if not nil, is asked at each connection for the user and the password.
+	ask func(ctx context.Context) (user, password string, err error)
+}
+
+// credentials are the user and the password of the next connection.
+func (l *login) credentials(ctx context.Context) (user, password string, err error) {
+	if l.ask == nil {
+		return l.user, l.password, nil
+	}
+	if user, password, err = l.ask(ctx); err != nil {
+		return "", "", fmt.Errorf("nobody tells the password: %w", err)
+	}
+	return user, password, nil
 }
 
 // newNode makes a node without connecting to it.

@@ -41,6 +41,10 @@ type Config struct {
 	TLS                            *tls.Config // nil for none
 	ClientName                     string
 
+	// Credentials may be nil. Otherwise each connection to a server, but not to a Sentinel, asks it for User and
+	// Password. A server that does not take them may do so later.
+	Credentials func(ctx context.Context) (user, password string, err error)
+
 	// Probe are two keys in different slots that the user may read. A script with both tells
 	// whether the keys of a call have to be in one slot, see [Servers.Slotted].
 	Probe [2]string
@@ -256,7 +260,8 @@ func (s *Servers) nodeAt(addr string) *Node {
 func (s *Servers) node(addr string) *Node {
 	n := s.nodes[addr]
 	if n == nil {
-		n = s.newNode(addr, login{s.config.User, s.config.Password, s.config.Database}, s.config.Changed)
+		how := login{s.config.User, s.config.Password, s.config.Database, s.config.Credentials}
+		n = s.newNode(addr, how, s.config.Changed)
 		if s.closed {
 			n.end()
 			return n
@@ -335,6 +340,10 @@ func (s *Servers) failure(n *Node, err error) error {
 		return lockagent.ErrClosed
 	case n.life.Err() != nil:
 		err = fmt.Errorf("%w: %w", errRetired, err)
+	case s.config.Credentials != nil && isOfLogin(err):
+		// That is not definite, and no refusal any more: the next connection asks anew.
+		return fmt.Errorf("%w: the server does not take what Config.Credentials has told: %v", //nolint:errorlint // see above
+			lockagent.ErrStoreUnavailable, err)
 	}
 	return Error(err)
 }

@@ -40,11 +40,14 @@ const readBuffer = 1 << 15
 // sayHello says who the program is, and has the server say what it is.
 func (n *Node) sayHello(ctx context.Context, w *wire) error {
 	hello := []string{"HELLO", "3"}
+	user, password, err := n.login.credentials(ctx)
 	switch {
-	case n.login.user != "":
-		hello = append(hello, "AUTH", n.login.user, n.login.password)
-	case n.login.password != "":
-		hello = append(hello, "AUTH", "default", n.login.password)
+	case err != nil:
+		return err
+	case user != "":
+		hello = append(hello, "AUTH", user, password)
+	case password != "":
+		hello = append(hello, "AUTH", "default", password)
 	}
 	if n.config.ClientName != "" {
 		hello = append(hello, "SETNAME", n.config.ClientName)
@@ -59,7 +62,6 @@ func (n *Node) sayHello(ctx context.Context, w *wire) error {
 		return err
 	}
 	for i := range replies {
-		var err error
 		if replies[i], err = w.reply(); err != nil {
 			return err
 		}
