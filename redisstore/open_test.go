@@ -90,6 +90,16 @@ func TestOpenWithTLS(t *testing.T) {
 	refused(t, patient, server.TLSURL(), lockagent.ErrStoreUnavailable, "certificate")
 }
 
+// Who mistook a port with TLS for one without, or the other way round, learns what to write.
+func TestOpenWithTheOtherScheme(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithTLS())
+	config := redisstore.Config{DialTimeout: storetest.Patience}
+	refused(t, config, "rediss://"+server.Addr(), lockagent.ErrStoreUnavailable, "write redis:// in place of rediss://")
+	plain := "redis://" + server.TLSAddr()
+	refused(t, config, plain, lockagent.ErrStoreUnavailable, "write rediss:// in place of redis://")
+}
+
 func TestOpenSeveralServersWithTLS(t *testing.T) {
 	t.Parallel()
 	t.Run("Cluster", func(t *testing.T) {

@@ -3,9 +3,13 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -76,15 +80,29 @@ func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string) (net
 			config.ServerName = addr
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.silence)
+	bounded, cancel := context.WithTimeout(ctx, d.silence)
 	defer cancel()
 	secure := tls.Client(raw, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if err := secure.HandshakeContext(bounded); err != nil {
 		_ = raw.Close()
+		if ctx.Err() == nil && speaksNoTLS(err) {
+			err = fmt.Errorf("the server speaks no TLS, or not in time: "+
+				"if its port has none, write redis:// in place of rediss:// (%v)", err) //nolint:errorlint // ctx goes on
+		}
 		return nil, err
 	}
 	return secure, nil
 }
+
+// speaksNoTLS reports whether the handshake with a server may have failed because the server speaks no TLS. It then
+// says something else, or waits for the end of a line, or closes the connection.
+func speaksNoTLS(err error) bool {
+	var other tls.RecordHeaderError
+	return errors.As(err, &other) || errors.Is(err, context.DeadlineExceeded) || isCut(err)
+}
+
+// isCut reports whether the error of a connection says that the server has closed it.
+func isCut(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }
 
 // cut gives up the connections that were made before an instant. It closes those of sessions.
 // It lets a lane finish the exchange that is under way: the next exchange makes a new connection.
