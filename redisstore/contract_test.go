@@ -30,11 +30,18 @@ var kinds = []lockagent.LockKind{
 	lockagent.Permits,
 }
 
-// contractRules are the documented rules for a user, with a pattern for the names in the contract. No key or channel
-// but that of a lock itself matches the pattern.
+// contractRules are the documented rules for a user, with patterns for the names in the contract. No key but that of a
+// lock itself matches the first patterns, and no key that locks share matches any of them.
 func contractRules(t *testing.T) string {
 	t.Helper()
-	return strings.NewReplacer("~orders/*", "~[^lr{]* ~ready ~{a}[bc]", "~{orders/*}:*", "~{*}:*").Replace(documentedRules(t))
+	names := strings.NewReplacer("~orders/*", "~[^lr{]* ~ready ~{a}[bc]", "~{orders/*}:*", "~{*}:*",
+		"~lockagent_*:{orders/*", "~lockagent_*:{[^0-9]* ~lockagent_*:{0} ~lockagent_*:{00} ~lockagent_*::*",
+		"~redisson_lock_*:{orders/*", "~redisson_lock_*:{* ~redisson_lock_*:[ab]{*")
+	rules := names.Replace(documentedRules(t))
+	if strings.Contains(rules, "orders") {
+		t.Fatalf("the rules %q are for other names than those of the contract, too", rules)
+	}
+	return rules
 }
 
 // The whole contract, on servers of which each serves one case at a time, one of them with TLS. The user has no rights

@@ -43,14 +43,15 @@
 //     node: the messages of a lock stay with its slot, as those of Redisson 3.22 and newer do. Before Redis 7 they go to
 //     all nodes. After a loss the store reconnects within about a second once the server is back. Then it subscribes to
 //     all channels again, wakes all waiters, and tells the agent that messages were missed. It wakes and tells them also
-//     if the server has lost its data.
+//     if the server has lost its data. It wakes all waiters when it is closed.
 //   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
 //     Redisson's clients see the lock of a [lockagent.Tenure] as held: the client is
 //     the agent's id, and the thread is the number.
 //   - A break removes a lock of Redisson or of an agent whose id has a UUID, as those of
 //     [lockagent.NewAgentID] have. Any other hash stays, for it may be a map of another program.
-//   - [Open] runs every command that the store needs. So a user without the right to one of
-//     them learns of it there.
+//   - [Open] runs every command that the store needs, and leaves no key of that. So a user without the right to one
+//     of them learns of it there, and which one it is. A service that lets scripts touch no keys but those that they
+//     declare is refused there, too: the scripts of the store touch others.
 //
 // # Failures
 //
@@ -79,33 +80,36 @@
 // WAIT behind the scripts of each exchange that acquires or renews.
 //
 //   - A grant that too few replicas have acknowledged in time is given back, and the request is refused when
-//     [Config.ReplicaTimeout] has passed, with a [*lockagent.ReplicasError]. So are all requests of the agent that wait for that lock.
-//     A request that waits for less than that ends with a [*lockagent.WaitError] that says that the store is silent.
+//     [Config.ReplicaTimeout] has passed, with a [*lockagent.ReplicasError]. So are all requests of the agent that
+//     wait for that lock. A request that waits for less than that ends with a [*lockagent.WaitError] that says that the
+//     store is silent.
 //   - A renewal that too few replicas have acknowledged has failed. The agent makes it again. If no renewal
 //     succeeds before the deadline, the hold is lost.
 //   - An agent that is passed a lock asks the store before it grants the lock. That is one call more for each pass.
 //
-// So a failover to one of these replicas forgets no hold. A master that is cut off from its replicas grants nothing. While too few
-// replicas answer, each such exchange takes [Config.ReplicaTimeout], and calls that come meanwhile wait for it.
+// So a failover to one of these replicas forgets no hold. A master that is cut off from its replicas grants nothing.
+// While too few replicas answer, each such exchange takes [Config.ReplicaTimeout], and calls that come meanwhile wait
+// for it.
 //
-// Have at least one replica more than MinReplicas. A replica that was promoted needs others that follow it: until then it
-// grants nothing, and holders lose their locks when their leases end.
+// Have at least one replica more than MinReplicas. A replica that was promoted needs others that follow it: until then
+// it grants nothing, and holders lose their locks when their leases end.
 //
 // WAIT does not make Redis a consistent store. A tenure is lost all the same if
 //
 //   - a replica is promoted that has not acknowledged it. Sentinels and Clusters prefer the replica that has received
 //     most, among those of the best priority that they reach;
-//   - the master and these replicas restart without their data: an acknowledged write is in memory, and need not be on disk.
+//   - the master and these replicas restart without their data: an acknowledged write is in memory, and need not be
+//     on disk.
 //
 // Releases, breaks, latches, and the numbers of permits wait for no replica. A failover may bring a tenure back that
 // was released. Its agent releases it again as soon as anybody meets it.
 //
 // # Not guaranteed
 //
-// Redis replicates asynchronously. If a master fails, its replica may lack a lock that the
-// master had confirmed, and may grant it again. MinReplicas makes that less likely, see above. When the store hears from the new server, it
-// tells the agent of the reset ([Store.OnReset]). The new grants have greater tokens all the
-// same, so a resource that checks tokens is safe.
+// Redis replicates asynchronously. If a master fails, its replica may lack a lock that the master had confirmed, and
+// may grant it again. MinReplicas makes that less likely, see above. When the store hears from the new server, it tells
+// the agent of the reset ([Store.OnReset]). The new grants have greater tokens all the same, so a resource that checks
+// tokens is safe.
 //
 // A master can be cut off from its Sentinels or from the Cluster. Such a master goes on granting
 // locks to the programs that still reach it, until it learns that another node has replaced it.
@@ -121,9 +125,9 @@
 // if the user may no longer look whether the server has forgotten anything. If the user
 // may not publish to a channel, nothing reports that, and others wait until they look again.
 //
-// Some services are several servers behind one address, and no Cluster. The store recognises
-// them by their errors about keys in different slots. Locks have no queues there, and nobody who waits has a certain turn. The
-// store cannot tell a reset of such a service.
+// Some services are several servers behind one address, and no Cluster. The store recognises them by their errors about
+// keys in different slots. Locks have no queues there, and nobody who waits has a certain turn. The store cannot tell a
+// reset of such a service.
 //
 // If a network delays an Acquire for more than a minute after its tenure was withdrawn, that
 // Acquire still takes effect, for one lease.
@@ -259,11 +263,18 @@
 //	lockagent_store             string: the identity of the store, a random UUID, see
 //	                            [Store.Identity]. Never expires
 //
-// No lock can have a name that begins with lockagent_ or redisson_. A user for the store
-// needs the following rules. Replace the first by a pattern for the names of your locks:
+// No lock can have a name that begins with lockagent_ or redisson_.
 //
-//	~orders/* ~{orders/*}:* ~lockagent_* ~redisson_lock_* resetchannels &redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_* -@all
-//	+eval +evalsha +info +time +ping +select
+// # Access rules
+//
+// A user for the locks whose names begin with orders/ needs
+//
+//	resetkeys resetchannels -@all
+//	~orders/* ~{orders/*}:* ~lockagent_*:{orders/* ~redisson_lock_*:{orders/*
+//	~lockagent_clock* ~lockagent_ahead* ~lockagent_since ~lockagent_store ~lockagent_rehearsal*
+//	~lockagent_polls* ~lockagent_gets* ~lockagent_hgets*
+//	&redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_*
+//	+eval +evalsha +time +ping +select
 //	+getrange +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
 //	+hset +hdel +hmget +hincrby +hlen +hscan
 //	+lrange +lindex +llen +lpos +linsert +rpush +lrem
@@ -282,7 +293,47 @@
 //
 //	+wait
 //
-// A user for Sentinels needs +sentinel, +subscribe and +ping.
+// For names with a '{', such as orders/{7}, add ~lockagent_*::orders/* and ~redisson_lock_*:orders/*. A user for
+// Sentinels needs +sentinel, +subscribe and +ping.
+//
+// INFO belongs to @dangerous, so a user of a managed service may lack it. Locks do not need it. With
+//
+//	+info
+//
+// the store can do more:
+//
+//   - [Store.OnReset] tells of a restart and of a failover that have left the data there. Without it, OnReset tells
+//     only of data that are gone, and [Store.RemembersSince] is never before the latest connection.
+//   - Programs that poll get turns, see Queues.
+//   - Open warns of dangerous settings, and Examine tells them.
+//
+// All agents of a database should have the same rules. Otherwise a look of one that has +info may be told as a restart.
+//
+// These rules keep users of other prefixes from the keys of a lock, but not from all harm:
+//
+//   - An agent believes a pass without proof. Whoever may publish to the channel lockagent_agent:<agent> can tell an
+//     agent that it has been passed a lock, with any token. The agent then holds the lock, beside another holder,
+//     until the store denies the first renewal. The tenures and times that such a message needs are in the messages
+//     of others, and in the keys. With MinReplicas the agent asks the store first.
+//   - All locks of a database, or of a slot, have one clock. Whoever may write lockagent_clock can end all grants,
+//     with an error that says that no tokens are left.
+//   - Channels are not told apart by the prefix. Whoever may publish there can wake waiters in vain.
+//
+// So give these rules only to programs that you trust with all locks of the database, and the others no channel and no
+// key of ours: a user of Redis 6.2 may use all channels without resetchannels. Programs that do not trust each other
+// need servers of their own.
+//
+// # Credentials that change
+//
+// The store uses the user and the password for each connection that it makes, and connections that stand go on when
+// the password changes. Where passwords or tokens expire, set [Config].Credentials. It is asked at each connection. So
+// a store whose password has become wrong heals as soon as Credentials knows the right one, and nobody who waits is
+// refused meanwhile.
+//
+// Who can give a URL only has two ways. A user can have two passwords at a time: add the new one (ACL SETUSER app
+// >new), start the programs anew, and take the old one away (ACL SETUSER app <old). Or open the store anew. When the
+// old password is wrong and a connection is lost, all calls end with [lockagent.ErrNotPermitted], and waiters are
+// refused.
 //
 // # Queues
 //

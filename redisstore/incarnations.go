@@ -73,6 +73,16 @@ func (i *incarnations) remembersSince() time.Time {
 	return i.since
 }
 
+// connected takes note of the instant at which a connection was made to a server that does not tell its run. Before, it
+// may have been another run.
+func (i *incarnations) connected(at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if at.After(i.since) {
+		i.since = at
+	}
+}
+
 // began takes note of the instant at which the first incarnation had begun at the latest.
 func (i *incarnations) began(since time.Time) {
 	i.mu.Lock()

@@ -34,14 +34,19 @@ type node struct {
 // look asks every master of the table who it is, and reports two kinds of resets. A master that
 // is in another run was restarted. A master that was a replica is the result of a failover, unless
 // it was so already when look met it for the first time. A master that never was a replica is no
-// reset.
+// reset. A master that the user may not ask is passed over.
 func (n *nodes) look(ctx context.Context) error {
 	var failed error
 	found := make(map[string]node)
 	for _, master := range n.servers.Masters() {
 		now, err := n.lookAt(ctx, master)
 		if err != nil {
-			failed = transport.Error(fmt.Errorf("%s: %w", master.Addr(), err))
+			err = transport.Error(fmt.Errorf("%s: %w", master.Addr(), err))
+			if errors.Is(err, lockagent.ErrNotPermitted) {
+				n.incarnations.connected(master.Connected()) // nobody sees whether it was restarted before
+			} else {
+				failed = err
+			}
 			continue
 		}
 		found[master.Addr()] = now

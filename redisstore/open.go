@@ -40,8 +40,11 @@ func (c Config) Open(ctx context.Context, url string) (*Store, error) {
 	return s, err
 }
 
-// reach checks the Config and the URL, and carries something out within the DialTimeout. verb and late are for the errors.
-func (c Config) reach(ctx context.Context, verb, late, url string, do func(context.Context, Config, address) error) error {
+// reach checks the Config and the URL, and carries something out within the DialTimeout. verb and late are for the
+// errors.
+func (c Config) reach(
+	ctx context.Context, verb, late, url string, do func(context.Context, Config, address) error,
+) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -86,7 +89,10 @@ func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 
 // unconnected is a store without servers.
 func (c Config) unconnected(a address) *Store {
-	s := &Store{bound: c.CallTimeout, database: a.database, minReplicas: c.MinReplicas, logger: c.Logger, incarnations: newIncarnations(a.masterSet != "")}
+	s := &Store{
+		bound: c.CallTimeout, database: a.database, minReplicas: c.MinReplicas, logger: c.Logger,
+		incarnations: newIncarnations(a.masterSet != ""),
+	}
 	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
@@ -100,9 +106,11 @@ func (s *Store) fit(c Config, a address) error {
 	case found.Mode == "sentinel":
 		return badURL("there is a Sentinel; write what it calls the master, redis://%s?master_set=mymaster", a.hosts[0])
 	case !atLeast(found.Version, oldestMajor, oldestMinor):
-		return fmt.Errorf("%w: the server is version %s; %d.%d or newer is needed", lockagent.ErrStoreUnavailable, found.Version, oldestMajor, oldestMinor)
+		return fmt.Errorf("%w: the server is version %s; %d.%d or newer is needed",
+			lockagent.ErrStoreUnavailable, found.Version, oldestMajor, oldestMinor)
 	case len(a.hosts) > 1 && a.masterSet == "" && !s.servers.Cluster():
-		return badURL("several addresses are for the nodes of a Cluster, and there is none; write one address, or those of Sentinels and ?master_set=mymaster")
+		return badURL("several addresses are for the nodes of a Cluster, and there is none; write one address, or " +
+			"those of Sentinels and ?master_set=mymaster")
 	}
 	switch {
 	case s.servers.Cluster() && atLeast(found.Version, 7, 0):
@@ -151,9 +159,11 @@ func clientError(err error, a address) error {
 	case says("DB index is out of range"):
 		return badURL("the server has no database %d; write a smaller number, or leave it out", a.database)
 	case a.masterSet != "" && (says("No such master") || errors.Is(err, transport.ErrNull)):
-		return badURL("the Sentinels watch no master that is called %q; SENTINEL MASTERS lists those they do", a.masterSet)
+		return badURL("the Sentinels watch no master that is called %q; SENTINEL MASTERS lists those they do",
+			a.masterSet)
 	case a.masterSet != "" && says("unknown command"):
-		return badURL("there is no Sentinel; leave master_set out, or write the address of a Sentinel, such as redis://sentinel:26379?master_set=%s", a.masterSet)
+		return badURL("there is no Sentinel; leave master_set out, or write the address of a Sentinel, such as "+
+			"redis://sentinel:26379?master_set=%s", a.masterSet)
 	}
 	return transport.Error(err)
 }
@@ -187,15 +197,18 @@ func (s *Store) warn(ctx context.Context) {
 		}
 		policy := infoField(info, "maxmemory_policy")
 		if limit := infoField(info, "maxmemory"); limit != "" && limit != "0" && policy != "noeviction" {
-			s.logger.Warn("lockagent: Redis evicts keys when its memory is full, and with them locks that are held: set maxmemory-policy to noeviction",
+			s.logger.Warn("lockagent: Redis evicts keys when its memory is full, and with them locks that are held: "+
+				"set maxmemory-policy to noeviction",
 				"server", node.Addr(), "maxmemory", limit, "maxmemory-policy", policy)
 		}
 		if n, err := strconv.Atoi(infoField(info, "connected_slaves")); err == nil && n < s.minReplicas {
-			s.logger.Warn("lockagent: the master has fewer replicas than MinReplicas demands, so no lock is granted: see whether they run and follow",
+			s.logger.Warn("lockagent: the master has fewer replicas than MinReplicas demands, so no lock is granted: "+
+				"see whether they run and follow",
 				"server", node.Addr(), "replicas", n, "MinReplicas", s.minReplicas)
 		}
 		if s.servers.Watched() && infoField(info, "min_slaves_good_slaves") == "" {
-			s.logger.Warn("lockagent: a master that is cut off goes on granting locks while its replica does so too, for some seconds after a failover: set min-replicas-to-write to 1 and min-replicas-max-lag to 2",
+			s.logger.Warn("lockagent: a master that is cut off goes on granting locks while its replica does so too, "+
+				"for some seconds after a failover: set min-replicas-to-write to 1 and min-replicas-max-lag to 2",
 				"server", node.Addr())
 		}
 	}
@@ -214,12 +227,18 @@ func (s *Store) lookAtServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if former == "" { // Only the first look trusts the clock of the server: nobody knows of steps before it.
+	if former == "" && age >= 0 { // Only the first look trusts the clock of the server: nobody knows of steps before it.
 		s.incarnations.began(time.Now().Add(-age))
 	}
 	s.clocks.note(0, name, at, 0)
 	s.incarnations.observe(name, at, epoch)
-	return s.watch(ctx)
+	if err := s.watch(ctx); err != nil {
+		return err
+	}
+	if age < 0 { // nobody sees whether the server was restarted before the connection was made
+		s.incarnations.connected(s.servers.Master(0).Connected())
+	}
+	return nil
 }
 
 // await sends a call and waits for the reply.
@@ -252,7 +271,7 @@ func (c Config) transport(a address, changed func()) transport.Config {
 		User: a.user, Password: a.password, Credentials: c.Credentials,
 		SentinelUser: a.sentinelUser, SentinelPassword: a.sentinelPassword,
 		Database:   a.database,
-		Probe:      [2]string{"lockagent_{1}", "lockagent_{2}"},
+		Probe:      [2]string{"lockagent_rehearsal:{1}", "lockagent_rehearsal:{2}"},
 		ClientName: c.ClientName,
 		Dial:       c.DialTimeout, Call: c.CallTimeout, Silence: c.SilenceTimeout,
 		Replicas: c.MinReplicas, ReplicaTimeout: c.ReplicaTimeout,

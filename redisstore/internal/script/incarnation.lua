@@ -8,6 +8,9 @@
 -- database. The name is "<data>.<run>". data is the time at which this script found the
 -- database empty. run is the beginning of the server's run_id. If the database has no name, or
 -- the name of another run, the script first writes the new name. Then it tells all agents.
+--
+-- A user who may not run INFO does not see the run of the server. Then the run in the name stays, or is empty, and the
+-- age is -1: a restart would go unnoticed.
 
 local call, pcall = redis.call, redis.pcall
 
@@ -15,9 +18,11 @@ local call, pcall = redis.call, redis.pcall
 
 local at, entry, server = time_of(KEYS[1])
 local ahead = call('EXISTS', KEYS[2]) == 1
-local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
-local data = string.match(entry[1] or '', '^%d+') or at
-local name = data .. '.' .. string.sub(run, 1, 16)
+local server_says = pcall('INFO', 'server')
+local sees_run = type(server_says) == 'string'
+local data, former_run = string.match(entry[1] or '', '^(%d+)%.?(%x*)')
+local run = sees_run and string.match(server_says, 'run_id:(%x+)') or former_run or ''
+local name = (data or at) .. '.' .. string.sub(run, 1, 16)
 local member = name .. (ahead and ' +' or '')
 if member ~= entry[1] then
   call('ZADD', KEYS[1], entry[2] or at, member) -- before the next command, which would delete the key
@@ -33,7 +38,8 @@ local since = pcall('GETRANGE', KEYS[3], '0', '-1')
 local of, from = string.match(type(since) == 'string' and since or '', '^(%S+) (%d+)$')
 local age = of == name and server - from or -1
 if age < 0 then
-  pcall('SET', KEYS[3], string.format('%s %.0f', name, server)) -- if the server refuses that, for example because it is full, the next look tries again
+  -- If the server refuses that, for example because it is full, the next look tries again.
+  pcall('SET', KEYS[3], string.format('%s %.0f', name, server))
   age = 0
 end
-return string.format('%s %s %.0f', at, name, age)
+return string.format('%s %s %.0f', at, name, sees_run and age or -1)

@@ -7,53 +7,71 @@
 -- ARGV[2]  the channel of the agent
 -- ARGV[3]  how messages travel, see release.lua
 --
--- Reply: "ok". The key is gone.
+-- Reply: "ok", or the first error of a command, with the name of the command. The key is gone in any case: nothing is
+-- written by a user who may not run DEL. "UNDECLARED <error>" is the error of a server that lets a script touch no
+-- keys but those that it is told of.
 
-local call, key = redis.call, KEYS[1]
-call('TIME')
-call('INFO', 'server')
-call('SET', key, '0', 'PX', 1000)
-call('GETRANGE', key, 0, -1)
-call('MGET', key)
-call('INCR', key)
-call('INCRBY', key, 1)
-call('PERSIST', key)
-call('DECR', key)
-call('EXISTS', key)
-call('PTTL', key)
-call('PEXPIRE', key, 1000)
-call('DEL', key)
-call('HSET', key, 'rehearsal', 1)
-call('HSCAN', key, 0)
-call('HLEN', key)
-call('HMGET', key, 'rehearsal')
-call('HINCRBY', key, 'rehearsal', 1)
-call('HDEL', key, 'rehearsal')
-call('ZADD', key, 'XX', 'GT', 'CH', 1, 'rehearsal')
-call('ZADD', key, 1, 'rehearsal')
-call('ZCARD', key)
-call('ZRANK', key, 'rehearsal')
-call('ZSCORE', key, 'rehearsal')
-call('ZMSCORE', key, 'rehearsal')
-call('ZRANGE', key, 0, 0)
-call('ZRANGEBYSCORE', key, 1, 1)
-call('ZREM', key, 'rehearsal')
-call('RPUSH', key, 'rehearsal')
-call('LPOS', key, 'rehearsal')
-call('LINSERT', key, 'BEFORE', 'nobody', 'rehearsal')
-call('LLEN', key)
-call('LINDEX', key, 0)
-call('LRANGE', key, 0, 0)
-call('LREM', key, 1, 'rehearsal')
-call('PUBLISH', ARGV[1], '0')
-call('PUBLISH', ARGV[2], '')
+local key, failed = KEYS[1], nil
+
+local function try(command, ...)
+  local reply = redis.pcall(command, ...)
+  local err = type(reply) == 'table' and reply.err
+  failed = failed or err and err .. ' (at ' .. command .. ')'
+  return err
+end
+
+if try('DEL', key) then
+  return redis.error_reply(failed)
+end
+try('TIME')
+try('SET', key, '0', 'PX', 1000)
+try('GETRANGE', key, 0, -1)
+try('MGET', key)
+try('INCR', key)
+try('INCRBY', key, 1)
+try('PERSIST', key)
+try('DECR', key)
+try('EXISTS', key)
+try('PTTL', key)
+try('PEXPIRE', key, 1000)
+redis.call('DEL', key)
+try('HSET', key, 'rehearsal', 1)
+try('HSCAN', key, 0)
+try('HLEN', key)
+try('HMGET', key, 'rehearsal')
+try('HINCRBY', key, 'rehearsal', 1)
+try('HDEL', key, 'rehearsal')
+redis.call('DEL', key)
+try('ZADD', key, 'XX', 'GT', 'CH', 1, 'rehearsal')
+try('ZADD', key, 1, 'rehearsal')
+try('ZCARD', key)
+try('ZRANK', key, 'rehearsal')
+try('ZSCORE', key, 'rehearsal')
+try('ZMSCORE', key, 'rehearsal')
+try('ZRANGE', key, 0, 0)
+try('ZRANGEBYSCORE', key, 1, 1)
+try('ZREM', key, 'rehearsal')
+redis.call('DEL', key)
+try('RPUSH', key, 'rehearsal')
+try('LPOS', key, 'rehearsal')
+try('LINSERT', key, 'BEFORE', 'nobody', 'rehearsal')
+try('LLEN', key)
+try('LINDEX', key, 0)
+try('LRANGE', key, 0, 0)
+try('LREM', key, 1, 'rehearsal')
+redis.call('DEL', key)
+try('PUBLISH', ARGV[1], '0')
+try('PUBLISH', ARGV[2], '')
 if ARGV[3] == 'single' then
-  call('PUBSUB', 'NUMSUB', ARGV[1])
+  try('PUBSUB', 'NUMSUB', ARGV[1])
 elseif ARGV[3] == 'sharded' then
-  call('SPUBLISH', ARGV[1], '0')
-  call('PUBSUB', 'SHARDNUMSUB', ARGV[1])
+  try('SPUBLISH', ARGV[1], '0')
+  try('PUBSUB', 'SHARDNUMSUB', ARGV[1])
 end
 if ARGV[3] ~= 'single' then
-  call('CLUSTER', 'MYID')
+  try('CLUSTER', 'MYID')
 end
-return 'ok'
+if not failed and try('EXISTS', key .. ':undeclared') then
+  failed = 'UNDECLARED ' .. failed
+end
+return failed and redis.error_reply(failed) or 'ok'

@@ -85,7 +85,7 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 		"renew":       {"1700": true, "1700\n2 n": true, "1700\n1 e ERR": true, "": false, "1700\n2 x": false, "1700\n2 n n": false},
 		"break":       {"1700 1": true, "1700 0": true, "1700": false, "1700 1 1": false, "x 1": false, "1700 -1": false},
 		"inspect":     {"": true, "-1 1 a holder": true, "5 1": false, "5 0 x": false, "x 1 x": false, "5 1 a\nb": false},
-		"incarnation": {"1700 life 0": true, "1700 life": false, "life 1700 0": false, "1700 life -1": false, "1700 life 1 2": false},
+		"incarnation": {"1700 life 0": true, "1700 life": false, "life 1700 0": false, "1700 life -2": false, "1700 life 1 2": false},
 	} {
 		for reply, good := range replies {
 			if err := readers[kind](reply); (err == nil) != good || !good && lockagent.Definite(err) {

@@ -55,12 +55,13 @@ func (r Room) Incarnation(c *Call) {
 // sinceKey has since when an incarnation is known.
 const sinceKey = "lockagent_since"
 
-// ReadIncarnation reads the reply to a [Room.Incarnation]. The incarnation has lasted for the age, or longer.
+// ReadIncarnation reads the reply to a [Room.Incarnation]. The incarnation has lasted for the age, or longer. The age is
+// negative if the user may not ask for it.
 func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, age time.Duration, err error) {
 	lines := readLines(reply)
 	at = lines.time()
 	name = lines.word()
-	age = time.Duration(lines.number(0)) * time.Microsecond
+	age = time.Duration(lines.number(-1)) * time.Microsecond
 	return name, at, age, lines.end()
 }
 

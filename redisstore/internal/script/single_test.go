@@ -1,10 +1,13 @@
 package script
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,7 +125,7 @@ func TestInspections(t *testing.T) {
 
 // The rehearsal runs every command that the other scripts run, and leaves nothing.
 func TestTheRehearsalIsComplete(t *testing.T) {
-	command := regexp.MustCompile(`call\(('[A-Z]+'(?:, 'MYID')?|publish|other_publish|count)`)
+	command := regexp.MustCompile(`(?:call|try)\(('[A-Z]+'(?:, 'MYID')?|publish|other_publish|count)`)
 	commands := func(source string) (all []string) {
 		for _, match := range command.FindAllStringSubmatch(source, -1) {
 			all = append(all, match[1])
@@ -137,7 +140,8 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 		permitsInspectScript.Source, permitsChangeScript.Source, latchScript.Source,
 	} {
 		for _, c := range commands(source) {
-			if !slices.Contains(rehearsed, c) && c != "publish" && c != "other_publish" { // PUBLISH or SPUBLISH
+			// PUBLISH or SPUBLISH. And scripts do without INFO.
+			if !slices.Contains(rehearsed, c) && c != "publish" && c != "other_publish" && c != "'INFO'" {
 				t.Errorf("%s is not rehearsed", c)
 			}
 		}
@@ -149,6 +153,53 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 	s.room.Rehearse(&s.call, "anything")
 	if got := s.must(&s.call); got != "ok" {
 		t.Errorf("%q", got)
+	}
+	s.expectKeys()
+}
+
+// A user who may not run a command learns which one, and no key is left.
+func TestTheRehearsalNamesTheCommand(t *testing.T) {
+	s := start(t)
+	s.room.Rehearse(&s.call, "anything", false)
+	for _, command := range []string{"del", "set", "incr", "hset", "hincrby", "zadd", "linsert", "lrem", "publish", "time"} {
+		s.Do("ACL", "SETUSER", "app", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+command)
+		conn := s.Dial()
+		if _, err := conn.Do("AUTH", "app", "secret"); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"EVAL", s.call.Script.Source, strconv.Itoa(len(s.call.Keys))}, s.call.Keys...)
+		_, err := conn.Do(append(args, s.call.Args...)...)
+		named := err != nil && strings.Contains(err.Error(), "(at "+strings.ToUpper(command)+")")
+		if !named || !errors.Is(Refused(err.Error()), lockagent.ErrNotPermitted) {
+			t.Errorf("without %s: %v", command, err)
+		}
+		s.expectKeys()
+		conn.Close()
+		s.Do("ACL", "DELUSER", "app")
+	}
+}
+
+// There are services that let a script touch no key but those that it is told of.
+func TestTheRehearsalTouchesAKeyThatItDoesNotDeclare(t *testing.T) {
+	s := start(t)
+	s.room.Rehearse(&s.call, "anything", false)
+	service := *s.call.Script
+	service.Source = `local server = redis
+local redis = setmetatable({pcall = function(command, ...)
+	for _, declared in ipairs(KEYS) do
+		if string.find(... or '', declared, 1, true) == 1 and ... ~= declared then
+			return {err = 'ERR script tried accessing undeclared key'}
+		end
+	end
+	return server.pcall(command, ...)
+end}, {__index = server})
+` + service.Source
+	sum := sha1.Sum([]byte(service.Source))
+	service.Digest = hex.EncodeToString(sum[:])
+	s.call.Script = &service
+	_, err := s.run(&s.call)
+	if err == nil || !strings.Contains(err.Error(), "UNDECLARED ERR script tried accessing undeclared key (at EXISTS)") {
+		t.Errorf("%v", err)
 	}
 	s.expectKeys()
 }

@@ -49,7 +49,8 @@ if not raised then
   else
     name = string.match(member or '', '^%d+%.%x*')
     if not name then
-      local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
+      local server_says = pcall('INFO', 'server') -- not every user may
+      local run = string.match(type(server_says) == 'string' and server_says or '', 'run_id:(%x+)') or ''
       name = first .. '.' .. string.sub(run, 1, 16) -- as incarnation.lua does
       pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
     end

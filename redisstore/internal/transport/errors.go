@@ -75,6 +75,10 @@ var marks = []mark{
 	{"WRONGPASS", lockagent.ErrNotPermitted, "the password is not the server's, or not any more: open the store with the right one"},
 	{"The user executing the script can't", lockagent.ErrNotPermitted, ""},
 	{"ACL failure in script", lockagent.ErrNotPermitted, ""},
+	{
+		"UNDECLARED", lockagent.ErrStoreUnavailable, "scripts of the store touch keys that they do not declare, and the " +
+			"server refuses that: have it allow that, as Dragonfly does with --default_lua_flags=allow-undeclared-keys",
+	},
 	{"READONLY", lockagent.ErrStoreUnavailable, "the address leads to a replica: give that of the master, or those of the Sentinels"},
 	{"MASTERDOWN", lockagent.ErrStoreUnavailable, "the address leads to a replica that has lost its master: give that of the master, or those of the Sentinels"},
 	{"LOADING", lockagent.ErrStoreUnavailable, "the server has just started: try again when it has read its data"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/lockagent/lockagent"
@@ -35,6 +36,19 @@ func TestKind(t *testing.T) {
 		if got := Kind(text); !errors.Is(got, want) {
 			t.Errorf("Kind(%q) = %v, want %v", text, got, want)
 		}
+	}
+}
+
+// The error of a rehearsal at a service that refuses keys which a script does not declare.
+func TestAdviceAboutUndeclaredKeys(t *testing.T) {
+	err := Error(Refusal("UNDECLARED ERR script tried accessing undeclared key (at EXISTS)"))
+	if !errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "allow-undeclared-keys") {
+		t.Errorf("%v", err)
+	}
+	// But if the user may not use the key, that is the error.
+	err = Error(Refusal("UNDECLARED NOPERM No permissions to access a key (at EXISTS)"))
+	if !errors.Is(err, lockagent.ErrNotPermitted) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -63,6 +64,16 @@ func (n *Node) close() {
 	if n.questions != nil {
 		n.questions.close()
 	}
+}
+
+// Connected is when the connection for questions was made. It is zero if there was none yet.
+func (n *Node) Connected() time.Time {
+	n.asking <- struct{}{}
+	defer func() { <-n.asking }()
+	if n.questions == nil {
+		return time.Time{}
+	}
+	return n.questions.wire.made
 }
 
 // Addr is the node's address: host:port, or the path of a socket.
