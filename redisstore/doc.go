@@ -272,7 +272,6 @@
 //	resetkeys resetchannels -@all
 //	~orders/* ~{orders/*}:* ~lockagent_*:{orders/* ~redisson_lock_*:{orders/*
 //	~lockagent_clock* ~lockagent_ahead* ~lockagent_since ~lockagent_store ~lockagent_rehearsal*
-//	~lockagent_polls* ~lockagent_gets* ~lockagent_hgets*
 //	&redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_*
 //	+eval +evalsha +time +ping +select
 //	+getrange +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
@@ -304,7 +303,6 @@
 //
 //   - [Store.OnReset] tells of a restart and of a failover that have left the data there. Without it, OnReset tells
 //     only of data that are gone, and [Store.RemembersSince] is never before the latest connection.
-//   - Programs that poll get turns, see Queues.
 //   - Open warns of dangerous settings, and Examine tells them.
 //
 // All agents of a database should have the same rules. Otherwise a look of one that has +info may be told as a restart.
