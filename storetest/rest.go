@@ -175,8 +175,9 @@ var noRestClauses = []clause{
 			if reply := one.get(one.resting(theLock, 1)); reply.Rests {
 				t.Errorf("%+v: want no tenure that may rest", reply)
 			}
-			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.Rests {
-				t.Errorf("%+v: want no holder that may rest", reply)
+			reply, err := two.try(two.resting(theLock, 1))
+			if err != nil || reply.Granted || reply.Rests || reply.Queued {
+				t.Errorf("Acquire = %+v, %v; want it held, by a holder that may not rest, and no place", reply, err)
 			}
 		},
 	},
