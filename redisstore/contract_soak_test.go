@@ -2,11 +2,7 @@
 
 package redisstore_test
 
-import (
-	"testing"
-
-	"github.com/lockagent/lockagent/redisstore"
-)
+import "testing"
 
 // Here and below the whole contract. make test has the cases that most depend on the servers.
 func TestSoakContractInACluster(t *testing.T) {
