@@ -16,7 +16,7 @@ import (
 
 // attentive is a store that tells when its agent has been handed a message that a tenure is over, or may be.
 type attentive struct {
-	lockagent.Store
+	*redisstore.Store
 	told chan lockagent.MessageKind
 }
 

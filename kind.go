@@ -24,7 +24,7 @@ const (
 	// outsiders. If the first place is theirs, the store tells them, and keeps the lock for them for some
 	// seconds. An Acquire then finds the lock busy, without a holder. Outsiders in the reply counts such
 	// programs that may be ahead. When they release the lock, and the first place is that of a tenure,
-	// its agent gets a [MessageStandby] whose Remaining is 0. So does it in a store that never passes a
+	// its agent gets a [MessageStandby] whose AskAfter is 0. So does it in a store that never passes a
 	// lock.
 	FairLock LockKind = "fair"
 	// ReadWriteLock has one holder in the mode [Exclusive], or several in the mode [Shared].
@@ -40,7 +40,7 @@ const (
 	Semaphore LockKind = "semaphore"
 	// Permits are a semaphore, each permit of which has an id and a lease.
 	Permits LockKind = "permits"
-	// Latch is a counter, and waiters wait until it is 0. Nobody holds it: see [Store].
+	// Latch is a counter, and waiters wait until it is 0. Nobody holds it: see [Counters].
 	Latch LockKind = "latch"
 )
 
@@ -57,7 +57,27 @@ func (k LockKind) OrPlain() LockKind {
 	return k
 }
 
-// Mode says beside which other holds a hold may be. In a request, the empty Mode is [Exclusive].
+// Mode says beside which other holds a hold may be. In a request, the empty Mode is [Exclusive]. A store without
+// [ReadWriteLock] has exclusive tenures only, and need not look at the Mode.
+//
+// A tenure has a [Mode]. A [ReadWriteLock] is held by one tenure of the mode [Exclusive], or by several of the mode
+// [Shared]. Each of them has a lease of its own, and ends by itself. The lock is free when the last one has ended.
+// All other locks have exclusive tenures only.
+//
+// An Acquire for a shared tenure is also granted if only shared tenures have the lock: it joins them. It does not
+// join them while an exclusive tenure has a place ahead of it in the queue, and the agent of that one listens. Nor
+// does it while outsiders wait, because they may want the lock for themselves. So readers who come and go in many
+// agents do not keep a writer out.
+//
+// Another program may end the lock while tenures share it. Then they are over.
+//
+// A shared tenure never becomes exclusive. An exclusive tenure becomes shared by a Renew that asks for it: the
+// downgrade. An Acquire of a tenure that has the lock does not change its mode.
+//
+// When a lock is passed to a shared tenure, it is also passed to the shared tenures that follow in the queue, up to
+// the first exclusive one. The same happens when a lock that is held becomes open for readers: by a downgrade, or
+// because an exclusive tenure that waited ahead of them was released. All waiters are woken then. A store may pass
+// the lock to the first few shared tenures only, and wake the others.
 type Mode string
 
 // The modes.

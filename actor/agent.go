@@ -41,6 +41,7 @@ type Agent struct {
 	storeTime storeTime
 
 	identity identity
+	layers   layers // of the store; does not change
 
 	deafen  func() // cancels Listen and OnReset; may be called again
 	ending  ending
@@ -112,8 +113,13 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	layers := layersOf(cfg.Store)
+	cfg.NoRest = cfg.NoRest || !layers.rests
+	if from != nil && layers.messages == nil {
+		return nil, errNoMessages
+	}
 	a := &Agent{
-		cfg: cfg, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(),
+		cfg: cfg, layers: layers, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(),
 		clock: newClock(), ending: ending{done: make(chan struct{})},
 	}
 	a.ticks.clock = a.clock
@@ -135,7 +141,12 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) }, a.identity.closed)
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()})
 	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
-	offListen := cfg.Store.Listen(cfg.ID, a.hear)
+	offListen := func() {}
+	if a.layers.messages != nil {
+		offListen = a.layers.messages.Listen(cfg.ID, a.hear)
+	} else {
+		a.identity.settle(verdictMine) // nobody tells
+	}
 	offReset := cfg.Store.OnReset(a.storeReset)
 	a.deafen = sync.OnceFunc(func() { offReset(); offListen() })
 	for _, m := range resumed {
@@ -145,7 +156,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 		_ = a.Close() // it gives nothing back
 		return nil, lockagent.ErrIdentityInUse
 	}
-	if cfg.Recorder != nil {
+	if cfg.Recorder != nil && a.layers.history != nil {
 		a.askTime()
 	}
 	return a, nil
@@ -335,6 +346,8 @@ func (a *Agent) breaks(name lockagent.Name, kind lockagent.LockKind, c *call) <-
 	c.broken = make(chan lockagent.Result[bool], 1)
 	if err := lockagent.CheckOperator(c.operator); err != nil {
 		c.answer(false, err)
+	} else if !c.one && a.layers.operator == nil {
+		c.answer(false, errNoOperator)
 	} else if c.one && c.token == 0 {
 		c.answer(false, &lockagent.OptionError{Option: "token", Reason: "0 is no token of a hold; name one, or break the lock for all"})
 	} else if e, kind, err := a.used(name, kind); err != nil {
@@ -358,7 +371,7 @@ func (a *Agent) breakUnused(name lockagent.Name, kind lockagent.LockKind, c *cal
 		return
 	}
 	direct(a, func(done func(lockagent.BreakReply, error)) {
-		a.cfg.Store.Break(context.Background(), lockagent.BreakRequest{Name: name, Kind: kind, Operator: c.operator}, done)
+		a.layers.operator.Break(context.Background(), lockagent.BreakRequest{Name: name, Kind: kind, Operator: c.operator}, done)
 	}, func(reply lockagent.BreakReply, err error) {
 		defer over()
 		a.brokeFor(name, kind, c.operator, &reply)
@@ -382,6 +395,10 @@ func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lock
 	answer := func(s lockagent.Status, err error) {
 		out <- lockagent.Result[lockagent.Status]{Value: s, Err: err}
 		close(out)
+	}
+	if a.layers.operator == nil {
+		answer(lockagent.Status{}, errNoOperator)
+		return out
 	}
 	e, kind, err := a.used(name, kind)
 	switch {
@@ -416,7 +433,7 @@ func (a *Agent) used(name lockagent.Name, kind lockagent.LockKind) (*entry, lock
 // inspect asks the store about a lock that this agent does not use.
 func (a *Agent) inspect(name lockagent.Name, kind lockagent.LockKind, answer func(lockagent.Status, error)) {
 	direct(a, func(done func(lockagent.Inspection, error)) {
-		a.cfg.Store.Inspect(context.Background(), name, kind, done)
+		a.layers.operator.Inspect(context.Background(), name, kind, done)
 	}, func(i lockagent.Inspection, err error) { answer(statusOf(name, &i), err) })
 }
 

@@ -99,14 +99,14 @@ var leasePromises = map[string]func(t *testing.T, w *beginner, g lockagent.Grant
 		if err := g.Extend(background, 2*lease); err != nil {
 			t.Fatal(err)
 		}
-		if left := inspectAs(t, w.tap.Store, "door", w.kind.OrPlain()).Remaining; left < 2*lease-2*time.Second {
+		if left := inspectAs(t, w.tap.whole, "door", w.kind.OrPlain()).Remaining; left < 2*lease-2*time.Second {
 			t.Errorf("the store has a lease of %v", left)
 		}
 	},
 	"Close ends it": func(t *testing.T, w *beginner, g lockagent.Grant, _ time.Duration) {
 		closed(t, w.a)
 		lostBecause(t, g.Cause(), lockagent.LostClosed)
-		if inspectAs(t, w.tap.Store, "door", w.kind.OrPlain()).Held {
+		if inspectAs(t, w.tap.whole, "door", w.kind.OrPlain()).Held {
 			t.Error("the store still has it")
 		}
 	},
@@ -178,7 +178,7 @@ func TestBeginningsOfLeases(t *testing.T) {
 						}
 						g := granted(t, c)
 						check(t, w, g, lease)
-						if left := inspectAs(t, w.tap.Store, "door", w.kind.OrPlain()).Remaining; left < lease-2*time.Second {
+						if left := inspectAs(t, w.tap.whole, "door", w.kind.OrPlain()).Remaining; left < lease-2*time.Second {
 							t.Errorf("the store has a lease of %v", left)
 						}
 						w.tap.handle(nil)

@@ -129,26 +129,26 @@ func (b *believers) over(g lockagent.Grant) {
 
 // narrated is a store that tells believers what takes effect in it.
 type narrated struct {
-	lockagent.Store
+	whole
 	b *believers
 }
 
 func (s narrated) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	s.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
+	s.whole.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
 		s.b.happens(req.Name, "store: acquire by %v for %v: %+v, %v", req.Tenure, req.Lease, r, err)
 		done(r, err)
 	})
 }
 
 func (s narrated) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	s.Store.Renew(ctx, req, func(r lockagent.RenewReply, err error) {
+	s.whole.Renew(ctx, req, func(r lockagent.RenewReply, err error) {
 		s.b.happens(req.Name, "store: renewal by %v for %v: %+v, %v", req.Tenure, req.Lease, r, err)
 		done(r, err)
 	})
 }
 
 func (s narrated) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	s.Store.Release(ctx, req, func(r lockagent.ReleaseReply, err error) {
+	s.whole.Release(ctx, req, func(r lockagent.ReleaseReply, err error) {
 		s.b.happens(req.Name, "store: release by %v: %+v, %v", req.Tenure, r, err)
 		done(r, err)
 	})

@@ -14,7 +14,7 @@ import (
 
 // leasing notes for how long tenures are asked for.
 type leasing struct {
-	lockagent.Store
+	whole
 
 	mu     sync.Mutex // guards leases
 	leases []time.Duration
@@ -24,7 +24,7 @@ func (s *leasing) Acquire(ctx context.Context, req lockagent.AcquireRequest, don
 	s.mu.Lock()
 	s.leases = append(s.leases, req.Lease)
 	s.mu.Unlock()
-	s.Store.Acquire(ctx, req, done)
+	s.whole.Acquire(ctx, req, done)
 }
 
 // A process that dies while it uses a lock again and again costs the others no more than a pass does, whatever the kind, and whether others
@@ -41,7 +41,7 @@ func TestALockThatIsUsedAgainAndAgainHasShortLeases(t *testing.T) {
 					var stores []*leasing
 					var users sync.WaitGroup
 					for range agents {
-						store := &leasing{Store: memory.Share()}
+						store := &leasing{whole: memory.Share()}
 						stores = append(stores, store)
 						a := startResting(t, Config{Store: store})
 						if kind == lockagent.Semaphore || kind == lockagent.Permits {

@@ -38,10 +38,13 @@ func (a *Agent) recording(ctx context.Context) (wanted bool) {
 	return wanted
 }
 
-// store is the identity of the store. A store that panics has none.
+// store is the identity of the store. A store without a history has none, and one that panics.
 func (a *Agent) store() string {
+	if a.layers.history == nil {
+		return ""
+	}
 	defer a.survive("store")
-	return a.cfg.Store.Identity()
+	return a.layers.history.Identity()
 }
 
 // callback calls a function of the application, if there is one.

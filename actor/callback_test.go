@@ -127,7 +127,7 @@ func TestStoreEndsItsGoroutine(t *testing.T) {
 		doomed(t, func() { a.Acquire(background, "door", who("ann")) })
 		s.handle(nil)
 		released(t, granted(t, a.Acquire(background, "door", who("bob"))))
-		settled(t, a, s.Store, "door")
+		settled(t, a, s.whole, "door")
 	})
 }
 

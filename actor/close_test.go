@@ -237,7 +237,7 @@ func TestCloseDuringReturn(t *testing.T) {
 		if d := time.Since(begin); d != 0 {
 			t.Errorf("took %v", d)
 		}
-		if inspect(t, s.Store, "door").Held {
+		if inspect(t, s.whole, "door").Held {
 			t.Error("not returned")
 		}
 	})

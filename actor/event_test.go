@@ -478,13 +478,13 @@ func (f recorderFunc) Record(ctx context.Context, e lockagent.Event) { f(ctx, e)
 
 // acquireFunc looks at the contexts of attempts.
 type acquireFunc struct {
-	lockagent.Store
+	whole
 	look func(context.Context)
 }
 
 func (s acquireFunc) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	s.look(ctx)
-	s.Store.Acquire(ctx, req, done)
+	s.whole.Acquire(ctx, req, done)
 }
 
 // A reset that the store tells of while the agent is being closed, or after.

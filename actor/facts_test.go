@@ -51,7 +51,7 @@ func TestThisProcess(t *testing.T) {
 // All events tell the identity that the store has then.
 func TestEventsTellTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, s := &witness{}, &renamed{Store: memstore.New()}
+		w, s := &witness{}, &renamed{whole: memstore.New()}
 		a := start(t, Config{Store: s, Recorder: w, Logger: quiet})
 		s.identity = "one"
 		g := granted(t, a.Acquire(background, "door", who("ann")))
@@ -72,7 +72,7 @@ func TestEventsTellTheStore(t *testing.T) {
 
 // renamed is a store whose identity changes. Without one it panics.
 type renamed struct {
-	lockagent.Store
+	whole
 	identity string
 }
 
@@ -152,11 +152,11 @@ func TestPassCarriesTheTrace(t *testing.T) {
 }
 
 // traced adds the trace in the context of a release.
-type traced struct{ lockagent.Store }
+type traced struct{ whole }
 
 func (s traced) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
 	req.Trace, _ = ctx.Value(traced{}).(string)
-	s.Store.Release(ctx, req, done)
+	s.whole.Release(ctx, req, done)
 }
 
 // Several agents may have permits of a semaphore. A break ends the holds of all of them, whichever agent breaks it.

@@ -285,7 +285,7 @@ func TestReadersBehindAGateAreLost(t *testing.T) {
 		"broken": {lockagent.LostBroken, func(_ *testing.T, a *Agent, _ *tap) { <-a.Break("door", lockagent.ReadWriteLock, "op") }},
 		"closed": {lockagent.LostClosed, func(_ *testing.T, a *Agent, _ *tap) { _ = a.Close() }},
 		"denied": {lockagent.LostDenied, func(_ *testing.T, _ *Agent, s *tap) {
-			s.Store.(*memstore.Store).Reset()
+			s.whole.(*memstore.Store).Reset()
 			time.Sleep(DefaultLease / 2)
 		}},
 		"silence": {lockagent.LostDeadline, func(_ *testing.T, _ *Agent, s *tap) {

@@ -155,7 +155,7 @@ func TestContextEnds(t *testing.T) {
 				o.run()
 			}
 			synctest.Wait()
-			if inspect(t, store.Store, "door").Held {
+			if inspect(t, store.whole, "door").Held {
 				t.Error("the store still holds the lock that nobody wants")
 			}
 		})
@@ -176,7 +176,7 @@ func TestContextEnds(t *testing.T) {
 				o.lose()
 			}
 			synctest.Wait()
-			if inspect(t, store.Store, "door").Held {
+			if inspect(t, store.whole, "door").Held {
 				t.Error("the doubtful attempt was not withdrawn")
 			}
 		})

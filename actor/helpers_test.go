@@ -309,10 +309,21 @@ type op struct {
 
 func (o *op) String() string { return fmt.Sprintf("%s %s %d", o.kind, o.name, o.tenure.Number) }
 
+// whole is a store with every layer, as that in memory.
+type whole interface {
+	lockagent.Store
+	lockagent.Messages
+	lockagent.Queue
+	lockagent.Rests
+	lockagent.Operator
+	lockagent.Counters
+	lockagent.History
+}
+
 // tap is a store between an agent and another store. It counts the calls, and checks that the calls
 // of one tenure come one at a time. Its handler decides what happens to each call.
 type tap struct {
-	lockagent.Store
+	whole
 	deaf    func() bool // if not nil, reports whether a wake-up is lost
 	noQueue bool        // nobody is passed a lock
 	// news, if not nil, is called with every message instead of hear.
@@ -329,8 +340,8 @@ type tap struct {
 	resets  []func(lockagent.Reset)      // guarded by mu
 }
 
-func newTap(s lockagent.Store) *tap {
-	return &tap{Store: s, busy: make(map[lockagent.Tenure]string)}
+func newTap(s whole) *tap {
+	return &tap{whole: s, busy: make(map[lockagent.Tenure]string)}
 }
 
 // handle sets what decides about calls from now on.
@@ -443,32 +454,32 @@ func (s *tap) over(o *op) {
 func (s *tap) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	req.Queue = req.Queue && !s.noQueue
 	o := &op{kind: "acquire", name: req.Name, tenure: req.Tenure, lease: req.Lease, rests: req.Rests}
-	through(s, o, func(done func(lockagent.AcquireReply, error)) { s.Store.Acquire(ctx, req, done) }, done)
+	through(s, o, func(done func(lockagent.AcquireReply, error)) { s.whole.Acquire(ctx, req, done) }, done)
 }
 
 func (s *tap) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
 	o := &op{kind: "renew", name: req.Name, tenure: req.Tenure, lease: req.Lease}
-	through(s, o, func(done func(lockagent.RenewReply, error)) { s.Store.Renew(ctx, req, done) }, done)
+	through(s, o, func(done func(lockagent.RenewReply, error)) { s.whole.Renew(ctx, req, done) }, done)
 }
 
 func (s *tap) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
 	o := &op{kind: "release", name: req.Name, tenure: req.Tenure}
-	through(s, o, func(done func(lockagent.ReleaseReply, error)) { s.Store.Release(ctx, req, done) }, done)
+	through(s, o, func(done func(lockagent.ReleaseReply, error)) { s.whole.Release(ctx, req, done) }, done)
 }
 
 func (s *tap) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	o := &op{kind: "break", name: req.Name}
-	through(s, o, func(done func(lockagent.BreakReply, error)) { s.Store.Break(ctx, req, done) }, done)
+	through(s, o, func(done func(lockagent.BreakReply, error)) { s.whole.Break(ctx, req, done) }, done)
 }
 
 func (s *tap) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
 	o := &op{kind: "permits", name: req.Name}
-	through(s, o, func(done func(lockagent.PermitsReply, error)) { s.Store.Permits(ctx, req, done) }, done)
+	through(s, o, func(done func(lockagent.PermitsReply, error)) { s.whole.Permits(ctx, req, done) }, done)
 }
 
 func (s *tap) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	o := &op{kind: "inspect", name: name}
-	through(s, o, func(done func(lockagent.Inspection, error)) { s.Store.Inspect(ctx, name, kind, done) }, done)
+	through(s, o, func(done func(lockagent.Inspection, error)) { s.whole.Inspect(ctx, name, kind, done) }, done)
 }
 
 func (s *tap) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
@@ -479,7 +490,7 @@ func (s *tap) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func(
 	if onSub != nil {
 		onSub(name, wake)
 	}
-	cancel := s.Store.Subscribe(name, lockagent.PlainLock, func() {
+	cancel := s.whole.Subscribe(name, lockagent.PlainLock, func() {
 		if s.deaf == nil || !s.deaf() {
 			wake()
 		}
@@ -496,7 +507,7 @@ func (s *tap) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake func(
 }
 
 func (s *tap) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) func() {
-	return s.Store.Listen(agent, func(m lockagent.Message) {
+	return s.whole.Listen(agent, func(m lockagent.Message) {
 		if s.news != nil {
 			s.news(hear, m)
 		} else {
@@ -509,17 +520,17 @@ func (s *tap) OnReset(f func(lockagent.Reset)) func() {
 	s.mu.Lock()
 	s.resets = append(s.resets, f)
 	s.mu.Unlock()
-	return s.Store.OnReset(f)
+	return s.whole.OnReset(f)
 }
 
 // inspect asks a store directly.
-func inspect(t testing.TB, s lockagent.Store, name lockagent.Name) lockagent.Inspection {
+func inspect(t testing.TB, s lockagent.Operator, name lockagent.Name) lockagent.Inspection {
 	t.Helper()
 	return inspectAs(t, s, name, lockagent.PlainLock)
 }
 
 // inspectAs is inspect for a lock of another kind.
-func inspectAs(t testing.TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) lockagent.Inspection {
+func inspectAs(t testing.TB, s lockagent.Operator, name lockagent.Name, kind lockagent.LockKind) lockagent.Inspection {
 	t.Helper()
 	out := make(chan lockagent.Inspection, 1)
 	s.Inspect(context.Background(), name, kind, func(i lockagent.Inspection, err error) {

@@ -24,11 +24,11 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 		{"left", again("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Leave(background, "door", "ann") }, lockagent.LostSessionClosed},
 		{"broken here", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) { a.Break("door", lockagent.PlainLock, "") }, lockagent.LostBroken},
 		{"broken elsewhere", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
-			s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
+			s.whole.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 		}, lockagent.LostBroken},
 		{"broken elsewhere, which nobody heard", who("ann"), func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
 			s.news = func(func(lockagent.Message), lockagent.Message) {}
-			s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
+			s.whole.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 			time.Sleep(DefaultLease / 3)
 		}, lockagent.LostDenied},
 		{"expired", Request{Owner: "ann", Lease: time.Second}, func(t *testing.T, a *Agent, s *tap, g lockagent.Grant) {
@@ -367,7 +367,7 @@ func TestUnlockWithEndedContextReleases(t *testing.T) {
 			o.run()
 		}
 		synctest.Wait()
-		if inspect(t, s.Store, "door").Held {
+		if inspect(t, s.whole, "door").Held {
 			t.Error("not released")
 		}
 		s.handle(nil)
@@ -390,13 +390,13 @@ func TestUnconfirmedRelease(t *testing.T) {
 			t.Errorf("again: %v", err)
 		}
 		time.Sleep(3 * time.Second)
-		if !inspect(t, s.Store, "door").Held {
+		if !inspect(t, s.whole, "door").Held {
 			t.Error("the store cannot know")
 		}
 		s.handle(nil)
 		time.Sleep(time.Second) // the longest pause between two tries
 		synctest.Wait()
-		if inspect(t, s.Store, "door").Held {
+		if inspect(t, s.whole, "door").Held {
 			t.Error("the release was not tried again")
 		}
 	})
@@ -428,7 +428,7 @@ func TestReleaseOfWhatTheStoreForgot(t *testing.T) {
 		a := start(t, Config{Store: s})
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
-		s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
+		s.whole.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 		lostBecause(t, await(t, "release", g.ReleaseAsync(background)), lockagent.LostDenied)
 		if err := await(t, "release", g.ReleaseAsync(background)); !errors.Is(err, lockagent.ErrNotHeld) {
 			t.Errorf("again: %v", err)
@@ -491,7 +491,7 @@ func TestConcurrentReleases(t *testing.T) {
 
 // releases tells the values with which tenures are returned.
 type releases struct {
-	lockagent.Store
+	whole
 	values chan any
 }
 
@@ -499,7 +499,7 @@ type releaseKey struct{}
 
 func (s *releases) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
 	s.values <- ctx.Value(releaseKey{})
-	s.Store.Release(ctx, req, done)
+	s.whole.Release(ctx, req, done)
 }
 
 // The store's Release gets the values of the context of the release, and of no earlier one.

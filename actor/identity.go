@@ -46,6 +46,9 @@ func (i *identity) init(store lockagent.Store, resumes bool) {
 	}
 }
 
+// Unwrap returns the store, see [lockagent.Layer].
+func (i *identity) Unwrap() lockagent.Store { return i.Store }
+
 // begin is called when the agent can be closed. It reports whether another agent has the identity already.
 func (i *identity) begin() bool {
 	i.begun.Store(true)

@@ -18,7 +18,7 @@ import (
 
 // leaving is a store that leaves to its callers what it can.
 type leaving struct {
-	lockagent.Store
+	whole
 	left *int
 }
 
@@ -31,11 +31,11 @@ func (s leaving) orDo(ctx context.Context, do func()) {
 }
 
 func (s leaving) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	s.orDo(ctx, func() { s.Store.Acquire(ctx, req, done) })
+	s.orDo(ctx, func() { s.whole.Acquire(ctx, req, done) })
 }
 
 func (s leaving) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	s.orDo(ctx, func() { s.Store.Release(ctx, req, done) })
+	s.orDo(ctx, func() { s.whole.Release(ctx, req, done) })
 }
 
 // A caller who waits whatever happens does what the store leaves. Nobody else does.
@@ -146,7 +146,7 @@ func TestAMessageThatWaitsHasNoErrand(t *testing.T) {
 }
 
 // silentStore answers no release.
-type silentStore struct{ lockagent.Store }
+type silentStore struct{ whole }
 
 func (silentStore) Release(context.Context, lockagent.ReleaseRequest, func(lockagent.ReleaseReply, error)) {
 }
@@ -213,15 +213,15 @@ func (s told) Acquire(ctx context.Context, req lockagent.AcquireRequest, done fu
 	s.before()
 	s.orDo(ctx, func() {
 		close(s.asked)
-		s.Store.Acquire(ctx, req, done)
+		s.whole.Acquire(ctx, req, done)
 	})
 }
 
 // later is a store that answers releases in another goroutine.
-type later struct{ lockagent.Store }
+type later struct{ whole }
 
 func (s later) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	go s.Store.Release(ctx, req, done)
+	go s.whole.Release(ctx, req, done)
 }
 
 // Callers leave a release at the moment of its answer. Each gets its own answer or the end of its context, and what is

@@ -109,7 +109,7 @@ func TestLookingIsNoUse(t *testing.T) {
 // A look keeps nobody out while the store is asked.
 func TestLookingTakesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &slowToInspect{Store: memstore.New(), asked: make(chan func())}
+		store := &slowToInspect{whole: memstore.New(), asked: make(chan func())}
 		a := start(t, Config{Store: store})
 		looks := a.Status("door", lockagent.FairLock)
 		answer := <-store.asked
@@ -124,25 +124,25 @@ func TestLookingTakesTime(t *testing.T) {
 
 // slowToInspect is a store that answers a look when it is told to. It looked before.
 type slowToInspect struct {
-	lockagent.Store
+	whole
 	asked chan func()
 }
 
 func (s *slowToInspect) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
-	s.Store.Inspect(ctx, name, kind, func(i lockagent.Inspection, err error) {
+	s.whole.Inspect(ctx, name, kind, func(i lockagent.Inspection, err error) {
 		go func() { s.asked <- func() { done(i, err) } }()
 	})
 }
 
 // noSpinning is a store that refuses the names of spin locks.
-type noSpinning struct{ lockagent.Store }
+type noSpinning struct{ whole }
 
 func (s noSpinning) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	if req.Kind == lockagent.SpinLock {
 		done(lockagent.AcquireReply{}, &lockagent.NameError{Name: string(req.Name), Reason: "not here"})
 		return
 	}
-	s.Store.Acquire(ctx, req, done)
+	s.whole.Acquire(ctx, req, done)
 }
 
 // An actor that holds, waits or has a call under way does not leave its name to another kind.
@@ -255,7 +255,7 @@ func TestNameAfterAKindThatTheStoreLacks(t *testing.T) {
 }
 
 // plainOnly has no fair locks, as a quorum has none.
-type plainOnly struct{ lockagent.Store }
+type plainOnly struct{ whole }
 
 var errNotFair = &lockagent.OptionError{Option: "kind", Reason: "there are only plain locks"}
 
@@ -264,7 +264,7 @@ func (s plainOnly) Acquire(ctx context.Context, req lockagent.AcquireRequest, do
 		done(lockagent.AcquireReply{}, errNotFair)
 		return
 	}
-	s.Store.Acquire(ctx, req, done)
+	s.whole.Acquire(ctx, req, done)
 }
 
 func (s plainOnly) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
@@ -272,7 +272,7 @@ func (s plainOnly) Break(ctx context.Context, req lockagent.BreakRequest, done f
 		done(lockagent.BreakReply{}, errNotFair)
 		return
 	}
-	s.Store.Break(ctx, req, done)
+	s.whole.Break(ctx, req, done)
 }
 
 func (s plainOnly) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
@@ -280,7 +280,7 @@ func (s plainOnly) Inspect(ctx context.Context, name lockagent.Name, kind lockag
 		done(lockagent.Inspection{}, errNotFair)
 		return
 	}
-	s.Store.Inspect(ctx, name, kind, done)
+	s.whole.Inspect(ctx, name, kind, done)
 }
 
 // A request of another kind is refused without a message to the actor. So it must not pin the actor: if the

@@ -41,13 +41,16 @@ func (a *Agent) Latch(ctx context.Context, req lockagent.LatchRequest) <-chan lo
 	if req.Op != lockagent.LatchRead {
 		req.Change = string(lockagent.NewAgentID())
 	}
+	if a.layers.counters == nil {
+		return answered[lockagent.LatchReply](errNoCounters)
+	}
 	// No actor makes the call. In the store the keys may not show that the name is another kind: a count is a number, as a
 	// semaphore without holders is.
 	if err := a.registry.usableAs(req.Name, lockagent.Latch); err != nil {
 		return answered[lockagent.LatchReply](err)
 	}
 	return persist(ctx, a, latchPersists, func(done func(lockagent.LatchReply, error)) {
-		a.cfg.Store.Latch(valuesOf(ctx), req, done)
+		a.layers.counters.Latch(valuesOf(ctx), req, done)
 	})
 }
 

@@ -13,18 +13,18 @@ import (
 
 // slowToAnswer is a store that reads permits, and breaks locks, at once, and answers when it is told to.
 type slowToAnswer struct {
-	lockagent.Store
+	whole
 	asked chan func()
 }
 
 func (s *slowToAnswer) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
-	s.Store.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
+	s.whole.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
 		go func() { s.asked <- func() { done(r, err) } }()
 	})
 }
 
 func (s *slowToAnswer) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
-	s.Store.Break(ctx, req, func(r lockagent.BreakReply, err error) {
+	s.whole.Break(ctx, req, func(r lockagent.BreakReply, err error) {
 		go func() { s.asked <- func() { done(r, err) } }()
 	})
 }
@@ -43,7 +43,7 @@ func TestCallsWithoutAnActorTakeTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &slowToAnswer{Store: memstore.New(), asked: make(chan func())}
+				store := &slowToAnswer{whole: memstore.New(), asked: make(chan func())}
 				a := start(t, Config{Store: store})
 				outcome := ask(a)
 				answer := <-store.asked
@@ -59,7 +59,7 @@ func TestCallsWithoutAnActorTakeTime(t *testing.T) {
 }
 
 // silentAboutPermits is a store that does not answer for permits.
-type silentAboutPermits struct{ lockagent.Store }
+type silentAboutPermits struct{ whole }
 
 func (silentAboutPermits) Permits(_ context.Context, _ lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
 	done(lockagent.PermitsReply{}, lockagent.ErrStoreUnavailable)
@@ -90,7 +90,7 @@ func TestPermitsOfASilentStore(t *testing.T) {
 // A break that is under way ends before Close returns: its record must not be lost.
 func TestCloseAwaitsABreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &slowToAnswer{Store: memstore.New(), asked: make(chan func())}
+		store := &slowToAnswer{whole: memstore.New(), asked: make(chan func())}
 		a := start(t, Config{Store: store})
 		breaks := a.Break("door", lockagent.PlainLock, "ann")
 		answer := <-store.asked

@@ -123,7 +123,7 @@ func (m *newsMsg) command() lockstate.Command {
 			Unconfirmed: n.Unconfirmed,
 		}
 	case lockagent.MessageStandby:
-		return lockstate.Standby{Tenure: n.Tenure.Number, Remaining: n.Remaining}
+		return lockstate.Standby{Tenure: n.Tenure.Number, Remaining: n.AskAfter}
 	case lockagent.MessageWanted:
 		return lockstate.Wanted{Tenure: n.Tenure.Number}
 	case lockagent.MessageBroken:

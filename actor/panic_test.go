@@ -16,13 +16,13 @@ import (
 
 // settled checks that an agent whose store is well again is of use: locks can be
 // had, nothing is left in the store, and it can be closed.
-func settled(t *testing.T, a *Agent, store lockagent.Store, names ...lockagent.Name) {
+func settled(t *testing.T, a *Agent, store lockagent.Operator, names ...lockagent.Name) {
 	t.Helper()
 	settledAs(t, a, store, lockagent.PlainLock, names...)
 }
 
 // settledAs is settled for locks of another kind.
-func settledAs(t *testing.T, a *Agent, store lockagent.Store, kind lockagent.LockKind, names ...lockagent.Name) {
+func settledAs(t *testing.T, a *Agent, store lockagent.Operator, kind lockagent.LockKind, names ...lockagent.Name) {
 	t.Helper()
 	for _, name := range names {
 		g := granted(t, a.Acquire(background, name, Request{Owner: "after", Kind: kind}))
@@ -95,7 +95,7 @@ func TestStorePanics(t *testing.T) {
 						if n, most := s.count(""), 10*rounds+2*times; n > most {
 							t.Errorf("%d store calls in %d rounds", n, rounds)
 						}
-						settled(t, a, s.Store, "door", "far")
+						settled(t, a, s.whole, "door", "far")
 						w.checkHolds(t)
 						if o := s.overlaps(); len(o) != 0 {
 							t.Error(o)
@@ -334,7 +334,7 @@ func TestStoreRepliesAfterPanic(t *testing.T) {
 			o.run() // which must not begin a tenure that nobody knows of
 		}
 		s.handle(nil)
-		settled(t, a, s.Store, "door")
+		settled(t, a, s.whole, "door")
 	})
 }
 
@@ -482,7 +482,7 @@ func TestActorPanicsDuringRelease(t *testing.T) {
 		for _, o := range kept.take() {
 			o.run()
 		}
-		settled(t, a, s.Store, "door")
+		settled(t, a, s.whole, "door")
 	})
 }
 

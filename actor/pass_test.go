@@ -147,7 +147,7 @@ func ghost(t *testing.T, s *tap, a *Agent) (granted, queued bool) {
 	t.Helper()
 	replies := make(chan lockagent.AcquireReply, 1)
 	req := lockagent.AcquireRequest{Name: "door", Tenure: lockagent.Tenure{Agent: a.ID(), Number: a.fresh.Add(1)}, Lease: time.Hour, Queue: true}
-	s.Store.Acquire(background, req, func(r lockagent.AcquireReply, _ error) { replies <- r })
+	s.whole.Acquire(background, req, func(r lockagent.AcquireReply, _ error) { replies <- r })
 	r := await(t, "the ghost's reply", replies)
 	return r.Granted, r.Queued
 }

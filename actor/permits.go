@@ -33,6 +33,9 @@ func (a *Agent) Permits(ctx context.Context, req lockagent.PermitsRequest) <-cha
 	if err := req.Check(); err != nil {
 		return answered[lockagent.PermitsReply](err)
 	}
+	if a.layers.counters == nil {
+		return answered[lockagent.PermitsReply](errNoCounters)
+	}
 	if a.registry.closed.Load() {
 		return answered[lockagent.PermitsReply](a.identity.closed())
 	}
@@ -53,7 +56,7 @@ func (a *Agent) readPermits(ctx context.Context, req lockagent.PermitsRequest) <
 		return answered[lockagent.PermitsReply](err)
 	}
 	return persist(ctx, a, changeFor, func(done func(lockagent.PermitsReply, error)) {
-		a.cfg.Store.Permits(valuesOf(ctx), req, done)
+		a.layers.counters.Permits(valuesOf(ctx), req, done)
 	})
 }
 
@@ -64,7 +67,7 @@ func (m *permitsMsg) answer(reply lockagent.PermitsReply, err error) {
 
 func (l *lock) permits(m *permitsMsg) {
 	c := &storeCall[lockagent.PermitsReply]{lock: l, asker: m}
-	c.make(func() { l.agent.cfg.Store.Permits(valuesOf(m.caller), m.req, c.done) })
+	c.make(func() { l.agent.layers.counters.Permits(valuesOf(m.caller), m.req, c.done) })
 }
 
 // permitted answers a request, or makes it again after a pause.

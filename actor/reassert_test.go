@@ -64,7 +64,7 @@ func TestReassert(t *testing.T) {
 	})
 }
 
-func inspectKind(t *testing.T, store lockagent.Store, name lockagent.Name, kind lockagent.LockKind) (i lockagent.Inspection) {
+func inspectKind(t *testing.T, store lockagent.Operator, name lockagent.Name, kind lockagent.LockKind) (i lockagent.Inspection) {
 	t.Helper()
 	store.Inspect(background, name, kind.OrPlain(), func(found lockagent.Inspection, err error) {
 		if err != nil {

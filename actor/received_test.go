@@ -26,7 +26,7 @@ func TestGrantThatEndedIsNotReceived(t *testing.T) {
 			}
 		}},
 		{"denied", 0, func(t *testing.T, _ *Agent, s *tap) {
-			s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
+			s.whole.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 			time.Sleep(DefaultLease)
 		}},
 	} {

@@ -136,7 +136,7 @@ func TestRetirementLosesNothing(t *testing.T) {
 				t.Errorf("%d subscriptions left", n)
 			}
 			for i := range names {
-				if inspect(t, store.Store, lockagent.Name(fmt.Sprint("door", i))).Held {
+				if inspect(t, store.whole, lockagent.Name(fmt.Sprint("door", i))).Held {
 					t.Fatal("the store holds a lock in the end")
 				}
 			}

@@ -17,7 +17,7 @@ func TestHeldForHours(t *testing.T) {
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		for range 12 {
 			time.Sleep(time.Hour)
-			if !g.Held() || !inspect(t, s.Store, "door").Held {
+			if !g.Held() || !inspect(t, s.whole, "door").Held {
 				t.Fatalf("lost: %v", g.Cause())
 			}
 		}
@@ -63,7 +63,7 @@ func TestFixedLeaseAfterHandOff(t *testing.T) {
 				t.Errorf("%v: remaining %v, want %v", lease, got, want)
 			}
 			time.Sleep(want - 1)
-			if !h.Held() || !inspect(t, s.Store, "door").Held {
+			if !h.Held() || !inspect(t, s.whole, "door").Held {
 				t.Errorf("%v: lost before: %v", lease, h.Cause())
 			}
 			time.Sleep(time.Nanosecond)
@@ -87,7 +87,7 @@ func TestStoreAway(t *testing.T) {
 				t.Errorf("lost after %v, want the lease less two seconds", d)
 			}
 			lostBecause(t, g.Cause(), lockagent.LostDeadline)
-			if i := inspect(t, s.Store, "door"); !i.Held || i.Remaining != 2*time.Second {
+			if i := inspect(t, s.whole, "door"); !i.Held || i.Remaining != 2*time.Second {
 				t.Errorf("the store's lease ended before: %+v", i)
 			}
 			synctest.Wait()
@@ -143,7 +143,7 @@ func TestStoreAway(t *testing.T) {
 			}
 			lostBecause(t, g.Cause(), lockagent.LostDeadline)
 			synctest.Wait()
-			if inspect(t, s.Store, "door").Held {
+			if inspect(t, s.whole, "door").Held {
 				t.Error("the tenure was not returned")
 			}
 		})
@@ -197,7 +197,7 @@ func TestStoreAway(t *testing.T) {
 			}
 			s.handle(nil)
 			synctest.Wait()
-			if inspect(t, s.Store, "door").Held {
+			if inspect(t, s.whole, "door").Held {
 				t.Error("a late renewal brought the tenure back")
 			}
 			released(t, granted(t, a.Acquire(background, "door", who("bob"))))
@@ -214,7 +214,7 @@ func TestStoreSaysNotHeld(t *testing.T) {
 		next := a.Acquire(background, "door", who("bob"))
 		time.Sleep(time.Second)
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nobody hears of the break
-		s.Store.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
+		s.whole.Break(background, lockagent.BreakRequest{Name: "door"}, func(lockagent.BreakReply, error) {})
 		begin := time.Now()
 		<-g.Done()
 		if d := time.Since(begin); d != 9*time.Second {
@@ -315,7 +315,7 @@ func TestReleaseDuringRenewal(t *testing.T) {
 			t.Error(h.Cause())
 		}
 		released(t, h)
-		if inspect(t, s.Store, "door").Held {
+		if inspect(t, s.whole, "door").Held {
 			t.Error("the late renewal brought the tenure back")
 		}
 	})

@@ -16,19 +16,19 @@ import (
 // replicated is a store whose replicas acknowledge what was done, as many as the numbers say. An Acquire
 // that none acknowledges is given back.
 type replicated struct {
-	lockagent.Store
+	whole
 	acquired, renewed atomic.Int64
 }
 
-func newReplicated(s lockagent.Store, acquired, renewed int64) *replicated {
-	r := &replicated{Store: s}
+func newReplicated(s whole, acquired, renewed int64) *replicated {
+	r := &replicated{whole: s}
 	r.acquired.Store(acquired)
 	r.renewed.Store(renewed)
 	return r
 }
 
 func (s *replicated) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	s.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
+	s.whole.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
 		reply.Replicas = int(s.acquired.Load())
 		if err != nil || !reply.Granted || reply.Replicas > 0 {
 			done(reply, err)
@@ -41,7 +41,7 @@ func (s *replicated) Acquire(ctx context.Context, req lockagent.AcquireRequest, 
 }
 
 func (s *replicated) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	s.Store.Renew(ctx, req, func(reply lockagent.RenewReply, err error) {
+	s.whole.Renew(ctx, req, func(reply lockagent.RenewReply, err error) {
 		reply.Replicas = int(s.renewed.Load())
 		if err == nil && reply.Held && reply.Replicas == 0 {
 			err = &lockagent.ReplicasError{Name: req.Name, Wanted: 1}

@@ -121,7 +121,7 @@ func (l *lock) askBreak(id lockstate.CallID) {
 	c := &storeCall[lockagent.BreakReply]{lock: l, asker: asker}
 	c.make(func() {
 		req := lockagent.BreakRequest{Name: l.entry.name, Kind: l.entry.kind, Operator: asker.operator}
-		l.agent.cfg.Store.Break(context.Background(), req, c.done)
+		l.agent.layers.operator.Break(context.Background(), req, c.done)
 	})
 }
 
@@ -135,7 +135,7 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 func (l *lock) inspect(m *statusMsg) {
 	m.unheld = l.state.Unheld()
 	c := &storeCall[lockagent.Inspection]{lock: l, asker: m}
-	c.make(func() { l.agent.cfg.Store.Inspect(context.Background(), l.entry.name, l.entry.kind, c.done) })
+	c.make(func() { l.agent.layers.operator.Inspect(context.Background(), l.entry.name, l.entry.kind, c.done) })
 }
 
 // inspected answers with what the store knows and what this agent knows.

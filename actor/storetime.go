@@ -33,7 +33,7 @@ func (a *Agent) askTime() {
 			answer(0, fmt.Errorf("%w: panic: %v", lockagent.ErrInternal, p))
 		}
 	}()
-	a.cfg.Store.Time(context.Background(), answer)
+	a.layers.history.Time(context.Background(), answer)
 }
 
 func (a *Agent) tellTime(at lockagent.StoreTime, err error) {

@@ -44,7 +44,7 @@ func (l *pulses) tells(t *testing.T, want ...lockagent.StoreTime) {
 
 // times is a store that tells the time as a test wants.
 type times struct {
-	lockagent.Store
+	whole
 	time func(done func(lockagent.StoreTime, error))
 }
 

@@ -117,7 +117,7 @@ func TestLockGivesUp(t *testing.T) {
 					if n := overs.Load(); n != 1 {
 						t.Errorf("Over was called %d times", n)
 					}
-					if inspect(t, store.Store, "door").Held {
+					if inspect(t, store.whole, "door").Held {
 						t.Error("the lock went to a request that was withdrawn")
 					}
 				})
@@ -237,7 +237,7 @@ func TestWaitErrorTellsWhy(t *testing.T) {
 	}
 	run("held elsewhere", func(t *testing.T, s *tap, a, other *Agent) {
 		granted(t, other.Acquire(background, "door", who("ann")))
-		if w := give(t, a); w.Holder != inspect(t, s.Store, "door").Holder || w.Silent != 0 {
+		if w := give(t, a); w.Holder != inspect(t, s.whole, "door").Holder || w.Silent != 0 {
 			t.Errorf("got %v", w)
 		}
 		closed(t, other)

@@ -503,7 +503,7 @@ func TestAllInOppositeOrders(t *testing.T) {
 
 // slow is a store that answers an Acquire late.
 type slow struct {
-	lockagent.Store
+	*memstore.Store
 	takes func(lockagent.Name) time.Duration
 }
 

@@ -37,10 +37,18 @@ func New(cfg Config) (*Locks, error) {
 	}
 	return Over(backend.Backend{
 		Agent:    agent,
-		Identity: cfg.Store.Identity,
+		Identity: identityOf(cfg.Store),
 		Claim:    cmp.Or(cfg.Claim, DefaultClaim),
 		Logger:   cmp.Or(cfg.Logger, slog.Default()),
 	}), nil
+}
+
+// identityOf returns the function that tells the identity of a store. Without one, a store may be any other.
+func identityOf(store Store) func() string {
+	if h, ok := lockagent.Layer[lockagent.History](store); ok {
+		return h.Identity
+	}
+	return func() string { return "" }
 }
 
 // Over returns the locks that a backend grants. It is for package agentclient. Applications call [New], or agentclient.Dial.

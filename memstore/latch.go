@@ -24,7 +24,7 @@ func (l *latch) remembers(now time.Time) bool {
 	return l.count > 0 || len(l.made) > 0
 }
 
-// Latch implements [lockagent.Store].
+// Latch implements [lockagent.Counters].
 func (s *Store) Latch(_ context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
 	call(s, req, (*memory).latch, done)
 }

@@ -107,7 +107,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	} else {
 		reply.At, reply.Remaining = m.clock.at(v.now), kept
 		if l.held() {
-			reply.Holder, reply.Remaining, reply.Rests = l.holders[0].String(), l.remaining(v.now), l.holders[0].rests
+			reply.Holder, reply.Remaining, reply.HolderRests = l.holders[0].String(), l.remaining(v.now), l.holders[0].rests
 		}
 		m.want(v, &req, l)
 		if req.Queue {

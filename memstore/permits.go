@@ -215,7 +215,7 @@ func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed boo
 		if passed || more {
 			told = told || m.listens(next.tenure.Agent)
 			m.tell(v, lockagent.Message{
-				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next.tenure, Remaining: wait,
+				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next.tenure, AskAfter: wait,
 			})
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Permits implements [lockagent.Store].
+// Permits implements [lockagent.Counters].
 func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
 	call(s, req, (*memory).permits, done)
 }

@@ -137,7 +137,7 @@ func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to plac
 // standBy tells the agent of a tenure that one ahead of it was passed the lock.
 func (m *memory) standBy(v *visit, name lockagent.Name, l *lock, next lockagent.Tenure) {
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next, Remaining: lockagent.PassLease,
+		Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next, AskAfter: lockagent.PassLease,
 	})
 }
 

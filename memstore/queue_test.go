@@ -33,7 +33,7 @@ func TestMessagesOfAPass(t *testing.T) {
 		}
 		for _, g := range []*guest{three, four} {
 			standby := g.hears(lockagent.MessageStandby)[0]
-			if standby != (lockagent.Message{Kind: lockagent.MessageStandby, Name: orders, LockKind: lockagent.PlainLock, Tenure: g.tenure(1), Remaining: lockagent.PassLease}) {
+			if standby != (lockagent.Message{Kind: lockagent.MessageStandby, Name: orders, LockKind: lockagent.PlainLock, Tenure: g.tenure(1), AskAfter: lockagent.PassLease}) {
 				t.Errorf("told %+v", standby)
 			}
 		}

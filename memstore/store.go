@@ -8,7 +8,16 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-var _ lockagent.Store = (*Store)(nil)
+// A Store has every layer.
+var (
+	_ lockagent.Store    = (*Store)(nil)
+	_ lockagent.Messages = (*Store)(nil)
+	_ lockagent.Queue    = (*Store)(nil)
+	_ lockagent.Rests    = (*Store)(nil)
+	_ lockagent.Operator = (*Store)(nil)
+	_ lockagent.Counters = (*Store)(nil)
+	_ lockagent.History  = (*Store)(nil)
+)
 
 // Store is one agent's handle on a memory of locks, a [lockagent.Store]. [New]
 // makes one with a new memory, [Store.Share] another with the same memory. The zero Store is of
@@ -45,31 +54,37 @@ func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done fu
 	call(s, req, (*memory).release, done)
 }
 
-// Break implements [lockagent.Store].
+// Break implements [lockagent.Operator].
 func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	call(s, req, (*memory).breakLock, done)
 }
 
-// Inspect implements [lockagent.Store].
+// Inspect implements [lockagent.Operator].
 func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	call(s, inspection{name, kind}, (*memory).inspect, done)
 }
 
-// Time implements [lockagent.Store].
+// Time implements [lockagent.History].
 func (s *Store) Time(_ context.Context, done func(lockagent.StoreTime, error)) {
 	call(s, nothing{}, (*memory).time, done)
 }
 
-// Identity implements [lockagent.Store]. It is that of the memory.
+// Identity implements [lockagent.History]. It is that of the memory.
 func (s *Store) Identity() string { return s.memory.identity }
 
-// RemembersSince implements [lockagent.Store]. It is that of the latest Reset, or of the latest step forward of the clock. It is
+// RemembersSince implements [lockagent.History]. It is that of the latest Reset, or of the latest step forward of the clock. It is
 // zero if there was none since the first grant: a new memory has forgotten nothing.
 func (s *Store) RemembersSince() time.Time {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	return s.memory.since
 }
+
+// Queues implements [lockagent.Queue]. There always are queues.
+func (s *Store) Queues() bool { return true }
+
+// Rests implements [lockagent.Rests]. Tenures always may rest.
+func (s *Store) Rests() bool { return true }
 
 // Close implements [lockagent.Store]. Other Stores with the same memory go on. It always returns
 // nil.

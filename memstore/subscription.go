@@ -61,7 +61,7 @@ type listener struct {
 	alone bool // it is the one that listens as the agent; guarded by memory.mu
 }
 
-// Listen implements [lockagent.Store]. Messages come at once: hear gets the first ones before
+// Listen implements [lockagent.Messages]. Messages come at once: hear gets the first ones before
 // Listen returns. A closed Store never calls hear. cancel may be called more than once.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	m := s.memory

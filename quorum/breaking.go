@@ -8,7 +8,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Break implements [lockagent.Store]. It waits for all nodes, up to the timeout: what a node still
+// Break implements [lockagent.Operator]. It waits for all nodes, up to the timeout: what a node still
 // has would count for the tenure.
 func (s *Store) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	if err := s.check(req.Kind, req.Check()); err != nil {
@@ -53,7 +53,7 @@ type breakNews struct {
 	told     bool
 }
 
-// Listen implements [lockagent.Store]. Of the messages of the nodes only those about breaks and
+// Listen implements [lockagent.Messages]. Of the messages of the nodes only those about breaks and
 // about the identity matter: there is no queue.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	e := &ear{store: s, hear: hear, stands: make([]bool, len(s.nodes)), alone: make([]bool, len(s.nodes)), breaks: make(map[claim]*breakNews)}

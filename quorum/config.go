@@ -56,7 +56,7 @@ func (c Config) withDefaults() Config {
 }
 
 // validate returns all errors of the Config and the nodes, joined.
-func (c Config) validate(nodes []lockagent.Store) error {
+func (c Config) validate(nodes []lockagent.Store) (all []*node, err error) {
 	var wrong []error
 	refuse := func(option, format string, args ...any) {
 		wrong = append(wrong, &lockagent.OptionError{Option: option, Reason: fmt.Sprintf(format, args...)})
@@ -71,18 +71,24 @@ func (c Config) validate(nodes []lockagent.Store) error {
 		refuse("quorum nodes", "there are %d; use an odd number of independent stores, 3 or more", len(nodes))
 	}
 	first := make(map[string]int) // by identity
-	for i, node := range nodes {
-		if node == nil {
+	for i, store := range nodes {
+		if store == nil {
 			refuse("quorum nodes", "node %d is nil", i)
 			continue
 		}
+		node, ok := newNode(store)
+		if !ok {
+			refuse("quorum nodes", "node %d lacks Messages, Operator or History of package lockagent; use stores that have them", i)
+			continue
+		}
+		all = append(all, node)
 		id := node.Identity()
 		if other, met := first[id]; met && id != "" {
 			refuse("quorum nodes", "nodes %d and %d are the same store", other, i)
 		}
 		first[id] = i
 	}
-	return errors.Join(wrong...)
+	return all, errors.Join(wrong...)
 }
 
 // NoticeKind says what a [Notice] tells.

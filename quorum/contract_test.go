@@ -45,7 +45,6 @@ func harness(t testing.TB, n int) *storetest.Harness {
 				m.PlantValue(name)
 			}
 		},
-		NoQueue:       true,
 		NoIncarnation: true,
 	}
 }

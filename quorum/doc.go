@@ -58,7 +58,7 @@
 // What nodes forget. A node may have forgotten a tenure that counts on it: after a restart or a
 // failover, or when its clock was set forward. Such a node gets no vote for an Acquire until
 // [Config.LongestLease] has passed, because all leases that it may have forgotten are over by then.
-// A node tells since when it remembers ([lockagent.Store].RemembersSince), so that holds for programs that
+// A node tells since when it remembers ([lockagent.History].RemembersSince), so that holds for programs that
 // start later, too. A new node looks like one that was emptied: see [Config.NewNodes].
 // So a tenure that it has forgotten counts on it to the end. What the node says about a Renew counts,
 // because it is the truth about the tenure that asks. If a majority of the nodes forgets, nothing is

@@ -521,7 +521,7 @@ func TestRequestsThatAQuorumRefuses(t *testing.T) {
 
 // refusing is a node that does not answer some Acquires.
 type refusing struct {
-	lockagent.Store
+	*memstore.Store
 	when func(lockagent.AcquireRequest) bool
 }
 

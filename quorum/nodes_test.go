@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/quorum"
 	"github.com/lockagent/lockagent/storetest"
 )
 
 // late is a node whose Acquires fail, and take effect when arrive is called.
 type late struct {
-	lockagent.Store
+	*memstore.Store
 	arrive func()
 }
 

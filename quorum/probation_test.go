@@ -93,7 +93,7 @@ func TestAnotherIncarnationHasNoVote(t *testing.T) {
 }
 
 // mute is a node that tells of no reset.
-type mute struct{ lockagent.Store }
+type mute struct{ *memstore.Store }
 
 func (mute) OnReset(func(lockagent.Reset)) (cancel func()) { return func() {} }
 func (mute) RemembersSince() time.Time                     { return time.Time{} }

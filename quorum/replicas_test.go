@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/quorum"
 	"github.com/lockagent/lockagent/storetest"
 )
@@ -15,7 +16,7 @@ import (
 // replicated is a node that demands one replica, and has some. Without, it gives a grant back, as a store on Redis
 // does.
 type replicated struct {
-	lockagent.Store
+	*memstore.Store
 	replicas int
 }
 

@@ -46,7 +46,6 @@ func TestSoakContractOnRedis(t *testing.T) {
 					server.Do("SET", string(name), "something else")
 				}
 			},
-			NoQueue:       true,
 			NoIncarnation: true,
 		}
 	})
@@ -57,12 +56,19 @@ func TestSoakContractOnRedis(t *testing.T) {
 // the clock.
 func deaf(nodes []lockagent.Store) (all []lockagent.Store) {
 	for _, node := range nodes {
-		all = append(all, deafNode{node})
+		history, _ := lockagent.Layer[lockagent.History](node)
+		all = append(all, deafNode{node, history})
 	}
 	return all
 }
 
-type deafNode struct{ lockagent.Store }
+type deafNode struct {
+	lockagent.Store
+	lockagent.History
+}
+
+// Unwrap is for [lockagent.Layer].
+func (n deafNode) Unwrap() lockagent.Store { return n.Store }
 
 func (deafNode) RemembersSince() time.Time { return time.Time{} }
 

@@ -15,7 +15,13 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-var _ lockagent.Store = (*Store)(nil)
+// A Store has no queue, no rests, no semaphores and no latches.
+var (
+	_ lockagent.Store    = (*Store)(nil)
+	_ lockagent.Messages = (*Store)(nil)
+	_ lockagent.Operator = (*Store)(nil)
+	_ lockagent.History  = (*Store)(nil)
+)
 
 // Store is a [lockagent.Store] made of an odd number of others, its nodes. [Open] makes one. The
 // zero Store is of no use. A Store is safe for concurrent use.
@@ -37,8 +43,19 @@ type Store struct {
 // node is one of the stores, with what is known of it.
 type node struct {
 	lockagent.Store
+	lockagent.Messages
+	lockagent.Operator
+	lockagent.History
 	probation
 	silent bool // the last attempt waited for its vote in vain
+}
+
+// newNode reports false if the store lacks a layer that a node needs.
+func newNode(s lockagent.Store) (n *node, ok bool) {
+	messages, tells := lockagent.Layer[lockagent.Messages](s)
+	operator, operates := lockagent.Layer[lockagent.Operator](s)
+	history, remembers := lockagent.Layer[lockagent.History](s)
+	return &node{Store: s, Messages: messages, Operator: operator, History: history}, tells && operates && remembers
 }
 
 // Open makes a quorum of nodes with the zero [Config].
@@ -48,12 +65,12 @@ func Open(nodes ...lockagent.Store) (*Store, error) { return Config{}.Open(nodes
 // one or more [*lockagent.OptionError]. Then the nodes stay open.
 func (c Config) Open(nodes ...lockagent.Store) (*Store, error) {
 	c = c.withDefaults()
-	if err := c.validate(nodes); err != nil {
+	all, err := c.validate(nodes)
+	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: c, majority: len(nodes)/2 + 1, tenures: make(map[claim]*tenure), crowds: make(map[lockagent.Name]*crowd)}
-	for i, n := range nodes {
-		s.nodes = append(s.nodes, &node{Store: n})
+	s := &Store{cfg: c, nodes: all, majority: len(all)/2 + 1, tenures: make(map[claim]*tenure), crowds: make(map[lockagent.Name]*crowd)}
+	for i, n := range s.nodes {
 		s.cancels = append(s.cancels, n.OnReset(func(reset lockagent.Reset) { s.nodeReset(i, reset) }))
 	}
 	s.meet()
@@ -68,7 +85,7 @@ func (s *Store) check(kind lockagent.LockKind, err error) error {
 	return err
 }
 
-// Identity implements [lockagent.Store]. It is made of the identities of the nodes, in any order.
+// Identity implements [lockagent.History]. It is made of the identities of the nodes, in any order.
 // It is empty until all of them are known.
 func (s *Store) Identity() string {
 	ids := make([]string, len(s.nodes))
@@ -95,10 +112,10 @@ func identity(ids []string) string {
 	return "quorum-" + hex.EncodeToString(sum[:16])
 }
 
-// RemembersSince implements [lockagent.Store]. It is zero: nodes that may have forgotten something have no vote.
+// RemembersSince implements [lockagent.History]. It is zero: nodes that may have forgotten something have no vote.
 func (s *Store) RemembersSince() time.Time { return time.Time{} }
 
-// Inspect implements [lockagent.Store]. The holder is the one that a majority of the nodes has.
+// Inspect implements [lockagent.Operator]. The holder is the one that a majority of the nodes has.
 func (s *Store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	_, err := lockagent.ParseName(string(name))
 	if err := s.check(kind, err); err != nil {
@@ -135,7 +152,7 @@ func (s *Store) inspected(votes []vote[lockagent.Inspection], last bool) (seen l
 	return seen, err, decided
 }
 
-// Time implements [lockagent.Store].
+// Time implements [lockagent.History].
 func (s *Store) Time(ctx context.Context, done func(lockagent.StoreTime, error)) {
 	p := newPoll(s, func(votes []vote[lockagent.StoreTime], last bool) (lockagent.StoreTime, error, bool) {
 		var ats []lockagent.StoreTime

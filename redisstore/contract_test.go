@@ -225,7 +225,6 @@ func harness(t *testing.T, config redisstore.Config, s servers) *storetest.Harne
 		Reset:         s.empty,
 
 		NoIncarnation: s.cluster != nil,
-		NoQueue:       s.cluster != nil && !redistest.Sharded(t),
 		PlantToken: func(_ testing.TB, name lockagent.Name, token lockagent.Token) {
 			s.of(name).Do("SET", tokenKey(name), strconv.FormatUint(uint64(token), 10))
 		},

@@ -65,7 +65,7 @@ func TestCommandsOfAFairLock(t *testing.T) {
 	store, other := open(t, server.URL()), open(t, server.URL())
 	storetest.Listen(t, store, agentA)
 	storetest.Listen(t, other, agentB)
-	release := func(s lockagent.Store, req lockagent.AcquireRequest, passes bool) {
+	release := func(s *redisstore.Store, req lockagent.AcquireRequest, passes bool) {
 		t.Helper()
 		ending := end(req)
 		ending.Kind = req.Kind
@@ -212,7 +212,7 @@ func TestTheChannelOfAPlace(t *testing.T) {
 		t.Error("subscribed for a place that no such program is ahead of")
 	}
 	server.Do("PUBLISH", "redisson_lock__channel:{fair}:"+second.Tenure.String(), "0")
-	if m, ok := messages.Await(lockagent.MessageStandby, "fair", second.Tenure); ok && (m.Remaining != 0 || m.LockKind != lockagent.FairLock) {
+	if m, ok := messages.Await(lockagent.MessageStandby, "fair", second.Tenure); ok && (m.AskAfter != 0 || m.LockKind != lockagent.FairLock) {
 		t.Errorf("told %+v", m)
 	}
 	release(second)

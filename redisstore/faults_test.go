@@ -28,7 +28,7 @@ func unavailable(t *testing.T, what string, err error) {
 }
 
 // persistently tries until the store is available.
-func persistently(t *testing.T, store lockagent.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
+func persistently(t *testing.T, store *redisstore.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
 	t.Helper()
 	var reply lockagent.AcquireReply
 	waittest.Until(t, "the store to be available", func() bool {

@@ -23,7 +23,7 @@ type listener struct {
 // channelOf is a channel of one lock.
 type channelOf struct{ cancel func() }
 
-// Listen implements [lockagent.Store]. A closed store never calls hear. cancel may be called
+// Listen implements [lockagent.Messages]. A closed store never calls hear. cancel may be called
 // more than once.
 func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
 	l := &listener{store: s, agent: agent, hear: hear, channels: make(map[*channelOf]bool)}

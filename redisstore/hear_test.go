@@ -8,6 +8,7 @@ import (
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -143,7 +144,7 @@ func TestALockIsNotPassedToWhoIsGone(t *testing.T) {
 func TestPassesInTwoDatabases(t *testing.T) {
 	server := redistest.Start(t)
 	type database struct {
-		holder        lockagent.Store
+		holder        *redisstore.Store
 		messages      *storetest.Messages
 		ours, waiting lockagent.AcquireRequest
 	}

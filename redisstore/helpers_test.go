@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -25,7 +26,7 @@ func end(req lockagent.AcquireRequest) lockagent.ReleaseRequest {
 	return lockagent.ReleaseRequest{Name: req.Name, Tenure: req.Tenure}
 }
 
-func acquire(t *testing.T, s lockagent.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
+func acquire(t *testing.T, s *redisstore.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
 	t.Helper()
 	reply, err := storetest.Acquire(t, s, req)
 	if err != nil || !reply.Granted {
@@ -34,7 +35,7 @@ func acquire(t *testing.T, s lockagent.Store, req lockagent.AcquireRequest) lock
 	return reply
 }
 
-func release(t *testing.T, s lockagent.Store, req lockagent.AcquireRequest) lockagent.ReleaseReply {
+func release(t *testing.T, s *redisstore.Store, req lockagent.AcquireRequest) lockagent.ReleaseReply {
 	t.Helper()
 	reply, err := storetest.Release(t, s, end(req))
 	if err != nil || !reply.Released {
@@ -44,7 +45,7 @@ func release(t *testing.T, s lockagent.Store, req lockagent.AcquireRequest) lock
 }
 
 // queue asks for a lock that is held, and gets a place.
-func queue(t *testing.T, s lockagent.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
+func queue(t *testing.T, s *redisstore.Store, req lockagent.AcquireRequest) lockagent.AcquireReply {
 	t.Helper()
 	req.Queue = true
 	reply, err := storetest.Acquire(t, s, req)

@@ -16,7 +16,7 @@ type identity struct {
 	known atomic.Pointer[string]
 }
 
-// Identity implements [lockagent.Store]. It is known after [Open], unless nodes of a Cluster were
+// Identity implements [lockagent.History]. It is known after [Open], unless nodes of a Cluster were
 // down. It is empty if another program has spoilt the key.
 func (s *Store) Identity() string {
 	if known := s.identity.known.Load(); known != nil {
@@ -75,7 +75,7 @@ func (s *Store) identify() error {
 // wanted is what the store's identity becomes if it has none.
 func (s *Store) wanted() string { return cmp.Or(s.Identity(), s.identity.given) }
 
-// Time implements [lockagent.Store]. The script that reads the identity tells the time of its server.
+// Time implements [lockagent.History]. The script that reads the identity tells the time of its server.
 func (s *Store) Time(_ context.Context, done func(lockagent.StoreTime, error)) {
 	var c script.Call
 	s.room.Identity(&c, s.wanted())

@@ -20,7 +20,7 @@ func (s *Store) latch() *family {
 	}
 }
 
-// Latch implements [lockagent.Store]. In a Cluster the name must not have a '{'.
+// Latch implements [lockagent.Counters]. In a Cluster the name must not have a '{'.
 func (s *Store) Latch(_ context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
 	_, err := s.check(req.Name, lockagent.Latch, req.Check())
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // latch makes a call about a latch, and waits for the reply.
-func latch(t *testing.T, s lockagent.Store, req lockagent.LatchRequest) (lockagent.LatchReply, error) {
+func latch(t *testing.T, s *redisstore.Store, req lockagent.LatchRequest) (lockagent.LatchReply, error) {
 	t.Helper()
 	type answer struct {
 		reply lockagent.LatchReply
@@ -27,7 +27,7 @@ func latch(t *testing.T, s lockagent.Store, req lockagent.LatchRequest) (lockage
 }
 
 // isOpen asks whether a latch is open, for a waiter that found it closed before.
-func isOpen(t *testing.T, s lockagent.Store, name lockagent.Name) (bool, error) {
+func isOpen(t *testing.T, s *redisstore.Store, name lockagent.Name) (bool, error) {
 	t.Helper()
 	req := wish(name, agentA, 1)
 	req.Kind, req.Queue = lockagent.Latch, true
@@ -42,7 +42,7 @@ func isOpen(t *testing.T, s lockagent.Store, name lockagent.Name) (bool, error) 
 }
 
 // latchSubscribed subscribes to a latch, and waits until the subscription stands.
-func latchSubscribed(t *testing.T, s lockagent.Store, name lockagent.Name) <-chan struct{} {
+func latchSubscribed(t *testing.T, s *redisstore.Store, name lockagent.Name) <-chan struct{} {
 	t.Helper()
 	woken := make(chan struct{}, 100)
 	t.Cleanup(s.Subscribe(name, lockagent.Latch, func() { woken <- struct{}{} }))

@@ -163,7 +163,7 @@ func (s *Store) sawDenials(_ uint64, outcomes []script.Outcome[lockagent.RenewRe
 	}
 }
 
-// Break implements [lockagent.Store].
+// Break implements [lockagent.Operator].
 func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	f, err := s.checkHold(req.Name, req.Kind, req.Check())
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 	})
 }
 
-// Inspect implements [lockagent.Store].
+// Inspect implements [lockagent.Operator].
 func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	f, err := s.checkHold(name, kind, nil)
 	if err != nil {

@@ -49,7 +49,7 @@ func refused(t *testing.T, config redisstore.Config, url string, want error, say
 }
 
 // works takes and releases a lock, and is woken.
-func works(t *testing.T, store lockagent.Store) {
+func works(t *testing.T, store *redisstore.Store) {
 	t.Helper()
 	sub := storetest.Subscribe(t, store, "orders")
 	defer sub.Cancel()

@@ -34,7 +34,7 @@ func (s *Store) permits(kind lockagent.LockKind) *family {
 	return f
 }
 
-// Permits implements [lockagent.Store].
+// Permits implements [lockagent.Counters].
 func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
 	if _, err := s.check(req.Name, req.Kind, req.Check()); err != nil {
 		done(lockagent.PermitsReply{}, err)

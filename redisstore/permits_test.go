@@ -17,7 +17,7 @@ import (
 type pool struct {
 	t      *testing.T
 	server *redistest.Server
-	store  lockagent.Store
+	store  *redisstore.Store
 	kind   lockagent.LockKind
 }
 
@@ -429,7 +429,7 @@ func TestPermitsWithManyIDs(t *testing.T) {
 	}
 	p.change(lockagent.AddPermits, 1900, "add")
 	p.counts(700, 1200)
-	if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(3, 1).Tenure); told.Remaining != 0 {
+	if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(3, 1).Tenure); told.AskAfter != 0 {
 		t.Errorf("told %+v; want it to ask at once", told)
 	}
 	p.take(3, 600)

@@ -43,7 +43,7 @@ func tooFew(t *testing.T, what string, err error) {
 }
 
 // wishes are one for each kind that is held. Semaphores have one permit.
-func wishes(t *testing.T, store lockagent.Store) (all []lockagent.AcquireRequest) {
+func wishes(t *testing.T, store *redisstore.Store) (all []lockagent.AcquireRequest) {
 	t.Helper()
 	for _, kind := range kinds {
 		req := wish(lockagent.Name(kind), agentA, 1)
@@ -59,7 +59,7 @@ func wishes(t *testing.T, store lockagent.Store) (all []lockagent.AcquireRequest
 	return all
 }
 
-func setPermits(t *testing.T, store lockagent.Store, name lockagent.Name, kind lockagent.LockKind, n int) {
+func setPermits(t *testing.T, store *redisstore.Store, name lockagent.Name, kind lockagent.LockKind, n int) {
 	t.Helper()
 	done := make(chan error, 1)
 	store.Permits(t.Context(), lockagent.PermitsRequest{
@@ -350,7 +350,7 @@ func TestAConfirmationIsAWrite(t *testing.T) {
 	}
 }
 
-func confirmsByWriting(t *testing.T, server *redistest.Server, store lockagent.Store, req lockagent.AcquireRequest) {
+func confirmsByWriting(t *testing.T, server *redistest.Server, store *redisstore.Store, req lockagent.AcquireRequest) {
 	t.Helper()
 	written := func(what string, call func() error) {
 		t.Helper()

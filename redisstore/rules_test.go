@@ -46,7 +46,7 @@ func TestContractRulesOfOnePrefix(t *testing.T) {
 }
 
 // useAll has a lock of some kind held, by one that another one waits for.
-func useAll(t *testing.T, store lockagent.Store, kind lockagent.LockKind, name lockagent.Name) {
+func useAll(t *testing.T, store *redisstore.Store, kind lockagent.LockKind, name lockagent.Name) {
 	t.Helper()
 	switch kind {
 	case lockagent.Latch:

@@ -51,16 +51,16 @@ func TestSentinel(t *testing.T) {
 func TestAMasterThatIsDemoted(t *testing.T) {
 	t.Parallel()
 	held, other := wish("orders", agentA, 1), wish("orders", agentB, 1)
-	for name, first := range map[string]func(t *testing.T, s lockagent.Store){
-		"release": func(t *testing.T, s lockagent.Store) { release(t, s, held) },
-		"renew": func(t *testing.T, s lockagent.Store) {
+	for name, first := range map[string]func(t *testing.T, s *redisstore.Store){
+		"release": func(t *testing.T, s *redisstore.Store) { release(t, s, held) },
+		"renew": func(t *testing.T, s *redisstore.Store) {
 			reply, err := storetest.Renew(t, s, lockagent.RenewRequest{Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true})
 			if err != nil || !reply.Held {
 				t.Errorf("Renew = %+v, %v", reply, err)
 			}
 		},
-		"wait": func(t *testing.T, s lockagent.Store) { queue(t, s, other) },
-		"break": func(t *testing.T, s lockagent.Store) {
+		"wait": func(t *testing.T, s *redisstore.Store) { queue(t, s, other) },
+		"break": func(t *testing.T, s *redisstore.Store) {
 			if broken, err := storetest.Break(t, s, held.Name); err != nil || !broken {
 				t.Errorf("Break = %v, %v", broken, err)
 			}

@@ -14,7 +14,16 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-var _ lockagent.Store = (*Store)(nil)
+// A Store has every layer.
+var (
+	_ lockagent.Store    = (*Store)(nil)
+	_ lockagent.Messages = (*Store)(nil)
+	_ lockagent.Queue    = (*Store)(nil)
+	_ lockagent.Rests    = (*Store)(nil)
+	_ lockagent.Operator = (*Store)(nil)
+	_ lockagent.Counters = (*Store)(nil)
+	_ lockagent.History  = (*Store)(nil)
+)
 
 // Store is a [lockagent.Store] on Redis. [Open] makes one; the zero Store is of no
 // use. A Store is safe for concurrent use.
@@ -70,8 +79,14 @@ func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
 	return s.incarnations.onReset(f)
 }
 
-// RemembersSince implements [lockagent.Store]. A Cluster, or several servers behind one address, cannot tell.
+// RemembersSince implements [lockagent.History]. A Cluster, or several servers behind one address, cannot tell.
 func (s *Store) RemembersSince() time.Time { return s.incarnations.remembersSince() }
+
+// Queues implements [lockagent.Queue]. It is false for several servers behind one address.
+func (s *Store) Queues() bool { return s.room.Queues() }
+
+// Rests implements [lockagent.Rests]. Tenures may rest where locks have queues.
+func (s *Store) Rests() bool { return s.room.Queues() }
 
 // Close implements [lockagent.Store]. It waits for the store's goroutines, and always
 // returns nil. A function that the store calls, such as done or wake, must not call Close.

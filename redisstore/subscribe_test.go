@@ -9,6 +9,7 @@ import (
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/redisstore"
 	"github.com/lockagent/lockagent/storetest"
 )
 
@@ -58,7 +59,7 @@ func TestAllSubscriptionsShareOneConnection(t *testing.T) {
 }
 
 // wakes expects that a release by another store wakes a subscription.
-func wakes(t *testing.T, sub *storetest.Subscription, other lockagent.Store, name lockagent.Name) {
+func wakes(t *testing.T, sub *storetest.Subscription, other *redisstore.Store, name lockagent.Name) {
 	t.Helper()
 	agent := lockagent.NewAgentID()
 	// A spurious wake-up may stand for one that is missing, so it is done often.

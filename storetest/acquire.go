@@ -146,11 +146,14 @@ var acquireClauses = []clause{
 			if err != nil || !renewed.Held {
 				t.Errorf("Renew = %+v, %v", renewed, err)
 			}
-			seen, err := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
-				one.store.Inspect(ctx, theLock, one.kind, done)
-			}).await()
-			if err != nil || !seen.Held {
-				t.Errorf("Inspect = %+v, %v", seen, err)
+			operator, operates := lockagent.Layer[lockagent.Operator](one.store)
+			if operates {
+				seen, err := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
+					operator.Inspect(ctx, theLock, one.kind, done)
+				}).await()
+				if err != nil || !seen.Held {
+					t.Errorf("Inspect = %+v, %v", seen, err)
+				}
 			}
 			released, err := start(t, "Release", func(done func(lockagent.ReleaseReply, error)) {
 				one.store.Release(ctx, one.ending(theLock, 1), done)
@@ -158,8 +161,11 @@ var acquireClauses = []clause{
 			if err != nil || !released.Released {
 				t.Errorf("Release = %+v, %v", released, err)
 			}
+			if !operates {
+				return
+			}
 			broken, err := start(t, "Break", func(done func(lockagent.BreakReply, error)) {
-				one.store.Break(ctx, one.breaking(theLock), done)
+				operator.Break(ctx, one.breaking(theLock), done)
 			}).await()
 			if err != nil || broken.Broken {
 				t.Errorf("Break = %+v, %v", broken, err)
@@ -171,20 +177,53 @@ var acquireClauses = []clause{
 		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
-			last := start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
+			last := start(t, "Release", func(done func(lockagent.ReleaseReply, error)) {
 				ctx := context.Background()
 				one.store.Acquire(ctx, one.wish(theLock, 1), func(lockagent.AcquireReply, error) {
 					one.store.Renew(ctx, one.renewal(theLock, 1, minute), func(lockagent.RenewReply, error) {
-						one.store.Release(ctx, one.ending(theLock, 1), func(lockagent.ReleaseReply, error) {
-							one.store.Break(ctx, one.breaking(theLock), func(lockagent.BreakReply, error) {
-								one.store.Inspect(ctx, theLock, one.kind, done)
-							})
-						})
+						one.store.Release(ctx, one.ending(theLock, 1), done)
 					})
 				})
 			})
-			if seen, err := last.await(); err != nil || seen.Held {
-				t.Errorf("Inspect = %+v, %v; want the lock free", seen, err)
+			if released, err := last.await(); err != nil || !released.Released {
+				t.Errorf("Release = %+v, %v; want the lock released", released, err)
+			}
+		},
+	},
+	{
+		name:   "a store without a queue says that nobody is queued",
+		except: []lockagent.LockKind{lockagent.FairLock, lockagent.SpinLock},
+		says:   "A store without a queue never reports that it queued a tenure or passed a lock.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			if one.offers(withQueue) {
+				t.Skip("the store has a queue")
+			}
+			sub := two.subscribe(theLock)
+			one.acquire(theLock, 1)
+			if reply, err := two.try(two.queueing(theLock, 1)); err != nil || reply.Granted || reply.Queued {
+				t.Errorf("Acquire = %+v, %v; want it refused and not queued", reply, err)
+			}
+			if released := one.release(theLock, 1, true); released.Passed {
+				t.Errorf("Release = %+v; want it not passed", released)
+			}
+			sub.Await()
+			two.acquire(theLock, 1)
+		},
+	},
+	{
+		name: "a store without a queue has no tenures that rest",
+		says: "A store without a queue has no tenures that rest.",
+		prove: func(t *testing.T, h *Harness) {
+			one, two := h.pair(t)
+			if one.offers(withQueue) {
+				t.Skip("the store has a queue")
+			}
+			if reply := one.get(one.resting(theLock, 1)); reply.Rests {
+				t.Errorf("%+v: want no tenure that may rest", reply)
+			}
+			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.HolderRests {
+				t.Errorf("%+v: want no holder that may rest", reply)
 			}
 		},
 	},

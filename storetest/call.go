@@ -17,6 +17,8 @@ const Patience = 30 * time.Second
 // has failed then.
 var ErrUnanswered = errors.New("storetest: the store did not answer")
 
+var errNoLayer = errors.New("storetest: the store does not have the layer of this call")
+
 // TB is the part of a test that the blocking calls need. *testing.T and *rapid.T have it.
 type TB interface {
 	Helper()
@@ -44,7 +46,7 @@ func Release(t TB, s lockagent.Store, req lockagent.ReleaseRequest) (lockagent.R
 	return startRelease(t, s, req).await()
 }
 
-// Break calls [lockagent.Store.Break] for a plain lock and no operator, and waits for the reply. It may
+// Break calls [lockagent.Operator].Break for a plain lock and no operator, and waits for the reply. It may
 // be called from any goroutine of the test.
 func Break(t TB, s lockagent.Store, name lockagent.Name) (bool, error) {
 	t.Helper()
@@ -57,8 +59,8 @@ func breakLock(t TB, s lockagent.Store, req lockagent.BreakRequest) (bool, error
 	return reply.Broken, err
 }
 
-// Inspect calls [lockagent.Store.Inspect] for a plain lock and waits for the reply. It may be
-// called from any goroutine of the test.
+// Inspect calls [lockagent.Operator].Inspect for a plain lock and waits for the reply. If the store has no Operator,
+// Inspect tries to acquire the lock, and gives it back. It may be called from any goroutine of the test.
 func Inspect(t TB, s lockagent.Store, name lockagent.Name) (lockagent.Inspection, error) {
 	t.Helper()
 	return inspect(t, s, name, lockagent.PlainLock)
@@ -69,7 +71,7 @@ func inspect(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKi
 	return startInspect(t, s, name, kind).await()
 }
 
-// Time calls [lockagent.Store.Time] and waits for the reply. It may be called from any goroutine
+// Time calls [lockagent.History].Time and waits for the reply. It may be called from any goroutine
 // of the test.
 func Time(t TB, s lockagent.Store) (lockagent.StoreTime, error) {
 	t.Helper()
@@ -178,15 +180,45 @@ func startRelease(t TB, s lockagent.Store, req lockagent.ReleaseRequest) *call[l
 }
 
 func startBreak(t TB, s lockagent.Store, req lockagent.BreakRequest) *call[lockagent.BreakReply] {
-	return start(t, "Break", func(done func(lockagent.BreakReply, error)) { s.Break(context.Background(), req, done) })
+	return start(t, "Break", func(done func(lockagent.BreakReply, error)) {
+		if operator, ok := lockagent.Layer[lockagent.Operator](s); ok {
+			operator.Break(context.Background(), req, done)
+			return
+		}
+		done(lockagent.BreakReply{}, errNoLayer)
+	})
 }
 
 func startInspect(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) *call[lockagent.Inspection] {
 	return start(t, "Inspect", func(done func(lockagent.Inspection, error)) {
-		s.Inspect(context.Background(), name, kind, done)
+		if operator, ok := lockagent.Layer[lockagent.Operator](s); ok {
+			operator.Inspect(context.Background(), name, kind, done)
+			return
+		}
+		probe(s, name, kind, done)
+	})
+}
+
+// probe is Inspect for a store without an Operator. It tries to acquire the lock, and gives it back.
+func probe(s lockagent.Store, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+	ctx, tenure := context.Background(), lockagent.Tenure{Agent: lockagent.NewAgentID(), Number: 1}
+	req := lockagent.AcquireRequest{Name: name, Kind: kind, Tenure: tenure, Lease: time.Minute}
+	s.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
+		if err != nil || !r.Granted {
+			done(lockagent.Inspection{Held: err == nil, Holder: r.Holder, HoldCount: 1, Remaining: r.Remaining}, err)
+			return
+		}
+		ending := lockagent.ReleaseRequest{Name: name, Kind: kind, Tenure: tenure, Last: r.Token}
+		s.Release(ctx, ending, func(_ lockagent.ReleaseReply, err error) { done(lockagent.Inspection{}, err) })
 	})
 }
 
 func startTime(t TB, s lockagent.Store) *call[lockagent.StoreTime] {
-	return start(t, "Time", func(done func(lockagent.StoreTime, error)) { s.Time(context.Background(), done) })
+	return start(t, "Time", func(done func(lockagent.StoreTime, error)) {
+		if history, ok := lockagent.Layer[lockagent.History](s); ok {
+			history.Time(context.Background(), done)
+			return
+		}
+		done(0, errNoLayer)
+	})
 }

@@ -51,7 +51,9 @@ var concurrencyClauses = []clause{
 							p.answered(Release(t, p.store, p.ending(name, number)))
 						}
 						p.answered(seen.await())
-						p.answered(breakLock(t, p.store, p.breaking(names[round])))
+						if p.offers(withOperator) {
+							p.answered(breakLock(t, p.store, p.breaking(names[round])))
+						}
 					}
 				})
 			}

@@ -360,18 +360,18 @@ var defects = []defect{
 	{"is always another incarnation", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.Incarnation = rand.Text()
 	})},
-	{"forgets in silence", "Reset/a store tells since when it remembers", func(s *spoilt) {
+	{"forgets in silence", "Memory/a store tells since when it remembers", func(s *spoilt) {
 		first := s.remembersSince()
 		s.remembersSince = func() time.Time { return first }
 	}},
-	{"says that it remembers nothing", "Reset/a store tells since when it remembers", func(s *spoilt) {
+	{"says that it remembers nothing", "Memory/a store tells since when it remembers", func(s *spoilt) {
 		var calls time.Duration
 		s.remembersSince = func() time.Time {
 			calls++
 			return time.Now().Add(calls)
 		}
 	}},
-	{"says that it remembers what was before it was opened", "Reset/a store tells since when it remembers", func(s *spoilt) {
+	{"says that it remembers what was before it was opened", "Memory/a store tells since when it remembers", func(s *spoilt) {
 		first, since := s.remembersSince(), s.remembersSince
 		s.remembersSince = func() time.Time {
 			if now := since(); now != first {
@@ -380,7 +380,7 @@ var defects = []defect{
 			return time.Time{}
 		}
 	}},
-	{"takes no step of its clock for a loss", "Reset/a step forward of the clock ends leases early", func(s *spoilt) {
+	{"takes no step of its clock for a loss", "Memory/a step forward of the clock ends leases early", func(s *spoilt) {
 		first := s.remembersSince()
 		since, stepped := s.remembersSince, false
 		s.onReset(func(reset lockagent.Reset) { stepped = stepped || reset.From == reset.To })
@@ -391,7 +391,7 @@ var defects = []defect{
 			return since()
 		}
 	}},
-	{"takes a step back of its clock for a loss", "Reset/a step forward of the clock ends leases early", func(s *spoilt) {
+	{"takes a step back of its clock for a loss", "Memory/a step forward of the clock ends leases early", func(s *spoilt) {
 		since := s.remembersSince
 		s.onReset(func(lockagent.Reset) {
 			now := time.Now()

@@ -28,9 +28,22 @@
 //
 //	storetest.Run(t, kinds, open, "Subscribe/", "Listen/", "Queue/", "Pass/")
 //
-// Most functions of a [Harness] may be nil, if the store cannot do what they are for. NoQueue
-// says that the store has no queue, and NoIncarnation that it cannot tell its incarnation. The suite
-// skips the cases that need what is missing.
+// The first chapters are the whole contract of a [lockagent.Store] without layers that has plain locks. The others are
+// for the layers and kinds that a store may have. A store claims them by its type and by the kinds that it names: the
+// suite finds the layers by [lockagent.Layer], and skips the cases for which the store lacks one. So declare what a store
+// has beside its type, as in var _ lockagent.Queue = (*Store)(nil), or a mistake in a method hides a chapter.
+//
+//	every store   Acquire Tenure Release Renew Lease Token Subscribe Reset BadRequest Concurrency Close
+//	kinds         Kind ReadWrite Fenced Spin Fair Foreign
+//	Messages      Listen Twins
+//	Queue         Queue Pass ReadWriteQueue Outsiders
+//	Rests         Rest NoRest
+//	Operator      Break Inspect
+//	Counters      Latch Permits Semaphore PermitIDs
+//	History       Identity Time Memory
+//
+// Most functions of a [Harness] may be nil, if the store cannot do what they are for. NoIncarnation says that the store
+// cannot tell its incarnation. The suite skips the cases that need what is missing.
 //
 // [Compare] runs random histories against two stores that must agree. The
 // blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe], [Listen]

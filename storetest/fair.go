@@ -43,7 +43,7 @@ var fairClauses = []clause{
 		name: "nobody overtakes when a lease is over",
 		says: "Such a call may be a Release, a Break, or an Acquire of another tenure, which then finds the lock busy.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t) // otherwise the lease of a pass is not there to end
+			h.needs(t, withQueue) // otherwise the lease of a pass is not there to end
 			f := h.fairQueue(t)
 			f.wait(1, 0)
 			first, second := f.waiting[0], f.waiting[1]
@@ -102,7 +102,7 @@ var fairClauses = []clause{
 		name: "the dead hold nobody up",
 		says: "A free lock is for the first place whose program lives.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t) // other stores know by their clock alone
+			h.needs(t, withQueue) // other stores know by their clock alone
 			f := h.fairQueue(t)
 			dead := h.agent(t)
 			dead.subscribe(theLock)

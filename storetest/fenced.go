@@ -116,7 +116,7 @@ var fencedClauses = []clause{
 		name: "a lock that is passed has a token above all others",
 		says: "T is greater than every token that the lock had before.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
+			h.needs(t, withQueue)
 			one, two := h.pair(t)
 			last := h.plantToken(t, one.acquire("another", 1).Token+farAhead)
 			two.subscribe(theLock)

@@ -51,10 +51,6 @@ type Harness struct {
 	// told when the lock is free for it. Nil if no other program can use the data.
 	PlantWaiter func(t testing.TB, name lockagent.Name, wait time.Duration, told func())
 
-	// NoQueue says that the store has no queue. So it never passes a lock, and has no turns
-	// for outsiders. Fair locks have places all the same.
-	NoQueue bool
-
 	// NoIncarnation says that the store cannot tell its incarnation, as when it has several servers.
 	NoIncarnation bool
 
@@ -125,6 +121,7 @@ func cases(kind lockagent.LockKind) iter.Seq2[string, clause] {
 				continue
 			}
 			for _, c := range chapter.clauses {
+				c.layer = chapter.layer
 				if c.slow && kind != lockagent.PlainLock || slices.Contains(c.except, kind) {
 					continue
 				}
@@ -181,45 +178,55 @@ var (
 	spin      = []lockagent.LockKind{lockagent.SpinLock}
 )
 
-// contract is the whole suite. A chapter that is about the store, and about no lock, is proved once.
+// contract is the whole suite. A chapter that is about the store, and about no lock, is proved once. The first chapters
+// are the whole contract of a store without layers, and of no kind but plain locks.
 var contract = []struct {
 	title   string
+	layer   *layer // that the chapter is about, or nil
 	of      []lockagent.LockKind
 	clauses []clause
 }{
-	{"Kind", exclusive, kindClauses},
-	{"Acquire", exclusive, acquireClauses},
-	{"Tenure", exclusive, tenureClauses},
-	{"Release", exclusive, releaseClauses},
-	{"Renew", exclusive, renewClauses},
-	{"Lease", exclusive, leaseClauses},
-	{"Token", exclusive, tokenClauses},
-	{"Break", exclusive, breakClauses},
-	{"Inspect", exclusive, inspectClauses},
-	{"Subscribe", woken, subscribeClauses},
-	{"Listen", exclusive, listenClauses},
-	{"Twins", plain, twinClauses},
-	{"Queue", queued, queueClauses},
-	{"Pass", queued, passClauses},
-	{"Rest", resting, restClauses},
-	{"NoRest", restless, noRestClauses},
-	{"Outsiders", queued, outsiderClauses},
-	{"ReadWrite", readWrite, readWriteClauses},
-	{"ReadWriteQueue", readWrite, readWriteQueueClauses},
-	{"Fenced", fenced, fencedClauses},
-	{"Spin", spin, spinClauses},
-	{"Fair", fair, fairClauses},
-	{"Latch", []lockagent.LockKind{lockagent.Latch}, latchClauses},
-	{"Permits", []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
-	{"Semaphore", []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},
-	{"PermitIDs", []lockagent.LockKind{lockagent.Permits}, permitIDClauses},
-	{"Foreign", hashes, foreignClauses},
-	{"BadRequest", exclusive, badRequestClauses},
-	{"Reset", exclusive, resetClauses},
-	{"Identity", plain, identityClauses},
-	{"Time", plain, timeClauses},
-	{"Concurrency", exclusive, concurrencyClauses},
-	{"Close", plain, closeClauses},
+	{"Acquire", nil, exclusive, acquireClauses},
+	{"Tenure", nil, exclusive, tenureClauses},
+	{"Release", nil, exclusive, releaseClauses},
+	{"Renew", nil, exclusive, renewClauses},
+	{"Lease", nil, exclusive, leaseClauses},
+	{"Token", nil, exclusive, tokenClauses},
+	{"Subscribe", nil, woken, subscribeClauses},
+	{"Reset", nil, exclusive, resetClauses},
+	{"BadRequest", nil, exclusive, badRequestClauses},
+	{"Concurrency", nil, exclusive, concurrencyClauses},
+	{"Close", nil, plain, closeClauses},
+
+	{"Kind", nil, exclusive, kindClauses},
+	{"ReadWrite", nil, readWrite, readWriteClauses},
+	{"Fenced", nil, fenced, fencedClauses},
+	{"Spin", nil, spin, spinClauses},
+	{"Fair", nil, fair, fairClauses},
+	{"Foreign", nil, hashes, foreignClauses},
+
+	{"Listen", withMessages, exclusive, listenClauses},
+	{"Twins", withMessages, plain, twinClauses},
+
+	{"Queue", withQueue, queued, queueClauses},
+	{"Pass", withQueue, queued, passClauses},
+	{"ReadWriteQueue", withQueue, readWrite, readWriteQueueClauses},
+	{"Outsiders", withQueue, queued, outsiderClauses},
+
+	{"Rest", withRests, resting, restClauses},
+	{"NoRest", withRests, restless, noRestClauses},
+
+	{"Break", withOperator, exclusive, breakClauses},
+	{"Inspect", withOperator, exclusive, inspectClauses},
+
+	{"Latch", withCounters, []lockagent.LockKind{lockagent.Latch}, latchClauses},
+	{"Permits", withCounters, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
+	{"Semaphore", withCounters, []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},
+	{"PermitIDs", withCounters, []lockagent.LockKind{lockagent.Permits}, permitIDClauses},
+
+	{"Identity", withHistory, plain, identityClauses},
+	{"Time", withHistory, plain, timeClauses},
+	{"Memory", withHistory, exclusive, memoryClauses},
 }
 
 // clause is one sentence of the contract and its proof.
@@ -230,6 +237,7 @@ type clause struct {
 
 	slow   bool                 // in real time: plain locks prove it for all
 	except []lockagent.LockKind // for which the sentence does not hold, see the comments of the kinds
+	layer  *layer               // of the chapter
 }
 
 func (c clause) check(t *testing.T, open func(t *testing.T) *Harness) {
@@ -240,10 +248,11 @@ func (c clause) check(t *testing.T, open func(t *testing.T) *Harness) {
 	})
 	h := open(t)
 	t.Cleanup(func() { _ = h.Store.Close() })
+	h.needs(t, c.layer)
 	c.prove(t, h)
 }
 
-// agent returns another agent, with a store of its own.
+// agent returns another agent, with a store of its own. Without Messages it is never told anything.
 func (h *Harness) agent(t *testing.T) *party {
 	t.Helper()
 	store := h.Store
@@ -253,7 +262,11 @@ func (h *Harness) agent(t *testing.T) *party {
 	}
 	h.used = true
 	id := lockagent.NewAgentID()
-	return &party{t: t, store: store, kind: h.kind, id: id, messages: Listen(t, store, id)}
+	p := &party{t: t, store: store, kind: h.kind, id: id, messages: newMessages(t)}
+	if p.offers(withMessages) {
+		p.messages = Listen(t, store, id)
+	}
+	return p
 }
 
 func (h *Harness) agents(t *testing.T, n int) []*party {

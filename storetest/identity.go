@@ -44,9 +44,10 @@ var identityClauses = []clause{
 // identity waits until the store knows its identity.
 func (p *party) identity() (identity string) {
 	p.t.Helper()
+	history, _ := lockagent.Layer[lockagent.History](p.store)
 	eventually(p.t, "the identity is known", func() bool {
 		p.inspect(theLock)
-		identity = p.store.Identity()
+		identity = history.Identity()
 		return identity != ""
 	})
 	return identity

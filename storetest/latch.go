@@ -10,10 +10,16 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// countLatch calls [lockagent.Store.Latch] and waits for the reply.
+// countLatch calls [lockagent.Counters].Latch and waits for the reply.
 func countLatch(t TB, s lockagent.Store, req lockagent.LatchRequest) (lockagent.LatchReply, error) {
 	t.Helper()
-	return start(t, "Latch", func(done func(lockagent.LatchReply, error)) { s.Latch(context.Background(), req, done) }).await()
+	return start(t, "Latch", func(done func(lockagent.LatchReply, error)) {
+		if counters, ok := lockagent.Layer[lockagent.Counters](s); ok {
+			counters.Latch(context.Background(), req, done)
+			return
+		}
+		done(lockagent.LatchReply{}, errNoLayer)
+	}).await()
 }
 
 // latch makes a call about a latch. Its changes are numbered.

@@ -24,6 +24,7 @@ var listenClauses = []clause{
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
 				begun := one.acquire(theLock, number).At
+				h.needs(t, withOperator)
 				reply, err := startBreak(t, two.store, two.breaking(theLock)).await()
 				if err != nil || !reply.Broken {
 					t.Fatalf("Break = %+v, %v", reply, err)
@@ -68,10 +69,11 @@ var listenClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			store := h.Open(t)
 			t.Cleanup(func() { _ = store.Close() })
+			layer, _ := lockagent.Layer[lockagent.Messages](store)
 			two := &party{t: t, store: store, kind: h.kind, id: lockagent.NewAgentID()}
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {
 				var once sync.Once // messages may be repeated
-				t.Cleanup(store.Listen(two.id, func(lockagent.Message) {
+				t.Cleanup(layer.Listen(two.id, func(lockagent.Message) {
 					// The first message comes when the store begins to listen.
 					once.Do(func() { store.Acquire(context.Background(), two.wish(theLock, 1), done) })
 				}))

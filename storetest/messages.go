@@ -8,25 +8,35 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Messages is a [lockagent.Store.Listen] that a test can wait on. The test may ignore messages:
+// Messages is a [lockagent.Messages] that a test can wait on. The test may ignore messages:
 // a store may repeat them, and say at any time that messages were missed.
 type Messages struct {
 	// C gets a value when a message arrives, unless C has a value. It is never closed.
 	C <-chan struct{}
 
+	news   chan struct{} // C
 	t      TB
 	mu     sync.Mutex // guards heard
 	heard  []lockagent.Message
 	cancel func()
 }
 
+func newMessages(t TB) *Messages {
+	news := make(chan struct{}, 1)
+	return &Messages{C: news, news: news, t: t, cancel: func() {}}
+}
+
 // Listen listens for the messages to an agent, and waits until the store receives them. The
 // test calls Cancel, or closes the store.
 func Listen(t TB, s lockagent.Store, agent lockagent.AgentID) *Messages {
 	t.Helper()
-	news := make(chan struct{}, 1)
-	m := &Messages{C: news, t: t}
-	m.cancel = s.Listen(agent, func(message lockagent.Message) {
+	m := newMessages(t)
+	layer, ok := lockagent.Layer[lockagent.Messages](s)
+	if !ok {
+		t.Errorf("the store has no Messages")
+		return m
+	}
+	m.cancel = layer.Listen(agent, func(message lockagent.Message) {
 		switch message.Kind {
 		case lockagent.MessagesMissed, lockagent.MessageAlone, lockagent.MessageTwin: // about no tenure
 		default:
@@ -38,7 +48,7 @@ func Listen(t TB, s lockagent.Store, agent lockagent.AgentID) *Messages {
 		m.heard = append(m.heard, message)
 		m.mu.Unlock()
 		select {
-		case news <- struct{}{}:
+		case m.news <- struct{}{}:
 		default:
 		}
 	})

@@ -78,7 +78,6 @@ var outsiderClauses = []clause{
 		name: "an agent with a place is no outsider",
 		says: "Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			h.outsiders(t, 0)
 		},
 	},
@@ -109,7 +108,6 @@ func (h *Harness) outsiders(t *testing.T, most int) {
 // outsider makes an outsider wait for theLock.
 func (h *Harness) outsider(t *testing.T) *Subscription {
 	t.Helper()
-	h.needsQueue(t)
 	if h.PlantOutsider == nil {
 		t.Skip("the harness cannot have another program wait")
 	}

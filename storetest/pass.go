@@ -12,7 +12,6 @@ var passClauses = []clause{
 		name: "a release passes the lock to the agent that has waited longest",
 		says: "the tenures that wait for the lock, in the order of their arrival. A Release then passes the lock to one of them at the same instant, and sends a message to the agent of that tenure alone.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			ring := h.ring(t, 4)
 			last := lockagent.Token(0)
 			for i := range rounds * len(ring.all) {
@@ -181,7 +180,7 @@ var passClauses = []clause{
 					break
 				}
 				told := line.others[i+1].hears(lockagent.MessageStandby, 1)
-				if told.Remaining <= 0 || told.Remaining > lockagent.PassLease {
+				if told.AskAfter <= 0 || told.AskAfter > lockagent.PassLease {
 					t.Errorf("told %+v; want what remains of %v", told, lockagent.PassLease)
 				}
 				// Some more tenures may be told, but not all.
@@ -255,7 +254,6 @@ var passClauses = []clause{
 		name: "one tenure at a time has a lock that is passed",
 		says: "One owner at a time holds a lock as long as clocks run at about the same rate",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			h.visitAll(t, []*place{newPlace("orders/1")}, (*party).queueing)
 		},
 	},

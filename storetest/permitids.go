@@ -152,9 +152,7 @@ var permitIDClauses = []clause{
 		name: "a request for more permits than there are is passed over",
 		says: "A tenure that wants more than that is passed over: those behind it come first. It keeps its place, and comes first again when enough permits are added.",
 		prove: func(t *testing.T, h *Harness) {
-			if h.NoQueue {
-				t.Skip("the store has no queue")
-			}
+			h.needs(t, withQueue)
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 5)
 			u[1].watches()
@@ -187,9 +185,7 @@ var permitIDClauses = []clause{
 		name: "a request that becomes too large lets others in",
 		says: "A tenure that wants more than that is passed over: those behind it come first.",
 		prove: func(t *testing.T, h *Harness) {
-			if h.NoQueue {
-				t.Skip("the store has no queue")
-			}
+			h.needs(t, withQueue)
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 5)
 			u[0].takes(1, 2)
@@ -213,9 +209,7 @@ var permitIDClauses = []clause{
 		name: "requests that are too large keep nobody out, however many they are",
 		says: "A tenure that wants more than that is passed over: those behind it come first.",
 		prove: func(t *testing.T, h *Harness) {
-			if h.NoQueue {
-				t.Skip("the store has no queue")
-			}
+			h.needs(t, withQueue)
 			const large = 30
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, large)
@@ -236,7 +230,7 @@ var permitIDClauses = []clause{
 				}
 				for n := range uint64(large) {
 					next, told := u[1].messages.Take(lockagent.MessageStandby, theLock, u[1].tenure(n+1))
-					if told && next.Remaining == 0 && n+1 < large {
+					if told && next.AskAfter == 0 && n+1 < large {
 						u[1].waits(h, n+1, large-int(n))
 					}
 				}

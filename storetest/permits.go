@@ -115,9 +115,7 @@ var permitClauses = []clause{
 		name: "a release passes permits in order, as far as they suffice",
 		says: "A Release passes the free permits to the tenures in the queue, one after the other, as long as they suffice for the next.",
 		prove: func(t *testing.T, h *Harness) {
-			if h.NoQueue {
-				t.Skip("the store has no queue")
-			}
+			h.needs(t, withQueue)
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 4)
 			u[0].takes(1, 2)
@@ -150,9 +148,7 @@ var permitClauses = []clause{
 		name: "permits reach all who wait, however many they are",
 		says: "If it has not looked at all places, the next tenures get a [MessageStandby] with nothing remaining: their Acquires look further.",
 		prove: func(t *testing.T, h *Harness) {
-			if h.NoQueue {
-				t.Skip("the store has no queue")
-			}
+			h.needs(t, withQueue)
 			const waiters = 30
 			u := h.users(t, 2)
 			u[0].change(lockagent.TrySetPermits, 0)
@@ -164,7 +160,7 @@ var permitClauses = []clause{
 			for has := make(map[uint64]bool); len(has) < waiters; {
 				for n := range uint64(waiters) {
 					_, passed := u[1].messages.Take(lockagent.MessagePassed, theLock, u[1].tenure(n+1))
-					if next, ok := u[1].messages.Take(lockagent.MessageStandby, theLock, u[1].tenure(n+1)); ok && next.Remaining == 0 && !has[n+1] {
+					if next, ok := u[1].messages.Take(lockagent.MessageStandby, theLock, u[1].tenure(n+1)); ok && next.AskAfter == 0 && !has[n+1] {
 						reply, err := u[1].try(u[1].wants(n+1, 1, true))
 						if err != nil {
 							t.Fatal(err)
@@ -190,9 +186,7 @@ var permitClauses = []clause{
 		name: "a large request that is given up lets smaller ones in",
 		says: "So a request for many permits is not kept out by requests for few.",
 		prove: func(t *testing.T, h *Harness) {
-			if h.NoQueue {
-				t.Skip("the store has no queue")
-			}
+			h.needs(t, withQueue)
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 2)
 			u[0].takes(1, 1)
@@ -212,7 +206,7 @@ var permitClauses = []clause{
 			u[0].change(lockagent.TrySetPermits, 0)
 			woken := u[1].watches()
 			u[1].waits(h, 1, 2)
-			if h.NoQueue {
+			if !withQueue.in(h.Store) {
 				u[0].change(lockagent.AddPermits, 2)
 				woken.Await()
 				return
@@ -257,7 +251,7 @@ var permitClauses = []clause{
 			if deleted := u[0].change(lockagent.DeletePermits, 0); !deleted.Done || deleted.Exists {
 				t.Errorf("DeletePermits = %+v", deleted)
 			}
-			if h.NoQueue {
+			if !withQueue.in(h.Store) {
 				return
 			}
 			woken.Await()
@@ -472,7 +466,13 @@ var permitClauses = []clause{
 }
 
 func inspecting(u user) func(done func(lockagent.Inspection, error)) {
-	return func(done func(lockagent.Inspection, error)) { u.store.Inspect(u.t.Context(), theLock, u.kind, done) }
+	return func(done func(lockagent.Inspection, error)) {
+		operator, ok := lockagent.Layer[lockagent.Operator](u.store)
+		if !ok {
+			u.t.Skip("the store has no Operator")
+		}
+		operator.Inspect(u.t.Context(), theLock, u.kind, done)
+	}
 }
 
 var semaphoreClauses = []clause{

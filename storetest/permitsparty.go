@@ -9,12 +9,16 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Permits calls [lockagent.Store.Permits] and waits for the reply. It may be called from any
+// Permits calls [lockagent.Counters].Permits and waits for the reply. It may be called from any
 // goroutine of the test.
 func Permits(t TB, s lockagent.Store, req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
 	t.Helper()
 	return start(t, "Permits", func(done func(lockagent.PermitsReply, error)) {
-		s.Permits(context.Background(), req, done)
+		if counters, ok := lockagent.Layer[lockagent.Counters](s); ok {
+			counters.Permits(context.Background(), req, done)
+			return
+		}
+		done(lockagent.PermitsReply{}, errNoLayer)
 	}).await()
 }
 
@@ -110,7 +114,7 @@ func (u user) takes(number uint64, n int) lockagent.AcquireReply {
 func (u user) waits(h *Harness, number uint64, n int) lockagent.AcquireReply {
 	u.t.Helper()
 	reply, err := u.try(u.wants(number, n, true))
-	if err != nil || reply.Granted || reply.NotSet || reply.Queued == h.NoQueue {
+	if err != nil || reply.Granted || reply.NotSet || reply.Queued != u.offers(withQueue) {
 		u.t.Fatalf("Acquire(%s) = %+v, %v; want a place", u.tenure(number), reply, err)
 	}
 	return reply

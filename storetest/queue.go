@@ -13,7 +13,6 @@ var queueClauses = []clause{
 		name: "a tenure that finds the lock busy is queued if it asks for that",
 		says: "An Acquire that asks for a place and finds the lock busy gives its tenure a place.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			two.subscribe(theLock)
 			if reply := one.get(one.queueing(theLock, 1)); reply.Queued {
@@ -31,30 +30,9 @@ var queueClauses = []clause{
 		},
 	},
 	{
-		name: "a store without a queue says that nobody is queued",
-		says: "A store without a queue never reports that it queued a tenure or passed a lock.",
-		prove: func(t *testing.T, h *Harness) {
-			if !h.NoQueue {
-				t.Skip("the store has a queue")
-			}
-			one, two := h.pair(t)
-			sub := two.subscribe(theLock)
-			one.acquire(theLock, 1)
-			if reply, err := two.try(two.queueing(theLock, 1)); err != nil || reply.Granted || reply.Queued {
-				t.Errorf("Acquire = %+v, %v; want it refused and not queued", reply, err)
-			}
-			if released := one.release(theLock, 1, true); released.Passed {
-				t.Errorf("Release = %+v; want it not passed", released)
-			}
-			sub.Await()
-			two.acquire(theLock, 1)
-		},
-	},
-	{
 		name: "the holder is told that it is wanted",
 		says: "MessageWanted: another agent waits for the lock that this tenure has.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			two.subscribe(theLock)
 			for number := uint64(1); number <= rounds; number++ {
@@ -207,7 +185,6 @@ var queueClauses = []clause{
 		name: "who waits for another program is to ask again",
 		says: "Or another program has the lock, and may release it without a wake-up.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			h.plantHolder(t, 1, minute)
 			one := h.agent(t)
 			one.subscribe(theLock)
@@ -222,7 +199,6 @@ var queueClauses = []clause{
 		name: "who waits for an agent need not ask",
 		says: "So nobody has to ask if the holder's identity is of [NewAgentID].",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			silent := *one // an agent that has never waited, and whose messages go to another server, or to nobody
 			silent.id = lockagent.NewAgentID()
@@ -250,10 +226,10 @@ type waiter struct {
 	sub *Subscription
 }
 
-// line makes a line. It skips the case if the store has no queue.
+// line makes a line.
 func (h *Harness) line(t *testing.T, others int) *line {
 	t.Helper()
-	h.needsQueue(t)
+	h.needs(t, withQueue)
 	l := &line{t: t, one: h.agent(t), latest: 1}
 	l.one.acquire(theLock, 1)
 	for range others {
@@ -263,14 +239,6 @@ func (h *Harness) line(t *testing.T, others int) *line {
 		l.others = append(l.others, w)
 	}
 	return l
-}
-
-// needsQueue skips the case if the store has no queue.
-func (h *Harness) needsQueue(t *testing.T) {
-	t.Helper()
-	if h.NoQueue {
-		t.Skip("the store has no queue")
-	}
 }
 
 // passes releases a tenure, and expects the lock to be passed to tenure 1 of another agent.

@@ -21,7 +21,7 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"has a queue and says that it has none", "Queue/a store without a queue says that nobody is queued", func(s *spoilt) { s.ledger.noQueue = true }},
+	{"has a queue and says that it has none", "Acquire/a store without a queue says that nobody is queued", func(s *spoilt) { s.ledger.noQueue = true }},
 	{"has no queue", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = false })},
 	{"tells nobody that it is wanted", "Queue/the holder is told that it is wanted", without(lockagent.MessageWanted)},
 	{"tells that another tenure is wanted", "Queue/the holder is told that it is wanted", telling(lockagent.MessageWanted, func(m *lockagent.Message) { m.Tenure.Number++ })},
@@ -124,10 +124,10 @@ var queueDefects = []defect{
 	{"tells nobody to stand by", "Pass/the next in the queue stands by", without(lockagent.MessageStandby)},
 	{"has everybody stand by", "Pass/the next in the queue stands by", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
 		for _, e := range s.ledger.queue(req.Name) {
-			s.ledger.tellAgent(lockagent.Message{Kind: lockagent.MessageStandby, Name: req.Name, Tenure: e.req.Tenure, Remaining: lockagent.PassLease})
+			s.ledger.tellAgent(lockagent.Message{Kind: lockagent.MessageStandby, Name: req.Name, Tenure: e.req.Tenure, AskAfter: lockagent.PassLease})
 		}
 	})},
-	{"has the next stand by for long", "Pass/the next in the queue stands by", telling(lockagent.MessageStandby, func(m *lockagent.Message) { m.Remaining++ })},
+	{"has the next stand by for long", "Pass/the next in the queue stands by", telling(lockagent.MessageStandby, func(m *lockagent.Message) { m.AskAfter++ })},
 	{"passes again at a repeated release", "Pass/a repeated release passes nothing", func(s *spoilt) {
 		release := s.release
 		var released sync.Map

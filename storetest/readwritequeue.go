@@ -188,10 +188,9 @@ var readWriteQueueClauses = []clause{
 	},
 }
 
-// crowd returns agents that have subscribed to the lock. It skips the case if the store has no queue.
+// crowd returns agents that have subscribed to the lock.
 func (h *Harness) crowd(t *testing.T, n int) []*waiter {
 	t.Helper()
-	h.needsQueue(t)
 	var c []*waiter
 	for _, p := range h.agents(t, n) {
 		c = append(c, &waiter{party: p, sub: p.subscribe(theLock)})

@@ -12,7 +12,6 @@ var restClauses = []clause{
 		name: "a tenure may rest if it asks for that",
 		says: "Rests says of a tenure that was granted: it asked to be one that may rest, and is.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, _ := h.pair(t)
 			if reply := one.get(one.resting(theLock, 1)); !reply.Rests {
 				t.Errorf("%+v: want a tenure that may rest", reply)
@@ -24,31 +23,14 @@ var restClauses = []clause{
 		},
 	},
 	{
-		name: "a store without a queue has no tenures that rest",
-		says: "A store without a queue has no tenures that rest.",
-		prove: func(t *testing.T, h *Harness) {
-			if !h.NoQueue {
-				t.Skip("the store has a queue")
-			}
-			one, two := h.pair(t)
-			if reply := one.get(one.resting(theLock, 1)); reply.Rests {
-				t.Errorf("%+v: want no tenure that may rest", reply)
-			}
-			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.Rests {
-				t.Errorf("%+v: want no holder that may rest", reply)
-			}
-		},
-	},
-	{
 		name: "whoever meets a tenure that may rest tells its agent",
 		says: "Whenever a tenure that may rest keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			for number := uint64(1); number <= rounds; number++ {
 				one.get(one.resting(theLock, number))
 				for range 2 {
-					if reply := two.refused(theLock, number, one.tenure(number).String()); !reply.Rests {
+					if reply := two.refused(theLock, number, one.tenure(number).String()); !reply.HolderRests {
 						t.Errorf("%+v: want a holder that may rest", reply)
 					}
 					one.hears(lockagent.MessageWanted, number)
@@ -59,21 +41,20 @@ var restClauses = []clause{
 	},
 	{
 		name: "whoever meets another tenure does not say so",
-		says: "If the request was not granted, Rests says that the holder may rest, and that its agent has been sent that message.",
+		says: "HolderRests says, if the request was not granted, that the holder may rest, and that its agent has been sent that message.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
-			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.Rests {
+			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.HolderRests {
 				t.Errorf("%+v: want no holder that may rest", reply)
 			}
 			two.subscribe(theLock)
-			if reply := two.queue(theLock, 1, one.tenure(1)); reply.Rests {
+			if reply := two.queue(theLock, 1, one.tenure(1)); reply.HolderRests {
 				t.Errorf("%+v: want no holder that may rest", reply)
 			}
 			one.release(theLock, 1, true)
 			two.hears(lockagent.MessagePassed, 1)
-			if reply := one.refused(theLock, 2, two.tenure(1).String()); reply.Rests {
+			if reply := one.refused(theLock, 2, two.tenure(1).String()); reply.HolderRests {
 				t.Errorf("%+v: want no holder that may rest after a pass", reply)
 			}
 		},
@@ -82,11 +63,10 @@ var restClauses = []clause{
 		name: "a waiter with a place tells the agent, too",
 		says: "Whenever a tenure that may rest keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			two.subscribe(theLock)
 			one.get(one.resting(theLock, 1))
-			if reply := two.queue(theLock, 1, one.tenure(1)); !reply.Rests {
+			if reply := two.queue(theLock, 1, one.tenure(1)); !reply.HolderRests {
 				t.Errorf("%+v: want a holder that may rest", reply)
 			}
 			one.hears(lockagent.MessageWanted, 1)
@@ -111,7 +91,6 @@ var restClauses = []clause{
 		name: "a tenure does not rest while outsiders wait",
 		says: "A tenure that begins may rest if no other one has a place in the queue, and no outsider waits.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, _ := h.pair(t)
 			h.outsider(t)
 			if reply := one.get(one.resting(theLock, 1)); reply.Rests {
@@ -123,7 +102,6 @@ var restClauses = []clause{
 		name: "a tenure that is granted again is as it was",
 		says: "A tenure that has the lock already stays as it is.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
 			two.refused(theLock, 1, one.tenure(1).String()) // which tells nobody
@@ -133,7 +111,7 @@ var restClauses = []clause{
 			one.release(theLock, 1, true)
 			one.get(one.resting(theLock, 2))
 			one.acquire(theLock, 2) // a late call
-			if reply := two.refused(theLock, 2, one.tenure(2).String()); !reply.Rests {
+			if reply := two.refused(theLock, 2, one.tenure(2).String()); !reply.HolderRests {
 				t.Errorf("%+v: want a holder that may rest", reply)
 			}
 			one.hears(lockagent.MessageWanted, 2)
@@ -143,11 +121,10 @@ var restClauses = []clause{
 		name: "a tenure that was renewed does not rest",
 		says: "A Renew makes it one that does not rest.",
 		prove: func(t *testing.T, h *Harness) {
-			h.needsQueue(t)
 			one, two := h.pair(t)
 			one.get(one.resting(theLock, 1))
 			one.renew(theLock, 1, minute)
-			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.Rests {
+			if reply := two.refused(theLock, 1, one.tenure(1).String()); reply.HolderRests {
 				t.Errorf("%+v: want no holder that may rest", reply)
 			}
 		},
@@ -176,7 +153,7 @@ var noRestClauses = []clause{
 				t.Errorf("%+v: want no tenure that may rest", reply)
 			}
 			reply, err := two.try(two.resting(theLock, 1))
-			if err != nil || reply.Granted || reply.Rests || reply.Queued {
+			if err != nil || reply.Granted || reply.HolderRests || reply.Queued {
 				t.Errorf("Acquire = %+v, %v; want it held, by a holder that may not rest, and no place", reply, err)
 			}
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/memstore"
 )
 
 // spoilt is a store whose methods a defect can replace. It stands in front of a sound store
@@ -31,14 +32,22 @@ type spoilt struct {
 	deafInDone   bool
 	deaf         atomic.Int32 // no call is answered meanwhile
 
-	sound  lockagent.Store
+	sound  *memstore.Store
 	ledger *ledger // of all stores of a harness
 }
 
-var _ lockagent.Store = (*spoilt)(nil)
+var (
+	_ lockagent.Store    = (*spoilt)(nil)
+	_ lockagent.Messages = (*spoilt)(nil)
+	_ lockagent.Queue    = (*spoilt)(nil)
+	_ lockagent.Rests    = (*spoilt)(nil)
+	_ lockagent.Operator = (*spoilt)(nil)
+	_ lockagent.Counters = (*spoilt)(nil)
+	_ lockagent.History  = (*spoilt)(nil)
+)
 
 // newSpoilt returns a store that is not spoilt yet.
-func newSpoilt(sound lockagent.Store, l *ledger) *spoilt {
+func newSpoilt(sound *memstore.Store, l *ledger) *spoilt {
 	ctx := context.Background()
 	s := &spoilt{
 		sound: sound,
@@ -155,4 +164,6 @@ func (s *spoilt) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) f
 func (s *spoilt) OnReset(f func(lockagent.Reset)) func() { return s.onReset(f) }
 func (s *spoilt) Identity() string                       { return s.identity() }
 func (s *spoilt) RemembersSince() time.Time              { return s.remembersSince() }
+func (s *spoilt) Queues() bool                           { return !s.ledger.noQueue }
+func (s *spoilt) Rests() bool                            { return !s.ledger.noQueue }
 func (s *spoilt) Close() error                           { return s.close() }

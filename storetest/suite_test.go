@@ -233,6 +233,23 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 	}}.harness)
 }
 
+// bare is a store without layers: the interface has six methods.
+type bare struct{ lockagent.Store }
+
+// A store need not have a layer. It passes the first chapters, which are about every store.
+func TestStoreWithoutLayersPasses(t *testing.T) {
+	every := []string{
+		"Acquire/", "Tenure/", "Release/", "Renew/", "Lease/", "Token/", "Subscribe/", "Reset/", "BadRequest/", "Concurrency/", "Close/",
+	}
+	RunInBubble(t, soundKinds, func(t *testing.T) *Harness {
+		h := defect{spoil: asking(func(req *lockagent.AcquireRequest) { req.Queue, req.Rests = false, false })}.harness(t)
+		store, open := h.Store, h.Open
+		h.Store = bare{store}
+		h.Open = func(t testing.TB) lockagent.Store { return bare{open(t)} }
+		return h
+	}, every...)
+}
+
 func allDefects() []defect {
 	return slices.Concat(defects, queueDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects)
 }
@@ -242,16 +259,15 @@ func (d defect) harness(*testing.T) *Harness {
 	store := memstore.New()
 	l := newLedger()
 	l.plantOutsider = store.PlantOutsider
-	spoil := func(sound lockagent.Store) lockagent.Store {
+	spoil := func(sound *memstore.Store) lockagent.Store {
 		s := newSpoilt(sound, l)
 		d.spoil(s)
 		return s
 	}
 	one := spoil(store)
 	return &Harness{
-		NoQueue: l.noQueue,
-		Store:   one,
-		Open:    func(testing.TB) lockagent.Store { return spoil(store.Share()) },
+		Store: one,
+		Open:  func(testing.TB) lockagent.Store { return spoil(store.Share()) },
 		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
 			store.PlantHolder(name, holder, count, lease)
 		},

@@ -152,7 +152,7 @@ func (s *storeMetrics) rested(ctx context.Context, r *lockagent.AcquireReply) {
 	switch {
 	case r.Rests && r.Granted:
 		s.rests.Add(ctx, 1)
-	case r.Rests:
+	case r.HolderRests:
 		s.recalls.Add(ctx, 1)
 	}
 }

@@ -138,6 +138,9 @@ type waiting struct {
 	placed chan lockagent.Name
 }
 
+// Unwrap is for [lockagent.Layer].
+func (w waiting) Unwrap() lockagent.Store { return w.Store }
+
 // Record implements [lockagent.Recorder].
 func (w waiting) Record(_ context.Context, e lockagent.Event) {
 	if e.Kind == lockagent.EventQueued {

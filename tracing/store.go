@@ -88,23 +88,31 @@ func outcomeOf(err error, yes bool, ifYes, ifNo outcome) outcome {
 
 // store makes spans and metrics of calls.
 type store struct {
-	lockagent.Store // takes the calls, and those that are not traced
+	lockagent.Store                    // takes the calls, and those that are not traced
+	operator        lockagent.Operator // nil if the store has none
+	counters        lockagent.Counters // nil if the store has none
 	tracer          tracer
 	metrics         *storeMetrics
 	starts          [operations][]trace.SpanStartOption
 	names           [operations]string
 }
 
-var _ lockagent.Store = (*store)(nil)
+var (
+	_ lockagent.Store    = (*store)(nil)
+	_ lockagent.Operator = (*store)(nil)
+	_ lockagent.Counters = (*store)(nil)
+)
 
 // Store returns a store that makes spans and metrics of the calls it passes on to
-// next, and otherwise is next: closing it closes next.
+// next, and otherwise is next: closing it closes next. It has the layers of next, see [lockagent.Layer].
 func Store(next lockagent.Store, c Config) lockagent.Store {
 	s := &store{
 		Store:   next,
 		tracer:  tracer{configured: c.TracerProvider},
 		metrics: newStoreMetrics(c.meter()),
 	}
+	s.operator, _ = lockagent.Layer[lockagent.Operator](next)
+	s.counters, _ = lockagent.Layer[lockagent.Counters](next)
 	for op := range operations {
 		name, about := c.database(op)
 		s.names[op] = name
@@ -112,6 +120,9 @@ func Store(next lockagent.Store, c Config) lockagent.Store {
 	}
 	return s
 }
+
+// Unwrap returns the store that takes the calls, see [lockagent.Layer].
+func (s *store) Unwrap() lockagent.Store { return s.Store }
 
 // database names an operation, and describes it by the semantic conventions for
 // databases.
@@ -192,53 +203,53 @@ func (s *store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	})
 }
 
-// Break implements [lockagent.Store].
+// Break implements [lockagent.Operator].
 func (s *store) Break(ctx context.Context, req lockagent.BreakRequest, done func(lockagent.BreakReply, error)) {
 	c, ok := s.begin(ctx, breaking, req.Name)
 	if !ok {
-		s.Store.Break(ctx, req, done)
+		s.operator.Break(ctx, req, done)
 		return
 	}
-	s.Store.Break(c.ctx, req, func(reply lockagent.BreakReply, err error) {
+	s.operator.Break(c.ctx, req, func(reply lockagent.BreakReply, err error) {
 		c.end(outcomeOf(err, reply.Broken, broken, free), err)
 		done(reply, err)
 	})
 }
 
-// Inspect implements [lockagent.Store].
+// Inspect implements [lockagent.Operator].
 func (s *store) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
 	c, ok := s.begin(ctx, inspect, name)
 	if !ok {
-		s.Store.Inspect(ctx, name, kind, done)
+		s.operator.Inspect(ctx, name, kind, done)
 		return
 	}
-	s.Store.Inspect(c.ctx, name, kind, func(found lockagent.Inspection, err error) {
+	s.operator.Inspect(c.ctx, name, kind, func(found lockagent.Inspection, err error) {
 		c.end(outcomeOf(err, found.Held, held, free), err)
 		done(found, err)
 	})
 }
 
-// Permits implements [lockagent.Store].
+// Permits implements [lockagent.Counters].
 func (s *store) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
 	c, ok := s.begin(ctx, permits, req.Name)
 	if !ok {
-		s.Store.Permits(ctx, req, done)
+		s.counters.Permits(ctx, req, done)
 		return
 	}
-	s.Store.Permits(c.ctx, req, func(reply lockagent.PermitsReply, err error) {
+	s.counters.Permits(c.ctx, req, func(reply lockagent.PermitsReply, err error) {
 		c.end(outcomeOf(err, reply.Done, changed, unchanged), err)
 		done(reply, err)
 	})
 }
 
-// Latch implements [lockagent.Store].
+// Latch implements [lockagent.Counters].
 func (s *store) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
 	c, ok := s.begin(ctx, latch, req.Name)
 	if !ok {
-		s.Store.Latch(ctx, req, done)
+		s.counters.Latch(ctx, req, done)
 		return
 	}
-	s.Store.Latch(c.ctx, req, func(reply lockagent.LatchReply, err error) {
+	s.counters.Latch(c.ctx, req, func(reply lockagent.LatchReply, err error) {
 		c.end(outcomeOf(err, reply.Changed, changed, unchanged), err)
 		done(reply, err)
 	})

@@ -30,7 +30,7 @@ type canned struct {
 
 func (c *canned) Acquire(ctx context.Context, _ lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	c.ctx = ctx
-	done(lockagent.AcquireReply{Granted: c.yes, Rests: c.rests}, c.err)
+	done(lockagent.AcquireReply{Granted: c.yes, Rests: c.yes && c.rests, HolderRests: !c.yes && c.rests}, c.err)
 }
 
 func (c *canned) Renew(ctx context.Context, _ lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
@@ -107,22 +107,32 @@ var calls = []struct {
 		s.Release(ctx, lockagent.ReleaseRequest{Name: "l"}, func(r lockagent.ReleaseReply, e error) { yes, err = r.Released, e })
 		return yes, err
 	}},
-	{"break", "broken", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Break(ctx, lockagent.BreakRequest{Name: "l"}, func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
+	{"break", "broken", "free", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		layer[lockagent.Operator](t, s).Break(ctx, lockagent.BreakRequest{Name: "l"}, func(r lockagent.BreakReply, e error) { yes, err = r.Broken, e })
 		return yes, err
 	}},
-	{"inspect", "held", "free", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Inspect(ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
+	{"inspect", "held", "free", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		layer[lockagent.Operator](t, s).Inspect(ctx, "l", lockagent.PlainLock, func(r lockagent.Inspection, e error) { yes, err = r.Held, e })
 		return yes, err
 	}},
-	{"permits", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Permits(ctx, lockagent.PermitsRequest{Name: "l"}, func(r lockagent.PermitsReply, e error) { yes, err = r.Done, e })
+	{"permits", "changed", "unchanged", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		layer[lockagent.Counters](t, s).Permits(ctx, lockagent.PermitsRequest{Name: "l"}, func(r lockagent.PermitsReply, e error) { yes, err = r.Done, e })
 		return yes, err
 	}},
-	{"latch", "changed", "unchanged", func(_ *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
-		s.Latch(ctx, lockagent.LatchRequest{Name: "l"}, func(r lockagent.LatchReply, e error) { yes, err = r.Changed, e })
+	{"latch", "changed", "unchanged", func(t *testing.T, ctx context.Context, s lockagent.Store) (yes bool, err error) {
+		layer[lockagent.Counters](t, s).Latch(ctx, lockagent.LatchRequest{Name: "l"}, func(r lockagent.LatchReply, e error) { yes, err = r.Changed, e })
 		return yes, err
 	}},
+}
+
+// layer returns a layer that a store has to have.
+func layer[L any](t testing.TB, s lockagent.Store) L {
+	t.Helper()
+	l, ok := lockagent.Layer[L](s)
+	if !ok {
+		t.Fatal("the store does not have the layer")
+	}
+	return l
 }
 
 func TestStoreCalls(t *testing.T) {
@@ -313,7 +323,7 @@ func TestTheRestPassesThrough(t *testing.T) {
 	s := Store(next, newRig(t).Config)
 	var woken, heard, reset bool
 	s.Subscribe("l", lockagent.PlainLock, func() { woken = true })()
-	s.Listen("a", func(lockagent.Message) { heard = true })()
+	layer[lockagent.Messages](t, s).Listen("a", func(lockagent.Message) { heard = true })()
 	s.OnReset(func(lockagent.Reset) { reset = true })()
 	if err := s.Close(); err == nil || err.Error() != "closing" {
 		t.Errorf("close returned %v", err)
@@ -321,4 +331,32 @@ func TestTheRestPassesThrough(t *testing.T) {
 	if !woken || !heard || !reset || next.woken != 1 || next.heard != 1 || next.resets != 1 || !next.closed {
 		t.Errorf("woken %v, heard %v, reset %v, next %+v", woken, heard, reset, next)
 	}
+}
+
+// A store of which not every layer is there gets none by being traced, and loses none.
+func TestATracedStoreHasTheLayersOfTheStore(t *testing.T) {
+	cfg := newRig(t).Config
+	for name, has := range map[string]func(lockagent.Store) bool{
+		"Messages": has[lockagent.Messages],
+		"Queue":    has[lockagent.Queue],
+		"Rests":    has[lockagent.Rests],
+		"Operator": has[lockagent.Operator],
+		"Counters": has[lockagent.Counters],
+		"History":  has[lockagent.History],
+	} {
+		full := &canned{}
+		for _, next := range []lockagent.Store{full, struct{ lockagent.Store }{full}} {
+			if got, want := has(Store(next, cfg)), has(next); got != want {
+				t.Errorf("%s of %T: %t, when it is traced %t", name, next, want, got)
+			}
+		}
+	}
+	if !has[lockagent.Operator](&canned{}) {
+		t.Error("the store of the test has no Operator")
+	}
+}
+
+func has[L any](s lockagent.Store) bool {
+	_, ok := lockagent.Layer[L](s)
+	return ok
 }

@@ -134,6 +134,9 @@ type failing struct {
 	err error
 }
 
+// Unwrap is for [lockagent.Layer].
+func (f failing) Unwrap() lockagent.Store { return f.Store }
+
 // Acquire implements [lockagent.Store].
 func (f failing) Acquire(_ context.Context, _ lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	done(lockagent.AcquireReply{}, f.err)

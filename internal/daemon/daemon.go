@@ -30,7 +30,8 @@ type Config struct {
 	// Listener is that of the socket. The daemon closes it.
 	Listener net.Listener
 	// ID is the identity of the agent, or empty for a new one.
-	ID       lockagent.AgentID
+	ID lockagent.AgentID
+	// Store needs the layers Messages and History of package lockagent.
 	Store    lockagent.Store
 	Recorder lockagent.Recorder // may be nil
 	Logger   *slog.Logger
@@ -99,6 +100,10 @@ func Start(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	history, ok := lockagent.Layer[lockagent.History](cfg.Store)
+	if !ok {
+		return nil, &lockagent.OptionError{Option: "store", Reason: "a daemon asks the store for the time, so use one that has lockagent.History"}
+	}
 	book, agent, err := begin(&cfg, processes)
 	if err != nil {
 		return nil, err
@@ -117,7 +122,7 @@ func Start(cfg Config) (*Daemon, error) {
 	life, cut := context.WithCancel(context.Background())
 	d := &Daemon{
 		agent: agent, book: book, journal: cfg.Journal, logger: cfg.Logger, cut: cut, served: make(chan struct{}),
-		health: health{store: cfg.Store}, address: cfg.Listener.Addr().String(), lease: cfg.Lease, read: cfg.ReadTime,
+		health: health{history: history}, address: cfg.Listener.Addr().String(), lease: cfg.Lease, read: cfg.ReadTime,
 	}
 	users := newUserNames()
 	d.rules = rules{cfg.Access}
@@ -308,7 +313,7 @@ func client(ctx context.Context) (claims.Client, bool) {
 
 // health is that of the store, as it was lately: many may ask for it.
 type health struct {
-	store lockagent.Store
+	history lockagent.History
 
 	mu    sync.Mutex // guards what follows
 	at    time.Time
@@ -361,7 +366,7 @@ func (h *health) ask(ctx context.Context, asked chan struct{}) {
 		})
 	}
 	silent := context.AfterFunc(ctx, func() { answer(lockagent.ErrStoreUnavailable) })
-	h.store.Time(ctx, func(_ lockagent.StoreTime, err error) {
+	h.history.Time(ctx, func(_ lockagent.StoreTime, err error) {
 		silent()
 		if err != nil && ctx.Err() != nil { // it was silent, however it says that
 			err = lockagent.ErrStoreUnavailable

@@ -14,7 +14,7 @@ import (
 
 // slowStore takes its time to answer.
 type slowStore struct {
-	lockagent.Store
+	lockagent.History
 	takes time.Duration
 	calls int
 }
@@ -35,7 +35,7 @@ func (s *slowStore) Time(ctx context.Context, done func(lockagent.StoreTime, err
 func TestHealthForOneWhoGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{takes: time.Second}
-		h := &health{store: store}
+		h := &health{history: store}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := h.check(gone); !errors.Is(err, context.Canceled) {

@@ -21,6 +21,7 @@ import (
 // Memory is a store in the memory of the process.
 type Memory interface {
 	lockagent.Store
+	lockagent.Counters
 	// Advance makes all later tokens greater than a token.
 	Advance(lockagent.Token)
 }
@@ -38,7 +39,7 @@ const clockEvery lockagent.StoreTime = 1_000_000
 // permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the tenures that
 // serve holds: see [actor.AgentSnapshot.Reassert], also for the lease and the margin. Nobody may have used the store before.
 func Remember(store Memory, j *journal.Journal, before journal.Recovered, lease, margin time.Duration) (*Remembered, error) {
-	m := &Remembered{Store: store, journal: j, numbers: make(map[string]bool), reserved: make(map[string]int)}
+	m := &Remembered{Memory: store, journal: j, numbers: make(map[string]bool), reserved: make(map[string]int)}
 	if err := m.restore(store, before.Records); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func Remember(store Memory, j *journal.Journal, before journal.Recovered, lease,
 
 // Remembered is a store of [Remember].
 type Remembered struct {
-	lockagent.Store
+	Memory
 	journal *journal.Journal
 	clock   atomic.Int64 // of the record
 
@@ -62,6 +63,9 @@ type Remembered struct {
 }
 
 var _ api.Numbers = (*Remembered)(nil)
+
+// Unwrap returns the store in memory, see [lockagent.Layer].
+func (m *Remembered) Unwrap() lockagent.Store { return m.Memory }
 
 // Reserve implements [api.Numbers].
 func (m *Remembered) Reserve(name lockagent.Name, kind lockagent.LockKind, most int) (end func(), err error) {
@@ -138,17 +142,17 @@ func (m *Remembered) restore(store Memory, records map[string][]byte) error {
 func (m *Remembered) set(n *quantity) error {
 	answer := make(chan error, 1)
 	if n.Kind == lockagent.Latch {
-		m.Store.Latch(context.Background(), lockagent.LatchRequest{Name: n.Name, Op: lockagent.LatchSet, Count: n.N, Change: change()},
+		m.Memory.Latch(context.Background(), lockagent.LatchRequest{Name: n.Name, Op: lockagent.LatchSet, Count: n.N, Change: change()},
 			func(_ lockagent.LatchReply, err error) { answer <- err })
 	} else {
-		m.Store.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.TrySetPermits, Change: change()},
+		m.Memory.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.TrySetPermits, Change: change()},
 			func(_ lockagent.PermitsReply, err error) {
 				if err != nil {
 					answer <- err
 					return
 				}
 				// The number may be negative, so it is added.
-				m.Store.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.AddPermits, N: int(n.N), Change: change()},
+				m.Memory.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.AddPermits, N: int(n.N), Change: change()},
 					func(_ lockagent.PermitsReply, err error) { answer <- err })
 			})
 	}
@@ -159,7 +163,7 @@ func change() string { return string(lockagent.NewAgentID()) }
 
 // Acquire implements [lockagent.Store].
 func (m *Remembered) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	m.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
+	m.Memory.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
 		if last := m.clock.Load(); err == nil && r.Granted && r.At > lockagent.StoreTime(last)+clockEvery && m.clock.CompareAndSwap(last, int64(r.At)) {
 			data, _ := json.Marshal(r.At) // a number
 			m.journal.Put(clockRecord, data)
@@ -170,7 +174,7 @@ func (m *Remembered) Acquire(ctx context.Context, req lockagent.AcquireRequest, 
 
 // Permits implements [lockagent.Store].
 func (m *Remembered) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
-	m.Store.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
+	m.Memory.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
 		if req.Op != lockagent.ReadPermits && err == nil {
 			m.permits(req.Name, req.Kind)
 		}
@@ -182,7 +186,7 @@ func (m *Remembered) Permits(ctx context.Context, req lockagent.PermitsRequest, 
 func (m *Remembered) permits(name lockagent.Name, kind lockagent.LockKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.Store.Permits(context.Background(), lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.ReadPermits}, func(r lockagent.PermitsReply, err error) {
+	m.Memory.Permits(context.Background(), lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.ReadPermits}, func(r lockagent.PermitsReply, err error) {
 		if err == nil {
 			m.keep(&quantity{name, kind, int64(r.Free + r.Taken)}, r.Exists)
 		}
@@ -191,7 +195,7 @@ func (m *Remembered) permits(name lockagent.Name, kind lockagent.LockKind) {
 
 // Latch implements [lockagent.Store].
 func (m *Remembered) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
-	m.Store.Latch(ctx, req, func(r lockagent.LatchReply, err error) {
+	m.Memory.Latch(ctx, req, func(r lockagent.LatchReply, err error) {
 		if req.Op != lockagent.LatchRead && err == nil {
 			m.latch(req.Name)
 		}
@@ -203,7 +207,7 @@ func (m *Remembered) Latch(ctx context.Context, req lockagent.LatchRequest, done
 func (m *Remembered) latch(name lockagent.Name) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.Store.Latch(context.Background(), lockagent.LatchRequest{Name: name, Op: lockagent.LatchRead}, func(r lockagent.LatchReply, err error) {
+	m.Memory.Latch(context.Background(), lockagent.LatchRequest{Name: name, Op: lockagent.LatchRead}, func(r lockagent.LatchReply, err error) {
 		if err == nil {
 			m.keep(&quantity{name, lockagent.Latch, r.Count}, r.Count > 0)
 		}

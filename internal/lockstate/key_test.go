@@ -384,7 +384,7 @@ func (k *keyer) calls(w *world) {
 		k.int(int64(c.permits))
 		k.flags(c.executed, c.zombie, c.err != nil, errors.Is(c.err, lockagent.ErrWithdrawn),
 			c.acquire.Granted, c.renew.Held, c.release.Released, c.release.Others != 0, c.release.Passed, c.queue, c.acquire.Queued,
-			c.acquire.Outsiders > 0, c.unanswered, c.rests, c.acquire.Rests)
+			c.acquire.Outsiders > 0, c.unanswered, c.rests, c.acquire.Rests, c.acquire.HolderRests)
 		k.token(c.acquire.Token)
 		k.token(c.token)
 		k.buf = append(k.buf, c.acquire.Holder...)

@@ -306,7 +306,7 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 					c.Reply.Token, c.Reply.Rests = s.tokens(s.now), s.rests[c.Tenure]
 				} else {
 					c.Reply.Remaining = someSpan.Draw(t, "remaining") - 5*time.Second
-					c.Reply.Queued, c.Reply.Rests = rapid.Bool().Draw(t, "queued"), rapid.Bool().Draw(t, "rests")
+					c.Reply.Queued, c.Reply.HolderRests = rapid.Bool().Draw(t, "queued"), rapid.Bool().Draw(t, "rests")
 				}
 			}
 			s.answered(c.Tenure, Attempted)

@@ -129,7 +129,7 @@ func recalling(told, now Instant) bool { return told != 0 && now < told.add(reca
 // recalls is since when the agent of the holder knows that its lock is wanted, if the tenure may rest. r is an answer that came now.
 func (a *attempt) recalls(r *lockagent.AcquireReply, now Instant) Instant {
 	switch {
-	case !r.Rests:
+	case !r.HolderRests:
 		return 0
 	case a.told != 0 && a.rival.holder == r.Holder:
 		return a.told

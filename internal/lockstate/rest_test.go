@@ -459,7 +459,7 @@ func TestTryMeetsARest(t *testing.T) {
 		r := restRig(t)
 		r.try("ann")
 		r.skip()
-		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Second, Rests: true}, nil)
+		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Second, HolderRests: true}, nil)
 		r.want("FoundBusy")
 		return r
 	}
@@ -479,7 +479,7 @@ func TestTryMeetsARest(t *testing.T) {
 		r.alarmIn(recallTime, recallTime)
 		r.pass(recallTime)
 		r.want("Attempted 30s")
-		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: 28 * time.Second, Rests: true}, nil)
+		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: 28 * time.Second, HolderRests: true}, nil)
 		r.want("FoundBusy", "Answered ann: held by other:7 for 28s", "Forgot")
 	})
 	t.Run("and is refused at once by a holder that cannot rest", func(t *testing.T) {
@@ -493,13 +493,13 @@ func TestTryMeetsARest(t *testing.T) {
 		r := meet(t)
 		r.pass(15 * time.Millisecond)
 		r.step(Woken{})
-		r.acquireReplied(lockagent.AcquireReply{Holder: "third:1", Remaining: time.Second, Rests: true}, nil)
+		r.acquireReplied(lockagent.AcquireReply{Holder: "third:1", Remaining: time.Second, HolderRests: true}, nil)
 		r.alarmIn(recallTime, recallTime)
 	})
 	t.Run("and does not sleep because another request of its agent does", func(t *testing.T) {
 		r := restRig(t)
 		r.acquire("bob")
-		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true, Rests: true}, nil)
+		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: 30 * time.Second, Queued: true, HolderRests: true}, nil)
 		r.pass(time.Millisecond)
 		r.try("ann")
 		r.alarmIn(recallTime-time.Millisecond, recallTime-time.Millisecond)
@@ -523,7 +523,7 @@ func TestTryMeetsARest(t *testing.T) {
 		r.release("bob")
 		r.returned(1) // others were woken, so this agent keeps away for a second
 		r.try("ann")
-		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Second, Rests: true}, nil)
+		r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: time.Second, HolderRests: true}, nil)
 		r.skip()
 		r.step(Woken{})
 		r.want("Woke", "Attempted 2s")

@@ -17,6 +17,9 @@ type timed struct {
 	asks []time.Time
 }
 
+// Unwrap is for [lockagent.Layer].
+func (s *timed) Unwrap() lockagent.Store { return s.Store }
+
 func (s *timed) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	s.mu.Lock()
 	s.asks = append(s.asks, time.Now())

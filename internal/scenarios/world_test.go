@@ -247,6 +247,9 @@ type counting struct {
 	acquires, renewals atomic.Int64
 }
 
+// Unwrap is for [lockagent.Layer].
+func (c *counting) Unwrap() lockagent.Store { return c.Store }
+
 func (c *counting) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	c.acquires.Add(1)
 	c.Store.Acquire(ctx, req, done)

@@ -24,6 +24,9 @@ type tenureCount struct {
 	begunThen atomic.Int64 // begun, from then on
 }
 
+// Unwrap is for [lockagent.Layer].
+func (c *tenureCount) Unwrap() lockagent.Store { return c.Store }
+
 func (c *tenureCount) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	c.Store.Acquire(ctx, req, func(reply lockagent.AcquireReply, err error) {
 		if err == nil && reply.Granted {

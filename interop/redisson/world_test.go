@@ -197,6 +197,9 @@ type hearing struct {
 	ears sync.Map // by name
 }
 
+// Unwrap is for [lockagent.Layer].
+func (h *hearing) Unwrap() lockagent.Store { return h.Store }
+
 // ear is what an agent has heard of a lock.
 type ear struct {
 	listens atomic.Bool
@@ -241,7 +244,8 @@ func (h *hearing) Acquire(ctx context.Context, req lockagent.AcquireRequest, don
 }
 
 func (h *hearing) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
-	return h.Store.Listen(agent, func(m lockagent.Message) {
+	messages, _ := lockagent.Layer[lockagent.Messages](h.Store)
+	return messages.Listen(agent, func(m lockagent.Message) {
 		if m.LockKind == lockagent.FairLock && m.Kind != lockagent.MessagesMissed {
 			h.of(string(m.Name)).hear()
 		}

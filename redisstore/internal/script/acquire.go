@@ -100,7 +100,7 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 				o.Reply.Total = int(lines.number(0))
 			}
 		case "h", "q", "k", "H", "Q", "K":
-			o.Reply.Rests = code <= "Z"
+			o.Reply.HolderRests = code <= "Z"
 			o.Reply.Queued = code != "h" && code != "H"
 			if code == "k" || code == "K" {
 				o.Reply.AskWithin = remaining(lines.number(1))

@@ -374,7 +374,7 @@ func TestFairLockAfterAStepBack(t *testing.T) {
 	if r := s.fairEnd(end(one)); !r.Released || r.Passed {
 		t.Errorf("%+v", r)
 	}
-	if m := s.message(conn); m.Kind != lockagent.MessageStandby || m.Tenure != two.Tenure || m.Remaining != 0 {
+	if m := s.message(conn); m.Kind != lockagent.MessageStandby || m.Tenure != two.Tenure || m.AskAfter != 0 {
 		t.Errorf("told %+v", m)
 	}
 	if r := s.fairGrant(two); r.Token <= first.Token+lockagent.Token(time.Hour/time.Microsecond) {

@@ -61,7 +61,7 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 		}
 	case "standby":
 		m.Kind = lockagent.MessageStandby
-		m.Remaining = time.Duration(number(1, uint64(lockagent.MaxLease/time.Millisecond))) * time.Millisecond
+		m.AskAfter = time.Duration(number(1, uint64(lockagent.MaxLease/time.Millisecond))) * time.Millisecond
 	case "wanted":
 		m.Kind = lockagent.MessageWanted
 	case "broken":

@@ -181,7 +181,7 @@ func TestThePassesGoRound(t *testing.T) {
 			if s2 == 2 {
 				break
 			}
-			want := lockagent.Message{Kind: lockagent.MessageStandby, Name: name, Tenure: tenure(standby, 1), Remaining: lockagent.PassLease}
+			want := lockagent.Message{Kind: lockagent.MessageStandby, Name: name, Tenure: tenure(standby, 1), AskAfter: lockagent.PassLease}
 			if got := conns[standby](); got != want {
 				t.Errorf("heard %+v, want %+v", got, want)
 			}

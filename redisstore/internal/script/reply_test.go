@@ -167,7 +167,7 @@ func TestMessages(t *testing.T) {
 			Kind: lockagent.MessagePassed, LockKind: lockagent.Permits, Name: "a lock", Tenure: tenure, Token: 1701, At: 1700, Clock: "life/0",
 			Incarnation: "life", Total: 12,
 		},
-		"standby " + tenure.String() + " 2000 x":            {Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, Remaining: 2 * time.Second},
+		"standby " + tenure.String() + " 2000 x":            {Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, AskAfter: 2 * time.Second},
 		"wanted " + tenure.String() + " a lock":             {Kind: lockagent.MessageWanted, Name: "a lock", Tenure: tenure},
 		"broken " + tenure.String() + " 1700 - a lock":      {Kind: lockagent.MessageBroken, Name: "a lock", Tenure: tenure, At: 1700},
 		"broken " + tenure.String() + " 1700 ol+ga%20%2D x": {Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "ol ga -"},

@@ -36,7 +36,7 @@ func TestLayoutOfATenureThatMayRest(t *testing.T) {
 func TestAnotherProgramNeverRests(t *testing.T) {
 	s := start(t)
 	s.Do("HSET", "orders", another, "12")
-	if r := s.acquire(wish("orders", agentA, 1)); r.Granted || r.Rests || r.Holder != another {
+	if r := s.acquire(wish("orders", agentA, 1)); r.Granted || r.HolderRests || r.Holder != another {
 		t.Errorf("acquired %+v", r)
 	}
 }

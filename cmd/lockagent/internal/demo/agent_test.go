@@ -84,7 +84,8 @@ func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
 	if s.Grants != 2 || s.lost() != 1 || s.Unfinished != 1 || s.Dropped+s.Unpublished != 0 || s.Published == 0 {
 		t.Errorf("stats are %+v", s)
 	}
-	a.store.Inspect(t.Context(), work.names()[0], lockagent.PlainLock, func(_ lockagent.Inspection, err error) {
+	operator, _ := lockagent.Layer[lockagent.Operator](a.store)
+	operator.Inspect(t.Context(), work.names()[0], lockagent.PlainLock, func(_ lockagent.Inspection, err error) {
 		if !errors.Is(err, lockagent.ErrClosed) {
 			t.Errorf("the store was left open: %v", err)
 		}

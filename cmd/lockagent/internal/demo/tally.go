@@ -126,6 +126,9 @@ type countedStore struct {
 	tally *tally
 }
 
+// Unwrap returns the store whose calls are counted, see [lockagent.Layer].
+func (c countedStore) Unwrap() lockagent.Store { return c.Store }
+
 func (c countedStore) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
 	c.tally.add(func(s *Stats) { s.Acquires++ })
 	c.Store.Acquire(ctx, req, done)
