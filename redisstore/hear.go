@@ -102,9 +102,7 @@ func (l *listener) message(payload string) {
 		return
 	}
 	l.store.clocks.note(l.store.slot(m.Name), m.Incarnation, m.At, min(m.Token, lockagent.Token(m.At)))
-	if f, err := l.store.family(m.LockKind); err != nil || f.places == nil {
-		l.store.contended.note(m)
-	} else if m.Kind == lockagent.MessagePassed {
+	if f, err := l.store.family(m.LockKind); err == nil && f.places != nil && m.Kind == lockagent.MessagePassed {
 		f.places.leave(place{m.Name, m.Tenure})
 	}
 	// The replicas may not have the pass yet. The agent asks, and the answer waits for them.

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/lockagent/lockagent"
@@ -203,35 +202,6 @@ func TestAPassIsForOneLock(t *testing.T) {
 		messages.Await(lockagent.MessagePassed, "{a}", lockagent.Tenure{Agent: agentB, Number: 1})
 		if n := messages.Count(lockagent.MessagePassed); n > 0 {
 			t.Error("the other lock was passed as well")
-		}
-	}
-}
-
-// The server writes the message of a pass before the reply to the release. A release of a lock for
-// which nobody waits takes no additional command.
-func TestAPassIsWrittenBeforeTheReply(t *testing.T) {
-	server := redistest.Start(t)
-	holder, waiter := open(t, server.URL()), open(t, server.URL())
-	heard := storetest.Listen(t, holder, agentA)
-	storetest.Listen(t, waiter, agentB)
-	storetest.Subscribe(t, waiter, "orders")
-	sent := record(t, server)
-	for number, waited := range []bool{false, true, false} {
-		ours, theirs := wish("orders", agentA, uint64(number+1)), wish("orders", agentB, uint64(number+1))
-		acquire(t, holder, ours)
-		if waited {
-			queue(t, waiter, theirs)
-			heard.Await(lockagent.MessageWanted, "orders", ours.Tenure)
-		}
-		sent.lines(t)
-		if reply := release(t, holder, ours); reply.Passed != waited {
-			t.Errorf("released %+v", reply)
-		}
-		if before := strings.HasPrefix(sent.lines(t)[0], `"PING"`); before != waited {
-			t.Errorf("somebody waited: %v; a PING came before the release: %v", waited, before)
-		}
-		if waited {
-			release(t, waiter, theirs)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 	}
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &releaseCall{
-		req: script.ReleaseRequest{ReleaseRequest: req}, of: f, slot: slot, done: done, behind: s.contended.take(req.Name),
+		req: script.ReleaseRequest{ReleaseRequest: req}, of: f, slot: slot, done: done,
 	})
 }
 

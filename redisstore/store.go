@@ -49,7 +49,6 @@ type Store struct {
 	subscriptions *transport.Subscriptions
 	listener      atomic.Pointer[listener] // nil if nobody listens
 	clocks        clocks
-	contended     contended
 	opened        opened
 	incarnations  *incarnations
 	identity      identity

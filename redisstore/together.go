@@ -18,8 +18,6 @@ type call[Q, A any] struct {
 	of   *family
 	slot uint16
 	done func(A, error)
-	// behind asks the server to write the message of a pass before the reply.
-	behind bool
 }
 
 // Refuse implements [transport.Item].
@@ -123,7 +121,6 @@ func (b *batches[Q, A]) join(into []*transport.Call, calls []*call[Q, A]) []*tra
 		t := b.blank(slot)
 		for ; n < len(calls) && calls[n].slot == slot && (n == 0 || !b.lone); n++ {
 			t.add(calls[n].req, calls[n].done)
-			t.Behind = t.Behind || calls[n].behind
 		}
 		into = append(into, t.write())
 		calls = calls[n:]
@@ -152,7 +149,7 @@ func (b *batches[Q, A]) blank(slot uint16) *together[Q, A] {
 		t = &together[Q, A]{by: b}
 		t.Done = t.answer
 	}
-	t.Slot, t.Behind, t.Replicated = slot, false, b.replicas != nil
+	t.Slot, t.Replicated = slot, b.replicas != nil
 	return t
 }
 

@@ -27,10 +27,6 @@ type Call struct {
 	// Slot is the hash slot of all keys. It means nothing if [Servers.Slotted] is false.
 	Slot uint16
 
-	// Behind asks the server to write the script's messages before its reply. So the
-	// receiver of a message begins before the caller, who may run on the same machine.
-	Behind bool
-
 	// Replicated has the transport wait, after the script, until [Config.Replicas] replicas have what
 	// the script wrote, and all that was written before on that server. It waits for at most
 	// [Config.ReplicaTimeout]. Acknowledged is then how many replicas have it. It is set before Done
@@ -50,19 +46,6 @@ type Call struct {
 	tries  int       // how often a server refused it
 
 	uncounted error // why nobody knows how many replicas have what it wrote
-}
-
-// preceded reports whether another command comes before the call.
-func (c *Call) preceded() bool { return c.asking || c.Behind }
-
-// before is the command that comes before the call: ASKING or PING. Either answers the
-// caller before the script publishes. That puts Behind into effect: a server writes first to the
-// client whose answer it began last.
-func (c *Call) before(b rueidis.Builder) rueidis.Completed {
-	if c.asking {
-		return b.Asking().Build()
-	}
-	return b.Ping().Build()
 }
 
 // byDigest is the command that runs the script if the server has it.

@@ -12,22 +12,16 @@ import (
 func TestCommandsBeforeCalls(t *testing.T) {
 	server := redistest.Start(t)
 	s := connect(t, config(server.Addr()))
-	lanes := NewLanes(s, func() Packer[question] {
-		return func(questions []question) []*Call {
-			calls := ask(questions)
-			for i, c := range calls {
-				c.Behind = i%3 != 1
-			}
-			return calls
-		}
-	})
+	lanes := NewLanes(s, func() Packer[question] { return ask })
 	l := lanes.lane(s.Master(0))
 	for range 2 { // the second time the server has the script
 		var all []said
 		l.mu.Lock() // so that all travel together
 		for i := range 10 {
 			q, c := expect(fmt.Sprint("text ", i))
-			l.queue = append(l.queue, entry[question]{item: q, made: time.Now()})
+			call := ask([]question{q})[0]
+			call.made, call.asking = time.Now(), i%3 != 1
+			l.queue = append(l.queue, entryOf[question](call))
 			all = append(all, c)
 		}
 		l.mu.Unlock()

@@ -321,8 +321,8 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 // write makes the commands of the calls, and room for the replies.
 func (b *batch[I]) write(config *Config, builder rueidis.Builder, run func(*Call, rueidis.Builder) rueidis.Completed) {
 	for _, c := range b.calls {
-		if c.preceded() {
-			b.commands = append(b.commands, c.before(builder))
+		if c.asking {
+			b.commands = append(b.commands, builder.Asking().Build())
 		}
 		b.commands = append(b.commands, run(c, builder))
 		b.replicated = b.replicated || c.Replicated
@@ -343,7 +343,7 @@ func (b *batch[I]) read() {
 	}
 	from := 0
 	for to, c := range b.calls {
-		if c.preceded() {
+		if c.asking {
 			from++
 		}
 		b.replies[to] = b.replies[from]
