@@ -81,9 +81,9 @@ type Request struct {
 	// It makes a grant cheaper for a reader that comes while others read.
 	ByGrant bool
 	awaits  bool // the request is one of Await
-	// Holds is how many holds the owner wants to make of the grant, one after the other, without asking the agent again. They have the
-	// tokens from that of the grant on. The agent may allow fewer: [Watcher] tells. 0 is 1. Only an exclusive request for a plain or a
-	// fenced lock, without a Session, may have more.
+	// Holds is how many holds the owner wants to make of the grant, one after the other, without asking the agent again.
+	// They have the tokens from that of the grant on. The agent may allow fewer: [Watcher] tells. 0 is 1. Only an
+	// exclusive request for a plain or a fenced lock, without a Session, may have more.
 	Holds uint16
 
 	// Granted is called once when the lock is granted, before the grant is delivered. It may
@@ -139,7 +139,8 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
 	}
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) }, a.identity.closed)
-	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()})
+	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()}
+	a.record(context.Background(), begun)
 	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := func() {}
 	if a.layers.messages != nil {
@@ -162,11 +163,11 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	return a, nil
 }
 
-// firstNumber returns a number from which an agent counts, above those that were used before. It is random. So an
-// agent that starts again with its old identity uses no number twice. And two agents with one identity use different
-// numbers: the store never takes the tenure of the one for that of the other. That is so if both have started. The copy of a
-// machine that ran goes on with the numbers of the original: see [identity]. The time would not do: somebody may
-// have set the clock back, and a copy of a machine has the same time.
+// firstNumber returns a number from which an agent counts, above those that were used before. It is random. So an agent
+// that starts again with its old identity uses no number twice. And two agents with one identity use different numbers:
+// the store never takes the tenure of the one for that of the other. That is so if both have started. The copy of a
+// machine that ran goes on with the numbers of the original: see [identity]. The time would not do: somebody may have
+// set the clock back, and a copy of a machine has the same time.
 //
 // The first start leaves one half of all numbers. Each further start takes a small part of those that are left, which
 // lasts for many thousand starts.
@@ -202,8 +203,8 @@ func (s *AgentSnapshot) former() former {
 }
 
 // hasUsed reports whether this agent has used a number, or the agent that it goes on with. A tenure with another number
-// may be of another agent with the same identity. So this agent leaves it alone. That includes the numbers of still earlier agents:
-// the state of one of them may have been copied, and the numbers of the copy lie between theirs.
+// may be of another agent with the same identity. So this agent leaves it alone. That includes the numbers of still
+// earlier agents: the state of one of them may have been copied, and the numbers of the copy lie between theirs.
 func (a *Agent) hasUsed(number uint64) bool {
 	f := &a.former
 	return number > a.first && number <= a.fresh.Load() || number > f.first && number <= f.last || f.tenures[number]
@@ -245,7 +246,11 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 		r.deny(name, err)
 		return
 	}
-	sendInPerson(r.entry, r, &r.errands)
+	if r.waited && r.Wait == 0 {
+		sendInPerson(ctx, r.entry, r, &r.presence)
+	} else { // the caller of Acquire goes on, and one with a bound has to leave when that has passed
+		send(r.entry, r)
+	}
 }
 
 func check(ctx context.Context, name lockagent.Name, req *Request) error {
@@ -265,13 +270,19 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 	}
 	switch {
 	case req.Session && (req.Kind == lockagent.Semaphore || req.Kind == lockagent.Permits):
-		return &lockagent.OptionError{Option: "session", Reason: "a semaphore has no re-entries; each request is an owner of its own"}
+		reason := "a semaphore has no re-entries; each request is an owner of its own"
+		return &lockagent.OptionError{Option: "session", Reason: reason}
 	case (req.Kind == lockagent.Latch) != req.awaits:
 		return &lockagent.OptionError{Option: "kind", Reason: "a latch is not acquired; await it"}
-	case req.Holds > 1 && (req.Session || req.Mode == lockagent.Shared || req.Kind.OrPlain() != lockagent.PlainLock && req.Kind != lockagent.FencedLock):
-		return &lockagent.OptionError{Option: "holds", Reason: "only an exclusive grant of a plain or fenced lock, without a session, serves several holds; leave it out"}
+	case req.Holds > 1 && (req.Session || req.Mode == lockagent.Shared ||
+		req.Kind.OrPlain() != lockagent.PlainLock && req.Kind != lockagent.FencedLock):
+		return &lockagent.OptionError{
+			Option: "holds",
+			Reason: "only an exclusive grant of a plain or fenced lock, without a session, serves several holds; leave it out",
+		}
 	case req.Outlive && req.Lease == 0:
-		return &lockagent.OptionError{Option: "outlive", Reason: "a lease that is kept ends with the agent; give the request a fixed lease"}
+		reason := "a lease that is kept ends with the agent; give the request a fixed lease"
+		return &lockagent.OptionError{Option: "outlive", Reason: reason}
 	case ctx.Err() != nil:
 		return ended(ctx, name, req.Kind, 0)
 	case req.Wait < 0:
@@ -290,7 +301,9 @@ func (a *Agent) Release(ctx context.Context, name lockagent.Name, owner lockagen
 
 // ReleaseMode is [Agent.Release] for the grants of one mode. If owner has only grants of the other mode, the error is
 // [lockagent.ErrNotHeld].
-func (a *Agent) ReleaseMode(ctx context.Context, name lockagent.Name, owner lockagent.Owner, mode lockagent.Mode) <-chan error {
+func (a *Agent) ReleaseMode(
+	ctx context.Context, name lockagent.Name, owner lockagent.Owner, mode lockagent.Mode,
+) <-chan error {
 	return a.call(name, lockagent.ErrNotHeld, &call{kind: toRelease, owner: owner, mode: mode, caller: ctx})
 }
 
@@ -328,13 +341,16 @@ func (a *Agent) Break(name lockagent.Name, kind lockagent.LockKind, operator str
 	return a.breaks(name, kind, &call{kind: toBreak, operator: operator})
 }
 
-// BreakHold is [Agent.Break] for the one hold of this agent that has a token. All holds with other tokens go on: of another owner, of other
-// readers, and of those who have other permits. A session that holds the lock several times loses all of that, and a grant for several
-// holds ends as a whole. Readers that joined behind the grant of another one share its token, and end together.
+// BreakHold is [Agent.Break] for the one hold of this agent that has a token. All holds with other tokens go on: of
+// another owner, of other readers, and of those who have other permits. A session that holds the lock several times
+// loses all of that, and a grant for several holds ends as a whole. Readers that joined behind the grant of another one
+// share its token, and end together.
 //
-// The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing was broken. So
-// nothing that is granted in the meantime can end by it. A token of 0 is an [*lockagent.OptionError].
-func (a *Agent) BreakHold(name lockagent.Name, kind lockagent.LockKind, token lockagent.Token, operator string) <-chan lockagent.Result[bool] {
+// The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing
+// was broken. So nothing that is granted in the meantime can end by it. A token of 0 is an [*lockagent.OptionError].
+func (a *Agent) BreakHold(
+	name lockagent.Name, kind lockagent.LockKind, token lockagent.Token, operator string,
+) <-chan lockagent.Result[bool] {
 	return a.breaks(name, kind, &call{kind: toBreak, operator: operator, one: true, token: token})
 }
 
@@ -349,7 +365,8 @@ func (a *Agent) breaks(name lockagent.Name, kind lockagent.LockKind, c *call) <-
 	} else if !c.one && a.layers.operator == nil {
 		c.answer(false, errNoOperator)
 	} else if c.one && c.token == 0 {
-		c.answer(false, &lockagent.OptionError{Option: "token", Reason: "0 is no token of a hold; name one, or break the lock for all"})
+		reason := "0 is no token of a hold; name one, or break the lock for all"
+		c.answer(false, &lockagent.OptionError{Option: "token", Reason: reason})
 	} else if e, kind, err := a.used(name, kind); err != nil {
 		c.answer(false, err)
 	} else if e != nil {
@@ -362,8 +379,9 @@ func (a *Agent) breaks(name lockagent.Name, kind lockagent.LockKind, c *call) <-
 	return c.broken
 }
 
-// breakUnused breaks a lock that this agent does not use. It makes no actor, and nothing keeps the name from being used meanwhile. If
-// somebody of this agent is granted the lock before the break takes effect, the message of the store tells the holder.
+// breakUnused breaks a lock that this agent does not use. It makes no actor, and nothing keeps the name from being used
+// meanwhile. If somebody of this agent is granted the lock before the break takes effect, the message of the store
+// tells the holder.
 func (a *Agent) breakUnused(name lockagent.Name, kind lockagent.LockKind, c *call) {
 	over, err := a.registry.direct(name, kind)
 	if err != nil {
@@ -473,8 +491,9 @@ func (a *Agent) missed(m lockagent.Message) {
 	}
 }
 
-// hear is called by the store. A message names the kind of lock whose script sent it. That need not be the kind as which the agent uses the
-// name: a break of a plain lock also ends a spin lock. The tenure tells for whom the message is.
+// hear is called by the store. A message names the kind of lock whose script sent it. That need not be the kind as
+// which the agent uses the name: a break of a plain lock also ends a spin lock. The tenure tells for whom the message
+// is.
 func (a *Agent) hear(m lockagent.Message) {
 	switch m.Kind {
 	case lockagent.MessagesMissed:

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/inperson"
 )
 
 // identity is the store of an agent, for as long as no other agent has the identity. The calls for tenures go through
@@ -15,9 +16,10 @@ import (
 // identity is its alone. Otherwise the state of an agent that is alive may have been copied, and both would have its
 // tenures. A new agent does not wait: it has no tenure yet, and no other agent that starts uses its numbers.
 //
-// All of that is about agents that start. The copy of a machine that ran has an agent that is under way, with the same next number
-// and the same calls. Each of the two makes its calls until one of them is told that it has a twin, which is when the connection of
-// the copy is made anew. Until then the store may grant both of them one tenure, with one token.
+// All of that is about agents that start. The copy of a machine that ran has an agent that is under way, with the same
+// next number and the same calls. Each of the two makes its calls until one of them is told that it has a twin, which
+// is when the connection of the copy is made anew. Until then the store may grant both of them one tenure, with one
+// token.
 type identity struct {
 	lockagent.Store
 
@@ -121,22 +123,29 @@ func (i *identity) why(why lockagent.LossReason) lockagent.LossReason {
 }
 
 // Acquire implements [lockagent.Store].
-func (i *identity) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	if i.verdict.Load() == verdictMine || i.ready(func() { i.Acquire(ctx, req, done) }, func(err error) { done(lockagent.AcquireReply{}, err) }) {
+func (i *identity) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
+	again := func() { i.Acquire(inperson.Not(ctx), req, done) } // in another goroutine
+	if i.verdict.Load() == verdictMine || i.ready(again, func(err error) { done(lockagent.AcquireReply{}, err) }) {
 		i.Store.Acquire(ctx, req, done)
 	}
 }
 
 // Renew implements [lockagent.Store].
 func (i *identity) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	if i.verdict.Load() == verdictMine || i.ready(func() { i.Renew(ctx, req, done) }, func(err error) { done(lockagent.RenewReply{}, err) }) {
+	again := func() { i.Renew(ctx, req, done) }
+	if i.verdict.Load() == verdictMine || i.ready(again, func(err error) { done(lockagent.RenewReply{}, err) }) {
 		i.Store.Renew(ctx, req, done)
 	}
 }
 
 // Release implements [lockagent.Store].
-func (i *identity) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	if i.verdict.Load() == verdictMine || i.ready(func() { i.Release(ctx, req, done) }, func(err error) { done(lockagent.ReleaseReply{}, err) }) {
+func (i *identity) Release(
+	ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error),
+) {
+	again := func() { i.Release(inperson.Not(ctx), req, done) } // in another goroutine
+	if i.verdict.Load() == verdictMine || i.ready(again, func(err error) { done(lockagent.ReleaseReply{}, err) }) {
 		i.Store.Release(ctx, req, done)
 	}
 }
@@ -154,7 +163,8 @@ func (a *Agent) IdentityTaken() <-chan struct{} { return a.identity.taken }
 // yield ends the agent: another one has its identity.
 func (a *Agent) yield() {
 	if a.identity.settle(verdictTaken) && a.identity.begun.Load() {
-		a.cfg.Logger.Error("lockagent: this agent ends, and gives nothing back", "agent", a.cfg.ID, "error", lockagent.ErrIdentityInUse)
+		a.cfg.Logger.Error("lockagent: this agent ends, and gives nothing back",
+			"agent", a.cfg.ID, "error", lockagent.ErrIdentityInUse)
 		go func() { _ = a.Close() }() // a call of Close by the application returns the same
 	}
 }

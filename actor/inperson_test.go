@@ -6,46 +6,45 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/errand"
+	"github.com/lockagent/lockagent/internal/inperson"
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// leaving is a store that leaves to its callers what it can.
-type leaving struct {
+// noting is a store that counts the calls that are made in person.
+type noting struct {
 	whole
-	left *int
+	calls *int
 }
 
-func (s leaving) orDo(ctx context.Context, do func()) {
-	if errand.Leave(ctx, do) {
-		*s.left++
-	} else {
-		do()
+func (s noting) note(ctx context.Context) {
+	if inperson.Is(ctx) {
+		*s.calls++
 	}
 }
 
-func (s leaving) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	s.orDo(ctx, func() { s.whole.Acquire(ctx, req, done) })
+func (s noting) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.note(ctx)
+	s.whole.Acquire(ctx, req, done)
 }
 
-func (s leaving) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
-	s.orDo(ctx, func() { s.whole.Release(ctx, req, done) })
+func (s noting) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	s.note(ctx)
+	s.whole.Release(ctx, req, done)
 }
 
-// A caller who waits whatever happens does what the store leaves. Nobody else does.
+// A caller who waits for the outcome makes the call, and nobody else does.
 func TestWhoMakesExchangesInPerson(t *testing.T) {
 	var left int
-	a := start(t, Config{Store: leaving{memstore.New(), &left}})
+	a := start(t, Config{Store: noting{memstore.New(), &left}})
 	expect := func(what string, want int) {
 		t.Helper()
 		if left != want {
-			t.Errorf("%s: %d calls were left to the caller, want %d", what, left, want)
+			t.Errorf("%s: %d calls were made in person, want %d", what, left, want)
 		}
 		left = 0
 	}
@@ -72,17 +71,17 @@ func TestWhoMakesExchangesInPerson(t *testing.T) {
 	unlock(g, context.Background())
 	expect("Unlock again", 1)
 	g = lock(t.Context())
-	expect("Lock whose context may end", 0)
+	expect("Lock whose context may end", 1)
 	unlock(g, t.Context())
-	expect("Unlock whose context may end", 0)
+	expect("Unlock whose context may end", 1)
 	g = <-a.Acquire(context.Background(), "orders", Request{Owner: "alice"})
 	expect("Acquire", 0)
 	if err := <-g.ReleaseAsync(context.Background()); err != nil {
 		t.Error(err)
 	}
 	expect("Release", 0)
-	g = lock(context.Background())
-	expect("Lock", 1)
+	g = a.Lock(t.Context(), "orders", Request{Owner: "alice", Wait: time.Hour})
+	expect("Lock with a bound", 0)
 	a.clock.slept.Add(int64(time.Hour)) // and the tick is yet to come
 	if err := g.Release(context.Background()); !errors.Is(err, lockagent.ErrLost) {
 		t.Errorf("a release that came too late: %v", err)
@@ -90,42 +89,8 @@ func TestWhoMakesExchangesInPerson(t *testing.T) {
 	expect("Unlock that was answered before the exchange", 0) // its call may serve another caller by then
 }
 
-// The actor sends the caller on an errand while the caller looks for one. One of the two makes the exchange, and never both.
-func TestAnErrandIsDoneOnce(t *testing.T) {
-	byCaller := 0
-	for range 5000 {
-		var e errands
-		var there, done atomic.Int32
-		meet := func() {
-			for there.Add(1); there.Load() < 2; {
-				yieldNow()
-			}
-		}
-		var both sync.WaitGroup
-		both.Go(func() { // the store
-			meet()
-			if exchange := func() { done.Add(1) }; !errand.Leave(e.with(background), exchange) {
-				exchange()
-			}
-		})
-		both.Go(func() {
-			meet()
-			if work := e.take(false); work != nil {
-				byCaller++
-				work()
-			}
-			e.finish()
-		})
-		both.Wait()
-		if done.Load() != 1 {
-			t.Fatalf("done %d times", done.Load())
-		}
-	}
-	t.Logf("the caller did %d of 5000", byCaller)
-}
-
-// A caller whose message waits in the mailbox goes on no errand: it would not learn of one.
-func TestAMessageThatWaitsHasNoErrand(t *testing.T) {
+// A caller whose message waits in the mailbox makes no call: it would not learn of one.
+func TestAMessageThatWaitsIsNotMadeInPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recorderFunc(func(_ context.Context, e lockagent.Event) {
 			if e.Kind == lockagent.EventReturned {
@@ -133,13 +98,13 @@ func TestAMessageThatWaitsHasNoErrand(t *testing.T) {
 			}
 		})
 		var left int
-		a := start(t, Config{Store: leaving{memstore.New(), &left}, Recorder: r, Logger: quiet})
+		a := start(t, Config{Store: noting{memstore.New(), &left}, Recorder: r, Logger: quiet})
 		g := granted(t, a.Acquire(background, "orders", who("ann")))
 		go g.ReleaseAsync(background)
 		synctest.Wait()
 		bob := a.Lock(background, "orders", who("bob"))
 		if left != 0 {
-			t.Errorf("%d calls were left to the caller", left)
+			t.Errorf("%d calls were made in person", left)
 		}
 		released(t, bob)
 	})
@@ -172,49 +137,141 @@ func TestUnlockWhoseContextHasEnded(t *testing.T) {
 	}
 }
 
-// A caller who was left an exchange makes it before anybody's code can keep it: until then, the
-// store makes none for others.
-func TestAnExchangeInPersonWaitsForNobodysCode(t *testing.T) {
-	for name, callback := range map[string]func(exchanged <-chan struct{}){
-		"that waits":              func(exchanged <-chan struct{}) { <-exchanged },
+// A caller makes the call that was left before anybody's code can keep it.
+func TestACallInPersonWaitsForNobodysCode(t *testing.T) {
+	for name, callback := range map[string]func(called <-chan struct{}){
+		"that waits":              func(called <-chan struct{}) { <-called },
 		"that ends its goroutine": func(<-chan struct{}) { runtime.Goexit() },
 	} {
 		t.Run("code "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				arrived, posted, exchanged := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				arrived, posted, called := make(chan struct{}), make(chan struct{}), make(chan struct{})
 				r := recorderFunc(func(_ context.Context, e lockagent.Event) {
 					if e.Kind == lockagent.EventQueued {
-						callback(exchanged)
+						callback(called)
 					}
 				})
-				s := told{leaving{memstore.New(), new(int)}, exchanged, func() {
+				s := hooked{whole: memstore.New(), release: func(context.Context) error { close(called); return nil }}
+				a := start(t, Config{Store: s, Recorder: r, Logger: quiet})
+				over := func() {
 					close(arrived)
 					<-posted // until the other request is in the mailbox
-				}}
-				a := start(t, Config{Store: s, Recorder: r, Logger: quiet})
-				go a.Lock(background, "orders", who("alice"))
+				}
+				g := a.Lock(t.Context(), "orders", Request{Owner: "alice", Over: over})
+				go func() { _ = g.Release(t.Context()) }()
 				<-arrived
-				a.Acquire(background, "orders", who("bob"))
+				a.Acquire(t.Context(), "orders", who("bob"))
 				close(posted)
-				<-exchanged
+				<-called
 			})
 		})
 	}
 }
 
-// told is a store that closes a channel when it is asked for a lock. It calls before first.
-type told struct {
-	leaving
-	asked  chan struct{}
-	before func()
+// A callback that ends the goroutine of a caller does not keep the call that was left from being made.
+func TestACallInPersonIsMadeInAnyCase(t *testing.T) {
+	c := new(clerk)
+	e := new(entry)
+	e.mailbox.invoker = c
+	var caller presence
+	made := make(chan bool, 1)
+	c.on = func(any) {
+		caller.left = func() { made <- caller.ctx == nil }
+		runtime.Goexit()
+	}
+	go sendInPerson(t.Context(), e, &wakeMsg{}, &caller)
+	if !await(t, "the call", made) {
+		t.Error("the message keeps the context")
+	}
 }
 
-func (s told) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
-	s.before()
-	s.orDo(ctx, func() {
-		close(s.asked)
-		s.whole.Acquire(ctx, req, done)
+// hooked is a store that calls a function before it answers a call that is made in person. The call has taken effect
+// then. If the function returns an error, that is the answer.
+type hooked struct {
+	whole
+	acquire, release func(context.Context) error // may be nil
+}
+
+func (s hooked) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.whole.Acquire(ctx, req, hook(ctx, s.acquire, done))
+}
+
+func (s hooked) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	s.whole.Release(ctx, req, hook(ctx, s.release, done))
+}
+
+func hook[R any](ctx context.Context, f func(context.Context) error, done func(R, error)) func(R, error) {
+	if f == nil || !inperson.Is(ctx) {
+		return done
+	}
+	return func(reply R, err error) {
+		if err = f(ctx); err != nil {
+			var none R
+			reply = none
+		}
+		done(reply, err)
+	}
+}
+
+// hangs is a server that does not answer before the caller leaves.
+func hangs(ctx context.Context) error {
+	<-ctx.Done()
+	return fmt.Errorf("%w: the caller left", lockagent.ErrStoreUnavailable)
+}
+
+// A caller whose context ends while it makes a call is let go at once, hears why, and leaves nothing behind.
+// Meanwhile the actor serves others.
+func TestACallerLeavesACallInPerson(t *testing.T) {
+	quit := errors.New("quit")
+	for name, req := range map[string]Request{"who waits": who("ann"), "who tries": {Owner: "ann", Try: true}} {
+		t.Run("one "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				a, b := start(t, Config{Store: hooked{whole: store, acquire: hangs}}), start(t, Config{Store: store.Share()})
+				ctx, cancel := context.WithCancelCause(t.Context())
+				outcome := make(chan lockagent.Grant)
+				go func() { outcome <- a.Lock(ctx, "orders", req) }()
+				synctest.Wait()
+				if s := await(t, "status", a.Status("orders", lockagent.PlainLock)); s.Err != nil || !s.Value.Locked {
+					t.Errorf("while the call is made: %+v", s)
+				}
+				time.Sleep(time.Second)
+				cancel(quit)
+				synctest.Wait()
+				g := await(t, "the caller to be let go", outcome)
+				wait, ok := errors.AsType[*lockagent.WaitError](g.Err())
+				if !ok || !errors.Is(wait, quit) || wait.TimedOut || wait.Waited != time.Second || wait.Store != nil ||
+					wait.Silent.Round(time.Millisecond) != time.Second {
+					t.Errorf("the caller heard %#v", g.Err())
+				}
+				released(t, granted(t, b.Acquire(t.Context(), "orders", Request{Owner: "bob", Try: true})))
+			})
+		})
+	}
+	t.Run("one who releases", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			hanging := hooked{whole: losing{store}, release: hangs}
+			a, b := start(t, Config{Store: hanging}), start(t, Config{Store: store.Share()})
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, quit)
+			defer cancel()
+			if err := a.Lock(ctx, "orders", who("ann")).Release(ctx); !errors.Is(err, quit) {
+				t.Errorf("Release: %v", err)
+			}
+			released(t, granted(t, b.Acquire(t.Context(), "orders", who("bob"))))
+		})
 	})
+}
+
+// losing is a store that loses releases which are made in person.
+type losing struct{ whole }
+
+func (s losing) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+	if inperson.Is(ctx) {
+		done(lockagent.ReleaseReply{}, nil)
+		return
+	}
+	s.whole.Release(ctx, req, done)
 }
 
 // later is a store that answers releases in another goroutine.

@@ -26,7 +26,7 @@ type lock struct {
 
 	perform  func(*lockstate.Event) // l.do, bound once
 	arriving *request               // the new request of the present step, or nil
-	caller   *errands               // of the message of the present step; nil if it has none, and from the answer to a call on
+	present  message                // the message that is processed; nil from the answer to a call on
 	now      lockstate.Instant      // of the present step
 	time     time.Time              // the same on the wall clock
 	takeBack []lockstate.RequestID  // grants that were taken back in the present step
@@ -54,7 +54,8 @@ type lock struct {
 }
 
 func newLock(a *Agent, e *entry) *lock {
-	l := &lock{agent: a, entry: e, state: a.machines[e.kind](e.name, lockstate.Snapshot{}, 0, 0), scribe: a.newScribe(e.kind)}
+	state := a.machines[e.kind](e.name, lockstate.Snapshot{}, 0, 0)
+	l := &lock{agent: a, entry: e, state: state, scribe: a.newScribe(e.kind)}
 	l.perform = l.do
 	return l
 }
@@ -91,7 +92,7 @@ func (l *lock) handle(m message) {
 	returned := false
 	defer func() {
 		p := recover()
-		l.caller = nil
+		l.present = nil
 		switch {
 		case p == nil && returned:
 			return
@@ -101,6 +102,7 @@ func (l *lock) handle(m message) {
 		l.agent.wild.Store(true) // also after a panic: nothing recovers from a callback that ends this goroutine now
 		l.recover(p)
 	}()
+	l.present = m
 	l.process(m)
 	returned = true
 }
@@ -121,9 +123,9 @@ func (l *lock) process(m message) {
 			return
 		}
 		l.arriving = m
-		l.caller = &m.errands
 		l.step(lockstate.Acquire{Request: lockstate.Request{
-			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, NoRest: m.NoRest, Outlive: m.Outlive, Session: m.Session, Holds: m.Holds,
+			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, NoRest: m.NoRest,
+			Outlive: m.Outlive, Session: m.Session, Holds: m.Holds,
 		}})
 	case *call:
 		if l.detached && m.request == nil {
@@ -139,10 +141,14 @@ func (l *lock) process(m message) {
 		}
 		l.lastCall++
 		l.calls.put(l.lastCall, m)
-		l.caller = &m.errands
 		l.step(l.command(m, l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
-		l.news.heard(m.err)
+		if m.left() {
+			m.by.cancelled = true
+			l.step(lockstate.Cancel{ID: m.by.id, TimedOut: timedOut(m.caller), Err: context.Cause(m.caller)})
+		} else {
+			l.news.heard(m.err)
+		}
 		l.counted(m.tenure, m.reply.Token, m.reply.Total)
 		l.step(lockstate.AcquireReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
 	case *storeCall[lockagent.RenewReply]:
@@ -152,7 +158,9 @@ func (l *lock) process(m message) {
 		l.confirmExtensions()
 		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
-		l.news.heard(m.err)
+		if !m.left() {
+			l.news.heard(m.err)
+		}
 		delete(l.totals, m.tenure)
 		if m.disowns {
 			l.step(lockstate.DisownReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
@@ -393,8 +401,8 @@ func (l *lock) forget(r *request) {
 // answer answers a call to release, to leave or to break.
 func (l *lock) answer(e *lockstate.Event) {
 	c := l.calls.take(e.Call)
-	if l.caller == &c.errands {
-		l.caller = nil // from the answer on the call may serve another caller
+	if l.present == c {
+		l.present = nil // from the answer on the call may serve another caller
 	}
 	err := e.Err
 	switch {
@@ -453,8 +461,8 @@ func (l *lock) idle() bool {
 	return l.state.Idle() && l.requests.len() == 0 && l.calls.len() == 0
 }
 
-// leave retires the actor if it has been idle for long enough, if the name is wanted as another kind, or if it served nobody and now
-// answers a caller. It reports whether the actor is gone.
+// leave retires the actor if it has been idle for long enough, if the name is wanted as another kind, or if it served
+// nobody and now answers a caller. It reports whether the actor is gone.
 func (l *lock) leave() bool {
 	if !l.entry.retired() {
 		atOnce := l.closing || l.unwanted || l.telling > 0 && !l.served
@@ -476,8 +484,9 @@ func (l *lock) leave() bool {
 	return true
 }
 
-// reply answers a caller who is no holder. The actor first leaves, unless it has more to do, or has served requests. So a caller who
-// has the answer can use the name as another kind: one who was refused, or has only looked, does not use the name.
+// reply answers a caller who is no holder. The actor first leaves, unless it has more to do, or has served requests. So
+// a caller who has the answer can use the name as another kind: one who was refused, or has only looked, does not use
+// the name.
 func (l *lock) reply(answer func()) {
 	l.telling++
 	send(l.entry, &answerMsg{answer: answer})
@@ -486,7 +495,8 @@ func (l *lock) reply(answer func()) {
 // aboutTheName reports whether a request was refused for its name or its kind, and not because somebody holds the lock.
 func aboutTheName(err error) bool {
 	option, _ := errors.AsType[*lockagent.OptionError](err)
-	return errors.Is(err, lockagent.ErrWrongKind) || errors.Is(err, lockagent.ErrWrongType) || errors.Is(err, lockagent.ErrBadName) ||
+	return errors.Is(err, lockagent.ErrWrongKind) || errors.Is(err, lockagent.ErrWrongType) ||
+		errors.Is(err, lockagent.ErrBadName) ||
 		option != nil && option.Option == "kind"
 }
 

@@ -46,21 +46,21 @@ func (m *mailbox) length() int {
 // Otherwise it adds the message.
 func (m *mailbox) post(message any) {
 	if m.begin(message) {
+		m.invoke(message)
 		m.run(mostTurns)
 	}
 }
 
-// begin is the first half of post. It reports whether the caller has to go on with run or handOver.
+// begin reports whether the actor is idle. The caller then has to go on with invoke, and with run or handOver.
+// Otherwise it adds the message.
 func (m *mailbox) begin(message any) bool {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.running || m.suspended {
 		m.messages = append(m.messages, message)
-		m.mu.Unlock()
 		return false
 	}
 	m.running = true
-	m.mu.Unlock()
-	m.invoke(message)
 	return true
 }
 

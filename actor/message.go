@@ -75,10 +75,10 @@ type (
 // call is a message that an Unlocked event answers.
 type call struct {
 	counted
-	errands  errands
+	presence
 	kind     callKind
 	request  *request        // the hold to release, or nil if owner tells
-	owner    lockagent.Owner // the owner that releases or leaves: of a hold behind a gate, another one than that of the request
+	owner    lockagent.Owner // that releases or leaves: of a hold behind a gate, another one than that of the request
 	mode     lockagent.Mode  // of the grant that owner releases; empty for any
 	operator string          // who breaks the lock
 	one      bool            // break only the hold with the token
@@ -119,8 +119,8 @@ func (m *newsMsg) command() lockstate.Command {
 	switch n.Kind {
 	case lockagent.MessagePassed:
 		return lockstate.Passed{
-			Tenure: n.Tenure.Number, Token: n.Token, At: n.At, Clock: n.Clock, Incarnation: n.Incarnation, Outsiders: n.Outsiders,
-			Unconfirmed: n.Unconfirmed,
+			Tenure: n.Tenure.Number, Token: n.Token, At: n.At, Clock: n.Clock, Incarnation: n.Incarnation,
+			Outsiders: n.Outsiders, Unconfirmed: n.Unconfirmed,
 		}
 	case lockagent.MessageStandby:
 		return lockstate.Standby{Tenure: n.Tenure.Number, Remaining: n.AskAfter}

@@ -14,9 +14,9 @@ import (
 // that asks for the lock, and the [lockagent.Hold] behind the grant or behind its [handle].
 type request struct {
 	counted
-	errands errands
-	agent   *Agent
-	entry   *entry
+	presence
+	agent *Agent
+	entry *entry
 	Request
 
 	caller context.Context // the store and the recorder get its values
@@ -158,7 +158,8 @@ func (r *request) isReceived() bool {
 	return received
 }
 
-// claimed reports whether somebody received the grant. It frees the channel then: that is a good part of the memory of a hold.
+// claimed reports whether somebody received the grant. It frees the channel then: that is a good part of the memory of
+// a hold.
 func (r *request) claimed() bool {
 	if r.lies() {
 		return false

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/inperson"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
@@ -14,9 +15,11 @@ import (
 type storeCall[R any] struct {
 	counted
 	lock    *lock
-	tenure  uint64  // the tenure, if the state machine asked for the call
-	disowns bool    // the tenure is a ghost
-	asker   message // the message that the reply answers, if the state machine did not ask
+	by      *request        // that asks for the tenure; nil unless the call is made in person
+	caller  context.Context // of who makes the call in person, or nil
+	tenure  uint64          // the tenure, if the state machine asked for the call
+	disowns bool            // the tenure is a ghost
+	asker   message         // the message that the reply answers, if the state machine did not ask
 	replied atomic.Bool
 
 	reply R
@@ -27,6 +30,10 @@ type storeCall[R any] struct {
 // or not, as with a store that is unavailable.
 func (c *storeCall[R]) make(call func()) {
 	c.lock.entry.pin() // never fails: the actor is running
+	c.guarded(call)
+}
+
+func (c *storeCall[R]) guarded(call func()) {
 	c.lock.agent.guard(call, func(err error) {
 		var none R
 		c.done(none, err)
@@ -61,27 +68,33 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 	return lockagent.Tenure{Agent: l.agent.cfg.ID, Number: number}
 }
 
-// inPerson returns ctx for a call to the store. If the caller of the present message offers it, the store may leave the exchange to
-// that caller.
-func (l *lock) inPerson(ctx context.Context) context.Context {
-	if l.caller == nil || !l.caller.offered {
-		return ctx
-	}
-	return l.caller.with(ctx)
+// makeInPerson is make for a call that is left to the caller of the present message.
+func (c *storeCall[R]) makeInPerson(caller *presence, ask func(context.Context)) {
+	c.lock.entry.pin()
+	c.caller = caller.ctx
+	caller.left = func() { c.guarded(func() { ask(inperson.Context(c.caller)) }) }
+}
+
+// left reports whether the caller left before the store had answered. Then the error says nothing about the store.
+func (c *storeCall[R]) left() bool {
+	return c.caller != nil && c.err != nil && !lockagent.Definite(c.err) && c.caller.Err() != nil
 }
 
 func (l *lock) acquire(r *request, e *lockstate.Event) {
 	l.news.asked(e.Now)
-	c, values := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}, r.values()
-	if l.caller == &r.errands { // nobody works for others
-		values = l.inPerson(values)
+	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
+	req := lockagent.AcquireRequest{
+		Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
+		Lease: e.Lease, Floor: e.Token, Rests: e.Rests, Queue: e.Queue, Permits: e.Request.Permits,
 	}
-	c.make(func() {
-		l.agent.cfg.Store.Acquire(values, lockagent.AcquireRequest{
-			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
-			Lease: e.Lease, Floor: e.Token, Rests: e.Rests, Queue: e.Queue, Permits: e.Request.Permits,
-		}, c.done)
-	})
+	ask := func(ctx context.Context) { l.agent.cfg.Store.Acquire(ctx, req, c.done) }
+	if l.present == r && r.ctx != nil { // nobody works for others
+		c.by = r
+		c.makeInPerson(&r.presence, ask)
+		return
+	}
+	values := r.values()
+	c.make(func() { ask(values) })
 }
 
 func (l *lock) renew(e *lockstate.Event) {
@@ -89,21 +102,26 @@ func (l *lock) renew(e *lockstate.Event) {
 	c := &storeCall[lockagent.RenewReply]{lock: l, tenure: e.Tenure}
 	c.make(func() {
 		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
-			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: l.tenureOf(e.Tenure), Lease: e.Lease, Urgent: e.Urgent,
+			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: l.tenureOf(e.Tenure),
+			Lease: e.Lease, Urgent: e.Urgent,
 		}, c.done)
 	})
 }
 
-// release gives a tenure back. The context has the values of the caller who released the last hold. But the exchange may be made by one
-// whose request has to wait for it.
+// release gives a tenure back. The context has the values of the caller who released the last hold.
 func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
-	c.make(func() {
-		l.agent.cfg.Store.Release(l.inPerson(valuesOf(l.releaser)), lockagent.ReleaseRequest{
-			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
-		}, c.done)
-	})
+	req := lockagent.ReleaseRequest{
+		Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
+	}
+	ask := func(ctx context.Context) { l.agent.cfg.Store.Release(ctx, req, c.done) }
+	if by, ok := l.present.(*call); ok && by.ctx != nil {
+		c.makeInPerson(&by.presence, ask)
+		return
+	}
+	values := valuesOf(l.releaser)
+	c.make(func() { ask(values) })
 }
 
 // disown releases a ghost.

@@ -24,7 +24,6 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 		begin = a.clock.now()
 	}
 	r := &request{agent: a, Request: req, waited: true, caller: ctx}
-	r.errands.offered = req.Wait == 0 && ctx.Done() == nil // otherwise the caller may have to leave
 	a.ask(ctx, name, r)
 	var left error
 	if !r.delivery.over() { // most often it is: the lock was free
@@ -69,8 +68,8 @@ func (r *request) await(ctx context.Context, begin lockstate.Instant) (left erro
 		now := a.clock.now()
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
 		<-wake // the actor knows the request by then
-		// If this goroutine ran the actor, it asked when the request arrived. Otherwise it began to listen at once, and the request may
-		// have arrived later.
+		// If this goroutine ran the actor, it asked when the request arrived. Otherwise it began to listen at once, and the
+		// request may have arrived later.
 		left = ended(ctx, r.entry.name, r.entry.kind, now.Sub(min(r.arrived, listened)))
 	}
 	a.wakers.Put(wake)
@@ -93,7 +92,9 @@ func (r *request) takenBack() lockagent.Grant {
 
 // ended is the error of a request whose context ended. The caller knows no more than that.
 func ended(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, waited time.Duration) error {
-	return &lockagent.WaitError{Name: name, Kind: kind.OrPlain(), Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
+	return &lockagent.WaitError{
+		Name: name, Kind: kind.OrPlain(), Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx),
+	}
 }
 
 func timedOut(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }

@@ -29,9 +29,9 @@ func (h *handle) Do(ctx context.Context, work func(context.Context, Grant) error
 	return work(g.Context(ctx), g)
 }
 
-// DoAsync is [Lock.Do] in a goroutine of its own, for select. The channel has capacity 1,
-// delivers the error of Do, is then closed, and needs no reader. If work ends its goroutine, as [runtime.Goexit] and the FailNow
-// of a test do, the channel delivers [ErrGoexit].
+// DoAsync is [Lock.Do] in a goroutine of its own, for select. The channel has capacity 1, delivers the error of Do, is
+// then closed, and needs no reader. If work ends its goroutine, as [runtime.Goexit] and the FailNow of a test do, the
+// channel delivers [ErrGoexit].
 func (h *handle) DoAsync(ctx context.Context, work func(context.Context, Grant) error) <-chan error {
 	present(ctx)
 	return working(func() error { return h.Do(ctx, work) })
@@ -60,7 +60,8 @@ func DoAllAsync(ctx context.Context, work func(context.Context, []Grant) error, 
 }
 
 // ErrGoexit is the outcome of [Lock.DoAsync] if the work ended its goroutine, as [runtime.Goexit] does.
-var ErrGoexit = errors.New("lockagent: the work ended its goroutine, so nobody knows whether it is done; let work return an error")
+var ErrGoexit = errors.New(
+	"lockagent: the work ended its goroutine, so nobody knows whether it is done; let work return an error")
 
 // working runs do in a goroutine, and delivers its error. do runs code of the application, which may end the goroutine.
 func working(do func() error) <-chan error {
@@ -76,18 +77,26 @@ func working(do func() error) <-chan error {
 
 // release releases the grants, and joins to err a [*LostError] for each hold that was lost.
 func release(ctx context.Context, err error, grants ...Grant) error {
-	released := make([]<-chan error, len(grants)) // Release would not wait if ctx has ended
+	if len(grants) == 1 { // the caller can make the exchange
+		return withLoss(err, grants[0].Release(context.WithoutCancel(ctx)))
+	}
+	released := make([]<-chan error, len(grants)) // so that the releases travel together
 	for i, g := range slices.Backward(grants) {
 		released[i] = g.ReleaseAsync(ctx)
 	}
 	for _, done := range released {
-		lost := <-done
-		switch {
-		case errors.Is(lost, ErrNotHeld), errors.Is(lost, ErrUnconfirmed), errors.Is(lost, ErrClosed):
-			// The work released it, or the lease ends it at the latest.
-		case lost != nil && !errors.Is(err, lost): // work may have returned it
-			err = errors.Join(err, lost)
-		}
+		err = withLoss(err, <-done)
+	}
+	return err
+}
+
+// withLoss joins to err what a release says, if that is a loss.
+func withLoss(err, released error) error {
+	switch {
+	case errors.Is(released, ErrNotHeld), errors.Is(released, ErrUnconfirmed), errors.Is(released, ErrClosed):
+		// The work released it, or the lease ends it at the latest.
+	case released != nil && !errors.Is(err, released): // work may have returned it
+		err = errors.Join(err, released)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/inperson"
 )
 
 // attempt is one Acquire. Store.mu guards it.
@@ -57,6 +58,7 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 	// A token of the quorum is above all tokens that were given out before, if no majority has
 	// forgotten it. So a node whose clock is behind has to be set no further. See the package.
 	req.Exact, req.Queue, req.Rests, req.Lease = true, false, false, max(req.Lease, least)
+	ctx = inperson.Not(ctx) // all nodes are asked at once, so none may wait for its server
 	a := &attempt{store: s, ctx: ctx, req: req, began: time.Now(), done: done, ballots: make([]ballot, len(s.nodes))}
 
 	s.mu.Lock()

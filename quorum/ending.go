@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/inperson"
 )
 
 func (s *Store) tooLong(lease any) error {
@@ -196,6 +197,7 @@ func (s *Store) Release(ctx context.Context, req lockagent.ReleaseRequest, done 
 		done(lockagent.ReleaseReply{}, err)
 		return
 	}
+	ctx = inperson.Not(ctx) // all nodes are asked at once, so none may wait for its server
 	s.mu.Lock()
 	t := s.tenure(claim{req.Name, req.Tenure})
 	t.held, t.spent = false, true

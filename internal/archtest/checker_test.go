@@ -85,7 +85,7 @@ var breaking = map[string][]string{
 	"quorum is alone":                         {"./quorum ./redisstore", "./quorum ./memstore"},
 	"clients of the daemon are none":          {"./agentclient ./internal/daemon/claims", "./agentclient ./redisstore"},
 	"actors know ports and not adapters":      {"./actor ./memstore", "./channelapi ./events", "./internal/lockstate ./tracing"},
-	"errands are between actors and stores":   {"./channelapi ./internal/errand", ". ./internal/errand"},
+	"presence is between actors and stores":   {"./channelapi ./internal/inperson", ". ./internal/inperson"},
 	"actors do not know who uses them":        {"./actor ./channelapi"},
 	"nobody imports the program":              {"./channelapi ./cmd/lockagent", "./events test ./cmd/lockagent"},
 	"protoactor stays inside":                 {"./channelapi github.com/asynkron/protoactor-go/actor", "./memstore test github.com/asynkron/protoactor-go/actor"},

@@ -108,10 +108,10 @@ var rules = []rule{
 		reason: "an agent is given its store and its recorder",
 	},
 	{
-		name:   "errands are between actors and stores",
+		name:   "presence is between actors and stores",
 		of:     []string{"./..."},
-		but:    []string{"./actor/...", "./redisstore/...", "./internal/errand"},
-		never:  []string{"./internal/errand"},
+		but:    []string{"./actor/...", "./redisstore/...", "./quorum/...", "./internal/inperson"},
+		never:  []string{"./internal/inperson"},
 		reason: "a caller makes an exchange without knowing of it",
 	},
 	{

@@ -27,6 +27,9 @@ func (l *lane[I]) conclude(c *Call, reply Reply, began time.Time) {
 // again reports whether a call that failed is made once more.
 func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 	s := l.lanes.servers
+	if errors.Is(err, errLeft) {
+		return false
+	}
 	answer := Refusal("")
 	if !errors.As(err, &answer) {
 		s.Doubt()

@@ -6,28 +6,31 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the connection: that
-// is faster than a goroutine that reads. The client library does so if it neither pipelines by itself nor keeps connections
-// alive. Nobody notices between exchanges that the connection was lost. So the line looks at it before each exchange.
+// line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the
+// connection: that is faster than a goroutine that reads. The client library does so if it neither pipelines by itself
+// nor keeps connections alive. Nobody notices between exchanges that the connection was lost. So the line looks at it
+// before each exchange.
 type line struct {
 	node   *Node
 	client rueidis.Client
-	guard  *guard // of the last connection that the client has made; nil if there was none
-	made   bool   // the client; before, it does not dial
+	guard  *guard  // of the last connection that the client has made; nil if there was none
+	made   bool    // the client; before, it does not dial
+	leaver *leaver // of the exchange under way; nil if its context does not end
 
 	credentials rueidis.AuthCredentials // of the connection that the client makes
 }
 
-// exchange sends commands in one go, and reads a reply to each of them. It is bounded by a deadline. If the connection was lost
-// before, exchange makes another one. If it may not dial, and there was no connection or it was lost, each reply is errUnsent.
-// The client takes back commands that were answered.
-type exchange func(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool)
+// exchange sends commands in one go, and reads a reply to each of them. A deadline bounds it. If the connection was
+// lost before, exchange makes another one. If ctx ends first, exchange gives up the connection, and the replies that
+// have not come are errLeft. The client takes back commands that were answered.
+type exchange func(ctx context.Context, deadline time.Time, commands rueidis.Commands, replies []Reply)
 
 func newLine(n *Node) *line {
 	l, c := &line{node: n}, n.config
@@ -68,22 +71,45 @@ func (l *line) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 		return nil, err
 	}
 	l.guard = newGuard(c)
+	l.leaver.takes(c)
 	return l.guard, nil
 }
 
-func (l *line) exchange(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool) {
-	if l.guard == nil && !mayDial {
-		unanswered(replies[:0], len(replies), errUnsent)
+func (l *line) exchange(ctx context.Context, deadline time.Time, commands rueidis.Commands, replies []Reply) {
+	if ctx.Done() == nil || ctx == l.node.life { // a node that is given up cuts all of its connections
+		l.do(ctx, deadline, commands, replies)
 		return
 	}
-	l.do(deadline, commands, replies)
-	if mayDial && errors.Is(replies[0].err, errUnsent) {
-		l.do(deadline, commands, replies) // with another connection
+	if ctx.Err() != nil { // the client would count a connection less
+		unanswered(replies[:0], len(replies), errLeft)
+		return
+	}
+	l.leaver = new(leaver)
+	if l.guard != nil {
+		l.leaver.takes(l.guard.conn)
+	}
+	stop := context.AfterFunc(ctx, l.leaver.leave)
+	l.do(ctx, deadline, commands, replies)
+	if !stop() {
+		l.leaver.leave() // before the next exchange: the other goroutine may come late
+		for i := range replies {
+			if replies[i].err != nil {
+				replies[i].err = errLeft
+			}
+		}
+	}
+	l.leaver = nil
+}
+
+func (l *line) do(ctx context.Context, deadline time.Time, commands rueidis.Commands, replies []Reply) {
+	bounded := &bounded{ctx, deadline}
+	l.once(bounded, commands, replies)
+	if errors.Is(replies[0].err, errUnsent) {
+		l.once(bounded, commands, replies) // with another connection
 	}
 }
 
-func (l *line) do(deadline time.Time, commands rueidis.Commands, replies []Reply) {
-	ctx := &timed{l.node.life, deadline}
+func (l *line) once(ctx context.Context, commands rueidis.Commands, replies []Reply) {
 	if len(commands) == 1 {
 		replies[0] = replyOf(l.client.Do(ctx, commands[0]))
 		return
@@ -92,6 +118,37 @@ func (l *line) do(deadline time.Time, commands rueidis.Commands, replies []Reply
 		replies[i] = replyOf(r)
 	}
 }
+
+// leaver cuts the connection of an exchange when its caller leaves. It never touches another connection. A nil leaver
+// does nothing.
+type leaver struct {
+	mu   sync.Mutex // guards what follows
+	conn *conn      // of the exchange; nil before there is one
+	left bool
+}
+
+// takes names the connection of the exchange.
+func (l *leaver) takes(c *conn) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn = c; l.left {
+		_ = c.Conn.Close() // not its own Close: the client calls that when it notices
+	}
+}
+
+func (l *leaver) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left = true; l.conn != nil {
+		_ = l.conn.Conn.Close()
+	}
+}
+
+// errLeft says that the caller of an exchange left before its end.
+var errLeft = errors.New("the caller left before the answer")
 
 // replyOf is a reply that the client library has read. Scripts answer with text or a number.
 func replyOf(r rueidis.RedisResult) Reply {
@@ -113,15 +170,14 @@ func replyOf(r rueidis.RedisResult) Reply {
 	return Reply{err: errStrange}
 }
 
-// timed is a context with a deadline and no timer. It does not cancel anything: the client
-// library sets the deadline on the connection.
-type timed struct {
+// bounded is a context with another deadline, and no timer for it: the client library sets the deadline on the
+// connection.
+type bounded struct {
 	context.Context
 	deadline time.Time
 }
 
-func (t *timed) Deadline() (time.Time, bool) { return t.deadline, true }
-func (t *timed) Done() <-chan struct{}       { return nil }
+func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 
 // errUnsent says that nothing of an exchange was sent, because the connection had been lost
 // or replaced.

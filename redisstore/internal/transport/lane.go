@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -11,16 +10,13 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/errand"
+	"github.com/lockagent/lockagent/internal/inperson"
 )
 
 const (
 	// maxBatch is how many entries travel together at most. In a larger batch the first entry
 	// would wait longer for the last one, and the others would cost no less.
 	maxBatch = 256
-
-	// quick bounds the last exchange of a lane that leaves its next exchange to a caller.
-	quick = 5 * time.Millisecond
 
 	// maxTries is how often a call is sent at most, while servers refuse it or send it elsewhere.
 	maxTries = 6
@@ -33,29 +29,32 @@ const (
 // It frees the track before it answers anybody, and appoints another leader if entries wait. So no
 // exchange waits for the store's code, which runs in the answers.
 //
-// A leader is a goroutine of the lane, or a caller on an errand. One goroutine of the lane rests
-// while there is nothing to do. It leads at the next turn.
+// A leader is a goroutine of the lane. One of them rests while there is nothing to do. It leads at the
+// next turn.
 //
 // The second track makes an exchange when as many entries wait as are under way on the first.
 // Then the server works on one batch while the program works on the other. It would not pay to
 // use a free track at once: the batches would become ever smaller. Sixteen entries are cheaper as
 // two batches of eight than as sixteen of one.
+//
+// A third track is for a lone caller: one who makes the call in person, while nothing waits and no
+// exchange is under way. That caller leads, in its own goroutine, and takes its own entry alone. What comes
+// meanwhile finds both other tracks free. So nobody waits for the caller, who may hang, or leave.
 type lane[I Item] struct {
 	lanes *Lanes[I]
 	node  *Node
 	turn  chan *track[I] // capacity 1: the track that the resting goroutine is to lead; closed with the lane
-	help  func()         // what a caller does on an errand, see helps; bound once
 
-	mu       sync.Mutex // guards what follows
-	queue    []entry[I]
-	spare    []*batch[I] // to be used again
-	tracks   [tracks]track[I]
-	resting  bool // a goroutine waits for its turn
-	inviting bool // the next exchange may be left to a caller: the last one of the first track was answered quickly
-	closed   bool
+	mu      sync.Mutex // guards what follows
+	queue   []entry[I]
+	spare   []*batch[I] // to be used again
+	tracks  [tracks]track[I]
+	lone    track[I] // of a lone caller
+	resting bool     // a goroutine waits for its turn
+	closed  bool
 }
 
-// tracks is how many exchanges a lane makes at the same time, at most.
+// tracks is how many exchanges the goroutines of a lane make at the same time, at most.
 const tracks = 2
 
 // track is a connection to the server, for one exchange at a time.
@@ -96,7 +95,8 @@ type batch[I Item] struct {
 	items    []I
 	calls    []*Call // of the entries, then those that the packer made of items
 	commands rueidis.Commands
-	replies  []Reply // one to each command; after read, one to each call
+	replies  []Reply   // one to each command; after read, one to each call
+	made     time.Time // when the oldest of the entries was added
 	began    time.Time
 
 	replicated bool // a WAIT is the last command
@@ -104,31 +104,37 @@ type batch[I Item] struct {
 
 func newLane[I Item](l *Lanes[I], n *Node) *lane[I] {
 	lane := &lane[I]{lanes: l, node: n, turn: make(chan *track[I], 1)}
-	lane.help = lane.helps
 	for i := range lane.tracks {
 		lane.tracks[i].exchange, lane.tracks[i].pack = n.direct[i], l.newPacker()
 	}
+	lane.lone.exchange, lane.lone.pack = n.lone, l.newPacker()
 	return lane
 }
 
-// put adds an entry to the queue. It reports false if the lane is closed.
+// put adds an entry to the queue. Or it makes the exchange, if its caller is alone here. It reports false if
+// the lane is closed.
 func (l *lane[I]) put(ctx context.Context, e entry[I]) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.closed {
+		l.mu.Unlock()
 		return false
 	}
 	l.queue = append(l.queue, e)
-	switch {
-	case l.load() == 0 && l.inviting && errand.Leave(ctx, l.help):
-		l.tracks[0].load = someLoad
-	default:
+	lone := len(l.queue) == 1 && l.load() == 0 && l.lone.load == 0 && inperson.Is(ctx) && l.node.life.Err() == nil
+	var b *batch[I]
+	if lone {
+		b = l.take(&l.lone)
+	} else {
 		l.dispatch()
+	}
+	l.mu.Unlock()
+	if lone {
+		l.make(ctx, &l.lone, b)
 	}
 	return true
 }
 
-// load is the greatest load of a track: 0 if the lane is idle. It expects mu to be held.
+// load is the greatest load of a track of the lane's goroutines: 0 if the lane is idle. It expects mu to be held.
 func (l *lane[I]) load() (most int) {
 	for i := range l.tracks {
 		most = max(most, l.tracks[i].load)
@@ -176,7 +182,10 @@ func (l *lane[I]) close() (waiting []entry[I]) {
 // another goroutine rests already.
 func (l *lane[I]) run(t *track[I]) {
 	for more := true; more; {
-		l.lead(t, maxBatch, true)
+		l.mu.Lock()
+		b := l.take(t)
+		l.mu.Unlock()
+		l.make(l.node.life, t, b)
 		l.mu.Lock()
 		superfluous := l.resting || l.closed
 		l.resting = true
@@ -188,15 +197,15 @@ func (l *lane[I]) run(t *track[I]) {
 	}
 }
 
-// helps has a caller on an errand lead, in place of a goroutine of the lane. The caller takes only
-// its own entry, which is the first: the queue was empty. If the connection was lost, a goroutine
-// of the lane takes over, because connecting may take long.
-func (l *lane[I]) helps() { l.lead(&l.tracks[0], 1, false) }
-
-// lead makes one exchange of at most so many entries, frees the track, and answers.
-func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
-	b := l.take(t, most)
-	sent := l.exchange(t, b, mayDial)
+// make makes the exchange of a batch, frees the track, and answers. ctx is that of a lone caller, or does not matter.
+func (l *lane[I]) make(ctx context.Context, t *track[I], b *batch[I]) {
+	if len(b.items) > 0 {
+		for _, c := range t.pack(b.items) {
+			c.made, c.asking, c.tries = b.made, false, 0
+			b.calls = append(b.calls, c)
+		}
+	}
+	sent := l.exchange(ctx, t, b)
 	l.free(t, b, sent)
 	if !sent {
 		return
@@ -204,7 +213,8 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 	defer l.giveBack(b) // also if an answer ends the goroutine
 	Each(len(b.stale)+len(b.calls), func(i int) {
 		if i < len(b.stale) {
-			b.stale[i].refuse(fmt.Errorf("%w: waited for %v behind calls without an answer", lockagent.ErrStoreUnavailable, l.lanes.servers.config.Call/2))
+			b.stale[i].refuse(fmt.Errorf("%w: waited for %v behind calls without an answer",
+				lockagent.ErrStoreUnavailable, l.lanes.servers.config.Call/2))
 		} else {
 			i -= len(b.stale)
 			l.conclude(b.calls[i], b.replies[i], b.began)
@@ -212,9 +222,8 @@ func (l *lane[I]) lead(t *track[I], most int, mayDial bool) {
 	})
 }
 
-// take makes a batch of the first entries in the queue.
-func (l *lane[I]) take(t *track[I], most int) *batch[I] {
-	l.mu.Lock()
+// take makes a batch of the first entries in the queue. It expects mu to be held.
+func (l *lane[I]) take(t *track[I]) *batch[I] {
 	var b *batch[I]
 	if last := len(l.spare) - 1; last >= 0 {
 		b, l.spare = l.spare[last], l.spare[:last]
@@ -223,8 +232,8 @@ func (l *lane[I]) take(t *track[I], most int) *batch[I] {
 	}
 	b.began = time.Now()
 	oldest := b.began.Add(-l.lanes.servers.config.Call / 2) // the exchange has the other half
-	made := b.began
-	n := min(len(l.queue), most)
+	b.made = b.began
+	n := min(len(l.queue), maxBatch)
 	t.load = max(n, 1)
 	for _, e := range l.queue[:n] {
 		switch {
@@ -236,20 +245,13 @@ func (l *lane[I]) take(t *track[I], most int) *batch[I] {
 		default:
 			b.items = append(b.items, e.item)
 		}
-		if e.made.Before(made) {
-			made = e.made
+		if e.made.Before(b.made) {
+			b.made = e.made
 		}
 	}
 	rest := copy(l.queue, l.queue[n:])
 	clear(l.queue[rest:])
 	l.queue = l.queue[:rest]
-	l.mu.Unlock()
-	if len(b.items) > 0 {
-		for _, c := range t.pack(b.items) {
-			c.made, c.asking, c.tries = made, false, 0
-			b.calls = append(b.calls, c)
-		}
-	}
 	return b
 }
 
@@ -266,9 +268,6 @@ func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 	}
 	l.mu.Lock()
 	t.load = 0
-	if t == &l.tracks[0] { // a caller leads there
-		l.inviting = sent && len(b.replies) > 0 && b.replies[len(b.replies)-1].err == nil && time.Since(b.began) < l.lanes.quick
-	}
 	if !l.closed {
 		if !sent {
 			l.queue, again = append(again, l.queue...), nil
@@ -289,17 +288,19 @@ func (l *lane[I]) giveBack(b *batch[I]) {
 	clear(b.calls)
 	clear(b.commands)
 	clear(b.replies)
-	*b = batch[I]{stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0], replies: b.replies[:0]}
+	*b = batch[I]{
+		stale: b.stale[:0], items: b.items[:0], calls: b.calls[:0], commands: b.commands[:0], replies: b.replies[:0],
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.spare) < tracks+1 { // one is answered while the others are under way
+	if len(l.spare) < tracks+2 { // one is answered while the others are under way, and a lone caller's
 		l.spare = append(l.spare, b)
 	}
 }
 
-// exchange sends the calls of a batch in one go, and reads the replies. If the connection was lost
-// before, it connects anew. If it may not, or the node was given up, it reports false: nothing was sent.
-func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
+// exchange sends the calls of a batch in one go, and reads the replies. If the node was given up, it reports
+// false: nothing was sent.
+func (l *lane[I]) exchange(ctx context.Context, t *track[I], b *batch[I]) (sent bool) {
 	if len(b.calls) == 0 {
 		return true
 	}
@@ -307,19 +308,20 @@ func (l *lane[I]) exchange(t *track[I], b *batch[I], mayDial bool) (sent bool) {
 		return false
 	}
 	config := &l.lanes.servers.config
-	deadline := b.began.Add(config.Call / 2)
-	b.write(config, l.node.builder, (*Call).byDigest)
-	t.exchange(deadline, b.commands, b.replies, mayDial)
-	if !mayDial && errors.Is(b.replies[0].err, errUnsent) {
-		return false
+	exchange := func(commands rueidis.Commands, replies []Reply) {
+		t.exchange(ctx, b.began.Add(config.Call/2), commands, replies)
 	}
+	b.write(config, l.node.builder, (*Call).byDigest)
+	exchange(b.commands, b.replies)
 	b.read()
-	b.repeatBySource(deadline, config, l.node.builder, t.exchange)
+	b.repeatBySource(config, l.node.builder, exchange)
 	return true
 }
 
 // write makes the commands of the calls, and room for the replies.
-func (b *batch[I]) write(config *Config, builder rueidis.Builder, run func(*Call, rueidis.Builder) rueidis.Completed) {
+func (b *batch[I]) write(
+	config *Config, builder rueidis.Builder, run func(*Call, rueidis.Builder) rueidis.Completed,
+) {
 	for _, c := range b.calls {
 		if c.asking {
 			b.commands = append(b.commands, builder.Asking().Build())
@@ -355,7 +357,7 @@ func (b *batch[I]) read() {
 // repeatBySource sends the source of each script that the server did not have, and replaces the
 // reply to its call. If the connection fails meanwhile, these calls fail with it, and the others keep what
 // they were answered.
-func (b *batch[I]) repeatBySource(deadline time.Time, config *Config, builder rueidis.Builder, exchange exchange) {
+func (b *batch[I]) repeatBySource(config *Config, builder rueidis.Builder, exchange func(rueidis.Commands, []Reply)) {
 	var unknown []*Call
 	for i, c := range b.calls {
 		if missing(b.replies[i]) {
@@ -367,7 +369,7 @@ func (b *batch[I]) repeatBySource(deadline time.Time, config *Config, builder ru
 	}
 	again := &batch[I]{calls: unknown}
 	again.write(config, builder, (*Call).bySource)
-	exchange(deadline, again.commands, again.replies, false)
+	exchange(again.commands, again.replies)
 	again.read()
 	for i, next := 0, 0; i < len(b.replies); i++ {
 		if missing(b.replies[i]) {

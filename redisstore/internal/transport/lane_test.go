@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/errand"
+	"github.com/lockagent/lockagent/internal/inperson"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
@@ -36,10 +36,12 @@ var echo = NewScript("return ARGV[1]")
 // ask makes a call of each question.
 func ask(questions []question) (calls []*Call) {
 	for _, q := range questions {
-		calls = append(calls, &Call{Script: echo, Keys: []string{q.text}, Args: []string{q.text}, Slot: hashslot.Of(q.text), Done: func(r Reply, err error) {
+		done := func(r Reply, err error) {
 			text, _ := r.Text()
 			q.answer(text, err)
-		}})
+		}
+		text := []string{q.text}
+		calls = append(calls, &Call{Script: echo, Keys: text, Args: text, Slot: hashslot.Of(q.text), Done: done})
 	}
 	return calls
 }
@@ -68,6 +70,7 @@ type gate struct {
 	begun chan struct{} // has room for all
 	goOn  chan struct{}
 	over  <-chan struct{} // the test is
+	lone  *gate           // of the exchange of a lone caller; nil if this is that gate
 }
 
 func (g *gate) wait() {
@@ -79,9 +82,9 @@ func (g *gate) wait() {
 }
 
 func (g *gate) on(next exchange) exchange {
-	return func(deadline time.Time, commands rueidis.Commands, replies []Reply, mayDial bool) {
+	return func(ctx context.Context, deadline time.Time, commands rueidis.Commands, replies []Reply) {
 		g.wait()
-		next(deadline, commands, replies, mayDial)
+		next(ctx, deadline, commands, replies)
 	}
 }
 
@@ -92,16 +95,16 @@ func gated(t *testing.T) (*Lanes[question], *lane[question], *gate) {
 	server.Do("SCRIPT", "LOAD", echo.Source) // so that an exchange is one
 	s := connect(t, config(server.Addr()))
 	node := s.Master(0)
-	g := &gate{begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done()}
+	newGate := func(lone *gate) *gate {
+		return &gate{begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done(), lone: lone}
+	}
+	g := newGate(newGate(nil))
 	for i, exchange := range node.direct {
-		exchange(time.Now().Add(patience), rueidis.Commands{node.builder.Ping().Build()}, make([]Reply, 1), true) // makes the connection
 		node.direct[i] = g.on(exchange)
 	}
+	node.lone = g.lone.on(node.lone)
 	lanes := NewLanes(s, func() Packer[question] { return ask })
-	lanes.quick = patience
-	l := lanes.lane(node)
-	l.inviting = true
-	return lanes, l, g
+	return lanes, lanes.lane(node), g
 }
 
 // said is the answer to one question. There is room for a second one, which must not come.
@@ -130,100 +133,136 @@ func answered(t testing.TB, what string, c said) {
 	}
 }
 
-// finish finishes an errand on a goroutine of its own.
-func finish(e *errand.Errand) <-chan struct{} {
-	finished := make(chan struct{})
+// addInPerson adds a question in a goroutine of a caller who waits there. finished is closed when Add has returned.
+func addInPerson(ctx context.Context, lanes *Lanes[question], text string) (answer said, finished <-chan struct{}) {
+	q, answer := expect(text)
+	returned := make(chan struct{})
 	go func() {
-		defer close(finished)
-		e.Finish()
+		defer close(returned)
+		lanes.Add(inperson.Context(ctx), hashslot.Of(text), q)
 	}()
-	return finished
+	return answer, returned
 }
 
 // goexit ends the goroutine of who calls it with an answer.
 func goexit(string, error) { runtime.Goexit() }
 
-// A caller makes no exchange for others, whose code could keep it.
-func TestACallerTakesWhatItCameWith(t *testing.T) {
-	lanes, _, g := gated(t)
-	e := errand.New(t.Context())
-	own := add(e, lanes, "own")
-	lanes.Add(t.Context(), 0, question{"another", goexit})
-	g.goOn <- struct{}{}
-	e.Finish()
-	answered(t, "the caller", own)
-	g.goOn <- struct{}{} // for the other one
-	g.goOn <- struct{}{} // for a later one, if it does not travel with that
-	answered(t, "a later call", add(t.Context(), lanes, "later"))
-}
-
-func TestACallerMakesTheExchangeItself(t *testing.T) {
+func TestALoneCallerMakesTheExchange(t *testing.T) {
 	lanes, _, g := gated(t)
 	for i := range 3 { // the next one finds the lane as the first did
-		e := errand.New(t.Context())
-		c := add(e, lanes, fmt.Sprint("orders/", i))
-		if len(g.begun) > 0 || len(c) > 0 {
-			t.Error("the exchange did not wait for the caller")
-		}
-		g.goOn <- struct{}{}
-		e.Finish()
-		if len(g.begun) != 1 || len(c) != 1 {
-			t.Fatalf("%d exchanges and %d answers when the caller had finished", len(g.begun), len(c))
+		g.lone.goOn <- struct{}{}
+		c := add(inperson.Context(t.Context()), lanes, fmt.Sprint("orders/", i))
+		if len(g.lone.begun) != i+1 || len(c) != 1 {
+			t.Fatalf("%d exchanges and %d answers when the caller had finished", len(g.lone.begun), len(c))
 		}
 		answered(t, "the caller", c)
-		<-g.begun
 	}
 }
 
-// What comes while a caller makes an exchange is left to a goroutine of the lane.
-func TestWhatComesDuringTheExchangeOfACaller(t *testing.T) {
+// What comes while a lone caller makes an exchange does not wait for that caller: the lane is free.
+func TestNobodyWaitsForALoneCaller(t *testing.T) {
 	lanes, _, g := gated(t)
-	for i := range 10 {
-		name := func(suffix string) string { return fmt.Sprintf("orders/%d/%s", i, suffix) }
-		e := errand.New(t.Context())
-		first := add(e, lanes, name("first"))
-		finished := finish(e)
-		waittest.Receive(t, "the caller's exchange", g.begun)
-		second := add(t.Context(), lanes, name("second"))
-		other := errand.New(t.Context())
-		third := add(other, lanes, name("third"))
-		if !errand.Leave(other, func() {}) {
-			t.Fatal("another caller was left an exchange at the same time")
-		}
+	first, finished := addInPerson(t.Context(), lanes, "first")
+	waittest.Receive(t, "the exchange of the lone caller", g.lone.begun)
+	for i := range 3 {
+		second := add(inperson.Context(t.Context()), lanes, fmt.Sprint("second/", i)) // waits for no server
+		waittest.Receive(t, "the exchange of another", g.begun)
+		third := add(inperson.Context(t.Context()), lanes, fmt.Sprint("third/", i)) // finds company
 		g.goOn <- struct{}{}
-		waittest.Receive(t, "the caller to finish", finished)
-		answered(t, "the caller", first)
-		waittest.Receive(t, "the exchange of those that came meanwhile", g.begun)
 		g.goOn <- struct{}{}
-		answered(t, "what came meanwhile", second)
-		answered(t, "what came meanwhile", third)
+		answered(t, "another", second)
+		waittest.Receive(t, "the exchange of the third", g.begun)
+		answered(t, "the third", third)
 	}
-	if len(g.begun) > 0 {
-		t.Errorf("%d exchanges too many", len(g.begun))
+	if len(first) > 0 || len(g.lone.begun) > 0 {
+		t.Error("the lone caller was let through, or there was another one")
 	}
+	g.lone.goOn <- struct{}{}
+	waittest.Receive(t, "the lone caller to finish", finished)
+	answered(t, "the lone caller", first)
+}
+
+// A caller who finds company is not alone, and travels with the others.
+func TestACallerWithCompanyIsNotAlone(t *testing.T) {
+	lanes, _, g := gated(t)
+	first := add(t.Context(), lanes, "first")
+	waittest.Receive(t, "the first exchange", g.begun)
+	second := add(inperson.Context(t.Context()), lanes, "second")
+	close(g.goOn)
+	answered(t, "the first", first)
+	answered(t, "the second", second)
+	if len(g.lone.begun) > 0 {
+		t.Error("a caller made an exchange while another was under way")
+	}
+}
+
+// The end of the caller's context ends the exchange at once, whatever the server does. It touches no other exchange,
+// and the next lone caller has another connection.
+func TestALoneCallerLeaves(t *testing.T) {
+	for _, what := range []string{"the first exchange, which has no connection", "a later exchange"} {
+		t.Run(what, func(t *testing.T) {
+			server := redistest.Start(t)
+			s := connect(t, config(server.Addr()))
+			lanes := NewLanes(s, func() Packer[question] { return ask })
+			answered(t, "the lane", add(t.Context(), lanes, "warm"))
+			if what == "a later exchange" {
+				answered(t, "a lone caller", add(inperson.Context(t.Context()), lanes, "warm"))
+			}
+			waittest.Until(t, "the lane to be idle", func() bool { return idle(lanes.lane(s.Master(0))) })
+			server.Pause()
+			ctx, leave := context.WithCancel(t.Context())
+			lone, finished := addInPerson(ctx, lanes, "lone")
+			l := lanes.lane(s.Master(0))
+			waittest.Until(t, "the exchange of the lone caller", func() bool {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return l.lone.load > 0
+			})
+			other := add(t.Context(), lanes, "other")
+			leave()
+			waittest.Receive(t, "the caller to be let go", finished)
+			if err := waittest.Receive(t, "the answer", lone); !errors.Is(err, lockagent.ErrStoreUnavailable) {
+				t.Errorf("the caller who left: %v, want ErrStoreUnavailable", err)
+			}
+			next, finished := addInPerson(t.Context(), lanes, "next")
+			server.Resume()
+			answered(t, "another call", other)
+			waittest.Receive(t, "the next caller to finish", finished)
+			answered(t, "the next caller", next)
+			waittest.Until(t, "the lane to be idle", func() bool { return idle(l) })
+			again := add(inperson.Context(t.Context()), lanes, "again")
+			if len(again) == 0 {
+				t.Error("the next lone caller did not make the exchange")
+			}
+			answered(t, "a lone caller", again)
+		})
+	}
+}
+
+func idle[I Item](l *lane[I]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) == 0 && l.load() == 0 && l.lone.load == 0
 }
 
 // The lane is free before anybody is answered: code that does not return holds up no call.
 func TestAnAnswerHoldsUpNoExchange(t *testing.T) {
-	for who, ctx := range map[string]context.Context{"a caller": errand.New(t.Context()), "the lane": t.Context()} {
+	callers := map[string]context.Context{"a lone caller": inperson.Context(t.Context()), "the lane": t.Context()}
+	for who, ctx := range callers {
 		t.Run(who+" answers", func(t *testing.T) {
 			lanes, _, g := gated(t)
+			close(g.lone.goOn)
 			stuck, goOn := make(chan struct{}), make(chan struct{})
-			lanes.Add(ctx, 0, question{"stuck", func(string, error) { close(stuck); <-goOn }})
-			if e, of := ctx.(*errand.Errand); of {
-				finish(e)
+			go lanes.Add(ctx, 0, question{"stuck", func(string, error) { close(stuck); <-goOn }})
+			if who == "the lane" {
+				waittest.Receive(t, "the exchange", g.begun)
 			}
-			waittest.Receive(t, "the exchange", g.begun)
-			waiting := add(t.Context(), lanes, "waiting")
 			g.goOn <- struct{}{}
 			waittest.Receive(t, "the answer that does not return", stuck)
 			for i := range 3 {
 				g.goOn <- struct{}{}
-				answered(t, "what waited", waiting)
-				waiting = add(t.Context(), lanes, fmt.Sprint("later/", i))
+				answered(t, "what came later", add(ctx, lanes, fmt.Sprint("later/", i)))
 			}
-			g.goOn <- struct{}{}
-			answered(t, "what came later", waiting)
 			close(goOn)
 		})
 	}
@@ -266,53 +305,44 @@ func TestTwoExchangesAtATime(t *testing.T) {
 	}
 }
 
-// An exchange on the second track says nothing about the connection that a caller would use.
-func TestTheFirstTrackInvites(t *testing.T) {
-	_, l, _ := gated(t)
-	l.inviting = false
-	for i := len(l.tracks) - 1; i >= 0; i-- {
-		l.free(&l.tracks[i], &batch[question]{replies: []Reply{{kind: '$', text: "PONG"}}, began: time.Now()}, true)
-		if first := i == 0; l.inviting != first {
-			t.Errorf("after an exchange on track %d a caller may lead: %v", i, l.inviting)
-		}
-	}
-}
-
 // Lanes that are closed do not wait for a caller who makes an exchange, and the caller is
 // answered all the same, once.
 func TestClosedDuringTheExchangeOfACaller(t *testing.T) {
 	lanes, _, g := gated(t)
-	e := errand.New(t.Context())
-	first := add(e, lanes, "first")
-	finished := finish(e)
-	waittest.Receive(t, "the caller's exchange", g.begun)
+	first, finished := addInPerson(t.Context(), lanes, "first")
+	waittest.Receive(t, "the caller's exchange", g.lone.begun)
+	under := add(t.Context(), lanes, "under way")
+	waittest.Receive(t, "the exchange of the lane", g.begun)
 	waiting := add(t.Context(), lanes, "waiting")
 
-	lanes.servers.Close()
-	late := errand.New(t.Context())
-	refused := add(late, lanes, "late")
-	if !errand.Leave(late, func() {}) {
-		t.Error("a lane that is closed left an exchange to a caller")
-	}
-	for what, c := range map[string]said{"waiting": waiting, "late": refused} {
-		if err := waittest.Receive(t, what+" to be answered", c); !errors.Is(err, lockagent.ErrClosed) {
-			t.Errorf("%s: %v, want ErrClosed", what, err)
-		}
+	closed := make(chan struct{})
+	go func() { lanes.servers.Close(); close(closed) }()
+	if err := waittest.Receive(t, "what waits to be answered", waiting); !errors.Is(err, lockagent.ErrClosed) {
+		t.Errorf("what waited: %v, want ErrClosed", err)
 	}
 	g.goOn <- struct{}{}
+	waittest.Receive(t, "the end of Close", closed)
+	if err := waittest.Receive(t, "what was under way", under); !errors.Is(err, lockagent.ErrClosed) {
+		t.Errorf("what was under way: %v, want ErrClosed", err)
+	}
+	late := add(inperson.Context(t.Context()), lanes, "late")
+	if err := waittest.Receive(t, "the late caller to be answered", late); !errors.Is(err, lockagent.ErrClosed) {
+		t.Errorf("the late caller: %v, want ErrClosed", err)
+	}
+	g.lone.goOn <- struct{}{}
 	waittest.Receive(t, "the caller to finish", finished)
 	if err := waittest.Receive(t, "its answer", first); !errors.Is(err, lockagent.ErrClosed) {
 		t.Errorf("the caller heard %v, want ErrClosed", err)
 	}
-	if len(g.begun)+len(first)+len(waiting)+len(refused) > 0 {
+	if len(g.begun)+len(g.lone.begun)+len(first)+len(waiting)+len(late) > 0 {
 		t.Error("somebody was answered twice, or asked for again")
 	}
 }
 
-// A node is given up before its lane is closed. What waits meanwhile is not sent in vain: it is for the node's successor.
+// A node is given up before its lane is closed. What waits meanwhile is not sent in vain: it is for the node's
+// successor.
 func TestGivenUpBeforeItIsClosed(t *testing.T) {
 	lanes, l, g := gated(t)
-	l.inviting = false
 	first := add(t.Context(), lanes, "first")
 	waittest.Receive(t, "the exchange", g.begun)
 	waiting := add(t.Context(), lanes, "waiting")
@@ -321,7 +351,7 @@ func TestGivenUpBeforeItIsClosed(t *testing.T) {
 	if err := waittest.Receive(t, "the first answer", first); !errors.Is(err, lockagent.ErrStoreUnavailable) {
 		t.Errorf("the first call: %v", err)
 	}
-	late := add(errand.New(t.Context()), lanes, "late")
+	late := add(inperson.Context(t.Context()), lanes, "late")
 	l.mu.Lock()
 	if l.load() > 0 || len(l.queue) != 2 {
 		t.Errorf("%d calls wait, and exchanges of up to %d are under way", len(l.queue), l.load())
@@ -333,47 +363,45 @@ func TestGivenUpBeforeItIsClosed(t *testing.T) {
 			t.Errorf("%s: %v, want ErrClosed", what, err)
 		}
 	}
-	if len(g.begun) > 0 {
+	if len(g.begun)+len(g.lone.begun) > 0 {
 		t.Error("another exchange began")
 	}
 }
 
-// What was left when the lane was closed has been answered, and is not done any more.
-func TestClosedBeforeTheExchangeOfACaller(t *testing.T) {
+// Code that is called with an answer may end its goroutine, as a test does that fails.
+// Neighbours and later calls are answered all the same.
+func TestNeighboursOfACallThatEndsItsGoroutine(t *testing.T) {
 	lanes, _, g := gated(t)
-	e := errand.New(t.Context())
-	c := add(e, lanes, "orders")
-	lanes.servers.Close()
-	if len(c) != 1 || !errors.Is(<-c, lockagent.ErrClosed) {
-		t.Error("the call is not answered by ErrClosed")
+	first := add(t.Context(), lanes, "in front") // so that the others gather
+	waittest.Receive(t, "the first exchange", g.begun)
+	lanes.Add(t.Context(), 0, question{"first", goexit})
+	neighbour := add(t.Context(), lanes, "neighbour")
+	lanes.Add(t.Context(), 0, question{"third", goexit})
+	last := add(t.Context(), lanes, "last")
+	for range 3 {
+		g.goOn <- struct{}{}
 	}
-	g.goOn <- struct{}{}
-	e.Finish()
-	if len(g.begun)+len(c) > 0 {
-		t.Error("the caller went on with a call that was answered")
-	}
+	answered(t, "the first", first)
+	answered(t, "a neighbour", neighbour)
+	answered(t, "the last", last)
+	answered(t, "a later call", add(t.Context(), lanes, "later"))
 }
 
-// Code that is called with an answer may end its goroutine, as a test does that fails.
-// Whoever made the exchange, neighbours and later calls are answered all the same.
-func TestNeighboursOfACallThatEndsItsGoroutine(t *testing.T) {
-	for who, ctx := range map[string]context.Context{"a caller's": errand.New(t.Context()), "the lane's": t.Context()} {
-		t.Run(who, func(t *testing.T) {
-			lanes, _, g := gated(t)
-			first := add(t.Context(), lanes, "in front") // so that the others gather
-			waittest.Receive(t, "the first exchange", g.begun)
-			lanes.Add(ctx, 0, question{"first", goexit})
-			neighbour := add(t.Context(), lanes, "neighbour")
-			lanes.Add(t.Context(), 0, question{"third", goexit})
-			last := add(t.Context(), lanes, "last")
-			for range 3 {
-				g.goOn <- struct{}{}
-			}
-			answered(t, "the first", first)
-			answered(t, "a neighbour", neighbour)
-			answered(t, "the last", last)
-			answered(t, "a later call", add(t.Context(), lanes, "later"))
-		})
+// A lone caller whose answer ends its goroutine leaves the lane as it was.
+func TestALoneCallerThatEndsItsGoroutine(t *testing.T) {
+	lanes, l, g := gated(t)
+	close(g.lone.goOn)
+	for range 3 {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			lanes.Add(inperson.Context(t.Context()), 0, question{"lone", goexit})
+		}()
+		waittest.Receive(t, "the end of the goroutine", ended)
+		waittest.Receive(t, "the exchange of the lone caller", g.lone.begun)
+		if !idle(l) {
+			t.Error("the lane is not idle")
+		}
 	}
 }
 
@@ -425,7 +453,9 @@ func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("SCRIPT", "LOAD", echo.Source)
 	line := newLine(connect(t, config(server.Addr())).Master(0))
-	soon := time.Now().Add(patience)
+	exchange := func(commands rueidis.Commands, replies []Reply) {
+		line.exchange(t.Context(), time.Now().Add(patience), commands, replies)
+	}
 	unknown := NewScript("return 'unknown'")
 	var b batch[question]
 	for _, script := range []*Script{unknown, echo, unknown} {
@@ -433,9 +463,9 @@ func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 		b.calls = append(b.calls, c)
 	}
 	b.write(nil, line.client.B(), (*Call).byDigest)
-	line.exchange(soon, b.commands, b.replies, true)
-	_ = line.guard.Conn.Close()
-	b.repeatBySource(soon, nil, line.client.B(), line.exchange)
+	exchange(b.commands, b.replies)
+	server.Kill()
+	b.repeatBySource(nil, line.client.B(), exchange)
 	if text, err := b.replies[1].Text(); text != "text" {
 		t.Errorf("the answer is %q, %v", text, err)
 	}
@@ -446,29 +476,8 @@ func TestAnAnswerOutlivesTheConnection(t *testing.T) {
 	}
 }
 
-// A caller would have to wait for an exchange that is slow, or that has to dial first.
-func TestWhatIsNotLeftToACaller(t *testing.T) {
-	lanes, l, g := gated(t)
-	g.goOn <- struct{}{}
-	answered(t, "the first", add(t.Context(), lanes, "first"))
-	waittest.Until(t, "the lane to be free", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.load() == 0
-	})
-	l.mu.Lock()
-	l.inviting = false // as after an exchange that was slow, or failed
-	l.mu.Unlock()
-	e := errand.New(t.Context())
-	c := add(e, lanes, "orders")
-	if !errand.Leave(e, func() {}) {
-		t.Error("the exchange was left to the caller")
-	}
-	g.goOn <- struct{}{}
-	answered(t, "the call", c)
-}
-
-// Many callers at once, with many who end their goroutine: everybody is answered once.
+// Many callers at once, with many who end their goroutine, and many who leave: everybody is answered once, and nobody's
+// leaving costs another an answer.
 func TestManyCallers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -483,10 +492,17 @@ func TestManyCallers(t *testing.T) {
 					continue
 				}
 				q, c := expect(text)
-				e := errand.New(t.Context())
-				lanes.Add(e, 0, q)
-				e.Finish()
-				if err := <-c; err != nil || len(c) > 0 {
+				ctx, leave := context.WithCancel(t.Context())
+				leaves := n%7 == 3
+				if leaves {
+					go leave()
+				}
+				lanes.Add(inperson.Context(ctx), 0, q)
+				err := <-c
+				if leaves && errors.Is(err, errLeft) {
+					err = nil
+				}
+				if leave(); err != nil || len(c) > 0 {
 					t.Errorf("%s: %v, and %d more", text, err, len(c))
 				}
 			}

@@ -34,7 +34,6 @@ type Packer[I Item] func(items []I) []*Call
 type Lanes[I Item] struct {
 	servers   *Servers
 	newPacker func() Packer[I]
-	quick     time.Duration // see the constant; a test has another value
 
 	mu    sync.RWMutex // guards lanes
 	lanes map[*Node]*lane[I]
@@ -43,13 +42,15 @@ type Lanes[I Item] struct {
 // NewLanes returns the lanes to servers. They end when the servers are closed. Call it once for
 // Servers. newPacker is called for each track of each lane.
 func NewLanes[I Item](s *Servers, newPacker func() Packer[I]) *Lanes[I] {
-	l := &Lanes[I]{servers: s, newPacker: newPacker, quick: quick, lanes: make(map[*Node]*lane[I])}
+	l := &Lanes[I]{servers: s, newPacker: newPacker, lanes: make(map[*Node]*lane[I])}
 	s.register(l.retired, l.close)
 	return l
 }
 
-// Add gives an item to the lane of the node that serves a slot. It does not wait. If ctx has an
-// errand, the lane may leave the exchange to the caller. Nothing else of ctx matters.
+// Add gives an item to the lane of the node that serves a slot. It does not wait, unless the caller is there in person,
+// see package inperson. If nobody else has business with that node, Add then makes the exchange, and answers the item
+// before it returns. The end of ctx ends that exchange, and costs its connection, which nobody else uses. Nothing else
+// of ctx matters.
 func (l *Lanes[I]) Add(ctx context.Context, slot uint16, item I) {
 	l.add(ctx, entry[I]{item: item, slot: slot, made: time.Now()})
 }

@@ -17,6 +17,7 @@ type Node struct {
 	end    context.CancelFunc
 	dialer *dialer
 	direct [tracks]exchange // of the tracks of the node's lane
+	lone   exchange         // of a lone caller
 
 	builder rueidis.Builder // of their commands
 
@@ -53,6 +54,7 @@ func (s *Servers) newNode(addr string, how login, changed func()) *Node {
 		l := newLine(n)
 		n.direct[i], n.builder = l.exchange, l.client.B()
 	}
+	n.lone = newLine(n).exchange
 	return n
 }
 

@@ -85,11 +85,12 @@ func TestNoWaitOnAnotherConnection(t *testing.T) {
 		known, kept := replicated(write, "known")
 		unknown, lost := replicated(NewScript("return redis.call('SET', KEYS[1], 2)"), "unknown")
 		known.made, unknown.made = time.Now(), time.Now()
-		l.tracks[0].exchange(time.Now().Add(patience), rueidis.Commands{l.node.builder.Ping().Build()}, make([]Reply, 1), true) // makes the connection
+		ping := rueidis.Commands{l.node.builder.Ping().Build()} // makes the connection
+		l.tracks[0].exchange(t.Context(), time.Now().Add(patience), ping, make([]Reply, 1))
 		over := proxy.LoseReply("\r\nEVAL\r\n")
 		l.queue = []entry[question]{entryOf[question](known), entryOf[question](unknown)}
 		proxy.LeadTo(with.next.Addr())
-		l.lead(&l.tracks[0], 2, true)
+		l.make(t.Context(), &l.tracks[0], l.take(&l.tracks[0]))
 		waittest.Receive(t, "the loss of the reply", over)
 		if o := waittest.Receive(t, "an answer", kept); o.err != nil || o.acknowledged != with.want {
 			t.Errorf("answered %+v, want %d replicas", o, with.want)

@@ -82,7 +82,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// What a server sends is replies or errors, within the memory that it is worth, and the program asks for every type of value without harm.
+// What a server sends is replies or errors, within the memory that it is worth, and the program asks for every type of
+// value without harm.
 func FuzzReplies(f *testing.F) {
 	for _, sent := range []string{"+OK\r\n", "$1\r\na\r\n", "*2\r\n:1\r\n_\r\n", "%1\r\n+a\r\n#t\r\n", ">3\r\n+message\r\n+a\r\n+b\r\n", "=5\r\ntxt:a\r\n", "-ERR\r\n", "$-5\r\n"} {
 		f.Add(sent)
@@ -125,14 +126,14 @@ func TestASessionThatIsToldWhatNobodyAsked(t *testing.T) {
 	}
 }
 
-// A line that was sent more than was asked for makes another connection: what came would be taken for the next reply. So it
-// does after bytes that are no reply, whatever length they tell.
+// A line that was sent more than was asked for makes another connection: what came would be taken for the next reply.
+// So it does after bytes that are no reply, whatever length they tell.
 func TestALineThatWasSentTooMuch(t *testing.T) {
 	m := new(moody)
 	n := connect(t, config(m.start(t))).Master(0)
 	ask := func() (string, error) {
 		replies := make([]Reply, 1)
-		n.direct[0](time.Now().Add(patience), rueidis.Commands{n.builder.Time().Build()}, replies, true)
+		n.direct[0](t.Context(), time.Now().Add(patience), rueidis.Commands{n.builder.Time().Build()}, replies)
 		return replies[0].Text()
 	}
 	m.say("+mine\r\n+of nobody")
@@ -186,7 +187,8 @@ func (q quiet) SetReadDeadline(time.Time) error {
 	return q.Conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 }
 
-// scripted is a server that answers each command but HELLO, and what the transport asks while it connects, with the same bytes.
+// scripted is a server that answers each command but HELLO, and what the transport asks while it connects, with the
+// same bytes.
 func scripted(t *testing.T, sent string) (addr string) {
 	t.Helper()
 	m := new(moody)

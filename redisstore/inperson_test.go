@@ -1,0 +1,108 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/faultproxy"
+	"github.com/lockagent/lockagent/internal/inperson"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/redisstore"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+// A caller who makes an exchange itself does not keep a store from being closed, and is
+// let go when it is.
+func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr())
+	store := openConfig(t, redisstore.Config{CallTimeout: time.Hour, SilenceTimeout: time.Hour}, "redis://"+proxy.Addr())
+	other := open(t, server.URL())
+	answers, finished := make(chan error, 4), make(chan struct{})
+	answer := func(_ lockagent.AcquireReply, err error) { answers <- err }
+	store.Acquire(inperson.Context(t.Context()), wish("warm", agentA, 1), answer)
+	if err := <-answers; err != nil {
+		t.Fatal(err)
+	} // the connection is there now
+	proxy.DelayReplies(time.Hour)
+
+	req := wish("orders", agentA, 1)
+	go func() {
+		defer close(finished)
+		store.Acquire(inperson.Context(t.Context()), req, answer)
+	}()
+	waittest.Until(t, "the exchange to be under way", func() bool {
+		seen, err := storetest.Inspect(t, other, "orders")
+		return err == nil && seen.Holder == req.Tenure.String()
+	})
+	store.Acquire(t.Context(), wish("waiting", agentA, 1), answer)
+
+	closed := make(chan error, 1)
+	go func() { closed <- store.Close() }()
+	if err := await(t, closed); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	await(t, finished)
+	for range 2 {
+		if err := await(t, answers); !errors.Is(err, lockagent.ErrClosed) {
+			t.Errorf("a call under way ended with %v, want ErrClosed", err)
+		}
+	}
+	if len(answers) > 0 {
+		t.Error("a call was answered twice")
+	}
+}
+
+// The end of a caller's context ends the exchange that the caller makes. The lock goes back, and later calls have
+// another connection.
+func TestACallerLeavesAnExchange(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr())
+	config := redisstore.Config{CallTimeout: time.Hour, SilenceTimeout: time.Hour}
+	agent, err := actor.New(actor.Config{Store: openConfig(t, config, "redis://"+proxy.Addr()), NoRest: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = agent.Close() }()
+	lock := func(ctx context.Context, name lockagent.Name) (g lockagent.Grant) {
+		if g = agent.Lock(ctx, name, actor.Request{Owner: "ann"}); g.Held() {
+			if err := g.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		return g
+	}
+	if err := lock(t.Context(), "warm").Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	other := open(t, server.URL())
+	held := func() bool {
+		seen, err := storetest.Inspect(t, other, "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen.Held
+	}
+	proxy.DelayReplies(time.Hour)
+	ctx, leave := context.WithCancel(t.Context())
+	outcome := make(chan error, 1)
+	go func() { outcome <- lock(ctx, "orders").Err() }()
+	waittest.Until(t, "the exchange to be under way", held)
+	leave()
+	err = await(t, outcome)
+	wait, ok := errors.AsType[*lockagent.WaitError](err)
+	if !ok || !errors.Is(wait, context.Canceled) || wait.Store != nil {
+		t.Errorf("the caller heard %v", err)
+	}
+	proxy.DelayReplies(0)
+	waittest.Until(t, "the lock to go back", func() bool { return !held() })
+	if err := lock(t.Context(), "warm").Err(); err != nil {
+		t.Error(err)
+	}
+}
