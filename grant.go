@@ -2,6 +2,7 @@ package lockagent
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -152,8 +153,8 @@ func (g Grant) Cause() error {
 
 // Context returns a child of parent that is cancelled when the hold is over. Its cause is
 // then [Grant.Cause]. Run the work that the lock protects under it. It costs no goroutine,
-// and needs no cancel: the agent lets go of it when the hold is over. Until then, or until parent has ended, the agent does not
-// take the hold back if the grant is dropped, as after [Grant.Done].
+// and needs no cancel: the agent lets go of it when the hold is over. Until then, or until
+// parent has ended, the agent does not take the hold back if the grant is dropped, as after [Grant.Done].
 func (g Grant) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if g.hold == nil {
@@ -161,9 +162,21 @@ func (g Grant) Context(parent context.Context) context.Context {
 		return ctx
 	}
 	// Not context.AfterFunc on the hold's context: that would cancel ctx from another
-	// goroutine, perhaps only when the next holder is at work.
-	stop := g.hold.OnEnd(cancel)
-	context.AfterFunc(ctx, stop)
+	// goroutine, perhaps only when the next holder is at work. Nor on ctx: the end of each hold would
+	// start a goroutine, which costs more than all else of a short hold.
+	var registering sync.Mutex // until stop is known
+	var stop func()
+	registering.Lock()
+	defer registering.Unlock()
+	unwatch := context.AfterFunc(parent, func() {
+		registering.Lock()
+		defer registering.Unlock()
+		stop()
+	})
+	stop = g.hold.OnEnd(func(cause error) {
+		unwatch()
+		cancel(cause)
+	})
 	return ctx
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 	"weak"
@@ -139,6 +140,20 @@ func TestGrantThatIsHeld(t *testing.T) {
 	}
 }
 
+// watched is a context that counts who watches it.
+type watched struct {
+	context.Context
+	watches atomic.Int64
+}
+
+func (*watched) Done() <-chan struct{} { return make(chan struct{}) }
+
+// AfterFunc is what package context calls to watch it.
+func (w *watched) AfterFunc(func()) (stop func() bool) {
+	w.watches.Add(1)
+	return func() bool { w.watches.Add(-1); return true }
+}
+
 func TestGrantContext(t *testing.T) {
 	type key struct{}
 	t.Run("carries the values of its parent", func(t *testing.T) {
@@ -178,6 +193,14 @@ func TestGrantContext(t *testing.T) {
 		if !g.Held() {
 			t.Error("the hold ended too")
 		}
+	})
+	t.Run("leaves no watch on its parent when the hold is over", func(t *testing.T) {
+		hold, g := newHold(t)
+		parent := &watched{Context: t.Context()}
+		work := g.Context(parent)
+		hold.end(lockagent.ErrReleased)
+		<-work.Done()
+		waittest.Until(t, "the watches to end", func() bool { return parent.watches.Load() == 0 })
 	})
 	t.Run("costs no goroutine", func(t *testing.T) {
 		_, g := newHold(t)
