@@ -35,6 +35,8 @@ type load struct {
 	// deadline, if it is not 0, is given to each cycle by a context of its own. Otherwise
 	// a goroutine has one context for all its cycles.
 	deadline time.Duration
+	// do is whether a contender that is a Doer does the cycle by Do.
+	do bool
 }
 
 // outcome is what came of a load. What ended after the window does not count.
@@ -158,22 +160,37 @@ func (r *runner) cycle(ctx context.Context, g, cycle int, due time.Time) (ok boo
 		ctx, cancel = context.WithTimeout(ctx, r.deadline)
 		defer cancel() // after Unlock, for some hold a lock no longer than its context lives
 	}
+	if doer, ok := r.contender.(contender.Doer); ok && r.do {
+		if err := doer.Do(ctx, r.name(g, cycle), r.work); err != nil {
+			return false, err
+		}
+		if !r.over.Load() {
+			r.spans.Record(g, time.Since(due))
+		}
+		return true, nil
+	}
 	held, err := r.contender.Lock(ctx, r.name(g, cycle))
 	waited := time.Since(due)
 	r.waits.Record(g, waited)
 	if err != nil {
 		return false, err
 	}
-	if r.inside != nil {
-		r.section.RLock()
-		if !r.over.Load() {
-			r.inside()
-		}
-		r.section.RUnlock()
-	}
+	r.work()
 	err = held.Unlock()
 	if !r.over.Load() {
 		r.spans.Record(g, time.Since(due))
 	}
 	return true, err
+}
+
+// work is what is done under a lock.
+func (r *runner) work() {
+	if r.inside == nil {
+		return
+	}
+	r.section.RLock()
+	defer r.section.RUnlock()
+	if !r.over.Load() {
+		r.inside()
+	}
 }

@@ -60,6 +60,25 @@ func (b *bench) cold(ctx context.Context, goroutines int, peers bool) error {
 	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: name, floorName: name, grace: callsEnd}, kinds)
 }
 
+// do measures what most programs do: a name is used once, by Do if the contender has that, and each call has a deadline.
+func (b *bench) do(ctx context.Context, goroutines int) error {
+	t := &table{
+		Name:    "do-" + strconv.Itoa(goroutines),
+		Title:   fmt.Sprintf("Names used once, a deadline on each call, goroutines: %d", goroutines),
+		Columns: cycleColumns,
+		Notes: []string{
+			"As with cold names, but each cycle has a context of its own, from `context.WithTimeout`. lockagent uses `Do`.",
+		},
+	}
+	var names atomic.Int64
+	name := func(int, int) string { return "bench/do/" + strconv.FormatInt(names.Add(1), 10) }
+	l := load{
+		goroutines: goroutines, window: b.plan.Window, name: name, floorName: name, grace: callsEnd,
+		deadline: patience, do: true,
+	}
+	return b.besideFloor(ctx, t, l, slices.Clone(contender.Kinds))
+}
+
 // paced measures latency at a fixed rate, and who can keep it.
 func (b *bench) paced(ctx context.Context) error {
 	const goroutines = 64

@@ -119,7 +119,6 @@ func claimUnder(row string) measurement {
 }
 
 var targets = []target{
-	{"Own lock, 1 goroutine: cycle p50 at most 1.15 x the floor's", ratioAtMost("own-1", "x-p50", 1.15)},
 	{"Own lock, 1 goroutine: not slower than the best peer by more than a tenth (cycle p50)", func(f figures) (string, bool) {
 		name, best := f.bestBy("own-1", "x-p50", func(v, best float64) bool { return v < best })
 		v := f.ours("own-1", "x-p50") / best
@@ -130,6 +129,18 @@ var targets = []target{
 	{"Cold names, 1 goroutine: cycle p50 at most 1.15 x the floor's", ratioAtMost("cold-1", "x-p50", 1.15)},
 	{"Cold names, 64 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("cold-64", "x-rate", 1)},
 	{"Cold names, 1024 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("cold-1024", "x-rate", 1)},
+	{
+		"Names used once, a deadline on each call, 1 goroutine, by Do: not slower than the fastest peer (cycle p50)",
+		func(f figures) (string, bool) {
+			name, best := f.bestBy("do-1", "x-p50", func(v, best float64) bool { return v < best })
+			v := f.ours("do-1", "x-p50") / best
+			return atMost(1, v, "%.2f x %s", v, name)
+		},
+	},
+	{"The same with 64 goroutines: at least 0.9 x the floor's cycles/s", ratioAtLeast("do-64", "x-rate", 0.9)},
+	{"The same with 64 goroutines: p99 at most 2 x the floor's", ratioAtMost("do-64", "x-p99", 2)},
+	{"The same with 1024 goroutines: at least 0.9 x the floor's cycles/s", ratioAtLeast("do-1024", "x-rate", 0.9)},
+	{"The same with 1024 goroutines: p99 at most 2 x the floor's", ratioAtMost("do-1024", "x-p99", 2)},
 	{"One lock, 64 goroutines of one process: at least 25 x the best peer in grants/s", rateToBest("one-64", "rate", 25)},
 	{"The same with a deadline for each call: at least 18 x the best peer, with deadlines as well", rateToBest("one-64", "d-rate", 18)},
 	{"A grant with its deadline: at most 1.25 x the time of one without, context.WithTimeout apart", ratioAtMost("one-64", "d-x", 1.25)},
@@ -160,10 +171,6 @@ var targets = []target{
 		v := f.ours("handoff", "x-p50")
 		return atMost(1.2, v, "%.2f x (%.0f µs to %.0f µs)", v, f.ours("handoff", "p50"), f.of("handoff", floorSum, "p50"))
 	}},
-	{"Hand-off: p50 at most 0.85 x tuned rueidislock's", func(f figures) (string, bool) {
-		v := f.ours("handoff", "p50") / f.of("handoff", "rueidislock-best", "p50")
-		return atMost(0.85, v, "%.2f x", v)
-	}},
 	{"Cluster of three nodes, one lock, 64 goroutines: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-64", 1.5)},
 	{"Cluster of three nodes, one lock, 8 processes x 8: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-8x8", 1.5)},
 	{"Cluster of three nodes, hand-off: p50 at most 1.5 x that on a lone server", ratioAtMost("cluster", "x-handoff", 1.5)},
@@ -191,7 +198,6 @@ var targets = []target{
 		v := f.ours("claims-10000", "restart")
 		return fmt.Sprintf("%.2f s", v), v < 2
 	}},
-	{"Server time of a lone acquire and release through Redis: at most 1.7 x that of the least pair of scripts", serverTimeToFloor(1)},
 	{"Server time of an acquire and release through Redis, 64 at a time: at most 1.7 x that of the least pair of scripts for 64 locks", serverTimeToFloor(64)},
 	{"Server time of an acquire and release through Redis, 256 at a time: at most 1.7 x that of the least pair of scripts for 256 locks", serverTimeToFloor(256)},
 	{"A re-entrant acquire and its release: no Redis command", func(f figures) (string, bool) {

@@ -24,6 +24,12 @@ type Held interface {
 	Lost() bool
 }
 
+// Doer is a contender that can run work under a lock by one call, as its users do most often.
+type Doer interface {
+	// Do is Lock, work, and Unlock.
+	Do(ctx context.Context, name string, work func()) error
+}
+
 // Keeper is a contender that has to be asked, or helped, to keep a lock for longer
 // than a lease. Of others, Lock does.
 type Keeper interface {

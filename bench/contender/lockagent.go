@@ -70,6 +70,14 @@ func (a *Agent) Lock(ctx context.Context, name string) (Held, error) {
 	return &agentHeld{grant}, nil
 }
 
+// Do implements [Doer].
+func (a *Agent) Do(ctx context.Context, name string, work func()) error {
+	return a.lock(a.locks, name).Do(ctx, func(context.Context, lockagent.Grant) error {
+		work()
+		return nil
+	})
+}
+
 // Use changes the kind of the locks: plain, fair or read. They are plain at first.
 func (a *Agent) Use(kind string) error {
 	lock, ok := lockKinds[kind]
