@@ -105,7 +105,7 @@ func TestAReportIsWritten(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", part, page)
 		}
 	}
-	if !regexp.MustCompile(`(?m)^\| Own lock, 1 goroutine: cycle p50 .* \| 1\.10 x \| yes \|$`).MatchString(page) {
+	if !regexp.MustCompile(`(?m)^\| Cold names, 1 goroutine: cycle p50 .* \| 1\.10 x \| yes \|$`).MatchString(page) {
 		t.Errorf("no target is reached on the page:\n%s", page)
 	}
 }
