@@ -1,7 +1,6 @@
 package sizing
 
 import (
-	"math"
 	"time"
 
 	"github.com/lockagent/lockagent/actor"
@@ -87,19 +86,12 @@ func (f fleet) attempts(n int) float64 {
 	return float64(n) / min(looks, f.lease).Seconds()
 }
 
-// attemptsBeside is how often n waiters ask in a second for locks that another program keeps, and renews as an agent would. That
-// one may release a lock without a wake-up. So they ask when the time has doubled since they first saw
-// the present end of the lease, up to a twentieth later. They do not see each renewal at once.
+// attemptsBeside is how often n waiters ask in a second for locks that another program keeps, if each waits for a lock of
+// its own. That program may release a lock without a wake-up. So the first waiter asks every second, up to a twentieth
+// later.
 func (f fleet) attemptsBeside(n int) float64 {
-	const first, scatter, span = 0.1, 1.05, 3600.0 // in seconds, but for the scatter
-	period, asked := f.period().Seconds(), 0
-	for now, saw := 0.0, 0.0; now < span; asked++ {
-		if math.Floor(now/period) > math.Floor(saw/period) {
-			saw = now
-		}
-		now += max(first, now-saw) * scatter
-	}
-	return float64(n*asked) / span
+	const every, scatter = time.Second, 1.05
+	return float64(n) / (every.Seconds() * scatter)
 }
 
 // vacancy is the shortest and the longest time for which a lock stays with a host that died. That is
