@@ -39,6 +39,78 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
+// BenchmarkKinds measures what the server itself spends on a lock of each kind that is acquired and released, and meets
+// nobody. The ratio is to a plain lock. The two take turns.
+func BenchmarkKinds(b *testing.B) {
+	plain := benchmarkKind{"plain", lockagent.PlainLock, lockagent.Exclusive, Room.Acquire, Room.Release}
+	for _, kind := range []benchmarkKind{
+		plain,
+		{"spin", lockagent.SpinLock, lockagent.Exclusive, Room.AcquireSpin, Room.ReleaseSpin},
+		{"fair", lockagent.FairLock, lockagent.Exclusive, Room.FairAcquire, Room.FairRelease},
+		{"fenced", lockagent.FencedLock, lockagent.Exclusive, Room.AcquireFenced, Room.ReleaseFenced},
+		{"read", lockagent.ReadWriteLock, lockagent.Shared, Room.ReadWriteAcquire, Room.ReadWriteRelease},
+		{"write", lockagent.ReadWriteLock, lockagent.Exclusive, Room.ReadWriteAcquire, Room.ReadWriteRelease},
+		{"semaphore", lockagent.Semaphore, lockagent.Exclusive, acquireOnePermit, releaseOnePermit},
+		{"permits", lockagent.Permits, lockagent.Exclusive, acquireOnePermit, releaseOnePermit},
+	} {
+		b.Run(kind.what, func(b *testing.B) {
+			s := start(b)
+			rounds := []func(){s.lonePairs(kind), s.lonePairs(plain)}
+			var all [2][]float64
+			for b.Loop() {
+				for which, round := range rounds {
+					before := s.spent()
+					for range 128 {
+						round()
+					}
+					all[which] = append(all[which], (s.spent()-before)/128)
+				}
+			}
+			median := func(which int) float64 {
+				slices.Sort(all[which])
+				return all[which][len(all[which])/2]
+			}
+			b.ReportMetric(median(0), "server-us/pair")
+			b.ReportMetric(median(0)/median(1), "ratio")
+		})
+	}
+}
+
+type benchmarkKind struct {
+	what    string
+	kind    lockagent.LockKind
+	mode    lockagent.Mode
+	acquire func(Room, *Call, []lockagent.AcquireRequest, Past)
+	release func(Room, *Call, []ReleaseRequest, Past)
+}
+
+// lonePairs acquires and releases a lock of a kind.
+func (s *server) lonePairs(kind benchmarkKind) func() {
+	name := lockagent.Name("orders/" + kind.what)
+	if kind.kind == lockagent.Semaphore || kind.kind == lockagent.Permits {
+		s.do("SET", string(name), "10")
+	}
+	number := uint64(1000)
+	return func() {
+		number++
+		req := wish(name, agentA, number)
+		req.Kind, req.Mode = kind.kind, kind.mode
+		kind.acquire(s.room, &s.call, []lockagent.AcquireRequest{req}, s.past)
+		granted := s.acquired(1)[0]
+		if !granted.Reply.Granted {
+			s.t.Fatalf("%+v", granted)
+		}
+		s.past.Note(granted.Reply.At, granted.Reply.Token)
+		s.past.Incarnation = granted.Reply.Incarnation
+		last := end(req)
+		last.Kind, last.Last = kind.kind, granted.Reply.Token
+		kind.release(s.room, &s.call, []ReleaseRequest{last}, s.past)
+		if o := s.released(1)[0]; !o.Reply.Released {
+			s.t.Fatalf("%+v", o)
+		}
+	}
+}
+
 // spent is how many microseconds the server has spent on scripts.
 func (s *server) spent() (us float64) {
 	info, err := s.conn.Do("INFO", "commandstats")

@@ -11,6 +11,8 @@
 
 --include request.lua
 
+--include rw_quick.lua
+
 --include still.lua
 local moving = args[2] == '-' and moves(keys[1], keys[2 * n + 1])
 if moving then

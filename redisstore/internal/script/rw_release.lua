@@ -13,6 +13,8 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local time = call('TIME')
 local server = time[1] * 1000000 + time[2]
 local clock, n = server, (#keys - 1) / 2
+--include rw_free.lua
+
 --include still.lua
 local moving = args[1] ~= 'single' and moves(keys[1], keys[2 * n + 1])
 if moving then

@@ -1,0 +1,330 @@
+package script
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// shortWay is a kind whose scripts have a short way for the case that nothing waits and nothing is odd.
+type shortWay struct {
+	what               string
+	kind               lockagent.LockKind
+	mode               lockagent.Mode
+	take               func(Room, *Call, []lockagent.AcquireRequest, Past)
+	give               func(Room, *Call, []ReleaseRequest, Past)
+	takes, gives       *string // the texts of the scripts
+	enters, leaves     string  // their parts with the short ways
+	onlyTake, onlyGive string  // commands that only the long ways run
+}
+
+var shortWays = []shortWay{
+	{
+		"read", lockagent.ReadWriteLock, lockagent.Shared, Room.ReadWriteAcquire, Room.ReadWriteRelease,
+		&rwAcquireSource, &rwReleaseSource, "rw_quick.lua", "rw_free.lua", "hscan", "hscan",
+	},
+	{
+		"write", lockagent.ReadWriteLock, lockagent.Exclusive, Room.ReadWriteAcquire, Room.ReadWriteRelease,
+		&rwAcquireSource, &rwReleaseSource, "rw_quick.lua", "rw_free.lua", "hscan", "hscan",
+	},
+}
+
+// without returns a script that has no short way.
+func without(t *testing.T, source, part string) *Script {
+	t.Helper()
+	line := "--include " + part + "\n"
+	if !strings.Contains(source, line) {
+		t.Fatalf("no %s", part)
+	}
+	var whole strings.Builder
+	include(&whole, strings.Replace(source, line, "", 1))
+	sum := sha1.Sum([]byte(whole.String()))
+	return &Script{Source: whole.String(), Digest: hex.EncodeToString(sum[:])}
+}
+
+// lone is an acquire and a release of a kind, on the short way or on the long one.
+type lone struct {
+	*server
+	shortWay
+	long    bool
+	exact   bool // numbers are compared, too
+	granted lockagent.AcquireReply
+	request lockagent.AcquireRequest
+	end     ReleaseRequest
+	log     []string
+
+	watched string // a command
+	calls   int    // how often the last script ran it
+}
+
+func (l *lone) enter() {
+	l.t.Helper()
+	l.take(l.room, &l.call, []lockagent.AcquireRequest{l.request}, l.past)
+	if l.long {
+		l.call.Script = without(l.t.(*testing.T), *l.takes, l.enters)
+	}
+	reply, err := l.run(&l.call)
+	if err != nil {
+		l.say("refused: " + err.Error())
+		return
+	}
+	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
+	if err := l.room.ReadAcquired(reply, l.past, outcomes); err != nil {
+		l.t.Fatal(err)
+	}
+	if l.granted = outcomes[0].Reply; l.granted.Granted {
+		l.past.Note(l.granted.At, l.granted.Token)
+	}
+	said := outcomes[0]
+	said.Reply.Remaining = min(said.Reply.Remaining, 1)
+	l.say(fmt.Sprintf("%+v", said))
+}
+
+func (l *lone) leave() {
+	l.t.Helper()
+	l.give(l.room, &l.call, []ReleaseRequest{l.end}, l.past)
+	if l.long {
+		l.call.Script = without(l.t.(*testing.T), *l.gives, l.leaves)
+	}
+	reply, err := l.run(&l.call)
+	if err != nil {
+		l.say("refused: " + err.Error())
+		return
+	}
+	outcomes := make([]Outcome[lockagent.ReleaseReply], 1)
+	if err := l.room.ReadReleased(reply, l.past, outcomes); err != nil {
+		l.t.Fatal(err)
+	}
+	l.exact = false
+	l.say(fmt.Sprintf("%+v", outcomes[0]))
+}
+
+var times = regexp.MustCompile(`\b\d{8,16}(\.[0-9a-f]+)?\b`)
+
+// say notes what was replied, and what the server has now.
+func (l *lone) say(reply string) {
+	if l.watched != "" {
+		l.calls = l.Calls(l.watched)
+	}
+	var all strings.Builder
+	fmt.Fprintln(&all, reply)
+	for _, key := range l.keys() {
+		kind := l.do("TYPE", key).(string)
+		read := map[string][]string{
+			"string": {"GET", key}, "hash": {"HGETALL", key}, "list": {"LRANGE", key, "0", "-1"},
+			"zset": {"ZRANGE", key, "0", "-1", "WITHSCORES"},
+		}[kind]
+		left := l.do("PTTL", key).(int64)
+		if left > 0 {
+			left = (left + 29_999) / 30_000 * 30 // in seconds
+		}
+		fmt.Fprintf(&all, "%s lives %d: %q\n", key, left, l.do(read...))
+	}
+	at := int64(l.granted.At)
+	l.log = append(l.log, times.ReplaceAllStringFunc(all.String(), func(number string) string {
+		v, _ := strconv.ParseInt(number, 10, 64)
+		switch {
+		case !l.exact || strings.Contains(number, "."):
+			return "N"
+		case len(number) == 16:
+			return fmt.Sprintf("T%+d", v-at)
+		}
+		if l.kind == lockagent.ReadWriteLock {
+			v++ // the script rounds the time of the server down, and not up
+		}
+		return fmt.Sprintf("M%+d", (v*1000-at)/1000)
+	}))
+}
+
+// The short ways and the long ones of a lone acquire and release leave the same keys with the same values and lives,
+// and give the same replies. So they do if something is odd.
+func TestShortWays(t *testing.T) {
+	t.Parallel()
+	now := func(l *lone, more time.Duration) string {
+		return strconv.FormatInt(l.time()+more.Microseconds(), 10)
+	}
+	own := func(l *lone) string { return l.request.Tenure.String() }
+	wall := func(l *lone, more time.Duration) string { return strconv.FormatInt(l.wall()+more.Milliseconds(), 10) }
+	turn := func(l *lone) {
+		l.seen(time.Second)
+		l.do("ZADD", notesKey, now(l, 100*time.Millisecond), "polls")
+	}
+	dead := func(l *lone) {
+		l.do("ZADD", "lockagent_readers:{orders}", wall(l, -time.Second), string(agentB)+":1")
+	}
+	// Before the acquire.
+	before := map[string]func(l *lone){
+		"nothing": func(l *lone) { l.exact = true },
+		"a queue": func(l *lone) {
+			l.do("ZADD", "lockagent_queue:{orders}", now(l, 0), string(agentB)+":1")
+		},
+		"a withdrawal":       func(l *lone) { l.do("ZADD", notesKey, now(l, 0), own(l)) },
+		"a turn":             turn,
+		"kept for outsiders": func(l *lone) { l.do("ZADD", notesKey, now(l, 9*time.Millisecond), "yield") },
+		"another agent":      func(l *lone) { l.do("HSET", "orders", string(agentB)+":1", "2") },
+		"a reader":           func(l *lone) { l.do("HSET", "orders", java, "1", "mode", "read") },
+		"a writer":           func(l *lone) { l.do("HSET", "orders", java+":write", "1", "mode", "write") },
+		"spoilt":             func(l *lone) { l.do("SET", "orders", "x") },
+		"spoilt notes":       func(l *lone) { l.do("SET", notesKey, "x") },
+		"spoilt readers":     func(l *lone) { l.do("SET", "lockagent_readers:{orders}", "x") },
+		"a dead reader":      dead,
+		"a lease of before": func(l *lone) {
+			l.do("SET", "{orders}:"+own(l)+":rwlock_timeout:1", "1", "PX", "3600000")
+		},
+		"no clock":            func(l *lone) { l.do("DEL", "lockagent_clock") },
+		"spoilt clock":        func(l *lone) { l.do("SET", "lockagent_clock", "x") },
+		"a clock ahead":       func(l *lone) { l.do("ZADD", "lockagent_clock", now(l, time.Hour), l.past.Incarnation) },
+		"ahead of the server": func(l *lone) { l.past.Seen += 1e9 },
+		"asks":                func(l *lone) { l.request.Queue = true },
+		"spoilt token":        func(l *lone) { l.do("SET", tokenKey, "x") },
+		"empty token":         func(l *lone) { l.do("SET", tokenKey, "") },
+		"a list of tokens":    func(l *lone) { l.do("RPUSH", tokenKey, "x") },
+		"a token":             func(l *lone) { l.exact = true; l.do("SET", tokenKey, "41", "PX", "100000") },
+		"a later token":       func(l *lone) { l.do("SET", tokenKey, now(l, time.Hour)) },
+		"the last token":      func(l *lone) { l.do("SET", tokenKey, "9007199254740990") },
+		"a floor":             func(l *lone) { l.request.Floor = lockagent.Token(l.time() + 1e7) },
+		"a far floor":         func(l *lone) { l.request.Floor = lockagent.Token(l.time() + 1e13) },
+	}
+	// Between the acquire and the release.
+	between := map[string]func(l *lone){
+		"a waiter": func(l *lone) {
+			l.listen(AgentChannel(agentB), AgentsChannel("orders"), l.channel())
+			other := l.request
+			other.Tenure, other.Queue = tenure(agentB, 1), true
+			l.take(l.room, &l.call, []lockagent.AcquireRequest{other}, l.past)
+			l.must(&l.call)
+		},
+		"a writer that waits": func(l *lone) {
+			l.listen(AgentChannel(agentB), AgentsChannel("orders"), l.channel())
+			l.do("ZADD", "lockagent_queue:{orders}", now(l, 0), string(agentB)+":1:write")
+		},
+		"an outsider": func(l *lone) { l.listen(l.channel()) },
+		"a pattern": func(l *lone) {
+			if _, err := l.Dial().Do("PSUBSCRIBE", "redisson*"); err != nil {
+				l.t.Fatal(err)
+			}
+		},
+		"a turn":         turn,
+		"another tenure": func(l *lone) { l.do("HSET", "orders", string(agentB)+":1", "1") },
+		"another reader": func(l *lone) { l.do("HSET", "orders", java, "1") },
+		"a dead reader":  dead,
+		"a lease over": func(l *lone) {
+			l.do("ZADD", "lockagent_readers:{orders}", "1", own(l))
+			l.do("DEL", "{orders}:"+own(l)+":rwlock_timeout:1")
+		},
+		"no lease":        func(l *lone) { l.do("DEL", "lockagent_readers:{orders}") },
+		"spoilt readers":  func(l *lone) { l.do("SET", "lockagent_readers:{orders}", "x") },
+		"spoilt queue":    func(l *lone) { l.do("SET", "lockagent_queue:{orders}", "x") },
+		"gone":            func(l *lone) { l.do("DEL", "orders") },
+		"spoilt":          func(l *lone) { l.do("SET", "orders", "x") },
+		"a spoilt count":  func(l *lone) { l.spoil("x") },
+		"counted twice":   func(l *lone) { l.spoil("2") },
+		"unanswered":      func(l *lone) { l.end.Unanswered = true },
+		"subscribed":      func(l *lone) { l.listen(l.channel()); l.end.Subscribed = true },
+		"traced":          func(l *lone) { l.end.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" },
+		"a later last":    func(l *lone) { l.end.Last = lockagent.Token(l.time() + 1e6) },
+		"a far last":      func(l *lone) { l.end.Last = lockagent.Token(l.time() + 1e13) },
+		"ahead of itself": func(l *lone) { l.do("SET", "lockagent_ahead", "1000") },
+		"another token":   func(l *lone) { l.do("SET", tokenKey, now(l, time.Hour)) },
+		"spoilt token":    func(l *lone) { l.do("SET", tokenKey, "x") },
+		"no token":        func(l *lone) { l.do("DEL", tokenKey) },
+	}
+	for _, way := range shortWays {
+		t.Run(way.what, func(t *testing.T) {
+			run := func(long bool, early, late func(*lone)) []string {
+				l := way.begin(t, long)
+				if early != nil {
+					early(l)
+				}
+				l.enter()
+				l.end.Last = l.granted.Token
+				if late != nil {
+					late(l)
+				}
+				l.leave()
+				return l.log
+			}
+			compare := func(what string, early, late func(*lone)) {
+				t.Helper()
+				if short, long := run(false, early, late), run(true, early, late); !slices.Equal(short, long) {
+					t.Errorf("%s: the short way\n%s\nand the long one\n%s", what,
+						strings.Join(short, "\n"), strings.Join(long, "\n"))
+				}
+			}
+			for _, what := range slices.Sorted(maps.Keys(before)) {
+				compare("before: "+what, before[what], nil)
+			}
+			for _, what := range slices.Sorted(maps.Keys(between)) {
+				compare("between: "+what, nil, between[what])
+			}
+		})
+	}
+}
+
+// permits reports whether tenures of the kind have permits.
+func (w shortWay) permits() bool { return w.kind == lockagent.Semaphore || w.kind == lockagent.Permits }
+
+// channel is the channel of the lock.
+func (l *lone) channel() string {
+	switch l.kind {
+	case lockagent.ReadWriteLock:
+		return ReadWriteChannel("orders")
+	case lockagent.Semaphore, lockagent.Permits:
+		return PermitsChannel("orders")
+	}
+	return Channel("orders")
+}
+
+// spoil changes the value of the field of the tenure.
+func (l *lone) spoil(count string) {
+	for _, field := range l.do("HKEYS", "orders").([]any) {
+		if field != "mode" {
+			l.do("HSET", "orders", field.(string), count)
+		}
+	}
+}
+
+// begin prepares a pair on a server whose incarnation the store knows.
+func (w shortWay) begin(t *testing.T, long bool) *lone {
+	t.Helper()
+	l := &lone{server: start(t), shortWay: w, long: long, request: wish("orders", agentA, 1)}
+	known := wish("known", agentC, 1)
+	l.grant(known)
+	l.release(end(known))
+	l.request.Kind, l.request.Mode = w.kind, w.mode
+	if w.permits() {
+		l.do("SET", "orders", "3")
+	}
+	l.end = end(l.request)
+	l.end.Kind = w.kind
+	return l
+}
+
+// A pair that meets nobody takes the short way.
+func TestWhoMeetsNobodyTakesTheShortWay(t *testing.T) {
+	for _, way := range shortWays {
+		for _, long := range []bool{false, true} {
+			l := way.begin(t, long)
+			for _, step := range []struct {
+				what, only string
+				run        func()
+			}{{"an acquire", way.onlyTake, l.enter}, {"a release", way.onlyGive, l.leave}} {
+				l.do("CONFIG", "RESETSTAT")
+				l.watched = step.only
+				step.run()
+				if (l.calls > 0) != long {
+					t.Errorf("%s: %s ran %s %d times; the long way: %t", way.what, step.what, step.only, l.calls, long)
+				}
+			}
+		}
+	}
+}
