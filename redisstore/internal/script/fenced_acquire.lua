@@ -8,6 +8,8 @@
 -- The reply is that of acquire.lua. Each lock that was granted has a line. An error reply may begin with
 -- "FAR" or "TOKENS", and is about one of the locks.
 
+--include fenced_quick.lua
+
 --include fence.lua
 
 local n = (#all - 1) / 3

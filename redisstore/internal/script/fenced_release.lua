@@ -5,6 +5,8 @@
 --   ARGV[2]       is 0
 --   the last n of ARGV are the last tokens of the tenures, or 0
 
+--include fenced_free.lua
+
 --include fence.lua
 
 local n = (#all - 1) / 3
