@@ -14,6 +14,8 @@
 
 local call, pcall = redis.call, redis.pcall
 
+--include permits_quick.lua
+
 --include holders.lua
 
 --include number.lua

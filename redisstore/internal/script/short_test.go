@@ -40,6 +40,16 @@ var shortWays = []shortWay{
 		"fenced", lockagent.FencedLock, lockagent.Exclusive, Room.AcquireFenced, Room.ReleaseFenced,
 		&fencedAcquireSource, &fencedReleaseSource, "fenced_quick.lua", "fenced_free.lua", "pttl", "hscan",
 	},
+	{
+		"semaphore", lockagent.Semaphore, lockagent.Exclusive, acquireOnePermit, releaseOnePermit,
+		&permitsAcquireSource, &permitsReleaseSource, "permits_quick.lua", "permits_free.lua",
+		"zmscore", "zrangebyscore",
+	},
+	{
+		"permits", lockagent.Permits, lockagent.Exclusive, acquireOnePermit, releaseOnePermit,
+		&permitsAcquireSource, &permitsReleaseSource, "permits_quick.lua", "permits_free.lua",
+		"zmscore", "zrangebyscore",
+	},
 }
 
 // without returns a script that has no short way.
@@ -207,6 +217,9 @@ func TestShortWays(t *testing.T) {
 			l.take(l.room, &l.call, []lockagent.AcquireRequest{other}, l.past)
 			l.must(&l.call)
 		},
+		"the lease of another reader": func(l *lone) {
+			l.do("ZADD", "lockagent_readers:{orders}", wall(l, time.Hour), string(agentB)+":1")
+		},
 		"a writer that waits": func(l *lone) {
 			l.listen(AgentChannel(agentB), AgentsChannel("orders"), l.channel())
 			l.do("ZADD", "lockagent_queue:{orders}", now(l, 0), string(agentB)+":1:write")
@@ -242,6 +255,91 @@ func TestShortWays(t *testing.T) {
 		"spoilt token":    func(l *lone) { l.do("SET", tokenKey, "x") },
 		"no token":        func(l *lone) { l.do("DEL", tokenKey) },
 	}
+	tenures := func(l *lone) string {
+		if l.kind == lockagent.Permits {
+			return "lockagent_tenures:{orders}"
+		}
+		return "lockagent_permits:{orders}"
+	}
+	others := func(l *lone) {
+		other := l.request
+		other.Tenure, other.Permits, other.Lease = tenure(agentB, 1), 1, time.Hour
+		l.take(l.room, &l.call, []lockagent.AcquireRequest{other}, l.past)
+		l.must(&l.call)
+	}
+	hasPermits := func(l *lone) {
+		l.do("ZADD", "lockagent_permits:{orders}", wall(l, time.Hour), string(agentB)+":1")
+	}
+	hasTenures := func(l *lone) {
+		l.do("ZADD", "lockagent_tenures:{orders}", wall(l, time.Hour), string(agentB)+":1")
+	}
+	beforePermits := map[string]func(l *lone){
+		"nothing":           func(l *lone) { l.exact = true },
+		"a life":            func(l *lone) { l.exact = true; l.do("PEXPIRE", "orders", "3600000") },
+		"not set":           func(l *lone) { l.do("DEL", "orders") },
+		"none free":         func(l *lone) { l.do("SET", "orders", "0") },
+		"fewer than none":   func(l *lone) { l.do("SET", "orders", "-2") },
+		"the last one":      func(l *lone) { l.do("SET", "orders", "1") },
+		"too many":          func(l *lone) { l.do("SET", "orders", "1000000000000000") },
+		"spoilt":            func(l *lone) { l.do("SET", "orders", "x") },
+		"a list":            func(l *lone) { l.do("DEL", "orders"); l.do("RPUSH", "orders", "x") },
+		"others":            others,
+		"others are over":   func(l *lone) { others(l); l.do("ZADD", tenures(l), "1", string(agentB)+":1") },
+		"a spoilt queue":    func(l *lone) { l.do("SET", "lockagent_queue:{orders}", "x") },
+		"a queue":           func(l *lone) { l.do("ZADD", "lockagent_queue:{orders}", now(l, 0), string(agentB)+":1") },
+		"a withdrawal":      func(l *lone) { l.do("ZADD", notesKey, now(l, 0), own(l)) },
+		"a turn":            turn,
+		"kept":              func(l *lone) { l.do("ZADD", notesKey, now(l, 40*time.Millisecond), "yield") },
+		"an id of Redisson": func(l *lone) { l.do("ZADD", "{orders}:timeout", wall(l, time.Hour), "abc") },
+		"an old id":         func(l *lone) { l.do("ZADD", "{orders}:timeout", "1", "abc") },
+		"a semaphore":       hasPermits,
+		"permits":           hasTenures,
+		"no clock":          func(l *lone) { l.do("DEL", "lockagent_clock") },
+		"spoilt clock":      func(l *lone) { l.do("DEL", "lockagent_clock"); l.do("SET", "lockagent_clock", "x") },
+		"a clock ahead":     func(l *lone) { l.do("ZADD", "lockagent_clock", now(l, time.Hour), l.past.Incarnation) },
+		"asks":              func(l *lone) { l.request.Queue = true },
+		"a floor":           func(l *lone) { l.request.Floor = lockagent.Token(l.time() + 1e7) },
+		"a far floor":       func(l *lone) { l.request.Floor = lockagent.Token(l.time() + 1e13) },
+		"an outsider":       func(l *lone) { l.listen(l.channel()) },
+	}
+	betweenPermits := map[string]func(l *lone){
+		"a waiter": func(l *lone) {
+			l.listen(AgentChannel(agentB), AgentsChannel("orders"), l.channel())
+			l.do("SET", "orders", "0")
+			other := l.request
+			other.Tenure, other.Queue = tenure(agentB, 1), true
+			l.take(l.room, &l.call, []lockagent.AcquireRequest{other}, l.past)
+			l.must(&l.call)
+		},
+		"others":          others,
+		"others are over": func(l *lone) { others(l); l.do("ZADD", tenures(l), "1", string(agentB)+":1") },
+		"an outsider":     func(l *lone) { l.listen(l.channel()) },
+		"a turn":          turn,
+		"over":            func(l *lone) { l.do("ZADD", tenures(l), "1", own(l)) },
+		"no tenure":       func(l *lone) { l.do("ZREM", tenures(l), own(l)) },
+		"no number":       func(l *lone) { l.do("HDEL", "lockagent_taken:{orders}", own(l)) },
+		"several":         func(l *lone) { l.do("HSET", "lockagent_taken:{orders}", own(l), "2") },
+		"no ids":          func(l *lone) { l.do("DEL", "{orders}:timeout") },
+		"other ids": func(l *lone) {
+			l.do("DEL", "{orders}:timeout")
+			l.do("ZADD", "{orders}:timeout", wall(l, time.Hour), "abc")
+		},
+		"an old id":       func(l *lone) { l.do("ZADD", "{orders}:timeout", "1", "abc") },
+		"an endless id":   func(l *lone) { l.do("ZADD", "{orders}:timeout", "922337203685477", "abc") },
+		"deleted":         func(l *lone) { l.do("DEL", "orders") },
+		"none free":       func(l *lone) { l.do("SET", "orders", "0") },
+		"fewer than none": func(l *lone) { l.do("SET", "orders", "-2") },
+		"spoilt":          func(l *lone) { l.do("SET", "orders", "x") },
+		"too many":        func(l *lone) { l.do("SET", "orders", "1000000000000000") },
+		"the other kind":  hasPermits,
+		"the other kinds": hasTenures,
+		"spoilt queue":    func(l *lone) { l.do("SET", "lockagent_queue:{orders}", "x") },
+		"unanswered":      func(l *lone) { l.end.Unanswered = true },
+		"subscribed":      func(l *lone) { l.listen(l.channel()); l.end.Subscribed = true },
+		"a later last":    func(l *lone) { l.end.Last = lockagent.Token(l.time() + 1e6) },
+		"a far last":      func(l *lone) { l.end.Last = lockagent.Token(l.time() + 1e13) },
+		"ahead of itself": func(l *lone) { l.do("SET", "lockagent_ahead", "1000") },
+	}
 	for _, way := range shortWays {
 		t.Run(way.what, func(t *testing.T) {
 			run := func(long bool, early, late func(*lone)) []string {
@@ -263,6 +361,10 @@ func TestShortWays(t *testing.T) {
 					t.Errorf("%s: the short way\n%s\nand the long one\n%s", what,
 						strings.Join(short, "\n"), strings.Join(long, "\n"))
 				}
+			}
+			before, between := before, between
+			if way.permits() {
+				before, between = beforePermits, betweenPermits
 			}
 			for _, what := range slices.Sorted(maps.Keys(before)) {
 				compare("before: "+what, before[what], nil)
