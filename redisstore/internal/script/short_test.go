@@ -147,6 +147,8 @@ func (l *lone) say(reply string) {
 	l.log = append(l.log, times.ReplaceAllStringFunc(all.String(), func(number string) string {
 		v, _ := strconv.ParseInt(number, 10, 64)
 		switch {
+		case len(number) == 16 && at > 0 && v > at+(24*time.Hour).Microseconds():
+			return "far"
 		case !l.exact || strings.Contains(number, "."):
 			return "N"
 		case len(number) == 16:
