@@ -204,8 +204,9 @@ func hook[R any](ctx context.Context, f func(context.Context) error, done func(R
 	if f == nil || !inperson.Is(ctx) {
 		return done
 	}
-	return func(reply R, err error) {
-		if err = f(ctx); err != nil {
+	return func(reply R, _ error) {
+		err := f(ctx)
+		if err != nil {
 			var none R
 			reply = none
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/storetest"
@@ -109,7 +108,3 @@ func TestANumberThatAnotherTypeReplaced(t *testing.T) {
 		}
 	}
 }
-
-func plainLock(l *channelapi.Locks, name string) *channelapi.Lock { return l.Lock(name) }
-func fairLock(l *channelapi.Locks, name string) *channelapi.Lock  { return l.FairLock(name) }
-func spinLock(l *channelapi.Locks, name string) *channelapi.Lock  { return l.SpinLock(name) }

@@ -19,8 +19,11 @@ func TestContext(t *testing.T) {
 		ctx  context.Context
 		is   bool
 	}{
-		{"a context", outer, false}, {"that of the caller", own, true}, {"one that was made from it", inner, true},
-		{"one for another", other, false}, {"another of another", inperson.Not(outer), false},
+		{"a context", outer, false},
+		{"that of the caller", own, true},
+		{"one that was made from it", inner, true},
+		{"one for another", other, false},
+		{"another of another", inperson.Not(outer), false},
 	} {
 		if is := inperson.Is(c.ctx); is != c.is {
 			t.Errorf("%s: the call may wait: %v", c.what, is)

@@ -123,14 +123,7 @@ type migration struct {
 	slot     string
 }
 
-// migrate returns a Cluster, and the move of the slot of a name, which begins later.
-func migrate(t *testing.T, name lockagent.Name) (*redistest.Cluster, *migration) {
-	t.Helper()
-	cluster := redistest.StartCluster(t, 2)
-	return cluster, migrateIn(t, cluster, name)
-}
-
-// migrateIn is migrate in a Cluster of two nodes.
+// migrateIn returns the move of the slot of a name, in a Cluster of two nodes. It begins later.
 func migrateIn(t *testing.T, cluster *redistest.Cluster, name lockagent.Name) *migration {
 	t.Helper()
 	m := &migration{t: t, from: node(t, cluster.NodeOf(string(name)))}

@@ -17,12 +17,6 @@ func (s *server) spin(req lockagent.AcquireRequest) lockagent.AcquireReply {
 	return o.Reply
 }
 
-func (s *server) spinEnd(req lockagent.AcquireRequest) {
-	s.t.Helper()
-	s.room.ReleaseSpin(&s.call, []ReleaseRequest{end(req)}, s.past)
-	s.must(&s.call)
-}
-
 // Redisson's waiters of a plain lock of the same name are not woken by its spin lock either.
 func TestReleaseOfASpinLockPublishesNothing(t *testing.T) {
 	t.Parallel()

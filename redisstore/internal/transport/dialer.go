@@ -87,7 +87,7 @@ func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string) (net
 		_ = raw.Close()
 		if ctx.Err() == nil && speaksNoTLS(err) {
 			err = fmt.Errorf("the server speaks no TLS, or not in time: "+
-				"if its port has none, write redis:// in place of rediss:// (%v)", err) //nolint:errorlint // ctx goes on
+				"if its port has none, write redis:// in place of rediss:// (%v)", err)
 		}
 		return nil, err
 	}

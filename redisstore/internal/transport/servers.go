@@ -342,8 +342,8 @@ func (s *Servers) failure(n *Node, err error) error {
 		err = fmt.Errorf("%w: %w", errRetired, err)
 	case s.config.Credentials != nil && isOfLogin(err):
 		// That is not definite, and no refusal any more: the next connection asks anew.
-		return fmt.Errorf("%w: the server does not take what Config.Credentials has told: %v", //nolint:errorlint // see above
-			lockagent.ErrStoreUnavailable, err)
+		return fmt.Errorf("%w: the server does not take what Config.Credentials has told: %v",
+			lockagent.ErrStoreUnavailable, err) //nolint:errorlint // see above
 	}
 	return Error(err)
 }
