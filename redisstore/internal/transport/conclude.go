@@ -28,7 +28,8 @@ func (l *lane[I]) conclude(c *Call, reply Reply, began time.Time) {
 func (l *lane[I]) again(c *Call, err error, began time.Time) bool {
 	s := l.lanes.servers
 	if errors.Is(err, errLeft) {
-		return false
+		// Nobody knows whether the call took effect. The lane finds out, so the caller who left fails nobody else.
+		return l.lanes.resend(c, l.node)
 	}
 	answer := Refusal("")
 	if !errors.As(err, &answer) {

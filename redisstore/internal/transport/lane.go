@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +51,8 @@ type lane[I Item] struct {
 	queue   []entry[I]
 	spare   []*batch[I] // to be used again
 	tracks  [tracks]track[I]
-	lone    track[I] // of a lone caller
+	lone    track[I] // of a lone caller, or busy while warm is at work
+	cold    bool     // a lone caller has left, so that track may have no connection
 	resting bool     // a goroutine waits for its turn
 	closed  bool
 }
@@ -121,6 +124,10 @@ func (l *lane[I]) put(ctx context.Context, e entry[I]) bool {
 	}
 	l.queue = append(l.queue, e)
 	lone := len(l.queue) == 1 && l.load() == 0 && l.lone.load == 0 && inperson.Is(ctx) && l.node.life.Err() == nil
+	if lone && l.cold {
+		lone = false
+		l.makeWarm()
+	}
 	var b *batch[I]
 	if lone {
 		b = l.take(&l.lone)
@@ -132,6 +139,24 @@ func (l *lane[I]) put(ctx context.Context, e entry[I]) bool {
 		l.make(ctx, &l.lone, b)
 	}
 	return true
+}
+
+// makeWarm makes a connection for lone callers. Their contexts may be too short for that: then each would give up the
+// connection that it began to make. It expects mu to be held.
+func (l *lane[I]) makeWarm() {
+	if !l.closed {
+		l.lone.load = 1
+		l.lanes.servers.runs.Go(l.warm)
+	}
+}
+
+func (l *lane[I]) warm() {
+	var reply [1]Reply
+	commands := rueidis.Commands{l.node.builder.Ping().Build()}
+	l.lone.exchange(l.node.life, time.Now().Add(l.lanes.servers.config.Call/2), commands, reply[:])
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cold, l.lone.load = reply[0].err != nil, 0
 }
 
 // load is the greatest load of a track of the lane's goroutines: 0 if the lane is idle. It expects mu to be held.
@@ -268,6 +293,10 @@ func (l *lane[I]) free(t *track[I], b *batch[I], sent bool) {
 	}
 	l.mu.Lock()
 	t.load = 0
+	if t == &l.lone && slices.ContainsFunc(b.replies, func(r Reply) bool { return errors.Is(r.err, errLeft) }) {
+		l.cold = true
+		l.makeWarm()
+	}
 	if !l.closed {
 		if !sent {
 			l.queue, again = append(again, l.queue...), nil
