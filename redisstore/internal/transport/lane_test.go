@@ -243,7 +243,7 @@ func TestTheLineForLoneCallersIsMadeForThem(t *testing.T) {
 	s := connect(t, config(redistest.Start(t).Addr()))
 	node := s.Master(0)
 	var made atomic.Bool
-	var left atomic.Int32
+	var left, lone atomic.Int32
 	next := node.lone
 	node.lone = func(ctx context.Context, deadline time.Time, commands rueidis.Commands, replies []Reply) {
 		switch {
@@ -253,6 +253,8 @@ func TestTheLineForLoneCallersIsMadeForThem(t *testing.T) {
 			left.Add(1)
 			unanswered(replies[:0], len(replies), errLeft)
 			return
+		default:
+			lone.Add(1)
 		}
 		next(ctx, deadline, commands, replies)
 	}
@@ -261,8 +263,8 @@ func TestTheLineForLoneCallersIsMadeForThem(t *testing.T) {
 		answered(t, "a caller", add(inperson.Context(t.Context()), lanes, fmt.Sprint("orders/", i)))
 		waittest.Until(t, "the lane to be idle", func() bool { return idle(lanes.lane(node)) })
 	}
-	if got := left.Load(); got != 1 {
-		t.Errorf("%d callers had no connection, want only the first", got)
+	if left.Load() != 1 || lone.Load() != 2 {
+		t.Errorf("%d callers had no connection, and %d had one; want only the first to have none", left.Load(), lone.Load())
 	}
 }
 
