@@ -42,6 +42,9 @@ func main() {
 	}
 }
 
+// pause is the time between two turns of a process. Whoever waits looks again within that time, and comes first.
+const pause = 200 * time.Millisecond
+
 // run takes some turns.
 func run(ctx context.Context, dir string, turns int, hold time.Duration, out io.Writer) error {
 	store, err := Open(dir)
@@ -69,6 +72,7 @@ func run(ctx context.Context, dir string, turns int, hold time.Duration, out io.
 		if err != nil {
 			return err
 		}
+		time.Sleep(pause)
 	}
 	return nil
 }
