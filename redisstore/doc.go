@@ -36,7 +36,7 @@
 //     command carries up to 100 renewals. An error of one call never touches the others.
 //   - A call is answered within [Config.CallTimeout], and at once when the store is
 //     closed. After ErrStoreUnavailable the caller can safely make the same call again.
-//   - The store has connections of their own for calls to each server, so no call waits for another
+//   - The store has connections for calls to each server, so no call waits for another
 //     server. One of them is for calls that find no other under way: the caller makes the exchange there, and
 //     the end of the caller's context ends it. Before use the store looks whether the connection is still there (not on
 //     Windows), so no call fails because of an earlier loss.

@@ -31,12 +31,18 @@ type contest struct {
 	drop    func() // and give it back
 }
 
+// withQueues are the kinds of locks that give turns, and have a queue.
+var withQueues = []lockagent.LockKind{
+	lockagent.PlainLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.Permits,
+}
+
 // contests runs a test with each kind of lock that gives turns.
 func contests(t *testing.T, test func(c *contest)) {
-	for _, kind := range []lockagent.LockKind{
-		lockagent.PlainLock, lockagent.FencedLock, lockagent.SpinLock,
-		lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.Permits,
-	} {
+	contestsOf(t, append([]lockagent.LockKind{lockagent.SpinLock}, withQueues...), test)
+}
+
+func contestsOf(t *testing.T, kinds []lockagent.LockKind, test func(c *contest)) {
+	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			s := start(t)
 			c := &contest{server: s, kind: kind, permits: 1, channel: Channel("orders"), passes: true}
@@ -203,10 +209,7 @@ func TestAForeignLockGivesTurns(t *testing.T) {
 // A release does not pass the lock when a turn is due. All waiters are woken: they learn how long it lasts.
 func TestAReleaseBeginsATurn(t *testing.T) {
 	for _, long := range []bool{true, false} {
-		contests(t, func(c *contest) {
-			if !c.passes {
-				c.t.Skip("it has no queue")
-			}
+		contestsOf(t, withQueues, func(c *contest) {
 			c.ask(agentA, 1, false)
 			for _, agent := range []lockagent.AgentID{agentB, agentC} {
 				c.waits(agent)
@@ -284,10 +287,7 @@ func TestWhoHasTheLockIsNoted(t *testing.T) {
 // Beside another program nothing may tell of its release. So the first waiter asks again, and soon in a turn and after
 // it.
 func TestTheFirstWaiterAsksForAll(t *testing.T) {
-	contests(t, func(c *contest) {
-		if !c.passes {
-			c.t.Skip("all who wait ask")
-		}
+	contestsOf(t, withQueues, func(c *contest) { // all who wait for a spin lock ask
 		c.take()
 		for _, agent := range []lockagent.AgentID{agentB, agentC} {
 			c.waits(agent)

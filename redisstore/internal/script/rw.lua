@@ -8,8 +8,9 @@
 -- another program's. The scripts leave such a
 -- reader alone until the hash ends.
 --
--- While the slot moves to another node, each key is at one of two. Only renewals and inspections run then. So a reader's lease is
--- over when the zset says so, its own key is gone, and this node would know of the key.
+-- While the slot moves to another node, each key is at one of two. Only renewals and inspections run then,
+-- as still.lua tells. So a reader's lease is over when the zset says so, its own key is gone, and this node would know
+-- of the key.
 local wall = math.floor(server / 1000)
 
 local function timeout_key(suffix, tenure)
