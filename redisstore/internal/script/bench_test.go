@@ -76,6 +76,90 @@ func BenchmarkKinds(b *testing.B) {
 	}
 }
 
+// BenchmarkHandOffs measures what the server itself spends when one of two agents asks for a lock that the other one
+// has and gets a place, and when it is passed the lock.
+func BenchmarkHandOffs(b *testing.B) {
+	for _, kind := range []benchmarkKind{
+		{"plain", lockagent.PlainLock, lockagent.Exclusive, Room.Acquire, Room.Release},
+		{"fair", lockagent.FairLock, lockagent.Exclusive, Room.FairAcquire, Room.FairRelease},
+		{"fenced", lockagent.FencedLock, lockagent.Exclusive, Room.AcquireFenced, Room.ReleaseFenced},
+		{"write", lockagent.ReadWriteLock, lockagent.Exclusive, Room.ReadWriteAcquire, Room.ReadWriteRelease},
+		{"semaphore", lockagent.Semaphore, lockagent.Exclusive, acquireOnePermit, releaseOnePermit},
+		{"permits", lockagent.Permits, lockagent.Exclusive, acquireOnePermit, releaseOnePermit},
+	} {
+		b.Run(kind.what, func(b *testing.B) {
+			s := start(b)
+			ask, pass := s.handOffs(kind)
+			var asks, passes []float64
+			for b.Loop() {
+				var asking, passing float64
+				for range 32 {
+					before := s.spent()
+					ask()
+					asked := s.spent()
+					pass()
+					asking, passing = asking+asked-before, passing+s.spent()-asked
+				}
+				asks, passes = append(asks, asking/32), append(passes, passing/32)
+			}
+			slices.Sort(asks)
+			slices.Sort(passes)
+			b.ReportMetric(asks[len(asks)/2], "server-us/ask")
+			b.ReportMetric(passes[len(passes)/2], "server-us/pass")
+		})
+	}
+}
+
+// handOffs returns functions that ask for a lock which the other agent has, and pass it from one agent to the other.
+func (s *server) handOffs(kind benchmarkKind) (ask, pass func()) {
+	name := lockagent.Name("orders")
+	channel := map[lockagent.LockKind]func(lockagent.Name) string{
+		lockagent.ReadWriteLock: ReadWriteChannel, lockagent.Semaphore: PermitsChannel, lockagent.Permits: PermitsChannel,
+	}[kind.kind]
+	if channel == nil {
+		channel = Channel
+	}
+	if kind.kind == lockagent.Semaphore || kind.kind == lockagent.Permits {
+		s.do("SET", string(name), "1")
+	}
+	agents := []lockagent.AgentID{agentA, agentB}
+	for _, agent := range agents {
+		s.listen(AgentChannel(agent), AgentsChannel(name), channel(name))
+	}
+	number := uint64(1000)
+	try := func() (lockagent.AcquireRequest, lockagent.AcquireReply) {
+		number++
+		req := wish(name, agents[number%2], number)
+		req.Kind, req.Mode, req.Queue = kind.kind, kind.mode, true
+		kind.acquire(s.room, &s.call, []lockagent.AcquireRequest{req}, s.past)
+		o := s.acquired(1)[0]
+		if o.Err != nil {
+			s.t.Fatal(o.Err)
+		}
+		s.past.Note(o.Reply.At, 0)
+		s.past.Incarnation = o.Reply.Incarnation
+		return req, o.Reply
+	}
+	holder, _ := try()
+	var waiter lockagent.AcquireRequest
+	ask = func() {
+		var reply lockagent.AcquireReply
+		if waiter, reply = try(); !reply.Queued {
+			s.t.Fatalf("%+v", reply)
+		}
+	}
+	pass = func() {
+		last := end(holder)
+		last.Kind = kind.kind
+		kind.release(s.room, &s.call, []ReleaseRequest{last}, s.past)
+		if o := s.released(1)[0]; !o.Reply.Passed {
+			s.t.Fatalf("%+v", o)
+		}
+		holder = waiter
+	}
+	return ask, pass
+}
+
 type benchmarkKind struct {
 	what    string
 	kind    lockagent.LockKind

@@ -15,21 +15,21 @@
 local call, pcall = redis.call, redis.pcall
 local lock, room, suffix = KEYS[1], ARGV[1], ARGV[3]
 
-local message_kind = ''
-
 --include broken.lua
 
---include ways.lua
-
+local time, reply = broken(lock, room, ARGV[2], ARGV[5], ARGV[4], '')
+if not time then
+  return reply
+end
 local channel = 'redisson_lock__channel' .. suffix
-pcall(publish, channel, '0')
+ways_publish(room, channel, '0')
 -- Those who wait for a fair lock each have a channel, and a time in ms until which they wait.
 local front = pcall('LRANGE', 'redisson_lock_queue' .. suffix, 0, 7)
 for _, waiter in ipairs(front) do
   local deadline = pcall('ZSCORE', 'redisson_lock_timeout' .. suffix, waiter)
-  if type(deadline) ~= 'string' or deadline * 1000 > now then
-    pcall(publish, channel .. ':' .. waiter, '0')
+  if type(deadline) ~= 'string' or deadline * 1000 > time.server then
+    ways_publish(room, channel .. ':' .. waiter, '0')
     break
   end
 end
-return at .. ' 1'
+return reply

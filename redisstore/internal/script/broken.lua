@@ -1,5 +1,4 @@
--- broken.lua is a part of scripts that break a lock. It deletes the key and tells the agent of the holder,
--- or ends the script. message_kind comes before the message.
+-- broken.lua is a part of scripts that break a lock with one holder.
 
 --include clock.lua
 
@@ -7,29 +6,39 @@
 
 --include still.lua
 
-local moving = room ~= 'single' and moves(lock, ARGV[2])
-if moving then
-  return moving
-end
-local at, _, now = time_of(ARGV[2])
-local err, holder, count, _, mode = holders(lock)
-if err then
-  return redis.error_reply(err)
-elseif mode then
-  return redis.error_reply('KIND readwrite')
-elseif not holder then
-  return at .. ' 0'
-end
-local kind = kind_of_holder(holder, count)
-if kind and kind ~= ARGV[5] then
-  return redis.error_reply('KIND ' .. kind)
-end
-local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
-if not string.find(holder, uuid) then
-  return redis.error_reply('WRONGTYPE the holder of the hash has no UUID')
-end
-call('DEL', lock)
-local agent = string.match(holder, '^(.*):%d+$')
-if agent then
-  pcall('PUBLISH', 'lockagent_agent:' .. agent, message_kind .. 'broken ' .. holder .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
+--include ways.lua
+
+-- Deletes a lock, and tells the agent of the holder.
+--   lock      the key
+--   room      how messages travel, see ways.lua
+--   key       the name of the clock
+--   meant     the kind of the lock that the caller means
+--   operator  who breaks it, as one word
+--   kind      what comes before the message, see tenure.lua
+-- Returns the time, see clock.lua, and the reply that the lock was held. Otherwise it returns nil and the reply.
+local function broken(lock, room, key, meant, operator, kind)
+  local moving = room ~= 'single' and moves(lock, key)
+  if moving then
+    return nil, moving
+  end
+  local time = clock_read(key, call('TIME'))
+  local at = clock_shows(time)
+  local err, holder, count, _, mode = holders(lock)
+  if err or mode then
+    return nil, redis.error_reply(err or 'KIND readwrite')
+  elseif not holder then
+    return nil, at .. ' 0'
+  end
+  local held = kind_of_holder(holder, count)
+  if held and held ~= meant then
+    return nil, redis.error_reply('KIND ' .. held)
+  elseif not has_uuid(holder) then
+    return nil, redis.error_reply('WRONGTYPE the holder of the hash has no UUID')
+  end
+  call('DEL', lock)
+  local agent = string.match(holder, '^(.*):%d+$')
+  if agent then
+    ways_tell(agent, kind .. 'broken ' .. holder .. ' ' .. at .. ' ' .. operator .. ' ' .. lock)
+  end
+  return time, at .. ' 1'
 end

@@ -1,16 +1,69 @@
--- clock.lua is a part of other scripts: a function that tells the time. key is the name of the clock,
--- see acquire.lua.
+-- clock.lua is a part of other scripts: the clock of the locks. No part reads a variable of the script, but for call
+-- and pcall, which are redis.call and redis.pcall.
 --
--- It returns the time as a text, the entry of the clock, and the server's own time. What is spoilt
--- does not count: acquires tell of it.
-local function time_of(key)
-  local time, most = call('TIME'), 9007199254740991
+-- The clock is a zset of one member, the name of the incarnation. The name ends with " +" if the clock is ahead of the
+-- server's. The score is the greatest time or token that the scripts have given out. The key lockagent_ahead has by how
+-- many microseconds the clock is ahead. A time is a table:
+--   key     the name of the clock
+--   server  the server's own time in microseconds
+--   now     the server's time, and by how much the clock is ahead
+--   last    the greatest time or token that was given out, also if it is spoilt
+--   shown   what the clock shows as a text, or nil: to make it takes as long as two commands
+--   token   the token that clock_token has returned last, as a text
+--   member  the name of the incarnation, or nil if the clock has none
+--   ahead   by how many microseconds the clock is ahead, as a text
+
+local greatest_token, day = 9007199254740991, 86400e6 -- a day in microseconds
+-- Returns the name of the key that has how far a clock is ahead.
+local function clock_ahead_key(key)
+  return 'lockagent_ahead' .. string.sub(key, 16)
+end
+
+-- Reads a clock.
+--   key   its name
+--   seen  what TIME has replied
+-- Returns a time. The clock is not ahead if that key is spoilt: acquires tell of it.
+local function clock_read(key, seen)
   local entry = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')
-  local ahead = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(key, 16), '0', '-1')
-  local server, guard = time[1] * 1000000 + time[2], tonumber(entry[2] or 0)
-  local clock = server
-  if type(ahead) == 'string' and string.find(ahead, '^%d+$') and server + ahead <= most then
-    clock = server + ahead
+  local ahead = pcall('GETRANGE', clock_ahead_key(key), '0', '-1')
+  local server, last = seen[1] * 1000000 + seen[2], tonumber(entry[2] or 0)
+  if type(ahead) ~= 'string' or not string.find(ahead, '^%d+$') or server + ahead > greatest_token then
+    ahead = '0'
   end
-  return string.format('%.0f', guard <= most and math.max(clock, guard) or clock), entry, server
+  return {key = key, server = server, now = server + ahead, last = last, member = entry[1], ahead = ahead}
+end
+
+-- Returns what the clock shows as a text. It never goes back. A spoilt token does not count.
+local function clock_shows(time)
+  if not time.shown then
+    time.shown = string.format('%.0f', time.last <= greatest_token and math.max(time.now, time.last) or time.now)
+  end
+  return time.shown
+end
+
+-- Returns the token of a tenure that begins now, as a text. Tenures of several locks share one.
+--   time   it moves on
+--   fresh  whether the token must be above all before
+-- Returns nil if the clock was set back. An acquire has to set it right.
+local function clock_token(time, fresh)
+  if time.token and not fresh then
+    return time.token
+  end
+  local at = math.max(time.now, time.last + 1)
+  if not time.member or at > time.now + 100 then
+    return nil
+  end
+  time.now, time.last, time.shown = at, at, at == time.now and time.shown or string.format('%.0f', at)
+  time.token = time.shown
+  call('ZADD', time.key, time.token, time.member)
+  return time.token
+end
+
+-- Raises a clock to the last token of a tenure that has ended: later tokens are above it. A token that is a day ahead
+-- is none, and must not use up the others.
+local function clock_raise(time, token)
+  if token > time.last and token < math.max(time.now, time.last) + day then
+    pcall('ZADD', time.key, string.format('%.0f', token), time.member or '-')
+    time.last, time.shown = token, nil
+  end
 end

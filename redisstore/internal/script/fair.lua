@@ -7,23 +7,23 @@
 -- places when it comes, gives up or is granted the lock. So these scripts never change the time of
 -- another program's place, and a place of ours that such a program removed too early comes back.
 --
--- time is that of the server. room says how messages travel, see release.lua. All other times are in ms.
+-- Times are in ms, but for a time of clock.lua.
 
---include ways.lua
+--include queue.lua
+
+--include tenure.lua
 
 local near_places = 32 -- these have to ask again soon
 local near_asks, near_lasts = 2000, 6000
 local far_asks, far_lasts = 10000, 30000
 local takes_it, told_lasts, looked_at = 6000, 60000, 8
-local stale = 30000 -- without an attempt
 local theirs_lasts = 300000
-local wall = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Returns the names of what belongs to a lock. suffix is that of our own keys.
-local function fair_lock(lock, suffix)
-  local theirs = string.gsub(suffix, '^::', ':')
+-- Returns a lock as in tenure.lua, with the keys of its places. suffix is that of our keys, and room is as in ways.lua.
+local function fair_lock(name, suffix, room)
+  local theirs = their_suffix(suffix)
   return {
-    lock = lock, suffix = suffix,
+    name = name, kind = 'fair ', suffix = suffix, room = room, held_as = '3',
     queue = 'redisson_lock_queue' .. theirs, deadlines = 'redisson_lock_timeout' .. theirs,
     places = 'lockagent_places' .. suffix, arrivals = 'lockagent_arrivals' .. suffix,
     lasts = 'lockagent_lasts' .. suffix, told = 'lockagent_told' .. suffix,
@@ -31,118 +31,137 @@ local function fair_lock(lock, suffix)
   }
 end
 
+-- Returns the server's own time.
+local function fair_wall(time)
+  return math.floor(time.server / 1000)
+end
+
 -- Takes a place away, and reports whether there was one.
-local function leave(fair, place)
-  local timed, ours = pcall('ZREM', fair.deadlines, place), pcall('ZREM', fair.places, place)
+local function fair_leave(lock, place)
+  local timed, ours = pcall('ZREM', lock.deadlines, place), pcall('ZREM', lock.places, place)
   if ours == 1 then
-    pcall('ZREM', fair.arrivals, place)
+    pcall('ZREM', lock.arrivals, place)
   end
-  return (timed == 1 or ours == 1) and pcall('LREM', fair.queue, 1, place) == 1
+  return (timed == 1 or ours == 1) and pcall('LREM', lock.queue, 1, place) == 1
 end
 
 -- Takes the first place away.
-local function drop(fair, place)
-  pcall('LREM', fair.queue, 1, place)
-  pcall('ZREM', fair.deadlines, place)
-  if pcall('ZREM', fair.places, place) == 1 then
-    pcall('ZREM', fair.arrivals, place)
+local function fair_drop(lock, place)
+  pcall('LREM', lock.queue, 1, place)
+  pcall('ZREM', lock.deadlines, place)
+  if pcall('ZREM', lock.places, place) == 1 then
+    pcall('ZREM', lock.arrivals, place)
   end
 end
 
--- Tells the program that has a place to try now. It returns how many programs heard that.
-local function tell(fair, place)
-  return pcall(publish, fair.channel .. ':' .. place, '0')
+-- Tells the program that has a place to try now. Returns as ways_publish.
+local function fair_tell(lock, place)
+  return ways_publish(lock.room, lock.channel .. ':' .. place, '0')
 end
 
--- Returns the agent that has a place, or nil if no lock passes to it, and whether this node counts it: see ways.lua. No lock passes
--- to an agent of a service without queues. It is told as other programs are, if it listens for that.
-local function passes_to(fair, ours, place)
-  local agent = room ~= 'unqueued' and ours and string.match(place, '^(.*):')
+-- Tells the agent that has a place to try within so many ms. Returns as ways_publish.
+local function fair_stand_by(lock, place, ms)
+  local channel = ways_channel_of(lock.room, string.match(place, '^(.*):'), lock.suffix)
+  return queue_stand_by(lock, channel, place, ms)
+end
+
+-- Returns the channel of the agent that has a place, or nil if no lock passes to it. Also returns whether this node
+-- counts the agent: see ways.lua. No lock passes to an agent of a service without queues. It is told as other programs
+-- are, if it listens for that.
+--   ours  whether the place is of an agent
+local function fair_passes_to(lock, ours, place)
+  local agent = lock.room ~= 'unqueued' and ours and string.match(place, '^(.*):')
   if not agent then
     return nil, false
   end
-  local counts = listeners({channel_of(agent, fair.suffix), fair.channel .. ':' .. place})
-  return (counts[2] > 0 or counts[4] == 0) and agent, counts[2] > 0
+  local channel = ways_channel_of(lock.room, agent, lock.suffix)
+  local counts = ways_listeners(lock.room, {channel, lock.channel .. ':' .. place})
+  return (counts[2] > 0 or counts[4] == 0) and channel, counts[2] > 0
 end
 
--- Tells the agent that has a place to try within so many ms. It returns how many agents heard that.
-local function stand_by(fair, place, ms)
-  local channel = channel_of(string.match(place, '^(.*):'), fair.suffix)
-  return pcall(publish, channel, message_kind .. 'standby ' .. place .. ' ' .. ms .. ' ' .. fair.lock)
-end
-
--- Returns how much longer a free lock is kept for the program that has the first place: some seconds since
--- the program was told. If its place has moved since then, this is another time.
-local function kept_for(fair, place)
-  local score = pcall('ZSCORE', fair.deadlines, place)
+-- Returns how much longer a free lock is kept for the program that has the first place: some seconds since the program
+-- was told. If its place has moved since then, this is another time.
+local function fair_kept_for(lock, time, place)
+  local wall, score = fair_wall(time), pcall('ZSCORE', lock.deadlines, place)
   local deadline = tonumber(score or nil)
   if not deadline then -- nobody would ever remove it
-    pcall('ZADD', fair.deadlines, string.format('%.0f', wall + takes_it), place)
+    pcall('ZADD', lock.deadlines, string.format('%.0f', wall + takes_it), place)
     return takes_it
   end
-  local this, told = score .. ' ' .. place, pcall('GETRANGE', fair.told, '0', '-1')
+  local this, told = score .. ' ' .. place, pcall('GETRANGE', lock.told, '0', '-1')
   local since, what = string.match(type(told) == 'string' and told or '', '^(%d+) (.*)$')
   if what ~= this or since + 0 > wall then
     since = wall
-    pcall('SET', fair.told, string.format('%.0f ', wall) .. this, 'PX', told_lasts)
+    pcall('SET', lock.told, string.format('%.0f ', wall) .. this, 'PX', told_lasts)
   end
   return math.min(deadline, since + takes_it) - wall
+end
+
+-- Passes a lock that is free to the first place, which is of an agent.
+--   channel  of the agent
+-- Returns whether the agent heard, and whether it has the lock. If the lock cannot be passed now, the agent is told to
+-- try.
+local function fair_pass(lock, time, place, channel, trace)
+  local token = call('EXISTS', lock.name) == 0 and
+    tenure_begin(lock, time, place, lock.held_as, pass_lease, -2, true)
+  if not token then
+    return ways_was_heard(fair_stand_by(lock, place, 0)), false
+  elseif queue_tell(lock, time, channel, place, token, 0, trace, '') then
+    return true, true
+  end
+  call('HDEL', lock.name, place) -- the user may not publish
+  return false, false
 end
 
 -- Looks for the first place whose program lives, and removes the dead ones before it. The lock is free.
 -- If the place is of an agent, the lock passes to it. If it is of another program, that program is told,
 -- and has some seconds to take the lock.
---
--- begin is as in begin.lua, for the lock. The function returns
+--   time   see clock.lua. It moves on
+--   trace  the trace context of the release, or "-"
+--   asker  a tenure that tries now, or nil
+-- Returns
 --   'own'            if that is the place of asker
 --   'passed', place
 --   'told', ms       how long the lock is kept for the program
 --   nil              if nobody waits
-local function hand_on(fair, begin, trace, asker)
+local function fair_hand_on(lock, time, trace, asker)
   for _ = 1, looked_at do
-    local front = pcall('LRANGE', fair.queue, 0, 1)
+    local front = pcall('LRANGE', lock.queue, 0, 1)
     local place = front[1]
     if not place or place == asker then
       return place and 'own'
     end
-    local ours = pcall('ZMSCORE', fair.places, unpack(front))
-    local agent, counted = passes_to(fair, ours[1], place)
-    if agent and not counted then
-      drop(fair, place)
-    elseif agent then
-      local times, incarnation = begin(place)
-      local heard = times and pcall(publish, channel_of(agent, fair.suffix), message_kind ..
-        'passed ' .. place .. ' ' .. times .. ' 0 ' .. incarnation .. ' ' .. trace .. ' ' .. fair.lock) or stand_by(fair, place, 0)
-      heard = type(heard) == 'number' and heard > 0
-      if heard and not times then
+    local ours = pcall('ZMSCORE', lock.places, unpack(front))
+    local channel, counted = fair_passes_to(lock, ours[1], place)
+    if channel and counted then
+      local heard, has = fair_pass(lock, time, place, channel, trace)
+      if heard and not has then
         return 'told', 1
       end
-      drop(fair, place)
-      if heard then
+      fair_drop(lock, place)
+      if has then
         if ours[2] then
-          stand_by(fair, front[2], pass_lease)
+          fair_stand_by(lock, front[2], pass_lease)
         end
         return 'passed', place
-      elseif times then
-        call('HDEL', fair.lock, place) -- the user may not publish
       end
     else
-      local left = kept_for(fair, place)
+      local left = channel and 0 or fair_kept_for(lock, time, place)
       if left > 0 then
-        tell(fair, place)
+        fair_tell(lock, place)
         if ours[1] then -- its agent may know of nobody who would tell the place by its own channel
-          pcall('PUBLISH', 'lockagent_agent:' .. (string.match(place, '^(.*):') or ''), message_kind .. 'standby ' .. place .. ' 0 ' .. fair.lock)
+          ways_tell(string.match(place, '^(.*):') or '', lock.kind .. 'standby ' .. place .. ' 0 ' .. lock.name)
         end
         return 'told', left
       end
-      drop(fair, place)
+      fair_drop(lock, place)
     end
   end
-  local front = pcall('LINDEX', fair.queue, 0)
+  local front = pcall('LINDEX', lock.queue, 0)
   if type(front) == 'string' then -- there are more to look at. The next one is to do so, or all if it is gone
-    local ours = room ~= 'unqueued' and type(pcall('ZSCORE', fair.places, front)) == 'string'
-    if (ours and stand_by(fair, front, 0) or tell(fair, front)) == 0 then
-      pcall(publish, fair.channel, '0')
+    local ours = lock.room ~= 'unqueued' and type(pcall('ZSCORE', lock.places, front)) == 'string'
+    if (ours and fair_stand_by(lock, front, 0) or fair_tell(lock, front)) == 0 then
+      ways_publish(lock.room, lock.channel, '0')
     end
     return 'told', 1
   end

@@ -9,77 +9,81 @@
 --   * No tenure may rest.
 --   * A free lock is for the first place. An attempt that comes upon such a lock passes it on, see fair.lua.
 
-local room, held_as = table.remove(ARGV), '3' -- see kinds.lua
+local room = table.remove(ARGV)
 
 --include request.lua
 
+local held_as = '3' -- see kinds.lua
+
 -- Usually nobody has the lock or waits, there is no note, and the clock has moved on.
-local function queue(i)
+local function list_of(i)
   return 'redisson_lock_queue' .. string.gsub(string.sub(keys[n + i], 16), '^::', ':')
 end
 local quiet
 if n == 1 then
-  local name = queue(1)
+  local name = list_of(1)
   quiet = call('EXISTS', keys[1], keys[2], name) == 0
 else
   local names = {unpack(keys, 1, 2 * n)}
   for i = 1, n do
-    names[2 * n + i] = queue(i)
+    names[2 * n + i] = list_of(i)
   end
   quiet = call('EXISTS', unpack(names)) == 0
 end
 --include quick.lua
+
 --include still.lua
 local moving = not quiet and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end
 
---include tokens.lua
-
---include holders.lua
-
-local message_kind = 'fair '
-local pass_lease = '2000' -- in ms
-
---include grants.lua
+--include advance.lua
+local time, reply = clock_advance(keys[2 * n + 1], args[1], args[2], seen, raised and at)
+if not time then
+  return reply
+end
 
 --include fair.lua
+
+--include answer.lua
+
+local stale = 30000 -- without an attempt, in ms
 
 -- Removes the places of agents that are gone from the end of the queue: a program that crashes again and
 -- again leaves them there. And it forgets places that were removed by others.
 --
--- It returns until when a new place is good. Redisson takes the time of a place of its own off all others
+-- Returns until when a new place is good. Redisson takes the time of a place of its own off all others
 -- when that place is granted the lock. So those that come after it have that much more.
-local function clear_end(fair, lasts)
-  local ends = pcall('LRANGE', fair.queue, -2, -1)
+local function clear_end(lock, time, lasts)
+  local ends, wall = pcall('LRANGE', lock.queue, -2, -1), fair_wall(time)
   if not ends[1] then
     return wall + lasts
   end
-  local ours = pcall('ZMSCORE', fair.places, unpack(ends))
-  local deadline = tonumber(pcall('ZSCORE', fair.deadlines, ends[#ends]) or nil)
+  local ours = pcall('ZMSCORE', lock.places, unpack(ends))
+  local deadline = tonumber(pcall('ZSCORE', lock.deadlines, ends[#ends]) or nil)
   if ours[#ends] then
     deadline = math.max(wall + lasts, deadline or 0)
   else
     deadline = math.max(wall, deadline or wall + theirs_lasts) + lasts
   end
-  if room ~= 'unqueued' then
+  if lock.room ~= 'unqueued' then
     local names = {}
     for p, place in ipairs(ends) do
-      names[2 * p - 1] = channel_of(string.match(place, '^(.*):'), fair.suffix)
-      names[2 * p] = fair.channel .. ':' .. place -- an agent without queues hears only this
+      names[2 * p - 1] = ways_channel_of(lock.room, string.match(place, '^(.*):'), lock.suffix)
+      names[2 * p] = lock.channel .. ':' .. place -- an agent without queues hears only this
     end
-    local counts = listeners(names)
+    local counts = ways_listeners(lock.room, names)
     for p, place in ipairs(ends) do
       if ours[p] and counts[4 * p - 2] == 0 and counts[4 * p] == 0 then
-        leave(fair, place)
+        fair_leave(lock, place)
       end
     end
   end
-  local old = pcall('ZRANGEBYSCORE', fair.places, '-inf', string.format('%.0f', wall - stale), 'LIMIT', 0, 2)
+  local old = pcall('ZRANGEBYSCORE', lock.places, '-inf', string.format('%.0f', wall - stale), 'LIMIT', 0, 2)
   if old[1] then
-    call('ZREM', fair.places, unpack(old))
-    pcall('ZREM', fair.arrivals, unpack(old))
+    call('ZREM', lock.places, unpack(old))
+    pcall('ZREM', lock.arrivals, unpack(old))
   end
   return deadline
 end
@@ -87,10 +91,10 @@ end
 -- Finds the rank of a tenure whose place another program has removed. It was the first place then. So it comes before all
 -- places of other programs, and before those of ours that came later. The function returns how many
 -- places are before it, the next one, and the one before.
-local function rank(fair, tenure)
-  local arrived = tonumber(pcall('ZSCORE', fair.arrivals, tenure) or nil) or clock
-  local front, p = pcall('LRANGE', fair.queue, 0, looked_at - 1), 0
-  local arrivals = front[1] and pcall('ZMSCORE', fair.arrivals, unpack(front)) or {}
+local function rank(lock, time, who)
+  local arrived = tonumber(pcall('ZSCORE', lock.arrivals, who) or nil) or time.now
+  local front, p = pcall('LRANGE', lock.queue, 0, looked_at - 1), 0
+  local arrivals = front[1] and pcall('ZMSCORE', lock.arrivals, unpack(front)) or {}
   while arrivals[p + 1] and arrivals[p + 1] + 0 < arrived do
     p = p + 1
   end
@@ -100,95 +104,83 @@ end
 -- Gives a tenure a place, or keeps the place that it has. Returns within how many ms the tenure has to ask
 -- again. It returns nil if the tenure has no place, because the keys are spoilt or the server is full.
 local arrival = 0
-local function place(fair, tenure)
-  local p, next, before = pcall('LPOS', fair.queue, tenure), nil, nil
+local function place(lock, time, who)
+  local p, next, before, wall = pcall('LPOS', lock.queue, who), nil, nil, fair_wall(time)
   if type(p) == 'table' then
     return nil
   end
-  local asked, new = tonumber(pcall('ZSCORE', fair.places, tenure) or nil), not p
-  local known = tonumber(pcall('ZSCORE', fair.deadlines, tenure) or nil)
-  local lasts = pcall('GETRANGE', fair.lasts, '0', '-1')
+  local asked, new = tonumber(pcall('ZSCORE', lock.places, who) or nil), not p
+  local known = tonumber(pcall('ZSCORE', lock.deadlines, who) or nil)
+  local lasts = pcall('GETRANGE', lock.lasts, '0', '-1')
   lasts = math.min(string.match(type(lasts) == 'string' and lasts or '', '^%d%d%d%d+$') or near_lasts, theirs_lasts)
   if p then
-    pcall('PEXPIRE', fair.places, theirs_lasts) -- Redis lets a script that has written something write on, also if the server is full
+    pcall('PEXPIRE', lock.places, theirs_lasts) -- Redis lets a script that has written something write on, also if the server is full
   end
   if new and asked then
-    p, next, before = rank(fair, tenure)
+    p, next, before = rank(lock, time, who)
     if not known and asked + lasts > wall then -- the clock of the program that removed it may be ahead
       lasts = math.min(10 * lasts, theirs_lasts)
-      pcall('SET', fair.lasts, lasts, 'PX', theirs_lasts)
+      pcall('SET', lock.lasts, lasts, 'PX', theirs_lasts)
     end
   end
-  p = p or call('LLEN', fair.queue)
+  p = p or call('LLEN', lock.queue)
   local near = p < near_places
   lasts = near and lasts or math.max(lasts, far_lasts)
   local deadline = wall + lasts
   if new and not asked then
-    deadline = clear_end(fair, lasts)
+    deadline = clear_end(lock, time, lasts)
   elseif p > 0 then
     -- The attempt makes up for the time that has passed since the last one.
     deadline = math.max(deadline, (known or 0) + math.max(0, wall - (asked or wall)))
   end
-  local added = pcall('ZADD', fair.deadlines, string.format('%.0f', deadline), tenure)
+  local added = pcall('ZADD', lock.deadlines, string.format('%.0f', deadline), who)
   if new and type(added) == 'number' then
     if next or before then
-      added = pcall('LINSERT', fair.queue, next and 'BEFORE' or 'AFTER', next or before, tenure)
+      added = pcall('LINSERT', lock.queue, next and 'BEFORE' or 'AFTER', next or before, who)
     else
-      added = pcall('RPUSH', fair.queue, tenure)
+      added = pcall('RPUSH', lock.queue, who)
     end
   end
   if type(added) == 'table' then
-    return string.find(added.err, 'READONLY', 1, true) and call('RPUSH', fair.queue, tenure) or nil
+    return string.find(added.err, 'READONLY', 1, true) and call('RPUSH', lock.queue, who) or nil
   end
-  pcall('ZADD', fair.places, string.format('%.0f', wall), tenure)
-  pcall('PEXPIRE', fair.places, theirs_lasts)
-  arrival = math.max(clock, arrival + 1)
-  pcall('ZADD', fair.arrivals, 'NX', string.format('%.0f', arrival), tenure)
-  pcall('PEXPIRE', fair.arrivals, theirs_lasts)
+  pcall('ZADD', lock.places, string.format('%.0f', wall), who)
+  pcall('PEXPIRE', lock.places, theirs_lasts)
+  arrival = math.max(time.now, arrival + 1)
+  pcall('ZADD', lock.arrivals, 'NX', string.format('%.0f', arrival), who)
+  pcall('PEXPIRE', lock.arrivals, theirs_lasts)
   return near and near_asks or far_asks
 end
 
 -- Counts the programs that may be ahead of a place and do not pass a lock on.
-local function others(fair, holder, ours)
-  if room == 'unqueued' then
+--   holder  who has the lock, or nil
+--   ours    whether the holder is an agent
+local function others(lock, holder, ours)
+  if lock.room == 'unqueued' then
     return 1
   end
-  local queued, known = call('LLEN', fair.queue), pcall('ZCARD', fair.places)
+  local queued, known = call('LLEN', lock.queue), pcall('ZCARD', lock.places)
   local ahead = math.max(0, queued - (type(known) == 'number' and known or 0))
   return holder and not ours and math.max(1, ahead) or ahead
 end
 
+local first = clock_shows(time) -- the first line of the reply begins with it
+
 -- Tries one lock, and returns what there is to say about it.
-local function try(i)
-  local a, lock = per * (i - 1) + 2, keys[i]
-  local tenure, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
-  local suffix = string.sub(keys[n + i], 16)
-  if type(pcall('ZSCORE', keys[n + i], tenure)) == 'string' then
+return answer(reply, n, rest, function(i)
+  local a = per * (i - 1) + 2
+  local who, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= ''
+  local lock = fair_lock(keys[i], string.sub(keys[n + i], 16), room)
+  if type(pcall('ZSCORE', keys[n + i], who)) == 'string' then
     return 'w'
   end
-  local left, err, holder, count, own = call('PTTL', lock), nil, nil, nil, false
-  if left ~= -2 then
-    local shared
-    err, holder, count, own, shared = holders(lock, tenure)
-    if err or shared then
-      return 'e ' .. (err or 'KIND readwrite')
-    end
-    local another = holder and not own and other_kind(holder, count, held_as)
-    if another then
-      return 'e KIND ' .. another
-    end
+  local left, holder, _, own = tenure_holder(lock, who)
+  if not left then
+    return 'e ' .. holder
   end
-  local fair = fair_lock(lock, suffix)
-  local what, more = own and 'own', nil
-  if holder then
-    what = what or 'held'
-  else
-    local begin = function(next)
-      local who, by = string.match(reply, '^%d+ (%S+) (%S+)')
-      grant(lock, next, pass_lease, -2, false)
-      return token .. ' ' .. token .. ' ' .. who .. '/' .. by, args[2] == '-' and '-' or who
-    end
-    what, more = hand_on(fair, begin, '-', tenure)
+  local what, more = own and 'own' or holder and 'held', nil
+  if not holder then
+    what, more = fair_hand_on(lock, time, '-', who)
     if what == 'passed' then
       holder, left = more, pass_lease
     elseif what == 'told' then
@@ -196,20 +188,18 @@ local function try(i)
     end
   end
   if not what or what == 'own' then
-    grant(lock, tenure, lease, own and left or -2, own)
+    local token = tenure_begin(lock, time, who, held_as, lease, own and left or -2, own)
     if own then
-      leave(fair, tenure)
+      fair_leave(lock, who)
     elseif what then
-      drop(fair, tenure)
+      fair_drop(lock, who)
     end
     return token ~= first and 'g ' .. token .. ' 0'
   end
-  local ours = asks ~= '' and want(lock, tenure, holder)
-  local within = asks ~= '' and place(fair, tenure)
+  local ours = asks and tenure_want(lock, who, holder)
+  local within = asks and place(lock, time, who)
   if within then
-    return 'k ' .. within .. ' ' .. left .. ' ' .. others(fair, holder, ours) .. ' ' .. (holder or '')
+    return 'k ' .. within .. ' ' .. left .. ' ' .. others(lock, holder, ours) .. ' ' .. (holder or '')
   end
   return 'h ' .. left .. ' 0 ' .. (holder or '')
-end
-
---include answer.lua
+end)

@@ -12,23 +12,17 @@
 -- Reply: as that of break.lua.
 
 local call, pcall = redis.call, redis.pcall
-local lock, room = KEYS[1], ARGV[1]
-local time = call('TIME')
-local message_kind, held_as = 'fair ', '3' -- see kinds.lua
+local room = ARGV[1]
 
 --include broken.lua
 
-local clock = at + 0
-
---include begin.lua
-
 --include fair.lua
 
-local suffix = string.sub(ARGV[2], 16)
-local ahead = pcall('GETRANGE', 'lockagent_ahead' .. suffix, '0', '-1')
-ahead = type(ahead) == 'string' and ahead ~= '' and ahead or '0'
-local fair = fair_lock(lock, ARGV[3])
-if not hand_on(fair, function(place) return begin('lockagent_ahead' .. suffix, ahead, lock, place) end, '-') then
-  pcall(publish, ARGV[6], '0')
+local time, reply = broken(KEYS[1], room, ARGV[2], ARGV[5], ARGV[4], 'fair ')
+if not time then
+  return reply
 end
-return at .. ' 1'
+if not fair_hand_on(fair_lock(KEYS[1], ARGV[3], room), time, '-') then
+  ways_publish(room, ARGV[6], '0')
+end
+return reply

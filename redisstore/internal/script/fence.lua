@@ -1,17 +1,14 @@
--- fence.lua is a part of the scripts for fenced locks, which run the script for plain locks and add the
--- tokens that Redisson has in a key of its own. The key of a lock has the greatest token that anybody has
--- used. While a tenure of ours has the lock, the key is above the tenure's tokens by what is left of the
--- lease, because the tenure may use a token in each microsecond. So a tenure that dies leaves a key that
+-- fence.lua is a part of scripts for fenced locks: the tokens that Redisson has in a key of its own. That key has the
+-- greatest token that anybody has used. While a tenure of ours has the lock, the key is above the tenure's tokens by what
+-- is left of the lease, because the tenure may use a token in each microsecond. So a tenure that dies leaves a key that
 -- is right when the lease is over. Redisson adds one to the key.
 --
--- The last n of KEYS are the token keys. Before them come the keys of the script for plain locks.
-local call, pcall, all, given = redis.call, redis.pcall, KEYS, ARGV
-local greatest_token, day = 9007199254740991, 86400e6 -- in microseconds
+-- key is the token key of a lock. Leases are in ms.
 
---include holders.lua
+--include clock.lua
 
 -- Returns the number in a token key, or nil if there is no such key, and the text of an error.
-local function fence_of(key)
+local function fence_read(key)
   local value = pcall('GETRANGE', key, '0', '-1')
   if type(value) == 'table' then
     return nil, value.err
@@ -21,41 +18,54 @@ local function fence_of(key)
   return tonumber(value)
 end
 
--- Reports whether a tenure has a lock.
-local function has(lock, tenure)
-  local _, _, _, own = holders(lock, tenure)
-  return own
+local function fence_set(key, used)
+  call('SET', key, string.format('%.0f', math.min(used, greatest_token))) -- without a TTL
 end
 
-local function keep(key, fence)
-  call('SET', key, string.format('%.0f', math.min(fence, greatest_token))) -- without a TTL
+-- Finds the token of a tenure that begins now, and raises the key.
+--   token  the token that the clock gives, as a text
+--   floor  the token has to be above it
+--   lease  of the tenure
+--   left   what is left of the lease if the tenure has the lock already, or 0
+--   time   see clock.lua
+-- Returns the token as a text, or nil and the text of an error.
+local function fence_raise(key, token, floor, lease, left, time)
+  local known, err = fence_read(key)
+  if not err and floor > (known or 0) + day and floor > time.server + day then
+    err = 'FAR ' .. string.format('%.0f', floor)
+  end
+  local used, lasts = math.max((known or 0) - math.max(left, 0) * 1000, floor), math.max(lease, left) * 1000
+  if not err and used + lasts >= greatest_token then
+    err = 'TOKENS ' .. key
+  end
+  if err then
+    return nil, err
+  end
+  local first = math.max(token, used + 1)
+  fence_set(key, first + lasts)
+  return string.format('%.0f', first)
 end
 
--- Takes the place of the table redis in the script for plain locks. It tells that script what holders write, and puts the kind before
--- each message to an agent. passing changes the token of a pass. It is called again if the agent heard.
-local function telling(passing)
-  return {
-    held_as = '4',
-    call = call,
-    error_reply = redis.error_reply,
-    pcall = function(command, ...)
-      if command ~= 'PUBLISH' and command ~= 'SPUBLISH' then
-        return pcall(command, ...)
-      end
-      local channel, message = ...
-      if string.find(message, '^wanted ') then
-        message = 'fenced ' .. message
-      elseif string.sub(message, 1, 7) == 'passed ' then
-        local tenure, token, rest, lock = string.match(message, '^passed (%S+) (%S+) (%S+ %S+ %S+ %S+ %S+) (.*)$')
-        token = passing(lock, token + 0)
-        message = 'fenced passed ' .. tenure .. ' ' .. string.format('%.0f', token) .. ' ' .. rest .. ' ' .. lock
-        local heard = pcall(command, channel, message)
-        if type(heard) == 'number' and heard > 0 then
-          passing(lock, token, true)
-        end
-        return heard
-      end
-      return pcall(command, channel, message)
-    end,
-  }
+-- A tenure has ended.
+--   last  its last token, or 0
+--   left  what was left of its lease, or nil if it did not have the lock. Only that may be taken off: another program may
+--         have moved the key, too
+local function fence_lower(key, last, left, time)
+  local known = fence_read(key) or 0
+  if last > math.max(time.server, known) + day then
+    last = 0 -- that is no token, and must not use up the others
+  end
+  local used = left and math.max(last, known - math.max(left, 0) * 1000) or math.max(last, known)
+  if used ~= known then
+    fence_set(key, used)
+  end
+end
+
+-- The lease of a tenure goes on. left is what was left of the lease before.
+local function fence_extend(key, lease, left, now)
+  local known, err = fence_read(key)
+  local more = lease - math.max(left, 0)
+  if not err and (more > 0 or not known) then
+    fence_set(key, math.max((known or 0) + more * 1000, now + lease * 1000))
+  end
 end

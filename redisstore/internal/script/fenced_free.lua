@@ -1,12 +1,10 @@
 -- fenced_free.lua is a part of fenced_release.lua: the short way of one tenure without flags. Usually nobody waits,
 -- and the tenure has the lock. The rest of the script would find nothing else, but make many functions.
-local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 if #keys == 4 and #args == 5 then
   local lock, key, tenure, channel, sharded = keys[1], keys[4], args[3], args[4], args[1] == 'sharded'
   local text = call('EXISTS', keys[2], keys[3]) == 0 and pcall('GETRANGE', key, '0', '-1')
   local fence = type(text) == 'string' and string.find(text, '^%d+$') and text + 0
-  local last, time = args[5] + 0, call('TIME')
-  local clock = time[1] * 1000000 + time[2]
+  local last, clock = args[5] + 0, seen[1] * 1000000 + seen[2]
   if fence and last <= clock and
     (args[1] == 'unqueued' or pcall('PUBSUB', sharded and 'SHARDNUMSUB' or 'NUMSUB', channel)[2] == 0) then
     local left = call('PTTL', lock)

@@ -1,9 +1,6 @@
 -- fenced_quick.lua is a part of fenced_acquire.lua: the short way of one tenure that asks for nothing beside the lock.
 -- Usually there is no lock and no note, the clock has moved on, and the token key has a number. The rest of the script
 -- would find nothing else, but make many functions.
-local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local time = call('TIME')
-local at = time[1] .. string.sub('00000' .. time[2], -6)
 if #keys == 4 and (#args == 5 or args[5] == '') and args[1] + 0 < at + 0 and args[#args] + 0 < at + 0 then
   local lock, key, name, lease, most = keys[1], keys[4], args[2], args[4], 9007199254740991
   if call('EXISTS', lock, keys[2]) == 0 then

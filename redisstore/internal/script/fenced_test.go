@@ -218,12 +218,11 @@ func TestRefusalsOfFencedLocks(t *testing.T) {
 		s.Do("FLUSHALL")
 		tt.spoil()
 		s.room.AcquireFenced(&s.call, []lockagent.AcquireRequest{tt.req}, Past{})
-		reply, err := s.run(&s.call)
-		if err == nil {
-			t.Errorf("%s: %q", name, reply)
-			continue
+		outcomes := make([]Outcome[lockagent.AcquireReply], 1)
+		if err := s.room.ReadAcquired(s.must(&s.call), Past{}, outcomes); err != nil {
+			t.Fatal(err)
 		}
-		if got := Refused(err.Error()); !errors.Is(got, tt.want) || !Several(err.Error()) {
+		if got := outcomes[0].Err; !errors.Is(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 		if held := s.Do("HGET", "orders", tenure(agentA, 1).String()); held != nil {

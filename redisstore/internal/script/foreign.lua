@@ -9,7 +9,7 @@
 --   last       when an agent that contends was last granted the lock
 --   polls      when a turn is over
 
---include notes.lua
+--include old_notes.lua
 
 local contend_for, contend_pause, turn_lasts, soon_after = 500000, 100000, 150000, 1000000 -- in microseconds
 local look_soon = '10' -- in ms: in a turn, and soon after it, the first waiter looks so often who has the lock

@@ -36,3 +36,9 @@ local function holders(lock, tenure)
   end
   return nil, holder, count, own, mode, fields, page[1] == '0'
 end
+
+-- Says in a reply why a tenure was not released. undone is what HDEL has replied.
+local function not_held(lock, who, undone)
+  local err = type(undone) == 'table' and undone.err or holders(lock, who)
+  return err and 'e ' .. err or 'n'
+end

@@ -16,18 +16,19 @@ local call, pcall = redis.call, redis.pcall
 
 --include clock.lua
 
-local at, entry, server = time_of(KEYS[1])
+local time = clock_read(KEYS[1], call('TIME'))
+local at, known = clock_shows(time), time.member
 local ahead = call('EXISTS', KEYS[2]) == 1
 local server_says = pcall('INFO', 'server')
 local sees_run = type(server_says) == 'string'
-local data, former_run = string.match(entry[1] or '', '^(%d+)%.?(%x*)')
+local data, former_run = string.match(known or '', '^(%d+)%.?(%x*)')
 local run = sees_run and string.match(server_says, 'run_id:(%x+)') or former_run or ''
 local name = (data or at) .. '.' .. string.sub(run, 1, 16)
 local member = name .. (ahead and ' +' or '')
-if member ~= entry[1] then
-  call('ZADD', KEYS[1], entry[2] or at, member) -- before the next command, which would delete the key
-  if entry[1] then
-    call('ZREM', KEYS[1], entry[1])
+if member ~= known then
+  call('ZADD', KEYS[1], known and string.format('%.0f', time.last) or at, member) -- first: an empty zset has no key
+  if known then
+    call('ZREM', KEYS[1], known)
   end
   pcall('PUBLISH', 'lockagent_incarnation', '')
 end
@@ -36,10 +37,10 @@ end
 -- clock was set back, the age is not known, and counts anew.
 local since = pcall('GETRANGE', KEYS[3], '0', '-1')
 local of, from = string.match(type(since) == 'string' and since or '', '^(%S+) (%d+)$')
-local age = of == name and server - from or -1
+local age = of == name and time.server - from or -1
 if age < 0 then
   -- If the server refuses that, for example because it is full, the next look tries again.
-  pcall('SET', KEYS[3], string.format('%s %.0f', name, server))
+  pcall('SET', KEYS[3], string.format('%s %.0f', name, time.server))
   age = 0
 end
 return string.format('%s %s %.0f', at, name, sees_run and age or -1)

@@ -18,6 +18,12 @@ local function is_agent(holder)
   return string.find(holder, '%-8%x%x%x%-[89ab]%x%x%x%-' .. string.rep('%x', 12) .. ':%d+$') ~= nil
 end
 
+-- Reports whether the id of a holder has a UUID, as those of agents and of Redisson's clients.
+local function has_uuid(holder)
+  local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
+  return string.find(holder, uuid) ~= nil
+end
+
 -- Returns as which kind an agent holds a lock, or nil if nothing shows it. The value of a field is a hold count to Redisson. A tenure
 -- has the lock once, so an agent need not count: the last digit that it writes tells the kind. It is held_as in the scripts. Agents of
 -- earlier versions write 1, which tells nothing. So do other programs, which count.

@@ -23,7 +23,7 @@ local most_removed = 2
 
 --include number.lua
 
---include ways.lua
+--include old_ways.lua
 
 --include still.lua
 

@@ -1,14 +1,16 @@
--- notes.lua is a part of scripts that release.
+-- notes.lua is a part of other scripts: the notes about a lock.
 
 local notes_kept = 60000 -- in ms
 
--- Adds to the notes about a lock, and removes a few that are too old. The key may be spoilt: then
--- there are none.
-local function note(suffix, score, member)
+-- Adds to the notes about a lock, and removes a few that are too old. The key may be spoilt: then there are none.
+--   suffix  that of our keys for the lock
+--   now     the time in microseconds
+--   member  what is noted, with its score
+local function note(suffix, now, member, score)
   local notes = 'lockagent_notes' .. suffix
   pcall('ZADD', notes, string.format('%.0f', score), member)
   pcall('PEXPIRE', notes, notes_kept)
-  local late = string.format('%.0f', clock - notes_kept * 1000)
+  local late = string.format('%.0f', now - notes_kept * 1000)
   local old = pcall('ZRANGEBYSCORE', notes, '-inf', late, 'LIMIT', 0, 2)
   if old[1] then
     call('ZREM', notes, unpack(old))

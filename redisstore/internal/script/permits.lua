@@ -27,7 +27,7 @@ local kind, room, suffix, ids = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
 local channel, with_ids = 'redisson_sc' .. ARGV[4], ARGV[1] == 'permits'
 local tenures = (with_ids and 'lockagent_tenures' or 'lockagent_permits') .. suffix
 local taken, queue, wanted = 'lockagent_taken' .. suffix, 'lockagent_queue' .. suffix, 'lockagent_wanted' .. suffix
---include ways.lua
+--include old_ways.lua
 local pass_lease = 2000 -- in ms
 local places_looked_at, standbys, most_reclaimed = 8, 2, 100
 local over_score, most_recalled = 2^52, 100 -- no place is as late as over_score

@@ -220,23 +220,44 @@ func TestPlacesOfTheDead(t *testing.T) {
 	}
 }
 
-// A new place removes those whose agents are gone, among the two in front and the two before it.
+// A new place removes the two before it if their agents are gone.
 func TestANewPlaceRemovesDeadOnes(t *testing.T) {
 	s := start(t)
 	s.grant(wish("orders", agentA, 1))
 	for number := range 5 {
 		s.Do("ZADD", "lockagent_queue:{orders}", strconv.Itoa(number), string(agentB)+":"+strconv.Itoa(number+1))
 	}
-	s.Do("ZADD", "lockagent_queue:{orders}", "0", "what is no tenure")
-	for _, want := range []int64{3, 3, 2} { // the second asks again, for the place that it has
-		agent := agentC
-		if want == 2 {
-			agent = lockagent.NewAgentID()
+	s.Do("ZADD", "lockagent_queue:{orders}", "5", "what is no tenure")
+	another := lockagent.NewAgentID()
+	for _, step := range []struct {
+		agent lockagent.AgentID
+		left  int64
+	}{{agentC, 5}, {agentC, 5}, {another, 5}} { // the second asks again, for the place that it has
+		s.waits(step.agent, "orders")
+		s.acquire(queueing("orders", step.agent, 1))
+		if got := s.Do("ZCARD", "lockagent_queue:{orders}"); got != step.left {
+			t.Errorf("%d places, want %d", got, step.left)
 		}
-		s.waits(agent, "orders")
-		s.acquire(queueing("orders", agent, 1))
-		if got := s.Do("ZCARD", "lockagent_queue:{orders}"); got != want {
-			t.Errorf("%d places, want %d", got, want)
+	}
+}
+
+// While a program that tells nobody has the lock, the first waiter asks again and again for all. A waiter behind places
+// whose agents are gone is the first.
+func TestDeadPlacesDoNotAskForOthers(t *testing.T) {
+	s := start(t)
+	s.holds(java, "1")
+	for number := range 5 {
+		s.Do("ZADD", "lockagent_queue:{orders}", strconv.Itoa(number), string(agentB)+":"+strconv.Itoa(number+1))
+	}
+	s.waits(agentA, "orders")
+	s.waits(agentC, "orders")
+	first, second := queueing("orders", agentA, 1), queueing("orders", agentC, 1)
+	for _, step := range []struct {
+		req  lockagent.AcquireRequest
+		asks bool
+	}{{first, true}, {second, false}, {first, true}} {
+		if r := s.acquire(step.req); !r.Queued || (r.AskWithin > 0) != step.asks {
+			t.Errorf("%s: %+v; want a place, and that it asks: %v", step.req.Tenure, r, step.asks)
 		}
 	}
 }

@@ -3,4 +3,4 @@ local room = 'single' -- if nobody asks for a place, it does not matter
 for i = 1, per == 3 and n or 0 do
   room = string.match(args[3 * i + 2], '^%a+') or room
 end
---include ways.lua
+--include old_ways.lua

@@ -9,7 +9,7 @@
 -- A reader joins those that have the lock. It has to wait if a writer whose agent listens has one of the first
 -- eight places, ahead of the reader's. It has to wait if outsiders do, because they may be writers.
 
---include request.lua
+--include old_request.lua
 
 --include rw_quick.lua
 
@@ -28,7 +28,7 @@ local message_kind, room = 'readwrite ', string.match(args[5], '%a+')
 
 --include grants.lua
 
---include ways.lua
+--include old_ways.lua
 
 --include place.lua
 
@@ -143,4 +143,4 @@ local function try(i)
   return code .. left .. ' ' .. outsiders .. ' ' .. (list[1] and tenure_of(list[1]) or '')
 end
 
---include answer.lua
+--include old_answer.lua

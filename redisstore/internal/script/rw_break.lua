@@ -4,7 +4,7 @@
 local call, pcall = redis.call, redis.pcall
 local lock, room = KEYS[1], ARGV[1]
 
---include clock.lua
+--include old_clock.lua
 
 --include holders.lua
 
@@ -41,6 +41,6 @@ for _, field in ipairs(list) do
   end
 end
 
---include ways.lua
+--include old_ways.lua
 pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), mode == 'write' and '1' or '0')
 return at .. ' 1'

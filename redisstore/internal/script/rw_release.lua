@@ -49,7 +49,7 @@ local turn_every = 250 -- in ms
 
 --include holders.lua
 
---include ways.lua
+--include old_ways.lua
 
 --include rw.lua
 

@@ -16,7 +16,7 @@
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
---include clock.lua
+--include old_clock.lua
 
 --include holders.lua
 
@@ -25,7 +25,7 @@ local ahead_key = keys[n + 1]
 local at, entry, server = time_of(ahead_key)
 local clock, room, ahead = at + 0, args[1], '0'
 
---include ways.lua
+--include old_ways.lua
 
 --include rw.lua
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -65,28 +66,85 @@ func newScript(source string) *Script {
 // lockagent, do not wait for it when they start.
 var assemble = sync.OnceFunc(func() {
 	for _, s := range all {
-		var whole strings.Builder
-		include(&whole, s.Source)
-		sum := sha1.Sum([]byte(whole.String())) // the protocol names scripts by it
-		s.Source, s.Digest = whole.String(), hex.EncodeToString(sum[:])
+		whole := include(s.Source)
+		sum := sha1.Sum([]byte(whole)) // the protocol names scripts by it
+		s.Source, s.Digest = whole, hex.EncodeToString(sum[:])
 	}
 })
 
-// include writes a script, and in place of each --include the part that the scripts share. A part may
-// include others.
-func include(to *strings.Builder, source string) {
-	for line := range strings.Lines(source) {
-		name, ok := strings.CutPrefix(line, "--include ")
-		if !ok {
-			to.WriteString(line)
-			continue
+// include returns a script with the parts that it shares with others in place of their --include lines. A part may
+// include others, and is there once. A function that the script does not use is left out, because a server makes each
+// function anew whenever it runs the script.
+func include(source string) string {
+	blocks := expand(nil, source, map[string]bool{})
+	functions := map[string]*block{}
+	var reach []*block // those that are used, and were not looked at
+	for i := range blocks {
+		if b := &blocks[i]; b.function != "" {
+			functions[b.function] = b
+		} else {
+			b.used = true
+			reach = append(reach, b)
 		}
-		part, err := parts.ReadFile(strings.TrimSuffix(name, "\n"))
-		if err != nil {
-			panic(err)
-		}
-		include(to, string(part))
 	}
+	for len(reach) > 0 {
+		last := len(reach) - 1
+		b := reach[last]
+		reach = reach[:last]
+		for _, word := range word.FindAllString(b.text, -1) {
+			if f := functions[word]; f != nil && !f.used {
+				f.used = true
+				reach = append(reach, f)
+			}
+		}
+	}
+	var whole strings.Builder
+	for i := range blocks {
+		if blocks[i].used {
+			whole.WriteString(blocks[i].text)
+		}
+	}
+	return whole.String()
+}
+
+// block is a function of a script, or a line that is in none.
+type block struct {
+	function string // its name, or empty
+	text     string
+	used     bool
+}
+
+// opening is how a function begins. It ends with a line "end".
+var (
+	opening = regexp.MustCompile(`^local function (\w+)\(`)
+	word    = regexp.MustCompile(`\w+`)
+)
+
+// expand appends the blocks of a source to others. done has the parts that are there already.
+func expand(to []block, source string, done map[string]bool) []block {
+	inside := false
+	for line := range strings.Lines(source) {
+		name, includes := strings.CutPrefix(line, "--include ")
+		switch begins := opening.FindStringSubmatch(line); {
+		case inside:
+			to[len(to)-1].text += line
+			inside = line != "end\n"
+		case begins != nil:
+			to = append(to, block{function: begins[1], text: line})
+			inside = true
+		case includes && done[name]:
+		case includes:
+			done[name] = true
+			part, err := parts.ReadFile(strings.TrimSuffix(name, "\n"))
+			if err != nil {
+				panic(err)
+			}
+			to = expand(to, string(part), done)
+		default:
+			to = append(to, block{text: line})
+		}
+	}
+	return to
 }
 
 // Call is one run of a script. The zero Call is usable. Each method of [Room] that writes a call

@@ -12,41 +12,57 @@ local held_as = '5' -- see kinds.lua
 
 local quiet = (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
 --include quick.lua
+
 --include still.lua
-local moving = not quiet and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+local moving = args[2] == '-' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end
 
---include tokens.lua
-
---include holders.lua
---include foreign.lua
-
-local message_kind = ''
-
---include grants.lua
-
--- Tries one lock, and returns what there is to say about it.
-local function try(i)
-  local a, lock = per * (i - 1) + 2, keys[i]
-  local tenure, lease, contends = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= ''
-  local suffix = string.sub(keys[n + i], 16)
---include met.lua
-  if not holder then
-    left = math.max(kept_for(notes[2], 50), kept_for(notes[3], turn_lasts / 1000))
-  elseif not is_agent(holder) and count ~= held_as then
-    met_foreign(suffix)
-  end
-  local theirs = not own and not holder and left <= 0 and notes[4] and foreign_turn(suffix, contends)
-  if own or not holder and left <= 0 and not theirs then
-    grant(lock, tenure, lease, own and left or -2, own)
-    return token ~= first and 'g ' .. token .. ' 0'
-  end
-  if not holder and (theirs or turn_left(notes[3])) then
-    left = look_soon -- somebody has to see who takes it
-  end
-  return 'h ' .. left .. ' 0 ' .. (holder or '')
+--include advance.lua
+local time, reply = clock_advance(keys[2 * n + 1], args[1], args[2], seen, raised and at)
+if not time then
+  return reply
 end
 
+--include tenure.lua
+
+--include turns.lua
+
 --include answer.lua
+
+local first = clock_shows(time) -- the first line of the reply begins with it
+
+-- Tries one lock, and returns what there is to say about it.
+return answer(reply, n, rest, function(i)
+  local a, suffix = per * (i - 1) + 2, string.sub(keys[n + i], 16)
+  local who, lease, contends = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= ''
+  local lock = {name = keys[i], suffix = suffix, held_as = held_as}
+  local notes = pcall('ZMSCORE', keys[n + i], who, 'yield', 'polls', 'foreign')
+  if notes[1] then
+    return 'w'
+  end
+  local left, holder, count, own = tenure_holder(lock, who)
+  if not left then
+    return 'e ' .. holder
+  end
+  local kept, polled = 0, 0 -- how long a free lock is kept from the tenure, in microseconds, and for those that poll
+  if holder and not is_agent(holder) and count ~= held_as then
+    turns_met_foreign(lock, time)
+  elseif not holder then
+    polled = turns_kept(time, notes[3])
+    kept = math.max(turns_kept(time, notes[2]), polled)
+    if kept == 0 and notes[4] then
+      polled = turns_foreign(lock, time, contends)
+      kept = polled
+    end
+  end
+  if own or not holder and kept == 0 then
+    local token = tenure_begin(lock, time, who, held_as, lease, left, own)
+    return token ~= first and 'g ' .. token .. ' 0'
+  elseif holder then
+    return 'h ' .. left .. ' 0 ' .. holder
+  end
+  -- In a turn of those that poll, somebody has to see who takes the lock.
+  return 'h ' .. (polled > 0 and look_soon or math.ceil(kept / 1000)) .. ' 0 '
+end)

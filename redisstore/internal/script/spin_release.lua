@@ -1,18 +1,41 @@
 -- spin_release.lua is release.lua for spin locks: it wakes nobody, as Redisson's. A spin lock has no queue.
 --
--- A tenure of another kind may have a place in a queue: it came while another program had the lock. Then the
--- release passes the lock, as that of the other kind would.
---
 -- KEYS, ARGV and the reply are those of release.lua.
 
-local function wakes(command, payload) return payload == '0' and (command == 'PUBLISH' or command == 'SPUBLISH') end
+local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
+local seen = call('TIME')
+local n = (#keys - 1) / 2
+local per = #args == 2 + 2 * n and 2 or 3
+local rest, removed
+for i = 1, n do
+  local a = per * (i - 1) + 2
+  local undone = pcall('HDEL', keys[i], args[a + 1])
+  if undone ~= 1 or per == 3 and args[a + 3] ~= '' then
+    if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
+      return undone -- a replica: nothing was done, and another server can do it
+    end
+    rest, removed = rest or {}, removed or {}
+    rest[#rest + 1], removed[i] = i, undone
+  end
+end
+if not rest and args[2] == '0' then
+  return seen[1] * 1000000 + seen[2]
+end
 
-local redis = {
-  held_as = '1', -- the queue has tenures of other kinds
-  call = redis.call,
-  pcall = function(command, ...)
-    return wakes(command, select(2, ...)) and 0 or redis.pcall(command, ...)
-  end,
-}
+--include clock.lua
 
---include release.lua
+--include holders.lua
+
+--include notes.lua
+
+--include answer.lua
+
+local time = clock_read('lockagent_clock' .. string.sub(keys[2 * n + 1], 16), seen)
+clock_raise(time, args[2] + 0)
+return answer(clock_shows(time), rest and n or 0, rest, function(i)
+  local a = per * (i - 1) + 2
+  if per == 3 and string.find(args[a + 3], 'u', 1, true) then
+    note(string.sub(keys[n + i], 16), time.now, args[a + 1], time.now)
+  end
+  return removed[i] ~= 1 and not_held(keys[i], args[a + 1], removed[i]) or nil
+end)

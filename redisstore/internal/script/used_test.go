@@ -269,29 +269,3 @@ func TestHolderBesideATokenKey(t *testing.T) {
 		})
 	}
 }
-
-// A spin lock has no queue. Whoever waits in one is of another kind, which the release does not know.
-func TestAReleaseOfASpinLockPassesWithoutAKind(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	waiter, holder := queueing("orders", agentA, 1), wish("orders", agentB, 1)
-	s.Do("SET", tokenKey, "3") // or it is no fenced lock
-	s.holds(java, "1")
-	s.waits(agentA, "orders")
-	s.as(lockagent.PlainLock, waiter)
-	s.Do("DEL", "orders")
-	if r, _ := s.as(lockagent.SpinLock, holder); !r.Granted {
-		t.Fatalf("%+v; want it granted", r)
-	}
-	if r := s.releaseAs(lockagent.SpinLock, holder); !r.Passed {
-		t.Fatalf("%+v; want the lock passed", r)
-	}
-	if got := s.Do("HGET", "orders", waiter.Tenure.String()); got != "1" {
-		t.Errorf("the waiter has %v", got)
-	}
-	for n, asks := range alike {
-		if r, used := s.as(asks, wish("orders", agentC, uint64(20+n))); used != "" || r.Granted {
-			t.Errorf("as %s: %+v, in use as %q", asks, r, used)
-		}
-	}
-}

@@ -1,0 +1,124 @@
+-- queue.lua is a part of other scripts: the queue of a lock, a zset of the tenures that wait, by their time of arrival.
+-- lock is as in tenure.lua, and time as in clock.lua.
+
+--include clock.lua
+
+--include ways.lua
+
+local places_looked_at, standbys = 8, 2
+local pass_lease = '2000' -- in ms
+
+-- Gives a tenure the last place in the queue.
+--   who  the place
+-- Returns whether the tenure has a place. It has none if the key is spoilt, or the server full. A replica refuses the
+-- whole call: no lock was changed. A new place removes the two before it if their agents are gone: the former life of a
+-- program that crashes again and again is just before this one. They are returned, too, or nil.
+local function queue_place(lock, time, who)
+  local added = pcall('ZADD', lock.queue, 'NX', clock_shows(time), who)
+  if type(added) == 'table' then
+    return string.find(added.err, 'READONLY', 1, true) and call('ZADD', lock.queue, clock_shows(time), who)
+  end
+  call('PEXPIRE', lock.queue, '300000')
+  if added == 0 then
+    return true
+  end
+  local last, names, gone = call('ZRANGE', lock.queue, -3, -1), {}, nil
+  for p, other in ipairs(last) do
+    names[p] = ways_channel_of(lock.room, string.match(other, '^([^:]*)'), lock.suffix)
+  end
+  local counts = ways_listeners(lock.room, names)
+  for p, other in ipairs(last) do
+    if counts[2 * p] == 0 and other ~= who then
+      call('ZREM', lock.queue, other)
+      gone = gone or {}
+      gone[#gone + 1] = other
+    end
+  end
+  return true, gone
+end
+
+-- Reports whether a tenure has the first place. Those before it whose agents are gone lose theirs.
+local function queue_is_first(lock, who)
+  for _ = 1, places_looked_at do
+    local first = pcall('ZRANGE', lock.queue, 0, 0)[1]
+    local channel = first ~= who and ways_channel_of(lock.room, string.match(first or '', '^([^:]*)'), lock.suffix)
+    if not first or not channel or ways_listeners(lock.room, {channel})[2] > 0 then
+      return first == who
+    end
+    call('ZREM', lock.queue, first)
+  end
+  return false
+end
+
+-- Looks at the first places.
+--   places  they, or nil
+-- Returns a table:
+--   places    the tenures
+--   channels  of the lock, of lockagent_agents, and of the agent of each place p at p + 2
+--   listens   how many listen there: to the k-th at 2k
+local function queue_front(lock, places)
+  places = places or lock.room ~= 'unqueued' and pcall('ZRANGE', lock.queue, 0, places_looked_at + standbys - 1) or {}
+  local front = {places = places, channels = {lock.channel, 'lockagent_agents' .. lock.suffix}}
+  for p, place in ipairs(places) do
+    front.channels[p + 2] = ways_channel_of(lock.room, string.match(place, '^([^:]*)'), lock.suffix)
+  end
+  front.listens = places[1] and ways_listeners(lock.room, front.channels)
+  return front
+end
+
+-- Tells the agent of a tenure that waits to try within so many ms. Returns as ways_publish.
+local function queue_stand_by(lock, channel, who, ms)
+  return ways_publish(lock.room, channel, lock.kind .. 'standby ' .. who .. ' ' .. ms .. ' ' .. lock.name)
+end
+
+-- Tells the agent of a tenure that the tenure has begun. Reports whether the agent heard.
+--   token      of the tenure, as a text
+--   outsiders  how many wait
+--   trace      the trace context of the release, or "-"
+--   total      the number of all permits and a space, or ''
+local function queue_tell(lock, time, channel, who, token, outsiders, trace, total)
+  local incarnation = string.match(time.member, '^%S+')
+  local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
+  name = type(name) == 'string' and name or '-'
+  return ways_was_heard(ways_publish(lock.room, channel, lock.kind .. 'passed ' .. who .. ' ' .. token .. ' ' ..
+    time.token .. ' ' .. name .. '/' .. time.ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' ..
+    total .. lock.name))
+end
+
+-- Passes a lock that is free to the first tenures in the queue. Those whose agents are gone lose their places.
+--   front      see queue_front
+--   hooks      what the kind does:
+--     take(lock, time, place)  begins the tenure of a place. Returns its token, or nil if the lock cannot be passed now.
+--                              The places then stay
+--     back(lock, place)        takes that back
+--     who(place)               returns the tenure of a place; nil if the place is the tenure
+--     shares(place)            reports whether tenures may share the lock; nil if none may
+--   outsiders, trace  see queue_tell
+-- Returns how many tenures the lock was passed to, and which place is next.
+local function queue_pass(lock, time, front, hooks, outsiders, trace)
+  local passed, p = 0, 1
+  while front.places[p] and p <= places_looked_at do
+    local place, listens = front.places[p], front.listens[2 * p + 4] > 0
+    local shares = hooks.shares and hooks.shares(place)
+    if listens then
+      local token = (passed == 0 or shares) and hooks.take(lock, time, place)
+      if not token then
+        break
+      end
+      call('ZREM', lock.queue, place)
+      local who = hooks.who and hooks.who(place) or place
+      if queue_tell(lock, time, front.channels[p + 2], who, token, outsiders, trace, '') then
+        passed = passed + 1
+        if not shares then
+          return passed, p + 1
+        end
+      else
+        hooks.back(lock, place)
+      end
+    else
+      call('ZREM', lock.queue, place)
+    end
+    p = p + 1
+  end
+  return passed, p
+end
