@@ -14,8 +14,8 @@
 --   the lease in ms
 --   "single" or "sharded" if the tenure asks for a place in the queue: how messages travel, see
 --   release.lua. "unqueued" if the tenure waits, and its agent has no queues: it is an outsider to agents that have.
---   Otherwise "". If the tenure asks to be one that may rest, it is how messages travel, "+rests", and "+place" if it asks for a
---   place, too. If it is "" for all locks, this argument is left out
+--   Otherwise "". If the tenure asks to be one that may rest, it is how messages travel, "+rests", and "+place" if it
+--   asks for a place, too. If it is "" for all locks, this argument is left out
 --
 -- Reply: lines of text. The first line is
 --   <at>                                    if the short way was enough: no lock and no notes were

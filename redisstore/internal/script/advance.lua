@@ -13,7 +13,8 @@ local function clock_advance(key, told, name, seen, raised)
   local server = seen[1] * 1000000 + seen[2]
   if raised then
     return {
-      key = key, server = server, now = server, last = server, shown = raised, token = raised, member = name, ahead = '0',
+      key = key, server = server, now = server, last = server, shown = raised, token = raised, member = name,
+      ahead = '0',
     }, raised
   end
   local minute, jitter = 60e6, 100 -- in microseconds

@@ -1,6 +1,7 @@
--- exclusive_release.lua is the main part of the scripts that release plain and fenced locks. The scripts have set: call,
--- pcall, keys and args; seen, what TIME has replied; n and per, see request.lua; kind and held_as, see
--- tenure.lua; fenced, the functions fence_raise and fence_lower as raise and lower if the locks are fenced; and quiet, which says that nobody waits, and that the clock is not ahead.
+-- exclusive_release.lua is the main part of the scripts that release plain and fenced locks. The scripts have set:
+-- call, pcall, keys and args; seen, what TIME has replied; n and per, see request.lua; kind and held_as, see
+-- tenure.lua; fenced, the functions fence_raise and fence_lower as raise and lower if the locks are fenced; and quiet,
+-- which says that nobody waits, and that the clock is not ahead.
 
 if not quiet then
 --include still.lua

@@ -1,7 +1,8 @@
 -- fair_acquire.lua tries once to begin a tenure of each of n fair locks, for one agent. Its keys, arguments
 -- and reply are those of acquire.lua, with these differences:
 --
---   * A last argument says how messages travel, see release.lua. A tenure asks for a place also if its agent is "unqueued".
+--   * A last argument says how messages travel, see release.lua. A tenure asks for a place also if its agent is
+--     "unqueued".
 --   * A tenure has its place for as long as it asks. In place of "i q", a line says
 --       i k <within> <ms> <outsiders> <holder>   the tenure has a place, and has to ask again within so many ms
 --     <outsiders> is above 0 if programs that do not pass a lock on may be ahead: such a program tells the
@@ -88,9 +89,9 @@ local function clear_end(lock, time, lasts)
   return deadline
 end
 
--- Finds the rank of a tenure whose place another program has removed. It was the first place then. So it comes before all
--- places of other programs, and before those of ours that came later. The function returns how many
--- places are before it, the next one, and the one before.
+-- Finds the rank of a tenure whose place another program has removed. It was the first place then. So it comes before
+-- all places of other programs, and before those of ours that came later. The function returns how many places are
+-- before it, the next one, and the one before.
 local function rank(lock, time, who)
   local arrived = tonumber(pcall('ZSCORE', lock.arrivals, who) or nil) or time.now
   local front, p = pcall('LRANGE', lock.queue, 0, looked_at - 1), 0
@@ -114,7 +115,8 @@ local function place(lock, time, who)
   local lasts = pcall('GETRANGE', lock.lasts, '0', '-1')
   lasts = math.min(string.match(type(lasts) == 'string' and lasts or '', '^%d%d%d%d+$') or near_lasts, theirs_lasts)
   if p then
-    pcall('PEXPIRE', lock.places, theirs_lasts) -- Redis lets a script that has written something write on, also if the server is full
+    -- Redis lets a script that has written something write on, also if the server is full.
+    pcall('PEXPIRE', lock.places, theirs_lasts)
   end
   if new and asked then
     p, next, before = rank(lock, time, who)

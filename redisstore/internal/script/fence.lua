@@ -1,7 +1,7 @@
 -- fence.lua is a part of scripts for fenced locks: the tokens that Redisson has in a key of its own. That key has the
--- greatest token that anybody has used. While a tenure of ours has the lock, the key is above the tenure's tokens by what
--- is left of the lease, because the tenure may use a token in each microsecond. So a tenure that dies leaves a key that
--- is right when the lease is over. Redisson adds one to the key.
+-- greatest token that anybody has used. While a tenure of ours has the lock, the key is above the tenure's tokens by
+-- what is left of the lease, because the tenure may use a token in each microsecond. So a tenure that dies leaves a key
+-- that is right when the lease is over. Redisson adds one to the key.
 --
 -- key is the token key of a lock. Leases are in ms.
 
@@ -48,8 +48,8 @@ end
 
 -- A tenure has ended.
 --   last  its last token, or 0
---   left  what was left of its lease, or nil if it did not have the lock. Only that may be taken off: another program may
---         have moved the key, too
+--   left  what was left of its lease, or nil if it did not have the lock. Only that may be taken off: another program
+--         may have moved the key, too
 local function fence_lower(key, last, left, time)
   local known = fence_read(key) or 0
   if last > math.max(time.server, known) + day then

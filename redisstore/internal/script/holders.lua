@@ -2,14 +2,14 @@
 
 --include kinds.lua
 
--- A lock is a hash. Each field is a holder: "<id>:<number>", "<id>:<number>:write" or
--- "<id>:<number>:<transaction>". Its value is the hold count, or tells the kind, see kinds.lua. A read/write lock of Redisson also has the field "mode". The
--- function looks at one page of a large hash.
+-- A lock is a hash. Each field is a holder: "<id>:<number>", "<id>:<number>:write" or "<id>:<number>:<transaction>".
+-- Its value is the hold count, or tells the kind, see kinds.lua. A read/write lock of Redisson also has the field
+-- "mode". The function looks at one page of a large hash.
 --
 -- It returns only the text of an error if the key is no lock. The error names the kind of the key, if that can be seen.
--- Otherwise it returns nil, the first holder, the hold count of that holder, whether the tenure is a holder, and the mode.
--- The first holder is nil if the key is absent. Then follow all fields with their values, and whether these are all
--- that the hash has.
+-- Otherwise it returns nil, the first holder, the hold count of that holder, whether the tenure is a holder, and the
+-- mode. The first holder is nil if the key is absent. Then follow all fields with their values, and whether these are
+-- all that the hash has.
 local function holders(lock, tenure)
   local page = pcall('HSCAN', lock, '0', 'COUNT', '16')
   if page.err then

@@ -12,8 +12,8 @@ local function their_suffix(suffix)
   return (string.gsub(suffix, '^::', ':'))
 end
 
--- Reports whether a holder is an agent. The identity of an agent ends with a UUID of version 8, unless it was given another one. The
--- clients of Redisson have UUIDs of version 4.
+-- Reports whether a holder is an agent. The identity of an agent ends with a UUID of version 8, unless it was given
+-- another one. The clients of Redisson have UUIDs of version 4.
 local function is_agent(holder)
   return string.find(holder, '%-8%x%x%x%-[89ab]%x%x%x%-' .. string.rep('%x', 12) .. ':%d+$') ~= nil
 end
@@ -24,11 +24,12 @@ local function has_uuid(holder)
   return string.find(holder, uuid) ~= nil
 end
 
--- Returns as which kind an agent holds a lock, or nil if nothing shows it. The value of a field is a hold count to Redisson. A tenure
--- has the lock once, so an agent need not count: the last digit that it writes tells the kind. It is held_as in the scripts. Agents of
--- earlier versions write 1, which tells nothing. So do other programs, which count.
+-- Returns as which kind an agent holds a lock, or nil if nothing shows it. The value of a field is a hold count to
+-- Redisson. A tenure has the lock once, so an agent need not count: the last digit that it writes tells the kind. It is
+-- held_as in the scripts. Agents of earlier versions write 1, which tells nothing. So do other programs, which count.
 local function kind_of_holder(holder, count)
-  return is_agent(holder) and ({['2'] = 'plain', ['3'] = 'fair', ['4'] = 'fenced', ['5'] = 'spin'})[string.match(count, '^1?(%d)$')] or nil
+  local kinds = is_agent(holder) and {['2'] = 'plain', ['3'] = 'fair', ['4'] = 'fenced', ['5'] = 'spin'}
+  return kinds and kinds[string.match(count, '^1?(%d)$')]
 end
 
 -- Reports whether a holder is a tenure that may rest. Then its count has a 1 before the digit for the kind.
@@ -50,9 +51,10 @@ local function use_of_number(name)
     local last = pcall('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
     return last and last * 1000 > microseconds
   end
+  local ids = string.sub(their_suffix(suffix), 2) .. ':timeout'
   if has_tenures('lockagent_permits' .. suffix) then
     return 'semaphore'
-  elseif has_tenures('lockagent_tenures' .. suffix) or has_tenures(string.sub(their_suffix(suffix), 2) .. ':timeout') then
+  elseif has_tenures('lockagent_tenures' .. suffix) or has_tenures(ids) then
     return 'permits'
   end
 end

@@ -88,7 +88,7 @@ end
 -- Passes a lock that is free to the first tenures in the queue. Those whose agents are gone lose their places.
 --   front      see queue_front
 --   hooks      what the kind does:
---     take(lock, time, place)  begins the tenure of a place. Returns its token, or nil if the lock cannot be passed now.
+--     take(lock, time, place)  begins the tenure of a place. Returns its token, or nil if the lock cannot pass now.
 --                              The places then stay
 --     back(lock, place)        takes that back
 --     who(place)               returns the tenure of a place; nil if the place is the tenure

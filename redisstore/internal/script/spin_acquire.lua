@@ -1,7 +1,7 @@
 -- spin_acquire.lua is acquire.lua for spin locks, which have no queue.
 --
--- KEYS, ARGV and the reply are those of acquire.lua. Nobody gets a place. A tenure that asks for one contends: its agent found the
--- lock busy, or returned it while requests waited.
+-- KEYS, ARGV and the reply are those of acquire.lua. Nobody gets a place. A tenure that asks for one contends: its
+-- agent found the lock busy, or returned it while requests waited.
 --
 -- Redisson's spin lock asks every 128 ms in the end. While agents contend, it finds the lock free only by luck. So it
 -- gets turns, see foreign.lua.

@@ -16,8 +16,8 @@
 
 -- Finds who has a lock.
 --   who   a tenure
--- Returns how many ms are left of the lease, the holder, its count, and whether that is the tenure. If the lock is free,
--- nothing is left of a lease: -2. Returns nil and the text of an error if the key is no lock of this kind.
+-- Returns how many ms are left of the lease, the holder, its count, and whether that is the tenure. If the lock is
+-- free, nothing is left of a lease: -2. Returns nil and the text of an error if the key is no lock of this kind.
 local function tenure_holder(lock, who)
   local left = call('PTTL', lock.name)
   if left == -2 then

@@ -6,8 +6,8 @@
 -- note "yield" has until when the lock is kept from agents.
 --
 -- Programs that poll try again and again, and leave no trace at the lock. While agents contend, the lock is hardly ever
--- free when such a program tries. So a lock that a program which is no agent had within the last minute is left free for
--- a while, whenever agents have contended for long. It has these notes:
+-- free when such a program tries. So a lock that a program which is no agent had within the last minute is left free
+-- for a while, whenever agents have contended for long. It has these notes:
 --   foreign    when an agent last met a holder that is no agent. Without it there are no turns
 --   contended  since when agents contend, and have the lock
 --   last       when an agent that contends was last granted the lock
@@ -42,8 +42,8 @@ local function turns_yield(lock, time, agents)
   pcall('SET', 'lockagent_turn' .. lock.suffix, '0', 'PX', turn_every)
 end
 
--- Returns for how many more microseconds a free lock is kept from agents. That is 0 if it is more than a turn lasts: then
--- the clock was set back.
+-- Returns for how many more microseconds a free lock is kept from agents. That is 0 if it is more than a turn lasts:
+-- then the clock was set back.
 --   till  the score of the note "yield" or "polls", or nil
 local turn_lasts = 150000 -- in microseconds
 local function turns_kept(time, till)
@@ -91,8 +91,8 @@ local function turns_foreign(lock, time, contends)
   return 0
 end
 
--- Returns within how many ms the first waiter has to ask again while no agent has the lock: soon in a turn of those that
--- poll, and soon after it. polls is the score of the note, or nil.
+-- Returns within how many ms the first waiter has to ask again while no agent has the lock: soon in a turn of those
+-- that poll, and soon after it. polls is the score of the note, or nil.
 local soon_after, look_soon, ask_every = 1000000, '10', '1000' -- in microseconds, and in ms
 local function turns_ask_within(time, polls)
   return polls and math.abs(time.now - polls) < soon_after and look_soon or ask_every

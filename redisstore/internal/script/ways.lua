@@ -2,8 +2,8 @@
 -- server, "sharded" to those who subscribe at the node of the slot, in a Cluster of Redis 7 or newer, or "unqueued" to
 -- all nodes, where nobody can count who listens.
 --
--- The rule for all scripts that pass a lock or permits: a tenure begins only for an agent that ways_listeners counts. An
--- agent that is not counted may hear the message all the same, and it believes what it hears: replicas send messages
+-- The rule for all scripts that pass a lock or permits: a tenure begins only for an agent that ways_listeners counts.
+-- An agent that is not counted may hear the message all the same, and it believes what it hears: replicas send messages
 -- on. To begin a tenure, tell of it, and take it back because nobody was counted would be to grant the lock twice.
 
 -- Publishes a message. Returns how many heard it, or an error if the user may not publish there.
