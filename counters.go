@@ -28,18 +28,20 @@ import "context"
 // # Latches
 //
 // Nobody holds a [Latch]. Acquire asks whether the latch is open, that is: whether there is none of that name. A
-// grant means no more than that: there is no tenure, and nothing to renew or to release. Renew, Release, Break and
+// grant means no more than that: there is no tenure, and nothing to renew or to release. If the latch is closed, Holder is
+// empty, and Remaining negative. Renew, Release, Break and
 // Inspect of a latch end with an [*OptionError].
 //
-// Queue says in such a request that the waiter has found the latch closed before. A latch that is not there any more
-// may have been counted down to 0. Or it is gone for another reason: somebody deleted it, it expired, or the store
-// lost its data. The store remembers for a minute that a latch was counted down. Otherwise the error is
-// [ErrLatchGone].
+// A latch that is not there any more may have been counted down to 0. Or it is gone for another reason: somebody
+// deleted it, it expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
+// Otherwise a waiter that has found the latch closed before gets the error [ErrLatchGone].
 //
 // # In an AcquireRequest
 //
 // Permits is the number of permits that the tenure shall have, the same in all requests of a tenure. 0 is 1. Locks
 // have only one.
+//
+// FoundClosed says that the waiter has found the latch closed before.
 //
 // # In an AcquireReply
 //

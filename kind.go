@@ -35,6 +35,10 @@ const (
 	FencedLock LockKind = "fenced"
 	// SpinLock is a plain lock whose waiters ask again and again: nobody is woken, and nobody has a
 	// place in a queue. A subscription to it is told that it stands, and no more.
+	//
+	// Contends in a request says that the agent found the lock busy before, or returned it while requests
+	// waited. So the store knows when those that poll need a turn. A store without such programs need not
+	// look at it.
 	SpinLock LockKind = "spin"
 	// Semaphore has a number of permits. Redisson's side of it knows no leases.
 	Semaphore LockKind = "semaphore"

@@ -34,9 +34,8 @@ import "time"
 // # In an AcquireRequest
 //
 // Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the lock before that, or the
-// place may be lost. After one request with Queue, all requests of that tenure have it. A [SpinLock] gives no places.
-// There Queue says that the agent contends for the lock: it found the lock busy, or returned it while requests
-// waited. So the store knows when those that poll need a turn.
+// place may be lost. After one request with Queue, all requests of that tenure have it. A [SpinLock] and a [Latch] give
+// no places.
 //
 // # In an AcquireReply
 //

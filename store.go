@@ -179,10 +179,12 @@ type AcquireRequest struct {
 
 	// The fields below ask for what a layer gives, and its page tells of them.
 
-	Queue   bool // asks for a place, see [Queue]
-	Rests   bool // asks for a tenure that may rest, see [Rests]
-	Permits int  // see [Counters]
-	Exact   bool // see [History]
+	Queue       bool // asks for a place, see [Queue]
+	Rests       bool // asks for a tenure that may rest, see [Rests]
+	Contends    bool // of a [SpinLock]
+	Permits     int  // see [Counters], as the next one
+	FoundClosed bool
+	Exact       bool // see [History]
 }
 
 // AcquireReply answers an [AcquireRequest].
@@ -205,9 +207,10 @@ type AcquireReply struct {
 	// the lock. Of a semaphore it is "others (3 of 5 permits free)", with
 	// their numbers as in [PermitsReply]. Only if not granted.
 	Holder string
-	// Remaining is what is left of the holder's lease. It is negative if the lease has no
-	// end. If several share the lock, it is what is left of the lease that ends last. Only if
-	// not granted.
+	// Remaining is for how long the lock stays busy if no call ends that earlier: until the holder's lease is over. It
+	// is negative if that has no end. If several share the lock, the lease that ends last counts. Of a semaphore it is
+	// the lease that ends first. If the store keeps the lock for outsiders, it is until the store no longer does. Only
+	// if not granted.
 	Remaining time.Duration
 
 	// The fields below are zero without the layer, whose page tells of them.

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -41,6 +42,51 @@ func TestSpinLockIsPolled(t *testing.T) {
 		}
 		released(t, next)
 	})
+}
+
+// asked is a store that keeps the requests for tenures.
+type asked struct {
+	whole
+	requests []lockagent.AcquireRequest
+}
+
+func (s *asked) Acquire(ctx context.Context, r lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	s.requests = append(s.requests, r)
+	s.whole.Acquire(ctx, r, done)
+}
+
+// A request says which kind of waiting it is: for a place, beside others who poll, or for the end of a latch.
+func TestWhatARequestSaysOfItsWait(t *testing.T) {
+	type says struct{ queue, contends, foundClosed bool }
+	for kind, want := range map[lockagent.LockKind]says{
+		lockagent.PlainLock: {queue: true}, lockagent.SpinLock: {contends: true}, lockagent.Latch: {foundClosed: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := memstore.New()
+			store := &asked{whole: memory.Share()}
+			a, b := start(t, Config{Store: memory}), start(t, Config{Store: store})
+			request := Request{Owner: "ann", Kind: kind}
+			ctx, cancel := context.WithCancel(background)
+			if kind == lockagent.Latch {
+				latch := lockagent.LatchRequest{Name: "door", Op: lockagent.LatchSet, Count: 1, Change: "one"}
+				memory.Latch(background, latch, func(lockagent.LatchReply, error) {})
+				b.Await(ctx, "door", "ann", 0)
+			} else {
+				granted(t, a.Acquire(background, "door", request))
+				b.Acquire(ctx, "door", request)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			first, last := store.requests[0], store.requests[len(store.requests)-1]
+			if got := (says{first.Queue, first.Contends, first.FoundClosed}); got != (says{}) {
+				t.Errorf("%s: the first request says %+v", kind, got)
+			}
+			if got := (says{last.Queue, last.Contends, last.FoundClosed}); got != want {
+				t.Errorf("%s: a request of a waiter says %+v, want %+v", kind, got, want)
+			}
+			cancel()
+		})
+	}
 }
 
 // An agent whose own requests follow each other lets others in.

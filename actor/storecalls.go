@@ -85,7 +85,8 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
 	req := lockagent.AcquireRequest{
 		Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
-		Lease: e.Lease, Floor: e.Token, Rests: e.Rests, Queue: e.Queue, Permits: e.Request.Permits,
+		Lease: e.Lease, Floor: e.Token, Rests: e.Rests, Queue: e.Queue, Contends: e.Contends, Permits: e.Request.Permits,
+		FoundClosed: e.FoundClosed,
 	}
 	ask := func(ctx context.Context) { l.agent.cfg.Store.Acquire(ctx, req, c.done) }
 	if l.present == r && r.ctx != nil { // nobody works for others

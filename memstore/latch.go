@@ -80,7 +80,7 @@ func (m *memory) acquireLatch(v *visit, req lockagent.AcquireRequest) (lockagent
 		return lockagent.AcquireReply{}, lockagent.ErrWrongType
 	}
 	open := l.latch.count == 0
-	if open && req.Queue && (l.latch.opened.IsZero() || v.now.Sub(l.latch.opened) >= Retention) {
+	if open && req.FoundClosed && (l.latch.opened.IsZero() || v.now.Sub(l.latch.opened) >= Retention) {
 		return lockagent.AcquireReply{}, lockagent.ErrLatchGone
 	}
 	reply := lockagent.AcquireReply{Granted: open, At: m.clock.at(v.now), Clock: m.clock.name, Incarnation: m.clock.incarnation}

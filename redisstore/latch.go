@@ -60,7 +60,7 @@ func (s *Store) awaitLatch(_ context.Context, _ *family, req lockagent.AcquireRe
 		case latch.Count > 0:
 			s.opened.forget(req.Name, asked)
 			done(lockagent.AcquireReply{At: latch.At, Remaining: -1}, nil)
-		case req.Queue && !opened && !s.opened.since(req.Name, asked):
+		case req.FoundClosed && !opened && !s.opened.since(req.Name, asked):
 			time.AfterFunc(messageBehind, func() {
 				switch {
 				case s.opened.since(req.Name, asked):

@@ -30,7 +30,7 @@ func latch(t *testing.T, s *redisstore.Store, req lockagent.LatchRequest) (locka
 func isOpen(t *testing.T, s *redisstore.Store, name lockagent.Name) (bool, error) {
 	t.Helper()
 	req := wish(name, agentA, 1)
-	req.Kind, req.Queue = lockagent.Latch, true
+	req.Kind, req.FoundClosed = lockagent.Latch, true
 	type answer struct {
 		open bool
 		err  error

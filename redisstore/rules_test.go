@@ -77,7 +77,7 @@ func useAll(t *testing.T, store *redisstore.Store, kind lockagent.LockKind, name
 	}
 	holds, waits := wish(name, agentA, 3), wish(name, agentB, 1)
 	holds.Kind, holds.Permits = kind, permitsOf(kind)
-	waits.Kind, waits.Permits, waits.Queue = kind, permitsOf(kind), true
+	waits.Kind, waits.Permits, waits.Queue, waits.Contends = kind, permitsOf(kind), true, true
 	if kind == lockagent.ReadWriteLock {
 		holds.Mode = lockagent.Shared
 	}

@@ -41,7 +41,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "a held lock is refused, with what is left of its lease",
-		says: "Remaining is what is left of the holder's lease. It is negative if the lease has no end.",
+		says: "until the holder's lease is over. It is negative if that has no end.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)

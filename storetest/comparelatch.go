@@ -42,9 +42,9 @@ func CompareLatches(t rapid.TB, model, subject lockagent.Store) {
 			"await": func(t *rapid.T) {
 				req := lockagent.AcquireRequest{
 					Name: name, Kind: lockagent.Latch, Tenure: lockagent.Tenure{Agent: comparedAgents[0], Number: 1}, Lease: minute,
-					Queue: rapid.Bool().Draw(t, "waited"),
+					FoundClosed: rapid.Bool().Draw(t, "waited"),
 				}
-				agree(fmt.Sprintf("await, waited %t", req.Queue), func(s lockagent.Store) string {
+				agree(fmt.Sprintf("await, waited %t", req.FoundClosed), func(s lockagent.Store) string {
 					reply, err := Acquire(t, s, req)
 					return fmt.Sprint(reply.Granted, err)
 				})

@@ -30,7 +30,7 @@ var foreignClauses = []clause{
 	},
 	{
 		name: "a lease without end is told as negative",
-		says: "Remaining is what is left of the holder's lease. It is negative if the lease has no end.",
+		says: "until the holder's lease is over. It is negative if that has no end.",
 		prove: func(t *testing.T, h *Harness) {
 			h.plantHolder(t, 1, 0)
 			one := h.agent(t)

@@ -40,7 +40,7 @@ func (p *party) latch(op lockagent.LatchOp, count int64, change int) lockagent.L
 func (p *party) awaiting(before bool) (open bool, err error) {
 	p.t.Helper()
 	req := p.wish(theLatch, 1)
-	req.Queue = before
+	req.FoundClosed = before
 	reply, err := p.try(req)
 	return reply.Granted, err
 }
@@ -118,7 +118,7 @@ var latchClauses = []clause{
 	},
 	{
 		name: "a latch that was deleted is gone for its waiters",
-		says: "The store remembers for a minute that a latch was counted down. Otherwise the error is [ErrLatchGone].",
+		says: "The store remembers for a minute that a latch was counted down.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.latch(lockagent.LatchSet, 1, 1)

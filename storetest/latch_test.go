@@ -48,7 +48,7 @@ var latchDefects = []defect{
 func forgivingLatch(s *spoilt) {
 	acquire := s.acquire
 	s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-		req.Queue = req.Queue && req.Kind != lockagent.Latch
+		req.FoundClosed = false
 		return acquire(req)
 	}
 }

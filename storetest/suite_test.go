@@ -227,7 +227,7 @@ func TestStoreWithoutAQueuePasses(t *testing.T) {
 	RunInBubble(t, soundKinds, defect{spoil: func(s *spoilt) {
 		s.ledger.noQueue = true
 		asking(func(req *lockagent.AcquireRequest) {
-			req.Queue = req.Queue && (req.Kind == lockagent.Latch || req.Kind == lockagent.FairLock)
+			req.Queue = req.Queue && req.Kind == lockagent.FairLock
 			req.Rests = false
 		})(s)
 	}}.harness)

@@ -43,7 +43,7 @@ const (
 	AskBreak
 
 	// Attempted: an attempt begins, in the mode of the request at the head. Tenure, Lease,
-	// Token (the floor), Queue, Rests, Request (the one at the head). The shell calls the store.
+	// Token (the floor), Queue, Contends, FoundClosed, Rests, Request (the one at the head). The shell calls the store.
 	Attempted
 	// FoundBusy: another tenure or program has the lock. Tenure, RetryAt, Holder, Left, StoreTime,
 	// Clock, Queued (from now on a release may pass the lock to the tenure), Set (if it is a semaphore, its number is set),
@@ -169,6 +169,8 @@ type Event struct {
 	Left                 time.Duration
 	Released, Unanswered bool
 	Queue, Queued, Set   bool
+	Contends             bool // of a lock that wakes nobody
+	FoundClosed          bool // of a latch
 	Rests                bool // the tenure may rest
 	Wanted               bool // others wait for the lock
 	Urgent               bool

@@ -49,7 +49,8 @@ func (l *Latch) Step(c Command, m Moment, do func(*Event)) {
 		l.answer(func(*Request) bool { return true }, Event{Err: lockagent.ErrClosed}, take)
 	case l.queue.len() > 0 && l.asking == 0 && m.Now >= l.retryAt:
 		take(Event{
-			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.queue.head().Request, Queue: l.queue.head().ID <= l.found,
+			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.queue.head().Request,
+			FoundClosed: l.queue.head().ID <= l.found,
 		})
 	}
 	if l.queue.len() == 0 && l.contended && (m.Now >= l.quietAt || l.closed) {

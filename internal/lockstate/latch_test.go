@@ -79,12 +79,12 @@ func TestLatchAttemptsAreShared(t *testing.T) {
 	r.expect(r.replied(isClosed, nil), FoundBusy, Queued, Queued)
 	// A message may have been lost before the subscription stood.
 	r.expect(Woken{}, Woke, Attempted)
-	if r.told[1].Queue {
+	if r.told[1].FoundClosed {
 		t.Error("the attempt says that a waiter has waited, and heard all messages")
 	}
 	r.expect(r.replied(isClosed, nil), FoundBusy)
 	r.expect(Woken{}, Woke, Attempted)
-	if !r.told[1].Queue {
+	if !r.told[1].FoundClosed {
 		t.Error("the attempt does not say that a waiter has waited")
 	}
 	r.expect(r.replied(isOpen, nil), Forgot, Answered, Answered)
@@ -147,7 +147,7 @@ func TestLatchErrors(t *testing.T) {
 	r.expect(r.replied(isOpen, nil), Forgot, Answered)
 	// What was found does not concern those who come later.
 	r.expect(r.asks("bob"), Requested, Attempted)
-	if r.told[1].Queue {
+	if r.told[1].FoundClosed {
 		t.Error("the attempt says that a waiter has waited")
 	}
 }
@@ -198,12 +198,12 @@ func TestLatchNewsBeforeTheSubscriptionStands(t *testing.T) {
 		r.expect(news, Woke, Attempted)
 		r.step(r.replied(isClosed, nil))
 		r.expect(Woken{}, Woke, Attempted)
-		if r.told[1].Queue {
+		if r.told[1].FoundClosed {
 			t.Errorf("after %T the attempt says that a waiter has waited", news)
 		}
 		r.step(r.replied(isClosed, nil))
 		r.expect(news, Woke, Attempted)
-		if !r.told[1].Queue {
+		if !r.told[1].FoundClosed {
 			t.Errorf("%T when the subscription stands: the attempt does not say that a waiter has waited", news)
 		}
 	}

@@ -159,7 +159,7 @@ func (w *latchWorld) tell(i int, c Command) {
 			if slices.ContainsFunc(w.calls, func(c latchCall) bool { return c.agent == i && !c.zombie }) {
 				w.fail("agent %d asks twice at a time", i+1)
 			}
-			w.calls = append(w.calls, latchCall{agent: i, number: e.Tenure, upto: a.l.queue.last(), queue: e.Queue, heard: a.stood, before: a.lately})
+			w.calls = append(w.calls, latchCall{agent: i, number: e.Tenure, upto: a.l.queue.last(), queue: e.FoundClosed, heard: a.stood, before: a.lately})
 			a.missed, paused = false, false
 		case FoundBusy, AttemptFailed:
 			paused = true

@@ -16,8 +16,8 @@ func (r *rig) found(holder string, ends Instant) {
 // asks compares whether the attempt under way says that the agent contends for the lock.
 func (r *rig) asks(contends bool) {
 	r.t.Helper()
-	if r.s.phase != asking || r.last(Attempted).Queue != contends {
-		r.t.Fatalf("at %v it asks: %t, and contends: %t; want %t", time.Duration(r.now), r.s.phase == asking, r.last(Attempted).Queue, contends)
+	if r.s.phase != asking || r.last(Attempted).Contends != contends {
+		r.t.Fatalf("at %v it asks: %t, and contends: %t; want %t", time.Duration(r.now), r.s.phase == asking, r.last(Attempted).Contends, contends)
 	}
 }
 

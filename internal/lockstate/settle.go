@@ -250,10 +250,10 @@ func (s *State) attempted(m Moment) Event {
 	r := s.queue.head().Request
 	e := Event{
 		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
-		// A place needs a subscription, and a request that waits. An earlier call may have got
-		// a place already.
-		Queue: s.attempt.queued || s.attempt.unanswered || s.contended && s.queue.len() > s.queue.tries.len(),
 	}
+	// A place needs a subscription, and a request that waits. An earlier call may have got a place already.
+	waits := s.attempt.queued || s.attempt.unanswered || s.contended && s.queue.len() > s.queue.tries.len()
+	e.Queue, e.Contends = waits && !s.cfg.Polls, waits && s.cfg.Polls
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
 	}

@@ -19,7 +19,7 @@ func (r Room) acquire(c *Call, s *Script, requests []lockagent.AcquireRequest, p
 		c.Keys = append(c.Keys, string(requests[i].Name))
 		floor = max(floor, requests[i].Floor)
 		exact = exact && (requests[i].Exact || requests[i].Floor == 0)
-		asked = asked || requests[i].Queue || r.rests(&requests[i])
+		asked = asked || waits(&requests[i]) || r.rests(&requests[i])
 	}
 	for i := range requests {
 		c.Keys = append(c.Keys, c.text.own("lockagent_notes", requests[i].Name))
@@ -43,7 +43,7 @@ func (r Room) asks(request *lockagent.AcquireRequest) string {
 	switch {
 	case !r.rests(request):
 		return r.place(request)
-	case request.Queue:
+	case waits(request):
 		return r.String() + "+rests+place"
 	}
 	return r.String() + "+rests"
@@ -55,9 +55,18 @@ func (r Room) rests(request *lockagent.AcquireRequest) bool {
 	return request.Rests && r.Queues() && (kind == lockagent.PlainLock || kind == lockagent.FencedLock)
 }
 
-// place tells the script whether the tenure asks for a place in the queue.
+// waits reports whether a request waits for the lock: it asks for a place in the queue. Spin locks have no places, and
+// there the agent of the request contends.
+func waits(request *lockagent.AcquireRequest) bool {
+	if request.Kind == lockagent.SpinLock {
+		return request.Contends
+	}
+	return request.Queue
+}
+
+// place tells the script whether the request waits.
 func (r Room) place(request *lockagent.AcquireRequest) string {
-	if request.Queue {
+	if waits(request) {
 		return r.String()
 	}
 	return ""

@@ -103,11 +103,11 @@ func contestsOf(t *testing.T, kinds []lockagent.LockKind, test func(c *contest))
 	}
 }
 
-// ask tries to acquire. An agent that contends asks for a place.
+// ask tries to acquire. An agent that contends asks for a place, if locks of the kind have places.
 func (c *contest) ask(agent lockagent.AgentID, number uint64, contends bool) lockagent.AcquireReply {
 	c.t.Helper()
 	req := wish("orders", agent, number)
-	req.Kind, req.Mode, req.Permits, req.Queue = c.kind, c.mode, c.permits, contends
+	req.Kind, req.Mode, req.Permits, req.Queue, req.Contends = c.kind, c.mode, c.permits, contends, contends
 	return c.acquire(req)
 }
 

@@ -199,7 +199,7 @@ func TestShortWays(t *testing.T) {
 		"spoilt clock":        func(l *lone) { l.do("SET", "lockagent_clock", "x") },
 		"a clock ahead":       func(l *lone) { l.do("ZADD", "lockagent_clock", now(l, time.Hour), l.past.Incarnation) },
 		"ahead of the server": func(l *lone) { l.past.Seen += 1e9 },
-		"asks":                func(l *lone) { l.request.Queue = true },
+		"asks":                func(l *lone) { l.request.Queue, l.request.Contends = true, true },
 		"spoilt token":        func(l *lone) { l.do("SET", tokenKey, "x") },
 		"empty token":         func(l *lone) { l.do("SET", tokenKey, "") },
 		"a list of tokens":    func(l *lone) { l.do("RPUSH", tokenKey, "x") },
@@ -214,7 +214,7 @@ func TestShortWays(t *testing.T) {
 		"a waiter": func(l *lone) {
 			l.listen(AgentChannel(agentB), AgentsChannel("orders"), l.channel())
 			other := l.request
-			other.Tenure, other.Queue = tenure(agentB, 1), true
+			other.Tenure, other.Queue, other.Contends = tenure(agentB, 1), true, true
 			l.take(l.room, &l.call, []lockagent.AcquireRequest{other}, l.past)
 			l.must(&l.call)
 		},
@@ -298,7 +298,7 @@ func TestShortWays(t *testing.T) {
 		"no clock":          func(l *lone) { l.do("DEL", "lockagent_clock") },
 		"spoilt clock":      func(l *lone) { l.do("DEL", "lockagent_clock"); l.do("SET", "lockagent_clock", "x") },
 		"a clock ahead":     func(l *lone) { l.do("ZADD", "lockagent_clock", now(l, time.Hour), l.past.Incarnation) },
-		"asks":              func(l *lone) { l.request.Queue = true },
+		"asks":              func(l *lone) { l.request.Queue, l.request.Contends = true, true },
 		"a floor":           func(l *lone) { l.request.Floor = lockagent.Token(l.time() + 1e7) },
 		"a far floor":       func(l *lone) { l.request.Floor = lockagent.Token(l.time() + 1e13) },
 		"an outsider":       func(l *lone) { l.listen(l.channel()) },
@@ -308,7 +308,7 @@ func TestShortWays(t *testing.T) {
 			l.listen(AgentChannel(agentB), AgentsChannel("orders"), l.channel())
 			l.do("SET", "orders", "0")
 			other := l.request
-			other.Tenure, other.Queue = tenure(agentB, 1), true
+			other.Tenure, other.Queue, other.Contends = tenure(agentB, 1), true, true
 			l.take(l.room, &l.call, []lockagent.AcquireRequest{other}, l.past)
 			l.must(&l.call)
 		},

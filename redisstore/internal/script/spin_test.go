@@ -51,3 +51,29 @@ func TestTracesOfASpinLock(t *testing.T) {
 	s.spin(spinning)
 	s.expectKeys("orders", "lockagent_clock")
 }
+
+// A spin lock has no places, and agents contend for no other lock: either field of a request is for its own kinds.
+func TestWhatSaysThatATenureWaits(t *testing.T) {
+	write := func(to func(Room, *Call, []lockagent.AcquireRequest, Past), change func(*lockagent.AcquireRequest)) int {
+		var c Call
+		req := wish("orders", agentA, 1)
+		change(&req)
+		to(Single, &c, []lockagent.AcquireRequest{req}, Past{})
+		return len(c.Args)
+	}
+	spin := func(req *lockagent.AcquireRequest) { req.Kind = lockagent.SpinLock }
+	few := write(Room.AcquireSpin, spin)
+	if few != write(Room.AcquireSpin, func(req *lockagent.AcquireRequest) { spin(req); req.Queue = true }) {
+		t.Error("a spin lock gives places")
+	}
+	if few == write(Room.AcquireSpin, func(req *lockagent.AcquireRequest) { spin(req); req.Contends = true }) {
+		t.Error("the script of spin locks is not told that the agent contends")
+	}
+	few = write(Room.Acquire, func(*lockagent.AcquireRequest) {})
+	if few != write(Room.Acquire, func(req *lockagent.AcquireRequest) { req.Contends = true }) {
+		t.Error("the script of plain locks is told that the agent contends")
+	}
+	if few == write(Room.Acquire, func(req *lockagent.AcquireRequest) { req.Queue = true }) {
+		t.Error("the script of plain locks is not told of the place")
+	}
+}
