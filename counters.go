@@ -2,8 +2,8 @@ package lockagent
 
 import "context"
 
-// Counters is a layer of a [Store]: it has semaphores and latches. Without it, an agent refuses calls about either with an
-// [*OptionError], and the fields of requests and replies that name the layer are zero.
+// Counters is a layer of a [Store]: it has semaphores and latches. Without it, an agent refuses calls about either with
+// an [*OptionError], and the fields of requests and replies that name the layer are zero.
 //
 // # Permits
 //
@@ -28,9 +28,8 @@ import "context"
 // # Latches
 //
 // Nobody holds a [Latch]. Acquire asks whether the latch is open, that is: whether there is none of that name. A
-// grant means no more than that: there is no tenure, and nothing to renew or to release. If the latch is closed, Holder is
-// empty, and Remaining negative. Renew, Release, Break and
-// Inspect of a latch end with an [*OptionError].
+// grant means no more than that: there is no tenure, and nothing to renew or to release. If the latch is closed, Holder
+// is empty, and Remaining negative. Renew, Release, Break and Inspect of a latch end with an [*OptionError].
 //
 // A latch that is not there any more may have been counted down to 0. Or it is gone for another reason: somebody
 // deleted it, it expired, or the store lost its data. The store remembers for a minute that a latch was counted down.
@@ -47,6 +46,9 @@ import "context"
 //
 // NotSet says that nobody has set the number of permits of the semaphore. Then Holder is empty, and Remaining
 // negative. Only if not granted.
+//
+// Holder of a semaphore is "others (3 of 5 permits free)", with their numbers as in [PermitsReply]. Remaining is what
+// is left of the lease that ends first.
 //
 // Total is the number of permits of a semaphore: those that are free, and those that are known to be taken, see
 // [PermitsReply]. It is 0 if the tenure had its permits before: the number may have been lowered since. Only if

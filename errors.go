@@ -286,7 +286,7 @@ type KindError struct {
 	Name Name
 	Kind LockKind // of the request
 
-	// Used is as which the name is in use. If the holder shows no kind, see [Store], Used is plain in place of
+	// Used is as which the name is in use. If the holder shows no kind, see [LockKind], Used is plain in place of
 	// another kind.
 	Used LockKind
 }
@@ -298,31 +298,6 @@ func (e *KindError) Error() string {
 
 // Is reports whether target is [ErrWrongKind].
 func (e *KindError) Is(target error) bool { return target == ErrWrongKind }
-
-// ReplicasError says that too few replicas of the store knew in time that it had granted the lock, or renewed
-// it. So a failover might grant the lock to somebody else.
-//
-// A grant was given back, and nobody holds the lock. The error answers all requests of the agent that wait for
-// the lock. Ask again when the replicas are back. After a Renewal the hold goes on until its deadline, and the agent
-// tries again.
-type ReplicasError struct {
-	Name         Name
-	Acknowledged int  // how many replicas knew of it
-	Wanted       int  // how many have to
-	Renewal      bool // of a tenure that had the lock
-}
-
-func (e *ReplicasError) Error() string {
-	tried := "granted"
-	if e.Renewal {
-		tried = "renewed"
-	}
-	return fmt.Sprintf("lockagent: lock %q was not %s: %d replicas of the store acknowledged it in time, and %d have "+
-		"to; see whether they run and follow", e.Name, tried, e.Acknowledged, e.Wanted)
-}
-
-// Is reports whether target is [ErrTooFewReplicas].
-func (e *ReplicasError) Is(target error) bool { return target == ErrTooFewReplicas }
 
 // NameError says why a lock cannot have a name.
 type NameError struct {

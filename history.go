@@ -14,6 +14,12 @@ import (
 // Exact says that no greater token of this lock than Floor was given out. A store whose clock is behind Floor then
 // sets it to Floor, and no further. Otherwise there may be tokens that the agent does not know of, and the store sets
 // its clock a good deal further.
+//
+// # In an AcquireReply
+//
+// Clock names the clock of At. The difference of two StoreTimes is a duration only if their Clocks are the same:
+// somebody may set a server's clock, and another server may take over. It is empty if At is not the reading of one
+// clock: then no difference is one.
 type History interface {
 	// Identity is the identity of the store, which the store itself keeps: a text that no other
 	// store has. All Stores of one store, in all processes, have the same one. A reset does not

@@ -4,6 +4,15 @@ import "slices"
 
 // LockKind says what a name stands for. In a request, the empty LockKind is [PlainLock]. One name
 // stands for one kind: see [KindError].
+//
+// All kinds have the calls of a [Store], and the same rules hold for them, unless the comment of the kind says
+// otherwise. If what the store has under the name shows that the name is in use as another kind, Acquire, Break and
+// Inspect end with a [*KindError].
+//
+// A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was
+// passed the lock. Three holders may show none: a program that is no agent, an agent whose identity is not of
+// [NewAgentID], and an agent of an earlier version. Then plain, fair, fenced and spin locks may look alike to a
+// store. Those who wait show nothing. Nor need a latch that is closed, or a semaphore of which nobody has permits.
 type LockKind string
 
 // The kinds. Each is written in the store as Redisson writes it. A log may have others.
@@ -67,6 +76,13 @@ func (k LockKind) OrPlain() LockKind {
 // A tenure has a [Mode]. A [ReadWriteLock] is held by one tenure of the mode [Exclusive], or by several of the mode
 // [Shared]. Each of them has a lease of its own, and ends by itself. The lock is free when the last one has ended.
 // All other locks have exclusive tenures only.
+//
+// Tenures that share a lock take their tokens side by side, so two of their holds may have the same token. The time T
+// of a tenure is greater than every T before, and greater than all tokens of the tenures that have ended.
+//
+// The Holder in a reply is any of those that share the lock, and Remaining is what is left of the lease that ends last.
+//
+// A tenure is released also if others still share the lock. Nobody is woken then.
 //
 // An Acquire for a shared tenure is also granted if only shared tenures have the lock: it joins them. It does not
 // join them while an exclusive tenure has a place ahead of it in the queue, and the agent of that one listens. Nor

@@ -49,8 +49,8 @@ const (
 	// MessageTwin: another agent that is alive listens under the identity of this one, and came first. So this one
 	// ends, and makes no further call for a tenure. Tenure and Name are empty.
 	MessageTwin
-	// MessagesMissed: earlier messages may have been lost. Tenure is empty. So is Name, unless they are only those to waiters
-	// of that lock: MessagePassed and MessageStandby. LockKind.
+	// MessagesMissed: earlier messages may have been lost. Tenure is empty. So is Name, unless they are only those to
+	// waiters of that lock: MessagePassed and MessageStandby. LockKind.
 	MessagesMissed
 )
 
@@ -68,7 +68,7 @@ type Message struct {
 	Outsiders   int           // as in AcquireReply
 	Total       int           // as in AcquireReply
 	AskAfter    time.Duration // only for MessageStandby
-	Unconfirmed bool          // the store does not vouch for the pass yet, see Replicas: make an Acquire first
+	Unconfirmed bool          // the store does not vouch for the pass yet, see ReplicasError: make an Acquire first
 	Trace       string        // as in ReleaseRequest; only for MessagePassed
 	Operator    string        // as in BreakRequest; only for MessageBroken
 }

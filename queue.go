@@ -29,11 +29,12 @@ import "time"
 // lets readers in, see [Mode].) A reset empties the queue. The queue reserves nothing: an Acquire that finds the lock
 // free is granted, whoever waits.
 //
-// Without a Queue, the fields of requests, replies and messages that name it are zero, and all waiters are woken by wake.
+// Without a Queue, the fields of requests, replies and messages that name it are zero, and all waiters are woken by
+// wake.
 //
 // # In an AcquireRequest
 //
-// Queue asks for a place in the queue if the lock is busy, see [Store]. Subscribe to the lock before that, or the
+// Queue asks for a place in the queue if the lock is busy. Subscribe to the lock before that, or the
 // place may be lost. After one request with Queue, all requests of that tenure have it. A [SpinLock] and a [Latch] give
 // no places.
 //
@@ -48,12 +49,10 @@ import "time"
 // wait. So nobody has to ask if the holder's identity is of [NewAgentID]. Or the tenure is the first that waits for
 // permits, and another program may delete the semaphore without a wake-up. Only if queued.
 //
+// While the store keeps the lock for outsiders, Holder is empty, and Remaining is until the store no longer does.
+//
 // Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The
 // store may not see all of them.
-//
-// Clock names the clock of At. The difference of two StoreTimes is a duration only if their Clocks are the same:
-// somebody may set a server's clock, and another server may take over. It is empty if At is not the reading of one
-// clock: then no difference is one.
 //
 // # In a RenewReply
 //
@@ -65,7 +64,8 @@ import "time"
 // Trace is the W3C trace context of the release if it is sampled, or empty. A pass carries it to the next holder. The
 // agent leaves it empty, and a store that traces calls adds it.
 //
-// Passed says that the Release passed the lock to a tenure in the queue. It woke nobody then, and Others is 0.
+// Passed says that the Release passed the lock to a tenure in the queue, which begins at the At of the reply or later.
+// The Release woke nobody then, and Others is 0.
 type Queue interface {
 	// Queues reports whether locks have queues. A store may have them on some of its servers only. It never blocks, and
 	// the answer does not change.

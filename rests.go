@@ -11,10 +11,10 @@ package lockagent
 //
 // Rests says of a tenure that was granted: it asked to be one that may rest, and is. Only a tenure of a plain or fenced
 // lock may rest. A tenure that begins may rest if no other one has a place in the queue, and no outsider waits. If the
-// agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock already stays as it is.
-// A Renew makes it one that does not rest. Whenever a tenure that may rest keeps an Acquire of another agent from the
-// lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place. The agent then gives the
-// lock back as soon as nobody holds it.
+// agent has no identity of [NewAgentID], the store may let none rest. A tenure that has the lock already stays as it
+// is. A Renew makes it one that does not rest. Whenever a tenure that may rest keeps an Acquire of another agent from
+// the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place. The agent then
+// gives the lock back as soon as nobody holds it.
 //
 // HolderRests says, if the request was not granted, that the holder may rest, and that its agent has been sent that
 // message. So it may pay to try again soon. A store without a queue has no tenures that rest.

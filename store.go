@@ -22,6 +22,9 @@ import (
 //	Counters  has semaphores and latches
 //	History   tells what audits, and stores made of stores, have to know of the past
 //
+// The kinds of locks beside plain ones have pages, too, see [LockKind] and [Mode]. So have replicas, see
+// [ReplicasError].
+//
 // Package storetest has this contract as a suite of tests, with chapters for every store and for each layer. An agent
 // works with a store of any layers. It makes no use of those that are not there, and refuses what needs one with an
 // [*OptionError]. Without History its events name no store and tell no time of it, so an audit cannot prove what this
@@ -33,9 +36,13 @@ import (
 //
 // Every call is asynchronous: its method does not wait for the store. The store calls done
 // exactly once, from any goroutine, possibly before the method has returned. done must not
-// block. A call costs no goroutine of its own. The context carries values only, such as a
-// trace. The store bounds the time of each call: when the bound has passed, the error is
-// [ErrStoreUnavailable].
+// block. A call costs no goroutine of its own. The store bounds the time of each call: when
+// the bound has passed, the error is [ErrStoreUnavailable].
+//
+// The context carries values, such as a trace. A context that ends does not end the call. There is one exception,
+// which a store of your own need not know: package redisstore may make a call in the goroutine of a caller who only
+// waits for the outcome. The agent marks the context of such a call. If that context ends, the call may end with an
+// error that is not definite.
 //
 // A store holds no mutex while it calls done, wake, hear or the f of OnReset: these
 // functions may call the store again.
@@ -44,9 +51,9 @@ import (
 //
 // [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrLatchGone], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn],
 // [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help. So is
-// [ErrTooFewReplicas] of an Acquire: the store had granted the tenure, and has released it again. Trying again does
-// not help after [ErrClosed] either. But a call that was under way when the store was closed may have taken effect,
-// so close the agent before its store. [Definite] knows these errors.
+// [ErrTooFewReplicas] of an Acquire. Trying again does not help after [ErrClosed] either. But a call that was under
+// way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
+// errors.
 //
 // After any other error the call may have taken effect, or may do so later. Then make the
 // same call again, or release the tenure. Every call can be repeated.
@@ -59,15 +66,7 @@ import (
 //
 // # Kinds
 //
-// Every call names the [LockKind] of its lock. All kinds have the same calls, and the same rules
-// hold for them, unless the comment of the kind says otherwise. If what the store has under the
-// name shows that the name is in use as another kind, Acquire, Break and Inspect end with a
-// [*KindError]. A store that does not have a kind answers with an [*OptionError].
-//
-// A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was
-// passed the lock. Three holders may show none: a program that is no agent, an agent whose identity is not of
-// [NewAgentID], and an agent of an earlier version. Then plain, fair, fenced and spin locks may look alike to a
-// store. Those who wait show nothing. Nor need a latch that is closed, or a semaphore of which nobody has permits.
+// Every call names the [LockKind] of its lock. A store that does not have a kind answers with an [*OptionError].
 //
 // # Tokens
 //
@@ -75,15 +74,6 @@ import (
 // token T + k - 1. For example: the first three holds of a tenure that begins at 5000 have
 // the tokens 5000, 5001 and 5002. T is greater than every token that the lock had before.
 // The store's clock never goes back.
-//
-// Tenures that share a lock take their tokens side by side, so two of their holds may have the same token. T
-// is greater than every T before, and greater than all tokens of the tenures that have ended.
-//
-// # Replicas
-//
-// A store that has replicas may demand that some of them know of a tenure. An Acquire then ends with a
-// [*ReplicasError] if too few do, and a Renew does, too. Such a Renew may be tried again: the tenure may have its new
-// lease. A pass waits for no replicas. So its message is Unconfirmed, and the agent asks before it grants anything.
 //
 // # Concurrency
 //
@@ -93,9 +83,8 @@ import (
 type Store interface {
 	// Acquire tries once to begin a tenure. It is granted if the lock is free. It is also
 	// granted if this tenure has the lock already, by a call whose reply was lost. The
-	// lease then starts anew, and never ends earlier than before. If the lock is busy and
-	// the request asks for a place, the tenure gets one in the queue. The error is
-	// [ErrWithdrawn] if the tenure was withdrawn before: only a late call meets that.
+	// lease then starts anew, and never ends earlier than before. The error is [ErrWithdrawn]
+	// if the tenure was withdrawn before: only a late call meets that.
 	Acquire(ctx context.Context, req AcquireRequest, done func(AcquireReply, error))
 
 	// Renew starts the lease of a tenure anew. It never shortens the lease. A store may put a
@@ -103,15 +92,14 @@ type Store interface {
 	// of a second.
 	Renew(ctx context.Context, req RenewRequest, done func(RenewReply, error))
 
-	// Release ends a tenure, and passes the lock or wakes the waiters. It takes the tenure
-	// out of the queue. If the request is Unanswered, Release also withdraws the tenure: an
-	// Acquire of the tenure that arrives within a minute has no effect.
+	// Release ends a tenure, and wakes the waiters. If the request is Unanswered, Release
+	// also withdraws the tenure: an Acquire of the tenure that arrives within a minute has no
+	// effect.
 	Release(ctx context.Context, req ReleaseRequest, done func(ReleaseReply, error))
 
 	// Subscribe calls wake whenever another Acquire of the lock may succeed:
 	//
 	//   - when the subscription stands, for the first time or after an interruption;
-	//   - when a lock that is held becomes open for readers, see [Mode];
 	//   - when the store is closed: every Acquire says so;
 	//   - at every Release or Break that frees the lock.
 	//
@@ -198,31 +186,25 @@ type AcquireReply struct {
 	// Incarnation names the present incarnation of the store. It is empty if the store cannot
 	// tell. A store that lost its data has a new one.
 	Incarnation string
-	// Replicas is how many replicas of the store are known to have the tenure. It is 0 if the store does
-	// not ask its replicas. Only if granted.
-	Replicas int
 
 	// Holder has the lock instead: the text of a [Tenure], or the text that another program
-	// wrote. It is empty while the store keeps the lock for outsiders. It is any of those that share
-	// the lock. Of a semaphore it is "others (3 of 5 permits free)", with
-	// their numbers as in [PermitsReply]. Only if not granted.
+	// wrote. Only if not granted.
 	Holder string
 	// Remaining is for how long the lock stays busy if no call ends that earlier: until the holder's lease is over. It
-	// is negative if that has no end. If several share the lock, the lease that ends last counts. Of a semaphore it is
-	// the lease that ends first. If the store keeps the lock for outsiders, it is until the store no longer does. Only
-	// if not granted.
+	// is negative if that has no end. Only if not granted.
 	Remaining time.Duration
 
 	// The fields below are zero without the layer, whose page tells of them.
 
-	Queued      bool // see [Queue], as the next three
+	Queued      bool // see [Queue], as the next two
 	AskWithin   time.Duration
 	Outsiders   int
-	Clock       string
 	Rests       bool // see [Rests], as the next one
 	HolderRests bool
 	NotSet      bool // see [Counters], as the next one
 	Total       int
+	Clock       string // see [History]
+	Replicas    int    // see [ReplicasError]
 }
 
 // RenewRequest asks for more time in a tenure.
@@ -245,10 +227,9 @@ type RenewReply struct {
 	// Held is false if the tenure is over: the lock is free, or another's.
 	Held bool
 	At   StoreTime
-	// Replicas is as in AcquireReply, only if held.
-	Replicas int
 
 	Contested bool // see [Queue]; zero without
+	Replicas  int  // see [ReplicasError]; zero without replicas
 }
 
 // ReleaseRequest ends a tenure.
@@ -269,11 +250,9 @@ type ReleaseRequest struct {
 // ReleaseReply answers a [ReleaseRequest].
 type ReleaseReply struct {
 	// Released is false if the tenure did not have the lock: it was over, had never begun,
-	// or was released by an earlier call whose reply was lost. A tenure is released also if others
-	// still share the lock. Nobody is woken then.
+	// or was released by an earlier call whose reply was lost.
 	Released bool
-	// At is when the tenure was released, or found not to have the lock. A tenure to which the lock was passed on
-	// begins then or later.
+	// At is when the tenure was released, or found not to have the lock.
 	At StoreTime
 	// Others is the least number of other agents that the Release woke, or -1 if the store
 	// cannot tell. An agent that gets -1 yields as if there were some.
@@ -290,9 +269,9 @@ type Reset struct {
 	// Reason is for people: "restarted", "emptied", "failed over", "clock stepped",
 	// "other identity".
 	Reason string
-	// The reset happened between After and Before. Both are zero if the store has no [History]. After is the last known time of the old
-	// incarnation, on its clock. Before is the first known time of the new incarnation, on
-	// its clock.
+	// The reset happened between After and Before. Both are zero if the store has no [History].
+	// After is the last known time of the old incarnation, on its clock. Before is the first
+	// known time of the new incarnation, on its clock.
 	After, Before StoreTime
 	// Step is by how much the clock was set forward, or back if it is negative. It is an
 	// estimate, and 0 if the clock was not set or nobody knows. After and Before are readings of

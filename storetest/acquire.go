@@ -129,7 +129,7 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "a context that ended stops no call",
-		says: "The context carries values only",
+		says: "A context that ends does not end the call.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			ctx, cancel := context.WithCancel(context.Background())

@@ -72,7 +72,7 @@ var fairClauses = []clause{
 	},
 	{
 		name: "a place that is given up is gone",
-		says: "It takes the tenure out of the queue.",
+		says: "the tenure is released;",
 		prove: func(t *testing.T, h *Harness) {
 			f := h.fairQueue(t)
 			f.wait(1, 1, 0, 1)

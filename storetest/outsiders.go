@@ -35,7 +35,7 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "the lock is kept from the agents for a moment",
-		says: "It is empty while the store keeps the lock for outsiders.",
+		says: "While the store keeps the lock for outsiders, Holder is empty, and Remaining is until the store no longer does.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			ring := h.ring(t, 2)

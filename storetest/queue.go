@@ -82,7 +82,7 @@ var queueClauses = []clause{
 	},
 	{
 		name: "a tenure that is released loses its place",
-		says: "It takes the tenure out of the queue.",
+		says: "the tenure is released;",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, two, three := line.one, line.others[0], line.others[1]

@@ -144,7 +144,7 @@ var readWriteClauses = []clause{
 	},
 	{
 		name: "the tokens of writers are above those of readers",
-		says: "T is greater than every T before, and greater than all tokens of the tenures that have ended.",
+		says: "of a tenure is greater than every T before, and greater than all tokens of the tenures that have ended.",
 		prove: byTwo(func(t *testing.T, one, two *party) {
 			first := one.read(1)
 			second := two.read(1)

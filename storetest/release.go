@@ -5,7 +5,7 @@ import "testing"
 var releaseClauses = []clause{
 	{
 		name: "a lock that is released is free",
-		says: "Release ends a tenure, and passes the lock or wakes the waiters.",
+		says: "Release ends a tenure, and wakes the waiters.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)

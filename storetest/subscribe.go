@@ -26,7 +26,7 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "a release wakes",
-		says: "Release ends a tenure, and passes the lock or wakes the waiters.",
+		says: "Release ends a tenure, and wakes the waiters.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock), two.subscribe(theLock)}

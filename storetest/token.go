@@ -146,6 +146,7 @@ var tokenClauses = []clause{
 		name: "clocks are named",
 		says: "The difference of two StoreTimes is a duration only if their Clocks are the same",
 		prove: func(t *testing.T, h *Harness) {
+			h.needs(t, withHistory)
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
 			first := two.refused(theLock, 1, one.tenure(1).String())
