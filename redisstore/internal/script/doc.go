@@ -35,16 +35,34 @@
 // commands.
 //
 // Every time in a reply is on this clock. Acquires, passes and renewals raise it, and so does a
-// release that tells of a token above it. A release does not read it: the functions that read replies
+// release that tells of a token above it. The short way of a release does not read it: the functions that read replies
 // replace an earlier time by the greatest that the agent has seen.
 //
 // # While a slot moves
 //
-// While a slot of a Cluster moves to another node, its keys are at two nodes. A node refuses a script if it lacks one of
-// several keys that the call declares. Scripts that use more keys than these end with an error, see still.lua. So an acquire,
-// a release or a break fails without an effect, and the agent makes it again. A renewal declares the lock and the clock. It
-// goes on until one of the two moves, and after both have. That of a reader also needs the reader's keys.
+// While a slot of a Cluster moves to another node, its keys are at two nodes. A node refuses a script if it lacks one
+// of several keys that the call declares. Scripts that use more keys than these end with an error, see still.lua. So an
+// acquire, a release or a break fails without an effect, and the agent makes it again. A renewal declares the lock and
+// the clock. It goes on until one of the two moves, and after both have. That of a reader also needs the reader's keys.
 // An inspection declares only the lock.
+//
+// # Parts
+//
+// A script is made of its own file and of parts, which it names in lines that begin with --include. A part has functions.
+// A function reads only its arguments, and the locals call and pcall of the script, which are redis.call and
+// redis.pcall. The comment above the function tells its inputs and outputs.
+//
+//	clock.lua, advance.lua             the clock: read it, move it on, the token of a tenure that begins
+//	holders.lua, kinds.lua             who has a lock, and as which kind
+//	tenure.lua                         a tenure of a lock with one holder begins
+//	ways.lua                           messages, and who listens
+//	queue.lua, hand_on.lua             places, and passes
+//	turns.lua, notes.lua               the turns of programs that know no queue
+//	fence.lua, fair.lua, rw.lua, ...   what a kind has beside
+//
+// A script begins with its short way: what it does if it meets nobody. The short way is text, and has no functions. A
+// server makes the functions of a script anew each time, which takes as long as the short way itself. For the same
+// reason a script has only those functions of its parts that it uses.
 //
 // # Concurrency
 //
