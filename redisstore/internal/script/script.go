@@ -114,7 +114,7 @@ type block struct {
 	used     bool
 }
 
-// opening is how a function begins. It ends with a line "end".
+// opening is how a function begins. It ends with a line "end", or with its first line.
 var (
 	opening = regexp.MustCompile(`^local function (\w+)\(`)
 	word    = regexp.MustCompile(`\w+`)
@@ -131,7 +131,7 @@ func expand(to []block, source string, done map[string]bool) []block {
 			inside = line != "end\n"
 		case begins != nil:
 			to = append(to, block{function: begins[1], text: line})
-			inside = true
+			inside = !strings.HasSuffix(line, " end\n")
 		case includes && done[name]:
 		case includes:
 			done[name] = true
