@@ -1,4 +1,4 @@
--- permits.lua is a part of the scripts for semaphores. It needs holders.lua before it.
+-- permits.lua is a part of the scripts for semaphores. It needs number.lua and permits_id.lua before it.
 --
 -- KEYS[1]  the number of free permits: Redisson's. Absent if nobody has set it
 -- Then all other keys that the script uses, see permits.go. While their slot migrates, a node runs the script
@@ -86,48 +86,27 @@ local function begin()
   return digits(at), string.match(member, '^%S+')
 end
 
--- The ids of at least the first n permits of a tenure, as raw bytes. They are made once, because that takes long.
-local bytes = setmetatable({}, {__index = function(made, hex)
-  made[hex] = string.char(tonumber(hex, 16))
-  return made[hex]
-end})
-local made_ids = {}
+-- Returns the ids of the n permits of a tenure.
 local function ids_of(tenure, n)
-  local all = made_ids[tenure] or {}
-  made_ids[tenure] = all
-  for k = #all + 1, n do
-    all[k] = string.gsub(string.sub(redis.sha1hex(tenure .. '/' .. k), 1, 32), '%x%x', bytes)
+  local all = {}
+  for k = 1, n do
+    all[k] = permit_id(tenure, k)
   end
   return all
 end
 
--- How many permits of a tenure there are before the first one that is missing. So a tenure gives back its permits, if
--- their number was evicted.
-local function found(tenure)
-  local n, step = 0, 64
-  repeat
-    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n + step), n + 1, n + step))
-    local k = 1
-    while scores[k] do
-      k = k + 1
-    end
-    n = n + k - 1
-  until k <= step
-  return n
-end
-
--- The number of permits of a tenure, and whether its lease goes on and it has all of them. Otherwise the
--- tenure is over. One of the two keys may have been evicted. Without the number nobody knows what the tenure was granted.
--- Then the number is what is known to come back.
+-- The number of permits of a tenure, and whether its lease goes on and it has all of them. Otherwise the tenure is
+-- over. One of the two keys may have been evicted. Without the number nobody knows what the tenure was granted: then one
+-- permit comes back. Permits with ids have ends of their own, and the others come back then.
 local function has(tenure)
   local score, n = call('ZSCORE', tenures, tenure), call('HMGET', taken, tenure)[1]
   if not score and not n then
     return nil, false
   end
   local whole = score and score + 0 > now and n
-  n = tonumber(n or with_ids and found(tenure) or 1)
+  n = tonumber(n or 1)
   if whole and with_ids then
-    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n), 1, n))
+    local scores = call('ZMSCORE', ids, unpack(ids_of(tenure, n)))
     for k = 1, n do
       whole = whole and scores[k] and scores[k] + 0 > now
     end
@@ -191,7 +170,7 @@ local function drop(tenure, n)
   call('ZREM', tenures, tenure)
   local back = n
   if with_ids and n > 0 then
-    back = call('ZREM', ids, unpack(ids_of(tenure, n), 1, n))
+    back = call('ZREM', ids, unpack(ids_of(tenure, n)))
   end
   free = call('INCRBY', lock, back)
 end
@@ -204,7 +183,7 @@ local function take(tenure, n, lease)
   end
   call('HSET', taken, tenure, n)
   beyond(n - 1)
-  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n), 1, n)) or 0
+  local back = with_ids and call('ZREM', ids, unpack(ids_of(tenure, n))) or 0
   extend(tenure, n, lease)
   free = call('INCRBY', lock, back - n)
 end

@@ -14,6 +14,8 @@
 
 local call, pcall = redis.call, redis.pcall
 
+--include permits_id.lua
+
 --include permits_quick.lua
 
 --include holders.lua

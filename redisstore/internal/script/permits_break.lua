@@ -12,6 +12,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include number.lua
 
+--include permits_id.lua
+
 --include permits.lua
 
 if refused then

@@ -11,9 +11,8 @@ if ARGV[7] == '0' and ARGV[9] == '' and call('EXISTS', unpack(KEYS, 6)) == 0 the
     first[2] and first[2] + 0 > now and (first[1] == tenure or call('ZSCORE', tenures, tenure)) and
     pcall('HMGET', taken, tenure)[1] == '1'
   if sound and with_ids then
---include permits_first.lua
-    first_id, own_id = pcall('ZRANGE', ids, 0, 0, 'WITHSCORES'), id
-    sound = first_id[2] and first_id[2] + 0 > now and (first_id[1] == id or call('ZSCORE', ids, id))
+    first_id, own_id = pcall('ZRANGE', ids, 0, 0, 'WITHSCORES'), permit_id(tenure, 1)
+    sound = first_id[2] and first_id[2] + 0 > now and (first_id[1] == own_id or call('ZSCORE', ids, own_id))
   elseif sound then
     sound = call('EXISTS', ids) == 0
   end

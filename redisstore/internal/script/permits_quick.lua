@@ -15,8 +15,7 @@ if ARGV[11] == '1' and ARGV[12] == '' and ARGV[7] + 0 < at + 0 and call('EXISTS'
     call('ZADD', tenures, till, tenure)
     call('PEXPIRE', tenures, longer)
     if with_ids then
---include permits_first.lua
-      call('ZADD', ids, till, id)
+      call('ZADD', ids, till, permit_id(tenure, 1))
       if left >= 0 then
         call('PEXPIRE', ids, left)
       end

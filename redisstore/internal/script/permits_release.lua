@@ -9,6 +9,8 @@
 
 local call, pcall = redis.call, redis.pcall
 
+--include permits_id.lua
+
 --include permits_free.lua
 
 --include holders.lua

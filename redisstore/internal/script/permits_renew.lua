@@ -13,6 +13,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include number.lua
 
+--include permits_id.lua
+
 --include permits.lua
 
 -- A semaphore that somebody deleted may be set as the other kind by now.
