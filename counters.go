@@ -22,8 +22,8 @@ import "context"
 // over: those behind it come first. It keeps its place, and comes first again when enough permits are added. Of the
 // kind [Semaphore] other programs may have permits that the store does not know of, so nobody is passed over.
 //
-// The permits of a tenure whose lease is over come back: each call to the semaphore sees to that. Nobody is told that
-// a tenure is wanted. A Break ends all tenures, and gives their permits back.
+// The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect,
+// which only looks. Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
 //
 // # Latches
 //

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -429,12 +430,14 @@ func (m *memory) inspectPermits(v *visit, name lockagent.Name) (lockagent.Inspec
 	case l.permits == nil:
 		return lockagent.Inspection{}, nil
 	}
-	_, s := m.keepPermits(v, name, l.kind)
-	n := s.taken(l.kind)
+	seen := *l.permits // the call changes nothing
+	seen.takers, seen.ids = slices.Clone(seen.takers), maps.Clone(seen.ids)
+	seen.reclaim(l.kind, v.now)
+	n := seen.taken(l.kind)
 	if n == 0 {
 		return lockagent.Inspection{}, nil
 	}
-	return lockagent.Inspection{Held: true, HoldCount: n, Remaining: s.left(v.now)}, nil
+	return lockagent.Inspection{Held: true, HoldCount: n, Remaining: seen.left(v.now)}, nil
 }
 
 // step makes all leases end so much earlier.

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -294,6 +295,49 @@ func TestBreakOfADeletedSemaphore(t *testing.T) {
 		if p.server.Do("EXISTS", "pool") != int64(0) {
 			p.t.Error("the semaphore is there again")
 		}
+	})
+}
+
+// An inspection counts the permits whose leases go on, and changes nothing.
+func TestInspectionOfPermits(t *testing.T) {
+	pools(t, func(p *pool) {
+		all := func() (dump []any) {
+			for _, key := range keys(p.server) {
+				dump = append(dump, key, p.server.Do("DUMP", key))
+			}
+			return dump
+		}
+		inspects := func(want int) {
+			p.t.Helper()
+			before, done := all(), make(chan error, 1)
+			p.store.Inspect(p.t.Context(), "pool", p.kind, func(seen lockagent.Inspection, err error) {
+				if seen.HoldCount != want || seen.Held != (want > 0) || want > 0 && seen.Remaining <= 0 {
+					p.t.Errorf("Inspect = %+v; want %d permits", seen, want)
+				}
+				done <- err
+			})
+			if err := <-done; err != nil {
+				p.t.Fatal(err)
+			}
+			if !reflect.DeepEqual(all(), before) {
+				p.t.Error("an inspection has changed something")
+			}
+		}
+		inspects(0)
+		p.take(1, 2)
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+		over := p.server.Do("ZRANGE", "{pool}:timeout", "0", "-1").([]any)
+		inspects(0)
+		p.take(2, 1) // takes the others back
+		p.take(1, 2)
+		p.server.Do("ZADD", p.tenures(), "XX", "1", p.wish(1, 2).Tenure.String())
+		for _, id := range over {
+			p.server.Do("ZADD", "{pool}:timeout", "XX", "1", id.(string))
+		}
+		inspects(1)
+		p.server.Do("DEL", "pool", "{pool}:timeout")
+		inspects(0)
 	})
 }
 

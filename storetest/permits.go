@@ -72,14 +72,18 @@ var permitClauses = []clause{
 	},
 	{
 		name: "permits come back at the end of a lease",
-		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.",
+		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect, which only looks.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 2)
 			u[0].change(lockagent.TrySetPermits, 4)
 			req := u[0].wants(1, 3, false)
 			req.Lease = brief
 			u[0].get(req)
-			eventually(t, "the lease is over", func() bool {
+			eventually(t, "an Inspect sees that the lease is over", func() bool {
+				seen, err := start(t, "Inspect", inspecting(u[1])).await()
+				return err == nil && !seen.Held && seen.HoldCount == 0
+			})
+			eventually(t, "the permits are back", func() bool {
 				seen, err := Permits(t, u[1].store, u[1].request(lockagent.ReadPermits, 0))
 				return err == nil && seen.Free == 4 && seen.Taken == 0
 			})
@@ -90,7 +94,7 @@ var permitClauses = []clause{
 	},
 	{
 		name: "a renewal gives back the permits of others whose leases are over, and tells those who wait",
-		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that.",
+		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect, which only looks.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 2)

@@ -20,6 +20,10 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+--include permits_tenures.lua
+
+--include permits_share.lua
+
 if refused then
   return redis.error_reply(refused)
 end

@@ -19,6 +19,10 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+--include permits_tenures.lua
+
+--include permits_share.lua
+
 local tenure, flags = ARGV[8], ARGV[9]
 -- A semaphore that somebody deleted may be set as the other kind by now. Then the tenure is over, and only its place is left.
 if refused and call('ZSCORE', tenures, tenure) then

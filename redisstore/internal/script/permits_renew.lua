@@ -17,6 +17,8 @@ local call, pcall = redis.call, redis.pcall
 
 --include permits.lua
 
+--include permits_tenures.lua
+
 -- A semaphore that somebody deleted may be set as the other kind by now.
 if refused and call('ZSCORE', tenures, ARGV[7]) then
   return redis.error_reply(refused)
@@ -32,8 +34,8 @@ if whole then
 elseif n then
   drop(ARGV[7], n)
 end
-if gained or n and not whole then
-  wake()
+if (gained or n and not whole) and free and free > 0 then
+  pcall(publish, channel, digits(free))
 end
 local at, member = shows()
 if member then
