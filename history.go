@@ -6,8 +6,10 @@ import (
 )
 
 // History is a layer of a [Store]: it tells what an audit, or a store made of stores, has to know of the past.
-// Without it, the events of an agent name no store, and tell no time of the store. So an audit proves nothing of what
-// happened in it.
+//
+// Without it, the events of an agent name no store, and tell less of the store's clock: neither what it shows while
+// nothing happens, nor when somebody set it. So an audit proves nothing of what happened in the store. It takes all
+// agents that name no store for agents of one store. Agents of two such stores may then seem to have a lock at once.
 //
 // # In an AcquireRequest
 //

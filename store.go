@@ -27,8 +27,7 @@ import (
 //
 // Package storetest has this contract as a suite of tests, with chapters for every store and for each layer. An agent
 // works with a store of any layers. It makes no use of those that are not there, and refuses what needs one with an
-// [*OptionError]. Without History its events name no store and tell no time of it, so an audit cannot prove what this
-// agent does.
+// [*OptionError]. Without History its events name no store, so an audit does not prove what this agent does.
 //
 // A comment on a field says which layer or kind it is for. The field is zero, and ignored, in a store without that.
 //

@@ -476,6 +476,10 @@ func TestAuditIsNotSure(t *testing.T) {
 			[]*story{agent("A").in("update").held(1, 1000, 2000).stop(), agent("B").in("update").held(1, 1500, 1700).stop()},
 			Incomplete, "unproven: 2", "its mode is not known",
 		},
+		"NoneNamesItsStore": {
+			[]*story{nameless("A").held(1, 1000, 1400).stop(), nameless("B").held(1, 1500, 1600).stop()},
+			Incomplete, "joined: 1", "2 tenures do not say of which store they are\n",
+		},
 		"SomeDoNotNameTheirStore": {
 			[]*story{agent("A").held(1, 1000, 2000).stop(), agent("B").edit(func(r *Record) { r.Store = "" }).at("").held(1, 1500, 1600).stop()},
 			Incomplete, "joined: 1", "do not say of which store they are",

@@ -115,9 +115,15 @@ func (a *Audit) nameless() {
 			judged++
 		}
 	}
-	if s := a.stores[""]; s != nil && s.Holds > s.Accepted && judged > 1 {
-		a.found.Joined.add(Note(fmt.Sprintf("%d tenures do not say of which store they are, and there are several", s.Holds-s.Accepted)))
+	s := a.stores[""]
+	if s == nil || s.Holds <= s.Accepted {
+		return
 	}
+	text := fmt.Sprintf("%d tenures do not say of which store they are", s.Holds-s.Accepted)
+	if judged > 1 {
+		text += ", and there are several"
+	}
+	a.found.Joined.add(Note(text))
 }
 
 // endOfTime is later than any time of a store.
