@@ -63,15 +63,18 @@ type Config struct {
 	// asked again, and go on until the server ends them.
 	//
 	// Calls wait for Credentials, so let it answer from memory. It may be called from several goroutines at a time. ctx
-	// ends with the time for the connection. Sentinels get the user and the password of the URL. Defaults to nil.
+	// ends with the time for the connection, and when the store is closed. The store waits no longer, also if the
+	// function goes on. The function must not use the store: it may wait for the connection that waits for it. If it
+	// panics or ends its goroutine, the attempt to connect has failed, and the next one asks again. A panic is logged.
+	// Sentinels get the user and the password of the URL. Defaults to nil.
 	Credentials func(ctx context.Context) (user, password string, err error)
 
-	// TLS is the client's side of a rediss:// URL, for private certificates.
-	// Defaults to one that trusts what the system trusts.
+	// TLS is the client's side of a rediss:// URL, for private certificates. For its functions the same holds as for
+	// Credentials. Defaults to one that trusts what the system trusts.
 	TLS *tls.Config
 
-	// Logger gets the warnings of [Config.Open] about dangerous settings of the servers.
-	// Defaults to [slog.Default].
+	// Logger gets the warnings of [Config.Open] about dangerous settings of the servers, and what
+	// the store cannot tell by an error. Defaults to [slog.Default].
 	Logger *slog.Logger
 
 	// ClientName is how the server lists the connections. It has no spaces.

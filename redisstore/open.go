@@ -275,7 +275,7 @@ func (c Config) transport(a address, changed func()) transport.Config {
 		ClientName: c.ClientName,
 		Dial:       c.DialTimeout, Call: c.CallTimeout, Silence: c.SilenceTimeout,
 		Replicas: c.MinReplicas, ReplicaTimeout: c.ReplicaTimeout,
-		Changed: changed,
+		Changed: changed, Logger: c.Logger,
 	}
 	if a.tls {
 		t.TLS = c.tls(a)

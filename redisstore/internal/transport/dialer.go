@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type dialer struct {
 	base    net.Dialer
 	tls     *tls.Config // nil for none
 	life    context.Context
+	log     *slog.Logger
 	silence time.Duration // for how long a server may owe an answer before the connection is cut
 	changed func()        // called when a connection was made or lost
 
@@ -33,22 +35,14 @@ const keepAlive = 10 * time.Second
 func newDialer(life context.Context, config *Config, changed func()) *dialer {
 	return &dialer{
 		network: config.Network, base: net.Dialer{KeepAlive: keepAlive}, tls: config.TLS,
-		life: life, silence: config.Silence, changed: changed, conns: make(map[*conn]bool),
+		life: life, log: config.Logger, silence: config.Silence, changed: changed, conns: make(map[*conn]bool),
 	}
 }
 
 // dial makes a connection: a direct one for a line, or one for a session.
 func (d *dialer) dial(ctx context.Context, addr string, direct bool) (*conn, error) {
-	// DialContext may leave a goroutine behind, so it gets nothing of ctx: a lane uses that again.
-	dialing, cancel := context.WithCancel(d.life)
+	dialing, cancel := d.bound(ctx)
 	defer cancel()
-	if deadline, ok := ctx.Deadline(); ok {
-		var done context.CancelFunc
-		dialing, done = context.WithDeadline(dialing, deadline)
-		defer done()
-	}
-	defer context.AfterFunc(ctx, cancel)()
-
 	raw, err := d.base.DialContext(dialing, d.network, addr)
 	if err != nil {
 		return nil, err
@@ -70,6 +64,22 @@ func (d *dialer) dial(ctx context.Context, addr string, direct bool) (*conn, err
 	return c, nil
 }
 
+// bound returns a context for one attempt to connect, which ends with ctx, at its deadline, and with the life of the
+// dialer. It has nothing else of ctx: what gets it may leave a goroutine behind, and a lane uses ctx again.
+func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	bound, cancel := context.WithCancel(d.life)
+	done := func() {}
+	if deadline, ok := ctx.Deadline(); ok {
+		bound, done = context.WithDeadline(bound, deadline)
+	}
+	stop := context.AfterFunc(ctx, cancel)
+	return bound, func() {
+		stop()
+		done()
+		cancel()
+	}
+}
+
 // shakeHands puts TLS on top of a connection. It has a bound, because a server that hangs
 // does not answer.
 func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string) (net.Conn, error) {
@@ -83,7 +93,10 @@ func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string) (net
 	bounded, cancel := context.WithTimeout(ctx, d.silence)
 	defer cancel()
 	secure := tls.Client(raw, config)
-	if err := secure.HandshakeContext(bounded); err != nil {
+	_, err := consult(ctx, d.log, "Config.TLS", func() (struct{}, error) {
+		return struct{}{}, secure.HandshakeContext(bounded)
+	})
+	if err != nil {
 		_ = raw.Close()
 		if ctx.Err() == nil && speaksNoTLS(err) {
 			err = fmt.Errorf("the server speaks no TLS, or not in time: "+

@@ -63,7 +63,7 @@ func (l *line) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 		return nil, errUnsent
 	}
 	var err error
-	if l.credentials.Username, l.credentials.Password, err = l.node.login.credentials(ctx); err != nil {
+	if l.credentials.Username, l.credentials.Password, err = l.node.credentials(ctx); err != nil {
 		return nil, err
 	}
 	c, err := l.node.dialer.dial(ctx, addr, true)

@@ -35,14 +35,21 @@ type login struct {
 }
 
 // credentials are the user and the password of the next connection.
-func (l *login) credentials(ctx context.Context) (user, password string, err error) {
+func (n *Node) credentials(ctx context.Context) (user, password string, err error) {
+	l := &n.login
 	if l.ask == nil {
 		return l.user, l.password, nil
 	}
-	if user, password, err = l.ask(ctx); err != nil {
+	ctx, cancel := n.dialer.bound(ctx)
+	defer cancel()
+	told, err := consult(ctx, n.config.Logger, "Config.Credentials", func() (told [2]string, err error) {
+		told[0], told[1], err = l.ask(ctx)
+		return told, err
+	})
+	if err != nil {
 		return "", "", fmt.Errorf("nobody tells the password: %w", err)
 	}
-	return user, password, nil
+	return told[0], told[1], nil
 }
 
 // newNode makes a node without connecting to it.

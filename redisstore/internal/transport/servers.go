@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,9 @@ type Config struct {
 	// Credentials may be nil. Otherwise each connection to a server, but not to a Sentinel, asks it for User and
 	// Password. A server that does not take them may do so later.
 	Credentials func(ctx context.Context) (user, password string, err error)
+
+	// Logger is told of functions of the application that panic. It may be nil if there is neither TLS nor Credentials.
+	Logger *slog.Logger
 
 	// Probe are two keys in different slots that the user may read. A script with both tells
 	// whether the keys of a call have to be in one slot, see [Servers.Slotted].

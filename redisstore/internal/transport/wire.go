@@ -42,7 +42,7 @@ const readBuffer = 1 << 15
 // sayHello says who the program is, and has the server say what it is.
 func (n *Node) sayHello(ctx context.Context, w *wire) error {
 	hello := []string{"HELLO", "3"}
-	user, password, err := n.login.credentials(ctx)
+	user, password, err := n.credentials(ctx)
 	switch {
 	case err != nil:
 		return err
