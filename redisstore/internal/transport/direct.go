@@ -28,8 +28,9 @@ type line struct {
 }
 
 // exchange sends commands in one go, and reads a reply to each of them. A deadline bounds it. If the connection was
-// lost before, exchange makes another one. If ctx ends first, exchange gives up the connection, and the replies that
-// have not come are errLeft. The client takes back commands that were answered.
+// lost before, exchange makes another one. If ctx ends first, exchange gives up the connection. All replies are then
+// errLeft, also those that have come before: the client keeps none of an exchange that failed. The client takes back
+// commands that were answered.
 type exchange func(ctx context.Context, deadline time.Time, commands rueidis.Commands, replies []Reply)
 
 func newLine(n *Node) *line {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/faultproxy"
+	"github.com/lockagent/lockagent/internal/inperson"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/redisstore/internal/hashslot"
@@ -102,5 +104,37 @@ func TestNoWaitOnAnotherConnection(t *testing.T) {
 		if here, there := with.server.Calls("wait"), with.next.Calls("wait"); here != 2 || there != 0 {
 			t.Errorf("%d WAITs, and %d where the script did not run; want 2 and 0", here, there)
 		}
+	}
+}
+
+// A caller who leaves while the server waits for its replicas says nothing against the server. The lane counts the
+// replicas.
+func TestACallerLeavesDuringAWait(t *testing.T) {
+	server, replica := redistest.Start(t), redistest.Start(t)
+	server.Do("SCRIPT", "LOAD", write.Source)
+	s := connect(t, config(server.Addr()))
+	s.config.Replicas, s.config.ReplicaTimeout = 1, patience
+	doubt := make(chan struct{}, 1)
+	s.doubts = append(s.doubts, doubt)
+	lanes := NewLanes(s, func() Packer[question] { return ask })
+	c, outcomes := replicated(write, "key")
+	c.made = time.Now()
+	ctx, leave := context.WithCancel(t.Context())
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		lanes.add(inperson.Context(ctx), entryOf[question](c))
+	}()
+	waits := func() bool { return server.Info("clients", "blocked_clients") == "1" }
+	waittest.Until(t, "the server to wait for replicas", waits)
+	leave()
+	waittest.Receive(t, "the end of the caller's part", finished)
+	waittest.Until(t, "the lane to ask again", func() bool { return server.Calls("evalsha") == 2 && waits() })
+	replica.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(server.Port()))
+	if o := waittest.Receive(t, "the answer", outcomes); o.err != nil || o.acknowledged != 1 {
+		t.Errorf("answered %+v, want 1 replica", o)
+	}
+	if len(doubt) > 0 {
+		t.Error("the server is in doubt because a caller left")
 	}
 }
