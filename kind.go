@@ -95,9 +95,10 @@ func (k LockKind) OrPlain() LockKind {
 // downgrade. An Acquire of a tenure that has the lock does not change its mode.
 //
 // When a lock is passed to a shared tenure, it is also passed to the shared tenures that follow in the queue, up to
-// the first exclusive one. The same happens when a lock that is held becomes open for readers: by a downgrade, or
-// because an exclusive tenure that waited ahead of them was released. All waiters are woken then. A store may pass
-// the lock to the first few shared tenures only, and wake the others.
+// the first exclusive one. A store may pass the lock to the first few of them only, and wake the others.
+//
+// All waiters are woken when a lock that is held becomes open for readers: by a downgrade, or because an exclusive
+// tenure that waited ahead of them was released. The shared tenures then ask, and join.
 type Mode string
 
 // The modes.

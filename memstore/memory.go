@@ -145,7 +145,7 @@ func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent
 	}
 	l.holders = slices.DeleteFunc(l.holders, func(h holder) bool { return h.tenure == req.Tenure })
 	if l.held() && !reply.Released && left && l.shared() {
-		m.open(v, &req, l) // the tenure may have kept readers out
+		v.wake(m.subscribers(req.Name)) // the tenure may have kept readers out
 	}
 	if l.held() || !reply.Released {
 		return reply, nil

@@ -30,21 +30,14 @@ func (m *memory) writerWaits(l *lock, most int) bool {
 	})
 }
 
-// share makes an exclusive tenure shared if a renewal asks for that, and lets readers in. It reports whether the tenure is
-// shared and others keep later readers out.
+// share makes an exclusive tenure shared if a renewal asks for that. Then it wakes all waiters, because readers may join.
+// It reports whether the tenure is shared and others keep later readers out.
 func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *holder) (wanted bool) {
 	if req.Mode == lockagent.Shared && own.mode != lockagent.Shared {
 		own.mode = lockagent.Shared
-		m.open(v, &lockagent.ReleaseRequest{Name: req.Name}, l)
+		v.wake(m.subscribers(req.Name))
 	}
 	return l.shared() && (m.writerWaits(l, mostLooked) || m.outsiders(req.Name) > 0)
-}
-
-// open is called when readers may share a lock that they could not share before. It passes the lock to the
-// readers at the front of the queue, and wakes all others.
-func (m *memory) open(v *visit, by *lockagent.ReleaseRequest, l *lock) {
-	m.admit(v, by, l, mostLooked)
-	v.wake(m.subscribers(by.Name))
 }
 
 // admit passes a lock that is shared to the readers at the front of the queue. It looks at no more than

@@ -205,7 +205,7 @@ var passClauses = []clause{
 	},
 	{
 		name: "a break passes nothing",
-		says: "Only a Release passes a lock. Break, the end of a lease and a reset do not.",
+		says: "Only a Release passes a lock. Break, the end of a lease, a reset and a downgrade do not.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]
@@ -220,7 +220,7 @@ var passClauses = []clause{
 	{
 		name: "the end of a lease passes nothing",
 		slow: true,
-		says: "Only a Release passes a lock. Break, the end of a lease and a reset do not.",
+		says: "Only a Release passes a lock. Break, the end of a lease, a reset and a downgrade do not.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			one, two := line.one, line.others[0]

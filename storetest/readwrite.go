@@ -200,7 +200,7 @@ var readWriteClauses = []clause{
 	},
 	{
 		name: "a downgrade wakes who waits",
-		says: "All waiters are woken then.",
+		says: opens,
 		prove: byTwo(func(t *testing.T, one, two *party) {
 			one.acquire(theLock, 1)
 			sub := two.subscribe(theLock)
@@ -276,6 +276,10 @@ var readWriteClauses = []clause{
 		},
 	},
 }
+
+// opens says what happens when readers may join.
+const opens = "All waiters are woken when a lock that is held becomes open for readers: by a downgrade, or because an " +
+	"exclusive tenure that waited ahead of them was released."
 
 // byTwo is a proof with two agents.
 func byTwo(prove func(t *testing.T, one, two *party)) func(*testing.T, *Harness) {

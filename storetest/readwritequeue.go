@@ -77,7 +77,7 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "many readers who wait get the lock",
-		says: "A store may pass the lock to the first few shared tenures only, and wake the others.",
+		says: "A store may pass the lock to the first few of them only, and wake the others.",
 		prove: func(t *testing.T, h *Harness) {
 			const many = 12
 			c := h.crowd(t, many+2)
@@ -104,7 +104,7 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "a downgrade lets readers in, up to the first writer",
-		says: "The same happens when a lock that is held becomes open for readers: by a downgrade, or because an exclusive tenure that waited ahead of them was released.",
+		says: opens,
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 4)
 			one, two, writer, three := c[0], c[1], c[2], c[3]
@@ -112,21 +112,22 @@ var readWriteQueueClauses = []clause{
 			two.waits(1, lockagent.Shared)
 			writer.waits(1, lockagent.Exclusive)
 			three.waits(1, lockagent.Shared)
+			woken := two.sub.Count()
 			if r := one.downgrades(1); !r.Contested {
 				t.Errorf("downgraded: %+v; want it told of the writer", r)
 			}
-			two.hears(lockagent.MessagePassed, 1)
-			two.has(1)
+			two.awaitWake(woken)
+			three.waits(1, lockagent.Shared)
+			two.get(shared(two.queueing(theLock, 1), minute))
 			one.has(1)
 			writer.over(1)
-			three.over(1)
 			one.release(theLock, 1, true)
 			two.passes(1, writer)
 		},
 	},
 	{
 		name: "a writer that gives up lets readers in",
-		says: "The same happens when a lock that is held becomes open for readers: by a downgrade, or because an exclusive tenure that waited ahead of them was released.",
+		says: opens,
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 4)
 			one, writer, two, next := c[0], c[1], c[2], c[3]
@@ -134,9 +135,10 @@ var readWriteQueueClauses = []clause{
 			writer.waits(1, lockagent.Exclusive)
 			two.waits(1, lockagent.Shared)
 			next.waits(1, lockagent.Exclusive)
+			woken := two.sub.Count()
 			writer.release(theLock, 1, false)
-			two.hears(lockagent.MessagePassed, 1)
-			two.has(1)
+			two.awaitWake(woken)
+			two.get(shared(two.queueing(theLock, 1), minute))
 			one.has(1)
 			next.over(1)
 		},
@@ -171,7 +173,7 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "a break and the end of a lease pass nothing",
-		says: "Only a Release passes a lock. Break, the end of a lease and a reset do not.",
+		says: "Only a Release passes a lock. Break, the end of a lease, a reset and a downgrade do not.",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 3)
 			one, two, writer := c[0], c[1], c[2]

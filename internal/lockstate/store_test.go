@@ -229,7 +229,7 @@ func (w *world) execute(c *storeCall) {
 			if h.mode == Exclusive && (c.mode == Shared && !m.forgets || m.shares) {
 				h.mode = Shared
 				m.guard = max(m.guard, w.last.all) // see ended: the tenure may have served many holds
-				w.admit()
+				w.opens()
 			}
 			if h = m.holder(t, w.now); h.mode == Shared && (m.outsiders > 0 || slices.ContainsFunc(m.queue, func(p seat) bool { return p.mode == Exclusive })) {
 				c.renew.Contested = true
@@ -238,7 +238,7 @@ func (w *world) execute(c *storeCall) {
 	case callRelease, callDisown:
 		gaveUp := w.fair && m.queued(t)
 		if m.leave(t) == Exclusive && len(m.holders) > 0 && m.holders[0].mode == Shared {
-			w.admit()
+			w.opens()
 		}
 		if c.unanswered && !m.forgetful && !slices.Contains(m.withdrawn, t) {
 			m.withdrawn = append(m.withdrawn, t)
@@ -266,14 +266,12 @@ func (w *world) execute(c *storeCall) {
 	c.executed = true
 }
 
-// admit passes a lock that has become open for readers to those at the head of the queue, and wakes all
-// others.
-func (w *world) admit() {
+// opens wakes all who wait for a lock that has become open for readers. No real lock is fair and shared: there a
+// wake-up is for one part.
+func (w *world) opens() {
 	m := &w.store
-	for len(m.queue) > 0 && m.queue[0].mode == Shared {
-		w.pass(m.queue[0])
-	}
-	m.open = len(m.queue) == 0 && m.outsiders == 0
+	writes := func(p seat) bool { return p.mode == Exclusive }
+	m.open = !w.fair && !slices.ContainsFunc(m.queue, writes) && m.outsiders == 0
 	w.wake(-1)
 }
 

@@ -72,13 +72,3 @@ local function pass_on(lock, suffix, queue, front, names, counts, joins, outside
   end
   return passed, p, front[p] and not (string.find(front[p], ':write$') and counts[2 * p + 4] > 0)
 end
-
--- Lets readers into a lock that has become open for them, and wakes all others.
-local function open(lock, suffix, queue, trace)
-  local channel = 'redisson_rwlock' .. their_suffix(suffix)
-  local front, names, counts = waiting(queue, channel, suffix)
-  if front[1] then
-    pass_on(lock, suffix, queue, front, names, counts, true, math.max(0, counts[2] - counts[4]), trace)
-  end
-  pcall(publish, channel, '1')
-end

@@ -153,7 +153,7 @@ local function leave(i)
   end
   forget(suffix, tenure)
   if waited[i] == 1 and mode == 'read' then
-    open(lock, suffix, queue, '-') -- the tenure may have kept readers out
+    pcall(publish, channel, '1') -- the tenure may have kept readers out
   end
   return 'n'
 end

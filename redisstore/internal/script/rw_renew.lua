@@ -23,7 +23,7 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local n = math.floor((#args - 1) / 3)
 local ahead_key = keys[n + 1]
 local at, entry, server = time_of(ahead_key)
-local clock, room, ahead = at + 0, args[1], '0'
+local clock, room = at + 0, args[1]
 
 --include old_ways.lua
 
@@ -32,11 +32,6 @@ local clock, room, ahead = at + 0, args[1], '0'
 --include foreign.lua
 
 --include still.lua
-
-local held_as = '1'
---include begin.lua
-
---include rw_pass.lua
 
 local function extend(lock, lease) -- always a write, see renew.lua
   local left = call('PTTL', lock)
@@ -56,9 +51,7 @@ local function downgrade(lock, suffix, tenure, lease)
   keep(lock, suffix, tenure, call('PTTL', lock))
   call('HDEL', lock, tenure .. ':write')
   call('HSET', lock, tenure, '1', 'mode', 'read')
-  local known = pcall('GETRANGE', 'lockagent_ahead' .. string.sub(ahead_key, 16), '0', '-1')
-  ahead = type(known) == 'string' and known ~= '' and known or '0'
-  open(lock, suffix, 'lockagent_queue' .. suffix, '-')
+  pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
   return true
 end
 
