@@ -9,18 +9,19 @@ import "context"
 //
 // A tenure of a semaphore has one or several permits in place of the lock. So several tenures have permits at once.
 // An Acquire is granted if enough permits are free, and no other tenure with a place comes first. A semaphore that
-// nobody has set has no permits, and no queue. Its waiters wait until somebody sets it. If a semaphore is deleted
-// while tenures have places, their Acquires end with [ErrDeleted]. Places may be lost, so an agent also takes it for
-// a deletion if a request finds no number where it has found one before. A tenure of a semaphore that was deleted is
-// over, also if the name is in use as another kind by now.
+// nobody has set has no permits, and no queue. Its waiters wait until somebody sets it. If a request finds no number
+// where it has found one before, the agent takes that for a deletion: the request ends with [ErrDeleted]. If the tenure
+// had a place, its Acquire wakes the others. A tenure of a semaphore that was deleted is over, also if the name is in
+// use as another kind by now.
 //
 // A Release passes the free permits to the tenures in the queue, one after the other, as long as they suffice for the
-// next. So a request for many permits is not kept out by requests for few. If it has not looked at all places, the
-// next tenures get a [MessageStandby] with nothing remaining: their Acquires look further.
+// next. So a request for many permits is not kept out by requests for few. If permits are left for the next tenure, or
+// have come back in another way than by a Release, the first tenures in the queue get a [MessageStandby] with nothing
+// remaining: their Acquires are granted, one after the other.
 //
-// Of the kind [Permits] the store knows how many permits there are. A tenure that wants more than that is passed
-// over: those behind it come first. It keeps its place, and comes first again when enough permits are added. Of the
-// kind [Semaphore] other programs may have permits that the store does not know of, so nobody is passed over.
+// Of the kind [Permits] the store knows how many permits there are. A tenure that wants more than that has no place, and
+// loses the one that it has. Its agent asks again when it is woken. Of the kind [Semaphore] other programs may have
+// permits that the store does not know of, so no request is known to be too large.
 //
 // The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect,
 // which only looks. Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
@@ -54,8 +55,8 @@ import "context"
 // [PermitsReply]. It is 0 if the tenure had its permits before: the number may have been lowered since. Only if
 // granted.
 type Counters interface {
-	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes
-	// more permits free passes them to the queue, or wakes the waiters, as a Release does.
+	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes more permits free, or of
+	// the kind [Permits] adds some, wakes all waiters.
 	Permits(ctx context.Context, req PermitsRequest, done func(PermitsReply, error))
 	// Latch reads or changes the count of a latch.
 	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))

@@ -87,8 +87,7 @@ const (
 	// earlier by that, because nobody would tell the holder. A permit that another program took
 	// without a lease gets one. Done: it was taken. Only of the kind [Permits].
 	ExtendPermit PermitsOp = "extend"
-	// DeletePermits deletes the semaphore. Done: it existed. All tenures are over, and an Acquire
-	// of a tenure with a place ends with [ErrDeleted].
+	// DeletePermits deletes the semaphore. Done: it existed. All tenures are over, and all waiters are woken.
 	DeletePermits PermitsOp = "delete"
 )
 

@@ -48,8 +48,8 @@ import (
 //
 // # Errors
 //
-// [ErrWrongType], [ErrWrongKind], [ErrDeleted], [ErrLatchGone], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn],
-// [ErrBadName] and [ErrBadOption] are definite: the call had no effect, and trying again will not help. So is
+// [ErrWrongType], [ErrWrongKind], [ErrLatchGone], [ErrNotPermitted], [ErrNoTokens], [ErrWithdrawn], [ErrBadName] and
+// [ErrBadOption] are definite: the call had no effect, and trying again will not help. So is
 // [ErrTooFewReplicas] of an Acquire. Trying again does not help after [ErrClosed] either. But a call that was under
 // way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
 // errors.

@@ -67,8 +67,8 @@ func (p *permits) Name() Name { return p.of.name }
 // requests for few that come later.
 //
 // A request for more permits than there are waits, because somebody may add some. Bound the wait if nobody will. The store knows how
-// many [Permits] there are. So others pass such a request, until there are enough. A [Semaphore] has permits that only Redisson knows of, so there
-// all who come later wait behind it.
+// many [Permits] there are. So such a request has no place in the queue, until there are enough. A [Semaphore] has permits
+// that only Redisson knows of, so there all who come later wait behind it.
 //
 // If somebody deletes the semaphore meanwhile, or the store loses it, the error is [ErrDeleted].
 func (p *permits) Acquire(ctx context.Context, n int) (Grant, error) {

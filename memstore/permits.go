@@ -26,22 +26,14 @@ type taker struct {
 	expires time.Time
 }
 
-// keepPermits returns the semaphore of a name that is going to change, and takes back what is over.
-func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockKind) (*lock, *semaphore) {
-	l := m.keepNumbers(name, kind, v.now)
-	if l.permits.reclaim(kind, v.now) > 0 {
-		m.shareOut(v, name, "")
-	}
-	return l, l.permits
-}
-
-// keepNumbers is keepPermits without taking back what is over.
-func (m *memory) keepNumbers(name lockagent.Name, kind lockagent.LockKind, now time.Time) *lock {
-	l := m.keep(name, kind, now)
+// keepPermits returns the semaphore of a name that is going to change, and takes back what is over. back says that there
+// was something.
+func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockKind) (l *lock, s *semaphore, back bool) {
+	l = m.keep(name, kind, v.now)
 	if l.permits == nil {
 		l.permits = &semaphore{wanted: make(map[lockagent.Tenure]int), ids: make(map[lockagent.PermitID]time.Time)}
 	}
-	return l
+	return l, l.permits, l.permits.reclaim(kind, v.now) > 0
 }
 
 // reclaim takes back the permits whose leases are over, and returns how many they were.
@@ -160,77 +152,81 @@ func (s *semaphore) tooLarge(kind lockagent.LockKind, n int) bool {
 	return kind == lockagent.Permits && n > s.total(kind)
 }
 
-// recall gives back their places to tenures that were passed over, if there are enough permits by now.
-func (l *lock) recall() {
-	for i := range l.queue {
-		p := &l.queue[i]
-		p.over = p.over && l.permits.tooLarge(l.kind, l.permits.wanted[p.tenure])
+// leave takes a tenure out of the queue, and reports whether it was there.
+func (l *lock) leave(tenure lockagent.Tenure) bool {
+	delete(l.permits.wanted, tenure)
+	return l.dequeue(tenure)
+}
+
+// first is the first tenure in the queue. Those before it lose their places: their agents are gone, or they want more permits
+// than there are. own is a tenure that is there for sure.
+func (m *memory) first(v *visit, name lockagent.Name, own lockagent.Tenure) (first lockagent.Tenure, ok bool) {
+	l := m.locks[name]
+	for len(l.queue) > 0 {
+		first = l.queue[0].tenure
+		listens := m.listens(first.Agent)
+		if (listens || first == own) && !l.permits.tooLarge(l.kind, l.permits.wanted[first]) {
+			return first, true
+		}
+		l.leave(first)
+		m.standByForPermits(v, name, first, 0)
+	}
+	return lockagent.Tenure{}, false
+}
+
+// standByForPermits tells the agent of a tenure to ask within so long.
+func (m *memory) standByForPermits(v *visit, name lockagent.Name, tenure lockagent.Tenure, within time.Duration) {
+	m.tell(v, lockagent.Message{
+		Kind: lockagent.MessageStandby, Name: name, LockKind: m.locks[name].kind, Tenure: tenure, AskAfter: within,
+	})
+}
+
+// askNext has the first tenure in the queue ask at once, if the free permits suffice for it.
+func (m *memory) askNext(v *visit, name lockagent.Name, own lockagent.Tenure) {
+	s := m.locks[name].permits
+	if first, ok := m.first(v, name, own); ok && first != own && s.wanted[first] <= s.free {
+		m.standByForPermits(v, name, first, 0)
 	}
 }
 
-// spread passes the free permits to the tenures in the queue, as long as they suffice for the next. It passes over those that want more
-// than there are.
-// It reports whether it passed any. If it has not looked at all places, the next ones are to ask at once:
-// then the queue is looked at further.
-func (m *memory) spread(v *visit, name lockagent.Name, trace string) (passed bool) {
+// passPermits passes the free permits to the first tenures in the queue, as long as they suffice for the next, unless it is the
+// turn of outsiders. It reports whether it passed any. If permits are left for the next one, it asks for itself.
+func (m *memory) passPermits(v *visit, name lockagent.Name, trace string) (passed bool) {
 	l := m.locks[name]
 	s := l.permits
-	l.recall()
+	first, ok := m.first(v, name, lockagent.Tenure{})
 	outsiders := m.outsiders(name)
-	theirs := outsiders > 0 && s.free > 0 && l.outsidersTurn(v.now)
-	looked := 0
-	for ; !theirs && looked < mostLooked && s.free > 0; looked++ {
-		first := l.first(1)
-		if len(first) == 0 {
-			break
-		}
-		to := first[0].tenure
-		n := s.wanted[to]
-		if m.listens(to.Agent) && n > s.free {
-			if !s.tooLarge(l.kind, n) {
-				break
-			}
-			l.queue[l.place(to)].over = true
-			continue
-		}
-		l.dequeue(to)
-		delete(s.wanted, to)
-		if !m.listens(to.Agent) {
-			continue
-		}
-		passed = true
+	if !ok || outsiders > 0 && l.outsidersTurn(v.now) {
+		return false
+	}
+	for n := 0; ok && n < mostLooked && s.wanted[first] <= s.free; n++ {
 		at := m.clock.begin(v.now)
-		s.take(l.kind, to, n, until(v.now, lockagent.PassLease))
+		s.take(l.kind, first, s.wanted[first], until(v.now, lockagent.PassLease))
+		l.leave(first)
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: lockagent.Token(at), At: at,
+			Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: first, Token: lockagent.Token(at), At: at,
 			Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders,
 			Total: s.total(l.kind), Trace: trace,
 		})
+		passed = true
+		first, ok = m.first(v, name, lockagent.Tenure{})
 	}
-	wait, told := lockagent.PassLease, false
-	more := looked == mostLooked && s.free > 0
-	if more {
-		wait = 0
+	within := lockagent.PassLease
+	if ok && s.wanted[first] <= s.free {
+		within = 0
 	}
-	for _, next := range l.first(standbys) {
-		if passed || more {
-			told = told || m.listens(next.tenure.Agent)
-			m.tell(v, lockagent.Message{
-				Kind: lockagent.MessageStandby, Name: name, LockKind: l.kind, Tenure: next.tenure, AskAfter: wait,
-			})
+	for _, next := range l.queue[:min(standbys, len(l.queue))] {
+		if passed || within == 0 {
+			m.standByForPermits(v, name, next.tenure, within)
 		}
-	}
-	if more && !told {
-		m.wakeForPermits(v, name)
 	}
 	return passed
 }
 
-// shareOut is spread after permits have come back. If some are left, it wakes the waiters.
-func (m *memory) shareOut(v *visit, name lockagent.Name, trace string) (passed bool) {
-	passed = m.spread(v, name, trace)
+// offer wakes all who wait for permits that have come back otherwise than by a release.
+func (m *memory) offer(v *visit, name lockagent.Name) {
 	m.wakeForPermits(v, name)
-	return passed
+	m.askNext(v, name, lockagent.Tenure{})
 }
 
 // wakeForPermits wakes all waiters if permits are free.
@@ -250,66 +246,56 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	if !m.clock.raise(v.now, lockagent.StoreTime(req.Floor), req.Exact) {
 		return lockagent.AcquireReply{}, errFarFloor
 	}
-	l, s := m.keepPermits(v, req.Name, req.Kind)
+	l, s, back := m.keepPermits(v, req.Name, req.Kind)
 	n, kept := max(1, req.Permits), l.turn.until.Sub(v.now)
 	own, whole := s.find(req.Kind, req.Tenure)
 	if own >= 0 && !whole {
 		s.drop(req.Kind, own)
-		m.shareOut(v, req.Name, "")
-		own = -1
+		own, back = -1, true
 	}
-	had := own >= 0
-	l.recall()
-	if first := l.first(1); own < 0 && s.free > 0 && kept <= 0 && len(l.queue) > 0 && (len(first) == 0 || first[0].tenure != req.Tenure) {
-		m.spread(v, req.Name, "")
-		own, _ = s.find(req.Kind, req.Tenure)
+	had, tooLarge := own >= 0, s.tooLarge(req.Kind, n)
+	if !s.exists || tooLarge {
+		if l.leave(req.Tenure) && !s.exists {
+			v.wake(m.subscribers(req.Name)) // somebody deleted the semaphore. The others learn of it, too
+		}
+	}
+	open := had
+	if !had && s.exists && kept <= 0 && n <= s.free {
+		first, ok := m.first(v, req.Name, req.Tenure)
+		open = !ok || first == req.Tenure
 	}
 	var reply lockagent.AcquireReply
 	switch {
-	case own < 0 && !s.exists && l.place(req.Tenure) >= 0:
-		l.dequeue(req.Tenure)
-		delete(s.wanted, req.Tenure)
-		m.grow(v.now)
-		m.changes[deletionMet(&req)] = change{until: v.now.Add(Retention)} // the reply may be lost
-		v.wake(m.subscribers(req.Name))                                    // the others learn of it, too
-		return lockagent.AcquireReply{}, lockagent.ErrDeleted
-	case own < 0 && !s.exists && v.now.Before(m.changes[deletionMet(&req)].until):
-		return lockagent.AcquireReply{}, lockagent.ErrDeleted
-	case own >= 0 || s.exists && l.noneBefore(req.Tenure) && n <= s.free && kept <= 0:
+	case open:
 		at := m.clock.begin(v.now)
-		if own < 0 {
+		if !had {
 			s.take(req.Kind, req.Tenure, n, v.now)
 			own = len(s.takers) - 1
 		}
 		s.extend(req.Kind, own, v.now, req.Lease)
-		l.dequeue(req.Tenure)
-		delete(s.wanted, req.Tenure)
+		l.leave(req.Tenure)
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
 		if !had {
 			reply.Total = s.total(req.Kind)
 		}
-		if len(l.queue) > 0 && s.free > 0 {
-			m.spread(v, req.Name, "")
-		}
 	case !s.exists:
 		reply.Remaining, reply.NotSet = -1, true
 	default:
-		if req.Queue {
-			wasFirst := len(l.queue) > 0 && l.noneBefore(req.Tenure)
+		if req.Queue && !tooLarge {
 			m.enqueue(&req, l)
 			s.wanted[req.Tenure] = n
-			if p := &l.queue[l.place(req.Tenure)]; !p.over && s.tooLarge(req.Kind, n) {
-				p.over = true
-				if wasFirst { // it was in the way of others
-					m.spread(v, req.Name, "")
-				}
-			}
 		}
 		reply.Queued = l.place(req.Tenure) >= 0
 		reply.Remaining, reply.Holder = s.left(v.now), fmt.Sprintf("others (%d of %d permits free)", s.free, s.total(req.Kind))
 		if kept > 0 {
 			reply.Remaining, reply.Holder = kept, ""
 		}
+	}
+	if back {
+		m.wakeForPermits(v, req.Name)
+	}
+	if kept <= 0 {
+		m.askNext(v, req.Name, req.Tenure)
 	}
 	if !reply.Granted {
 		reply.At = m.clock.at(v.now)
@@ -319,11 +305,6 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	}
 	reply.Clock, reply.Incarnation = m.clock.name, m.clock.incarnation
 	return reply, nil
-}
-
-// deletionMet is what the memory remembers of an Acquire that ended with ErrDeleted. No change has such an id.
-func deletionMet(req *lockagent.AcquireRequest) changeID {
-	return changeID{req.Name, "deleted " + req.Tenure.String()}
 }
 
 // prolong has the lease of a permit last until end, unless it lasts longer. A permit without a lease gets one.
@@ -355,8 +336,7 @@ func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.R
 	if l.permits == nil || l.kind != req.Kind {
 		return reply, nil
 	}
-	s := m.keepNumbers(req.Name, req.Kind, v.now).permits
-	gained := s.reclaim(req.Kind, v.now) > 0
+	_, s, back := m.keepPermits(v, req.Name, req.Kind)
 	i, whole := s.find(req.Kind, req.Tenure)
 	switch {
 	case whole:
@@ -364,9 +344,9 @@ func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.R
 		reply.Held = true
 	case i >= 0:
 		s.drop(req.Kind, i)
-		gained = true
+		back = true
 	}
-	if gained {
+	if back {
 		m.wakeForPermits(v, req.Name)
 	}
 	return reply, nil
@@ -382,17 +362,16 @@ func (m *memory) releasePermits(v *visit, req lockagent.ReleaseRequest) (lockage
 	if l.permits == nil || l.kind != req.Kind {
 		return reply, nil
 	}
-	_, s := m.keepPermits(v, req.Name, req.Kind)
-	before := len(l.queue)
-	l.dequeue(req.Tenure)
-	delete(s.wanted, req.Tenure)
+	_, s, back := m.keepPermits(v, req.Name, req.Kind)
+	placed := l.leave(req.Tenure)
 	i, whole := s.find(req.Kind, req.Tenure)
 	if i >= 0 {
 		s.drop(req.Kind, i)
 	}
 	reply.Released = whole
-	if i >= 0 || len(l.queue) < before && s.free > 0 { // it may have been in the way of smaller requests
-		reply.Passed = m.shareOut(v, req.Name, req.Trace) && whole
+	if (back || i >= 0 || placed) && s.free > 0 { // it may have been in the way of smaller requests
+		reply.Passed = m.passPermits(v, req.Name, req.Trace) && whole
+		m.wakeForPermits(v, req.Name)
 	}
 	if whole && !reply.Passed && s.free > 0 {
 		reply.Others = otherStores(m.subscribers(req.Name), v.by)
@@ -407,7 +386,7 @@ func (m *memory) breakPermits(v *visit, req lockagent.BreakRequest) (lockagent.B
 	} else if l.permits == nil {
 		return reply, nil
 	}
-	_, s := m.keepPermits(v, req.Name, req.Kind)
+	_, s, _ := m.keepPermits(v, req.Name, req.Kind)
 	taken := s.taken(req.Kind)
 	reply.Broken = taken > 0
 	for _, t := range s.takers {
@@ -418,7 +397,7 @@ func (m *memory) breakPermits(v *visit, req lockagent.BreakRequest) (lockagent.B
 	s.takers = nil
 	clear(s.ids)
 	s.free += taken
-	m.shareOut(v, req.Name, "")
+	m.offer(v, req.Name)
 	return reply, nil
 }
 

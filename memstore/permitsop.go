@@ -36,8 +36,11 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 	if l := m.lock(req.Name, v.now); l.value {
 		return lockagent.PermitsReply{}, lockagent.ErrWrongType
 	}
-	_, s := m.keepPermits(v, req.Name, req.Kind)
+	_, s, back := m.keepPermits(v, req.Name, req.Kind)
 	if err := s.bounds(req); err != nil {
+		if back {
+			m.offer(v, req.Name)
+		}
 		return lockagent.PermitsReply{}, err
 	}
 	before, at := s.free, m.clock.at(v.now) // permits that are passed on are granted later
@@ -45,8 +48,11 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 	switch {
 	case req.Op == lockagent.DeletePermits:
 		v.wake(m.subscribers(req.Name))
-	case s.free > before, s.free < before && req.Kind == lockagent.Permits: // if there are fewer permits, the next request may be passed over
-		m.shareOut(v, req.Name, "")
+	case back, s.free > before, s.free < before && req.Kind == lockagent.Permits: // if there are fewer, the first request may be too large
+		m.offer(v, req.Name)
+		if s.free <= 0 && s.free > before && req.Kind == lockagent.Permits {
+			v.wake(m.subscribers(req.Name)) // those that want more permits than there were ask again
+		}
 	}
 	reply.Exists, reply.Free, reply.Taken, reply.At = s.exists, s.free, s.taken(req.Kind), at
 	if req.Op != lockagent.ReadPermits {
@@ -111,7 +117,7 @@ func (s *Store) PlantPermit(name lockagent.Name, id lockagent.PermitID, lease ti
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := visit{by: s, now: time.Now()}
-	_, sem := m.keepPermits(&v, name, lockagent.Permits)
+	_, sem, _ := m.keepPermits(&v, name, lockagent.Permits)
 	sem.free--
 	sem.ids[id] = time.Time{}
 	if lease > 0 {

@@ -22,23 +22,6 @@ type place struct {
 	tenure lockagent.Tenure
 	kind   lockagent.LockKind // of a lock
 	mode   lockagent.Mode
-	over   bool // it wants more permits than there are: others go first
-}
-
-// first are the first n places that are not passed over.
-func (l *lock) first(n int) (places []place) {
-	for _, p := range l.queue {
-		if len(places) < n && !p.over {
-			places = append(places, p)
-		}
-	}
-	return places
-}
-
-// noneBefore reports whether nobody with a place comes before a tenure.
-func (l *lock) noneBefore(tenure lockagent.Tenure) bool {
-	first := l.first(1)
-	return len(first) == 0 || first[0].tenure == tenure
 }
 
 // place is the place of a tenure in the queue, from 0, or -1.

@@ -214,12 +214,8 @@
 //	lockagent_tenures:{N}       the same, of the kind Permits     a day after those
 //	lockagent_taken:{N}         hash: the permits of each tenure, as the zset
 //	                            and their sum
-//	lockagent_queue:{N}         zset: waiting tenures, by         5 minutes
-//	                            arrival. Behind them those that
-//	                            want more permits than there are,
-//	                            by that number
-//	lockagent_wanted:{N}        hash: the permits that they want, 5 minutes
-//	                            and the arrival of the latter
+//	lockagent_queue:{N}         zset: waiting tenures, by arrival 5 minutes
+//	lockagent_wanted:{N}        hash: the permits that they want  5 minutes
 //	lockagent_notes:{N}         as of a lock, and "sum": 2^52 +   1 minute
 //	                            the permits that are free and
 //	                            those of tenures

@@ -90,7 +90,7 @@ func (p *pool) spoil(key string, number uint64, over bool) {
 	p.take(number, 2)
 	p.take(number+1, 1)
 	queue(p.t, p.store, p.wish(number+2, 3))
-	queue(p.t, p.store, p.wish(number+4, 9))
+	_, _ = storetest.Acquire(p.t, p.store, p.wish(number+4, 9))
 	if over {
 		p.past(p.tenures())
 		p.past("{pool}:timeout")

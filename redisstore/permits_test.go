@@ -359,8 +359,8 @@ func TestPlacesOfPermitsAreCleared(t *testing.T) {
 			req := p.wish(1, 2)
 			req.Tenure, _ = lockagent.ParseTenure(place.(string))
 			req.Queue = true
-			if r, err := storetest.Acquire(p.t, p.store, req); !errors.Is(err, lockagent.ErrDeleted) {
-				p.t.Errorf("Acquire = %+v, %v; want ErrDeleted", r, err)
+			if r, err := storetest.Acquire(p.t, p.store, req); err != nil || !r.NotSet {
+				p.t.Errorf("Acquire = %+v, %v; want NotSet", r, err)
 			}
 		}
 		if left := p.server.Do("EXISTS", "lockagent_wanted:{pool}", "lockagent_queue:{pool}"); left != int64(0) {
@@ -467,31 +467,31 @@ func TestPermitsWithManyIDs(t *testing.T) {
 	server := redistest.Start(t)
 	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
 	messages := storetest.Listen(t, p.store, agentA)
-	p.change(lockagent.TrySetPermits, 0, "set")
+	p.change(lockagent.TrySetPermits, 1900, "set")
+	p.take(9, 1)
+	p.take(10, 999)
+	p.take(11, 900)
 	for number := range uint64(3) {
 		queue(t, p.store, p.wish(number+1, 600))
 	}
 	p.change(lockagent.AddPermits, 1900, "add")
-	p.counts(700, 1200)
+	p.change(lockagent.AddPermits, -1, "less")
+	p.releases(9, true) // the permits that were added are for those who wait
+	p.counts(700, 3099)
+	if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(1, 1).Tenure); told.AskAfter != 0 {
+		t.Errorf("told %+v; want it to ask at once", told)
+	}
 	if told, _ := messages.Await(lockagent.MessageStandby, "pool", p.wish(3, 1).Tenure); told.AskAfter != 0 {
 		t.Errorf("told %+v; want it to ask at once", told)
 	}
 	p.take(3, 600)
-	p.counts(100, 1800)
+	p.counts(100, 3699)
 }
 
 // A change that is refused takes expired permits back as well. The waiters hear of them.
 func TestPermitsThatComeBackWithARefusedChange(t *testing.T) {
 	pools(t, func(p *pool) {
-		wakes := make(chan struct{}, 1)
-		cancel := p.store.Subscribe("pool", p.kind, func() {
-			select {
-			case wakes <- struct{}{}:
-			default:
-			}
-		})
-		defer cancel()
-		<-wakes // the subscription stands
+		wakes := p.watches()
 		p.take(1, 5)
 		p.past(p.tenures())
 		p.past("{pool}:timeout")

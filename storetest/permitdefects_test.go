@@ -10,7 +10,7 @@ import (
 // permitDefects are the defects of semaphores.
 var permitDefects = []defect{
 	{"takes one permit for several", "Permits/permits are granted while enough are free", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 1) })},
-	{"takes what there is for too many", "PermitIDs/a request for more permits than there are is passed over", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 5) })},
+	{"takes what there is for too many", "PermitIDs/a request for more permits than there are has no place", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 5) })},
 	{"takes permits at every Acquire", "Permits/a repeated Acquire has its permits once", func(s *spoilt) {
 		granted, acquire := make(map[lockagent.Tenure]bool), s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -135,8 +135,9 @@ var morePermitFindings = []finding{
 	{"tells nobody to stand by", "Permits/permits reach all who wait, however many they are"},
 	{"has no queue", "Permits/permits that are added reach the waiters"},
 	{"has no queue", "PermitIDs/a request that becomes too large lets others in"},
+	{"wakes nobody at a release", "PermitIDs/permits that are added wake all, also if none is free"},
+	{"wakes nobody at a release", "Permits/a semaphore that is deleted tells its waiters"},
 	{"has no queue", "PermitIDs/requests that are too large keep nobody out, however many they are"},
-	{"has no queue", "Permits/a semaphore that is deleted fails its waiters"},
 	{"does not name the other kind", "Permits/a lock is no semaphore"},
 }
 

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -149,41 +148,45 @@ var permitIDClauses = []clause{
 		},
 	},
 	{
-		name: "a request for more permits than there are is passed over",
-		says: "A tenure that wants more than that is passed over: those behind it come first. It keeps its place, and comes first again when enough permits are added.",
+		name: "a request for more permits than there are has no place",
+		says: "A tenure that wants more than that has no place, and loses the one that it has. Its agent asks again when it is woken.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 5)
 			u[1].watches()
 			u[2].watches()
-			u[1].waits(h, 1, 6)
-			u[1].waits(h, 2, 7)
+			u[1].isTooMany(1, 6)
 			u[0].takes(1, 5) // also without a place
 			u[2].waits(h, 1, 2)
 			u[0].gives(1, true)
 			u[2].hears(lockagent.MessagePassed, 1)
-			u[1].waits(h, 1, 6) // asks again
-			u[0].takes(2, 2)
+			u[1].isTooMany(1, 6)
 			u[0].change(lockagent.AddPermits, 1)
-			u[2].waits(h, 2, 1) // 2 are free, for the request that came earlier
-			u[0].counts(2, 4)
-			u[0].gives(2, true)
-			u[0].counts(4, 2)
+			u[1].waits(h, 1, 6)
+			u[0].lacks(2, 1) // 4 are free, for the request that came earlier
 			u[2].gives(1, true)
 			u[1].hears(lockagent.MessagePassed, 1)
-			u[1].keeps(1, true)
 			u[0].counts(0, 6)
-			u[1].gives(1, true)
-			u[2].hears(lockagent.MessagePassed, 2) // the request for 7 is passed over still
-			u[0].change(lockagent.SetPermits, 8)
-			u[1].hears(lockagent.MessagePassed, 2)
-			u[0].counts(0, 8)
+		},
+	},
+	{
+		name: "permits that are added wake all, also if none is free",
+		says: "A change that makes more permits free, or of the kind [Permits] adds some, wakes all waiters.",
+		prove: func(t *testing.T, h *Harness) {
+			u := h.users(t, 2)
+			u[0].change(lockagent.TrySetPermits, 5)
+			u[0].takes(1, 5)
+			u[0].change(lockagent.SetPermits, 2)
+			woken := u[1].watches()
+			u[0].change(lockagent.AddPermits, 1)
+			woken.Await()
+			u[0].counts(-2, 5)
 		},
 	},
 	{
 		name: "a request that becomes too large lets others in",
-		says: "A tenure that wants more than that is passed over: those behind it come first.",
+		says: "A tenure that wants more than that has no place, and loses the one that it has.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			u := h.users(t, 3)
@@ -195,11 +198,14 @@ var permitIDClauses = []clause{
 			u[2].waits(h, 1, 1)
 			u[0].counts(3, 2)
 			u[0].change(lockagent.AddPermits, -2)
-			u[2].hears(lockagent.MessagePassed, 1)
+			u[1].hears(lockagent.MessageStandby, 1)
+			u[1].isTooMany(1, 4)
+			u[2].hears(lockagent.MessageStandby, 1)
+			u[2].get(u[2].wants(1, 1, true))
 			u[0].counts(0, 3)
 			u[0].change(lockagent.SetPermits, 4)
+			u[1].waits(h, 1, 4)
 			u[0].gives(1, true)
-			u[0].counts(3, 1)
 			u[2].gives(1, true)
 			u[1].hears(lockagent.MessagePassed, 1)
 			u[0].counts(0, 4)
@@ -207,7 +213,7 @@ var permitIDClauses = []clause{
 	},
 	{
 		name: "requests that are too large keep nobody out, however many they are",
-		says: "A tenure that wants more than that is passed over: those behind it come first.",
+		says: "A tenure that wants more than that has no place, and loses the one that it has.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			const large = 30
@@ -222,25 +228,18 @@ var permitIDClauses = []clause{
 			u[2].waits(h, 1, 1)
 			u[0].change(lockagent.SetPermits, 1)
 			u[0].gives(1, true)
-			for passed := false; !passed; { // the release has not looked at all places
-				select {
-				case <-u[1].messages.C:
-				case <-time.After(Patience):
-					t.Fatal("nobody heard of a permit that is free")
-				}
-				for n := range uint64(large) {
-					next, told := u[1].messages.Take(lockagent.MessageStandby, theLock, u[1].tenure(n+1))
-					if told && next.AskAfter == 0 && n+1 < large {
-						u[1].waits(h, n+1, large-int(n))
-					}
-				}
-				_, passed = u[1].messages.Take(lockagent.MessagePassed, theLock, u[1].tenure(large)) // it wants one
-			}
+			u[1].hears(lockagent.MessagePassed, large) // it wants one
 			u[1].gives(large, true)
 			u[2].hears(lockagent.MessagePassed, 1)
-			u[0].change(lockagent.SetPermits, large+1)
-			u[1].hears(lockagent.MessagePassed, 1)
-			u[0].counts(0, large+1)
 		},
 	},
+}
+
+// isTooMany expects to be refused n permits, and to get no place, because there are not so many.
+func (u user) isTooMany(number uint64, n int) {
+	u.t.Helper()
+	reply, err := u.try(u.wants(number, n, true))
+	if err != nil || reply.Granted || reply.NotSet || reply.Queued || reply.Holder == "" {
+		u.t.Fatalf("Acquire(%s) = %+v, %v; want it held, and no place", u.tenure(number), reply, err)
+	}
 }

@@ -150,17 +150,18 @@ var permitClauses = []clause{
 	},
 	{
 		name: "permits reach all who wait, however many they are",
-		says: "If it has not looked at all places, the next tenures get a [MessageStandby] with nothing remaining: their Acquires look further.",
+		says: "If permits are left for the next tenure, or have come back in another way than by a Release, the first tenures in the queue get a [MessageStandby] with nothing remaining: their Acquires are granted, one after the other.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			const waiters = 30
 			u := h.users(t, 2)
-			u[0].change(lockagent.TrySetPermits, 0)
+			u[0].change(lockagent.TrySetPermits, waiters)
+			u[0].takes(1, waiters)
 			u[1].watches()
 			for n := range uint64(waiters) {
 				u[1].waits(h, n+1, 1)
 			}
-			u[0].change(lockagent.AddPermits, waiters)
+			u[0].gives(1, true)
 			for has := make(map[uint64]bool); len(has) < waiters; {
 				for n := range uint64(waiters) {
 					_, passed := u[1].messages.Take(lockagent.MessagePassed, theLock, u[1].tenure(n+1))
@@ -204,10 +205,11 @@ var permitClauses = []clause{
 	},
 	{
 		name: "permits that are added reach the waiters",
-		says: "A change that makes more permits free passes them to the queue, or wakes the waiters, as a Release does.",
+		says: "A change that makes more permits free, or of the kind [Permits] adds some, wakes all waiters.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 2)
-			u[0].change(lockagent.TrySetPermits, 0)
+			u[0].change(lockagent.TrySetPermits, 2)
+			u[0].takes(1, 2)
 			woken := u[1].watches()
 			u[1].waits(h, 1, 2)
 			if !withQueue.in(h.Store) {
@@ -216,12 +218,16 @@ var permitClauses = []clause{
 				return
 			}
 			u[0].change(lockagent.AddPermits, 1)
-			u[0].counts(1, 0)
+			u[0].counts(1, 2)
 			added := u[0].change(lockagent.AddPermits, 1)
-			if passed := u[1].hears(lockagent.MessagePassed, 1); passed.At < added.At {
-				t.Errorf("passed at %d, and added at %d", passed.At, added.At)
+			if told := u[1].hears(lockagent.MessageStandby, 1); told.AskAfter != 0 || told.LockKind != h.kind {
+				t.Errorf("heard %+v; want it to ask at once", told)
 			}
-			u[0].counts(0, 2)
+			woken.Await()
+			if granted := u[1].get(u[1].wants(1, 2, true)); granted.At < added.At {
+				t.Errorf("granted at %d, and added at %d", granted.At, added.At)
+			}
+			u[0].counts(0, 4)
 		},
 	},
 	{
@@ -243,8 +249,8 @@ var permitClauses = []clause{
 		},
 	},
 	{
-		name: "a semaphore that is deleted fails its waiters",
-		says: "If a semaphore is deleted while tenures have places, their Acquires end with [ErrDeleted].",
+		name: "a semaphore that is deleted tells its waiters",
+		says: "All tenures are over, and all waiters are woken.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 1)
@@ -255,16 +261,11 @@ var permitClauses = []clause{
 			if deleted := u[0].change(lockagent.DeletePermits, 0); !deleted.Done || deleted.Exists {
 				t.Errorf("DeletePermits = %+v", deleted)
 			}
-			if !withQueue.in(h.Store) {
-				return
-			}
 			woken.Await()
 			also.Await()
 			for _, waiter := range u[1:] {
-				for range 2 { // the first reply may be lost
-					if reply, err := waiter.try(waiter.wants(1, 1, true)); !errors.Is(err, lockagent.ErrDeleted) {
-						t.Errorf("Acquire = %+v, %v; want ErrDeleted", reply, err)
-					}
+				if reply, err := waiter.try(waiter.wants(1, 1, true)); err != nil || reply.Granted || !reply.NotSet || reply.Queued {
+					t.Errorf("Acquire = %+v, %v; want NotSet", reply, err)
 				}
 			}
 			u[0].keeps(1, false)

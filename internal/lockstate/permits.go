@@ -60,11 +60,11 @@ func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 	}
 }
 
-// deleted reports whether an answer says that the number of permits is not set, although it was when the store answered the same
-// waiter before.
+// deleted reports whether an answer says that the number of permits is not set, although it was when the store answered
+// the same waiter before.
 func (p *Permits) deleted(r *AcquireReplied) bool {
 	asked := p.part(func(s *State) bool { return s.phase == asking && s.attempt.number == r.Tenure })
-	return asked != nil && asked.attempt.set && r.Err == nil && !r.Reply.Granted && r.Reply.NotSet
+	return asked != nil && (asked.attempt.set || asked.attempt.queued) && r.Err == nil && !r.Reply.Granted && r.Reply.NotSet
 }
 
 // wake has the first waiter that match accepts ask the store.

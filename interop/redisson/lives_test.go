@@ -234,7 +234,7 @@ func permitBesideWaiter(t *testing.T, b *both, agent *process) (after func(*test
 	see := permitOfOurs(t, b, agent, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	b.ours.Semaphore(w.name).AcquireAsync(ctx, 2) // more than there are
-	b.awaitPermitPlaces(t, w.name, 1)
+	b.awaitPermitPlaces(t, w.name, 1, 1)
 	return func(t *testing.T) {
 		see(t)
 		cancel()

@@ -188,8 +188,8 @@ func sharedPermits(t *testing.T, b *both) {
 	}
 }
 
-// tooManyPermits has us ask for more permits than there are. Java and others of ours go first meanwhile. Then Java changes the number of permits,
-// and its messages wake us.
+// tooManyPermits has us ask for more permits than there are. Java and others of ours go first meanwhile. Then Java changes
+// the number of permits, and its messages wake us.
 func tooManyPermits(t *testing.T, b *both) {
 	const name = "benches"
 	ctx := t.Context()
@@ -204,21 +204,22 @@ func tooManyPermits(t *testing.T, b *both) {
 	}
 	must(t, ours.SetPermits(t.Context(), 5))
 	large := ours.AcquireAsync(ctx, 6)
-	b.awaitPassedOver(t, name)
+	b.awaitListening(t, thing{"permits", name})
 	ids := java.acquire(t, 1, forever)
 	g := gets(others.AcquireAsync(ctx, 1), 1)
 	acquired := b.java.permits(name, "waiter").waits(t, redis, 4, forever)
 	release(t, g)
 	ids = append(ids, strings.Split(value(t, acquired), ",")...)
 	small := others.AcquireAsync(ctx, 1)
-	b.awaitPermitPlaces(t, name, 2)
+	b.awaitPermitPlaces(t, name, 1, 2) // the large request has none
 	ear.needsMessage(t)
-	java.addPermits(t, 1) // it is free, but the large request came first, and is not too large any more
+	java.addPermits(t, 1) // the large request is not too large any more, and has its place
+	g = gets(small, 1)
+	b.awaitPermitPlaces(t, name, 1, 1)
 	want(t, "tryRelease", java.tryRelease(t, ids...), 5)
-	g = gets(large, 6)
-	pending(t, small)
+	pending(t, large)
 	release(t, g)
-	release(t, gets(small, 1))
+	release(t, gets(large, 6))
 	java.setPermits(t, 5)
 	for _, change := range []struct {
 		take func(id string)
@@ -238,9 +239,9 @@ func tooManyPermits(t *testing.T, b *both) {
 	} {
 		ids := java.acquire(t, 2, forever)
 		large := ours.AcquireAsync(ctx, 4) // 3 are free
-		b.awaitPermitPlaces(t, name, 1)
+		b.awaitPermitPlaces(t, name, 1, 1)
 		small := others.AcquireAsync(ctx, 1)
-		b.awaitPermitPlaces(t, name, 2)
+		b.awaitPermitPlaces(t, name, 2, 2)
 		pending(t, small)
 		change.take(ids[0])
 		release(t, gets(small, 1))
@@ -254,20 +255,12 @@ func tooManyPermits(t *testing.T, b *both) {
 	}
 }
 
-// awaitPassedOver waits until a request of ours has been passed over because it is for too many permits, and hears of changes.
-func (b *both) awaitPassedOver(t *testing.T, name string) {
+// awaitPermitPlaces waits until some requests of ours have places in the queue for permits, and so many agents hear of
+// changes.
+func (b *both) awaitPermitPlaces(t *testing.T, name string, places, agents int64) {
 	t.Helper()
-	waittest.Until(t, "a request that is passed over", func() bool {
-		return b.nodeOf(name).Do("ZCOUNT", queueOf(name), "4503599627370496", "+inf") == any(int64(1)) // 2^52, see permits.lua
-	})
-	b.awaitListening(t, thing{"permits", name})
-}
-
-// awaitPermitPlaces waits until some requests of ours have places in the queue for permits, and hear of changes.
-func (b *both) awaitPermitPlaces(t *testing.T, name string, n int64) {
-	t.Helper()
-	waittest.Until(t, "places in the queue", func() bool { return b.nodeOf(name).Do("ZCARD", queueOf(name)) == any(n) })
-	b.awaitSubscribers(t, keyOf("redisson_sc", name), n)
+	waittest.Until(t, "places in the queue", func() bool { return b.nodeOf(name).Do("ZCARD", queueOf(name)) == any(places) })
+	b.awaitSubscribers(t, keyOf("redisson_sc", name), agents)
 }
 
 // permitsTakenAway takes permits away while Java waits. The listener of a Java program fails if the message is a negative number.

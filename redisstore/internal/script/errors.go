@@ -25,9 +25,6 @@ func Refused(text string) error {
 		return fmt.Errorf("%w: look at %s", lockagent.ErrNoTokens, keys)
 	}
 	err := kind(text)
-	if err == lockagent.ErrDeleted { //nolint:errorlint // kind returns it as it is, and the text says no more
-		return err
-	}
 	if lockagent.Definite(err) {
 		text = place.ReplaceAllString(text, "")
 	}
@@ -46,7 +43,6 @@ func kind(text string) error {
 		err  error
 	}{
 		{"WRONGTYPE", lockagent.ErrWrongType},
-		{"DELETED ", lockagent.ErrDeleted},
 		{"NOPERM", lockagent.ErrNotPermitted},
 		{"NOAUTH", lockagent.ErrNotPermitted},
 		{"WRONGPASS", lockagent.ErrNotPermitted},

@@ -8,7 +8,6 @@ import (
 func TestTextsOfRefusals(t *testing.T) {
 	const wrongType = "lockagent: the key is used for something else than a lock; choose another name or remove the key: WRONGTYPE Operation against a key holding the wrong kind of value"
 	for text, want := range map[string]string{
-		"DELETED while the tenure had a place":                                                                                                "lockagent: deleted while requests waited for it; set its number and ask again",
 		"WRONGTYPE Operation against a key holding the wrong kind of value":                                                                   wrongType,
 		"WRONGTYPE Operation against a key holding the wrong kind of value script: d5442061, on @user_script:285.":                            wrongType,
 		"ERR Error running script (call to f_d5442061): @user_script:285: WRONGTYPE Operation against a key holding the wrong kind of value":  wrongType,

@@ -77,6 +77,10 @@ func contestsOf(t *testing.T, kinds []lockagent.LockKind, test func(c *contest))
 				s.Do("SET", "orders", "1")
 				c.take = func() { s.Do("DECR", "orders") }
 				c.drop = func() { s.Do("INCR", "orders") }
+				if kind == lockagent.Permits {
+					c.take = func() { s.Do("DECR", "orders"); s.Do("ZADD", "{orders}:timeout", "922337203685477", "theirs") }
+					c.drop = func() { s.Do("INCR", "orders"); s.Do("DEL", "{orders}:timeout") }
+				}
 				acquire = func(req lockagent.AcquireRequest) { s.room.AcquirePermits(&s.call, &req, s.past) }
 				release = func(req ReleaseRequest) { s.room.ReleasePermits(&s.call, &req, s.past) }
 			}
@@ -332,12 +336,8 @@ func TestTheFirstWaiterAsksForAll(t *testing.T) {
 				if c.time()-began > 500_000 {
 					return false
 				}
-				want := test.within
-				if c.kind == lockagent.Semaphore || c.kind == lockagent.Permits {
-					want = seldom // and soon only in the turn
-				}
-				if first.AskWithin != want || second.AskWithin != 0 || !first.Queued || !second.Queued {
-					c.t.Errorf("%v after a turn: %+v and %+v, want the first to ask within %v", test.over, first, second, want)
+				if first.AskWithin != test.within || second.AskWithin != 0 || !first.Queued || !second.Queued {
+					c.t.Errorf("%v after a turn: %+v and %+v, want the first to ask within %v", test.over, first, second, test.within)
 				}
 				return true
 			})

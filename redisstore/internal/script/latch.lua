@@ -19,11 +19,9 @@ local call, pcall = redis.call, redis.pcall
 local latch, notes, op, change, kept, room = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[4] + 0, ARGV[5]
 local most_removed = 2
 
---include holders.lua
-
 --include number.lua
 
---include old_ways.lua
+--include ways.lua
 
 --include still.lua
 
@@ -64,7 +62,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     pcall('DEL', 'lockagent_permits' .. suffix, 'lockagent_tenures' .. suffix, 'lockagent_taken' .. suffix)
     left, opened = ARGV[2], false
     call('SET', latch, left)
-    pcall(publish, ARGV[6], '1')
+    ways_publish(room, ARGV[6], '1')
   elseif op == 'down' and left > 1 then
     left = call('DECR', latch)
   else
@@ -77,7 +75,7 @@ if change ~= '' and not changed and ((op == 'set') == (left == 0) or op == 'dele
     call('ZREM', notes, '.opened')
   end
   if left == 0 then
-    pcall(publish, ARGV[6], opened and '0' or '1')
+    ways_publish(room, ARGV[6], opened and '0' or '1')
   end
   local old = call('ZRANGEBYSCORE', notes, '-inf', at, 'LIMIT', 0, most_removed)
   if old[1] then

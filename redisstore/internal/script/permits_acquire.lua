@@ -7,153 +7,106 @@
 -- ARGV[11]  the number of permits
 -- ARGV[12]  ARGV[2] if the tenure asks for a place in the queue, or ""
 --
--- Reply: as of acquire.lua, for one lock, with "p" for "g". The first place in the queue has a "k", as behind a holder that tells nobody. A "p" ends with the number of all permits, or 0 if
--- the tenure had its permits before. In place of a holder there is a text for people. A "u" with the number of
--- outsiders says that nobody has set the semaphore. An error "DELETED"
--- says that the semaphore was deleted while the tenure had a place. A note keeps that for a repeated call.
+-- Reply: as of acquire.lua, for one lock, with "p" for "g". The first place in the queue has a "k", as behind a holder
+-- that tells nobody. A "p" ends with the number of all permits, or 0 if the tenure had its permits before. In place of a
+-- holder there is a text for people. A "u" with the number of outsiders says that nobody has set the semaphore.
 
 local call, pcall = redis.call, redis.pcall
+local seen = call('TIME')
 
 --include permits_id.lua
 
 --include permits_quick.lua
 
---include holders.lua
-
---include number.lua
+--include advance.lua
 
 --include permits.lua
 
---include permits_tenures.lua
-
---include permits_share.lua
-
-if refused then
-  return redis.error_reply(refused)
+-- Gives a tenure the last place in the queue, unless it has one, and reports whether it has one now. It has none if a
+-- key is spoilt, or the server full. A replica refuses the whole call: nothing was changed.
+--   n  how many permits it wants
+local function permits_place(s, time, who, n)
+  local placed = pcall('HSET', s.wanted, who, n)
+  if type(placed) == 'number' then
+    placed = pcall('ZADD', s.queue, 'NX', clock_shows(time), who)
+  end
+  if type(placed) == 'table' then
+    return string.find(placed.err, 'READONLY', 1, true) and call('ZADD', s.queue, clock_shows(time), who) == 1
+  end
+  call('PEXPIRE', s.wanted, 300000)
+  call('PEXPIRE', s.queue, 300000)
+  return true
 end
 
-local args, keys, n, raised = {ARGV[7], ARGV[8]}, {ARGV[6]}, 0, false
-local at = time[1] .. string.sub('00000' .. time[2], -6)
-
---include tokens.lua
-move_clock(clock)
-
---include place.lua
-
-local tenure, lease, need, asks = ARGV[9], ARGV[10] + 0, ARGV[11] + 0, ARGV[12]
-local notes = pcall('ZMSCORE', 'lockagent_notes' .. suffix, tenure, 'yield', 'deleted ' .. tenure, 'polls')
+local s, err = permits_read(KEYS[1], ARGV, seen)
+if err then
+  return redis.error_reply(err)
+end
+local time, reply = clock_advance(ARGV[6], ARGV[7], ARGV[8], seen)
+if not time then
+  return reply
+end
+local who, lease, need, asks, unqueued = ARGV[9], ARGV[10] + 0, ARGV[11] + 0, ARGV[12] ~= '', s.room == 'unqueued'
+local notes = pcall('ZMSCORE', 'lockagent_notes' .. s.suffix, who, 'yield', 'polls')
 if notes[1] then
   return reply .. '\n1 w'
 end
-local gained = reclaim()
-local own, whole = has(tenure)
-if own and not whole then
-  drop(tenure, own)
-  own, gained = nil, true
+local back = permits_reclaim(s)
+local had, own = permits_has(s, who)
+if had and not own then
+  permits_drop(s, who, had)
+  back = true
 end
-local had, outsiders, kept_ms, our_turn = own, 0, nil, false
-if asks ~= '' then
-  outsiders = outsiders_of(channel, suffix)
-end
-if not own then
-  local yield, polls = (asks == '' or outsiders > 0) and notes[2], notes[4]
-  local left = yield and yield - clock <= most_yield and yield - clock or 0
-  if room == 'unqueued' then -- an agent without queues is an outsider, too
-    our_turn, left = left > 0, 0
-  end
-  left = math.max(left, turn_left(polls) or 0)
-  kept_ms = left > 0 and math.ceil(left / 1000) or nil
-end
-local others = pcall('ZCARD', queue) -- no queue if the key is spoilt
-others = type(others) == 'number' and others > 0
-if others then
-  recall()
-end
-local head = others and first_places(1)[1]
-if gained then
-  share('-')
-elseif not own and not kept_ms and not our_turn and free and free > 0 and others and head ~= tenure then
-  spread('-')
-end
-if others then
-  own, head = has(tenure), first_places(1)[1]
-end
-local mine = free and not kept_ms and (our_turn or not head or head == tenure) and need <= free
-if asks ~= '' and free then
-  look_for_foreign()
-end
-local theirs = not own and mine and outsiders == 0 and foreign_turn(suffix, asks ~= '')
-if theirs then
-  mine, kept_ms = false, math.ceil(theirs / 1000)
-end
-if own or mine then
-  local token = begin()
-  if not token then
-    return redis.error_reply('ERR the clock was set back meanwhile: try again')
-  end
-  if own then
-    extend(tenure, own, lease)
-  else
-    take(tenure, need, lease)
-  end
-  if others then
-    call('ZREM', queue, tenure)
-    pcall('HDEL', wanted, tenure)
-    if free > 0 then
-      spread('-')
-    end
-  end
-  return reply .. '\n1 p ' .. token .. ' ' .. outsiders .. ' ' .. (had and '0' or total())
-elseif not free then
-  local placed = others and call('ZREM', queue, tenure) == 1
-  if placed then
-    pcall('HDEL', wanted, tenure)
-    note(suffix, clock, 'deleted ' .. tenure)
-    pcall(publish, channel, '0') -- the others learn of it, too
-  end
-  if placed or notes[3] then
-    return redis.error_reply('DELETED while the tenure had a place')
+local outsiders = asks and ways_outsiders(s.room, s.channel, s.suffix) or 0
+if not s.free then
+  if permits_leave(s, who) == 1 then
+    ways_publish(s.room, s.channel, '0') -- somebody deleted the semaphore. The others learn of it, too
   end
   return reply .. '\n1 u ' .. outsiders
 end
-local queued = false
-if asks ~= '' then
-  local score = pcall('ZSCORE', queue, tenure)
-  local is_over = type(score) == 'string' and score + 0 >= over_score
-  local noted, gone = 0, nil
-  if not is_over then -- otherwise the number stands there with the place
-    noted = pcall('HSET', wanted, tenure, need)
+
+local too_large, kept = permits_too_large(s, need), 0 -- how long free permits are kept from the tenure, in microseconds
+if too_large then
+  permits_leave(s, who)
+end
+if not own then
+  kept = math.max((unqueued or asks and outsiders == 0) and 0 or turns_kept(time, notes[2]), turns_kept(time, notes[3]))
+end
+if asks then
+  permits_meet_foreign(s, time)
+end
+local open = own or kept == 0 and need <= s.free and (permits_first(s, who) or who) == who
+if open and not own and outsiders == 0 then
+  kept = turns_foreign(s, time, asks)
+  open, notes[3] = kept == 0, kept > 0 and time.now + kept or notes[3]
+end
+local line, next, wants, to
+if open then
+  local token, total = clock_shows(time), own and 0 or s.free + permits_taken(s)
+  if own then
+    permits_extend(s, who, had, lease)
+  else
+    permits_take(s, who, need, lease)
   end
-  if type(noted) == 'number' then
-    pcall('PEXPIRE', wanted, 300000)
-    queued, gone = place(tenure, queue, suffix)
-    if gone or not queued then
-      call('HDEL', wanted, unpack(gone or {tenure}))
-    end
-    if queued and not is_over and is_too_large(need) then
-      pass_over(tenure, need)
-      if head == tenure then -- it was in the way of others
-        spread('-')
-      end
-    end
-  elseif string.find(noted.err, 'READONLY', 1, true) then
-    return noted
+  permits_leave(s, who)
+  next, wants, to = permits_first(s)
+  call('ZADD', time.key, token, time.member)
+  line = 'p ' .. token .. ' ' .. outsiders .. ' ' .. total
+else
+  local queued = asks and not too_large and permits_place(s, time, who, need)
+  next, wants, to = permits_first(s, who)
+  local code = queued and (next == who and 'k ' .. turns_ask_within(time, notes[3]) or 'q') or 'h'
+  if kept > 0 then
+    line = code .. ' ' .. math.ceil(kept / 1000) .. ' ' .. outsiders .. ' '
+  else
+    line = code .. ' ' .. permits_left(s) .. ' ' .. outsiders .. ' others (' .. s.free .. ' of ' ..
+      s.free + permits_taken(s) .. ' permits free)'
   end
 end
-local holder, left = 'others (' .. digits(free) .. ' of ' .. total() .. ' permits free)', -1
-for _, key in ipairs(with_ids and {tenures, ids} or {tenures}) do
-  local first_end = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-  if first_end and first_end ~= endless then
-    local ms = math.max(1, first_end - math.ceil(server / 1000))
-    left = left < 0 and ms or math.min(left, ms)
-  end
+if back then
+  permits_wake(s)
 end
-if kept_ms then
-  holder, left = '', kept_ms
+if next and next ~= who and wants <= s.free and kept == 0 then
+  queue_stand_by(s, to, next, 0)
 end
--- Redisson tells nobody that it deletes a semaphore, nor that it takes permits away. So the first one asks again soon,
--- and tells the others.
-local asks_first = queued and pcall('ZRANGE', queue, 0, 0)[1] == tenure
-local within = kept_ms and room ~= 'unqueued' and look_soon or '1000'
-local code = asks_first and 'k ' .. within or queued and 'q' or 'h'
-return reply .. '\n1 ' .. code .. ' ' .. digits(left) .. ' ' .. outsiders .. ' ' .. holder
+return reply .. '\n1 ' .. line

@@ -7,41 +7,25 @@
 -- Reply: as of break.lua.
 
 local call, pcall = redis.call, redis.pcall
-
---include holders.lua
-
---include number.lua
-
---include permits_id.lua
+local seen = call('TIME')
 
 --include permits.lua
 
---include permits_tenures.lua
-
---include permits_share.lua
-
-if refused then
-  return redis.error_reply(refused)
+local s, err = permits_read(KEYS[1], ARGV, seen)
+if err then
+  return redis.error_reply(err)
 end
-
-reclaim()
-local at = digits((shows()))
-if not free then
+permits_reclaim(s)
+local at = clock_shows(clock_read(ARGV[6], seen))
+local back = s.free and permits_taken(s) or 0
+if back == 0 then
   return at .. ' 0'
 end
-local back = taken_now()
-for _, tenure in ipairs(call('ZRANGE', tenures, 0, 999)) do
-  local agent = string.match(tenure, '^(.*):%d+$')
-  if agent then
-    pcall('PUBLISH', 'lockagent_agent:' .. agent, kind .. ' broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[7] .. ' ' .. lock)
-  end
+for _, who in ipairs(call('ZRANGE', s.tenures, 0, 999)) do
+  ways_tell(string.match(who, '^([^:]*)'), s.kind .. 'broken ' .. who .. ' ' .. at .. ' ' .. ARGV[7] .. ' ' .. s.name)
 end
-if with_ids then
-  call('DEL', ids)
-end
-call('DEL', tenures, taken)
-if back > 0 then
-  free = call('INCRBY', lock, digits(back))
-end
-share('-')
-return at .. (back > 0 and ' 1' or ' 0')
+call('DEL', unpack({s.tenures, s.taken, s.ids}))
+s.free = call('INCRBY', s.name, back)
+permits_wake(s)
+permits_next(s)
+return at .. ' 1'

@@ -11,112 +11,91 @@
 -- Reply: "<at> <1 if done> <number of the operation> <1 if the semaphore exists> <free> <taken>"
 
 local call, pcall = redis.call, redis.pcall
-
---include holders.lua
-
---include number.lua
-
---include permits_id.lua
+local seen = call('TIME')
 
 --include permits.lua
 
---include permits_tenures.lua
-
---include permits_share.lua
-
-if refused then
-  return redis.error_reply(refused)
-end
-
-local most_permits = 2147483647
-local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
-local before = change ~= '' and call('GETRANGE', change, '0', '-1') or ''
-if before ~= '' then
-  return before
-end
--- A key of another type is an error before the change has counted, and not when permits are passed.
-call('HLEN', taken)
-call('ZCARD', tenures)
-local gained = reclaim()
-local known = with_ids and call('ZCARD', ids) or 0 -- the permits with ids that are taken
-
--- Makes so many more permits free. It creates the semaphore if need be: if somebody deleted the number alone, permits
--- with ids are still taken, and their holders do not know better.
-local function add(n)
-  local new = not free
-  free = call('INCRBY', lock, digits(n))
-  gained = gained or n > 0 or with_ids and n < 0 -- if there are fewer permits, the next request may be passed over
-  if new then
-    gained = reclaim() or gained
-  end
-end
-
--- The permit with the id of ARGV[9], and its score. Redisson before 3.17 wrote the digits, and later versions write
--- the bytes.
-local function permit()
-  local raw = string.gsub(ARGV[9], '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
-  for _, id in ipairs({raw, ARGV[9]}) do
-    local score = call('ZSCORE', ids, id)
+-- Finds a permit by its id as hexadecimal digits. Redisson before 3.17 wrote the digits, and later versions write the
+-- bytes. Returns the id as it is written, and its score, or nil.
+local function permits_find(s, digits)
+  local bytes = string.gsub(digits, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
+  for _, id in ipairs({bytes, digits}) do
+    local score = call('ZSCORE', s.ids, id)
     if score then
       return id, score
     end
   end
 end
 
--- Redisson reads the numbers of permits as an int of 32 bits. Its threads must not read another number.
-if op == 'add' then
-  local there = (free or 0) + (number > 0 and taken_now() or 0)
-  if math.abs(there + number) > most_permits and (there + number) * number > 0 then
-    if gained then -- the waiters hear of the permits that came back, also if the change is refused
-      share('-')
-    end
-    return redis.error_reply('MANY ' .. digits(there + number))
-  end
+local s, err = permits_read(KEYS[1], ARGV, seen)
+if err then
+  return redis.error_reply(err)
 end
-local done, told = false, 0
-if op == 'tryset' and not free then
-  add(number - known)
-  done = true
+local op, number, change = ARGV[7], ARGV[8] + 0, ARGV[11]
+local before = change ~= '' and call('GETRANGE', change, '0', '-1') or ''
+if before ~= '' then
+  return before
+end
+-- A key of another type is an error before the change has counted, and not when permits are passed.
+call('HLEN', s.taken)
+call('ZCARD', s.tenures)
+local back, at = permits_reclaim(s), clock_shows(clock_read(ARGV[6], seen))
+local known = s.ids and call('ZCARD', s.ids) or 0 -- the permits with ids that are taken
+local done, told, more = false, 0, nil -- so many more permits are to be free
+if op == 'tryset' and not s.free then
+  more = number - known
 elseif op == 'set' then
-  add(number - known - (free or 0))
-  done = true
+  more = number - known - (s.free or 0)
 elseif op == 'add' then
-  add(free and number or number - known)
-  done = true
-elseif op == 'drain' and free and free > 0 then
-  done, told = true, free
-  add(-free)
-elseif op == 'release' then
-  local id = free and permit()
+  more = s.free and number or number - known
+  -- Redisson reads the numbers of permits as an int of 32 bits. Its threads must not read another number.
+  local sum = (s.free or 0) + number + (number > 0 and permits_taken(s) or 0)
+  if math.abs(sum) > 2147483647 and sum * number > 0 then
+    if back then -- the waiters hear of the permits that came back, also if the change is refused
+      permits_wake(s)
+      permits_next(s)
+    end
+    return redis.error_reply('MANY ' .. sum)
+  end
+elseif op == 'drain' and s.free and s.free > 0 then
+  told, more = s.free, -s.free
+elseif op == 'release' and s.free then
+  local id = permits_find(s, ARGV[9])
   if id then
-    call('ZREM', ids, id)
-    add(1)
-    done = true
+    call('ZREM', s.ids, id)
+    more = 1
   end
 elseif op == 'extend' then
-  local id, score = permit()
+  local id, score = permits_find(s, ARGV[9])
   if id then -- no lease ends earlier, because nobody would tell the holder
-    call('ZADD', ids, score == endless and 'XX' or 'GT', digits(math.ceil(server / 1000) + ARGV[10]), id)
+    call('ZADD', s.ids, score == endless and 'XX' or 'GT', s.ms + 1 + ARGV[10], id)
     done = true
   end
 elseif op == 'delete' then
-  done = free and true or false
-  call('DEL', lock, tenures, taken)
-  if with_ids then
-    call('DEL', ids)
+  done = s.free and true or false
+  call('DEL', unpack({s.name, s.tenures, s.taken, s.ids}))
+  s.free, back = nil, false
+  ways_publish(s.room, s.channel, '0')
+end
+if more then
+  local new = not s.free
+  s.free, done = call('INCRBY', s.name, more), true
+  if new then -- of a number that is gone, permits with ids may be left. Their holders do not know better
+    back = permits_reclaim(s)
   end
-  free = nil
-  pcall(publish, channel, '0')
 end
 if done then
-  pcall('ZREM', 'lockagent_notes' .. suffix, 'sum')
+  pcall('ZREM', 'lockagent_notes' .. s.suffix, 'sum')
 end
-local at = digits((shows())) -- permits that are passed on are granted later
-if gained then
-  share('-')
+if back or more and (more > 0 or s.ids and more < 0) then
+  permits_wake(s)
+  if s.ids and s.free <= 0 and more and more > 0 then
+    ways_publish(s.room, s.channel, '0') -- those that want more permits than there were ask again
+  end
+  permits_next(s)
 end
 local reply = table.concat({
-  at, done and '1' or '0', digits(told), free and '1' or '0', digits(free or 0), digits(taken_now())
+  at, done and 1 or 0, told, s.free and 1 or 0, s.free or 0, permits_taken(s),
 }, ' ')
 if change ~= '' then
   call('SET', change, reply, 'PX', ARGV[12])

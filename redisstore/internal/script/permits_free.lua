@@ -3,8 +3,7 @@
 -- nothing else, but make many functions. KEYS are in the order of permits.go.
 if ARGV[7] == '0' and ARGV[9] == '' and call('EXISTS', unpack(KEYS, 6)) == 0 then
   local lock, taken, tenures, ids, tenure = KEYS[1], KEYS[2], KEYS[4], KEYS[5], ARGV[8]
-  local time, with_ids = call('TIME'), ARGV[1] == 'permits'
-  local clock, first_id, own_id = time[1] * 1000000 + time[2], nil, nil
+  local with_ids, clock, first_id, own_id = ARGV[1] == 'permits', seen[1] * 1000000 + seen[2], nil, nil
   local now = math.floor(clock / 1000)
   local free, first = pcall('GETRANGE', lock, '0', '-1'), pcall('ZRANGE', tenures, 0, 0, 'WITHSCORES')
   local sound = type(free) == 'string' and #free <= 15 and (free == '0' or string.find(free, '^%-?[1-9]%d*$')) and

@@ -1,8 +1,7 @@
 -- permits_quick.lua is a part of permits_acquire.lua: the short way of one permit, without a place. Usually nobody
 -- waits, a permit is free, and the clock has moved on. If nobody has permits, there is no other key. The rest of the
 -- script would find nothing else, but make many functions. KEYS are in the order of permits.go.
-local time = call('TIME')
-local at = time[1] .. string.sub('00000' .. time[2], -6)
+local at = seen[1] .. string.sub('00000' .. seen[2], -6)
 if ARGV[11] == '1' and ARGV[12] == '' and ARGV[7] + 0 < at + 0 and call('EXISTS', KEYS[2], unpack(KEYS, 4)) == 0 then
   local lock, taken, tenures, ids, with_ids = KEYS[1], KEYS[2], KEYS[4], KEYS[5], ARGV[1] == 'permits'
   local free, tenure, lease = pcall('GETRANGE', lock, '0', '-1'), ARGV[9], ARGV[10] + 0

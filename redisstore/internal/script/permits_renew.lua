@@ -8,37 +8,31 @@
 -- Reply: as of renew.lua, for one lock.
 
 local call, pcall = redis.call, redis.pcall
-
---include holders.lua
-
---include number.lua
-
---include permits_id.lua
+local seen = call('TIME')
 
 --include permits.lua
 
---include permits_tenures.lua
-
+local s, err = permits_read(KEYS[1], ARGV, seen)
+local time, who = clock_read(ARGV[6], seen), ARGV[7]
 -- A semaphore that somebody deleted may be set as the other kind by now.
-if refused and call('ZSCORE', tenures, ARGV[7]) then
-  return redis.error_reply(refused)
-elseif refused then
-  return digits((shows())) .. '\n1 n'
+if err and call('ZSCORE', s.tenures, who) then
+  return redis.error_reply(err)
+elseif err then
+  return clock_shows(time) .. '\n1 n'
 end
-local gained = reclaim()
-local n, whole = has(ARGV[7])
-if whole then
-  call('HDEL', taken, '') -- changes nothing. But after a first write a server that is full takes others
-  extend(ARGV[7], n, ARGV[8] + 0)
-  pcall('INCRBY', lock, 0) -- always a write, see renew.lua
+local back = permits_reclaim(s)
+local n, own = permits_has(s, who)
+if own then
+  call('HDEL', s.taken, '') -- changes nothing. But after a first write a server that is full takes others
+  permits_extend(s, who, n, ARGV[8] + 0)
+  pcall('INCRBY', s.name, 0) -- always a write, see renew.lua
 elseif n then
-  drop(ARGV[7], n)
+  permits_drop(s, who, n)
 end
-if (gained or n and not whole) and free and free > 0 then
-  pcall(publish, channel, digits(free))
+if back or n and not own then
+  permits_wake(s)
 end
-local at, member = shows()
-if member then
-  call('ZADD', ARGV[6], 'GT', digits(at), member)
+if time.member then
+  call('ZADD', time.key, 'GT', clock_shows(time), time.member)
 end
-return digits(at) .. (whole and '' or '\n1 n')
+return clock_shows(time) .. (own and '' or '\n1 n')

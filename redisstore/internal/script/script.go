@@ -74,7 +74,7 @@ var assemble = sync.OnceFunc(func() {
 
 // include returns a script with the parts that it shares with others in place of their --include lines. A part may
 // include others, and is there once. A function that the script does not use is left out, because a server makes each
-// function anew whenever it runs the script.
+// function anew whenever it runs the script. Comments that are in no function are left out, too: they may name functions.
 func include(source string) string {
 	blocks := expand(nil, source, map[string]bool{})
 	functions := map[string]*block{}
@@ -140,6 +140,7 @@ func expand(to []block, source string, done map[string]bool) []block {
 				panic(err)
 			}
 			to = expand(to, string(part), done)
+		case strings.HasPrefix(line, "--"):
 		default:
 			to = append(to, block{text: line})
 		}
