@@ -109,6 +109,7 @@ var closeClauses = []clause{
 				t.Errorf("Acquire: error %v; want ErrClosed", err)
 			}
 			sub.Cancel()
+			one.subscribe(theLock).Cancel() // who comes later is woken, too
 		},
 	},
 	{

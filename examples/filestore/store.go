@@ -155,8 +155,12 @@ func (s *Store) Release(_ context.Context, req lockagent.ReleaseRequest, done fu
 func (s *Store) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()) (cancel func()) {
 	sub := &subscription{name: name, wake: wake}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	closed := s.isClosed
 	s.subs[sub] = true
+	s.mu.Unlock()
+	if closed { // the next Acquire says so, and nobody else wakes the waiter
+		wake()
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
