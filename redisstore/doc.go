@@ -65,7 +65,8 @@
 // All other errors of a server reach the caller, with advice.
 //
 // A server that hangs keeps a call for at most [Config.SilenceTimeout] from when the call is
-// sent. The store then cuts the connection, and the next call makes another one. Calls that come
+// sent. A call that its caller makes alone also ends with the context of the caller. The store
+// then cuts the connection, and the next call makes another one. Calls that come
 // meanwhile travel on the next connection. They take up to twice as long. If nothing answers at
 // the address, a call takes as long as the attempt to connect: [Config.DialTimeout] or half of
 // [Config.CallTimeout], whichever is less. In all, no call takes longer than CallTimeout.
