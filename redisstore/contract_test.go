@@ -78,8 +78,8 @@ func asUser(url string) string { return strings.Replace(url, "://", "://app:"+se
 func TestContractInACluster(t *testing.T) {
 	t.Parallel()
 	messages := []string{
-		"Subscribe/a release", "Subscribe/a break", "Subscribe/many subscriptions", "Listen/", "Queue/", "Pass/a ", "Pass/the next", "Outsiders/",
-		"readwrite/Subscribe/a release", "readwrite/ReadWriteQueue/readers who", "readwrite/ReadWriteQueue/a downgrade",
+		"Subscribe/a waiter", "Subscribe/a release", "Subscribe/a break", "Subscribe/many subscriptions", "Listen/", "Queue/", "Pass/a ", "Pass/the next", "Outsiders/",
+		"readwrite/Subscribe/a waiter", "readwrite/ReadWriteQueue/readers who", "readwrite/ReadWriteQueue/a downgrade",
 		"fair/Fair/places", "fair/Fair/a ", "fair/Fair/the dead",
 		"latch/", "semaphore/Permits/a ", "permits/PermitIDs/a ", "permits/Permits/a semaphore that is deleted",
 	}

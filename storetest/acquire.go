@@ -52,18 +52,6 @@ var acquireClauses = []clause{
 		},
 	},
 	{
-		name: "an attempt that was refused leaves nothing behind",
-		says: "Acquire tries once to begin a tenure.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			one.acquire(theLock, 1)
-			two.refused(theLock, 1, one.tenure(1).String())
-			one.release(theLock, 1, true)
-			one.sees(theLock, "")
-			one.acquire(theLock, 2)
-		},
-	},
-	{
 		name: "a tenure is granted again",
 		says: "It is also granted if this tenure has the lock already, by a call whose reply was lost.",
 		prove: func(t *testing.T, h *Harness) {
@@ -78,7 +66,7 @@ var acquireClauses = []clause{
 		},
 	},
 	{
-		name: "granted again the lease starts anew",
+		name: "granted again the lease starts anew, and is not shortened",
 		says: "The lease then starts anew, and never ends earlier than before.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
@@ -89,16 +77,6 @@ var acquireClauses = []clause{
 			if left := one.inspect(theLock).Remaining; left <= minute || left > time.Hour {
 				t.Errorf("%v left after a lease of %v", left, time.Hour)
 			}
-		},
-	},
-	{
-		name: "granted again the lease is not shortened",
-		says: "The lease then starts anew, and never ends earlier than before.",
-		prove: func(t *testing.T, h *Harness) {
-			one := h.agent(t)
-			longer := one.wish(theLock, 1)
-			longer.Lease = time.Hour
-			one.get(longer)
 			one.acquire(theLock, 1)
 			if left := one.inspect(theLock).Remaining; left <= minute {
 				t.Errorf("%v left of a lease of %v", left, time.Hour)

@@ -108,25 +108,32 @@ var badRequestClauses = []clause{
 				"", "x{", "a}b", "{}z", "\xff",
 				lockagent.Name(strings.Repeat("x", lockagent.MaxNameLen+1)),
 			} {
-				bad := func(what string, err error) {
-					t.Helper()
-					if !errors.Is(err, lockagent.ErrBadName) {
-						t.Errorf("%s(%.20q): error %v; want ErrBadName", what, name, err)
-					}
+				if reply, err := one.try(one.wish(name, 1)); !errors.Is(err, lockagent.ErrBadName) {
+					t.Errorf("Acquire(%.20q) = %+v, %v; want ErrBadName", name, reply, err)
 				}
-				_, err := one.try(one.wish(name, 1))
-				bad("Acquire", err)
-				_, err = Renew(t, one.store, one.renewal(name, 1, minute))
-				bad("Renew", err)
-				_, err = Release(t, one.store, one.ending(name, 1))
-				bad("Release", err)
-				if one.offers(withOperator) {
-					_, err = breakLock(t, one.store, one.breaking(name))
-					bad("Break", err)
-				}
-				_, err = inspect(t, one.store, name, one.kind)
-				bad("Inspect", err)
+				one.fails(name, lockagent.ErrBadName)
 			}
 		},
 	},
+}
+
+// fails makes all calls about a lock but Acquire, and expects the same error of each.
+func (p *party) fails(name lockagent.Name, want error) {
+	p.t.Helper()
+	expect := func(what string, err error) {
+		p.t.Helper()
+		if !errors.Is(err, want) {
+			p.t.Errorf("%s(%.20q) of a %s lock: error %v; want %v", what, name, p.kind, err, want)
+		}
+	}
+	_, err := Renew(p.t, p.store, p.renewal(name, 1, minute))
+	expect("Renew", err)
+	_, err = Release(p.t, p.store, p.ending(name, 1))
+	expect("Release", err)
+	_, err = inspect(p.t, p.store, name, p.kind)
+	expect("Inspect", err)
+	if p.offers(withOperator) {
+		_, err = breakLock(p.t, p.store, p.breaking(name))
+		expect("Break", err)
+	}
 }

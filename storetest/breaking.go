@@ -3,7 +3,6 @@ package storetest
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -23,18 +22,7 @@ var breakClauses = []clause{
 		},
 	},
 	{
-		name: "it tells whether the lock was held",
-		says: "It reports whether the lock was held.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			two.breaks(theLock, false)
-			one.acquire(theLock, 1)
-			two.breaks(theLock, true)
-			two.breaks(theLock, false)
-		},
-	},
-	{
-		name: "a break tells when",
+		name: "a break tells when, and whether the lock was held",
 		says: "At is when the store broke the lock, or found it free.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
@@ -73,21 +61,6 @@ var breakClauses = []clause{
 					t.Errorf("told that %q broke the lock; want %q", told.Operator, operator)
 				}
 			}
-		},
-	},
-	{
-		name: "a tenure that was broken is over",
-		says: "Held is false if the tenure is over: the lock is free, or another's.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			one.acquire(theLock, 1)
-			two.breaks(theLock, true)
-			two.acquire(theLock, 1)
-			if reply := one.renew(theLock, 1, time.Hour); reply.Held {
-				t.Errorf("Renew of a broken tenure = %+v; want Held false", reply)
-			}
-			one.release(theLock, 1, false)
-			two.sees(theLock, two.tenure(1).String())
 		},
 	},
 }

@@ -78,13 +78,8 @@ func Time(t TB, s lockagent.Store) (lockagent.StoreTime, error) {
 	return startTime(t, s).await()
 }
 
-// AwaitFree waits until a plain lock is free, for example because its lease has run out. It reports
-// whether the lock became free; if not, the test has failed.
-func AwaitFree(t TB, s lockagent.Store, name lockagent.Name) bool {
-	t.Helper()
-	return awaitFree(t, s, name, lockagent.PlainLock)
-}
-
+// awaitFree waits until a lock is free, for example because its lease has run out. It reports whether the lock became
+// free; if not, the test has failed.
 func awaitFree(t TB, s lockagent.Store, name lockagent.Name, kind lockagent.LockKind) bool {
 	t.Helper()
 	var seen lockagent.Inspection

@@ -17,27 +17,14 @@ var closeClauses = []clause{
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)
 			one.close()
-			closed := func(what string, err error) {
-				t.Helper()
-				if !errors.Is(err, lockagent.ErrClosed) {
-					t.Errorf("%s: error %v; want ErrClosed", what, err)
-				}
+			if reply, err := one.try(one.wish("orders/43", 1)); !errors.Is(err, lockagent.ErrClosed) {
+				t.Errorf("Acquire = %+v, %v; want ErrClosed", reply, err)
 			}
-			_, err := one.try(one.wish("orders/43", 1))
-			closed("Acquire", err)
-			_, err = Renew(t, one.store, one.renewal(theLock, 1, minute))
-			closed("Renew", err)
-			_, err = Release(t, one.store, one.ending(theLock, 1))
-			closed("Release", err)
-			if one.offers(withOperator) {
-				_, err = breakLock(t, one.store, one.breaking(theLock))
-				closed("Break", err)
-			}
-			_, err = inspect(t, one.store, theLock, one.kind)
-			closed("Inspect", err)
+			one.fails(theLock, lockagent.ErrClosed)
 			if one.offers(withHistory) {
-				_, err = Time(t, one.store)
-				closed("Time", err)
+				if at, err := Time(t, one.store); !errors.Is(err, lockagent.ErrClosed) {
+					t.Errorf("Time = %d, %v; want ErrClosed", at, err)
+				}
 			}
 			two.sees(theLock, one.tenure(1).String())
 			two.sees("orders/43", "")
@@ -51,21 +38,6 @@ var closeClauses = []clause{
 			one.acquire(theLock, 1)
 			one.close()
 			two.refused(theLock, 1, one.tenure(1).String())
-		},
-	},
-	{
-		name: "other stores go on",
-		says: "ends all that the store has running in this process.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			one.close()
-			sub := two.subscribe(theLock)
-			for number := uint64(1); number <= rounds; number++ {
-				two.acquire(theLock, number)
-				two.release(theLock, number, true)
-				sub.Await()
-			}
-			h.agent(t).acquire(theLock, 1)
 		},
 	},
 	{

@@ -28,17 +28,6 @@ import (
 // number of histories (-rapid.checks) and their length (-rapid.steps).
 func Compare(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.Store) {
 	t.Helper()
-	compare(t, kind, model, subject, true)
-}
-
-// CompareWithoutQueue is [Compare] for a subject that has no queue. No call asks for a place.
-func CompareWithoutQueue(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.Store) {
-	t.Helper()
-	compare(t, kind, model, subject, false)
-}
-
-func compare(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.Store, queues bool) {
-	t.Helper()
 	heardBy := func(stores [2]lockagent.Store) (all [2]*Messages) {
 		for i, s := range stores {
 			all[i] = Listen(t, s, comparedAgents[i])
@@ -59,7 +48,6 @@ func compare(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.St
 			prefix:  fmt.Sprintf("compare/%s/%d/", run, histories),
 			model:   newWitness(kind, model, modelHears),
 			subject: newWitness(kind, subject, subjectHears),
-			queues:  queues,
 			latest:  make(map[seat]uint64),
 			queued:  make(map[seat]uint64),
 			holds:   make(map[seat]bool),
@@ -86,7 +74,6 @@ var (
 type history struct {
 	prefix         string // of the locks of this history
 	model, subject *witness
-	queues         bool            // calls may ask for a place
 	latest         map[seat]uint64 // the greatest tenure number used
 	queued         map[seat]uint64 // the tenure that has a place
 	holds          map[seat]bool
@@ -175,7 +162,7 @@ func (h *history) acquire(t *rapid.T) {
 		Mode:   h.mode(tenure),
 		Tenure: tenure,
 		Lease:  minute,
-		Queue:  h.queues && !h.holds[s] && (h.queued[s] != 0 || rapid.Bool().Draw(t, "queue")),
+		Queue:  !h.holds[s] && (h.queued[s] != 0 || rapid.Bool().Draw(t, "queue")),
 	}
 	if req.Queue {
 		h.subscribe(t, s)

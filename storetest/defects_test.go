@@ -121,14 +121,14 @@ var defects = []defect{
 			return release(req)
 		}
 	}},
-	{"releases whoever has the lock", "Release/the release of a tenure that never was harms nobody", func(s *spoilt) {
+	{"releases whoever has the lock", "Release/the release of a tenure that is over, or never was, finds nothing", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
 			return release(req)
 		}
 	}},
-	{"remembers what it released", "Release/a repeated release finds nothing", func(s *spoilt) {
+	{"remembers what it released", "Release/the release of a tenure that is over, or never was, finds nothing", func(s *spoilt) {
 		release := s.release
 		var released sync.Map
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
@@ -254,7 +254,7 @@ var defects = []defect{
 			return lockagent.BreakReply{Broken: seen.Held, At: 1}, err
 		}
 	}},
-	{"says that it broke every lock", "Break/it tells whether the lock was held", func(s *spoilt) {
+	{"says that it broke every lock", "Break/a break tells when, and whether the lock was held", func(s *spoilt) {
 		breakLock := s.breakLock
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			reply, err := breakLock(req)
@@ -262,7 +262,7 @@ var defects = []defect{
 			return reply, err
 		}
 	}},
-	{"forgets when it found a lock free", "Break/a break tells when", func(s *spoilt) {
+	{"forgets when it found a lock free", "Break/a break tells when, and whether the lock was held", func(s *spoilt) {
 		breakLock := s.breakLock
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			reply, err := breakLock(req)
@@ -333,7 +333,7 @@ var defects = []defect{
 		reply.Remaining = max(reply.Remaining, 0)
 	})},
 	{"wakes nobody when a subscription stands", "Subscribe/wake is called once the subscription stands", waking(func(nth int) bool { return nth > 1 })},
-	{"wakes nobody at a release", "Subscribe/a release wakes", waking(func(nth int) bool { return nth == 1 })},
+	{"wakes nobody at a release", "Subscribe/a waiter is woken when it can acquire", waking(func(nth int) bool { return nth == 1 })},
 	{"wakes nobody at a break", "Subscribe/a break wakes", func(s *spoilt) {
 		breakLock := s.breakLock
 		var breaking atomic.Bool

@@ -46,8 +46,8 @@
 // cannot tell its incarnation. The suite skips the cases that need what is missing.
 //
 // [Compare] runs random histories against two stores that must agree. The
-// blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe], [Listen]
-// and [AwaitFree] are for any test that uses a store.
+// blocking calls [Acquire], [Renew], [Release], [Break], [Inspect], [Subscribe] and [Listen] are for any test that
+// uses a store.
 //
 // # Guarantees
 //

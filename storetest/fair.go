@@ -76,25 +76,14 @@ var fairClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			f := h.fairQueue(t)
 			f.wait(1, 1, 0, 1)
+			gone, withdrawn := f.waiting[0], f.waiting[2]
 			for range 2 { // the reply may have been lost
-				f.waiting[0].release(theLock, f.waiting[0].number, false)
-				f.waiting[2].release(theLock, f.waiting[2].number, false)
+				gone.release(theLock, gone.number, false)
+				withdrawn.withdraws(theLock, withdrawn.number)
 			}
+			withdrawn.withdrawn(theLock, withdrawn.number)
 			f.waiting = []fairSeat{f.waiting[1], f.waiting[3]}
 			f.next()
-			f.next()
-		},
-	},
-	{
-		name: "a tenure that was withdrawn gets no place",
-		says: "If the request is Unanswered, Release also withdraws the tenure",
-		prove: func(t *testing.T, h *Harness) {
-			f := h.fairQueue(t)
-			f.wait(1, 0)
-			gone := f.waiting[0]
-			gone.withdraws(theLock, gone.number)
-			gone.withdrawn(theLock, gone.number)
-			f.waiting = f.waiting[1:]
 			f.next()
 		},
 	},

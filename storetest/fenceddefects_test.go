@@ -37,7 +37,7 @@ var fencedDefects = []defect{
 	{"passes with the tokens of its own clock", "Fenced/a lock that is passed has a token above all others", telling(lockagent.MessagePassed, func(m *lockagent.Message) {
 		m.Token = lockagent.Token(m.At)
 	})},
-	{"sets its clock by the tokens of other programs", "Fenced/the tokens of other locks and of the clock stay", func(s *spoilt) {
+	{"sets its clock by the tokens of other programs", "Fenced/a tenure begins above the tokens of other programs", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)

@@ -77,22 +77,7 @@ var kindClauses = []clause{
 			for _, kind := range append(lacking, "revolving") {
 				one.kind = kind
 				one.refusedOption(one.wish(theLock, 1))
-				bad := func(what string, err error) {
-					t.Helper()
-					if !errors.Is(err, lockagent.ErrBadOption) {
-						t.Errorf("%s of a %s lock: error %v; want ErrBadOption", what, kind, err)
-					}
-				}
-				_, err := Renew(t, one.store, one.renewal(theLock, 1, minute))
-				bad("Renew", err)
-				_, err = Release(t, one.store, one.ending(theLock, 1))
-				bad("Release", err)
-				if one.offers(withOperator) {
-					_, err = breakLock(t, one.store, one.breaking(theLock))
-					bad("Break", err)
-				}
-				_, err = inspect(t, one.store, theLock, kind)
-				bad("Inspect", err)
+				one.fails(theLock, lockagent.ErrBadOption)
 				one.store.Subscribe(theLock, kind, func() {})()
 			}
 			one.kind = h.kind

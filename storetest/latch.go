@@ -172,21 +172,7 @@ var latchClauses = []clause{
 		name: "nobody holds a latch",
 		says: "Renew, Release, Break and Inspect of a latch end with an [*OptionError].",
 		prove: func(t *testing.T, h *Harness) {
-			one := h.agent(t)
-			bad := func(what string, err error) {
-				t.Helper()
-				if !errors.Is(err, lockagent.ErrBadOption) {
-					t.Errorf("%s: %v", what, err)
-				}
-			}
-			_, err := Renew(t, one.store, one.renewal(theLatch, 1, minute))
-			bad("Renew", err)
-			_, err = Release(t, one.store, one.ending(theLatch, 1))
-			bad("Release", err)
-			_, err = breakLock(t, one.store, one.breaking(theLatch))
-			bad("Break", err)
-			_, err = inspect(t, one.store, theLatch, lockagent.Latch)
-			bad("Inspect", err)
+			h.agent(t).fails(theLatch, lockagent.ErrBadOption)
 		},
 	},
 	{

@@ -32,24 +32,6 @@ var leaseClauses = []clause{
 		},
 	},
 	{
-		name: "a renewal does not bring back a lease that has run out",
-		says: "Held is false if the tenure is over: the lock is free, or another's.",
-		prove: func(t *testing.T, h *Harness) {
-			one := h.agent(t)
-			wish := one.wish(theLock, 1)
-			wish.Lease = brief
-			one.get(wish)
-			if !one.awaitFree(theLock) {
-				return
-			}
-			if reply := one.renew(theLock, 1, time.Hour); reply.Held {
-				t.Errorf("Renew of an expired tenure = %+v; want Held false", reply)
-			}
-			one.sees(theLock, "")
-			one.release(theLock, 1, false)
-		},
-	},
-	{
 		name: "the shortest and the longest lease are taken",
 		says: "between MinLease and MaxLease; the store rounds it up to its unit",
 		prove: func(t *testing.T, h *Harness) {

@@ -36,16 +36,6 @@ var listenClauses = []clause{
 		},
 	},
 	{
-		name: "an agent that broke its own tenure is told too",
-		says: "It wakes the waiters, and sends [MessageBroken] to the agent of the tenure.",
-		prove: func(t *testing.T, h *Harness) {
-			one := h.agent(t)
-			one.acquire(theLock, 1)
-			one.breaks(theLock, true)
-			one.hears(lockagent.MessageBroken, 1)
-		},
-	},
-	{
 		name: "no other agent is told",
 		says: "Listen calls hear with each message to the agent.",
 		prove: func(t *testing.T, h *Harness) {

@@ -124,19 +124,6 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "a passed tenure can be renewed",
-		says: "Renew starts the lease of a tenure anew.",
-		prove: func(t *testing.T, h *Harness) {
-			line := h.line(t, 1)
-			one, two := line.one, line.others[0]
-			line.passes(one, 1, two)
-			two.keep(1)
-			if left := one.sees(theLock, two.tenure(1).String()).Remaining; left <= lockagent.PassLease {
-				t.Errorf("%v left of a lease that was renewed for %v", left, minute)
-			}
-		},
-	},
-	{
 		name: "an agent that missed the message is granted the lock",
 		says: "If the message is lost, the tenure has the lock all the same: its next Acquire is granted.",
 		prove: func(t *testing.T, h *Harness) {
@@ -191,30 +178,19 @@ var passClauses = []clause{
 		},
 	},
 	{
-		name: "a repeated release passes nothing",
+		name: "a release that ends nothing passes nothing",
 		says: "Released is false if the tenure did not have the lock: it was over, had never begun, or was released by an earlier call whose reply was lost.",
 		prove: func(t *testing.T, h *Harness) {
-			line := h.line(t, 2)
-			one, two := line.one, line.others[0]
+			line := h.line(t, 3)
+			one, two, three := line.one, line.others[0], line.others[1]
+			if released := three.release(theLock, 1, false); released.Passed {
+				t.Errorf("Release of a tenure that waited = %+v", released)
+			}
 			line.passes(one, 1, two)
 			if again := one.release(theLock, 1, false); again.Passed {
 				t.Errorf("Release = %+v, repeated", again)
 			}
 			two.sees(theLock, two.tenure(1).String())
-		},
-	},
-	{
-		name: "a break passes nothing",
-		says: "Only a Release passes a lock. Break, the end of a lease, a reset and a downgrade do not.",
-		prove: func(t *testing.T, h *Harness) {
-			line := h.line(t, 1)
-			one, two := line.one, line.others[0]
-			one.breaks(theLock, true)
-			two.sub.Await()
-			one.sees(theLock, "")
-			// The queue is as it was.
-			one.acquire(theLock, 2)
-			line.passes(one, 2, two)
 		},
 	},
 	{
@@ -236,18 +212,6 @@ var passClauses = []clause{
 			if one.messages.Count(lockagent.MessagePassed) > 0 {
 				t.Errorf("told %+v", one.messages.all())
 			}
-		},
-	},
-	{
-		name: "the release of another tenure passes nothing",
-		says: "Released is false if the tenure did not have the lock",
-		prove: func(t *testing.T, h *Harness) {
-			line := h.line(t, 2)
-			one, two := line.one, line.others[0]
-			if released := two.release(theLock, 1, false); released.Passed {
-				t.Errorf("Release of a tenure that waited = %+v", released)
-			}
-			one.sees(theLock, one.tenure(1).String())
 		},
 	},
 	{

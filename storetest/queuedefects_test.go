@@ -38,10 +38,9 @@ var queueDefects = []defect{
 	{"keeps the place of a tenure that is passed the lock", "Queue/a tenure that is passed the lock loses its place", keepingPlaces},
 	{"keeps the places of who is released", "Queue/a tenure that is released loses its place", keepingPlaces},
 	{"keeps the places of before a reset", "Reset/a reset empties the queue", keepingPlaces},
-	{"passes to agents that do not listen", "Queue/an agent that does not listen loses its place", passingToTheDead},
+	{"passes to agents that do not listen", "Queue/no lock is passed to an agent that does not listen", passingToTheDead},
 	{"passes although nobody listens", "Queue/no lock is passed to an agent that does not listen", passingToTheDead},
-	{"gives up if the first listens no more", "Queue/an agent that does not listen loses its place", givingUp},
-	{"gives up in a crowd of the dead", "Queue/a crowd of the dead holds nobody up", givingUp},
+	{"gives up if the first listens no more", "Queue/a crowd of the dead holds nobody up", givingUp},
 	{"keeps a free lock for who waits", "Queue/a lock that is free is granted, whoever waits", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -94,7 +93,7 @@ var queueDefects = []defect{
 			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Tenure: to, Lease: lockagent.PassLease / 2})
 		}
 	})},
-	{"renews only what was acquired", "Pass/a passed tenure can be renewed", func(s *spoilt) {
+	{"renews only what was acquired", "Pass/a release passes the lock to the agent that has waited longest", func(s *spoilt) {
 		acquire, renew := s.acquire, s.renew
 		var acquired sync.Map
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -128,7 +127,7 @@ var queueDefects = []defect{
 		}
 	})},
 	{"has the next stand by for long", "Pass/the next in the queue stands by", telling(lockagent.MessageStandby, func(m *lockagent.Message) { m.AskAfter++ })},
-	{"passes again at a repeated release", "Pass/a repeated release passes nothing", func(s *spoilt) {
+	{"passes again at a repeated release", "Pass/a release that ends nothing passes nothing", func(s *spoilt) {
 		release := s.release
 		var released sync.Map
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
@@ -139,7 +138,7 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"passes what is broken", "Pass/a break passes nothing", func(s *spoilt) {
+	{"passes what is broken", "Queue/a lock that is free is granted, whoever waits", func(s *spoilt) {
 		breakLock := s.breakLock
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			reply, err := breakLock(req)
@@ -167,7 +166,7 @@ var queueDefects = []defect{
 			return seen, err
 		}
 	}},
-	{"passes at the release of another tenure", "Pass/the release of another tenure passes nothing", func(s *spoilt) {
+	{"passes at the release of another tenure", "Pass/a release that ends nothing passes nothing", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
 			if holder, ok := s.holder(req.Name, req.Kind); ok {
@@ -247,7 +246,7 @@ var queueDefects = []defect{
 	{"does not tell when an agent is listened for", "Listen/an agent is told when the store begins to listen", without(lockagent.MessagesMissed)},
 	{"tells nobody of a break", "Listen/an agent is told that its tenure was broken", without(lockagent.MessageBroken)},
 	{"tells when a tenure was broken, wrongly", "Listen/an agent is told that its tenure was broken", telling(lockagent.MessageBroken, func(m *lockagent.Message) { m.At++ })},
-	{"tells only others of a break", "Listen/an agent that broke its own tenure is told too", func(s *spoilt) {
+	{"tells only others of a break", "Twins/an agent whose twin is told goes on", func(s *spoilt) {
 		breakLock := s.breakLock
 		var breaking atomic.Bool
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {

@@ -27,15 +27,21 @@ var restClauses = []clause{
 		says: "Whenever a tenure that may rest keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
+			two.subscribe(theLock)
 			for number := uint64(1); number <= rounds; number++ {
 				one.get(one.resting(theLock, number))
-				for range 2 {
-					if reply := two.refused(theLock, number, one.tenure(number).String()); !reply.HolderRests {
-						t.Errorf("%+v: want a holder that may rest", reply)
-					}
-					one.hears(lockagent.MessageWanted, number)
+				if reply := two.refused(theLock, number, one.tenure(number).String()); !reply.HolderRests {
+					t.Errorf("%+v: want a holder that may rest", reply)
 				}
-				one.release(theLock, number, true)
+				one.hears(lockagent.MessageWanted, number)
+				if reply := two.queue(theLock, number, one.tenure(number)); !reply.HolderRests {
+					t.Errorf("%+v: want a holder that may rest, also with a place", reply)
+				}
+				one.hears(lockagent.MessageWanted, number)
+				if reply := one.release(theLock, number, true); !reply.Passed {
+					t.Errorf("%+v: want the lock passed to the waiter", reply)
+				}
+				two.release(theLock, number, true)
 			}
 		},
 	},
@@ -56,22 +62,6 @@ var restClauses = []clause{
 			two.hears(lockagent.MessagePassed, 1)
 			if reply := one.refused(theLock, 2, two.tenure(1).String()); reply.HolderRests {
 				t.Errorf("%+v: want no holder that may rest after a pass", reply)
-			}
-		},
-	},
-	{
-		name: "a waiter with a place tells the agent, too",
-		says: "Whenever a tenure that may rest keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			two.subscribe(theLock)
-			one.get(one.resting(theLock, 1))
-			if reply := two.queue(theLock, 1, one.tenure(1)); !reply.HolderRests {
-				t.Errorf("%+v: want a holder that may rest", reply)
-			}
-			one.hears(lockagent.MessageWanted, 1)
-			if reply := one.release(theLock, 1, true); !reply.Passed {
-				t.Errorf("%+v: want the lock passed to the waiter", reply)
 			}
 		},
 	},

@@ -14,7 +14,7 @@ var restDefects = []defect{
 	{"says of every holder that it may rest", "Rest/whoever meets another tenure does not say so", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.HolderRests = reply.HolderRests || !reply.Granted
 	})},
-	{"does not say so to a waiter with a place", "Rest/a waiter with a place tells the agent, too", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+	{"does not say so to a waiter with a place", "Rest/whoever meets a tenure that may rest tells its agent", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 		reply.HolderRests = reply.HolderRests && !req.Queue
 	})},
 	{"lets a tenure rest while others wait", "Rest/a tenure does not rest while others have places", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {

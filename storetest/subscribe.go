@@ -25,23 +25,6 @@ var subscribeClauses = []clause{
 		},
 	},
 	{
-		name: "a release wakes",
-		says: "Release ends a tenure, and wakes the waiters.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			subs := []*Subscription{one.subscribe(theLock), two.subscribe(theLock), two.subscribe(theLock)}
-			for number := uint64(1); number <= rounds; number++ {
-				one.acquire(theLock, number)
-				one.release(theLock, number, true)
-				for i, sub := range subs {
-					if !sub.Await() {
-						t.Fatalf("subscription %d missed release %d", i, number)
-					}
-				}
-			}
-		},
-	},
-	{
 		name: "a break wakes",
 		says: "It wakes the waiters, and sends [MessageBroken] to the agent of the tenure.",
 		prove: func(t *testing.T, h *Harness) {
@@ -116,20 +99,6 @@ var subscribeClauses = []clause{
 			}
 			if after := cancelled.Count(); after > before+1 {
 				t.Errorf("woken %d times after cancel had returned", after-before)
-			}
-		},
-	},
-	{
-		name: "a subscription can be taken up again",
-		says: "at every Release or Break that frees the lock.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			for number := uint64(1); number <= rounds; number++ {
-				sub := two.subscribe(theLock)
-				one.acquire(theLock, number)
-				one.release(theLock, number, true)
-				sub.Await()
-				sub.Cancel()
 			}
 		},
 	},

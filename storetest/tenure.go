@@ -102,17 +102,6 @@ var tenureClauses = []clause{
 		},
 	},
 	{
-		name: "the numbers of one agent mean nothing for another",
-		says: "Tenure identifies one agent's time with a lock in the store.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			two.acquire(theLock, 1)
-			one.refused(theLock, 1, two.tenure(1).String())
-			one.release(theLock, 1, false)
-			two.sees(theLock, two.tenure(1).String())
-		},
-	},
-	{
 		name: "the numbers of one lock mean nothing for another",
 		says: "Tenure identifies one agent's time with a lock in the store.",
 		prove: func(t *testing.T, h *Harness) {
@@ -139,30 +128,25 @@ var tenureClauses = []clause{
 		},
 	},
 	{
-		name: "late calls leave a later tenure of the agent alone",
-		says: "So a repeated or late call never touches another tenure than its own.",
-		prove: func(t *testing.T, h *Harness) {
-			one := h.agent(t)
-			one.acquire(theLock, 1)
-			one.release(theLock, 1, true)
-			one.acquire(theLock, 2)
-			one.lateCalls(theLock, 1)
-			if left := one.sees(theLock, one.tenure(2).String()).Remaining; left > minute {
-				t.Errorf("%v left of a lease of %v after a late renewal", left, minute)
-			}
-		},
-	},
-	{
-		name: "late calls leave another agent alone",
+		name: "late calls leave later tenures alone",
 		says: "So a repeated or late call never touches another tenure than its own.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
-			one.acquire(theLock, 1)
-			one.release(theLock, 1, true)
-			two.acquire(theLock, 1)
-			one.lateCalls(theLock, 1)
-			if left := two.sees(theLock, two.tenure(1).String()).Remaining; left > minute {
-				t.Errorf("%v left of a lease of %v after a late renewal", left, minute)
+			for late, later := range map[uint64]*party{1: one, 3: two} {
+				one.acquire(theLock, late)
+				one.release(theLock, late, true)
+				later.acquire(theLock, late+1)
+				holder := later.tenure(late + 1).String()
+				one.refused(theLock, late, holder)
+				if reply := one.renew(theLock, late, time.Hour); reply.Held {
+					t.Errorf("Renew(%s) = %+v; want Held false", one.tenure(late), reply)
+				}
+				one.release(theLock, late, false)
+				one.withdraws(theLock, late)
+				if left := later.sees(theLock, holder).Remaining; left > minute {
+					t.Errorf("%v left of a lease of %v after a late renewal", left, minute)
+				}
+				later.release(theLock, late+1, true)
 			}
 		},
 	},
@@ -174,17 +158,4 @@ func (p *party) withdrawn(name lockagent.Name, number uint64) {
 	if reply, err := p.try(p.wish(name, number)); !errors.Is(err, lockagent.ErrWithdrawn) || reply.Granted {
 		p.t.Fatalf("Acquire(%s) = %+v, %v; want ErrWithdrawn", p.tenure(number), reply, err)
 	}
-}
-
-// lateCalls repeats all calls of a tenure that was released, while another tenure has the lock.
-func (p *party) lateCalls(name lockagent.Name, number uint64) {
-	p.t.Helper()
-	holder := p.inspect(name).Holder
-	p.refused(name, number, holder)
-	if reply := p.renew(name, number, time.Hour); reply.Held {
-		p.t.Errorf("Renew(%s) = %+v; want Held false", p.tenure(number), reply)
-	}
-	p.release(name, number, false)
-	p.withdraws(name, number)
-	p.sees(name, holder)
 }
