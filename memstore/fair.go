@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	// nearPlaces are asked to try again within nearAsks, the others within farAsks. This memory takes
-	// no place away from an agent that listens. Other stores do.
-	nearPlaces        = 32
-	nearAsks, farAsks = 2 * time.Second, 10 * time.Second
+	// keepAsking is within what time a place is to ask again. This memory takes no place away from an agent that
+	// listens. Other stores do.
+	keepAsking = 2 * time.Second
 	// takesIt is how long a free lock is kept for another program that was told.
 	takesIt = 6 * time.Second
 )
@@ -102,10 +101,7 @@ func (m *memory) takePlace(req *lockagent.AcquireRequest, l *lock, reply *lockag
 		at = len(l.places)
 		l.places = append(l.places, fairPlace{tenure: req.Tenure})
 	}
-	reply.Queued, reply.AskWithin = true, farAsks
-	if at < nearPlaces {
-		reply.AskWithin = nearAsks
-	}
+	reply.Queued, reply.AskWithin = true, keepAsking
 	for _, p := range l.places[:at] {
 		if p.foreign != nil {
 			reply.Outsiders++

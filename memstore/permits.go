@@ -9,6 +9,9 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
+// mostLooked is how many places a call looks at, as the scripts for Redis do.
+const mostLooked = 8
+
 // semaphore is what the memory knows of the permits of a name. The places of its tenures are in
 // lock.queue. The zero semaphore is one that nobody has set.
 type semaphore struct {

@@ -7,16 +7,6 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-const (
-	// mostLooked is how many places a release looks at. Without a bound, one release might have to
-	// look at many waiters that died.
-	mostLooked = 8
-	// mostCleared is how many places at the front, and how many at the end, a new place
-	// looks at. It removes the dead ones. At the end is the former life of a program that
-	// crashes again and again.
-	mostCleared = 2
-)
-
 // place is that of a tenure in the queue, with the kind and the mode that the tenure is to have.
 type place struct {
 	tenure lockagent.Tenure
@@ -59,25 +49,13 @@ func (m *memory) enqueue(req *lockagent.AcquireRequest, l *lock) {
 	if l.place(req.Tenure) >= 0 {
 		return
 	}
-	at, end := -1, len(l.queue)-mostCleared
-	l.queue = slices.DeleteFunc(l.queue, func(p place) bool {
-		at++
-		return (at < mostCleared || at >= end) && !m.listens(p.tenure.Agent)
-	})
+	m.bury(l)
 	l.queue = append(l.queue, place{tenure: req.Tenure, kind: l.kind, mode: req.Mode})
 }
 
-// next takes places out of the queue until it meets one whose agent listens. It looks at no more
-// than so many, and returns how many are left of these. The place is the zero one if there is none.
-func (m *memory) next(l *lock, most int) (to place, left int) {
-	for ; most > 0 && len(l.queue) > 0; most-- {
-		to = l.queue[0]
-		l.queue = slices.Delete(l.queue, 0, 1)
-		if m.listens(to.tenure.Agent) {
-			return to, most - 1
-		}
-	}
-	return place{}, 0
+// bury removes the places of agents that do not listen.
+func (m *memory) bury(l *lock) {
+	l.queue = slices.DeleteFunc(l.queue, func(p place) bool { return !m.listens(p.tenure.Agent) })
 }
 
 // standbys is how many tenures behind a pass get a [lockagent.MessageStandby]. There are two,
@@ -91,13 +69,18 @@ func (m *memory) pass(v *visit, by *lockagent.ReleaseRequest, l *lock) lockagent
 	if outsiders > 0 && l.outsidersTurn(v.now) {
 		return 0
 	}
-	to, left := m.next(l, mostLooked)
-	if to == (place{}) {
+	m.bury(l)
+	if len(l.queue) == 0 {
 		return 0
 	}
+	to := l.queue[0]
+	l.queue = slices.Delete(l.queue, 0, 1)
 	at := m.passTo(v, by, l, to, outsiders)
-	if to.mode == lockagent.Shared && (m.admit(v, by, l, left) || outsiders > 0) {
-		v.wake(m.subscribers(by.Name)) // they may share the lock
+	if to.mode == lockagent.Shared {
+		m.admit(v, by, l)
+		if outsiders > 0 {
+			v.wake(m.subscribers(by.Name)) // they may share the lock
+		}
 	}
 	for _, next := range l.queue[:min(standbys, len(l.queue))] {
 		m.standBy(v, by.Name, l, next.tenure)
@@ -124,21 +107,13 @@ func (m *memory) standBy(v *visit, name lockagent.Name, l *lock, next lockagent.
 	})
 }
 
-const (
-	// turnEvery is the longest wait of the outsiders for a turn, while the lock is passed on.
-	turnEvery = 250 * time.Millisecond
-	// A tenure lasts tenureLasts while there are outsiders. Their turn lasts as long as one tenure of
-	// each agent and one more, at most longestTurn. Meanwhile a free lock is kept for them. A slow
-	// program needs some milliseconds after its wake-up.
-	tenureLasts = 5 * time.Millisecond
-	longestTurn = 50 * time.Millisecond
-)
+// turnLasts is how long a free lock is kept for the outsiders. A slow program needs some milliseconds after its wake-up.
+const turnLasts = 20 * time.Millisecond
 
 // turn is the state of the outsiders' turns at a lock.
 type turn struct {
 	passes int       // since the last turn
-	last   time.Time // when the last turn began; zero if never
-	until  time.Time // when it ended
+	until  time.Time // when the last turn ended; zero if there was none
 }
 
 // outsidersTurn reports whether a release is for the outsiders, and not for the queue. It notes
@@ -147,12 +122,11 @@ func (l *lock) outsidersTurn(now time.Time) bool {
 	if len(l.queue) == 0 {
 		return false
 	}
-	if l.turn.passes < len(l.queue) && now.Sub(l.turn.last) < turnEvery {
+	if l.turn.passes < len(l.queue) && !l.turn.until.IsZero() {
 		l.turn.passes++
 		return false
 	}
-	agents := time.Duration(len(l.queue) + 1)
-	l.turn = turn{last: now, until: now.Add(min(longestTurn, (agents+1)*tenureLasts))}
+	l.turn = turn{until: now.Add(turnLasts)}
 	return true
 }
 

@@ -22,10 +22,9 @@ func (m *memory) mayJoin(l *lock, req *lockagent.AcquireRequest) bool {
 	return !m.writerWaits(l, ahead)
 }
 
-// writerWaits reports whether one of the first places is that of a writer whose agent listens. It looks at
-// the places up to most, and at no more than mostLooked.
+// writerWaits reports whether one of the first so many places is that of a writer whose agent listens.
 func (m *memory) writerWaits(l *lock, most int) bool {
-	return slices.ContainsFunc(l.queue[:min(most, mostLooked, len(l.queue))], func(p place) bool {
+	return slices.ContainsFunc(l.queue[:most], func(p place) bool {
 		return p.mode != lockagent.Shared && m.listens(p.tenure.Agent)
 	})
 }
@@ -37,26 +36,16 @@ func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *hold
 		own.mode = lockagent.Shared
 		v.wake(m.subscribers(req.Name))
 	}
-	return l.shared() && (m.writerWaits(l, mostLooked) || m.outsiders(req.Name) > 0)
+	return l.shared() && (m.writerWaits(l, len(l.queue)) || m.outsiders(req.Name) > 0)
 }
 
-// admit passes a lock that is shared to the readers at the front of the queue. It looks at no more than
-// most places, and reports whether there may be more such readers.
-func (m *memory) admit(v *visit, by *lockagent.ReleaseRequest, l *lock, most int) (more bool) {
+// admit passes a lock that is shared to the readers at the front of the queue.
+func (m *memory) admit(v *visit, by *lockagent.ReleaseRequest, l *lock) {
+	m.bury(l)
 	outsiders := m.outsiders(by.Name)
-	for ; len(l.queue) > 0; most-- {
+	for len(l.queue) > 0 && l.queue[0].mode == lockagent.Shared {
 		first := l.queue[0]
-		listens := m.listens(first.tenure.Agent)
-		switch {
-		case listens && first.mode != lockagent.Shared:
-			return false
-		case most == 0:
-			return true
-		}
 		l.queue = slices.Delete(l.queue, 0, 1)
-		if listens {
-			m.passTo(v, by, l, first, outsiders)
-		}
+		m.passTo(v, by, l, first, outsiders)
 	}
-	return false
 }

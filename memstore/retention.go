@@ -48,11 +48,11 @@ func (m *memory) tidy(now time.Time) {
 	}
 	for name, l := range m.locks {
 		l.expire(now)
-		l.queue = slices.DeleteFunc(l.queue, func(p place) bool { return !m.listens(p.tenure.Agent) })
+		m.bury(l)
 		l.places = slices.DeleteFunc(l.places, func(p fairPlace) bool {
 			return p.foreign == nil && !m.listens(p.tenure.Agent) || p.foreign != nil && !now.Before(p.foreign.until)
 		})
-		if !l.inUse() && !l.value && !l.latch.remembers(now) && now.Sub(l.turn.last) >= turnEvery &&
+		if !l.inUse() && !l.value && !l.latch.remembers(now) && !now.Before(l.turn.until) &&
 			l.fence.at(now) <= lockagent.Token(m.clock.at(now)) {
 			delete(m.locks, name)
 		}
