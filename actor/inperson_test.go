@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -315,4 +316,30 @@ func TestReleasesThatAreLeft(t *testing.T) {
 			t.Error("a channel with a value in it is used again")
 		}
 	}
+}
+
+// If a message leads to two calls, its caller makes the first one, and is not kept by the other.
+func TestACallerMakesOneCall(t *testing.T) {
+	a := start(t, Config{})
+	var orders *lock
+	make := a.registry.make
+	a.registry.make = func(e *entry) *lock {
+		orders = make(e)
+		return orders
+	}
+	g := a.Lock(t.Context(), "orders", who("ann"))
+	var made []string
+	caller := presence{ctx: t.Context()}
+	for _, name := range []string{"first", "second"} {
+		c := &storeCall[lockagent.ReleaseReply]{lock: orders, disowns: true}
+		c.makeInPerson(&caller, func(ctx context.Context) {
+			made = append(made, fmt.Sprint(name, " in person ", inperson.Is(ctx)))
+			c.done(lockagent.ReleaseReply{}, nil)
+		})
+	}
+	caller.left()
+	if want := []string{"second in person false", "first in person true"}; !slices.Equal(made, want) {
+		t.Errorf("made %q, want %q", made, want)
+	}
+	released(t, g)
 }

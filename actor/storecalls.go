@@ -68,8 +68,12 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 	return lockagent.Tenure{Agent: l.agent.cfg.ID, Number: number}
 }
 
-// makeInPerson is make for a call that is left to the caller of the present message.
+// makeInPerson is make for a call that is left to the caller of the present message. The caller makes one call only.
 func (c *storeCall[R]) makeInPerson(caller *presence, ask func(context.Context)) {
+	if caller.left != nil {
+		c.make(func() { ask(inperson.Not(caller.ctx)) })
+		return
+	}
 	c.lock.entry.pin()
 	c.caller = caller.ctx
 	caller.left = func() { c.guarded(func() { ask(inperson.Context(c.caller)) }) }
