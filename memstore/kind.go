@@ -17,15 +17,10 @@ type rules struct {
 }
 
 var kinds = map[lockagent.LockKind]*rules{
-	lockagent.PlainLock: {
-		acquire:   (*memory).acquireOften,
-		renew:     (*memory).renewPlain,
-		release:   (*memory).releasePlain,
-		breakLock: (*memory).breakPlain,
-		inspect:   (*memory).inspectPlain,
-	},
-	lockagent.Semaphore: permitRules,
-	lockagent.Permits:   permitRules,
+	lockagent.PlainLock:     plainRules,
+	lockagent.ReadWriteLock: plainRules, // tenures may share it
+	lockagent.Semaphore:     permitRules,
+	lockagent.Permits:       permitRules,
 	lockagent.FencedLock: {
 		acquire:   (*memory).acquireFenced,
 		renew:     (*memory).renewPlain,
@@ -47,13 +42,6 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakPlain,
 		inspect:   (*memory).inspectPlain,
 	},
-	lockagent.ReadWriteLock: { // a plain lock that tenures may share
-		acquire:   (*memory).acquirePlain,
-		renew:     (*memory).renewPlain,
-		release:   (*memory).releasePlain,
-		breakLock: (*memory).breakPlain,
-		inspect:   (*memory).inspectPlain,
-	},
 	lockagent.FairLock: {
 		acquire:   (*memory).acquireFair,
 		renew:     (*memory).renewPlain,
@@ -61,6 +49,14 @@ var kinds = map[lockagent.LockKind]*rules{
 		breakLock: (*memory).breakFair,
 		inspect:   (*memory).inspectPlain,
 	},
+}
+
+var plainRules = &rules{
+	acquire:   (*memory).acquireOften,
+	renew:     (*memory).renewPlain,
+	release:   (*memory).releasePlain,
+	breakLock: (*memory).breakPlain,
+	inspect:   (*memory).inspectPlain,
 }
 
 var permitRules = &rules{

@@ -37,8 +37,8 @@ func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
 // want tells the agents of holders that their lock is wanted: of one that may rest, or of all if the request asks for
 // a place. It does so for each attempt: an earlier message may be lost, or for another holder.
 func (m *memory) want(v *visit, req *lockagent.AcquireRequest, l *lock) {
-	for i, h := range l.holders {
-		if (req.Queue || h.rests) && (i > 0 || h.tenure.Agent != req.Tenure.Agent) { // the reply names the first one
+	for _, h := range l.holders {
+		if (req.Queue || h.rests) && h.tenure.Agent != req.Tenure.Agent {
 			m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: h.tenure})
 		}
 	}

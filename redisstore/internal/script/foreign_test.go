@@ -321,10 +321,7 @@ func TestTheFirstWaiterAsksForAll(t *testing.T) {
 			c.waits(agent)
 			c.ask(agent, 1, true)
 		}
-		seldom := time.Second
-		if c.kind == lockagent.ReadWriteLock {
-			seldom = 0 // other programs tell of its release
-		}
+		const seldom = time.Second
 		for _, test := range []struct {
 			over   time.Duration // since the end of a turn
 			within time.Duration

@@ -21,7 +21,8 @@ end
 --   payload  what wakes the waiters
 --   flags    of the release, see release.lua
 --   woken    how many were woken already, or nil. Then nobody is in the queue
--- Returns what the reply says about the lock, or nil.
+-- Returns what the reply says about the lock, or nil. If the lock was passed, it also returns how many outsiders wait,
+-- and the next place, or nil.
 local function queue_hand_on(lock, time, hooks, payload, flags, woken)
   local front = woken and {places = {}} or queue_front(lock)
   local outsiders, theirs = nil, false
@@ -35,7 +36,7 @@ local function queue_hand_on(lock, time, hooks, payload, flags, woken)
         for p = next, math.min(next + standbys - 1, #front.places) do
           queue_stand_by(lock, front.channels[p + 2], front.places[p], pass_lease)
         end
-        return 'p'
+        return 'p', outsiders, front.places[next]
       end
     end
   end

@@ -1,15 +1,15 @@
--- rw_acquire.lua tries once to begin a tenure of each of n read/write locks, for one agent. Its keys,
--- arguments and reply are those of acquire.lua, with these differences:
+-- rw_acquire.lua tries once to begin a tenure of each of n read/write locks, for one agent. Its keys, arguments and
+-- reply are those of acquire.lua, with these differences:
 --
 --   * The tenure of a writer is "<agent>:<number>:write". So is its place in the queue.
---   * The last argument for a lock is always there: how messages travel, see release.lua. It begins with
---     "-" if the tenure does not ask for a place.
+--   * The last argument for a lock is always there: how messages travel, see release.lua. It begins with "-" if the
+--     tenure does not ask for a place.
 --   * No tenure may rest.
 --
--- A reader joins those that have the lock. It has to wait if a writer whose agent listens has one of the first
--- eight places, ahead of the reader's. It has to wait if outsiders do, because they may be writers.
+-- A reader joins those that have the lock. It has to wait if a writer whose agent listens has one of the first eight
+-- places, ahead of the reader's. It has to wait if outsiders do, because they may be writers.
 
---include old_request.lua
+--include request.lua
 
 --include rw_quick.lua
 
@@ -19,128 +19,97 @@ if moving then
   return moving
 end
 
-local raised, rest, held_as = false, nil, '1'
---include tokens.lua
+--include advance.lua
+local time, reply = clock_advance(keys[2 * n + 1], args[1], args[2], seen, nil)
+if not time then
+  return reply
+end
 
---include holders.lua
+--include tenure.lua
 
-local message_kind, room = 'readwrite ', string.match(args[5], '%a+')
+--include turns.lua
 
---include grants.lua
+--include rw_wait.lua
 
---include old_ways.lua
-
---include place.lua
-
-local server = time[1] * 1000000 + time[2]
---include rw.lua
-
---include foreign.lua
+--include answer.lua
 
 -- Tells the agents of the first holders that another one wants the lock. Those that are not told learn of it when they
 -- renew their leases. Reports whether one of the holders is no agent.
-local most_told, most_tried = 8, 32
-local function want_all(lock, tenure, list)
-  local agent, told, foreign = string.match(tenure, '^[^:]*'), 0, false
-  for p = 1, math.min(#list, most_tried) do
-    local other = string.match(list[p], '^([^:]*):%d+')
-    if other and (p > 1 or other ~= agent) and told < most_told then
-      local holder = tenure_of(list[p])
-      local heard = pcall('PUBLISH', 'lockagent_agent:' .. other, 'readwrite wanted ' .. holder .. ' ' .. lock)
-      if heard ~= 0 or is_agent(holder) then
-        told = told + 1
-      else
-        foreign = true
-      end
-    end
+local most_told = 8
+local function rw_want(lock, who, list)
+  local foreign = false
+  for p = 1, math.min(#list, most_told) do
+    foreign = not tenure_want(lock, who, rw_tenure(list[p])) or foreign
   end
   return foreign
 end
 
--- Finds the field that a tenure has already.
-local function own_field(lock, tenure)
-  local counts = call('HMGET', lock, tenure, tenure .. ':write')
-  return counts[1] and tenure or counts[2] and tenure .. ':write'
-end
-
 local listened = 300 -- in ms: when to try again if an outsider listens, who may have the lock by now
-local downgrades = 1000 -- in ms: when a reader tries again behind a writer of another program. Redisson tells nobody that a writer reads on
+local first = clock_shows(time) -- the first line of the reply begins with it
 
 -- Tries one lock, and returns what there is to say about it.
-local function try(i)
-  local a, lock, suffix = 3 * (i - 1) + 2, keys[i], string.sub(keys[n + i], 16)
-  local field, lease = args[a + 1], args[a + 2]
-  local tenure, asks = tenure_of(field), string.sub(args[a + 3], 1, 1) ~= '-'
-  local notes = pcall('ZMSCORE', keys[n + i], tenure, 'yield', 'polls', 'foreign')
+return answer(reply, n, nil, function(i)
+  local a, lock = 3 * (i - 1) + 2, rw_lock(keys[i], string.sub(keys[n + i], 16), string.match(args[3 * i + 2], '%a+'))
+  local field, lease, asks = args[a + 1], args[a + 2], string.sub(args[a + 3], 1, 1) ~= '-'
+  local who, queues = rw_tenure(field), lock.room ~= 'unqueued'
+  local reads = field == who
+  local notes = pcall('ZMSCORE', keys[n + i], who, 'yield', 'polls', 'foreign')
   if notes[1] then
     return 'w'
   end
-  local err, mode, list = look(lock, suffix)
+  local err, mode, list = rw_look(lock, time)
   if err then
     return 'e ' .. err
   end
-  local queue = 'lockagent_queue' .. suffix
-  local outsiders, joins, writers = 0, mode == 'read' and field == tenure, false
-  if asks or joins then
-    local waiting = outsiders_of('redisson_rwlock' .. their_suffix(suffix), suffix)
-    writers = waiting > 0
-    outsiders = asks and waiting or 0
+  local left, kept = -2, 0 -- of the lease in ms, and for how long a free lock is kept, in microseconds
+  local may_join, own = reads and mode == 'read', nil
+  local waiting = (asks or may_join) and ways_outsiders(lock.room, lock.channel, lock.suffix) or 0
+  local outsiders = asks and waiting or 0
+  if mode then
+    left = call('PTTL', lock.name)
+    local counts = call('HMGET', lock.name, who, who .. ':write')
+    own = counts[1] and who or counts[2] and who .. ':write'
+  else
+    kept = math.max((not queues or asks and outsiders == 0) and 0 or turns_kept(time, notes[2]),
+      turns_kept(time, notes[3]))
   end
-  local left = mode and call('PTTL', lock) or math.max(
-    room ~= 'unqueued' and (not asks or outsiders > 0) and kept_for(notes[2], 10) or 0,
-    kept_for(notes[3], turn_lasts / 1000))
-  local own = mode and own_field(lock, tenure)
-  local granted
-  local theirs -- how much is left of the turn of those that poll
-  if notes[4] and outsiders == 0 and not own and (joins or not mode and left <= 0) then
-    theirs = foreign_turn(suffix, asks or joins)
+  local open = own or not mode and kept == 0 or
+    may_join and not (queues and (waiting > 0 or rw_writer_waits(lock, who)))
+  if open and not own and notes[4] and outsiders == 0 then
+    kept = turns_foreign(lock, time, asks or mode ~= nil)
+    open, notes[3] = kept == 0, kept > 0 and time.now + kept or notes[3]
   end
-  if own then
-    granted = own
-    grant(lock, own, lease, nil, true)
-  elseif theirs then
-    left = math.ceil(theirs / 1000)
-  elseif not mode and left <= 0 then
-    granted = field
-    grant(lock, field, lease, nil, false)
-    call('HSET', lock, 'mode', field == tenure and 'read' or 'write')
-    pcall('DEL', 'lockagent_readers' .. suffix)
-  elseif joins and (room == 'unqueued' or not writers and not writer_waits(suffix, tenure)) then
-    granted = field
-    grant(lock, field, lease, nil, true)
-  elseif joins and writers and asks then
-    left = left < 0 and listened or math.min(left, listened)
-  end
-  if granted then
-    if left < lease + 0 then
-      call('PEXPIRE', lock, lease)
+  if open then
+    local granted = own or field
+    local token = tenure_begin(lock, time, granted, '1', lease, left, mode ~= nil)
+    if not mode then
+      call('HSET', lock.name, 'mode', reads and 'read' or 'write')
+      pcall('DEL', lock.readers)
     end
-    if granted == tenure then
-      keep(lock, suffix, tenure, lease)
+    if granted == who then
+      rw_keep(lock, time, who, lease)
     end
     if asks then
-      pcall('ZREM', queue, field)
-      if outsiders == 0 then
-        outsiders = call('EXISTS', 'lockagent_turn' .. suffix) -- one that had its turn lately comes back
-      end
+      pcall('ZREM', lock.queue, field)
+      outsiders = outsiders > 0 and outsiders or turns_lately(lock) and 1 or 0 -- one that had its turn lately comes back
     end
     return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
   end
-  local foreign = asks and list[1] and want_all(lock, tenure, list)
+  if kept > 0 then
+    left = math.ceil(kept / 1000)
+  elseif may_join and outsiders > 0 then
+    left = left < 0 and listened or math.min(left, listened)
+  end
+  local foreign = asks and rw_want(lock, who, list)
   if foreign then
-    met_foreign(suffix)
+    turns_met_foreign(lock, time)
   end
-  local queued = asks and place(field, queue, suffix)
-  local code = queued and 'q ' or 'h '
-  if queued and field == tenure and mode == 'write' and not is_agent(tenure_of(list[1])) then
-    code = 'k ' .. downgrades .. ' '
+  local queued, within = asks and queue_place(lock, time, field), nil
+  if queued and (foreign or kept > 0) and queue_is_first(lock, field) then
+    within = turns_ask_within(time, notes[3])
+  elseif queued and reads and mode == 'write' and not is_agent(rw_tenure(list[1])) then
+    within = ask_every -- Redisson tells nobody that a writer reads on
   end
-  local polls = theirs and clock + theirs or notes[3]
-  if queued and (foreign or not list[1]) and polls and math.abs(clock - polls) < soon_after and
-    pcall('ZRANGE', queue, 0, 0)[1] == field then
-    code = 'k ' .. look_soon .. ' '
-  end
-  return code .. left .. ' ' .. outsiders .. ' ' .. (list[1] and tenure_of(list[1]) or '')
-end
-
---include old_answer.lua
+  local code = within and 'k ' .. within or queued and 'q' or 'h'
+  return code .. ' ' .. left .. ' ' .. outsiders .. ' ' .. (list[1] and rw_tenure(list[1]) or '')
+end)

@@ -2,45 +2,40 @@
 -- "readwrite broken <tenure> <at> <operator> <lock>" to the agent of each.
 
 local call, pcall = redis.call, redis.pcall
-local lock, room = KEYS[1], ARGV[1]
-
---include old_clock.lua
-
---include holders.lua
+local room = ARGV[1]
 
 --include still.lua
 
-local moving = room ~= 'single' and moves(lock, ARGV[2])
+local moving = room ~= 'single' and moves(KEYS[1], ARGV[2])
 if moving then
   return moving
 end
-local at, _, server = time_of(ARGV[2])
+
+--include clock.lua
 
 --include rw.lua
 
-local suffix = own_suffix(lock)
-local err, mode, list = look(lock, suffix)
+--include ways.lua
+
+local lock, time = rw_lock(KEYS[1], own_suffix(KEYS[1]), room), clock_read(ARGV[2], call('TIME'))
+local at = clock_shows(time)
+local err, mode, list = rw_look(lock, time)
 if err then
   return redis.error_reply(err)
 elseif not mode then
   return at .. ' 0'
-end
-local uuid = string.gsub('8%-4%-4%-4%-12:', '[1-9]%d*', function(digits) return string.rep('%x', digits) end)
-if not string.find(list[1] or '', uuid) then
+elseif not has_uuid(list[1] or '') then
   return redis.error_reply('WRONGTYPE the holder of the hash has no UUID')
 end
-call('DEL', lock)
-pcall('DEL', 'lockagent_readers' .. suffix)
+call('DEL', lock.name)
 for _, field in ipairs(list) do
-  local agent, tenure = string.match(field, '^([^:]*):%d+'), tenure_of(field)
-  if mode == 'read' then
-    pcall('DEL', timeout_key(suffix, tenure))
-  end
+  local who = rw_tenure(field)
+  local agent = string.match(who, '^(.*):%d+$')
   if agent then
-    pcall('PUBLISH', 'lockagent_agent:' .. agent, 'readwrite broken ' .. tenure .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock)
+    ways_tell(agent, lock.kind .. 'broken ' .. who .. ' ' .. at .. ' ' .. ARGV[4] .. ' ' .. lock.name)
+    rw_drop(lock, who)
   end
 end
-
---include old_ways.lua
-pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), mode == 'write' and '1' or '0')
+pcall('DEL', lock.readers)
+ways_publish(room, lock.channel, mode == 'write' and '1' or '0')
 return at .. ' 1'

@@ -2,6 +2,7 @@
 -- reached. Usually nobody waits, there is no note, and the tenure has the lock alone. The rest of the script would find
 -- nothing else, but make many functions.
 if n == 1 and args[5] == '' and args[2] == '0' then
+  local server = seen[1] * 1000000 + seen[2]
   local lock, tenure, channel, suffix = keys[1], args[3], args[4], string.sub(keys[2], 16)
   local sharded, readers = args[1] == 'sharded', 'lockagent_readers' .. suffix
   -- While the slot moves, Redis refuses a command with several keys that are not there.
@@ -21,9 +22,9 @@ if n == 1 and args[5] == '' and args[2] == '0' then
   if type(ended) == 'number' then
     local heard = pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, payload)
     if heard == 0 or args[1] == 'unqueued' then
-      return clock
+      return server
     end
     -- Those who subscribe to a pattern heard it.
-    return string.format('%.0f', clock) .. '\n1 r ' .. (type(heard) == 'number' and heard or -1)
+    return string.format('%.0f', server) .. '\n1 r ' .. (type(heard) == 'number' and heard or -1)
   end
 end

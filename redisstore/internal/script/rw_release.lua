@@ -1,5 +1,5 @@
--- rw_release.lua ends a tenure of each of n read/write locks, or withdraws a tenure that has not begun, for
--- one agent. Its keys, arguments and reply are those of release.lua, with these differences:
+-- rw_release.lua ends a tenure of each of n read/write locks, or withdraws a tenure that has not begun, for one agent.
+-- Its keys, arguments and reply are those of release.lua, with these differences:
 --
 --   * The arguments name a tenure without its mode: the script finds it in either mode.
 --   * The flags of a lock are always there.
@@ -10,9 +10,8 @@
 -- them, the end of the hash stays as it is.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local time = call('TIME')
-local server = time[1] * 1000000 + time[2]
-local clock, n = server, (#keys - 1) / 2
+local seen = call('TIME')
+local n = (#keys - 1) / 2
 --include rw_free.lua
 
 --include still.lua
@@ -20,149 +19,118 @@ local moving = args[1] ~= 'single' and moves(keys[1], keys[2 * n + 1])
 if moving then
   return moving
 end
-local ahead, ahead_key, names = '0', keys[2 * n + 1], {}
-for i = 1, n do
-  names[i + 1] = 'lockagent_turn' .. string.sub(keys[n + i], 16)
-end
-names[1] = ahead_key
-local turns = pcall('MGET', unpack(names)) -- what is no string is read as if it were not there
-if string.find(turns[1] or '', '^%d+$') and clock + turns[1] <= 9007199254740991 then
-  ahead, clock = turns[1], clock + turns[1]
-end
 
--- First the places are taken back. Redis lets a script that has written something write on, also if the server is full. So
--- no tombstone is lost.
+-- First the places are taken back. Redis lets a script that has written something write on, also if the server is
+-- full. So no tombstone is lost.
 local waited = {}
 for i = 1, n do
-  local tenure = args[3 * (i - 1) + 3]
-  waited[i] = pcall('ZREM', keys[n + i], tenure .. ':write')
+  local who = args[3 * i]
+  waited[i] = pcall('ZREM', keys[n + i], who .. ':write')
   if type(waited[i]) == 'table' and string.find(waited[i].err, 'READONLY', 1, true) then
     return waited[i] -- a replica: nothing was done, and another server can do it
   end
-  pcall('ZREM', keys[n + i], tenure)
+  pcall('ZREM', keys[n + i], who)
 end
---include last.lua
 
-local room = args[1]
-local yield = 10000 -- in microseconds
-local turn_every = 250 -- in ms
+--include clock.lua
 
---include holders.lua
+--include notes.lua
 
---include old_ways.lua
+--include ways.lua
 
 --include rw.lua
 
---include foreign.lua
+--include answer.lua
 
---include turn.lua
+local time = clock_read('lockagent_clock' .. string.sub(keys[2 * n + 1], 16), seen)
+clock_raise(time, args[2] + 0)
 
-local held_as = '1'
---include begin.lua
-
---include rw_pass.lua
-
--- How long the hash has to live for those that still read, in ms; nil if nobody can tell.
-local function remaining(suffix, list)
-  local most = 0
-  for _, tenure in ipairs(list) do
-    local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-    ends = type(ends) == 'string' and ends + 0
-    if not ends or ends <= wall then
-      return nil
-    end
-    most = math.max(most, ends - wall)
+-- Ends a tenure of a lock. Returns what there is to say about the lock, or nil. If nobody has the lock now, it also
+-- returns what wakes the waiters.
+--   waits  whether a writer has just lost its place
+local function rw_end(lock, now, who, waits)
+  local seen_as = pcall('HMGET', lock.name, 'mode', who .. ':write')
+  if seen_as[1] == 'write' and seen_as[2] then
+    call('DEL', lock.name)
+    return nil, '1'
   end
-  return most
-end
-
--- Passes a lock that is free, or wakes all waiters.
-local function hand_on(i, lock, channel, queue, flags, suffix, payload)
-  local subscribed = string.find(flags, 's', 1, true) and 1 or 0
-  local front, names, counts = waiting(queue, channel, suffix)
-  local outsiders, theirs, polls = nil, false, nil
-  if front[1] then
-    outsiders = math.max(0, counts[2] - counts[4])
-    local hurry -- an outsider that had its turn lately is about to subscribe again
-    theirs, hurry = turn(i, queue, suffix, outsiders)
-    polls = outsiders == 0 and foreign_turn(suffix, true)
-    if not theirs and not polls then
-      local passed, next, more = pass_on(lock, suffix, queue, front, names, counts, false, hurry, string.match(flags, 't(.+)') or '-')
-      if passed > 0 then
-        if more or outsiders > 0 and call('HMGET', lock, 'mode')[1] == 'read' then
-          pcall(publish, channel, '1') -- they may share the lock
-        end
-        for p = next, math.min(next + standbys - 1, #front) do
-          pcall(publish, names[p + 2], 'readwrite standby ' .. tenure_of(front[p]) .. ' ' .. pass_lease .. ' ' .. lock)
-        end
-        return 'p'
-      end
-    end
-  end
-  local over = pcall('ZSCORE', 'lockagent_notes' .. suffix, 'polls')
-  if turn_left(type(over) == 'string' and over) then
-    begin_turn(suffix) -- readers were asked to leave for it, and have done so
-  end
-  local others = pcall(publish, channel, payload)
-  local known = type(others) == 'number' -- the user may publish there
-  if not outsiders and room ~= 'unqueued' and known and others > subscribed then
-    outsiders = outsiders_of(channel, suffix)
-  end
-  if theirs or outsiders and outsiders > 0 then
-    note(suffix, clock + yield, 'yield')
-    pcall('SET', 'lockagent_turn' .. suffix, '0', 'PX', turn_every)
-  end
-  if room == 'unqueued' or known and others <= subscribed then
-    return nil
-  end
-  return 'r ' .. (known and others - subscribed or -1)
-end
-
--- Ends one tenure, and returns what there is to say about it.
-local function leave(i)
-  local a, lock, queue = 3 * (i - 1) + 2, keys[i], keys[n + i]
-  local tenure, channel, flags, suffix = args[a + 1], args[a + 2], args[a + 3], string.sub(queue, 16)
-  if string.find(flags, 'u', 1, true) then
-    note(suffix, clock, tenure)
-  end
-  local err, mode, list, whole = look(lock, suffix)
+  local err, mode, list, whole = rw_look(lock, now)
   if err then
     return string.sub(err, 1, 5) == 'KIND ' and 'n' or 'e ' .. err
-  end
-  if mode == 'write' and call('HDEL', lock, tenure .. ':write') == 1 then
-    call('DEL', lock)
-    return hand_on(i, lock, channel, queue, flags, suffix, '1')
-  end
-  if mode == 'read' and call('HMGET', lock, tenure)[1] then
-    drop(lock, suffix, tenure)
-    if call('HLEN', lock) == 1 then
-      call('DEL', lock)
-      return hand_on(i, lock, channel, queue, flags, suffix, '0')
+  elseif not rw_drop(lock, who) then
+    if waits and mode == 'read' then
+      ways_publish(lock.room, lock.channel, '1') -- the tenure may have kept readers out
     end
-    for p, field in ipairs(list) do
-      if field == tenure then
-        table.remove(list, p)
-        break
-      end
-    end
-    local left = whole and remaining(suffix, list)
-    if left then
-      call('PEXPIRE', lock, string.format('%.0f', left))
-    end
-    return nil
+    return 'n'
+  elseif call('HLEN', lock.name) == 1 then
+    call('DEL', lock.name) -- what is left is the mode
+    return nil, '0'
   end
-  forget(suffix, tenure)
-  if waited[i] == 1 and mode == 'read' then
-    pcall(publish, channel, '1') -- the tenure may have kept readers out
+  local most, wall = 0, math.floor(now.server / 1000) -- how long the others read on, in ms
+  for p, ends in ipairs(whole and pcall('ZMSCORE', lock.readers, unpack(list)) or {}) do
+    if list[p] ~= who then
+      most = math.max(most, ends and ends - wall > 0 and ends - wall or math.huge)
+    end
   end
-  return 'n'
+  if most > 0 and most < math.huge then
+    call('PEXPIRE', lock.name, most)
+  end
 end
 
-local lines = {string.format('%.0f', clock)}
+local locks, said, freed, free = {}, {}, {}, false
 for i = 1, n do
-  local line = leave(i)
-  if line then
-    lines[#lines + 1] = i .. ' ' .. line
+  local who, lock = args[3 * i], rw_lock(keys[i], string.sub(keys[n + i], 16), args[1])
+  if string.find(args[3 * i + 2], 'u', 1, true) then
+    note(lock.suffix, time.now, who, time.now)
   end
+  locks[i] = lock
+  said[i], freed[i] = rw_end(lock, time, who, waited[i] == 1)
+  free = free or freed[i]
 end
-return table.concat(lines, '\n')
+if not free then
+  return answer(clock_shows(time), n, nil, function(i) return said[i] end)
+end
+
+--include tenure.lua
+
+--include hand_on.lua
+
+local hooks = {
+  who = rw_tenure,
+  shares = function(place) return place == rw_tenure(place) end,
+  take = function(lock, now, place)
+    local reads = place == rw_tenure(place)
+    local token = tenure_begin(lock, now, place, '1', pass_lease, call('PTTL', lock.name), true)
+    if token then
+      call('HSET', lock.name, 'mode', reads and 'read' or 'write')
+    end
+    if token and reads then
+      rw_keep(lock, now, place, pass_lease)
+    end
+    return token
+  end,
+  back = function(lock, place)
+    rw_drop(lock, place)
+    if call('HLEN', lock.name) == 1 then
+      call('DEL', lock.name) -- what is left is the mode
+    end
+  end,
+}
+
+-- The locks that are free pass to those who wait, or wake them.
+return answer(clock_shows(time), n, nil, function(i)
+  local lock, payload = locks[i], freed[i]
+  if not payload then
+    return said[i]
+  end
+  local polls = payload == '0' and pcall('ZMSCORE', 'lockagent_notes' .. lock.suffix, 'polls')[1]
+  if polls and turns_kept(time, polls) > 0 then
+    turns_begin(lock, time) -- readers were asked to leave for it, and have done so
+  end
+  local line, outsiders, next = queue_hand_on(lock, time, hooks, payload, args[3 * i + 2], nil)
+  local wanted = line == 'p' and (outsiders > 0 or next and hooks.shares(next))
+  if wanted and call('HMGET', lock.name, 'mode')[1] == 'read' then
+    ways_publish(lock.room, lock.channel, '1') -- they may share the lock
+  end
+  return line
+end)

@@ -11,111 +11,91 @@
 --
 -- Reply: as for renew.lua. A reader that is renewed while a writer waits for what it has is another line:
 --   i w
--- While the slot moves to another node, a reader is renewed if all of its keys are at one node. A writer becomes a reader
--- when the slot has moved: the next renewal asks again.
+-- While the slot moves to another node, a reader is renewed if all of its keys are at one node. A writer becomes a
+-- reader when the slot has moved: the next renewal asks again.
 
 local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
---include old_clock.lua
+--include clock.lua
 
---include holders.lua
+--include turns.lua
+
+--include rw_wait.lua
+
+--include answer.lua
 
 local n = math.floor((#args - 1) / 3)
-local ahead_key = keys[n + 1]
-local at, entry, server = time_of(ahead_key)
-local clock, room = at + 0, args[1]
+local time = clock_read(keys[n + 1], call('TIME'))
+local at = clock_shows(time)
 
---include old_ways.lua
-
---include rw.lua
-
---include foreign.lua
-
---include still.lua
-
-local function extend(lock, lease) -- always a write, see renew.lua
-  local left = call('PTTL', lock)
-  if left < lease + 0 then
-    call('PEXPIRE', lock, lease)
-  else
-    call('PEXPIRE', lock, left)
-  end
+-- It is always a write: servers count replicas only for connections that wrote.
+local function rw_extend(lock, lease)
+  call('PEXPIRE', lock.name, math.max(call('PTTL', lock.name), lease))
 end
 
--- Makes a writer a reader. Reports whether it is one.
-local function downgrade(lock, suffix, tenure, lease)
-  extend(lock, lease)
-  if room ~= 'single' and moves(lock, ahead_key) then
+-- Returns an error if keys of a reader are at another node, or nil.
+local function rw_apart(lock, who)
+  local found = pcall('EXISTS', lock.name, rw_timeout(lock, who), lock.readers)
+  return type(found) == 'table' and found or nil
+end
+
+-- Makes a writer a reader, and wakes those who wait to read.
+local function rw_downgrade(lock, now, who)
+  rw_keep(lock, now, who, call('PTTL', lock.name))
+  call('HDEL', lock.name, who .. ':write')
+  call('HSET', lock.name, who, '1', 'mode', 'read')
+  ways_publish(lock.room, lock.channel, '1')
+end
+
+-- Reports whether a writer waits for readers: one of ours, or of another program. Only writers do, if nothing keeps
+-- readers out.
+local function rw_wanted(lock, now)
+  return lock.room ~= 'unqueued' and (ways_outsiders(lock.room, lock.channel, lock.suffix) > 0 or
+    rw_writer_waits(lock, nil) or turns_foreign(lock, now, true) > 0)
+end
+
+-- Removes a reader if it is over, and reports whether it is.
+local function rw_expired(lock, now, who)
+  local ends = pcall('ZSCORE', lock.readers, who)
+  if type(ends) ~= 'string' or ends * 1000 > now.server or not rw_over(lock, who) then
     return false
   end
-  keep(lock, suffix, tenure, call('PTTL', lock))
-  call('HDEL', lock, tenure .. ':write')
-  call('HSET', lock, tenure, '1', 'mode', 'read')
-  pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '1')
+  rw_drop(lock, who)
+  if call('HLEN', lock.name) == 1 then
+    call('DEL', lock.name) -- what is left is the mode
+    ways_publish(lock.room, lock.channel, '0')
+  end
   return true
 end
 
--- Reports whether a writer waits for readers: one of ours, or of another program. Only writers do, if nothing keeps readers out.
-local function is_wanted(suffix)
-  if room == 'unqueued' then
-    return false
+local reply = answer(at, n, nil, function(i)
+  local lock, who = rw_lock(keys[i], own_suffix(keys[i]), args[1]), args[3 * i - 1]
+  local lease, reads = args[3 * i], args[3 * i + 1] == 'read'
+  local counts = pcall('HMGET', lock.name, who, who .. ':write')
+  if counts.err and not string.find(counts.err, 'WRONGTYPE', 1, true) then
+    return 'e ' .. counts.err
+  elseif not counts[1] and not counts[2] or counts[1] and rw_expired(lock, time, who) then
+    rw_drop(lock, who) -- what is no lock any more is not held
+    return 'n'
   end
-  local channel = 'redisson_rwlock' .. their_suffix(suffix)
-  return outsiders_of(channel, suffix) > 0 or writer_waits(suffix, nil) or
-    foreign_turn(suffix, true) ~= nil
-end
-
--- Renews a reader, and reports whether it still is one, or an error. It also reports whether somebody waits for what
--- it has.
-local function read_on(lock, suffix, tenure, lease)
-  local ends = pcall('ZSCORE', 'lockagent_readers' .. suffix, tenure)
-  if type(ends) == 'string' and ends + 0 <= wall and over(lock, suffix, tenure) then
-    drop(lock, suffix, tenure)
-    if call('HLEN', lock) == 1 then
-      call('DEL', lock) -- what is left is the mode
-      pcall(publish, 'redisson_rwlock' .. their_suffix(suffix), '0')
-    end
-    return false
+  local apart = (counts[1] or reads) and rw_apart(lock, who)
+  if counts[1] and apart then
+    return 'e ' .. apart.err
   end
-  local all = pcall('EXISTS', lock, timeout_key(suffix, tenure), 'lockagent_readers' .. suffix)
-  if type(all) == 'table' then
-    return all -- one of them is at another node
-  end
-  keep(lock, suffix, tenure, lease)
-  extend(lock, lease)
-  return true, is_wanted(suffix)
-end
-
-local lines = {at}
-for i = 1, n do
-  local lock, tenure, lease, reads = keys[i], args[3 * i - 1], args[3 * i], args[3 * i + 1] == 'read'
-  local suffix, counts = own_suffix(lock), pcall('HMGET', lock, tenure, tenure .. ':write')
-  local held, wanted = counts.err and counts or false, false
+  rw_extend(lock, lease)
   if counts[1] then
-    held, wanted = read_on(lock, suffix, tenure, lease)
-  elseif counts[2] then
-    held = true
-    if reads then
-      wanted = downgrade(lock, suffix, tenure, lease) and is_wanted(suffix)
-    else
-      extend(lock, lease)
-    end
+    rw_keep(lock, time, who, lease)
+  elseif not reads or apart then
+    return nil
+  else
+    rw_downgrade(lock, time, who)
   end
-  if held ~= true then
-    -- What is no lock any more is not held.
-    local over = type(held) ~= 'table' or string.find(held.err, 'WRONGTYPE', 1, true)
-    if over then
-      forget(suffix, tenure)
-    end
-    lines[#lines + 1] = i .. (over and ' n' or ' e ' .. held.err)
-  elseif wanted then
-    lines[#lines + 1] = i .. ' w'
-  end
-end
-if entry[1] then
-  local raised = pcall('ZADD', ahead_key, 'GT', at, entry[1]) -- unless the server is full
+  return rw_wanted(lock, time) and 'w' or nil
+end)
+if time.member then
+  local raised = pcall('ZADD', time.key, 'GT', at, time.member) -- unless the server is full
   if type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) then
     return raised -- a replica may not have the tenures yet, or not any more
   end
 end
-return table.concat(lines, '\n')
+return reply

@@ -91,7 +91,7 @@ func include(source string) string {
 		last := len(reach) - 1
 		b := reach[last]
 		reach = reach[:last]
-		for _, word := range word.FindAllString(b.text, -1) {
+		for _, word := range word.FindAllString(comment.ReplaceAllString(b.text, ""), -1) {
 			if f := functions[word]; f != nil && !f.used {
 				f.used = true
 				reach = append(reach, f)
@@ -117,6 +117,7 @@ type block struct {
 // opening is how a function begins. It ends with a line "end", or with its first line.
 var (
 	opening = regexp.MustCompile(`^local function (\w+)\(`)
+	comment = regexp.MustCompile(`--.*`)
 	word    = regexp.MustCompile(`\w+`)
 )
 

@@ -33,11 +33,11 @@ type shortWay struct {
 var shortWays = []shortWay{
 	{
 		"read", lockagent.ReadWriteLock, lockagent.Shared, Room.ReadWriteAcquire, Room.ReadWriteRelease,
-		&rwAcquireSource, &rwReleaseSource, "rw_quick.lua", "rw_free.lua", "hscan", "hscan",
+		&rwAcquireSource, &rwReleaseSource, "rw_quick.lua", "rw_free.lua", "hscan", "zrem",
 	},
 	{
 		"write", lockagent.ReadWriteLock, lockagent.Exclusive, Room.ReadWriteAcquire, Room.ReadWriteRelease,
-		&rwAcquireSource, &rwReleaseSource, "rw_quick.lua", "rw_free.lua", "hscan", "hscan",
+		&rwAcquireSource, &rwReleaseSource, "rw_quick.lua", "rw_free.lua", "hscan", "zrem",
 	},
 	{
 		"fenced", lockagent.FencedLock, lockagent.Exclusive, Room.AcquireFenced, Room.ReleaseFenced,

@@ -63,7 +63,7 @@ local function tenure_want(lock, who, holder)
   local agent = string.match(holder or '', '^(.*):%d+$')
   if agent and agent ~= string.match(who, '^(.*):') then
     local heard = ways_tell(agent, lock.kind .. 'wanted ' .. holder .. ' ' .. lock.name)
-    return is_agent(holder) or ways_was_heard(heard)
+    return ways_was_heard(heard) or is_agent(holder)
   end
   return agent ~= nil
 end
