@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -167,3 +168,99 @@ func (s *spoilt) RemembersSince() time.Time              { return s.remembersSin
 func (s *spoilt) Queues() bool                           { return !s.ledger.noQueue }
 func (s *spoilt) Rests() bool                            { return !s.ledger.noQueue }
 func (s *spoilt) Close() error                           { return s.close() }
+
+func refusingTheHolder(s *spoilt) {
+	acquire := s.acquire
+	s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+		if seen, err := s.inspect(req.Name, req.Kind); err == nil && seen.Holder == req.Tenure.String() {
+			return lockagent.AcquireReply{Holder: seen.Holder, Remaining: seen.Remaining}, nil
+		}
+		return acquire(req)
+	}
+}
+
+// asking spoils the requests of Acquire.
+func asking(change func(*lockagent.AcquireRequest)) func(*spoilt) {
+	return func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			change(&req)
+			return acquire(req)
+		}
+	}
+}
+
+// replyingAcquire spoils the replies of Acquire.
+func replyingAcquire(change func(lockagent.AcquireRequest, *lockagent.AcquireReply)) func(*spoilt) {
+	return func(s *spoilt) {
+		acquire := s.acquire
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			reply, err := acquire(req)
+			if err == nil {
+				change(req, &reply)
+			}
+			return reply, err
+		}
+	}
+}
+
+// ending spoils the requests of Release.
+func ending(change func(*lockagent.ReleaseRequest)) func(*spoilt) {
+	return func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			change(&req)
+			return release(req)
+		}
+	}
+}
+
+// withdrawing remembers one withdrawn tenure of each agent and lock. It has refuses decide by
+// that tenure whether an Acquire is withdrawn.
+func withdrawing(refuses func(withdrawn, number uint64) bool) func(*spoilt) {
+	return func(s *spoilt) {
+		acquire := s.acquire
+		var withdrawn sync.Map
+		ending(func(req *lockagent.ReleaseRequest) {
+			if req.Unanswered {
+				withdrawn.Store(req.Tenure.Agent+lockagent.AgentID(req.Name), req.Tenure.Number)
+			}
+			req.Unanswered = false
+		})(s)
+		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+			if last, ok := withdrawn.Load(req.Tenure.Agent + lockagent.AgentID(req.Name)); ok && refuses(last.(uint64), req.Tenure.Number) {
+				return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
+			}
+			return acquire(req)
+		}
+	}
+}
+
+// replyingRelease spoils the replies of Release.
+func replyingRelease(change func(*lockagent.ReleaseReply)) func(*spoilt) {
+	return func(s *spoilt) {
+		release := s.release
+		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+			reply, err := release(req)
+			if err == nil {
+				change(&reply)
+			}
+			return reply, err
+		}
+	}
+}
+
+// waking drops the wake-ups of a subscription for which mayPass is false.
+func waking(mayPass func(nth int) bool) func(*spoilt) {
+	return func(s *spoilt) {
+		subscribe := s.subscribe
+		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+			var nth atomic.Int64
+			return subscribe(name, kind, func() {
+				if mayPass(int(nth.Add(1))) {
+					wake()
+				}
+			})
+		}
+	}
+}
