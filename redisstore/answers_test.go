@@ -19,8 +19,8 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// strange is a server that answers the commands of one name otherwise than Redis does. It has Redis run another script in their
-// place, so the answer comes in its turn, between those to other commands and messages.
+// strange is a server that answers the commands of one name otherwise than Redis does. It has Redis run another script
+// in their place, so the answer comes in its turn, between those to other commands and messages.
 type strange struct {
 	redis string // the address of the server that answers
 	addr  string
@@ -65,7 +65,8 @@ func (s *strange) start(t *testing.T) {
 	})
 }
 
-// says has the server answer the commands of a name with a line of the protocol, or by a script if the answer begins with "return".
+// says has the server answer the commands of a name with a line of the protocol, or by a script if the answer begins
+// with "return".
 func (s *strange) says(name, answer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,10 +137,14 @@ func answersOfServers() (answers []string) {
 		answers = append(answers, fmt.Sprintf("return redis.error_reply(%q)", text))
 	}
 	return append(answers,
-		"return 7", "return 'text'", "return false", "return {}", "return {1, {2, {'three'}}}", "return redis.status_reply('QUEUED')",
-		"redis.setresp(3) return {map = {a = 1}}", "redis.setresp(3) return {double = 1.5}", "redis.setresp(3) return {set = {a = true}}",
-		"+OK\r\n", "+PONG\r\n", ":1\r\n", ">3\r\n$12\r\nsunsubscribe\r\n$1\r\nx\r\n:0\r\n", ">0\r\n", "*-2\r\n", "$-5\r\n", "*9223372036854775807\r\n", "$9223372036854775807\r\n",
-		"$1099511627776\r\n", "$?\r\n;-5\r\n", "%-1\r\n", strings.Repeat("*1\r\n", 100_000), "\x00\xff\r\n", "\r\n", "-\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n")
+		"return 7", "return 'text'", "return false", "return {}", "return {1, {2, {'three'}}}",
+		"return redis.status_reply('QUEUED')",
+		"redis.setresp(3) return {map = {a = 1}}", "redis.setresp(3) return {double = 1.5}",
+		"redis.setresp(3) return {set = {a = true}}",
+		"+OK\r\n", "+PONG\r\n", ":1\r\n", ">3\r\n$12\r\nsunsubscribe\r\n$1\r\nx\r\n:0\r\n", ">0\r\n", "*-2\r\n",
+		"$-5\r\n", "*9223372036854775807\r\n", "$9223372036854775807\r\n",
+		"$1099511627776\r\n", "$?\r\n;-5\r\n", "%-1\r\n", strings.Repeat("*1\r\n", 100_000), "\x00\xff\r\n",
+		"\r\n", "-\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n")
 }
 
 // No answer to any command ends the process, today's or tomorrow's: a call ends with an error, and when the server
@@ -147,8 +152,12 @@ func answersOfServers() (answers []string) {
 func TestAnyAnswerToAnyCommand(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	config := redisstore.Config{SilenceTimeout: 10 * time.Second, CallTimeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler)}
-	for _, name := range []string{"HELLO", "SELECT", "PING", "SUBSCRIBE", "UNSUBSCRIBE", "EVALSHA", "EVAL", "INFO", "CONFIG"} {
+	config := redisstore.Config{
+		SilenceTimeout: 10 * time.Second, CallTimeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, name := range []string{
+		"HELLO", "SELECT", "PING", "SUBSCRIBE", "UNSUBSCRIBE", "EVALSHA", "EVAL", "INFO", "CONFIG",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &strange{redis: redis.Addr()}
@@ -159,7 +168,9 @@ func TestAnyAnswerToAnyCommand(t *testing.T) {
 				number++
 				req := wish(lockagent.Name(name), agentA, number)
 				_, err := storetest.Acquire(t, store, req)
-				_, err2 := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: time.Minute, Urgent: true})
+				_, err2 := storetest.Renew(t, store, lockagent.RenewRequest{
+					Name: req.Name, Tenure: req.Tenure, Lease: time.Minute, Urgent: true,
+				})
 				_, err3 := storetest.Release(t, store, end(req))
 				return errors.Join(err, err2, err3)
 			}
@@ -180,7 +191,9 @@ func TestAnyAnswerToAnyCommand(t *testing.T) {
 				deaf()
 				cancel()
 				s.says("", "")
-				waittest.Until(t, fmt.Sprintf("the store to be as before %.60q", answer), func() bool { return use(store) == nil })
+				waittest.Until(
+					t, fmt.Sprintf("the store to be as before %.60q", answer), func() bool { return use(store) == nil },
+				)
 			}
 		})
 	}

@@ -23,10 +23,14 @@ func BenchmarkPair(b *testing.B) {
 	for _, goroutines := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("%d/store", goroutines), func(b *testing.B) {
 			store := openURL(b, server.URL())
-			benchmark(b, goroutines, func(name lockagent.Name, number uint64) error { return pair(store, name, number) })
+			benchmark(b, goroutines, func(name lockagent.Name, number uint64) error {
+				return pair(store, name, number)
+			})
 		})
 		b.Run(fmt.Sprintf("%d/least", goroutines), func(b *testing.B) {
-			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+			client, err := rueidis.NewClient(rueidis.ClientOption{
+				InitAddress: []string{server.Addr()}, DisableCache: true, DisableRetry: true, ForceSingleClient: true,
+			})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -37,7 +41,8 @@ func BenchmarkPair(b *testing.B) {
 			}
 			benchmark(b, goroutines, func(name lockagent.Name, _ uint64) error {
 				for range 2 {
-					if err := client.Do(b.Context(), client.B().Evalsha().Sha1(least.Digest).Numkeys(1).Key(string(name)).Build()).Error(); err != nil {
+					command := client.B().Evalsha().Sha1(least.Digest).Numkeys(1).Key(string(name)).Build()
+					if err := client.Do(b.Context(), command).Error(); err != nil {
 						return err
 					}
 				}
@@ -67,10 +72,16 @@ func benchmark(b *testing.B, goroutines int, once func(name lockagent.Name, numb
 
 func pair(store *Store, name lockagent.Name, number uint64) error {
 	done := make(chan error, 1)
-	store.Acquire(context.Background(), lockagent.AcquireRequest{Name: name, Tenure: tenure(number), Lease: time.Minute}, func(_ lockagent.AcquireReply, err error) { done <- err })
+	store.Acquire(
+		context.Background(), lockagent.AcquireRequest{Name: name, Tenure: tenure(number), Lease: time.Minute},
+		func(_ lockagent.AcquireReply, err error) { done <- err },
+	)
 	if err := <-done; err != nil {
 		return err
 	}
-	store.Release(context.Background(), lockagent.ReleaseRequest{Name: name, Tenure: tenure(number)}, func(_ lockagent.ReleaseReply, err error) { done <- err })
+	store.Release(
+		context.Background(), lockagent.ReleaseRequest{Name: name, Tenure: tenure(number)},
+		func(_ lockagent.ReleaseReply, err error) { done <- err },
+	)
 	return <-done
 }

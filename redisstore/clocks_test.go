@@ -58,10 +58,11 @@ func TestStepsOfTheMachine(t *testing.T) {
 		"suspended, and the server set": {2 * hour, second, hour, true, hour},
 		"noticed after an hour":         {hour + 5*second, hour, hour, true, 5 * second},
 	} {
-		if got := stepped(test.moved, passed{test.monotonic, test.monotonic}, passed{test.wall, test.wall}); got != test.stepped {
+		monotonic, wall := passed{test.monotonic, test.monotonic}, passed{test.wall, test.wall}
+		if got := stepped(test.moved, monotonic, wall); got != test.stepped {
 			t.Errorf("%s: stepped = %v", name, got)
 		}
-		if got := stepSize(test.moved, passed{test.monotonic, test.monotonic}, passed{test.wall, test.wall}); got != test.step {
+		if got := stepSize(test.moved, monotonic, wall); got != test.step {
 			t.Errorf("%s: a step of %v, want %v", name, got, test.step)
 		}
 	}
@@ -95,12 +96,16 @@ func TestAStepIsTold(t *testing.T) {
 	s := openURL(t, server.URL())
 	told := make(chan lockagent.Reset, 10)
 	s.OnReset(func(r lockagent.Reset) { told <- r })
-	granted, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(1), Lease: time.Minute})
+	granted, err := storetest.Acquire(t, s, lockagent.AcquireRequest{
+		Name: "orders", Tenure: tenure(1), Lease: time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	renew := func() lockagent.RenewReply {
-		reply, err := storetest.Renew(t, s, lockagent.RenewRequest{Name: "orders", Tenure: tenure(1), Lease: time.Minute, Urgent: true})
+		reply, err := storetest.Renew(t, s, lockagent.RenewRequest{
+			Name: "orders", Tenure: tenure(1), Lease: time.Minute, Urgent: true,
+		})
 		if err != nil || !reply.Held {
 			t.Fatalf("renewed %+v, %v", reply, err)
 		}
@@ -113,7 +118,9 @@ func TestAStepIsTold(t *testing.T) {
 	if since := s.RemembersSince(); since.Before(set) {
 		t.Errorf("remembers since %v, and the clock was set after %v", since, set)
 	}
-	want := lockagent.Reset{From: granted.Incarnation, To: granted.Incarnation, Reason: "clock stepped", After: before.At, Before: after.At}
+	want := lockagent.Reset{
+		From: granted.Incarnation, To: granted.Incarnation, Reason: "clock stepped", After: before.At, Before: after.At,
+	}
 	got := within(t, told)
 	if lag := got.Step - time.Hour; lag.Abs() > time.Minute { // by how far apart the machine took the answers
 		t.Errorf("told a step of %v", got.Step)
@@ -128,6 +135,8 @@ func TestAStepIsTold(t *testing.T) {
 	since := s.RemembersSince()
 	s.incarnations.report(lockagent.Reset{From: granted.Incarnation, To: granted.Incarnation, Step: -time.Hour})
 	if within(t, told); !s.RemembersSince().Equal(since) {
-		t.Errorf("a step back ends no lease early, but it remembers since %v, and not since %v", s.RemembersSince(), since)
+		t.Errorf(
+			"a step back ends no lease early, but it remembers since %v, and not since %v", s.RemembersSince(), since,
+		)
 	}
 }

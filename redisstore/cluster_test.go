@@ -84,7 +84,8 @@ func TestANodeThatIsDownTroublesNoOther(t *testing.T) {
 	cluster.AwaitOK(t)
 	here.Tenure.Number++
 	persistently(t, store, here)
-	if reset := await(t, told); reset.Reason != "restarted" || reset.From != run || reset.To != node.Info("server", "run_id") || reset.After <= 0 || reset.Before <= reset.After {
+	if reset := await(t, told); reset.Reason != "restarted" || reset.From != run ||
+		reset.To != node.Info("server", "run_id") || reset.After <= 0 || reset.Before <= reset.After {
 		t.Errorf("told %+v", reset)
 	}
 	sub.Await()
@@ -138,7 +139,9 @@ func TestASubscriptionThatIsRefusedForNow(t *testing.T) {
 	waittest.Until(t, "the Cluster to be down", isDown)
 	wake := make(chan struct{}, 100)
 	defer store.Subscribe("orders", lockagent.PlainLock, func() { wake <- struct{}{} })()
-	waittest.Until(t, "an attempt to subscribe", func() bool { return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=") })
+	waittest.Until(t, "an attempt to subscribe", func() bool {
+		return strings.Contains(node.Info("errorstats", "errorstat_CLUSTERDOWN"), "count=")
+	})
 	select {
 	case <-wake:
 		t.Fatal("woken although nothing stands")

@@ -78,13 +78,15 @@ func asUser(url string) string { return strings.Replace(url, "://", "://app:"+se
 func TestContractInACluster(t *testing.T) {
 	t.Parallel()
 	messages := []string{
-		"Subscribe/a waiter", "Subscribe/a release", "Subscribe/a break", "Subscribe/many subscriptions", "Listen/", "Queue/", "Pass/a ", "Pass/the next", "Outsiders/",
+		"Subscribe/a waiter", "Subscribe/a release", "Subscribe/a break", "Subscribe/many subscriptions", "Listen/",
+		"Queue/", "Pass/a ", "Pass/the next", "Outsiders/",
 		"readwrite/Subscribe/a waiter", "readwrite/ReadWriteQueue/readers who", "readwrite/ReadWriteQueue/a downgrade",
 		"fair/Fair/places", "fair/Fair/a ", "fair/Fair/the dead",
 		"latch/", "semaphore/Permits/a ", "permits/PermitIDs/a ", "permits/Permits/a semaphore that is deleted",
 	}
 	keys := []string{
-		"Kind/", "Token/", "Break/", "Twins/", "Rest/", "Reset/", "Concurrency/done", "Close/", "fenced/Fenced/", "fenced/Pass/a ", "spin/Spin/",
+		"Kind/", "Token/", "Break/", "Twins/", "Rest/", "Reset/", "Concurrency/done", "Close/", "fenced/Fenced/",
+		"fenced/Pass/a ", "spin/Spin/",
 		"fair/NoRest/", "readwrite/ReadWrite/", "readwrite/NoRest/", "permits/Permits/a ",
 	}
 	contractInACluster(t, slices.Concat(messages, keys)...)
@@ -146,7 +148,10 @@ func (s servers) waiter(t testing.TB, name lockagent.Name, wait time.Duration, t
 	const waiter = "33333333-3333-4333-8333-333333333333:7"
 	s.listen(t, name, told, "redisson_lock__channel:{"+string(name)+"}:"+waiter)
 	s.of(name).Do("RPUSH", "redisson_lock_queue:{"+string(name)+"}", waiter)
-	s.of(name).Do("ZADD", "redisson_lock_timeout:{"+string(name)+"}", strconv.FormatInt(time.Now().Add(wait).UnixMilli(), 10), waiter)
+	s.of(name).Do(
+		"ZADD", "redisson_lock_timeout:{"+string(name)+"}", strconv.FormatInt(time.Now().Add(wait).UnixMilli(), 10),
+		waiter,
+	)
 }
 
 // listen calls a function at each message on channels in the slot of a lock.
@@ -190,7 +195,9 @@ func harness(t *testing.T, config redisstore.Config, s servers) *storetest.Harne
 	return &storetest.Harness{
 		Store: openConfig(t, config, s.url),
 		Open:  func(t testing.TB) lockagent.Store { return openConfig(t, config, s.url) },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration) {
+		PlantHolder: func(
+			_ testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration,
+		) {
 			node := s.of(name)
 			node.Do("DEL", string(name))
 			if kind == lockagent.ReadWriteLock {
@@ -268,7 +275,8 @@ func open(t testing.TB, url string) *redisstore.Store {
 
 func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.Store {
 	t.Helper()
-	if config.CallTimeout == 0 && config.SilenceTimeout == 0 { // servers answer late, and connect late, on a machine that is busy
+	// Servers answer late, and connect late, on a machine that is busy.
+	if config.CallTimeout == 0 && config.SilenceTimeout == 0 {
 		config.CallTimeout, config.SilenceTimeout = storetest.Patience/2, storetest.Patience/2
 	}
 	if config.DialTimeout == 0 {

@@ -38,13 +38,13 @@
 //     closed. After ErrStoreUnavailable the caller can safely make the same call again.
 //   - The store has connections for calls to each server, so no call waits for another
 //     server. One of them is for calls that find no other under way: the caller makes the exchange there, and
-//     the end of the caller's context ends it. Before use the store looks whether the connection is still there (not on
-//     Windows), so no call fails because of an earlier loss.
-//   - All subscriptions of a store share one connection. In a Cluster of Redis 7 or newer there is one more for each
-//     node: the messages of a lock stay with its slot, as those of Redisson 3.22 and newer do. Before Redis 7 they go to
-//     all nodes. After a loss the store reconnects within about a second once the server is back. Then it subscribes to
-//     all channels again, wakes all waiters, and tells the agent that messages were missed. It wakes and tells them also
-//     if the server has lost its data. It wakes all waiters when it is closed.
+//     the end of the caller's context ends it. Before use the store looks whether the connection is still there
+//     (not on Windows), so no call fails because of an earlier loss.
+//   - All subscriptions of a store share one connection. In a Cluster of Redis 7 or newer there is one more for
+//     each node: the messages of a lock stay with its slot, as those of Redisson 3.22 and newer do. Before Redis 7
+//     they go to all nodes. After a loss the store reconnects within about a second once the server is back. Then it
+//     subscribes to all channels again, wakes all waiters, and tells the agent that messages were missed. It wakes
+//     and tells them also if the server has lost its data. It wakes all waiters when it is closed.
 //   - The store writes a lock as Redisson writes an RLock, and hears Redisson's messages.
 //     Redisson's clients see the lock of a [lockagent.Tenure] as held: the client is
 //     the agent's id, and the thread is the number.
@@ -135,9 +135,9 @@
 // Acquire still takes effect, for one lease.
 //
 // While a slot of a Cluster moves to another node, no call for its locks takes effect but a renewal or an
-// Inspect. The others end with [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them again. A
-// tenure is renewed meanwhile, except while the lock and the clock of its slot are at different nodes. It is lost if that
-// takes longer than its lease. A slot that is left half moved has no locks.
+// Inspect. The others end with [lockagent.ErrStoreUnavailable] until the slot has moved, and the agent makes them
+// again. A tenure is renewed meanwhile, except while the lock and the clock of its slot are at different nodes. It is
+// lost if that takes longer than its lease. A slot that is left half moved has no locks.
 //
 // # Keys
 //
@@ -228,9 +228,9 @@
 // Changes are remembered for longer than a minute if [Config.CallTimeout] is more than 7.5 s: for 45 s and two
 // such timeouts.
 //
-// While a slot of a Cluster moves to another node, a tenure of a semaphore is renewed, except from when the first of five
-// keys moves until the last one has. The keys of a slot move in any order, so in a slot with many keys that is most of the
-// move.
+// While a slot of a Cluster moves to another node, a tenure of a semaphore is renewed, except from when the first of
+// five keys moves until the last one has. The keys of a slot move in any order, so in a slot with many keys that is
+// most of the move.
 //
 // A name with a '{' has a hash tag of its own, and is not wrapped. For the lock a{b}:
 //
@@ -347,9 +347,9 @@
 //
 // It cannot count those that poll a lock. So it gives turns where a program that is no agent was seen to have the lock
 // within the last minute. An agent sees that, when it asks. Such a lock is left free for 150 ms, whenever
-// agents have contended for half a second. Readers are asked to leave a read/write lock then, and nobody joins them. At a
-// semaphore the store sees that such a program took or returned permits: their number has changed by itself. Fair locks
-// give no such turns, because they have an order of their own.
+// agents have contended for half a second. Readers are asked to leave a read/write lock then, and nobody joins them. At
+// a semaphore the store sees that such a program took or returned permits: their number has changed by itself. Fair
+// locks give no such turns, because they have an order of their own.
 //
 // The store cannot count subscribers behind a service of several servers, nor in a Cluster before Redis 7. There are
 // no queues then: a release wakes all waiters.

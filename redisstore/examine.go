@@ -12,7 +12,8 @@ import (
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
 )
 
-// Examination is what [Config.Examine] finds out about Redis, for an operator. The zero Examination says that nothing was found.
+// Examination is what [Config.Examine] finds out about Redis, for an operator. The zero Examination says that nothing
+// was found.
 type Examination struct {
 	Version string // of the server that answered first, such as "7.2.4"
 	Mode    string // what that server is: "standalone", "cluster" or "sentinel"
@@ -36,19 +37,20 @@ type Master struct {
 	Policy    string // for what happens at the limit, such as "noeviction"
 
 	AppendOnly bool
-	// Saves says when snapshots are written, as in the configuration of Redis: it is empty if there are none. SavesErr is why that is
-	// not known, or nil.
+	// Saves says when snapshots are written, as in the configuration of Redis: it is empty if there are none. SavesErr
+	// is why that is not known, or nil.
 	Saves    string
 	SavesErr error
 
 	Replicas int // that are connected
-	// GoodReplicas counts those without which the master refuses to write. It is -1 if it never refuses: min-replicas-to-write is 0.
+	// GoodReplicas counts those without which the master refuses to write. It is -1 if it never refuses:
+	// min-replicas-to-write is 0.
 	GoodReplicas int
 }
 
 // Examine looks at the Redis that a URL names, and tells what an operator may want to mend. It changes nothing but
-// keys of its own that it removes. ctx bounds it, and so does DialTimeout. The error is that of [Config.Open] if nothing could be
-// found out.
+// keys of its own that it removes. ctx bounds it, and so does DialTimeout. The error is that of [Config.Open] if
+// nothing could be found out.
 func (c Config) Examine(ctx context.Context, url string) (*Examination, error) {
 	var e *Examination
 	err := c.reach(ctx, "examine", "no answer", url, func(ctx context.Context, c Config, a address) (err error) {

@@ -17,7 +17,9 @@ func (s *Store) fair() *family {
 	f.many, f.beside, f.breaks, f.inspects = true, true, room.FairBreak, inspects(room, lockagent.FairLock)
 	f.acquires.write, f.releases.write = room.FairAcquire, room.FairRelease
 	f.places = &places{store: s, heard: make(map[place]func())}
-	f.acquire = func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+	f.acquire = func(
+		ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+	) {
 		if req.Queue {
 			done = f.places.asking(&req, done)
 		}
@@ -41,7 +43,9 @@ type place struct {
 
 // asking wraps done of a call that asks for a place. If programs that do not pass the lock on may be
 // ahead, the store subscribes to the channel of the place.
-func (p *places) asking(req *lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) func(lockagent.AcquireReply, error) {
+func (p *places) asking(
+	req *lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) func(lockagent.AcquireReply, error) {
 	at := place{req.Name, req.Tenure}
 	return func(reply lockagent.AcquireReply, err error) {
 		switch {
@@ -63,7 +67,9 @@ func (p *places) subscribe(at place) {
 	if l == nil || p.heard[at] != nil {
 		return
 	}
-	look := lockagent.Message{Kind: lockagent.MessageStandby, Name: at.name, LockKind: lockagent.FairLock, Tenure: at.tenure}
+	look := lockagent.Message{
+		Kind: lockagent.MessageStandby, Name: at.name, LockKind: lockagent.FairLock, Tenure: at.tenure,
+	}
 	channel := script.PlaceChannel(at.name, at.tenure)
 	p.heard[at] = l.subscribe(p.store.topic(channel, at.name, false), transport.Listener{
 		Message: func(string) { l.hear(look) },

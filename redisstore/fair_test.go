@@ -144,7 +144,10 @@ func TestAFairLockOnABadNetwork(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
-	agents := []*channelapi.Locks{openLocksConfig(t, cutOff, "redis://"+proxy.Addr()), openLocksConfig(t, cutOff, "redis://"+proxy.Addr()), openLocks(t, server.URL())}
+	agents := []*channelapi.Locks{
+		openLocksConfig(t, cutOff, "redis://"+proxy.Addr()), openLocksConfig(t, cutOff, "redis://"+proxy.Addr()),
+		openLocks(t, server.URL()),
+	}
 	var inside, grants atomic.Int64
 	fairly(t, agents, 3, 12, func(channelapi.Grant) {
 		if inside.Add(1) > 1 {
@@ -191,7 +194,9 @@ func TestTheChannelOfAPlace(t *testing.T) {
 	}
 	release := func(req lockagent.AcquireRequest) {
 		t.Helper()
-		if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure}); err != nil {
+		if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{
+			Name: req.Name, Kind: req.Kind, Tenure: req.Tenure,
+		}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -212,7 +217,8 @@ func TestTheChannelOfAPlace(t *testing.T) {
 		t.Error("subscribed for a place that no such program is ahead of")
 	}
 	server.Do("PUBLISH", "redisson_lock__channel:{fair}:"+second.Tenure.String(), "0")
-	if m, ok := messages.Await(lockagent.MessageStandby, "fair", second.Tenure); ok && (m.AskAfter != 0 || m.LockKind != lockagent.FairLock) {
+	if m, ok := messages.Await(lockagent.MessageStandby, "fair", second.Tenure); ok &&
+		(m.AskAfter != 0 || m.LockKind != lockagent.FairLock) {
 		t.Errorf("told %+v", m)
 	}
 	release(second)

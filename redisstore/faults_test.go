@@ -22,7 +22,8 @@ import (
 // a context of the caller's.
 func unavailable(t *testing.T, what string, err error) {
 	t.Helper()
-	if !errors.Is(err, lockagent.ErrStoreUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if !errors.Is(err, lockagent.ErrStoreUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) {
 		t.Errorf("%s: error %v; want ErrStoreUnavailable", what, err)
 	}
 }
@@ -52,7 +53,9 @@ func TestAServerThatIsKilledAndComesBackEmpty(t *testing.T) {
 	server.Kill()
 	_, err := storetest.Acquire(t, store, wish("orders", agentA, 2))
 	unavailable(t, "Acquire", err)
-	_, err = storetest.Renew(t, store, lockagent.RenewRequest{Name: "orders", Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Minute})
+	_, err = storetest.Renew(t, store, lockagent.RenewRequest{
+		Name: "orders", Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Minute,
+	})
 	unavailable(t, "Renew", err)
 
 	server.Restart()
@@ -61,7 +64,8 @@ func TestAServerThatIsKilledAndComesBackEmpty(t *testing.T) {
 		t.Errorf("granted %+v after %+v", after, before)
 	}
 	reset := await(t, told)
-	if reset.From != before.Incarnation || reset.Reason != "emptied" || reset.After < before.At || reset.Before < reset.After {
+	if reset.From != before.Incarnation || reset.Reason != "emptied" || reset.After < before.At ||
+		reset.Before < reset.After {
 		t.Errorf("told %+v after %+v and %+v", reset, before, after)
 	}
 
@@ -94,7 +98,9 @@ func TestAServerThatIsRestartedWithItsData(t *testing.T) {
 	if reset.From != before.Incarnation || reset.Reason != "restarted" {
 		t.Errorf("told %+v after %+v", reset, before)
 	}
-	if renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: time.Minute}); err != nil || !renewed.Held {
+	if renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{
+		Name: req.Name, Tenure: req.Tenure, Lease: time.Minute,
+	}); err != nil || !renewed.Held {
 		t.Errorf("Renew = %+v, %v; want it still held", renewed, err)
 	}
 	if again := acquire(t, store, req); again.Incarnation != reset.To {
@@ -120,7 +126,9 @@ func TestADeniedRenewalHasTheServerLookedAt(t *testing.T) {
 	req := wish("orders", agentA, 1)
 	acquire(t, store, req)
 	server.Do("FLUSHALL")
-	if renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}); err != nil || renewed.Held {
+	if renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{
+		Name: req.Name, Tenure: req.Tenure, Lease: req.Lease,
+	}); err != nil || renewed.Held {
 		t.Fatalf("Renew = %+v, %v; want it denied", renewed, err)
 	}
 	if reset := await(t, told); reset.Reason != "emptied" {
@@ -208,7 +216,9 @@ func TestAWithdrawnAcquireThatArrivesLate(t *testing.T) {
 	record := record(t, server)
 	proxy.DelayRequests(0)
 	waittest.Until(t, "the late acquire to arrive", func() bool {
-		return slices.ContainsFunc(record.lines(t), func(line string) bool { return strings.Contains(line, string(req.Name)) })
+		return slices.ContainsFunc(record.lines(t), func(line string) bool {
+			return strings.Contains(line, string(req.Name))
+		})
 	})
 	if seen, err := storetest.Inspect(t, other, "orders"); err != nil || seen.Held {
 		t.Errorf("Inspect = %+v, %v; want it free", seen, err)
@@ -227,9 +237,15 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	const calls = 2000
 	answers := make(chan error, calls)
 	for i := range calls - 1 {
-		store.Acquire(context.Background(), wish(lockagent.Name(fmt.Sprintf("others/%d", i)), agentA, 1), func(_ lockagent.AcquireReply, err error) { answers <- err })
+		store.Acquire(
+			context.Background(), wish(lockagent.Name(fmt.Sprintf("others/%d", i)), agentA, 1),
+			func(_ lockagent.AcquireReply, err error) { answers <- err },
+		)
 	}
-	store.Renew(context.Background(), lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}, func(_ lockagent.RenewReply, err error) { answers <- err })
+	store.Renew(
+		context.Background(), lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease},
+		func(_ lockagent.RenewReply, err error) { answers <- err },
+	)
 	var behind int
 	for range calls {
 		err := await(t, answers)
@@ -271,8 +287,14 @@ func TestCloseDoesNotWaitForTheServer(t *testing.T) {
 	answers := make(chan error, 1000)
 	for i := range 500 {
 		name := lockagent.Name(fmt.Sprintf("others/%d", i))
-		store.Acquire(context.Background(), wish(name, agentA, 1), func(_ lockagent.AcquireReply, err error) { answers <- err })
-		store.Renew(context.Background(), lockagent.RenewRequest{Name: name, Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Hour}, func(_ lockagent.RenewReply, err error) { answers <- err })
+		store.Acquire(
+			context.Background(), wish(name, agentA, 1), func(_ lockagent.AcquireReply, err error) { answers <- err },
+		)
+		store.Renew(
+			context.Background(),
+			lockagent.RenewRequest{Name: name, Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Hour},
+			func(_ lockagent.RenewReply, err error) { answers <- err },
+		)
 	}
 	closed := make(chan error, 2)
 	for range 2 {
@@ -378,7 +400,9 @@ func TestAServerThatIsFull(t *testing.T) {
 	if err != nil && !strings.Contains(err.Error(), "OOM") {
 		t.Errorf("the error does not tell why: %v", err)
 	}
-	if renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}); err != nil || !renewed.Held {
+	if renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{
+		Name: req.Name, Tenure: req.Tenure, Lease: req.Lease,
+	}); err != nil || !renewed.Held {
 		t.Errorf("Renew = %+v, %v; want it held", renewed, err)
 	}
 	release(t, store, req)

@@ -38,7 +38,8 @@ func TestOpenWarnsOfEviction(t *testing.T) {
 		"maxmemory 0|maxmemory-policy allkeys-lru":      false,
 	} {
 		server := redistest.Start(t, redistest.WithConfig(strings.Split(config, "|")...))
-		if log := warnings(t, server.URL()); strings.Contains(log, "set maxmemory-policy to noeviction") != warned || strings.Count(log, "\n") > 1 {
+		if log := warnings(t, server.URL()); strings.Contains(log, "set maxmemory-policy to noeviction") != warned ||
+			strings.Count(log, "\n") > 1 {
 			t.Errorf("%s: logged %q", config, log)
 		}
 	}
@@ -56,7 +57,8 @@ func TestOpenWarnsOfTwoMasters(t *testing.T) {
 		t.Errorf("logged %q although replicas are demanded", log)
 	}
 	for demanded, warned := range map[int]bool{1: false, 2: true} {
-		if log := warningsOf(t, redisstore.Config{MinReplicas: demanded}, sentinel.URL()); strings.Contains(log, "fewer replicas than MinReplicas") != warned {
+		log := warningsOf(t, redisstore.Config{MinReplicas: demanded}, sentinel.URL())
+		if strings.Contains(log, "fewer replicas than MinReplicas") != warned {
 			t.Errorf("logged %q with MinReplicas %d", log, demanded)
 		}
 	}
@@ -97,7 +99,8 @@ func disguise(client io.Writer, behind io.Reader) {
 		if err != nil {
 			return
 		}
-		if _, err := client.Write(bytes.ReplaceAll(b[:n], []byte("$7\r\ncluster\r\n"), []byte("$10\r\nstandalone\r\n"))); err != nil {
+		said := bytes.ReplaceAll(b[:n], []byte("$7\r\ncluster\r\n"), []byte("$10\r\nstandalone\r\n"))
+		if _, err := client.Write(said); err != nil {
 			return
 		}
 	}

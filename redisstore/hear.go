@@ -31,7 +31,8 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	topic := transport.Topic{Channel: script.AgentChannel(agent), Early: true}
 	ignore := func() {}
 	if !s.room.Cluster() {
-		ignore = s.subscriptions.Subscribe(transport.Topic{Channel: script.IncarnationChannel, Early: true}, transport.Listener{
+		topic := transport.Topic{Channel: script.IncarnationChannel, Early: true}
+		ignore = s.subscriptions.Subscribe(topic, transport.Listener{
 			Message: func(string) {
 				// The store may have forgotten every tenure. No hold begins before a renewal has shown that it has not.
 				hear(lockagent.Message{Kind: lockagent.MessagesMissed})
@@ -130,7 +131,8 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 	if l := s.listener.Load(); l != nil && s.room.Cluster() && s.room.Queues() {
 		askAgain := wake
 		passes := transport.Listener{Message: l.message, Stands: silent}
-		if f.many { // whoever asked for a place before the agent was heard may have lost it, and one wake-up is for one of them
+		// Whoever asked for a place before the agent was heard may have lost it, and one wake-up is for one of them.
+		if f.many {
 			askAgain = func() {
 				l.hear(lockagent.Message{Kind: lockagent.MessagesMissed, Name: name, LockKind: kind})
 			}
@@ -159,8 +161,8 @@ func (s *Store) Subscribe(name lockagent.Name, kind lockagent.LockKind, wake fun
 	}
 }
 
-// denied returns what to do whenever the server says that the user may not subscribe to a channel: who waits is not told of
-// anything, and asks instead.
+// denied returns what to do whenever the server says that the user may not subscribe to a channel: who waits is not
+// told of anything, and asks instead.
 func (s *Store) denied(channel string, askAgain func()) func(error) {
 	return func(err error) {
 		s.warnOfDenial(channel, err)
@@ -171,7 +173,9 @@ func (s *Store) denied(channel string, askAgain func()) func(error) {
 // warnOfDenial logs the first channel to which the user may not subscribe.
 func (s *Store) warnOfDenial(channel string, err error) {
 	s.denials.Do(func() {
-		s.logger.Warn("lockagent: the user may not subscribe to a channel of a lock, so nothing tells those who wait, and they ask about every second: give the user the access rules in the documentation of package redisstore",
+		s.logger.Warn("lockagent: the user may not subscribe to a channel of a lock, so nothing tells those who "+
+			"wait, and they ask about every second: give the user the access rules in the documentation of package "+
+			"redisstore",
 			"channel", channel, "error", err)
 	})
 }

@@ -17,7 +17,10 @@ func TestNonsenseIsNotHeard(t *testing.T) {
 	store := open(t, server.URL())
 	messages := storetest.Listen(t, store, agentA)
 	tenure := lockagent.Tenure{Agent: agentA, Number: 7}
-	for _, payload := range []string{"", "0", "passed", "passed " + tenure.String() + " orders", "wanted orders", "wanted " + tenure.String() + " my orders"} {
+	for _, payload := range []string{
+		"", "0", "passed", "passed " + tenure.String() + " orders", "wanted orders",
+		"wanted " + tenure.String() + " my orders",
+	} {
 		server.Do("PUBLISH", "lockagent_agent:"+string(agentA), payload)
 	}
 	messages.Await(lockagent.MessageWanted, "my orders", tenure)
@@ -51,8 +54,8 @@ func TestMissedMessages(t *testing.T) {
 	missed("after the server was emptied")
 }
 
-// The script that finds a server without its memory publishes that. An agent that has a lock doubts the tenure at once. It
-// does not wait until the store has looked at the server.
+// The script that finds a server without its memory publishes that. An agent that has a lock doubts the tenure at once.
+// It does not wait until the store has looked at the server.
 func TestAnEmptiedServerIsToldBeforeALook(t *testing.T) {
 	server := redistest.Start(t)
 	messages := storetest.Listen(t, open(t, server.URL()), agentA)
@@ -75,7 +78,8 @@ func TestPlacesOfAnAgentThatIsNotHeardYet(t *testing.T) {
 	node, store, other := cluster.Nodes[0], open(t, cluster.URL()), open(t, cluster.URL())
 	messages := storetest.Listen(t, other, agentB)
 	storetest.Listen(t, store, agentA)
-	defer store.Subscribe(lockagent.Name(lockagent.FairLock), lockagent.FairLock, func() {})() // so that no place is told by a channel of its own
+	// So that no place is told by a channel of its own.
+	defer store.Subscribe(lockagent.Name(lockagent.FairLock), lockagent.FairLock, func() {})()
 	waittest.Until(t, "agent A to be heard", func() bool {
 		return node.Do("PUBSUB", "SHARDNUMSUB", "lockagent_agent:"+string(agentA)+":{fair}").([]any)[1] == int64(1)
 	})
@@ -150,7 +154,10 @@ func TestPassesInTwoDatabases(t *testing.T) {
 	var databases []database
 	for i, url := range []string{server.URL(), server.URL() + "/1"} {
 		waiter, agentC := open(t, url), lockagent.NewAgentID()
-		d := database{open(t, url), storetest.Listen(t, waiter, agentC), wish("orders", agentA, uint64(i+1)), wish("orders", agentC, 1)}
+		d := database{
+			open(t, url), storetest.Listen(t, waiter, agentC), wish("orders", agentA, uint64(i+1)),
+			wish("orders", agentC, 1),
+		}
 		storetest.Subscribe(t, waiter, "orders")
 		acquire(t, d.holder, d.ours)
 		queue(t, waiter, d.waiting)
@@ -161,7 +168,8 @@ func TestPassesInTwoDatabases(t *testing.T) {
 			t.Errorf("database %d: Release = %+v; want the lock passed", i, released)
 		}
 		d.messages.Await(lockagent.MessagePassed, "orders", d.waiting.Tenure)
-		if seen, err := storetest.Inspect(t, d.holder, "orders"); err != nil || seen.Holder != d.waiting.Tenure.String() {
+		if seen, err := storetest.Inspect(t, d.holder, "orders"); err != nil ||
+			seen.Holder != d.waiting.Tenure.String() {
 			t.Errorf("database %d: Inspect = %+v, %v", i, seen, err)
 		}
 	}

@@ -18,7 +18,9 @@ const (
 )
 
 func wish(name lockagent.Name, agent lockagent.AgentID, number uint64) lockagent.AcquireRequest {
-	return lockagent.AcquireRequest{Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: 30 * time.Second}
+	return lockagent.AcquireRequest{
+		Name: name, Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: 30 * time.Second,
+	}
 }
 
 // end is the release of what was wished for.

@@ -15,7 +15,8 @@ func TestNeighboursOfARenewalThatEndsItsGoroutine(t *testing.T) {
 	for _, name := range []lockagent.Name{"first", "second"} {
 		req := wish(name, agentA, 1)
 		acquire(t, store, req)
-		store.Renew(t.Context(), lockagent.RenewRequest{Name: name, Tenure: req.Tenure, Lease: req.Lease}, func(_ lockagent.RenewReply, err error) {
+		renewal := lockagent.RenewRequest{Name: name, Tenure: req.Tenure, Lease: req.Lease}
+		store.Renew(t.Context(), renewal, func(_ lockagent.RenewReply, err error) {
 			answers <- err
 			runtime.Goexit()
 		})

@@ -42,7 +42,8 @@ func (s *Store) warning(look func(context.Context) error) func(context.Context) 
 		err := look(ctx)
 		if errors.Is(err, lockagent.ErrNotPermitted) {
 			s.blind.Do(func() {
-				s.logger.Warn("lockagent: the user may not look whether Redis has forgotten anything, so the store learns of that late: give the user the access rules in the documentation of package redisstore",
+				s.logger.Warn("lockagent: the user may not look whether Redis has forgotten anything, so the store "+
+					"learns of that late: give the user the access rules in the documentation of package redisstore",
 					"error", err)
 			})
 		}
@@ -67,7 +68,9 @@ func (s *Store) identify() error {
 	s.identity.known.Store(&found)
 	if former != "" {
 		name, _ := s.incarnations.known()
-		s.incarnations.report(lockagent.Reset{From: name, To: name, Reason: "other identity", After: at, Before: at, Store: former})
+		s.incarnations.report(lockagent.Reset{
+			From: name, To: name, Reason: "other identity", After: at, Before: at, Store: former,
+		})
 	}
 	return nil
 }

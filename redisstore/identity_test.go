@@ -50,7 +50,9 @@ func TestIdentityIsWrittenAgain(t *testing.T) {
 	}
 	server.Do("FLUSHALL")
 	acquire(t, store, wish("orders", agentA, 1)) // it notices
-	waittest.Until(t, "the identity is kept again", func() bool { return server.Do("GET", "lockagent_store") == any(identity) })
+	waittest.Until(t, "the identity is kept again", func() bool {
+		return server.Do("GET", "lockagent_store") == any(identity)
+	})
 	if got := store.Identity(); got != identity {
 		t.Errorf("identity %q, want %q as before", got, identity)
 	}
@@ -74,7 +76,9 @@ func TestAnotherIdentityIsAdopted(t *testing.T) {
 		t.Errorf("told of the identity with the times %d and %d", r.After, r.Before)
 	}
 	r.After, r.Before = 0, 0
-	if want := (lockagent.Reset{From: granted.Incarnation, To: granted.Incarnation, Reason: "other identity", Store: former}); r != want {
+	if want := (lockagent.Reset{
+		From: granted.Incarnation, To: granted.Incarnation, Reason: "other identity", Store: former,
+	}); r != want {
 		t.Errorf("told %+v, want %+v", r, want)
 	}
 	if got := store.Identity(); got != "another" {

@@ -160,7 +160,9 @@ func TestAnIdleHolderHearsOfAnEmptiedServer(t *testing.T) {
 	told := make(chan lockagent.Reset, 10)
 	holder.OnReset(func(r lockagent.Reset) { told <- r })
 	acquire := func(s *Store, name lockagent.Name) lockagent.AcquireReply {
-		reply, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: name, Tenure: tenure(1), Lease: time.Minute})
+		reply, err := storetest.Acquire(t, s, lockagent.AcquireRequest{
+			Name: name, Tenure: tenure(1), Lease: time.Minute,
+		})
 		if err != nil || !reply.Granted {
 			t.Fatalf("acquired %+v, %v", reply, err)
 		}
@@ -184,8 +186,8 @@ func (i *incarnations) awaitAssured() {
 	}
 }
 
-// The clock of an emptied server may be behind, so that the reply which names the new incarnation also shows a step back. A step back
-// ends no lease early. But the store knows at once that the server has forgotten the leases.
+// The clock of an emptied server may be behind, so that the reply which names the new incarnation also shows a step
+// back. A step back ends no lease early. But the store knows at once that the server has forgotten the leases.
 func TestAnEmptiedServerWhoseClockIsBehind(t *testing.T) {
 	server := redistest.Start(t)
 	s := openURL(t, server.URL())
@@ -210,7 +212,10 @@ func TestAnEmptiedServerWhoseClockIsBehind(t *testing.T) {
 	})
 	second := within(t, answered)
 	if since.Before(emptied) || second.Incarnation == first.Incarnation {
-		t.Errorf("%+v after %+v: at the answer it remembers since %v, and it was emptied after %v", second, first, since, emptied)
+		t.Errorf(
+			"%+v after %+v: at the answer it remembers since %v, and it was emptied after %v", second, first, since,
+			emptied,
+		)
 	}
 	if r := within(t, told); r.Reason != "clock stepped" || r.Step >= 0 || r.From != r.To {
 		t.Errorf("told %+v, want a step back", r)
@@ -234,10 +239,12 @@ func TestWhatWasForgottenBeforeAStoreWasOpened(t *testing.T) {
 		forget func(*redistest.Server)
 		kept   bool
 	}{
-		"nothing":                 {forget: func(*redistest.Server) {}, kept: true},
-		"emptied":                 {forget: func(s *redistest.Server) { s.Do("FLUSHALL") }},
-		"restarted empty":         {forget: (*redistest.Server).Restart},
-		"restarted with its data": {forget: (*redistest.Server).Restart, config: []string{"appendonly yes", "appendfsync always"}},
+		"nothing":         {forget: func(*redistest.Server) {}, kept: true},
+		"emptied":         {forget: func(s *redistest.Server) { s.Do("FLUSHALL") }},
+		"restarted empty": {forget: (*redistest.Server).Restart},
+		"restarted with its data": {
+			forget: (*redistest.Server).Restart, config: []string{"appendonly yes", "appendfsync always"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.WithConfig(c.config...))

@@ -21,7 +21,9 @@ import (
 func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
-	store := openConfig(t, redisstore.Config{CallTimeout: time.Hour, SilenceTimeout: time.Hour}, "redis://"+proxy.Addr())
+	store := openConfig(
+		t, redisstore.Config{CallTimeout: time.Hour, SilenceTimeout: time.Hour}, "redis://"+proxy.Addr(),
+	)
 	other := open(t, server.URL())
 	answers, finished := make(chan error, 4), make(chan struct{})
 	answer := func(_ lockagent.AcquireReply, err error) { answers <- err }

@@ -68,8 +68,8 @@ func showNothing(nodes []*redistest.Server, name string) {
 	}
 }
 
-// The name was in use as a number lately, and now its key has something that is no string. No kind uses that, so the error must not name the
-// kind that used it before.
+// The name was in use as a number lately, and now its key has something that is no string. No kind uses that, so the
+// error must not name the kind that used it before.
 func TestANumberThatAnotherTypeReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -81,15 +81,21 @@ func TestANumberThatAnotherTypeReplaced(t *testing.T) {
 		return err
 	}
 	for _, used := range []lockagent.LockKind{lockagent.Latch, lockagent.Semaphore, lockagent.Permits} {
-		for typ, write := range map[string][]string{"list": {"RPUSH", "", "a"}, "zset": {"ZADD", "", "1", "a"}, "set": {"SADD", "", "a"}} {
+		for typ, write := range map[string][]string{
+			"list": {"RPUSH", "", "a"}, "zset": {"ZADD", "", "1", "a"}, "set": {"SADD", "", "a"},
+		} {
 			name := lockagent.Name(string(used) + " " + typ)
 			if used == lockagent.Latch {
-				_, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: lockagent.LatchSet, Count: 2, Change: "set"})
+				_, err := latch(t, store, lockagent.LatchRequest{
+					Name: name, Op: lockagent.LatchSet, Count: 2, Change: "set",
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
 			} else {
-				set := lockagent.PermitsRequest{Name: name, Kind: used, Op: lockagent.TrySetPermits, N: 2, Change: "set"}
+				set := lockagent.PermitsRequest{
+					Name: name, Kind: used, Op: lockagent.TrySetPermits, N: 2, Change: "set",
+				}
 				if _, err := storetest.Permits(t, store, set); err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,9 @@ func (s *Store) latch() *family {
 		acquire: s.awaitLatch,
 		channel: script.LatchChannel,
 		heard:   s.opened.heard,
-		holds:   &lockagent.OptionError{Option: "kind", Reason: "nobody holds a latch: it is not renewed, released, broken or inspected"},
+		holds: &lockagent.OptionError{
+			Option: "kind", Reason: "nobody holds a latch: it is not renewed, released, broken or inspected",
+		},
 	}
 }
 
@@ -47,7 +49,9 @@ func (s *Store) count(req lockagent.LatchRequest, done func(reply lockagent.Latc
 }
 
 // awaitLatch is Acquire for a latch.
-func (s *Store) awaitLatch(_ context.Context, _ *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s *Store) awaitLatch(
+	_ context.Context, _ *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	if err := s.room.CheckLatch(req.Name); err != nil {
 		done(lockagent.AcquireReply{}, err)
 		return
@@ -129,8 +133,8 @@ func (o *opened) forget(name lockagent.Name, before time.Time) {
 	}
 }
 
-// since reports whether a latch was open at some time after an instant: it was counted down to 0 since then, or within the last minute
-// and neither set, nor deleted, nor found closed since.
+// since reports whether a latch was open at some time after an instant: it was counted down to 0 since then, or within
+// the last minute and neither set, nor deleted, nor found closed since.
 func (o *opened) since(name lockagent.Name, asked time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -53,8 +53,11 @@ func latchSubscribed(t *testing.T, s *redisstore.Store, name lockagent.Name) <-c
 // What is in the server during the life of a latch. Notes are for those who repeat a change.
 func TestLatchLayout(t *testing.T) {
 	server := redistest.Start(t)
-	store := openConfig(t, redisstore.Config{CallTimeout: redisstore.DefaultCallTimeout}, server.URL()) // on which the life of notes depends
-	for name, notes := range map[lockagent.Name]string{"ready": "lockagent_notes:{ready}", "a{b}c": "lockagent_notes::a{b}c"} {
+	// On which the life of notes depends.
+	store := openConfig(t, redisstore.Config{CallTimeout: redisstore.DefaultCallTimeout}, server.URL())
+	for name, notes := range map[lockagent.Name]string{
+		"ready": "lockagent_notes:{ready}", "a{b}c": "lockagent_notes::a{b}c",
+	} {
 		value := func() any { return server.Do("GET", string(name)) }
 		changes := func(want ...any) {
 			t.Helper()
@@ -64,7 +67,9 @@ func TestLatchLayout(t *testing.T) {
 		}
 		do := func(op lockagent.LatchOp, change string) {
 			t.Helper()
-			if r, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: op, Count: 2, Change: change}); err != nil || !r.Changed {
+			if r, err := latch(t, store, lockagent.LatchRequest{
+				Name: name, Op: op, Count: 2, Change: change,
+			}); err != nil || !r.Changed {
 				t.Errorf("%s: %+v, %v", op, r, err)
 			}
 		}
@@ -106,8 +111,13 @@ func TestLatchEndedByRedisson(t *testing.T) {
 		name    lockagent.Name
 		message string
 		want    error
-	}{{"counted", "0", nil}, {"counted", "1", lockagent.ErrLatchGone}, {"deleted", "1", lockagent.ErrLatchGone}, {"gone silently", "", lockagent.ErrLatchGone}} {
-		if _, err := latch(t, store, lockagent.LatchRequest{Name: c.name, Op: lockagent.LatchSet, Count: 1, Change: "c" + c.message}); err != nil {
+	}{
+		{"counted", "0", nil}, {"counted", "1", lockagent.ErrLatchGone}, {"deleted", "1", lockagent.ErrLatchGone},
+		{"gone silently", "", lockagent.ErrLatchGone},
+	} {
+		if _, err := latch(t, store, lockagent.LatchRequest{
+			Name: c.name, Op: lockagent.LatchSet, Count: 1, Change: "c" + c.message,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		woken := latchSubscribed(t, store, c.name)
@@ -129,7 +139,9 @@ func TestLatchEndedByRedisson(t *testing.T) {
 func TestLatchMessageBehindTheReply(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
-	if _, err := latch(t, store, lockagent.LatchRequest{Name: "ready", Op: lockagent.LatchSet, Count: 1, Change: "c1"}); err != nil {
+	if _, err := latch(t, store, lockagent.LatchRequest{
+		Name: "ready", Op: lockagent.LatchSet, Count: 1, Change: "c1",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	woken := latchSubscribed(t, store, "ready")
@@ -151,8 +163,8 @@ func TestLatchMessageBehindTheReply(t *testing.T) {
 	}
 }
 
-// Redisson opens its latch at "0", and closes it at "1". A latch that it takes for open although it is set would have its waiters
-// ask without a pause.
+// Redisson opens its latch at "0", and closes it at "1". A latch that it takes for open although it is set would have
+// its waiters ask without a pause.
 func TestLatchMessages(t *testing.T) {
 	server := redistest.Start(t)
 	store, heard := open(t, server.URL()), server.Dial()
@@ -182,8 +194,12 @@ func TestLatchOfAnotherType(t *testing.T) {
 	server.Do("HSET", "hash", "a", "1")
 	for _, name := range []lockagent.Name{"text", "hash"} {
 		before := server.Do("DUMP", string(name))
-		for _, op := range []lockagent.LatchOp{lockagent.LatchRead, lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchDelete} {
-			if r, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: op, Count: 1, Change: "c1"}); !errors.Is(err, lockagent.ErrWrongType) || strings.Contains(err.Error(), "script") {
+		for _, op := range []lockagent.LatchOp{
+			lockagent.LatchRead, lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchDelete,
+		} {
+			if r, err := latch(t, store, lockagent.LatchRequest{
+				Name: name, Op: op, Count: 1, Change: "c1",
+			}); !errors.Is(err, lockagent.ErrWrongType) || strings.Contains(err.Error(), "script") {
 				t.Errorf("%s %s: %+v, %v", op, name, r, err)
 			}
 		}
@@ -243,7 +259,9 @@ func TestLatchOfZero(t *testing.T) {
 func TestLatchWithATagInACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	store := open(t, cluster.URL())
-	if _, err := latch(t, store, lockagent.LatchRequest{Name: "{a}", Op: lockagent.LatchSet, Count: 1, Change: "c1"}); !errors.Is(err, lockagent.ErrBadName) {
+	if _, err := latch(t, store, lockagent.LatchRequest{
+		Name: "{a}", Op: lockagent.LatchSet, Count: 1, Change: "c1",
+	}); !errors.Is(err, lockagent.ErrBadName) {
 		t.Errorf("set: %v", err)
 	}
 	if _, err := isOpen(t, store, "{a}"); !errors.Is(err, lockagent.ErrBadName) {
@@ -251,7 +269,9 @@ func TestLatchWithATagInACluster(t *testing.T) {
 	}
 	woken := latchSubscribed(t, store, "a")
 	for i, op := range []lockagent.LatchOp{lockagent.LatchSet, lockagent.LatchDown} {
-		if _, err := latch(t, store, lockagent.LatchRequest{Name: "a", Op: op, Count: 1, Change: "c" + string(rune('1'+i))}); err != nil {
+		if _, err := latch(t, store, lockagent.LatchRequest{
+			Name: "a", Op: op, Count: 1, Change: "c" + string(rune('1'+i)),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		<-woken
@@ -271,12 +291,15 @@ func TestLatchWhileASlotMigrates(t *testing.T) {
 		from, to = to, from
 	}
 	down := lockagent.LatchRequest{Name: "ready", Op: lockagent.LatchDown, Change: "down"}
-	if r, err := latch(t, store, lockagent.LatchRequest{Name: "ready", Op: lockagent.LatchSet, Count: 2, Change: "set"}); !r.Changed || err != nil {
+	if r, err := latch(t, store, lockagent.LatchRequest{
+		Name: "ready", Op: lockagent.LatchSet, Count: 2, Change: "set",
+	}); !r.Changed || err != nil {
 		t.Fatal(r, err)
 	}
 	busy := func(when string) {
 		t.Helper()
-		if r, err := latch(t, store, down); !errors.Is(err, lockagent.ErrStoreUnavailable) && (r.Count != 1 || err != nil) {
+		if r, err := latch(t, store, down); !errors.Is(err, lockagent.ErrStoreUnavailable) &&
+			(r.Count != 1 || err != nil) {
 			t.Errorf("%s: the repeated change is answered %+v, %v", when, r, err)
 		}
 	}

@@ -27,7 +27,9 @@ func TestLayout(t *testing.T) {
 		expect := func(when string, want ...string) {
 			t.Helper()
 			// A store soon writes again who the server is, and since when.
-			got := slices.DeleteFunc(keys(server), func(key string) bool { return key == "lockagent_store" || key == "lockagent_since" })
+			got := slices.DeleteFunc(keys(server), func(key string) bool {
+				return key == "lockagent_store" || key == "lockagent_since"
+			})
 			if !reflect.DeepEqual(got, sorted(want...)) {
 				t.Errorf("%s, the keys are %q, want %q", when, got, want)
 			}
@@ -35,7 +37,9 @@ func TestLayout(t *testing.T) {
 		ours, theirs := wish(name, agentA, 7), wish(name, agentB, 1)
 		granted := acquire(t, store, ours)
 		expect("held", string(name), "lockagent_clock")
-		if got, want := server.Do("HGETALL", string(name)), []any{string(agentA) + ":7", "2"}; !reflect.DeepEqual(got, want) {
+		if got, want := server.Do("HGETALL", string(name)), []any{
+			string(agentA) + ":7", "2",
+		}; !reflect.DeepEqual(got, want) {
 			t.Errorf("the lock is %q, want %q", got, want)
 		}
 		if left := server.Do("PTTL", string(name)).(int64); left <= 0 || left > 30_000 {
@@ -53,7 +57,9 @@ func TestLayout(t *testing.T) {
 		if !released.Passed {
 			t.Errorf("Release = %+v, want the lock passed", released)
 		}
-		if got, want := server.Do("HGETALL", string(name)), []any{theirs.Tenure.String(), "2"}; !reflect.DeepEqual(got, want) {
+		if got, want := server.Do("HGETALL", string(name)), []any{
+			theirs.Tenure.String(), "2",
+		}; !reflect.DeepEqual(got, want) {
 			t.Errorf("the lock that was passed is %q, want %q", got, want)
 		}
 		release(t, other, theirs)
@@ -126,7 +132,8 @@ func TestRedissonExcludesAndIsExcluded(t *testing.T) {
 	}
 	next := wish("orders", agentA, 2)
 	reply, err := storetest.Acquire(t, store, next)
-	if err != nil || reply.Granted || reply.Holder != peer.owner || reply.Remaining <= 0 || reply.Remaining > 30*time.Second {
+	if err != nil || reply.Granted || reply.Holder != peer.owner || reply.Remaining <= 0 ||
+		reply.Remaining > 30*time.Second {
 		t.Fatalf("Acquire of the peer's lock = %+v, %v", reply, err)
 	}
 	seen, err := storetest.Inspect(t, store, "orders")
@@ -178,7 +185,9 @@ func TestReleaseAndBreakPublishOnce(t *testing.T) {
 	if reply, err := storetest.Release(t, store, end(req)); err != nil || reply.Released {
 		t.Errorf("repeated, Release = %+v, %v", reply, err) // and silent
 	}
-	if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: "orders", Tenure: lockagent.Tenure{Agent: agentB, Number: 1}}); err != nil {
+	if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{
+		Name: "orders", Tenure: lockagent.Tenure{Agent: agentB, Number: 1},
+	}); err != nil {
 		t.Error(err) // of what was not held: silent
 	}
 	waittest.Until(t, "the peer's turn to be over", func() bool {
@@ -212,7 +221,8 @@ func TestLocksThatShareATagAreTwo(t *testing.T) {
 func TestNamesOfOwnKeysAreRefused(t *testing.T) {
 	store := open(t, redistest.Start(t).URL())
 	for _, name := range []lockagent.Name{"lockagent_clock", "lockagent_queue:{a}", "redisson_lock_queue:{a}"} {
-		if reply, err := storetest.Acquire(t, store, wish(name, agentA, 1)); err == nil || !lockagent.Definite(err) || !strings.Contains(err.Error(), "choose another") {
+		if reply, err := storetest.Acquire(t, store, wish(name, agentA, 1)); err == nil || !lockagent.Definite(err) ||
+			!strings.Contains(err.Error(), "choose another") {
 			t.Errorf("Acquire(%q) = %+v, %v; want it refused", name, reply, err)
 		}
 	}
@@ -221,7 +231,9 @@ func TestNamesOfOwnKeysAreRefused(t *testing.T) {
 // Beside some kinds of locks there are keys of Redisson's, and it has the same ones for "{a}" and "a".
 func TestNamesOfTheSameKeysAreRefused(t *testing.T) {
 	store := open(t, redistest.Start(t).URL())
-	shared := []lockagent.LockKind{lockagent.FairLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.Permits}
+	shared := []lockagent.LockKind{
+		lockagent.FairLock, lockagent.FencedLock, lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.Permits,
+	}
 	for _, kind := range kinds {
 		for _, name := range []lockagent.Name{"a", "{a}", "{a}:lock"} {
 			req := wish(name, agentA, 1)
@@ -232,16 +244,26 @@ func TestNamesOfTheSameKeysAreRefused(t *testing.T) {
 			ended.Kind = kind
 			_, acquired := storetest.Acquire(t, store, req)
 			_, released := storetest.Release(t, store, ended)
-			_, renewed := storetest.Renew(t, store, lockagent.RenewRequest{Name: name, Kind: kind, Tenure: req.Tenure, Lease: time.Minute, Urgent: true})
+			_, renewed := storetest.Renew(t, store, lockagent.RenewRequest{
+				Name: name, Kind: kind, Tenure: req.Tenure, Lease: time.Minute, Urgent: true,
+			})
 			broken, inspected := make(chan error, 1), make(chan error, 1)
-			store.Break(t.Context(), lockagent.BreakRequest{Name: name, Kind: kind}, func(_ lockagent.BreakReply, err error) { broken <- err })
+			store.Break(
+				t.Context(), lockagent.BreakRequest{Name: name, Kind: kind},
+				func(_ lockagent.BreakReply, err error) { broken <- err },
+			)
 			store.Inspect(t.Context(), name, kind, func(_ lockagent.Inspection, err error) { inspected <- err })
-			errs := map[string]error{"Acquire": acquired, "Release": released, "Renew": renewed, "Break": <-broken, "Inspect": <-inspected}
+			errs := map[string]error{
+				"Acquire": acquired, "Release": released, "Renew": renewed, "Break": <-broken, "Inspect": <-inspected,
+			}
 			if req.Permits > 0 {
-				_, errs["Permits"] = storetest.Permits(t, store, lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.ReadPermits})
+				_, errs["Permits"] = storetest.Permits(t, store, lockagent.PermitsRequest{
+					Name: name, Kind: kind, Op: lockagent.ReadPermits,
+				})
 			}
 			for call, err := range errs {
-				refused := errors.Is(err, lockagent.ErrBadName) && strings.Contains(err.Error(), "{a}:lock") && lockagent.Definite(err)
+				refused := errors.Is(err, lockagent.ErrBadName) && strings.Contains(err.Error(), "{a}:lock") &&
+					lockagent.Definite(err)
 				if want := name == "{a}" && slices.Contains(shared, kind); refused != want {
 					t.Errorf("%s of %s %q: %v", call, kind, name, err)
 				}
@@ -267,7 +289,9 @@ func TestALoneCallIsOneCommand(t *testing.T) {
 		return map[string]func(){
 			"Acquire": func() { acquire(t, store, req) },
 			"Renew": func() {
-				if reply, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}); err != nil || !reply.Held {
+				if reply, err := storetest.Renew(t, store, lockagent.RenewRequest{
+					Name: req.Name, Tenure: req.Tenure, Lease: req.Lease,
+				}); err != nil || !reply.Held {
 					t.Fatalf("Renew = %+v, %v", reply, err)
 				}
 			},
@@ -297,19 +321,25 @@ func TestRenewalsTravelTogether(t *testing.T) {
 	done := make(chan error, locks)
 	name := func(i int) lockagent.Name { return lockagent.Name("orders/" + strconv.Itoa(i)) }
 	for i := range locks {
-		store.Acquire(context.Background(), wish(name(i), agentA, 1), func(_ lockagent.AcquireReply, err error) { done <- err })
+		store.Acquire(
+			context.Background(), wish(name(i), agentA, 1), func(_ lockagent.AcquireReply, err error) { done <- err },
+		)
 	}
 	for range locks {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: name(0), Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Hour}); err != nil {
+	if _, err := storetest.Renew(t, store, lockagent.RenewRequest{
+		Name: name(0), Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Hour,
+	}); err != nil {
 		t.Fatal(err) // the script has to be sent
 	}
 	server.Do("CONFIG", "RESETSTAT")
 	for i := range locks {
-		store.Renew(context.Background(), lockagent.RenewRequest{Name: name(i), Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Hour}, func(reply lockagent.RenewReply, err error) {
+		store.Renew(context.Background(), lockagent.RenewRequest{
+			Name: name(i), Tenure: lockagent.Tenure{Agent: agentA, Number: 1}, Lease: time.Hour,
+		}, func(reply lockagent.RenewReply, err error) {
 			if err == nil && !reply.Held {
 				err = lockagent.ErrNotHeld
 			}
@@ -340,7 +370,9 @@ func TestScriptsAreSentAgainWhenTheyAreFlushed(t *testing.T) {
 		req := wish("orders", agentA, number)
 		acquire(t, store, req)
 		server.Do("SCRIPT", "FLUSH")
-		if reply, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}); err != nil || !reply.Held {
+		if reply, err := storetest.Renew(t, store, lockagent.RenewRequest{
+			Name: req.Name, Tenure: req.Tenure, Lease: req.Lease,
+		}); err != nil || !reply.Held {
 			t.Fatalf("Renew = %+v, %v", reply, err)
 		}
 		server.Do("SCRIPT", "FLUSH")
@@ -385,7 +417,9 @@ func TestReaderIsRenewedOnAFullServer(t *testing.T) {
 		req.Tenure.Number++
 		acquire(t, store, req)
 		server.Do("CONFIG", "SET", "maxmemory", "1")
-		renewal := lockagent.RenewRequest{Name: "orders", Kind: lockagent.ReadWriteLock, Tenure: req.Tenure, Lease: time.Minute, Urgent: true}
+		renewal := lockagent.RenewRequest{
+			Name: "orders", Kind: lockagent.ReadWriteLock, Tenure: req.Tenure, Lease: time.Minute, Urgent: true,
+		}
 		reply, err := storetest.Renew(t, store, renewal)
 		if err != nil {
 			t.Fatalf("Renew: %v", err)
@@ -416,7 +450,9 @@ func TestTokensOfPermitsAreAboveTheFloor(t *testing.T) {
 		req.Kind, req.Floor = lockagent.Semaphore, floor
 		reply := acquire(t, store, req)
 		if reply.Token <= floor {
-			t.Errorf("token %d, which is %v below the floor", reply.Token, time.Duration(floor-reply.Token)*time.Microsecond)
+			t.Errorf(
+				"token %d, which is %v below the floor", reply.Token, time.Duration(floor-reply.Token)*time.Microsecond,
+			)
 		}
 	}
 }

@@ -18,15 +18,18 @@ type family struct {
 	releases batches[script.ReleaseRequest, lockagent.ReleaseReply]
 	renewals batches[lockagent.RenewRequest, lockagent.RenewReply]
 
-	acquire  func(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error))
+	acquire func(
+		ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+	)
 	breaks   func(c *script.Call, req lockagent.BreakRequest)
 	inspects func(c *script.Call, name lockagent.Name)
 	channel  func(name lockagent.Name) string          // on which waiters are woken; nil if nobody is
 	heard    func(name lockagent.Name, payload string) // called with each message there; may be nil
 	places   *places                                   // of which some have channels of their own; may be nil
 	holds    error                                     // of calls about holds, if the kind has none
-	many     bool                                      // an agent may wait with many tenures, each with a place of its own
-	beside   bool                                      // Redisson has keys beside the lock, see script.CheckSharedKeys
+	// An agent may wait with many tenures, each with a place of its own.
+	many   bool
+	beside bool // Redisson has keys beside the lock, see script.CheckSharedKeys
 }
 
 // families returns the family of each kind.
@@ -48,18 +51,24 @@ func (s *Store) family(kind lockagent.LockKind) (*family, error) {
 	if f := s.families[kind.OrPlain()]; f != nil {
 		return f, nil
 	}
-	return nil, &lockagent.OptionError{Option: "kind", Reason: fmt.Sprintf("this store has no locks of the kind %.64q", kind)}
+	return nil, &lockagent.OptionError{
+		Option: "kind", Reason: fmt.Sprintf("this store has no locks of the kind %.64q", kind),
+	}
 }
 
 // plain returns the family of plain locks.
 func (s *Store) plain() *family {
 	room := s.room
-	f := &family{acquire: s.together, breaks: room.Break, inspects: inspects(room, lockagent.PlainLock), channel: script.Channel}
+	f := &family{
+		acquire: s.together, breaks: room.Break, inspects: inspects(room, lockagent.PlainLock), channel: script.Channel,
+	}
 	f.acquires.store = s
 	f.acquires.write, f.acquires.read = room.Acquire, room.ReadAcquired
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
 	f.acquires.look = s.sawIncarnation
-	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, req.Kind.OrPlain()) }
+	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error {
+		return usedAs(err, req.Name, req.Kind.OrPlain())
+	}
 
 	f.releases.store = s
 	f.releases.write, f.releases.read = room.Release, room.ReadReleased
@@ -93,7 +102,9 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 }
 
 // together is Acquire for locks whose calls travel together.
-func (s *Store) together(ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s *Store) together(
+	ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	slot := s.slot(req.Name)
 	s.lanes.Add(ctx, slot, &acquireCall{req: req, of: f, slot: slot, done: done})
 }
@@ -185,7 +196,9 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 }
 
 // Inspect implements [lockagent.Operator].
-func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *Store) Inspect(
+	_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	f, err := s.checkHold(name, kind, nil)
 	if err != nil {
 		done(lockagent.Inspection{}, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// While a slot migrates nobody is granted its locks. When it has moved, a release that came meanwhile takes effect, and the
-// waiter in the queue has its turn: nobody sleeps until a lease ends, which is after an hour.
+// While a slot migrates nobody is granted its locks. When it has moved, a release that came meanwhile takes effect, and
+// the waiter in the queue has its turn: nobody sleeps until a lease ends, which is after an hour.
 func TestAgentsThatWaitWhileASlotMigrates(t *testing.T) {
 	t.Parallel()
 	redistest.NeedsSharded(t)
@@ -106,7 +106,9 @@ func contendWhileSlotsMove(t *testing.T, locks, turns int) {
 	}
 	within := make([]atomic.Int32, locks) // holders
 	for range 3 {
-		agent, err := channelapi.New(channelapi.Config{Store: open(t, cluster.URL()), Lease: time.Hour, HandOffGrants: 1})
+		agent, err := channelapi.New(channelapi.Config{
+			Store: open(t, cluster.URL()), Lease: time.Hour, HandOffGrants: 1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +208,8 @@ func usePermitsWhileASlotMoves(t *testing.T, moves, turns int) {
 				case <-ctx.Done():
 				}
 				within.Add(-1)
-				if err := g.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, lockagent.ErrUnconfirmed) {
+				if err := g.Release(context.WithoutCancel(ctx)); err != nil &&
+					!errors.Is(err, lockagent.ErrUnconfirmed) {
 					t.Error(err)
 				}
 			}
@@ -223,7 +226,9 @@ func usePermitsWhileASlotMoves(t *testing.T, moves, turns int) {
 		from.Do("MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), "pool", "0", "60000") // apart from the others
 		status := pools[0].StatusAsync(ctx)
 		for range 3 { // of the first calls none is answered
-			if s, err := storetest.Permits(t, other, lockagent.PermitsRequest{Name: "pool", Kind: lockagent.Permits, Op: lockagent.ReadPermits}); err == nil {
+			if s, err := storetest.Permits(t, other, lockagent.PermitsRequest{
+				Name: "pool", Kind: lockagent.Permits, Op: lockagent.ReadPermits,
+			}); err == nil {
 				t.Errorf("a node without all keys says %+v", s)
 			}
 		}

@@ -227,7 +227,8 @@ func (s *Store) lookAtServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if former == "" && age >= 0 { // Only the first look trusts the clock of the server: nobody knows of steps before it.
+	if former == "" && age >= 0 {
+		// Only the first look trusts the clock of the server: nobody knows of steps before it.
 		s.incarnations.began(time.Now().Add(-age))
 	}
 	s.clocks.note(0, name, at, 0)

@@ -139,7 +139,10 @@ func TestOpenWhereThereIsNoServer(t *testing.T) {
 func TestOpenWhereNobodyAnswers(t *testing.T) {
 	server := redistest.Start(t)
 	server.Pause()
-	refused(t, redisstore.Config{DialTimeout: 100 * time.Millisecond}, server.URL(), lockagent.ErrStoreUnavailable, server.Addr())
+	refused(
+		t, redisstore.Config{DialTimeout: 100 * time.Millisecond}, server.URL(), lockagent.ErrStoreUnavailable,
+		server.Addr(),
+	)
 
 	cause := errors.New("the caller has no time")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -189,10 +192,14 @@ func notSince(rules string) string { return strings.Replace(rules, "~lockagent_s
 func TestAStoreThatMayNotLook(t *testing.T) {
 	rules, log := documentedRules(t), &lines{}
 	server := redistest.Start(t, redistest.WithUser("app", secret, rules))
-	store := openConfig(t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, server.UserURL("app", secret))
+	store := openConfig(
+		t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, server.UserURL("app", secret),
+	)
 	server.Do(append([]string{"ACL", "SETUSER", "app"}, strings.Fields(notSince(rules))...)...)
 	for range 2 {
-		if r, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: "orders/1", Tenure: wish("orders/1", agentA, 1).Tenure, Lease: time.Minute}); err != nil || r.Held {
+		if r, err := storetest.Renew(t, store, lockagent.RenewRequest{
+			Name: "orders/1", Tenure: wish("orders/1", agentA, 1).Tenure, Lease: time.Minute,
+		}); err != nil || r.Held {
 			t.Fatalf("renewed %+v, %v", r, err)
 		}
 		waittest.Until(t, "a warning", func() bool { return strings.Contains(log.String(), "may not look") })
@@ -248,7 +255,9 @@ func TestDocumentedRulesAreEnough(t *testing.T) {
 			if i%2 == 1 {
 				req = theirs
 			}
-			reply, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease})
+			reply, err := storetest.Renew(t, store, lockagent.RenewRequest{
+				Name: req.Name, Tenure: req.Tenure, Lease: req.Lease,
+			})
 			if i%2 == 0 && (err != nil || !reply.Held) || i%2 == 1 && !errors.Is(err, lockagent.ErrNotPermitted) {
 				t.Errorf("Renew(%q) = %+v, %v", req.Name, reply, err)
 			}
@@ -274,7 +283,10 @@ func TestOpenAClusterWithoutTheChannelOfPasses(t *testing.T) {
 	redistest.NeedsSharded(t)
 	rules := strings.Replace(documentedRules(t), "&lockagent_*", "&lockagent_agents* &lockagent_agent:rehearsal", 1)
 	cluster := redistest.StartCluster(t, 1, redistest.WithUser("app", secret, rules))
-	refused(t, redisstore.Config{}, cluster.Nodes[0].UserURL("app", secret), lockagent.ErrNotPermitted, "subscribe to lockagent_agent:rehearsal:")
+	refused(
+		t, redisstore.Config{}, cluster.Nodes[0].UserURL("app", secret), lockagent.ErrNotPermitted,
+		"subscribe to lockagent_agent:rehearsal:",
+	)
 }
 
 // The rules change later. Those who wait are told nothing then, so they are to ask again and again. The log says why.
@@ -284,18 +296,24 @@ func TestWaitersAskIfTheyMayNotHear(t *testing.T) {
 	cluster := redistest.StartCluster(t, 1, redistest.WithUser("app", secret, rules))
 	node := cluster.Nodes[0]
 	for channel, denied := range map[string]string{
-		"lockagent_agent:":        strings.Replace(rules, "&lockagent_*", "&lockagent_agents* &lockagent_agent:"+string(agentA), 1),
+		"lockagent_agent:": strings.Replace(
+			rules, "&lockagent_*", "&lockagent_agents* &lockagent_agent:"+string(agentA), 1,
+		),
 		"redisson_lock__channel:": strings.Replace(rules, "&redisson_lock__channel*", "", 1),
 	} {
 		log := &lines{}
-		store := openConfig(t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, node.UserURL("app", secret))
+		store := openConfig(
+			t, redisstore.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, node.UserURL("app", secret),
+		)
 		defer store.Listen(agentA, func(lockagent.Message) {})()
 		var woken atomic.Int32
 		defer store.Subscribe("orders/1", lockagent.PlainLock, func() { woken.Add(1) })()
 		waittest.Until(t, "the subscription to stand", func() bool { return woken.Load() > 0 })
 		before := woken.Load()
 		node.Do(append([]string{"ACL", "SETUSER", "app"}, strings.Fields(denied)...)...)
-		waittest.Until(t, "the waiter to be asked to ask, without "+channel, func() bool { return woken.Load() >= before+4 })
+		waittest.Until(t, "the waiter to be asked to ask, without "+channel, func() bool {
+			return woken.Load() >= before+4
+		})
 		if text := log.String(); strings.Count(text, "may not subscribe") != 1 || !strings.Contains(text, channel) {
 			t.Errorf("the log says %q", text)
 		}
@@ -324,8 +342,11 @@ func (l *lines) String() string {
 func TestDocumentedRulesAreEnoughForSentinels(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t, redistest.WithUser("app", secret, documentedRules(t)))
-	sentinel.Watcher.Do("ACL", "SETUSER", "watcher", "on", ">"+secret, "allchannels", "-@all", "+sentinel", "+subscribe", "+ping")
-	url := strings.Replace(sentinel.URL(), "redis://", "redis://app:"+secret+"@", 1) + "&sentinel_user=watcher&sentinel_password=" + secret
+	sentinel.Watcher.Do(
+		"ACL", "SETUSER", "watcher", "on", ">"+secret, "allchannels", "-@all", "+sentinel", "+subscribe", "+ping",
+	)
+	url := strings.Replace(sentinel.URL(), "redis://", "redis://app:"+secret+"@", 1)
+	url += "&sentinel_user=watcher&sentinel_password=" + secret
 	store := open(t, url)
 	wakes(t, storetest.Subscribe(t, store, "orders/1"), store, "orders/1")
 }
@@ -335,18 +356,24 @@ func TestOpenWhatDoesNotFit(t *testing.T) {
 	replica := redistest.Start(t, redistest.WithConfig("replicaof "+strings.Replace(server.Addr(), ":", " ", 1)))
 	refused(t, patient, replica.URL(), lockagent.ErrStoreUnavailable, "READONLY")
 	refused(t, redisstore.Config{}, server.URL()+"/99", lockagent.ErrBadURL, "no database 99")
-	refused(t, redisstore.Config{}, server.URL()+"?addr="+replica.Addr(), lockagent.ErrBadURL, "several addresses", "master_set")
+	refused(
+		t, redisstore.Config{}, server.URL()+"?addr="+replica.Addr(), lockagent.ErrBadURL, "several addresses",
+		"master_set",
+	)
 	refused(t, redisstore.Config{}, server.URL()+"?master_set=m", lockagent.ErrBadURL, "no Sentinel")
 }
 
 func TestOpenWithABadConfig(t *testing.T) {
-	refused(t, redisstore.Config{DialTimeout: -1, CallTimeout: -1, ClientName: "a b"}, "redis://localhost", lockagent.ErrBadOption,
-		"DialTimeout", "CallTimeout", "ClientName")
+	config := redisstore.Config{DialTimeout: -1, CallTimeout: -1, ClientName: "a b"}
+	refused(t, config, "redis://localhost", lockagent.ErrBadOption, "DialTimeout", "CallTimeout", "ClientName")
 }
 
 func TestOpenTooOldAServer(t *testing.T) {
 	for _, version := range []string{"6.0.16", "6.1.240", "5 or less", "unstable"} {
-		refused(t, redisstore.Config{}, "redis://"+fakeServer(t, version), lockagent.ErrStoreUnavailable, version, "6.2 or newer")
+		refused(
+			t, redisstore.Config{}, "redis://"+fakeServer(t, version), lockagent.ErrStoreUnavailable, version,
+			"6.2 or newer",
+		)
 	}
 }
 
@@ -389,7 +416,10 @@ func fakeAnswers(c net.Conn, version string) {
 				reply = "-ERR unknown command `HELLO`, with args beginning with: \r\n"
 				break
 			}
-			reply = fmt.Sprintf("%%3\r\n$7\r\nversion\r\n$%d\r\n%s\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$5\r\nproto\r\n:3\r\n", len(version), version)
+			reply = fmt.Sprintf(
+				"%%3\r\n$7\r\nversion\r\n$%d\r\n%s\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$5\r\nproto\r\n:3\r\n",
+				len(version), version,
+			)
 		case "CLUSTER":
 			reply = "-ERR This instance has cluster support disabled\r\n"
 		}

@@ -21,7 +21,9 @@ func TestNumbersThatAreNone(t *testing.T) {
 		name := lockagent.Name("n" + strconv.Itoa(i))
 		server.Do("SET", string(name), value)
 		for op := lockagent.LatchRead; op <= lockagent.LatchDelete && value != count; op++ {
-			if r, err := latch(t, store, lockagent.LatchRequest{Name: name, Op: op, Count: 1, Change: "c"}); !errors.Is(err, lockagent.ErrWrongType) {
+			if r, err := latch(t, store, lockagent.LatchRequest{
+				Name: name, Op: op, Count: 1, Change: "c",
+			}); !errors.Is(err, lockagent.ErrWrongType) {
 				t.Errorf("a latch of %q: %s: %+v, %v", value, op, r, err)
 			}
 		}
@@ -51,7 +53,8 @@ func TestTextOfAWrongType(t *testing.T) {
 	server := redistest.Start(t)
 	store := open(t, server.URL())
 	server.Do("RPUSH", "list", "a")
-	const want = "lockagent: the key is used for something else than a lock; choose another name or remove the key: WRONGTYPE Operation against a key holding the wrong kind of value"
+	const want = "lockagent: the key is used for something else than a lock; choose another name or remove the key: " +
+		"WRONGTYPE Operation against a key holding the wrong kind of value"
 	tells := func(what string, err error) {
 		t.Helper()
 		if err == nil || err.Error() != want {
@@ -66,7 +69,9 @@ func TestTextOfAWrongType(t *testing.T) {
 	}
 	_, err := latch(t, store, lockagent.LatchRequest{Name: "list", Op: lockagent.LatchDown, Change: "c"})
 	tells("LatchDown", err)
-	_, err = storetest.Permits(t, store, lockagent.PermitsRequest{Name: "list", Kind: lockagent.Semaphore, Op: lockagent.AddPermits, N: 1, Change: "c"})
+	_, err = storetest.Permits(t, store, lockagent.PermitsRequest{
+		Name: "list", Kind: lockagent.Semaphore, Op: lockagent.AddPermits, N: 1, Change: "c",
+	})
 	tells("AddPermits", err)
 }
 
@@ -76,7 +81,8 @@ func TestPermitsWithASpoiltKey(t *testing.T) {
 	pools(t, func(p *pool) {
 		storetest.Listen(p.t, p.store, agentA) // so permits are passed to it
 		for number, key := range []string{
-			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}", "lockagent_wanted:{pool}",
+			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}",
+			"lockagent_wanted:{pool}",
 			"lockagent_notes:{pool}", "lockagent_turn:{pool}", "lockagent_clock", "lockagent_ahead",
 		} {
 			p.spoil(key, uint64(20*number+10), false)
@@ -85,7 +91,8 @@ func TestPermitsWithASpoiltKey(t *testing.T) {
 	})
 }
 
-// spoil spoils a key while five tenures from a number on come and go, one of which wants too many permits, and the leases of two may be over.
+// spoil spoils a key while five tenures from a number on come and go, one of which wants too many permits, and the
+// leases of two may be over.
 func (p *pool) spoil(key string, number uint64, over bool) {
 	p.take(number, 2)
 	p.take(number+1, 1)
@@ -127,7 +134,8 @@ func TestPermitsOnAFullServer(t *testing.T) {
 		p.take(1, 2)
 		before := p.server.Do("ZRANGE", p.tenures(), "0", "0", "WITHSCORES")
 		p.server.Do("CONFIG", "SET", "maxmemory", "1")
-		if r, err := storetest.Acquire(p.t, p.store, p.wish(2, 1)); r.Granted || !errors.Is(err, lockagent.ErrStoreUnavailable) {
+		if r, err := storetest.Acquire(p.t, p.store, p.wish(2, 1)); r.Granted ||
+			!errors.Is(err, lockagent.ErrStoreUnavailable) {
 			p.t.Errorf("Acquire = %+v, %v", r, err)
 		}
 		if r, err := p.try(lockagent.AddPermits, 1, "more"); !errors.Is(err, lockagent.ErrStoreUnavailable) {
@@ -175,7 +183,8 @@ func TestPermitsWithAnEvictedKey(t *testing.T) {
 	pools(t, func(p *pool) {
 		storetest.Listen(p.t, p.store, agentA)
 		for round, key := range []string{
-			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}", "lockagent_wanted:{pool}", "lockagent_clock",
+			p.tenures(), "lockagent_taken:{pool}", "{pool}:timeout", "lockagent_queue:{pool}",
+			"lockagent_wanted:{pool}", "lockagent_clock",
 		} {
 			number := uint64(10 * (round + 1))
 			p.take(number, 2)
@@ -192,7 +201,8 @@ func TestPermitsWithAnEvictedKey(t *testing.T) {
 			}
 			lost := 0
 			switch {
-			case key == "lockagent_taken:{pool}" && p.kind == lockagent.Permits: // the second permit has a lease of its own
+			case key == "lockagent_taken:{pool}" && p.kind == lockagent.Permits:
+				// The second permit has a lease of its own.
 				p.past("{pool}:timeout")
 			case key == "lockagent_taken:{pool}" && p.kind == lockagent.Semaphore:
 				lost = 1 // nothing says that there were two
@@ -217,7 +227,9 @@ func TestPermitsBesideALock(t *testing.T) {
 		if value != nil {
 			server.Do("SET", "pool", value.(string))
 		}
-		for i, op := range []lockagent.PermitsOp{lockagent.TrySetPermits, lockagent.SetPermits, lockagent.AddPermits, lockagent.DeletePermits} {
+		for i, op := range []lockagent.PermitsOp{
+			lockagent.TrySetPermits, lockagent.SetPermits, lockagent.AddPermits, lockagent.DeletePermits,
+		} {
 			for range 2 {
 				if r, err := p.try(op, 3, fmt.Sprint("change", i)); !errors.Is(err, lockagent.ErrWrongType) {
 					t.Errorf("%s = %+v, %v; want ErrWrongType", op, r, err)
@@ -263,8 +275,8 @@ func TestPermitsWithoutTheirNumber(t *testing.T) {
 	}
 }
 
-// The number of permits of a tenure is evicted. Nothing says how many it was granted, so it is over. It must not live on
-// with a part of them, while others are granted the rest.
+// The number of permits of a tenure is evicted. Nothing says how many it was granted, so it is over. It must not live
+// on with a part of them, while others are granted the rest.
 func TestPermitsWithAnEvictedNumber(t *testing.T) {
 	pools(t, func(p *pool) {
 		p.take(1, 5)
@@ -301,7 +313,8 @@ func TestPermitsWithAnEvictedWish(t *testing.T) {
 		if told, _ := messages.Await(lockagent.MessagePassed, "pool", p.wish(3, 1).Tenure); told.LockKind != p.kind {
 			p.t.Errorf("told %+v", told)
 		}
-		if told, ok := messages.Take(lockagent.MessageStandby, "pool", p.wish(2, 1).Tenure); !ok || told.AskAfter != 0 || told.LockKind != p.kind {
+		if told, ok := messages.Take(lockagent.MessageStandby, "pool", p.wish(2, 1).Tenure); !ok ||
+			told.AskAfter != 0 || told.LockKind != p.kind {
 			p.t.Errorf("told %+v, %t; want it to ask at once", told, ok)
 		}
 		p.take(2, 1)

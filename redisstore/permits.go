@@ -29,7 +29,9 @@ func (s *Store) permits(kind lockagent.LockKind) *family {
 	f.releases.refused = func(req *script.ReleaseRequest, err error) error { return usedAs(err, req.Name, kind) }
 
 	f.renewals.lone = true
-	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.RenewPermits(c, &reqs[0]) }
+	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) {
+		room.RenewPermits(c, &reqs[0])
+	}
 	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return usedAs(err, req.Name, kind) }
 	return f
 }

@@ -75,7 +75,9 @@ func (p *pool) releases(number uint64, want bool) {
 }
 
 func (p *pool) try(op lockagent.PermitsOp, n int, change string) (lockagent.PermitsReply, error) {
-	return storetest.Permits(p.t, p.store, lockagent.PermitsRequest{Name: "pool", Kind: p.kind, Op: op, N: n, Change: change})
+	return storetest.Permits(p.t, p.store, lockagent.PermitsRequest{
+		Name: "pool", Kind: p.kind, Op: op, N: n, Change: change,
+	})
 }
 
 func (p *pool) change(op lockagent.PermitsOp, n int, change string) lockagent.PermitsReply {
@@ -134,7 +136,8 @@ func TestPermitsWhileASlotMigrates(t *testing.T) {
 			if !errors.Is(err, lockagent.ErrStoreUnavailable) && (reply.Free != 3 || reply.Taken != 3) {
 				t.Errorf("%s, %s: the semaphore is %+v, %v", kind, when, reply, err)
 			}
-			if r, err := storetest.Acquire(t, store, p.wish(9, 4)); r.Granted || err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
+			if r, err := storetest.Acquire(t, store, p.wish(9, 4)); r.Granted ||
+				err != nil && !errors.Is(err, lockagent.ErrStoreUnavailable) {
 				t.Errorf("%s, %s: Acquire of too many permits: %+v, %v", kind, when, r, err)
 			}
 		}
@@ -227,8 +230,8 @@ func TestPermitsOfADeletedSemaphore(t *testing.T) {
 	})
 }
 
-// Redisson takes away the time to live of a semaphore, and may delete it while a tenure has permits. Our keys are not lost
-// before the lease is over, and do not stay for ever.
+// Redisson takes away the time to live of a semaphore, and may delete it while a tenure has permits. Our keys are not
+// lost before the lease is over, and do not stay for ever.
 func TestPermitsOfASemaphoreThatLivesLonger(t *testing.T) {
 	pools(t, func(p *pool) {
 		longer := int64(86_400_000)
@@ -275,7 +278,8 @@ func TestBreakOfADeletedSemaphore(t *testing.T) {
 		p.take(1, 2)
 		p.server.Do("DEL", "pool")
 		broken := make(chan error, 1)
-		p.store.Break(p.t.Context(), lockagent.BreakRequest{Name: "pool", Kind: p.kind}, func(r lockagent.BreakReply, err error) {
+		pool := lockagent.BreakRequest{Name: "pool", Kind: p.kind}
+		p.store.Break(p.t.Context(), pool, func(r lockagent.BreakReply, err error) {
 			if err == nil && r.Broken {
 				err = errors.New("broken")
 			}
@@ -286,7 +290,8 @@ func TestBreakOfADeletedSemaphore(t *testing.T) {
 		}
 		if p.kind == lockagent.Permits {
 			reply, err := storetest.Permits(p.t, p.store, lockagent.PermitsRequest{
-				Name: "pool", Kind: p.kind, Op: lockagent.ReleasePermit, ID: p.wish(1, 1).Tenure.PermitID(1), Change: "release",
+				Name: "pool", Kind: p.kind, Op: lockagent.ReleasePermit, ID: p.wish(1, 1).Tenure.PermitID(1),
+				Change: "release",
 			})
 			if err != nil || reply.Done {
 				p.t.Errorf("ReleasePermit = %+v, %v", reply, err)
@@ -350,7 +355,8 @@ func TestPlacesOfPermitsAreCleared(t *testing.T) {
 			req.Tenure.Agent, req.Queue = lockagent.NewAgentID(), true
 			queue(p.t, p.store, req)
 		}
-		places, wanted := p.server.Do("ZRANGE", "lockagent_queue:{pool}", "0", "-1"), p.server.Do("HKEYS", "lockagent_wanted:{pool}")
+		places := p.server.Do("ZRANGE", "lockagent_queue:{pool}", "0", "-1")
+		wanted := p.server.Do("HKEYS", "lockagent_wanted:{pool}")
 		if len(places.([]any)) > 6 || len(places.([]any)) != len(wanted.([]any)) {
 			p.t.Errorf("the places are %v, and those of %v want permits", places, wanted)
 		}
@@ -372,18 +378,25 @@ func TestPlacesOfPermitsAreCleared(t *testing.T) {
 // A change is remembered for longer than the agent may make it again.
 func TestChangesAreRememberedLongEnough(t *testing.T) {
 	server := redistest.Start(t)
-	for timeout, least := range map[time.Duration]time.Duration{0: 59 * time.Second, 10 * time.Second: 64 * time.Second, time.Hour: 2 * time.Hour} {
+	for timeout, least := range map[time.Duration]time.Duration{
+		0: 59 * time.Second, 10 * time.Second: 64 * time.Second, time.Hour: 2 * time.Hour,
+	} {
 		name := lockagent.Name(timeout.String())
 		store := openConfig(t, redisstore.Config{CallTimeout: timeout}, server.URL())
-		_, err := storetest.Permits(t, store, lockagent.PermitsRequest{Name: name, Kind: lockagent.Semaphore, Op: lockagent.TrySetPermits, N: 1, Change: "c"})
+		_, err := storetest.Permits(t, store, lockagent.PermitsRequest{
+			Name: name, Kind: lockagent.Semaphore, Op: lockagent.TrySetPermits, N: 1, Change: "c",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := latch(t, store, lockagent.LatchRequest{Name: name + "2", Op: lockagent.LatchSet, Count: 1, Change: "c"}); err != nil {
+		if _, err := latch(t, store, lockagent.LatchRequest{
+			Name: name + "2", Op: lockagent.LatchSet, Count: 1, Change: "c",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for _, key := range []lockagent.Name{"lockagent_change:{" + name + "}:c", "lockagent_notes:{" + name + "2}"} {
-			if left := time.Duration(server.Do("PTTL", string(key)).(int64)) * time.Millisecond; left < least || left > least+6*time.Minute {
+			if left := time.Duration(server.Do("PTTL", string(key)).(int64)) * time.Millisecond; left < least ||
+				left > least+6*time.Minute {
 				t.Errorf("%s: %s lives for %v", timeout, key, left)
 			}
 		}
@@ -495,7 +508,8 @@ func TestPermitsThatComeBackWithARefusedChange(t *testing.T) {
 		p.take(1, 5)
 		p.past(p.tenures())
 		p.past("{pool}:timeout")
-		if r, err := p.try(lockagent.AddPermits, lockagent.MaxPermits, "over"); !errors.Is(err, lockagent.ErrBadOption) {
+		r, err := p.try(lockagent.AddPermits, lockagent.MaxPermits, "over")
+		if !errors.Is(err, lockagent.ErrBadOption) {
 			p.t.Errorf("AddPermits = %+v, %v; want ErrBadOption", r, err)
 		}
 		await(p.t, wakes)

@@ -13,7 +13,9 @@ import (
 func BenchmarkManyPermits(b *testing.B) {
 	server := redistest.Start(b)
 	store := open(b, server.URL())
-	set := lockagent.PermitsRequest{Name: "pool", Kind: lockagent.Permits, Op: lockagent.TrySetPermits, N: lockagent.MaxTaken, Change: "set"}
+	set := lockagent.PermitsRequest{
+		Name: "pool", Kind: lockagent.Permits, Op: lockagent.TrySetPermits, N: lockagent.MaxTaken, Change: "set",
+	}
 	if _, err := storetest.Permits(b, store, set); err != nil {
 		b.Fatal(err)
 	}
@@ -23,7 +25,9 @@ func BenchmarkManyPermits(b *testing.B) {
 		if reply, err := storetest.Acquire(b, store, req); err != nil || !reply.Granted {
 			b.Fatal(reply, err)
 		}
-		renewal := lockagent.RenewRequest{Name: "pool", Kind: req.Kind, Tenure: req.Tenure, Lease: time.Minute, Urgent: true}
+		renewal := lockagent.RenewRequest{
+			Name: "pool", Kind: req.Kind, Tenure: req.Tenure, Lease: time.Minute, Urgent: true,
+		}
 		if reply, err := storetest.Renew(b, store, renewal); err != nil || !reply.Held {
 			b.Fatal(reply, err)
 		}

@@ -21,8 +21,8 @@ import (
 // The words are new each time that the channel stands. So a machine that was copied while it ran is found out, too:
 // its copy has to connect anew, and says a word that the original has not made.
 //
-// Messages go to all databases of a server. A word begins with the number of its database, and whoever listens in another one
-// does not mind the word: a quorum may have several databases of one server.
+// Messages go to all databases of a server. A word begins with the number of its database, and whoever listens in
+// another one does not mind the word: a quorum may have several databases of one server.
 type presence struct {
 	words []string // the latest ones that this store has made; the last is the present one
 	back  bool     // the present word was heard

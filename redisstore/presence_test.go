@@ -80,7 +80,8 @@ func TestTwinsMeetWhenTheServerIsBack(t *testing.T) {
 	judged(t, one, two)
 }
 
-// The copy of a machine that runs knows all that the original knows. When both have connected anew, one of them is told.
+// The copy of a machine that runs knows all that the original knows. When both have connected anew, one of them is
+// told.
 func TestTheCopyOfAProcessIsFoundOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -12,6 +12,8 @@ func (s *Store) readWrite() *family {
 	f.beside = true
 	f.breaks, f.inspects, f.channel = room.ReadWriteBreak, room.ReadWriteInspect, script.ReadWriteChannel
 	f.acquires.write, f.releases.write = room.ReadWriteAcquire, room.ReadWriteRelease
-	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) { room.ReadWriteRenew(c, reqs) }
+	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) {
+		room.ReadWriteRenew(c, reqs)
+	}
 	return f
 }

@@ -27,13 +27,21 @@ func (c Config) validateReplicas(refuse func(option, format string, args ...any)
 	case c.MinReplicas < 0:
 		refuse("MinReplicas", "%d is negative; leave it out not to ask the replicas", c.MinReplicas)
 	case c.MinReplicas > mostReplicas:
-		refuse("MinReplicas", "%d is more than %d; use 1, or 2 if a master has at least 3 replicas", c.MinReplicas, mostReplicas)
+		refuse(
+			"MinReplicas", "%d is more than %d; use 1, or 2 if a master has at least 3 replicas", c.MinReplicas,
+			mostReplicas,
+		)
 	}
 	switch most := c.withDefaults().mostReplicaTimeout(); {
 	case c.ReplicaTimeout < 0:
 		refuse("ReplicaTimeout", "%v is negative; leave it out for %v", c.ReplicaTimeout, DefaultReplicaTimeout)
 	case c.ReplicaTimeout > most && c.SilenceTimeout >= 0 && c.CallTimeout >= 0:
-		refuse("ReplicaTimeout", "%v is longer than %v, which is half of SilenceTimeout or a quarter of CallTimeout: the connection would be cut meanwhile; make it shorter, or the others longer", c.ReplicaTimeout, most)
+		refuse(
+			"ReplicaTimeout",
+			"%v is longer than %v, which is half of SilenceTimeout or a quarter of CallTimeout: the connection "+
+				"would be cut meanwhile; make it shorter, or the others longer",
+			c.ReplicaTimeout, most,
+		)
 	}
 }
 
@@ -48,7 +56,9 @@ func (s *Store) countReplicas() {
 }
 
 // replicatedAcquire wraps done of an Acquire: it gives back what too few replicas know of.
-func (s *Store) replicatedAcquire(req *lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) func(lockagent.AcquireReply, error) {
+func (s *Store) replicatedAcquire(
+	req *lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) func(lockagent.AcquireReply, error) {
 	given := lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure}
 	return func(reply lockagent.AcquireReply, err error) {
 		if err != nil || !reply.Granted || reply.Replicas >= s.minReplicas {
@@ -64,17 +74,22 @@ func (s *Store) replicatedAcquire(req *lockagent.AcquireRequest, done func(locka
 			case lockagent.Definite(failed):
 				done(lockagent.AcquireReply{}, failed)
 			default: // the tenure may have the lock, so the agent must not forget it
-				done(lockagent.AcquireReply{}, fmt.Errorf("%w; %v", failed, tooFew)) //nolint:errorlint // it is not that error
+				err = fmt.Errorf("%w; %v", failed, tooFew) //nolint:errorlint // it is not that error
+				done(lockagent.AcquireReply{}, err)
 			}
 		})
 	}
 }
 
 // replicatedRenew wraps done of a Renew. The lease that too few replicas know of does not count.
-func (s *Store) replicatedRenew(name lockagent.Name, done func(lockagent.RenewReply, error)) func(lockagent.RenewReply, error) {
+func (s *Store) replicatedRenew(
+	name lockagent.Name, done func(lockagent.RenewReply, error),
+) func(lockagent.RenewReply, error) {
 	return func(reply lockagent.RenewReply, err error) {
 		if err == nil && reply.Held && reply.Replicas < s.minReplicas {
-			reply, err = lockagent.RenewReply{}, &lockagent.ReplicasError{Name: name, Acknowledged: reply.Replicas, Wanted: s.minReplicas, Renewal: true}
+			reply, err = lockagent.RenewReply{}, &lockagent.ReplicasError{
+				Name: name, Acknowledged: reply.Replicas, Wanted: s.minReplicas, Renewal: true,
+			}
 		}
 		done(reply, err)
 	}

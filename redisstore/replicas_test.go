@@ -20,8 +20,14 @@ import (
 
 // Stores that wait for a replica. One is patient: the replica is there. The other is for a replica that is not.
 var (
-	patient = redisstore.Config{MinReplicas: 1, CallTimeout: 4 * storetest.Patience, SilenceTimeout: 2 * storetest.Patience, ReplicaTimeout: storetest.Patience}
-	hasty   = redisstore.Config{MinReplicas: 1, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience / 2, ReplicaTimeout: 50 * time.Millisecond}
+	patient = redisstore.Config{
+		MinReplicas: 1, CallTimeout: 4 * storetest.Patience, SilenceTimeout: 2 * storetest.Patience,
+		ReplicaTimeout: storetest.Patience,
+	}
+	hasty = redisstore.Config{
+		MinReplicas: 1, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience / 2,
+		ReplicaTimeout: 50 * time.Millisecond,
+	}
 )
 
 // startReplicated starts a server with one replica.
@@ -37,7 +43,8 @@ func startReplicated(t *testing.T, opts ...redistest.Option) (master, replica *r
 func tooFew(t *testing.T, what string, err error) {
 	t.Helper()
 	counted, _ := errors.AsType[*lockagent.ReplicasError](err)
-	if !errors.Is(err, lockagent.ErrTooFewReplicas) || counted == nil || counted.Acknowledged != 0 || counted.Wanted != 1 || counted.Renewal != (what == "Renew") {
+	if !errors.Is(err, lockagent.ErrTooFewReplicas) || counted == nil || counted.Acknowledged != 0 ||
+		counted.Wanted != 1 || counted.Renewal != (what == "Renew") {
 		t.Errorf("%s without the replica: %#v, want a ReplicasError with 0 of 1", what, err)
 	}
 }
@@ -79,7 +86,9 @@ func TestReplicasAreCounted(t *testing.T) {
 		if first.Replicas != 1 || replica.Do("EXISTS", string(req.Name)) != int64(1) {
 			t.Errorf("%s: granted %+v, and the replica may not have it", req.Kind, first)
 		}
-		renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: time.Hour, Urgent: true})
+		renewed, err := storetest.Renew(t, store, lockagent.RenewRequest{
+			Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: time.Hour, Urgent: true,
+		})
 		if err != nil || !renewed.Held || renewed.Replicas != 1 {
 			t.Errorf("%s: Renew = %+v, %v", req.Kind, renewed, err)
 		}
@@ -120,7 +129,9 @@ func TestTooFewReplicas(t *testing.T) {
 		// Nobody has it, and another tenure may, if nobody asks the replicas.
 		req.Tenure = lockagent.Tenure{Agent: agentB, Number: 1}
 		acquire(t, open(t, master.URL()), req)
-		if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure}); err != nil {
+		if _, err := storetest.Release(t, store, lockagent.ReleaseRequest{
+			Name: req.Name, Kind: req.Kind, Tenure: req.Tenure,
+		}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -133,9 +144,13 @@ func TestTooFewReplicas(t *testing.T) {
 	}
 
 	// A renewal does not count, and the tenure stays.
-	_, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true})
+	_, err := storetest.Renew(t, store, lockagent.RenewRequest{
+		Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true,
+	})
 	tooFew(t, "Renew", err)
-	if reply, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: "free", Tenure: held.Tenure, Lease: time.Minute, Urgent: true}); err != nil || reply.Held {
+	if reply, err := storetest.Renew(t, store, lockagent.RenewRequest{
+		Name: "free", Tenure: held.Tenure, Lease: time.Minute, Urgent: true,
+	}); err != nil || reply.Held {
 		t.Errorf("Renew of a tenure that is over = %+v, %v", reply, err)
 	}
 	replica.Resume()
@@ -155,15 +170,17 @@ func TestReplicasOfAScriptThatIsSentAnew(t *testing.T) {
 	master, replica := startReplicated(t)
 	store := openConfig(t, hasty, master.URL())
 	waittest.Until(t, "the replica to have acknowledged all", func() bool {
-		return strings.Contains(master.Info("replication", "slave0"), ",offset="+master.Info("replication", "master_repl_offset")+",")
+		return strings.Contains(
+			master.Info("replication", "slave0"), ",offset="+master.Info("replication", "master_repl_offset")+",",
+		)
 	})
 	replica.Pause()
 	_, err := storetest.Acquire(t, store, wish("orders", agentA, 1))
 	tooFew(t, "Acquire", err)
 }
 
-// A master that is demoted meanwhile does not say which replicas have the grant. The tenure may go on at the new master,
-// so the agent must not forget it.
+// A master that is demoted meanwhile does not say which replicas have the grant. The tenure may go on at the new
+// master, so the agent must not forget it.
 func TestAWaitForReplicasThatIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	master, replica := startReplicated(t)
@@ -198,7 +215,9 @@ func TestAPassWaitsForReplicas(t *testing.T) {
 	setPermits(t, open(t, master.URL()), "permits", lockagent.Permits, 1)
 	asks := map[string]func(l *channelapi.Locks) <-chan lockagent.Grant{
 		"plain": func(l *channelapi.Locks) <-chan lockagent.Grant { return l.Lock("plain").AcquireAsync(t.Context()) },
-		"fair":  func(l *channelapi.Locks) <-chan lockagent.Grant { return l.FairLock("fair").AcquireAsync(t.Context()) },
+		"fair": func(l *channelapi.Locks) <-chan lockagent.Grant {
+			return l.FairLock("fair").AcquireAsync(t.Context())
+		},
 		"fenced": func(l *channelapi.Locks) <-chan lockagent.Grant {
 			return l.FencedLock("fenced").AcquireAsync(t.Context())
 		},
@@ -312,7 +331,9 @@ func TestAFailoverToAReplicaThatHasTheLock(t *testing.T) {
 	}
 	// The new master has no replica.
 	hurried := openConfig(t, hasty, replica.URL())
-	_, err = storetest.Renew(t, hurried, lockagent.RenewRequest{Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true})
+	_, err = storetest.Renew(t, hurried, lockagent.RenewRequest{
+		Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true,
+	})
 	tooFew(t, "Renew", err)
 	release(t, open(t, replica.URL()), held)
 }
@@ -365,9 +386,14 @@ func confirmsByWriting(t *testing.T, server *redistest.Server, store *redisstore
 	acquire(t, store, req)
 	written("Acquire", func() error { acquire(t, store, req); return nil })
 	// The clock is far ahead, so it does not move either.
-	server.Do("ZINCRBY", "lockagent_clock", "3600000000", server.Do("ZRANGE", "lockagent_clock", "0", "0").([]any)[0].(string))
+	server.Do(
+		"ZINCRBY", "lockagent_clock", "3600000000",
+		server.Do("ZRANGE", "lockagent_clock", "0", "0").([]any)[0].(string),
+	)
 	written("Renew", func() error {
-		_, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: time.Second, Urgent: true})
+		_, err := storetest.Renew(t, store, lockagent.RenewRequest{
+			Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: time.Second, Urgent: true,
+		})
 		return err
 	})
 }
@@ -382,7 +408,10 @@ func TestReplicasWithSentinels(t *testing.T) {
 }
 
 func TestOpenWithReplicas(t *testing.T) {
-	server := redistest.Start(t, redistest.WithPassword(secret), redistest.WithUser("app", secret, documentedRules(t)), redistest.WithUser("all", secret, "~* &* +@all -wait"))
+	server := redistest.Start(
+		t, redistest.WithPassword(secret), redistest.WithUser("app", secret, documentedRules(t)),
+		redistest.WithUser("all", secret, "~* &* +@all -wait"),
+	)
 	refused(t, redisstore.Config{MinReplicas: 1}, server.UserURL("all", secret), lockagent.ErrNotPermitted, "wait")
 	openConfig(t, redisstore.Config{MinReplicas: 1}, server.UserURL("app", secret))
 
@@ -394,10 +423,13 @@ func TestOpenWithReplicas(t *testing.T) {
 		{SilenceTimeout: 10 * time.Second, ReplicaTimeout: 2 * time.Second},
 		{CallTimeout: time.Second, ReplicaTimeout: 251 * time.Millisecond},
 	} {
-		if _, err := wrong.Open(context.Background(), server.URL()); !errors.Is(err, lockagent.ErrBadOption) || !strings.Contains(err.Error(), "Replica") {
+		if _, err := wrong.Open(context.Background(), server.URL()); !errors.Is(err, lockagent.ErrBadOption) ||
+			!strings.Contains(err.Error(), "Replica") {
 			t.Errorf("Open with %+v: %v", wrong, err)
 		}
 	}
-	right := redisstore.Config{CallTimeout: 10 * time.Second, SilenceTimeout: 5 * time.Second, ReplicaTimeout: 2500 * time.Millisecond}
+	right := redisstore.Config{
+		CallTimeout: 10 * time.Second, SilenceTimeout: 5 * time.Second, ReplicaTimeout: 2500 * time.Millisecond,
+	}
 	openConfig(t, right, server.URL())
 }

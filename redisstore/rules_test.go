@@ -36,7 +36,8 @@ func TestContractRulesOfOnePrefix(t *testing.T) {
 		} else {
 			reached++
 		}
-		if forbidden := err != nil && strings.HasPrefix(err.Error(), "NOPERM"); forbidden != strings.Contains(key, "billing") {
+		forbidden := err != nil && strings.HasPrefix(err.Error(), "NOPERM")
+		if forbidden != strings.Contains(key, "billing") {
 			t.Errorf("key %q: %v", key, err)
 		}
 	}

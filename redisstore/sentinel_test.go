@@ -18,7 +18,10 @@ func TestSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	refused(t, redisstore.Config{}, sentinel.Watcher.URL(), lockagent.ErrBadURL, "there is a Sentinel", "master_set")
-	refused(t, redisstore.Config{}, strings.Replace(sentinel.URL(), "master_set=", "master_set=not", 1), lockagent.ErrBadURL, "no master", "SENTINEL MASTERS")
+	refused(
+		t, redisstore.Config{}, strings.Replace(sentinel.URL(), "master_set=", "master_set=not", 1),
+		lockagent.ErrBadURL, "no master", "SENTINEL MASTERS",
+	)
 
 	store := open(t, sentinel.URL())
 	told := make(chan lockagent.Reset, 10)
@@ -54,7 +57,9 @@ func TestAMasterThatIsDemoted(t *testing.T) {
 	for name, first := range map[string]func(t *testing.T, s *redisstore.Store){
 		"release": func(t *testing.T, s *redisstore.Store) { release(t, s, held) },
 		"renew": func(t *testing.T, s *redisstore.Store) {
-			reply, err := storetest.Renew(t, s, lockagent.RenewRequest{Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true})
+			reply, err := storetest.Renew(t, s, lockagent.RenewRequest{
+				Name: held.Name, Tenure: held.Tenure, Lease: time.Minute, Urgent: true,
+			})
 			if err != nil || !reply.Held {
 				t.Errorf("Renew = %+v, %v", reply, err)
 			}
@@ -74,7 +79,9 @@ func TestAMasterThatIsDemoted(t *testing.T) {
 			master.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(old.Port()))
 			old.AwaitReplica()
 			acquire(t, store, held)
-			waittest.Until(t, "the lock to be replicated", func() bool { return master.Do("EXISTS", "orders") == int64(1) })
+			waittest.Until(t, "the lock to be replicated", func() bool {
+				return master.Do("EXISTS", "orders") == int64(1)
+			})
 			master.Do("REPLICAOF", "NO", "ONE")
 			old.Do("REPLICAOF", "127.0.0.1", "1") // nobody is there
 			proxy.LeadTo(master.Addr())

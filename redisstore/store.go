@@ -61,7 +61,8 @@ func (s *Store) start() {
 	s.subscriptions = transport.NewSubscriptions(s.servers)
 	s.lanes = transport.NewLanes(s.servers, func() transport.Packer[transport.Item] { return (&packer{store: s}).pack })
 	s.gathered = &renewals.Gatherer{BySlot: s.room.Cluster(), Send: s.renew}
-	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.Again() }) // a reset may have freed locks: wake all waiters
+	// A reset may have freed locks: wake all waiters.
+	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.Again() })
 }
 
 // slot is the hash slot of a lock. It is 0 where slots mean nothing.

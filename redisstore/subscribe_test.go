@@ -163,7 +163,9 @@ func TestSubscriptionsThatWereCancelledDoNotComeBack(t *testing.T) {
 // A user may be permitted to subscribe to some channels only: that one is denied
 // must not trouble the others. Who waits for what is denied has to ask again and again.
 func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
-	server := redistest.Start(t, redistest.WithUser("app", "pw", "~* +@all resetchannels &redisson_lock__channel* &lockagent_*"))
+	server := redistest.Start(
+		t, redistest.WithUser("app", "pw", "~* +@all resetchannels &redisson_lock__channel* &lockagent_*"),
+	)
 	store := open(t, server.UserURL("app", "pw"))
 	server.Do("ACL", "SETUSER", "app", "resetchannels", "&lockagent_*", "&redisson_lock__channel:{mine}")
 	wake := make(chan struct{}, 100)
@@ -176,7 +178,8 @@ func TestADeniedSubscriptionTroublesNoOther(t *testing.T) {
 	// Once it is permitted, it works, also for who subscribed before.
 	server.Do("ACL", "SETUSER", "app", "allchannels")
 	waittest.Until(t, "the subscription that was denied", func() bool {
-		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", "redisson_lock__channel:{theirs}")) == "[redisson_lock__channel:{theirs} 1]"
+		const channel = "redisson_lock__channel:{theirs}"
+		return fmt.Sprint(server.Do("PUBSUB", "NUMSUB", channel)) == "["+channel+" 1]"
 	})
 	cancel()
 	wakes(t, storetest.Subscribe(t, store, "theirs"), open(t, server.URL()), "theirs")

@@ -67,7 +67,8 @@ func (p *packer) pack(items []transport.Item) []*transport.Call {
 			g := p.group(i.of)
 			g.acquiring = append(g.acquiring, i)
 		case *releaseCall:
-			i.req.Subscribed = i.of.channel != nil && p.store.subscriptions.Counted(i.of.channel(i.req.Name), p.store.room == script.Sharded)
+			i.req.Subscribed = i.of.channel != nil &&
+				p.store.subscriptions.Counted(i.of.channel(i.req.Name), p.store.room == script.Sharded)
 			g := p.group(i.of)
 			g.releasing = append(g.releasing, i)
 		}
@@ -247,7 +248,8 @@ func refusal(err error) string {
 // understood returns the text of a reply, or an error of the lockagent package.
 func understood(r transport.Reply, err error) (string, error) {
 	if err != nil {
-		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) && !errors.Is(err, lockagent.ErrNotPermitted) {
+		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) &&
+			!errors.Is(err, lockagent.ErrNotPermitted) {
 			return "", refused // the transport does not know the errors of scripts, but what to do about rights
 		}
 		return "", err

@@ -22,7 +22,9 @@ const agent lockagent.AgentID = "11111111-1111-4111-8111-111111111111"
 
 func openURL(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := Config{DialTimeout: storetest.Patience, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience}.Open(t.Context(), url)
+	s, err := Config{
+		DialTimeout: storetest.Patience, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience,
+	}.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,10 @@ func tenure(number uint64) lockagent.Tenure { return lockagent.Tenure{Agent: age
 
 func (b *batch) acquire(req lockagent.AcquireRequest) {
 	i := len(b.items)
-	b.items = append(b.items, &acquireCall{req: req, of: b.store.families[lockagent.PlainLock], slot: b.store.slot(req.Name), done: func(r lockagent.AcquireReply, err error) {
+	of, slot := b.store.families[lockagent.PlainLock], b.store.slot(req.Name)
+	b.items = append(b.items, &acquireCall{req: req, of: of, slot: slot, done: func(
+		r lockagent.AcquireReply, err error,
+	) {
 		b.mu.Lock()
 		b.acquired[i] = answer[lockagent.AcquireReply]{r, err}
 		b.mu.Unlock()
@@ -73,7 +78,10 @@ func (b *batch) wish(name lockagent.Name, number uint64) {
 func (b *batch) release(name lockagent.Name, number uint64) {
 	i := len(b.items)
 	req := script.ReleaseRequest{ReleaseRequest: lockagent.ReleaseRequest{Name: name, Tenure: tenure(number)}}
-	b.items = append(b.items, &releaseCall{req: req, of: b.store.families[lockagent.PlainLock], slot: b.store.slot(name), done: func(r lockagent.ReleaseReply, err error) {
+	of, slot := b.store.families[lockagent.PlainLock], b.store.slot(name)
+	b.items = append(b.items, &releaseCall{req: req, of: of, slot: slot, done: func(
+		r lockagent.ReleaseReply, err error,
+	) {
 		b.mu.Lock()
 		b.released[i] = answer[lockagent.ReleaseReply]{r, err}
 		b.mu.Unlock()
@@ -116,7 +124,9 @@ func (b *batch) expect(want ...string) {
 }
 
 func said(err error, yes bool, ifSo, ifNot string) string {
-	for _, kind := range []error{lockagent.ErrWrongType, lockagent.ErrNotPermitted, lockagent.ErrWithdrawn, lockagent.ErrBadOption} {
+	for _, kind := range []error{
+		lockagent.ErrWrongType, lockagent.ErrNotPermitted, lockagent.ErrWithdrawn, lockagent.ErrBadOption,
+	} {
 		if errors.Is(err, kind) {
 			return kind.Error()
 		}
@@ -217,7 +227,8 @@ func TestUnlikeLocksTogether(t *testing.T) {
 	b.travel()
 	b.expect("granted", "granted", "granted", "held by "+tenure(2).String(), "granted")
 	for i, w := range wishes {
-		if left := time.Duration(server.Do("PTTL", string(w.Name)).(int64)) * time.Millisecond; left > w.Lease || left < w.Lease/2 {
+		if left := time.Duration(server.Do("PTTL", string(w.Name)).(int64)) * time.Millisecond; left > w.Lease ||
+			left < w.Lease/2 {
 			t.Errorf("%q has a lease of %v, want %v", w.Name, left, w.Lease)
 		}
 		if r := b.acquired[i].reply; r.Granted && r.Token <= w.Floor {
@@ -230,7 +241,9 @@ func TestUnlikeLocksTogether(t *testing.T) {
 func TestCallsOfABatch(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 1)
-	for name, s := range map[string]*Store{"server": openURL(t, redistest.Start(t).URL()), "Cluster": openURL(t, cluster.URL())} {
+	for name, s := range map[string]*Store{
+		"server": openURL(t, redistest.Start(t).URL()), "Cluster": openURL(t, cluster.URL()),
+	} {
 		b := newBatch(t, s)
 		for _, name := range []lockagent.Name{"{a}1", "b", "{a}2", "{b}1", "{a}3"} {
 			b.wish(name, 1)
@@ -258,8 +271,8 @@ func TestCallsOfABatch(t *testing.T) {
 	}
 }
 
-// While a slot is on its way to another node, nothing is granted. Renewals travel together. Those that find their keys at one
-// node are made all the same.
+// While a slot is on its way to another node, nothing is granted. Renewals travel together. Those that find their keys
+// at one node are made all the same.
 func TestRenewalsWhileASlotMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
@@ -324,12 +337,16 @@ func TestTheClockOfAServerThatForgot(t *testing.T) {
 	hour := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
 	name, _ := s.incarnations.known()
 	server.Do("ZADD", "lockagent_clock", "XX", hour, name) // as if the server's clock was set back since
-	before, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(1), Lease: time.Minute})
+	before, err := storetest.Acquire(t, s, lockagent.AcquireRequest{
+		Name: "orders", Tenure: tenure(1), Lease: time.Minute,
+	})
 	if err != nil || before.At < lockagent.StoreTime(time.Now().Add(time.Hour/2).UnixMicro()) {
 		t.Fatalf("Acquire = %+v, %v", before, err)
 	}
 	server.Do("FLUSHALL")
-	after, err := storetest.Acquire(t, s, lockagent.AcquireRequest{Name: "orders", Tenure: tenure(2), Lease: time.Minute})
+	after, err := storetest.Acquire(t, s, lockagent.AcquireRequest{
+		Name: "orders", Tenure: tenure(2), Lease: time.Minute,
+	})
 	if err != nil || after.Token <= before.Token || after.At <= before.At || after.Clock == before.Clock {
 		t.Errorf("Acquire = %+v after %+v, %v", after, before, err)
 	}

@@ -11,19 +11,21 @@ import (
 
 func TestParseURL(t *testing.T) {
 	for text, want := range map[string]address{
-		"redis://localhost":                 {network: "tcp", hosts: []string{"localhost:6379"}},
-		"redis://localhost/":                {network: "tcp", hosts: []string{"localhost:6379"}},
-		"redis://:pw@h:1/2":                 {network: "tcp", hosts: []string{"h:1"}, password: "pw", database: 2},
-		"redis://u:p%40%2F%3A@h":            {network: "tcp", hosts: []string{"h:6379"}, user: "u", password: "p@/:"},
-		"redis://h?db=3":                    {network: "tcp", hosts: []string{"h:6379"}, database: 3},
-		"redis://[::1]":                     {network: "tcp", hosts: []string{"[::1]:6379"}},
-		"redis://[::1]:7?addr=[fe80::2]":    {network: "tcp", hosts: []string{"[::1]:7", "[fe80::2]:6379"}},
-		"rediss://h":                        {network: "tcp", tls: true, hosts: []string{"h:6379"}},
-		"rediss://h?skip_verify=1":          {network: "tcp", tls: true, skipCheck: true, hosts: []string{"h:6379"}},
-		"redis://a?addr=b&addr=c:7":         {network: "tcp", hosts: []string{"a:6379", "b:6379", "c:7"}},
-		"redis://a?master_set=m":            {network: "tcp", hosts: []string{"a:26379"}, masterSet: "m"},
-		"redis://a:1/4?addr=b&master_set=m": {network: "tcp", hosts: []string{"a:1", "b:26379"}, masterSet: "m", database: 4},
-		"unix:///run/redis.sock":            {network: "unix", hosts: []string{"/run/redis.sock"}},
+		"redis://localhost":              {network: "tcp", hosts: []string{"localhost:6379"}},
+		"redis://localhost/":             {network: "tcp", hosts: []string{"localhost:6379"}},
+		"redis://:pw@h:1/2":              {network: "tcp", hosts: []string{"h:1"}, password: "pw", database: 2},
+		"redis://u:p%40%2F%3A@h":         {network: "tcp", hosts: []string{"h:6379"}, user: "u", password: "p@/:"},
+		"redis://h?db=3":                 {network: "tcp", hosts: []string{"h:6379"}, database: 3},
+		"redis://[::1]":                  {network: "tcp", hosts: []string{"[::1]:6379"}},
+		"redis://[::1]:7?addr=[fe80::2]": {network: "tcp", hosts: []string{"[::1]:7", "[fe80::2]:6379"}},
+		"rediss://h":                     {network: "tcp", tls: true, hosts: []string{"h:6379"}},
+		"rediss://h?skip_verify=1":       {network: "tcp", tls: true, skipCheck: true, hosts: []string{"h:6379"}},
+		"redis://a?addr=b&addr=c:7":      {network: "tcp", hosts: []string{"a:6379", "b:6379", "c:7"}},
+		"redis://a?master_set=m":         {network: "tcp", hosts: []string{"a:26379"}, masterSet: "m"},
+		"redis://a:1/4?addr=b&master_set=m": {
+			network: "tcp", hosts: []string{"a:1", "b:26379"}, masterSet: "m", database: 4,
+		},
+		"unix:///run/redis.sock": {network: "unix", hosts: []string{"/run/redis.sock"}},
 		"unix://u:p@/run/redis.sock?db=1": {
 			network: "unix", hosts: []string{"/run/redis.sock"}, user: "u", password: "p", database: 1,
 		},
@@ -110,7 +112,9 @@ func TestParseBadURL(t *testing.T) {
 
 // No URL makes it panic, and none that it understands lacks a host.
 func FuzzParseURL(f *testing.F) {
-	for _, seed := range []string{"redis://u:p@h:1/2?addr=b&master_set=m", "unix:///s?db=1", "rediss://h?skip_verify=1"} {
+	for _, seed := range []string{
+		"redis://u:p@h:1/2?addr=b&master_set=m", "unix:///s?db=1", "rediss://h?skip_verify=1",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

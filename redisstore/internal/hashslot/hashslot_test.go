@@ -12,7 +12,8 @@ func TestSlotsAreThoseOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartCluster(t, 1).Nodes[0]
 	keys := []string{
-		"", "a", "orders/42", "123456789", "\x00\xff", "{a}", "a{b}c", "{a}{b}", "{}", "{}a", "a{}b{c}", "{", "}", "a}b{c}d",
+		"", "a", "orders/42", "123456789", "\x00\xff", "{a}", "a{b}c", "{a}{b}", "{}", "{}a", "a{}b{c}", "{", "}",
+		"a}b{c}d",
 		"{{a}}", strings.Repeat("x", 512),
 	}
 	for i := range 100 {

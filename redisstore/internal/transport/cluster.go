@@ -281,7 +281,8 @@ func (s *Servers) learn(from *Node, text string) (to *Node, moved bool) {
 	return to, true
 }
 
-// redirection reads a text such as "MOVED 3999 127.0.0.1:6381" or "ASK 3999 ::1:6381". Redis writes addresses of IPv6 without brackets.
+// redirection reads a text such as "MOVED 3999 127.0.0.1:6381" or "ASK 3999 ::1:6381". Redis writes addresses of IPv6
+// without brackets.
 func redirection(text string) (kind string, slot uint16, host, port string, ok bool) {
 	var n int
 	var addr string

@@ -275,7 +275,8 @@ func TestWhichNodesStay(t *testing.T) {
 			before: slots(seedAt, a+" "+b), seed: slots(seedAt, b+" "+a), want: []string{seedAt, a, b},
 		},
 		"a replica was asked": {
-			before: slots(seedAt, a+" "+replicaAt), seed: silent, replica: slots(seedAt, a+" "+replicaAt), want: []string{seedAt, a},
+			before: slots(seedAt, a+" "+replicaAt), seed: silent, replica: slots(seedAt, a+" "+replicaAt),
+			want: []string{seedAt, a},
 		},
 		"a replica was asked, and left the Cluster": {
 			before: slots(seedAt, a+" "+replicaAt), seed: silent, replica: slots(seedAt, a), want: []string{seedAt, a},
@@ -284,7 +285,8 @@ func TestWhichNodesStay(t *testing.T) {
 			before: slots(seedAt, a+" "+replicaAt), seed: silent, replica: silent, want: []string{seedAt, a},
 		},
 		"a replica was asked, and serves": {
-			before: slots(seedAt+" "+replicaAt, a), seed: silent, replica: slots(replicaAt, a), want: []string{seedAt, a, replicaAt},
+			before: slots(seedAt+" "+replicaAt, a), seed: silent, replica: slots(replicaAt, a),
+			want: []string{seedAt, a, replicaAt},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -346,7 +348,8 @@ func TestAClusterThatIsDown(t *testing.T) {
 	cluster.Nodes[0].Kill()
 	waittest.Until(t, "the Cluster to be down", func() bool {
 		err := try(t, lanes, up)
-		if err != nil && (!errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "CLUSTER INFO")) {
+		if err != nil &&
+			(!errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "CLUSTER INFO")) {
 			t.Errorf("a Cluster that is down: %v", err)
 		}
 		return err != nil

@@ -50,8 +50,8 @@ func newLine(n *Node) *line {
 		DisableRetry:      true, // whoever asked decides whether to ask again
 		DisableCache:      true,
 		ForceSingleClient: true, // makes a client even if it cannot dial
-		// The client has no goroutine for a connection that is not shared. Its goroutine would panic at an answer that it
-		// does not expect.
+		// The client has no goroutine for a connection that is not shared. Its goroutine would panic at an answer that
+		// it does not expect.
 		DisableAutoPipelining: true, BlockingPoolSize: 1,
 		ReadBufferEachConn: readBuffer, WriteBufferEachConn: 1 << 16,
 	})

@@ -11,11 +11,11 @@
 //
 // # Connections
 //
-// A line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the connection, by
-// the client library, which a guard gives nothing but whole replies. A session is read all the time, for questions and messages.
-// There the package speaks RESP3 by itself: in a goroutine of the library, an answer that the library does not expect would end
-// the process. Whatever a server sends, a call ends with an error at most, what cannot be understood costs the connection, and no
-// reply takes more memory than 64 MB.
+// A line is a connection of a lane, for one exchange at a time. Whoever makes the exchange writes and reads the
+// connection, by the client library, which a guard gives nothing but whole replies. A session is read all the time, for
+// questions and messages. There the package speaks RESP3 by itself: in a goroutine of the library, an answer that the
+// library does not expect would end the process. Whatever a server sends, a call ends with an error at most, what
+// cannot be understood costs the connection, and no reply takes more memory than 64 MB.
 //
 // # Errors
 //

@@ -16,8 +16,8 @@ import (
 // think that a context of its own had ended.
 var errSilent = errors.New("no answer in time")
 
-// silentError is the error of a connection that was cut because its server owed an answer for some time. It says so, in place of
-// the words about a closed connection.
+// silentError is the error of a connection that was cut because its server owed an answer for some time. It says so, in
+// place of the words about a closed connection.
 type silentError struct{ after time.Duration }
 
 func (e silentError) Error() string { return fmt.Sprintf("the server did not answer for %v", e.after) }
@@ -41,7 +41,8 @@ func Error(err error) error {
 		}
 		return fmt.Errorf("%w: %w (%s)", mark.err, err, mark.advice)
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errSilent
 	}
 	return fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, err)
@@ -72,20 +73,39 @@ var marks = []mark{
 	{"WRONGTYPE", lockagent.ErrWrongType, ""},
 	{"NOPERM", lockagent.ErrNotPermitted, ""},
 	{"NOAUTH", lockagent.ErrNotPermitted, "the server asks for a password now: open the store with one"},
-	{"WRONGPASS", lockagent.ErrNotPermitted, "the password is not the server's, or not any more: open the store with the right one"},
+	{
+		"WRONGPASS", lockagent.ErrNotPermitted,
+		"the password is not the server's, or not any more: open the store with the right one",
+	},
 	{"The user executing the script can't", lockagent.ErrNotPermitted, ""},
 	{"ACL failure in script", lockagent.ErrNotPermitted, ""},
 	{
-		"UNDECLARED", lockagent.ErrStoreUnavailable, "scripts of the store touch keys that they do not declare, and the " +
+		"UNDECLARED", lockagent.ErrStoreUnavailable, "scripts of the store touch keys that they do not declare, and " +
+			"the " +
 			"server refuses that: have it allow that, as Dragonfly does with --default_lua_flags=allow-undeclared-keys",
 	},
-	{"READONLY", lockagent.ErrStoreUnavailable, "the address leads to a replica: give that of the master, or those of the Sentinels"},
-	{"MASTERDOWN", lockagent.ErrStoreUnavailable, "the address leads to a replica that has lost its master: give that of the master, or those of the Sentinels"},
+	{
+		"READONLY", lockagent.ErrStoreUnavailable,
+		"the address leads to a replica: give that of the master, or those of the Sentinels",
+	},
+	{
+		"MASTERDOWN", lockagent.ErrStoreUnavailable,
+		"the address leads to a replica that has lost its master: give that of the master, or those of the Sentinels",
+	},
 	{"LOADING", lockagent.ErrStoreUnavailable, "the server has just started: try again when it has read its data"},
-	{"CLUSTERDOWN", lockagent.ErrStoreUnavailable, "nobody serves the slot until its master is back or replaced: see CLUSTER INFO"},
+	{
+		"CLUSTERDOWN", lockagent.ErrStoreUnavailable,
+		"nobody serves the slot until its master is back or replaced: see CLUSTER INFO",
+	},
 	{"TRYAGAIN", lockagent.ErrStoreUnavailable, "the slot is on its way to another node: try again"},
-	{"CROSSSLOT", lockagent.ErrStoreUnavailable, "the address leads to several servers that share the keys out: open the store anew"},
-	{"OOM", lockagent.ErrStoreUnavailable, "the memory of the server is full: raise maxmemory, and leave maxmemory-policy at noeviction"},
+	{
+		"CROSSSLOT", lockagent.ErrStoreUnavailable,
+		"the address leads to several servers that share the keys out: open the store anew",
+	},
+	{
+		"OOM", lockagent.ErrStoreUnavailable,
+		"the memory of the server is full: raise maxmemory, and leave maxmemory-policy at noeviction",
+	},
 	{"NOREPLICAS", lockagent.ErrStoreUnavailable, "fewer replicas follow than min-replicas-to-write demands"},
 	{"MISCONF", lockagent.ErrStoreUnavailable, "the server cannot write to its disk: see its log"},
 	{"BUSY ", lockagent.ErrStoreUnavailable, "a script keeps the server: SCRIPT KILL ends it"},
@@ -102,5 +122,6 @@ func isOfLogin(err error) bool {
 // connection was made. Another connection may lead to a better server.
 func isStale(answer Refusal) bool {
 	text := string(answer)
-	return strings.Contains(text, "READONLY") || strings.Contains(text, "MASTERDOWN") || strings.Contains(text, "NOAUTH")
+	return strings.Contains(text, "READONLY") || strings.Contains(text, "MASTERDOWN") ||
+		strings.Contains(text, "NOAUTH")
 }

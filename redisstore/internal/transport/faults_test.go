@@ -71,7 +71,8 @@ func TestAServerThatHangs(t *testing.T) {
 	eventually(t, lanes, "key")
 	server.Pause()
 	for range 3 { // with the old connection, and then with new ones
-		if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrStoreUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrStoreUnavailable) ||
+			errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a server that hangs: %v", err)
 		}
 	}
@@ -88,7 +89,8 @@ func TestTheBoundOfACall(t *testing.T) {
 	eventually(t, lanes, "key")
 	server.Pause()
 	for range 3 {
-		if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrStoreUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrStoreUnavailable) ||
+			errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a server that hangs: %v", err)
 		}
 	}
@@ -131,7 +133,8 @@ func TestAMasterThatIsDemotedInPlace(t *testing.T) {
 	}
 	a.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(b.Port()))
 	err := try(t, lanes, "key")
-	if !errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "READONLY") || !strings.Contains(err.Error(), "give that of the master") {
+	if !errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "READONLY") ||
+		!strings.Contains(err.Error(), "give that of the master") {
 		t.Errorf("where there is no other: %v", err)
 	}
 	proxy.LeadTo(b.Addr())
@@ -173,7 +176,8 @@ func TestAPasswordThatIsChanged(t *testing.T) {
 	eventually(t, lanes, "key")
 	do("ACL", "SETUSER", "app", "resetpass", ">new")
 	do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-	if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrNotPermitted) || !strings.Contains(err.Error(), "open the store with the right one") {
+	if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrNotPermitted) ||
+		!strings.Contains(err.Error(), "open the store with the right one") {
 		t.Errorf("with the old password: %v", err)
 	}
 	do("ACL", "SETUSER", "app", ">old")
@@ -184,7 +188,8 @@ func TestAPasswordThatIsChanged(t *testing.T) {
 	eventually(t, lanes, "key")
 	do("CONFIG", "SET", "requirepass", "secret")
 	do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-	if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrNotPermitted) || !strings.Contains(err.Error(), "open the store with one") {
+	if err := try(t, lanes, "key"); !errors.Is(err, lockagent.ErrNotPermitted) ||
+		!strings.Contains(err.Error(), "open the store with one") {
 		t.Errorf("without a password: %v", err)
 	}
 	do("CONFIG", "SET", "requirepass", "")
@@ -281,7 +286,8 @@ func TestWhatServersRefuse(t *testing.T) {
 		m.say("-" + text)
 		err := try(t, lanes, "key")
 		mark := markOf(text)
-		if !errors.Is(err, mark.err) || !strings.Contains(fmt.Sprint(err), text) || !strings.Contains(fmt.Sprint(err), mark.advice) {
+		if !errors.Is(err, mark.err) || !strings.Contains(fmt.Sprint(err), text) ||
+			!strings.Contains(fmt.Sprint(err), mark.advice) {
 			t.Errorf("%s: %v", text, err)
 		}
 		m.say("$1\r\n1")

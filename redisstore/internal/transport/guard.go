@@ -5,9 +5,10 @@ import (
 	"strconv"
 )
 
-// guard reads the connection of a line, and lets the client library see nothing but whole replies. The library trusts what
-// it reads: a length that is none, or one of a terabyte, would end the process. And it reads ahead: a reply too many would
-// count as that to the next command. A guard gives the library one reply at a time, so what is too much stays here.
+// guard reads the connection of a line, and lets the client library see nothing but whole replies. The library trusts
+// what it reads: a length that is none, or one of a terabyte, would end the process. And it reads ahead: a reply too
+// many would count as that to the next command. A guard gives the library one reply at a time, so what is too much
+// stays here.
 type guard struct {
 	*conn
 	from  *bufio.Reader

@@ -97,7 +97,9 @@ func gated(t *testing.T) (*Lanes[question], *lane[question], *gate) {
 	s := connect(t, config(server.Addr()))
 	node := s.Master(0)
 	newGate := func(lone *gate) *gate {
-		return &gate{begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done(), lone: lone}
+		return &gate{
+			begun: make(chan struct{}, 100), goOn: make(chan struct{}, 100), over: t.Context().Done(), lone: lone,
+		}
 	}
 	g := newGate(newGate(nil))
 	for i, exchange := range node.direct {
@@ -264,7 +266,9 @@ func TestTheLineForLoneCallersIsMadeForThem(t *testing.T) {
 		waittest.Until(t, "the lane to be idle", func() bool { return idle(lanes.lane(node)) })
 	}
 	if left.Load() != 1 || lone.Load() != 2 {
-		t.Errorf("%d callers had no connection, and %d had one; want only the first to have none", left.Load(), lone.Load())
+		t.Errorf(
+			"%d callers had no connection, and %d had one; want only the first to have none", left.Load(), lone.Load(),
+		)
 	}
 }
 
@@ -452,7 +456,8 @@ func TestStaleCalls(t *testing.T) {
 	g.goOn <- struct{}{}
 	g.goOn <- struct{}{}
 	answered(t, "the first", first)
-	if err := waittest.Receive(t, "the answer to a stale call", stale); !errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "behind") {
+	err := waittest.Receive(t, "the answer to a stale call", stale)
+	if !errors.Is(err, lockagent.ErrStoreUnavailable) || !strings.Contains(err.Error(), "behind") {
 		t.Errorf("a stale call was answered %v", err)
 	}
 	answered(t, "a fresh call", fresh)

@@ -68,7 +68,8 @@ func (l *Lanes[I]) add(ctx context.Context, e entry[I]) {
 		node := l.servers.Master(e.slot)
 		if node == nil {
 			l.servers.Doubt()
-			e.refuse(fmt.Errorf("%w: no node of the Cluster is known to serve slot %d", lockagent.ErrStoreUnavailable, e.slot))
+			e.refuse(fmt.Errorf("%w: no node of the Cluster is known to serve slot %d",
+				lockagent.ErrStoreUnavailable, e.slot))
 			return
 		}
 		if lane := l.lane(node); lane != nil && lane.put(ctx, e) {

@@ -411,8 +411,8 @@ func (l *link) relocate(ctx context.Context, node *Node) {
 	}
 }
 
-// mayHaveMoved takes what is noted in moved. It returns nothing if the link has no topic that is absent, or its topics may be
-// anywhere.
+// mayHaveMoved takes what is noted in moved. It returns nothing if the link has no topic that is absent, or its topics
+// may be anywhere.
 func (l *link) mayHaveMoved() (m moved) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()

@@ -27,7 +27,8 @@ func (b *batch[I]) readWait() {
 	last := len(b.replies) - 1
 	acknowledged, err := b.replies[last].Number()
 	if err != nil {
-		err = fmt.Errorf("%w: nobody knows which replicas have it: %v", lockagent.ErrStoreUnavailable, err) //nolint:errorlint // see above
+		const format = "%w: nobody knows which replicas have it: %v"
+		err = fmt.Errorf(format, lockagent.ErrStoreUnavailable, err) //nolint:errorlint // see above
 	}
 	for _, c := range b.calls {
 		if c.Replicated {

@@ -29,7 +29,8 @@ type outcome struct {
 
 // replicated makes a call that asks for replicas.
 func replicated(script *Script, key string) (*Call, <-chan outcome) {
-	c, outcomes := &Call{Script: script, Keys: []string{key}, Slot: hashslot.Of(key), Replicated: true}, make(chan outcome, 2)
+	c := &Call{Script: script, Keys: []string{key}, Slot: hashslot.Of(key), Replicated: true}
+	outcomes := make(chan outcome, 2)
 	c.Done = func(_ Reply, err error) { outcomes <- outcome{c.Acknowledged, err} }
 	return c, outcomes
 }
@@ -39,7 +40,9 @@ func TestOneWaitForABatch(t *testing.T) {
 	lanes, l, g := gated(t)
 	_, port, _ := net.SplitHostPort(l.node.Addr())
 	replica := redistest.Start(t, redistest.WithConfig("replicaof 127.0.0.1 "+port))
-	waittest.Until(t, "the replica to follow", func() bool { return replica.Info("replication", "master_link_status") == "up" })
+	waittest.Until(t, "the replica to follow", func() bool {
+		return replica.Info("replication", "master_link_status") == "up"
+	})
 	lanes.servers.config.Replicas, lanes.servers.config.ReplicaTimeout = 1, patience
 
 	first := add(t.Context(), lanes, "first") // so that the others gather

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Reply is what a server answered to a command, or why it did not. The zero Reply is an answer that cannot be understood.
+// Reply is what a server answered to a command, or why it did not. The zero Reply is an answer that cannot be
+// understood.
 type Reply struct {
 	kind  byte   // the letter of RESP3; 0 if there is no answer
 	text  string // of what is text or an error
@@ -28,8 +29,8 @@ var ErrNull = errors.New("the server answers that there is nothing")
 // errStrange is the error of a reply of another type than the command has.
 var errStrange = errors.New("the server answers otherwise than Redis")
 
-// Err is nil if the server answered with a value. It is a [Refusal] if the server answered with an error. Any other error says why there
-// is no answer.
+// Err is nil if the server answered with a value. It is a [Refusal] if the server answered with an error. Any other
+// error says why there is no answer.
 func (r Reply) Err() error {
 	switch r.kind {
 	case 0:
@@ -103,8 +104,8 @@ func (r Reply) strange() error {
 	return errStrange
 }
 
-// A server may send anything, by mistake or on purpose. A reply ends the connection if it is larger than every reply that the
-// transport asks for.
+// A server may send anything, by mistake or on purpose. A reply ends the connection if it is larger than every reply
+// that the transport asks for.
 const (
 	maxReply  = 64 << 20 // bytes of memory
 	maxNested = 16       // lists in lists

@@ -72,8 +72,10 @@ func TestReplies(t *testing.T) {
 		t.Errorf("a map is %v, %v", texts, err)
 	}
 	for _, sent := range []string{
-		"\r\n", "\n", "OK\r\n", "$\r\n", "$x\r\n", "$-2\r\n", "*-2\r\n", "%-9\r\n", "$99999999999999999999\r\n", "$9223372036854775807\r\n",
-		"*9223372036854775807\r\n", "%4611686018427387904\r\n", "*67108864\r\n", "$67108865\r\n", "$?\r\n;1\r\na\r\n;0\r\n", "*?\r\n.\r\n",
+		"\r\n", "\n", "OK\r\n", "$\r\n", "$x\r\n", "$-2\r\n", "*-2\r\n", "%-9\r\n", "$99999999999999999999\r\n",
+		"$9223372036854775807\r\n",
+		"*9223372036854775807\r\n", "%4611686018427387904\r\n", "*67108864\r\n", "$67108865\r\n",
+		"$?\r\n;1\r\na\r\n;0\r\n", "*?\r\n.\r\n",
 		strings.Repeat("*1\r\n", 1_000_000), strings.Repeat("|1\r\n", 1_000_000), "+a\n", ";4\r\nabcd\r\n",
 	} {
 		if replies, err := decoded(sent); len(replies) > 0 || !errors.Is(err, errGarbage) {
@@ -85,7 +87,10 @@ func TestReplies(t *testing.T) {
 // What a server sends is replies or errors, within the memory that it is worth, and the program asks for every type of
 // value without harm.
 func FuzzReplies(f *testing.F) {
-	for _, sent := range []string{"+OK\r\n", "$1\r\na\r\n", "*2\r\n:1\r\n_\r\n", "%1\r\n+a\r\n#t\r\n", ">3\r\n+message\r\n+a\r\n+b\r\n", "=5\r\ntxt:a\r\n", "-ERR\r\n", "$-5\r\n"} {
+	for _, sent := range []string{
+		"+OK\r\n", "$1\r\na\r\n", "*2\r\n:1\r\n_\r\n", "%1\r\n+a\r\n#t\r\n", ">3\r\n+message\r\n+a\r\n+b\r\n",
+		"=5\r\ntxt:a\r\n", "-ERR\r\n", "$-5\r\n",
+	} {
 		f.Add(sent)
 	}
 	n := &Node{addr: "127.0.0.1:1"}
@@ -119,7 +124,8 @@ func TestASessionThatIsToldWhatNobodyAsked(t *testing.T) {
 		}
 		_ = s.do(t.Context(), []string{"TIME"})
 		waittest.Receive(t, "the session to end", s.lost)
-		if err := s.do(t.Context(), []string{"TIME"})[0].Err(); !errors.Is(err, errUnasked) && !errors.Is(err, errGarbage) {
+		if err := s.do(t.Context(), []string{"TIME"})[0].Err(); !errors.Is(err, errUnasked) &&
+			!errors.Is(err, errGarbage) {
 			t.Errorf("after %q: %v", sent, err)
 		}
 		s.close()
@@ -142,7 +148,10 @@ func TestALineThatWasSentTooMuch(t *testing.T) {
 			t.Fatalf("answered %q, %v", text, err)
 		}
 	}
-	for _, sent := range []string{"$-5", "*-2", "$1099511627776", "*9999999999", "%-1", "=-1", "_x", "#true", strings.Repeat("*1\r\n", 1_000_000), "?"} {
+	for _, sent := range []string{
+		"$-5", "*-2", "$1099511627776", "*9999999999", "%-1", "=-1", "_x", "#true", strings.Repeat("*1\r\n", 1_000_000),
+		"?",
+	} {
 		m.say(sent)
 		if text, err := ask(); !errors.Is(err, errGarbage) {
 			t.Errorf("answered %q, %v", text, err)

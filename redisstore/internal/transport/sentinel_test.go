@@ -127,7 +127,10 @@ func TestChooseAmongSentinels(t *testing.T) {
 		{"another, if the present one is not named any more", []report{rival, old, old}, rival},
 	} {
 		now := time.Now()
-		w := &sentinels{current: current, reports: make(map[string]report), known: map[string]time.Time{"0": now, "1": now, "2": now}}
+		w := &sentinels{
+			current: current, reports: make(map[string]report),
+			known: map[string]time.Time{"0": now, "1": now, "2": now},
+		}
 		for i, r := range c.reports {
 			w.reports[string(rune('0'+i))] = r
 		}
@@ -173,7 +176,8 @@ func TestSentinelsThatAreGoneAreForgotten(t *testing.T) {
 // Whatever a Sentinel answers, whoever asks gets an error at most.
 func TestASentinelThatAnswersAnything(t *testing.T) {
 	for _, sent := range []string{
-		">0", ">1\r\n+message", ">1\r\n*0", ">3\r\n+subscribe\r\n+x\r\n:1", ">3\r\n+subscribe\r\n++switch-master\r\n:1", "+OK", ":1", "_", "*0", "*2\r\n:1\r\n*0", "%0", "%1\r\n+config-epoch\r\n+x",
+		">0", ">1\r\n+message", ">1\r\n*0", ">3\r\n+subscribe\r\n+x\r\n:1", ">3\r\n+subscribe\r\n++switch-master\r\n:1",
+		"+OK", ":1", "_", "*0", "*2\r\n:1\r\n*0", "%0", "%1\r\n+config-epoch\r\n+x",
 		"-ERR", "-MISCONF no disk", "$-9", "*-9", "garbage",
 	} {
 		m := new(moody)

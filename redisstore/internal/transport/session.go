@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// session is a connection that is read all the time. So messages can come, and the loss of the connection is noticed at once, even while
-// nobody asks. Several goroutines may ask at the same time. A session has to be closed.
+// session is a connection that is read all the time. So messages can come, and the loss of the connection is noticed at
+// once, even while nobody asks. Several goroutines may ask at the same time. A session has to be closed.
 type session struct {
 	wire  *wire
 	heard func(kind string, words []string) // is told of each message that answers no command; must not block
@@ -48,7 +48,8 @@ func (s *session) close() {
 	<-s.lost
 }
 
-// do sends commands, and waits for the replies. There is one to each, even if it is an error of the connection or of ctx.
+// do sends commands, and waits for the replies. There is one to each, even if it is an error of the connection or of
+// ctx.
 func (s *session) do(ctx context.Context, commands ...[]string) []Reply {
 	a := s.send(commands)
 	select {
@@ -133,7 +134,8 @@ func (s *session) read() error {
 	}
 }
 
-// answers gives a reply to who waits for it. It reports false if nobody does. A server confirms that it subscribed a channel by a message.
+// answers gives a reply to who waits for it. It reports false if nobody does. A server confirms that it subscribed a
+// channel by a message.
 func (s *session) answers(r Reply, kind string, words []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +159,8 @@ func (s *session) answers(r Reply, kind string, words []string) bool {
 // Ask asks the node one question.
 func (n *Node) Ask(ctx context.Context, command ...string) Reply { return n.AskAll(ctx, command)[0] }
 
-// AskAll asks the node questions, in one go. There is a reply to each. The connection for that is none of the lane's. Its loss is noticed at
-// once, even while nobody asks.
+// AskAll asks the node questions, in one go. There is a reply to each. The connection for that is none of the lane's.
+// Its loss is noticed at once, even while nobody asks.
 func (n *Node) AskAll(ctx context.Context, commands ...[]string) []Reply {
 	s, err := n.session(ctx)
 	if err != nil {

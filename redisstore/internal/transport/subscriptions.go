@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Topic is a channel on the servers. All topics of one channel have to be equal, but for Sharded: a channel for sharded messages
-// is another one than that with the same name for other messages.
+// Topic is a channel on the servers. All topics of one channel have to be equal, but for Sharded: a channel for sharded
+// messages is another one than that with the same name for other messages.
 type Topic struct {
 	Channel string
 	// Sharded says that messages to the channel are published with SPUBLISH: they reach only
@@ -27,7 +27,8 @@ type Listener struct {
 	// Stands is called when the subscription stands: with again false at first, and with
 	// again true after each interruption, in which messages may have been missed.
 	Stands func(again bool)
-	// Denied is called each time that the server says that the user may not subscribe, which is about every second. It may be nil.
+	// Denied is called each time that the server says that the user may not subscribe, which is about every second. It
+	// may be nil.
 	Denied func(err error)
 	// Ended is called when the Subscriptions end, or if they have ended before Subscribe. It is the last call but for
 	// those under way. It may be nil.
@@ -97,8 +98,8 @@ func NewSubscriptions(s *Servers) *Subscriptions {
 // once after that. Subscribe does not wait. cancel may be called more than once. After the end of
 // the Subscriptions no function of a listener is called but Ended.
 //
-// If the user may not subscribe to the channel, the link tries again about every second, and when another listener joins the
-// topic.
+// If the user may not subscribe to the channel, the link tries again about every second, and when another listener
+// joins the topic.
 func (s *Subscriptions) Subscribe(t Topic, l Listener) (cancel func()) {
 	joined := &listener{Listener: l}
 	s.mu.Lock()

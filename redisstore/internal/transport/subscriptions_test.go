@@ -188,7 +188,8 @@ func TestASubscriptionThatIsDroppedAtOnce(t *testing.T) {
 	}
 }
 
-// What a subscription costs does not grow with the topics that stand: the link looks at those that have something to do.
+// What a subscription costs does not grow with the topics that stand: the link looks at those that have something to
+// do.
 func TestASubscriptionBesideManyOthers(t *testing.T) {
 	for what, at := range map[string]place{"any server": {addr: anywhere}, "a node": {addr: "a node", sharded: true}} {
 		t.Run(what, func(t *testing.T) {
@@ -250,7 +251,8 @@ func TestASubscriptionIsRedirected(t *testing.T) {
 	}
 	// Fewer if the client happens to look at the Cluster right after a move.
 	count := 0
-	if _, err := fmt.Sscanf(from.Info("errorstats", "errorstat_MOVED"), "count=%d", &count); err != nil || count > moves {
+	if _, err := fmt.Sscanf(from.Info("errorstats", "errorstat_MOVED"), "count=%d", &count); err != nil ||
+		count > moves {
 		t.Errorf("redirections: %d, %v, want one for each of %d moves", count, err, moves)
 	}
 }

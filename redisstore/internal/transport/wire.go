@@ -65,7 +65,8 @@ func (n *Node) sayHello(ctx context.Context, w *wire) error {
 	}
 	for i := range replies {
 		if replies[i], err = w.reply(); err != nil {
-			if i == 0 && n.config.TLS == nil && n.config.Network == "tcp" && (isCut(err) || errors.Is(err, errGarbage)) {
+			if i == 0 && n.config.TLS == nil && n.config.Network == "tcp" &&
+				(isCut(err) || errors.Is(err, errGarbage)) {
 				err = fmt.Errorf("the server ended the connection at the first command: "+
 					"if its port has TLS, write rediss:// in place of redis://: %w", err)
 			}
