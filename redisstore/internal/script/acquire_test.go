@@ -16,7 +16,10 @@ import (
 // say puts an outcome into a few words.
 func say[R any](o Outcome[R]) string {
 	if o.Err != nil {
-		for _, known := range []error{lockagent.ErrWrongType, lockagent.ErrWithdrawn, lockagent.ErrNotPermitted, lockagent.ErrBadOption, lockagent.ErrStoreUnavailable} {
+		for _, known := range []error{
+			lockagent.ErrWrongType, lockagent.ErrWithdrawn, lockagent.ErrNotPermitted, lockagent.ErrBadOption,
+			lockagent.ErrStoreUnavailable,
+		} {
 			if errors.Is(o.Err, known) {
 				return known.Error()
 			}
@@ -88,7 +91,9 @@ func TestLayoutOfAHeldLock(t *testing.T) {
 	s := start(t)
 	for _, name := range []lockagent.Name{"orders 42", "a{b}c"} {
 		r := s.grant(wish(name, agentA, 7))
-		if got, want := s.Do("HGETALL", string(name)), []any{string(agentA) + ":7", "2"}; !reflect.DeepEqual(got, want) {
+		if got, want := s.Do("HGETALL", string(name)), []any{
+			string(agentA) + ":7", "2",
+		}; !reflect.DeepEqual(got, want) {
 			t.Errorf("the lock is %q, want %q", got, want)
 		}
 		s.lives(string(name), 30*time.Second)
@@ -116,8 +121,13 @@ func TestCommandsOfALonePair(t *testing.T) {
 	s.Do("CONFIG", "RESETSTAT")
 	s.grant(req)
 	s.release(end(req))
-	want := map[string]int{"evalsha": 2, "time": 2, "exists": 2, "zadd": 1, "hset": 1, "pexpire": 1, "hdel": 1, "publish": 1}
-	for _, command := range []string{"evalsha", "time", "exists", "zadd", "hset", "pexpire", "hdel", "publish", "get", "mget", "set", "zrange", "hscan", "pttl", "pubsub|numsub", "zmscore"} {
+	want := map[string]int{
+		"evalsha": 2, "time": 2, "exists": 2, "zadd": 1, "hset": 1, "pexpire": 1, "hdel": 1, "publish": 1,
+	}
+	for _, command := range []string{
+		"evalsha", "time", "exists", "zadd", "hset", "pexpire", "hdel", "publish", "get", "mget", "set", "zrange",
+		"hscan", "pttl", "pubsub|numsub", "zmscore",
+	} {
 		if got := s.Calls(command); got != want[command] {
 			t.Errorf("%s ran %d times, want %d", command, got, want[command])
 		}
@@ -195,7 +205,10 @@ func TestNeighboursInABatch(t *testing.T) {
 	s.release(late)
 	for range 2 { // without a known clock, and with one
 		wrong, gone := lockagent.ErrWrongType.Error(), lockagent.ErrWithdrawn.Error()
-		expect(t, s.acquireAll(requests...), "granted", wrong, wrong, "queued behind another:1", "granted", gone, "granted")
+		expect(
+			t, s.acquireAll(requests...), "granted", wrong, wrong, "queued behind another:1", "granted", gone,
+			"granted",
+		)
 		if r := s.acquire(queueing("spoilt", agentB, 1)); r.Granted || r.Queued {
 			t.Errorf("a place in a spoilt queue: %+v", r)
 		}
@@ -247,15 +260,21 @@ func TestShapes(t *testing.T) {
 		seen, err := s.run(&s.call)
 		inspected, _ := ReadInspected(seen)
 		if c.holder != "" {
-			if outcome.Err != nil || outcome.Reply.Holder != c.holder || err != nil || inspected.Holder != c.holder || !inspected.Held {
-				t.Errorf("%q: acquired %+v, inspected %+v, %v; want holder %q", c.fields, outcome, inspected, err, c.holder)
+			if outcome.Err != nil || outcome.Reply.Holder != c.holder || err != nil || inspected.Holder != c.holder ||
+				!inspected.Held {
+				t.Errorf(
+					"%q: acquired %+v, inspected %+v, %v; want holder %q", c.fields, outcome, inspected, err, c.holder,
+				)
 			}
 			continue
 		}
 		s.room.Break(&s.call, lockagent.BreakRequest{Name: "orders"})
 		_, broken := s.run(&s.call)
 		released := s.releaseAll(end(wish("orders", agentA, 1)))[0]
-		for what, err := range map[string]error{"acquire": outcome.Err, "inspect": Refused(err.Error()), "break": Refused(broken.Error()), "release": released.Err} {
+		for what, err := range map[string]error{
+			"acquire": outcome.Err, "inspect": Refused(err.Error()), "break": Refused(broken.Error()),
+			"release": released.Err,
+		} {
 			if !errors.Is(err, lockagent.ErrWrongType) {
 				t.Errorf("%q: %s: error %v, want ErrWrongType", c.fields, what, err)
 			}
@@ -275,15 +294,22 @@ func TestAReplicaRefuses(t *testing.T) {
 	renewal := lockagent.RenewRequest{Name: "held", Tenure: tenure(agentA, 1), Lease: time.Second}
 	gone := lockagent.RenewRequest{Name: "gone", Tenure: tenure(agentA, 1), Lease: time.Second}
 	for what, write := range map[string]func(){
-		"acquire":            func() { s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("free", agentB, 1)}, s.past) },
-		"acquire with place": func() { s.room.Acquire(&s.call, []lockagent.AcquireRequest{queueing("held", agentB, 1)}, s.past) },
-		"release":            func() { s.room.Release(&s.call, []ReleaseRequest{end(wish("held", agentA, 1))}, s.past) },
+		"acquire": func() {
+			s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("free", agentB, 1)}, s.past)
+		},
+		"acquire with place": func() {
+			s.room.Acquire(&s.call, []lockagent.AcquireRequest{queueing("held", agentB, 1)}, s.past)
+		},
+		"release": func() {
+			s.room.Release(&s.call, []ReleaseRequest{end(wish("held", agentA, 1))}, s.past)
+		},
 		"renew":              func() { s.room.Renew(&s.call, []lockagent.RenewRequest{renewal}) },
 		"renew what is gone": func() { s.room.Renew(&s.call, []lockagent.RenewRequest{gone}) },
 		"break":              func() { s.room.Break(&s.call, lockagent.BreakRequest{Name: "held"}) },
 	} {
 		write()
-		if reply, err := s.run(&s.call); err == nil || !strings.Contains(err.Error(), "READONLY") { // Redis 6.2 puts other words in front
+		// Redis 6.2 puts other words in front.
+		if reply, err := s.run(&s.call); err == nil || !strings.Contains(err.Error(), "READONLY") {
 			t.Errorf("%s: %q, %v; want READONLY", what, reply, err)
 		}
 	}
@@ -341,7 +367,8 @@ func TestALockThatIsNotPermitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("orders/1", agentA, 1), wish("bills/1", agentA, 1)}, s.past)
-	if _, err := s.run(&s.call); err == nil || !Several(err.Error()) || !errors.Is(Refused(err.Error()), lockagent.ErrNotPermitted) {
+	if _, err := s.run(&s.call); err == nil || !Several(err.Error()) ||
+		!errors.Is(Refused(err.Error()), lockagent.ErrNotPermitted) {
 		t.Errorf("error %v", err)
 	}
 	s.expectKeys()

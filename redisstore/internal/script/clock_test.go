@@ -42,7 +42,9 @@ func TestTokensGrow(t *testing.T) {
 			s.release(end(wish("orders", agentA, 1)))
 			return last.Token
 		}},
-		"a release that tells of many holds, and the clock set back after that": {between: func(s *server, last lockagent.AcquireReply) lockagent.Token {
+		"a release tells of many holds, and the clock is set back": {between: func(
+			s *server, last lockagent.AcquireReply,
+		) lockagent.Token {
 			req := end(wish("orders", agentA, 1))
 			req.Last = last.Token + 3_600_000_000
 			s.release(req)
@@ -132,7 +134,8 @@ func TestTheClockAfterItWasSetBack(t *testing.T) {
 	s.past = Past{Incarnation: first.Incarnation}
 	busy := s.acquire(wish("orders", agentB, 1))
 	late := lockagent.StoreTime(guard).Add(time.Minute)
-	if busy.At <= late || busy.At.Sub(late) > time.Minute || busy.Clock == first.Clock || busy.Incarnation != first.Incarnation {
+	if busy.At <= late || busy.At.Sub(late) > time.Minute || busy.Clock == first.Clock ||
+		busy.Incarnation != first.Incarnation {
 		t.Fatalf("busy: %+v, want a time after %d on another clock than %q", busy, late, first.Clock)
 	}
 	ahead, err := strconv.ParseInt(s.Do("GET", "lockagent_ahead").(string), 10, 64)
@@ -219,7 +222,8 @@ func TestAnExactFloor(t *testing.T) {
 			if err := s.room.ReadAcquired(s.must(&s.call), past, outcomes); err != nil {
 				t.Fatal(err)
 			}
-			if r := outcomes[0].Reply; !r.Granted || r.Token < req.Floor+c.further || r.Token > req.Floor+c.further+minute/2 {
+			if r := outcomes[0].Reply; !r.Granted || r.Token < req.Floor+c.further ||
+				r.Token > req.Floor+c.further+minute/2 {
 				t.Errorf("%+v for the floor %d; want a token that is %d further", r, req.Floor, c.further)
 			}
 			s.past = past
@@ -284,7 +288,8 @@ func TestAClockThatIsSpoilt(t *testing.T) {
 				}
 				s.room.Acquire(&s.call, []lockagent.AcquireRequest{wish("one", agentB, 1), held}, past)
 				reply, err := s.run(&s.call)
-				if err == nil || !errors.Is(Refused(err.Error()), lockagent.ErrNoTokens) || !strings.Contains(Refused(err.Error()).Error(), spoil[1]) {
+				if err == nil || !errors.Is(Refused(err.Error()), lockagent.ErrNoTokens) ||
+					!strings.Contains(Refused(err.Error()).Error(), spoil[1]) {
 					t.Errorf("acquired %q, %v", reply, err)
 				}
 			}
@@ -295,7 +300,8 @@ func TestAClockThatIsSpoilt(t *testing.T) {
 			last := end(held)
 			last.Last = s.past.Given + 5
 			expect(t, s.releaseAll(last), "released, woke 0")
-			if r := s.breaks("broken"); !r.Broken || spoil[1] == "lockagent_ahead" && r.At.Sub(s.past.Seen) > time.Hour {
+			r := s.breaks("broken")
+			if !r.Broken || spoil[1] == "lockagent_ahead" && r.At.Sub(s.past.Seen) > time.Hour {
 				t.Errorf("broken %+v, after %d", r, s.past.Seen)
 			}
 		})
@@ -323,8 +329,11 @@ func TestIncarnations(t *testing.T) {
 	}
 	guard = s.guard()
 	s.room.Incarnation(&s.call)
-	if name, at, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first || s.guard() != guard || lockagent.Token(at) <= guard {
-		t.Errorf("it is called %q at %d, %v, and the clock has %d; want %q and %d", name, at, err, s.guard(), first, guard)
+	if name, at, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first || s.guard() != guard ||
+		lockagent.Token(at) <= guard {
+		t.Errorf(
+			"it is called %q at %d, %v, and the clock has %d; want %q and %d", name, at, err, s.guard(), first, guard,
+		)
 	}
 	// The agent hears of it with its next grant.
 	if r := s.grant(wish("bills", agentA, 1)); r.Incarnation != first {

@@ -71,7 +71,9 @@ const (
 func (c *contention) run(enough func() bool) {
 	for !enough() && !c.t.Failed() {
 		if len(c.pending) == 0 || c.now > patience {
-			c.t.Fatalf("after %v there were %d grants, and fewer than %d of these: %q", c.now, c.grants, fewest, c.starving())
+			c.t.Fatalf(
+				"after %v there were %d grants, and fewer than %d of these: %q", c.now, c.grants, fewest, c.starving(),
+			)
 		}
 		e := c.pending[0]
 		c.pending = c.pending[1:]
@@ -207,7 +209,10 @@ func (c *contention) try(o *contender) {
 	c.granted(o)
 	c.subscribe()
 	c.after(500*time.Microsecond, 3*time.Millisecond, func() {
-		c.Do("EVAL", `redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[1], '0')`, "1", string(contended), Channel(contended))
+		c.Do(
+			"EVAL", `redis.call('DEL', KEYS[1]) redis.call('PUBLISH', ARGV[1], '0')`, "1", string(contended),
+			Channel(contended),
+		)
 		c.wake()
 		c.after(time.Millisecond, 3*time.Millisecond, func() { c.try(o) })
 	})
@@ -251,7 +256,9 @@ func contend(t *testing.T, agents, outsiders int) *contention {
 // everyCrowd runs a test for crowds of agents and outsiders.
 func everyCrowd(t *testing.T, test func(t *testing.T, agents, outsiders int)) {
 	for _, n := range []struct{ agents, outsiders int }{{2, 1}, {1, 1}, {2, 8}, {4, 1}} {
-		t.Run(strconv.Itoa(n.agents)+" agents and "+strconv.Itoa(n.outsiders), func(t *testing.T) { test(t, n.agents, n.outsiders) })
+		t.Run(strconv.Itoa(n.agents)+" agents and "+strconv.Itoa(n.outsiders), func(t *testing.T) {
+			test(t, n.agents, n.outsiders)
+		})
 	}
 }
 
@@ -261,7 +268,9 @@ func TestSlowOutsidersGetTheLock(t *testing.T) {
 	everyCrowd(t, func(t *testing.T, agents, outsiders int) {
 		c := contend(t, agents, outsiders)
 		c.run(func() bool {
-			return !slices.ContainsFunc(slices.Concat(c.agents, c.outsiders), func(who *contender) bool { return who.grants < fewest })
+			return !slices.ContainsFunc(slices.Concat(c.agents, c.outsiders), func(who *contender) bool {
+				return who.grants < fewest
+			})
 		})
 	})
 }

@@ -72,7 +72,8 @@ func TestTheDeadHideNoWaiterOfAFairLock(t *testing.T) {
 				s.do("PUBLISH", AgentChannel(agentC), "nothing")
 				s.do("PUBLISH", Channel("x"), "nothing")
 				if crowd == looked {
-					if m := s.message(agent); m.Kind != lockagent.MessageStandby || m.LockKind != lockagent.FairLock || m.Tenure != last.Tenure || m.AskAfter != 0 {
+					if m := s.message(agent); m.Kind != lockagent.MessageStandby || m.LockKind != lockagent.FairLock ||
+						m.Tenure != last.Tenure || m.AskAfter != 0 {
 						t.Errorf("told %+v", m)
 					}
 				} else if told := s.hear(all); told != "0" {

@@ -121,7 +121,8 @@ func (s *server) later(name string, by time.Duration, places ...lockagent.Acquir
 	}
 }
 
-// The clocks of two programs are 2 s ahead of the server's, and 2 s behind it. The places ask again as late as they may.
+// The clocks of two programs are 2 s ahead of the server's, and 2 s behind it. The places ask again as late as they
+// may.
 func TestP08FairPlacesBesideOtherClocks(t *testing.T) {
 	s := start(t)
 	one, two, three := wish("x", agentA, 1), queueing("x", agentB, 1), queueing("x", agentB, 2)
@@ -146,8 +147,8 @@ func TestP08FairPlacesBesideOtherClocks(t *testing.T) {
 	s.sees("x", ahead, fairly(three), behind)
 }
 
-// The clock of a program is much further ahead: it removes places that are not over. They come back to where they were, and
-// then last longer.
+// The clock of a program is much further ahead: it removes places that are not over. They come back to where they were,
+// and then last longer.
 func TestFairPlacesThatAreRemovedTooEarly(t *testing.T) {
 	s := start(t)
 	one := wish("x", agentA, 1)
@@ -184,8 +185,8 @@ func TestFairPlacesThatAreRemovedTooEarly(t *testing.T) {
 	s.expectKeys("lockagent_clock", "lockagent_lasts:{x}", "lockagent_told:{x}")
 }
 
-// Redisson takes the waiting time of its place off the others when the place is granted the lock. If it has waited for long, a
-// place that came later is over then.
+// Redisson takes the waiting time of its place off the others when the place is granted the lock. If it has waited for
+// long, a place that came later is over then.
 func TestFairPlaceBehindOneThatWaitedLong(t *testing.T) {
 	s := start(t)
 	one, two := wish("x", agentA, 1), queueing("x", agentB, 1)

@@ -141,7 +141,8 @@ func TestFairLockGoesToThePlacesInTheirOrder(t *testing.T) {
 		s.places(req, fairly(one))
 	}
 	s.sees("x", fairly(two), fairly(three), fairly(four))
-	if m := s.message(connA); m.Kind != lockagent.MessageWanted || m.LockKind != lockagent.FairLock || m.Tenure != one.Tenure {
+	if m := s.message(connA); m.Kind != lockagent.MessageWanted || m.LockKind != lockagent.FairLock ||
+		m.Tenure != one.Tenure {
 		t.Errorf("told %+v", m)
 	}
 	from, last := one, first.Token
@@ -158,7 +159,8 @@ func TestFairLockGoesToThePlacesInTheirOrder(t *testing.T) {
 			if m.Kind == lockagent.MessageWanted || m.Kind == lockagent.MessageStandby {
 				continue
 			}
-			if m.Kind != lockagent.MessagePassed || m.LockKind != lockagent.FairLock || m.Tenure != to.Tenure || m.Token <= last || m.Name != "x" {
+			if m.Kind != lockagent.MessagePassed || m.LockKind != lockagent.FairLock || m.Tenure != to.Tenure ||
+				m.Token <= last || m.Name != "x" {
 				t.Fatalf("pass %d: %+v", i, m)
 			}
 			last = m.Token
@@ -181,7 +183,9 @@ func TestFairLockGoesToThePlacesInTheirOrder(t *testing.T) {
 func TestFairLockInOneBatch(t *testing.T) {
 	s := start(t)
 	s.listen(AgentChannel(agentA))
-	reqs := []lockagent.AcquireRequest{wish("x", agentA, 1), wish("y", agentA, 1), queueing("x", agentA, 2), queueing("z", agentA, 1)}
+	reqs := []lockagent.AcquireRequest{
+		wish("x", agentA, 1), wish("y", agentA, 1), queueing("x", agentA, 2), queueing("z", agentA, 1),
+	}
 	for i, o := range s.fairTry(reqs...) {
 		if o.Err != nil || o.Reply.Granted != (i != 2) || o.Reply.Queued != (i == 2) {
 			t.Errorf("%d: %+v", i, o)
@@ -203,7 +207,8 @@ func TestFairLockThatIsFreeIsForTheFirst(t *testing.T) {
 	if r.Remaining != lockagent.PassLease {
 		t.Errorf("%+v", r)
 	}
-	if m := s.message(conn); m.Kind != lockagent.MessagePassed || m.Tenure != two.Tenure || m.Clock != r.Clock || m.Incarnation != r.Incarnation || m.At < r.At {
+	if m := s.message(conn); m.Kind != lockagent.MessagePassed || m.Tenure != two.Tenure || m.Clock != r.Clock ||
+		m.Incarnation != r.Incarnation || m.At < r.At {
 		t.Errorf("told %+v after %+v", m, r)
 	}
 	// The message may be lost. Then the tenure asks, and has the lock.
@@ -296,7 +301,8 @@ func TestFairPlaceOnAFullServer(t *testing.T) {
 
 func TestFairLockBesideOtherKeys(t *testing.T) {
 	for i, key := range []string{
-		"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}", "lockagent_lasts:{x}", "lockagent_told:{x}",
+		"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}",
+		"lockagent_lasts:{x}", "lockagent_told:{x}",
 	} {
 		t.Run(key, func(t *testing.T) {
 			s := start(t)
@@ -343,7 +349,8 @@ func TestFairBreak(t *testing.T) {
 	s.places(two, fairly(one))
 	s.message(a) // wanted
 	r := broken(true)
-	if m := s.message(a); m.Kind != lockagent.MessageBroken || m.LockKind != lockagent.FairLock || m.Operator != "ann b" || m.At != r.At {
+	if m := s.message(a); m.Kind != lockagent.MessageBroken || m.LockKind != lockagent.FairLock ||
+		m.Operator != "ann b" || m.At != r.At {
 		t.Errorf("told %+v", m)
 	}
 	if m := s.message(b); m.Kind != lockagent.MessagePassed || m.At < r.At {
@@ -476,7 +483,9 @@ func TestD06TriesMoveNoFairPlace(t *testing.T) {
 	waits := queueing("x", agentB, 1)
 	s.places(waits, fairly(three))
 	s.javaWaits("x", java, time.Hour)
-	keys := []string{"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}"}
+	keys := []string{
+		"redisson_lock_queue:{x}", "redisson_lock_timeout:{x}", "lockagent_places:{x}", "lockagent_arrivals:{x}",
+	}
 	var before []any
 	for _, key := range keys {
 		before = append(before, s.do("DUMP", key))

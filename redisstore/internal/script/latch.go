@@ -18,7 +18,10 @@ var latchScript = newScript(latchSource)
 // a tag of its own would be in another slot.
 func (r Room) CheckLatch(name lockagent.Name) error {
 	if r.Cluster() && hasTag(name) {
-		return &lockagent.NameError{Name: string(name), Reason: fmt.Sprintf("in a Cluster a latch cannot have a %q in its name; choose another", '{')}
+		return &lockagent.NameError{
+			Name:   string(name),
+			Reason: fmt.Sprintf("in a Cluster a latch cannot have a %q in its name; choose another", '{'),
+		}
 	}
 	return nil
 }

@@ -25,7 +25,12 @@ func CheckName(name lockagent.Name) error {
 	}
 	for _, prefix := range []string{reserved, redisson} {
 		if strings.HasPrefix(string(name), prefix) {
-			return &lockagent.NameError{Name: string(name), Reason: fmt.Sprintf("names that begin with %q are those of keys that belong to locks; choose another", prefix)}
+			return &lockagent.NameError{
+				Name: string(name),
+				Reason: fmt.Sprintf(
+					"names that begin with %q are those of keys that belong to locks; choose another", prefix,
+				),
+			}
 		}
 	}
 	return nil
@@ -40,7 +45,14 @@ func CheckSharedKeys(name lockagent.Name) error {
 	if !wrapped || !closed || strings.ContainsAny(inner, "{}") {
 		return nil
 	}
-	return &lockagent.NameError{Name: string(name), Reason: fmt.Sprintf("the lock %q would have the same keys beside it in Redis; use that name, or one with more than the braces, such as %q", inner, name+":lock")}
+	return &lockagent.NameError{
+		Name: string(name),
+		Reason: fmt.Sprintf(
+			"the lock %q would have the same keys beside it in Redis; use that name, or one with more than the "+
+				"braces, such as %q",
+			inner, name+":lock",
+		),
+	}
 }
 
 // Channel is the channel of a lock: a release that frees the lock publishes there. It is Redisson's

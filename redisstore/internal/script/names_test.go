@@ -25,14 +25,18 @@ func TestKeysOfALock(t *testing.T) {
 			return acquire, release
 		}
 		acquire, release := calls(one)
-		keys := append([]string{Channel(one), AgentsChannel(one), AgentChannelOf(agentA, one)}, append(acquire.Keys, release.Keys...)...)
+		keys := append(
+			[]string{Channel(one), AgentsChannel(one), AgentChannelOf(agentA, one)},
+			append(acquire.Keys, release.Keys...)...,
+		)
 		for _, key := range keys {
 			if hashslot.Of(key) != hashslot.Of(string(one)) {
 				t.Errorf("%q is in slot %d, %q in %d", key, hashslot.Of(key), one, hashslot.Of(string(one)))
 			}
 		}
 		acquire2, release2 := calls(two)
-		if one != two && (acquire.Keys[1] == acquire2.Keys[1] || release.Keys[1] == release2.Keys[1] || AgentsChannel(one) == AgentsChannel(two)) {
+		if one != two && (acquire.Keys[1] == acquire2.Keys[1] || release.Keys[1] == release2.Keys[1] ||
+			AgentsChannel(one) == AgentsChannel(two)) {
 			t.Errorf("%q and %q share a key", one, two)
 		}
 	})
@@ -52,7 +56,8 @@ func TestNamesOfLocks(t *testing.T) {
 // Beside a lock of Redisson there are keys, whose names do not always tell one lock from another.
 func TestNamesWithKeysOfTheirOwn(t *testing.T) {
 	for name, good := range map[lockagent.Name]bool{
-		"a": true, "{a}:lock": true, "x{a}": true, "{a}{b}": true, "{{a}": true, "{a}}": true, "a b": true, "{a}": false, "{user 1}": false,
+		"a": true, "{a}:lock": true, "x{a}": true, "{a}{b}": true, "{{a}": true, "{a}}": true, "a b": true,
+		"{a}": false, "{user 1}": false,
 	} {
 		if err := CheckSharedKeys(name); (err == nil) != good || !good && !errors.Is(err, lockagent.ErrBadName) {
 			t.Errorf("CheckSharedKeys(%q) = %v", name, err)

@@ -117,7 +117,10 @@ func (r Room) ChangePermits(c *Call, req *lockagent.PermitsRequest, kept time.Du
 		change = c.text.of(c.text.own("lockagent_change", req.Name), ":", req.Change)
 		c.Keys = append(c.Keys, change)
 	}
-	c.Args = append(c.Args, string(req.Op), number, string(req.ID), c.text.milliseconds(req.Lease), change, c.text.milliseconds(kept))
+	c.Args = append(
+		c.Args, string(req.Op), number, string(req.ID), c.text.milliseconds(req.Lease), change,
+		c.text.milliseconds(kept),
+	)
 }
 
 // ReadPermitsChanged reads the reply to a [Room.ChangePermits].

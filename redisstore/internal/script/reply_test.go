@@ -82,10 +82,19 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 			"1.70000000000000000000e+15":   false,
 			"1700\n2 e ERR text\nand more": false,
 		},
-		"renew":       {"1700": true, "1700\n2 n": true, "1700\n1 e ERR": true, "": false, "1700\n2 x": false, "1700\n2 n n": false},
-		"break":       {"1700 1": true, "1700 0": true, "1700": false, "1700 1 1": false, "x 1": false, "1700 -1": false},
-		"inspect":     {"": true, "-1 1 a holder": true, "5 1": false, "5 0 x": false, "x 1 x": false, "5 1 a\nb": false},
-		"incarnation": {"1700 life 0": true, "1700 life": false, "life 1700 0": false, "1700 life -2": false, "1700 life 1 2": false},
+		"renew": {
+			"1700": true, "1700\n2 n": true, "1700\n1 e ERR": true, "": false, "1700\n2 x": false, "1700\n2 n n": false,
+		},
+		"break": {
+			"1700 1": true, "1700 0": true, "1700": false, "1700 1 1": false, "x 1": false, "1700 -1": false,
+		},
+		"inspect": {
+			"": true, "-1 1 a holder": true, "5 1": false, "5 0 x": false, "x 1 x": false, "5 1 a\nb": false,
+		},
+		"incarnation": {
+			"1700 life 0": true, "1700 life": false, "life 1700 0": false, "1700 life -2": false,
+			"1700 life 1 2": false,
+		},
 	} {
 		for reply, good := range replies {
 			if err := readers[kind](reply); (err == nil) != good || !good && lockagent.Definite(err) {
@@ -109,7 +118,8 @@ func TestAReplyIsRead(t *testing.T) {
 	}
 	want[0].Reply.Granted, want[0].Reply.Token = true, 1700
 	want[1].Reply.Granted, want[1].Reply.Token, want[1].Reply.Outsiders = true, 1701, 3
-	want[2].Reply.Queued, want[2].Reply.Remaining, want[2].Reply.Outsiders, want[2].Reply.Holder = true, 1500*time.Millisecond, 2, "an owner"
+	want[2].Reply.Queued, want[2].Reply.Remaining = true, 1500*time.Millisecond
+	want[2].Reply.Outsiders, want[2].Reply.Holder = 2, "an owner"
 	want[3].Reply.Remaining = -1
 	want[4].Err = Refused("WRONGTYPE text")
 	want[5].Reply = common
@@ -121,7 +131,8 @@ func TestAReplyIsRead(t *testing.T) {
 		Single:  {At: 1700, Token: 1700, Granted: true, Incarnation: "other", Clock: "other/77"},
 		Sharded: {At: 1700, Token: 1700, Granted: true, Clock: "other/77"},
 	} {
-		if err := room.ReadAcquired("1700 other 77", Past{Incarnation: past.Incarnation}, got[:1]); err != nil || got[0].Reply != want {
+		if err := room.ReadAcquired("1700 other 77", Past{Incarnation: past.Incarnation}, got[:1]); err != nil ||
+			got[0].Reply != want {
 			t.Errorf("%v: got %+v, %v; want %+v", room, got[0].Reply, err, want)
 		}
 	}
@@ -139,7 +150,8 @@ func FuzzReplies(f *testing.F) {
 		acquired := make([]Outcome[lockagent.AcquireReply], n)
 		if Single.ReadAcquired(reply, Past{}, acquired) == nil {
 			for _, o := range acquired {
-				if o.Err == nil && (o.Reply.At <= 0 || o.Reply.Granted && (o.Reply.Token == 0 || o.Reply.Token > lockagent.MaxToken)) {
+				if o.Err == nil &&
+					(o.Reply.At <= 0 || o.Reply.Granted && (o.Reply.Token == 0 || o.Reply.Token > lockagent.MaxToken)) {
 					t.Errorf("%q was read as %+v", reply, o)
 				}
 			}
@@ -157,32 +169,47 @@ func TestMessages(t *testing.T) {
 	tenure := tenure(agentA, 7)
 	for payload, want := range map[string]lockagent.Message{
 		"passed " + tenure.String() + " 1701 1700 life/0 2 life 00-4b-f0-01 a lock": {
-			Kind: lockagent.MessagePassed, Name: "a lock", Tenure: tenure, Token: 1701, At: 1700, Clock: "life/0", Incarnation: "life", Outsiders: 2,
+			Kind: lockagent.MessagePassed, Name: "a lock", Tenure: tenure, Token: 1701, At: 1700, Clock: "life/0",
+			Incarnation: "life", Outsiders: 2,
 			Trace: "00-4b-f0-01",
 		},
 		"passed " + tenure.String() + " 1701 1700 node/5 0 - - x": {
 			Kind: lockagent.MessagePassed, Name: "x", Tenure: tenure, Token: 1701, At: 1700, Clock: "node/5",
 		},
 		"permits passed " + tenure.String() + " 1701 1700 life/0 0 life - 12 a lock": {
-			Kind: lockagent.MessagePassed, LockKind: lockagent.Permits, Name: "a lock", Tenure: tenure, Token: 1701, At: 1700, Clock: "life/0",
+			Kind: lockagent.MessagePassed, LockKind: lockagent.Permits, Name: "a lock", Tenure: tenure, Token: 1701,
+			At: 1700, Clock: "life/0",
 			Incarnation: "life", Total: 12,
 		},
-		"standby " + tenure.String() + " 2000 x":            {Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, AskAfter: 2 * time.Second},
-		"wanted " + tenure.String() + " a lock":             {Kind: lockagent.MessageWanted, Name: "a lock", Tenure: tenure},
-		"broken " + tenure.String() + " 1700 - a lock":      {Kind: lockagent.MessageBroken, Name: "a lock", Tenure: tenure, At: 1700},
-		"broken " + tenure.String() + " 1700 ol+ga%20%2D x": {Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "ol ga -"},
-		"broken " + tenure.String() + " 1700 %zz x":         {Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "%zz"},
+		"standby " + tenure.String() + " 2000 x": {
+			Kind: lockagent.MessageStandby, Name: "x", Tenure: tenure, AskAfter: 2 * time.Second,
+		},
+		"wanted " + tenure.String() + " a lock": {
+			Kind: lockagent.MessageWanted, Name: "a lock", Tenure: tenure,
+		},
+		"broken " + tenure.String() + " 1700 - a lock": {
+			Kind: lockagent.MessageBroken, Name: "a lock", Tenure: tenure, At: 1700,
+		},
+		"broken " + tenure.String() + " 1700 ol+ga%20%2D x": {
+			Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "ol ga -",
+		},
+		"broken " + tenure.String() + " 1700 %zz x": {
+			Kind: lockagent.MessageBroken, Name: "x", Tenure: tenure, At: 1700, Operator: "%zz",
+		},
 	} {
 		if got, err := ReadMessage(payload); err != nil || got != want {
 			t.Errorf("%q: got %+v, %v; want %+v", payload, got, err, want)
 		}
 	}
 	for _, payload := range []string{
-		"", "0", "wanted", "wanted x", "wanted " + tenure.String(), "wanted " + tenure.String() + " ", "wanted nobody x",
+		"", "0", "wanted", "wanted x", "wanted " + tenure.String(), "wanted " + tenure.String() + " ",
+		"wanted nobody x",
 		"other " + tenure.String() + " x", "passed " + tenure.String() + " 1701 1700 life/0 2 life -",
-		"passed " + tenure.String() + " x 1700 life/0 2 life - lock", "passed " + tenure.String() + " 1701 1700 life/0 -1 life - lock",
+		"passed " + tenure.String() + " x 1700 life/0 2 life - lock",
+		"passed " + tenure.String() + " 1701 1700 life/0 -1 life - lock",
 		"semaphore passed " + tenure.String() + " 1701 1700 life/0 0 life - lock",
-		"passed " + tenure.String() + " 9007199254740992 1700 life/0 0 life - lock", "broken " + tenure.String() + " 1700 lock", "standby " + tenure.String() + " soon x",
+		"passed " + tenure.String() + " 9007199254740992 1700 life/0 0 life - lock",
+		"broken " + tenure.String() + " 1700 lock", "standby " + tenure.String() + " soon x",
 	} {
 		if got, err := ReadMessage(payload); err == nil || got != (lockagent.Message{}) {
 			t.Errorf("%q was read as %+v, %v", payload, got, err)
@@ -199,7 +226,10 @@ func TestCallsAreUsedAgain(t *testing.T) {
 	if notes != "lockagent_notes:{one}" || owner != tenure(agentA, 1).String() {
 		t.Errorf("%q and %q now", notes, owner)
 	}
-	want := Call{Script: releaseScript, Keys: []string{"another", "lockagent_queue:{another}", "lockagent_ahead"}, Args: []string{"single", "0", tenure(agentB, 12).String(), "redisson_lock__channel:{another}"}}
+	want := Call{
+		Script: releaseScript, Keys: []string{"another", "lockagent_queue:{another}", "lockagent_ahead"},
+		Args: []string{"single", "0", tenure(agentB, 12).String(), "redisson_lock__channel:{another}"},
+	}
 	if c.Script != want.Script || !reflect.DeepEqual(c.Keys, want.Keys) || !reflect.DeepEqual(c.Args, want.Args) {
 		t.Errorf("got %+v, want %+v", c, want)
 	}

@@ -21,11 +21,13 @@ func TestLayoutOfATenureThatMayRest(t *testing.T) {
 	if r := s.acquire(resting("orders", agentA, 1)); !r.Granted || !r.Rests {
 		t.Fatalf("acquired %+v", r)
 	}
-	if got := fmt.Sprint(s.Do("HGETALL", "orders")); got != fmt.Sprint(map[any]any{tenure(agentA, 1).String(): "12"}) && got != fmt.Sprintf("[%s 12]", tenure(agentA, 1)) {
+	if got := fmt.Sprint(s.Do("HGETALL", "orders")); got != fmt.Sprint(map[any]any{tenure(agentA, 1).String(): "12"}) &&
+		got != fmt.Sprintf("[%s 12]", tenure(agentA, 1)) {
 		t.Errorf("the lock is %s", got)
 	}
 	s.renew(lockagent.RenewRequest{Name: "orders", Tenure: tenure(agentA, 1), Lease: time.Minute})
-	if got := s.Do("HGET", "orders", tenure(agentA, 1).String()); got != "2" { // its agent keeps it for a hold that lasts
+	// Its agent keeps it for a hold that lasts.
+	if got := s.Do("HGET", "orders", tenure(agentA, 1).String()); got != "2" {
 		t.Errorf("after a renewal the tenure has the value %q", got)
 	}
 	s.release(end(wish("orders", agentA, 1)))
@@ -69,8 +71,8 @@ func TestATenureThatMayRestInABatch(t *testing.T) {
 	}
 }
 
-// A server that is full lets a script write new data only after another write. So a renewal takes the mark all the same, and renews the
-// neighbours of the tenure.
+// A server that is full lets a script write new data only after another write. So a renewal takes the mark all the
+// same, and renews the neighbours of the tenure.
 func TestARenewalOfATenureThatMayRestOnAFullServer(t *testing.T) {
 	s := startOwn(t)
 	fenced := fencedServer{s}

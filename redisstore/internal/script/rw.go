@@ -64,7 +64,9 @@ func (r Room) ReadWriteRelease(c *Call, requests []ReleaseRequest, past Past) {
 }
 
 func (c *Call) leaveReadWrite(request *ReleaseRequest) {
-	c.Args = append(c.Args, c.text.tenure(request.Tenure), c.text.theirs("redisson_rwlock", request.Name), request.flags())
+	c.Args = append(
+		c.Args, c.text.tenure(request.Tenure), c.text.theirs("redisson_rwlock", request.Name), request.flags(),
+	)
 }
 
 // ReadWriteRenew is [Room.Renew] for read/write locks, see rw_renew.lua. [ReadRenewed] reads the reply.

@@ -125,14 +125,18 @@ func TestReadersLoseNothingWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	const lock, ends, key = "the lock", "the ends", "its key"
-	for i, moved := range [][]string{nil, {lock}, {ends}, {key}, {lock, ends}, {lock, key}, {ends, key}, {lock, ends, key}} {
+	for i, moved := range [][]string{
+		nil, {lock}, {ends}, {key}, {lock, ends}, {lock, key}, {ends, key}, {lock, ends, key},
+	} {
 		t.Run(fmt.Sprint(moved), func(t *testing.T) {
 			name := lockagent.Name(fmt.Sprintf("orders/%d", i))
 			m := migrateIn(t, cluster, name)
 			one, two, writer := reading(name, agentA, 1), reading(name, agentB, 1), wish(name, agentC, 1)
 			m.from.rwGrant(one)
 			m.from.rwGrant(two)
-			keys := map[string]string{lock: string(name), ends: fmt.Sprintf("lockagent_readers:{%s}", name), key: timeoutKey(one)}
+			keys := map[string]string{
+				lock: string(name), ends: fmt.Sprintf("lockagent_readers:{%s}", name), key: timeoutKey(one),
+			}
 			looks := func() {
 				t.Helper()
 				var c Call

@@ -97,7 +97,8 @@ func TestReadWriteLockOnAFullServer(t *testing.T) {
 	if !s.rwRenew(held) {
 		t.Error("not renewed on a full server")
 	}
-	if n := s.do("ZCOUNT", "lockagent_readers:{held}", fmt.Sprint(s.wall()+time.Hour.Milliseconds()), "+inf"); n != int64(1) {
+	inAnHour := fmt.Sprint(s.wall() + time.Hour.Milliseconds())
+	if n := s.do("ZCOUNT", "lockagent_readers:{held}", inAnHour, "+inf"); n != int64(1) {
 		t.Error("the end of the lease was not noted")
 	}
 	s.expectKeys("held", "lockagent_clock", "lockagent_queue:{held}", "lockagent_readers:{held}", timeout)
@@ -130,15 +131,28 @@ func TestReplicasRefuseFairAndReadWriteLocks(t *testing.T) {
 		"wait to write": func() {
 			s.room.ReadWriteAcquire(&s.call, []lockagent.AcquireRequest{queueing("shared", agentB, 1)}, s.past)
 		},
-		"release a reader":     func() { s.room.ReadWriteRelease(&s.call, []ReleaseRequest{end(wish("shared", agentA, 1))}, s.past) },
-		"withdraw a writer":    func() { s.room.ReadWriteRelease(&s.call, []ReleaseRequest{end(wish("shared", agentB, 1))}, s.past) },
-		"acquire a fair lock":  func() { s.room.FairAcquire(&s.call, []lockagent.AcquireRequest{wish("free", agentB, 1)}, s.past) },
-		"wait for a fair lock": func() { s.room.FairAcquire(&s.call, []lockagent.AcquireRequest{queueing("fair", agentB, 1)}, s.past) },
-		"release a fair lock":  func() { s.room.FairRelease(&s.call, []ReleaseRequest{end(wish("fair", agentA, 1))}, s.past) },
-		"give up a place":      func() { s.room.FairRelease(&s.call, []ReleaseRequest{end(wish("fair", agentB, 1))}, s.past) },
+		"release a reader": func() {
+			s.room.ReadWriteRelease(&s.call, []ReleaseRequest{end(wish("shared", agentA, 1))}, s.past)
+		},
+		"withdraw a writer": func() {
+			s.room.ReadWriteRelease(&s.call, []ReleaseRequest{end(wish("shared", agentB, 1))}, s.past)
+		},
+		"acquire a fair lock": func() {
+			s.room.FairAcquire(&s.call, []lockagent.AcquireRequest{wish("free", agentB, 1)}, s.past)
+		},
+		"wait for a fair lock": func() {
+			s.room.FairAcquire(&s.call, []lockagent.AcquireRequest{queueing("fair", agentB, 1)}, s.past)
+		},
+		"release a fair lock": func() {
+			s.room.FairRelease(&s.call, []ReleaseRequest{end(wish("fair", agentA, 1))}, s.past)
+		},
+		"give up a place": func() {
+			s.room.FairRelease(&s.call, []ReleaseRequest{end(wish("fair", agentB, 1))}, s.past)
+		},
 	} {
 		write()
-		if reply, err := s.run(&s.call); err == nil || !strings.Contains(err.Error(), "READONLY") { // Redis 6.2 puts other words in front
+		// Redis 6.2 puts other words in front.
+		if reply, err := s.run(&s.call); err == nil || !strings.Contains(err.Error(), "READONLY") {
 			t.Errorf("%s: %q, %v; want READONLY", what, reply, err)
 		}
 	}
@@ -209,7 +223,8 @@ func TestMessagesOfAReadWriteLock(t *testing.T) {
 	}
 }
 
-// A reader of ours is passed the lock of a writer. Redisson's waiters are told: if they want to read, too, they may share it.
+// A reader of ours is passed the lock of a writer. Redisson's waiters are told: if they want to read, too, they may
+// share it.
 func TestAPassToAReaderTellsOutsiders(t *testing.T) {
 	s, passes := start(t), 0
 	for i := range 2 { // one release is a pass, the other one is the turn of the outsiders

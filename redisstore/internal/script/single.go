@@ -10,8 +10,10 @@ import (
 func (r Room) Break(c *Call, req lockagent.BreakRequest) {
 	c.begin(breakScript)
 	c.Keys = append(c.Keys, string(req.Name))
-	c.Args = append(c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name), escape(req.Operator),
-		string(req.Kind.OrPlain()))
+	c.Args = append(
+		c.Args, r.String(), r.shared(&c.text, "lockagent_clock", req.Name), c.text.theirs("", req.Name),
+		escape(req.Operator), string(req.Kind.OrPlain()),
+	)
 }
 
 // ReadBroken reads the reply to a [Room.Break].
@@ -55,8 +57,8 @@ func (r Room) Incarnation(c *Call) {
 // sinceKey has since when an incarnation is known.
 const sinceKey = "lockagent_since"
 
-// ReadIncarnation reads the reply to a [Room.Incarnation]. The incarnation has lasted for the age, or longer. The age is
-// negative if the user may not ask for it.
+// ReadIncarnation reads the reply to a [Room.Incarnation]. The incarnation has lasted for the age, or longer. The age
+// is negative if the user may not ask for it.
 func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, age time.Duration, err error) {
 	lines := readLines(reply)
 	at = lines.time()
@@ -84,12 +86,15 @@ func ReadIdentity(reply string) (identity string, at lockagent.StoreTime, err er
 	return identity, at, lines.end()
 }
 
-// Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. It also names the keys that are no lock's, as
-// far as they can travel together. So the server refuses it if the user may not use them. name
-// must not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs.
+// Rehearse writes the call that runs every command of the other scripts, see rehearse.lua. It also names the keys that
+// are no lock's, as far as they can travel together. So the server refuses it if the user may not use them. name must
+// not be the name of a lock in use. In a Cluster it chooses the slot in which the script runs.
 func (r Room) Rehearse(c *Call, name lockagent.Name) {
 	c.begin(rehearseScript)
-	c.Keys = append(c.Keys, c.text.own("lockagent_rehearsal", name), r.shared(&c.text, "lockagent_clock", name), r.shared(&c.text, "lockagent_ahead", name))
+	c.Keys = append(
+		c.Keys, c.text.own("lockagent_rehearsal", name), r.shared(&c.text, "lockagent_clock", name),
+		r.shared(&c.text, "lockagent_ahead", name),
+	)
 	if r == Single {
 		c.Keys = append(c.Keys, sinceKey, IdentityKey)
 	}

@@ -34,15 +34,18 @@ func releaseOnePermit(r Room, c *Call, requests []ReleaseRequest, past Past) {
 	r.ReleasePermits(c, &requests[0], past)
 }
 
-// An agent may listen where messages arrive, and the server that has the lock does not count it: at a replica, or at another node of a
-// Cluster. Nobody grants the tenure of such an agent: it would believe the message, and the lock would go to somebody else.
+// An agent may listen where messages arrive, and the server that has the lock does not count it: at a replica, or at
+// another node of a Cluster. Nobody grants the tenure of such an agent: it would believe the message, and the lock
+// would go to somebody else.
 func TestWhoIsNotCountedIsPassedNothing(t *testing.T) {
 	t.Parallel()
 	for room, begin := range map[Room]func(*testing.T) (at, elsewhere *redistest.Server){
 		Single: func(t *testing.T) (at, elsewhere *redistest.Server) {
 			at = redistest.Start(t)
 			elsewhere = redistest.Start(t, redistest.WithConfig("replicaof 127.0.0.1 "+strconv.Itoa(at.Port())))
-			waittest.Until(t, "the replica to follow", func() bool { return elsewhere.Info("replication", "master_link_status") == "up" })
+			waittest.Until(t, "the replica to follow", func() bool {
+				return elsewhere.Info("replication", "master_link_status") == "up"
+			})
 			at.AwaitReplica()
 			return at, elsewhere
 		},
@@ -84,7 +87,8 @@ func (s *server) tell(sharded bool, channel, payload string) {
 	s.do(how, channel, payload)
 }
 
-// passOn has agent A release the lock orders while agent B has a place, and expects that B is passed the lock, or that nobody has it.
+// passOn has agent A release the lock orders while agent B has a place, and expects that B is passed the lock, or that
+// nobody has it.
 func (s *server) passOn(
 	acquire func(Room, *Call, []lockagent.AcquireRequest, Past), release func(Room, *Call, []ReleaseRequest, Past),
 	kind lockagent.LockKind, mode lockagent.Mode, passed bool,
