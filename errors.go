@@ -271,7 +271,9 @@ func (e *HeldError) Error() string {
 	case e.Permits > 0 && known && free >= e.Permits:
 		return fmt.Sprintf("lockagent: the permits of %q that are free are for requests that came earlier", e.Name)
 	case e.Permits > 0 && known:
-		return fmt.Sprintf("lockagent: too few permits of %q are free: %d of %d, and %d were wanted", e.Name, free, total, e.Permits)
+		return fmt.Sprintf(
+			"lockagent: too few permits of %q are free: %d of %d, and %d were wanted", e.Name, free, total, e.Permits,
+		)
 	case e.Holder == "":
 		return fmt.Sprintf("lockagent: lock %q is kept for other waiters for a moment", e.Name)
 	}

@@ -41,7 +41,8 @@ func TestAuditOfAStoreWithoutHistory(t *testing.T) {
 		}
 		report := audit.Report()
 		text := report.String()
-		if report.Verdict != events.Incomplete || !strings.Contains(text, "5 tenures do not say of which store they are") {
+		if report.Verdict != events.Incomplete ||
+			!strings.Contains(text, "5 tenures do not say of which store they are") {
 			t.Errorf("the audit says\n%v", text)
 		}
 	})

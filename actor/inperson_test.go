@@ -229,7 +229,8 @@ func TestACallerLeavesACallInPerson(t *testing.T) {
 		t.Run("one "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memstore.New()
-				a, b := start(t, Config{Store: hooked{whole: store, acquire: hangs}}), start(t, Config{Store: store.Share()})
+				a := start(t, Config{Store: hooked{whole: store, acquire: hangs}})
+				b := start(t, Config{Store: store.Share()})
 				ctx, cancel := context.WithCancelCause(t.Context())
 				outcome := make(chan lockagent.Grant)
 				go func() { outcome <- a.Lock(ctx, "orders", req) }()

@@ -124,7 +124,8 @@ func TestSpinLockOfABusyAgent(t *testing.T) {
 	})
 }
 
-// hurry takes and frees the spin lock again and again, as threads of Redisson do: each of them waits for longer when it came late.
+// hurry takes and frees the spin lock again and again, as threads of Redisson do: each of them waits for longer when it
+// came late.
 func hurry(store lockagent.Store, threads int, last time.Time) (wait func()) {
 	var all sync.WaitGroup
 	for thread := range threads {
@@ -133,7 +134,9 @@ func hurry(store lockagent.Store, threads int, last time.Time) (wait func()) {
 			pause := time.Millisecond
 			for number := uint64(1); time.Now().Before(last); {
 				tenure, granted := lockagent.Tenure{Agent: agent, Number: number}, false
-				store.Acquire(background, lockagent.AcquireRequest{Name: "door", Kind: lockagent.SpinLock, Tenure: tenure, Lease: DefaultLease}, func(r lockagent.AcquireReply, err error) {
+				store.Acquire(background, lockagent.AcquireRequest{
+					Name: "door", Kind: lockagent.SpinLock, Tenure: tenure, Lease: DefaultLease,
+				}, func(r lockagent.AcquireReply, err error) {
 					granted = r.Granted && err == nil
 				})
 				if !granted {
@@ -142,7 +145,10 @@ func hurry(store lockagent.Store, threads int, last time.Time) (wait func()) {
 					continue
 				}
 				time.Sleep(1500*time.Microsecond + time.Duration(random.IntN(500))*time.Microsecond)
-				store.Release(background, lockagent.ReleaseRequest{Name: "door", Kind: lockagent.SpinLock, Tenure: tenure}, func(lockagent.ReleaseReply, error) {})
+				store.Release(
+					background, lockagent.ReleaseRequest{Name: "door", Kind: lockagent.SpinLock, Tenure: tenure},
+					func(lockagent.ReleaseReply, error) {},
+				)
 				number++
 				pause = time.Millisecond
 				time.Sleep(200*time.Microsecond + time.Duration(random.IntN(100))*time.Microsecond)
@@ -152,7 +158,8 @@ func hurry(store lockagent.Store, threads int, last time.Time) (wait func()) {
 	return all.Wait
 }
 
-// A lock that is free for a tenth of the time, and never for long, is granted in time: whoever comes too late asks more often.
+// A lock that is free for a tenth of the time, and never for long, is granted in time: whoever comes too late asks more
+// often.
 func TestSpinLockInAHurry(t *testing.T) {
 	for _, threads := range []int{1, 8} {
 		synctest.Test(t, func(t *testing.T) {

@@ -89,8 +89,8 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
 	req := lockagent.AcquireRequest{
 		Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
-		Lease: e.Lease, Floor: e.Token, Rests: e.Rests, Queue: e.Queue, Contends: e.Contends, Permits: e.Request.Permits,
-		FoundClosed: e.FoundClosed,
+		Lease: e.Lease, Floor: e.Token, Permits: e.Request.Permits,
+		Queue: e.Queue, Rests: e.Rests, Contends: e.Contends, FoundClosed: e.FoundClosed,
 	}
 	ask := func(ctx context.Context) { l.agent.cfg.Store.Acquire(ctx, req, c.done) }
 	if l.present == r && r.ctx != nil { // nobody works for others
@@ -178,5 +178,7 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 
 // statusOf is what the store knows of a lock.
 func statusOf(name lockagent.Name, i *lockagent.Inspection) lockagent.Status {
-	return lockagent.Status{Name: name, Locked: i.Held, Holder: i.Holder, HoldCount: i.HoldCount, Remaining: i.Remaining}
+	return lockagent.Status{
+		Name: name, Locked: i.Held, Holder: i.Holder, HoldCount: i.HoldCount, Remaining: i.Remaining,
+	}
 }

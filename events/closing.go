@@ -21,7 +21,9 @@ func (a *Audit) Report() Report { return a.clone().close(a.alive(time.Time{})) }
 func (a *Audit) ReportAt(now time.Time) Report {
 	c, alive := a.clone(), a.alive(now)
 	idle := max(0, now.Sub(a.clock.Stored))
-	return c.closeWith(c.depart(alive, func(l *agentLog) bool { return alive(l) && c.clock.Now-l.Since+idle <= recordPatience }))
+	return c.closeWith(c.depart(alive, func(l *agentLog) bool {
+		return alive(l) && c.clock.Now-l.Since+idle <= recordPatience
+	}))
 }
 
 // alive tells which agents live at a time; if it is zero, none does.

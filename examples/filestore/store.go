@@ -212,7 +212,9 @@ func call[R any](
 	s *Store, name lockagent.Name, kind lockagent.LockKind, err error, done func(R, error), do func(*visit) (R, error),
 ) {
 	if err == nil && kind.OrPlain() != lockagent.PlainLock {
-		err = &lockagent.OptionError{Option: "kind", Reason: fmt.Sprintf("there are only plain locks here, no %.64q", kind)}
+		err = &lockagent.OptionError{
+			Option: "kind", Reason: fmt.Sprintf("there are only plain locks here, no %.64q", kind),
+		}
 	}
 	s.mu.Lock()
 	if err == nil && s.isClosed {

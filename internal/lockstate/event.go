@@ -21,9 +21,9 @@ const (
 	// Answered: a request ends without a grant. Request, Err, TimedOut or Cancelled. The
 	// shell delivers Err.
 	Answered
-	// Granted: a request is granted and leaves the queue. Request, Token, Holds (the tokens from Token on, so many, are the
-	// owner's), How, Count (grants of the owner), Fixed, ClaimBy, Tenure, Sent, Lease, StoreTime, Incarnation, Replicas. The
-	// shell delivers the grant.
+	// Granted: a request is granted and leaves the queue. Request, Token, Holds (the tokens from Token on, so many, are
+	// the owner's), How, Count (grants of the owner), Fixed, ClaimBy, Tenure, Sent, Lease, StoreTime, Incarnation,
+	// Replicas. The shell delivers the grant.
 	Granted
 	// Reentered: as Granted, for an owner that holds the lock already.
 	Reentered
@@ -46,8 +46,8 @@ const (
 	// Token (the floor), Queue, Contends, FoundClosed, Rests, Request (the one at the head). The shell calls the store.
 	Attempted
 	// FoundBusy: another tenure or program has the lock. Tenure, RetryAt, Holder, Left, StoreTime,
-	// Clock, Queued (from now on a release may pass the lock to the tenure), Set (if it is a semaphore, its number is set),
-	// Told (since when the holder's agent knows that its lock is wanted, if the tenure may rest).
+	// Clock, Queued (from now on a release may pass the lock to the tenure), Set (if it is a semaphore, its number is
+	// set), Told (since when the holder's agent knows that its lock is wanted, if the tenure may rest).
 	FoundBusy
 	// AttemptFailed: the attempt failed, and another one follows. Tenure, RetryAt, Err, Unanswered (the
 	// attempt may have taken effect, or may do so later), Count (failures in a row). Request is
@@ -116,15 +116,16 @@ const (
 	// Detached: another process goes on with the holds. The shell forgets all grants.
 	Detached
 
-	// Extended: a fixed lease ends at Fixed, which is no earlier than before, or is kept if Fixed is 0. Then Own is the earliest end that
-	// it has afterwards. Request, Fixed, Own. The shell answers an extension when the deadline of the tenure is no longer before Fixed.
+	// Extended: a fixed lease ends at Fixed, which is no earlier than before, or is kept if Fixed is 0. Then Own is the
+	// earliest end that it has afterwards. Request, Fixed, Own. The shell answers an extension when the deadline of the
+	// tenure is no longer before Fixed.
 	Extended
 )
 
-// Commits reports whether a journal must have the state before the shell does what the event asks for. The shell then makes a
-// call about a tenure, or tells an owner something to rely on. So [Resume] can go on from the journal, whenever this process
-// ends. The journal must also have a new request when the step in which it arrived is over. It may get everything else
-// later. The next process may then believe for a while in a request or a hold that was given up.
+// Commits reports whether a journal must have the state before the shell does what the event asks for. The shell then
+// makes a call about a tenure, or tells an owner something to rely on. So [Resume] can go on from the journal, whenever
+// this process ends. The journal must also have a new request when the step in which it arrived is over. It may get
+// everything else later. The next process may then believe for a while in a request or a hold that was given up.
 func (e *Event) Commits() bool {
 	switch e.Kind {
 	case Attempted, Renewing, Returning, Withdrawing, Granted, Reentered, Renewed, Extended:

@@ -65,7 +65,10 @@ func (l *Latch) decide(c Command, m Moment, take func(Event)) {
 		r.ID, r.Arrived = RequestID(m.Fresh), m.Now
 		take(Event{Kind: Requested, Request: r})
 	case Cancel:
-		l.answer(func(r *Request) bool { return r.ID == c.ID }, Event{Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut}, take)
+		l.answer(
+			func(r *Request) bool { return r.ID == c.ID },
+			Event{Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut}, take,
+		)
 	case OwnerGone:
 		l.answer(func(r *Request) bool { return r.Owner == c.Owner }, Event{Err: lockagent.ErrSessionClosed}, take)
 		take(Event{Kind: Unlocked, Call: c.Call})
@@ -105,7 +108,9 @@ func (l *Latch) replied(c AcquireReplied, m Moment, take func(Event)) {
 	case c.Err != nil && lockagent.Definite(c.Err):
 		err = c.Err
 	case c.Err != nil:
-		take(Event{Kind: AttemptFailed, Err: c.Err, Count: l.failures + 1, RetryAt: m.Now.add(l.cfg.backoff(l.failures+1, m))})
+		take(Event{
+			Kind: AttemptFailed, Err: c.Err, Count: l.failures + 1, RetryAt: m.Now.add(l.cfg.backoff(l.failures+1, m)),
+		})
 		return
 	case c.Reply.Granted:
 		err = ErrOpen
@@ -118,7 +123,10 @@ func (l *Latch) replied(c AcquireReplied, m Moment, take func(Event)) {
 }
 
 func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event)) {
-	e := Event{Kind: FoundBusy, RetryAt: m.Now.add(l.cfg.sleep(r.Remaining, queuedSleep, m)), Holder: r.Holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock}
+	e := Event{
+		Kind: FoundBusy, RetryAt: m.Now.add(l.cfg.sleep(r.Remaining, queuedSleep, m)), Holder: r.Holder,
+		Left: r.Remaining, StoreTime: r.At, Clock: r.Clock,
+	}
 	if l.woken {
 		e.RetryAt = m.Now
 	}

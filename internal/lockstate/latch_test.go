@@ -134,7 +134,8 @@ func TestLatchErrors(t *testing.T) {
 		r.expect(Tick{}, Attempted)
 	}
 	r.expect(AcquireReplied{Tenure: r.latch.asking - 1, Reply: isOpen}) // of an earlier attempt
-	for range 2 {                                                       // the first of these before the subscription stood
+	// The first of these before the subscription stood.
+	for range 2 {
 		r.step(r.replied(isClosed, nil))
 		r.expect(Woken{}, Woke, Attempted)
 	}

@@ -60,7 +60,8 @@ const (
 	doDelete                              // an agent deletes the latch
 	doForget                              // the store forgets that the latch was counted down to 0
 	doReplyTwice                          // the reply to call a arrives, and will arrive again
-	doOtherMissed                         // agent a is told that messages were missed, before its subscription stands or after
+	// Agent a is told that messages were missed, before its subscription stands or after.
+	doOtherMissed
 )
 
 // The messages of Redisson's channel.
@@ -159,7 +160,10 @@ func (w *latchWorld) tell(i int, c Command) {
 			if slices.ContainsFunc(w.calls, func(c latchCall) bool { return c.agent == i && !c.zombie }) {
 				w.fail("agent %d asks twice at a time", i+1)
 			}
-			w.calls = append(w.calls, latchCall{agent: i, number: e.Tenure, upto: a.l.queue.last(), queue: e.FoundClosed, heard: a.stood, before: a.lately})
+			w.calls = append(w.calls, latchCall{
+				agent: i, number: e.Tenure, upto: a.l.queue.last(), queue: e.FoundClosed, heard: a.stood,
+				before: a.lately,
+			})
 			a.missed, paused = false, false
 		case FoundBusy, AttemptFailed:
 			paused = true
@@ -188,7 +192,8 @@ func (w *latchWorld) answered(i int, e *Event, f fate) {
 	}
 }
 
-// change makes the latch count so much. It notes what that means to those who wait, and sends a message if there is one.
+// change makes the latch count so much. It notes what that means to those who wait, and sends a message if there is
+// one.
 func (w *latchWorld) change(to int, message byte, note bool) {
 	w.count = to
 	for i := range w.agents {
@@ -197,7 +202,8 @@ func (w *latchWorld) change(to int, message byte, note bool) {
 			f := &a.fates[f]
 			f.absent = f.absent || to == 0
 			f.opened = f.opened || message == latchOpen
-			f.gone = f.gone || to == 0 && message != latchOpen || message == latchOpen && !note && a.stood && !a.subscribed
+			f.gone = f.gone || to == 0 && message != latchOpen ||
+				message == latchOpen && !note && a.stood && !a.subscribed
 		}
 		if a.subscribed && message != 0 {
 			a.inbox = append(a.inbox, message)
@@ -405,7 +411,10 @@ func (w *latchWorld) key(k *keyer) uint64 {
 
 func (w *latchWorld) keyOfAgent(k *keyer, a *latchAgent) {
 	l := &a.l
-	k.flags(a.subscribed, a.waking, a.stood, a.lately, a.missing, a.resetting, a.missed, l.closed, l.contended, l.hears, l.asking != 0, l.heard, l.woken, l.failures > 0)
+	k.flags(
+		a.subscribed, a.waking, a.stood, a.lately, a.missing, a.resetting, a.missed, l.closed, l.contended, l.hears,
+		l.asking != 0, l.heard, l.woken, l.failures > 0,
+	)
 	k.buf = append(append(k.buf, a.inbox...), byte(len(a.inbox)))
 	k.until(l.retryAt, w.now)
 	k.until(l.quietAt, w.now)

@@ -10,14 +10,19 @@ import (
 // found answers that a holder has the lock, with a lease that ends at an instant.
 func (r *rig) found(holder string, ends Instant) {
 	r.t.Helper()
-	r.acquireReplied(lockagent.AcquireReply{Holder: holder, Remaining: ends.Sub(r.now), At: storeTime(r.now), Clock: "one"}, nil)
+	r.acquireReplied(
+		lockagent.AcquireReply{Holder: holder, Remaining: ends.Sub(r.now), At: storeTime(r.now), Clock: "one"}, nil,
+	)
 }
 
 // asks compares whether the attempt under way says that the agent contends for the lock.
 func (r *rig) asks(contends bool) {
 	r.t.Helper()
 	if r.s.phase != asking || r.last(Attempted).Contends != contends {
-		r.t.Fatalf("at %v it asks: %t, and contends: %t; want %t", time.Duration(r.now), r.s.phase == asking, r.last(Attempted).Contends, contends)
+		r.t.Fatalf(
+			"at %v it asks: %t, and contends: %t; want %t", time.Duration(r.now), r.s.phase == asking,
+			r.last(Attempted).Contends, contends,
+		)
 	}
 }
 
@@ -54,7 +59,8 @@ func TestPolls(t *testing.T) {
 // If the lock has changed hands, somebody else came first. So the tenure asks soon, and then more often than before.
 func TestPollsOfALockThatChangesHands(t *testing.T) {
 	const minute = Instant(time.Minute)
-	long, short := make([]time.Duration, 20), make([]time.Duration, 20) // pauses that grow until they are the longest, and those of a waiter who came too late
+	// Pauses that grow until they are the longest, and those of a waiter who came too late.
+	long, short := make([]time.Duration, 20), make([]time.Duration, 20)
 	for i := range long {
 		long[i] = min(time.Millisecond<<i, mostPoll)
 		short[i] = leastPoll
@@ -73,14 +79,18 @@ func TestPollsOfALockThatChangesHands(t *testing.T) {
 	t.Run("to another holder", func(t *testing.T) {
 		r := polling(t)
 		pauses(r, "other:7", minute, long[:6])
-		pauses(r, "other:8", minute, []time.Duration{time.Millisecond, 1500 * time.Microsecond, 2250 * time.Microsecond})
+		pauses(r, "other:8", minute, []time.Duration{
+			time.Millisecond, 1500 * time.Microsecond, 2250 * time.Microsecond,
+		})
 		pauses(r, "other:9", minute, long[:1])
 		pauses(r, "other:8", minute, short)
 	})
 	t.Run("and back to the same holder", func(t *testing.T) {
 		r := polling(t)
 		pauses(r, "other:7", minute, long[:6])
-		pauses(r, "other:7", minute.add(11*time.Millisecond), []time.Duration{time.Millisecond, 1500 * time.Microsecond})
+		pauses(r, "other:7", minute.add(11*time.Millisecond), []time.Duration{
+			time.Millisecond, 1500 * time.Microsecond,
+		})
 	})
 	t.Run("after it was held for long", func(t *testing.T) {
 		r := polling(t)
@@ -105,7 +115,9 @@ func TestPollsOfALockThatChangesHands(t *testing.T) {
 	t.Run("and the lease has no end", func(t *testing.T) {
 		r := polling(t)
 		for _, pause := range long {
-			r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: -1, At: storeTime(r.now), Clock: "one"}, nil)
+			r.acquireReplied(
+				lockagent.AcquireReply{Holder: "other:7", Remaining: -1, At: storeTime(r.now), Clock: "one"}, nil,
+			)
 			r.alarmIn(pause/2, pause)
 			r.pass(mostPoll)
 		}
@@ -113,7 +125,9 @@ func TestPollsOfALockThatChangesHands(t *testing.T) {
 	t.Run("in a store without a clock", func(t *testing.T) {
 		r := polling(t)
 		for _, pause := range long {
-			r.acquireReplied(lockagent.AcquireReply{Holder: "other:7", Remaining: 10 * time.Second, At: storeTime(r.now)}, nil)
+			r.acquireReplied(
+				lockagent.AcquireReply{Holder: "other:7", Remaining: 10 * time.Second, At: storeTime(r.now)}, nil,
+			)
 			r.alarmIn(pause/2, pause)
 			r.pass(mostPoll)
 		}
@@ -221,8 +235,8 @@ func TestFairWaitersAskSeldomWhileTheLockIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// An agent whose own requests wait keeps away for a moment. Others would not meet the lock free. Then it tells the store that it
-// contends for the lock, until nobody has waited for a moment.
+// An agent whose own requests wait keeps away for a moment. Others would not meet the lock free. Then it tells the
+// store that it contends for the lock, until nobody has waited for a moment.
 func TestPollsYield(t *testing.T) {
 	r := polling(t)
 	r.granted()

@@ -90,7 +90,8 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 }
 
 var errOutliveAgain = &lockagent.OptionError{
-	Option: "outlive", Reason: "the session holds the lock already, and the store has a shorter lease; extend that hold, or release it first",
+	Option: "outlive", Reason: "the session holds the lock already, and the store has a shorter lease; extend that " +
+		"hold, or release it first",
 }
 
 // refuseUpgrade answers a request for the lock alone, of a session that only shares it: the session
@@ -126,7 +127,9 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 	}
 	if id := s.queue.tries.first; id != 0 && s.grants.len() > 0 {
 		left := s.end().Sub(m.Now)
-		*e = refused(s.queue.find(id), &lockagent.HeldError{Name: s.name, Holder: string(s.grants.first().request.Owner), Left: left})
+		*e = refused(s.queue.find(id), &lockagent.HeldError{
+			Name: s.name, Holder: string(s.grants.first().request.Owner), Left: left,
+		})
 		return true
 	}
 	return false
@@ -192,7 +195,8 @@ func (s *State) useTenure(m Moment, e *Event) bool {
 	w := s.queue.head()
 	// If the tenure is in doubt before its first hold, or too short for it, that hold waits for a renewal.
 	keep := s.grants.len() > 0 ||
-		s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) && s.renewal.failures == 0 && m.Now < s.tenure.deadline
+		s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) &&
+			s.renewal.failures == 0 && m.Now < s.tenure.deadline
 	switch {
 	case keep && !s.renewal.inFlight && (m.Now >= s.renewalDue() || s.lacksCover(m)):
 		*e = s.renewing(m)
@@ -220,12 +224,13 @@ func (s *State) renewing(m Moment) Event {
 		e.Mode = Shared
 	}
 	// Without a grant this is the renewal that the first hold waits for.
-	e.Urgent = s.grants.len() == 0 || s.tenure.falls || s.downgradeDue() <= m.Now || s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
+	e.Urgent = s.grants.len() == 0 || s.tenure.falls || s.downgradeDue() <= m.Now ||
+		s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
 	return e
 }
 
-// downgradeDue is when the tenure has to become shared, or never: only readers hold the lock, and none but readers follow. A
-// writer who follows can have the tenure as it is.
+// downgradeDue is when the tenure has to become shared, or never: only readers hold the lock, and none but readers
+// follow. A writer who follows can have the tenure as it is.
 //
 // It is at once.
 func (s *State) downgradeDue() Instant {
@@ -264,8 +269,9 @@ func (s *State) attempted(m Moment) Event {
 	return e
 }
 
-// beginsBriefly reports whether a kept lease begins as that of a pass: if the agent has just had the lock for a moment, or if the attempt was
-// made before with a lease as short. The earlier call may still arrive, after the store has lost its data.
+// beginsBriefly reports whether a kept lease begins as that of a pass: if the agent has just had the lock for a moment,
+// or if the attempt was made before with a lease as short. The earlier call may still arrive, after the store has lost
+// its data.
 func (s *State) beginsBriefly(now Instant) bool {
 	before := s.attempt.open
 	return s.habit.again(now) || before != 0 && before <= lockagent.PassLease
@@ -322,8 +328,9 @@ func (s *State) serves(r *Request, m Moment) bool {
 	return joins || holds > 0 && m.Now < until
 }
 
-// holdsOf is how many holds the owner of a request may make of its grant, one after the other. The budget of hand-offs bounds them, and so does
-// the greatest token that the store's clock allows. The grant itself may be made, so it is at least one.
+// holdsOf is how many holds the owner of a request may make of its grant, one after the other. The budget of hand-offs
+// bounds them, and so does the greatest token that the store's clock allows. The grant itself may be made, so it is at
+// least one.
 func (s *State) holdsOf(r *Request, m Moment) uint16 {
 	if r.Holds <= 1 {
 		return 1
@@ -338,8 +345,8 @@ func (s *State) holdsOf(r *Request, m Moment) uint16 {
 func (s *State) granted(w *waiter, m Moment) (e Event) {
 	t := &s.tenure
 	e = Event{
-		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff, Count: s.grants.of(&w.Request) + 1,
-		Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
+		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff,
+		Count: s.grants.of(&w.Request) + 1, Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime, Incarnation: t.incarnation,
 		ClaimBy: m.Now.add(s.cfg.Claim), Replicas: t.replicas, Holds: s.holdsOf(&w.Request, m),
 	}
 	switch {
@@ -366,8 +373,9 @@ func (s *State) fixedEnd(r *Request, now Instant) Instant {
 	return now.add(s.cfg.trust(r.Lease))
 }
 
-// covered reports whether the tenure is long enough for a request, as the store has confirmed it. Most holds only need a renewal in
-// time, and this process sees to that. A hold with Outlive must last if this process ends right after the grant.
+// covered reports whether the tenure is long enough for a request, as the store has confirmed it. Most holds only need
+// a renewal in time, and this process sees to that. A hold with Outlive must last if this process ends right after the
+// grant.
 func (s *State) covered(r *Request, now Instant) bool {
 	return !r.Outlive || s.fixedEnd(r, now) <= s.tenure.deadline
 }
