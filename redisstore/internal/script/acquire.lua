@@ -2,7 +2,7 @@
 --
 -- KEYS[i]     lock i: a hash with one field, the tenure that has the lock. Its value is as in kinds.lua
 -- KEYS[n+i]   the notes of lock i: a zset of withdrawn tenures, and of "yield": the store keeps the lock for
---             outsiders until the time in the score. foreign.lua has its own notes
+--             outsiders until the time in the score. turns.lua has its own notes
 -- KEYS[2n+1]  the clock: a zset of one member, the name of the incarnation. The name ends with
 --             " +" if the clock is ahead of the server's. The score is the greatest time or
 --             token that the scripts have given out

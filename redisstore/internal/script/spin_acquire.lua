@@ -4,7 +4,7 @@
 -- agent found the lock busy, or returned it while requests waited.
 --
 -- Redisson's spin lock asks every 128 ms in the end. While agents contend, it finds the lock free only by luck. So it
--- gets turns, see foreign.lua.
+-- gets turns, see turns.lua.
 
 --include request.lua
 

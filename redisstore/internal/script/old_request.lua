@@ -1,6 +1,0 @@
--- request.lua is a part of other scripts: it reads what acquire.lua is called with.
-local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local time = call('TIME')
-local at = time[1] .. string.sub('00000' .. time[2], -6)
-local n = (#keys - 1) / 2
-local per = #args == 2 + 2 * n and 2 or 3
