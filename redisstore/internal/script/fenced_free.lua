@@ -5,7 +5,7 @@ if #keys == 4 and #args == 5 then
   local text = call('EXISTS', keys[2], keys[3]) == 0 and pcall('GETRANGE', key, '0', '-1')
   local fence = type(text) == 'string' and string.find(text, '^%d+$') and text + 0
   local last, clock = args[5] + 0, seen[1] * 1000000 + seen[2]
-  if fence and last <= clock and
+  if fence and last <= fence and
     (args[1] == 'unqueued' or pcall('PUBSUB', sharded and 'SHARDNUMSUB' or 'NUMSUB', channel)[2] == 0) then
     local left = call('PTTL', lock)
     if pcall('HDEL', lock, tenure) == 1 then
