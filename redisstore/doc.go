@@ -272,10 +272,10 @@
 //	~lockagent_clock* ~lockagent_ahead* ~lockagent_since ~lockagent_store ~lockagent_rehearsal*
 //	&redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_*
 //	+eval +evalsha +time +ping +select
-//	+getrange +mget +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
+//	+getrange +set +incr +decr +incrby +del +exists +pexpire +pttl +persist
 //	+hset +hdel +hmget +hincrby +hlen +hscan
 //	+lrange +lindex +llen +lpos +linsert +rpush +lrem
-//	+zadd +zcard +zscore +zrank +zmscore +zrange +zrangebyscore +zrem
+//	+zadd +zcard +zscore +zmscore +zrange +zrangebyscore +zrem
 //	+publish +subscribe +unsubscribe +pubsub|numsub
 //
 // and in a Cluster also
