@@ -389,7 +389,8 @@ func (a *Agent) breakUnused(name lockagent.Name, kind lockagent.LockKind, c *cal
 		return
 	}
 	direct(a, func(done func(lockagent.BreakReply, error)) {
-		a.layers.operator.Break(context.Background(), lockagent.BreakRequest{Name: name, Kind: kind, Operator: c.operator}, done)
+		a.layers.operator.Break(context.Background(), lockagent.BreakRequest{Name: name, Kind: kind, Operator: c.operator},
+			done)
 	}, func(reply lockagent.BreakReply, err error) {
 		defer over()
 		a.brokeFor(name, kind, c.operator, &reply)

@@ -98,7 +98,8 @@ func leastOfMean(table string) measurement {
 func serverTimeToFloor(batch int) measurement {
 	return func(f figures) (string, bool) {
 		v := f.ours("server", batchKey("x", batch))
-		return atMost(1.7, v, "%.2f x (%.1f µs to %.1f µs)", v, f.ours("server", batchKey("us", batch)), f.of("server", leastPair, batchKey("us", batch)))
+		return atMost(1.7, v, "%.2f x (%.1f µs to %.1f µs)", v, f.ours("server", batchKey("us", batch)),
+			f.of("server", leastPair, batchKey("us", batch)))
 	}
 }
 
@@ -119,11 +120,14 @@ func claimUnder(row string) measurement {
 }
 
 var targets = []target{
-	{"Own lock, 1 goroutine: not slower than the best peer by more than a tenth (cycle p50)", func(f figures) (string, bool) {
-		name, best := f.bestBy("own-1", "x-p50", func(v, best float64) bool { return v < best })
-		v := f.ours("own-1", "x-p50") / best
-		return atMost(1.1, v, "%.2f x %s", v, name)
-	}},
+	{
+		"Own lock, 1 goroutine: not slower than the best peer by more than a tenth (cycle p50)",
+		func(f figures) (string, bool) {
+			name, best := f.bestBy("own-1", "x-p50", func(v, best float64) bool { return v < best })
+			v := f.ours("own-1", "x-p50") / best
+			return atMost(1.1, v, "%.2f x %s", v, name)
+		},
+	},
 	{"Own locks, 64 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("own-64", "x-rate", 1)},
 	{"Own locks, 1024 goroutines: at least 1.0 x the floor's cycles/s", ratioAtLeast("own-1024", "x-rate", 1)},
 	{"Cold names, 1 goroutine: cycle p50 at most 1.15 x the floor's", ratioAtMost("cold-1", "x-p50", 1.15)},
@@ -142,8 +146,14 @@ var targets = []target{
 	{"The same with 1024 goroutines: at least 0.9 x the floor's cycles/s", ratioAtLeast("do-1024", "x-rate", 0.9)},
 	{"The same with 1024 goroutines: p99 at most 2 x the floor's", ratioAtMost("do-1024", "x-p99", 2)},
 	{"One lock, 64 goroutines of one process: at least 25 x the best peer in grants/s", rateToBest("one-64", "rate", 25)},
-	{"The same with a deadline for each call: at least 18 x the best peer, with deadlines as well", rateToBest("one-64", "d-rate", 18)},
-	{"A grant with its deadline: at most 1.25 x the time of one without, context.WithTimeout apart", ratioAtMost("one-64", "d-x", 1.25)},
+	{
+		"The same with a deadline for each call: at least 18 x the best peer, with deadlines as well",
+		rateToBest("one-64", "d-rate", 18),
+	},
+	{
+		"A grant with its deadline: at most 1.25 x the time of one without, context.WithTimeout apart",
+		ratioAtMost("one-64", "d-x", 1.25),
+	},
 	{"One lock, 64 goroutines: under 0.1 Redis commands per grant", func(f figures) (string, bool) {
 		v := f.ours("one-64", "sent")
 		return fmt.Sprintf("%.3f", v), v < 0.1
@@ -167,44 +177,81 @@ var targets = []target{
 		v := f.ours("one-8x8-5ms", "rate")
 		return atLeast(190, v, "%.1f grants/s, %.1f %%", v, v/2)
 	}},
-	{"Hand-off between two processes: p50 at most 1.2 x one script call plus one published message received", func(f figures) (string, bool) {
-		v := f.ours("handoff", "x-p50")
-		return atMost(1.2, v, "%.2f x (%.0f µs to %.0f µs)", v, f.ours("handoff", "p50"), f.of("handoff", floorSum, "p50"))
-	}},
-	{"Cluster of three nodes, one lock, 64 goroutines: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-64", 1.5)},
-	{"Cluster of three nodes, one lock, 8 processes x 8: a grant at most 1.5 x the time on a lone server", ratioAtMost("cluster", "x-one-8x8", 1.5)},
-	{"Cluster of three nodes, hand-off: p50 at most 1.5 x that on a lone server", ratioAtMost("cluster", "x-handoff", 1.5)},
-	{"One lock, 8 processes x 8, through the daemon: at least 3 x the best peer in grants/s", func(f figures) (string, bool) {
-		name, best := f.best("one-8x8", "rate")
-		v := f.of("one-8x8", contender.Daemon.Name, "rate") / best
-		return atLeast(3, v, "%.1f x %s", v, name)
-	}},
-	{"Hand-off between two processes through the daemon: p50 at most a third of one through Redis", func(f figures) (string, bool) {
-		through := f.ours("handoff", "p50")
-		v := f.of("handoff", contender.Daemon.Name, "p50") / through
-		awake := f.of("handoff", contender.Daemon.Name, "awake") / f.ours("handoff", "awake")
-		return atMost(1./3, v, "%.2f x; between processes that are awake %.2f x; a relay that does nothing else %.2f x", v, awake, f.of("handoff", floorRelay, "p50")/through)
-	}},
-	{"Acquire and release over the socket, the store's part apart: at most 2 x an empty stream and an empty call", func(f figures) (string, bool) {
-		h1, h2 := f.ours("socket", "x-h1"), f.ours("socket", "x-h2")
-		return atMost(2, max(h1, h2), "%.2f x over HTTP/1.1, %.2f x over HTTP/2", h1, h2)
-	}},
+	{
+		"Hand-off between two processes: p50 at most 1.2 x one script call plus one published message received",
+		func(f figures) (string, bool) {
+			v := f.ours("handoff", "x-p50")
+			return atMost(1.2, v, "%.2f x (%.0f µs to %.0f µs)", v, f.ours("handoff", "p50"), f.of("handoff", floorSum, "p50"))
+		},
+	},
+	{
+		"Cluster of three nodes, one lock, 64 goroutines: a grant at most 1.5 x the time on a lone server",
+		ratioAtMost("cluster", "x-one-64", 1.5),
+	},
+	{
+		"Cluster of three nodes, one lock, 8 processes x 8: a grant at most 1.5 x the time on a lone server",
+		ratioAtMost("cluster", "x-one-8x8", 1.5),
+	},
+	{
+		"Cluster of three nodes, hand-off: p50 at most 1.5 x that on a lone server", ratioAtMost("cluster", "x-handoff", 1.5),
+	},
+	{
+		"One lock, 8 processes x 8, through the daemon: at least 3 x the best peer in grants/s",
+		func(f figures) (string, bool) {
+			name, best := f.best("one-8x8", "rate")
+			v := f.of("one-8x8", contender.Daemon.Name, "rate") / best
+			return atLeast(3, v, "%.1f x %s", v, name)
+		},
+	},
+	{
+		"Hand-off between two processes through the daemon: p50 at most a third of one through Redis",
+		func(f figures) (string, bool) {
+			through := f.ours("handoff", "p50")
+			v := f.of("handoff", contender.Daemon.Name, "p50") / through
+			awake := f.of("handoff", contender.Daemon.Name, "awake") / f.ours("handoff", "awake")
+			return atMost(1./3, v, "%.2f x; between processes that are awake %.2f x; a relay that does nothing else %.2f x", v,
+				awake, f.of("handoff", floorRelay, "p50")/through)
+		},
+	},
+	{
+		"Acquire and release over the socket, the store's part apart: at most 2 x an empty stream and an empty call",
+		func(f figures) (string, bool) {
+			h1, h2 := f.ours("socket", "x-h1"), f.ours("socket", "x-h2")
+			return atMost(2, max(h1, h2), "%.2f x over HTTP/1.1, %.2f x over HTTP/2", h1, h2)
+		},
+	},
 	{"Holder killed, the next one on its host: within 10 x a hand-off (p50)", killedWithin(contender.Lockagent)},
 	{"Holder killed, the next one on another host: within 10 x a hand-off through Redis (p50)", killedWithin(otherHost)},
-	{"lockagent lock -n NAME true: at most 3 x flock -n FILE true and the start of a Go program (p50)", ratioAtMost("command", "x", 3)},
+	{
+		"lockagent lock -n NAME true: at most 3 x flock -n FILE true and the start of a Go program (p50)",
+		ratioAtMost("command", "x", 3),
+	},
 	{"10,000 claims of one client of the daemon: under 20 KB each in the daemon", claimUnder(contender.Lockagent)},
-	{"10,000 claims, each a stream with a connection of its own: under 20 KB each in the daemon", claimUnder(claimStreams)},
+	{
+		"10,000 claims, each a stream with a connection of its own: under 20 KB each in the daemon", claimUnder(claimStreams),
+	},
 	{"Restart of the daemon with 10,000 claims: ready within 2 s of processor time", func(f figures) (string, bool) {
 		v := f.ours("claims-10000", "restart")
 		return fmt.Sprintf("%.2f s", v), v < 2
 	}},
-	{"Server time of an acquire and release through Redis, 64 at a time: at most 1.7 x that of the least pair of scripts for 64 locks", serverTimeToFloor(64)},
-	{"Server time of an acquire and release through Redis, 256 at a time: at most 1.7 x that of the least pair of scripts for 256 locks", serverTimeToFloor(256)},
+	{
+		"Server time of an acquire and release through Redis, 64 at a time: at most 1.7 x that of the least pair of " +
+			"scripts for 64 locks",
+		serverTimeToFloor(64),
+	},
+	{
+		"Server time of an acquire and release through Redis, 256 at a time: at most 1.7 x that of the least pair of " +
+			"scripts for 256 locks",
+		serverTimeToFloor(256),
+	},
 	{"A re-entrant acquire and its release: no Redis command", func(f figures) (string, bool) {
 		v := f.ours("reentrant", "commands")
 		return atMost(0, v, "%.0f in %.0f", v, f.ours("reentrant", "cycles"))
 	}},
-	{"Read lock, 64 readers of one process: at least 100 x the grants/s of an exclusive lock taken through Redis", ratioAtLeast("readers", "x", 100)},
+	{
+		"Read lock, 64 readers of one process: at least 100 x the grants/s of an exclusive lock taken through Redis",
+		ratioAtLeast("readers", "x", 100),
+	},
 	{"Three free locks at once, through Redis: at most 1.5 x the time of one", ratioAtMost("multi", "x", 1.5)},
 	{"Fair lock, 4 processes x 8: at least 2 x Redisson's in grants/s", ratioAtLeast("redisson", "fair-x", 2)},
 	{"The same: at most 2.5 Redis commands per grant", func(f figures) (string, bool) {
@@ -213,20 +260,39 @@ var targets = []target{
 	}},
 	{"Plain lock, 4 processes x 8: more grants/s than Redisson's", ratioAtLeast("redisson", "plain-x", 1)},
 	{"Read lock, 4 processes x 8: more grants/s than Redisson's", ratioAtLeast("redisson", "read-x", 1)},
-	{"With the event log, own lock through Redis, 1 goroutine: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-1", 1.15)},
-	{"With the event log, own locks through Redis, 64 goroutines: a cycle at most 1.15 x the time of one without", ratioAtMost("events", "x-own-64", 1.15)},
-	{"With the event log, one lock, 64 goroutines: a grant at most 1.5 x the time of one without", ratioAtMost("events", "x-long", 1.5)},
+	{
+		"With the event log, own lock through Redis, 1 goroutine: a cycle at most 1.15 x the time of one without",
+		ratioAtMost("events", "x-own-1", 1.15),
+	},
+	{
+		"With the event log, own locks through Redis, 64 goroutines: a cycle at most 1.15 x the time of one without",
+		ratioAtMost("events", "x-own-64", 1.15),
+	},
+	{
+		"With the event log, one lock, 64 goroutines: a grant at most 1.5 x the time of one without",
+		ratioAtMost("events", "x-long", 1.5),
+	},
 	{"The same without a pause: no event is dropped", func(f figures) (string, bool) {
 		v := f.ours("events", "dropped")
 		return fmt.Sprintf("%.0f dropped, %s events/s", v, number(f.ours("events", "records"))), v == 0
 	}},
-	{"Audit of 10,000,000 events, a fifth alone in their messages: at least half the speed of reading them without looking", ratioAtLeast("audit", "x", 0.5)},
+	{
+		"Audit of 10,000,000 events, a fifth alone in their messages: at least half the speed of reading them without " +
+			"looking",
+		ratioAtLeast("audit", "x", 0.5),
+	},
 	{"The same: memory for live locks only, under 32 MB more in the end", func(f figures) (string, bool) {
 		v := f.ours("audit", "heap")
 		return fmt.Sprintf("%.1f MB", v), v < 32
 	}},
-	{"Audit of a log in which each message is a table of 64 holds: at least half the speed of reading it", ratioAtLeast("audit-tables", "x", 0.5)},
-	{"Tracing without an SDK, own lock through Redis, 1 goroutine: a cycle at most 1.02 x the time of one without", ratioAtMost("tracing", "x-none", 1.02)},
+	{
+		"Audit of a log in which each message is a table of 64 holds: at least half the speed of reading it",
+		ratioAtLeast("audit-tables", "x", 0.5),
+	},
+	{
+		"Tracing without an SDK, own lock through Redis, 1 goroutine: a cycle at most 1.02 x the time of one without",
+		ratioAtMost("tracing", "x-none", 1.02),
+	},
 	{"The same with an SDK and 1 % sampled: at most 1.05 x", ratioAtMost("tracing", "x-1", 1.05)},
 	{"10,000 kept locks: under 15 commands per second", func(f figures) (string, bool) {
 		v := f.ours("kept-10000", "sent")
@@ -249,26 +315,51 @@ var targets = []target{
 		return atMost(1200, v, "%.0f/s within 100 ms, %.0f/s within 1 s", v, f.ours("kept-100000", "burst1s"))
 	}},
 	{"Lock that rests, 1 goroutine: at least 20 x the floor's cycles/s", ratioAtLeast("own-1", "x-rate", 20)},
-	{"Locks that rest, 64 goroutines with one each: at least 6 x the floor's cycles/s", ratioAtLeast("own-64", "x-rate", 6)},
-	{"Locks that rest, 1024 goroutines with one each: at least 3 x the floor's cycles/s", ratioAtLeast("own-1024", "x-rate", 3)},
-	{"Locks that rest, 1, 64 and 1024 goroutines, with a deadline for each call: at least two thirds of the rate without", eachRest("d-x", "%.2f x", func(v float64) bool { return v >= 2./3 })},
-	{"Locks that rest, 1, 64 and 1024 goroutines, with the event log: at least half of the rate without", eachRest("e-x", "%.2f x", func(v float64) bool { return v >= 0.5 })},
+	{
+		"Locks that rest, 64 goroutines with one each: at least 6 x the floor's cycles/s",
+		ratioAtLeast("own-64", "x-rate", 6),
+	},
+	{
+		"Locks that rest, 1024 goroutines with one each: at least 3 x the floor's cycles/s",
+		ratioAtLeast("own-1024", "x-rate", 3),
+	},
+	{
+		"Locks that rest, 1, 64 and 1024 goroutines, with a deadline for each call: at least two thirds of the rate without",
+		eachRest("d-x", "%.2f x", func(v float64) bool { return v >= 2./3 }),
+	},
+	{
+		"Locks that rest, 1, 64 and 1024 goroutines, with the event log: at least half of the rate without",
+		eachRest("e-x", "%.2f x", func(v float64) bool { return v >= 0.5 }),
+	},
 	{"Locks that rest, 1, 64 and 1024 goroutines: under 0.01 Redis commands per cycle", eachRest("sent", "%.4f", few)},
 	{"The same with a deadline for each call", eachRest("d-sent", "%.4f", few)},
 	{"The same with the event log", eachRest("e-sent", "%.4f", few)},
-	{"Two agents take turns on a lock after pauses of 1 ms: a grant at most 1.1 x the time without resting (p50)", price("1ms", 1.1)},
+	{
+		"Two agents take turns on a lock after pauses of 1 ms: a grant at most 1.1 x the time without resting (p50)",
+		price("1ms", 1.1),
+	},
 	{"Two agents take turns on a lock after pauses of 10 ms: at most 1.1 x", price("10ms", 1.1)},
 	{"Two agents take turns on a lock after pauses of 50 ms: at most 1.1 x", price("50ms", 1.1)},
 	{"Two agents take turns on a lock after pauses of 200 ms: at most 1.1 x", price("200ms", 1.1)},
-	{"Two agents take turns and no lock is used twice: a grant at most 1.05 x the time without resting (p50)", price(neverTwice, 1.05)},
-	{"Redisson waits for a lock that rests: at most 100 ms more than for one that does not", func(f figures) (string, bool) {
-		v, base := f.ours("rest-java", "max"), f.of("rest-java", contender.Unrested.Name, "p50")
-		return atMost(100, v-base, "%.1f ms more: the longest wait of %.0f that met a rest is %.1f ms", v-base, f.ours("rest-java", "rested"), v)
-	}},
-	{"Redisson waits beside a hot loop of one goroutine: p99 and the longest wait under 150 ms", func(f figures) (string, bool) {
-		p99, most := f.ours("rest-java", "h-p99"), f.ours("rest-java", "h-max")
-		return fmt.Sprintf("p99 %.1f ms, the longest %.1f ms", p99, most), most < 150
-	}},
+	{
+		"Two agents take turns and no lock is used twice: a grant at most 1.05 x the time without resting (p50)",
+		price(neverTwice, 1.05),
+	},
+	{
+		"Redisson waits for a lock that rests: at most 100 ms more than for one that does not",
+		func(f figures) (string, bool) {
+			v, base := f.ours("rest-java", "max"), f.of("rest-java", contender.Unrested.Name, "p50")
+			return atMost(100, v-base, "%.1f ms more: the longest wait of %.0f that met a rest is %.1f ms", v-base,
+				f.ours("rest-java", "rested"), v)
+		},
+	},
+	{
+		"Redisson waits beside a hot loop of one goroutine: p99 and the longest wait under 150 ms",
+		func(f figures) (string, bool) {
+			p99, most := f.ours("rest-java", "h-p99"), f.ours("rest-java", "h-max")
+			return fmt.Sprintf("p99 %.1f ms, the longest %.1f ms", p99, most), most < 150
+		},
+	},
 	{"Process in a hot loop on a lock killed: another process has the lock within 2.5 s", func(f figures) (string, bool) {
 		v := f.ours("rest-killed", "max")
 		return atMost(2500, v, "%.0f ms, the longest of %.0f", v, f.ours("rest-killed", "n"))

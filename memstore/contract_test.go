@@ -42,7 +42,9 @@ func harness(*testing.T) *storetest.Harness {
 	return &storetest.Harness{
 		Store: store,
 		Open:  func(testing.TB) lockagent.Store { return store.Share() },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
+		PlantHolder: func(
+			_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration,
+		) {
 			store.PlantHolder(name, holder, count, lease)
 		},
 		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {

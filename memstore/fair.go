@@ -112,7 +112,9 @@ func (m *memory) takePlace(req *lockagent.AcquireRequest, l *lock, reply *lockag
 // handOn gives a free lock to the first place. The dead ones before it are removed. If the first place is
 // that of asker, or nobody waits, the lock stays free. If a tenure got the lock, at is when the tenure begins.
 // If the lock is kept for another program, kept is that program.
-func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, asker lockagent.Tenure) (at lockagent.StoreTime, kept *foreignWaiter) {
+func (m *memory) handOn(
+	v *visit, name lockagent.Name, l *lock, trace string, asker lockagent.Tenure,
+) (at lockagent.StoreTime, kept *foreignWaiter) {
 	for ; len(l.places) > 0; l.places = slices.Delete(l.places, 0, 1) {
 		first := l.places[0]
 		switch f := first.foreign; {
@@ -127,7 +129,8 @@ func (m *memory) handOn(v *visit, name lockagent.Name, l *lock, trace string, as
 			return 0, nil
 		case m.listens(first.tenure.Agent):
 			l.places = slices.Delete(l.places, 0, 1)
-			at := m.passTo(v, &lockagent.ReleaseRequest{Name: name, Trace: trace}, l, place{tenure: first.tenure, kind: lockagent.FairLock}, 0)
+			at := m.passTo(v, &lockagent.ReleaseRequest{Name: name, Trace: trace}, l,
+				place{tenure: first.tenure, kind: lockagent.FairLock}, 0)
 			if len(l.places) > 0 && l.places[0].foreign == nil {
 				m.standBy(v, name, l, l.places[0].tenure)
 			}
@@ -170,7 +173,8 @@ func (m *memory) breakFair(v *visit, req lockagent.BreakRequest) (lockagent.Brea
 	reply := lockagent.BreakReply{Broken: l.held(), At: m.clock.at(v.now)}
 	if reply.Broken {
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: l.holders[0].tenure, At: reply.At, Operator: req.Operator,
+			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: l.holders[0].tenure,
+			At: reply.At, Operator: req.Operator,
 		})
 		l.holders = nil
 		if at, kept := m.handOn(v, req.Name, l, "", lockagent.Tenure{}); at == 0 && kept == nil {

@@ -15,9 +15,12 @@ import (
 func (g *guest) answers() chan error {
 	ctx := context.Background()
 	errs := make(chan error, 6)
-	g.store.Acquire(ctx, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute}, func(_ lockagent.AcquireReply, err error) { errs <- err })
-	g.store.Renew(ctx, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute}, func(_ lockagent.RenewReply, err error) { errs <- err })
-	g.store.Release(ctx, lockagent.ReleaseRequest{Name: orders, Tenure: g.tenure(1)}, func(_ lockagent.ReleaseReply, err error) { errs <- err })
+	g.store.Acquire(ctx, lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute},
+		func(_ lockagent.AcquireReply, err error) { errs <- err })
+	g.store.Renew(ctx, lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute},
+		func(_ lockagent.RenewReply, err error) { errs <- err })
+	g.store.Release(ctx, lockagent.ReleaseRequest{Name: orders, Tenure: g.tenure(1)},
+		func(_ lockagent.ReleaseReply, err error) { errs <- err })
 	g.store.Break(ctx, lockagent.BreakRequest{Name: orders}, func(_ lockagent.BreakReply, err error) { errs <- err })
 	g.store.Inspect(ctx, orders, lockagent.PlainLock, func(_ lockagent.Inspection, err error) { errs <- err })
 	g.store.Time(ctx, func(_ lockagent.StoreTime, err error) { errs <- err })
@@ -89,7 +92,8 @@ func TestCallsOfAHangingStoreEnd(t *testing.T) {
 		answered(t, errs, lockagent.ErrStoreUnavailable)
 
 		// What was answered takes effect late.
-		g.store.Acquire(t.Context(), lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(2), Lease: time.Minute}, func(_ lockagent.AcquireReply, err error) { errs <- err })
+		g.store.Acquire(t.Context(), lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(2), Lease: time.Minute},
+			func(_ lockagent.AcquireReply, err error) { errs <- err })
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if err := <-errs; !errors.Is(err, lockagent.ErrStoreUnavailable) {

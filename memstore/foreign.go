@@ -9,8 +9,8 @@ import (
 // askEvery is within what time the first waiter asks again, if another program has the lock.
 const askEvery = time.Second
 
-// acquireOften is acquirePlain for a lock that another program may release without a wake-up, as Redisson's spin lock does.
-// The first waiter asks again, for all.
+// acquireOften is acquirePlain for a lock that another program may release without a wake-up, as Redisson's spin lock
+// does. The first waiter asks again, for all.
 func (m *memory) acquireOften(v *visit, req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 	reply, err := m.acquirePlain(v, req)
 	l := m.lock(req.Name, v.now)

@@ -72,7 +72,9 @@ func rulesOf(kind lockagent.LockKind) (*rules, error) {
 	if r := kinds[kind.OrPlain()]; r != nil {
 		return r, nil
 	}
-	return nil, &lockagent.OptionError{Option: "kind", Reason: fmt.Sprintf("this store has no locks of the kind %.64q", kind)}
+	return nil, &lockagent.OptionError{
+		Option: "kind", Reason: fmt.Sprintf("this store has no locks of the kind %.64q", kind),
+	}
 }
 
 // rulesFor is rulesOf for a name. It is an error if the name is in use as another kind.
@@ -83,8 +85,8 @@ func (m *memory) rulesFor(name lockagent.Name, kind lockagent.LockKind, v *visit
 	return rulesOf(kind)
 }
 
-// usedAs is the kind of a lock that somebody has, of a latch that is closed or of a semaphore, or empty if nothing shows it.
-// Another program shows none.
+// usedAs is the kind of a lock that somebody has, of a latch that is closed or of a semaphore, or empty if nothing
+// shows it. Another program shows none.
 func (l *lock) usedAs() lockagent.LockKind {
 	for i := range l.holders {
 		if l.holders[i].foreign == "" {

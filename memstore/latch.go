@@ -83,14 +83,18 @@ func (m *memory) acquireLatch(v *visit, req lockagent.AcquireRequest) (lockagent
 	if open && req.FoundClosed && (l.latch.opened.IsZero() || v.now.Sub(l.latch.opened) >= Retention) {
 		return lockagent.AcquireReply{}, lockagent.ErrLatchGone
 	}
-	reply := lockagent.AcquireReply{Granted: open, At: m.clock.at(v.now), Clock: m.clock.name, Incarnation: m.clock.incarnation}
+	reply := lockagent.AcquireReply{
+		Granted: open, At: m.clock.at(v.now), Clock: m.clock.name, Incarnation: m.clock.incarnation,
+	}
 	if !open {
 		reply.Remaining = -1
 	}
 	return reply, nil
 }
 
-var errNotHeld = &lockagent.OptionError{Option: "kind", Reason: "nobody holds a latch: it is not renewed, released, broken or inspected"}
+var errNotHeld = &lockagent.OptionError{
+	Option: "kind", Reason: "nobody holds a latch: it is not renewed, released, broken or inspected",
+}
 
 func (m *memory) renewLatch(*visit, lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	return lockagent.RenewReply{}, errNotHeld

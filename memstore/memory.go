@@ -122,7 +122,10 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	return reply, nil
 }
 
-var errFarFloor = &lockagent.OptionError{Option: "floor", Reason: fmt.Sprintf("it is more than %v ahead of the store's clock; use a token of the lock", farthest)}
+var errFarFloor = &lockagent.OptionError{
+	Option: "floor",
+	Reason: fmt.Sprintf("it is more than %v ahead of the store's clock; use a token of the lock", farthest),
+}
 
 func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	l := m.lock(req.Name, v.now)
@@ -170,7 +173,8 @@ func (m *memory) breakPlain(v *visit, req lockagent.BreakRequest) (lockagent.Bre
 		v.wake(m.subscribers(req.Name))
 		for _, h := range l.holders {
 			m.tell(v, lockagent.Message{
-				Kind: lockagent.MessageBroken, Name: req.Name, LockKind: h.kind, Tenure: h.tenure, At: reply.At, Operator: req.Operator,
+				Kind: lockagent.MessageBroken, Name: req.Name, LockKind: h.kind, Tenure: h.tenure, At: reply.At,
+				Operator: req.Operator,
 			})
 		}
 		l.holders = nil

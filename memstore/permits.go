@@ -150,7 +150,8 @@ func until(now time.Time, lease time.Duration) time.Time {
 	return h.expires
 }
 
-// tooLarge reports whether a request is for more permits than there are. Without ids, other programs may have any number.
+// tooLarge reports whether a request is for more permits than there are. Without ids, other programs may have any
+// number.
 func (s *semaphore) tooLarge(kind lockagent.LockKind, n int) bool {
 	return kind == lockagent.Permits && n > s.total(kind)
 }
@@ -289,7 +290,8 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 			s.wanted[req.Tenure] = n
 		}
 		reply.Queued = l.place(req.Tenure) >= 0
-		reply.Remaining, reply.Holder = s.left(v.now), fmt.Sprintf("others (%d of %d permits free)", s.free, s.total(req.Kind))
+		reply.Remaining = s.left(v.now)
+		reply.Holder = fmt.Sprintf("others (%d of %d permits free)", s.free, s.total(req.Kind))
 		if kept > 0 {
 			reply.Remaining, reply.Holder = kept, ""
 		}
@@ -394,7 +396,8 @@ func (m *memory) breakPermits(v *visit, req lockagent.BreakRequest) (lockagent.B
 	reply.Broken = taken > 0
 	for _, t := range s.takers {
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: t.tenure, At: reply.At, Operator: req.Operator,
+			Kind: lockagent.MessageBroken, Name: req.Name, LockKind: req.Kind, Tenure: t.tenure, At: reply.At,
+			Operator: req.Operator,
 		})
 	}
 	s.takers = nil

@@ -72,7 +72,11 @@ func (s *semaphore) bounds(req lockagent.PermitsRequest) error {
 		sum += s.taken(req.Kind)
 	}
 	if req.N > 0 && sum > lockagent.MaxPermits || req.N < 0 && sum < -lockagent.MaxPermits {
-		return &lockagent.OptionError{Option: "number of permits", Reason: fmt.Sprintf("there would be %d; add fewer, so that there are between %d and %d", sum, -lockagent.MaxPermits, lockagent.MaxPermits)}
+		return &lockagent.OptionError{
+			Option: "number of permits",
+			Reason: fmt.Sprintf("there would be %d; add fewer, so that there are between %d and %d",
+				sum, -lockagent.MaxPermits, lockagent.MaxPermits),
+		}
 	}
 	return nil
 }

@@ -94,8 +94,9 @@ func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to plac
 	l.kind = to.kind
 	l.begin(to, v.now, lockagent.PassLease)
 	m.tell(v, lockagent.Message{
-		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure, Token: l.firstToken(at, v.now), At: at,
-		Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Trace: by.Trace,
+		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure,
+		Token: l.firstToken(at, v.now), At: at, Clock: m.clock.name, Incarnation: m.clock.incarnation,
+		Outsiders: outsiders, Trace: by.Trace,
 	})
 	return at
 }
@@ -107,7 +108,8 @@ func (m *memory) standBy(v *visit, name lockagent.Name, l *lock, next lockagent.
 	})
 }
 
-// turnLasts is how long a free lock is kept for the outsiders. A slow program needs some milliseconds after its wake-up.
+// turnLasts is how long a free lock is kept for the outsiders. A slow program needs some milliseconds after its
+// wake-up.
 const turnLasts = 20 * time.Millisecond
 
 // turn is the state of the outsiders' turns at a lock.

@@ -16,8 +16,11 @@ func TestMessagesOfAPass(t *testing.T) {
 		for _, g := range guests[1:] {
 			g.queue(1)
 		}
-		for _, wanted := range one.hears(lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted, lockagent.MessageWanted) {
-			if wanted != (lockagent.Message{Kind: lockagent.MessageWanted, Name: orders, LockKind: lockagent.PlainLock, Tenure: one.tenure(1)}) {
+		about := lockagent.Message{
+			Kind: lockagent.MessageWanted, Name: orders, LockKind: lockagent.PlainLock, Tenure: one.tenure(1),
+		}
+		for _, wanted := range one.hears(about.Kind, about.Kind, about.Kind, about.Kind) {
+			if wanted != about {
 				t.Errorf("told %+v", wanted)
 			}
 		}
@@ -32,8 +35,11 @@ func TestMessagesOfAPass(t *testing.T) {
 			t.Errorf("Release = %+v, told %+v; want %+v", released, passed, want)
 		}
 		for _, g := range []*guest{three, four} {
-			standby := g.hears(lockagent.MessageStandby)[0]
-			if standby != (lockagent.Message{Kind: lockagent.MessageStandby, Name: orders, LockKind: lockagent.PlainLock, Tenure: g.tenure(1), AskAfter: lockagent.PassLease}) {
+			want := lockagent.Message{
+				Kind: lockagent.MessageStandby, Name: orders, LockKind: lockagent.PlainLock, Tenure: g.tenure(1),
+				AskAfter: lockagent.PassLease,
+			}
+			if standby := g.hears(want.Kind)[0]; standby != want {
 				t.Errorf("told %+v", standby)
 			}
 		}
@@ -41,7 +47,8 @@ func TestMessagesOfAPass(t *testing.T) {
 		if !four.breaks(orders) {
 			t.Error("not broken")
 		}
-		if broken := two.hears(lockagent.MessageBroken)[0]; broken.Tenure != two.tenure(1) || broken.Name != orders || broken.At < passed.At {
+		broken := two.hears(lockagent.MessageBroken)[0]
+		if broken.Tenure != two.tenure(1) || broken.Name != orders || broken.At < passed.At {
 			t.Errorf("told %+v", broken)
 		}
 	})
@@ -212,11 +219,15 @@ func BenchmarkPass(b *testing.B) {
 	ask(1)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i = 1 - i {
-		stores[i].Release(b.Context(), lockagent.ReleaseRequest{Name: orders, Tenure: tenures[i]}, func(reply lockagent.ReleaseReply, err error) {
-			if err != nil || !reply.Passed {
-				b.Fatal(reply, err)
-			}
-		})
+		stores[i].Release(
+			b.Context(),
+			lockagent.ReleaseRequest{Name: orders, Tenure: tenures[i]},
+			func(reply lockagent.ReleaseReply, err error) {
+				if err != nil || !reply.Passed {
+					b.Fatal(reply, err)
+				}
+			},
+		)
 		tenures[i].Number++
 		ask(i)
 	}

@@ -40,7 +40,8 @@ func TestNamesUsedOnceAreForgotten(t *testing.T) {
 			case 5: // waited for by one that does not listen
 				g.acquire(name, 1)
 				dead := lockagent.Tenure{Agent: "dead", Number: 1}
-				if reply, err := g.ask(lockagent.AcquireRequest{Name: name, Tenure: dead, Lease: time.Minute, Queue: true}); err != nil || !reply.Queued {
+				reply, err := g.ask(lockagent.AcquireRequest{Name: name, Tenure: dead, Lease: time.Minute, Queue: true})
+				if err != nil || !reply.Queued {
 					t.Fatalf("Acquire = %+v, %v", reply, err)
 				}
 				g.breaks(name)
@@ -54,7 +55,8 @@ func TestNamesUsedOnceAreForgotten(t *testing.T) {
 func TestNothingIsRememberedOfLooking(t *testing.T) {
 	g := newGuests(t, 1)[0]
 	g.store.Inspect(t.Context(), orders, lockagent.PlainLock, func(lockagent.Inspection, error) {})
-	g.store.Renew(t.Context(), lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute}, func(lockagent.RenewReply, error) {})
+	g.store.Renew(t.Context(), lockagent.RenewRequest{Name: orders, Tenure: g.tenure(1), Lease: time.Minute},
+		func(lockagent.RenewReply, error) {})
 	g.breaks(orders)
 	g.release(orders, 1)
 	remembers(t, g.store.memory, 0)
@@ -99,7 +101,8 @@ func TestWhatMattersIsNotForgotten(t *testing.T) {
 		other.release(orders, 1)
 		g.release(orders, 3)
 		g.store.memory.tidy(time.Now())
-		if reply, err := g.ask(lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(4), Lease: time.Minute}); err != nil || reply.Granted {
+		if reply, err := g.ask(lockagent.AcquireRequest{Name: orders, Tenure: g.tenure(4), Lease: time.Minute}); err != nil ||
+			reply.Granted {
 			t.Errorf("Acquire = %+v, %v; want the lock kept for outsiders", reply, err)
 		}
 		g.store.Reset()
@@ -125,7 +128,8 @@ func TestSubscriptionsAreForgotten(t *testing.T) {
 	}
 	m := store.memory
 	if len(m.subscriptions[orders]) != 3 || len(m.hooks) != 3 || len(m.listeners) != 1 || len(m.listeners["other"]) != 3 {
-		t.Errorf("%d subscriptions, %d hooks, %d listeners", len(m.subscriptions[orders]), len(m.hooks), len(m.listeners["other"]))
+		t.Errorf("%d subscriptions, %d hooks, %d listeners", len(m.subscriptions[orders]), len(m.hooks),
+			len(m.listeners["other"]))
 	}
 	for range 2 {
 		if err := other.Close(); err != nil {
@@ -140,7 +144,8 @@ func TestSubscriptionsAreForgotten(t *testing.T) {
 	other.Listen("other", func(lockagent.Message) {})()
 	other.OnReset(func(lockagent.Reset) {})()
 	if len(m.subscriptions)+len(m.hooks)+len(m.listeners) != 0 {
-		t.Errorf("%d names with subscriptions, %d hooks and %d listeners, want none", len(m.subscriptions), len(m.hooks), len(m.listeners))
+		t.Errorf("%d names with subscriptions, %d hooks and %d listeners, want none", len(m.subscriptions), len(m.hooks),
+			len(m.listeners))
 	}
 }
 

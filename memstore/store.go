@@ -60,7 +60,9 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 }
 
 // Inspect implements [lockagent.Operator].
-func (s *Store) Inspect(_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *Store) Inspect(
+	_ context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	call(s, inspection{name, kind}, (*memory).inspect, done)
 }
 
@@ -72,8 +74,8 @@ func (s *Store) Time(_ context.Context, done func(lockagent.StoreTime, error)) {
 // Identity implements [lockagent.History]. It is that of the memory.
 func (s *Store) Identity() string { return s.memory.identity }
 
-// RemembersSince implements [lockagent.History]. It is that of the latest Reset, or of the latest step forward of the clock. It is
-// zero if there was none since the first grant: a new memory has forgotten nothing.
+// RemembersSince implements [lockagent.History]. It is that of the latest Reset, or of the latest step forward of the
+// clock. It is zero if there was none since the first grant: a new memory has forgotten nothing.
 func (s *Store) RemembersSince() time.Time {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -104,8 +106,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Advance makes all later tokens of the memory greater than a token. It is for a process that goes on where another one has
-// ended: somebody may have set the wall clock back in between.
+// Advance makes all later tokens of the memory greater than a token. It is for a process that goes on where another one
+// has ended: somebody may have set the wall clock back in between.
 func (s *Store) Advance(token lockagent.Token) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

@@ -31,9 +31,13 @@ func Example() {
 		fmt.Println("held:", seen.Held, err)
 	})
 
-	store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure}, func(reply lockagent.ReleaseReply, err error) {
-		fmt.Println("released:", reply.Released, err)
-	})
+	store.Release(
+		ctx,
+		lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure},
+		func(reply lockagent.ReleaseReply, err error) {
+			fmt.Println("released:", reply.Released, err)
+		},
+	)
 	// Output:
 	// acquired: true <nil>
 	// held: true <nil>
@@ -80,7 +84,8 @@ func TestRenewalCountsFromItsOwnTime(t *testing.T) {
 		}
 		for range 1000 {
 			time.Sleep(time.Second - 1)
-			reply, err := storetest.Renew(t, store, lockagent.RenewRequest{Name: "orders/42", Tenure: tenure, Lease: time.Second})
+			reply, err := storetest.Renew(t, store,
+				lockagent.RenewRequest{Name: "orders/42", Tenure: tenure, Lease: time.Second})
 			if err != nil || !reply.Held {
 				t.Fatalf("Renew = %+v, %v", reply, err)
 			}
@@ -105,7 +110,8 @@ func TestTokensAndTimesFollowTheClock(t *testing.T) {
 			if err != nil || int64(reply.At) != now || int64(reply.Token) != now {
 				t.Errorf("Acquire = %+v, %v; want token and time %d", reply, err, now)
 			}
-			released, err := storetest.Release(t, store, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure, Last: reply.Token})
+			released, err := storetest.Release(t, store,
+				lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure, Last: reply.Token})
 			if err != nil || int64(released.At) != now {
 				t.Errorf("Release = %+v, %v; want time %d", released, err, now)
 			}
@@ -128,9 +134,11 @@ func TestEverythingHappensBeforeTheMethodReturns(t *testing.T) {
 	store.Listen(tenure.Agent, func(lockagent.Message) { note("heard") })
 	other.OnReset(func(lockagent.Reset) { note("reset") })
 	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
-	store.Renew(ctx, lockagent.RenewRequest{Name: "orders/42", Tenure: tenure, Lease: time.Minute}, func(lockagent.RenewReply, error) { note("renewed") })
+	store.Renew(ctx, lockagent.RenewRequest{Name: "orders/42", Tenure: tenure, Lease: time.Minute},
+		func(lockagent.RenewReply, error) { note("renewed") })
 	store.Inspect(ctx, "orders/42", lockagent.PlainLock, func(lockagent.Inspection, error) { note("inspected") })
-	store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure}, func(lockagent.ReleaseReply, error) { note("released") })
+	store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure},
+		func(lockagent.ReleaseReply, error) { note("released") })
 	tenure.Number++
 	store.Acquire(ctx, wish(tenure, time.Minute), func(lockagent.AcquireReply, error) { note("acquired") })
 	store.Break(ctx, lockagent.BreakRequest{Name: "orders/42"}, func(lockagent.BreakReply, error) { note("broken") })
@@ -208,10 +216,14 @@ func BenchmarkAcquireRelease(b *testing.B) {
 				b.Fatal(reply, err)
 			}
 		})
-		store.Release(ctx, lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure}, func(reply lockagent.ReleaseReply, err error) {
-			if err != nil || !reply.Released {
-				b.Fatal(reply, err)
-			}
-		})
+		store.Release(
+			ctx,
+			lockagent.ReleaseRequest{Name: "orders/42", Tenure: tenure},
+			func(reply lockagent.ReleaseReply, err error) {
+				if err != nil || !reply.Released {
+					b.Fatal(reply, err)
+				}
+			},
+		)
 	}
 }

@@ -39,7 +39,8 @@ func (s *Store) Subscribe(name lockagent.Name, _ lockagent.LockKind, wake func()
 
 // subscribers returns the subscriptions to a lock, for use without mu.
 func (m *memory) subscribers(name lockagent.Name) []*subscription {
-	return slices.DeleteFunc(slices.Clone(m.subscriptions[name]), func(sub *subscription) bool { return sub.store.fault.outage != nil })
+	return slices.DeleteFunc(slices.Clone(m.subscriptions[name]),
+		func(sub *subscription) bool { return sub.store.fault.outage != nil })
 }
 
 // otherStores counts the Stores behind subs, except one.

@@ -152,7 +152,8 @@ var acquireClauses = []clause{
 	},
 	{
 		name: "calls made by done are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the " +
+			"store again.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			last := start(t, "Release", func(done func(lockagent.ReleaseReply, error)) {

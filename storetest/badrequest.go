@@ -72,7 +72,9 @@ var badRequestClauses = []clause{
 			one := h.agent(t)
 			one.acquire(theLock, 1)
 			req := one.ending(theLock, 1)
-			for _, trace := range []string{"-", "x", strings.ToUpper(aTrace), aTrace + "0", strings.Replace(aTrace, "-", " ", 1)} {
+			for _, trace := range []string{
+				"-", "x", strings.ToUpper(aTrace), aTrace + "0", strings.Replace(aTrace, "-", " ", 1),
+			} {
 				req.Trace = trace
 				if reply, err := Release(t, one.store, req); !errors.Is(err, lockagent.ErrBadOption) {
 					t.Errorf("Release(%+v) = %+v, %v; want ErrBadOption", req, reply, err)
@@ -88,7 +90,8 @@ var badRequestClauses = []clause{
 			one := h.agent(t)
 			for _, number := range []uint64{0, lockagent.MaxTenure + 1, 1 << 63, math.MaxUint64} {
 				one.refusedOption(one.wish(theLock, number))
-				if reply, err := Renew(t, one.store, one.renewal(theLock, number, minute)); !errors.Is(err, lockagent.ErrBadOption) {
+				reply, err := Renew(t, one.store, one.renewal(theLock, number, minute))
+				if !errors.Is(err, lockagent.ErrBadOption) {
 					t.Errorf("Renew(%s) = %+v, %v; want ErrBadOption", one.tenure(number), reply, err)
 				}
 				if reply, err := Release(t, one.store, one.ending(theLock, number)); !errors.Is(err, lockagent.ErrBadOption) {

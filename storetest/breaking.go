@@ -40,7 +40,8 @@ var breakClauses = []clause{
 			again := breaks(false)
 			next := one.acquire(theLock, 2).At
 			if found <= 0 || found > begun || begun > broken || broken > again || again > next {
-				t.Errorf("times go back: free at %d, acquired %d, broken %d, free %d, acquired %d", found, begun, broken, again, next)
+				t.Errorf("times go back: free at %d, acquired %d, broken %d, free %d, acquired %d",
+					found, begun, broken, again, next)
 			}
 		},
 	},
@@ -53,7 +54,8 @@ var breakClauses = []clause{
 				"olga", "", "-", " ", "olga at ops/7 (+1, 100 %2D)", "Öl\xff\x00\n\"", strings.Repeat("%", lockagent.MaxNameLen),
 			} {
 				one.acquire(theLock, uint64(number+1))
-				reply, err := startBreak(t, two.store, lockagent.BreakRequest{Name: theLock, Kind: two.kind, Operator: operator}).await()
+				reply, err := startBreak(t, two.store,
+					lockagent.BreakRequest{Name: theLock, Kind: two.kind, Operator: operator}).await()
 				if err != nil || !reply.Broken {
 					t.Fatalf("Break by %q = %+v, %v", operator, reply, err)
 				}

@@ -163,7 +163,8 @@ func (c *call[R]) await() (R, error) {
 }
 
 func startAcquire(t TB, s lockagent.Store, req lockagent.AcquireRequest) *call[lockagent.AcquireReply] {
-	return start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) { s.Acquire(context.Background(), req, done) })
+	return start(t, "Acquire",
+		func(done func(lockagent.AcquireReply, error)) { s.Acquire(context.Background(), req, done) })
 }
 
 func startRenew(t TB, s lockagent.Store, req lockagent.RenewRequest) *call[lockagent.RenewReply] {
@@ -171,7 +172,8 @@ func startRenew(t TB, s lockagent.Store, req lockagent.RenewRequest) *call[locka
 }
 
 func startRelease(t TB, s lockagent.Store, req lockagent.ReleaseRequest) *call[lockagent.ReleaseReply] {
-	return start(t, "Release", func(done func(lockagent.ReleaseReply, error)) { s.Release(context.Background(), req, done) })
+	return start(t, "Release",
+		func(done func(lockagent.ReleaseReply, error)) { s.Release(context.Background(), req, done) })
 }
 
 func startBreak(t TB, s lockagent.Store, req lockagent.BreakRequest) *call[lockagent.BreakReply] {

@@ -107,7 +107,10 @@ func newWitness(kind lockagent.LockKind, stores [2]lockagent.Store, messages [2]
 	for _, m := range messages {
 		m.forget()
 	}
-	return &witness{kind: kind, stores: stores, messages: messages, tokens: make(map[lockagent.Name]lockagent.Token), subs: make(map[seat]*Subscription)}
+	return &witness{
+		kind: kind, stores: stores, messages: messages, tokens: make(map[lockagent.Name]lockagent.Token),
+		subs: make(map[seat]*Subscription),
+	}
 }
 
 func (w *witness) cancel() {
@@ -198,16 +201,22 @@ func (h *history) renew(t *rapid.T) {
 
 func (h *history) release(t *rapid.T) {
 	s, tenure := h.draw(t)
-	req := lockagent.ReleaseRequest{Name: h.name(s), Kind: h.model.kind, Tenure: tenure, Unanswered: rapid.Bool().Draw(t, "unanswered")}
+	req := lockagent.ReleaseRequest{
+		Name: h.name(s), Kind: h.model.kind, Tenure: tenure, Unanswered: rapid.Bool().Draw(t, "unanswered"),
+	}
 	tell := rapid.Bool().Draw(t, "last")
-	reply := h.compare(t, fmt.Sprintf("Release(%s, %s, unanswered %t)", s.lock, tenure, req.Unanswered), func(w *witness) testimony {
-		req := req
-		if tell {
-			req.Last = w.tokens[req.Name]
-		}
-		reply, err := Release(t, w.stores[s.agent], req)
-		return testimony{yes: reply.Released, passed: reply.Passed, err: sentinel(err)}
-	})
+	reply := h.compare(
+		t,
+		fmt.Sprintf("Release(%s, %s, unanswered %t)", s.lock, tenure, req.Unanswered),
+		func(w *witness) testimony {
+			req := req
+			if tell {
+				req.Last = w.tokens[req.Name]
+			}
+			reply, err := Release(t, w.stores[s.agent], req)
+			return testimony{yes: reply.Released, passed: reply.Passed, err: sentinel(err)}
+		},
+	)
 	if h.queued[s] == tenure.Number {
 		delete(h.queued, s)
 	}
@@ -230,7 +239,8 @@ func (h *history) pass(t *rapid.T, from seat) (passed bool) {
 			continue
 		}
 		got := h.compare(t, fmt.Sprintf("Renew(%s, %s), which waits", to.lock, tenure), func(w *witness) testimony {
-			reply, err := Renew(t, w.stores[i], lockagent.RenewRequest{Name: h.name(to), Kind: w.kind, Tenure: tenure, Lease: minute, Urgent: true})
+			reply, err := Renew(t, w.stores[i],
+				lockagent.RenewRequest{Name: h.name(to), Kind: w.kind, Tenure: tenure, Lease: minute, Urgent: true})
 			return testimony{yes: reply.Held, err: sentinel(err)}
 		})
 		if !got.yes {

@@ -123,7 +123,9 @@ func (place *place) tried(p *party) {
 }
 
 // visitAll makes agents visit the places, over and over. wish makes their requests.
-func (h *Harness) visitAll(t *testing.T, places []*place, wish func(*party, lockagent.Name, uint64) lockagent.AcquireRequest) {
+func (h *Harness) visitAll(
+	t *testing.T, places []*place, wish func(*party, lockagent.Name, uint64) lockagent.AcquireRequest,
+) {
 	t.Helper()
 	const turns = 15
 	agents := h.agents(t, 6)
@@ -205,7 +207,8 @@ func (p *party) enter(place *place, tenure lockagent.Tenure, token lockagent.Tok
 	if !place.visitor.CompareAndSwap(p, nil) {
 		p.t.Errorf("lock %q: another was granted it while %s had it", place.name, p.id)
 	}
-	released, err := Release(p.t, p.store, lockagent.ReleaseRequest{Name: place.name, Kind: p.kind, Tenure: tenure, Last: token})
+	released, err := Release(p.t, p.store,
+		lockagent.ReleaseRequest{Name: place.name, Kind: p.kind, Tenure: tenure, Last: token})
 	if err != nil || !released.Released {
 		p.t.Errorf("Release(%q) = %+v, %v", place.name, released, err)
 		return false

@@ -19,23 +19,42 @@ type defect struct {
 }
 
 var defects = []defect{
-	{"forgets who has a lock", "Acquire/a held lock is refused, with its holder", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Holder = ""
-	})},
-	{"forgets how long a lock is held", "Acquire/a held lock is refused, with what is left of its lease", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Remaining = 0
-	})},
+	{
+		"forgets who has a lock",
+		"Acquire/a held lock is refused, with its holder",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Holder = ""
+		}),
+	},
+	{
+		"forgets how long a lock is held",
+		"Acquire/a held lock is refused, with what is left of its lease",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Remaining = 0
+		}),
+	},
 	{"refuses a tenure that it has granted", "Acquire/a tenure is granted again", refusingTheHolder},
-	{"grants every lock to everybody", "Concurrency/one tenure at a time has a lock", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Granted = true
-	})},
-	{"thinks that case does not matter", "Acquire/names are compared byte by byte", asking(func(req *lockagent.AcquireRequest) {
-		req.Name = lockagent.Name(strings.ToLower(string(req.Name)))
-	})},
+	{
+		"grants every lock to everybody",
+		"Concurrency/one tenure at a time has a lock",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Granted = true
+		}),
+	},
+	{
+		"thinks that case does not matter",
+		"Acquire/names are compared byte by byte",
+		asking(func(req *lockagent.AcquireRequest) {
+			req.Name = lockagent.Name(strings.ToLower(string(req.Name)))
+		}),
+	},
 	{"obeys the context", "Acquire/a context that ended stops no call", func(s *spoilt) { s.obeysContext = true }},
 	{"answers twice", "Concurrency/done is called exactly once", func(s *spoilt) { s.answers.Store(2) }},
 	{"does not answer", "Acquire/a free lock is granted", func(s *spoilt) { s.answers.Store(0) }},
-	{"does not answer calls made by done", "Acquire/calls made by done are answered", func(s *spoilt) { s.deafInDone = true }},
+	{
+		"does not answer calls made by done", "Acquire/calls made by done are answered",
+		func(s *spoilt) { s.deafInDone = true },
+	},
 	{"does not answer calls made by wake", "Subscribe/calls made by wake are answered", func(s *spoilt) {
 		subscribe := s.subscribe
 		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
@@ -73,11 +92,15 @@ var defects = []defect{
 			return acquire(req)
 		}
 	}},
-	{"says that it released, and does not", "Release/a lock that is released is free", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		if reply.Released {
-			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: minute})
-		}
-	})},
+	{
+		"says that it released, and does not",
+		"Release/a lock that is released is free",
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+			if reply.Released {
+				_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure, Lease: minute})
+			}
+		}),
+	},
 	{"brings back what it renewed", "Renew/a release may overtake a renewal", func(s *spoilt) {
 		renew := s.renew
 		var renewed sync.Map
@@ -91,59 +114,94 @@ var defects = []defect{
 			}
 		})(s)
 	}},
-	{"forgets what was withdrawn", "Tenure/a late call of a tenure that was withdrawn has no effect", ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = false })},
-	{"forgets what is withdrawn when it is over", "Tenure/a late call of a tenure that has been over is refused", func(s *spoilt) {
-		acquire, release := s.acquire, s.release
-		var begun sync.Map
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			reply, err := acquire(req)
-			if reply.Granted {
-				begun.Store(req.Tenure, true)
+	{
+		"forgets what was withdrawn", "Tenure/a late call of a tenure that was withdrawn has no effect",
+		ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = false }),
+	},
+	{
+		"forgets what is withdrawn when it is over",
+		"Tenure/a late call of a tenure that has been over is refused",
+		func(s *spoilt) {
+			acquire, release := s.acquire, s.release
+			var begun sync.Map
+			s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+				reply, err := acquire(req)
+				if reply.Granted {
+					begun.Store(req.Tenure, true)
+				}
+				return reply, err
 			}
-			return reply, err
-		}
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			if _, known := begun.Load(req.Tenure); known {
-				req.Unanswered = false
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				if _, known := begun.Load(req.Tenure); known {
+					req.Unanswered = false
+				}
+				return release(req)
 			}
-			return release(req)
-		}
-	}},
-	{"withdraws every tenure", "Tenure/a tenure of which every call was answered is not withdrawn", ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = true })},
-	{"withdraws older tenures too", "Tenure/only that tenure is withdrawn", withdrawing(func(withdrawn, number uint64) bool { return number <= withdrawn })},
-	{"remembers only the last that was withdrawn", "Tenure/several tenures are withdrawn", withdrawing(func(withdrawn, number uint64) bool { return number == withdrawn })},
-	{"withdraws only what does not have the lock", "Tenure/a late call of a tenure that was released is refused", func(s *spoilt) {
-		release := s.release
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			if holder, _ := s.holder(req.Name, req.Kind); holder == req.Tenure {
-				req.Unanswered = false
+		},
+	},
+	{
+		"withdraws every tenure", "Tenure/a tenure of which every call was answered is not withdrawn",
+		ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = true }),
+	},
+	{
+		"withdraws older tenures too", "Tenure/only that tenure is withdrawn",
+		withdrawing(func(withdrawn, number uint64) bool { return number <= withdrawn }),
+	},
+	{
+		"remembers only the last that was withdrawn", "Tenure/several tenures are withdrawn",
+		withdrawing(func(withdrawn, number uint64) bool { return number == withdrawn }),
+	},
+	{
+		"withdraws only what does not have the lock",
+		"Tenure/a late call of a tenure that was released is refused",
+		func(s *spoilt) {
+			release := s.release
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				if holder, _ := s.holder(req.Name, req.Kind); holder == req.Tenure {
+					req.Unanswered = false
+				}
+				return release(req)
 			}
-			return release(req)
-		}
-	}},
-	{"releases whoever has the lock", "Release/the release of a tenure that is over, or never was, finds nothing", func(s *spoilt) {
-		release := s.release
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
-			return release(req)
-		}
-	}},
-	{"remembers what it released", "Release/the release of a tenure that is over, or never was, finds nothing", func(s *spoilt) {
-		release := s.release
-		var released sync.Map
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			if first, again := released.Load(req); again {
-				return first.(lockagent.ReleaseReply), nil
+		},
+	},
+	{
+		"releases whoever has the lock",
+		"Release/the release of a tenure that is over, or never was, finds nothing",
+		func(s *spoilt) {
+			release := s.release
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
+				return release(req)
 			}
-			reply, err := release(req)
-			if reply.Released {
-				released.Store(req, reply)
+		},
+	},
+	{
+		"remembers what it released",
+		"Release/the release of a tenure that is over, or never was, finds nothing",
+		func(s *spoilt) {
+			release := s.release
+			var released sync.Map
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				if first, again := released.Load(req); again {
+					return first.(lockagent.ReleaseReply), nil
+				}
+				reply, err := release(req)
+				if reply.Released {
+					released.Store(req, reply)
+				}
+				return reply, err
 			}
-			return reply, err
-		}
-	}},
-	{"goes back in time", "Release/a release tells when", replyingRelease(func(reply *lockagent.ReleaseReply) { reply.At = 1 })},
-	{"counts the agent itself among the others", "Subscribe/a release counts the others that it wakes, at least, or says that it cannot tell", replyingRelease(func(reply *lockagent.ReleaseReply) { reply.Others++ })},
+		},
+	},
+	{
+		"goes back in time", "Release/a release tells when",
+		replyingRelease(func(reply *lockagent.ReleaseReply) { reply.At = 1 }),
+	},
+	{
+		"counts the agent itself among the others",
+		"Subscribe/a release counts the others that it wakes, at least, or says that it cannot tell",
+		replyingRelease(func(reply *lockagent.ReleaseReply) { reply.Others++ }),
+	},
 	{"renews what is over", "Renew/a tenure that is over is not renewed", func(s *spoilt) {
 		renew := s.renew
 		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
@@ -175,16 +233,26 @@ var defects = []defect{
 			return seen, err
 		}
 	}},
-	{"ends leases early", "Lease/a lock is free when its lease has run out, and not before", asking(func(req *lockagent.AcquireRequest) {
-		if req.Lease >= 2*lockagent.MinLease {
-			req.Lease /= 2
-		}
-	})},
-	{"rounds leases down", "Lease/a lease is rounded up", asking(func(req *lockagent.AcquireRequest) { req.Lease = req.Lease.Truncate(time.Millisecond) })},
+	{
+		"ends leases early",
+		"Lease/a lock is free when its lease has run out, and not before",
+		asking(func(req *lockagent.AcquireRequest) {
+			if req.Lease >= 2*lockagent.MinLease {
+				req.Lease /= 2
+			}
+		}),
+	},
+	{
+		"rounds leases down", "Lease/a lease is rounded up",
+		asking(func(req *lockagent.AcquireRequest) { req.Lease = req.Lease.Truncate(time.Millisecond) }),
+	},
 	{"takes any lease", "BadRequest/leases out of range", asking(func(req *lockagent.AcquireRequest) {
 		req.Lease = min(max(req.Lease, lockagent.MinLease), lockagent.MaxLease)
 	})},
-	{"takes any last token", "BadRequest/a last token that is none", ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 })},
+	{
+		"takes any last token", "BadRequest/a last token that is none",
+		ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 }),
+	},
 	{"takes any tenure", "BadRequest/tenures without a number", asking(func(req *lockagent.AcquireRequest) {
 		req.Tenure.Number = max(req.Tenure.Number&lockagent.MaxTenure, 1)
 	})},
@@ -198,9 +266,13 @@ var defects = []defect{
 			return seen, err
 		}
 	}},
-	{"has one token for all", "Token/tokens grow from grant to grant", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Token = 1
-	})},
+	{
+		"has one token for all",
+		"Token/tokens grow from grant to grant",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Token = 1
+		}),
+	},
 	{"counts tokens from 1", "Token/tokens are times", func(s *spoilt) {
 		var tokens atomic.Uint64
 		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
@@ -209,16 +281,23 @@ var defects = []defect{
 			}
 		})(s)
 	}},
-	{"has the same token for a tenure that it grants again", "Token/a tenure that is granted again begins again", func(s *spoilt) {
-		var first sync.Map // by tenure
-		replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-			if reply.Granted {
-				token, _ := first.LoadOrStore(req.Tenure, reply.Token)
-				reply.Token = token.(lockagent.Token)
-			}
-		})(s)
-	}},
-	{"does not mind the last token", "Token/tokens grow over a release, which tells the last", ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 })},
+	{
+		"has the same token for a tenure that it grants again",
+		"Token/a tenure that is granted again begins again",
+		func(s *spoilt) {
+			var first sync.Map // by tenure
+			replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+				if reply.Granted {
+					token, _ := first.LoadOrStore(req.Tenure, reply.Token)
+					reply.Token = token.(lockagent.Token)
+				}
+			})(s)
+		},
+	},
+	{
+		"does not mind the last token", "Token/tokens grow over a release, which tells the last",
+		ending(func(req *lockagent.ReleaseRequest) { req.Last = 0 }),
+	},
 	{"has tokens below the clock after a lease has run out", "Token/tokens grow over the end of a lease", func(s *spoilt) {
 		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 			if reply.Granted && !s.ledger.token.CompareAndSwap(0, uint64(reply.Token)) {
@@ -226,7 +305,10 @@ var defects = []defect{
 			}
 		})(s)
 	}},
-	{"does not mind the floor", "Token/tokens begin above the floor", asking(func(req *lockagent.AcquireRequest) { req.Floor = 0 })},
+	{
+		"does not mind the floor", "Token/tokens begin above the floor",
+		asking(func(req *lockagent.AcquireRequest) { req.Floor = 0 }),
+	},
 	{"takes any floor", "Token/no token is greater than the greatest", asking(func(req *lockagent.AcquireRequest) {
 		if req.Floor >= lockagent.MaxToken {
 			req.Floor = 0
@@ -242,12 +324,20 @@ var defects = []defect{
 			return acquire(req)
 		}
 	}},
-	{"has one name for all clocks", "Token/clocks are named", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Clock = "clock"
-	})},
-	{"names its clock anew each time", "Token/clocks are named", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Clock = rand.Text()
-	})},
+	{
+		"has one name for all clocks",
+		"Token/clocks are named",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Clock = "clock"
+		}),
+	},
+	{
+		"names its clock anew each time",
+		"Token/clocks are named",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Clock = rand.Text()
+		}),
+	},
 	{"says that it broke a lock, and does not", "Break/a lock that is broken is free", func(s *spoilt) {
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			seen, err := s.inspect(req.Name, req.Kind)
@@ -308,18 +398,22 @@ var defects = []defect{
 			return seen, err
 		}
 	}},
-	{"answers like the call before it, if that met an error", "Foreign/an error of one lock does not touch the others", func(s *spoilt) {
-		release := s.release
-		var before atomic.Value
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			_, err := s.inspect(req.Name, req.Kind)
-			wrong, _ := before.Swap(errors.Is(err, lockagent.ErrWrongType)).(bool)
-			if wrong {
-				return lockagent.ReleaseReply{}, lockagent.ErrWrongType
+	{
+		"answers like the call before it, if that met an error",
+		"Foreign/an error of one lock does not touch the others",
+		func(s *spoilt) {
+			release := s.release
+			var before atomic.Value
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				_, err := s.inspect(req.Name, req.Kind)
+				wrong, _ := before.Swap(errors.Is(err, lockagent.ErrWrongType)).(bool)
+				if wrong {
+					return lockagent.ReleaseReply{}, lockagent.ErrWrongType
+				}
+				return release(req)
 			}
-			return release(req)
-		}
-	}},
+		},
+	},
 	{"breaks tenures only", "Foreign/the lock of another program can be broken", func(s *spoilt) {
 		breakLock := s.breakLock
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
@@ -329,11 +423,21 @@ var defects = []defect{
 			return breakLock(req)
 		}
 	}},
-	{"gives every lease an end", "Foreign/a lease without end is told as negative", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Remaining = max(reply.Remaining, 0)
-	})},
-	{"wakes nobody when a subscription stands", "Subscribe/wake is called once the subscription stands", waking(func(nth int) bool { return nth > 1 })},
-	{"wakes nobody at a release", "Subscribe/a waiter is woken when it can acquire", waking(func(nth int) bool { return nth == 1 })},
+	{
+		"gives every lease an end",
+		"Foreign/a lease without end is told as negative",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Remaining = max(reply.Remaining, 0)
+		}),
+	},
+	{
+		"wakes nobody when a subscription stands", "Subscribe/wake is called once the subscription stands",
+		waking(func(nth int) bool { return nth > 1 }),
+	},
+	{
+		"wakes nobody at a release", "Subscribe/a waiter is woken when it can acquire",
+		waking(func(nth int) bool { return nth == 1 }),
+	},
 	{"wakes nobody at a break", "Subscribe/a break wakes", func(s *spoilt) {
 		breakLock := s.breakLock
 		var breaking atomic.Bool
@@ -351,15 +455,27 @@ var defects = []defect{
 			return func() {}
 		}
 	}},
-	{"is one incarnation for ever", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Incarnation = "eternal"
-	})},
-	{"tells no incarnation", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Incarnation = ""
-	})},
-	{"is always another incarnation", "Reset/an incarnation has a name of its own", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Incarnation = rand.Text()
-	})},
+	{
+		"is one incarnation for ever",
+		"Reset/an incarnation has a name of its own",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Incarnation = "eternal"
+		}),
+	},
+	{
+		"tells no incarnation",
+		"Reset/an incarnation has a name of its own",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Incarnation = ""
+		}),
+	},
+	{
+		"is always another incarnation",
+		"Reset/an incarnation has a name of its own",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Incarnation = rand.Text()
+		}),
+	},
 	{"forgets in silence", "Memory/a store tells since when it remembers", func(s *spoilt) {
 		first := s.remembersSince()
 		s.remembersSince = func() time.Time { return first }
@@ -371,15 +487,19 @@ var defects = []defect{
 			return time.Now().Add(calls)
 		}
 	}},
-	{"says that it remembers what was before it was opened", "Memory/a store tells since when it remembers", func(s *spoilt) {
-		first, since := s.remembersSince(), s.remembersSince
-		s.remembersSince = func() time.Time {
-			if now := since(); now != first {
-				return now
+	{
+		"says that it remembers what was before it was opened",
+		"Memory/a store tells since when it remembers",
+		func(s *spoilt) {
+			first, since := s.remembersSince(), s.remembersSince
+			s.remembersSince = func() time.Time {
+				if now := since(); now != first {
+					return now
+				}
+				return time.Time{}
 			}
-			return time.Time{}
-		}
-	}},
+		},
+	},
 	{"takes no step of its clock for a loss", "Memory/a step forward of the clock ends leases early", func(s *spoilt) {
 		first := s.remembersSince()
 		since, stepped := s.remembersSince, false
@@ -429,20 +549,24 @@ var defects = []defect{
 	{"goes on when it is closed", "Close/a closed store answers that it is closed", func(s *spoilt) {
 		s.close = func() error { return nil }
 	}},
-	{"returns nothing to cancel once it is closed", "Close/a closed store takes subscriptions and ends them", func(s *spoilt) {
-		subscribe, closeSound := s.subscribe, s.close
-		var closed atomic.Bool
-		s.close = func() error {
-			closed.Store(true)
-			return closeSound()
-		}
-		s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
-			if closed.Load() {
-				return nil
+	{
+		"returns nothing to cancel once it is closed",
+		"Close/a closed store takes subscriptions and ends them",
+		func(s *spoilt) {
+			subscribe, closeSound := s.subscribe, s.close
+			var closed atomic.Bool
+			s.close = func() error {
+				closed.Store(true)
+				return closeSound()
 			}
-			return subscribe(name, kind, wake)
-		}
-	}},
+			s.subscribe = func(name lockagent.Name, kind lockagent.LockKind, wake func()) func() {
+				if closed.Load() {
+					return nil
+				}
+				return subscribe(name, kind, wake)
+			}
+		},
+	},
 	{"wakes nobody when it is closed", "Close/a waiter is woken when the store is closed", func(s *spoilt) {
 		subscribe, closeSound := s.subscribe, s.close
 		var closed atomic.Bool

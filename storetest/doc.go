@@ -30,8 +30,8 @@
 //
 // The first chapters are the whole contract of a [lockagent.Store] without layers that has plain locks. The others are
 // for the layers and kinds that a store may have. A store claims them by its type and by the kinds that it names: the
-// suite finds the layers by [lockagent.Layer], and skips the cases for which the store lacks one. So declare what a store
-// has beside its type, as in var _ lockagent.Queue = (*Store)(nil), or a mistake in a method hides a chapter.
+// suite finds the layers by [lockagent.Layer], and skips the cases for which the store lacks one. So declare what a
+// store has beside its type, as in var _ lockagent.Queue = (*Store)(nil), or a mistake in a method hides a chapter.
 //
 //	every store   Acquire Tenure Release Renew Lease Token Subscribe Reset BadRequest Concurrency Close
 //	kinds         Kind ReadWrite Fenced Spin Fair Foreign

@@ -45,7 +45,10 @@ var factDefects = []defect{
 			return at.Add(minute), err
 		}
 	}},
-	{"forgets the trace of a pass", "Pass/a pass tells the trace of the release", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Trace = "" })},
+	{
+		"forgets the trace of a pass", "Pass/a pass tells the trace of the release",
+		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Trace = "" }),
+	},
 	{"takes any trace", "BadRequest/a trace that is none", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {

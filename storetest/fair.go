@@ -138,7 +138,8 @@ var fairClauses = []clause{
 			<-told
 			f.agents[0].sees(theLock, "")
 			reply, err := first.try(first.queueing(theLock, first.number))
-			if err != nil || reply.Granted || !reply.Queued || reply.Holder != "" || reply.Remaining <= 0 || reply.Remaining > minute {
+			if err != nil || reply.Granted || !reply.Queued || reply.Holder != "" || reply.Remaining <= 0 ||
+				reply.Remaining > minute {
 				t.Errorf("Acquire = %+v, %v; want the lock kept for a while", reply, err)
 			}
 		},

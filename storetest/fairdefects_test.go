@@ -55,9 +55,16 @@ var fairDefects = []defect{
 			return release(req)
 		}
 	}},
-	{"forgets whose place was withdrawn", "Fair/a place that is given up is gone", ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = false })},
+	{
+		"forgets whose place was withdrawn", "Fair/a place that is given up is gone",
+		ending(func(req *lockagent.ReleaseRequest) { req.Unanswered = false }),
+	},
 	{"waits for the dead", "Fair/the dead hold nobody up", passingToTheDead},
-	{"grants what it keeps for another program", "Fair/a free lock is left to another program that is first", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Granted = reply.Granted || reply.Holder == ""
-	})},
+	{
+		"grants what it keeps for another program",
+		"Fair/a free lock is left to another program that is first",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Granted = reply.Granted || reply.Holder == ""
+		}),
+	},
 }

@@ -13,7 +13,8 @@ import (
 var fencedClauses = []clause{
 	{
 		name: "who gets the lock after a break shows its own kind",
-		says: "A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was passed the lock.",
+		says: "A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if " +
+			"it was passed the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			if !slices.Contains(h.kinds, lockagent.PlainLock) {
 				t.Skip("the store has no plain locks")

@@ -23,7 +23,9 @@ type Harness struct {
 	// PlantHolder makes a lock of a kind held by another program. holder is the text that this
 	// program writes, and count its hold count. The lease has no end if lease is 0. Nil if no other
 	// program can use the data.
-	PlantHolder func(t testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration)
+	PlantHolder func(
+		t testing.TB, name lockagent.Name, kind lockagent.LockKind, holder string, count int, lease time.Duration,
+	)
 
 	// PlantToken makes a token of a fenced lock the greatest that another program has had. Nil if no
 	// other program can use the data.
@@ -87,7 +89,10 @@ func RunInBubble(t *testing.T, kinds []lockagent.LockKind, open func(t *testing.
 	run(t, kinds, open, synctest.Test, only)
 }
 
-func run(t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harness, in func(*testing.T, func(*testing.T)), only []string) {
+func run(
+	t *testing.T, kinds []lockagent.LockKind, open func(*testing.T) *Harness, in func(*testing.T, func(*testing.T)),
+	only []string,
+) {
 	t.Helper()
 	idle := slices.Clone(only)
 	for _, kind := range kinds {

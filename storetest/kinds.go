@@ -13,7 +13,8 @@ import (
 var kindClauses = []clause{
 	{
 		name: "one name, one kind",
-		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
+		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and " +
+			"Inspect end with a [*KindError].",
 		prove: func(t *testing.T, h *Harness) {
 			h.asOthers(t, func(name lockagent.Name, one, two *party) {
 				one.acquire(name, 1)
@@ -33,7 +34,8 @@ var kindClauses = []clause{
 	},
 	{
 		name: "who was passed the lock shows the kind",
-		says: "A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if it was passed the lock.",
+		says: "A tenure that has the lock shows the kind to every Acquire, Break and Inspect of another tenure, also if " +
+			"it was passed the lock.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			next := h.agent(t)
@@ -73,7 +75,8 @@ var kindClauses = []clause{
 		says: "A store that does not have a kind answers with an [*OptionError].",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
-			lacking := slices.DeleteFunc(lockagent.LockKinds(), func(kind lockagent.LockKind) bool { return slices.Contains(h.kinds, kind) })
+			lacking := slices.DeleteFunc(lockagent.LockKinds(),
+				func(kind lockagent.LockKind) bool { return slices.Contains(h.kinds, kind) })
 			for _, kind := range append(lacking, "revolving") {
 				one.kind = kind
 				one.refusedOption(one.wish(theLock, 1))

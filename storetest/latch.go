@@ -105,7 +105,9 @@ var latchClauses = []clause{
 			for i, c := range []struct {
 				op   lockagent.LatchOp
 				open bool
-			}{{lockagent.LatchRead, true}, {lockagent.LatchSet, false}, {lockagent.LatchDown, false}, {lockagent.LatchDown, true}} {
+			}{
+				{lockagent.LatchRead, true}, {lockagent.LatchSet, false}, {lockagent.LatchDown, false}, {lockagent.LatchDown, true},
+			} {
 				one.latch(c.op, 2, i)
 				if open, err := two.awaiting(false); open != c.open || err != nil {
 					t.Errorf("after %s it is open: %t, %v", c.op, open, err)
@@ -177,9 +179,13 @@ var latchClauses = []clause{
 	},
 	{
 		name: "what is no latch stays as it is",
-		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
+		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and " +
+			"Inspect end with a [*KindError].",
 		prove: func(t *testing.T, h *Harness) {
-			for _, kind := range slices.DeleteFunc(slices.Clone(h.kinds), func(kind lockagent.LockKind) bool { return kind == lockagent.Latch }) {
+			for _, kind := range h.kinds {
+				if kind == lockagent.Latch {
+					continue
+				}
 				name, one, holder := "of a "+lockagent.Name(kind), h.agent(t), h.agent(t)
 				if holder.kind = kind; !slices.Contains(exclusive, kind) {
 					set := user{holder}.request(lockagent.TrySetPermits, 3)
@@ -195,7 +201,9 @@ var latchClauses = []clause{
 						t.Errorf("%s: error %v; want %v", what, err, &want)
 					}
 				}
-				for _, op := range []lockagent.LatchOp{lockagent.LatchRead, lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchDelete} {
+				for _, op := range []lockagent.LatchOp{
+					lockagent.LatchRead, lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchDelete,
+				} {
 					req := lockagent.LatchRequest{Name: name, Op: op, Count: 1}
 					if op != lockagent.LatchRead {
 						req.Change = op.String()

@@ -22,26 +22,43 @@ var latchDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"makes a change as often as it is asked for", "Latch/a change is made once, however often it is asked for", func(s *spoilt) {
-		latch, calls := s.latch, 0
-		s.latch = func(req lockagent.LatchRequest) (lockagent.LatchReply, error) {
-			if calls++; req.Op != lockagent.LatchRead {
-				req.Change = strconv.Itoa(calls)
+	{
+		"makes a change as often as it is asked for",
+		"Latch/a change is made once, however often it is asked for",
+		func(s *spoilt) {
+			latch, calls := s.latch, 0
+			s.latch = func(req lockagent.LatchRequest) (lockagent.LatchReply, error) {
+				if calls++; req.Op != lockagent.LatchRead {
+					req.Change = strconv.Itoa(calls)
+				}
+				return latch(req)
 			}
-			return latch(req)
-		}
-	}},
-	{"takes every latch for open", "Latch/a latch is open while there is none", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Granted = true
-	})},
+		},
+	},
+	{
+		"takes every latch for open",
+		"Latch/a latch is open while there is none",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Granted = true
+		}),
+	},
 	{"takes a latch that was deleted for open", "Latch/a latch that was deleted is gone for its waiters", forgivingLatch},
-	{"takes a latch that it forgot for open", "Latch/a latch that the store forgot is gone for its waiters", forgivingLatch},
-	{"wakes nobody at the end of a latch", "Latch/the waiters are woken at the end of a latch", waking(func(nth int) bool { return nth == 1 })},
+	{
+		"takes a latch that it forgot for open", "Latch/a latch that the store forgot is gone for its waiters",
+		forgivingLatch,
+	},
+	{
+		"wakes nobody at the end of a latch", "Latch/the waiters are woken at the end of a latch",
+		waking(func(nth int) bool { return nth == 1 }),
+	},
 	{"renews what nobody holds", "Latch/nobody holds a latch", func(s *spoilt) {
 		s.renew = func(lockagent.RenewRequest) (lockagent.RenewReply, error) { return lockagent.RenewReply{}, nil }
 	}},
 	{"counts down what is no latch", "Latch/what is no latch stays as it is", latchWithout(lockagent.ErrWrongKind)},
-	{"takes any request about a latch", "Latch/bad requests about latches have no effect", latchWithout(lockagent.ErrBadOption)},
+	{
+		"takes any request about a latch", "Latch/bad requests about latches have no effect",
+		latchWithout(lockagent.ErrBadOption),
+	},
 }
 
 // forgivingLatch does not tell the waiters of a latch that it is gone.

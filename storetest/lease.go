@@ -44,7 +44,8 @@ var leaseClauses = []clause{
 			wish = one.wish(theLock, 2)
 			wish.Lease = lockagent.MaxLease
 			one.get(wish)
-			if left := one.sees(theLock, one.tenure(2).String()).Remaining; left <= lockagent.MaxLease-time.Hour || left > lockagent.MaxLease {
+			if left := one.sees(theLock, one.tenure(2).String()).Remaining; left <= lockagent.MaxLease-time.Hour ||
+				left > lockagent.MaxLease {
 				t.Errorf("%v left of a lease of %v", left, lockagent.MaxLease)
 			}
 		},

@@ -39,7 +39,8 @@ type entry struct {
 
 // join makes the ledger record the calls of a store.
 func (l *ledger) join(s *spoilt) {
-	acquire, release, subscribe, listen, onReset, closeStore := s.acquire, s.release, s.subscribe, s.listen, s.onReset, s.close
+	acquire, release, subscribe, listen := s.acquire, s.release, s.subscribe, s.listen
+	onReset, closeStore := s.onReset, s.close
 	var agents []lockagent.AgentID
 	s.ledger = l
 	s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -104,7 +105,8 @@ func (l *ledger) hearsBy(agent lockagent.AgentID, hear func(lockagent.Message)) 
 func (l *ledger) gets(e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !slices.ContainsFunc(l.places, func(o entry) bool { return o.req.Name == e.req.Name && o.req.Tenure == e.req.Tenure }) {
+	same := func(o entry) bool { return o.req.Name == e.req.Name && o.req.Tenure == e.req.Tenure }
+	if !slices.ContainsFunc(l.places, same) {
 		l.places = append(l.places, e)
 	}
 }

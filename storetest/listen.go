@@ -12,7 +12,8 @@ import (
 var listenClauses = []clause{
 	{
 		name: "an agent is told when the store begins to listen",
-		says: "Whenever the store begins to receive the messages, for the first time or after an interruption, hear gets a [MessagesMissed].",
+		says: "Whenever the store begins to receive the messages, for the first time or after an interruption, hear gets " +
+			"a [MessagesMissed].",
 		prove: func(t *testing.T, h *Harness) {
 			h.agents(t, 3) // waits for the message of each agent
 		},
@@ -55,7 +56,8 @@ var listenClauses = []clause{
 	},
 	{
 		name: "calls made by hear are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the " +
+			"store again.",
 		prove: func(t *testing.T, h *Harness) {
 			store := h.Open(t)
 			t.Cleanup(func() { _ = store.Close() })

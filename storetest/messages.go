@@ -58,7 +58,9 @@ func Listen(t TB, s lockagent.Store, agent lockagent.AgentID) *Messages {
 
 // Take returns the first message of a kind for a tenure of a lock, if there is one, and
 // removes it.
-func (m *Messages) Take(kind lockagent.MessageKind, name lockagent.Name, tenure lockagent.Tenure) (lockagent.Message, bool) {
+func (m *Messages) Take(
+	kind lockagent.MessageKind, name lockagent.Name, tenure lockagent.Tenure,
+) (lockagent.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.IndexFunc(m.heard, func(message lockagent.Message) bool {
@@ -74,7 +76,9 @@ func (m *Messages) Take(kind lockagent.MessageKind, name lockagent.Name, tenure 
 
 // Await waits until Take has something to return. It reports whether that came; if not,
 // the test has failed.
-func (m *Messages) Await(kind lockagent.MessageKind, name lockagent.Name, tenure lockagent.Tenure) (lockagent.Message, bool) {
+func (m *Messages) Await(
+	kind lockagent.MessageKind, name lockagent.Name, tenure lockagent.Tenure,
+) (lockagent.Message, bool) {
 	m.t.Helper()
 	message, ok := m.await(kind, name, tenure)
 	if !ok {
@@ -83,7 +87,9 @@ func (m *Messages) Await(kind lockagent.MessageKind, name lockagent.Name, tenure
 	return message, ok
 }
 
-func (m *Messages) await(kind lockagent.MessageKind, name lockagent.Name, tenure lockagent.Tenure) (lockagent.Message, bool) {
+func (m *Messages) await(
+	kind lockagent.MessageKind, name lockagent.Name, tenure lockagent.Tenure,
+) (lockagent.Message, bool) {
 	overdue := time.NewTimer(Patience)
 	defer overdue.Stop()
 	for {

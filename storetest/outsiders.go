@@ -11,7 +11,8 @@ import (
 var outsiderClauses = []clause{
 	{
 		name: "outsiders get their turn, and agents the others",
-		says: "While outsiders wait, some releases are for them: such a Release frees the lock, wakes all waiters, and keeps the lock from agents for a moment.",
+		says: "While outsiders wait, some releases are for them: such a Release frees the lock, wakes all waiters, and " +
+			"keeps the lock from agents for a moment.",
 		prove: func(t *testing.T, h *Harness) {
 			sub := h.outsider(t)
 			ring := h.ring(t, 3)
@@ -68,7 +69,8 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "outsiders are counted",
-		says: "Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The store may not see all of them.",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may " +
+			"rest. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			h.outsiders(t, 1)
@@ -76,7 +78,8 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "an agent with a place is no outsider",
-		says: "Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The store may not see all of them.",
+		says: "Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may " +
+			"rest. The store may not see all of them.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsiders(t, 0)
 		},

@@ -201,7 +201,8 @@ func (p *party) hears(kind lockagent.MessageKind, number uint64) lockagent.Messa
 	if !ok {
 		p.t.FailNow()
 	}
-	if releasable := kind == lockagent.MessagePassed || kind == lockagent.MessageWanted; releasable && message.LockKind.OrPlain() != p.kind {
+	if releasable := kind == lockagent.MessagePassed || kind == lockagent.MessageWanted; releasable &&
+		message.LockKind.OrPlain() != p.kind {
 		p.t.Errorf("told %+v about a %s lock", message, p.kind)
 	}
 	return message

@@ -10,7 +10,8 @@ import (
 var passClauses = []clause{
 	{
 		name: "a release passes the lock to the agent that has waited longest",
-		says: "the tenures that wait for the lock, in the order of their arrival. A Release then passes the lock to one of them at the same instant, and sends a message to the agent of that tenure alone.",
+		says: "the tenures that wait for the lock, in the order of their arrival. A Release then passes the lock to one " +
+			"of them at the same instant, and sends a message to the agent of that tenure alone.",
 		prove: func(t *testing.T, h *Harness) {
 			ring := h.ring(t, 4)
 			last := lockagent.Token(0)
@@ -179,7 +180,8 @@ var passClauses = []clause{
 	},
 	{
 		name: "a release that ends nothing passes nothing",
-		says: "Released is false if the tenure did not have the lock: it was over, had never begun, or was released by an earlier call whose reply was lost.",
+		says: "Released is false if the tenure did not have the lock: it was over, had never begun, or was released by an " +
+			"earlier call whose reply was lost.",
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 3)
 			one, two, three := line.one, line.others[0], line.others[1]

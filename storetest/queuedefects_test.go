@@ -11,7 +11,10 @@ import (
 
 // queueDefects are the defects of queues and messages.
 var queueDefects = []defect{
-	{"queues everybody", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = true })},
+	{
+		"queues everybody", "Queue/a tenure that finds the lock busy is queued if it asks for that",
+		asking(func(req *lockagent.AcquireRequest) { req.Queue = true }),
+	},
 	{"forgets who is queued", "Queue/a tenure that finds the lock busy is queued if it asks for that", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -21,21 +24,37 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"has a queue and says that it has none", "Acquire/a store without a queue says that nobody is queued", func(s *spoilt) { s.ledger.noQueue = true }},
-	{"has no queue", "Queue/a tenure that finds the lock busy is queued if it asks for that", asking(func(req *lockagent.AcquireRequest) { req.Queue = false })},
+	{
+		"has a queue and says that it has none", "Acquire/a store without a queue says that nobody is queued",
+		func(s *spoilt) { s.ledger.noQueue = true },
+	},
+	{
+		"has no queue", "Queue/a tenure that finds the lock busy is queued if it asks for that",
+		asking(func(req *lockagent.AcquireRequest) { req.Queue = false }),
+	},
 	{"tells nobody that it is wanted", "Queue/the holder is told that it is wanted", without(lockagent.MessageWanted)},
-	{"tells that another tenure is wanted", "Queue/the holder is told that it is wanted", telling(lockagent.MessageWanted, func(m *lockagent.Message) { m.Tenure.Number++ })},
+	{
+		"tells that another tenure is wanted", "Queue/the holder is told that it is wanted",
+		telling(lockagent.MessageWanted, func(m *lockagent.Message) { m.Tenure.Number++ }),
+	},
 	{"sends back whoever asks again", "Queue/a tenure that asks again keeps its place", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			if req.Queue && slices.ContainsFunc(s.ledger.queue(req.Name), func(e entry) bool { return e.req.Tenure == req.Tenure }) {
+			if req.Queue &&
+				slices.ContainsFunc(s.ledger.queue(req.Name), func(e entry) bool { return e.req.Tenure == req.Tenure }) {
 				_, _ = s.release(lockagent.ReleaseRequest{Name: req.Name, Kind: req.Kind, Tenure: req.Tenure})
 			}
 			return acquire(req)
 		}
 	}},
-	{"keeps the places of who is granted the lock", "Queue/a tenure that is granted the lock loses its place", keepingPlaces},
-	{"keeps the place of a tenure that is passed the lock", "Queue/a tenure that is passed the lock loses its place", keepingPlaces},
+	{
+		"keeps the places of who is granted the lock", "Queue/a tenure that is granted the lock loses its place",
+		keepingPlaces,
+	},
+	{
+		"keeps the place of a tenure that is passed the lock", "Queue/a tenure that is passed the lock loses its place",
+		keepingPlaces,
+	},
 	{"keeps the places of who is released", "Queue/a tenure that is released loses its place", keepingPlaces},
 	{"keeps the places of before a reset", "Reset/a reset empties the queue", keepingPlaces},
 	{"passes to agents that do not listen", "Queue/no lock is passed to an agent that does not listen", passingToTheDead},
@@ -45,15 +64,20 @@ var queueDefects = []defect{
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			queue := s.ledger.queue(req.Name)
-			if seen, err := s.inspect(req.Name, req.Kind); err == nil && !seen.Held && len(queue) > 0 && queue[0].req.Tenure != req.Tenure {
+			if seen, err := s.inspect(req.Name, req.Kind); err == nil && !seen.Held && len(queue) > 0 &&
+				queue[0].req.Tenure != req.Tenure {
 				return lockagent.AcquireReply{Holder: "reserved"}, nil
 			}
 			return acquire(req)
 		}
 	}},
-	{"has one queue for all locks", "Queue/queues of different locks are apart", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		reply.Passed = reply.Released && len(s.ledger.places) > 0
-	})},
+	{
+		"has one queue for all locks",
+		"Queue/queues of different locks are apart",
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+			reply.Passed = reply.Released && len(s.ledger.places) > 0
+		}),
+	},
 	{"passes to the last", "Pass/a release passes the lock to the agent that has waited longest", func(s *spoilt) {
 		release := s.release
 		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
@@ -67,66 +91,118 @@ var queueDefects = []defect{
 			return release(req)
 		}
 	}},
-	{"wakes everybody over a pass", "Pass/a release passes the lock to the agent that has waited longest", releasing(func(s *spoilt, _ lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		if reply.Passed {
-			s.ledger.wakeAll()
-		}
-	})},
-	{"tells everybody of a pass", "Pass/a release passes the lock to the agent that has waited longest", tellingAll(lockagent.MessagePassed)},
-	{"tells nobody of a pass", "Pass/a release passes the lock to the agent that has waited longest", without(lockagent.MessagePassed)},
-	{"passes later than it releases", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.At += 1000 })},
-	{"passes in another life", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Incarnation += "'" })},
-	{"passes on another clock", "Pass/the tenure begins when the other one ends", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Clock += "'" })},
+	{
+		"wakes everybody over a pass",
+		"Pass/a release passes the lock to the agent that has waited longest",
+		releasing(func(s *spoilt, _ lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+			if reply.Passed {
+				s.ledger.wakeAll()
+			}
+		}),
+	},
+	{
+		"tells everybody of a pass", "Pass/a release passes the lock to the agent that has waited longest",
+		tellingAll(lockagent.MessagePassed),
+	},
+	{
+		"tells nobody of a pass", "Pass/a release passes the lock to the agent that has waited longest",
+		without(lockagent.MessagePassed),
+	},
+	{
+		"passes later than it releases", "Pass/the tenure begins when the other one ends",
+		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.At += 1000 }),
+	},
+	{
+		"passes in another life", "Pass/the tenure begins when the other one ends",
+		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Incarnation += "'" }),
+	},
+	{
+		"passes on another clock", "Pass/the tenure begins when the other one ends",
+		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Clock += "'" }),
+	},
 	{"names no clock when it passes", "Pass/tokens grow over a pass", func(s *spoilt) {
 		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) { reply.Clock = "" })(s)
 		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Clock = "" })(s)
 	}},
-	{"passes with old tokens", "Pass/tokens grow over a pass", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Token = 1 })},
-	{"passes for long", "Pass/the lease is short", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		if to, ok := s.holder(req.Name, req.Kind); ok && reply.Passed {
-			_, _ = s.renew(lockagent.RenewRequest{Name: req.Name, Tenure: to, Lease: 10 * time.Second})
-		}
-	})},
-	{"passes for less than it should", "Pass/the lease is short", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		if to, ok := s.holder(req.Name, req.Kind); ok && reply.Passed {
-			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
-			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Tenure: to, Lease: lockagent.PassLease / 2})
-		}
-	})},
-	{"renews only what was acquired", "Pass/a release passes the lock to the agent that has waited longest", func(s *spoilt) {
-		acquire, renew := s.acquire, s.renew
-		var acquired sync.Map
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			reply, err := acquire(req)
-			if reply.Granted {
-				acquired.Store(req.Tenure, true)
+	{
+		"passes with old tokens", "Pass/tokens grow over a pass",
+		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Token = 1 }),
+	},
+	{
+		"passes for long",
+		"Pass/the lease is short",
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+			if to, ok := s.holder(req.Name, req.Kind); ok && reply.Passed {
+				_, _ = s.renew(lockagent.RenewRequest{Name: req.Name, Tenure: to, Lease: 10 * time.Second})
 			}
-			return reply, err
-		}
-		s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
-			reply, err := renew(req)
-			_, known := acquired.Load(req.Tenure)
-			reply.Held = reply.Held && known
-			return reply, err
-		}
-	}},
-	{"refuses a tenure that it passed the lock to", "Pass/an agent that missed the message is granted the lock", refusingTheHolder},
-	{"releases only what was acquired", "Pass/a passed tenure can be released before the message arrives", func(s *spoilt) {
-		release := s.release
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			if req.Unanswered {
-				return lockagent.ReleaseReply{At: 1}, nil
+		}),
+	},
+	{
+		"passes for less than it should",
+		"Pass/the lease is short",
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+			if to, ok := s.holder(req.Name, req.Kind); ok && reply.Passed {
+				_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
+				_, _ = s.acquire(lockagent.AcquireRequest{
+					Name: req.Name, Kind: req.Kind, Tenure: to, Lease: lockagent.PassLease / 2,
+				})
 			}
-			return release(req)
-		}
-	}},
+		}),
+	},
+	{
+		"renews only what was acquired",
+		"Pass/a release passes the lock to the agent that has waited longest",
+		func(s *spoilt) {
+			acquire, renew := s.acquire, s.renew
+			var acquired sync.Map
+			s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+				reply, err := acquire(req)
+				if reply.Granted {
+					acquired.Store(req.Tenure, true)
+				}
+				return reply, err
+			}
+			s.renew = func(req lockagent.RenewRequest) (lockagent.RenewReply, error) {
+				reply, err := renew(req)
+				_, known := acquired.Load(req.Tenure)
+				reply.Held = reply.Held && known
+				return reply, err
+			}
+		},
+	},
+	{
+		"refuses a tenure that it passed the lock to", "Pass/an agent that missed the message is granted the lock",
+		refusingTheHolder,
+	},
+	{
+		"releases only what was acquired",
+		"Pass/a passed tenure can be released before the message arrives",
+		func(s *spoilt) {
+			release := s.release
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				if req.Unanswered {
+					return lockagent.ReleaseReply{At: 1}, nil
+				}
+				return release(req)
+			}
+		},
+	},
 	{"tells nobody to stand by", "Pass/the next in the queue stands by", without(lockagent.MessageStandby)},
-	{"has everybody stand by", "Pass/the next in the queue stands by", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		for _, e := range s.ledger.queue(req.Name) {
-			s.ledger.tellAgent(lockagent.Message{Kind: lockagent.MessageStandby, Name: req.Name, Tenure: e.req.Tenure, AskAfter: lockagent.PassLease})
-		}
-	})},
-	{"has the next stand by for long", "Pass/the next in the queue stands by", telling(lockagent.MessageStandby, func(m *lockagent.Message) { m.AskAfter++ })},
+	{
+		"has everybody stand by",
+		"Pass/the next in the queue stands by",
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+			for _, e := range s.ledger.queue(req.Name) {
+				s.ledger.tellAgent(lockagent.Message{
+					Kind: lockagent.MessageStandby, Name: req.Name, Tenure: e.req.Tenure, AskAfter: lockagent.PassLease,
+				})
+			}
+		}),
+	},
+	{
+		"has the next stand by for long", "Pass/the next in the queue stands by",
+		telling(lockagent.MessageStandby, func(m *lockagent.Message) { m.AskAfter++ }),
+	},
 	{"passes again at a repeated release", "Pass/a release that ends nothing passes nothing", func(s *spoilt) {
 		release := s.release
 		var released sync.Map
@@ -148,14 +224,22 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"has who waits for another program sleep", "Queue/who waits for another program is to ask again", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.AskWithin = 0
-	})},
-	{"has who waits for an agent ask", "Queue/who waits for an agent need not ask", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		if reply.Queued {
-			reply.AskWithin = time.Second
-		}
-	})},
+	{
+		"has who waits for another program sleep",
+		"Queue/who waits for another program is to ask again",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.AskWithin = 0
+		}),
+	},
+	{
+		"has who waits for an agent ask",
+		"Queue/who waits for an agent need not ask",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			if reply.Queued {
+				reply.AskWithin = time.Second
+			}
+		}),
+	},
 	{"passes what has run out", "Pass/the end of a lease passes nothing", func(s *spoilt) {
 		inspect := s.inspect
 		s.inspect = func(name lockagent.Name, kind lockagent.LockKind) (lockagent.Inspection, error) {
@@ -177,9 +261,13 @@ var queueDefects = []defect{
 			return release(req)
 		}
 	}},
-	{"grants everybody what it passes", "Pass/one tenure at a time has a lock that is passed", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Granted = true
-	})},
+	{
+		"grants everybody what it passes",
+		"Pass/one tenure at a time has a lock that is passed",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Granted = true
+		}),
+	},
 	{"has outsiders wait for ever", "Outsiders/outsiders get their turn, and agents the others", func(s *spoilt) {
 		s.ledger.plantOutsider = func(_ lockagent.Name, wake func()) func() {
 			wake()
@@ -224,28 +312,53 @@ var queueDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"calls the outsiders' turn a holder", "Outsiders/the lock is kept from the agents for a moment", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		if !reply.Granted && reply.Holder == "" {
-			reply.Holder = "outsiders"
-		}
-	})},
-	{"keeps a lock from everybody", "Outsiders/another program can have the lock meanwhile", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		if reply.Holder == stranger {
-			reply.Holder = ""
-		}
-	})},
-	{"takes who has a place for an outsider", "Outsiders/an agent with a place is no outsider", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		if reply.Queued && req.Queue {
-			reply.Outsiders += 2
-		}
-	})},
-	{"counts outsiders for everybody", "Outsiders/outsiders are counted", replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Outsiders++
-	})},
-	{"passes to one among outsiders that are none", "Outsiders/an agent with a place is no outsider", telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Outsiders++ })},
-	{"does not tell when an agent is listened for", "Listen/an agent is told when the store begins to listen", without(lockagent.MessagesMissed)},
+	{
+		"calls the outsiders' turn a holder",
+		"Outsiders/the lock is kept from the agents for a moment",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			if !reply.Granted && reply.Holder == "" {
+				reply.Holder = "outsiders"
+			}
+		}),
+	},
+	{
+		"keeps a lock from everybody",
+		"Outsiders/another program can have the lock meanwhile",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			if reply.Holder == stranger {
+				reply.Holder = ""
+			}
+		}),
+	},
+	{
+		"takes who has a place for an outsider",
+		"Outsiders/an agent with a place is no outsider",
+		replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			if reply.Queued && req.Queue {
+				reply.Outsiders += 2
+			}
+		}),
+	},
+	{
+		"counts outsiders for everybody",
+		"Outsiders/outsiders are counted",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Outsiders++
+		}),
+	},
+	{
+		"passes to one among outsiders that are none", "Outsiders/an agent with a place is no outsider",
+		telling(lockagent.MessagePassed, func(m *lockagent.Message) { m.Outsiders++ }),
+	},
+	{
+		"does not tell when an agent is listened for", "Listen/an agent is told when the store begins to listen",
+		without(lockagent.MessagesMissed),
+	},
 	{"tells nobody of a break", "Listen/an agent is told that its tenure was broken", without(lockagent.MessageBroken)},
-	{"tells when a tenure was broken, wrongly", "Listen/an agent is told that its tenure was broken", telling(lockagent.MessageBroken, func(m *lockagent.Message) { m.At++ })},
+	{
+		"tells when a tenure was broken, wrongly", "Listen/an agent is told that its tenure was broken",
+		telling(lockagent.MessageBroken, func(m *lockagent.Message) { m.At++ }),
+	},
 	{"tells only others of a break", "Twins/an agent whose twin is told goes on", func(s *spoilt) {
 		breakLock := s.breakLock
 		var breaking atomic.Bool

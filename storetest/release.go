@@ -18,7 +18,8 @@ var releaseClauses = []clause{
 	},
 	{
 		name: "the release of a tenure that is over, or never was, finds nothing",
-		says: "Released is false if the tenure did not have the lock: it was over, had never begun, or was released by an earlier call whose reply was lost.",
+		says: "Released is false if the tenure did not have the lock: it was over, had never begun, or was released by an " +
+			"earlier call whose reply was lost.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)

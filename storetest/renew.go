@@ -87,7 +87,8 @@ var renewClauses = []clause{
 	},
 	{
 		name: "many renewals at once each have their own reply",
-		says: "A store may put a renewal off, to gather several: for a small part of the lease, and for at most a tenth of a second.",
+		says: "A store may put a renewal off, to gather several: for a small part of the lease, and for at most a tenth " +
+			"of a second.",
 		prove: func(t *testing.T, h *Harness) {
 			const locks = 300
 			one, two := h.pair(t)

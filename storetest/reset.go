@@ -126,7 +126,8 @@ var resetClauses = []clause{
 					if !ok {
 						return
 					}
-					if reset.From != incarnation || reset.To != incarnation || reset.Reason == "" || one.offers(withHistory) && (reset.After <= 0 || reset.Before < reset.After) {
+					if reset.From != incarnation || reset.To != incarnation || reset.Reason == "" ||
+						one.offers(withHistory) && (reset.After <= 0 || reset.Before < reset.After) {
 						t.Errorf("told %+v; want that %q is what it was, with a reason, and between when and when", reset, incarnation)
 					}
 				}
@@ -142,7 +143,8 @@ var resetClauses = []clause{
 	},
 	{
 		name: "calls made by a function that is told are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the " +
+			"store again.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needsIncarnation(t)
 			one := h.agent(t)

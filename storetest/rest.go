@@ -24,7 +24,8 @@ var restClauses = []clause{
 	},
 	{
 		name: "whoever meets a tenure that may rest tells its agent",
-		says: "Whenever a tenure that may rest keeps an Acquire of another agent from the lock, the store sends a [MessageWanted] to its agent, also if that Acquire asks for no place.",
+		says: "Whenever a tenure that may rest keeps an Acquire of another agent from the lock, the store sends a " +
+			"[MessageWanted] to its agent, also if that Acquire asks for no place.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			two.subscribe(theLock)
@@ -47,7 +48,8 @@ var restClauses = []clause{
 	},
 	{
 		name: "whoever meets another tenure does not say so",
-		says: "HolderRests says, if the request was not granted, that the holder may rest, and that its agent has been sent that message.",
+		says: "HolderRests says, if the request was not granted, that the holder may rest, and that its agent has been " +
+			"sent that message.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.acquire(theLock, 1)

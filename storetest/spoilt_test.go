@@ -116,7 +116,9 @@ func (s *spoilt) Break(ctx context.Context, req lockagent.BreakRequest, done fun
 	answerSpoilt(s, ctx, done, reply, err)
 }
 
-func (s *spoilt) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *spoilt) Inspect(
+	ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	seen, err := s.inspect(name, kind)
 	answerSpoilt(s, ctx, done, seen, err)
 }
@@ -228,7 +230,8 @@ func withdrawing(refuses func(withdrawn, number uint64) bool) func(*spoilt) {
 			req.Unanswered = false
 		})(s)
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			if last, ok := withdrawn.Load(req.Tenure.Agent + lockagent.AgentID(req.Name)); ok && refuses(last.(uint64), req.Tenure.Number) {
+			if last, ok := withdrawn.Load(req.Tenure.Agent + lockagent.AgentID(req.Name)); ok &&
+				refuses(last.(uint64), req.Tenure.Number) {
 				return lockagent.AcquireReply{}, lockagent.ErrWithdrawn
 			}
 			return acquire(req)

@@ -104,7 +104,8 @@ var subscribeClauses = []clause{
 	},
 	{
 		name: "calls made by wake are answered",
-		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the store again.",
+		says: "A store holds no mutex while it calls done, wake, hear or the f of OnReset: these functions may call the " +
+			"store again.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			first := start(t, "Acquire", func(done func(lockagent.AcquireReply, error)) {

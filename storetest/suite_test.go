@@ -230,7 +230,8 @@ type bare struct{ lockagent.Store }
 // A store need not have a layer. It passes the first chapters, which are about every store.
 func TestStoreWithoutLayersPasses(t *testing.T) {
 	every := []string{
-		"Acquire/", "Tenure/", "Release/", "Renew/", "Lease/", "Token/", "Subscribe/", "Reset/", "BadRequest/", "Concurrency/", "Close/",
+		"Acquire/", "Tenure/", "Release/", "Renew/", "Lease/", "Token/", "Subscribe/", "Reset/",
+		"BadRequest/", "Concurrency/", "Close/",
 	}
 	RunInBubble(t, soundKinds, func(t *testing.T) *Harness {
 		h := defect{spoil: asking(func(req *lockagent.AcquireRequest) { req.Queue, req.Rests = false, false })}.harness(t)
@@ -242,7 +243,8 @@ func TestStoreWithoutLayersPasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects, spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects)
+	return slices.Concat(defects, queueDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects,
+		spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects)
 }
 
 // harness is the harness of a store in memory that has the defect.
@@ -259,7 +261,9 @@ func (d defect) harness(*testing.T) *Harness {
 	return &Harness{
 		Store: one,
 		Open:  func(testing.TB) lockagent.Store { return spoil(store.Share()) },
-		PlantHolder: func(_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration) {
+		PlantHolder: func(
+			_ testing.TB, name lockagent.Name, _ lockagent.LockKind, holder string, count int, lease time.Duration,
+		) {
 			store.PlantHolder(name, holder, count, lease)
 		},
 		PlantPermit: func(_ testing.TB, name lockagent.Name, id lockagent.PermitID, lease time.Duration) {

@@ -11,7 +11,8 @@ import (
 var tenureClauses = []clause{
 	{
 		name: "a late call of a tenure that was withdrawn has no effect",
-		says: "If the request is Unanswered, Release also withdraws the tenure: an Acquire of the tenure that arrives within a minute has no effect.",
+		says: "If the request is Unanswered, Release also withdraws the tenure: an Acquire of the tenure that arrives " +
+			"within a minute has no effect.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.withdraws(theLock, 1)

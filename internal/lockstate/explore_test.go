@@ -69,24 +69,116 @@ func TestSmallWorldWithABadStore(t *testing.T) {
 		variant
 		want string
 	}{
-		{variant{name: "that ends leases early", people: three, bad: func(m *storeModel) { m.early = 4 * tick }}, "but the store's lease ends at"},
-		{variant{name: "that forgets what was withdrawn", people: three, left: chances{lost: 1, cancels: 1}, bad: func(m *storeModel) { m.forgetful = true }}, "everybody has gone, but the store has a tenure"},
-		{variant{name: "that wakes nobody", people: three, bad: func(m *storeModel) { m.silent, m.plain = true, true }}, "waits for a lock that is free"},
-		{variant{name: "that passes a lock on for less than it says", people: three, bad: func(m *storeModel) { m.stingy = 3 * tick }}, "but the store's lease ends at"},
-		{variant{name: "that gives tokens out twice", people: three, bad: func(m *storeModel) { m.recycles = true }}, "is granted after"},
-		{variant{name: "that has nobody stand by", people: spread, left: chances{order: 1}, bad: func(m *storeModel) { m.alone = true }}, "is the first in the queue, but sleeps"},
-		{variant{name: "that does not tell its clocks apart", people: three, left: chances{order: 1, steps: 1}, bad: func(m *storeModel) { m.nameless = true }}, "but the store"},
-		{variant{name: "that makes tenures shared without being asked", people: []person{three[0], readers[2]}, left: chances{order: 1}, bad: func(m *storeModel) { m.shares = true }}, "holds the lock alone in a tenure that is shared"},
-		{variant{name: "that does not make a tenure shared", people: downgraded, left: chances{order: 1}, bad: func(m *storeModel) { m.forgets = true }}, "but the store keeps readers out"},
-		{variant{name: "that grants more permits than there are", permits: 2, people: four, bad: func(m *storeModel) { m.excess = 1 }}, "of 2 are in use"},
-		{variant{name: "that wakes nobody for permits", permits: 2, people: four, bad: func(m *storeModel) { m.silent, m.plain = true, true }}, "waits for permits that are free"},
-		{variant{name: "that takes places at a fair lock", fair: true, people: three, left: chances{order: 1, unseats: 1}, bad: discreetly}, "in which it has no place"},
-		{variant{name: "that takes places at a fair lock, and tells one waiter", fair: true, people: three, left: chances{order: 1, unseats: 1}, bad: toOne}, "in which it has no place"},
-		{variant{name: "that takes places at a semaphore", permits: 2, people: couple, left: chances{order: 1, unseats: 1}, bad: discreetly}, "in which it has no place"},
-		{variant{name: "that takes places at a semaphore, and tells one waiter", permits: 2, people: couple, left: chances{order: 1, unseats: 1}, bad: toOne}, "in which it has no place"},
-		{variant{name: "that does not tell that a lock is wanted", people: threeTwice, ask: []int{0}, change: rests, bad: mutely}, "waits for a lock that rests"},
+		{
+			variant{name: "that ends leases early", people: three, bad: func(m *storeModel) { m.early = 4 * tick }},
+			"but the store's lease ends at",
+		},
+		{
+			variant{
+				name: "that forgets what was withdrawn", people: three, left: chances{lost: 1, cancels: 1},
+				bad: func(m *storeModel) { m.forgetful = true },
+			},
+			"everybody has gone, but the store has a tenure",
+		},
+		{
+			variant{name: "that wakes nobody", people: three, bad: func(m *storeModel) { m.silent, m.plain = true, true }},
+			"waits for a lock that is free",
+		},
+		{
+			variant{
+				name: "that passes a lock on for less than it says", people: three,
+				bad: func(m *storeModel) { m.stingy = 3 * tick },
+			},
+			"but the store's lease ends at",
+		},
+		{
+			variant{name: "that gives tokens out twice", people: three, bad: func(m *storeModel) { m.recycles = true }},
+			"is granted after",
+		},
+		{
+			variant{
+				name: "that has nobody stand by", people: spread, left: chances{order: 1},
+				bad: func(m *storeModel) { m.alone = true },
+			},
+			"is the first in the queue, but sleeps",
+		},
+		{
+			variant{
+				name: "that does not tell its clocks apart", people: three, left: chances{order: 1, steps: 1},
+				bad: func(m *storeModel) { m.nameless = true },
+			},
+			"but the store",
+		},
+		{
+			variant{
+				name: "that makes tenures shared without being asked", people: []person{three[0], readers[2]},
+				left: chances{order: 1}, bad: func(m *storeModel) { m.shares = true },
+			},
+			"holds the lock alone in a tenure that is shared",
+		},
+		{
+			variant{
+				name: "that does not make a tenure shared", people: downgraded, left: chances{order: 1},
+				bad: func(m *storeModel) { m.forgets = true },
+			},
+			"but the store keeps readers out",
+		},
+		{
+			variant{
+				name: "that grants more permits than there are", permits: 2, people: four,
+				bad: func(m *storeModel) { m.excess = 1 },
+			},
+			"of 2 are in use",
+		},
+		{
+			variant{
+				name: "that wakes nobody for permits", permits: 2, people: four,
+				bad: func(m *storeModel) { m.silent, m.plain = true, true },
+			},
+			"waits for permits that are free",
+		},
+		{
+			variant{
+				name: "that takes places at a fair lock", fair: true, people: three, left: chances{order: 1, unseats: 1},
+				bad: discreetly,
+			},
+			"in which it has no place",
+		},
+		{
+			variant{
+				name: "that takes places at a fair lock, and tells one waiter", fair: true, people: three,
+				left: chances{order: 1, unseats: 1}, bad: toOne,
+			},
+			"in which it has no place",
+		},
+		{
+			variant{
+				name: "that takes places at a semaphore", permits: 2, people: couple, left: chances{order: 1, unseats: 1},
+				bad: discreetly,
+			},
+			"in which it has no place",
+		},
+		{
+			variant{
+				name: "that takes places at a semaphore, and tells one waiter", permits: 2, people: couple,
+				left: chances{order: 1, unseats: 1}, bad: toOne,
+			},
+			"in which it has no place",
+		},
+		{
+			variant{
+				name: "that does not tell that a lock is wanted", people: threeTwice, ask: []int{0}, change: rests, bad: mutely,
+			},
+			"waits for a lock that rests",
+		},
 		// A late attempt of the same tenure, after its lease was extended.
-		{variant{name: "that shortens a lease", people: []person{three[0], fixed[1]}, left: chances{lost: 1, order: 1}, bad: func(m *storeModel) { m.shortens = true }}, "but the store's lease ends at"},
+		{
+			variant{
+				name: "that shortens a lease", people: []person{three[0], fixed[1]}, left: chances{lost: 1, order: 1},
+				bad: func(m *storeModel) { m.shortens = true },
+			},
+			"but the store's lease ends at",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := newExploration(tt.variant)
@@ -105,7 +197,10 @@ func (v variant) longer(times int) variant {
 	for i := range v.people {
 		v.people[i].leases = slices.Repeat(v.people[i].leases, times)
 	}
-	for _, n := range []*int{&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes, &v.left.restart, &v.left.kills, &v.left.gone, &v.left.cancels, &v.left.outside, &v.left.unseats, &v.left.turns} {
+	for _, n := range []*int{
+		&v.left.lost, &v.left.refused, &v.left.order, &v.left.late, &v.left.broken, &v.left.resets, &v.left.crashes,
+		&v.left.restart, &v.left.kills, &v.left.gone, &v.left.cancels, &v.left.outside, &v.left.unseats, &v.left.turns,
+	} {
 		*n *= times
 	}
 	return v
