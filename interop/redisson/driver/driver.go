@@ -52,7 +52,8 @@ func Build(ctx context.Context, dir, profile string) (*Driver, error) {
 	args = append(args, "package")
 	maven := func(args []string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "mvn", args...)
-		cmd.Env = append(os.Environ(), "MAVEN_OPTS="+os.Getenv("MAVEN_OPTS")+" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC") // half the work
+		// These options halve the work.
+		cmd.Env = append(os.Environ(), "MAVEN_OPTS="+os.Getenv("MAVEN_OPTS")+" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 		return cmd
 	}
 	if maven(append([]string{"-o"}, args...)).Run() != nil {
@@ -68,9 +69,11 @@ func Build(ctx context.Context, dir, profile string) (*Driver, error) {
 }
 
 // Command is a process of the driver that has not been started, with one client of Redisson. The end of ctx kills it.
-// The watchdog is the lease of locks that Redisson renews. The mode is "single" or "cluster", or "classic": a Cluster
-// whose messages go to all nodes. Flags are of the virtual machine.
-func (d *Driver) Command(ctx context.Context, watchdog time.Duration, mode string, addrs []string, flags ...string) *exec.Cmd {
+// The watchdog is the lease of locks that Redisson renews. The mode is "single" or "cluster". Flags are of the virtual
+// machine.
+func (d *Driver) Command(
+	ctx context.Context, watchdog time.Duration, mode string, addrs []string, flags ...string,
+) *exec.Cmd {
 	cmd := d.Machine(ctx, flags...)
 	cmd.Args = append(cmd.Args, strconv.FormatInt(watchdog.Milliseconds(), 10), mode)
 	for _, addr := range addrs {

@@ -21,12 +21,11 @@ import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.BaseConfig;
 import org.redisson.config.Config;
-import org.redisson.config.ShardedSubscriptionMode;
 import org.redisson.misc.ReclosableLatch;
 
 /**
- * Runs the commands that it reads from standard input, each on the thread that the command names, because the owner of a
- * lock of Redisson is a thread. README.md describes the lines. The process ends when its input does.
+ * Runs the commands that it reads from standard input, each on the thread that the command names, because the owner of
+ * a lock of Redisson is a thread. README.md describes the lines. The process ends when its input does.
  */
 public final class Main {
     private final Map<String, Client> clients = new ConcurrentHashMap<>();
@@ -59,8 +58,8 @@ public final class Main {
     }
 
     /**
-     * Makes a client. Arguments: the watchdog timeout in ms, "single", "cluster" or "classic", and the addresses. Among them may be
-     * user=NAME, password=TEXT and ahead=MS.
+     * Makes a client. Arguments: the watchdog timeout in ms, "single" or "cluster", and the addresses. Among them may
+     * be user=NAME, password=TEXT and ahead=MS.
      */
     private static Client connect(List<String> args, Config config) {
         config.setLockWatchdogTimeout(Long.parseLong(args.get(0)));
@@ -77,7 +76,6 @@ public final class Main {
         String[] all = addresses.toArray(String[]::new);
         BaseConfig<?> servers = switch (args.get(1)) {
             case "cluster" -> config.useClusterServers().addNodeAddress(all);
-            case "classic" -> config.useClusterServers().addNodeAddress(all).setShardedSubscriptionMode(ShardedSubscriptionMode.OFF);
             default -> config.useSingleServer().setAddress(all[0]);
         };
         if (options.containsKey("user")) {
@@ -134,7 +132,8 @@ public final class Main {
         worker.tasks.add(() -> {
             try {
                 int slash = words.get(1).indexOf('/');
-                answer(id, "ok", run(slash < 0 ? "" : words.get(1).substring(0, slash), name, words.subList(3, words.size())));
+                String client = slash < 0 ? "" : words.get(1).substring(0, slash);
+                answer(id, "ok", run(client, name, words.subList(3, words.size())));
             } catch (Exception e) {
                 answer(id, "error", e.getClass().getSimpleName() + ": " + e.getMessage());
             }
@@ -161,7 +160,8 @@ public final class Main {
         /** Whether the thread waits in one of Redisson's latches. */
         boolean sleeps() {
             Object blocker = LockSupport.getBlocker(this);
-            return blocker instanceof ReclosableLatch || blocker != null && blocker.getClass().getName().contains("Semaphore$");
+            return blocker instanceof ReclosableLatch ||
+                blocker != null && blocker.getClass().getName().contains("Semaphore$");
         }
 
         @Override
