@@ -29,8 +29,8 @@ type taker struct {
 	expires time.Time
 }
 
-// keepPermits returns the semaphore of a name that is going to change, and takes back what is over. back says that there
-// was something.
+// keepPermits returns the semaphore of a name that is going to change, and takes back what is over. back says that
+// there was something.
 func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockKind) (l *lock, s *semaphore, back bool) {
 	l = m.keep(name, kind, v.now)
 	if l.permits == nil {
@@ -162,8 +162,8 @@ func (l *lock) leave(tenure lockagent.Tenure) bool {
 	return l.dequeue(tenure)
 }
 
-// first is the first tenure in the queue. Those before it lose their places: their agents are gone, or they want more permits
-// than there are. own is a tenure that is there for sure.
+// first is the first tenure in the queue. Those before it lose their places: their agents are gone, or they want more
+// permits than there are. own is a tenure that is there for sure.
 func (m *memory) first(v *visit, name lockagent.Name, own lockagent.Tenure) (first lockagent.Tenure, ok bool) {
 	l := m.locks[name]
 	for len(l.queue) > 0 {
@@ -193,8 +193,9 @@ func (m *memory) askNext(v *visit, name lockagent.Name, own lockagent.Tenure) {
 	}
 }
 
-// passPermits passes the free permits to the first tenures in the queue, as long as they suffice for the next, unless it is the
-// turn of outsiders. It reports whether it passed any. If permits are left for the next one, it asks for itself.
+// passPermits passes the free permits to the first tenures in the queue, as long as they suffice for the next, unless
+// it is the turn of outsiders. It reports whether it passed any. If permits are left for the next one, it asks for
+// itself.
 func (m *memory) passPermits(v *visit, name lockagent.Name, trace string) (passed bool) {
 	l := m.locks[name]
 	s := l.permits

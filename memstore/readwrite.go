@@ -29,8 +29,8 @@ func (m *memory) writerWaits(l *lock, most int) bool {
 	})
 }
 
-// share makes an exclusive tenure shared if a renewal asks for that. Then it wakes all waiters, because readers may join.
-// It reports whether the tenure is shared and others keep later readers out.
+// share makes an exclusive tenure shared if a renewal asks for that. Then it wakes all waiters, because readers may
+// join. It reports whether the tenure is shared and others keep later readers out.
 func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *holder) (wanted bool) {
 	if req.Mode == lockagent.Shared && own.mode != lockagent.Shared {
 		own.mode = lockagent.Shared

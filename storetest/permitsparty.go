@@ -77,7 +77,8 @@ func (u user) extends(id lockagent.PermitID, lease time.Duration) {
 	}
 }
 
-// outlasts takes the last n permits for a brief time. When it returns, they are free, and so is all that somebody had for no longer.
+// outlasts takes the last n permits for a brief time. When it returns, they are free, and so is all that somebody had
+// for no longer.
 func (u user) outlasts(number uint64, n int) {
 	u.t.Helper()
 	req := u.wants(number, n, false)
