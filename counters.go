@@ -19,8 +19,8 @@ import "context"
 // have come back in another way than by a Release, the first tenures in the queue get a [MessageStandby] with nothing
 // remaining: their Acquires are granted, one after the other.
 //
-// Of the kind [Permits] the store knows how many permits there are. A tenure that wants more than that has no place, and
-// loses the one that it has. Its agent asks again when it is woken. Of the kind [Semaphore] other programs may have
+// Of the kind [Permits] the store knows how many permits there are. A tenure that wants more than that has no place,
+// and loses the one that it has. Its agent asks again when it is woken. Of the kind [Semaphore] other programs may have
 // permits that the store does not know of, so no request is known to be too large.
 //
 // The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect,
@@ -55,8 +55,8 @@ import "context"
 // [PermitsReply]. It is 0 if the tenure had its permits before: the number may have been lowered since. Only if
 // granted.
 type Counters interface {
-	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes more permits free, or of
-	// the kind [Permits] adds some, wakes all waiters.
+	// Permits reads or changes the permits of a semaphore, whoever has them. A change that makes more permits free, or
+	// of the kind [Permits] adds some, wakes all waiters.
 	Permits(ctx context.Context, req PermitsRequest, done func(PermitsReply, error))
 	// Latch reads or changes the count of a latch.
 	Latch(ctx context.Context, req LatchRequest, done func(LatchReply, error))

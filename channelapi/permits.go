@@ -66,9 +66,9 @@ func (p *permits) Name() Name { return p.of.name }
 // or none. [Grant.Release] gives all of them back. A request for many permits is not kept out by
 // requests for few that come later.
 //
-// A request for more permits than there are waits, because somebody may add some. Bound the wait if nobody will. The store knows how
-// many [Permits] there are. So such a request has no place in the queue, until there are enough. A [Semaphore] has permits
-// that only Redisson knows of, so there all who come later wait behind it.
+// A request for more permits than there are waits, because somebody may add some. Bound the wait if nobody will. The
+// store knows how many [Permits] there are. So such a request has no place in the queue, until there are enough. A
+// [Semaphore] has permits that only Redisson knows of, so there all who come later wait behind it.
 //
 // If somebody deletes the semaphore meanwhile, or the store loses it, the error is [ErrDeleted].
 func (p *permits) Acquire(ctx context.Context, n int) (Grant, error) {

@@ -40,6 +40,20 @@ func TestAWaiterAsksAfterTheNumberHasChanged(t *testing.T) {
 	p.counts(0, 4)
 }
 
+// A place that is not the first one is lost when its own request asks.
+func TestAPlaceBehindOthersIsLost(t *testing.T) {
+	server := redistest.Start(t)
+	p := &pool{t, server, open(t, server.URL()), lockagent.Permits}
+	storetest.Listen(t, p.store, agentA)
+	p.change(lockagent.TrySetPermits, 5, "set")
+	p.take(1, 5)
+	queue(t, p.store, p.wish(2, 1))
+	queue(t, p.store, p.wish(3, 4))
+	server.Do("DECRBY", "pool", "2")
+	p.isTooMany(3, 4)
+	queue(t, p.store, p.wish(2, 1))
+}
+
 // isTooMany expects to be refused n permits, and to get no place.
 func (p *pool) isTooMany(number uint64, n int) {
 	p.t.Helper()

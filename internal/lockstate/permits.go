@@ -14,8 +14,8 @@ import (
 // says nothing about the others. A [Break] without a token is for the store, which knows all of them.
 //
 // A wake-up leads to one attempt, and not to one of each waiter. If that attempt shows that the
-// next waiter may succeed, too, or if its waiter gives up, the next waiter asks the store. The store passes permits to those
-// with a place by itself.
+// next waiter may succeed, too, or if its waiter gives up, the next waiter asks the store. The store passes permits to
+// those with a place by itself.
 //
 // Make one with [ResumePermits]. The methods are those of [State].
 type Permits struct{ Fair }
@@ -64,7 +64,7 @@ func (p *Permits) Step(c Command, m Moment, do func(*Event)) {
 // the same waiter before.
 func (p *Permits) deleted(r *AcquireReplied) bool {
 	asked := p.part(func(s *State) bool { return s.phase == asking && s.attempt.number == r.Tenure })
-	return asked != nil && (asked.attempt.set || asked.attempt.queued) && r.Err == nil && !r.Reply.Granted && r.Reply.NotSet
+	return asked != nil && asked.attempt.set && r.Err == nil && !r.Reply.Granted && r.Reply.NotSet
 }
 
 // wake has the first waiter that match accepts ask the store.

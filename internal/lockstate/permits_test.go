@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -186,6 +187,26 @@ func TestPermits(t *testing.T) {
 		r.want("Answered ann: "+lockagent.ErrDeleted.Error(), "AttemptRefused", "Forgot", "Woke", "Attempted 30s")
 		r.replied(2, unset)
 		r.want("FoundBusy")
+	})
+	t.Run("takes a number that is gone for a deletion, if the waiter had a place before a restart", func(t *testing.T) {
+		r := newPermitsRig(t)
+		r.wants("ann", 1)
+		r.lacking(1, false)
+		r.wants("bob", 1)
+		r.lacking(2, true)
+		r.lacking(1, true)
+		cfg := rigConfig()
+		p := ResumePermits("orders", &cfg, r.next, r.f.Snapshot(), 0, r.now)
+		r.f, r.steps, r.seen = &p.Fair, p.Step, nil
+		r.step(Woken{All: true})
+		for number := range 2 {
+			r.replied(number+1, lockagent.AcquireReply{NotSet: true, Remaining: -1})
+		}
+		for _, o := range []lockagent.Owner{"ann", "bob"} {
+			if want := "Answered " + string(o) + ": " + lockagent.ErrDeleted.Error(); !slices.Contains(r.seen, want) {
+				t.Errorf("saw %q; want %q", r.seen, want)
+			}
+		}
 	})
 	t.Run("is passed permits beside other tenures", func(t *testing.T) {
 		r := newPermitsRig(t)

@@ -177,9 +177,12 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 	moved := func(i Instant) Instant { return i.add(shift) }
 	s.part = n.Part
 	if n.Asks {
-		// The call before may have taken effect, or may do so later. What the store said is forgotten, as after a failed call.
+		// The call before may have taken effect, or may do so later. What the store said is forgotten, as after a failed
+		// call. But a semaphore with a place is set.
 		s.phase, s.retryAt = sleeping, now
-		s.attempt = attempt{number: n.Number, mode: n.Mode, contested: n.Contested, unanswered: true, open: n.Open}
+		s.attempt = attempt{
+			number: n.Number, mode: n.Mode, contested: n.Contested, unanswered: true, open: n.Open, set: n.Queued,
+		}
 		if n.Until != 0 {
 			s.attempt.open = max(n.Open, moved(n.Until).Sub(now))
 		}

@@ -65,8 +65,8 @@ func sharedSemaphore(t *testing.T, b *both) {
 	}
 }
 
-// outlives deletes a semaphore under a waiter of Java. The waiter waits until the semaphore is set again, to a number of permits
-// that it takes. Each side deletes it once, and the other sets it.
+// outlives deletes a semaphore under a waiter of Java. The waiter waits until the semaphore is set again, to a number
+// of permits that it takes. Each side deletes it once, and the other sets it.
 func outlives(t *testing.T, n int, waits func(thread string) <-chan answer, ours interface {
 	Delete(context.Context) (bool, error)
 	TrySetPermits(context.Context, int) (bool, error)
@@ -188,8 +188,8 @@ func sharedPermits(t *testing.T, b *both) {
 	}
 }
 
-// tooManyPermits has us ask for more permits than there are. Java and others of ours go first meanwhile. Then Java changes
-// the number of permits, and its messages wake us.
+// tooManyPermits has us ask for more permits than there are. Java and others of ours go first meanwhile. Then Java
+// changes the number of permits, and its messages wake us.
 func tooManyPermits(t *testing.T, b *both) {
 	const name = "benches"
 	ctx := t.Context()
@@ -263,7 +263,8 @@ func (b *both) awaitPermitPlaces(t *testing.T, name string, places, agents int64
 	b.awaitSubscribers(t, keyOf("redisson_sc", name), agents)
 }
 
-// permitsTakenAway takes permits away while Java waits. The listener of a Java program fails if the message is a negative number.
+// permitsTakenAway takes permits away while Java waits. The listener of a Java program fails if the message is a
+// negative number.
 func permitsTakenAway(t *testing.T, b *both) {
 	const name = "less"
 	before := len(b.java.log.String()) // what others have Java do may be logged, too

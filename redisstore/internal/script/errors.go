@@ -31,8 +31,8 @@ func Refused(text string) error {
 	return fmt.Errorf("%w: %s", err, text)
 }
 
-// place is where in a script a command failed, as servers of different versions tell it. It is of no use to whoever used a wrong key. Where an
-// error is not definite, it may tell of a defect, so there it stays.
+// place is where in a script a command failed, as servers of different versions tell it. It is of no use to whoever
+// used a wrong key. Where an error is not definite, it may tell of a defect, so there it stays.
 var place = regexp.MustCompile(`^ERR Error running script \(call to f_\w+\): |@user_script: ?\d+: | script: \w+, on @user_script:\d+\.$`)
 
 // kind looks for an error code anywhere in a text. Servers before 7.0 put other words in front

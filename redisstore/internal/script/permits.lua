@@ -198,8 +198,8 @@ local function permits_leave(s, who)
   return pcall('ZREM', s.queue, who)
 end
 
--- Reports whether a request is for more permits than there are. Without ids, programs with Redisson may have any number,
--- so no request is known to be too large.
+-- Reports whether a request is for more permits than there are. Without ids, programs with Redisson may have any
+-- number, so no request is known to be too large.
 local function permits_too_large(s, n)
   return s.ids and n > s.free and n > s.free + permits_taken(s)
 end

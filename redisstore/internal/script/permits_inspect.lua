@@ -1,5 +1,5 @@
--- permits_inspect.lua tells how many permits of a semaphore are taken, see permits.lua. It changes nothing, and does not
--- count permits whose leases are over.
+-- permits_inspect.lua tells how many permits of a semaphore are taken, see permits.lua. It changes nothing, and does
+-- not count permits whose leases are over.
 --
 -- Reply: as of inspect.lua, with the number of permits as the hold count, and without a holder.
 

@@ -18,8 +18,8 @@ local seen = call('TIME')
 
 --include hand_on.lua
 
--- Passes the free permits to the first tenures in the queue, as long as they suffice for the next, unless it is the turn
--- of others. Reports whether it passed any.
+-- Passes the free permits to the first tenures in the queue, as long as they suffice for the next, unless it is the
+-- turn of others. Reports whether it passed any.
 --   trace  see queue_tell
 local ids_passed = 1000 -- then a script has passed enough: each permit with an id takes time
 local function permits_pass(s, time, trace)
@@ -62,7 +62,8 @@ end
 
 local s, err = permits_read(KEYS[1], ARGV, seen)
 local time, who, flags = clock_read(ARGV[6], seen), ARGV[8], ARGV[9]
--- A semaphore that somebody deleted may be set as the other kind by now. Then the tenure is over, and only its place is left.
+-- A semaphore that somebody deleted may be set as the other kind by now. Then the tenure is over, and only its place is
+-- left.
 if err and call('ZSCORE', s.tenures, who) then
   return redis.error_reply(err)
 end
@@ -83,7 +84,8 @@ if string.find(flags, 'u', 1, true) then
   note(s.suffix, time.now, who, time.now)
 end
 local at, line = clock_shows(time), nil -- permits that are passed on are granted later
-if not err and s.free and s.free > 0 and (back or n or placed == 1) then -- it may have been in the way of smaller requests
+-- A place may have been in the way of smaller requests.
+if not err and s.free and s.free > 0 and (back or n or placed == 1) then
   line = permits_pass(s, time, string.match(flags, 't(.+)') or '-') and 'p'
   local others = woke(s.room, flags, permits_wake(s))
   line = line or others

@@ -62,8 +62,8 @@ func newScript(source string) *Script {
 	return s
 }
 
-// assemble completes the scripts. Whoever is about to use one calls it. Programs that have the package and make no call, as most verbs of
-// lockagent, do not wait for it when they start.
+// assemble completes the scripts. Whoever is about to use one calls it. Programs that have the package and make no
+// call, as most verbs of lockagent, do not wait for it when they start.
 var assemble = sync.OnceFunc(func() {
 	for _, s := range all {
 		whole := include(s.Source)
@@ -74,7 +74,8 @@ var assemble = sync.OnceFunc(func() {
 
 // include returns a script with the parts that it shares with others in place of their --include lines. A part may
 // include others, and is there once. A function that the script does not use is left out, because a server makes each
-// function anew whenever it runs the script. Comments that are in no function are left out, too: they may name functions.
+// function anew whenever it runs the script. Comments that are in no function are left out, too: they may name
+// functions.
 func include(source string) string {
 	blocks := expand(nil, source, map[string]bool{})
 	functions := map[string]*block{}
