@@ -338,7 +338,7 @@ var defects = []defect{
 			reply.Clock = rand.Text()
 		}),
 	},
-	{"says that it broke a lock, and does not", "Break/a lock that is broken is free", func(s *spoilt) {
+	{"says that it broke a lock, and does not", "Break/a break tells when, and whether the lock was held", func(s *spoilt) {
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
 			seen, err := s.inspect(req.Name, req.Kind)
 			return lockagent.BreakReply{Broken: seen.Held, At: 1}, err

@@ -27,7 +27,8 @@ var outsiderClauses = []clause{
 				if sub.Count() == before && !sub.Await() {
 					return
 				}
-				ring.take()
+				last := ring.all[ring.holder]
+				last.comesIn(last.wish(theLock, ring.numbers[ring.holder]))
 			}
 			if turns == 0 || passes == 0 {
 				t.Errorf("of 100 releases %d passed the lock and %d were for the outsiders; want both", passes, turns)
@@ -170,12 +171,6 @@ func (r *ring) release() bool {
 	}
 	r.t.Fatalf("the lock was passed to %q, which did not wait", holder)
 	return false
-}
-
-// take makes the last holder acquire the lock again.
-func (r *ring) take() {
-	r.t.Helper()
-	r.all[r.holder].comesIn(r.all[r.holder].wish(theLock, r.numbers[r.holder]))
 }
 
 // comesIn acquires a free lock as soon as the store no longer keeps it for outsiders.

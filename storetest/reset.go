@@ -41,22 +41,6 @@ var resetClauses = []clause{
 		},
 	},
 	{
-		name: "tokens go on above the floor",
-		says: "The tenure begins above it, even if the store has forgotten the lock.",
-		prove: func(t *testing.T, h *Harness) {
-			one, two := h.pair(t)
-			req := one.ending(theLock, 1)
-			req.Last = one.acquire(theLock, 1).Token + farAhead
-			one.end(req, true)
-			h.reset(t)
-			wish := two.wish(theLock, 1)
-			wish.Floor = req.Last
-			if reply := two.get(wish); reply.Token <= req.Last {
-				t.Errorf("token %d, floor %d", reply.Token, req.Last)
-			}
-		},
-	},
-	{
 		name: "an incarnation has a name of its own",
 		says: "A store that lost its data has a new one.",
 		prove: func(t *testing.T, h *Harness) {

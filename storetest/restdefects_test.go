@@ -43,14 +43,14 @@ var restDefects = []defect{
 	},
 	{
 		"lets a tenure rest while others wait",
-		"Rest/a tenure does not rest while others have places",
+		"Rest/a tenure does not rest while others wait",
 		replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 			reply.Rests = reply.Rests || req.Rests && reply.Granted
 		}),
 	},
 	{
 		"lets a tenure rest while outsiders wait",
-		"Rest/a tenure does not rest while outsiders wait",
+		"Rest/a tenure does not rest while others wait",
 		replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
 			reply.Rests = reply.Rests || req.Rests && reply.Granted
 		}),

@@ -92,7 +92,6 @@ var moreFindings = []finding{
 	{"forgets who has a lock", "Foreign/the lock of another program is refused, with its holder"},
 	{"releases whoever has the lock", "Foreign/the lock of another program is left alone"},
 	{"renews what is over", "Reset/a store without its memory has free locks"},
-	{"counts tokens from 1", "Reset/tokens go on above the floor"},
 	{"tells nobody of a break", "Twins/an agent whose twin is told goes on"},
 	{"forgets that an agent listens no more", "Twins/an agent that goes on with the work of one that is gone is alone"},
 	{"wakes nobody at a release", "Concurrency/subscriptions come and go at any time"},

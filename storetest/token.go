@@ -119,6 +119,12 @@ var tokenClauses = []clause{
 			if second.Token <= first.Token {
 				t.Errorf("token %d after %d, with a floor below", second.Token, first.Token)
 			}
+			h.reset(t)
+			wish = one.wish(theLock, 2)
+			wish.Floor = second.Token + farAhead
+			if third := one.get(wish); third.Token <= wish.Floor {
+				t.Errorf("token %d, floor %d, after a reset", third.Token, wish.Floor)
+			}
 		},
 	},
 	{
