@@ -34,7 +34,8 @@ local function queue_hand_on(lock, time, hooks, payload, flags, woken)
       local passed, next = queue_pass(lock, time, front, hooks, expected, string.match(flags, 't(.+)') or '-')
       if passed > 0 then
         for p = next, math.min(next + standbys - 1, #front.places) do
-          queue_stand_by(lock, front.channels[p + 2], front.places[p], pass_lease)
+          local who = hooks.who and hooks.who(front.places[p]) or front.places[p]
+          queue_stand_by(lock, front.channels[p + 2], who, pass_lease)
         end
         return 'p', outsiders, front.places[next]
       end

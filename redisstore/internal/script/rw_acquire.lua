@@ -91,7 +91,8 @@ return answer(reply, n, nil, function(i)
     end
     if asks then
       pcall('ZREM', lock.queue, field)
-      outsiders = outsiders > 0 and outsiders or turns_lately(lock) and 1 or 0 -- one that had its turn lately comes back
+      -- An outsider that had its turn lately comes back.
+      outsiders = outsiders == 0 and turns_lately(lock) and 1 or outsiders
     end
     return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
   end
