@@ -65,7 +65,8 @@ func TestACluster(t *testing.T) {
 	}
 }
 
-// In a Cluster an agent listens at another node than that of the lock, perhaps. All the same those who wait know what it is.
+// In a Cluster an agent listens at another node than that of the lock, perhaps. All the same those who wait know what
+// it is.
 func TestWhoWaitsForAnAgentInAClusterDoesNotAsk(t *testing.T) {
 	redistest.NeedsSharded(t)
 	t.Parallel()

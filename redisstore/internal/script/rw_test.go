@@ -65,8 +65,8 @@ func TestRenewalOfAReaderBesideAnOutsider(t *testing.T) {
 	s.rwWanted(one, false)
 }
 
-// A reader that does not join, because an outsider listens, asks again soon. Redisson listens for a moment after it was granted
-// the lock, and nothing tells when it stops.
+// A reader that does not join, because an outsider listens, asks again soon. Redisson listens for a moment after it was
+// granted the lock, and nothing tells when it stops.
 func TestAReaderBesideAnOutsiderAsksAgainSoon(t *testing.T) {
 	s := start(t)
 	s.rwGrant(reading("x", agentA, 1))

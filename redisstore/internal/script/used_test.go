@@ -45,7 +45,8 @@ func (s *server) as(kind lockagent.LockKind, req lockagent.AcquireRequest) (lock
 	return outcomes[0].Reply, ""
 }
 
-// expectUsed tries a lock as a kind, with a place and without, and expects it to be refused because the name is in use as another.
+// expectUsed tries a lock as a kind, with a place and without, and expects it to be refused because the name is in use
+// as another.
 func (s *server) expectUsed(kind lockagent.LockKind, number uint64, used lockagent.LockKind) {
 	s.t.Helper()
 	keys := s.keys()
