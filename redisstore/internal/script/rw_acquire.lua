@@ -106,7 +106,8 @@ return answer(reply, n, nil, function(i)
     turns_met_foreign(lock, time)
   end
   local queued, within = asks and queue_place(lock, time, field), nil
-  if queued and (foreign or kept > 0) and queue_is_first(lock, field) then
+  local silent = foreign or not mode and turns_kept(time, notes[3]) > 0 -- nothing may tell when the lock is free
+  if queued and silent and queue_is_first(lock, field) then
     within = turns_ask_within(time, notes[3])
   elseif queued and reads and mode == 'write' and not is_agent(rw_tenure(list[1])) then
     within = ask_every -- Redisson tells nobody that a writer reads on
