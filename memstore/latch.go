@@ -10,18 +10,12 @@ import (
 // latch is the count of a latch. The zero latch is open.
 type latch struct {
 	count  int64
-	opened time.Time            // when it was last counted down to 0
-	made   map[string]time.Time // changes, with the time until which the memory remembers them
+	opened time.Time // when it was last counted down to 0
 }
 
 // remembers reports whether something matters that the memory knows of a latch.
 func (l *latch) remembers(now time.Time) bool {
-	for change, until := range l.made {
-		if !now.Before(until) {
-			delete(l.made, change)
-		}
-	}
-	return l.count > 0 || len(l.made) > 0
+	return l.count > 0 || now.Sub(l.opened) < Retention
 }
 
 // Latch implements [lockagent.Counters].
@@ -39,11 +33,13 @@ func (m *memory) latch(v *visit, req lockagent.LatchRequest) (lockagent.LatchRep
 	if req.Op == lockagent.LatchRead {
 		return lockagent.LatchReply{Count: m.lock(req.Name, v.now).latch.count, At: m.clock.at(v.now)}, nil
 	}
-	l := &m.keep(req.Name, lockagent.Latch, v.now).latch
-	changed := v.now.Before(l.made[req.Change])
+	m.grow(v.now)
+	l, id := &m.keep(req.Name, lockagent.Latch, v.now).latch, changeID{req.Name, req.Change}
+	changed := v.now.Before(m.changes[id].until)
 	if !changed && l.changes(req.Op) {
 		changed = true
 		l.change(&req, v.now)
+		m.changes[id] = change{until: v.now.Add(Retention)}
 		if l.count == 0 {
 			v.wake(m.subscribers(req.Name))
 		}
@@ -67,10 +63,6 @@ func (l *latch) change(req *lockagent.LatchRequest, now time.Time) {
 	case lockagent.LatchDelete:
 		l.count, l.opened = 0, time.Time{}
 	}
-	if l.made == nil {
-		l.made = make(map[string]time.Time)
-	}
-	l.made[req.Change] = now.Add(Retention)
 }
 
 // acquireLatch tells whether a latch is open.

@@ -19,7 +19,7 @@ type memory struct {
 	since     time.Time // when the memory last forgot something, or may have
 	locks     map[lockagent.Name]*lock
 	withdrawn map[claim]time.Time // with the time until which the memory remembers that
-	changes   map[changeID]change // of permits
+	changes   map[changeID]change // of permits and latches
 	most      int                 // the size of these maps at which the memory is tidied
 
 	subscriptions map[lockagent.Name][]*subscription
