@@ -31,7 +31,9 @@ type taker struct {
 
 // keepPermits returns the semaphore of a name that is going to change, and takes back what is over. back says that
 // there was something.
-func (m *memory) keepPermits(v *visit, name lockagent.Name, kind lockagent.LockKind) (l *lock, s *semaphore, back bool) {
+func (m *memory) keepPermits(
+	v *visit, name lockagent.Name, kind lockagent.LockKind,
+) (l *lock, s *semaphore, back bool) {
 	l = m.keep(name, kind, v.now)
 	if l.permits == nil {
 		l.permits = &semaphore{wanted: make(map[lockagent.Tenure]int), ids: make(map[lockagent.PermitID]time.Time)}

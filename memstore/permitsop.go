@@ -48,7 +48,8 @@ func (m *memory) permits(v *visit, req lockagent.PermitsRequest) (lockagent.Perm
 	switch {
 	case req.Op == lockagent.DeletePermits:
 		v.wake(m.subscribers(req.Name))
-	case back, s.free > before, s.free < before && req.Kind == lockagent.Permits: // if there are fewer, the first request may be too large
+	case back, s.free > before, s.free < before && req.Kind == lockagent.Permits:
+		// If there are fewer, the first request may be too large.
 		m.offer(v, req.Name)
 		if s.free <= 0 && s.free > before && req.Kind == lockagent.Permits {
 			v.wake(m.subscribers(req.Name)) // those that want more permits than there were ask again

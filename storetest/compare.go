@@ -335,7 +335,8 @@ func sentinel(err error) string {
 		return "none"
 	}
 	for _, known := range []error{
-		lockagent.ErrWithdrawn, lockagent.ErrWrongType, lockagent.ErrWrongKind, lockagent.ErrNotPermitted, lockagent.ErrNoTokens, lockagent.ErrClosed,
+		lockagent.ErrWithdrawn, lockagent.ErrWrongType, lockagent.ErrWrongKind, lockagent.ErrNotPermitted,
+		lockagent.ErrNoTokens, lockagent.ErrClosed,
 		lockagent.ErrStoreUnavailable, lockagent.ErrBadName, lockagent.ErrBadOption,
 	} {
 		if errors.Is(err, known) {

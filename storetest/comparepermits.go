@@ -71,10 +71,14 @@ func (h *permitsHistory) acquire(t *rapid.T) {
 		Queue: placed || rapid.Bool().Draw(t, "queue"),
 	}
 	var queued bool
-	h.agree(t, agent, fmt.Sprintf("Acquire(%s, %d permits, queue %t)", tenure, req.Permits, req.Queue), func(s lockagent.Store) string {
+	what := fmt.Sprintf("Acquire(%s, %d permits, queue %t)", tenure, req.Permits, req.Queue)
+	h.agree(t, agent, what, func(s lockagent.Store) string {
 		reply, err := Acquire(t, s, req)
 		queued = reply.Queued
-		return fmt.Sprintf("granted %t, queued %t, %q, %d in all, %s", reply.Granted, reply.Queued, reply.Holder, reply.Total, sentinel(err))
+		return fmt.Sprintf(
+			"granted %t, queued %t, %q, %d in all, %s",
+			reply.Granted, reply.Queued, reply.Holder, reply.Total, sentinel(err),
+		)
 	})
 	if queued && !placed {
 		h.queued = append(h.queued, tenure)
@@ -92,7 +96,9 @@ func (h *permitsHistory) release(t *rapid.T) {
 }
 
 func (h *permitsHistory) change(t *rapid.T) {
-	ops := []lockagent.PermitsOp{lockagent.ReadPermits, lockagent.TrySetPermits, lockagent.AddPermits, lockagent.DeletePermits}
+	ops := []lockagent.PermitsOp{
+		lockagent.ReadPermits, lockagent.TrySetPermits, lockagent.AddPermits, lockagent.DeletePermits,
+	}
 	if h.kind == lockagent.Permits {
 		ops = append(ops, lockagent.SetPermits, lockagent.ReleasePermit, lockagent.ReleasePermit, lockagent.ExtendPermit)
 	} else {
@@ -121,7 +127,9 @@ func (h *permitsHistory) takeUp(t *rapid.T) {
 		agent := slices.Index(comparedAgents[:], tenure.Agent)
 		var held bool
 		h.agree(t, agent, fmt.Sprintf("Renew(%s)", tenure), func(s lockagent.Store) string {
-			reply, err := Renew(t, s, lockagent.RenewRequest{Name: h.name, Kind: h.kind, Tenure: tenure, Lease: minute, Urgent: true})
+			reply, err := Renew(t, s, lockagent.RenewRequest{
+				Name: h.name, Kind: h.kind, Tenure: tenure, Lease: minute, Urgent: true,
+			})
 			held = reply.Held
 			return fmt.Sprintf("held %t, %s", reply.Held, sentinel(err))
 		})

@@ -338,12 +338,16 @@ var defects = []defect{
 			reply.Clock = rand.Text()
 		}),
 	},
-	{"says that it broke a lock, and does not", "Break/a break tells when, and whether the lock was held", func(s *spoilt) {
-		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
-			seen, err := s.inspect(req.Name, req.Kind)
-			return lockagent.BreakReply{Broken: seen.Held, At: 1}, err
-		}
-	}},
+	{
+		"says that it broke a lock, and does not",
+		"Break/a break tells when, and whether the lock was held",
+		func(s *spoilt) {
+			s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {
+				seen, err := s.inspect(req.Name, req.Kind)
+				return lockagent.BreakReply{Broken: seen.Held, At: 1}, err
+			}
+		},
+	},
 	{"says that it broke every lock", "Break/a break tells when, and whether the lock was held", func(s *spoilt) {
 		breakLock := s.breakLock
 		s.breakLock = func(req lockagent.BreakRequest) (lockagent.BreakReply, error) {

@@ -37,7 +37,8 @@ var outsiderClauses = []clause{
 	},
 	{
 		name: "the lock is kept from the agents for a moment",
-		says: "While the store keeps the lock for outsiders, Holder is empty, and Remaining is until the store no longer does.",
+		says: "While the store keeps the lock for outsiders, Holder is empty, and Remaining is until the store no longer " +
+			"does.",
 		prove: func(t *testing.T, h *Harness) {
 			h.outsider(t)
 			ring := h.ring(t, 2)

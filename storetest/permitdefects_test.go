@@ -9,14 +9,23 @@ import (
 
 // permitDefects are the defects of semaphores.
 var permitDefects = []defect{
-	{"takes one permit for several", "Permits/permits are granted while enough are free", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 1) })},
-	{"takes what there is for too many", "PermitIDs/a request for more permits than there are has no place", asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 5) })},
+	{
+		"takes one permit for several", "Permits/permits are granted while enough are free",
+		asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 1) }),
+	},
+	{
+		"takes what there is for too many", "PermitIDs/a request for more permits than there are has no place",
+		asking(func(req *lockagent.AcquireRequest) { req.Permits = min(req.Permits, 5) }),
+	},
 	{"takes permits at every Acquire", "Permits/a repeated Acquire has its permits once", func(s *spoilt) {
 		granted, acquire := make(map[lockagent.Tenure]bool), s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
 			reply, err := acquire(req)
 			if reply.Granted && granted[req.Tenure] {
-				_, _ = s.permits(lockagent.PermitsRequest{Name: req.Name, Kind: req.Kind, Op: lockagent.AddPermits, N: -1, Change: string(lockagent.NewAgentID())})
+				_, _ = s.permits(lockagent.PermitsRequest{
+					Name: req.Name, Kind: req.Kind, Op: lockagent.AddPermits, N: -1,
+					Change: string(lockagent.NewAgentID()),
+				})
 			}
 			granted[req.Tenure] = reply.Granted
 			return reply, err
@@ -32,11 +41,15 @@ var permitDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"renews without a look at the others", "Permits/a renewal gives back the permits of others whose leases are over, and tells those who wait", func(s *spoilt) {
-		s.renew = func(lockagent.RenewRequest) (lockagent.RenewReply, error) {
-			return lockagent.RenewReply{Held: true}, nil
-		}
-	}},
+	{
+		"renews without a look at the others",
+		"Permits/a renewal gives back the permits of others whose leases are over, and tells those who wait",
+		func(s *spoilt) {
+			s.renew = func(lockagent.RenewRequest) (lockagent.RenewReply, error) {
+				return lockagent.RenewReply{Held: true}, nil
+			}
+		},
+	},
 	{"does not tell how many permits there are", "Permits/permits are granted while enough are free", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
@@ -45,14 +58,18 @@ var permitDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"releases permits after it has passed them on", "Permits/a release passes permits in order, as far as they suffice", func(s *spoilt) {
-		release := s.release
-		s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
-			reply, err := release(req)
-			reply.At = reply.At.Add(time.Second)
-			return reply, err
-		}
-	}},
+	{
+		"releases permits after it has passed them on",
+		"Permits/a release passes permits in order, as far as they suffice",
+		func(s *spoilt) {
+			release := s.release
+			s.release = func(req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {
+				reply, err := release(req)
+				reply.At = reply.At.Add(time.Second)
+				return reply, err
+			}
+		},
+	},
 	{"adds permits after it has passed them on", "Permits/permits that are added reach the waiters", func(s *spoilt) {
 		permits := s.permits
 		s.permits = func(req lockagent.PermitsRequest) (lockagent.PermitsReply, error) {
@@ -68,27 +85,41 @@ var permitDefects = []defect{
 			return release(req)
 		}
 	}},
-	{"keeps permits for a minute", "Permits/permits come back at the end of a lease", asking(func(req *lockagent.AcquireRequest) { req.Lease = max(req.Lease, minute) })},
+	{
+		"keeps permits for a minute", "Permits/permits come back at the end of a lease",
+		asking(func(req *lockagent.AcquireRequest) { req.Lease = max(req.Lease, minute) }),
+	},
 	{"sets what nobody has set", "Permits/a semaphore that nobody has set is waited for", func(s *spoilt) {
 		acquire := s.acquire
 		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			_, _ = s.permits(lockagent.PermitsRequest{Name: req.Name, Kind: req.Kind, Op: lockagent.TrySetPermits, N: 1, Change: string(lockagent.NewAgentID())})
+			_, _ = s.permits(lockagent.PermitsRequest{
+				Name: req.Name, Kind: req.Kind, Op: lockagent.TrySetPermits, N: 1,
+				Change: string(lockagent.NewAgentID()),
+			})
 			return acquire(req)
 		}
 	}},
-	{"does not tell that nobody has set a semaphore", "Permits/a semaphore that nobody has set is waited for", func(s *spoilt) {
-		acquire := s.acquire
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			reply, err := acquire(req)
-			reply.NotSet = false
-			return reply, err
-		}
-	}},
-	{"adds in place of setting", "Permits/the number is set once and may be changed", changing(func(req *lockagent.PermitsRequest) {
-		if req.Op == lockagent.TrySetPermits || req.Op == lockagent.SetPermits {
-			req.Op = lockagent.AddPermits
-		}
-	})},
+	{
+		"does not tell that nobody has set a semaphore",
+		"Permits/a semaphore that nobody has set is waited for",
+		func(s *spoilt) {
+			acquire := s.acquire
+			s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+				reply, err := acquire(req)
+				reply.NotSet = false
+				return reply, err
+			}
+		},
+	},
+	{
+		"adds in place of setting",
+		"Permits/the number is set once and may be changed",
+		changing(func(req *lockagent.PermitsRequest) {
+			if req.Op == lockagent.TrySetPermits || req.Op == lockagent.SetPermits {
+				req.Op = lockagent.AddPermits
+			}
+		}),
+	},
 	{"counts a change each time", "Permits/a repeated change counts once", changing(func(req *lockagent.PermitsRequest) {
 		if req.Change != "" {
 			req.Change = string(lockagent.NewAgentID())
@@ -113,15 +144,22 @@ var permitDefects = []defect{
 			return reply, err
 		}
 	}},
-	{"takes any number", "Permits/wrong numbers are refused", changing(func(req *lockagent.PermitsRequest) { req.N = max(req.N, 0) })},
+	{
+		"takes any number", "Permits/wrong numbers are refused",
+		changing(func(req *lockagent.PermitsRequest) { req.N = max(req.N, 0) }),
+	},
 	{"drains nothing", "Semaphore/a drain takes what is free", reading(lockagent.DrainPermits)},
 	{"does not know ids", "PermitIDs/a permit is released by its id", reading(lockagent.ReleasePermit)},
 	{"extends nothing", "PermitIDs/a permit is extended by its id", reading(lockagent.ExtendPermit)},
-	{"ends the lease that it is to extend by less", "PermitIDs/an extension shortens no lease", changing(func(req *lockagent.PermitsRequest) {
-		if req.Op == lockagent.ExtendPermit && req.Lease < minute {
-			req.Op = lockagent.ReleasePermit
-		}
-	})},
+	{
+		"ends the lease that it is to extend by less",
+		"PermitIDs/an extension shortens no lease",
+		changing(func(req *lockagent.PermitsRequest) {
+			if req.Op == lockagent.ExtendPermit && req.Lease < minute {
+				req.Op = lockagent.ReleasePermit
+			}
+		}),
+	},
 }
 
 // morePermitFindings is moreFindings for semaphores.

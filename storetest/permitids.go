@@ -149,7 +149,8 @@ var permitIDClauses = []clause{
 	},
 	{
 		name: "a request for more permits than there are has no place",
-		says: "A tenure that wants more than that has no place, and loses the one that it has. Its agent asks again when it is woken.",
+		says: "A tenure that wants more than that has no place, and loses the one that it has. Its agent asks again when " +
+			"it is woken.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			u := h.users(t, 3)

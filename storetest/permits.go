@@ -12,7 +12,8 @@ import (
 var permitClauses = []clause{
 	{
 		name: "permits are granted while enough are free",
-		says: "A tenure of a semaphore has one or several permits in place of the lock. So several tenures have permits at once.",
+		says: "A tenure of a semaphore has one or several permits in place of the lock. So several tenures have permits at " +
+			"once.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 2)
 			if set := u[0].change(lockagent.TrySetPermits, 5); !set.Done || set.Free != 5 {
@@ -72,7 +73,8 @@ var permitClauses = []clause{
 	},
 	{
 		name: "permits come back at the end of a lease",
-		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect, which only looks.",
+		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an " +
+			"Inspect, which only looks.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 2)
 			u[0].change(lockagent.TrySetPermits, 4)
@@ -94,7 +96,8 @@ var permitClauses = []clause{
 	},
 	{
 		name: "a renewal gives back the permits of others whose leases are over, and tells those who wait",
-		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect, which only looks.",
+		says: "The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an " +
+			"Inspect, which only looks.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 2)
@@ -117,7 +120,8 @@ var permitClauses = []clause{
 	},
 	{
 		name: "a release passes permits in order, as far as they suffice",
-		says: "A Release passes the free permits to the tenures in the queue, one after the other, as long as they suffice for the next.",
+		says: "A Release passes the free permits to the tenures in the queue, one after the other, as long as they suffice " +
+			"for the next.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			u := h.users(t, 3)
@@ -150,7 +154,9 @@ var permitClauses = []clause{
 	},
 	{
 		name: "permits reach all who wait, however many they are",
-		says: "If permits are left for the next tenure, or have come back in another way than by a Release, the first tenures in the queue get a [MessageStandby] with nothing remaining: their Acquires are granted, one after the other.",
+		says: "If permits are left for the next tenure, or have come back in another way than by a Release, " +
+			"the first tenures in the queue get a [MessageStandby] with nothing remaining: " +
+			"their Acquires are granted, one after the other.",
 		prove: func(t *testing.T, h *Harness) {
 			h.needs(t, withQueue)
 			const waiters = 30
@@ -165,7 +171,8 @@ var permitClauses = []clause{
 			for has := make(map[uint64]bool); len(has) < waiters; {
 				for n := range uint64(waiters) {
 					_, passed := u[1].messages.Take(lockagent.MessagePassed, theLock, u[1].tenure(n+1))
-					if next, ok := u[1].messages.Take(lockagent.MessageStandby, theLock, u[1].tenure(n+1)); ok && next.AskAfter == 0 && !has[n+1] {
+					next, ok := u[1].messages.Take(lockagent.MessageStandby, theLock, u[1].tenure(n+1))
+					if ok && next.AskAfter == 0 && !has[n+1] {
 						reply, err := u[1].try(u[1].wants(n+1, 1, true))
 						if err != nil {
 							t.Fatal(err)
@@ -264,7 +271,8 @@ var permitClauses = []clause{
 			woken.Await()
 			also.Await()
 			for _, waiter := range u[1:] {
-				if reply, err := waiter.try(waiter.wants(1, 1, true)); err != nil || reply.Granted || !reply.NotSet || reply.Queued {
+				reply, err := waiter.try(waiter.wants(1, 1, true))
+				if err != nil || reply.Granted || !reply.NotSet || reply.Queued {
 					t.Errorf("Acquire = %+v, %v; want NotSet", reply, err)
 				}
 			}
@@ -347,7 +355,9 @@ var permitClauses = []clause{
 				t.Errorf("Inspect = %+v, %v", seen, err)
 			}
 			for _, want := range []bool{true, false} {
-				reply, err := startBreak(t, u[0].store, lockagent.BreakRequest{Name: theLock, Kind: h.kind, Operator: "ann"}).await()
+				reply, err := startBreak(t, u[0].store, lockagent.BreakRequest{
+					Name: theLock, Kind: h.kind, Operator: "ann",
+				}).await()
 				if err != nil || reply.Broken != want {
 					t.Fatalf("Break = %+v, %v; want %t", reply, err, want)
 				}
@@ -364,7 +374,8 @@ var permitClauses = []clause{
 	},
 	{
 		name: "the other kind is refused",
-		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and Inspect end with a [*KindError].",
+		says: "If what the store has under the name shows that the name is in use as another kind, Acquire, Break and " +
+			"Inspect end with a [*KindError].",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 1)[0]
 			u.change(lockagent.TrySetPermits, 2)
@@ -420,7 +431,8 @@ var permitClauses = []clause{
 			}
 			u.keeps(4, false)
 			u.gives(4, false)
-			if reply, err := countLatch(t, u.store, lockagent.LatchRequest{Name: theLock, Op: lockagent.LatchRead}); err != nil || reply.Count != 3 {
+			read := lockagent.LatchRequest{Name: theLock, Op: lockagent.LatchRead}
+			if reply, err := countLatch(t, u.store, read); err != nil || reply.Count != 3 {
 				t.Errorf("LatchRead = %+v, %v; want a count of 3", reply, err)
 			}
 		},

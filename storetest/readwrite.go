@@ -265,7 +265,10 @@ var readWriteClauses = []clause{
 		says: "All other locks have exclusive tenures only.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
-			for mode, kind := range map[lockagent.Mode]lockagent.LockKind{lockagent.Shared: lockagent.PlainLock, "half": lockagent.ReadWriteLock} {
+			for mode, kind := range map[lockagent.Mode]lockagent.LockKind{
+				lockagent.Shared: lockagent.PlainLock,
+				"half":           lockagent.ReadWriteLock,
+			} {
 				req := one.wish(theLock, 1)
 				req.Mode, req.Kind = mode, kind
 				if reply, err := one.try(req); !errors.Is(err, lockagent.ErrBadOption) {
@@ -278,8 +281,8 @@ var readWriteClauses = []clause{
 }
 
 // opens says what happens when readers may join.
-const opens = "All waiters are woken when a lock that is held becomes open for readers: by a downgrade, or because an " +
-	"exclusive tenure that waited ahead of them was released."
+const opens = "All waiters are woken when a lock that is held becomes open for readers: by a downgrade, or because " +
+	"an exclusive tenure that waited ahead of them was released."
 
 // byTwo is a proof with two agents.
 func byTwo(prove func(t *testing.T, one, two *party)) func(*testing.T, *Harness) {

@@ -9,28 +9,49 @@ import (
 
 // readWriteDefects are the defects of read/write locks.
 var readWriteDefects = []defect{
-	{"shares nothing", "ReadWrite/several shared tenures have the lock at once", asking(func(req *lockagent.AcquireRequest) { req.Mode = "" })},
-	{"shares whatever can be shared", "ReadWrite/an exclusive tenure is alone", asking(func(req *lockagent.AcquireRequest) {
-		if req.Kind == lockagent.ReadWriteLock {
-			req.Mode = lockagent.Shared
-		}
-	})},
-	{"keeps the dead with the living", "ReadWrite/each has a lease of its own", asking(func(req *lockagent.AcquireRequest) {
-		if req.Mode == lockagent.Shared {
-			req.Lease = max(req.Lease, minute)
-		}
-	})},
-	{"cuts the leases of all who share", "ReadWrite/the end of one does not shorten the life of another", releasing(func(s *spoilt, req lockagent.ReleaseRequest, _ *lockagent.ReleaseReply) {
-		if tenure, ok := s.sharing(req.Name); ok {
-			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
-			_, _ = s.acquire(lockagent.AcquireRequest{Name: req.Name, Kind: req.Kind, Mode: lockagent.Shared, Tenure: tenure, Lease: minute})
-		}
-	})},
-	{"frees the lock when the first one leaves", "ReadWrite/the last one that is released frees the lock", releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
-		if reply.Released && req.Kind == lockagent.ReadWriteLock {
-			_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
-		}
-	})},
+	{
+		"shares nothing", "ReadWrite/several shared tenures have the lock at once",
+		asking(func(req *lockagent.AcquireRequest) { req.Mode = "" }),
+	},
+	{
+		"shares whatever can be shared",
+		"ReadWrite/an exclusive tenure is alone",
+		asking(func(req *lockagent.AcquireRequest) {
+			if req.Kind == lockagent.ReadWriteLock {
+				req.Mode = lockagent.Shared
+			}
+		}),
+	},
+	{
+		"keeps the dead with the living",
+		"ReadWrite/each has a lease of its own",
+		asking(func(req *lockagent.AcquireRequest) {
+			if req.Mode == lockagent.Shared {
+				req.Lease = max(req.Lease, minute)
+			}
+		}),
+	},
+	{
+		"cuts the leases of all who share",
+		"ReadWrite/the end of one does not shorten the life of another",
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, _ *lockagent.ReleaseReply) {
+			if tenure, ok := s.sharing(req.Name); ok {
+				_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
+				_, _ = s.acquire(lockagent.AcquireRequest{
+					Name: req.Name, Kind: req.Kind, Mode: lockagent.Shared, Tenure: tenure, Lease: minute,
+				})
+			}
+		}),
+	},
+	{
+		"frees the lock when the first one leaves",
+		"ReadWrite/the last one that is released frees the lock",
+		releasing(func(s *spoilt, req lockagent.ReleaseRequest, reply *lockagent.ReleaseReply) {
+			if reply.Released && req.Kind == lockagent.ReadWriteLock {
+				_, _ = s.breakLock(lockagent.BreakRequest{Name: req.Name, Kind: req.Kind})
+			}
+		}),
+	},
 	{"counts how often a tenure was granted", "ReadWrite/a shared tenure is granted again", func(s *spoilt) {
 		var mu sync.Mutex
 		granted := make(map[lockagent.Tenure]int)
@@ -79,46 +100,68 @@ var readWriteDefects = []defect{
 			return acquire(req)
 		}
 	}},
-	{"brings readers back who lost the lock", "ReadWrite/tenures that lost the lock to another program are over", func(s *spoilt) {
-		acquire := s.acquire
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			if seen, _ := s.inspect(req.Name, req.Kind); !seen.Held && req.Mode != lockagent.Shared {
-				for _, reader := range s.ledger.readers.Range {
-					_, _ = acquire(reader.(lockagent.AcquireRequest))
+	{
+		"brings readers back who lost the lock",
+		"ReadWrite/tenures that lost the lock to another program are over",
+		func(s *spoilt) {
+			acquire := s.acquire
+			s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+				if seen, _ := s.inspect(req.Name, req.Kind); !seen.Held && req.Mode != lockagent.Shared {
+					for _, reader := range s.ledger.readers.Range {
+						_, _ = acquire(reader.(lockagent.AcquireRequest))
+					}
 				}
+				reply, err := acquire(req)
+				if reply.Granted && req.Mode == lockagent.Shared {
+					s.ledger.readers.Store(req.Tenure, req)
+				}
+				return reply, err
 			}
-			reply, err := acquire(req)
-			if reply.Granted && req.Mode == lockagent.Shared {
-				s.ledger.readers.Store(req.Tenure, req)
-			}
-			return reply, err
-		}
-	}},
+		},
+	},
 	{"takes any mode", "ReadWrite/other locks are not shared", asking(func(req *lockagent.AcquireRequest) {
 		if req.Kind != lockagent.ReadWriteLock {
 			req.Mode = ""
 		}
 	})},
-	{"lets readers in past a writer", "ReadWriteQueue/readers who come and go do not keep a writer out", replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
-		reply.Granted = reply.Granted || req.Mode == lockagent.Shared && !req.Queue
-	})},
-	{"keeps readers out for a dead writer", "ReadWriteQueue/a writer that does not listen keeps no reader out", func(s *spoilt) {
-		acquire := s.acquire
-		s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
-			waits := func(e entry) bool { return e.req.Mode != lockagent.Shared }
-			if req.Mode == lockagent.Shared && slices.ContainsFunc(s.ledger.queue(req.Name), waits) {
-				return lockagent.AcquireReply{Holder: "reserved", At: 1}, nil
+	{
+		"lets readers in past a writer",
+		"ReadWriteQueue/readers who come and go do not keep a writer out",
+		replyingAcquire(func(req lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Granted = reply.Granted || req.Mode == lockagent.Shared && !req.Queue
+		}),
+	},
+	{
+		"keeps readers out for a dead writer",
+		"ReadWriteQueue/a writer that does not listen keeps no reader out",
+		func(s *spoilt) {
+			acquire := s.acquire
+			s.acquire = func(req lockagent.AcquireRequest) (lockagent.AcquireReply, error) {
+				waits := func(e entry) bool { return e.req.Mode != lockagent.Shared }
+				if req.Mode == lockagent.Shared && slices.ContainsFunc(s.ledger.queue(req.Name), waits) {
+					return lockagent.AcquireReply{Holder: "reserved", At: 1}, nil
+				}
+				return acquire(req)
 			}
-			return acquire(req)
-		}
-	}},
-	{"queues readers as if they were writers", "ReadWriteQueue/readers who wait one after the other get the lock together", asking(func(req *lockagent.AcquireRequest) {
-		if req.Queue {
-			req.Mode = ""
-		}
-	})},
-	{"says of no tenure that it is wanted", "ReadWriteQueue/a tenure that is renewed is told of a writer", sayingWanted(false)},
-	{"says of all readers that they are wanted", "ReadWriteQueue/a tenure that is renewed is told of a writer", sayingWanted(true)},
+		},
+	},
+	{
+		"queues readers as if they were writers",
+		"ReadWriteQueue/readers who wait one after the other get the lock together",
+		asking(func(req *lockagent.AcquireRequest) {
+			if req.Queue {
+				req.Mode = ""
+			}
+		}),
+	},
+	{
+		"says of no tenure that it is wanted", "ReadWriteQueue/a tenure that is renewed is told of a writer",
+		sayingWanted(false),
+	},
+	{
+		"says of all readers that they are wanted", "ReadWriteQueue/a tenure that is renewed is told of a writer",
+		sayingWanted(true),
+	},
 }
 
 // sayingWanted has each renewal say whether others wait.

@@ -9,7 +9,8 @@ import (
 var readWriteQueueClauses = []clause{
 	{
 		name: "readers who come and go do not keep a writer out",
-		says: "It does not join them while an exclusive tenure has a place ahead of it in the queue, and the agent of that one listens.",
+		says: "It does not join them while an exclusive tenure has a place ahead of it in the queue, " +
+			"and the agent of that one listens.",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 4)
 			one, two, writer, three := c[0], c[1], c[2], c[3]
@@ -54,7 +55,8 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "readers who wait one after the other get the lock together",
-		says: "When a lock is passed to a shared tenure, it is also passed to the shared tenures that follow in the queue, up to the first exclusive one.",
+		says: "When a lock is passed to a shared tenure, it is also passed to the shared tenures that follow in the queue, " +
+			"up to the first exclusive one.",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 6)
 			one, two, three, four, five, six := c[0], c[1], c[2], c[3], c[4], c[5]
@@ -145,7 +147,8 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "a tenure that is renewed is told of a writer",
-		says: "Contested says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure whose agent listens is among the first in the queue,",
+		says: "Contested says that the tenure is shared, and that others wait who keep later readers out: an exclusive " +
+			"tenure whose agent listens is among the first in the queue,",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 3)
 			one, two, writer := c[0], c[1], c[2]

@@ -31,14 +31,16 @@ func TestACluster(t *testing.T) {
 	for _, name := range []lockagent.Name{"{orders}1", "orders"} {
 		granted := s.grant(wish(name, agentA, 1))
 		clock := "lockagent_clock:{" + tag + "}"
-		if got := s.Do("ZRANGE", clock, "0", "-1", "WITHSCORES"); !reflect.DeepEqual(got, []any{"-", strconv.FormatUint(uint64(granted.Token), 10)}) {
+		atToken := []any{"-", strconv.FormatUint(uint64(granted.Token), 10)}
+		if got := s.Do("ZRANGE", clock, "0", "-1", "WITHSCORES"); !reflect.DeepEqual(got, atToken) {
 			t.Errorf("the clock is %q after %+v", got, granted)
 		}
 		outsider := s.listen(Channel(name))
 		waiter := s.listen(AgentsChannel(name), Channel(name), AgentChannelOf(agentB, name))
 		busy := s.acquire(queueing(name, agentB, 7))
 		want := lockagent.AcquireReply{
-			At: busy.At, Clock: s.Do("CLUSTER", "MYID").(string) + "/0", Holder: tenure(agentA, 1).String(), Remaining: busy.Remaining,
+			At: busy.At, Clock: s.Do("CLUSTER", "MYID").(string) + "/0",
+			Holder: tenure(agentA, 1).String(), Remaining: busy.Remaining,
 			Queued: true, Outsiders: 1,
 		}
 		if busy != want {
@@ -50,7 +52,8 @@ func TestACluster(t *testing.T) {
 		released := s.release(end(wish(name, agentA, 1)))
 		got := s.message(waiter)
 		if passed := (lockagent.Message{
-			Kind: lockagent.MessagePassed, Name: name, Tenure: tenure(agentB, 7), Token: got.Token, At: lockagent.StoreTime(got.Token), Clock: busy.Clock,
+			Kind: lockagent.MessagePassed, Name: name, Tenure: tenure(agentB, 7),
+			Token: got.Token, At: lockagent.StoreTime(got.Token), Clock: busy.Clock,
 		}); !released.Passed || got != passed {
 			t.Errorf("released %+v and heard %+v, want %+v", released, got, passed)
 		}
@@ -257,8 +260,9 @@ func TestASlotThatMoves(t *testing.T) {
 		}
 
 		m.finish(cluster, held)
-		if r := acquire(m.to, holder, Past{}).Reply; !r.Granted || r.Token <= granted.Token || r.At.Sub(granted.At) > time.Minute {
-			t.Errorf("%s: acquired %+v after %+v", kind, r, granted)
+		again := acquire(m.to, holder, Past{}).Reply
+		if !again.Granted || again.Token <= granted.Token || again.At.Sub(granted.At) > time.Minute {
+			t.Errorf("%s: acquired %+v after %+v", kind, again, granted)
 		}
 		ending := end(holder)
 		ending.Kind = kind

@@ -48,9 +48,9 @@
 //
 // # Parts
 //
-// A script is made of its own file and of parts, which it names in lines that begin with --include. A part has functions.
-// A function reads only its arguments, and the locals call and pcall of the script, which are redis.call and
-// redis.pcall. The comment above the function tells its inputs and outputs.
+// A script is made of its own file and of parts, which it names in lines that begin with --include. A part has
+// functions. A function reads only its arguments, and the locals call and pcall of the script, which are redis.call
+// and redis.pcall. The comment above the function tells its inputs and outputs.
 //
 //	clock.lua, advance.lua             the clock: read it, move it on, the token of a tenure that begins
 //	holders.lua, kinds.lua             who has a lock, and as which kind

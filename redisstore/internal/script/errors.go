@@ -13,10 +13,20 @@ import (
 // the server, which may change: they are [lockagent.ErrStoreUnavailable].
 func Refused(text string) error {
 	if known, ok := strings.CutPrefix(text, "FAR "); ok {
-		return &lockagent.OptionError{Option: "floor", Reason: known + " is more than a day ahead of the store's clock; use a token of the lock, or set the clock of the server right"}
+		return &lockagent.OptionError{
+			Option: "floor",
+			Reason: known + " is more than a day ahead of the store's clock; use a token of the lock, " +
+				"or set the clock of the server right",
+		}
 	}
 	if sum, ok := strings.CutPrefix(text, "MANY "); ok {
-		return &lockagent.OptionError{Option: "number of permits", Reason: fmt.Sprintf("there would be %s; add fewer, so that there are between %d and %d", sum, -lockagent.MaxPermits, lockagent.MaxPermits)}
+		return &lockagent.OptionError{
+			Option: "number of permits",
+			Reason: fmt.Sprintf(
+				"there would be %s; add fewer, so that there are between %d and %d",
+				sum, -lockagent.MaxPermits, lockagent.MaxPermits,
+			),
+		}
 	}
 	if used, ok := strings.CutPrefix(text, "KIND "); ok {
 		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
@@ -33,7 +43,11 @@ func Refused(text string) error {
 
 // place is where in a script a command failed, as servers of different versions tell it. It is of no use to whoever
 // used a wrong key. Where an error is not definite, it may tell of a defect, so there it stays.
-var place = regexp.MustCompile(`^ERR Error running script \(call to f_\w+\): |@user_script: ?\d+: | script: \w+, on @user_script:\d+\.$`)
+var place = regexp.MustCompile(
+	`^ERR Error running script \(call to f_\w+\): |` +
+		`@user_script: ?\d+: |` +
+		` script: \w+, on @user_script:\d+\.$`,
+)
 
 // kind looks for an error code anywhere in a text. Servers before 7.0 put other words in front
 // of the code if the error arose in a script.

@@ -110,8 +110,12 @@ func TestTokenKeyAtEachStep(t *testing.T) {
 	java := s.token(tokenKey)
 	third := s.grant(wish("orders", agentB, 3))
 	again := s.grant(wish("orders", agentB, 3))
-	if third.Token <= java || again.Token <= third.Token || s.ahead(again.Token) < 29*time.Second || s.ahead(again.Token) > 50*time.Second {
-		t.Errorf("tokens %d and %d after Redisson's %d, the key is ahead by %v", third.Token, again.Token, java, s.ahead(again.Token))
+	if third.Token <= java || again.Token <= third.Token ||
+		s.ahead(again.Token) < 29*time.Second || s.ahead(again.Token) > 50*time.Second {
+		t.Errorf(
+			"tokens %d and %d after Redisson's %d, the key is ahead by %v",
+			third.Token, again.Token, java, s.ahead(again.Token),
+		)
 	}
 
 	// A break and a crash leave the key above all that the tenure may have used.
@@ -166,7 +170,8 @@ func TestSeveralFencedLocks(t *testing.T) {
 	s.Do("SET", "redisson_lock_token:{b}", "5000000000000000")
 	s.grant(wish("c", agentB, 1))
 	o := s.acquireAll(wish("a", agentA, 1), wish("b", agentA, 1), wish("c", agentA, 1), wish("a", agentA, 1))
-	if a, b, c := o[0].Reply, o[1].Reply, o[2].Reply; !a.Granted || !b.Granted || c.Granted || c.Holder != tenure(agentB, 1).String() ||
+	a, b, c := o[0].Reply, o[1].Reply, o[2].Reply
+	if !a.Granted || !b.Granted || c.Granted || c.Holder != tenure(agentB, 1).String() ||
 		b.Token != 5000000000000001 || a.Token >= b.Token || o[3].Reply.Token <= a.Token {
 		t.Errorf("acquired %+v", o)
 	}
@@ -184,15 +189,19 @@ func TestPassOfAFencedLock(t *testing.T) {
 	s.Do("SET", tokenKey, "5000000000000000")
 	s.grant(wish("orders", agentA, 1))
 	s.acquireAll(queueing("orders", agentB, 7))
-	if m := s.message(holder); m.Kind != lockagent.MessageWanted || m.LockKind != lockagent.FencedLock || m.Tenure != tenure(agentA, 1) {
-		t.Errorf("told %+v", m)
+	wanted := s.message(holder)
+	if wanted.Kind != lockagent.MessageWanted || wanted.LockKind != lockagent.FencedLock ||
+		wanted.Tenure != tenure(agentA, 1) {
+		t.Errorf("told %+v", wanted)
 	}
 	req := end(wish("orders", agentA, 1))
 	req.Last = 5000000020000000
 	released := s.release(req)
 	m := s.message(waiter)
-	if !released.Passed || m.Kind != lockagent.MessagePassed || m.LockKind != lockagent.FencedLock || m.Tenure != tenure(agentB, 7) ||
-		m.Token != req.Last+1 || m.At < released.At || s.token(tokenKey) != m.Token+lockagent.Token(lockagent.PassLease.Microseconds()) {
+	if !released.Passed || m.Kind != lockagent.MessagePassed ||
+		m.LockKind != lockagent.FencedLock || m.Tenure != tenure(agentB, 7) ||
+		m.Token != req.Last+1 || m.At < released.At ||
+		s.token(tokenKey) != m.Token+lockagent.Token(lockagent.PassLease.Microseconds()) {
 		t.Errorf("released %+v and told %+v, the key is %d", released, m, s.token(tokenKey))
 	}
 }

@@ -44,7 +44,8 @@ func TestOutsidersTakeTurnsWithPlaces(t *testing.T) {
 			t.Errorf("released %+v, and the outsider heard %q", released, got)
 		}
 		// 5 ms for each agent, and 5 ms more.
-		if until := s.Do("ZSCORE", "lockagent_notes:{orders}", "yield"); until != strconv.FormatInt(int64(released.At)+20_000, 10) {
+		kept := strconv.FormatInt(int64(released.At)+20_000, 10)
+		if until := s.Do("ZSCORE", "lockagent_notes:{orders}", "yield"); until != kept {
 			t.Errorf("released at %d, and kept until %v", released.At, until)
 		}
 		const turn = "lockagent_turn:{orders}"

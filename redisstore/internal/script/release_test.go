@@ -89,7 +89,10 @@ func TestTombstones(t *testing.T) {
 	s.grant(wish("bills", agentA, 1)) // which is another lock
 	for _, past := range []Past{s.past, {}} {
 		s.past = past
-		expect(t, s.acquireAll(wish("orders", agentA, 1), queueing("orders", agentA, 2)), lockagent.ErrWithdrawn.Error(), lockagent.ErrWithdrawn.Error())
+		expect(
+			t, s.acquireAll(wish("orders", agentA, 1), queueing("orders", agentA, 2)),
+			lockagent.ErrWithdrawn.Error(), lockagent.ErrWithdrawn.Error(),
+		)
 		s.grant(wish("orders", agentA, 3))
 		s.release(end(wish("orders", agentA, 3)))
 	}
@@ -135,7 +138,8 @@ func TestLayoutOfAQueue(t *testing.T) {
 		}
 		s.lives(key, 5*time.Minute)
 		s.expectKeys(string(name), key, "lockagent_clock")
-		if again := s.acquire(queueing(name, agentB, 7)); !again.Queued || !reflect.DeepEqual(s.Do("ZRANGE", key, "0", "-1", "WITHSCORES"), want) {
+		again := s.acquire(queueing(name, agentB, 7))
+		if !again.Queued || !reflect.DeepEqual(s.Do("ZRANGE", key, "0", "-1", "WITHSCORES"), want) {
 			t.Errorf("asked again: %+v", again)
 		}
 		if r := s.acquire(wish(name, agentC, 1)); r.Queued {
@@ -181,7 +185,9 @@ func TestThePassesGoRound(t *testing.T) {
 			if s2 == 2 {
 				break
 			}
-			want := lockagent.Message{Kind: lockagent.MessageStandby, Name: name, Tenure: tenure(standby, 1), AskAfter: lockagent.PassLease}
+			want := lockagent.Message{
+				Kind: lockagent.MessageStandby, Name: name, Tenure: tenure(standby, 1), AskAfter: lockagent.PassLease,
+			}
 			if got := conns[standby](); got != want {
 				t.Errorf("heard %+v, want %+v", got, want)
 			}
@@ -212,7 +218,10 @@ func TestPlacesOfTheDead(t *testing.T) {
 		listener := s.waits(agentC, "orders")
 		r := s.release(end(wish("orders", agentA, 1)))
 		if r.Passed != c.passes || s.Do("ZCARD", "lockagent_queue:{orders}") != c.left {
-			t.Errorf("%d dead: released %+v, and %d places are left; want passed %v, and %d", c.dead, r, s.Do("ZCARD", "lockagent_queue:{orders}"), c.passes, c.left)
+			t.Errorf(
+				"%d dead: released %+v, and %d places are left; want passed %v, and %d",
+				c.dead, r, s.Do("ZCARD", "lockagent_queue:{orders}"), c.passes, c.left,
+			)
 		}
 		if heard := s.hear(listener); (heard == "0") == c.passes {
 			t.Errorf("%d dead: heard %q", c.dead, heard)
@@ -421,7 +430,8 @@ func TestSpoiltKeysOfABatch(t *testing.T) {
 				t.Errorf("the waiter heard %q", got)
 			}
 			clock, err := s.conn.Do("ZRANGE", "lockagent_clock", "-1", "-1", "WITHSCORES")
-			if entry, ok := clock.([]any); err == nil && ok && !strings.HasPrefix(entry[1].(string), strconv.FormatInt(s.time(), 10)[:4]) {
+			if entry, ok := clock.([]any); err == nil && ok &&
+				!strings.HasPrefix(entry[1].(string), strconv.FormatInt(s.time(), 10)[:4]) {
 				t.Errorf("the clock is %q", entry)
 			}
 		})
@@ -482,7 +492,8 @@ func TestRenewals(t *testing.T) {
 		return lockagent.RenewRequest{Name: name, Tenure: tenure(agentA, 1), Lease: lease}
 	}
 	expect(t, s.renewAll(
-		renewal("one", time.Hour), renewal("value", time.Hour), renewal("theirs", time.Hour), renewal("free", time.Hour), renewal("two", time.Second), renewal("three", time.Hour),
+		renewal("one", time.Hour), renewal("value", time.Hour), renewal("theirs", time.Hour),
+		renewal("free", time.Hour), renewal("two", time.Second), renewal("three", time.Hour),
 	), "held: true", "held: false", "held: false", "held: false", "held: true", "held: true")
 	s.lives("one", time.Hour)
 	s.lives("two", 30*time.Second) // never shortened

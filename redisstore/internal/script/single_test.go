@@ -92,7 +92,8 @@ func TestABreakSparesMaps(t *testing.T) {
 		s.Do("HSET", "map", field, "3")
 		s.room.Break(&s.call, lockagent.BreakRequest{Name: "map"})
 		_, err := s.run(&s.call)
-		if gone := s.Do("EXISTS", "map") == int64(0); gone != broken || !broken && !errors.Is(Refused(err.Error()), lockagent.ErrWrongType) {
+		gone := s.Do("EXISTS", "map") == int64(0)
+		if gone != broken || !broken && !errors.Is(Refused(err.Error()), lockagent.ErrWrongType) {
 			t.Errorf("%q: gone %v, %v; want %v", field, gone, err, broken)
 		}
 	}
@@ -137,7 +138,8 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 	assemble()
 	rehearsed := commands(rehearseSource)
 	for _, source := range []string{
-		acquireScript.Source, renewScript.Source, releaseScript.Source, breakScript.Source, inspectScript.Source, incarnationScript.Source,
+		acquireScript.Source, renewScript.Source, releaseScript.Source, breakScript.Source,
+		inspectScript.Source, incarnationScript.Source,
 		permitsAcquireScript.Source, permitsRenewScript.Source, permitsReleaseScript.Source, permitsBreakScript.Source,
 		permitsInspectScript.Source, permitsChangeScript.Source, latchScript.Source,
 	} {
@@ -163,7 +165,9 @@ func TestTheRehearsalIsComplete(t *testing.T) {
 func TestTheRehearsalNamesTheCommand(t *testing.T) {
 	s := start(t)
 	s.room.Rehearse(&s.call, "anything")
-	for _, command := range []string{"del", "set", "incr", "hset", "hincrby", "zadd", "linsert", "lrem", "publish", "time"} {
+	for _, command := range []string{
+		"del", "set", "incr", "hset", "hincrby", "zadd", "linsert", "lrem", "publish", "time",
+	} {
 		s.Do("ACL", "SETUSER", "app", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+command)
 		conn := s.Dial()
 		if _, err := conn.Do("AUTH", "app", "secret"); err != nil {

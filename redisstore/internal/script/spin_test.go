@@ -25,7 +25,8 @@ func TestReleaseOfASpinLockPublishesNothing(t *testing.T) {
 	s.grant(wish("orders", agentA, 1))
 	s.room.ReleaseSpin(&s.call, []ReleaseRequest{end(wish("orders", agentA, 1))}, s.past)
 	o := make([]Outcome[lockagent.ReleaseReply], 1)
-	if err := Single.ReadReleased(s.must(&s.call), s.past, o); err != nil || !o[0].Reply.Released || o[0].Reply.Others != 0 {
+	err := Single.ReadReleased(s.must(&s.call), s.past, o)
+	if err != nil || !o[0].Reply.Released || o[0].Reply.Others != 0 {
 		t.Errorf("released %+v, %v", o, err)
 	}
 	s.Do("PUBLISH", Channel("orders"), "end")

@@ -20,7 +20,9 @@ func (s *server) kinds() asAnother {
 }
 
 // as tries a lock as a kind, and returns the reply, and as what the name is in use if that is the error.
-func (s *server) as(kind lockagent.LockKind, req lockagent.AcquireRequest) (lockagent.AcquireReply, lockagent.LockKind) {
+func (s *server) as(
+	kind lockagent.LockKind, req lockagent.AcquireRequest,
+) (lockagent.AcquireReply, lockagent.LockKind) {
 	s.t.Helper()
 	s.kinds()[kind](&s.call, []lockagent.AcquireRequest{req}, s.past)
 	text, err := s.run(&s.call)
@@ -174,7 +176,9 @@ func TestHolderOfAnotherKind(t *testing.T) {
 							}
 							seen, err := s.looksAs(asks, breaks)
 							told, _ := errors.AsType[*lockagent.KindError](err)
-							if want != "" && (told == nil || told.Used != want) || want == "" && (err != nil || seen.Holder != held.Tenure.String() || seen.HoldCount != 1) {
+							refused := told != nil && told.Used == want
+							shown := err == nil && seen.Holder == held.Tenure.String() && seen.HoldCount == 1
+							if want != "" && !refused || want == "" && !shown {
 								t.Errorf("as %s, broken %v: %+v, %v; want it in use as %q", asks, breaks, seen, err, want)
 							}
 						}
@@ -210,7 +214,10 @@ func TestHolderThatShowsNoKind(t *testing.T) {
 			s.Do("SET", tokenKey, "3")
 			s.holds(c.holder, c.count)
 			for n, asks := range alike {
-				for _, req := range []lockagent.AcquireRequest{wish("orders", agentC, uint64(n+1)), queueing("orders", agentC, uint64(n+1))} {
+				for _, req := range []lockagent.AcquireRequest{
+					wish("orders", agentC, uint64(n+1)),
+					queueing("orders", agentC, uint64(n+1)),
+				} {
 					if r, used := s.as(asks, req); used != "" || r.Granted || r.Holder != c.holder {
 						t.Errorf("as %s: %+v, in use as %q; want it held by %s", asks, r, used, c.holder)
 					}
