@@ -165,13 +165,12 @@ func (l *lock) leave(tenure lockagent.Tenure) bool {
 }
 
 // first is the first tenure in the queue. Those before it lose their places: their agents are gone, or they want more
-// permits than there are. own is a tenure that is there for sure.
-func (m *memory) first(v *visit, name lockagent.Name, own lockagent.Tenure) (first lockagent.Tenure, ok bool) {
+// permits than there are.
+func (m *memory) first(v *visit, name lockagent.Name) (first lockagent.Tenure, ok bool) {
 	l := m.locks[name]
 	for len(l.queue) > 0 {
 		first = l.queue[0].tenure
-		listens := m.listens(first.Agent)
-		if (listens || first == own) && !l.permits.tooLarge(l.kind, l.permits.wanted[first]) {
+		if m.listens(first.Agent) && !l.permits.tooLarge(l.kind, l.permits.wanted[first]) {
 			return first, true
 		}
 		l.leave(first)
@@ -188,9 +187,9 @@ func (m *memory) standByForPermits(v *visit, name lockagent.Name, tenure lockage
 }
 
 // askNext has the first tenure in the queue ask at once, if the free permits suffice for it.
-func (m *memory) askNext(v *visit, name lockagent.Name, own lockagent.Tenure) {
+func (m *memory) askNext(v *visit, name lockagent.Name) {
 	s := m.locks[name].permits
-	if first, ok := m.first(v, name, own); ok && first != own && s.wanted[first] <= s.free {
+	if first, ok := m.first(v, name); ok && s.wanted[first] <= s.free {
 		m.standByForPermits(v, name, first, 0)
 	}
 }
@@ -201,7 +200,7 @@ func (m *memory) askNext(v *visit, name lockagent.Name, own lockagent.Tenure) {
 func (m *memory) passPermits(v *visit, name lockagent.Name, trace string) (passed bool) {
 	l := m.locks[name]
 	s := l.permits
-	first, ok := m.first(v, name, lockagent.Tenure{})
+	first, ok := m.first(v, name)
 	outsiders := m.outsiders(name)
 	if !ok || outsiders > 0 && l.outsidersTurn(v.now) {
 		return false
@@ -216,7 +215,7 @@ func (m *memory) passPermits(v *visit, name lockagent.Name, trace string) (passe
 			Total: s.total(l.kind), Trace: trace,
 		})
 		passed = true
-		first, ok = m.first(v, name, lockagent.Tenure{})
+		first, ok = m.first(v, name)
 	}
 	within := lockagent.PassLease
 	if ok && s.wanted[first] <= s.free {
@@ -233,7 +232,7 @@ func (m *memory) passPermits(v *visit, name lockagent.Name, trace string) (passe
 // offer wakes all who wait for permits that have come back otherwise than by a release.
 func (m *memory) offer(v *visit, name lockagent.Name) {
 	m.wakeForPermits(v, name)
-	m.askNext(v, name, lockagent.Tenure{})
+	m.askNext(v, name)
 }
 
 // wakeForPermits wakes all waiters if permits are free.
@@ -268,7 +267,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	}
 	open := had
 	if !had && s.exists && kept <= 0 && n <= s.free {
-		first, ok := m.first(v, req.Name, req.Tenure)
+		first, ok := m.first(v, req.Name)
 		open = !ok || first == req.Tenure
 	}
 	var reply lockagent.AcquireReply
@@ -303,7 +302,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		m.wakeForPermits(v, req.Name)
 	}
 	if kept <= 0 {
-		m.askNext(v, req.Name, req.Tenure)
+		m.askNext(v, req.Name)
 	}
 	if !reply.Granted {
 		reply.At = m.clock.at(v.now)

@@ -149,12 +149,8 @@ local function permits_drop(s, who, n)
   s.free = call('INCRBY', s.name, s.ids and call('ZREM', s.ids, unpack(permits_ids(who, n))) or n)
 end
 
--- Gives a tenure n of the free permits. A former lease of it may not have been taken back yet.
+-- Gives a tenure that has no permits n of the free ones. Some with its ids may be taken still: somebody extended them.
 local function permits_take(s, who, n, lease)
-  local before = permits_has(s, who)
-  if before then
-    permits_drop(s, who, before)
-  end
   call('HSET', s.taken, who, n)
   permits_beyond(s, n - 1)
   s.free = call('INCRBY', s.name, 0 - permits_extend(s, who, n, lease)) -- and never "-0"
@@ -206,10 +202,9 @@ end
 
 -- Finds the first tenure in the queue. Those before it lose their places: their agents are gone, or nothing says what
 -- they want, or they want more permits than there are. If their agents are there, they ask again at once.
---   own  a tenure that is there for sure, or nil
 -- Returns the tenure, how many permits it wants, and the channel of its agent, or nil.
 local most_removed = 100
-local function permits_first(s, own)
+local function permits_first(s)
   for _ = 1, s.room == 'unqueued' and 0 or most_removed do
     local who = pcall('ZRANGE', s.queue, 0, 0)[1]
     if not who then
@@ -217,7 +212,7 @@ local function permits_first(s, own)
     end
     local channel = ways_channel_of(s.room, string.match(who, '^([^:]*)'), s.suffix)
     local n, listens = tonumber(pcall('HMGET', s.wanted, who)[1]), ways_listeners(s.room, {channel})[2] > 0
-    if (listens or who == own) and n and not permits_too_large(s, n) then
+    if listens and n and not permits_too_large(s, n) then
       return who, n, channel
     end
     permits_leave(s, who)

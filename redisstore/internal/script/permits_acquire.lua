@@ -75,7 +75,7 @@ end
 if asks then
   permits_meet_foreign(s, time)
 end
-local open = own or kept == 0 and need <= s.free and (permits_first(s, who) or who) == who
+local open = own or kept == 0 and need <= s.free and (permits_first(s) or who) == who
 if open and not own and outsiders == 0 then
   kept = turns_foreign(s, time, asks)
   open, notes[3] = kept == 0, kept > 0 and time.now + kept or notes[3]
@@ -94,7 +94,7 @@ if open then
   line = 'p ' .. token .. ' ' .. outsiders .. ' ' .. total
 else
   local queued = asks and not too_large and permits_place(s, time, who, need)
-  next, wants, to = permits_first(s, who)
+  next, wants, to = permits_first(s)
   local code = queued and (next == who and 'k ' .. turns_ask_within(time, notes[3]) or 'q') or 'h'
   if kept > 0 then
     line = code .. ' ' .. math.ceil(kept / 1000) .. ' ' .. outsiders .. ' '
@@ -106,7 +106,7 @@ end
 if back then
   permits_wake(s)
 end
-if next and next ~= who and wants <= s.free and kept == 0 then
+if next and wants <= s.free and kept == 0 then
   queue_stand_by(s, to, next, 0)
 end
 return reply .. '\n1 ' .. line
