@@ -112,7 +112,9 @@ func TestLatchEndedByRedisson(t *testing.T) {
 		message string
 		want    error
 	}{
-		{"counted", "0", nil}, {"counted", "1", lockagent.ErrLatchGone}, {"deleted", "1", lockagent.ErrLatchGone},
+		{"counted", "0", nil},
+		{"counted", "1", lockagent.ErrLatchGone},
+		{"deleted", "1", lockagent.ErrLatchGone},
 		{"gone silently", "", lockagent.ErrLatchGone},
 	} {
 		if _, err := latch(t, store, lockagent.LatchRequest{

@@ -28,7 +28,7 @@ func (b *batch[I]) readWait() {
 	acknowledged, err := b.replies[last].Number()
 	if err != nil {
 		const format = "%w: nobody knows which replicas have it: %v"
-		err = fmt.Errorf(format, lockagent.ErrStoreUnavailable, err) //nolint:errorlint // see above
+		err = fmt.Errorf(format, lockagent.ErrStoreUnavailable, err)
 	}
 	for _, c := range b.calls {
 		if c.Replicated {
