@@ -22,6 +22,7 @@
 --   wanted   hash: the numbers of permits that those in the queue want
 --   ms       the server's own time in ms
 --   free     the number of free permits, or nil if nobody has set it
+--   made     the ids of permits that were made, by tenure
 --
 -- A key of another type must not leave a change half done. So what is written first is what may fail.
 
@@ -53,7 +54,7 @@ local function permits_read(name, args, seen)
     name = name, kind = args[1] .. ' ', suffix = suffix, room = args[2], channel = 'redisson_sc' .. args[4],
     queue = 'lockagent_queue' .. suffix, wanted = 'lockagent_wanted' .. suffix, taken = 'lockagent_taken' .. suffix,
     tenures = ours, theirs = theirs, ids = with_ids and args[5] or nil,
-    ms = math.floor((seen[1] * 1000000 + seen[2]) / 1000), free = tonumber(free),
+    ms = math.floor((seen[1] * 1000000 + seen[2]) / 1000), free = tonumber(free), made = {},
   }, err
 end
 
@@ -74,13 +75,14 @@ local function permits_left(s)
   return first and first ~= endless and math.max(1, first - s.ms - 1) or -1
 end
 
--- Returns the ids of the n permits of a tenure.
-local function permits_ids(who, n)
-  local ids = {}
-  for k = 1, n do
-    ids[k] = permit_id(who, k)
+-- Returns the ids of at least the first n permits of a tenure. They are made once, because that takes long.
+local function permits_ids(s, who, n)
+  local made = s.made[who] or {}
+  for k = #made + 1, n do
+    made[k] = permit_id(who, k)
   end
-  return ids
+  s.made[who] = made
+  return made
 end
 
 -- Returns how many permits a tenure has, or nil, and whether its lease goes on and it has all of them. Otherwise the
@@ -94,7 +96,7 @@ local function permits_has(s, who)
   local whole = score and score + 0 > s.ms and n and true or false
   n = tonumber(n or 1)
   if whole and s.ids then
-    local scores = call('ZMSCORE', s.ids, unpack(permits_ids(who, n)))
+    local scores = call('ZMSCORE', s.ids, unpack(permits_ids(s, who, n), 1, n))
     for k = 1, n do
       whole = whole and scores[k] and scores[k] + 0 > s.ms
     end
@@ -117,9 +119,9 @@ local function permits_extend(s, who, n, lease)
   local till, added = s.ms + 1 + lease, n
   call('ZADD', s.tenures, 'GT', till, who)
   if s.ids then
-    local entries = {}
-    for k, id in ipairs(permits_ids(who, n)) do
-      entries[2 * k - 1], entries[2 * k] = till, id
+    local entries, ids = {}, permits_ids(s, who, n)
+    for k = 1, n do
+      entries[2 * k - 1], entries[2 * k] = till, ids[k]
     end
     added = call('ZADD', s.ids, 'GT', unpack(entries))
   end
@@ -146,7 +148,7 @@ local function permits_drop(s, who, n)
   call('HDEL', s.taken, who)
   permits_beyond(s, 1 - n)
   call('ZREM', s.tenures, who)
-  s.free = call('INCRBY', s.name, s.ids and call('ZREM', s.ids, unpack(permits_ids(who, n))) or n)
+  s.free = call('INCRBY', s.name, s.ids and call('ZREM', s.ids, unpack(permits_ids(s, who, n), 1, n)) or n)
 end
 
 -- Gives a tenure that has no permits n of the free ones. Some with its ids may be taken still: somebody extended them.
