@@ -148,6 +148,28 @@ func TestAWriterTellsSomeReaders(t *testing.T) {
 	}
 }
 
+// A reader that leaves sets the end of the lock to that of the others. If another program reads, nobody knows that end.
+func TestTheLockEndsWithTheReadersThatAreLeft(t *testing.T) {
+	for _, c := range []struct {
+		another bool
+		most    time.Duration
+	}{{false, time.Minute}, {true, time.Hour}} {
+		s := start(t)
+		long, other := reading("x", agentA, 1), reading("x", agentB, 1)
+		long.Lease, other.Lease = time.Hour, time.Minute
+		s.rwGrant(long)
+		s.rwGrant(other)
+		if c.another {
+			s.do("HSET", "x", another, "1")
+		}
+		expect(t, s.rwEnd(end(long)), "released, woke 0")
+		left := time.Duration(s.do("PTTL", "x").(int64)) * time.Millisecond
+		if left > c.most || left < c.most-time.Minute/2 {
+			t.Errorf("%v left, want %v; another program reads: %t", left, c.most, c.another)
+		}
+	}
+}
+
 // Readers whose agents died with their locks go out of the way of a writer, also if there are very many of them, and
 // another reader set the end of the lock.
 func TestVeryManyDeadReaders(t *testing.T) {
