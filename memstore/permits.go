@@ -301,7 +301,7 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 	if back {
 		m.wakeForPermits(v, req.Name)
 	}
-	if kept <= 0 {
+	if kept <= 0 && s.exists {
 		m.askNext(v, req.Name)
 	}
 	if !reply.Granted {

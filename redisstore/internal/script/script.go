@@ -4,9 +4,9 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // Script is a Lua script. A server runs it by its digest. If the server does not have the script,
@@ -74,81 +74,117 @@ var assemble = sync.OnceFunc(func() {
 
 // include returns a script with the parts that it shares with others in place of their --include lines. A part may
 // include others, and is there once. A function that the script does not use is left out, because a server makes each
-// function anew whenever it runs the script. Comments that are in no function are left out, too: they may name
-// functions.
+// function anew whenever it runs the script. Comments between functions are left out, too. What a comment names does not
+// count as used.
 func include(source string) string {
-	blocks := expand(nil, source, map[string]bool{})
+	blocks := expand(nil, blocksOf(source), map[string]bool{})
 	functions := map[string]*block{}
 	var reach []*block // those that are used, and were not looked at
-	for i := range blocks {
-		if b := &blocks[i]; b.function != "" {
+	used := map[*block]bool{}
+	for _, b := range blocks {
+		if b.function != "" {
 			functions[b.function] = b
 		} else {
-			b.used = true
-			reach = append(reach, b)
+			reach, used[b] = append(reach, b), true
 		}
 	}
 	for len(reach) > 0 {
 		last := len(reach) - 1
 		b := reach[last]
 		reach = reach[:last]
-		for _, word := range word.FindAllString(comment.ReplaceAllString(b.text, ""), -1) {
-			if f := functions[word]; f != nil && !f.used {
-				f.used = true
-				reach = append(reach, f)
+		for _, word := range b.words {
+			if f := functions[word]; f != nil && !used[f] {
+				reach, used[f] = append(reach, f), true
 			}
 		}
 	}
 	var whole strings.Builder
-	for i := range blocks {
-		if blocks[i].used {
-			whole.WriteString(blocks[i].text)
+	for _, b := range blocks {
+		if used[b] {
+			whole.WriteString(b.text)
 		}
 	}
 	return whole.String()
 }
 
-// block is a function of a script, or a line that is in none.
-type block struct {
-	function string // its name, or empty
-	text     string
-	used     bool
-}
-
-// opening is how a function begins. It ends with a line "end", or with its first line.
-var (
-	opening = regexp.MustCompile(`^local function (\w+)\(`)
-	comment = regexp.MustCompile(`--.*`)
-	word    = regexp.MustCompile(`\w+`)
-)
-
-// expand appends the blocks of a source to others. done has the parts that are there already.
-func expand(to []block, source string, done map[string]bool) []block {
-	inside := false
-	for line := range strings.Lines(source) {
-		name, includes := strings.CutPrefix(line, "--include ")
-		switch begins := opening.FindStringSubmatch(line); {
-		case inside:
-			to[len(to)-1].text += line
-			inside = line != "end\n"
-		case begins != nil:
-			to = append(to, block{function: begins[1], text: line})
-			inside = !strings.HasSuffix(line, " end\n")
-		case includes && done[name]:
-		case includes:
-			done[name] = true
-			part, err := parts.ReadFile(strings.TrimSuffix(name, "\n"))
-			if err != nil {
-				panic(err)
+// expand appends the blocks of a script to others, with those of its parts. done has the parts that are there already.
+func expand(to, blocks []*block, done map[string]bool) []*block {
+	for _, b := range blocks {
+		switch {
+		case b.part == "":
+			to = append(to, b)
+		case !done[b.part]:
+			done[b.part] = true
+			if partBlocks()[b.part] == nil {
+				panic("no part " + b.part)
 			}
-			to = expand(to, string(part), done)
-		case strings.HasPrefix(line, "--"):
-		default:
-			to = append(to, block{text: line})
+			to = expand(to, partBlocks()[b.part], done)
 		}
 	}
 	return to
 }
+
+// block is a piece of a script: a function, or what stands between two, or a line that includes a part.
+type block struct {
+	function, part string
+	text           string
+	words          []string // in it, but for its comments
+}
+
+func blocksOf(source string) (blocks []*block) {
+	inside := false
+	for line := range strings.Lines(source) {
+		part, includes := strings.CutPrefix(line, "--include ")
+		opening, begins := strings.CutPrefix(line, "local function ")
+		switch {
+		case inside:
+			blocks[len(blocks)-1].text += line
+			inside = line != "end\n"
+		case begins: // it ends with a line "end", or with its first line
+			name, _, _ := strings.Cut(opening, "(")
+			blocks = append(blocks, &block{function: name, text: line})
+			inside = !strings.HasSuffix(line, " end\n")
+		case includes:
+			blocks = append(blocks, &block{part: strings.TrimSuffix(part, "\n")})
+		case strings.HasPrefix(line, "--"):
+		case len(blocks) > 0 && blocks[len(blocks)-1].function+blocks[len(blocks)-1].part == "":
+			blocks[len(blocks)-1].text += line
+		default:
+			blocks = append(blocks, &block{text: line})
+		}
+	}
+	for _, b := range blocks {
+		b.words = wordsOf(b.text)
+	}
+	return blocks
+}
+
+// wordsOf returns the words of a text, but for those in comments.
+func wordsOf(text string) (words []string) {
+	separates := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for line := range strings.Lines(text) {
+		code, _, _ := strings.Cut(line, "--")
+		words = append(words, strings.FieldsFunc(code, separates)...)
+	}
+	return words
+}
+
+// partBlocks has the blocks of each part. Most parts are in several scripts.
+var partBlocks = sync.OnceValue(func() map[string][]*block {
+	all := map[string][]*block{}
+	files, err := parts.ReadDir(".")
+	for _, file := range files {
+		var source []byte
+		if source, err = parts.ReadFile(file.Name()); err != nil {
+			break
+		}
+		all[file.Name()] = blocksOf(string(source))
+	}
+	if err != nil {
+		panic(err)
+	}
+	return all
+})
 
 // Call is one run of a script. The zero Call is usable. Each method of [Room] that writes a call
 // replaces the earlier run, and uses the slices again. Earlier strings stay valid.

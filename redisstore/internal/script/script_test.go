@@ -19,7 +19,6 @@ return first()
 local function first()
   return last() -- not as unused
 end
--- See unused.
 return first()
 `
 	if got := include(source); got != want {
