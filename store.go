@@ -52,7 +52,7 @@ import (
 // [ErrBadOption] are definite: the call had no effect, and trying again will not help. So is
 // [ErrTooFewReplicas] of an Acquire. Trying again does not help after [ErrClosed] either. But a call that was under
 // way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
-// errors.
+// errors, and [ErrDeleted], which is the agent's, see [Counters].
 //
 // After any other error the call may have taken effect, or may do so later. Then make the
 // same call again, or release the tenure. Every call can be repeated.
