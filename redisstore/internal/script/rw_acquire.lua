@@ -34,7 +34,10 @@ end
 --include answer.lua
 
 -- Tells the agents of the first holders that another one wants the lock. Those that are not told learn of it when they
--- renew their leases. Reports whether one of the holders is no agent.
+-- renew their leases.
+--   who   the tenure that wants it
+--   list  the fields of the holders
+-- Reports whether one of these holders is no agent.
 local most_told = 8
 local function rw_want(lock, who, list)
   local foreign = false

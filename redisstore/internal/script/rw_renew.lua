@@ -28,7 +28,8 @@ local n = math.floor((#args - 1) / 3)
 local time = clock_read(keys[n + 1], call('TIME'))
 local at = clock_shows(time)
 
--- It is always a write: servers count replicas only for connections that wrote.
+-- Has a lock live for a lease in ms, at least. It is always a write: servers count replicas only for connections that
+-- wrote.
 local function rw_extend(lock, lease)
   call('PEXPIRE', lock.name, math.max(call('PTTL', lock.name), lease))
 end
