@@ -123,7 +123,8 @@ func (p *permits) Status(ctx context.Context) (PermitsStatus, error) {
 
 // StatusAsync is Status for select. The channel is like that of [Lock.StatusAsync].
 func (p *permits) StatusAsync(ctx context.Context) <-chan Result[PermitsStatus] {
-	return operate(ctx, p, lockagent.PermitsRequest{Op: lockagent.ReadPermits}, func(r lockagent.PermitsReply) (PermitsStatus, error) {
+	read := lockagent.PermitsRequest{Op: lockagent.ReadPermits}
+	return operate(ctx, p, read, func(r lockagent.PermitsReply) (PermitsStatus, error) {
 		return PermitsStatus{Exists: r.Exists, Free: r.Free, Taken: r.Taken}, nil
 	})
 }
@@ -154,7 +155,8 @@ func (p *permits) AddPermits(ctx context.Context, n int) (free int, err error) {
 
 // AddPermitsAsync is AddPermits for select. The channel is like that of [Lock.StatusAsync].
 func (p *permits) AddPermitsAsync(ctx context.Context, n int) <-chan Result[int] {
-	return operate(ctx, p, lockagent.PermitsRequest{Op: lockagent.AddPermits, N: n}, func(r lockagent.PermitsReply) (int, error) { return r.Free, nil })
+	add := lockagent.PermitsRequest{Op: lockagent.AddPermits, N: n}
+	return operate(ctx, p, add, func(r lockagent.PermitsReply) (int, error) { return r.Free, nil })
 }
 
 // Delete deletes the semaphore. It reports whether it existed. All holders lose their permits: they
@@ -171,7 +173,8 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) { return answer(ctx,
 
 // DrainAsync is [Semaphore.Drain] for select. The channel is like that of [Lock.StatusAsync].
 func (s *Semaphore) DrainAsync(ctx context.Context) <-chan Result[int] {
-	return operate(ctx, &s.permits, lockagent.PermitsRequest{Op: lockagent.DrainPermits}, func(r lockagent.PermitsReply) (int, error) { return r.N, nil })
+	drain := lockagent.PermitsRequest{Op: lockagent.DrainPermits}
+	return operate(ctx, &s.permits, drain, func(r lockagent.PermitsReply) (int, error) { return r.N, nil })
 }
 
 // SetPermits sets the number of all permits: those that are free and those that are taken. If more
@@ -228,7 +231,9 @@ func changed(ctx context.Context, p *Permits, req lockagent.PermitsRequest) <-ch
 }
 
 // operate reads or changes the numbers of a semaphore. read makes the value of the reply.
-func operate[T any](ctx context.Context, p *permits, req lockagent.PermitsRequest, read func(lockagent.PermitsReply) (T, error)) <-chan Result[T] {
+func operate[T any](
+	ctx context.Context, p *permits, req lockagent.PermitsRequest, read func(lockagent.PermitsReply) (T, error),
+) <-chan Result[T] {
 	err := p.of.wrong()
 	if err == nil {
 		err = context.Cause(ctx)

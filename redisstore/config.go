@@ -64,8 +64,9 @@ type Config struct {
 	//
 	// Calls wait for Credentials, so let it answer from memory. It may be called from several goroutines at a time. ctx
 	// ends with the time for the connection, and when the store is closed. The store waits no longer, also if the
-	// function goes on. The function must not use the store: it may wait for the connection that waits for it. If it
-	// panics or ends its goroutine, the attempt to connect has failed, and the next one asks again. A panic is logged.
+	// function goes on. No more than 16 calls of it run at a time for one server. The function must not use the store:
+	// it may wait for the connection that waits for it. If it panics or ends its goroutine, the attempt to connect has
+	// failed, and the next one asks again. A panic is logged.
 	// Sentinels get the user and the password of the URL. Defaults to nil.
 	Credentials func(ctx context.Context) (user, password string, err error)
 

@@ -96,6 +96,22 @@ func (p *pool) counts(free, taken int) {
 	}
 }
 
+// breaksNothing breaks the semaphore, of which nobody has permits.
+func (p *pool) breaksNothing() {
+	p.t.Helper()
+	broken := make(chan error, 1)
+	pool := lockagent.BreakRequest{Name: "pool", Kind: p.kind}
+	p.store.Break(p.t.Context(), pool, func(r lockagent.BreakReply, err error) {
+		if err == nil && r.Broken {
+			err = errors.New("broken")
+		}
+		broken <- err
+	})
+	if err := <-broken; err != nil {
+		p.t.Errorf("Break: %v", err)
+	}
+}
+
 // past sets the scores of a zset to a time that is over.
 func (p *pool) past(key string) {
 	for _, member := range p.server.Do("ZRANGE", key, "0", "-1").([]any) {
@@ -277,17 +293,7 @@ func TestBreakOfADeletedSemaphore(t *testing.T) {
 	pools(t, func(p *pool) {
 		p.take(1, 2)
 		p.server.Do("DEL", "pool")
-		broken := make(chan error, 1)
-		pool := lockagent.BreakRequest{Name: "pool", Kind: p.kind}
-		p.store.Break(p.t.Context(), pool, func(r lockagent.BreakReply, err error) {
-			if err == nil && r.Broken {
-				err = errors.New("broken")
-			}
-			broken <- err
-		})
-		if err := <-broken; err != nil {
-			p.t.Errorf("Break: %v", err)
-		}
+		p.breaksNothing()
 		if p.kind == lockagent.Permits {
 			reply, err := storetest.Permits(p.t, p.store, lockagent.PermitsRequest{
 				Name: "pool", Kind: p.kind, Op: lockagent.ReleasePermit, ID: p.wish(1, 1).Tenure.PermitID(1),
@@ -524,5 +530,34 @@ func TestPermitsThatComeBackWithARefusedChange(t *testing.T) {
 		}
 		await(p.t, wakes)
 		p.counts(5, 0)
+	})
+}
+
+// A break of a semaphore of which nobody has permits takes expired permits back as well. The waiters hear of them.
+func TestPermitsThatComeBackWithABreak(t *testing.T) {
+	pools(t, func(p *pool) {
+		wakes := p.watches()
+		p.take(1, 5)
+		p.past(p.tenures())
+		p.past("{pool}:timeout")
+		p.breaksNothing()
+		await(p.t, wakes)
+		p.counts(5, 0)
+	})
+}
+
+// A tenure that gets no place, because the queue is spoilt, leaves nothing of what it wants.
+func TestWishesWithoutAPlace(t *testing.T) {
+	pools(t, func(p *pool) {
+		p.take(1, 5)
+		p.server.Do("SET", "lockagent_queue:{pool}", "spoilt")
+		req := p.wish(2, 3)
+		req.Queue = true
+		if r, err := storetest.Acquire(p.t, p.store, req); err != nil || r.Granted || r.Queued {
+			p.t.Errorf("Acquire = %+v, %v; want neither the permits nor a place", r, err)
+		}
+		if left := p.server.Do("EXISTS", "lockagent_wanted:{pool}"); left != int64(0) {
+			p.t.Error("what the tenure wants stays")
+		}
 	})
 }

@@ -45,10 +45,31 @@
 -- about as much as a command.
 --include request.lua
 
-local kind, held_as, raise = '', '2', nil -- see exclusive.lua
-
 -- Usually no lock is there and no note, and the clock has moved on.
+local held_as = '2' -- see kinds.lua
 local quiet = (n == 1 and call('EXISTS', keys[1], keys[2]) or call('EXISTS', unpack(keys, 1, 2 * n))) == 0
 --include quick.lua
 
+--include still.lua
+local moving = not raised and args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+if moving then
+  return moving
+end
+
+--include advance.lua
+local time, reply = clock_advance(keys[2 * n + 1], args[1], args[2], seen, raised and at)
+if not time then
+  return reply
+end
+
 --include exclusive.lua
+
+--include answer.lua
+
+local first = clock_shows(time)
+return answer(reply, n, rest, function(i)
+  local a = per * (i - 1) + 2
+  local asks = per == 3 and args[a + 3] or ''
+  local lock = tenure_lock(keys[i], string.sub(keys[n + i], 16), string.match(asks, '^%a+'), '', held_as)
+  return exclusive_try(lock, time, first, args[a + 1], args[a + 2], asks)
+end)

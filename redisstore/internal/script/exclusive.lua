@@ -1,18 +1,5 @@
--- exclusive.lua is the long way of the scripts that acquire plain and fenced locks. The scripts have set: what
--- request.lua sets, raised and rest as quick.lua, kind and held_as as in tenure.lua, and raise. If the locks
--- are fenced, that is fence_raise, and the last n of KEYS are token keys, and the last n of ARGV are floors.
-
---include still.lua
-local moving = args[2] == '-' and moves(keys[1], keys[2 * n + 1])
-if moving then
-  return moving
-end
-
---include advance.lua
-local time, reply = clock_advance(keys[2 * n + 1], args[1], args[2], seen, raised and at)
-if not time then
-  return reply
-end
+-- exclusive.lua is a part of the scripts that acquire plain and fenced locks. lock is as in tenure.lua, and time as in
+-- clock.lua.
 
 --include tenure.lua
 
@@ -20,29 +7,23 @@ end
 
 --include turns.lua
 
---include answer.lua
-
--- Returns the value of the field of a tenure that is about to be granted the lock, and asks to be one that may rest. It
--- is nil if others want the lock: then it may not.
-local function rest_of(lock, who, outsiders)
+-- Returns the value of the field of a tenure that is about to be granted a lock, and asks to be one that may rest. It
+-- is nil if others want the lock: then the tenure may not.
+local function exclusive_rest(lock, who, outsiders)
   local places = outsiders == 0 and is_agent(who) and pcall('ZRANGE', lock.queue, 0, 1)
-  return places and not places.err and (places[1] or who) == who and not places[2] and '1' .. held_as or nil
+  return places and not places.err and (places[1] or who) == who and not places[2] and '1' .. lock.held_as or nil
 end
 
-local first = clock_shows(time) -- the first line of the reply begins with it
-
--- Tries one lock, and returns what there is to say about it.
-return answer(reply, n, rest, function(i)
-  local a, suffix = per * (i - 1) + 2, string.sub(keys[n + i], 16)
-  local who, lease, asks = args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
-  local lock = {
-    name = keys[i], kind = kind, suffix = suffix, room = string.match(asks, '^%a+'), held_as = held_as,
-    queue = 'lockagent_queue' .. suffix, channel = 'redisson_lock__channel' .. their_suffix(suffix),
-    fence = raise and {raise = raise, key = keys[#keys - n + i], floor = args[#args - n + i] + 0},
-  }
+-- Tries a lock.
+--   first  the time with which the reply begins
+--   who    the tenure
+--   lease  in ms
+--   asks   what the tenure asks for, see acquire.lua
+-- Returns what there is to say about the lock, or nil.
+local function exclusive_try(lock, time, first, who, lease, asks)
   local unqueued, rests = lock.room == 'unqueued', string.find(asks, '+rests', 1, true)
   local waits = asks ~= '' and not unqueued and (not rests or string.find(asks, '+place', 1, true))
-  local notes = pcall('ZMSCORE', keys[n + i], who, 'yield', 'polls', 'foreign')
+  local notes = pcall('ZMSCORE', 'lockagent_notes' .. lock.suffix, who, 'yield', 'polls', 'foreign')
   if notes[1] then
     return 'w'
   end
@@ -50,7 +31,7 @@ return answer(reply, n, rest, function(i)
   if not left then
     return 'e ' .. holder
   end
-  local outsiders = (waits or rests) and ways_outsiders(lock.room, lock.channel, suffix) or 0
+  local outsiders = (waits or rests) and ways_outsiders(lock.room, lock.channel, lock.suffix) or 0
   local kept = 0 -- how long a free lock is kept from the tenure, in microseconds
   if not holder then
     kept = math.max((unqueued or waits and outsiders == 0) and 0 or turns_kept(time, notes[2]),
@@ -68,9 +49,9 @@ return answer(reply, n, rest, function(i)
     if own then -- others may have met the tenure as it is
       count = may_rest(who, count) and count
     else
-      count = rests and not notes[4] and rest_of(lock, who, outsiders)
+      count = rests and not notes[4] and exclusive_rest(lock, who, outsiders)
     end
-    local token, err = tenure_begin(lock, time, who, count or held_as, lease, left, own)
+    local token, err = tenure_begin(lock, time, who, count or lock.held_as, lease, left, own)
     if not token then
       return 'e ' .. err
     elseif waits then
@@ -83,7 +64,7 @@ return answer(reply, n, rest, function(i)
   local ours = (waits or recalls) and tenure_want(lock, who, holder)
   local queued = waits and queue_place(lock, time, who)
   -- An agent with an identity of the application's choice is known by its count, or because it listens.
-  if holder and not ours and not is_agent(holder) and (waits or count ~= held_as) then
+  if holder and not ours and not is_agent(holder) and (waits or count ~= lock.held_as) then
     turns_met_foreign(lock, time)
   end
   local within
@@ -94,4 +75,4 @@ return answer(reply, n, rest, function(i)
   local code = within and 'k' or queued and 'q' or 'h'
   code = (recalls and string.upper(code) or code) .. (within and ' ' .. within or '')
   return code .. ' ' .. (holder and left or math.ceil(kept / 1000)) .. ' ' .. outsiders .. ' ' .. (holder or '')
-end)
+end

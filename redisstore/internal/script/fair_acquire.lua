@@ -104,7 +104,6 @@ end
 
 -- Gives a tenure a place, or keeps the place that it has. Returns within how many ms the tenure has to ask
 -- again. It returns nil if the tenure has no place, because the keys are spoilt or the server is full.
-local arrival = 0
 local function place(lock, time, who)
   local p, next, before, wall = pcall('LPOS', lock.queue, who), nil, nil, fair_wall(time)
   if type(p) == 'table' then
@@ -148,8 +147,8 @@ local function place(lock, time, who)
   end
   pcall('ZADD', lock.places, string.format('%.0f', wall), who)
   pcall('PEXPIRE', lock.places, theirs_lasts)
-  arrival = math.max(time.now, arrival + 1)
-  pcall('ZADD', lock.arrivals, 'NX', string.format('%.0f', arrival), who)
+  time.arrival = math.max(time.now, (time.arrival or 0) + 1) -- a call may have places at several locks
+  pcall('ZADD', lock.arrivals, 'NX', string.format('%.0f', time.arrival), who)
   pcall('PEXPIRE', lock.arrivals, theirs_lasts)
   return near and near_asks or far_asks
 end

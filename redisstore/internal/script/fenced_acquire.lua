@@ -11,11 +11,31 @@
 
 --include fenced_quick.lua
 
-n = (#keys - 1) / 3 -- there are token keys and floors, too
-per = #args == 2 + 3 * n and 2 or 3
-local kind, held_as, raised, rest = 'fenced ', '4', false, nil -- see kinds.lua
+--include still.lua
+
+--include advance.lua
 
 --include fence.lua
-local raise = fence_raise
 
 --include exclusive.lua
+
+--include answer.lua
+
+n = (#keys - 1) / 3 -- there are token keys and floors, too
+per = #args == 2 + 3 * n and 2 or 3
+local moving = args[2] == '-' and moves(keys[1], keys[2 * n + 1])
+if moving then
+  return moving
+end
+local time, reply = clock_advance(keys[2 * n + 1], args[1], args[2], seen)
+if not time then
+  return reply
+end
+local first = clock_shows(time)
+return answer(reply, n, nil, function(i)
+  local a = per * (i - 1) + 2
+  local asks = per == 3 and args[a + 3] or ''
+  local lock = tenure_lock(keys[i], string.sub(keys[n + i], 16), string.match(asks, '^%a+'), 'fenced ', '4')
+  lock.fence = {key = keys[2 * n + 1 + i], floor = args[#args - n + i] + 0, raise = fence_raise}
+  return exclusive_try(lock, time, first, args[a + 1], args[a + 2], asks)
+end)

@@ -5,6 +5,7 @@
 local call, pcall = redis.call, redis.pcall
 
 --include fence.lua
-local extend = fence_extend
 
 --include exclusive_renew.lua
+
+return exclusive_renew(KEYS, ARGV, fence_extend)

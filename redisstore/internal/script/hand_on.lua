@@ -15,17 +15,32 @@ local function woke(room, flags, others)
   return room ~= 'unqueued' and others > subscribed and 'r ' .. (others - subscribed) or nil
 end
 
+-- All who wait for a lock that is free were woken. If outsiders are among them, the lock is left to them for a while.
+--   flags      of the release, see release.lua
+--   others     what ways_publish has returned
+--   outsiders  how many wait, or nil if they were not counted
+--   theirs     whether it is their turn
+-- Returns what the reply says about the lock, or nil.
+local function queue_woken(lock, time, flags, others, outsiders, theirs)
+  local line = woke(lock.room, flags, others)
+  if not outsiders and line and type(others) == 'number' then
+    outsiders = ways_outsiders(lock.room, lock.channel, lock.suffix)
+  end
+  if theirs or outsiders and outsiders > 0 then
+    turns_yield(lock, time, theirs and call('ZCARD', lock.queue) + 1 or 1)
+  end
+  return line
+end
+
 -- Hands on a lock that is free: it passes to the first in the queue, unless it is the turn of others. Otherwise all
 -- waiters are woken.
 --   hooks    see queue_pass
 --   payload  what wakes the waiters
 --   flags    of the release, see release.lua
---   woken    how many were woken already, or nil. Then nobody is in the queue
 -- Returns what the reply says about the lock, or nil. If the lock was passed, it also returns how many outsiders wait,
 -- and the next place, or nil.
-local function queue_hand_on(lock, time, hooks, payload, flags, woken)
-  local front = woken and {places = {}} or queue_front(lock)
-  local outsiders, theirs = nil, false
+local function queue_hand_on(lock, time, hooks, payload, flags)
+  local front, outsiders, theirs = queue_front(lock), nil, false
   if front.places[1] then
     local expected
     outsiders = ways_outsiders_among(front.listens)
@@ -41,14 +56,5 @@ local function queue_hand_on(lock, time, hooks, payload, flags, woken)
       end
     end
   end
-
-  local others = woken or ways_publish(lock.room, lock.channel, payload)
-  local line = woke(lock.room, flags, others)
-  if not outsiders and line and type(others) == 'number' then
-    outsiders = ways_outsiders(lock.room, lock.channel, lock.suffix)
-  end
-  if theirs or outsiders and outsiders > 0 then
-    turns_yield(lock, time, theirs and call('ZCARD', lock.queue) + 1 or 1)
-  end
-  return line
+  return queue_woken(lock, time, flags, ways_publish(lock.room, lock.channel, payload), outsiders, theirs)
 end

@@ -31,6 +31,7 @@ local function permits_place(s, time, who, n)
     placed = pcall('ZADD', s.queue, 'NX', clock_shows(time), who)
   end
   if type(placed) == 'table' then
+    pcall('HDEL', s.wanted, who)
     return string.find(placed.err, 'READONLY', 1, true) and call('ZADD', s.queue, clock_shows(time), who) == 1
   end
   call('PEXPIRE', s.wanted, 300000)

@@ -15,17 +15,18 @@ local s, err = permits_read(KEYS[1], ARGV, seen)
 if err then
   return redis.error_reply(err)
 end
-permits_reclaim(s)
+local back = permits_reclaim(s)
 local at = clock_shows(clock_read(ARGV[6], seen))
-local back = s.free and permits_taken(s) or 0
-if back == 0 then
-  return at .. ' 0'
-end
-for _, who in ipairs(call('ZRANGE', s.tenures, 0, 999)) do
+local taken = s.free and permits_taken(s) or 0
+for _, who in ipairs(taken > 0 and call('ZRANGE', s.tenures, 0, 999) or {}) do
   ways_tell(string.match(who, '^([^:]*)'), s.kind .. 'broken ' .. who .. ' ' .. at .. ' ' .. ARGV[7] .. ' ' .. s.name)
 end
-call('DEL', unpack({s.tenures, s.taken, s.ids}))
-s.free = call('INCRBY', s.name, back)
-permits_wake(s)
-permits_next(s)
-return at .. ' 1'
+if taken > 0 then
+  call('DEL', unpack({s.tenures, s.taken, s.ids}))
+  s.free = call('INCRBY', s.name, taken)
+end
+if taken > 0 or back then
+  permits_wake(s)
+  permits_next(s)
+end
+return at .. (taken > 0 and ' 1' or ' 0')

@@ -6,7 +6,7 @@ if ARGV[7] == '0' and ARGV[9] == '' and call('EXISTS', unpack(KEYS, 6)) == 0 the
   local with_ids, clock, first_id, own_id = ARGV[1] == 'permits', seen[1] * 1000000 + seen[2], nil, nil
   local now = math.floor(clock / 1000)
   local free, first = pcall('GETRANGE', lock, '0', '-1'), pcall('ZRANGE', tenures, 0, 0, 'WITHSCORES')
-  local sound = type(free) == 'string' and #free <= 15 and (free == '0' or string.find(free, '^%-?[1-9]%d*$')) and
+  local sound = type(free) == 'string' and #free <= 14 and (free == '0' or string.find(free, '^%-?[1-9]%d*$')) and
     first[2] and first[2] + 0 > now and (first[1] == tenure or call('ZSCORE', tenures, tenure)) and
     pcall('HMGET', taken, tenure)[1] == '1'
   if sound and with_ids then

@@ -10,31 +10,28 @@ local pass_lease = '2000' -- in ms
 
 -- Gives a tenure the last place in the queue.
 --   who  the place
--- Returns whether the tenure has a place. It has none if the key is spoilt, or the server full. A replica refuses the
+-- Reports whether the tenure has a place. It has none if the key is spoilt, or the server full. A replica refuses the
 -- whole call: no lock was changed. A new place removes the two before it if their agents are gone: the former life of a
--- program that crashes again and again is just before this one. They are returned, too, or nil.
+-- program that crashes again and again is just before this one.
 local function queue_place(lock, time, who)
   local added = pcall('ZADD', lock.queue, 'NX', clock_shows(time), who)
   if type(added) == 'table' then
-    return string.find(added.err, 'READONLY', 1, true) and call('ZADD', lock.queue, clock_shows(time), who)
+    return string.find(added.err, 'READONLY', 1, true) and call('ZADD', lock.queue, clock_shows(time), who) == 1
   end
   call('PEXPIRE', lock.queue, '300000')
-  if added == 0 then
-    return true
-  end
-  local last, names, gone = call('ZRANGE', lock.queue, -3, -1), {}, nil
-  for p, other in ipairs(last) do
-    names[p] = ways_channel_of(lock.room, string.match(other, '^([^:]*)'), lock.suffix)
-  end
-  local counts = ways_listeners(lock.room, names)
-  for p, other in ipairs(last) do
-    if counts[2 * p] == 0 and other ~= who then
-      call('ZREM', lock.queue, other)
-      gone = gone or {}
-      gone[#gone + 1] = other
+  if added == 1 then
+    local last, names = call('ZRANGE', lock.queue, -3, -1), {}
+    for p, other in ipairs(last) do
+      names[p] = ways_channel_of(lock.room, string.match(other, '^([^:]*)'), lock.suffix)
+    end
+    local counts = ways_listeners(lock.room, names)
+    for p, other in ipairs(last) do
+      if counts[2 * p] == 0 and other ~= who then
+        call('ZREM', lock.queue, other)
+      end
     end
   end
-  return true, gone
+  return true
 end
 
 -- Reports whether a tenure has the first place. Those before it whose agents are gone lose theirs.
@@ -50,20 +47,17 @@ local function queue_is_first(lock, who)
   return false
 end
 
--- Looks at the first places.
---   places  they, or nil
--- Returns a table:
+-- Looks at the first places. Returns a table:
 --   places    the tenures
 --   channels  of the lock, of lockagent_agents, and of the agent of each place p at p + 2
---   listens   how many listen there: to the k-th at 2k
-local function queue_front(lock, places)
-  places = places or lock.room ~= 'unqueued' and pcall('ZRANGE', lock.queue, 0, places_looked_at + standbys - 1) or {}
-  local front = {places = places, channels = {lock.channel, 'lockagent_agents' .. lock.suffix}}
+--   listens   how many listen there: to the k-th at 2k. It is nil without places
+local function queue_front(lock)
+  local places = lock.room ~= 'unqueued' and pcall('ZRANGE', lock.queue, 0, places_looked_at + standbys - 1) or {}
+  local channels = {lock.channel, 'lockagent_agents' .. lock.suffix}
   for p, place in ipairs(places) do
-    front.channels[p + 2] = ways_channel_of(lock.room, string.match(place, '^([^:]*)'), lock.suffix)
+    channels[p + 2] = ways_channel_of(lock.room, string.match(place, '^([^:]*)'), lock.suffix)
   end
-  front.listens = places[1] and ways_listeners(lock.room, front.channels)
-  return front
+  return {places = places, channels = channels, listens = places[1] and ways_listeners(lock.room, channels)}
 end
 
 -- Tells the agent of a tenure that waits to try within so many ms. Returns as ways_publish.
@@ -90,7 +84,7 @@ end
 --   hooks      what the kind does:
 --     take(lock, time, place)  begins the tenure of a place. Returns its token, or nil if the lock cannot pass now.
 --                              The places then stay
---     back(lock, place)        takes that back
+--     back(lock, time, place)  takes that back
 --     who(place)               returns the tenure of a place; nil if the place is the tenure
 --     shares(place)            reports whether tenures may share the lock; nil if none may
 --   outsiders, trace  see queue_tell
@@ -113,7 +107,7 @@ local function queue_pass(lock, time, front, hooks, outsiders, trace)
           return passed, p + 1
         end
       else
-        hooks.back(lock, place)
+        hooks.back(lock, time, place)
       end
     else
       call('ZREM', lock.queue, place)

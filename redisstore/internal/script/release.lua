@@ -33,7 +33,52 @@ local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local seen = call('TIME')
 local n = (#keys - 1) / 2
 local per = #args == 2 + 2 * n and 2 or 3
-local kind, held_as, fenced = '', '2', nil -- see exclusive_release.lua
+local room = args[1]
 local quiet = (n == 1 and call('EXISTS', keys[2], keys[3]) or call('EXISTS', unpack(keys, n + 1))) == 0
+if not quiet then
+--include still.lua
+  local moving = room ~= 'single' and moves(keys[1], keys[2 * n + 1])
+  if moving then
+    return moving
+  end
+end
+
+-- First everything is undone that the tenures have.
+local rest, removed, woken
+for i = 1, n do
+  local a = per * (i - 1) + 2
+  local undone, others = pcall('HDEL', keys[i], args[a + 1]), nil
+  if not quiet then
+    pcall('ZREM', keys[n + i], args[a + 1])
+  elseif undone == 1 then
+    others = pcall(room == 'sharded' and 'SPUBLISH' or 'PUBLISH', args[a + 2], '0')
+  end
+  local unanswered = per == 3 and string.find(args[a + 3], 'u', 1, true)
+  if undone ~= 1 or not quiet or others ~= 0 and room ~= 'unqueued' or unanswered then
+    if type(undone) == 'table' and string.find(undone.err, 'READONLY', 1, true) then
+      return undone -- a replica: nothing was done, and another server can do it
+    end
+    if not rest then
+      rest, removed, woken = {}, {}, {}
+    end
+    rest[#rest + 1], removed[i], woken[i] = i, undone, others
+  end
+end
+if not rest and args[2] == '0' then
+  return seen[1] * 1000000 + seen[2]
+end
 
 --include exclusive_release.lua
+
+--include answer.lua
+
+local time = clock_read('lockagent_clock' .. string.sub(keys[2 * n + 1], 16), seen)
+clock_raise(time, args[2] + 0)
+if not rest then
+  return time.now
+end
+return answer(clock_shows(time), n, rest, function(i)
+  local a = per * (i - 1) + 2
+  local lock = tenure_lock(keys[i], string.sub(keys[n + i], 16), room, '', '2')
+  return exclusive_end(lock, time, args[a + 1], per == 3 and args[a + 3] or '', removed[i], woken[i])
+end)

@@ -12,6 +12,8 @@
 --   i e <text>  an error
 -- A replica gives an error reply.
 
-local extend -- they are not fenced
+local call, pcall = redis.call, redis.pcall
 
 --include exclusive_renew.lua
+
+return exclusive_renew(KEYS, ARGV)

@@ -109,7 +109,7 @@ local hooks = {
     end
     return token
   end,
-  back = function(lock, place)
+  back = function(lock, _, place)
     rw_drop(lock, place)
     if call('HLEN', lock.name) == 1 then
       call('DEL', lock.name) -- what is left is the mode
@@ -127,7 +127,7 @@ return answer(clock_shows(time), n, nil, function(i)
   if polls and turns_kept(time, polls) > 0 then
     turns_begin(lock, time) -- readers were asked to leave for it, and have done so
   end
-  local line, outsiders, next = queue_hand_on(lock, time, hooks, payload, args[3 * i + 2], nil)
+  local line, outsiders, next = queue_hand_on(lock, time, hooks, payload, args[3 * i + 2])
   local wanted = line == 'p' and (outsiders > 0 or next and hooks.shares(next))
   if wanted and call('HMGET', lock.name, 'mode')[1] == 'read' then
     ways_publish(lock.room, lock.channel, '1') -- they may share the lock

@@ -7,6 +7,13 @@ local seen = call('TIME')
 local n = (#keys - 1) / 2
 local per = #args == 2 + 2 * n and 2 or 3
 local rest, removed
+if per == 3 and args[1] ~= 'single' then
+--include still.lua
+  local moving = moves(keys[1], keys[2 * n + 1]) -- there may be notes to make
+  if moving then
+    return moving
+  end
+end
 for i = 1, n do
   local a = per * (i - 1) + 2
   local undone = pcall('HDEL', keys[i], args[a + 1])
@@ -32,7 +39,10 @@ end
 
 local time = clock_read('lockagent_clock' .. string.sub(keys[2 * n + 1], 16), seen)
 clock_raise(time, args[2] + 0)
-return answer(clock_shows(time), rest and n or 0, rest, function(i)
+if not rest then
+  return time.now
+end
+return answer(clock_shows(time), n, rest, function(i)
   local a = per * (i - 1) + 2
   if per == 3 and string.find(args[a + 3], 'u', 1, true) then
     note(string.sub(keys[n + i], 16), time.now, args[a + 1], time.now)

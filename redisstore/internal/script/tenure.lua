@@ -6,13 +6,22 @@
 --   channel  the channel on which the waiters are woken
 --   queue    the key of its queue
 --   held_as  the value of the fields of tenures, see kinds.lua
---   fence    if it is fenced: the token key and the floor as key and floor, and the function fence_raise as raise
+--   fence    if it is fenced: the token key and the floor as key and floor, and fence_raise as raise. A release has
+--            fence_lower as lower
 
 --include clock.lua
 
 --include holders.lua
 
 --include ways.lua
+
+-- Returns a lock.
+local function tenure_lock(name, suffix, room, kind, held_as)
+  return {
+    name = name, kind = kind, suffix = suffix, room = room, held_as = held_as,
+    channel = 'redisson_lock__channel' .. their_suffix(suffix), queue = 'lockagent_queue' .. suffix,
+  }
+end
 
 -- Finds who has a lock.
 --   who   a tenure
@@ -38,10 +47,10 @@ end
 --   lease  in ms
 --   left   how many ms are left of the key's life, or -2
 --   own    whether the tenure has the lock already. Another call for it may just have been granted the same token
--- Returns the token as a text. It returns nil if the clock was set back. It returns nil and a text if the token key of
--- the lock is not right.
+-- Returns the token as a text, or nil and the text of an error: if the clock was set back, or if the token key of the
+-- lock is not right.
 local function tenure_begin(lock, time, who, value, lease, left, own)
-  local token, err = clock_token(time, own), nil
+  local token, err = clock_token(time, own), 'ERR the clock was set back'
   local fence = lock.fence
   if token and fence then
     token, err = fence.raise(fence.key, token, fence.floor, lease + 0, own and left or 0, time)

@@ -24,10 +24,14 @@ type dialer struct {
 	log     *slog.Logger
 	silence time.Duration // for how long a server may owe an answer before the connection is cut
 	changed func()        // called when a connection was made or lost
+	asked   chan struct{} // has an element for each function of the application that runs
 
 	mu    sync.Mutex // guards what follows
 	conns map[*conn]bool
 }
+
+// mostAsked is how many functions of the application run at a time, to make connections.
+const mostAsked = 16
 
 // keepAlive is how long a connection is silent before it is probed.
 const keepAlive = 10 * time.Second
@@ -36,6 +40,7 @@ func newDialer(life context.Context, config *Config, changed func()) *dialer {
 	return &dialer{
 		network: config.Network, base: net.Dialer{KeepAlive: keepAlive}, tls: config.TLS,
 		life: life, log: config.Logger, silence: config.Silence, changed: changed, conns: make(map[*conn]bool),
+		asked: make(chan struct{}, mostAsked),
 	}
 }
 
@@ -93,7 +98,7 @@ func (d *dialer) shakeHands(ctx context.Context, raw net.Conn, addr string) (net
 	bounded, cancel := context.WithTimeout(ctx, d.silence)
 	defer cancel()
 	secure := tls.Client(raw, config)
-	_, err := consult(ctx, d.log, "Config.TLS", func() (struct{}, error) {
+	_, err := consult(ctx, d, "Config.TLS", func() (struct{}, error) {
 		return struct{}{}, secure.HandshakeContext(bounded)
 	})
 	if err != nil {

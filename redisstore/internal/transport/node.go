@@ -42,7 +42,7 @@ func (n *Node) credentials(ctx context.Context) (user, password string, err erro
 	}
 	ctx, cancel := n.dialer.bound(ctx)
 	defer cancel()
-	told, err := consult(ctx, n.config.Logger, "Config.Credentials", func() (told [2]string, err error) {
+	told, err := consult(ctx, n.dialer, "Config.Credentials", func() (told [2]string, err error) {
 		told[0], told[1], err = l.ask(ctx)
 		return told, err
 	})
