@@ -163,10 +163,13 @@ func (w *world) wouldLast(t *testing.T, name string) {
 	}
 }
 
-// isKept says whether a try was refused because the store keeps a free lock for outsiders for a moment, if some have just waited.
+// isKept says whether a try was refused because the store keeps a lock from agents for a moment: if outsiders have just
+// waited, or if it is the turn of those that poll. In such a turn nobody joins the readers of a lock, and they are told
+// as holders. Leases last longer in these tests.
 func isKept(err error) bool {
 	held, is := errors.AsType[*lockagent.HeldError](err)
-	return is && held.Holder == ""
+	const turn = 150 * time.Millisecond
+	return is && (held.Holder == "" || held.Left > 0 && held.Left <= turn)
 }
 
 // hold acquires a lock that nobody holds.
