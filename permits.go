@@ -130,7 +130,8 @@ func (r PermitsRequest) Check() error {
 		return err
 	}
 	if r.Kind != Semaphore && r.Kind != Permits {
-		return &OptionError{Option: "kind", Reason: fmt.Sprintf("%.64q has no permits; use %q or %q", r.Kind, Semaphore, Permits)}
+		reason := fmt.Sprintf("%.64q has no permits; use %q or %q", r.Kind, Semaphore, Permits)
+		return &OptionError{Option: "kind", Reason: reason}
 	}
 	least := 0
 	switch r.Op {
@@ -151,10 +152,12 @@ func (r PermitsRequest) Check() error {
 		return &OptionError{Option: "op", Reason: fmt.Sprintf("%.64q is no operation on permits", r.Op)}
 	}
 	if r.N < least || r.N > MaxPermits {
-		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between %d and %d", r.N, least, MaxPermits)}
+		reason := fmt.Sprintf("%d is not between %d and %d", r.N, least, MaxPermits)
+		return &OptionError{Option: "number of permits", Reason: reason}
 	}
 	if _, err := ParseAgentID(r.Change); err != nil {
-		return &OptionError{Option: "change", Reason: fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", r.Change)}
+		reason := fmt.Sprintf("%.64q is not 1 to 64 ASCII letters, digits, '-' or '_'; make one with NewAgentID", r.Change)
+		return &OptionError{Option: "change", Reason: reason}
 	}
 	if r.Op == ReleasePermit || r.Op == ExtendPermit {
 		if _, err := ParsePermitID(string(r.ID)); err != nil {
@@ -176,7 +179,8 @@ func (r PermitsRequest) wrongKind() error {
 func ParsePermitID(s string) (PermitID, error) {
 	raw, err := hex.DecodeString(s)
 	if err != nil || len(raw) != 16 || hex.EncodeToString(raw) != s {
-		return "", &OptionError{Option: "permit", Reason: fmt.Sprintf("%.64q is no id of a permit, which has 32 lower-case hexadecimal digits", s)}
+		reason := fmt.Sprintf("%.64q is no id of a permit, which has 32 lower-case hexadecimal digits", s)
+		return "", &OptionError{Option: "permit", Reason: reason}
 	}
 	return PermitID(s), nil
 }
@@ -191,7 +195,8 @@ func CheckPermits(kind LockKind, n int) error {
 		most = MaxTaken
 	}
 	if n < 0 || n > most {
-		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is not between 1 and %d, the most that a request of the kind %q can be for", n, most, kind.OrPlain())}
+		const format = "%d is not between 1 and %d, the most that a request of the kind %q can be for"
+		return &OptionError{Option: "number of permits", Reason: fmt.Sprintf(format, n, most, kind.OrPlain())}
 	}
 	return nil
 }

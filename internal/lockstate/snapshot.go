@@ -27,14 +27,14 @@ type WaitingRequest struct {
 // SavedTenure is a tenure in a [Snapshot].
 type SavedTenure struct {
 	Number uint64
-	// Part is the part of a [Fair] that has the tenure. It serves the requests that wait with the same Part. It is 0 if the
-	// lock is a State.
+	// Part is the part of a [Fair] that has the tenure. It serves the requests that wait with the same Part. It is 0 if
+	// the lock is a State.
 	Part uint64 `json:",omitempty"`
 	// Grants are held in the tenure. If there are none, and Asks is false, the next process withdraws the tenure.
 	Grants []HeldGrant
 
-	// Asks says that no hold of the tenure has begun: a request waits for the store to grant it. The next process asks again,
-	// with the same number. So the tenure keeps its place in the store's queue. Queued says that it has one.
+	// Asks says that no hold of the tenure has begun: a request waits for the store to grant it. The next process asks
+	// again, with the same number. So the tenure keeps its place in the store's queue. Queued says that it has one.
 	Asks   bool `json:",omitempty"`
 	Queued bool `json:",omitempty"`
 
@@ -83,8 +83,8 @@ func (n Snapshot) WithoutWaiting() Snapshot {
 	return n
 }
 
-// WithoutHolds is the snapshot without its grants, and without the requests that wait: whoever resumes it withdraws every
-// tenure.
+// WithoutHolds is the snapshot without its grants, and without the requests that wait: whoever resumes it withdraws
+// every tenure.
 func (n Snapshot) WithoutHolds() Snapshot {
 	n = n.WithoutWaiting()
 	for i := range n.Tenures {
@@ -239,8 +239,8 @@ func (s *State) wait(waiting []WaitingRequest, shift time.Duration) {
 	s.contended = len(waiting) > 0
 }
 
-// sessionEnds is when the one lease of each session ends, or 0 if it is kept. The process before may have ended while it began
-// a lease anew, and then the journal tells only of some holds.
+// sessionEnds is when the one lease of each session ends, or 0 if it is kept. The process before may have ended while
+// it began a lease anew, and then the journal tells only of some holds.
 func sessionEnds(grants []HeldGrant) map[lockagent.Owner]Instant {
 	var ends map[lockagent.Owner]Instant
 	for i := range grants {

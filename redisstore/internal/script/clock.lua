@@ -67,3 +67,10 @@ local function clock_raise(time, token)
     time.last, time.shown = token, nil
   end
 end
+
+-- Raises a clock to what it shows, after tenures were renewed, unless the server is full. Returns the error of a replica,
+-- or nil: a replica may not have the tenures yet, or not any more.
+local function clock_confirm(time)
+  local raised = time.member and pcall('ZADD', time.key, 'GT', clock_shows(time), time.member)
+  return type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) and raised or nil
+end

@@ -32,11 +32,5 @@ local function exclusive_renew(keys, args, extend)
       extend(keys[n + 1 + i], lease + 0, left, at + 0)
     end
   end)
-  if time.member then
-    local raised = pcall('ZADD', time.key, 'GT', at, time.member) -- unless the server is full
-    if type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) then
-      return raised -- a replica may not have the tenures yet, or not any more
-    end
-  end
-  return reply
+  return clock_confirm(time) or reply
 end

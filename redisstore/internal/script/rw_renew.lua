@@ -93,10 +93,4 @@ local reply = answer(at, n, nil, function(i)
   end
   return rw_wanted(lock, time) and 'w' or nil
 end)
-if time.member then
-  local raised = pcall('ZADD', time.key, 'GT', at, time.member) -- unless the server is full
-  if type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) then
-    return raised -- a replica may not have the tenures yet, or not any more
-  end
-end
-return reply
+return clock_confirm(time) or reply
