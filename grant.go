@@ -91,11 +91,10 @@ func (g Grant) Name() Name { return g.name }
 // Owner is who holds the lock.
 func (g Grant) Owner() Owner { return g.owner }
 
-// Token is the fencing number of the hold, or 0 if nothing was granted. Holds that overlap, as those of readers
-// do, may have the same one. Pass it with every
-// write to the resource that the lock protects. Let the resource refuse tokens smaller than
-// the greatest it has seen. If a write depends on a read, let the resource check the token
-// at the read, too.
+// Token is the fencing number of the hold, or 0 if nothing was granted. Readers of different agents may have the same
+// one while they overlap, and so do the grants of one session. Pass it with every write to the resource that the lock
+// protects. Let the resource refuse tokens smaller than the greatest it has seen. If a write depends on a read, let the
+// resource check the token at the read, too.
 func (g Grant) Token() Token { return g.token }
 
 // HoldCount is the number of grants of the lock that the owner had when this one was made.

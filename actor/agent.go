@@ -28,7 +28,6 @@ type Agent struct {
 	fresh  atomic.Uint64 // the last number of a step, of all locks
 	first  uint64        // the numbers of this agent are above it; does not change
 	former former        // does not change
-	wild   atomic.Bool   // a callback ended its goroutine: see apart
 
 	selective lockagent.SelectiveRecorder // the recorder, if it is one; or nil
 
@@ -77,9 +76,6 @@ type Request struct {
 	// Outlive says what Close does with the hold: the lock stays held in the store until its
 	// lease has run out. So the lock is granted only when the store has confirmed that lease. It needs a Lease.
 	Outlive bool
-	// ByGrant says that only the grant ends the hold: nobody calls Release or Leave with Owner.
-	// It makes a grant cheaper for a reader that comes while others read.
-	ByGrant bool
 	awaits  bool // the request is one of Await
 	// Holds is how many holds the owner wants to make of the grant, one after the other, without asking the agent again.
 	// They have the tokens from that of the grant on. The agent may allow fewer: [Watcher] tells. 0 is 1. Only an
@@ -343,8 +339,7 @@ func (a *Agent) Break(name lockagent.Name, kind lockagent.LockKind, operator str
 
 // BreakHold is [Agent.Break] for the one hold of this agent that has a token. All holds with other tokens go on: of
 // another owner, of other readers, and of those who have other permits. A session that holds the lock several times
-// loses all of that, and a grant for several holds ends as a whole. Readers that joined behind the grant of another one
-// share its token, and end together.
+// loses all of that, and a grant for several holds ends as a whole.
 //
 // The result is [lockagent.ErrNotHeld] if no hold of this agent has the token when the break takes effect: then nothing
 // was broken. So nothing that is granted in the meantime can end by it. A token of 0 is an [*lockagent.OptionError].
@@ -524,8 +519,9 @@ func (a *Agent) hear(m lockagent.Message) {
 		return
 	}
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {
-		defer a.survive("store")
 		req := lockagent.ReleaseRequest{Name: m.Name, Kind: m.LockKind, Tenure: m.Tenure}
-		a.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
+		a.callback("store", func() {
+			a.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
+		})
 	}
 }

@@ -46,28 +46,28 @@ func BenchmarkUncontended(b *testing.B) {
 }
 
 // Readers who come while others read, and stay for an instant.
-func BenchmarkReaderPasses(b *testing.B) {
+func BenchmarkReaderJoins(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(fmt.Sprint(goroutines, " goroutines"), func(b *testing.B) {
 			a := start(b, Config{})
-			held := reading(b, a, "ann", "bob")
+			held := a.Lock(background, "door", reads("ann"))
 			defer runtime.KeepAlive(held)
 			b.ReportAllocs()
 			b.SetParallelism(max(1, goroutines/runtime.GOMAXPROCS(0)))
-			pass := func() {
-				if err := a.Lock(background, "door", passes("cid")).Release(background); err != nil {
+			join := func() {
+				if err := a.Lock(background, "door", reads("cid")).Release(background); err != nil {
 					b.Error(err)
 				}
 			}
 			if goroutines == 1 {
 				for b.Loop() {
-					pass()
+					join()
 				}
 				return
 			}
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
-					pass()
+					join()
 				}
 			})
 		})

@@ -18,23 +18,22 @@ func (a *Agent) record(ctx context.Context, e *lockagent.Event) {
 		e.Time = time.Now()
 	}
 	e.Store = a.store()
-	if a.wild.Load() {
-		e := *e
-		a.apart("recorder", func() { a.cfg.Recorder.Record(ctx, e) })
-		return
-	}
-	defer a.survive("recorder")
+	returned := false
+	defer a.survive("recorder", &returned)
 	a.cfg.Recorder.Record(ctx, *e)
+	returned = true
 }
 
 // recording reports whether the recorder, which there is, wants an event with the context. If it panics, it may.
 func (a *Agent) recording(ctx context.Context) (wanted bool) {
-	if a.selective == nil || a.wild.Load() {
+	if a.selective == nil {
 		return true
 	}
-	defer a.survive("recorder")
+	returned := false
+	defer a.survive("recorder", &returned)
 	wanted = true
 	wanted = a.selective.Enabled(ctx)
+	returned = true
 	return wanted
 }
 
@@ -43,40 +42,44 @@ func (a *Agent) store() string {
 	if a.layers.history == nil {
 		return ""
 	}
-	defer a.survive("store")
-	return a.layers.history.Identity()
+	returned := false
+	defer a.survive("store", &returned)
+	id := a.layers.history.Identity()
+	returned = true
+	return id
 }
 
 // callback calls a function of the application, if there is one.
 func (a *Agent) callback(whose string, f func()) {
-	switch {
-	case f == nil:
-	case a.wild.Load():
-		a.apart(whose, f)
-	default:
-		defer a.survive(whose)
-		f()
+	if f == nil {
+		return
 	}
+	returned := false
+	defer a.survive(whose, &returned)
+	f()
+	returned = true
 }
 
-// apart calls code that is not the agent's own in another goroutine, which that code may end.
-// This is expensive. So the agent begins with it after the first callback that ended its
-// goroutine. The lock of that callback starts over, as after a panic.
-func (a *Agent) apart(whose string, f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer a.survive(whose)
-		f()
-	}()
-	<-done
-}
-
-// survive is deferred around code that is not the agent's own. It recovers from its panics.
-func (a *Agent) survive(whose string) {
+// survive is deferred around code that is not the agent's own, and recovers from its panics. Such code must not end
+// its goroutine: see [goroutineEnded].
+func (a *Agent) survive(whose string, returned *bool) {
+	if *returned {
+		return
+	}
 	if p := recover(); p != nil {
 		a.complain(whose, p)
+		return
 	}
+	goroutineEnded(whose)
+}
+
+// goroutineEnded ends the process, because code that is not the agent's own has called [runtime.Goexit] in the middle of
+// a step: nothing recovers from that, and the state of the lock is lost with the goroutine. The panic is in a goroutine
+// that nobody can recover in. The present one goes no further.
+func goroutineEnded(whose string) {
+	go panic("lockagent: " + whose + " ended the goroutine of a lock by runtime.Goexit, as FailNow of a test does; " +
+		"the agent cannot go on: return instead, and in a test call Error")
+	select {}
 }
 
 // complain logs a panic.

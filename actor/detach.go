@@ -131,7 +131,7 @@ func (a *Agent) Detach() AgentSnapshot {
 func (l *lock) detach(m *detachMsg) {
 	l.draining, l.closing, l.detached = true, true, true
 	n := LockSnapshot{Name: l.entry.name}
-	defer func() { m.snapshot <- n }() // a callback may end this goroutine
+	defer func() { m.snapshot <- n }()
 	n = l.snapshot()
 	n.Snapshot = n.WithoutWaiting()
 	for i := range n.Tenures {
@@ -139,14 +139,7 @@ func (l *lock) detach(m *detachMsg) {
 		var claimed []lockstate.HeldGrant
 		for _, g := range t.Grants {
 			r := l.requests.get(g.Request.ID)
-			back := r.takeBack()
-			switch {
-			case r.gate != nil:
-				if back {
-					r.gate.recall()
-				}
-				claimed = append(claimed, l.unfold(g, r.gate.lose(r.lost(lockagent.LostClosed)))...)
-			case !back:
+			if !r.takeBack() {
 				claimed = append(claimed, g)
 				n.note(r.id, r.Tag)
 			}

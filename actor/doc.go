@@ -32,9 +32,6 @@
 // goroutine of an owner, of the store or of the timer. So a hand-off needs no goroutine
 // besides those of the two owners.
 //
-// Readers that join others of their agent do not even send a message. They pass a gate beside the actor, which the actor opens and
-// shuts.
-//
 // One timer serves all locks of an agent. One goroutine sends the ticks that are due, lock
 // after lock. If that takes longer than 10 ms, for example because a callback blocks, another
 // goroutine goes on with the rest.

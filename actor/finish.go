@@ -3,7 +3,6 @@ package actor
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
 )
@@ -20,7 +19,6 @@ type finish struct {
 type onEnd struct {
 	call func(cause error)
 	of   lockagent.Hold
-	told atomic.Bool // somebody calls it, or has called it
 }
 
 // done is closed when the hold is over. Somebody may wait at it who has nothing else, so it keeps the handle in use.
@@ -95,9 +93,7 @@ func (f *finish) overError() error {
 	return lockagent.ErrNotHeld
 }
 
-// tell calls the functions that wait for the end, and reports whether there were any. Several goroutines may do so at
-// the same time. When one of them returns, each function has been called, even if another goroutine is not
-// done with it.
+// tell calls the functions that wait for the end, and reports whether there were any. The actor calls it once.
 func (f *finish) tell(a *Agent) (some bool) {
 	f.mu.Lock()
 	waiting, why := f.onEnd, f.why
@@ -105,18 +101,9 @@ func (f *finish) tell(a *Agent) (some bool) {
 	if len(waiting) == 0 {
 		return false
 	}
-	all := false
-	defer func() {
-		if !all { // a function ended the goroutine, and the others have to learn it, too
-			f.tell(a)
-		}
-	}()
 	for w := range waiting {
-		if w.told.CompareAndSwap(false, true) {
-			a.callback("Hold.OnEnd", func() { w.call(why) })
-		}
+		a.callback("Hold.OnEnd", func() { w.call(why) })
 	}
-	all = true
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.onEnd = nil

@@ -50,10 +50,6 @@ func (h *handle) ReleaseAsync(ctx context.Context) <-chan error {
 // hold returns the hold behind the grant of the request.
 func (r *request) hold() lockagent.Hold {
 	switch {
-	case r.gate != nil:
-		h, _ := r.gate.add(r.Owner)
-		r.gate.first = h.reader
-		return h
 	case r.Session || r.Lease != 0:
 		return r
 	}
@@ -72,10 +68,6 @@ func (l *lock) endDropped() {
 		case r.dropped.Load():
 			l.warnDropped(r, r.Owner)
 			l.step(lockstate.Unclaimed{ID: r.id})
-		case r.gate != nil:
-			if r.gate.endDropped(func(owner lockagent.Owner) { l.warnDropped(r, owner) }) {
-				l.step(lockstate.Unclaimed{ID: r.id})
-			}
 		}
 	}
 }

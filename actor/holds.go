@@ -16,13 +16,12 @@ func (l *lock) holds(yield func(*request) bool) {
 
 // releasable is the youngest hold whose grant the owner has received. A grant that the owner
 // has not received is not released: its receiver would not know. hidden tells that all holds
-// of the owner are such. Nor is the grant of a gate: others read under it, see [Request.ByGrant]. Holds of another mode do
-// not count, unless the mode is empty.
+// of the owner are such. Holds of another mode do not count, unless the mode is empty.
 func (l *lock) releasable(owner lockagent.Owner, mode lockagent.Mode) (found *request, hidden bool) {
 	l.state.Grants(owner, func(id lockstate.RequestID) bool {
 		switch r := l.requests.get(id); {
 		case mode != "" && modeIn(r.Mode) != modeIn(mode):
-		case r.gate == nil && r.isReceived():
+		case r.isReceived():
 			found = r
 		default:
 			hidden = true

@@ -22,31 +22,25 @@ func sendInPerson(ctx context.Context, to *entry, m message, caller *presence) {
 		return
 	}
 	caller.ctx = ctx
-	defer func() { // also if a callback ends the goroutine
-		left := caller.left
-		*caller = presence{}
-		if left != nil {
-			left()
-		}
-	}()
 	to.mailbox.invoke(m)
-	if caller.left != nil {
-		to.mailbox.handOver()
-	} else {
+	left := caller.left
+	*caller = presence{}
+	if left == nil {
 		to.mailbox.run(mostTurns)
+		return
 	}
+	to.mailbox.handOver()
+	left()
 }
 
 // Release implements [lockagent.Hold].
-func (r *request) Release(ctx context.Context) error { return r.release(ctx, r.Owner) }
-
-func (r *request) release(ctx context.Context, by lockagent.Owner) error {
+func (r *request) Release(ctx context.Context) error {
 	c := r.agent.releaseCall()
-	c.request, c.owner, c.caller = r, by, ctx
+	c.request, c.owner, c.caller = r, r.Owner, ctx
 	if r.entry.pin() { // an actor with a hold has not retired
 		sendInPerson(ctx, r.entry, c, &c.presence)
 	} else {
-		c.answer(false, lostBy(by, r.overError()))
+		c.answer(false, r.overError())
 	}
 	if !c.outcome.over() { // most often it is: the lock is handed on, or rests
 		wake := r.agent.waker()

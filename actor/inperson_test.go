@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -140,50 +139,26 @@ func TestUnlockWhoseContextHasEnded(t *testing.T) {
 
 // A caller makes the call that was left before anybody's code can keep it.
 func TestACallInPersonWaitsForNobodysCode(t *testing.T) {
-	for name, callback := range map[string]func(called <-chan struct{}){
-		"that waits":              func(called <-chan struct{}) { <-called },
-		"that ends its goroutine": func(<-chan struct{}) { runtime.Goexit() },
-	} {
-		t.Run("code "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				arrived, posted, called := make(chan struct{}), make(chan struct{}), make(chan struct{})
-				r := recorderFunc(func(_ context.Context, e lockagent.Event) {
-					if e.Kind == lockagent.EventQueued {
-						callback(called)
-					}
-				})
-				s := hooked{whole: memstore.New(), release: func(context.Context) error { close(called); return nil }}
-				a := start(t, Config{Store: s, Recorder: r, Logger: quiet})
-				over := func() {
-					close(arrived)
-					<-posted // until the other request is in the mailbox
-				}
-				g := a.Lock(t.Context(), "orders", Request{Owner: "alice", Over: over})
-				go func() { _ = g.Release(t.Context()) }()
-				<-arrived
-				a.Acquire(t.Context(), "orders", who("bob"))
-				close(posted)
+	synctest.Test(t, func(t *testing.T) {
+		arrived, posted, called := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		r := recorderFunc(func(_ context.Context, e lockagent.Event) {
+			if e.Kind == lockagent.EventQueued {
 				<-called
-			})
+			}
 		})
-	}
-}
-
-// A callback that ends the goroutine of a caller does not keep the call that was left from being made.
-func TestACallInPersonIsMadeInAnyCase(t *testing.T) {
-	c := new(clerk)
-	e := new(entry)
-	e.mailbox.invoker = c
-	var caller presence
-	made := make(chan bool, 1)
-	c.on = func(any) {
-		caller.left = func() { made <- caller.ctx == nil }
-		runtime.Goexit()
-	}
-	go sendInPerson(t.Context(), e, &wakeMsg{}, &caller)
-	if !await(t, "the call", made) {
-		t.Error("the message keeps the context")
-	}
+		s := hooked{whole: memstore.New(), release: func(context.Context) error { close(called); return nil }}
+		a := start(t, Config{Store: s, Recorder: r, Logger: quiet})
+		over := func() {
+			close(arrived)
+			<-posted // until the other request is in the mailbox
+		}
+		g := a.Lock(t.Context(), "orders", Request{Owner: "alice", Over: over})
+		go func() { _ = g.Release(t.Context()) }()
+		<-arrived
+		a.Acquire(t.Context(), "orders", who("bob"))
+		close(posted)
+		<-called
+	})
 }
 
 // hooked is a store that calls a function before it answers a call that is made in person. The call has taken effect

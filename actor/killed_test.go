@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,20 +152,15 @@ func TestKilledWhileItAsks(t *testing.T) {
 	})
 }
 
-// A callback that ends its goroutine makes the lock start over. The journal knows.
+// A lock whose actor panics starts over. The journal knows.
 func TestJournalOfALockThatStartsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		a, s := mortal(t, store, Config{Logger: quiet})
 		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: time.Hour}))
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			g := a.Acquire(background, "door", Request{Owner: "bob", Over: func() { runtime.Goexit() }})
-			_ = g
-			_ = <-a.Leave(background, "door", "bob") // the process ends first
-		}()
+		a.Acquire(background, "door", who("bob"))
 		synctest.Wait()
+		a.upset("door")
 		n := killed(t, a, s)
 		next := resuming(t, Config{Store: store.Share()}, n)
 		if r := next.Resumed(); len(r) != 0 {
@@ -204,9 +198,12 @@ func TestJournalHasEveryReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		a, s := mortal(t, store, Config{})
-		held := reading(t, a, "ann", "bob", "cid")
+		owners := []string{"ann", "bob", "cid"}
+		for _, owner := range owners {
+			a.Lock(background, "door", reads(owner))
+		}
 		next := resuming(t, Config{Store: store.Share()}, killed(t, a, s))
-		if len(next.Resumed()) != len(held) {
+		if len(next.Resumed()) != len(owners) {
 			t.Errorf("resumed %+v", next.Resumed())
 		}
 	})

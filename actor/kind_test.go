@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,14 +193,6 @@ func nameAfterAWrongKind(t *testing.T, wrong, real lockagent.LockKind) {
 		"acquire with a callback": func(told func(error)) {
 			out := a.Acquire(background, name, Request{Owner: "ann", Kind: wrong, Over: func() { told(lockagent.ErrWrongKind) }})
 			refused(t, out, lockagent.ErrWrongKind)
-		},
-		"acquire with a callback that ends the goroutine": func(told func(error)) {
-			over := func() {
-				told(lockagent.ErrWrongKind)
-				runtime.Goexit()
-			}
-			go a.Acquire(background, name, Request{Owner: "ann", Kind: wrong, Over: over})
-			synctest.Wait()
 		},
 		"acquire twice": func(told func(error)) {
 			first := a.Acquire(background, name, Request{Owner: "ann", Kind: wrong})

@@ -64,7 +64,7 @@ func newLock(a *Agent, e *entry) *lock {
 func (l *lock) receive(m message) {
 	l.time = time.Now()
 	l.now = l.agent.clock.instant(l.time)
-	defer l.processed(m) // a callback may end this goroutine
+	defer l.processed(m) // also if handle panics
 	l.handle(m)
 }
 
@@ -77,7 +77,6 @@ func (l *lock) processed(m message) {
 		l.used = l.now
 		l.entry.unpin()
 	}
-	l.tend()
 	if !l.leave() {
 		l.arm()
 	}
@@ -86,25 +85,17 @@ func (l *lock) processed(m message) {
 
 // handle processes a message. If the agent's own code panics, the lock ends all requests and
 // holds, and starts over: see [lock.recover]. Panics of other code, such as callbacks, do not
-// come this far. But other code may end the goroutine. Then the rest of the step is lost,
-// and the lock starts over, too.
+// come this far.
 func (l *lock) handle(m message) {
-	returned := false
 	defer func() {
 		p := recover()
 		l.present = nil
-		switch {
-		case p == nil && returned:
-			return
-		case p == nil:
-			p = "runtime.Goexit in a callback"
+		if p != nil {
+			l.recover(p)
 		}
-		l.agent.wild.Store(true) // also after a panic: nothing recovers from a callback that ends this goroutine now
-		l.recover(p)
 	}()
 	l.present = m
 	l.process(m)
-	returned = true
 }
 
 func (l *lock) process(m message) {
@@ -117,9 +108,6 @@ func (l *lock) process(m message) {
 		}
 		if m.NoReentry && l.state.Asked(m.Owner) {
 			m.deny(l.entry.name, lockagent.ErrReentry)
-			return
-		}
-		if l.admit(m) {
 			return
 		}
 		l.arriving = m
@@ -154,7 +142,6 @@ func (l *lock) process(m message) {
 	case *storeCall[lockagent.RenewReply]:
 		l.news.heard(m.err)
 		l.step(lockstate.RenewReplied{Tenure: m.tenure, Reply: m.reply, Err: m.err})
-		l.watchGate()
 		l.confirmExtensions()
 		l.endDropped()
 	case *storeCall[lockagent.ReleaseReply]:
@@ -184,8 +171,6 @@ func (l *lock) process(m message) {
 		}
 		l.counted(m.news.Tenure.Number, m.news.Token, m.news.Total)
 		l.step(m.command())
-	case *joinedMsg:
-		l.step(lockstate.Joined{})
 	case *missedMsg:
 		l.step(lockstate.Missed{})
 	case *resetMsg:
@@ -281,7 +266,7 @@ func (l *lock) do(e *lockstate.Event) {
 		case !r.takeBack():
 			r.unwatch()
 			l.attend(r)
-		case r.gate == nil || r.gate.recall():
+		default:
 			l.takeBack = append(l.takeBack, r.id)
 			if !r.cancelled {
 				l.neglect(r)
@@ -356,7 +341,7 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	l.served = true
 	r.unwatchWait()
-	l.agent.callback("Request.Granted", r.Granted) // first: a request whose callback ends the goroutine was not granted
+	l.agent.callback("Request.Granted", r.Granted)
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Granted(int(e.Holds)) })
 	}
@@ -364,7 +349,6 @@ func (l *lock) grant(r *request, e *lockstate.Event) {
 	r.token, r.tenure, r.replicas = e.Token, e.Tenure, small(e.Replicas)
 	r.deadline.Store(int64(l.state.Deadline(e.Tenure)))
 	r.fixed.Store(int64(e.Fixed))
-	l.openGate(r)
 	r.deliver(l.entry.name, outcome{hold: r.hold(), count: e.Count})
 	if r.claimed() {
 		r.unwatch()
@@ -394,7 +378,6 @@ func (l *lock) prolong(tenure uint64) {
 // forget removes a request that was denied, or whose hold is over.
 func (l *lock) forget(r *request) {
 	l.requests.take(r.id)
-	l.shutGate(r)
 	r.unwatch()
 }
 
@@ -408,9 +391,9 @@ func (l *lock) answer(e *lockstate.Event) {
 	switch {
 	case c.kind == toBreak: // what there was is broken, even if the tenure had been lost
 	case e.Reason != 0:
-		err = lostBy(c.owner, c.request.lost(e.Reason))
+		err = c.request.lost(e.Reason)
 	case c.request != nil && errors.Is(err, lockagent.ErrNotHeld):
-		err = lostBy(c.owner, c.request.overError())
+		err = c.request.overError()
 	}
 	c.answer(c.kind == toBreak && !errors.Is(err, lockagent.ErrNotHeld), err)
 }
@@ -421,13 +404,13 @@ func (l *lock) subscribe() {
 	switch wanted := l.state.Listening(); {
 	case wanted && l.unsubscribe == nil:
 		l.unsubscribe = func() {}
-		defer l.agent.survive("store")
-		l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, l.entry.kind, l.wake)
+		l.agent.callback("store", func() {
+			l.unsubscribe = l.agent.cfg.Store.Subscribe(l.entry.name, l.entry.kind, l.wake)
+		})
 	case !wanted && l.unsubscribe != nil:
 		unsubscribe := l.unsubscribe
 		l.unsubscribe = nil
-		defer l.agent.survive("store")
-		unsubscribe()
+		l.agent.callback("store", unsubscribe)
 	}
 }
 
@@ -529,25 +512,26 @@ func (l *lock) recover(p any) {
 
 // has is what the lock may have in the store. The new state withdraws all of it.
 func (l *lock) has() (n lockstate.Snapshot) {
-	defer l.agent.survive("state of lock " + string(l.entry.name))
-	return l.state.Snapshot().WithoutHolds()
+	l.agent.callback("state of lock "+string(l.entry.name), func() { n = l.state.Snapshot().WithoutHolds() })
+	return n
 }
 
 // tellAll ends every hold and answers every request that the state knows of. It closes the
 // state, but gives ErrInternal and LostInternal as the reasons, and makes no calls to the
 // store.
 func (l *lock) tellAll() {
-	defer l.agent.survive("state of lock " + string(l.entry.name))
-	advance(l.state, lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
-		r := l.requests.get(e.Request.ID)
-		switch {
-		case e.Kind == lockstate.Answered && r != nil:
-			e.Err = lockagent.ErrInternal
-			l.do(e)
-		case e.Kind == lockstate.Ended && r != nil && r.granted():
-			e.Reason = lockagent.LostInternal
-			l.do(e)
-		}
+	l.agent.callback("state of lock "+string(l.entry.name), func() {
+		advance(l.state, lockstate.Close{}, l.moment(), func(e *lockstate.Event) {
+			r := l.requests.get(e.Request.ID)
+			switch {
+			case e.Kind == lockstate.Answered && r != nil:
+				e.Err = lockagent.ErrInternal
+				l.do(e)
+			case e.Kind == lockstate.Ended && r != nil && r.granted():
+				e.Reason = lockagent.LostInternal
+				l.do(e)
+			}
+		})
 	})
 }
 

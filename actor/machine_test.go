@@ -2,7 +2,6 @@ package actor
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,12 +82,12 @@ func TestFairStartsOver(t *testing.T) {
 		s := newTap(store.Share())
 		s.news = func(func(lockagent.Message), lockagent.Message) {} // nor is it told of its ghosts
 		a, b := start(t, Config{Store: s, Logger: quiet}), start(t, Config{Store: store})
-		g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: lockagent.FairLock, Over: runtime.Goexit}))
+		granted(t, a.Acquire(background, "door", fairly("ann")))
 		waiting := []<-chan lockagent.Grant{a.Acquire(background, "door", fairly("bob")), a.Acquire(background, "door", fairly("cid"))}
 		synctest.Wait()
 		dan := b.Acquire(background, "door", fairly("dan"))
 		synctest.Wait()
-		doomed(t, func() { g.ReleaseAsync(background) })
+		a.upset("door")
 		for _, c := range waiting {
 			refused(t, c, lockagent.ErrInternal)
 		}

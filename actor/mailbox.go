@@ -148,14 +148,10 @@ func (m *mailbox) next() (message any, system, ok bool) {
 }
 
 func (m *mailbox) invoke(message any) {
-	returned := false
 	defer func() {
 		if p := recover(); p != nil {
 			m.invoker.EscalateFailure(p, message)
-		} else if !returned { // code that is not the agent's own ended this goroutine
-			go m.run(mostTurns)
 		}
 	}()
 	m.invoker.InvokeUserMessage(message)
-	returned = true
 }

@@ -59,7 +59,6 @@ type (
 		counted
 		news lockagent.Message
 	}
-	joinedMsg struct{ nudge } // readers have passed the gate
 	missedMsg struct{ nudge } // messages of the store may have been lost
 
 	// vacateMsg: somebody wants to use the name as another kind.
@@ -78,7 +77,7 @@ type call struct {
 	presence
 	kind     callKind
 	request  *request        // the hold to release, or nil if owner tells
-	owner    lockagent.Owner // that releases or leaves: of a hold behind a gate, another one than that of the request
+	owner    lockagent.Owner // that releases or leaves
 	mode     lockagent.Mode  // of the grant that owner releases; empty for any
 	operator string          // who breaks the lock
 	one      bool            // break only the hold with the token

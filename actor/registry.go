@@ -36,7 +36,6 @@ type entry struct {
 	kind    lockagent.LockKind // as which the name is in use
 	place   place              // of the actor
 	mailbox mailbox
-	gate    atomic.Pointer[gate] // set by the actor; nil if there is none
 
 	// refs counts the counted messages that are sent and not yet processed, and the store calls
 	// under way. When the actor has retired, it is far below zero.
@@ -175,17 +174,6 @@ func (r *registry) present(name lockagent.Name, kind lockagent.LockKind) *entry 
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil && (kind == "" || e.kind == kind) && e.pin() {
 		return e
-	}
-	return nil
-}
-
-// gate returns the gate of a lock, or nil if it has none.
-func (r *registry) gate(name lockagent.Name, kind lockagent.LockKind) *gate {
-	s := r.shard(name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.entries[name]; e != nil && e.kind == kind {
-		return e.gate.Load()
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package actor
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,6 @@ type request struct {
 	timer      *time.Timer       // for the wait, and then for claimShort
 	extensions *extension        // those that are not confirmed, the shortest first
 	handle     *handle           // nil if there is none, and after the first renewal
-	gate       *gate             // nil unless the grant is that of a gate
 
 	// fixed and deadline bound the hold. fixed is the end of its fixed lease. deadline is that
 	// of the tenure: renewals move it. Both are set before the grant is delivered.
@@ -78,14 +76,12 @@ func (r *request) Remaining() time.Duration {
 }
 
 // ReleaseAsync implements [lockagent.Hold].
-func (r *request) ReleaseAsync(ctx context.Context) <-chan error { return r.releaseAsync(ctx, r.Owner) }
-
-func (r *request) releaseAsync(ctx context.Context, by lockagent.Owner) <-chan error {
-	c := &call{kind: toRelease, request: r, owner: by, caller: ctx, lost: lossIn(ctx), done: make(chan error, 1)}
+func (r *request) ReleaseAsync(ctx context.Context) <-chan error {
+	c := &call{kind: toRelease, request: r, owner: r.Owner, caller: ctx, lost: lossIn(ctx), done: make(chan error, 1)}
 	if r.entry.pin() { // an actor with a hold has not retired
 		send(r.entry, c)
 	} else {
-		c.answer(false, lostBy(by, r.overError()))
+		c.answer(false, r.overError())
 	}
 	return c.done
 }
@@ -114,9 +110,6 @@ func (r *request) deny(name lockagent.Name, err error) {
 // to OnEnd have returned. A grant that nobody has received is taken back.
 func (r *request) end(cause error) {
 	r.over(cause) // only the actor ends it, once
-	if r.gate != nil && !errors.Is(cause, lockagent.ErrReleased) {
-		r.gate.lose(cause)
-	}
 	r.takeBack()
 	r.refuseExtensions()
 	r.told = r.tell(r.agent) || r.Over != nil || r.Watch != nil

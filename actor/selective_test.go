@@ -2,12 +2,8 @@ package actor
 
 import (
 	"context"
-	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-
-	"github.com/lockagent/lockagent"
 )
 
 // choosy is a recorder that wants events only at times.
@@ -45,34 +41,4 @@ func TestSelectiveRecorderPanics(t *testing.T) {
 		w.tells(t, "agentstarted granted released returned")
 		closed(t, a)
 	})
-}
-
-// A recorder that does not even answer whether it wants an event harms nobody.
-func TestSelectiveRecorderFails(t *testing.T) {
-	for name, fail := range map[string]func(){
-		"panics":             func() { panic("no") },
-		"ends the goroutine": runtime.Goexit,
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var asked atomic.Int64
-				w := &choosy{enabled: func(context.Context) bool { asked.Add(1); fail(); return true }}
-				a := start(t, Config{Recorder: w, Logger: quiet})
-				for range 3 {
-					var asking <-chan lockagent.Grant
-					doomed(t, func() { asking = a.Acquire(background, "door", who("ann")) })
-					if asking == nil {
-						continue // the recorder has ended the goroutine that asked
-					}
-					if g := await(t, "the answer", asking); g.Held() {
-						doomed(t, func() { g.ReleaseAsync(background) })
-					}
-				}
-				if asked.Load() == 0 {
-					t.Error("the recorder was not asked")
-				}
-				closed(t, a)
-			})
-		})
-	}
 }

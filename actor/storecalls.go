@@ -40,16 +40,18 @@ func (c *storeCall[R]) guarded(call func()) {
 	})
 }
 
-// guard makes a call to the store. If the store panics, or ends the goroutine, failed is called.
+// guard makes a call to the store. If the store panics, failed is called.
 func (a *Agent) guard(call func(), failed func(error)) {
 	returned := false
 	defer func() {
-		p := recover()
-		if p != nil {
-			a.complain("store", p)
-		} else if returned {
+		if returned {
 			return
 		}
+		p := recover()
+		if p == nil {
+			goroutineEnded("the store")
+		}
+		a.complain("store", p)
 		failed(fmt.Errorf("%w: %w: panic: %v", lockagent.ErrStoreUnavailable, lockagent.ErrInternal, p))
 	}()
 	call()
@@ -167,7 +169,7 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	s := statusOf(l.entry.name, &m.reply)
 	s.Waiters = l.state.Waiters()
 	is := func(tenure uint64) bool { return tenure != 0 && s.Holder == l.tenureOf(tenure).String() }
-	if owner, token, count, tenure := l.hold(); count > 0 && is(tenure) {
+	if owner, token, count, tenure := l.state.Hold(); count > 0 && is(tenure) {
 		s.Owner, s.Token, s.HoldCount = owner, token, count
 	} else if is(asker.unheld) || is(l.state.Unheld()) { // nobody holds the lock, and it may have gone back meanwhile
 		s = lockagent.Status{Name: s.Name, Waiters: s.Waiters}

@@ -16,9 +16,6 @@ import (
 //
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
-	if g, ok := a.pass(ctx, name, &req); ok {
-		return g
-	}
 	begin := lockstate.Instant(0)
 	if req.Wait > 0 {
 		begin = a.clock.now()
@@ -119,7 +116,7 @@ func (l *lock) explain(e *lockstate.Event) error {
 // holder is who has the lock: the owner of this agent's oldest grant, or what the store last
 // said. It is empty if that is not known.
 func (l *lock) holder() string {
-	if owner, _, count, _ := l.hold(); count > 0 {
+	if owner, _, count, _ := l.state.Hold(); count > 0 {
 		return string(owner)
 	}
 	return l.news.holder()

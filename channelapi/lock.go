@@ -145,7 +145,7 @@ func (h *handle) acquire(ctx context.Context, req actor.Request) (Grant, error) 
 	if h.session != nil {
 		g = <-h.session.acquire(ctx, h.name, req)
 	} else {
-		req.Owner, req.ByGrant = h.locks.newOwner(), true
+		req.Owner = h.locks.newOwner()
 		g = h.locks.agent.Lock(ctx, h.name, req)
 	}
 	if err := h.outcome(ctx, g); err != nil {

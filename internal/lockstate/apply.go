@@ -181,8 +181,6 @@ func (s *State) apply(e *Event) {
 			s.habit.recalled()
 		}
 		s.renewal.wanted = s.renewal.inFlight
-	case ReadersJoined:
-		s.tenure.reused = true
 	case Doubted:
 		if s.phase != held {
 			s.attempt.doubt, s.attempt.woken = true, s.phase == asking

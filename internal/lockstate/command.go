@@ -82,10 +82,6 @@ type (
 		Token    lockagent.Token
 	}
 
-	// Joined says that readers have joined as [State.Admits] allows, behind the grant of another reader. The
-	// machine does not get to know them one by one.
-	Joined struct{}
-
 	// OwnerGone ends all requests and holds of an owner. Call is answered.
 	OwnerGone struct {
 		Owner lockagent.Owner
@@ -181,7 +177,6 @@ func (Cancel) command()         {}
 func (Release) command()        {}
 func (Unclaimed) command()      {}
 func (Break) command()          {}
-func (Joined) command()         {}
 func (OwnerGone) command()      {}
 func (Close) command()          {}
 func (Detach) command()         {}

@@ -25,10 +25,6 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 			return s.breakHold(c, m, out)
 		}
 		return s.breakLock(c, m, out)
-	case Joined:
-		if s.grants.len() > 0 && s.tenure.mode == Shared && !s.tenure.reused {
-			out = append(out, Event{Kind: ReadersJoined})
-		}
 	case OwnerGone:
 		return s.ownerGone(c, m, out)
 	case Close:

@@ -105,8 +105,6 @@ const (
 	Woke
 	// Contested: another agent waits for the lock that the tenure has. Tenure.
 	Contested
-	// ReadersJoined: readers have joined since the store was asked last. See [Joined].
-	ReadersJoined
 	// Doubted: the tenure is in doubt from now on.
 	Doubted
 	// Quieted: nobody has waited for a while, so the state does not want wake-ups any more.

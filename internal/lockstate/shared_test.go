@@ -343,23 +343,6 @@ func TestReadersThatJoinHaveTheStoreAsked(t *testing.T) {
 		r.pass(1)
 		r.want("Renewing 30s shared")
 	})
-	t.Run("also if the machine does not know them", func(t *testing.T) {
-		r := reading(t, "bob")
-		r.pass(longestUnaware)
-		r.renewed(true)
-		r.skip()
-		r.step(Joined{})
-		r.step(Joined{})
-		r.want("ReadersJoined")
-		r.pass(longestUnaware)
-		r.want("Renewing 30s shared")
-		r.renewed(true)
-		r.release("ann")
-		r.release("bob")
-		r.skip()
-		r.step(Joined{}) // too late
-		r.want()
-	})
 	t.Run("unless it is known that somebody waits", func(t *testing.T) {
 		r := reading(t, "bob")
 		r.step(Wanted{Tenure: r.asked})

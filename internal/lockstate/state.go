@@ -91,19 +91,6 @@ func (s *State) Asked(session lockagent.Owner) bool {
 	return s.grants.session(session).n > 0 || s.queue.waits(session)
 }
 
-// Admits reports whether any number of readers with kept leases may join those that hold the lock, and
-// until when they may without another look at the state: nobody else is known to wait. If it
-// reports true, such a request is granted in the step of its arrival. Readers who join without a step have to be
-// told by [Joined].
-func (s *State) Admits(now Instant) (until Instant, ok bool) {
-	t := &s.tenure
-	joins := s.phase == held && t.mode == Shared && s.grants.len() > 0 && s.queue.len() == 0 && !t.contested && !t.outsiders
-	if !joins || s.closed || !s.mayGrant(&Request{Mode: Shared}, Moment{Now: now}) {
-		return 0, false
-	}
-	return t.deadline.add(-t.lease / 10), true // see tenure.ending
-}
-
 // Resting reports whether the agent keeps the lock, and nobody holds it.
 func (s *State) Resting() bool { return s.phase == held && s.tenure.resting }
 
