@@ -20,7 +20,6 @@ type Agent struct {
 	plains   *lockstate.Config // of plain and fenced locks
 	spins    *lockstate.Config // of spin locks
 	clock    *clock
-	ticks    ticks
 	registry registry
 
 	machines map[lockagent.LockKind]newMachine // does not change after the first lock was made
@@ -118,7 +117,6 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 		cfg: cfg, layers: layers, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(),
 		clock: newClock(), ending: ending{done: make(chan struct{})},
 	}
-	a.ticks.clock = a.clock
 	a.identity.init(cfg.Store, from != nil)
 	a.cfg.Store = &a.identity
 	a.machines = machinesOf(a)

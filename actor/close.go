@@ -89,7 +89,6 @@ func (a *Agent) awaitEnd() {
 			a.registry.live.Wait()
 			a.ending.over.Store(true)
 			a.deafen()
-			a.ticks.stop()
 			a.storeTime.stop()
 			a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		}()

@@ -32,9 +32,7 @@
 // goroutine of an owner, of the store or of the timer. So a hand-off needs no goroutine
 // besides those of the two owners.
 //
-// One timer serves all locks of an agent. One goroutine sends the ticks that are due, lock
-// after lock. If that takes longer than 10 ms, for example because a callback blocks, another
-// goroutine goes on with the rest.
+// Each lock has a timer of the runtime, which sends the actor a tick when the state machine wants one.
 //
 // # Guarantees
 //

@@ -49,7 +49,7 @@ type lock struct {
 	detached    bool              // another process goes on with the holds
 	outliving   []uint64          // tenures that stay in the store, because of Request.Outlive
 	armed       lockstate.Instant // when the next tick comes, or 0
-	tickAt      int               // the place in the agent's ticks, from 1, or 0; guarded by their mutex
+	timer       *time.Timer       // sends it; nil until the first one is armed
 	used        lockstate.Instant // when the last counted message was processed
 }
 
@@ -436,8 +436,20 @@ func (l *lock) arm() {
 		return
 	}
 	l.armed = max(at, 1)
-	l.agent.ticks.set(l, at)
+	after := min(at.Sub(l.agent.clock.now()), longestSleep)
+	if l.timer == nil {
+		l.timer = time.AfterFunc(after, l.tick)
+	} else {
+		l.timer.Reset(after)
+	}
 }
+
+// tick is called by the timer.
+func (l *lock) tick() { send(l.entry, &tickMsg{}) }
+
+// longestSleep bounds for how long a lock does not look at the clock. Timers stand still while the machine is suspended, and
+// leases do not.
+const longestSleep = 30 * time.Second
 
 // idle reports whether nothing would be lost if the actor left.
 func (l *lock) idle() bool {
@@ -452,7 +464,9 @@ func (l *lock) leave() bool {
 		if !l.idle() || !atOnce && l.now.Sub(l.used) < l.agent.cfg.Idle {
 			return false
 		}
-		l.agent.ticks.unset(l)
+		if l.timer != nil {
+			l.timer.Stop()
+		}
 		l.armed = 0
 		l.recordLeave()
 		if !l.entry.retire() {

@@ -3,7 +3,6 @@ package actor
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,31 +11,6 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
-
-// check looks at the heap and the timer.
-func (t *ticks) check(tb testing.TB) {
-	tb.Helper()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, x := range t.due {
-		if x.lock.tickAt != i+1 {
-			tb.Fatalf("the lock at %d has its place at %d", i, x.lock.tickAt-1)
-		}
-		if above := t.due[max(i-1, 0)/ways]; x.at < above.at {
-			tb.Fatalf("%v at %d is above %v", above.at, i, x.at)
-		}
-	}
-	if len(t.due) > 0 && (t.fires.IsZero() || time.Until(t.fires) > max(0, t.due[0].at.Sub(t.clock.now()))) {
-		tb.Fatalf("the timer fires at %v, the first tick is due in %v", t.fires, t.due[0].at.Sub(t.clock.now()))
-	}
-}
-
-// size is how many ticks there are, and for how many there is room.
-func (t *ticks) size() (n, room int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.due), cap(t.due)
-}
 
 // fixed asks for a lock with a lease of its own.
 func fixed(lease time.Duration, over func()) Request {
@@ -83,16 +57,13 @@ func TestTicksComeWhenTheyAreDue(t *testing.T) {
 				released(t, granted(t, a.Acquire(background, name(i), fixed(time.Minute, nil))))
 			}
 			grants[i] = granted(t, a.Acquire(background, name(i), fixed(leases[i], func() { ends.note(i) })))
-			a.ticks.check(t)
 		}
 		for i := 0; i < locks; i += 3 {
 			released(t, grants[i])
-			a.ticks.check(t)
 		}
 		for range 120 {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
-			a.ticks.check(t)
 		}
 		for i := range locks {
 			want := lockstate.Trust(leases[i])
@@ -103,13 +74,13 @@ func TestTicksComeWhenTheyAreDue(t *testing.T) {
 				t.Errorf("lock %d ended after %v, want %v", i, got, want)
 			}
 		}
-		if n, _ := a.ticks.size(); n != 0 || a.entries() != 0 {
-			t.Errorf("%d ticks of %d locks are left", n, a.entries())
+		if a.entries() != 0 {
+			t.Errorf("%d locks are left", a.entries())
 		}
 	})
 }
 
-// A callback that does not return, or panics, costs other locks little time.
+// A callback that does not return, or panics, costs other locks no time.
 func TestTicksGoOnWithoutACallback(t *testing.T) {
 	for what, stray := range map[string]func(held <-chan struct{}){
 		"blocks": func(held <-chan struct{}) { <-held },
@@ -130,12 +101,11 @@ func TestTicksGoOnWithoutACallback(t *testing.T) {
 					})))
 				}
 				due := lockstate.Trust(time.Second)
-				time.Sleep(due + strays*helpAfter)
+				time.Sleep(due)
 				synctest.Wait()
-				a.ticks.check(t)
 				for i := range locks {
-					if got := ends.of(i); got < due {
-						t.Errorf("lock %d: ended after %v, want %v or little later", i, got, due)
+					if got := ends.of(i); got != due {
+						t.Errorf("lock %d: ended after %v, want %v", i, got, due)
 					}
 				}
 				close(held)
@@ -148,35 +118,7 @@ func TestTicksGoOnWithoutACallback(t *testing.T) {
 	}
 }
 
-// What is due at the same time costs one goroutine.
-func TestTicksShareAGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const locks = 200
-		a := start(t, Config{Store: forgetful{}})
-		before := runtime.NumGoroutine()
-		most, help := 0, time.Hour
-		for i := range locks {
-			granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("door", i)), fixed(time.Second, func() {
-				most = max(most, runtime.NumGoroutine()-before) // one after the other
-				a.ticks.mu.Lock()
-				defer a.ticks.mu.Unlock()
-				if len(a.ticks.due) > 0 {
-					help = min(help, time.Until(a.ticks.fires))
-				}
-			})))
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if most > 1 {
-			t.Errorf("%d goroutines for %d ticks", most, locks)
-		}
-		if help != helpAfter {
-			t.Errorf("help came after %v, want %v", help, helpAfter)
-		}
-	})
-}
-
-// The timer stands still while the machine is suspended, but the agent's clock does not.
+// Timers stand still while the machine is suspended, but the agent's clock does not.
 func TestTicksAfterASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Store: forgetful{}})
@@ -187,12 +129,11 @@ func TestTicksAfterASuspension(t *testing.T) {
 		end(0, time.Hour)
 		time.Sleep(time.Second)
 		a.clock.slept.Store(int64(2 * time.Hour))
-		end(1, 2*time.Second) // its tick is not to wait for the timer of the hour
-		time.Sleep(2 * time.Second)
+		end(1, 2*time.Second)
+		time.Sleep(longestSleep)
 		synctest.Wait()
-		a.ticks.check(t)
-		if got, want := ends.of(0), time.Second; got != want {
-			t.Errorf("the lease that ran out in the suspension ended after %v, want %v", got, want)
+		if got := ends.of(0); got != longestSleep {
+			t.Errorf("the lease that ran out in the suspension ended after %v, want %v", got, longestSleep)
 		}
 		if got, want := ends.of(1), time.Second+lockstate.Trust(2*time.Second); got != want {
 			t.Errorf("the lease after it ended after %v, want %v", got, want)
@@ -200,30 +141,28 @@ func TestTicksAfterASuspension(t *testing.T) {
 	})
 }
 
-// Nothing is left of the ticks of an agent that is closed, and little of many.
+// No timer is left of a lock that has gone, or of an agent that is closed.
 func TestTicksLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const locks = 1000
 		a := start(t, Config{Store: forgetful{}})
-		g := granted(t, a.Acquire(background, "gate", fixed(24*time.Hour, nil)))
-		for i := range locks {
-			released(t, granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("door", i)), who("ann"))))
+		var made []*lock
+		newLock := a.registry.make
+		a.registry.make = func(e *entry) *lock {
+			made = append(made, newLock(e))
+			return made[len(made)-1]
 		}
-		if n, _ := a.ticks.size(); n != locks+1 {
-			t.Errorf("%d ticks, want %d", n, locks+1)
+		g := granted(t, a.Acquire(background, "gate", fixed(24*time.Hour, nil)))
+		released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+		left := func(l *lock) {
+			if l.timer.Stop() {
+				t.Errorf("the timer of %s is still set", l.entry.name)
+			}
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if n, room := a.ticks.size(); n != 1 || room > fewTicks {
-			t.Errorf("%d ticks in the room for %d", n, room)
-		}
+		left(made[1])
 		closed(t, a)
-		if a.ticks.timer.Stop() {
-			t.Error("the timer is still set")
-		}
-		if n, _ := a.ticks.size(); n != 0 {
-			t.Errorf("%d ticks are left", n)
-		}
+		left(made[0])
 		lostBecause(t, g.Cause(), lockagent.LostClosed)
 	})
 }
