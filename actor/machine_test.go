@@ -133,22 +133,3 @@ func TestFairRestart(t *testing.T) {
 		closed(t, b)
 	})
 }
-
-// The closing leaves the one hold that outlives it in the store, and nothing else.
-func TestFairOutlives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
-		granted(t, a.Acquire(background, "door", Request{Owner: "ann", Kind: lockagent.FairLock, Lease: 30 * time.Second, Outlive: true}))
-		bob := a.Acquire(background, "door", fairly("bob"))
-		synctest.Wait()
-		closed(t, a)
-		refused(t, bob, lockagent.ErrClosed)
-		begin := time.Now()
-		released(t, granted(t, b.Acquire(background, "door", fairly("cid"))))
-		if waited := time.Since(begin); waited < 30*time.Second || waited > 40*time.Second {
-			t.Errorf("waited %v for a lease of 30s", waited)
-		}
-		closed(t, b)
-	})
-}
