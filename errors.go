@@ -1,6 +1,7 @@
 package lockagent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -153,6 +154,27 @@ func Definite(err error) bool {
 	}
 	return false
 }
+
+// CauseOf is the error of a call that ended because ctx did. It wraps the cause of ctx, and is ctx.Err() as well:
+// [context.Canceled] or [context.DeadlineExceeded]. Its text is that of the cause. CauseOf is nil while ctx has not
+// ended.
+func CauseOf(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return &contextError{cause: cause, ended: err}
+}
+
+// contextError is the cause of a context that says in other words why it ended.
+type contextError struct{ cause, ended error }
+
+func (e *contextError) Error() string   { return e.cause.Error() }
+func (e *contextError) Unwrap() []error { return []error{e.cause, e.ended} }
 
 // LossReason says how a hold was lost.
 type LossReason uint8

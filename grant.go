@@ -68,7 +68,7 @@ func Denied(name Name, owner Owner, err error) Grant {
 //   - a [*HeldError] if the request would not wait and the lock is held;
 //   - a [*WaitError] if the wait passed or the context ended first. It matches [ErrTimeout]
 //     and [context.DeadlineExceeded] if time ran out. It matches the cause of the context
-//     if the context ended;
+//     if the context ended, and [context.Canceled] if the context was cancelled;
 //   - [ErrClosed] or [ErrSessionClosed] if the agent or the session was closed;
 //   - a [*LostError] if the hold was lost before the grant reached a caller who waited for it;
 //   - a [*ReplicasError] if too few replicas of the store knew of the grant in time;
@@ -235,7 +235,7 @@ func (g Grant) Extend(ctx context.Context, d time.Duration) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return CauseOf(ctx)
 	}
 }
 

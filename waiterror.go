@@ -15,10 +15,10 @@ import (
 //	case errors.Is(err, ErrStoreUnavailable): // 503: nobody knows who holds the lock
 //	case errors.Is(err, ErrTimeout):          // 409: somebody else holds it
 //
-// A WaitError matches [ErrTimeout] and [context.DeadlineExceeded] if TimedOut is true. It
-// matches [ErrStoreUnavailable] if Silent is positive. It wraps Err. Nothing changes a
-// WaitError after it was made, so it is safe for concurrent use. The zero WaitError is of
-// no use.
+// A WaitError matches [ErrTimeout] and [context.DeadlineExceeded] if TimedOut is true, and
+// otherwise [context.Canceled]. It matches [ErrStoreUnavailable] if Silent is positive. It
+// wraps Err. Nothing changes a WaitError after it was made, so it is safe for concurrent
+// use. The zero WaitError is of no use.
 type WaitError struct {
 	Name   Name
 	Kind   LockKind      // as which the request used the name; empty if it was for several names
@@ -89,6 +89,8 @@ func (e *WaitError) Is(target error) bool {
 	switch target {
 	case ErrTimeout, context.DeadlineExceeded:
 		return e.TimedOut
+	case context.Canceled:
+		return !e.TimedOut
 	case ErrStoreUnavailable:
 		return e.Silent > 0
 	}

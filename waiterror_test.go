@@ -50,7 +50,13 @@ func TestWaitError(t *testing.T) {
 			err:  lockagent.WaitError{Name: "door", Waited: time.Second, TimedOut: true, Err: why},
 			text: `lockagent: wait for lock "door" timed out after 1s: why`,
 			is:   []error{why, lockagent.ErrTimeout, context.DeadlineExceeded},
-			not:  []error{refused},
+			not:  []error{refused, context.Canceled},
+		},
+		{
+			err:  lockagent.WaitError{Name: "door", Waited: time.Second, Err: why},
+			text: `lockagent: wait for lock "door" was cancelled after 1s: why`,
+			is:   []error{why, context.Canceled},
+			not:  []error{lockagent.ErrTimeout, context.DeadlineExceeded},
 		},
 	} {
 		if got := c.err.Error(); got != c.text {

@@ -47,7 +47,7 @@ func (a *Agent) Shutdown(ctx context.Context) error {
 	}
 	err := a.Close()
 	if a.ending.ended.Load() > 0 {
-		return errors.Join(context.Cause(ctx), err)
+		return errors.Join(lockagent.CauseOf(ctx), err)
 	}
 	return err
 }

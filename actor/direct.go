@@ -59,7 +59,7 @@ func (c *directCall[R]) replied(reply R, err error) {
 		return
 	}
 	c.tries++
-	c.leave = context.AfterFunc(c.ctx, func() { c.refuse(context.Cause(c.ctx)) })
+	c.leave = context.AfterFunc(c.ctx, func() { c.refuse(lockagent.CauseOf(c.ctx)) })
 	time.AfterFunc(pause, c.make)
 }
 

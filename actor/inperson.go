@@ -48,7 +48,7 @@ func (r *request) Release(ctx context.Context) error {
 			select {
 			case <-wake:
 			case <-ctx.Done():
-				return context.Cause(ctx) // c and wake are garbage when c has been answered
+				return lockagent.CauseOf(ctx) // c and wake are garbage when c has been answered
 			}
 		}
 		r.agent.wakers.Put(wake)
@@ -56,7 +56,7 @@ func (r *request) Release(ctx context.Context) error {
 	err, _ := c.outcome.receive()
 	r.agent.keepCall(c)
 	if errors.Is(err, lockagent.ErrUnconfirmed) && ctx.Err() != nil { // the caller has left its own exchange
-		return context.Cause(ctx)
+		return lockagent.CauseOf(ctx)
 	}
 	return err
 }

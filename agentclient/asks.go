@@ -45,7 +45,7 @@ func (a *agent) failed(ctx context.Context, err error) error {
 	case a.over.Err() != nil:
 		return lockagent.ErrClosed
 	case ctx.Err() != nil && connect.CodeOf(err) == connect.CodeCanceled:
-		return context.Cause(ctx)
+		return lockagent.CauseOf(ctx)
 	}
 	return a.unavailable(err)
 }

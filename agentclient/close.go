@@ -32,7 +32,7 @@ func (a *agent) Shutdown(ctx context.Context) error {
 	if err := a.Close(); !left {
 		return err
 	} else {
-		return errors.Join(context.Cause(ctx), err)
+		return errors.Join(lockagent.CauseOf(ctx), err)
 	}
 }
 

@@ -87,7 +87,7 @@ func (h *hold) Release(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return lockagent.CauseOf(ctx)
 	}
 }
 

@@ -39,7 +39,7 @@ func (a *agent) start(ctx context.Context) error {
 	select {
 	case err = <-first:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = lockagent.CauseOf(ctx)
 	}
 	if err != nil {
 		a.stop()

@@ -37,7 +37,7 @@ func receive[T any](ctx context.Context, c <-chan T) (v T, err error) {
 	case v = <-c:
 		return v, nil
 	case <-ctx.Done():
-		return v, context.Cause(ctx)
+		return v, lockagent.CauseOf(ctx)
 	}
 }
 

@@ -113,7 +113,7 @@ func (l *Latch) ask(ctx context.Context, req lockagent.LatchRequest) <-chan Resu
 	req.Name = l.name
 	err := error(errNoHandle)
 	if l.locks != nil {
-		err = context.Cause(ctx)
+		err = lockagent.CauseOf(ctx)
 	}
 	if err != nil {
 		return delivered(Result[lockagent.LatchReply]{Err: err})

@@ -232,5 +232,5 @@ func (h *handle) cannotAsk(ctx context.Context) error {
 	if h.locks == nil {
 		return errNoHandle
 	}
-	return context.Cause(ctx)
+	return lockagent.CauseOf(ctx)
 }

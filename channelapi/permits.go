@@ -236,7 +236,7 @@ func operate[T any](
 ) <-chan Result[T] {
 	err := p.of.wrong()
 	if err == nil {
-		err = context.Cause(ctx)
+		err = lockagent.CauseOf(ctx)
 	}
 	if err != nil {
 		return delivered(Result[T]{Err: err})

@@ -73,3 +73,10 @@ func (s *farStore) Inspect(ctx context.Context, name lockagent.Name, kind lockag
 		return answer
 	}, func(err error) { done(lockagent.Inspection{}, err) })
 }
+
+func (s *farStore) Latch(ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error)) {
+	s.call(func() (answer func()) {
+		s.Store.Latch(ctx, req, func(r lockagent.LatchReply, err error) { answer = func() { done(r, err) } })
+		return answer
+	}, func(err error) { done(lockagent.LatchReply{}, err) })
+}

@@ -57,7 +57,7 @@ func (c Config) reach(
 	defer cancel()
 	err = do(ctx, c, a)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, context.Cause(ctx))
+		err = fmt.Errorf("%w: %w", lockagent.ErrStoreUnavailable, lockagent.CauseOf(ctx))
 	}
 	if err != nil {
 		err = fmt.Errorf("redisstore: %s %s: %w", verb, strings.Join(a.hosts, ", "), err)
