@@ -23,9 +23,11 @@ type Locks struct {
 	logger   *slog.Logger
 	owners   atomic.Uint64 // made for requests without a session
 
+	closing chan struct{} // closed when Close or Shutdown begins
+	refuse  func()        // closes closing
+
 	mu       sync.Mutex
 	sessions map[Owner]*Session // guarded by mu; the open ones
-	closed   bool               // guarded by mu
 }
 
 // New starts an agent on a store. Its error joins an [*OptionError] for every wrong field of
@@ -53,7 +55,16 @@ func identityOf(store Store) func() string {
 
 // Over returns the locks that a backend grants. It is for package agentclient. Applications call [New], or agentclient.Dial.
 func Over(b backend.Backend) *Locks {
-	return &Locks{agent: b.Agent, identity: b.Identity, claim: b.Claim, logger: b.Logger, sessions: make(map[Owner]*Session)}
+	l := &Locks{
+		agent: b.Agent, identity: b.Identity, claim: b.Claim, logger: b.Logger,
+		closing: make(chan struct{}), sessions: make(map[Owner]*Session),
+	}
+	l.refuse = sync.OnceFunc(func() {
+		l.mu.Lock() // a session that is being opened is opened before
+		defer l.mu.Unlock()
+		close(l.closing)
+	})
+	return l
 }
 
 // ID is the identity of the agent, as stores and events show it. It begins with
@@ -81,7 +92,7 @@ func (l *Locks) Session(owner string) (*Session, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.isClosed() {
 		return nil, ErrClosed
 	}
 	if l.sessions[o] != nil {
@@ -117,17 +128,13 @@ func (l *Locks) Close() error {
 	return l.agent.Close()
 }
 
-// refuse has [Locks.Session] return [ErrClosed] from now on.
-func (l *Locks) refuse() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-}
-
 func (l *Locks) isClosed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closed
+	select {
+	case <-l.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // over tells the sessions that they are over.

@@ -38,7 +38,8 @@ import (
 // loop that has forgotten its channel takes next to nothing from others.
 //
 // The channel has capacity 1 and needs no reader. The last value is a grant that is not
-// held. Its Err tells that ctx has ended, or why the request failed. Then the channel is
+// held. It comes at once when ctx ends, or when the locks or the session are closed and the
+// loop holds nothing. Its Err tells that, or why the request failed. Then the channel is
 // closed. If the loop has received a grant, the hold goes on when ctx ends. [Wait] and [Try]
 // make no sense with Turns: then the only value is an [*OptionError].
 func (h *handle) Turns(ctx context.Context) <-chan Grant {
@@ -105,7 +106,7 @@ func (t *turn) end() {
 }
 
 // wait waits until the hold of the delivered grant is over. If nobody receives that grant,
-// wait gives it back and pauses. If ctx ends, wait leaves the channel empty and reports false.
+// wait gives it back and pauses. If there is no next turn, wait leaves the channel empty and reports false.
 func (t *turns) wait(ctx context.Context, this *turn) bool {
 	most := t.locks.claim
 	if t.missed {
@@ -131,12 +132,7 @@ func (t *turns) wait(ctx context.Context, this *turn) bool {
 				t.locks.logger.Warn("lockagent: nobody received a turn, so it was given back; receive from the channel of Turns or end its context",
 					"lock", t.name, "after", most)
 			})
-			select {
-			case <-time.After(t.locks.claim):
-				return true
-			case <-ctx.Done():
-				return false
-			}
+			return t.pause(ctx)
 		case <-ctx.Done():
 			if g, ok := this.withdraw(); ok {
 				g.ReleaseAsync(ctx)
@@ -144,4 +140,20 @@ func (t *turns) wait(ctx context.Context, this *turn) bool {
 			return false
 		}
 	}
+}
+
+// pause leaves the lock to others for a while. It reports false if there is no next turn.
+func (t *turns) pause(ctx context.Context) bool {
+	var left <-chan struct{}
+	if t.session != nil {
+		left = t.session.done
+	}
+	select {
+	case <-time.After(t.locks.claim):
+		return true
+	case <-ctx.Done():
+	case <-t.locks.closing:
+	case <-left:
+	}
+	return false
 }

@@ -207,6 +207,9 @@ func TestEndOfTurns(t *testing.T) {
 	wantEnd := func(t *testing.T, turns <-chan channelapi.Grant, want error) {
 		t.Helper()
 		synctest.Wait()
+		if len(turns) == 0 {
+			t.Fatal("the loop has not heard of the end yet")
+		}
 		g, more := <-turns
 		if !more || g.Held() {
 			t.Fatalf("%+v, %t, want a last grant that is not held", g, more)
@@ -276,6 +279,28 @@ func TestEndOfTurns(t *testing.T) {
 			wantEnd(t, turns, channelapi.ErrSessionClosed)
 		})
 	})
+	for what, end := range map[string]func(*testing.T, *channelapi.Locks, *channelapi.Session) error{
+		"the locks":   func(_ *testing.T, locks *channelapi.Locks, _ *channelapi.Session) error { return locks.Close() },
+		"a shutdown":  func(t *testing.T, locks *channelapi.Locks, _ *channelapi.Session) error { return locks.Shutdown(t.Context()) },
+		"the session": func(t *testing.T, _ *channelapi.Locks, s *channelapi.Session) error { return s.Close(t.Context()) },
+	} {
+		t.Run("at once in a pause, with "+what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks := openWith(t, quiet(memstore.New()))
+				s := openSession(t, locks, "alice")
+				turns := s.Lock(name).Turns(t.Context())
+				time.Sleep(claim + time.Second)
+				synctest.Wait()
+				pending(t, turns)
+				wantErr(t, what, end(t, locks, s), nil)
+				want := channelapi.ErrClosed
+				if what == "the session" {
+					want = channelapi.ErrSessionClosed
+				}
+				wantEnd(t, turns, want)
+			})
+		})
+	}
 	t.Run("at once if they make no sense", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)
