@@ -84,6 +84,9 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // wait for each other in a circle. The grants are in the order of the arguments. If a request
 // fails, All gives the other grants back, the last one first, and returns the error.
 //
+// The [Wait] of each lock counts from the call of All. So All fails as soon as one has passed whose lock it does not
+// have: with Wait(5*time.Second) for all of the locks, All returns within 5 s.
+//
 // Locks that the caller holds already can still make a circle. For example: one caller holds
 // z and calls All(a), another holds a and calls All(z). All returns an [*OptionError] if a
 // session asks for a lock that sorts before a lock that the session holds. All does not see
@@ -136,7 +139,10 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 			return nil, about(h, err)
 		}
 	}
-	c := collection{handles: handles, order: order, tie: tie, grants: make([]Grant, len(handles))}
+	c := collection{
+		handles: handles, order: order, tie: tie,
+		bounds: make([]context.Context, len(handles)), grants: make([]Grant, len(handles)),
+	}
 	return c.all(ctx)
 }
 
@@ -151,7 +157,8 @@ type collection struct {
 	order   []int // of the handles, by name
 	tie     func(*actor.Request)
 
-	grants []Grant // by handle; the zero Grant is none
+	bounds []context.Context // by handle; it ends with the wait for that lock, or for one after it
+	grants []Grant           // by handle; the zero Grant is none
 }
 
 func (c *collection) all(ctx context.Context) ([]Grant, error) {
@@ -159,8 +166,15 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 	defer stop(nil)
 	held, letGo := context.WithCancel(context.WithoutCancel(ctx)) // all that was granted so far
 	defer letGo()
+	bound := waiting
+	for _, i := range slices.Backward(c.order) {
+		var stop context.CancelFunc
+		bound, stop = c.handles[i].bounded(bound)
+		defer stop()
+		c.bounds[i] = bound
+	}
 	if len(c.order) > 1 {
-		c.try(waiting)
+		c.try(ctx)
 	}
 	fail := func(i int, err error) ([]Grant, error) {
 		if err != nil && errors.Is(context.Cause(waiting), errGone) {
@@ -182,8 +196,9 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 				c.extend(waiting, c.order[extended])
 			}
 			req := c.handles[i].request()
+			req.Wait = 0
 			c.tie(&req)
-			c.grants[i], err = c.handles[i].acquire(waiting, req)
+			c.grants[i], err = c.handles[i].acquire(c.bounds[i], req)
 		}
 		if err == nil {
 			held = c.grants[i].Context(held)
@@ -199,6 +214,15 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 		}
 	}
 	return c.grants, nil
+}
+
+// bounded is ctx for a request without a wait of its own. It ends when the wait of the handle has passed, from now on.
+func (h *handle) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	wait := h.request().Wait
+	if wait == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, wait, ErrTimeout)
 }
 
 // lease is the fixed lease of a lock, or 0.
@@ -234,7 +258,7 @@ func (c *collection) try(ctx context.Context) {
 		req.Try, req.Wait = true, 0
 		c.tie(&req)
 		trials[k].tie(&req)
-		answers[k] = c.handles[i].ask(ctx, req)
+		answers[k] = c.handles[i].ask(c.bounds[i], req)
 	}
 	for k, i := range c.order {
 		c.grants[i] = <-answers[k]

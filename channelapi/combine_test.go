@@ -202,6 +202,69 @@ func TestAll(t *testing.T) {
 			unlock(t, hold(t, locks.Lock(n)))
 		}
 	})
+	t.Run("counts all waits from the call", func(t *testing.T) {
+		calls := map[string]func(context.Context, ...channelapi.AnyLock) error{
+			"All": func(ctx context.Context, l ...channelapi.AnyLock) error {
+				return errorOf(channelapi.All(ctx, l...))
+			},
+			"AllAsync": func(ctx context.Context, l ...channelapi.AnyLock) error {
+				return (<-channelapi.AllAsync(ctx, l...)).Err()
+			},
+			"DoAll": func(ctx context.Context, l ...channelapi.AnyLock) error {
+				return channelapi.DoAll(ctx, neverAllDone, l...)
+			},
+			"First": func(ctx context.Context, l ...channelapi.AnyLock) error {
+				return errorOf(channelapi.First(ctx, l...))
+			},
+		}
+		for what, call := range calls {
+			for c, most := range map[[3]time.Duration]time.Duration{
+				{5 * time.Second, 5 * time.Second, 5 * time.Second}: 5 * time.Second,
+				{5 * time.Second, 6 * time.Second, 9 * time.Second}: 9 * time.Second,
+				{0, 0, 5 * time.Second}:                             5 * time.Second,
+			} {
+				if what == "First" && c[0] == 0 {
+					continue // waits for the first two
+				}
+				synctest.Test(t, func(t *testing.T) {
+					locks := open(t)
+					var handles []channelapi.AnyLock
+					for i, wait := range c { // each is free 4 s after the one before, and the last one never
+						l := locks.Lock(string(rune('a' + i)))
+						g := hold(t, l)
+						if i < 2 && what != "First" {
+							time.AfterFunc(time.Duration(4*i+4)*time.Second, func() { g.ReleaseAsync(context.Background()) })
+						}
+						if wait > 0 {
+							l = locks.Lock(string(l.Name()), channelapi.Wait(wait))
+						}
+						handles = append(handles, l)
+					}
+					start := time.Now()
+					err := call(t.Context(), handles...)
+					wantErr(t, what, err, channelapi.ErrTimeout)
+					if waited := time.Since(start); waited > most {
+						t.Errorf("%s: waited %v, want at most %v", what, waited, most)
+					}
+				})
+			}
+		}
+	})
+	t.Run("bounds the first attempt, too", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFarStore()
+			locks := openWith(t, channelapi.Config{Store: store})
+			store.cut.Store(true)
+			start := time.Now()
+			wait := channelapi.Wait(roundTrip / 2)
+			_, err := channelapi.All(t.Context(), locks.Lock("a", wait), locks.Lock("b", wait))
+			wantErr(t, "All", err, channelapi.ErrTimeout)
+			if waited := time.Since(start); waited != roundTrip/2 {
+				t.Errorf("waited %v, want %v", waited, roundTrip/2)
+			}
+			store.cut.Store(false)
+		})
+	})
 	t.Run("refuses one lock twice", func(t *testing.T) {
 		locks := open(t)
 		alice, bob := openSession(t, locks, "alice"), openSession(t, locks, "bob")

@@ -21,6 +21,8 @@ func (o option) apply(r *actor.Request) error { return o(r) }
 // with a [*WaitError] that is [ErrTimeout]. The deadline of the context may end the wait
 // earlier. If d is not positive, as in Wait(time.Until(past)), the request times out at
 // once, without a call to the store. To ask once and not wait, use [Try].
+//
+// The waits for several locks, as with [All] and [First], count from the same moment: the call.
 func Wait(d time.Duration) Option {
 	return option(func(r *actor.Request) error {
 		r.Wait = d

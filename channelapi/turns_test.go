@@ -280,8 +280,10 @@ func TestEndOfTurns(t *testing.T) {
 		})
 	})
 	for what, end := range map[string]func(*testing.T, *channelapi.Locks, *channelapi.Session) error{
-		"the locks":   func(_ *testing.T, locks *channelapi.Locks, _ *channelapi.Session) error { return locks.Close() },
-		"a shutdown":  func(t *testing.T, locks *channelapi.Locks, _ *channelapi.Session) error { return locks.Shutdown(t.Context()) },
+		"the locks": func(_ *testing.T, locks *channelapi.Locks, _ *channelapi.Session) error { return locks.Close() },
+		"a shutdown": func(t *testing.T, locks *channelapi.Locks, _ *channelapi.Session) error {
+			return locks.Shutdown(t.Context())
+		},
 		"the session": func(t *testing.T, _ *channelapi.Locks, s *channelapi.Session) error { return s.Close(t.Context()) },
 	} {
 		t.Run("at once in a pause, with "+what, func(t *testing.T) {
