@@ -24,7 +24,7 @@ import "context"
 // permits that the store does not know of, so no request is known to be too large.
 //
 // The permits of a tenure whose lease is over come back: each call to the semaphore sees to that, but for an Inspect,
-// which only looks. Nobody is told that a tenure is wanted. A Break ends all tenures, and gives their permits back.
+// which only looks. A Break ends all tenures, and gives their permits back.
 //
 // # Latches
 //

@@ -30,15 +30,16 @@ const (
 	// MessagePassed: a Release passed the lock to the tenure. The tenure begins at the
 	// instant of that Release, with the lease [PassLease]. If the message is lost, the tenure
 	// has the lock all the same: its next Acquire is granted. LockKind, Token, At, Clock,
-	// Incarnation, Outsiders, Total, Unconfirmed, Trace.
+	// Incarnation, Outsiders, Contested, Total, Unconfirmed, Trace.
 	MessagePassed
 	// MessageStandby: the lock may be free after AskAfter, and no message says so. Most often a
 	// Release passed the lock to a tenure ahead of this one in the queue, and AskAfter is its lease:
 	// the agent of that tenure may hang. If AskAfter is 0, the tenure should ask at once. AskAfter.
 	MessageStandby
-	// MessageWanted: another agent waits for the lock that this tenure has. The store sends
-	// it at every Acquire that asks for a place and finds the lock busy: to every tenure that shares the lock, or
-	// to some of them. [RenewReply.Contested] tells the others. LockKind.
+	// MessageWanted: another agent waits for the lock that this tenure has. The store sends it at every Acquire that
+	// asks for a place, or contends for a [SpinLock], and finds the lock busy: to every tenure that shares the lock, or
+	// to some of them. Of a semaphore, it sends the message for the first place alone, to the agents of some tenures
+	// that have permits. [RenewReply].Contested tells the others. LockKind.
 	MessageWanted
 	// MessageBroken: a Break ended the tenure. At, Operator. At is that of the [BreakReply], or earlier if the
 	// store has several clocks.
@@ -66,6 +67,7 @@ type Message struct {
 	Clock       string        // as in AcquireReply
 	Incarnation string        // as in AcquireReply
 	Outsiders   int           // as in AcquireReply
+	Contested   bool          // as in AcquireReply; only for MessagePassed
 	Total       int           // as in AcquireReply
 	AskAfter    time.Duration // only for MessageStandby
 	Unconfirmed bool          // the store does not vouch for the pass yet, see ReplicasError: make an Acquire first

@@ -53,10 +53,19 @@ import "time"
 // Outsiders is the number of outsiders that wait, if the request asked for a place or for a tenure that may rest. The
 // store may not see all of them.
 //
-// # In a RenewReply
+// Contested says of a tenure that was granted: an agent that listens is among the first in the queue, and cannot have
+// the lock while this tenure has it. Only if the request asked for a place. A tenure that began without a place is told
+// of those who waited before by a [MessageWanted], when they try again.
 //
-// Contested says that the tenure is shared, and that others wait who keep later readers out: an exclusive tenure
-// whose agent listens is among the first in the queue, or outsiders wait.
+// # In a RenewRequest and its reply
+//
+// Watched says that a holder wants to know whether others wait. It costs the store some commands.
+//
+// Contested says that others wait who cannot have the lock while this tenure has it: an agent that listens is among the
+// first in the queue, or outsiders wait. The reply says so of a shared tenure, and of any tenure that is Watched. Of a
+// [SpinLock] it never does: nothing shows who waits. Beside a shared tenure other readers have the lock, too. So only
+// exclusive tenures and outsiders count there, who keep later readers out. Of a semaphore those count who wait for more
+// permits than are free.
 //
 // # In a ReleaseRequest and its reply
 //

@@ -195,9 +195,10 @@ type AcquireReply struct {
 
 	// The fields below are zero without the layer, whose page tells of them.
 
-	Queued      bool // see [Queue], as the next two
+	Queued      bool // see [Queue], as the next three
 	AskWithin   time.Duration
 	Outsiders   int
+	Contested   bool
 	Rests       bool // see [Rests], as the next one
 	HolderRests bool
 	NotSet      bool // see [Counters], as the next one
@@ -219,6 +220,8 @@ type RenewRequest struct {
 
 	// Urgent says that little is left of the lease: the store does not put the renewal off.
 	Urgent bool
+
+	Watched bool // see [Queue]; a store without ignores it
 }
 
 // RenewReply answers a [RenewRequest].

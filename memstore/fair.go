@@ -78,6 +78,7 @@ func (m *memory) acquireFair(v *visit, req lockagent.AcquireRequest) (lockagent.
 			l.begin(place{tenure: req.Tenure, kind: lockagent.FairLock}, v.now, req.Lease)
 		}
 		l.giveUp(req.Tenure)
+		reply.Contested = req.Queue && len(l.places) > 0
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
 		return reply, nil
 	}

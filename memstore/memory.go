@@ -102,6 +102,7 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 			own.rests = req.Rests && m.mayRest(l, &req)
 		}
 		l.dequeue(req.Tenure)
+		reply.Contested = req.Queue && m.contested(l, own.mode)
 		reply.Rests = req.Rests && own.rests
 		reply.Granted, reply.At, reply.Token = true, at, l.firstToken(at, v.now)
 	} else {
@@ -129,13 +130,22 @@ var errFarFloor = &lockagent.OptionError{
 
 func (m *memory) renewPlain(v *visit, req lockagent.RenewRequest) (lockagent.RenewReply, error) {
 	l := m.lock(req.Name, v.now)
-	own, wanted := l.heldBy(req.Tenure), false
-	if own != nil {
+	reply := lockagent.RenewReply{At: m.clock.at(v.now)}
+	if own := l.heldBy(req.Tenure); own != nil {
 		own.extend(v.now, req.Lease)
 		own.rests = false
-		wanted = m.share(v, &req, l, own)
+		m.share(v, &req, own)
+		reply.Held = true
+		reply.Contested = (req.Watched || own.mode == lockagent.Shared) && m.wanted(req.Name, l, own.mode)
 	}
-	return lockagent.RenewReply{Held: own != nil, At: m.clock.at(v.now), Contested: wanted}, nil
+	return reply, nil
+}
+
+// wanted reports whether somebody waits for what a tenure of a mode keeps from others. Nothing shows who waits for a
+// spin lock.
+func (m *memory) wanted(name lockagent.Name, l *lock, mode lockagent.Mode) bool {
+	return l.kind != lockagent.SpinLock &&
+		(m.contested(l, mode) || len(l.places) > 0 || m.outsiders(name) > 0)
 }
 
 func (m *memory) releasePlain(v *visit, req lockagent.ReleaseRequest) (lockagent.ReleaseReply, error) {

@@ -205,17 +205,23 @@ func (m *memory) passPermits(v *visit, name lockagent.Name, trace string) (passe
 	if !ok || outsiders > 0 && l.outsidersTurn(v.now) {
 		return false
 	}
+	var begun []lockagent.Tenure
 	for n := 0; ok && n < mostLooked && s.wanted[first] <= s.free; n++ {
 		at := m.clock.begin(v.now)
 		s.take(l.kind, first, s.wanted[first], until(v.now, lockagent.PassLease))
 		l.leave(first)
+		to := first
+		first, ok = m.first(v, name)
+		contested := ok && s.wanted[first] > s.free
 		m.tell(v, lockagent.Message{
-			Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: first, Token: lockagent.Token(at), At: at,
-			Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders,
+			Kind: lockagent.MessagePassed, Name: name, LockKind: l.kind, Tenure: to, Token: lockagent.Token(at), At: at,
+			Clock: m.clock.name, Incarnation: m.clock.incarnation, Outsiders: outsiders, Contested: contested,
 			Total: s.total(l.kind), Trace: trace,
 		})
-		passed = true
-		first, ok = m.first(v, name)
+		if contested {
+			m.wantPermits(v, name, begun) // they were told when the next tenure had not begun
+		}
+		passed, begun = true, append(begun, to)
 	}
 	within := lockagent.PassLease
 	if ok && s.wanted[first] <= s.free {
@@ -227,6 +233,25 @@ func (m *memory) passPermits(v *visit, name lockagent.Name, trace string) (passe
 		}
 	}
 	return passed
+}
+
+// wantPermits tells the agents of tenures that another one waits for more permits than are free.
+func (m *memory) wantPermits(v *visit, name lockagent.Name, tenures []lockagent.Tenure) {
+	for _, t := range tenures {
+		m.tell(v, lockagent.Message{
+			Kind: lockagent.MessageWanted, Name: name, LockKind: m.locks[name].kind, Tenure: t,
+		})
+	}
+}
+
+// holding returns the tenures of other agents that have permits.
+func (s *semaphore) holding(but lockagent.AgentID) (tenures []lockagent.Tenure) {
+	for _, t := range s.takers {
+		if t.tenure.Agent != but {
+			tenures = append(tenures, t.tenure)
+		}
+	}
+	return tenures
 }
 
 // offer wakes all who wait for permits that have come back otherwise than by a release.
@@ -280,6 +305,8 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 		}
 		s.extend(req.Kind, own, v.now, req.Lease)
 		l.leave(req.Tenure)
+		next, waits := m.first(v, req.Name)
+		reply.Contested = req.Queue && waits && s.wanted[next] > s.free
 		reply.Granted, reply.At, reply.Token = true, at, lockagent.Token(at)
 		if !had {
 			reply.Total = s.total(req.Kind)
@@ -292,6 +319,9 @@ func (m *memory) acquirePermits(v *visit, req lockagent.AcquireRequest) (lockage
 			s.wanted[req.Tenure] = n
 		}
 		reply.Queued = l.place(req.Tenure) >= 0
+		if first, waits := m.first(v, req.Name); req.Queue && waits && first == req.Tenure && n > s.free {
+			m.wantPermits(v, req.Name, s.holding(req.Tenure.Agent))
+		}
 		reply.Remaining = s.left(v.now)
 		reply.Holder = fmt.Sprintf("others (%d of %d permits free)", s.free, s.total(req.Kind))
 		if kept > 0 {
@@ -348,7 +378,7 @@ func (m *memory) renewPermits(v *visit, req lockagent.RenewRequest) (lockagent.R
 	switch {
 	case whole:
 		s.extend(req.Kind, i, v.now, req.Lease)
-		reply.Held = true
+		reply.Held, reply.Contested = true, req.Watched && m.wanted(req.Name, l, lockagent.Exclusive)
 	case i >= 0:
 		s.drop(req.Kind, i)
 		back = true

@@ -35,13 +35,21 @@ func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
 }
 
 // want tells the agents of holders that their lock is wanted: of one that may rest, or of all if the request asks for
-// a place. It does so for each attempt: an earlier message may be lost, or for another holder.
+// a place or contends. It does so for each attempt: an earlier message may be lost, or for another holder.
 func (m *memory) want(v *visit, req *lockagent.AcquireRequest, l *lock) {
 	for _, h := range l.holders {
-		if (req.Queue || h.rests) && h.tenure.Agent != req.Tenure.Agent {
+		if (req.Queue || req.Contends || h.rests) && h.tenure.Agent != req.Tenure.Agent {
 			m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: h.tenure})
 		}
 	}
+}
+
+// contested reports whether an agent that listens waits for what a tenure of a mode keeps from it.
+func (m *memory) contested(l *lock, mode lockagent.Mode) bool {
+	if mode == lockagent.Shared {
+		return m.writerWaits(l, len(l.queue))
+	}
+	return slices.ContainsFunc(l.queue, func(p place) bool { return m.listens(p.tenure.Agent) })
 }
 
 // enqueue gives a tenure the last place in the queue, unless it has a place.
@@ -96,7 +104,7 @@ func (m *memory) passTo(v *visit, by *lockagent.ReleaseRequest, l *lock, to plac
 	m.tell(v, lockagent.Message{
 		Kind: lockagent.MessagePassed, Name: by.Name, LockKind: l.kind, Tenure: to.tenure,
 		Token: l.firstToken(at, v.now), At: at, Clock: m.clock.name, Incarnation: m.clock.incarnation,
-		Outsiders: outsiders, Trace: by.Trace,
+		Outsiders: outsiders, Contested: m.contested(l, to.mode) || len(l.places) > 0, Trace: by.Trace,
 	})
 	return at
 }

@@ -30,6 +30,7 @@ func TestMessagesOfAPass(t *testing.T) {
 			Kind: lockagent.MessagePassed, Name: orders, LockKind: lockagent.PlainLock, Tenure: two.tenure(1),
 			Token: lockagent.Token(released.At), At: released.At,
 			Clock: one.store.memory.clock.name, Incarnation: one.store.memory.clock.incarnation,
+			Contested: true, // by three and the others
 		}
 		if passed != want || !released.Passed || released.Others != 0 {
 			t.Errorf("Release = %+v, told %+v; want %+v", released, passed, want)

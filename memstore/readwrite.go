@@ -30,13 +30,12 @@ func (m *memory) writerWaits(l *lock, most int) bool {
 }
 
 // share makes an exclusive tenure shared if a renewal asks for that. Then it wakes all waiters, because readers may
-// join. It reports whether the tenure is shared and others keep later readers out.
-func (m *memory) share(v *visit, req *lockagent.RenewRequest, l *lock, own *holder) (wanted bool) {
+// join.
+func (m *memory) share(v *visit, req *lockagent.RenewRequest, own *holder) {
 	if req.Mode == lockagent.Shared && own.mode != lockagent.Shared {
 		own.mode = lockagent.Shared
 		v.wake(m.subscribers(req.Name))
 	}
-	return l.shared() && (m.writerWaits(l, len(l.queue)) || m.outsiders(req.Name) > 0)
 }
 
 // admit passes a lock that is shared to the readers at the front of the queue.

@@ -175,7 +175,9 @@ func (h *history) acquire(t *rapid.T) {
 		if reply.Granted {
 			w.grew(t, s, req.Name, reply.Token)
 		}
-		return testimony{yes: reply.Granted, queued: reply.Queued, holder: reply.Holder, err: sentinel(err)}
+		return testimony{
+			yes: reply.Granted, queued: reply.Queued, wanted: reply.Contested, holder: reply.Holder, err: sentinel(err),
+		}
 	})
 	switch {
 	case reply.queued:
@@ -188,7 +190,9 @@ func (h *history) acquire(t *rapid.T) {
 
 func (h *history) renew(t *rapid.T) {
 	s, tenure := h.draw(t)
-	req := lockagent.RenewRequest{Name: h.name(s), Kind: h.model.kind, Tenure: tenure, Lease: minute}
+	req := lockagent.RenewRequest{
+		Name: h.name(s), Kind: h.model.kind, Tenure: tenure, Lease: minute, Watched: rapid.Bool().Draw(t, "watched"),
+	}
 	if h.model.kind == lockagent.ReadWriteLock && rapid.Bool().Draw(t, "downgrade") {
 		req.Mode = lockagent.Shared
 	}

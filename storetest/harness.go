@@ -173,6 +173,8 @@ var (
 		lockagent.FencedLock,
 		lockagent.ReadWriteLock,
 	}
+	// passed are passed on.
+	passed = append(slices.Clone(queued), lockagent.FairLock)
 	// resting have tenures that may rest.
 	resting = []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock}
 	// restless have none.
@@ -181,6 +183,8 @@ var (
 	readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
 	fenced    = []lockagent.LockKind{lockagent.FencedLock}
 	spin      = []lockagent.LockKind{lockagent.SpinLock}
+
+	semaphores = []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}
 )
 
 // contract is the whole suite. A chapter that is about the store, and about no lock, is proved once. The first chapters
@@ -217,6 +221,10 @@ var contract = []struct {
 	{"Pass", withQueue, queued, passClauses},
 	{"ReadWriteQueue", withQueue, readWrite, readWriteQueueClauses},
 	{"Outsiders", withQueue, queued, outsiderClauses},
+	{"Wanted", withQueue, passed, wantedClauses},
+	{"ReadWriteWanted", withQueue, readWrite, readWriteWantedClauses},
+	{"SpinWanted", withQueue, spin, spinWantedClauses},
+	{"PermitsWanted", withQueue, semaphores, permitsWantedClauses},
 
 	{"Rest", withRests, resting, restClauses},
 	{"NoRest", withRests, restless, noRestClauses},
@@ -225,7 +233,7 @@ var contract = []struct {
 	{"Inspect", withOperator, exclusive, inspectClauses},
 
 	{"Latch", withCounters, []lockagent.LockKind{lockagent.Latch}, latchClauses},
-	{"Permits", withCounters, []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}, permitClauses},
+	{"Permits", withCounters, semaphores, permitClauses},
 	{"Semaphore", withCounters, []lockagent.LockKind{lockagent.Semaphore}, semaphoreClauses},
 	{"PermitIDs", withCounters, []lockagent.LockKind{lockagent.Permits}, permitIDClauses},
 

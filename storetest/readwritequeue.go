@@ -147,8 +147,7 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "a tenure that is renewed is told of a writer",
-		says: "Contested says that the tenure is shared, and that others wait who keep later readers out: an exclusive " +
-			"tenure whose agent listens is among the first in the queue,",
+		says: "The reply says so of a shared tenure, and of any tenure that is Watched.",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 3)
 			one, two, writer := c[0], c[1], c[2]
@@ -164,7 +163,7 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "a tenure that is renewed is told of outsiders",
-		says: "an exclusive tenure whose agent listens is among the first in the queue, or outsiders wait.",
+		says: "an agent that listens is among the first in the queue, or outsiders wait.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.crowd(t, 1)[0]
 			one.read(1)

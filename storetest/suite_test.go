@@ -105,7 +105,7 @@ func findings() []finding {
 	for _, d := range allDefects() {
 		all = append(all, finding{d.name, d.found})
 	}
-	return slices.Concat(all, moreFindings, morePermitFindings, readWriteFindings)
+	return slices.Concat(all, moreFindings, morePermitFindings, readWriteFindings, wantedFindings)
 }
 
 // TestEveryDefectIsFound runs clauses of the suite against defective stores. Each store has one
@@ -242,7 +242,7 @@ func TestStoreWithoutLayersPasses(t *testing.T) {
 }
 
 func allDefects() []defect {
-	return slices.Concat(defects, queueDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects,
+	return slices.Concat(defects, queueDefects, wantedDefects, restDefects, factDefects, kindDefects, fairDefects, fencedDefects,
 		spinDefects, latchDefects, permitDefects, readWriteDefects, twinDefects)
 }
 

@@ -101,11 +101,11 @@ func (r Room) ReadAcquired(reply string, past Past, outcomes []Outcome[lockagent
 		switch code := lines.about(i); code {
 		case "":
 			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(common.At)
-		case "g", "p", "r":
-			o.Reply.Rests = code == "r"
+		case "g", "G", "p", "P", "r":
+			o.Reply.Rests, o.Reply.Contested = code == "r", code == "G" || code == "P"
 			o.Reply.Granted, o.Reply.Token = true, lockagent.Token(lines.number(1))
 			o.Reply.Outsiders = int(lines.number(0))
-			if code == "p" {
+			if code == "p" || code == "P" {
 				o.Reply.Total = int(lines.number(0))
 			}
 		case "h", "q", "k", "H", "Q", "K":

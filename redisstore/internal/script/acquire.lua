@@ -24,7 +24,9 @@
 -- A lock without another line was granted, with <at> as its first token. The other lines begin
 -- with the i of a lock:
 --   i g <token> <outsiders>         granted
---   i r <token> <outsiders>         the same, and the tenure may rest
+--   i G <token> <outsiders>         the same, and an agent waits that cannot have the lock meanwhile. Only if the
+--                                   tenure asks for a place
+--   i r <token> <outsiders>         granted, and the tenure may rest
 --   i h <ms> <outsiders> <holder>   held; <ms> of the lease are left, or -1 if it has no end
 --   i q <ms> <outsiders> <holder>   held, and the tenure has a place in the queue
 --   i k <within> <ms> <outsiders> <holder>   the same, and nothing may tell of the release: the

@@ -52,13 +52,15 @@ local function exclusive_try(lock, time, first, who, lease, asks)
       count = rests and not notes[4] and exclusive_rest(lock, who, outsiders)
     end
     local token, err = tenure_begin(lock, time, who, count or lock.held_as, lease, left, own)
+    local contested = false
     if not token then
       return 'e ' .. err
     elseif waits then
       pcall('ZREM', lock.queue, who)
+      contested = queue_contested(queue_front(lock), 1, nil)
     end
-    local code = rests and count and 'r ' or 'g '
-    return (code == 'r ' or outsiders > 0 or token ~= first) and code .. token .. ' ' .. outsiders
+    local code = rests and count and 'r ' or contested and 'G ' or 'g '
+    return (code ~= 'g ' or outsiders > 0 or token ~= first) and code .. token .. ' ' .. outsiders
   end
   local recalls = holder and may_rest(holder, count)
   local ours = (waits or recalls) and tenure_want(lock, who, holder)

@@ -4,16 +4,32 @@
 
 --include answer.lua
 
+--include queue.lua
+
+--include tenure.lua
+
+-- Reports whether somebody waits for a lock.
+--   room  how messages travel, or "fair"
+local function exclusive_wanted(name, room)
+  local suffix = own_suffix(name)
+  if room == 'fair' then
+    return pcall('EXISTS', 'redisson_lock_queue' .. their_suffix(suffix)) == 1
+  end
+  return queue_wanted(tenure_lock(name, suffix, room, '', ''))
+end
+
 -- Renews the tenures of renew.lua.
 --   keys, args  KEYS and ARGV
 --   extend      fence_extend if the locks are fenced, or nil
 -- Returns the reply.
 local function exclusive_renew(keys, args, extend)
-  local n = #args / 2
+  local n = extend and (#keys - 1) / 2 or #keys - 1
+  local per = #args / n
   local time = clock_read(keys[n + 1], call('TIME'))
   local at = clock_shows(time)
   local reply = answer(at, n, nil, function(i)
-    local lock, who, lease = keys[i], args[2 * i - 1], args[2 * i]
+    local a = per * (i - 1)
+    local lock, who, lease, room = keys[i], args[a + 1], args[a + 2], per == 3 and args[a + 3] or ''
     local held = pcall('HMGET', lock, who)
     if not held[1] then
       -- What is no lock any more is not held.
@@ -31,6 +47,7 @@ local function exclusive_renew(keys, args, extend)
     if extend then
       extend(keys[n + 1 + i], lease + 0, left, at + 0)
     end
+    return room ~= '' and exclusive_wanted(lock, room) and 'w' or nil
   end)
   return clock_confirm(time) or reply
 end

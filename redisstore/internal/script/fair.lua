@@ -98,15 +98,16 @@ local function fair_kept_for(lock, time, place)
 end
 
 -- Passes a lock that is free to the first place, which is of an agent.
---   channel  of the agent
+--   channel    of the agent
+--   contested  whether there is a place behind it
 -- Returns whether the agent heard, and whether it has the lock. If the lock cannot be passed now, the agent is told to
 -- try.
-local function fair_pass(lock, time, place, channel, trace)
+local function fair_pass(lock, time, place, channel, trace, contested)
   local token = call('EXISTS', lock.name) == 0 and
     tenure_begin(lock, time, place, lock.held_as, pass_lease, -2, true)
   if not token then
     return ways_was_heard(fair_stand_by(lock, place, 0)), false
-  elseif queue_tell(lock, time, channel, place, token, 0, trace, '') then
+  elseif queue_tell(lock, time, channel, place, token, 0, trace, '', contested) then
     return true, true
   end
   call('HDEL', lock.name, place) -- the user may not publish
@@ -134,7 +135,7 @@ local function fair_hand_on(lock, time, trace, asker)
     local ours = pcall('ZMSCORE', lock.places, unpack(front))
     local channel, counted = fair_passes_to(lock, ours[1], place)
     if channel and counted then
-      local heard, has = fair_pass(lock, time, place, channel, trace)
+      local heard, has = fair_pass(lock, time, place, channel, trace, front[2])
       if heard and not has then
         return 'told', 1
       end

@@ -19,6 +19,9 @@ func ReadMessage(payload string) (m lockagent.Message, err error) {
 		m.LockKind = k
 		kind, rest, _ = strings.Cut(rest, " ")
 	}
+	if kind == "passed+" {
+		kind, m.Contested = "passed", true
+	}
 	words := map[string]int{"passed": 7, "standby": 2, "wanted": 1, "broken": 3}[kind]
 	if kind == "passed" && (m.LockKind == lockagent.Semaphore || m.LockKind == lockagent.Permits) {
 		words++

@@ -79,6 +79,11 @@ func (r Room) AcquirePermits(c *Call, req *lockagent.AcquireRequest, past Past) 
 func (r Room) RenewPermits(c *Call, req *lockagent.RenewRequest) {
 	r.tenures(c, permitsRenewScript, req.Name, req.Kind)
 	c.renew(req)
+	watched := ""
+	if req.Watched {
+		watched = "watched"
+	}
+	c.Args = append(c.Args, watched)
 }
 
 // ReleasePermits writes the call that releases a tenure, see permits_release.lua.

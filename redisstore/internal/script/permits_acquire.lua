@@ -7,7 +7,7 @@
 -- ARGV[11]  the number of permits
 -- ARGV[12]  ARGV[2] if the tenure asks for a place in the queue, or ""
 --
--- Reply: as of acquire.lua, for one lock, with "p" for "g". The first place in the queue has a "k", as behind a holder
+-- Reply: as of acquire.lua, for one lock, with "p" for "g", and "P" for "G". The first place in the queue has a "k", as behind a holder
 -- that tells nobody. A "p" ends with the number of all permits, or 0 if the tenure had its permits before. In place of
 -- a holder there is a text for people. A "u" with the number of outsiders says that nobody has set the semaphore.
 
@@ -37,6 +37,20 @@ local function permits_place(s, time, who, n)
   call('PEXPIRE', s.wanted, 300000)
   call('PEXPIRE', s.queue, 300000)
   return true
+end
+
+-- Tells the agents of some tenures that have permits that another one waits for more than are free. Those that are not
+-- told learn of it when they renew their leases.
+local most_told = 8
+local function permits_want(s, who)
+  local told = {[string.match(who, '^([^:]*)')] = true}
+  for _, holder in ipairs(call('ZRANGE', s.tenures, 0, most_told - 1)) do
+    local agent = string.match(holder, '^([^:]*)')
+    if not told[agent] then
+      ways_want(s, agent, holder)
+      told[agent] = true
+    end
+  end
 end
 
 local s, err = permits_read(KEYS[1], ARGV, seen)
@@ -92,10 +106,13 @@ if open then
   permits_leave(s, who)
   next, wants, to = permits_first(s)
   call('ZADD', time.key, token, time.member)
-  line = 'p ' .. token .. ' ' .. outsiders .. ' ' .. total
+  line = (next and wants > s.free and 'P ' or 'p ') .. token .. ' ' .. outsiders .. ' ' .. total
 else
   local queued = asks and not too_large and permits_place(s, time, who, need)
   next, wants, to = permits_first(s)
+  if queued and next == who and need > s.free then
+    permits_want(s, who) -- those who come later need not: the holders know
+  end
   local code = queued and (next == who and 'k ' .. turns_ask_within(time, notes[3]) or 'q') or 'h'
   if kept > 0 then
     line = code .. ' ' .. math.ceil(kept / 1000) .. ' ' .. outsiders .. ' '

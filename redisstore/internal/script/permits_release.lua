@@ -37,7 +37,7 @@ local function permits_pass(s, time, trace)
   if outsiders == 0 and turns_foreign(s, time, true) > 0 then
     return false
   end
-  local passed, ids = 0, 0
+  local passed, ids, begun = 0, 0, {}
   while who and n <= s.free and passed < places_looked_at and ids < ids_passed do
     local token = clock_token(time, true)
     if not token then
@@ -45,12 +45,17 @@ local function permits_pass(s, time, trace)
     end
     permits_take(s, who, n, pass_lease + 0)
     permits_leave(s, who)
-    if not queue_tell(s, time, channel, who, token, expected, trace, s.free + permits_taken(s) .. ' ') then
+    local next, wants, to = permits_first(s)
+    local contested = next and wants > s.free
+    if not queue_tell(s, time, channel, who, token, expected, trace, s.free + permits_taken(s) .. ' ', contested) then
       permits_drop(s, who, n)
       return passed > 0
     end
-    passed, ids = passed + 1, s.ids and ids + n or 0
-    who, n, channel = permits_first(s)
+    for _, holder in ipairs(contested and begun or {}) do -- they were told when the next tenure had not begun
+      ways_want(s, string.match(holder, '^([^:]*)'), holder)
+    end
+    passed, ids, begun[passed + 1] = passed + 1, s.ids and ids + n or 0, who
+    who, n, channel = next, wants, to
   end
   -- If permits are left for the next one, it asks for itself.
   local within = who and n <= s.free and 0 or pass_lease

@@ -4,8 +4,9 @@
 --
 -- ARGV[7]  the tenure
 -- ARGV[8]  the lease in ms
+-- ARGV[9]  "watched" if the holder watches who waits, or ""
 --
--- Reply: as of renew.lua, for one lock.
+-- Reply: as of renew.lua, for one lock. It is contested if somebody waits for more permits than are free.
 
 local call, pcall = redis.call, redis.pcall
 local seen = call('TIME')
@@ -35,4 +36,5 @@ end
 if time.member then
   call('ZADD', time.key, 'GT', clock_shows(time), time.member)
 end
-return clock_shows(time) .. (own and '' or '\n1 n')
+local wanted = own and ARGV[9] ~= '' and queue_wanted(s)
+return clock_shows(time) .. (own and (wanted and '\n1 w' or '') or '\n1 n')

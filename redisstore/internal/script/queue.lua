@@ -50,14 +50,37 @@ end
 -- Looks at the first places. Returns a table:
 --   places    the tenures
 --   channels  of the lock, of lockagent_agents, and of the agent of each place p at p + 2
---   listens   how many listen there: to the k-th at 2k. It is nil without places
-local function queue_front(lock)
+--   listens   how many listen there: to the k-th at 2k. It is nil without places, unless always
+local function queue_front(lock, always)
   local places = lock.room ~= 'unqueued' and pcall('ZRANGE', lock.queue, 0, places_looked_at + standbys - 1) or {}
   local channels = {lock.channel, 'lockagent_agents' .. lock.suffix}
   for p, place in ipairs(places) do
     channels[p + 2] = ways_channel_of(lock.room, string.match(place, '^([^:]*)'), lock.suffix)
   end
-  return {places = places, channels = channels, listens = places[1] and ways_listeners(lock.room, channels)}
+  local listens = (always or places[1]) and ways_listeners(lock.room, channels)
+  return {places = places, channels = channels, listens = listens}
+end
+
+-- Reports whether an agent that listens waits for what a tenure has: for a lock that the tenure keeps from it.
+--   front   see queue_front
+--   p       the first of the places that count
+--   shares  reports of a place whether it may share the lock with the tenure; nil if none may
+local function queue_contested(front, p, shares)
+  for q = p, #front.places do
+    if front.listens[2 * q + 4] > 0 and not (shares and shares(front.places[q])) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Reports whether somebody waits for a lock that a tenure has alone: an agent or an outsider.
+local function queue_wanted(lock)
+  if lock.room == 'unqueued' then
+    return false
+  end
+  local front = queue_front(lock, true)
+  return ways_outsiders_among(front.listens) > 0 or queue_contested(front, 1, nil)
 end
 
 -- Tells the agent of a tenure that waits to try within so many ms. Returns as ways_publish.
@@ -70,13 +93,14 @@ end
 --   outsiders  how many wait
 --   trace      the trace context of the release, or "-"
 --   total      the number of all permits and a space, or ''
-local function queue_tell(lock, time, channel, who, token, outsiders, trace, total)
+--   contested  whether an agent waits that cannot have the lock while this tenure has it
+local function queue_tell(lock, time, channel, who, token, outsiders, trace, total, contested)
   local incarnation = string.match(time.member, '^%S+')
   local name = incarnation == '-' and pcall('CLUSTER', 'MYID') or incarnation
   name = type(name) == 'string' and name or '-'
-  return ways_was_heard(ways_publish(lock.room, channel, lock.kind .. 'passed ' .. who .. ' ' .. token .. ' ' ..
-    time.token .. ' ' .. name .. '/' .. time.ahead .. ' ' .. outsiders .. ' ' .. incarnation .. ' ' .. trace .. ' ' ..
-    total .. lock.name))
+  return ways_was_heard(ways_publish(lock.room, channel, lock.kind .. (contested and 'passed+ ' or 'passed ') .. who ..
+    ' ' .. token .. ' ' .. time.token .. ' ' .. name .. '/' .. time.ahead .. ' ' .. outsiders .. ' ' .. incarnation ..
+    ' ' .. trace .. ' ' .. total .. lock.name))
 end
 
 -- Passes a lock that is free to the first tenures in the queue. Those whose agents are gone lose their places.
@@ -101,7 +125,8 @@ local function queue_pass(lock, time, front, hooks, outsiders, trace)
       end
       call('ZREM', lock.queue, place)
       local who = hooks.who and hooks.who(place) or place
-      if queue_tell(lock, time, front.channels[p + 2], who, token, outsiders, trace, '') then
+      local contested = queue_contested(front, p + 1, shares and hooks.shares)
+      if queue_tell(lock, time, front.channels[p + 2], who, token, outsiders, trace, '', contested) then
         passed = passed + 1
         if not shares then
           return passed, p + 1

@@ -26,6 +26,7 @@
 -- A release passes the lock to the first tenure in the queue whose agent listens. It sends to the
 -- agent of that tenure, and to the agents of the next two tenures,
 --   passed <tenure> <token> <at> <clock> <outsiders> <incarnation or -> <trace or -> <lock>
+--   passed+ and the same if an agent waits that cannot have the lock while this tenure has it
 --   standby <tenure> <ms> <lock>
 
 -- What is seldom needed comes late, see acquire.lua.

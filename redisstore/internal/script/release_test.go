@@ -176,6 +176,7 @@ func TestThePassesGoRound(t *testing.T) {
 		want := lockagent.Message{
 			Kind: lockagent.MessagePassed, Name: name, Tenure: tenure(agents[i+1], 1), Token: got.Token,
 			At: lockagent.StoreTime(got.Token), Clock: granted.Clock, Incarnation: granted.Incarnation,
+			Contested: i+2 < len(agents),
 		}
 		if got != want || got.Token <= last || int64(got.At) > s.time() {
 			t.Errorf("heard %+v, want %+v after token %d", got, want, last)

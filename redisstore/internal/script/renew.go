@@ -1,15 +1,35 @@
 package script
 
-import "github.com/lockagent/lockagent"
+import (
+	"slices"
+
+	"github.com/lockagent/lockagent"
+)
 
 // Renew writes the call that renews tenures, see renew.lua. In a Cluster all are of one slot.
 func (r Room) Renew(c *Call, requests []lockagent.RenewRequest) {
 	c.begin(renewScript)
+	watched := slices.ContainsFunc(requests, func(req lockagent.RenewRequest) bool { return req.Watched })
 	for i := range requests {
 		c.Keys = append(c.Keys, string(requests[i].Name))
 		c.renew(&requests[i])
+		if watched {
+			c.Args = append(c.Args, r.watch(&requests[i]))
+		}
 	}
 	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
+}
+
+// watch tells the script where those are who wait for a lock, if the request asks. Nothing shows who waits for a spin
+// lock.
+func (r Room) watch(request *lockagent.RenewRequest) string {
+	switch kind := request.Kind.OrPlain(); {
+	case !request.Watched || kind == lockagent.SpinLock:
+		return ""
+	case kind == lockagent.FairLock:
+		return "fair"
+	}
+	return r.String()
 }
 
 func (c *Call) renew(request *lockagent.RenewRequest) {

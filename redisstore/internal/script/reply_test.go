@@ -40,6 +40,7 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 			"1700":             true,
 			"1700 life 0":      true,
 			"1700\n2 g 1701 0": true,
+			"1700\n2 G 1701 0": true,
 			"1700\n1 w\n2 h -1 0 an owner with spaces": true,
 			"1700\n1 e ERR any text\n2 q 5 1 ":         true,
 			"":                                         false,
@@ -83,7 +84,8 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 			"1700\n2 e ERR text\nand more": false,
 		},
 		"renew": {
-			"1700": true, "1700\n2 n": true, "1700\n1 e ERR": true, "": false, "1700\n2 x": false, "1700\n2 n n": false,
+			"1700": true, "1700\n2 n": true, "1700\n1 w": true, "1700\n1 e ERR": true, "": false, "1700\n2 x": false,
+			"1700\n2 n n": false, "1700\n2 w w": false,
 		},
 		"break": {
 			"1700 1": true, "1700 0": true, "1700": false, "1700 1 1": false, "x 1": false, "1700 -1": false,
@@ -107,7 +109,7 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 func TestAReplyIsRead(t *testing.T) {
 	got := make([]Outcome[lockagent.AcquireReply], 6)
 	past := Past{Incarnation: "life"}
-	reply := "1700\n2 g 1701 3\n3 q 1500 2 an owner\n4 h -1 0 \n5 e WRONGTYPE text\n6 p 1702 0 12"
+	reply := "1700\n2 G 1701 3\n3 q 1500 2 an owner\n4 h -1 0 \n5 e WRONGTYPE text\n6 p 1702 0 12"
 	if err := Single.ReadAcquired(reply, past, got); err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +120,7 @@ func TestAReplyIsRead(t *testing.T) {
 	}
 	want[0].Reply.Granted, want[0].Reply.Token = true, 1700
 	want[1].Reply.Granted, want[1].Reply.Token, want[1].Reply.Outsiders = true, 1701, 3
+	want[1].Reply.Contested = true
 	want[2].Reply.Queued, want[2].Reply.Remaining = true, 1500*time.Millisecond
 	want[2].Reply.Outsiders, want[2].Reply.Holder = 2, "an owner"
 	want[3].Reply.Remaining = -1
@@ -173,6 +176,10 @@ func TestMessages(t *testing.T) {
 			Incarnation: "life", Outsiders: 2,
 			Trace: "00-4b-f0-01",
 		},
+		"passed+ " + tenure.String() + " 1701 1700 node/5 0 - - x": {
+			Kind: lockagent.MessagePassed, Name: "x", Tenure: tenure, Token: 1701, At: 1700, Clock: "node/5",
+			Contested: true,
+		},
 		"passed " + tenure.String() + " 1701 1700 node/5 0 - - x": {
 			Kind: lockagent.MessagePassed, Name: "x", Tenure: tenure, Token: 1701, At: 1700, Clock: "node/5",
 		},
@@ -203,7 +210,7 @@ func TestMessages(t *testing.T) {
 	}
 	for _, payload := range []string{
 		"", "0", "wanted", "wanted x", "wanted " + tenure.String(), "wanted " + tenure.String() + " ",
-		"wanted nobody x",
+		"wanted nobody x", "wanted+ " + tenure.String() + " x",
 		"other " + tenure.String() + " x", "passed " + tenure.String() + " 1701 1700 life/0 2 life -",
 		"passed " + tenure.String() + " x 1700 life/0 2 life - lock",
 		"passed " + tenure.String() + " 1701 1700 life/0 -1 life - lock",

@@ -82,11 +82,14 @@ func (r Room) ReadWriteRenew(c *Call, requests []lockagent.RenewRequest) {
 
 func (c *Call) renewReadWrite(request *lockagent.RenewRequest) {
 	c.renew(request)
-	reads := ""
-	if request.Mode == lockagent.Shared {
-		reads = "read"
+	asks := ""
+	switch {
+	case request.Mode == lockagent.Shared:
+		asks = "read"
+	case request.Watched:
+		asks = "watched"
 	}
-	c.Args = append(c.Args, reads)
+	c.Args = append(c.Args, asks)
 }
 
 // ReadWriteBreak is [Room.Break] for a read/write lock, see rw_break.lua. [ReadBroken] reads the reply.

@@ -47,6 +47,11 @@ local function rw_want(lock, who, list)
   return foreign
 end
 
+-- Reports whether a place is of a tenure that reads.
+local function rw_reads(place)
+  return place == rw_tenure(place)
+end
+
 local listened = 300 -- in ms: when to try again if an outsider listens, who may have the lock by now
 local first = clock_shows(time) -- the first line of the reply begins with it
 
@@ -92,12 +97,15 @@ return answer(reply, n, nil, function(i)
     if granted == who then
       rw_keep(lock, time, who, lease)
     end
+    local contested = false
     if asks then
       pcall('ZREM', lock.queue, field)
+      contested = queue_contested(queue_front(lock), 1, granted == who and rw_reads)
       -- An outsider that had its turn lately comes back.
       outsiders = outsiders == 0 and turns_lately(lock) and 1 or outsiders
     end
-    return (outsiders > 0 or token ~= first) and 'g ' .. token .. ' ' .. outsiders
+    return (contested or outsiders > 0 or token ~= first) and
+      (contested and 'G ' or 'g ') .. token .. ' ' .. outsiders
   end
   if kept > 0 then
     left = math.ceil(kept / 1000)

@@ -7,10 +7,10 @@
 -- Then for each lock
 --   the tenure, "<agent>:<number>"
 --   the lease in ms
---   "read" if the tenure is to read from now on: a writer then becomes a reader, and others may join it
+--   "read" if the tenure is to read from now on: a writer then becomes a reader, and others may join it. "watched" as
+--   in renew.lua, or ""
 --
--- Reply: as for renew.lua. A reader that is renewed while a writer waits for what it has is another line:
---   i w
+-- Reply: as for renew.lua. A reader is contested if a writer waits for what it has, also if it is not watched.
 -- While the slot moves to another node, a reader is renewed if all of its keys are at one node. A writer becomes a
 -- reader when the slot has moved: the next renewal asks again.
 
@@ -71,7 +71,7 @@ end
 
 local reply = answer(at, n, nil, function(i)
   local lock, who = rw_lock(keys[i], own_suffix(keys[i]), args[1]), args[3 * i - 1]
-  local lease, reads = args[3 * i], args[3 * i + 1] == 'read'
+  local lease, reads, watched = args[3 * i], args[3 * i + 1] == 'read', args[3 * i + 1] == 'watched'
   local counts = pcall('HMGET', lock.name, who, who .. ':write')
   if counts.err and not string.find(counts.err, 'WRONGTYPE', 1, true) then
     return 'e ' .. counts.err
@@ -87,7 +87,7 @@ local reply = answer(at, n, nil, function(i)
   if counts[1] then
     rw_keep(lock, time, who, lease)
   elseif not reads or apart then
-    return nil
+    return watched and queue_wanted(lock) and 'w' or nil
   else
     rw_downgrade(lock, time, who)
   end

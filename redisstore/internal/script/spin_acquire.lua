@@ -1,7 +1,8 @@
 -- spin_acquire.lua is acquire.lua for spin locks, which have no queue.
 --
 -- KEYS, ARGV and the reply are those of acquire.lua. Nobody gets a place. A tenure that asks for one contends: its
--- agent found the lock busy, or returned it while requests waited.
+-- agent found the lock busy, or returned it while requests waited. So the agent that has the lock is told that another
+-- one wants it.
 --
 -- Redisson's spin lock asks every 128 ms in the end. While agents contend, it finds the lock free only by luck. So it
 -- gets turns, see turns.lua.
@@ -37,7 +38,7 @@ local first = clock_shows(time) -- the first line of the reply begins with it
 return answer(reply, n, rest, function(i)
   local a, suffix = per * (i - 1) + 2, string.sub(keys[n + i], 16)
   local who, lease, contends = args[a + 1], args[a + 2], per == 3 and args[a + 3] ~= ''
-  local lock = {name = keys[i], suffix = suffix, held_as = held_as}
+  local lock = {name = keys[i], kind = 'spin ', suffix = suffix, held_as = held_as}
   local notes = pcall('ZMSCORE', keys[n + i], who, 'yield', 'polls', 'foreign')
   if notes[1] then
     return 'w'
@@ -61,6 +62,9 @@ return answer(reply, n, rest, function(i)
     local token = tenure_begin(lock, time, who, held_as, lease, left, own)
     return token ~= first and 'g ' .. token .. ' 0'
   elseif holder then
+    if contends then
+      tenure_want(lock, who, holder)
+    end
     return 'h ' .. left .. ' 0 ' .. holder
   end
   -- In a turn of those that poll, somebody has to see who takes the lock.

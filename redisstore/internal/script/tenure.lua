@@ -71,8 +71,7 @@ end
 local function tenure_want(lock, who, holder)
   local agent = string.match(holder or '', '^(.*):%d+$')
   if agent and agent ~= string.match(who, '^(.*):') then
-    local heard = ways_tell(agent, lock.kind .. 'wanted ' .. holder .. ' ' .. lock.name)
-    return ways_was_heard(heard) or is_agent(holder)
+    return ways_was_heard(ways_want(lock, agent, holder)) or is_agent(holder)
   end
   return agent ~= nil
 end

@@ -40,3 +40,8 @@ end
 local function ways_tell(agent, message)
   return pcall('PUBLISH', 'lockagent_agent:' .. agent, message)
 end
+
+-- Tells an agent that another one wants what a tenure of it has. lock is as in tenure.lua. Returns as ways_publish.
+local function ways_want(lock, agent, tenure)
+  return ways_tell(agent, lock.kind .. 'wanted ' .. tenure .. ' ' .. lock.name)
+end
