@@ -82,6 +82,7 @@ func (s *State) apply(e *Event) {
 	case Offered:
 		s.attempt.offer = &Passed{
 			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation, Outsiders: e.Outsiders,
+			Contested: e.Wanted,
 		}
 	case Began:
 		rests := e.Rests && !s.attempt.contested
@@ -98,7 +99,7 @@ func (s *State) apply(e *Event) {
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
 			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
-			budgetFrom: e.Now, rests: rests,
+			budgetFrom: e.Now, rests: rests, wanted: s.attempt.wanted || e.Wanted,
 		}
 		s.attempt = attempt{}
 		s.confirm(e)
@@ -109,7 +110,9 @@ func (s *State) apply(e *Event) {
 	case Renewing:
 		s.renewal.inFlight, s.renewal.stale, s.renewal.wanted = true, false, false
 		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
-		s.tenure.falls = s.tenure.falls || e.Mode != s.tenure.mode
+		if e.Mode != s.tenure.mode { // those who want to read can have the lock now. The answer tells of the others
+			s.tenure.falls, s.tenure.wanted = true, false
+		}
 		s.tenure.mode = e.Mode // from now on it may be shared in the store
 		s.tenure.reused = false
 		s.tenure.rests = false // the lease is long from now on
@@ -118,9 +121,13 @@ func (s *State) apply(e *Event) {
 		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false
 		if s.tenure.mode == Shared { // the answer counts outsiders, too
 			s.tenure.contested, s.tenure.outsiders = e.Wanted || s.renewal.wanted, false
+			s.tenure.wanted = s.tenure.wanted && s.renewal.wanted
 		}
+		s.tenure.wanted = s.tenure.wanted || e.Wanted
 		s.renewal = renewal{}
 		s.queue.trim() // a hold that was renewed may last for much longer
+	case BecameUncertain:
+		s.tenure.uncertain = true
 	case RenewFailed:
 		s.tenure.open = max(s.tenure.open, s.renewal.lease)
 		s.renewal.inFlight = false
@@ -176,6 +183,8 @@ func (s *State) apply(e *Event) {
 		s.retryAt = e.RetryAt
 	case Contested:
 		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared || s.attempt.rests, s.tenure.mode == Shared
+		s.attempt.wanted = s.attempt.number != 0 && (s.attempt.wanted || e.Wanted)
+		s.tenure.wanted = s.tenure.wanted || e.Wanted
 		if t := &s.tenure; t.rests {
 			t.rests, t.budgetFrom, t.unwanted = false, e.Now, t.holds
 			s.habit.recalled()
@@ -208,7 +217,7 @@ func (s *State) confirm(e *Event) {
 	t.sent, t.replied, t.lease, t.storeTime, t.replicas = e.Sent, e.Now, e.Lease, e.StoreTime, e.Replicas
 	t.deadline = max(t.deadline, e.Sent.add(s.cfg.trust(e.Lease)))
 	t.until = max(t.until, e.Now.add(e.Lease))
-	t.third = s.third()
+	t.third, t.uncertain = s.third(), false
 }
 
 // withdraw begins the withdrawal of a tenure. Only the fields of t that are set are known of it.

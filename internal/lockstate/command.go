@@ -115,6 +115,7 @@ type (
 		Clock       string
 		Incarnation string
 		Outsiders   int
+		Contested   bool // an agent waits that cannot have the lock while the tenure has it
 		Unconfirmed bool
 	}
 

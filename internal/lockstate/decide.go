@@ -53,11 +53,11 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Broken:
 		return s.broken(c, m, out)
 	case Vacate:
-		return s.contested(out)
+		return s.contested(false, out)
 	case displaced:
 		return s.lost(&loss{why: lockagent.LostDenied, at: c.at, until: c.until}, m, out)
 	case Missed:
-		return s.doubted(s.contested(out)) // another agent may wait: its message may be lost, too
+		return s.doubted(s.contested(false, out)) // another agent may wait: its message may be lost, too
 	case StoreReset:
 		return s.doubted(out)
 	case AcquireReplied:

@@ -56,11 +56,11 @@ const (
 	// AttemptRefused: the attempt failed for good. Tenure, Err.
 	AttemptRefused
 	// Offered: a release passed the lock to the tenure while an attempt is under way. The
-	// answer to the attempt comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders.
+	// answer to the attempt comes first. Tenure, Token, StoreTime, Clock, Incarnation, Outsiders, Wanted.
 	Offered
 	// Began: the store granted the tenure, or passed the lock to it. Tenure, Sent, Lease,
 	// Token (of the first hold), StoreTime, Incarnation, Outsiders, Replicas, Rests (it may rest), Unanswered (the
-	// tenure may begin once more).
+	// tenure may begin once more), Wanted.
 	Began
 	// Forgot: no request wants the tenure any more. Tenure.
 	Forgot
@@ -73,6 +73,9 @@ const (
 	// RenewFailed: the renewal failed. The tenure goes on until its deadline. RetryAt,
 	// Err, Tenure, Mode, Count (failures in a row).
 	RenewFailed
+	// BecameUncertain: the holds that depend on a renewal are over soon unless one succeeds. Tenure. See
+	// [State.Uncertain].
+	BecameUncertain
 	// Denied: the tenure is over, for Reason: the store says so, or has granted the lock to
 	// another tenure. Tenure, Mode, StoreTime, Count (holds that it served), Unanswered (the
 	// tenure may begin once more). All its grants have Ended before.
@@ -103,7 +106,7 @@ const (
 	// Woke: an attempt may now succeed. RetryAt is when to make it. Queued (the subscription to a
 	// latch stands).
 	Woke
-	// Contested: another agent waits for the lock that the tenure has. Tenure.
+	// Contested: another agent waits for the lock that the tenure has, or may do so. Tenure, Wanted (it does).
 	Contested
 	// Doubted: the tenure is in doubt from now on.
 	Doubted

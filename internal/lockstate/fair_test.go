@@ -253,7 +253,7 @@ func TestFair(t *testing.T) {
 		r.step(Wanted{Tenure: r.tenures[0]})
 		r.step(Wanted{Tenure: 1 << 40})
 		r.step(Wanted{Tenure: 1 << 40}) // once more, while the store is being asked
-		r.want("Disowning 1099511627776")
+		r.want("Contested", "Disowning 1099511627776")
 		r.step(DisownReplied{Tenure: 1 << 40})
 		r.step(Wanted{Tenure: 1 << 40})
 		r.want("Disowning 1099511627776")

@@ -93,7 +93,7 @@ func TestLateGrantIsReturned(t *testing.T) {
 		r.pass(28*time.Second - 1)
 		r.skip()
 		r.granted()
-		r.want("Began", "Granted ann 101", "Renewing 30s")
+		r.want("Began", "Granted ann 101", "Renewing 30s", "BecameUncertain")
 	})
 	t.Run("and a request for a fixed lease is told that it was too short", func(t *testing.T) {
 		r := newRig(t)
@@ -398,7 +398,7 @@ func TestLeaseOfASession(t *testing.T) {
 		r.acquire("ann+")
 		r.skip()
 		r.pass(9 * time.Second)
-		r.want("Renewing 30s", "Ended ann+: deadline, 1 left", "Ended ann+: deadline", "Returning")
+		r.want("Renewing 30s", "BecameUncertain", "Ended ann+: deadline, 1 left", "Ended ann+: deadline", "Returning")
 	})
 	t.Run("begins anew when a kept grant is taken back", func(t *testing.T) {
 		r := newRig(t)

@@ -18,7 +18,7 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 	case s.phase == asking:
 		return append(out, Event{
 			Kind: Offered, Tenure: p.Tenure, Token: p.Token, StoreTime: p.At, Clock: p.Clock,
-			Incarnation: p.Incarnation, Outsiders: p.Outsiders,
+			Incarnation: p.Incarnation, Outsiders: p.Outsiders, Wanted: p.Contested,
 		})
 	}
 	if e, ok := s.begunBy(p, a.busy, m); ok && a.queued {
@@ -53,7 +53,7 @@ func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
 	}
 	return Event{
 		Kind: Began, Tenure: s.attempt.number, Sent: began, Lease: lockagent.PassLease,
-		Token: p.Token, StoreTime: p.At, Incarnation: p.Incarnation, Outsiders: p.Outsiders,
+		Token: p.Token, StoreTime: p.At, Incarnation: p.Incarnation, Outsiders: p.Outsiders, Wanted: p.Contested,
 		// If both have the same time, the pass may have come first. The attempt then gave the
 		// tenure another place in the queue.
 		Unanswered: p.At == busy.at,
@@ -94,15 +94,18 @@ func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	case s.phase == sleeping:
 		out = append(out, Event{Kind: Woke, RetryAt: m.Now})
 	}
-	return s.contested(out)
+	return s.contested(true, out)
 }
 
 // contested bounds how long readers go on joining a shared tenure, and how long a tenure that may rest goes on. Any other
-// exclusive tenure needs no such bound: its hand-offs are always bounded.
-func (s *State) contested(out []Event) []Event {
+// exclusive tenure needs no such bound: its hand-offs are always bounded. known says that another agent waits for sure.
+// Then holders learn of it.
+func (s *State) contested(known bool, out []Event) []Event {
 	a, t := &s.attempt, &s.tenure
-	if a.rests && !a.contested || s.phase == held && t.rests || a.mode == Shared && !a.contested || t.mode == Shared && (!t.contested || s.renewal.inFlight && !s.renewal.wanted) {
-		out = append(out, Event{Kind: Contested, Tenure: max(a.number, t.number)})
+	bounds := a.rests && !a.contested || s.phase == held && t.rests || a.mode == Shared && !a.contested ||
+		t.mode == Shared && (!t.contested || s.renewal.inFlight && !s.renewal.wanted)
+	if bounds || known && !a.wanted && !t.wanted {
+		out = append(out, Event{Kind: Contested, Tenure: max(a.number, t.number), Wanted: known})
 	}
 	return out
 }

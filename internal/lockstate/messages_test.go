@@ -163,17 +163,17 @@ func TestTenureThatNobodyHas(t *testing.T) {
 	})
 	t.Run("is not one that is had, asked for or returned", func(t *testing.T) {
 		r := newRig(t)
-		wanted := func() {
+		wanted := func(events ...string) {
 			t.Helper()
 			r.skip()
 			r.step(Wanted{Tenure: r.asked})
-			r.want()
+			r.want(events...)
 		}
 		r.acquire("ann")
-		wanted()
+		wanted("Contested")
 		r.queued(time.Minute)
 		r.passed(r.now)
-		wanted()
+		wanted() // it is known
 		r.release("ann")
 		wanted()
 		r.returned(0)
@@ -203,7 +203,7 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.queued(time.Minute)
 		r.skip()
 		r.step(Wanted{Tenure: r.asked})
-		r.want("Woke", "Attempted 30s")
+		r.want("Woke", "Contested", "Attempted 30s")
 	})
 	t.Run("is not one of another program", func(t *testing.T) {
 		for _, holder := range []string{"", "other:77", "this:", "this:077", "this", "f3a1:77:write"} {

@@ -98,7 +98,7 @@ func TestPassWhileAsleep(t *testing.T) {
 		made := r.now // which may be as early as one way before
 		r.pass(passTrust - way - 1)
 		r.passed(made)
-		r.want("Began", "Granted ann 101", "Renewing 30s")
+		r.want("Began", "Granted ann 101", "Renewing 30s", "BecameUncertain")
 
 		r = asleep(t)
 		r.pass(passTrust - way)
@@ -437,7 +437,7 @@ func TestLeaseOfAPass(t *testing.T) {
 		r := passed(t, 0)
 		r.skip()
 		r.pass(passTrust)
-		r.want("Renewing 30s", "Ended ann: deadline", "Returning")
+		r.want("Renewing 30s", "BecameUncertain", "Ended ann: deadline", "Returning")
 	})
 	t.Run("is renewed in the time of a watchdog that is shorter", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Watchdog = time.Second })

@@ -64,17 +64,27 @@ func TestFailedRenewal(t *testing.T) {
 		r.hold("ann")
 		r.pass(10 * time.Second)
 		r.want("Renewing 30s")
+		deadline, uncertain := Instant(28*time.Second), false
 		for {
 			r.renewFails()
 			r.want("RenewFailed")
 			at, _ := r.s.Alarm()
 			r.pass(at.Sub(r.now))
-			if at == Instant(28*time.Second) {
+			if third := deadline.add(-deadline.Sub(0) / 3); at == third {
+				uncertain = true
+				r.want("BecameUncertain")
+				at, _ = r.s.Alarm()
+				r.pass(at.Sub(r.now))
+			}
+			if at == deadline {
 				break
 			}
 			r.want("Renewing 30s")
 		}
 		r.want("Ended ann: deadline", "Returning")
+		if !uncertain {
+			t.Error("the hold did not become uncertain")
+		}
 	})
 	t.Run("is tried again after a pause that grows to its bound", func(t *testing.T) {
 		r := newRig(t)
@@ -128,7 +138,7 @@ func TestRenewalWithoutAnAnswerIsLostAtTheDeadline(t *testing.T) {
 	r := newRig(t)
 	r.hold("ann")
 	r.pass(28*time.Second - 1)
-	r.want("Renewing 30s")
+	r.want("Renewing 30s", "BecameUncertain")
 	r.pass(1)
 	r.want("Ended ann: deadline", "Returning")
 	r.renewed(true) // too late

@@ -50,6 +50,7 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	out = append(out, Event{
 		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
 		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas, Rests: r.Rests,
+		Wanted: r.Contested,
 	})
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out

@@ -15,6 +15,7 @@ func (s *State) settle(m Moment, e *Event) bool {
 		s.grantBeside(m, e) ||
 		s.answerLocally(m, e) ||
 		s.recall(m, e) ||
+		s.warn(m, e) ||
 		s.moveOn(m, e)
 }
 
@@ -145,6 +146,15 @@ func (s *State) recall(m Moment, e *Event) bool {
 		return false
 	}
 	*e = Event{Kind: Recalled, Request: g.request}
+	return true
+}
+
+// warn finds that the lease runs out unless a renewal succeeds.
+func (s *State) warn(m Moment, e *Event) bool {
+	if m.Now < s.uncertainAt() {
+		return false
+	}
+	*e = Event{Kind: BecameUncertain, Tenure: s.tenure.number}
 	return true
 }
 

@@ -124,7 +124,7 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	at = never
 	switch s.phase {
 	case held:
-		at = s.tenure.deadline
+		at = min(s.tenure.deadline, s.uncertainAt())
 		if i := s.grants.top(endsFirst); i != 0 {
 			at = min(at, s.grants.at(i).fixed)
 		}

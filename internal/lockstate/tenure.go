@@ -24,6 +24,7 @@ type attempt struct {
 	doubt bool
 
 	contested bool // another agent waits for the lock of the tenure
+	wanted    bool // see [tenure]
 	rests     bool // the call under way asks for a tenure that may rest
 	set       bool // the store has said that a semaphore is set
 
@@ -82,6 +83,8 @@ type tenure struct {
 	mode        Mode
 	outsiders   bool // outsiders wait for the lock
 	contested   bool // another agent waits for the lock
+	wanted      bool // it is known that one cannot have the lock while the tenure has it, see [State.Wanted]
+	uncertain   bool // see [State.Uncertain]
 	reused      bool // readers joined whom the store has not heard of: see [tenure.unaware]
 	doubt       bool // a renewal has to confirm the tenure
 	falls       bool // the tenure was exclusive, and no renewal has confirmed yet that it is shared

@@ -75,7 +75,8 @@ var kindNames = [...]string{
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",
 	Rested: "Rested", Returning: "Returning", Withdrawing: "Withdrawing", Returned: "Returned", Withdrawn: "Withdrawn",
 	ReleaseFailed: "ReleaseFailed", Dropped: "Dropped", Disowning: "Disowning",
-	Extended: "Extended", Woke: "Woke", Contested: "Contested", Doubted: "Doubted", Quieted: "Quieted", Closed: "Closed", Detached: "Detached",
+	Extended: "Extended", Woke: "Woke", Contested: "Contested", BecameUncertain: "BecameUncertain", Doubted: "Doubted",
+	Quieted: "Quieted", Closed: "Closed", Detached: "Detached",
 }
 
 func errText(err error) string {
