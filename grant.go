@@ -38,6 +38,12 @@ type Hold interface {
 	// not block. stop lets go of f.
 	OnEnd(f func(cause error)) (stop func())
 
+	// Wanted is closed when others want the lock. See [Grant.Wanted].
+	Wanted() <-chan struct{}
+
+	// Uncertain is closed when the hold is over soon unless a renewal succeeds. See [Grant.Uncertain].
+	Uncertain() <-chan struct{}
+
 	// Remaining is how long the agent still trusts the lease without another renewal. It is
 	// zero or less when the hold is over.
 	Remaining() time.Duration
@@ -148,6 +154,55 @@ func (g Grant) Cause() error {
 		return g.Err()
 	}
 	return g.hold.Cause()
+}
+
+// Wanted returns a channel that is closed when somebody waits for the lock who cannot have it while this hold lasts:
+// another owner of this agent, another agent, or a client of Redisson's. A leader, a backup or a batch job can then
+// give way at a safe point: nobody takes the lock from it.
+//
+//   - Another agent is known within milliseconds of its attempt, a client of Redisson's with the next renewal. A fixed
+//     lease is not renewed, and nothing shows who waits for Redisson's spin lock. A store without queues, such as a
+//     quorum, tells of nobody: then only owners of this agent count.
+//   - A reader is wanted when a writer waits, and not when other readers do. A writer first waits for the readers of its
+//     own agent, and then asks the others. Holders of permits are wanted when somebody
+//     waits for more permits than are free. The first eight holders in the store learn of an attempt at once, and the
+//     others with their next renewals.
+//   - The own session is nobody else, and a request that does not wait does not count.
+//
+// The channel never delivers a value. It stays closed, also if who waited has given up since. It is not closed by the
+// end of the hold: select on [Grant.Done], too. It is nil if the grant was never held. A hold for which nobody calls
+// Wanted costs nothing. Otherwise each of its renewals has the store look who waits. The channel alone does not keep
+// the hold in use, as that of Done does.
+func (g Grant) Wanted() <-chan struct{} {
+	if g.hold == nil {
+		return nil
+	}
+	return g.hold.Wanted()
+}
+
+// Uncertain returns a channel that is closed when the hold is in danger: the agent could not renew the lease, and less
+// than a third of it is left. The holder can stop to begin new work, before the lock is lost at the deadline.
+// [Grant.Remaining] tells how long that is from now.
+//
+// The renewal has failed by then, or has had no answer for half of the time from its call to the deadline. With a lease
+// of 30 s it is made after 10 s, and again and again when it fails. The channel is closed after 20 s. A fixed lease is
+// uncertain only if it needs a renewal, as after [Grant.Extend].
+//
+// The channel never delivers a value. It stays closed when a later renewal succeeds. From then on Uncertain returns
+// another channel, which is open. So whoever begins new work asks anew:
+//
+//	select {
+//	case <-g.Uncertain(): // not now
+//	default:
+//	}
+//
+// The channel is not closed by the end of the hold: select on [Grant.Done], too. It is nil if the grant was never held.
+// It alone does not keep the hold in use, as that of Done does.
+func (g Grant) Uncertain() <-chan struct{} {
+	if g.hold == nil {
+		return nil
+	}
+	return g.hold.Uncertain()
 }
 
 // Context returns a child of parent that is cancelled when the hold is over. Its cause is

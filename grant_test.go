@@ -21,6 +21,8 @@ type fakeHold struct {
 	released  chan error // what Release returns
 	by        context.Context
 	extended  time.Duration
+	wanted    chan struct{}
+	uncertain chan struct{}
 }
 
 func newHold(t *testing.T) (*fakeHold, lockagent.Grant) {
@@ -38,6 +40,10 @@ func (h *fakeHold) OnEnd(f func(error)) (stop func()) {
 	stopped := context.AfterFunc(h.ctx, func() { f(context.Cause(h.ctx)) })
 	return func() { stopped() }
 }
+
+func (h *fakeHold) Wanted() <-chan struct{} { return h.wanted }
+
+func (h *fakeHold) Uncertain() <-chan struct{} { return h.uncertain }
 
 func (h *fakeHold) Remaining() time.Duration { return h.remaining }
 

@@ -13,6 +13,8 @@ type finish struct {
 	ended chan struct{}       // made at the first call of done
 	onEnd map[*onEnd]struct{} // called when the hold ends; does not change any more then
 	why   error               // why the hold ended, or nil
+
+	warnings *warnings // nil until somebody asks
 }
 
 // onEnd is a function to call at the end of a hold. It keeps the handle of the hold in use.

@@ -299,6 +299,8 @@ type op struct {
 	lease  time.Duration
 	rests  bool // the tenure is to be one that may rest
 
+	watched bool // the holder wants to know who waits
+
 	run   func()                          // makes the call and has it answered
 	slow  func(call, reply time.Duration) // makes the call and has it answered, both later
 	lose  func()                          // makes the call, but answers that the store is unavailable
@@ -458,7 +460,7 @@ func (s *tap) Acquire(ctx context.Context, req lockagent.AcquireRequest, done fu
 }
 
 func (s *tap) Renew(ctx context.Context, req lockagent.RenewRequest, done func(lockagent.RenewReply, error)) {
-	o := &op{kind: "renew", name: req.Name, tenure: req.Tenure, lease: req.Lease}
+	o := &op{kind: "renew", name: req.Name, tenure: req.Tenure, lease: req.Lease, watched: req.Watched}
 	through(s, o, func(done func(lockagent.RenewReply, error)) { s.whole.Renew(ctx, req, done) }, done)
 }
 

@@ -51,6 +51,8 @@ type lock struct {
 	armed       lockstate.Instant // when the next tick comes, or 0
 	timer       *time.Timer       // sends it; nil until the first one is armed
 	used        lockstate.Instant // when the last counted message was processed
+	watching    int32             // how many holds ask whether others want the lock
+	wanted      bool              // others want it; only if holds ask
 }
 
 func newLock(a *Agent, e *entry) *lock {
@@ -160,6 +162,8 @@ func (l *lock) process(m message) {
 		}
 		m.request.cancelled = true
 		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
+	case *watchMsg:
+		l.watchFor(m.request)
 	case *overdueMsg:
 		l.step(lockstate.Cancel{ID: m.request.id})
 	case *wakeMsg:
@@ -219,6 +223,7 @@ func (l *lock) step(c lockstate.Command) {
 	}
 	l.recordStep()
 	l.subscribe()
+	l.tellWanted()
 }
 
 func (l *lock) moment() lockstate.Moment {
@@ -311,6 +316,9 @@ func (l *lock) do(e *lockstate.Event) {
 		l.renew(e)
 	case lockstate.Renewed:
 		l.prolong(e.Tenure)
+		l.tellUncertain(e)
+	case lockstate.BecameUncertain:
+		l.tellUncertain(e)
 	case lockstate.RenewFailed:
 		if e.Count == 1 {
 			l.uncertain(e.Tenure, e.Err)
@@ -378,6 +386,9 @@ func (l *lock) prolong(tenure uint64) {
 // forget removes a request that was denied, or whose hold is over.
 func (l *lock) forget(r *request) {
 	l.requests.take(r.id)
+	if r.watches {
+		l.watching--
+	}
 	r.unwatch()
 }
 

@@ -21,6 +21,8 @@ type machine interface {
 	Grants(owner lockagent.Owner, yield func(lockstate.RequestID) bool)
 	Asked(session lockagent.Owner) bool
 	Deadline(tenure uint64) lockstate.Instant
+	Wanted() bool
+	Uncertain(id lockstate.RequestID) bool
 	Snapshot() lockstate.Snapshot
 	Tenure(number uint64) (lockstate.SavedTenure, bool)
 	Floor() lockagent.Token

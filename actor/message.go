@@ -50,6 +50,10 @@ type (
 		nudge
 		request *request
 	}
+	watchMsg struct { // somebody asked for a warning of a hold
+		nudge
+		request *request
+	}
 	wakeMsg  struct{ nudge }
 	resetMsg struct{ nudge }
 	tickMsg  struct{ nudge }
@@ -119,7 +123,7 @@ func (m *newsMsg) command() lockstate.Command {
 	case lockagent.MessagePassed:
 		return lockstate.Passed{
 			Tenure: n.Tenure.Number, Token: n.Token, At: n.At, Clock: n.Clock, Incarnation: n.Incarnation,
-			Outsiders: n.Outsiders, Unconfirmed: n.Unconfirmed,
+			Outsiders: n.Outsiders, Contested: n.Contested, Unconfirmed: n.Unconfirmed,
 		}
 	case lockagent.MessageStandby:
 		return lockstate.Standby{Tenure: n.Tenure.Number, Remaining: n.AskAfter}

@@ -41,6 +41,7 @@ type request struct {
 
 	waited    bool        // the caller waits in Lock
 	cancelled bool        // the caller has gone away; belongs to the actor
+	watches   bool        // somebody asked whether others want the lock; belongs to the actor
 	told      bool        // functions learned of the end of the hold; belongs to the actor
 	replicas  uint8       // that had the tenure when the lock was granted; small, where a request has room
 	dropped   atomic.Bool // nothing refers to the handle any more

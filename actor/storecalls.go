@@ -107,10 +107,11 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 func (l *lock) renew(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.RenewReply]{lock: l, tenure: e.Tenure}
+	watched := l.watching > 0
 	c.make(func() {
 		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: l.tenureOf(e.Tenure),
-			Lease: e.Lease, Urgent: e.Urgent,
+			Lease: e.Lease, Urgent: e.Urgent, Watched: watched,
 		}, c.done)
 	})
 }

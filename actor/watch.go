@@ -13,6 +13,9 @@ type Watcher interface {
 	Renewed()
 	// Uncertain: a renewal failed, after one that did not. The deadline stands. Renewed or Ended follows.
 	Uncertain(err error)
+	// Warned: what [lockagent.Grant.Wanted] and [lockagent.Grant.Uncertain] tell of the hold has changed, after the first
+	// call of either.
+	Warned(wanted, uncertain bool)
 	// Ended: the request was denied, with the error of its grant, or its hold is over, with the cause of that. Nobody else
 	// has been granted the lock yet. It is the last call.
 	Ended(cause error)

@@ -21,6 +21,10 @@ func (d *onlooker) Renewed()             { d.note("renewed") }
 func (d *onlooker) Uncertain(err error)  { d.note("uncertain: %v", err) }
 func (d *onlooker) Ended(cause error)    { d.note("ended: %v", cause) }
 
+func (d *onlooker) Warned(wanted, uncertain bool) {
+	d.note("wanted: %t, uncertain: %t", wanted, uncertain)
+}
+
 func (d *onlooker) note(format string, args ...any) {
 	d.told = append(d.told, fmt.Sprintf(format, args...))
 }

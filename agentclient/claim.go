@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/internal/warning"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -51,7 +52,10 @@ type claim struct {
 	replicas int
 	permits  []lockagent.PermitID
 
-	until atomic.Int64          // the deadline
+	until    atomic.Int64  // the deadline
+	lease    time.Duration // the longest that was left until the deadline
+	warnings struct{ wanted, uncertain warning.Warning }
+
 	cause atomic.Pointer[error] // why the hold is over
 
 	done       chan struct{} // closed when the hold is over; nil until somebody wants it
@@ -80,10 +84,13 @@ type ticket struct {
 	holder  string // who has the lock
 
 	first     lockagent.Token // of the first hold; 0 until the daemon has granted the claim
-	more      int             // how many holds may still begin
-	began     time.Duration   // when the first one did
-	confirmed bool            // the daemon has told of the grant over the present link
-	over      bool            // the daemon has told that the claim is over
+	warns     bool            // somebody wants warnings of the daemon
+	wanted    bool            // as the daemon has told last
+	uncertain bool
+	more      int           // how many holds may still begin
+	began     time.Duration // when the first one did
+	confirmed bool          // the daemon has told of the grant over the present link
+	over      bool          // the daemon has told that the claim is over
 }
 
 type onEnd struct {
@@ -226,6 +233,7 @@ func (c *claim) hold(token lockagent.Token, count, replicas int, until time.Dura
 	c.stage, c.number = held, a.grants
 	c.token, c.count, c.replicas = token, count, replicas
 	c.until.Store(int64(until))
+	c.lease = until - a.now()
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -259,8 +267,10 @@ func (c *claim) renew(until time.Duration) {
 	if c.stage == releasing { // the next of the queue may get the claim
 		return
 	}
+	c.lease = max(c.lease, until-c.agent.now())
 	c.timer.Reset(until - c.agent.now())
 	c.watchHandle()
+	c.warn()
 }
 
 // expire ends the hold, if its deadline has passed. Nobody needs to have heard of the daemon for that.
@@ -296,6 +306,7 @@ func (a *agent) glance() {
 		if c.until.Load() <= now {
 			c.timer.Reset(0)
 		}
+		c.warn()
 	}
 	if a.glances {
 		time.AfterFunc(glanceTime, a.glance)
@@ -454,6 +465,7 @@ func (c *claim) request() *lockagentv1.AcquireRequest {
 	r := &lockagentv1.AcquireRequest{
 		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode), Permits: int32(c.req.Permits),
 		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, NoRest: c.req.NoRest, Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
+		Warn: c.warns,
 	}
 	if trace := c.agent.cfg.TraceParent; trace != nil {
 		r.Traceparent = trace(c.caller)

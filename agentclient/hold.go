@@ -66,8 +66,11 @@ func (h *hold) Remaining() time.Duration {
 	if h.cause.Load() != nil {
 		return 0
 	}
-	return time.Duration(h.until.Load()) - h.agent.now()
+	return (*claim)(h).remaining()
 }
+
+// remaining is how long it is until the deadline.
+func (c *claim) remaining() time.Duration { return time.Duration(c.until.Load()) - c.agent.now() }
 
 // Replicas is how many replicas of the store had the hold: see [lockagent.Grant.Replicas].
 func (h *hold) Replicas() int { return h.replicas }

@@ -229,7 +229,9 @@ func (a *agent) submit(c *claim) {
 // attach attaches to a claim.
 func (a *agent) attach(c *claim) {
 	c.asked = true
-	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Attach{Attach: &lockagentv1.AttachRequest{Claim: c.id, Secret: c.secret}}})
+	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Attach{Attach: &lockagentv1.AttachRequest{
+		Claim: c.id, Secret: c.secret, Warn: c.warns,
+	}}})
 }
 
 // later asks for a claim again after a pause.
@@ -292,6 +294,7 @@ func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
 		case c.stage == held && lockagent.Token(g.GetToken()) != c.first:
 			return c.lose(c.lost(lockagent.LostDenied))
 		case err == nil:
+			c.uncertain = false // unless the daemon says so again
 			c.renew(until)
 			if !c.confirmed && lockagent.Token(g.GetToken()) == c.first {
 				c.confirmed = true
@@ -302,6 +305,9 @@ func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
 		if until, err := instant(e.GetRenewed().GetDeadline()); err == nil {
 			c.renew(until)
 		}
+	case e.GetWarning() != nil:
+		c.wanted, c.uncertain = e.GetWarning().GetWanted(), e.GetWarning().GetUncertain()
+		c.warn()
 	case e.GetEnded() != nil:
 		return c.ended(e.GetEnded())
 	}

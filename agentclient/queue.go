@@ -84,6 +84,7 @@ func (a *agent) join(c *claim) bool {
 		return false
 	}
 	c.place = q.rest.PushBack(c)
+	q.first.warn()
 	q.arm(patienceInQueue)
 	return true
 }

@@ -112,6 +112,9 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 			}
 			req.News = news
 			s, err := l.Book.Acquire(req)
+			if err == nil && c.GetAcquire().GetWarn() {
+				s.Warn()
+			}
 			return s, l.Access.Refused(ctx, err)
 		})
 	case c.GetAttach() != nil:
@@ -124,6 +127,9 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 				return nil, err
 			}
 			s, err := l.Book.Attach(client, c.GetAttach().GetClaim(), c.GetAttach().GetSecret(), news)
+			if err == nil && c.GetAttach().GetWarn() {
+				s.Warn()
+			}
 			return s, l.Access.Refused(ctx, err)
 		})
 	case c.GetRelease() != nil:
@@ -134,6 +140,10 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 			return err
 		}
 		k.extend(ctx, ref, c.GetExtend().GetId(), func(s *claims.Stream) (claims.Deadline, error) { return s.Extend(ctx, lease) })
+	case c.GetWarn() != nil:
+		if s := k.take(ref, false); s != nil { // otherwise its end has been told
+			s.Warn()
+		}
 	default:
 		return &lockagent.OptionError{Option: "command", Reason: "the daemon does not know it; its version may be older than that of the client"}
 	}

@@ -33,6 +33,9 @@ func (l *locks) Acquire(ctx context.Context, req *lockagentv1.AcquireRequest, ou
 	if err != nil {
 		return wire.Refuse(l.Access.Refused(ctx, err))
 	}
+	if req.GetWarn() {
+		stream.Warn()
+	}
 	return tell(ctx, stream, out)
 }
 
@@ -73,6 +76,9 @@ func (l *locks) Attach(ctx context.Context, req *lockagentv1.AttachRequest, out 
 	stream, err := l.Book.Attach(client, req.GetClaim(), req.GetSecret(), nil)
 	if err != nil {
 		return wire.Refuse(l.Access.Refused(ctx, err))
+	}
+	if req.GetWarn() {
+		stream.Warn()
 	}
 	return tell(ctx, stream, out)
 }
@@ -150,6 +156,10 @@ func message(e claims.Event) *lockagentv1.ClaimEvent {
 		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: deadline(e.Deadline)}}}
 	case claims.Uncertain:
 		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Uncertain{Uncertain: &lockagentv1.Uncertain{Reason: wire.Text(e.Err.Error())}}}
+	case claims.Warning:
+		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Warning{
+			Warning: &lockagentv1.Warning{Wanted: e.Wanted, Uncertain: e.Uncertain},
+		}}
 	case claims.Draining:
 		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Draining{Draining: &lockagentv1.Draining{Left: wire.FromDuration(e.Left)}}}
 	}

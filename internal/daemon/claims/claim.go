@@ -43,6 +43,7 @@ type claim struct {
 	grant    lockagent.Grant        // not held until the stream has received it
 	holds    int                    // how many holds the grant serves; 0 if that was told to the daemon before
 	doubt    error                  // of the last renewal, if that failed
+	warning  Warning                // the last one
 	cause    error                  // why the claim is over
 	given    bool                   // up, by somebody who may
 	lost     lockagent.LossReason   // why its client counts the hold as lost, if given is set; or 0
@@ -101,6 +102,14 @@ func (c *claim) Uncertain(err error) {
 	c.state, c.doubt = Doubtful, err
 	c.book.changed(c.Name)
 	c.tell(func(s *Stream) { s.uncertain = true })
+}
+
+// Warned implements [actor.Watcher].
+func (c *claim) Warned(wanted, uncertain bool) {
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	c.warning = Warning{Wanted: wanted, Uncertain: uncertain}
+	c.tell(func(s *Stream) { s.warned = s.warns })
 }
 
 // Ended implements [actor.Watcher].

@@ -7,7 +7,8 @@ import (
 	"github.com/lockagent/lockagent/internal/bootclock"
 )
 
-// Event is what becomes of a claim: a [Queued], [Granted], [Renewed], [Uncertain], [Draining] or [Ended].
+// Event is what becomes of a claim: a [Queued], [Granted], [Renewed], [Uncertain], [Warning], [Draining]
+// or [Ended].
 type Event interface{ event() }
 
 // Queued says that the claim waits.
@@ -33,6 +34,9 @@ type Renewed struct{ Deadline Deadline }
 // Uncertain says that a renewal has failed. The deadline stands.
 type Uncertain struct{ Err error }
 
+// Warning says what [lockagent.Grant.Wanted] and [lockagent.Grant.Uncertain] tell from now on.
+type Warning struct{ Wanted, Uncertain bool }
+
 // Draining says that the daemon ends soon.
 type Draining struct{ Left time.Duration }
 
@@ -47,6 +51,7 @@ func (Queued) event()    {}
 func (Granted) event()   {}
 func (Renewed) event()   {}
 func (Uncertain) event() {}
+func (Warning) event()   {}
 func (Draining) event()  {}
 func (Ended) event()     {}
 

@@ -19,6 +19,7 @@ type Stream struct {
 
 	// The mutex of the book guards these.
 	queued, granted, renewed, uncertain, draining bool // to be told
+	warned, warns                                 bool // warned is to be told; warns says that the client asked for that
 	holder                                        string
 	left                                          time.Duration // of draining
 	leaves                                        bool          // the grant has been told, and the claim is to be detached
@@ -131,8 +132,41 @@ func (s *Stream) NextOrQuiet(ctx context.Context, quiet <-chan time.Time) (Event
 	}
 }
 
+// Warn has the stream tell warnings from now on.
+func (s *Stream) Warn() {
+	c := s.claim
+	c.book.mu.Lock()
+	s.warns = true
+	s.warned = c.warning != Warning{}
+	g := c.grant
+	s.awake()
+	c.book.mu.Unlock()
+	watch(g)
+}
+
+// watch has the agent warn of a hold. The mutex must not be held.
+func watch(g lockagent.Grant) {
+	g.Wanted()
+	g.Uncertain()
+}
+
 // Take is Next for those who do not wait. It returns nil if there is nothing to tell.
 func (s *Stream) Take() (Event, error) {
+	e, err := s.take()
+	if granted, ok := e.(Granted); ok && s.asks() {
+		watch(granted.Grant)
+	}
+	return e, err
+}
+
+// asks reports whether the client wants warnings.
+func (s *Stream) asks() bool {
+	s.claim.book.mu.Lock()
+	defer s.claim.book.mu.Unlock()
+	return s.warns
+}
+
+func (s *Stream) take() (Event, error) {
 	c := s.claim
 	c.book.mu.Lock()
 	defer c.book.mu.Unlock()
@@ -173,6 +207,9 @@ func (s *Stream) Take() (Event, error) {
 	case s.uncertain: // since it was renewed
 		s.uncertain = false
 		return Uncertain{Err: c.doubt}, nil
+	case s.warned:
+		s.warned = false
+		return c.warning, nil
 	}
 	return nil, nil
 }

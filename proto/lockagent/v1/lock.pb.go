@@ -411,7 +411,9 @@ type AcquireRequest struct {
 	Holds int32 `protobuf:"varint,18,opt,name=holds,proto3" json:"holds,omitempty"`
 	// no_rest has the lock go back to the store when the hold ends. Otherwise a lock that only this daemon uses, again and again, may stay in the
 	// daemon between two holds, for up to 100 ms. Its lease in the store is then 2 s until a hold has lasted for 0.7 s.
-	NoRest        bool `protobuf:"varint,19,opt,name=no_rest,json=noRest,proto3" json:"no_rest,omitempty"`
+	NoRest bool `protobuf:"varint,19,opt,name=no_rest,json=noRest,proto3" json:"no_rest,omitempty"`
+	// warn has the stream tell when others want the lock, and when the hold is in danger: see Warning.
+	Warn          bool `protobuf:"varint,20,opt,name=warn,proto3" json:"warn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -579,11 +581,20 @@ func (x *AcquireRequest) GetNoRest() bool {
 	return false
 }
 
+func (x *AcquireRequest) GetWarn() bool {
+	if x != nil {
+		return x.Warn
+	}
+	return false
+}
+
 type AttachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// claim may be empty if the client chose the secret.
-	Claim         string `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
-	Secret        string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	Claim  string `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
+	Secret string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	// warn is as in AcquireRequest.
+	Warn          bool `protobuf:"varint,3,opt,name=warn,proto3" json:"warn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -632,6 +643,13 @@ func (x *AttachRequest) GetSecret() string {
 	return ""
 }
 
+func (x *AttachRequest) GetWarn() bool {
+	if x != nil {
+		return x.Warn
+	}
+	return false
+}
+
 // ClaimEvent is what becomes of a claim.
 type ClaimEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -643,6 +661,7 @@ type ClaimEvent struct {
 	//	*ClaimEvent_Uncertain
 	//	*ClaimEvent_Ended
 	//	*ClaimEvent_Draining
+	//	*ClaimEvent_Warning
 	Event         isClaimEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -739,6 +758,15 @@ func (x *ClaimEvent) GetDraining() *Draining {
 	return nil
 }
 
+func (x *ClaimEvent) GetWarning() *Warning {
+	if x != nil {
+		if x, ok := x.Event.(*ClaimEvent_Warning); ok {
+			return x.Warning
+		}
+	}
+	return nil
+}
+
 type isClaimEvent_Event interface {
 	isClaimEvent_Event()
 }
@@ -767,6 +795,10 @@ type ClaimEvent_Draining struct {
 	Draining *Draining `protobuf:"bytes,6,opt,name=draining,proto3,oneof"`
 }
 
+type ClaimEvent_Warning struct {
+	Warning *Warning `protobuf:"bytes,7,opt,name=warning,proto3,oneof"`
+}
+
 func (*ClaimEvent_Queued) isClaimEvent_Event() {}
 
 func (*ClaimEvent_Granted) isClaimEvent_Event() {}
@@ -778,6 +810,8 @@ func (*ClaimEvent_Uncertain) isClaimEvent_Event() {}
 func (*ClaimEvent_Ended) isClaimEvent_Event() {}
 
 func (*ClaimEvent_Draining) isClaimEvent_Event() {}
+
+func (*ClaimEvent_Warning) isClaimEvent_Event() {}
 
 // Queued says that the claim waits. It is the first message of a claim that is not granted at once.
 type Queued struct {
@@ -1120,6 +1154,61 @@ func (x *Uncertain) GetReason() string {
 	return ""
 }
 
+// Warning says what holds from now on, if the client asked for it. All of it is false before the first one.
+type Warning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// wanted: somebody waits for the lock who cannot have it while this hold lasts. It stays so, also if who waited has given up.
+	Wanted bool `protobuf:"varint,1,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	// uncertain: the lease could not be renewed, and less than a third of it is left. It is false again after a renewal.
+	Uncertain     bool `protobuf:"varint,2,opt,name=uncertain,proto3" json:"uncertain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Warning) Reset() {
+	*x = Warning{}
+	mi := &file_lockagent_v1_lock_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Warning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Warning) ProtoMessage() {}
+
+func (x *Warning) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_lock_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Warning.ProtoReflect.Descriptor instead.
+func (*Warning) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Warning) GetWanted() bool {
+	if x != nil {
+		return x.Wanted
+	}
+	return false
+}
+
+func (x *Warning) GetUncertain() bool {
+	if x != nil {
+		return x.Uncertain
+	}
+	return false
+}
+
 // Draining says that the daemon is about to end. The claim goes on until then, or until another daemon has taken over.
 type Draining struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1131,7 +1220,7 @@ type Draining struct {
 
 func (x *Draining) Reset() {
 	*x = Draining{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[8]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1232,7 @@ func (x *Draining) String() string {
 func (*Draining) ProtoMessage() {}
 
 func (x *Draining) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[8]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1245,7 @@ func (x *Draining) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Draining.ProtoReflect.Descriptor instead.
 func (*Draining) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{8}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Draining) GetLeft() *durationpb.Duration {
@@ -1181,7 +1270,7 @@ type Ended struct {
 
 func (x *Ended) Reset() {
 	*x = Ended{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[9]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1282,7 @@ func (x *Ended) String() string {
 func (*Ended) ProtoMessage() {}
 
 func (x *Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[9]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1295,7 @@ func (x *Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ended.ProtoReflect.Descriptor instead.
 func (*Ended) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{9}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Ended) GetHow() isEnded_How {
@@ -1275,7 +1364,7 @@ type Released struct {
 
 func (x *Released) Reset() {
 	*x = Released{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[10]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1376,7 @@ func (x *Released) String() string {
 func (*Released) ProtoMessage() {}
 
 func (x *Released) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[10]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1389,7 @@ func (x *Released) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Released.ProtoReflect.Descriptor instead.
 func (*Released) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{10}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{11}
 }
 
 // Lost says that a hold ended against the will of its owner.
@@ -1319,7 +1408,7 @@ type Lost struct {
 
 func (x *Lost) Reset() {
 	*x = Lost{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[11]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1420,7 @@ func (x *Lost) String() string {
 func (*Lost) ProtoMessage() {}
 
 func (x *Lost) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[11]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1433,7 @@ func (x *Lost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lost.ProtoReflect.Descriptor instead.
 func (*Lost) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{11}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Lost) GetReason() LossReason {
@@ -1424,7 +1513,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[12]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1525,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[12]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1538,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{12}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Failure) GetReason() Reason {
@@ -1606,7 +1695,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[13]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1707,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[13]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1720,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{13}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReleaseRequest) GetClaim() string {
@@ -1665,7 +1754,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[14]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1766,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[14]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1779,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseResponse) GetEnded() bool {
@@ -1715,7 +1804,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[15]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1816,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[15]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1829,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{15}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RenewRequest) GetClaim() string {
@@ -1783,7 +1872,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[16]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +1884,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[16]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +1897,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{16}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RenewResponse) GetDeadline() *Deadline {
@@ -1836,7 +1925,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[17]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1937,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[17]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1950,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{17}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CheckRequest) GetName() string {
@@ -1899,7 +1988,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +2000,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2013,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{18}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CheckResponse) GetCurrent() bool {
@@ -1956,7 +2045,7 @@ type LinkRequest struct {
 
 func (x *LinkRequest) Reset() {
 	*x = LinkRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2057,7 @@ func (x *LinkRequest) String() string {
 func (*LinkRequest) ProtoMessage() {}
 
 func (x *LinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2070,7 @@ func (x *LinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkRequest.ProtoReflect.Descriptor instead.
 func (*LinkRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{19}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{20}
 }
 
 // LinkNews tells what became of claims.
@@ -1996,7 +2085,7 @@ type LinkNews struct {
 
 func (x *LinkNews) Reset() {
 	*x = LinkNews{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2097,7 @@ func (x *LinkNews) String() string {
 func (*LinkNews) ProtoMessage() {}
 
 func (x *LinkNews) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2110,7 @@ func (x *LinkNews) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkNews.ProtoReflect.Descriptor instead.
 func (*LinkNews) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{20}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LinkNews) GetLink() string {
@@ -2056,7 +2145,7 @@ type LinkEvent struct {
 
 func (x *LinkEvent) Reset() {
 	*x = LinkEvent{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2157,7 @@ func (x *LinkEvent) String() string {
 func (*LinkEvent) ProtoMessage() {}
 
 func (x *LinkEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2170,7 @@ func (x *LinkEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkEvent.ProtoReflect.Descriptor instead.
 func (*LinkEvent) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{21}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LinkEvent) GetRef() uint64 {
@@ -2179,7 +2268,7 @@ type Extended struct {
 
 func (x *Extended) Reset() {
 	*x = Extended{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2280,7 @@ func (x *Extended) String() string {
 func (*Extended) ProtoMessage() {}
 
 func (x *Extended) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2293,7 @@ func (x *Extended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extended.ProtoReflect.Descriptor instead.
 func (*Extended) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{22}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Extended) GetId() uint64 {
@@ -2240,7 +2329,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2341,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2354,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{23}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SubmitRequest) GetLink() string {
@@ -2293,6 +2382,7 @@ type Command struct {
 	//	*Command_Attach
 	//	*Command_Release
 	//	*Command_Extend
+	//	*Command_Warn
 	Command       isCommand_Command `protobuf_oneof:"command"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2300,7 +2390,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2402,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2415,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{24}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Command) GetRef() uint64 {
@@ -2378,6 +2468,15 @@ func (x *Command) GetExtend() *Extend {
 	return nil
 }
 
+func (x *Command) GetWarn() *Warn {
+	if x != nil {
+		if x, ok := x.Command.(*Command_Warn); ok {
+			return x.Warn
+		}
+	}
+	return nil
+}
+
 type isCommand_Command interface {
 	isCommand_Command()
 }
@@ -2398,6 +2497,10 @@ type Command_Extend struct {
 	Extend *Extend `protobuf:"bytes,5,opt,name=extend,proto3,oneof"`
 }
 
+type Command_Warn struct {
+	Warn *Warn `protobuf:"bytes,6,opt,name=warn,proto3,oneof"`
+}
+
 func (*Command_Acquire) isCommand_Command() {}
 
 func (*Command_Attach) isCommand_Command() {}
@@ -2405,6 +2508,45 @@ func (*Command_Attach) isCommand_Command() {}
 func (*Command_Release) isCommand_Command() {}
 
 func (*Command_Extend) isCommand_Command() {}
+
+func (*Command_Warn) isCommand_Command() {}
+
+// Warn has the link tell warnings about a claim from now on: see Warning.
+type Warn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Warn) Reset() {
+	*x = Warn{}
+	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Warn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Warn) ProtoMessage() {}
+
+func (x *Warn) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Warn.ProtoReflect.Descriptor instead.
+func (*Warn) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{26}
+}
 
 // Give ends a claim of the link.
 type Give struct {
@@ -2417,7 +2559,7 @@ type Give struct {
 
 func (x *Give) Reset() {
 	*x = Give{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2571,7 @@ func (x *Give) String() string {
 func (*Give) ProtoMessage() {}
 
 func (x *Give) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2584,7 @@ func (x *Give) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Give.ProtoReflect.Descriptor instead.
 func (*Give) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{25}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Give) GetLost() LossReason {
@@ -2464,7 +2606,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2618,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2631,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{26}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Extend) GetId() uint64 {
@@ -2514,7 +2656,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +2668,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,14 +2681,14 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{27}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{29}
 }
 
 var File_lockagent_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb1\x05\n" +
+	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc5\x05\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\x12&\n" +
@@ -2568,13 +2710,15 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x06secret\x18\x10 \x01(\tR\x06secret\x12 \n" +
 	"\vtraceparent\x18\x11 \x01(\tR\vtraceparent\x12\x14\n" +
 	"\x05holds\x18\x12 \x01(\x05R\x05holds\x12\x17\n" +
-	"\ano_rest\x18\x13 \x01(\bR\x06noRest\x1a9\n" +
+	"\ano_rest\x18\x13 \x01(\bR\x06noRest\x12\x12\n" +
+	"\x04warn\x18\x14 \x01(\bR\x04warn\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"=\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Q\n" +
 	"\rAttachRequest\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
-	"\x06secret\x18\x02 \x01(\tR\x06secret\"\xc7\x02\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x12\n" +
+	"\x04warn\x18\x03 \x01(\bR\x04warn\"\xfa\x02\n" +
 	"\n" +
 	"ClaimEvent\x12.\n" +
 	"\x06queued\x18\x01 \x01(\v2\x14.lockagent.v1.QueuedH\x00R\x06queued\x121\n" +
@@ -2582,7 +2726,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\arenewed\x18\x03 \x01(\v2\x15.lockagent.v1.RenewedH\x00R\arenewed\x127\n" +
 	"\tuncertain\x18\x04 \x01(\v2\x17.lockagent.v1.UncertainH\x00R\tuncertain\x12+\n" +
 	"\x05ended\x18\x05 \x01(\v2\x13.lockagent.v1.EndedH\x00R\x05ended\x124\n" +
-	"\bdraining\x18\x06 \x01(\v2\x16.lockagent.v1.DrainingH\x00R\bdrainingB\a\n" +
+	"\bdraining\x18\x06 \x01(\v2\x16.lockagent.v1.DrainingH\x00R\bdraining\x121\n" +
+	"\awarning\x18\a \x01(\v2\x15.lockagent.v1.WarningH\x00R\awarningB\a\n" +
 	"\x05event\"d\n" +
 	"\x06Queued\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
@@ -2608,7 +2753,10 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\aRenewed\x122\n" +
 	"\bdeadline\x18\x01 \x01(\v2\x16.lockagent.v1.DeadlineR\bdeadline\"#\n" +
 	"\tUncertain\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"9\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"?\n" +
+	"\aWarning\x12\x16\n" +
+	"\x06wanted\x18\x01 \x01(\bR\x06wanted\x12\x1c\n" +
+	"\tuncertain\x18\x02 \x01(\bR\tuncertain\"9\n" +
 	"\bDraining\x12-\n" +
 	"\x04left\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04left\"\x9f\x01\n" +
 	"\x05Ended\x124\n" +
@@ -2685,14 +2833,16 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\afailure\x18\x03 \x01(\v2\x15.lockagent.v1.FailureR\afailure\"V\n" +
 	"\rSubmitRequest\x12\x12\n" +
 	"\x04link\x18\x01 \x01(\tR\x04link\x121\n" +
-	"\bcommands\x18\x02 \x03(\v2\x15.lockagent.v1.CommandR\bcommands\"\xf7\x01\n" +
+	"\bcommands\x18\x02 \x03(\v2\x15.lockagent.v1.CommandR\bcommands\"\xa1\x02\n" +
 	"\aCommand\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x04R\x03ref\x128\n" +
 	"\aacquire\x18\x02 \x01(\v2\x1c.lockagent.v1.AcquireRequestH\x00R\aacquire\x125\n" +
 	"\x06attach\x18\x03 \x01(\v2\x1b.lockagent.v1.AttachRequestH\x00R\x06attach\x12.\n" +
 	"\arelease\x18\x04 \x01(\v2\x12.lockagent.v1.GiveH\x00R\arelease\x12.\n" +
-	"\x06extend\x18\x05 \x01(\v2\x14.lockagent.v1.ExtendH\x00R\x06extendB\t\n" +
-	"\acommand\"4\n" +
+	"\x06extend\x18\x05 \x01(\v2\x14.lockagent.v1.ExtendH\x00R\x06extend\x12(\n" +
+	"\x04warn\x18\x06 \x01(\v2\x12.lockagent.v1.WarnH\x00R\x04warnB\t\n" +
+	"\acommand\"\x06\n" +
+	"\x04Warn\"4\n" +
 	"\x04Give\x12,\n" +
 	"\x04lost\x18\x01 \x01(\x0e2\x18.lockagent.v1.LossReasonR\x04lost\"I\n" +
 	"\x06Extend\x12\x0e\n" +
@@ -2789,7 +2939,7 @@ func file_lockagent_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_lockagent_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_lockagent_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_lockagent_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_lockagent_v1_lock_proto_goTypes = []any{
 	(Kind)(0),                   // 0: lockagent.v1.Kind
 	(Mode)(0),                   // 1: lockagent.v1.Mode
@@ -2803,97 +2953,101 @@ var file_lockagent_v1_lock_proto_goTypes = []any{
 	(*Deadline)(nil),            // 9: lockagent.v1.Deadline
 	(*Renewed)(nil),             // 10: lockagent.v1.Renewed
 	(*Uncertain)(nil),           // 11: lockagent.v1.Uncertain
-	(*Draining)(nil),            // 12: lockagent.v1.Draining
-	(*Ended)(nil),               // 13: lockagent.v1.Ended
-	(*Released)(nil),            // 14: lockagent.v1.Released
-	(*Lost)(nil),                // 15: lockagent.v1.Lost
-	(*Failure)(nil),             // 16: lockagent.v1.Failure
-	(*ReleaseRequest)(nil),      // 17: lockagent.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),     // 18: lockagent.v1.ReleaseResponse
-	(*RenewRequest)(nil),        // 19: lockagent.v1.RenewRequest
-	(*RenewResponse)(nil),       // 20: lockagent.v1.RenewResponse
-	(*CheckRequest)(nil),        // 21: lockagent.v1.CheckRequest
-	(*CheckResponse)(nil),       // 22: lockagent.v1.CheckResponse
-	(*LinkRequest)(nil),         // 23: lockagent.v1.LinkRequest
-	(*LinkNews)(nil),            // 24: lockagent.v1.LinkNews
-	(*LinkEvent)(nil),           // 25: lockagent.v1.LinkEvent
-	(*Extended)(nil),            // 26: lockagent.v1.Extended
-	(*SubmitRequest)(nil),       // 27: lockagent.v1.SubmitRequest
-	(*Command)(nil),             // 28: lockagent.v1.Command
-	(*Give)(nil),                // 29: lockagent.v1.Give
-	(*Extend)(nil),              // 30: lockagent.v1.Extend
-	(*SubmitResponse)(nil),      // 31: lockagent.v1.SubmitResponse
-	nil,                         // 32: lockagent.v1.AcquireRequest.LabelsEntry
-	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
+	(*Warning)(nil),             // 12: lockagent.v1.Warning
+	(*Draining)(nil),            // 13: lockagent.v1.Draining
+	(*Ended)(nil),               // 14: lockagent.v1.Ended
+	(*Released)(nil),            // 15: lockagent.v1.Released
+	(*Lost)(nil),                // 16: lockagent.v1.Lost
+	(*Failure)(nil),             // 17: lockagent.v1.Failure
+	(*ReleaseRequest)(nil),      // 18: lockagent.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),     // 19: lockagent.v1.ReleaseResponse
+	(*RenewRequest)(nil),        // 20: lockagent.v1.RenewRequest
+	(*RenewResponse)(nil),       // 21: lockagent.v1.RenewResponse
+	(*CheckRequest)(nil),        // 22: lockagent.v1.CheckRequest
+	(*CheckResponse)(nil),       // 23: lockagent.v1.CheckResponse
+	(*LinkRequest)(nil),         // 24: lockagent.v1.LinkRequest
+	(*LinkNews)(nil),            // 25: lockagent.v1.LinkNews
+	(*LinkEvent)(nil),           // 26: lockagent.v1.LinkEvent
+	(*Extended)(nil),            // 27: lockagent.v1.Extended
+	(*SubmitRequest)(nil),       // 28: lockagent.v1.SubmitRequest
+	(*Command)(nil),             // 29: lockagent.v1.Command
+	(*Warn)(nil),                // 30: lockagent.v1.Warn
+	(*Give)(nil),                // 31: lockagent.v1.Give
+	(*Extend)(nil),              // 32: lockagent.v1.Extend
+	(*SubmitResponse)(nil),      // 33: lockagent.v1.SubmitResponse
+	nil,                         // 34: lockagent.v1.AcquireRequest.LabelsEntry
+	(*durationpb.Duration)(nil), // 35: google.protobuf.Duration
 }
 var file_lockagent_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: lockagent.v1.AcquireRequest.kind:type_name -> lockagent.v1.Kind
 	1,  // 1: lockagent.v1.AcquireRequest.mode:type_name -> lockagent.v1.Mode
-	33, // 2: lockagent.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
-	33, // 3: lockagent.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
-	33, // 4: lockagent.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
-	32, // 5: lockagent.v1.AcquireRequest.labels:type_name -> lockagent.v1.AcquireRequest.LabelsEntry
+	35, // 2: lockagent.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
+	35, // 3: lockagent.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
+	35, // 4: lockagent.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
+	34, // 5: lockagent.v1.AcquireRequest.labels:type_name -> lockagent.v1.AcquireRequest.LabelsEntry
 	7,  // 6: lockagent.v1.ClaimEvent.queued:type_name -> lockagent.v1.Queued
 	8,  // 7: lockagent.v1.ClaimEvent.granted:type_name -> lockagent.v1.Granted
 	10, // 8: lockagent.v1.ClaimEvent.renewed:type_name -> lockagent.v1.Renewed
 	11, // 9: lockagent.v1.ClaimEvent.uncertain:type_name -> lockagent.v1.Uncertain
-	13, // 10: lockagent.v1.ClaimEvent.ended:type_name -> lockagent.v1.Ended
-	12, // 11: lockagent.v1.ClaimEvent.draining:type_name -> lockagent.v1.Draining
-	9,  // 12: lockagent.v1.Granted.deadline:type_name -> lockagent.v1.Deadline
-	33, // 13: lockagent.v1.Granted.waited:type_name -> google.protobuf.Duration
-	9,  // 14: lockagent.v1.Renewed.deadline:type_name -> lockagent.v1.Deadline
-	33, // 15: lockagent.v1.Draining.left:type_name -> google.protobuf.Duration
-	14, // 16: lockagent.v1.Ended.released:type_name -> lockagent.v1.Released
-	15, // 17: lockagent.v1.Ended.lost:type_name -> lockagent.v1.Lost
-	16, // 18: lockagent.v1.Ended.denied:type_name -> lockagent.v1.Failure
-	2,  // 19: lockagent.v1.Lost.reason:type_name -> lockagent.v1.LossReason
-	3,  // 20: lockagent.v1.Failure.reason:type_name -> lockagent.v1.Reason
-	33, // 21: lockagent.v1.Failure.left:type_name -> google.protobuf.Duration
-	33, // 22: lockagent.v1.Failure.waited:type_name -> google.protobuf.Duration
-	33, // 23: lockagent.v1.Failure.silent:type_name -> google.protobuf.Duration
-	0,  // 24: lockagent.v1.Failure.kind:type_name -> lockagent.v1.Kind
-	0,  // 25: lockagent.v1.Failure.used:type_name -> lockagent.v1.Kind
-	15, // 26: lockagent.v1.Failure.lost:type_name -> lockagent.v1.Lost
-	16, // 27: lockagent.v1.Failure.store:type_name -> lockagent.v1.Failure
-	2,  // 28: lockagent.v1.ReleaseRequest.lost:type_name -> lockagent.v1.LossReason
-	33, // 29: lockagent.v1.RenewRequest.ttl:type_name -> google.protobuf.Duration
-	33, // 30: lockagent.v1.RenewRequest.lease:type_name -> google.protobuf.Duration
-	9,  // 31: lockagent.v1.RenewResponse.deadline:type_name -> lockagent.v1.Deadline
-	9,  // 32: lockagent.v1.RenewResponse.expires:type_name -> lockagent.v1.Deadline
-	0,  // 33: lockagent.v1.CheckRequest.kind:type_name -> lockagent.v1.Kind
-	25, // 34: lockagent.v1.LinkNews.events:type_name -> lockagent.v1.LinkEvent
-	6,  // 35: lockagent.v1.LinkEvent.event:type_name -> lockagent.v1.ClaimEvent
-	16, // 36: lockagent.v1.LinkEvent.refused:type_name -> lockagent.v1.Failure
-	16, // 37: lockagent.v1.LinkEvent.released:type_name -> lockagent.v1.Failure
-	26, // 38: lockagent.v1.LinkEvent.extended:type_name -> lockagent.v1.Extended
-	9,  // 39: lockagent.v1.Extended.deadline:type_name -> lockagent.v1.Deadline
-	16, // 40: lockagent.v1.Extended.failure:type_name -> lockagent.v1.Failure
-	28, // 41: lockagent.v1.SubmitRequest.commands:type_name -> lockagent.v1.Command
-	4,  // 42: lockagent.v1.Command.acquire:type_name -> lockagent.v1.AcquireRequest
-	5,  // 43: lockagent.v1.Command.attach:type_name -> lockagent.v1.AttachRequest
-	29, // 44: lockagent.v1.Command.release:type_name -> lockagent.v1.Give
-	30, // 45: lockagent.v1.Command.extend:type_name -> lockagent.v1.Extend
-	2,  // 46: lockagent.v1.Give.lost:type_name -> lockagent.v1.LossReason
-	33, // 47: lockagent.v1.Extend.lease:type_name -> google.protobuf.Duration
-	4,  // 48: lockagent.v1.LockService.Acquire:input_type -> lockagent.v1.AcquireRequest
-	5,  // 49: lockagent.v1.LockService.Attach:input_type -> lockagent.v1.AttachRequest
-	17, // 50: lockagent.v1.LockService.Release:input_type -> lockagent.v1.ReleaseRequest
-	19, // 51: lockagent.v1.LockService.Renew:input_type -> lockagent.v1.RenewRequest
-	21, // 52: lockagent.v1.LockService.Check:input_type -> lockagent.v1.CheckRequest
-	23, // 53: lockagent.v1.LockService.Link:input_type -> lockagent.v1.LinkRequest
-	27, // 54: lockagent.v1.LockService.Submit:input_type -> lockagent.v1.SubmitRequest
-	6,  // 55: lockagent.v1.LockService.Acquire:output_type -> lockagent.v1.ClaimEvent
-	6,  // 56: lockagent.v1.LockService.Attach:output_type -> lockagent.v1.ClaimEvent
-	18, // 57: lockagent.v1.LockService.Release:output_type -> lockagent.v1.ReleaseResponse
-	20, // 58: lockagent.v1.LockService.Renew:output_type -> lockagent.v1.RenewResponse
-	22, // 59: lockagent.v1.LockService.Check:output_type -> lockagent.v1.CheckResponse
-	24, // 60: lockagent.v1.LockService.Link:output_type -> lockagent.v1.LinkNews
-	31, // 61: lockagent.v1.LockService.Submit:output_type -> lockagent.v1.SubmitResponse
-	55, // [55:62] is the sub-list for method output_type
-	48, // [48:55] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	14, // 10: lockagent.v1.ClaimEvent.ended:type_name -> lockagent.v1.Ended
+	13, // 11: lockagent.v1.ClaimEvent.draining:type_name -> lockagent.v1.Draining
+	12, // 12: lockagent.v1.ClaimEvent.warning:type_name -> lockagent.v1.Warning
+	9,  // 13: lockagent.v1.Granted.deadline:type_name -> lockagent.v1.Deadline
+	35, // 14: lockagent.v1.Granted.waited:type_name -> google.protobuf.Duration
+	9,  // 15: lockagent.v1.Renewed.deadline:type_name -> lockagent.v1.Deadline
+	35, // 16: lockagent.v1.Draining.left:type_name -> google.protobuf.Duration
+	15, // 17: lockagent.v1.Ended.released:type_name -> lockagent.v1.Released
+	16, // 18: lockagent.v1.Ended.lost:type_name -> lockagent.v1.Lost
+	17, // 19: lockagent.v1.Ended.denied:type_name -> lockagent.v1.Failure
+	2,  // 20: lockagent.v1.Lost.reason:type_name -> lockagent.v1.LossReason
+	3,  // 21: lockagent.v1.Failure.reason:type_name -> lockagent.v1.Reason
+	35, // 22: lockagent.v1.Failure.left:type_name -> google.protobuf.Duration
+	35, // 23: lockagent.v1.Failure.waited:type_name -> google.protobuf.Duration
+	35, // 24: lockagent.v1.Failure.silent:type_name -> google.protobuf.Duration
+	0,  // 25: lockagent.v1.Failure.kind:type_name -> lockagent.v1.Kind
+	0,  // 26: lockagent.v1.Failure.used:type_name -> lockagent.v1.Kind
+	16, // 27: lockagent.v1.Failure.lost:type_name -> lockagent.v1.Lost
+	17, // 28: lockagent.v1.Failure.store:type_name -> lockagent.v1.Failure
+	2,  // 29: lockagent.v1.ReleaseRequest.lost:type_name -> lockagent.v1.LossReason
+	35, // 30: lockagent.v1.RenewRequest.ttl:type_name -> google.protobuf.Duration
+	35, // 31: lockagent.v1.RenewRequest.lease:type_name -> google.protobuf.Duration
+	9,  // 32: lockagent.v1.RenewResponse.deadline:type_name -> lockagent.v1.Deadline
+	9,  // 33: lockagent.v1.RenewResponse.expires:type_name -> lockagent.v1.Deadline
+	0,  // 34: lockagent.v1.CheckRequest.kind:type_name -> lockagent.v1.Kind
+	26, // 35: lockagent.v1.LinkNews.events:type_name -> lockagent.v1.LinkEvent
+	6,  // 36: lockagent.v1.LinkEvent.event:type_name -> lockagent.v1.ClaimEvent
+	17, // 37: lockagent.v1.LinkEvent.refused:type_name -> lockagent.v1.Failure
+	17, // 38: lockagent.v1.LinkEvent.released:type_name -> lockagent.v1.Failure
+	27, // 39: lockagent.v1.LinkEvent.extended:type_name -> lockagent.v1.Extended
+	9,  // 40: lockagent.v1.Extended.deadline:type_name -> lockagent.v1.Deadline
+	17, // 41: lockagent.v1.Extended.failure:type_name -> lockagent.v1.Failure
+	29, // 42: lockagent.v1.SubmitRequest.commands:type_name -> lockagent.v1.Command
+	4,  // 43: lockagent.v1.Command.acquire:type_name -> lockagent.v1.AcquireRequest
+	5,  // 44: lockagent.v1.Command.attach:type_name -> lockagent.v1.AttachRequest
+	31, // 45: lockagent.v1.Command.release:type_name -> lockagent.v1.Give
+	32, // 46: lockagent.v1.Command.extend:type_name -> lockagent.v1.Extend
+	30, // 47: lockagent.v1.Command.warn:type_name -> lockagent.v1.Warn
+	2,  // 48: lockagent.v1.Give.lost:type_name -> lockagent.v1.LossReason
+	35, // 49: lockagent.v1.Extend.lease:type_name -> google.protobuf.Duration
+	4,  // 50: lockagent.v1.LockService.Acquire:input_type -> lockagent.v1.AcquireRequest
+	5,  // 51: lockagent.v1.LockService.Attach:input_type -> lockagent.v1.AttachRequest
+	18, // 52: lockagent.v1.LockService.Release:input_type -> lockagent.v1.ReleaseRequest
+	20, // 53: lockagent.v1.LockService.Renew:input_type -> lockagent.v1.RenewRequest
+	22, // 54: lockagent.v1.LockService.Check:input_type -> lockagent.v1.CheckRequest
+	24, // 55: lockagent.v1.LockService.Link:input_type -> lockagent.v1.LinkRequest
+	28, // 56: lockagent.v1.LockService.Submit:input_type -> lockagent.v1.SubmitRequest
+	6,  // 57: lockagent.v1.LockService.Acquire:output_type -> lockagent.v1.ClaimEvent
+	6,  // 58: lockagent.v1.LockService.Attach:output_type -> lockagent.v1.ClaimEvent
+	19, // 59: lockagent.v1.LockService.Release:output_type -> lockagent.v1.ReleaseResponse
+	21, // 60: lockagent.v1.LockService.Renew:output_type -> lockagent.v1.RenewResponse
+	23, // 61: lockagent.v1.LockService.Check:output_type -> lockagent.v1.CheckResponse
+	25, // 62: lockagent.v1.LockService.Link:output_type -> lockagent.v1.LinkNews
+	33, // 63: lockagent.v1.LockService.Submit:output_type -> lockagent.v1.SubmitResponse
+	57, // [57:64] is the sub-list for method output_type
+	50, // [50:57] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_lockagent_v1_lock_proto_init() }
@@ -2908,23 +3062,25 @@ func file_lockagent_v1_lock_proto_init() {
 		(*ClaimEvent_Uncertain)(nil),
 		(*ClaimEvent_Ended)(nil),
 		(*ClaimEvent_Draining)(nil),
+		(*ClaimEvent_Warning)(nil),
 	}
-	file_lockagent_v1_lock_proto_msgTypes[9].OneofWrappers = []any{
+	file_lockagent_v1_lock_proto_msgTypes[10].OneofWrappers = []any{
 		(*Ended_Released)(nil),
 		(*Ended_Lost)(nil),
 		(*Ended_Denied)(nil),
 	}
-	file_lockagent_v1_lock_proto_msgTypes[21].OneofWrappers = []any{
+	file_lockagent_v1_lock_proto_msgTypes[22].OneofWrappers = []any{
 		(*LinkEvent_Event)(nil),
 		(*LinkEvent_Refused)(nil),
 		(*LinkEvent_Released)(nil),
 		(*LinkEvent_Extended)(nil),
 	}
-	file_lockagent_v1_lock_proto_msgTypes[24].OneofWrappers = []any{
+	file_lockagent_v1_lock_proto_msgTypes[25].OneofWrappers = []any{
 		(*Command_Acquire)(nil),
 		(*Command_Attach)(nil),
 		(*Command_Release)(nil),
 		(*Command_Extend)(nil),
+		(*Command_Warn)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2932,7 +3088,7 @@ func file_lockagent_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockagent_v1_lock_proto_rawDesc), len(file_lockagent_v1_lock_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
