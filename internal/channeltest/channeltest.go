@@ -37,6 +37,7 @@ func Run(t *testing.T, share func(t *testing.T) Opener) {
 		{"each kind of lock is granted", (*suite).kinds},
 		{"a name is of one kind", (*suite).mistakesKinds},
 		{"a fixed lease runs out, unless it is extended", (*suite).leases},
+		{"a holder learns that others want its lock", (*suite).wants},
 		{"a broken lock is lost", (*suite).breaks},
 		{"a semaphore counts", (*suite).counts},
 		{"permits have ids", (*suite).identifies},
