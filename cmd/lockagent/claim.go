@@ -36,11 +36,15 @@ type claimed struct {
 	token      lockagent.Token
 	waited     time.Duration
 
-	deadline time.Duration   // of the boot clock; only whoever reads the news uses it, and the next
-	lease    time.Duration   // the longest that was left
-	late     bool            // no renewal came in time: the hold counts as lost, whatever the daemon says
-	ctx      context.Context // until leave
-	leave    context.CancelFunc
+	deadline time.Duration // of the boot clock; only whoever reads the news uses it, and the next
+	lease    time.Duration // the longest that was left
+	late     bool          // no renewal came in time: the hold counts as lost, whatever the daemon says
+
+	warns             bool // the daemon is asked for warnings
+	wanted, uncertain bool // its last one; only whoever reads the news uses them
+
+	ctx   context.Context // until leave
+	leave context.CancelFunc
 }
 
 // news is what has become of a claim. One of the fields behind of is set.
@@ -52,9 +56,10 @@ type news struct {
 	deadline time.Duration  // a new one, of the boot clock
 	foreign  error          // with granted, why its deadlines mean nothing here
 	doubt    string         // about the last renewal
-	away     error          // why there has been no daemon for a while
-	ended    error          // why the claim is over
-	lost     bool           // with ended: it held its lock
+	warning  *lockagentv1.Warning
+	away     error // why there has been no daemon for a while
+	ended    error // why the claim is over
+	lost     bool  // with ended: it held its lock
 }
 
 // opening is the call whose answer is the claim's stream.
@@ -64,6 +69,7 @@ type opening struct {
 	try      bool          // it does not wait
 	call     func(context.Context, lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
 	detaches bool // the claim goes on without its stream when the daemon tells that it is granted
+	warns    bool // the stream tells warnings
 }
 
 // acquiring asks for a claim. The call can be made again: then it is about the same claim.
@@ -75,13 +81,13 @@ func acquiring(req *lockagentv1.AcquireRequest) opening {
 			req.Wait = durationpb.New(max(began+wait-bootclock.Now(), time.Millisecond))
 		}
 		return c.Acquire(ctx, req)
-	}, began: began, wait: wait, try: req.GetTry(), detaches: req.GetDetach()}
+	}, began: began, wait: wait, try: req.GetTry(), detaches: req.GetDetach(), warns: req.GetWarn()}
 }
 
-func attaching(id, secret string) opening {
+func attaching(id, secret string, warn bool) opening {
 	return opening{call: func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
-		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret})
-	}, began: bootclock.Now(), try: true}
+		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret, Warn: warn})
+	}, began: bootclock.Now(), try: true, warns: warn}
 }
 
 // patience is for how long the call is repeated while the daemon is away, or drains.
@@ -128,7 +134,7 @@ func (d *daemonClient) silent(o *opening) error {
 // open begins a claim, and tells what becomes of it until it is over or left. The name may be empty if the call is about a claim.
 func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) *claimed {
 	ctx, leave := context.WithCancel(context.Background())
-	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave}
+	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave, warns: first.warns}
 	go c.follow(ctx, first, func(n news) {
 		n.of = c
 		select {
@@ -222,7 +228,7 @@ type absence struct {
 // broke the stream, or that of the last attempt, as it does if the daemon said that error.
 func (c *claimed) again(ctx context.Context, first opening, broken error, quiet *absence, deadline time.Duration, tell func(news)) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	broken = c.daemon.failed(broken)
-	open, pause := attaching(c.id, c.secret), time.Duration(0)
+	open, pause := attaching(c.id, c.secret, c.warns), time.Duration(0)
 	if c.token == 0 {
 		open, deadline = first, quiet.since+first.patience(errors.Is(broken, refusal.ErrDraining))
 		pause = retryAfter // a daemon that is about to end may answer at once
@@ -286,6 +292,8 @@ func (c *claimed) read(e *lockagentv1.ClaimEvent) (n news, over bool) {
 		return n, false
 	case e.GetUncertain() != nil:
 		return news{doubt: e.GetUncertain().GetReason()}, false
+	case e.GetWarning() != nil:
+		return news{warning: e.GetWarning()}, false
 	case e.GetEnded() != nil:
 		return news{ended: ended(e.GetEnded()), lost: c.token != 0}, true
 	}

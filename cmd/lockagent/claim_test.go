@@ -33,7 +33,7 @@ func TestPatience(t *testing.T) {
 		"a short wait": {wait(time.Second), time.Second, time.Second},
 		"a long wait":  {wait(time.Hour), time.Hour, awayTime},
 		"no wait":      {asked(&lockagentv1.AcquireRequest{Try: true}), handOverTime, awayTime},
-		"attach":       {attaching("a", "b"), handOverTime, awayTime}, // no daemon that drains refuses it
+		"attach":       {attaching("a", "b", false), handOverTime, awayTime}, // no daemon that drains refuses it
 	} {
 		if drains, away := test.patience(true), test.patience(false); drains != test.drains || away != test.away {
 			t.Errorf("%s: %v while the daemon drains and %v while it is away, want %v and %v", what, drains, away, test.drains, test.away)

@@ -186,7 +186,7 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer daemon.close()
-	first := attaching(id, secret)
+	first := attaching(id, secret, f.warned.any())
 	if err := daemon.sharesClock(cmd.Context(), id, secret, &first); err != nil {
 		return err
 	}

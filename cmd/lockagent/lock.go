@@ -57,7 +57,8 @@ While lockagent lock is stopped, as by Ctrl-Z, the daemon keeps the lock; see --
 loses the lock when the daemon is started anew: nobody is left who comes back for it.
 
 If the lock is lost, the command gets SIGTERM before somebody else can have the lock, and SIGKILL
-when somebody else can. See --on-lost and --grace.`,
+when somebody else can. See --on-lost and --grace. It can be warned before: with --on-wanted when somebody waits for
+the lock, and with --on-uncertain when the lock is in danger.`,
 		Example: `  lockagent lock backup -- pg_dump -f /backup/all.sql
   lockagent lock -n deploy ./deploy.sh || echo "somebody else deploys"
   lockagent lock -w 5s -c 'cat a b > c' reports
@@ -222,6 +223,7 @@ func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error
 // request is what the daemon is asked for one lock. All of them have one deadline.
 func (f *lockFlags) request(name lockagent.Name, command []string, until time.Time, noReentry bool) *lockagentv1.AcquireRequest {
 	req := f.asking.request(name, command)
+	req.Warn = f.warned.any()
 	if f.ttl != 0 {
 		req.Lease = durationpb.New(f.ttl)
 	}

@@ -35,6 +35,7 @@ type supervised struct {
 	status syscall.WaitStatus
 	alone  bool // it left nothing in the background
 
+	told    warned        // of what the command was warned, by which signals
 	asked   int           // how often somebody asked us to end
 	stopped bool          // the command was told that it has to end, because of a loss
 	killAt  time.Duration // by the boot clock; 0 is never
@@ -86,6 +87,7 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 		case <-until(next):
 		}
 		h.catchUp(next)
+		r.warn()
 		r.watch()
 	}
 	return r.end(closed)
@@ -193,6 +195,31 @@ func (r *supervised) watch() {
 	}
 	if r.killAt != 0 && now >= r.killAt {
 		r.kill()
+	}
+}
+
+// warn signals the command when a lock is wanted, and when one is uncertain. It does so once for all locks, and again for
+// one that has become uncertain once more.
+func (r *supervised) warn() {
+	var now warned
+	for _, c := range r.claims {
+		if c.wanted {
+			now.onWanted = r.onWanted
+		}
+		if c.uncertain {
+			now.onUncertain = r.onUncertain
+		}
+	}
+	before := r.told
+	r.told = now
+	if r.stopped || r.ended {
+		return
+	}
+	if now.onUncertain != before.onUncertain && now.onUncertain.signal != 0 {
+		r.signal(now.onUncertain.signal)
+	}
+	if now.onWanted != before.onWanted && now.onWanted.signal != 0 {
+		r.signal(now.onWanted.signal)
 	}
 }
 

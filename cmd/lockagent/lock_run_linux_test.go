@@ -40,7 +40,7 @@ func TestTheGraceBeginsBehindTheRenewals(t *testing.T) {
 	const lease = 30 * time.Second
 	for _, grace := range []time.Duration{time.Second, lease / 3, lease, 10 * lease} {
 		for _, changed := range []bool{true, false} {
-			r := supervising(t, lease, lease-lease/3, supervision{onLost: onLostFlag{syscall.SIGTERM}, grace: grace, changed: changed})
+			r := supervising(t, lease, lease-lease/3, supervision{onLost: reactionFlag{syscall.SIGTERM}, grace: grace, changed: changed})
 			if r.watch(); r.stopped {
 				t.Errorf("with a grace of %v, given %v, the command had to end while its lock was renewed", grace, changed)
 			}
@@ -50,7 +50,7 @@ func TestTheGraceBeginsBehindTheRenewals(t *testing.T) {
 
 // A lease that was short at first, because the daemon started anew, is not the lease.
 func TestTheGraceIsOfTheLongestLease(t *testing.T) {
-	r := supervising(t, time.Second, time.Second, supervision{onLost: onLostFlag{syscall.SIGTERM}, grace: 5 * time.Second, changed: true})
+	r := supervising(t, time.Second, time.Second, supervision{onLost: reactionFlag{syscall.SIGTERM}, grace: 5 * time.Second, changed: true})
 	r.hear(news{of: r.claims[0], deadline: bootclock.Now() + 30*time.Second})
 	if left := r.left(); left != 5*time.Second {
 		t.Errorf("the grace is %v", left)
@@ -59,7 +59,7 @@ func TestTheGraceIsOfTheLongestLease(t *testing.T) {
 
 // Whoever waits for the clock after a loss does not spin.
 func TestNothingIsLeftForTheClockAfterALoss(t *testing.T) {
-	for what, on := range map[string]onLostFlag{"ignore": {}, "kill": {syscall.SIGKILL}} {
+	for what, on := range map[string]reactionFlag{"ignore": {}, "kill": {syscall.SIGKILL}} {
 		r := supervising(t, time.Second, 0, supervision{onLost: on})
 		if r.watch(); !r.stopped || r.lost == nil {
 			t.Fatalf("%s: the loss was not noted", what)
@@ -71,7 +71,7 @@ func TestNothingIsLeftForTheClockAfterALoss(t *testing.T) {
 			t.Errorf("%s: the clock comes again after %v", what, next-now)
 		}
 	}
-	r := supervising(t, time.Second, 0, supervision{onLost: onLostFlag{syscall.SIGTERM}, grace: time.Second})
+	r := supervising(t, time.Second, 0, supervision{onLost: reactionFlag{syscall.SIGTERM}, grace: time.Second})
 	r.claims[0].deadline, r.lost = bootclock.Now()+time.Minute, errors.New("broken")
 	if r.watch(); r.struck || r.killAt == 0 || r.next() != r.killAt {
 		t.Errorf("SIGKILL is to come at %v, and the clock is looked at at %v", r.killAt, r.next())

@@ -25,7 +25,8 @@ import (
 
 // supervision are the flags that say what becomes of a command whose lock is lost.
 type supervision struct {
-	onLost   onLostFlag
+	onLost   reactionFlag
+	warned   // what the command gets before that
 	grace    time.Duration
 	changed  bool // grace was given
 	lostCode exitFlag
@@ -38,13 +39,15 @@ const defaultGrace = 2 * time.Second
 func (s *supervision) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&s.onLost, "on-lost", "`what` the command gets when the lock is lost: term, kill, another signal such as INT, or ignore")
+	flags.Var(&s.onWanted, "on-wanted", "`what` the command gets when somebody waits for the lock who cannot have it meanwhile: a signal such as USR1, or ignore")
+	flags.Var(&s.onUncertain, "on-uncertain", "`what` the command gets when the lock could not be renewed, and less than a third of the lease is left")
 	flags.DurationVar(&s.grace, "grace", defaultGrace, "`time` between that and SIGKILL; at most half of the lease, and by default a third")
 	flags.Var(&s.lostCode, "lost-exit-code", "exit `code` if the lock was lost")
 	flags.BoolVarP(&s.verbose, "verbose", "v", false, "say who has the lock, how long it took, and what becomes of it")
 }
 
 func newSupervision() supervision {
-	return supervision{onLost: onLostFlag{syscall.SIGTERM}, lostCode: exitLost}
+	return supervision{onLost: reactionFlag{syscall.SIGTERM}, lostCode: exitLost}
 }
 
 func (s *supervision) check(cmd *cobra.Command) error {
@@ -55,10 +58,16 @@ func (s *supervision) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// onLostFlag is the value of --on-lost. The zero signal is for ignore.
-type onLostFlag struct{ signal syscall.Signal }
+// warned are the flags that have the command warned.
+type warned struct{ onWanted, onUncertain reactionFlag }
 
-func (f *onLostFlag) String() string {
+// any reports whether the command is to be warned of anything.
+func (w *warned) any() bool { return w.onWanted.signal != 0 || w.onUncertain.signal != 0 }
+
+// reactionFlag is the value of --on-lost and of the flags beside. The zero signal is for ignore.
+type reactionFlag struct{ signal syscall.Signal }
+
+func (f *reactionFlag) String() string {
 	if f.signal == 0 {
 		return "ignore"
 	}
@@ -66,10 +75,10 @@ func (f *onLostFlag) String() string {
 }
 
 // Type implements the value of a flag.
-func (f *onLostFlag) Type() string { return "reaction" }
+func (f *reactionFlag) Type() string { return "reaction" }
 
 // Set implements the value of a flag.
-func (f *onLostFlag) Set(text string) error {
+func (f *reactionFlag) Set(text string) error {
 	if text == "ignore" {
 		f.signal = 0
 		return nil
@@ -253,6 +262,13 @@ func (h *holding) hear(n news) {
 		fmt.Fprintf(h.stderr, "lockagent: %s; waiting for it\n", plain(n.away))
 	case n.doubt != "":
 		h.say("%s could not be renewed: %s", n.of.name, oneLine(n.doubt))
+	case n.warning != nil:
+		if n.warning.GetWanted() && !n.of.wanted {
+			h.say("somebody waits for %s", n.of.name)
+		}
+		n.of.wanted, n.of.uncertain = n.warning.GetWanted(), n.warning.GetUncertain()
+	case n.granted: // the daemon says again what it warns of
+		n.of.uncertain = false
 	case n.ended != nil && n.lost && h.lost == nil:
 		h.lost = n.ended
 	}

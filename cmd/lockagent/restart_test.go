@@ -382,7 +382,7 @@ func TestRequestsToASilentDaemon(t *testing.T) {
 			t.Errorf("it says that it had no answer within %q, want %v at least", text, wait+lateness)
 		}
 	}
-	claim := attaching("a", "b")
+	claim := attaching("a", "b", false)
 	if left := claim.silence(); left <= awayTime || left > awayTime+lateness {
 		t.Errorf("whoever does not want to wait has %v for the answer", left)
 	}
