@@ -66,7 +66,7 @@ func TestTheDaemonWarns(t *testing.T) {
 		c.warns(true, false)
 		warned(t, "wanted", wanted, true)
 		warned(t, "uncertain", g.Uncertain(), false)
-		c.unlinked(errEnded)
+		_ = c.unlinked(errEnded)
 		c.resume()
 		if _, others := c.askedToWarn(); others != 1 {
 			t.Error("the daemon is not asked for warnings over the new link")
