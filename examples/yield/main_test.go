@@ -49,11 +49,13 @@ func TestTheLeaderGivesWay(t *testing.T) {
 		store, x := memstore.New(), &terms{}
 		first := x.start(t, ctx, "one", store)
 		time.Sleep(time.Hour + time.Second/2)
+		synctest.Wait()
 		if len(x.rounds) != 1 || x.rounds[0] != 3601 {
 			t.Fatalf("a host that is alone led terms of %d rounds", x.rounds)
 		}
 		second := x.start(t, ctx, "two", store.Share())
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if got := len(x.hosts); got < 10 {
 			t.Errorf("in ten rounds the terms were those of %q", x.hosts)
 		}
@@ -80,13 +82,16 @@ func TestTheLeaderPausesInDanger(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		store.SetOutage(errors.New("no route to host"))
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		before := x.rounds[0]
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if x.rounds[0] != before {
 			t.Errorf("%d rounds began in danger", x.rounds[0]-before)
 		}
 		store.SetOutage(nil)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if x.rounds[0] == before || len(x.tokens) != 1 {
 			t.Errorf("%d rounds, with the tokens %d", x.rounds, x.tokens)
 		}
