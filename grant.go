@@ -181,12 +181,12 @@ func (g Grant) Wanted() <-chan struct{} {
 }
 
 // Uncertain returns a channel that is closed when the hold is in danger: the agent could not renew the lease, and less
-// than a third of it is left. The holder can stop to begin new work, before the lock is lost at the deadline.
+// than a third of the time for which it trusts the lease is left. The holder can stop to begin new work, before the lock is lost at the deadline.
 // [Grant.Remaining] tells how long that is from now.
 //
-// The renewal has failed by then, or has had no answer for half of the time from its call to the deadline. With a lease
-// of 30 s it is made after 10 s, and again and again when it fails. The channel is closed after 20 s. A fixed lease is
-// uncertain only if it needs a renewal, as after [Grant.Extend].
+// The renewal has failed by then, or has had no answer for half of the time from its call to the deadline. For example,
+// a lease of 30 s is trusted for 28 s. It is renewed after 10 s, and again and again if that fails. The channel is
+// closed after 18.7 s. A fixed lease is uncertain only if it needs a renewal, as after [Grant.Extend].
 //
 // The channel never delivers a value. It stays closed when a later renewal succeeds. From then on Uncertain returns
 // another channel, which is open. So whoever begins new work asks anew:

@@ -29,7 +29,7 @@ import "time"
 // queue reserves nothing: an Acquire that finds the lock free is granted, whoever waits.
 //
 // Without a Queue, the fields of requests, replies and messages that name it are zero, and all waiters are woken by
-// wake.
+// wake. Nobody tells a holder that other agents wait, see [Grant.Wanted].
 //
 // # In an AcquireRequest
 //

@@ -41,6 +41,9 @@
 // random pauses, which grow with each failure in a row. They do the same when no majority answers: what
 // one gives back wakes the others.
 //
+// Nobody tells a holder that other agents wait, because the nodes are asked as stores without queues. So
+// [lockagent.Grant.Wanted] knows of owners of the same agent only.
+//
 // # Guarantees
 //
 // The store passes package storetest, as a store without a queue, for locks of the kind

@@ -20,9 +20,9 @@
 // decide and settle only read the state, and apply decides nothing. So after a panic the
 // state is what the last applied event made of it.
 //
-// Two things are not events but functions of the state. [State.Alarm] is when the state wants
-// a [Tick]. [State.Listening] is whether it wants wake-ups. The shell looks at both after
-// each step.
+// Three things are not events but functions of the state. [State.Alarm] is when the state wants
+// a [Tick]. [State.Listening] is whether it wants wake-ups. [State.Wanted] is whether somebody waits for what is held.
+// The shell looks at them after each step.
 //
 // # The tenure
 //
