@@ -3,6 +3,7 @@ package channelapi
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Locker is the lock as a [sync.Locker], for code that takes nothing else. Prefer [Lock.Do]. A
@@ -10,8 +11,9 @@ import (
 // has no context that ends, and no token to write with.
 //
 // Lock panics with the error if the lock is not granted: ctx has ended, or the request
-// failed. Unlock panics with the [*LostError] if the hold had been lost: the work may have
-// overlapped with the work of another holder. Unlock without Lock panics with [ErrNotHeld].
+// failed. ctx and the options bound the wait for another goroutine that uses the Locker, too.
+// Unlock panics with the [*LostError] if the hold had been lost: the work may have overlapped
+// with the work of another holder. Unlock without Lock panics with [ErrNotHeld].
 //
 // Goroutines that use one Locker exclude each other even when the hold is lost.
 func (l *Lock) Locker(ctx context.Context) sync.Locker {
@@ -26,13 +28,38 @@ type locker struct {
 }
 
 func (l *locker) Lock() {
-	l.turn <- struct{}{}
-	g, err := l.lock.Acquire(l.ctx)
+	ctx, stop := l.lock.bounded(l.ctx)
+	defer stop()
+	req := l.lock.request()
+	req.Wait = 0
+	if err := l.enter(ctx, req.Try); err != nil {
+		panic(err)
+	}
+	g, err := l.lock.acquire(ctx, req)
 	if err != nil {
 		<-l.turn
 		panic(err)
 	}
 	l.inside <- g
+}
+
+// enter waits for the goroutine between Lock and Unlock.
+func (l *locker) enter(ctx context.Context, try bool) error {
+	begin := time.Now()
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	if try {
+		return &HeldError{Name: l.lock.name, Holder: string(l.lock.locks.ID()), Left: -1}
+	}
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return waitError(ctx, l.lock.name, l.lock.req.Kind.OrPlain(), time.Since(begin))
+	}
 }
 
 func (l *locker) Unlock() {

@@ -89,6 +89,34 @@ func TestLocker(t *testing.T) {
 			}
 		})
 	})
+	t.Run("waits for another goroutine no longer than it may", func(t *testing.T) {
+		for what, c := range map[string]struct {
+			option channelapi.Option
+			bound  time.Duration // of the context
+			waits  time.Duration
+			err    error
+		}{
+			"context": {channelapi.Lease(time.Hour), time.Second, time.Second, context.DeadlineExceeded},
+			"Wait":    {channelapi.Wait(time.Second), time.Hour, time.Second, channelapi.ErrTimeout},
+			"Try":     {channelapi.Try(), time.Hour, 0, channelapi.ErrHeld},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				l := open(t)
+				ctx, cancel := context.WithTimeout(t.Context(), c.bound)
+				defer cancel()
+				locker := l.Lock(name, c.option).Locker(ctx)
+				locker.Lock()
+				time.AfterFunc(time.Minute, locker.Unlock)
+				start := time.Now()
+				wantErr(t, what, panicOf(locker.Lock), c.err)
+				if waited := time.Since(start); waited != c.waits {
+					t.Errorf("%s: waited %v, want %v", what, waited, c.waits)
+				}
+				time.Sleep(time.Minute)
+				wantFree(t, l.Lock(name))
+			})
+		}
+	})
 	t.Run("releases although its context has ended", func(t *testing.T) {
 		l := open(t).Lock(name)
 		ctx, cancel := context.WithCancel(t.Context())
