@@ -27,9 +27,9 @@ type ending struct {
 }
 
 // Shutdown answers all requests with [lockagent.ErrClosed], those that wait and new ones, and
-// lets the holders finish until ctx ends. It does not wait for holds whose requests have Outlive. Meanwhile holders can release their locks, and their
-// leases are kept. Then Shutdown ends the holds that are left, like [Agent.Close], and returns
-// the cause of ctx if there were any.
+// lets the holders finish until ctx ends. It takes back grants that nobody has received, and does not wait for holds
+// whose requests have Outlive. Meanwhile holders can release their locks, and their leases are kept. Then Shutdown ends
+// the holds that are left, like [Agent.Close], and returns the cause of ctx if there were any.
 //
 // Shutdown can also return the error of Close, see there. Shutdown and Close may be called
 // several times and together: each call waits for the end.
@@ -95,15 +95,19 @@ func (a *Agent) awaitEnd() {
 	})
 }
 
-// drain answers the requests that wait. The lock closes when nobody holds it.
+// drain answers the requests that wait, and takes back the grants that lie in their channels. The lock closes when
+// nobody holds it.
 func (l *lock) drain() {
 	l.draining = true
 	ids := l.requests.keys()
 	slices.Sort(ids)
 	for _, id := range ids {
-		if r := l.requests.get(id); r != nil && !r.granted() {
-			l.step(lockstate.Cancel{ID: id, Err: l.agent.identity.closed()})
+		r := l.requests.get(id)
+		if r == nil || r.granted() && r.waited { // who waits in Lock receives the grant
+			continue
 		}
+		r.cancelled = true // so that nobody is told to receive grants
+		l.step(lockstate.Cancel{ID: id, Err: l.agent.identity.closed()})
 	}
 }
 

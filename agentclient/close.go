@@ -79,7 +79,7 @@ func (a *agent) isIdle() bool {
 	return true
 }
 
-// drain answers the requests that wait, and refuses new ones. The channel is closed when a shutdown waits for no claim any more.
+// drain answers the requests that wait, takes back the grants that lie in their channels, and refuses new ones. The channel is closed when a shutdown waits for no claim any more.
 func (a *agent) drain() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,6 +89,10 @@ func (a *agent) drain() <-chan struct{} {
 		switch {
 		case c.stage == waiting:
 			c.deny(lockagent.ErrClosed)
+			a.giveBack(c)
+		case c.stage == held && first && !c.waited && c.takeBack():
+			c.why = lockagent.ErrClosed
+			c.end(lockagent.ErrReleased) // nobody has the grant, so there is nobody to tell
 			a.giveBack(c)
 		case c.answered && first:
 			c.timer.Reset(a.patience()) // its owner has heard already that nobody confirms the release

@@ -53,14 +53,14 @@ func first(ctx context.Context, locks []AnyLock, tie func(i int, req *actor.Requ
 }
 
 // FirstAsync is [First] for select. The channel has capacity 1, delivers one grant, and needs
-// no reader. If nobody has received the grant when ctx ends, after Config.Claim, or when the
-// hold is lost, the grant goes back. The channel then delivers the reason: a [*WaitError] if
+// no reader. If nobody has received the grant when ctx ends, after Config.Claim, when the locks
+// are closed or shut down, or when the hold is lost, the grant goes back. The channel then delivers the reason: a [*WaitError] if
 // ctx ended, [ErrClosed] or [ErrSessionClosed], and otherwise [ErrNotGranted].
 //
 // FirstAsync closes the channel after that, or after the first such event if somebody has
 // received the grant. So a second receive waits, and then yields the zero Grant.
 func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
-	return offering(ctx, claimOf(locks), func(out chan Grant) ([]Grant, *offer[Grant], error) {
+	return offering(ctx, locks, func(out chan Grant) ([]Grant, *offer[Grant], error) {
 		offers := make([]offer[Grant], len(locks)) // the end of another request must not withdraw the grant
 		i, g, err := first(ctx, locks, func(i int, req *actor.Request) {
 			offers[i].out = out
@@ -335,7 +335,7 @@ func (g Grants) List() []Grant { return g.list }
 // AllAsync is [All] for select. The channel is like that of [FirstAsync]. All grants go back
 // as soon as one of the holds is lost. A second receive yields the zero [Grants].
 func AllAsync(ctx context.Context, locks ...AnyLock) <-chan Grants {
-	return offering(ctx, claimOf(locks), func(out chan Grants) ([]Grant, *offer[Grants], error) {
+	return offering(ctx, locks, func(out chan Grants) ([]Grant, *offer[Grants], error) {
 		o := &offer[Grants]{out: out}
 		grants, err := all(ctx, locks, o.tie)
 		return grants, o, err

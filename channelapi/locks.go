@@ -23,8 +23,8 @@ type Locks struct {
 	logger   *slog.Logger
 	owners   atomic.Uint64 // made for requests without a session
 
-	closing chan struct{} // closed when Close or Shutdown begins
-	refuse  func()        // closes closing
+	life   context.Context // ends when Close or Shutdown begins
+	refuse context.CancelFunc
 
 	mu       sync.Mutex
 	sessions map[Owner]*Session // guarded by mu; the open ones
@@ -56,14 +56,9 @@ func identityOf(store Store) func() string {
 // Over returns the locks that a backend grants. It is for package agentclient. Applications call [New], or agentclient.Dial.
 func Over(b backend.Backend) *Locks {
 	l := &Locks{
-		agent: b.Agent, identity: b.Identity, claim: b.Claim, logger: b.Logger,
-		closing: make(chan struct{}), sessions: make(map[Owner]*Session),
+		agent: b.Agent, identity: b.Identity, claim: b.Claim, logger: b.Logger, sessions: make(map[Owner]*Session),
 	}
-	l.refuse = sync.OnceFunc(func() {
-		l.mu.Lock() // a session that is being opened is opened before
-		defer l.mu.Unlock()
-		close(l.closing)
-	})
+	l.life, l.refuse = context.WithCancel(context.Background())
 	return l
 }
 
@@ -104,8 +99,8 @@ func (l *Locks) Session(owner string) (*Session, error) {
 }
 
 // Shutdown closes the locks, but lets the holders finish first. It answers new requests and
-// requests that wait with [ErrClosed]. Then it waits until all holds are over, but for those with [Outlive]. Meanwhile the
-// agent renews their leases, and holders can release them.
+// requests that wait with [ErrClosed], and takes back grants that lie in their channels. Then it waits until all holds
+// are over, but for those with [Outlive]. Meanwhile the agent renews their leases, and holders can release them.
 //
 // If ctx ends first, Shutdown ends the other holds as [Locks.Close] does, and returns the
 // cause of ctx. The error is also [ErrUnconfirmed] if the store has not confirmed all
@@ -128,14 +123,7 @@ func (l *Locks) Close() error {
 	return l.agent.Close()
 }
 
-func (l *Locks) isClosed() bool {
-	select {
-	case <-l.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Locks) isClosed() bool { return l.life.Err() != nil }
 
 // over tells the sessions that they are over.
 func (l *Locks) over() {

@@ -280,3 +280,60 @@ func TestCloseRacesWithAcquire(t *testing.T) {
 		}
 	}
 }
+
+// A shutdown does not wait for a grant that nobody has received, and the channel says that the locks were closed.
+func TestShutdownTakesBackWhatNobodyReceived(t *testing.T) {
+	for what, ask := range map[string]func(context.Context, channelapi.AnyLock) func() error{
+		"AcquireAsync": func(ctx context.Context, l channelapi.AnyLock) func() error {
+			c := l.AcquireAsync(ctx)
+			return func() error { return (<-c).Err() }
+		},
+		"Turns": func(ctx context.Context, l channelapi.AnyLock) func() error {
+			c := l.Turns(ctx)
+			return func() error { return (<-c).Err() }
+		},
+		"FirstAsync": func(ctx context.Context, l channelapi.AnyLock) func() error {
+			c := channelapi.FirstAsync(ctx, l)
+			return func() error { return (<-c).Err() }
+		},
+		"AllAsync": func(ctx context.Context, l channelapi.AnyLock) func() error {
+			c := channelapi.AllAsync(ctx, l)
+			return func() error { return (<-c).Err() }
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks := openWith(t, quiet(memstore.New()))
+				receive := ask(t.Context(), locks.Lock(name))
+				synctest.Wait()
+				start := time.Now()
+				wantErr(t, what+": Shutdown", locks.Shutdown(t.Context()), nil)
+				if waited := time.Since(start); waited != 0 {
+					t.Errorf("%s: Shutdown waited %v", what, waited)
+				}
+				want := channelapi.ErrClosed
+				if what == "AcquireAsync" {
+					want = channelapi.ErrNotGranted // the channel was closed, and is empty
+				}
+				wantErr(t, what, receive(), want)
+			})
+		})
+	}
+}
+
+// A shutdown waits for a turn that the loop has received.
+func TestShutdownWaitsForATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := open(t)
+		turns := locks.Lock(name).Turns(t.Context())
+		g := <-turns
+		time.AfterFunc(time.Hour, func() { g.ReleaseAsync(context.Background()) })
+		start := time.Now()
+		wantErr(t, "Shutdown", locks.Shutdown(t.Context()), nil)
+		if waited := time.Since(start); waited != time.Hour {
+			t.Errorf("Shutdown waited %v, want 1h", waited)
+		}
+		wantErr(t, "the cause of the turn", g.Cause(), channelapi.ErrReleased)
+		wantErr(t, "the last turn", (<-turns).Err(), channelapi.ErrClosed)
+	})
+}

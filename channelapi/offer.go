@@ -74,10 +74,13 @@ func (o *offer[T]) received() bool {
 }
 
 // offering runs ask in a goroutine, and delivers what outcome makes of the result. It waits
-// until ctx ends, claim has passed or one of the grants is lost. If nobody has received the
+// until ctx ends, their claim has passed, the locks are closed or one of the grants is lost. If nobody has received the
 // grants by then, offering gives them back and delivers the reason in their place. Then it
 // closes the channel. ask ties its requests to the offer that it returns.
-func offering[T any](ctx context.Context, claim time.Duration, ask func(out chan T) ([]Grant, *offer[T], error), outcome func([]Grant, error) T) <-chan T {
+func offering[T any](
+	ctx context.Context, locks []AnyLock,
+	ask func(out chan T) ([]Grant, *offer[T], error), outcome func([]Grant, error) T,
+) <-chan T {
 	present(ctx)
 	out := make(chan T, 1)
 	begin := time.Now()
@@ -88,7 +91,12 @@ func offering[T any](ctx context.Context, claim time.Duration, ask func(out chan
 			out <- outcome(nil, err)
 			return
 		}
-		all, cancel := context.WithTimeoutCause(ctx, claim, ErrNotGranted)
+		all, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		for _, l := range locks {
+			defer context.AfterFunc(l.base().locks.life, func() { stop(ErrClosed) })()
+		}
+		all, cancel := context.WithTimeoutCause(all, claimOf(locks), ErrNotGranted)
 		defer cancel()
 		for _, g := range grants {
 			all = g.Context(all)

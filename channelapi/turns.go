@@ -114,6 +114,7 @@ func (t *turns) wait(ctx context.Context, this *turn) bool {
 	}
 	claim := time.NewTimer(most)
 	defer claim.Stop()
+	closing := t.locks.life.Done()
 	for {
 		select {
 		case <-this.over:
@@ -133,6 +134,12 @@ func (t *turns) wait(ctx context.Context, this *turn) bool {
 					"lock", t.name, "after", most)
 			})
 			return t.pause(ctx)
+		case <-closing:
+			closing = nil // the loop may have received the grant, and finishes
+			if g, ok := this.withdraw(); ok {
+				g.ReleaseAsync(ctx)
+				return false
+			}
 		case <-ctx.Done():
 			if g, ok := this.withdraw(); ok {
 				g.ReleaseAsync(ctx)
@@ -152,7 +159,7 @@ func (t *turns) pause(ctx context.Context) bool {
 	case <-time.After(t.locks.claim):
 		return true
 	case <-ctx.Done():
-	case <-t.locks.closing:
+	case <-t.locks.life.Done():
 	case <-left:
 	}
 	return false
