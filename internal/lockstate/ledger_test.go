@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -15,6 +16,23 @@ type ledger struct {
 	grants  []deed    // not ended yet
 	calls   []CallID  // not answered yet
 	closed  bool
+
+	turn      turn
+	leaving   CallID    // it ended the last hold, and the lock has not been returned or handed off
+	yields    Instant   // until then others may ask for the lock first
+	cancelled RequestID // of the present command
+}
+
+// turn is what the events tell of a tenure.
+type turn struct {
+	tenure uint64
+	began  Instant
+	from   Instant       // the budget counts from here
+	holds  int           // since then
+	served bool          // it has served a hold
+	rests  bool          // it may rest
+	failed bool          // the last renewal failed
+	asks   time.Duration // the lease that a renewal asks for which is under way
 }
 
 // deed is a grant as its owner sees it.
@@ -86,6 +104,11 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 	_, beside := s.(*Permits) // whose tenures do not keep each other out
 	_, fair := s.(*Fair)
 	fair = fair || beside // it has several tenures
+	if state, ok := s.(*State); ok {
+		if problem := l.follow(e, state); problem != "" {
+			return problem
+		}
+	}
 	switch e.Kind {
 	case Requested:
 		if id == 0 || l.waiter(id) >= 0 || l.grant(id) >= 0 {
@@ -119,6 +142,8 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 			return "a request is granted past its deadline"
 		case e.Request.Outlive && e.Fixed > s.Deadline(e.Tenure):
 			return "a hold that is to outlive its process needs a renewal for that"
+		case e.Request.Outlive && e.Fixed == 0:
+			return "a hold that is to outlive its process has a kept lease"
 		case e.Kind == Granted && !beside && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"
 		case e.Kind == Granted && !beside && (e.Token <= last.exclusive || e.Request.Mode == Exclusive && e.Token <= last.all):
@@ -147,6 +172,9 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		i := l.grant(id)
 		if i < 0 || l.grants[i].claimBy == 0 {
 			return "a grant is taken back twice, or that is over"
+		}
+		if e.Now < l.grants[i].claimBy && id != l.cancelled {
+			return "a grant is taken back too early"
 		}
 		l.grants[i].claimBy, l.grants[i].recalled = 0, true
 	case Ended:
@@ -183,6 +211,86 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		if slices.ContainsFunc(l.grants, func(d deed) bool { return !fair || d.tenure == e.Tenure }) {
 			return "the tenure is over, or asked for, while the lock is held"
 		}
+	}
+	return ""
+}
+
+// follow keeps account of the tenures of a State. It returns what is wrong with an event, or an empty text.
+func (l *ledger) follow(e *Event, s *State) string {
+	t := &l.turn
+	switch e.Kind {
+	case Began:
+		*t = turn{tenure: e.Tenure, began: e.Now, from: e.Now, rests: s.tenure.rests}
+	case Renewing:
+		t.rests, t.asks = false, e.Lease
+	case Renewed:
+		t.failed, t.asks = false, 0
+	case Doubted:
+		t.failed = false
+	case RenewFailed:
+		t.failed, t.asks = true, 0
+	case Contested:
+		if t.rests {
+			t.rests, t.from, t.holds = false, e.Now, 0
+		}
+	case Granted:
+		l.leaving = 0
+		if problem := l.handedOff(e, s); problem != "" {
+			return problem
+		}
+		t.rests = t.rests && !e.Request.NoRest
+		t.holds, t.served = t.holds+int(e.Holds), true
+	case Ended:
+		if e.Call != 0 {
+			l.leaving = e.Call
+		}
+	case Unlocked:
+		if e.Call == l.leaving && e.Err == nil && e.Reason == 0 {
+			return "a release is answered before the lock has been returned or handed off"
+		}
+	case Returning:
+		w, first := s.queue.head(), t.tenure == e.Tenure && !t.served && !t.failed
+		t.tenure = 0 // the release may have to be made again
+		if !first || w == nil || l.closed || w.Mode < s.tenure.mode || e.Now >= s.tenure.deadline ||
+			max(s.left(e.Now), t.asks) > max(s.lease(&w.Request), lockagent.PassLease)+rounding {
+			break
+		}
+		return "a tenure goes back before its first hold, though somebody wants it"
+	case Attempted:
+		if e.Now < l.yields && !slices.ContainsFunc(l.waiting, func(r Request) bool { return r.Try }) {
+			return "the lock is asked for before others had their turn"
+		}
+		l.yields = 0
+	case Returned:
+		l.leaving, l.yields = 0, e.RetryAt
+	case Rested, Withdrawn, Dropped, Denied, Detached:
+		l.leaving = 0
+	}
+	return ""
+}
+
+// handedOff returns what is wrong with a grant of a State that was not the first one of its tenure.
+func (l *ledger) handedOff(e *Event, s *State) string {
+	t, of := &l.turn, &s.tenure
+	joins := len(l.grants) > 0 && of.mode == Shared && !of.contested && !of.outsiders
+	most, length := s.cfg.HandOffGrants, s.cfg.HandOffTime
+	if of.outsiders {
+		most, length = max(1, most/20), length/10
+	}
+	switch {
+	case of.doubt:
+		return "the lock is granted in a tenure in doubt"
+	case e.Token > of.greatest(e.Now):
+		return "a token is ahead of the store's clock"
+	case e.How == lockagent.ByStore || t.tenure != e.Tenure: // or a process before has granted the lock in this tenure
+	case t.failed:
+		return "the lock is handed off while renewals fail"
+	case of.deadline.Sub(e.Now) < e.Lease/10:
+		return "the lock is handed off shortly before the deadline"
+	case t.rests && e.Now >= t.began.add(s.cfg.Rest):
+		return "the lock rests for too long"
+	case !t.rests && !joins && (t.holds >= most || e.Now >= t.from.add(length)):
+		return "the lock is handed off beyond the budget"
 	}
 	return ""
 }

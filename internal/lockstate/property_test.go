@@ -100,6 +100,8 @@ func (s *scene) do(c Command) {
 	case OwnerGone:
 		s.ledger.calls = append(s.ledger.calls, c.Call)
 	}
+	cancel, _ := c.(Cancel)
+	s.ledger.cancelled = cancel.ID
 	s.step(c)
 	for ; s.noted < len(s.events()); s.noted++ {
 		e := &s.events()[s.noted]
@@ -220,7 +222,7 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 				NoRest: rapid.IntRange(0, 9).Draw(t, "no rest") == 0, Mode: rapid.SampledFrom(s.modes).Draw(t, "mode"),
 			}
 			if q.Mode == Exclusive && !q.Session {
-				q.Holds = rapid.SampledFrom([]uint16{0, 1, 2, 64}).Draw(t, "holds")
+				q.Holds = rapid.SampledFrom([]uint16{0, 1, 2, 64, 1000}).Draw(t, "holds")
 			}
 			if rapid.Bool().Draw(t, "fixed") {
 				q.Lease = max(someSpan.Draw(t, "lease"), lockagent.MinLease)
@@ -336,8 +338,8 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 
 // tokens are those of a tenure that begins in the store at an instant. They are greater than those of any tenure before.
 func (s *scene) tokens(at Instant) (first lockagent.Token) {
-	s.began, first = at, s.token+1
-	s.token += 100
+	s.began, first = at, max(s.token+1, lockagent.Token(storeTime(at)))
+	s.token = first + 99
 	return first
 }
 

@@ -158,6 +158,16 @@ func unsettled(s *State, m Moment) string {
 		return "nobody holds the lock in a tenure that waits for no renewal"
 	case s.queue.tries.first != 0 && !calling(s) && at > m.Now.add(recallTime):
 		return "a request that does not wait sleeps"
+	case s.closed && s.grants.len() > 0:
+		return "somebody holds a lock that is closed"
+	case s.call != 0 && (s.grants.len() > 0 || s.Resting()):
+		return "a release is not answered, though the lock was handed off or rests"
+	case s.Resting() && s.queue.len() > 0:
+		return "somebody waits for a lock that rests"
+	case s.mayJoin(m):
+		return "a reader waits for readers"
+	case s.lacksCover(m) && !s.renewal.inFlight && s.renewal.failures == 0:
+		return "a reader waits for a longer lease, and nobody asks for it"
 	}
 	if problem := s.grants.wrong(); problem != "" {
 		return problem
@@ -175,6 +185,24 @@ func unsettled(s *State, m Moment) string {
 		return fmt.Sprintf("there is still something to do: %s", text(&e))
 	}
 	return ""
+}
+
+// mayJoin reports whether the request at the head is one to read that readers do not keep out.
+func (s *State) mayJoin(m Moment) bool {
+	w, t := s.queue.head(), &s.tenure
+	if w == nil || w.Mode != Shared || w.Outlive || s.grants.len() == 0 || !s.grants.shared() || t.mode != Shared ||
+		t.contested || t.outsiders || t.doubt || s.renewal.failures > 0 || t.ending(m.Now) || t.next() > t.greatest(m.Now) {
+		return false
+	}
+	longest := max(s.lease(&w.Request), lockagent.PassLease)
+	for _, g := range s.grants.all {
+		if g.fixed == 0 {
+			longest = max(longest, s.cfg.Watchdog)
+		} else {
+			longest = max(longest, g.request.Lease)
+		}
+	}
+	return s.left(m.Now) <= longest+rounding
 }
 
 // apart says that the holds of a session have several leases. It is empty if they have one.

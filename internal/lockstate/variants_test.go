@@ -62,6 +62,11 @@ var (
 		{"ann", 0, Exclusive, true, false, []time.Duration{0, 60 * tick}},
 		{"cid", 1, Exclusive, true, false, []time.Duration{20 * tick, 0}},
 	}
+	// A session with a long lease, which is kept because of another hold, and is to outlive the process.
+	mixedOutlive = []person{
+		{"ann", 0, Exclusive, true, false, []time.Duration{100 * tick, 0, outliving}},
+		{"cid", 1, Exclusive, false, false, kept},
+	}
 	// One owner on each of three agents.
 	spread = []person{
 		{"ann", 0, Exclusive, false, false, []time.Duration{60 * tick}},
@@ -144,6 +149,7 @@ var variants = []variant{
 	{name: "session", people: session, left: chances{order: 3, lost: 1, cancels: 1, gone: 1}, ask: []int{0, 2}},
 	{name: "fixed leases", people: fixed, left: chances{order: 3, lost: 2, cancels: 1}, ask: []int{0, 1}},
 	{name: "mixed leases", people: mixed, left: chances{order: 3, lost: 2}, ask: []int{0, 1}},
+	{name: "mixed leases, and one that outlives its process", people: mixedOutlive, left: chances{order: 3}, ask: []int{0}},
 	{name: "tries", people: tries, left: chances{order: 3, lost: 2}, ask: []int{0}},
 	{
 		name: "claims", people: three, left: chances{order: 3, lost: 1, cancels: 1}, ask: []int{0, 2},
@@ -169,6 +175,7 @@ var variants = []variant{
 	{name: "readers with fixed leases", people: []person{
 		{"ann", 0, Shared, false, false, []time.Duration{60 * tick}},
 		{"bob", 0, Shared, false, false, keptTwice},
+		{"dan", 0, Shared, false, false, []time.Duration{20 * tick}},
 		{"cid", 1, Exclusive, false, false, kept},
 	}, left: chances{order: 3, lost: 1}, ask: []int{0, 1}},
 	{

@@ -251,6 +251,8 @@ func (w *world) tell(i int, c Command) {
 	case Release, Break, OwnerGone:
 		a.ledger.calls = append(a.ledger.calls, a.calls)
 	}
+	cancel, _ := c.(Cancel)
+	a.ledger.cancelled = cancel.ID
 	m := Moment{Now: w.now, Fresh: a.next()}
 	broke := false
 	overdue := a.overdue(c, m)
