@@ -328,7 +328,8 @@ var promises = []promise{
 		}
 	}},
 	{
-		"an extension counts when the store has confirmed it", []string{fixedLease, outlasting},
+		"an extension counts when the store has confirmed it",
+		[]string{fixedLease, outlasting},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			time.Sleep(leaseOfAnn / 2)
 			if err := g.Extend(background, extended); err != nil {
@@ -344,7 +345,8 @@ var promises = []promise{
 		},
 	},
 	{
-		"an extension that the store does not confirm is none", []string{fixedLease, outlasting},
+		"an extension that the store does not confirm is none",
+		[]string{fixedLease, outlasting},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			time.Sleep(leaseOfAnn / 2) // by then the store has the whole lease
 			w.die()
@@ -357,7 +359,8 @@ var promises = []promise{
 		},
 	},
 	{
-		"whoever dies keeps others out for no longer", []string{keptLease, fixedLease},
+		"whoever dies keeps others out for no longer",
+		[]string{keptLease, fixedLease},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			w.die()
 			w.freeAfter(t, g, 0, w.whole()+soon)
@@ -368,7 +371,8 @@ var promises = []promise{
 		},
 	},
 	{
-		"a release gives it back", []string{keptLease, fixedLease, outlasting},
+		"a release gives it back",
+		[]string{keptLease, fixedLease, outlasting},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			w.leave(t)
 			released(t, g)
@@ -392,7 +396,8 @@ var promises = []promise{
 		w.freeAfter(t, g, 0, 0)
 	}},
 	{
-		"Shutdown waits until its context ends", []string{keptLease, fixedLease},
+		"Shutdown waits until its context ends",
+		[]string{keptLease, fixedLease},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			ctx, cancel := context.WithTimeout(background, leaseOfAnn/2)
 			defer cancel()
@@ -405,7 +410,8 @@ var promises = []promise{
 		},
 	},
 	{
-		"the store has the whole lease before anybody hears of the grant", []string{dyingAtOnce},
+		"the store has the whole lease before anybody hears of the grant",
+		[]string{dyingAtOnce},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			w.freeAfter(t, g, leaseOfAnn-marginOf, w.whole()+soon)
 			lostBecause(t, g.Cause(), lockagent.LostExpired)
@@ -426,7 +432,8 @@ var promises = []promise{
 		w.freeAfter(t, g, leaseOfAnn-marginOf, w.whole()+soon)
 	}},
 	{
-		"Close leaves an extension that the store has confirmed", []string{outlasting},
+		"Close leaves an extension that the store has confirmed",
+		[]string{outlasting},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			if err := g.Extend(background, extended); err != nil {
 				t.Fatal(err)
@@ -436,7 +443,8 @@ var promises = []promise{
 		},
 	},
 	{
-		"Close tells of an extension that the store has not confirmed", []string{dyingAtOnce},
+		"Close tells of an extension that the store has not confirmed",
+		[]string{dyingAtOnce},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			done := g.ExtendAsync(background, extended)
 			synctest.Wait()

@@ -177,7 +177,7 @@
 // from their journals. It visits the
 // first 3,000 states of each variant, and in make soak the first 30,000. The latter cover at least
 // all schedules of four to eleven actions after the set-up. Beyond them the test walks at
-// random. A [Latch] has a small world of its own, with two agents, and its schedules begin with the
+// random. make soak also plants a defect in each rule of settle, which these tests and the random histories have to find. A [Latch] has a small world of its own, with two agents, and its schedules begin with the
 // first request.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless both
