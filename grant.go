@@ -163,8 +163,8 @@ func (g Grant) Cause() error {
 //   - Another agent is known within milliseconds of its attempt, a client of Redisson's with the next renewal. A fixed
 //     lease is not renewed, and nothing shows who waits for Redisson's spin lock. A store without queues, such as a
 //     quorum, tells of nobody: then only owners of this agent count.
-//   - A reader is wanted when a writer waits, and not when other readers do. A writer first waits for the readers of its
-//     own agent, and then asks the others. Holders of permits are wanted when somebody
+//   - A reader is wanted when a writer waits, and not when other readers do. A writer first waits for the readers of
+//     its own agent, and then asks the others. Holders of permits are wanted when somebody
 //     waits for more permits than are free. The first eight holders in the store learn of an attempt at once, and the
 //     others with their next renewals.
 //   - The own session is nobody else, and a request that does not wait does not count.
@@ -181,8 +181,8 @@ func (g Grant) Wanted() <-chan struct{} {
 }
 
 // Uncertain returns a channel that is closed when the hold is in danger: the agent could not renew the lease, and less
-// than a third of the time for which it trusts the lease is left. The holder can stop to begin new work, before the lock is lost at the deadline.
-// [Grant.Remaining] tells how long that is from now.
+// than a third of the time for which it trusts the lease is left. The holder can stop to begin new work, before the
+// lock is lost at the deadline. [Grant.Remaining] tells how long that is from now.
 //
 // The renewal has failed by then, or has had no answer for half of the time from its call to the deadline. For example,
 // a lease of 30 s is trusted for 28 s. It is renewed after 10 s, and again and again if that fails. The channel is
@@ -269,8 +269,8 @@ func (g Grant) ReleaseAsync(ctx context.Context) <-chan error {
 }
 
 // Extend restarts a fixed lease, for d from now, and waits for the outcome. A call never
-// shortens the lease. Extend returns nil if the store has confirmed the extension, or if the lease is kept because of another
-// hold of the session: then the extension counts when it is kept no more. Otherwise Extend returns
+// shortens the lease. Extend returns nil if the store has confirmed the extension, or if the lease is kept because of
+// another hold of the session: then the extension counts when it is kept no more. Otherwise Extend returns
 //
 //   - a [*LostError] if the hold is lost before that, for example because the store is
 //     silent until the lease runs out;

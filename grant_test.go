@@ -124,7 +124,8 @@ func TestGrantThatIsHeld(t *testing.T) {
 	if g.Err() != nil || g.Cause() != nil || isClosed(g.Done()) || !g.Held() {
 		t.Errorf("not held: %v, %v", g.Err(), g.Cause())
 	}
-	if g.Name() != "orders/42" || g.Owner() != "alice" || g.Token() != 7 || g.HoldCount() != 2 || g.Remaining() != time.Minute {
+	if g.Name() != "orders/42" || g.Owner() != "alice" || g.Token() != 7 || g.HoldCount() != 2 ||
+		g.Remaining() != time.Minute {
 		t.Errorf("%+v is not what was granted", g)
 	}
 

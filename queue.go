@@ -25,8 +25,8 @@ import "time"
 // wait, some releases are for them: such a Release frees the lock, wakes all waiters, and keeps the lock from agents
 // for a moment. For outsiders that poll the store may do so when agents have contended for long, also at an Acquire.
 //
-// Only a Release passes a lock. Break, the end of a lease, a reset and a downgrade do not. A reset empties the queue. The
-// queue reserves nothing: an Acquire that finds the lock free is granted, whoever waits.
+// Only a Release passes a lock. Break, the end of a lease, a reset and a downgrade do not. A reset empties the queue.
+// The queue reserves nothing: an Acquire that finds the lock free is granted, whoever waits.
 //
 // Without a Queue, the fields of requests, replies and messages that name it are zero, and all waiters are woken by
 // wake. Nobody tells a holder that other agents wait, see [Grant.Wanted].

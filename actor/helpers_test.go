@@ -479,7 +479,9 @@ func (s *tap) Permits(ctx context.Context, req lockagent.PermitsRequest, done fu
 	through(s, o, func(done func(lockagent.PermitsReply, error)) { s.whole.Permits(ctx, req, done) }, done)
 }
 
-func (s *tap) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *tap) Inspect(
+	ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	o := &op{kind: "inspect", name: name}
 	through(s, o, func(done func(lockagent.Inspection, error)) { s.whole.Inspect(ctx, name, kind, done) }, done)
 }

@@ -71,7 +71,9 @@ func (a *Agent) kind(kind lockagent.LockKind) (lockagent.LockKind, error) {
 }
 
 // plain makes the machine of a plain or fenced lock.
-func (a *Agent) plain(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+func (a *Agent) plain(
+	name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant,
+) machine {
 	return lockstate.Resume(name, a.plains, from, shift, now)
 }
 
@@ -93,7 +95,9 @@ func (a *Agent) fair(name lockagent.Name, from lockstate.Snapshot, shift time.Du
 }
 
 // permits makes the machine of a semaphore.
-func (a *Agent) permits(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
+func (a *Agent) permits(
+	name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant,
+) machine {
 	return lockstate.ResumePermits(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
 }
 

@@ -5,8 +5,8 @@ import (
 	"github.com/lockagent/lockagent/internal/warning"
 )
 
-// warnings are what a holder can wait for while it has the lock. A hold has none until somebody asks. They are guarded by
-// the mutex of the hold's [finish].
+// warnings are what a holder can wait for while it has the lock. A hold has none until somebody asks. They are guarded
+// by the mutex of the hold's [finish].
 type warnings struct{ wanted, uncertain warning.Warning }
 
 // warn changes the warnings of a hold. If nobody has asked for them, they do not matter.

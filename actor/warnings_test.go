@@ -40,11 +40,15 @@ func TestAnotherAgentWantsTheLock(t *testing.T) {
 				store := memstore.New()
 				one, two := start(t, Config{Store: store}), start(t, Config{Store: store.Share()})
 				if kind == lockagent.Semaphore || kind == lockagent.Permits {
-					<-one.Permits(background, lockagent.PermitsRequest{Name: "door", Kind: kind, Op: lockagent.TrySetPermits, N: 1})
+					<-one.Permits(background, lockagent.PermitsRequest{
+						Name: "door", Kind: kind, Op: lockagent.TrySetPermits, N: 1,
+					})
 				}
 				g := granted(t, one.Acquire(background, "door", Request{Owner: "ann", Kind: kind}))
 				wanted := g.Wanted()
-				refused(t, two.Acquire(background, "door", Request{Owner: "bob", Kind: kind, Try: true}), lockagent.ErrHeld)
+				refused(
+					t, two.Acquire(background, "door", Request{Owner: "bob", Kind: kind, Try: true}), lockagent.ErrHeld,
+				)
 				time.Sleep(time.Hour)
 				warned(t, "nobody waits", wanted, false)
 				c := two.Acquire(background, "door", Request{Owner: "bob", Kind: kind, Wait: time.Minute})
@@ -108,7 +112,9 @@ func TestAnOutsiderWantsTheLock(t *testing.T) {
 		store := memstore.New()
 		s := newTap(store)
 		a := start(t, Config{Store: s})
-		g, other := granted(t, a.Acquire(background, "door", who("ann"))), granted(t, a.Acquire(background, "gate", who("ann")))
+		g, other := granted(
+			t, a.Acquire(background, "door", who("ann")),
+		), granted(t, a.Acquire(background, "gate", who("ann")))
 		var watched []lockagent.Name
 		s.on("renew", func(o *op) {
 			if o.watched {
@@ -136,7 +142,9 @@ func TestAnOutsiderWantsTheLock(t *testing.T) {
 func TestTheNextHolderLearnsOfTheOneBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		one, two, three := start(t, Config{Store: store}), start(t, Config{Store: store.Share()}), start(t, Config{Store: store.Share()})
+		one, two, three := start(t, Config{Store: store}), start(
+			t, Config{Store: store.Share()},
+		), start(t, Config{Store: store.Share()})
 		g := granted(t, one.Acquire(background, "door", who("ann")))
 		second := two.Acquire(background, "door", who("bob"))
 		synctest.Wait()
@@ -179,7 +187,8 @@ func TestAHoldIsUncertainUntilARenewalSucceeds(t *testing.T) {
 		warned(t, "the hold is over", g.Uncertain(), false)
 		released(t, brief)
 		synctest.Wait()
-		if !slices.Contains(d.told, "wanted: false, uncertain: true") || !slices.Contains(d.told, "wanted: false, uncertain: false") {
+		if !slices.Contains(d.told, "wanted: false, uncertain: true") ||
+			!slices.Contains(d.told, "wanted: false, uncertain: false") {
 			t.Errorf("the watcher was told %q", d.told)
 		}
 	})

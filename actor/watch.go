@@ -1,7 +1,7 @@
 package actor
 
-// Watcher is told what becomes of a request, from its wait to the end of its hold: see [Request.Watch]. The agent calls one
-// method after the other, in the order of the steps. A method must not block, and must not call the agent.
+// Watcher is told what becomes of a request, from its wait to the end of its hold: see [Request.Watch]. The agent calls
+// one method after the other, in the order of the steps. A method must not block, and must not call the agent.
 type Watcher interface {
 	// Queued: the lock could not be granted at once, and the request waits. holder has the lock: an owner of this
 	// agent, or what the store knows. It is empty if that is not known.
@@ -13,11 +13,11 @@ type Watcher interface {
 	Renewed()
 	// Uncertain: a renewal failed, after one that did not. The deadline stands. Renewed or Ended follows.
 	Uncertain(err error)
-	// Warned: what [lockagent.Grant.Wanted] and [lockagent.Grant.Uncertain] tell of the hold has changed, after the first
-	// call of either.
+	// Warned: what [lockagent.Grant.Wanted] and [lockagent.Grant.Uncertain] tell of the hold has changed, after the
+	// first call of either.
 	Warned(wanted, uncertain bool)
-	// Ended: the request was denied, with the error of its grant, or its hold is over, with the cause of that. Nobody else
-	// has been granted the lock yet. It is the last call.
+	// Ended: the request was denied, with the error of its grant, or its hold is over, with the cause of that. Nobody
+	// else has been granted the lock yet. It is the last call.
 	Ended(cause error)
 }
 

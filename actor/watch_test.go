@@ -12,7 +12,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// onlooker is a Watcher that writes down what it is told. Only the actor writes, and the test reads when that is at rest.
+// onlooker is a Watcher that writes down what it is told. Only the actor writes, and the test reads when that is at
+// rest.
 type onlooker struct{ told []string }
 
 func (d *onlooker) Queued(holder string) { d.note("queued behind %s", holder) }
@@ -99,7 +100,8 @@ func TestWatcherOfALockElsewhere(t *testing.T) {
 			t.Errorf("the watcher of the extended lease was told %q", ann.told)
 		}
 		closed(t, a)
-		if last := ann.told[len(ann.told)-1]; last != "ended: "+g.Cause().Error() || !errors.Is(g.Cause(), lockagent.ErrLost) {
+		if last := ann.told[len(ann.told)-1]; last != "ended: "+g.Cause().Error() ||
+			!errors.Is(g.Cause(), lockagent.ErrLost) {
 			t.Errorf("the last that the watcher was told is %q, the cause is %v", last, g.Cause())
 		}
 	})

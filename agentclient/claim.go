@@ -138,7 +138,10 @@ func (c *claim) waitPassed() {
 
 func (c *claim) waitError(timedOut bool, cause error) error {
 	a := c.agent
-	e := &lockagent.WaitError{Name: c.name, Kind: c.req.Kind.OrPlain(), Waited: time.Since(c.begin), Holder: c.waitsFor(), TimedOut: timedOut, Err: cause}
+	e := &lockagent.WaitError{
+		Name: c.name, Kind: c.req.Kind.OrPlain(), Waited: time.Since(c.begin), Holder: c.waitsFor(), TimedOut: timedOut,
+		Err: cause,
+	}
 	if c.req.Kind == lockagent.Semaphore || c.req.Kind == lockagent.Permits {
 		e.Permits = max(1, c.req.Permits)
 	}
@@ -151,8 +154,8 @@ func (c *claim) waitError(timedOut bool, cause error) error {
 	return e
 }
 
-// silence is for how long the daemon has not said a word of a claim, for a request that was made at begin. A moment counts only if the request has waited for
-// nothing else.
+// silence is for how long the daemon has not said a word of a claim, for a request that was made at begin. A moment
+// counts only if the request has waited for nothing else.
 func (t *ticket) silence(begin time.Time) time.Duration {
 	const slow = 200 * time.Millisecond // as in package actor
 	silent := time.Since(t.since)
@@ -219,7 +222,8 @@ func (c *claim) takeBack() bool {
 
 // granted gives the lock to the owner, as the daemon says.
 func (c *claim) granted(g *lockagentv1.Granted, until time.Duration) {
-	c.first, c.began, c.more, c.confirmed = lockagent.Token(g.GetToken()), c.agent.now(), max(0, int(g.GetHolds())-1), true
+	c.first, c.began, c.more = lockagent.Token(g.GetToken()), c.agent.now(), max(0, int(g.GetHolds())-1)
+	c.confirmed = true
 	for _, id := range g.GetPermitIds() {
 		c.permits = append(c.permits, lockagent.PermitID(id))
 	}
@@ -252,7 +256,10 @@ func (c *claim) hold(token lockagent.Token, count, replicas int, until time.Dura
 	}
 	c.claimed = time.AfterFunc(a.cfg.Claim, func() {
 		a.leave(c, func() error {
-			a.cfg.Logger.Warn("lockagent: nobody received a grant, so it was given back", "lock", string(c.name), "owner", string(c.req.Owner))
+			a.cfg.Logger.Warn(
+				"lockagent: nobody received a grant, so it was given back", "lock", string(c.name), "owner",
+				string(c.req.Owner),
+			)
 			return c.lost(lockagent.LostUnclaimed)
 		})
 	})
@@ -291,8 +298,8 @@ func (c *claim) expire() {
 	a.mu.Unlock()
 }
 
-// glance has the holds end whose timers are late, and looks again while there are holds. Timers stand still while the machine is suspended, and
-// deadlines do not.
+// glance has the holds end whose timers are late, and looks again while there are holds. Timers stand still while the
+// machine is suspended, and deadlines do not.
 func (a *agent) glance() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -357,7 +364,10 @@ func (c *claim) end(cause error) (told func()) {
 func (a *agent) call(f func(error), cause error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.cfg.Logger.Error("lockagent: recovered from a panic", "of", "OnEnd", "panic", p, slog.String("stack", string(debug.Stack())))
+			a.cfg.Logger.Error(
+				"lockagent: recovered from a panic", "of", "OnEnd", "panic", p,
+				slog.String("stack", string(debug.Stack())),
+			)
 		}
 	}()
 	f(cause)
@@ -372,8 +382,8 @@ func (c *claim) overError() error {
 	return cause
 }
 
-// giveBack has the daemon end a claim that is over here, unless the next request of its queue gets the claim. The channel
-// delivers the outcome.
+// giveBack has the daemon end a claim that is over here, unless the next request of its queue gets the claim. The
+// channel delivers the outcome.
 func (a *agent) giveBack(c *claim) <-chan error {
 	c.stage = releasing
 	c.released = make(chan error, 1)
@@ -409,8 +419,9 @@ func (a *agent) patience() time.Duration {
 	return releaseTime
 }
 
-// giveUp tells the owner that the daemon has not confirmed the release. It goes on until the deadline, when the lock is free anyway. A claim that was
-// not granted has none: the daemon, or the next one, may still have it, and grant it to nobody.
+// giveUp tells the owner that the daemon has not confirmed the release. It goes on until the deadline, when the lock is
+// free anyway. A claim that was not granted has none: the daemon, or the next one, may still have it, and grant it to
+// nobody.
 func (a *agent) giveUp(c *claim) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -463,8 +474,10 @@ func (a *agent) remove(c *claim) {
 // request is the message that asks for the claim.
 func (c *claim) request() *lockagentv1.AcquireRequest {
 	r := &lockagentv1.AcquireRequest{
-		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode), Permits: int32(c.req.Permits),
-		Try: c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, NoRest: c.req.NoRest, Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
+		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode),
+		Permits: int32(c.req.Permits),
+		Try:     c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, NoRest: c.req.NoRest,
+		Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
 		Warn: c.warns,
 	}
 	if trace := c.agent.cfg.TraceParent; trace != nil {

@@ -152,13 +152,17 @@ func (h *hold) ExtendAsync(_ context.Context, d time.Duration) <-chan error {
 	return x.done
 }
 
-// extend asks the daemon for an extension. The claim is confirmed over the present link: before that, the daemon may not have it.
+// extend asks the daemon for an extension. The claim is confirmed over the present link: before that, the daemon may
+// not have it.
 func (c *claim) extend(id uint64, x extension) {
-	c.agent.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Extend{Extend: &lockagentv1.Extend{Id: id, Lease: wire.FromDuration(x.lease)}}})
+	c.agent.push(&lockagentv1.Command{
+		Ref:     c.ref,
+		Command: &lockagentv1.Command_Extend{Extend: &lockagentv1.Extend{Id: id, Lease: wire.FromDuration(x.lease)}},
+	})
 }
 
-// extendAgain asks over a new link for the extensions without an answer. The daemon, or the one before, may have made them. Twice is harmless:
-// a lease only grows.
+// extendAgain asks over a new link for the extensions without an answer. The daemon, or the one before, may have made
+// them. Twice is harmless: a lease only grows.
 func (c *claim) extendAgain() {
 	for _, id := range slices.Sorted(maps.Keys(c.extensions)) {
 		c.extend(id, c.extensions[id])

@@ -22,9 +22,9 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// The link carries all claims. When it breaks, the agent makes another one, and says again what it wants. It attaches to each claim
-// whose id the daemon has told, and asks anew for the others. If the daemon, or the one before, has such a request already, it knows the
-// secret, and goes on with that claim.
+// The link carries all claims. When it breaks, the agent makes another one, and says again what it wants. It attaches
+// to each claim whose id the daemon has told, and asks anew for the others. If the daemon, or the one before, has such
+// a request already, it knows the secret, and goes on with that claim.
 
 // start makes the first link, and keeps one until the agent ends.
 func (a *agent) start(ctx context.Context) error {
@@ -125,8 +125,8 @@ func (a *agent) converse(made func()) error {
 
 var errEnded = errors.New("agentclient: the daemon has ended the stream")
 
-// batchSize is how many bytes of commands go in one message. Every daemon takes twice that: its configuration allows no smaller limit.
-// The largest command has a quarter of that: a name, a session, a secret and a text for people.
+// batchSize is how many bytes of commands go in one message. Every daemon takes twice that: its configuration allows no
+// smaller limit. The largest command has a quarter of that: a name, a session, a secret and a text for people.
 const batchSize = 8 << 10
 
 // send sends commands until ctx ends. Otherwise it returns why the daemon takes no more of them.
@@ -341,7 +341,8 @@ func (c *claim) lose(err error) (told func()) {
 
 // refused says that the daemon does not have the claim, because of err.
 func (c *claim) refused(err error) (told func()) {
-	again := errors.Is(err, refusal.ErrDraining) || errors.Is(err, refusal.ErrJournal) || errors.Is(err, lockagent.ErrClosed)
+	again := errors.Is(err, refusal.ErrDraining) || errors.Is(err, refusal.ErrJournal) ||
+		errors.Is(err, lockagent.ErrClosed)
 	gone := errors.Is(err, refusal.ErrNoClaim)
 	switch c.stage {
 	case held:

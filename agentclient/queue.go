@@ -8,17 +8,21 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// queue has the requests of this process that want one lock alone, in the order of their arrival. The daemon knows of the first one, which
-// has a claim. When the hold of the first one ends, the next one gets that claim and holds the lock, and the daemon
-// need not hear of it. So many holds cost one conversation with the daemon. The hand-off within an agent has the same rules:
+// queue has the requests of this process that want one lock alone, in the order of their arrival. The daemon knows of
+// the first one, which has a claim. When the hold of the first one ends, the next one gets that claim and holds the
+// lock, and the daemon need not hear of it. So many holds cost one conversation with the daemon. The hand-off within an
+// agent has the same rules:
 //
-//   - The daemon bounds how many holds a claim may serve, and gives each of them a token. The queue bounds for how long new holds begin. Then the claim is
-//     released, and the next request asks for another one, behind those of other processes.
-//   - No hold begins under a claim that was released, is over, is past its deadline, or that the daemon has not confirmed over the present link.
-//   - Each request has a wait of its own, which the client bounds. The wait of the first may end, and then the next one takes its place. So a claim that
-//     others may get has no wait. One who is alone has a claim for its own wait. It leaves the queue to whoever comes while it waits.
-//   - Whoever has waited for longer than [patienceInQueue] leaves the queue, and asks for a claim of its own. So where holds last, the daemon
-//     knows everybody who waits, and serves all processes in the order of arrival.
+//   - The daemon bounds how many holds a claim may serve, and gives each of them a token. The queue bounds for how
+//     long new holds begin. Then the claim is released, and the next request asks for another one, behind those of
+//     other processes.
+//   - No hold begins under a claim that was released, is over, is past its deadline, or that the daemon has not
+//     confirmed over the present link.
+//   - Each request has a wait of its own, which the client bounds. The wait of the first may end, and then the next
+//     one takes its place. So a claim that others may get has no wait. One who is alone has a claim for its own wait.
+//     It leaves the queue to whoever comes while it waits.
+//   - Whoever has waited for longer than [patienceInQueue] leaves the queue, and asks for a claim of its own. So where
+//     holds last, the daemon knows everybody who waits, and serves all processes in the order of arrival.
 //
 // The mutex of the agent guards it.
 type queue struct {
@@ -44,14 +48,15 @@ const (
 	patienceInQueue = 50 * time.Millisecond
 )
 
-// shares reports whether a request may share a claim with others: what it asks of the daemon does not differ from theirs. If its trace is
-// sampled, the daemon's events of its claim belong to that trace.
+// shares reports whether a request may share a claim with others: what it asks of the daemon does not differ from
+// theirs. If its trace is sampled, the daemon's events of its claim belong to that trace.
 func (c *claim) shares() bool {
 	r, kind := &c.req, c.req.Kind.OrPlain()
 	if trace := c.agent.cfg.TraceParent; trace != nil && sampled(trace(c.caller)) {
 		return false
 	}
-	return (kind == lockagent.PlainLock || kind == lockagent.FencedLock) && orExclusive(r.Mode) == lockagent.Exclusive &&
+	return (kind == lockagent.PlainLock || kind == lockagent.FencedLock) &&
+		orExclusive(r.Mode) == lockagent.Exclusive &&
 		!r.Session && !r.Try && !r.NoRest && r.Lease == 0
 }
 
@@ -64,8 +69,8 @@ func sampled(traceParent string) bool {
 	return err == nil && flags&1 == 1
 }
 
-// join puts a request in its queue. It reports false if the request has to ask for a claim. The mutex must be held, as for all that
-// follows.
+// join puts a request in its queue. It reports false if the request has to ask for a claim. The mutex must be held, as
+// for all that follows.
 func (a *agent) join(c *claim) bool {
 	if !c.shares() {
 		return false
@@ -92,7 +97,8 @@ func (a *agent) join(c *claim) bool {
 // busy reports whether a claim of the queue will serve more than one request.
 func (q *queue) busy() bool { return q.served || q.rest.Len() > 0 }
 
-// next takes the request out of the queue that waits behind the first, and makes it the first. It returns nil if there is none.
+// next takes the request out of the queue that waits behind the first, and makes it the first. It returns nil if there
+// is none.
 func (q *queue) next() *claim {
 	e := q.rest.Front()
 	if e == nil {
@@ -109,8 +115,8 @@ func (q *queue) next() *claim {
 	return c
 }
 
-// handOn gives the claim of c, which is over for its owner, to the next request of the queue. If c was not granted, the next one waits in its
-// place. It reports false if the daemon has to hear of the end.
+// handOn gives the claim of c, which is over for its owner, to the next request of the queue. If c was not granted, the
+// next one waits in its place. It reports false if the daemon has to hear of the end.
 func (a *agent) handOn(c *claim) bool {
 	q := c.queue
 	if q == nil || q.first != c || q.rest.Len() == 0 || a.closed || c.over {
@@ -136,7 +142,8 @@ func (a *agent) handOn(c *claim) bool {
 func (c *claim) mayServe() bool {
 	a := c.agent
 	now := a.now()
-	return a.linked && c.asked && c.confirmed && c.more > 0 && now < c.began+handOnTime && now < time.Duration(c.until.Load())
+	return a.linked && c.asked && c.confirmed && c.more > 0 && now < c.began+handOnTime &&
+		now < time.Duration(c.until.Load())
 }
 
 // follow has the next request of the queue of c ask for a claim. That of c is over, or its release is on its way.

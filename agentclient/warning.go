@@ -14,7 +14,8 @@ func (h *hold) Wanted() <-chan struct{} {
 	return wanted
 }
 
-// Uncertain implements [lockagent.Hold]. The daemon tells that its renewals fail. Without the daemon nothing is renewed.
+// Uncertain implements [lockagent.Hold]. The daemon tells that its renewals fail. Without the daemon nothing is
+// renewed.
 func (h *hold) Uncertain() <-chan struct{} {
 	c := (*claim)(h)
 	c.agent.mu.Lock()

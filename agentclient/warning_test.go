@@ -31,7 +31,8 @@ func (c *clocked) warns(wanted, uncertain bool) {
 	}})
 }
 
-// askedToWarn is how often the daemon was asked for warnings since the last call, by commands of their own and by others.
+// askedToWarn is how often the daemon was asked for warnings since the last call, by commands of their own and by
+// others.
 func (c *clocked) askedToWarn() (commands, others int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -108,7 +108,8 @@ func (m *memory) acquirePlain(v *visit, req lockagent.AcquireRequest) (lockagent
 	} else {
 		reply.At, reply.Remaining = m.clock.at(v.now), kept
 		if l.held() {
-			reply.Holder, reply.Remaining, reply.HolderRests = l.holders[0].String(), l.remaining(v.now), l.holders[0].rests
+			first := &l.holders[0]
+			reply.Holder, reply.Remaining, reply.HolderRests = first.String(), l.remaining(v.now), first.rests
 		}
 		m.want(v, &req, l)
 		if req.Queue {

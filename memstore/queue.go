@@ -39,7 +39,9 @@ func (m *memory) mayRest(l *lock, req *lockagent.AcquireRequest) bool {
 func (m *memory) want(v *visit, req *lockagent.AcquireRequest, l *lock) {
 	for _, h := range l.holders {
 		if (req.Queue || req.Contends || h.rests) && h.tenure.Agent != req.Tenure.Agent {
-			m.tell(v, lockagent.Message{Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: h.tenure})
+			m.tell(v, lockagent.Message{
+				Kind: lockagent.MessageWanted, Name: req.Name, LockKind: l.kind, Tenure: h.tenure,
+			})
 		}
 	}
 }

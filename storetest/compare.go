@@ -67,7 +67,9 @@ func Compare(t rapid.TB, kind lockagent.LockKind, model, subject [2]lockagent.St
 // The locks and the agents of every history.
 var (
 	comparedLocks  = []string{"a", "a", "a", "b", "c"} // mostly one lock, so that much happens to it
-	comparedAgents = [2]lockagent.AgentID{"11111111-1111-8111-8111-111111111111", "22222222-2222-8222-8222-222222222222"}
+	comparedAgents = [2]lockagent.AgentID{
+		"11111111-1111-8111-8111-111111111111", "22222222-2222-8222-8222-222222222222",
+	}
 )
 
 // history is one random sequence of calls, made to a model and to a subject.
@@ -170,7 +172,9 @@ func (h *history) acquire(t *rapid.T) {
 	if req.Queue {
 		h.subscribe(t, s)
 	}
-	reply := h.compare(t, fmt.Sprintf("Acquire(%s, %s, queue %t)", s.lock, tenure, req.Queue), func(w *witness) testimony {
+	reply := h.compare(t, fmt.Sprintf(
+		"Acquire(%s, %s, queue %t)", s.lock, tenure, req.Queue,
+	), func(w *witness) testimony {
 		reply, err := Acquire(t, w.stores[s.agent], req)
 		if reply.Granted {
 			w.grew(t, s, req.Name, reply.Token)

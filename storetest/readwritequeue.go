@@ -55,7 +55,8 @@ var readWriteQueueClauses = []clause{
 	},
 	{
 		name: "readers who wait one after the other get the lock together",
-		says: "When a lock is passed to a shared tenure, it is also passed to the shared tenures that follow in the queue, " +
+		says: "When a lock is passed to a shared tenure, it is also passed to the shared tenures that follow in the " +
+			"queue, " +
 			"up to the first exclusive one.",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 6)

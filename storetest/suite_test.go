@@ -233,7 +233,9 @@ func TestStoreWithoutLayersPasses(t *testing.T) {
 		"BadRequest/", "Concurrency/", "Close/",
 	}
 	RunInBubble(t, soundKinds, func(t *testing.T) *Harness {
-		h := defect{spoil: asking(func(req *lockagent.AcquireRequest) { req.Queue, req.Rests = false, false })}.harness(t)
+		h := defect{
+			spoil: asking(func(req *lockagent.AcquireRequest) { req.Queue, req.Rests = false, false }),
+		}.harness(t)
 		store, open := h.Store, h.Open
 		h.Store = bare{store}
 		h.Open = func(t testing.TB) lockagent.Store { return bare{open(t)} }
@@ -274,8 +276,10 @@ func (d defect) harness(*testing.T) *Harness {
 		},
 		PlantValue:       func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
 		PlantForeignHash: func(_ testing.TB, name lockagent.Name) { store.PlantValue(name) },
-		PlantOutsider:    func(t testing.TB, name lockagent.Name, wake func()) { t.Cleanup(l.plantOutsider(name, wake)) },
-		Reset:            func(testing.TB) { store.Reset() },
-		StepClock:        func(_ testing.TB, d time.Duration) { store.StepClock(d) },
+		PlantOutsider: func(t testing.TB, name lockagent.Name, wake func()) {
+			t.Cleanup(l.plantOutsider(name, wake))
+		},
+		Reset:     func(testing.TB) { store.Reset() },
+		StepClock: func(_ testing.TB, d time.Duration) { store.StepClock(d) },
 	}
 }

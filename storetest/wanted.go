@@ -11,7 +11,8 @@ import (
 var wantedClauses = []clause{
 	{
 		name: "a watched tenure that is renewed is told who waits",
-		says: "Contested says that others wait who cannot have the lock while this tenure has it: an agent that listens is " +
+		says: "Contested says that others wait who cannot have the lock while this tenure has it: an agent that " +
+			"listens is " +
 			"among the first in the queue, or outsiders wait.",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
@@ -46,7 +47,8 @@ var wantedClauses = []clause{
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 1)
 			line.others[0].messages.Cancel()
-			eventually(t, "nobody is known to wait", func() bool { // the store may learn of the end of Listen after a while
+			// The store may learn of the end of Listen after a while.
+			eventually(t, "nobody is known to wait", func() bool {
 				return !line.one.watch(1).Contested
 			})
 		},
@@ -54,8 +56,7 @@ var wantedClauses = []clause{
 	},
 	{
 		name: "a pass tells of those behind",
-		says: "Contested says of a tenure that was granted: an agent that listens is among the first in the queue, and " +
-			"cannot have the lock while this tenure has it.",
+		says: tellsOfThoseBehind,
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 3)
 			from := line.one
@@ -69,8 +70,7 @@ var wantedClauses = []clause{
 	},
 	{
 		name: "a grant tells of those who wait",
-		says: "Contested says of a tenure that was granted: an agent that listens is among the first in the queue, and " +
-			"cannot have the lock while this tenure has it.",
+		says: tellsOfThoseBehind,
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			one, two, three := line.one, line.others[0], line.others[1]
@@ -87,8 +87,7 @@ var wantedClauses = []clause{
 	},
 	{
 		name: "an agent that missed a pass is told of those who wait",
-		says: "Contested says of a tenure that was granted: an agent that listens is among the first in the queue, and " +
-			"cannot have the lock while this tenure has it.",
+		says: tellsOfThoseBehind,
 		prove: func(t *testing.T, h *Harness) {
 			line := h.line(t, 2)
 			two, three := line.others[0], line.others[1]
@@ -104,12 +103,15 @@ var wantedClauses = []clause{
 	},
 }
 
+const tellsOfThoseBehind = "Contested says of a tenure that was granted: an agent that listens is among the first in " +
+	"the queue, and cannot have the lock while this tenure has it."
+
 // readWriteWantedClauses are about who wants what readers have.
 var readWriteWantedClauses = []clause{
 	{
 		name: "readers behind a reader want nothing",
-		says: "Beside a shared tenure other readers have the lock, too. So only exclusive tenures and outsiders count " +
-			"there, who keep later readers out.",
+		says: "Beside a shared tenure other readers have the lock, too. So only exclusive tenures and outsiders " +
+			"count there, who keep later readers out.",
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 4)
 			one, two, three, writer := c[0], c[1], c[2], c[3]
@@ -130,8 +132,7 @@ var readWriteWantedClauses = []clause{
 	},
 	{
 		name: "a pass to readers tells of a writer behind them",
-		says: "Contested says of a tenure that was granted: an agent that listens is among the first in the queue, and " +
-			"cannot have the lock while this tenure has it.",
+		says: tellsOfThoseBehind,
 		prove: func(t *testing.T, h *Harness) {
 			c := h.crowd(t, 4)
 			one, two, three, writer := c[0], c[1], c[2], c[3]
@@ -153,7 +154,8 @@ var readWriteWantedClauses = []clause{
 var spinWantedClauses = []clause{
 	{
 		name: "the holder is told of who contends",
-		says: "The store sends it at every Acquire that asks for a place, or contends for a [SpinLock], and finds the lock " +
+		says: "The store sends it at every Acquire that asks for a place, or contends for a [SpinLock], and finds " +
+			"the lock " +
 			"busy",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
@@ -176,8 +178,8 @@ var spinWantedClauses = []clause{
 var permitsWantedClauses = []clause{
 	{
 		name: "those who have permits are told that more are wanted",
-		says: "Of a semaphore, it sends the message for the first place alone, to the agents of some tenures that have " +
-			"permits.",
+		says: "Of a semaphore, it sends the message for the first place alone, to the agents of some tenures that " +
+			"have permits.",
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 2)
@@ -230,8 +232,7 @@ var permitsWantedClauses = []clause{
 	},
 	{
 		name: "a grant of permits tells of those who wait",
-		says: "Contested says of a tenure that was granted: an agent that listens is among the first in the queue, and " +
-			"cannot have the lock while this tenure has it.",
+		says: tellsOfThoseBehind,
 		prove: func(t *testing.T, h *Harness) {
 			u := h.users(t, 3)
 			u[0].change(lockagent.TrySetPermits, 1)

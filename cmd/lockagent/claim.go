@@ -28,7 +28,8 @@ import (
 // claimed is a claim with a connection of its own. A child can inherit the connection, and then keeps the claim.
 type claimed struct {
 	daemon *daemonClient
-	name   lockagent.Name // only whoever reads the news uses it; empty before the grant, if the request was about a claim
+	// Only whoever reads the news uses it; empty before the grant, if the request was about a claim.
+	name lockagent.Name
 
 	// The loop that follows the claim writes these before it tells of the grant.
 	conn       net.Conn // over which the grant came
@@ -64,10 +65,12 @@ type news struct {
 
 // opening is the call whose answer is the claim's stream.
 type opening struct {
-	began    time.Duration // by the boot clock
-	wait     time.Duration // for which the claim may wait; 0 is without end
-	try      bool          // it does not wait
-	call     func(context.Context, lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
+	began time.Duration // by the boot clock
+	wait  time.Duration // for which the claim may wait; 0 is without end
+	try   bool          // it does not wait
+	call  func(
+		context.Context, lockagentv1connect.LockServiceClient,
+	) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
 	detaches bool // the claim goes on without its stream when the daemon tells that it is granted
 	warns    bool // the stream tells warnings
 }
@@ -76,7 +79,9 @@ type opening struct {
 func acquiring(req *lockagentv1.AcquireRequest) opening {
 	req.Secret = rand.Text()
 	began, wait := bootclock.Now(), req.GetWait().AsDuration()
-	return opening{call: func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+	return opening{call: func(
+		ctx context.Context, c lockagentv1connect.LockServiceClient,
+	) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 		if wait > 0 {
 			req.Wait = durationpb.New(max(began+wait-bootclock.Now(), time.Millisecond))
 		}
@@ -85,7 +90,9 @@ func acquiring(req *lockagentv1.AcquireRequest) opening {
 }
 
 func attaching(id, secret string, warn bool) opening {
-	return opening{call: func(ctx context.Context, c lockagentv1connect.LockServiceClient) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+	return opening{call: func(
+		ctx context.Context, c lockagentv1connect.LockServiceClient,
+	) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret, Warn: warn})
 	}, began: bootclock.Now(), try: true, warns: warn}
 }
@@ -111,8 +118,8 @@ const handOverTime = 2 * time.Second
 // lateness is for how long after the end of a wait the daemon may say that it is over.
 const lateness = 2 * time.Second
 
-// silence is how much of the time for an answer is left. A daemon that starts takes the connection, and may wait for its store before it
-// reads what is asked. It is negative for a request that waits without end.
+// silence is how much of the time for an answer is left. A daemon that starts takes the connection, and may wait for
+// its store before it reads what is asked. It is negative for a request that waits without end.
 func (o *opening) silence() time.Duration {
 	switch {
 	case o.try:
@@ -126,12 +133,16 @@ func (o *opening) silence() time.Duration {
 // silent is the error of a daemon that has said nothing in the time that there was.
 func (d *daemonClient) silent(o *opening) error {
 	return &failure{
-		exitUnavailable, fmt.Errorf("the daemon on %s has not answered within %v; it may be waiting for its store", d.path, readable.Duration(bootclock.Now()-o.began)),
+		exitUnavailable, fmt.Errorf(
+			"the daemon on %s has not answered within %v; it may be waiting for its store", d.path,
+			readable.Duration(bootclock.Now()-o.began),
+		),
 		"lockagent doctor    (says what is wrong)",
 	}
 }
 
-// open begins a claim, and tells what becomes of it until it is over or left. The name may be empty if the call is about a claim.
+// open begins a claim, and tells what becomes of it until it is over or left. The name may be empty if the call is
+// about a claim.
 func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) *claimed {
 	ctx, leave := context.WithCancel(context.Background())
 	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave, warns: first.warns}
@@ -145,14 +156,18 @@ func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news
 	return c
 }
 
-// connect makes a call on a connection that carries nothing else, over HTTP/1.1: so whoever has the connection has the claim.
-func (c *claimed) connect(ctx context.Context, open opening) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], net.Conn, error) {
+// connect makes a call on a connection that carries nothing else, over HTTP/1.1: so whoever has the connection has the
+// claim.
+func (c *claimed) connect(
+	ctx context.Context, open opening,
+) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], net.Conn, error) {
 	conn, err := c.daemon.dial(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	transport := &http.Transport{
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		DisableKeepAlives: true,
 	}
 	s, err := open.call(ctx, lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, daemonURL))
 	return s, conn, err
@@ -209,7 +224,8 @@ const retryAfter = 50 * time.Millisecond
 // awayTime is for how long a wait goes on without a daemon.
 const awayTime = 10 * time.Second
 
-// away reports whether an error of the daemon client means that there is no daemon, or that it is about to leave the claims to the next one.
+// away reports whether an error of the daemon client means that there is no daemon, or that it is about to leave the
+// claims to the next one.
 func away(err error) bool {
 	return codeOf(err) == exitNoDaemon || errors.Is(err, lockagent.ErrClosed) || errors.Is(err, refusal.ErrDraining)
 }
@@ -223,10 +239,13 @@ type absence struct {
 	told  bool          // whoever waits has been told of the absence
 }
 
-// again makes another stream. It attaches to a claim that holds its lock, until the deadline of that. It asks again for a claim that
-// waits, which the daemon knows by its secret. It gives that up when the daemon has been silent for too long. Then it returns the error that
-// broke the stream, or that of the last attempt, as it does if the daemon said that error.
-func (c *claimed) again(ctx context.Context, first opening, broken error, quiet *absence, deadline time.Duration, tell func(news)) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+// again makes another stream. It attaches to a claim that holds its lock, until the deadline of that. It asks again for
+// a claim that waits, which the daemon knows by its secret. It gives that up when the daemon has been silent for too
+// long. Then it returns the error that broke the stream, or that of the last attempt, as it does if the daemon said
+// that error.
+func (c *claimed) again(
+	ctx context.Context, first opening, broken error, quiet *absence, deadline time.Duration, tell func(news),
+) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	broken = c.daemon.failed(broken)
 	open, pause := attaching(c.id, c.secret, c.warns), time.Duration(0)
 	if c.token == 0 {
@@ -282,7 +301,8 @@ func (c *claimed) read(e *lockagentv1.ClaimEvent) (n news, over bool) {
 	case e.GetGranted() != nil:
 		g := e.GetGranted()
 		if c.token == 0 { // after that others read them
-			c.id, c.secret, c.token, c.waited = g.GetClaim(), g.GetSecret(), lockagent.Token(g.GetToken()), g.GetWaited().AsDuration()
+			c.id, c.secret, c.waited = g.GetClaim(), g.GetSecret(), g.GetWaited().AsDuration()
+			c.token = lockagent.Token(g.GetToken())
 		}
 		n = news{granted: true, name: lockagent.Name(g.GetLock())}
 		n.deadline, n.foreign = instant(g.GetDeadline())
@@ -333,7 +353,9 @@ func (c *claimed) keep(lease time.Duration, tell chan<- news) {
 				return
 			}
 			ctx, cancel := context.WithTimeout(c.ctx, lease)
-			r, err := c.daemon.locks.Renew(ctx, &lockagentv1.RenewRequest{Claim: c.id, Secret: c.secret, Lease: durationpb.New(lease)})
+			r, err := c.daemon.locks.Renew(ctx, &lockagentv1.RenewRequest{
+				Claim: c.id, Secret: c.secret, Lease: durationpb.New(lease),
+			})
 			cancel()
 			if n.deadline, _ = instant(r.GetDeadline()); err != nil {
 				n.doubt = wire.Refused(err).Error()
@@ -347,8 +369,8 @@ func (c *claimed) keep(lease time.Duration, tell chan<- news) {
 	}()
 }
 
-// release ends the claim, and waits until the lock is free or ctx ends. It returns [errOver] if the claim had ended before. A daemon that starts
-// anew is asked again.
+// release ends the claim, and waits until the lock is free or ctx ends. It returns [errOver] if the claim had ended
+// before. A daemon that starts anew is asked again.
 func (c *claimed) release(ctx context.Context) error {
 	defer c.leave()
 	lost := lockagentv1.LossReason_LOSS_REASON_UNSPECIFIED
@@ -379,21 +401,24 @@ func (d *daemonClient) release(ctx context.Context, req *lockagentv1.ReleaseRequ
 // errOver is the error of a release that was no more to be had.
 var errOver = errors.New("the claim had ended before")
 
-// releaseTime bounds how long the end of a command waits for all of its releases. The exit code is awaited by others. A daemon that is stopped, or
-// is not there, sees later that the stream or the process has ended, and releases the lock then.
+// releaseTime bounds how long the end of a command waits for all of its releases. The exit code is awaited by others. A
+// daemon that is stopped, or is not there, sees later that the stream or the process has ended, and releases the lock
+// then.
 const releaseTime = 2 * time.Second
 
 // firstInherited is the lowest number of a descriptor that a child inherits. Scripts use the lower ones.
 const firstInherited = 10
 
-// inheritable returns a descriptor of the claim's connection that the children of this process inherit. The error is [net.ErrClosed] if the
-// connection has ended: then the claim lasts only as long as this process.
+// inheritable returns a descriptor of the claim's connection that the children of this process inherit. The error is
+// [net.ErrClosed] if the connection has ended: then the claim lasts only as long as this process.
 func (c *claimed) inheritable() (fd int, err error) {
 	raw, err := c.conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return 0, err
 	}
-	if failed := raw.Control(func(own uintptr) { fd, err = unix.FcntlInt(own, unix.F_DUPFD, firstInherited) }); failed != nil {
+	if failed := raw.Control(func(own uintptr) {
+		fd, err = unix.FcntlInt(own, unix.F_DUPFD, firstInherited)
+	}); failed != nil {
 		return 0, failed
 	}
 	return fd, err

@@ -36,7 +36,10 @@ func TestPatience(t *testing.T) {
 		"attach":       {attaching("a", "b", false), handOverTime, awayTime}, // no daemon that drains refuses it
 	} {
 		if drains, away := test.patience(true), test.patience(false); drains != test.drains || away != test.away {
-			t.Errorf("%s: %v while the daemon drains and %v while it is away, want %v and %v", what, drains, away, test.drains, test.away)
+			t.Errorf(
+				"%s: %v while the daemon drains and %v while it is away, want %v and %v", what, drains, away,
+				test.drains, test.away,
+			)
 		}
 	}
 }
@@ -48,7 +51,9 @@ type asks struct {
 	lost  bool // the next answer to a release
 }
 
-func (a *asks) Acquire(_ context.Context, req *lockagentv1.AcquireRequest) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+func (a *asks) Acquire(
+	_ context.Context, req *lockagentv1.AcquireRequest,
+) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 	a.waits = append(a.waits, req.GetWait().AsDuration())
 	return nil, lockagent.ErrClosed
 }
@@ -62,7 +67,8 @@ func (a *asks) Release(context.Context, *lockagentv1.ReleaseRequest) (*lockagent
 	return &lockagentv1.ReleaseResponse{}, nil
 }
 
-// The answer that was lost may have said that the lock is released. So the next answer, that there is no claim, is no loss.
+// The answer that was lost may have said that the lock is released. So the next answer, that there is no claim, is no
+// loss.
 func TestTheAnswerToAReleaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for lost, want := range map[bool]error{true: nil, false: errOver} {
@@ -86,7 +92,8 @@ func TestTheWaitOfARepeatedRequest(t *testing.T) {
 				t.Fatal("no error")
 			}
 		}
-		if first, second := a.waits[0], a.waits[1]; wait == 1 && (first != time.Millisecond || second != first) || wait != 1 && (first >= wait || second >= first) {
+		if first, second := a.waits[0], a.waits[1]; wait == 1 && (first != time.Millisecond || second != first) ||
+			wait != 1 && (first >= wait || second >= first) {
 			t.Errorf("a wait of %v: asked for %v", wait, a.waits)
 		}
 	}
@@ -104,7 +111,8 @@ func (blind) List(_ context.Context, r *lockagentv1.ListRequest) (*lockagentv1.L
 	return &lockagentv1.ListResponse{}, nil
 }
 
-// Whoever may look at nothing may do other things with a name, as a lock of the kind that is meant where nobody says a kind.
+// Whoever may look at nothing may do other things with a name, as a lock of the kind that is meant where nobody says a
+// kind.
 func TestTheKindForWhoMayNotLook(t *testing.T) {
 	d := &daemonClient{look: blind{}}
 	if kind, err := d.kindOf(t.Context(), "door", ""); kind != "" || err != nil {

@@ -18,7 +18,9 @@ import (
 )
 
 // aboutClaim is what a verb does whose argument is a claim.
-func aboutClaim(f *daemonFlag, run func(cmd *cobra.Command, d *daemonClient, id, secret string) error) func(*cobra.Command, []string) error {
+func aboutClaim(
+	f *daemonFlag, run func(cmd *cobra.Command, d *daemonClient, id, secret string) error,
+) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		try := cmd.CommandPath() + " - <claim"
 		if len(args) > 1 {
@@ -37,7 +39,8 @@ func aboutClaim(f *daemonFlag, run func(cmd *cobra.Command, d *daemonClient, id,
 	}
 }
 
-// claimVariable has the claim for a command line that has none. Every user of the host can read the arguments of a program.
+// claimVariable has the claim for a command line that has none. Every user of the host can read the arguments of a
+// program.
 const claimVariable = "LOCKAGENT_CLAIM"
 
 // aboutTheClaim is for the help of these verbs.
@@ -49,7 +52,9 @@ func theClaim(in io.Reader, args []string, try string) (id, secret string, err e
 	text := os.Getenv(claimVariable)
 	switch {
 	case len(args) == 0 && text == "":
-		return "", "", usage(try, "the claim is missing; give - and have it in the standard input, or have it in $%s", claimVariable)
+		return "", "", usage(
+			try, "the claim is missing; give - and have it in the standard input, or have it in $%s", claimVariable,
+		)
 	case len(args) > 0 && args[0] == "-":
 		if text, err = firstLine(in); err != nil {
 			return "", "", usage(try, "the claim cannot be read from the standard input: %v", err)
@@ -102,9 +107,10 @@ func newRenew() *cobra.Command {
 	var f daemonFlag
 	var ttl, lease time.Duration
 	cmd := &cobra.Command{
-		Use:     "renew [CLAIM]",
-		Short:   "Keep a lock that acquire took for longer",
-		Long:    "Renew puts off the end of a claim that has a --ttl, or of a lock that has a fixed --lease. Both count from now on.\n\n" + aboutTheClaim,
+		Use:   "renew [CLAIM]",
+		Short: "Keep a lock that acquire took for longer",
+		Long: "Renew puts off the end of a claim that has a --ttl, or of a lock that has a fixed --lease. Both " +
+			"count from now on.\n\n" + aboutTheClaim,
 		Example: "  lockagent renew --ttl 10m - <claim",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -115,7 +121,9 @@ func newRenew() *cobra.Command {
 				continue
 			}
 			if err := lockagent.CheckLease(of); err != nil {
-				return usage("lockagent renew --ttl 10m - <claim", "--%s must be between 1ms and a year, not %v", name, of)
+				return usage(
+					"lockagent renew --ttl 10m - <claim", "--%s must be between 1ms and a year, not %v", name, of,
+				)
 			}
 		}
 		if ttl == 0 && lease == 0 {
@@ -152,7 +160,8 @@ the --ttl or the --for-pid of acquire any more.
 
 ` + aboutTheClaim + ` Without a claim,
 -- comes before the command.`,
-		Example:     "  lockagent attach - ./deploy.sh <claim\n  LOCKAGENT_CLAIM=$(cat claim) lockagent attach -- ./deploy.sh",
+		Example: "  lockagent attach - ./deploy.sh <claim\n  LOCKAGENT_CLAIM=$(cat claim) lockagent attach -- " +
+			"./deploy.sh",
 		Args:        cobra.ArbitraryArgs,
 		Annotations: map[string]string{flagsFirst: "- true <claim"},
 		RunE:        passing(f.attach),

@@ -74,8 +74,15 @@ the lock, and with --on-uncertain when the lock is in danger.`,
 	flags.SortFlags = false
 	f.asking.add(cmd)
 	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
-	flags.DurationVar(&f.ttl, "ttl", 0, "release the lock when lockagent lock has not kept it for this `time`, because it was killed or is stopped; by default it lasts as long as the command")
-	flags.StringArrayVar(&f.also, "also", nil, "another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated")
+	flags.DurationVar(
+		&f.ttl, "ttl", 0,
+		"release the lock when lockagent lock has not kept it for this `time`, because it was killed or is stopped; "+
+			"by default it lasts as long as the command",
+	)
+	flags.StringArrayVar(
+		&f.also, "also", nil,
+		"another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated",
+	)
 	if err := cmd.RegisterFlagCompletionFunc("also", completeLock); err != nil {
 		panic(err) // the flag is there
 	}
@@ -161,18 +168,21 @@ func (f *lockFlags) checkTTL(cmd *cobra.Command) error {
 }
 
 // under runs the command under the locks that are held, or only holds them.
-func (f *lockFlags) under(cmd *cobra.Command, h *holding, daemon *daemonClient, first *claimed, command *exec.Cmd) error {
+func (f *lockFlags) under(
+	cmd *cobra.Command, h *holding, daemon *daemonClient, first *claimed, command *exec.Cmd,
+) error {
 	if command == nil {
 		return h.hold(cmd, first)
 	}
 	command.Env = append(command.Environ(),
 		"LOCKAGENT_LOCK="+string(first.name), "LOCKAGENT_TOKEN="+strconv.FormatUint(uint64(first.token), 10),
-		"LOCKAGENT_SOCKET="+daemon.path, heldVariable+"="+heldByAncestors(os.Getenv(heldVariable)).with(h.claims, f.session).String())
+		"LOCKAGENT_SOCKET="+daemon.path,
+		heldVariable+"="+heldByAncestors(os.Getenv(heldVariable)).with(h.claims, f.session).String())
 	return h.supervise(command, f.close)
 }
 
-// names are those of all locks, in the order in which everybody takes them. So two programs that want the same ones never wait for
-// each other.
+// names are those of all locks, in the order in which everybody takes them. So two programs that want the same ones
+// never wait for each other.
 func (f *lockFlags) names(first string) ([]lockagent.Name, error) {
 	var names []lockagent.Name
 	for _, text := range append([]string{first}, f.also...) {
@@ -199,15 +209,22 @@ func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error
 	}
 	switch {
 	case f.shell != "" && len(args) > 0:
-		return nil, usage("lockagent lock -c "+shellWord(f.shell)+" orders/42", "--command and a command exclude each other")
+		return nil, usage(
+			"lockagent lock -c "+shellWord(f.shell)+" orders/42", "--command and a command exclude each other",
+		)
 	case f.shell != "":
 		args = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh"), "-c", f.shell}
 	case len(args) == 0:
 		return nil, nil //nolint:nilnil // there is no command
 	case strings.HasPrefix(args[0], "-") && !dash: // before anybody waits for a lock
 		word := strings.TrimLeft(args[0], "-")
-		flag := cmp.Or(cmd.Flags().Lookup(word), cmd.Flags().ShorthandLookup(word[:min(len(word), 1)]), cmd.Flags().Lookup("verbose"))
-		return nil, usage(example(cmd, flag), "flags come before the name; if %q is a command, put -- before it", args[0])
+		flag := cmp.Or(
+			cmd.Flags().Lookup(word), cmd.Flags().ShorthandLookup(word[:min(len(word), 1)]),
+			cmd.Flags().Lookup("verbose"),
+		)
+		return nil, usage(
+			example(cmd, flag), "flags come before the name; if %q is a command, put -- before it", args[0],
+		)
 	}
 	command := exec.Command(args[0], args[1:]...)
 	if command.Err != nil { // likewise
@@ -221,7 +238,9 @@ func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error
 }
 
 // request is what the daemon is asked for one lock. All of them have one deadline.
-func (f *lockFlags) request(name lockagent.Name, command []string, until time.Time, noReentry bool) *lockagentv1.AcquireRequest {
+func (f *lockFlags) request(
+	name lockagent.Name, command []string, until time.Time, noReentry bool,
+) *lockagentv1.AcquireRequest {
 	req := f.asking.request(name, command)
 	req.Warn = f.warned.any()
 	if f.ttl != 0 {
@@ -246,9 +265,18 @@ func (f *lockFlags) denied(name lockagent.Name, err error) error {
 	case errors.Is(err, lockagent.ErrHeld), errors.Is(err, lockagent.ErrTimeout):
 		return &failure{code: int(f.busy), err: err}
 	case errors.Is(err, lockagent.ErrReentry):
-		return &failure{exitUsage, fmt.Errorf("this command runs under lockagent lock %s already, and would wait for itself", shellWord(string(name))), "lockagent lock --reentrant " + shellWord(string(name)) + " true"}
+		return &failure{
+			exitUsage,
+			fmt.Errorf(
+				"this command runs under lockagent lock %s already, and would wait for itself", shellWord(string(name)),
+			),
+			"lockagent lock --reentrant " + shellWord(string(name)) + " true",
+		}
 	case errors.Is(err, lockagent.ErrWrongKind) && !f.shared && !f.exclusive:
-		return &failure{exitUsage, err, "lockagent lock -x " + shellWord(string(name)) + " true    (excludes those who take it with -s)"}
+		return &failure{
+			exitUsage, err,
+			"lockagent lock -x " + shellWord(string(name)) + " true    (excludes those who take it with -s)",
+		}
 	}
 	return err
 }
@@ -264,12 +292,25 @@ type asking struct {
 
 func (a *asking) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVarP(&a.try, "nonblock", "n", false, "do not wait for others; a daemon that is away has 10s to start anew, and one that drains 2s to end")
-	flags.VarP(&a.wait, "wait", "w", "wait at most this `time`, such as 5s, or 2.5 for seconds; 0 is -n; by default without end")
+	flags.BoolVarP(
+		&a.try, "nonblock", "n", false,
+		"do not wait for others; a daemon that is away has 10s to start anew, and one that drains 2s to end",
+	)
+	flags.VarP(
+		&a.wait, "wait", "w",
+		"wait at most this `time`, such as 5s, or 2.5 for seconds; 0 is -n; by default without end",
+	)
 	flags.BoolVarP(&a.shared, "shared", "s", false, "hold the lock beside others who take it with -s")
 	flags.BoolVarP(&a.exclusive, "exclusive", "x", false, "exclude those who take the lock with -s or -x")
-	flags.BoolVar(&a.fair, "fair", false, "wait in the order of arrival, over all hosts; all others must use it for this lock too")
-	flags.Int32Var(&a.slots, "slots", 0, "hold one of this `number` of slots: as many can hold the lock at once; all others must use the same number for it")
+	flags.BoolVar(
+		&a.fair, "fair", false,
+		"wait in the order of arrival, over all hosts; all others must use it for this lock too",
+	)
+	flags.Int32Var(
+		&a.slots, "slots", 0,
+		"hold one of this `number` of slots: as many can hold the lock at once; all others must use the same number "+
+			"for it",
+	)
 	flags.DurationVar(&a.lease, "lease", 0, "hold the lock for this `time` at most; by default without end")
 	flags.StringToStringVar(&a.labels, "label", nil, "`name=text` for those who look at the lock; may be repeated")
 	flags.Lookup("label").DefValue = "" // an empty map is no value to show
@@ -294,12 +335,16 @@ func (a *asking) check(cmd *cobra.Command) error {
 		{"slots", "fair"},
 	} {
 		if cmd.Flags().Changed(pair[0]) && cmd.Flags().Changed(pair[1]) {
-			return usage(example(cmd, cmd.Flags().Lookup(pair[0])), "--%s and --%s exclude each other", pair[0], pair[1])
+			return usage(
+				example(cmd, cmd.Flags().Lookup(pair[0])), "--%s and --%s exclude each other", pair[0], pair[1],
+			)
 		}
 	}
 	if cmd.Flags().Changed("lease") {
 		if err := lockagent.CheckLease(a.lease); err != nil {
-			return usage(example(cmd, cmd.Flags().Lookup("lease")), "--lease must be between 1ms and a year, not %v", a.lease)
+			return usage(
+				example(cmd, cmd.Flags().Lookup("lease")), "--lease must be between 1ms and a year, not %v", a.lease,
+			)
 		}
 	}
 	if cmd.Flags().Changed("slots") && a.slots < 1 {
@@ -361,7 +406,8 @@ func (w *waitFlag) Type() string { return "time to wait" }
 // Set implements the value of a flag.
 func (w *waitFlag) Set(text string) error {
 	d, err := time.ParseDuration(text)
-	if seconds, failed := strconv.ParseFloat(text, 64); err != nil && failed == nil && seconds < lockagent.MaxLease.Seconds() {
+	if seconds, failed := strconv.ParseFloat(text, 64); err != nil && failed == nil &&
+		seconds < lockagent.MaxLease.Seconds() {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	if err == nil && d < 0 {

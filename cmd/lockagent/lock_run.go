@@ -56,12 +56,16 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return h.giveBack(err)
 	}
-	// With a terminal the command stays in our process group, which the shell puts in the foreground. So it gets the signals of the terminal itself.
-	// In a group of its own it would be stopped as soon as it reads from the terminal, even if its standard input is something else.
+	// With a terminal the command stays in our process group, which the shell puts in the foreground. So it gets the
+	// signals of the terminal itself. In a group of its own it would be stopped as soon as it reads from the terminal,
+	// even if its standard input is something else.
 	hasTerminal, _ := controllingTerminal()
 	r := &supervised{holding: h, cmd: cmd, gone: make(chan struct{}), own: !hasTerminal}
 	if left := r.left(); r.changed && left != 0 && left < r.grace {
-		fmt.Fprintf(h.stderr, "lockagent: --grace is %v rather than %v: it cannot be longer than half of the lease\n", readable.Duration(left), readable.Duration(r.grace))
+		fmt.Fprintf(
+			h.stderr, "lockagent: --grace is %v rather than %v: it cannot be longer than half of the lease\n",
+			readable.Duration(left), readable.Duration(r.grace),
+		)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: r.own}
@@ -76,7 +80,11 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 		case e := <-ended:
 			r.ended, r.status, r.alone = true, e.status, e.alone
 			if r.kept = !e.alone && !closed && !r.inherited(); r.kept {
-				fmt.Fprintln(h.stderr, "lockagent: the daemon was started anew, so the lock ends with this process; waiting for what the command has left in the background")
+				fmt.Fprintln(
+					h.stderr,
+					"lockagent: the daemon was started anew, so the lock ends with this process; waiting for what "+
+						"the command has left in the background",
+				)
 			}
 		case <-r.gone:
 			r.alone = true
@@ -122,7 +130,8 @@ func (r *supervised) await(ended chan<- exit) {
 
 // start starts the command. It inherits the connections of the locks, unless closed is set.
 func (r *supervised) start(closed bool) error {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // ends that this process ignores it, which the command would inherit
+	// Ends that this process ignores it, which the command would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if !closed {
 		for _, c := range r.claims {
 			fd, err := c.inheritable()
@@ -160,8 +169,8 @@ func (r *supervised) next() time.Duration {
 	return at
 }
 
-// left is the grace: one that every renewal leaves. A renewal begins when a third of the lease has passed. So one that takes long, or a second
-// attempt, still comes before the grace begins.
+// left is the grace: one that every renewal leaves. A renewal begins when a third of the lease has passed. So one that
+// takes long, or a second attempt, still comes before the grace begins.
 func (r *supervised) left() time.Duration {
 	if r.onLost.signal == syscall.SIGKILL || r.onLost.signal == 0 {
 		return 0
@@ -198,8 +207,8 @@ func (r *supervised) watch() {
 	}
 }
 
-// warn signals the command when a lock is wanted, and when one is uncertain. It does so once for all locks, and again for
-// one that has become uncertain once more.
+// warn signals the command when a lock is wanted, and when one is uncertain. It does so once for all locks, and again
+// for one that has become uncertain once more.
 func (r *supervised) warn() {
 	var now warned
 	for _, c := range r.claims {
@@ -223,7 +232,8 @@ func (r *supervised) warn() {
 	}
 }
 
-// forward passes a signal on. What the terminal sent to its foreground the command has got already. Whoever asks twice for the end gets it, after the grace.
+// forward passes a signal on. What the terminal sent to its foreground the command has got already. Whoever asks twice
+// for the end gets it, after the grace.
 func (r *supervised) forward(s syscall.Signal) {
 	ofTerminal := s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTSTP || s == syscall.SIGWINCH
 	if _, foreground := controllingTerminal(); r.own || !ofTerminal || !foreground {
@@ -239,8 +249,9 @@ func (r *supervised) forward(s syscall.Signal) {
 	}
 }
 
-// signal sends a signal to the process group of the command. A command on a terminal has no group of its own. Then the command gets the signal, and
-// so do its descendants in our group. If the command has ended, its children that are left get it. Another lockagent passes the signal on by itself.
+// signal sends a signal to the process group of the command. A command on a terminal has no group of its own. Then the
+// command gets the signal, and so do its descendants in our group. If the command has ended, its children that are left
+// get it. Another lockagent passes the signal on by itself.
 func (r *supervised) signal(s syscall.Signal) {
 	if r.own {
 		_ = unix.Kill(-r.cmd.Process.Pid, s) // that nobody is left is what it may be for
@@ -322,8 +333,9 @@ func isOurs(pid int) bool {
 // nobody looks after descendants.
 func nobody(int) bool { return false }
 
-// descendants are the children of this process and all that they have started. What is below a process that looks after it is left out.
-// Parents come first: a script that is told to end does not go on with its next line because the command of this line has ended.
+// descendants are the children of this process and all that they have started. What is below a process that looks after
+// it is left out. Parents come first: a script that is told to end does not go on with its next line because the
+// command of this line has ended.
 func descendants(looksAfter func(pid int) bool) (all []descendant) {
 	of := make(map[int][]descendant)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")

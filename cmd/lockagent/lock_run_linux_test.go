@@ -11,7 +11,8 @@ import (
 	"github.com/lockagent/lockagent/internal/bootclock"
 )
 
-// supervising is a command that runs while a lock is held, with this lease, whose deadline comes in the time that is left.
+// supervising is a command that runs while a lock is held, with this lease, whose deadline comes in the time that is
+// left.
 func supervising(t *testing.T, lease, left time.Duration, of supervision) *supervised {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "cat")
@@ -35,14 +36,19 @@ func supervising(t *testing.T, lease, left time.Duration, of supervision) *super
 	return &supervised{holding: h, cmd: cmd, own: true}
 }
 
-// The grace of a lock that is renewed in time never begins, however long it is: the shortest time that is left comes before a renewal.
+// The grace of a lock that is renewed in time never begins, however long it is: the shortest time that is left comes
+// before a renewal.
 func TestTheGraceBeginsBehindTheRenewals(t *testing.T) {
 	const lease = 30 * time.Second
 	for _, grace := range []time.Duration{time.Second, lease / 3, lease, 10 * lease} {
 		for _, changed := range []bool{true, false} {
-			r := supervising(t, lease, lease-lease/3, supervision{onLost: reactionFlag{syscall.SIGTERM}, grace: grace, changed: changed})
+			r := supervising(t, lease, lease-lease/3, supervision{
+				onLost: reactionFlag{syscall.SIGTERM}, grace: grace, changed: changed,
+			})
 			if r.watch(); r.stopped {
-				t.Errorf("with a grace of %v, given %v, the command had to end while its lock was renewed", grace, changed)
+				t.Errorf(
+					"with a grace of %v, given %v, the command had to end while its lock was renewed", grace, changed,
+				)
 			}
 		}
 	}
@@ -50,7 +56,9 @@ func TestTheGraceBeginsBehindTheRenewals(t *testing.T) {
 
 // A lease that was short at first, because the daemon started anew, is not the lease.
 func TestTheGraceIsOfTheLongestLease(t *testing.T) {
-	r := supervising(t, time.Second, time.Second, supervision{onLost: reactionFlag{syscall.SIGTERM}, grace: 5 * time.Second, changed: true})
+	r := supervising(t, time.Second, time.Second, supervision{
+		onLost: reactionFlag{syscall.SIGTERM}, grace: 5 * time.Second, changed: true,
+	})
 	r.hear(news{of: r.claims[0], deadline: bootclock.Now() + 30*time.Second})
 	if left := r.left(); left != 5*time.Second {
 		t.Errorf("the grace is %v", left)

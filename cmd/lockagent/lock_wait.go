@@ -38,10 +38,23 @@ const defaultGrace = 2 * time.Second
 
 func (s *supervision) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(&s.onLost, "on-lost", "`what` the command gets when the lock is lost: term, kill, another signal such as INT, or ignore")
-	flags.Var(&s.onWanted, "on-wanted", "`what` the command gets when somebody waits for the lock who cannot have it meanwhile: a signal such as USR1, or ignore")
-	flags.Var(&s.onUncertain, "on-uncertain", "`what` the command gets when the lock could not be renewed, and less than a third of the lease is left")
-	flags.DurationVar(&s.grace, "grace", defaultGrace, "`time` between that and SIGKILL; at most half of the lease, and by default a third")
+	flags.Var(
+		&s.onLost, "on-lost",
+		"`what` the command gets when the lock is lost: term, kill, another signal such as INT, or ignore",
+	)
+	flags.Var(
+		&s.onWanted, "on-wanted",
+		"`what` the command gets when somebody waits for the lock who cannot have it meanwhile: a signal such as "+
+			"USR1, or ignore",
+	)
+	flags.Var(
+		&s.onUncertain, "on-uncertain",
+		"`what` the command gets when the lock could not be renewed, and less than a third of the lease is left",
+	)
+	flags.DurationVar(
+		&s.grace, "grace", defaultGrace,
+		"`time` between that and SIGKILL; at most half of the lease, and by default a third",
+	)
 	flags.Var(&s.lostCode, "lost-exit-code", "exit `code` if the lock was lost")
 	flags.BoolVarP(&s.verbose, "verbose", "v", false, "say who has the lock, how long it took, and what becomes of it")
 }
@@ -103,7 +116,8 @@ type holding struct {
 
 // forwarded are the signals that a command gets as well.
 var forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH,
 	syscall.SIGTSTP, syscall.SIGCONT,
 }
 
@@ -166,7 +180,8 @@ func signalFailure(s os.Signal) error {
 	return &failure{code: exitSignal + int(by), err: signalled(by)}
 }
 
-// pass ends this process by the signal, if users send it to end programs. A shell ends a script only if it sees the signal itself.
+// pass ends this process by the signal, if users send it to end programs. A shell ends a script only if it sees the
+// signal itself.
 func (s signalled) pass() {
 	if by := syscall.Signal(s); by == syscall.SIGINT || by == syscall.SIGTERM {
 		signal.Reset(by)
@@ -213,7 +228,9 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 
 // foreign is the error of a process that would not know when its lock is lost.
 func foreign(err error) error {
-	return &failure{code: exitNoDaemon, err: fmt.Errorf("the deadlines of the daemon mean nothing to this process: %w", err)}
+	return &failure{
+		code: exitNoDaemon, err: fmt.Errorf("the deadlines of the daemon mean nothing to this process: %w", err),
+	}
 }
 
 // refusal has the exit code of a denial.
@@ -236,7 +253,8 @@ func (h *holding) giveBack(err error) error {
 	return err
 }
 
-// finish releases the locks. A lock that was lost before is one that was lost while the command ran, although nobody has heard of it yet.
+// finish releases the locks. A lock that was lost before is one that was lost while the command ran, although nobody
+// has heard of it yet.
 func (h *holding) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
@@ -246,7 +264,12 @@ func (h *holding) finish() {
 		case errors.Is(err, errOver) && h.lost == nil:
 			h.lost = err
 		case err != nil && ctx.Err() != nil:
-			fmt.Fprintf(h.stderr, "lockagent: the daemon has not confirmed within %v that %s is released; it will release it when it runs again\n", releaseTime, c.name)
+			fmt.Fprintf(
+				h.stderr,
+				"lockagent: the daemon has not confirmed within %v that %s is released; it will release it when it "+
+					"runs again\n",
+				releaseTime, c.name,
+			)
 		}
 	}
 }
@@ -319,7 +342,8 @@ func (h *holding) lostFailure() error {
 	return &failure{code: int(h.lostCode), err: fmt.Errorf("the lock was lost: %s", plain(h.lost))}
 }
 
-// glance is how long nobody looks at the boot clock at most: the timers of this process stand still while the machine is suspended.
+// glance is how long nobody looks at the boot clock at most: the timers of this process stand still while the machine
+// is suspended.
 const glance = time.Second
 
 // until is a timer for an instant of the boot clock, or for a glance at that clock before it.
@@ -327,16 +351,16 @@ func until(at time.Duration) <-chan time.Time {
 	return time.After(min(max(at-bootclock.Now(), 0), glance))
 }
 
-// This process was stopped, or starved, if it looks at the clock so much later than it wanted to. What the daemon told it meanwhile is
-// heard within catchUpTime.
+// This process was stopped, or starved, if it looks at the clock so much later than it wanted to. What the daemon told
+// it meanwhile is heard within catchUpTime.
 const (
 	tooLate     = 50 * time.Millisecond
 	catchUpTime = 100 * time.Millisecond
 )
 
-// catchUp hears what the daemon has said while this process was stopped, if it wanted to look at the clock at an instant that lies far back.
-// The daemon renews the locks of a process that is stopped. So the last deadline that the process has heard of may be over, and the locks
-// are held.
+// catchUp hears what the daemon has said while this process was stopped, if it wanted to look at the clock at an
+// instant that lies far back. The daemon renews the locks of a process that is stopped. So the last deadline that the
+// process has heard of may be over, and the locks are held.
 func (h *holding) catchUp(wanted time.Duration) {
 	if bootclock.Now()-wanted < tooLate {
 		return

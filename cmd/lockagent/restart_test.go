@@ -71,7 +71,8 @@ func (w *wrapper) ended(t *testing.T, wrote string) {
 	}
 }
 
-// A command runs under its lock, and another one waits for it, while the daemon is killed, or asked to end, and started again.
+// A command runs under its lock, and another one waits for it, while the daemon is killed, or asked to end, and started
+// again.
 func TestLockOverARestart(t *testing.T) {
 	t.Parallel()
 	for what, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "asked to end": syscall.SIGTERM} {
@@ -106,7 +107,8 @@ func TestLockOverARestart(t *testing.T) {
 			waittest.Receive(t, "the end of the process", d.stderr.ended)
 			serveProcess(t, path, nil, "--drain-timeout", "1ms")
 			after := until(state(lockagentv1.State_STATE_HELD)) // both have come back
-			if before.GetHolders()[0].GetToken() != after.GetHolders()[0].GetToken() || before.GetWaiters()[0].GetClaim() != after.GetWaiters()[0].GetClaim() {
+			if before.GetHolders()[0].GetToken() != after.GetHolders()[0].GetToken() ||
+				before.GetWaiters()[0].GetClaim() != after.GetWaiters()[0].GetClaim() {
 				t.Errorf("%v, and before %v", after, before)
 			}
 			call(t, "release", "--socket", path, strings.TrimSpace(detached.stdout)).expect(t, exitOK, nil, nil)
@@ -164,8 +166,14 @@ func TestAClaimThatIsNotDetached(t *testing.T) {
 				ctx, leave := context.WithCancel(t.Context())
 				calls := new(countingTransport)
 				client := &http.Client{Transport: calls}
-				c := &claimed{daemon: &daemonClient{path: "x", locks: lockagentv1connect.NewLockServiceClient(client, daemonURL)}, name: "door", token: 1, ctx: ctx, leave: leave}
-				h := &holding{stderr: io.Discard, claims: []*claimed{c}, news: make(chan news, 2), signals: make(chan os.Signal, 1)}
+				c := &claimed{
+					daemon: &daemonClient{path: "x", locks: lockagentv1connect.NewLockServiceClient(client, daemonURL)},
+					name:   "door", token: 1, ctx: ctx, leave: leave,
+				}
+				h := &holding{
+					stderr: io.Discard, claims: []*claimed{c}, news: make(chan news, 2),
+					signals: make(chan os.Signal, 1),
+				}
 				h.news <- news{of: c, deadline: 1}
 				if test.signal != nil {
 					h.signals <- test.signal
@@ -212,8 +220,9 @@ func awaitLog(t *testing.T, path string) {
 	})
 }
 
-// A daemon that finds no journal knows nothing of the locks that programs still have in the memory of the one before. So it does not start, until
-// somebody says that there are no such programs. With Redis it starts: Redis knows the locks.
+// A daemon that finds no journal knows nothing of the locks that programs still have in the memory of the one before.
+// So it does not start, until somebody says that there are no such programs. With Redis it starts: Redis knows the
+// locks.
 func TestTheJournalIsMissing(t *testing.T) {
 	t.Parallel()
 	for where, flags := range map[string][]string{
@@ -236,7 +245,9 @@ func TestTheJournalIsMissing(t *testing.T) {
 			const says = "the journal of the daemon before is missing"
 			if where == "Redis" {
 				d = serveProcess(t, path, nil, flags...)
-				d.stderr.await(t, says, func(text string) bool { return strings.Contains(text, `level=ERROR msg="`+says) })
+				d.stderr.await(t, says, func(text string) bool {
+					return strings.Contains(text, `level=ERROR msg="`+says)
+				})
 				apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, nil)
 				return
 			}
@@ -257,8 +268,8 @@ func TestTheJournalIsMissing(t *testing.T) {
 	}
 }
 
-// A daemon that leaves its claims to the next one does not wait for a holder. Whoever asks for a lock, or releases one, while a daemon drains or is
-// away, has the answer of the next one.
+// A daemon that leaves its claims to the next one does not wait for a holder. Whoever asks for a lock, or releases one,
+// while a daemon drains or is away, has the answer of the next one.
 func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -279,8 +290,13 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	}
 	d.signal(t, syscall.SIGKILL)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
-	asking = append(asking, lockProcess(t, path, "hall", "--", "echo", "turn"), lockProcess(t, path, "-n", "stairs", "--", "echo", "turn"))
-	asking = append(asking, wrapping(t, ourselves(t, "attach", "--socket", path, strings.TrimSpace(third.stdout), "echo", "turn")))
+	asking = append(
+		asking, lockProcess(t, path, "hall", "--", "echo", "turn"),
+		lockProcess(t, path, "-n", "stairs", "--", "echo", "turn"),
+	)
+	asking = append(
+		asking, wrapping(t, ourselves(t, "attach", "--socket", path, strings.TrimSpace(third.stdout), "echo", "turn")),
+	)
 	released := start(t, "release", "--socket", path, strings.TrimSpace(first.stdout))
 	renewed := start(t, "renew", "--socket", path, "--ttl", "2h", strings.TrimSpace(second.stdout))
 	serveProcess(t, path, nil)
@@ -296,7 +312,8 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	holder.ended(t, "")
 }
 
-// What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the lock for it.
+// What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the
+// lock for it.
 func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -308,7 +325,9 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 	looks := &testDaemon{daemonClient: newDaemonClient(path)}
 	t.Cleanup(looks.close)
 	left := func() *wrapper {
-		w := lockProcess(t, path, "door", "--", "sh", "-c", "cat <"+fifo+" >/dev/null 2>&1 & echo it runs >&2; read line; exit 5")
+		w := lockProcess(
+			t, path, "door", "--", "sh", "-c", "cat <"+fifo+" >/dev/null 2>&1 & echo it runs >&2; read line; exit 5",
+		)
 		w.stderr.await(t, "the command", says("it runs"))
 		d.signal(t, syscall.SIGKILL)
 		waittest.Receive(t, "the end of the process", d.stderr.ended)
@@ -349,7 +368,9 @@ func TestRequestsBeforeTheDaemon(t *testing.T) {
 	path := socketPath(t)
 	var asking []*wrapper
 	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
-		asking = append(asking, lockProcess(t, path, append(flags, "room-"+flags[len(flags)-1], "--", "echo", "turn")...))
+		asking = append(
+			asking, lockProcess(t, path, append(flags, "room-"+flags[len(flags)-1], "--", "echo", "turn")...),
+		)
 	}
 	for _, w := range asking[:3] {
 		w.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
@@ -402,7 +423,9 @@ func TestADaemonThatEndsBeforeItAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, answer := range map[string]string{"ended before it answered": "", "does not answer as it should": "220 mail.example ESMTP\r\n"} {
+	for what, answer := range map[string]string{
+		"ended before it answered": "", "does not answer as it should": "220 mail.example ESMTP\r\n",
+	} {
 		ended := make(chan error, 1)
 		go func() {
 			conn, err := listener.Accept()
@@ -460,7 +483,8 @@ func TestLockWithAStoppedDaemon(t *testing.T) {
 	}
 }
 
-// A command that ends while the daemon is stopped does not wait for it for long. The lock is free when the daemon goes on.
+// A command that ends while the daemon is stopped does not wait for it for long. The lock is free when the daemon goes
+// on.
 func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -540,12 +564,15 @@ func TestServeWithAJournalThatItCannotRead(t *testing.T) {
 		if err := os.WriteFile(name, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, exitFailed, nil, []string{name, change.says})
+		call(
+			t, "serve", "--socket", path, "--state-dir", path+".state",
+		).expect(t, exitFailed, nil, []string{name, change.says})
 		if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, bad) {
 			t.Errorf("%s: the file has changed: %v", what, err)
 		}
 	}
-	if err := os.WriteFile(name, content[:len(content)-1], 0o600); err != nil { // cut off at the end, as a kill may leave it
+	// Cut off at the end, as a kill may leave it.
+	if err := os.WriteFile(name, content[:len(content)-1], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	serveProcess(t, path, nil).stderr.await(t, "what was not recovered", says("the end of the journal does not count"))
@@ -580,7 +607,9 @@ func TestADamagedJournalThatIsMovedAway(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", try).CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v: %s", try, err, out)
 			}
-			call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, exitFailed, nil, []string{"the journal of the daemon before is missing"})
+			call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, exitFailed, nil, []string{
+				"the journal of the daemon before is missing",
+			})
 			if now, err := os.ReadFile(name + ".damaged"); err != nil || !bytes.Equal(now, content) {
 				t.Errorf("the file is not there as it was: %v", err)
 			}

@@ -32,7 +32,8 @@ const (
 var _ lockagent.Store = (*Store)(nil)
 
 // Store is a [lockagent.Store] for the processes of one host, over a directory that nothing else uses. It has plain
-// locks, and no layers. So [lockagent.Grant.Wanted] tells a holder of others in its process, and of no other process. [Open] makes one; the zero Store is of no use. A Store is safe for concurrent use.
+// locks, and no layers. So [lockagent.Grant.Wanted] tells a holder of others in its process, and of no other process.
+// [Open] makes one; the zero Store is of no use. A Store is safe for concurrent use.
 type Store struct {
 	dir    string
 	closed chan struct{}

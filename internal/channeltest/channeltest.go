@@ -1,5 +1,5 @@
-// Package channeltest has what the locks of package channelapi promise, whoever grants them: an agent in the process or a daemon. The
-// tests run in real time, and wait for nothing that takes long.
+// Package channeltest has what the locks of package channelapi promise, whoever grants them: an agent in the process or
+// a daemon. The tests run in real time, and wait for nothing that takes long.
 package channeltest
 
 import (
@@ -96,7 +96,10 @@ func (s *suite) lost(g channelapi.Grant, why channelapi.LossReason) {
 	for what, err := range map[string]error{"Cause": g.Cause(), "Release": g.Release(s.ctx)} {
 		e, ok := errors.AsType[*channelapi.LostError](err)
 		if !ok || e.Reason != why || e.Name != g.Name() || e.Owner != g.Owner() || e.Token != g.Token() {
-			s.Errorf("%s: %v, want a loss of %q by %q with token %d, reason %v", what, err, g.Name(), g.Owner(), g.Token(), why)
+			s.Errorf(
+				"%s: %v, want a loss of %q by %q with token %d, reason %v", what, err, g.Name(), g.Owner(), g.Token(),
+				why,
+			)
 		}
 	}
 	if g.Held() {
@@ -116,12 +119,14 @@ func (s *suite) queued(l *channelapi.Locks, n int) {
 
 func (s *suite) grants() {
 	g := s.hold(s.a.Lock(name))
-	if !g.Held() || g.Token() == 0 || g.Name() != name || g.Owner() == "" || g.HoldCount() != 1 || g.Remaining() <= 0 || g.Cause() != nil {
+	if !g.Held() || g.Token() == 0 || g.Name() != name || g.Owner() == "" || g.HoldCount() != 1 || g.Remaining() <= 0 ||
+		g.Cause() != nil {
 		s.Errorf("not what was asked for: %+v", g)
 	}
 	st, err := s.a.Lock(name).Status(s.ctx)
 	s.ok("Status", err)
-	if !st.Locked || !st.HeldBy(g.Owner()) || st.Token != g.Token() || st.HoldCount != 1 || st.Remaining <= 0 || st.Holder == "" {
+	if !st.Locked || !st.HeldBy(g.Owner()) || st.Token != g.Token() || st.HoldCount != 1 || st.Remaining <= 0 ||
+		st.Holder == "" {
 		s.Errorf("Status of the holder's locks: %+v", st)
 	}
 	under := g.Context(s.ctx)
@@ -361,7 +366,8 @@ func (s *suite) counts() {
 	if e, ok := errors.AsType[*channelapi.HeldError](err); !ok || e.Permits != 2 {
 		s.Errorf("too few permits: %v", err)
 	}
-	if st, err := s.b.Semaphore(name).Status(s.ctx); err != nil || st != (channelapi.PermitsStatus{Exists: true, Free: 1, Taken: 2}) {
+	if st, err := s.b.Semaphore(name).Status(s.ctx); err != nil ||
+		st != (channelapi.PermitsStatus{Exists: true, Free: 1, Taken: 2}) {
 		s.Errorf("Status: %+v, %v", st, err)
 	}
 	if free, err := sem.AddPermits(s.ctx, -1); err != nil || free != 0 {

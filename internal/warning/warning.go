@@ -1,8 +1,8 @@
 // Package warning has the channel by which a holder learns that its lock is wanted, or that its hold is in danger.
 package warning
 
-// Warning is a channel that is closed while a warning is given. The zero Warning is one that is not given. It is for one
-// goroutine at a time.
+// Warning is a channel that is closed while a warning is given. The zero Warning is one that is not given. It is for
+// one goroutine at a time.
 type Warning struct {
 	given bool
 	c     chan struct{} // nil until somebody asks

@@ -45,7 +45,9 @@ func (l *links) find(id string, uid uint32) (*link, error) {
 }
 
 // Link implements [lockagentv1connect.LockServiceHandler].
-func (l *locks) Link(ctx context.Context, _ *lockagentv1.LinkRequest, out *connect.ServerStream[lockagentv1.LinkNews]) error {
+func (l *locks) Link(
+	ctx context.Context, _ *lockagentv1.LinkRequest, out *connect.ServerStream[lockagentv1.LinkNews],
+) error {
 	client, err := l.client(ctx)
 	if err != nil {
 		return wire.Refuse(err)
@@ -69,7 +71,9 @@ func (l *locks) Link(ctx context.Context, _ *lockagentv1.LinkRequest, out *conne
 }
 
 // Submit implements [lockagentv1connect.LockServiceHandler].
-func (l *locks) Submit(ctx context.Context, in *connect.ClientStream[lockagentv1.SubmitRequest]) (_ *lockagentv1.SubmitResponse, err error) {
+func (l *locks) Submit(
+	ctx context.Context, in *connect.ClientStream[lockagentv1.SubmitRequest],
+) (_ *lockagentv1.SubmitResponse, err error) {
 	client, err := l.client(ctx)
 	if err != nil {
 		return nil, wire.Refuse(err)
@@ -139,13 +143,17 @@ func (l *locks) do(ctx context.Context, k *link, c *lockagentv1.Command) error {
 		if err != nil {
 			return err
 		}
-		k.extend(ctx, ref, c.GetExtend().GetId(), func(s *claims.Stream) (claims.Deadline, error) { return s.Extend(ctx, lease) })
+		k.extend(ctx, ref, c.GetExtend().GetId(), func(s *claims.Stream) (claims.Deadline, error) {
+			return s.Extend(ctx, lease)
+		})
 	case c.GetWarn() != nil:
 		if s := k.take(ref, false); s != nil { // otherwise its end has been told
 			s.Warn()
 		}
 	default:
-		return &lockagent.OptionError{Option: "command", Reason: "the daemon does not know it; its version may be older than that of the client"}
+		return &lockagent.OptionError{
+			Option: "command", Reason: "the daemon does not know it; its version may be older than that of the client",
+		}
 	}
 	return nil
 }
@@ -159,7 +167,9 @@ func failure(err error) *lockagentv1.Failure {
 	return f
 }
 
-var errRef = &lockagent.OptionError{Option: "ref", Reason: "the link has a claim with that number already; take another one"}
+var errRef = &lockagent.OptionError{
+	Option: "ref", Reason: "the link has a claim with that number already; take another one",
+}
 
 // errLinkOver ends a Submit whose link has ended.
 var errLinkOver = errors.New("api: the link has ended")

@@ -24,7 +24,9 @@ type locks struct {
 var _ lockagentv1connect.LockServiceHandler = (*locks)(nil)
 
 // Acquire implements [lockagentv1connect.LockServiceHandler].
-func (l *locks) Acquire(ctx context.Context, req *lockagentv1.AcquireRequest, out *connect.ServerStream[lockagentv1.ClaimEvent]) error {
+func (l *locks) Acquire(
+	ctx context.Context, req *lockagentv1.AcquireRequest, out *connect.ServerStream[lockagentv1.ClaimEvent],
+) error {
 	asked, err := l.request(ctx, req)
 	if err != nil {
 		return wire.Refuse(err)
@@ -51,7 +53,8 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 	r.Limits, r.Trace = l.Access.Limits(), l.traceOf(ctx, req)
 	r.Kind, r.Mode, r.Permits = wire.ToKind(req.GetKind()), wire.ToMode(req.GetMode()), int(req.GetPermits())
 	r.Try, r.Detach, r.ForPID = req.GetTry(), req.GetDetach(), int(req.GetForPid())
-	r.Session, r.NoReentry, r.Command, r.Labels = req.GetSession(), req.GetNoReentry(), req.GetCommand(), req.GetLabels()
+	r.Session, r.NoReentry = req.GetSession(), req.GetNoReentry()
+	r.Command, r.Labels = req.GetCommand(), req.GetLabels()
 	r.Outlive, r.Secret, r.Holds = req.GetOutlive(), req.GetSecret(), int(req.GetHolds())
 	r.NoRest = req.GetNoRest()
 	var errs [3]error
@@ -65,7 +68,9 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 }
 
 // Attach implements [lockagentv1connect.LockServiceHandler].
-func (l *locks) Attach(ctx context.Context, req *lockagentv1.AttachRequest, out *connect.ServerStream[lockagentv1.ClaimEvent]) error {
+func (l *locks) Attach(
+	ctx context.Context, req *lockagentv1.AttachRequest, out *connect.ServerStream[lockagentv1.ClaimEvent],
+) error {
 	client, err := l.client(ctx)
 	if err != nil {
 		return wire.Refuse(err)
@@ -124,7 +129,8 @@ func tell(ctx context.Context, stream *claims.Stream, out *connect.ServerStream[
 	}
 }
 
-// alone is the message for an event on a stream that is that of one claim. A client that attaches may know nothing but the secret.
+// alone is the message for an event on a stream that is that of one claim. A client that attaches may know nothing but
+// the secret.
 func alone(stream *claims.Stream, e claims.Event) *lockagentv1.ClaimEvent {
 	m := message(e)
 	if g := m.GetGranted(); g != nil {
@@ -153,15 +159,23 @@ func message(e claims.Event) *lockagentv1.ClaimEvent {
 		}
 		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Granted{Granted: g}}
 	case claims.Renewed:
-		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: deadline(e.Deadline)}}}
+		return &lockagentv1.ClaimEvent{
+			Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: deadline(e.Deadline)}},
+		}
 	case claims.Uncertain:
-		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Uncertain{Uncertain: &lockagentv1.Uncertain{Reason: wire.Text(e.Err.Error())}}}
+		return &lockagentv1.ClaimEvent{
+			Event: &lockagentv1.ClaimEvent_Uncertain{
+				Uncertain: &lockagentv1.Uncertain{Reason: wire.Text(e.Err.Error())},
+			},
+		}
 	case claims.Warning:
 		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Warning{
 			Warning: &lockagentv1.Warning{Wanted: e.Wanted, Uncertain: e.Uncertain},
 		}}
 	case claims.Draining:
-		return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Draining{Draining: &lockagentv1.Draining{Left: wire.FromDuration(e.Left)}}}
+		return &lockagentv1.ClaimEvent{
+			Event: &lockagentv1.ClaimEvent_Draining{Draining: &lockagentv1.Draining{Left: wire.FromDuration(e.Left)}},
+		}
 	}
 	return &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Ended{Ended: ended(e.(claims.Ended).Cause)}}
 }

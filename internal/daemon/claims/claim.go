@@ -51,9 +51,10 @@ type claim struct {
 	stream   *Stream                // or nil
 	by       Client                 // who has the stream, or had it last
 	detached bool
-	resumed  bool          // from the daemon before, and its client has not come back
-	expiry   *time.Timer   // ends a detached claim that has a time to live, and one whose client does not come back; or nil
-	over     chan struct{} // closed at the end; nil unless somebody waits for that
+	resumed  bool // from the daemon before, and its client has not come back
+	// Ends a detached claim that has a time to live, and one whose client does not come back; or nil.
+	expiry *time.Timer
+	over   chan struct{} // closed at the end; nil unless somebody waits for that
 
 	among      *list // of the claims on the lock, those that wait or those that hold it
 	prev, next *claim
@@ -220,7 +221,8 @@ func (c *claim) await(ctx context.Context) error {
 	}
 }
 
-// willGet tells what delivers the grant. Others may have found the claim before, and may have been told that it was granted.
+// willGet tells what delivers the grant. Others may have found the claim before, and may have been told that it was
+// granted.
 func (c *claim) willGet(grants <-chan lockagent.Grant) {
 	c.book.mu.Lock()
 	defer c.book.mu.Unlock()
@@ -230,8 +232,8 @@ func (c *claim) willGet(grants <-chan lockagent.Grant) {
 	}
 }
 
-// receive takes the grant from the agent, if that has not taken it back. The claim was granted. The mutex must be held: several
-// streams of the claim may want the grant, one after the other.
+// receive takes the grant from the agent, if that has not taken it back. The claim was granted. The mutex must be held:
+// several streams of the claim may want the grant, one after the other.
 func (c *claim) receive() bool {
 	if c.grant.Token() == 0 && c.grants != nil {
 		c.grant = <-c.grants // the agent delivers it right after it has told of it, and needs nothing of ours for that

@@ -42,8 +42,8 @@ type Draining struct{ Left time.Duration }
 
 // Ended is the last event.
 type Ended struct {
-	// Cause is nil if the claim was released. If it was granted before, Cause is a [*lockagent.LostError], and otherwise
-	// the error of the request.
+	// Cause is nil if the claim was released. If it was granted before, Cause is a [*lockagent.LostError], and
+	// otherwise the error of the request.
 	Cause error
 }
 

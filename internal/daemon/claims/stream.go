@@ -19,12 +19,14 @@ type Stream struct {
 
 	// The mutex of the book guards these.
 	queued, granted, renewed, uncertain, draining bool // to be told
-	warned, warns                                 bool // warned is to be told; warns says that the client asked for that
-	holder                                        string
-	left                                          time.Duration // of draining
-	leaves                                        bool          // the grant has been told, and the claim is to be detached
-	ended                                         bool          // the end has been told
-	closed                                        bool
+	// Warned is to be told; warns says that the client asked for that.
+	warned, warns bool
+	holder        string
+	left          time.Duration // of draining
+	// The grant has been told, and the claim is to be detached.
+	leaves bool
+	ended  bool // the end has been told
+	closed bool
 }
 
 func newStream(c *claim, secret string, news func()) *Stream {
@@ -66,7 +68,8 @@ func (s *Stream) awake() {
 	}
 }
 
-// Close ends the stream, and with it the claim, unless that is over, is detached, has another stream, or outlives its stream.
+// Close ends the stream, and with it the claim, unless that is over, is detached, has another stream, or outlives its
+// stream.
 func (s *Stream) Close() {
 	c := s.claim
 	c.book.mu.Lock()
@@ -96,8 +99,8 @@ func (s *Stream) Release(lost lockagent.LossReason) <-chan error {
 	return done
 }
 
-// Extend begins the fixed lease of the claim anew, and returns the deadline of its hold. The error is [lockagent.ErrClosed] if the claim was left
-// to the next daemon meanwhile.
+// Extend begins the fixed lease of the claim anew, and returns the deadline of its hold. The error is
+// [lockagent.ErrClosed] if the claim was left to the next daemon meanwhile.
 func (s *Stream) Extend(ctx context.Context, lease time.Duration) (Deadline, error) {
 	s.claim.book.mu.Lock()
 	g := s.claim.grant
@@ -105,7 +108,8 @@ func (s *Stream) Extend(ctx context.Context, lease time.Duration) (Deadline, err
 	return s.claim.book.extend(ctx, g, lease)
 }
 
-// Notify has news be called, as in [Request], in place of what wakes up [Stream.Next]. What happened before is not told again: take it.
+// Notify has news be called, as in [Request], in place of what wakes up [Stream.Next]. What happened before is not told
+// again: take it.
 func (s *Stream) Notify(news func()) {
 	s.claim.book.mu.Lock()
 	defer s.claim.book.mu.Unlock()
@@ -177,7 +181,8 @@ func (s *Stream) take() (Event, error) {
 	switch {
 	case s.closed || s.ended:
 		return nil, io.EOF
-	case c.book.left: // the next daemon tells it: the agent has detached its holds, so here their deadlines mean nothing any more
+	// The next daemon tells it: the agent has detached its holds, so here their deadlines mean nothing any more.
+	case c.book.left:
 		return nil, nil
 	case s.granted && c.receive():
 		if c.Detach { // the client may be told at any moment from now on, and may end then
@@ -185,11 +190,15 @@ func (s *Stream) take() (Event, error) {
 			_ = c.book.cfg.Journal.Flush() // if it fails, the claim waits for its client after a restart
 		}
 		s.granted, s.queued, s.renewed, s.leaves = false, false, false, c.Detach
-		return Granted{Claim: c.id, Secret: s.secret, Kind: c.Kind.OrPlain(), Grant: c.grant, Deadline: deadline(c.grant), Waited: c.waited, Holds: c.holds}, nil
+		return Granted{
+			Claim: c.id, Secret: s.secret, Kind: c.Kind.OrPlain(), Grant: c.grant, Deadline: deadline(c.grant),
+			Waited: c.waited, Holds: c.holds,
+		}, nil
 	case c.state == Over:
 		s.ended = true
 		return Ended{Cause: c.cause}, nil
-	case s.granted: // the agent has taken the grant back, and the end follows; or who asked for it learns just now what delivers it
+	// The agent has taken the grant back, and the end follows; or who asked for it learns just now what delivers it.
+	case s.granted:
 		return nil, nil
 	case s.queued:
 		s.queued = false

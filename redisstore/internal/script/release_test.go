@@ -25,7 +25,9 @@ func TestAReleasedLockLeavesNothing(t *testing.T) {
 			t.Errorf("heard %q", got)
 		}
 		waiter.Close()
-		s.Do("DEL", "lockagent_turn:{orders}", "lockagent_notes:{orders}", "lockagent_turn::{a}", "lockagent_notes::{a}")
+		s.Do(
+			"DEL", "lockagent_turn:{orders}", "lockagent_notes:{orders}", "lockagent_turn::{a}", "lockagent_notes::{a}",
+		)
 		s.expectKeys("lockagent_clock")
 		if r := s.release(end(req)); r.Released || r.Others != 0 {
 			t.Errorf("released once more: %+v", r)
@@ -65,7 +67,9 @@ func TestOthers(t *testing.T) {
 			ends := []ReleaseRequest{end(one), end(two)}
 			ends[0].Subscribed = c.subscribed
 			none := min(c.want, 0)
-			expect(t, s.releaseAll(ends...), "released, woke "+strconv.Itoa(c.want), "released, woke "+strconv.Itoa(none))
+			expect(
+				t, s.releaseAll(ends...), "released, woke "+strconv.Itoa(c.want), "released, woke "+strconv.Itoa(none),
+			)
 		})
 	}
 }
@@ -293,7 +297,8 @@ func TestPlacesOfACrashLoop(t *testing.T) {
 func TestAFirstPlaceIsKept(t *testing.T) {
 	s := start(t)
 	s.grant(wish("orders", agentA, 1))
-	if r := s.acquire(queueing("orders", agentB, 1)); !r.Queued || s.Do("ZCARD", "lockagent_queue:{orders}") != int64(1) {
+	if r := s.acquire(queueing("orders", agentB, 1)); !r.Queued ||
+		s.Do("ZCARD", "lockagent_queue:{orders}") != int64(1) {
 		t.Errorf("queued %+v, and there are %d places", r, s.Do("ZCARD", "lockagent_queue:{orders}"))
 	}
 }
