@@ -21,20 +21,19 @@ func (s *State) Wanted() bool {
 // the deadline is over. That is false again when a renewal has succeeded.
 func (s *State) Uncertain(id RequestID) bool {
 	i := s.grants.find(id)
-	return i != 0 && s.tenure.uncertain && s.depends(s.grants.at(i))
+	if i == 0 {
+		return false
+	}
+	fixed := s.grants.at(i).fixed
+	return s.tenure.uncertain && (fixed == 0 || fixed > s.tenure.deadline)
 }
-
-// depends reports whether a hold needs a renewal.
-func (s *State) depends(g *grant) bool { return g.fixed == 0 || g.fixed > s.tenure.deadline }
 
 // uncertainAt is when holds become uncertain if the present renewal goes on as it does, or never.
 func (s *State) uncertainAt() Instant {
 	t, r := &s.tenure, &s.renewal
-	i := s.grants.top(endsLast)
-	depend := s.grants.kept > 0 || i != 0 && s.depends(s.grants.at(i))
 	at := t.deadline.add(-s.cfg.trust(t.lease) / 3)
 	switch {
-	case t.uncertain || !depend:
+	case t.uncertain || s.grants.len() == 0:
 		return never
 	case r.failures > 0:
 		return at
