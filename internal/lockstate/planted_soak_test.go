@@ -47,7 +47,7 @@ var defects = []planted{
 	{"grantBeside", "!s.mayGrant(&w.Request, m)", "true", "lets readers wait for readers"},
 	{"grantBeside", "!s.mayGrant(&w.Request, m)", "false", "lets everybody in beside those who hold the lock"},
 
-	{"answerLocally", "(s.grants.len() > 0 || s.Resting())", "s.Resting()", "does not answer a release after a hand-off"},
+	{"answerLocally", "(s.grants.len() > 0 || s.Resting())", "s.Resting()", "keeps who released from an answer"},
 	{
 		"answerLocally", "(s.grants.len() > 0 || s.Resting())", "s.grants.len() > 0",
 		"does not answer a release while the lock rests",
@@ -75,7 +75,7 @@ var defects = []planted{
 	{"useTenure", "s.tenure.holds == 0 &&", "true &&", "keeps a tenure in doubt for the next hold"},
 	{"useTenure", "w != nil && (s.tenure.doubt", "(s.tenure.doubt", "renews a tenure that nobody wants"},
 	{"useTenure", "(s.tenure.doubt ||", "(false ||", "returns a tenure in doubt before its first hold"},
-	{"useTenure", "!s.covered(&w.Request, m.Now)) &&", "false) &&", "returns a tenure that is too short for its first hold"},
+	{"useTenure", "!s.covered(&w.Request, m.Now)) &&", "false) &&", "returns a tenure that is too short at first"},
 	{"useTenure", "s.renewal.failures == 0 &&", "", "waits for renewals that fail before its first hold"},
 	{"useTenure", "m.Now < s.tenure.deadline", "true", "waits for a renewal beyond the deadline"},
 	{"useTenure", "keep && !s.renewal.inFlight &&", "keep &&", "renews twice at a time"},
@@ -89,7 +89,7 @@ var defects = []planted{
 	{"useTenure", "case w == nil && s.mayRest(m):", "case false:", "never rests"},
 	{"useTenure", "if s.Resting() {", "if false {", "begins to rest again and again"},
 
-	{"mayGrant", "s.covered(r, m.Now) &&", "", "grants the lock before the store has the lease that is to outlive the process"},
+	{"mayGrant", "s.covered(r, m.Now) &&", "", "does not wait for the lease that is to outlive the process"},
 	{"mayGrant", "s.serves(r, m)", "true", "grants the lock whatever the state"},
 
 	{"lacksCover", "w != nil &&", "", "looks for somebody where nobody waits"},
@@ -112,7 +112,7 @@ var defects = []planted{
 	{"serves", "t.mode == Shared &&", "", "lets readers join an exclusive tenure without a budget"},
 	{"serves", "&& !t.contested", "", "lets readers join while another agent waits"},
 	{"serves", "&& !t.outsiders", "", "lets readers join while an outsider waits"},
-	{"serves", "joins ||", "joins && false ||", "does not let readers join when the budget is spent, though nobody waits"},
+	{"serves", "joins ||", "joins && false ||", "keeps readers out for nobody when the budget is spent"},
 	{"serves", "holds > 0 &&", "(holds > 0 || true) &&", "hands off more often than it may"},
 	{"serves", "&& m.Now < until", "&& (m.Now < until || true)", "hands off for longer than it may"},
 
@@ -122,8 +122,8 @@ var defects = []planted{
 
 // harmless are conditions without which the agent does the same.
 var harmless = []struct{ rule, text, why string }{
-	{"lacksCover", "!s.covered(&w.Request, m.Now)", "grantBeside comes first: it has granted the lock to whoever is covered"},
-	{"serves", "joins := beside", "a reader who does not join those that hold the lock waits for something else than a budget"},
+	{"lacksCover", "!s.covered(&w.Request, m.Now)", "grantBeside comes first, and grants whoever is covered"},
+	{"serves", "joins := beside", "a reader who has not joined waits for something else"},
 }
 
 // conditional are the functions that have a defect for each of their conditions.
@@ -191,7 +191,8 @@ func huntIn(t *testing.T, files map[string]string) (out string, err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	run := exec.CommandContext(ctx, binary, "-test.run=^TestSoakPlantedDefects$", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
+	run := exec.CommandContext(ctx, binary,
+		"-test.run=^TestSoakPlantedDefects$", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
 	run.Env = append(os.Environ(), huntVariable+"=1")
 	var text bytes.Buffer
 	run.Stdout, run.Stderr = &text, &text
@@ -305,7 +306,7 @@ func (s *source) plant(d planted) (path, text string, err error) {
 		return "", "", fmt.Errorf("there is no rule %s", d.rule)
 	}
 	if n := strings.Count(f.body(), d.was); n != 1 {
-		return "", "", fmt.Errorf("%s has %q %d times, want once: bring the table of defects up to date", d.rule, d.was, n)
+		return "", "", fmt.Errorf("%s has %q %d times, want once: mend the table of defects", d.rule, d.was, n)
 	}
 	return f.path, f.text[:f.start] + strings.Replace(f.body(), d.was, d.is, 1) + f.text[f.end:], nil
 }
@@ -351,7 +352,8 @@ func (s *source) missing() (problems []string) {
 				found = found || at >= 0 && at < end && start < at+len(was)
 			}
 			if !found {
-				problems = append(problems, fmt.Sprintf("condition %q of %s has no defect in the table", f.body()[start:end], name))
+				text := f.body()[start:end]
+				problems = append(problems, fmt.Sprintf("condition %q of %s has no defect in the table", text, name))
 			}
 		}
 	}
