@@ -42,10 +42,15 @@
 //     store call.
 //   - A pass is the change from one tenure to the next in the store, by a release. See
 //     [Store] for the queue behind it.
+//   - A rest is the time for which an agent keeps a lock that nobody holds. The next hold then
+//     needs no store call. See [Rests].
 //   - An outsider is a program that waits for a lock and does not know of the store's
 //     queue, such as Redisson.
 //   - An incarnation is one life of a store. If a store loses its data or is restarted, or if
 //     another server takes over, it is another incarnation.
+//   - Over is what has ended for good: a request, a hold or a tenure.
+//   - To record is to give an event to the [Recorder].
+//   - To tell a holder is to have it learn that its hold is over, see below.
 //
 // A hold ends when its owner releases it, or against the will of its owner. The [LossReason]
 // of a [*LostError] says how. Events have four words for such an end:
