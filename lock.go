@@ -97,8 +97,9 @@ func badTag(s string) string {
 }
 
 // Token is the fencing number of a hold. Every hold of a lock has a greater token than all
-// holds of that lock before it, on all agents. Re-entries of a hold have its token. Tokens
-// are greater than zero and at most [MaxToken]; zero means that nothing is held.
+// holds of that lock before it, on all agents. Only readers in several agents may have the same token, or tokens out of
+// order. Re-entries of a hold have its token. Tokens are greater than zero and at most [MaxToken]; zero means that
+// nothing is held.
 //
 // Tokens are not consecutive. They are close to microseconds of the store's clock, but the
 // distance of two tokens means nothing.

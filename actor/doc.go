@@ -36,8 +36,7 @@
 //
 // # Guarantees
 //
-//   - Every request is answered exactly once: also when the actor panics, when a callback ends
-//     its goroutine, and when the agent is closed.
+//   - Every request is answered exactly once: also when the actor panics, and when the agent is closed.
 //   - A store that panics counts as unavailable. No lock is lost when a recorder panics.
 //   - A grant is given back if nobody receives it, or if nothing refers to it any more. Who waits for the end of a
 //     hold counts as such.
@@ -45,7 +44,8 @@
 //     for its one value.
 //   - The holder learns that its hold is over before anybody else gets the lock, and before
 //     the lock goes back to the store.
-//   - No waiter, subscription or idle lock costs a goroutine.
+//   - No waiter, subscription or idle lock costs a goroutine. There is one exception: package context starts a
+//     goroutine for a waiter whose context has a Done channel of its own, and no AfterFunc method.
 //
 // # Not guaranteed
 //

@@ -177,15 +177,16 @@
 // from their journals. It visits the
 // first 3,000 states of each variant, and in make soak the first 30,000. The latter cover at least
 // all schedules of four to eleven actions after the set-up. Beyond them the test walks at
-// random. make soak also plants a defect in each rule of settle, which these tests and the random histories have to find. A [Latch] has a small world of its own, with two agents, and its schedules begin with the
-// first request.
+// random. make soak also plants a defect in each rule of settle, which these tests and the random histories have to
+// find. A [Latch] has a small world of its own, with two agents, and its schedules begin with the first request.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless both
 //     share it. See below for deadlines.
 //   - Tokens grow. The token of an exclusive grant is greater than all before. The token of
 //     a shared grant is greater than those of all exclusive grants before.
-//   - If the agent dies, a hold keeps others out for no longer than its request asked for. A
-//     shared hold may do so for the longest time that any hold beside it asked for.
+//   - If the agent dies, a hold keeps others out for no longer than its request asked for, or for
+//     [lockagent.PassLease] if that is longer. A shared hold may do so for the longest time that any hold beside
+//     it asked for.
 //   - A hold that is to outlive its process is granted when the store has confirmed its lease, and not before.
 //   - A fair lock goes to the first place in the store's queue, unless a message or a call was
 //     lost, a lease has run out, or outsiders had their turn.
