@@ -322,6 +322,22 @@ var promises = []promise{
 			t.Errorf("it was over %v after the grant, want %v", d, w.whole()-marginOf)
 		}
 	}},
+	{
+		"whoever holds it hears of the danger before the end", []string{keptLease},
+		func(t *testing.T, w *beginner, g lockagent.Grant) {
+			w.die()
+			select {
+			case <-g.Uncertain():
+			case <-g.Done():
+				t.Error("the hold ended first")
+			}
+			if !g.Held() {
+				t.Errorf("it is over: %v", g.Cause())
+			}
+			<-g.Done()
+			lostBecause(t, g.Cause(), lockagent.LostDeadline)
+		},
+	},
 	{"it is not extended by hand", []string{keptLease}, func(t *testing.T, _ *beginner, g lockagent.Grant) {
 		if err := g.Extend(background, extended); !errors.Is(err, lockagent.ErrBadOption) {
 			t.Errorf("extended: %v", err)
