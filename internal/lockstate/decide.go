@@ -73,6 +73,48 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	return out
 }
 
+// concerns reports whether a command is about a tenure, a request or a grant of the part.
+func (s *State) concerns(c Command, m Moment) bool {
+	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) != 0 }
+	switch c := c.(type) {
+	case Woken:
+		return s.phase == asking || s.phase == sleeping
+	case Cancel:
+		return serves(c.ID)
+	case Unclaimed:
+		return serves(c.ID)
+	case Extend:
+		return serves(c.ID)
+	case Release:
+		return serves(c.ID) || c.ID == 0 && s.grants.has(c.Owner)
+	case OwnerGone:
+		return s.grants.has(c.Owner) || s.queue.has(c.Owner)
+	case Break:
+		if c.Token != 0 {
+			return s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) })
+		}
+		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
+	case Tick:
+		at, ok := s.Alarm()
+		return ok && at <= m.Now
+	case Passed:
+		return s.has(c.Tenure)
+	case Standby:
+		return s.has(c.Tenure)
+	case Wanted:
+		return s.has(c.Tenure)
+	case Broken:
+		return s.has(c.Tenure)
+	case AcquireReplied:
+		return s.has(c.Tenure)
+	case RenewReplied:
+		return s.has(c.Tenure)
+	case ReleaseReplied:
+		return s.has(c.Tenure)
+	}
+	return true // Vacate, Missed, StoreReset, DisownReplied, Close, Detach
+}
+
 func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 	r := c.Request
 	r.ID, r.Arrived = RequestID(m.Fresh), m.Now
@@ -86,7 +128,9 @@ func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 
 func (s *State) cancel(c Cancel, out []Event) []Event {
 	if w := s.queue.find(c.ID); w != nil {
-		return append(out, Event{Kind: Answered, Request: w.Request, Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut})
+		return append(out, Event{
+			Kind: Answered, Request: w.Request, Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut,
+		})
 	}
 	if i := s.grants.find(c.ID); i != 0 && s.grants.at(i).claimBy != 0 {
 		return append(out, Event{Kind: Recalled, Request: s.grants.at(i).request})
@@ -168,7 +212,8 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 	return out
 }
 
-// breakLock frees the lock, whoever holds it. If somebody here holds it and nobody else can, the store need not know that it was broken.
+// breakLock frees the lock, whoever holds it. If somebody here holds it and nobody else can, the store need not know
+// that it was broken.
 func (s *State) breakLock(c Break, m Moment, out []Event) []Event {
 	out = s.unrest(out)
 	if s.grants.len() == 0 || s.tenure.mode == Shared { // other agents may hold or share the lock
@@ -177,8 +222,8 @@ func (s *State) breakLock(c Break, m Moment, out []Event) []Event {
 	return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
 }
 
-// unrest keeps the tenure from resting, because of a break: the lock is to be free. A message that the store has ended the tenure may
-// come late.
+// unrest keeps the tenure from resting, because of a break: the lock is to be free. A message that the store has ended
+// the tenure may come late.
 func (s *State) unrest(out []Event) []Event {
 	if s.phase == held && s.tenure.rests {
 		out = append(out, Event{Kind: Contested, Tenure: s.tenure.number})
@@ -186,8 +231,8 @@ func (s *State) unrest(out []Event) []Event {
 	return out
 }
 
-// breakHold ends the grants that have a token: those of one owner. The hold is this agent's own, and so the store need not know
-// that it was broken. What else there is in the tenure goes on, and the lock goes to whoever is next.
+// breakHold ends the grants that have a token: those of one owner. The hold is this agent's own, and so the store need
+// not know that it was broken. What else there is in the tenure goes on, and the lock goes to whoever is next.
 func (s *State) breakHold(c Break, m Moment, out []Event) []Event {
 	if s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) }) {
 		out = s.unrest(out)
@@ -219,8 +264,8 @@ func (s *State) hasToken(g *grant, token lockagent.Token) bool {
 // ended is the event that ends a grant.
 func (s *State) ended(i cell, why lockagent.LossReason, m Moment) Event {
 	g, t := s.grants.at(i), &s.tenure
-	// A process that was suspended may end a hold before its tick, or hear first that the store or an operator ended it. The clock was
-	// before that.
+	// A process that was suspended may end a hold before its tick, or hear first that the store or an operator ended
+	// it. The clock was before that.
 	if over := s.overdue(g, m.Now); over != 0 {
 		why = over
 	}

@@ -26,33 +26,12 @@
 //
 // # The tenure
 //
-// The agent's tenure goes through phases. If nobody else wants the lock, these are all. The
-// holds of a tenure follow each other in phase Held:
+// A tenure is the agent's time with the lock, from the store's point of view. The holds of one tenure follow each
+// other. The agent has one tenure of the lock at a time, or asks for one, see phase in state.go.
 //
-//	     Attempted         Began         Returning            Returned
-//	Free ---------> Asking -----> Held ------------> Releasing --------> Free
-//	                              ^  |
-//	                              +--+ Granted, Ended, Renewing, Renewed, RenewFailed
-//
-// A busy lock, or a store that does not answer, adds the phase Sleeping:
-//
-//	       FoundBusy, AttemptFailed,           Attempted    (woken, or it is time)
-//	       AttemptRefused                     +---------> Asking
-//	Asking ------------------------> Sleeping +---------> Held        Began (a release passed the lock)
-//	                                          +---------> Free        Forgot (no request wants the tenure)
-//	                                          +---------> Releasing   Withdrawing (the same, but it may have begun)
-//
-// A tenure can also end in other ways:
-//
-//	Held      ---------> Free        Denied (the store says that the tenure is over)
-//	Held      ---------> Releasing   Denied (the same, but it may begin once more), Withdrawing
-//	Releasing ---------> Releasing   ReleaseFailed; then Returning or Withdrawing again
-//	Releasing ---------> Free        Withdrawn; or Dropped (no answer for as long as a lease)
-//
-// A release may pass the lock to a tenure in the store's queue. A tenure in phase Sleeping
-// then goes to Held. In phase Asking the pass is Offered: it counts if the store's answer
-// does not grant the lock. The store may not vouch for a pass yet. Then the tenure asks for the lock, and
-// begins by the answer.
+// A release may pass the lock to a tenure in the store's queue, which then begins without another call. If a call is
+// under way, the pass is Offered: it counts if the store's answer does not grant the lock. The store may not vouch for
+// a pass yet. Then the tenure asks for the lock, and begins by the answer.
 //
 // # Modes
 //
@@ -75,27 +54,28 @@
 // writer waits for that writer. Readers join a shared tenure at any time, unless the agent
 // knows of another agent or an outsider that waits. If it does, readers join until the budget
 // of the tenure is spent. Then the tenure drains and goes back. The answer to a renewal says whether
-// anybody waits still. Outsiders cannot tell the agent that they wait, and nobody tells that it waits no more. So a shared tenure that
-// readers join, or cannot join, is renewed a little after the store's last answer, and not only when its lease demands that.
+// anybody waits still. Outsiders cannot tell the agent that they wait, and nobody tells that it waits no more. So a
+// shared tenure that readers join, or cannot join, is renewed a little after the store's last answer, and not only when
+// its lease demands that.
 //
 // # Resting
 //
-// A tenure may rest in phase Held: nobody holds the lock, and the agent keeps it.
+// A tenure may rest in phase Held: nobody holds the lock, and the agent keeps it. The next request is granted without
+// the store. The tenure goes back when another agent wants the lock, or when it has rested for long enough.
 //
-//	      Ended          Rested
-//	Held -------> Held ---------> Held   (rests) ---------> Held        Granted (the next request, without the store)
-//	                                             ---------> Releasing   Returning (wanted, or it has rested for long enough)
+// The agent asks for a tenure that may rest when it has had several tenures in a row that nobody else wanted
+// ([Config.Rest]). The store marks such a tenure. It tells the agent when another one wants the lock (Contested). From
+// then on the tenure does not rest, and its hand-offs have a budget. Its lease is short until a renewal confirms a
+// longer one: then it does not rest any more, either.
 //
-// The agent asks for a tenure that may rest when it has had several tenures in a row that nobody else wanted ([Config.Rest]). The store
-// marks such a tenure. It tells the agent when another one wants the lock (Contested). From then on the tenure does not rest, and its hand-offs
-// have a budget. Its lease is short until a renewal confirms a longer one: then it does not rest any more, either.
-//
-// A request that does not wait goes on for a moment when it finds the lock busy with a tenure that may rest in another agent.
+// A request that does not wait goes on for a moment when it finds the lock busy with a tenure that may rest in another
+// agent.
 //
 // # Brief holds
 //
-// A kept lease begins as that of a pass does, if the agent has just had the lock for a moment. A hold that lasts is renewed, and then has
-// the whole lease. So a process that dies while it uses a lock again and again keeps others out for no longer than a pass does.
+// A kept lease begins as that of a pass does, if the agent has just had the lock for a moment. A hold that lasts is
+// renewed, and then has the whole lease. So a process that dies while it uses a lock again and again keeps others out
+// for no longer than a pass does.
 //
 // # Many grants
 //
@@ -132,17 +112,18 @@
 // [State.Snapshot] and [Resume] carry a lock to another process, such as the
 // next version of a daemon. [Detach] ends this process's part and gives nothing back. Calls
 // of the old process may arrive late. So a resumed tenure is in doubt, and a tenure that nobody holds or waits for
-// is withdrawn. Requests that wait ask again under the number of the old tenure. So they keep their place in the store's queue.
+// is withdrawn. Requests that wait ask again under the number of the old tenure. So they keep their place in the
+// store's queue.
 //
-// A process may also end at any instant, without Detach. Then its journal takes the place of the snapshot, and [Event.Commits]
-// tells what the journal must have by when.
+// A process may also end at any instant, without Detach. Then its journal takes the place of the snapshot, and
+// [Event.Commits] tells what the journal must have by when.
 //
 // # Doubt
 //
 // A tenure comes into doubt when its store was reset, or when messages may have been missed.
 // A renewal ends the doubt. Meanwhile a hold goes on, but there is no hand-off. A tenure
-// that comes into doubt before its first hold is renewed first. So is a tenure whose lease is too short for a first hold that is to
-// outlive its process.
+// that comes into doubt before its first hold is renewed first. So is a tenure whose lease is too short for a first
+// hold that is to outlive its process.
 //
 // # Ghosts
 //
@@ -167,18 +148,17 @@
 //   - An answer with a token that is not above those of the others is outdated. The tenure that
 //     it grants is over, and the store is asked again.
 //
-// Only some parts ask the store at a time. The next ones begin when it has answered, in their order. A request that gives up before that leaves
-// no call to be made. The same holds for the parts of a semaphore.
+// Only some parts ask the store at a time. The next ones begin when it has answered, in their order. A request that
+// gives up before that leaves no call to be made. The same holds for the parts of a semaphore.
 //
 // # Guarantees
 //
 // These are stated against this package. A test explores a small world: three agents and a
-// model of the store, in which calls and messages are lost, late and repeated, and agents are killed at any event and go on
-// from their journals. It visits the
-// first 3,000 states of each variant, and in make soak the first 30,000. The latter cover at least
-// all schedules of four to eleven actions after the set-up. Beyond them the test walks at
-// random. make soak also plants a defect in each rule of settle, which these tests and the random histories have to
-// find. A [Latch] has a small world of its own, with two agents, and its schedules begin with the first request.
+// model of the store, in which calls and messages are lost, late and repeated, and agents are killed at any event and
+// go on from their journals. It visits the first 3,000 states of each variant, and in make soak the first 30,000. The
+// latter cover at least all schedules of four to eleven actions after the set-up. Beyond them the test walks at random.
+// make soak also plants a defect in each rule of settle, which these tests and the random histories have to find. A
+// [Latch] has a small world of its own, with two agents, and its schedules begin with the first request.
 //
 //   - Two owners never hold the lock inside their deadlines at the same time, unless both
 //     share it. See below for deadlines.
@@ -195,11 +175,12 @@
 //     agent was told that it may have done so.
 //   - Every request is answered exactly once. So is every call to release.
 //   - A waiter is told that a latch is open only if there was none at some instant of the wait.
-//   - A waiter is told that a latch is gone only if somebody deleted it, or the store forgot it or how it ended. Or an
-//     outsider counted it down, and the message about that was lost, or came after the answer to a question, or was
-//     followed by another one before that answer. A store can do better, and the store on Redis does.
-//   - Nobody goes on waiting for a latch that is open if the agent was told, or after the next question. When nobody waits
-//     any more, the subscription to the latch ends.
+//   - A waiter is told that a latch is gone only if somebody deleted it, or the store forgot the latch, or forgot how
+//     it ended. A store may also say so of a latch that an outsider has counted down. That happens if the message of
+//     the outsider was lost, or came after the answer to a question, or was followed by another message before that
+//     answer. The store on Redis does not say so then.
+//   - Nobody goes on waiting for a latch that is open if the agent was told, or after the next question. When nobody
+//     waits any more, the subscription to the latch ends.
 //   - When all owners have gone, the store has nothing of this agent, provided that it
 //     answered before the lease had run out.
 //

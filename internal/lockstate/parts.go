@@ -30,12 +30,6 @@ func (f *Fair) partFor(r *Request, m Moment) *State {
 	return p
 }
 
-// lets reports whether the part can grant a request as a re-entry, now or later: the session
-// of the request holds the lock in this part, or waits in it.
-func (s *State) lets(r *Request) bool {
-	return s.grants.again(r) != nil || r.Session && s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
-}
-
 // seat wakes the parts that sleep and have not asked for a place yet, because the lock was not
 // subscribed to wake-ups before. They ask for one now. Otherwise the request that just arrives
 // would overtake them. seat returns the moment for that request.
@@ -80,48 +74,6 @@ func (f *Fair) front() *State {
 		}
 	}
 	return front
-}
-
-// concerns reports whether a command is about a tenure, a request or a grant of the part.
-func (s *State) concerns(c Command, m Moment) bool {
-	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) != 0 }
-	switch c := c.(type) {
-	case Woken:
-		return s.phase == asking || s.phase == sleeping
-	case Cancel:
-		return serves(c.ID)
-	case Unclaimed:
-		return serves(c.ID)
-	case Extend:
-		return serves(c.ID)
-	case Release:
-		return serves(c.ID) || c.ID == 0 && s.grants.has(c.Owner)
-	case OwnerGone:
-		return s.grants.has(c.Owner) || s.queue.has(c.Owner)
-	case Break:
-		if c.Token != 0 {
-			return s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) })
-		}
-		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
-	case Tick:
-		at, ok := s.Alarm()
-		return ok && at <= m.Now
-	case Passed:
-		return s.has(c.Tenure)
-	case Standby:
-		return s.has(c.Tenure)
-	case Wanted:
-		return s.has(c.Tenure)
-	case Broken:
-		return s.has(c.Tenure)
-	case AcquireReplied:
-		return s.has(c.Tenure)
-	case RenewReplied:
-		return s.has(c.Tenure)
-	case ReleaseReplied:
-		return s.has(c.Tenure)
-	}
-	return true // Vacate, Missed, StoreReset, DisownReplied, Close, Detach
 }
 
 // parts divides the snapshot of a [Fair] into those of its parts.

@@ -1,36 +1,35 @@
 package lockstate
 
 import (
-	"math"
 	"time"
 
 	"github.com/lockagent/lockagent"
 )
 
 // A tenure that nobody holds may rest in its agent, and does not go back to the store. The next request of this agent
-// is then granted at once. The store marks such a tenure, and tells the agent as soon as another agent wants the lock. See
-// the documentation of the package.
-// Only exclusive tenures rest, see [Config].Rest.
+// is then granted at once. The store marks such a tenure, and tells the agent as soon as another agent wants the lock.
+// See the documentation of the package. Only exclusive tenures rest, see [Config].Rest.
 
 // A tenure may rest after so many tenures in a row that nobody else wanted. The number doubles, up to the
 // greatest, when a tenure that may rest is recalled. It halves when one was of use and was not recalled.
 //
-// With the greatest number, two agents that take turns recall about one tenure in a thousand. An agent that has the lock for
-// itself has served a thousand tenures soon, if it is fast enough for that to matter.
+// With the greatest number, two agents that take turns recall about one tenure in a thousand. An agent that has the
+// lock for itself has served a thousand tenures soon, if it is fast enough for that to matter.
 const (
 	leastStreak = 2
 	mostStreak  = 1024
 )
 
-// A rest lasts for some of the gaps between the holds of this agent, but not less than shortestRest. A gap that is longer than usual is then
-// bridged. A program that has stopped using the lock does not keep it from others for much longer than it used to.
+// A rest lasts for some of the gaps between the holds of this agent, but not less than shortestRest. A gap that is
+// longer than usual is then bridged. A program that has stopped using the lock does not keep it from others for much
+// longer than it used to.
 const (
 	gapsOfRest   = 8
 	shortestRest = 2 * time.Millisecond
 )
 
-// recallTime is for how long a request that does not wait goes on when it finds a tenure that may rest. The holder's agent was
-// told. If nobody holds the lock, it comes back in this time: that takes a message and a release.
+// recallTime is for how long a request that does not wait goes on when it finds a tenure that may rest. The holder's
+// agent was told. If nobody holds the lock, it comes back in this time: that takes a message and a release.
 const recallTime = 20 * time.Millisecond
 
 // habit is how the agent has used the lock lately.
@@ -42,14 +41,15 @@ type habit struct {
 	usually time.Duration // the usual gap between two holds, while nobody has the lock
 }
 
-// enough reports whether the streak is long enough for a tenure that may rest. A gap that is longer than longest ends the streak.
+// enough reports whether the streak is long enough for a tenure that may rest. A gap that is longer than longest ends
+// the streak.
 func (h *habit) enough(now Instant, longest time.Duration) bool {
 	return h.streak >= max(h.needed, leastStreak) && now.Sub(h.ended) <= longest
 }
 
-// again reports whether the agent has just had the lock, for a moment. Most often it has the next tenure for a moment, too. Such a tenure
-// begins with a short lease, which a renewal makes longer if a hold lasts. So a process that dies while it uses a lock again and again keeps
-// the lock from others no longer than after a pass.
+// again reports whether the agent has just had the lock, for a moment. Most often it has the next tenure for a moment,
+// too. Such a tenure begins with a short lease, which a renewal makes longer if a hold lasts. So a process that dies
+// while it uses a lock again and again keeps the lock from others no longer than after a pass.
 func (h *habit) again(now Instant) bool { return h.brief && now.Sub(h.ended) < lockagent.PassLease }
 
 // gap notes a gap between two holds. The usual one follows the last few gaps.
@@ -78,14 +78,14 @@ func (h *habit) recalled() {
 // paid notes that a tenure that may rest has served several holds, and was not recalled.
 func (h *habit) paid() { h.needed /= 2 }
 
-// wantsRest reports whether the next tenure should be one that may rest, for a request. A fixed lease may be long, and then the lease of the
-// tenure has to be as long. So it keeps others out for long if this process dies.
+// wantsRest reports whether the next tenure should be one that may rest, for a request. A fixed lease may be long, and
+// then the lease of the tenure has to be as long. So it keeps others out for long if this process dies.
 func (s *State) wantsRest(r *Request, m Moment) bool {
 	return s.cfg.Rest > 0 && s.habit.enough(m.Now, s.cfg.Rest) && r.Lease == 0 && !r.NoRest
 }
 
-// mayRest reports whether the tenure, which nobody holds or waits for, may stay in the agent. A tenure that was renewed may not: a
-// hold has lasted, and made its lease long.
+// mayRest reports whether the tenure, which nobody holds or waits for, may stay in the agent. A tenure that was renewed
+// may not: a hold has lasted, and made its lease long.
 func (s *State) mayRest(m Moment) bool {
 	t := &s.tenure
 	if !t.rests || t.holds == 0 || s.closed || t.doubt || t.ending(m.Now) {
@@ -102,31 +102,12 @@ func (s *State) restUntil() Instant {
 	return min(s.tenure.restedAt.add(s.habit.length()), s.tenure.began.add(s.cfg.Rest))
 }
 
-// budget bounds the hand-offs of the tenure: how many more holds it serves, and until when.
-//
-// While outsiders wait, it is a twentieth of the grants and a tenth of the time, because they have no
-// place in the store's queue. They are slower than a hand-off: a bound of time alone would leave
-// them few grants.
-//
-// While a tenure may rest, nobody else is known to want the lock. Only time is bounded then: a message may be
-// lost, and outsiders send none. When another agent wants the lock, the budget begins anew.
-func (s *State) budget() (holds int, until Instant) {
-	t := &s.tenure
-	if t.rests {
-		return math.MaxInt32, t.began.add(s.cfg.Rest)
-	}
-	grants, length := s.cfg.HandOffGrants, s.cfg.HandOffTime
-	if t.outsiders {
-		grants, length = max(1, grants/20), length/10
-	}
-	return grants - (t.holds - t.unwanted), t.budgetFrom.add(length)
-}
-
-// recalling reports whether it pays to wait for a lock whose agent was told at an instant that it is wanted. If nobody holds the lock, it comes
-// back soon. The zero Instant is never.
+// recalling reports whether it pays to wait for a lock whose agent was told at an instant that it is wanted. If nobody
+// holds the lock, it comes back soon. The zero Instant is never.
 func recalling(told, now Instant) bool { return told != 0 && now < told.add(recallTime) }
 
-// recalls is since when the agent of the holder knows that its lock is wanted, if the tenure may rest. r is an answer that came now.
+// recalls is since when the agent of the holder knows that its lock is wanted, if the tenure may rest. r is an answer
+// that came now.
 func (a *attempt) recalls(r *lockagent.AcquireReply, now Instant) Instant {
 	switch {
 	case !r.HolderRests:

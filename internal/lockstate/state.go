@@ -4,15 +4,43 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// phase is how far the agent's tenure has come. See the package documentation.
+// phase is how far the agent's tenure has come. If nobody else wants the lock, these are all phases. The holds of a
+// tenure follow each other in phase Held:
+//
+//	     Attempted         Began         Returning            Returned
+//	Free ---------> Asking -----> Held ------------> Releasing --------> Free
+//	                              ^  |
+//	                              +--+ Granted, Ended, Renewing, Renewed, RenewFailed
+//
+// A busy lock, or a store that does not answer, adds the phase Sleeping:
+//
+//	       FoundBusy, AttemptFailed,           Attempted    (woken, or it is time)
+//	       AttemptRefused                     +---------> Asking
+//	Asking ------------------------> Sleeping +---------> Held        Began (a release passed the lock)
+//	                                          +---------> Free        Forgot (no request wants the tenure)
+//	                                          +---------> Releasing   Withdrawing (the same, but it may have begun)
+//
+// A tenure can also end in other ways:
+//
+//	Held      ---------> Free        Denied (the store says that the tenure is over)
+//	Held      ---------> Releasing   Denied (the same, but it may begin once more), Withdrawing
+//	Releasing ---------> Releasing   ReleaseFailed; then Returning or Withdrawing again
+//	Releasing ---------> Free        Withdrawn; or Dropped (no answer for as long as a lease)
+//
+// A tenure may also stay in phase Held while nobody holds the lock, see rest.go:
+//
+//	      Ended          Rested                 Granted (the next request, without the store)
+//	Held -------> Held ---------> Held (rests) ---------> Held
+//	                                           ---------> Releasing
+//	                                            Returning (wanted, or it has rested for long enough)
 type phase uint8
 
 const (
-	free phase = iota
-	asking
-	sleeping
-	held
-	releasing
+	free      phase = iota // no tenure, and none is asked for
+	asking                 // an attempt is under way
+	sleeping               // the attempt failed, or found the lock busy: another one follows
+	held                   // the agent has the tenure
+	releasing              // the tenure goes back, or is withdrawn
 )
 
 // State is one lock as one agent sees it: the fold of its events. The zero State
@@ -94,8 +122,8 @@ func (s *State) Asked(session lockagent.Owner) bool {
 // Resting reports whether the agent keeps the lock, and nobody holds it.
 func (s *State) Resting() bool { return s.phase == held && s.tenure.resting }
 
-// Unheld is the tenure that the store may have for this agent, although nobody holds the lock: it rests, or it goes back. It is 0 if there is
-// none, or if other agents may share it.
+// Unheld is the tenure that the store may have for this agent, although nobody holds the lock: it rests, or it goes
+// back. It is 0 if there is none, or if other agents may share it.
 func (s *State) Unheld() uint64 {
 	if s.tenure.mode == Shared || !s.Resting() && s.phase != releasing {
 		return 0
@@ -109,6 +137,13 @@ func (s *State) Shares() bool { return s.phase == held && s.tenure.mode == Share
 // has reports whether the agent has the tenure or asks for it.
 func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number
+}
+
+// lets reports whether the part can grant a request as a re-entry, now or later: the session
+// of the request holds the lock in this part, or waits in it.
+func (s *State) lets(r *Request) bool {
+	return s.grants.again(r) != nil || r.Session &&
+		s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
 }
 
 // Deadline is until when the agent trusts a tenure, or 0 if the tenure is not the present one.
