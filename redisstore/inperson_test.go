@@ -1,8 +1,10 @@
 package redisstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -16,6 +18,22 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
+// connect has a store make the connection for a lone call. While other calls are under way, a call joins them. So it calls
+// until a caller makes the exchange.
+func connect(t *testing.T, store *redisstore.Store) {
+	t.Helper()
+	for alone, number := false, uint64(1); !alone; number++ {
+		answered := make(chan error, 1)
+		store.Acquire(inperson.Context(t.Context()), wish("warm", agentA, number), func(_ lockagent.AcquireReply, err error) {
+			alone = bytes.Contains(debug.Stack(), []byte(t.Name())) // otherwise this is a goroutine of the store
+			answered <- err
+		})
+		if err := <-answered; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A caller who makes an exchange itself does not keep a store from being closed, and is
 // let go when it is.
 func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
@@ -27,10 +45,7 @@ func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 	other := open(t, server.URL())
 	answers, finished := make(chan error, 4), make(chan struct{})
 	answer := func(_ lockagent.AcquireReply, err error) { answers <- err }
-	store.Acquire(inperson.Context(t.Context()), wish("warm", agentA, 1), answer)
-	if err := <-answers; err != nil {
-		t.Fatal(err)
-	} // the connection is there now
+	connect(t, store)
 	proxy.DelayReplies(time.Hour)
 
 	req := wish("orders", agentA, 1)
@@ -66,7 +81,8 @@ func TestACallerLeavesAnExchange(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	config := redisstore.Config{CallTimeout: time.Hour, SilenceTimeout: time.Hour}
-	agent, err := actor.New(actor.Config{Store: openConfig(t, config, "redis://"+proxy.Addr()), NoRest: true})
+	store := openConfig(t, config, "redis://"+proxy.Addr())
+	agent, err := actor.New(actor.Config{Store: store, NoRest: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +95,7 @@ func TestACallerLeavesAnExchange(t *testing.T) {
 		}
 		return g
 	}
-	if err := lock(t.Context(), "warm").Err(); err != nil {
-		t.Fatal(err)
-	}
+	connect(t, store)
 
 	other := open(t, server.URL())
 	held := func() bool {
