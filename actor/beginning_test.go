@@ -323,7 +323,8 @@ var promises = []promise{
 		}
 	}},
 	{
-		"whoever holds it hears of the danger before the end", []string{keptLease},
+		"whoever holds it hears of the danger before the end",
+		[]string{keptLease},
 		func(t *testing.T, w *beginner, g lockagent.Grant) {
 			w.die()
 			select {
