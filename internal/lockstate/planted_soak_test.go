@@ -58,6 +58,9 @@ var defects = []planted{
 	{"recall", "m.Now < g.claimBy", "true", "leaves a grant in its channel for ever"},
 	{"recall", "m.Now < g.claimBy", "false", "takes a grant back at once"},
 
+	{"warn", "m.Now < s.uncertainAt()", "true", "does not warn of the end of a lease"},
+	{"warn", "m.Now < s.uncertainAt()", "false", "warns again and again"},
+
 	{"moveOn", "case s.queue.len() > 0 &&", "case false &&", "does not ask for a free lock"},
 	{"moveOn", "m.Now >= s.notBefore && !s.heldBack", "!s.heldBack", "does not let others go first"},
 	{"moveOn", "case s.queue.len() == 0 && s.contended", "case false", "listens for ever"},
