@@ -195,7 +195,8 @@ func huntIn(t *testing.T, files map[string]string) (out string, err error) {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
 	run := exec.CommandContext(ctx, binary,
-		"-test.run=^TestSoakPlantedDefects$", "-rapid.shrinktime=1ns", "-rapid.nofailfile")
+		"-test.run=^TestSoakPlantedDefects$", "-rapid.checks=2000", "-rapid.seed=1", "-rapid.shrinktime=1ns",
+		"-rapid.nofailfile")
 	run.Env = append(os.Environ(), huntVariable+"=1")
 	var text bytes.Buffer
 	run.Stdout, run.Stderr = &text, &text
