@@ -9,21 +9,15 @@ import (
 func (s *State) apply(e *Event) {
 	switch e.Kind {
 	case Requested:
-		s.queue.push(e.Request)
-		if r := &e.Request; r.Session && s.grants.session(r.Owner).n > 0 {
-			s.twofold = r.Owner
-		}
+		s.requests.arrive(e.Request)
 	case Queued:
-		s.queue.find(e.Request.ID).queued = true
+		s.requests.find(e.Request.ID).queued = true
 	case Answered:
-		s.queue.remove(e.Request.ID)
+		s.requests.remove(s.requests.find(e.Request.ID))
 		s.touch(e.Now)
 	case Granted, Reentered:
-		s.queue.remove(e.Request.ID)
-		s.grants.add(grant{request: e.Request, token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy})
-		if s.queue.waits(e.Request.Owner) {
-			s.twofold = e.Request.Owner
-		}
+		of := grant{token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy}
+		s.requests.grant(s.requests.find(e.Request.ID), of)
 		if e.Kind == Granted {
 			s.tenure.rests = s.tenure.rests && !e.Request.NoRest
 			if s.tenure.resting {
@@ -36,11 +30,11 @@ func (s *State) apply(e *Event) {
 			s.floor = max(s.floor, s.tenure.last)
 		}
 	case Recalled:
-		s.grants.claimed(s.grants.find(e.Request.ID))
+		s.requests.claimed(s.requests.find(e.Request.ID))
 	case Extended:
-		s.grants.extend(s.grants.find(e.Request.ID), e.Fixed, e.Own)
+		s.requests.extend(s.requests.find(e.Request.ID), e.Fixed, e.Own)
 	case Ended:
-		s.grants.remove(s.grants.find(e.Request.ID))
+		s.requests.remove(s.requests.find(e.Request.ID))
 		if e.Call != 0 {
 			s.call = e.Call
 		}
@@ -53,7 +47,7 @@ func (s *State) apply(e *Event) {
 	case Attempted:
 		s.phase = asking
 		a := &s.attempt // what is not set here is zero, or comes from earlier calls with this number
-		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.Lease, s.queue.last()
+		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.Lease, s.requests.last()
 		a.placed, a.rests, a.woken, a.offer = e.Queue, e.Rests, false, nil
 	case FoundBusy:
 		s.phase = sleeping
@@ -81,7 +75,8 @@ func (s *State) apply(e *Event) {
 		s.retryAt = never
 	case Offered:
 		s.attempt.offer = &Passed{
-			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation, Outsiders: e.Outsiders,
+			Tenure: e.Tenure, Token: e.Token, At: e.StoreTime, Clock: e.Clock, Incarnation: e.Incarnation,
+			Outsiders: e.Outsiders,
 			Contested: e.Wanted,
 		}
 	case Began:
@@ -98,7 +93,8 @@ func (s *State) apply(e *Event) {
 		s.failures = 0
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
-			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open, unanswered: s.attempt.unanswered || e.Unanswered,
+			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open,
+			unanswered: s.attempt.unanswered || e.Unanswered,
 			budgetFrom: e.Now, rests: rests, wanted: s.attempt.wanted || e.Wanted,
 		}
 		s.attempt = attempt{}
@@ -125,7 +121,7 @@ func (s *State) apply(e *Event) {
 		}
 		s.tenure.wanted = s.tenure.wanted || e.Wanted
 		s.renewal = renewal{}
-		s.queue.trim() // a hold that was renewed may last for much longer
+		s.requests.trim() // a hold that was renewed may last for much longer
 	case BecameUncertain:
 		s.tenure.uncertain = true
 	case RenewFailed:
@@ -159,7 +155,7 @@ func (s *State) apply(e *Event) {
 			s.renewal = renewal{}
 			s.failures = 0
 			// Only the store knows of programs that poll. It has to hear that requests still wait.
-			s.contended = s.contended || s.queue.len() > s.queue.tries.len()
+			s.contended = s.contended || s.requests.waiting.len() > s.requests.tries.len()
 		}
 		s.leaving.inFlight = true
 	case ReleaseFailed:
@@ -203,7 +199,7 @@ func (s *State) apply(e *Event) {
 		s.contended = false
 	case Detached:
 		s.closed = true
-		s.grants = grants{}
+		s.requests.forgetGrants()
 		s.free()
 	case Closed:
 		s.closed = true
@@ -239,7 +235,8 @@ func (s *State) free() {
 	s.notBefore, s.retryAt, s.failures = 0, 0, 0
 }
 
-// met notes that the attempt met others until now, if it did. A lock that rests elsewhere does not count: perhaps nobody used it.
+// met notes that the attempt met others until now, if it did. A lock that rests elsewhere does not count: perhaps
+// nobody used it.
 func (s *State) met(now Instant) {
 	if a := &s.attempt; a.busy != (busyness{}) && a.told == 0 {
 		s.touch(now)

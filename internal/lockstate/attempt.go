@@ -67,17 +67,18 @@ func (a *attempt) trustsMessages(queued bool) time.Duration {
 // sought reports whether the request at the head wants the tenure of the attempt. It does not
 // if it has another mode: a tenure has one mode for its life.
 func (s *State) sought() bool {
-	w := s.queue.head()
+	w := s.requests.head()
 	return w != nil && (w.Mode == s.attempt.mode || s.attempt.number == 0)
 }
 
 func (s *State) attempted(m Moment) Event {
-	r := s.queue.head().Request
+	r := s.requests.head().Request
 	e := Event{
 		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
 	}
 	// A place needs a subscription, and a request that waits. An earlier call may have got a place already.
-	waits := s.attempt.queued || s.attempt.unanswered || s.contended && s.queue.len() > s.queue.tries.len()
+	waits := s.attempt.queued || s.attempt.unanswered || s.contended &&
+		s.requests.waiting.len() > s.requests.tries.len()
 	e.Queue, e.Contends = waits && !s.cfg.Polls, waits && s.cfg.Polls
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh

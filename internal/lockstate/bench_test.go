@@ -62,15 +62,15 @@ func (m *mill) granted() {
 
 // handOff has the holder release and come back as the last in the queue.
 func (m *mill) handOff(session bool) {
-	r := &m.s.grants.first().request
+	r := m.s.requests.oldest()
 	owner := r.Owner
 	m.step(Release{ID: r.ID, Call: 1})
 	m.acquire(owner, session)
 }
 
 func BenchmarkStep(b *testing.B) {
-	defer func(few int) { fewGrants = few }(fewGrants)
-	fewGrants = 8
+	defer func(few int) { fewRequests = few }(fewRequests)
+	fewRequests = 8
 	b.Run("uncontended acquire to returned", func(b *testing.B) {
 		b.ReportAllocs()
 		m := newMill(0, false)

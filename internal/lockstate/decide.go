@@ -15,8 +15,8 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Release:
 		return s.release(c, m, out)
 	case Unclaimed:
-		if i := s.grants.find(c.ID); i != 0 {
-			out = s.leaseAnew(i, m, append(out, s.ended(i, lockagent.LostUnclaimed, m)))
+		if g := s.requests.findGrant(c.ID); g != nil {
+			out = s.leaseAnew(g, m, append(out, s.ended(g, lockagent.LostUnclaimed, m)))
 		}
 	case Extend:
 		return s.extend(c, m, out)
@@ -39,7 +39,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	case Woken:
 		if s.phase == asking || s.phase == sleeping {
 			at := max(m.Now, s.notBefore)
-			if s.queue.tries.first != 0 { // a request that does not wait does not yield either
+			if s.requests.tries.n > 0 { // a request that does not wait does not yield either
 				at = m.Now
 			}
 			out = append(out, Event{Kind: Woke, RetryAt: at})
@@ -75,7 +75,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 
 // concerns reports whether a command is about a tenure, a request or a grant of the part.
 func (s *State) concerns(c Command, m Moment) bool {
-	serves := func(id RequestID) bool { return s.queue.find(id) != nil || s.grants.find(id) != 0 }
+	serves := func(id RequestID) bool { return s.requests.find(id) != nil }
 	switch c := c.(type) {
 	case Woken:
 		return s.phase == asking || s.phase == sleeping
@@ -86,14 +86,14 @@ func (s *State) concerns(c Command, m Moment) bool {
 	case Extend:
 		return serves(c.ID)
 	case Release:
-		return serves(c.ID) || c.ID == 0 && s.grants.has(c.Owner)
+		return serves(c.ID) || c.ID == 0 && s.requests.holds(c.Owner)
 	case OwnerGone:
-		return s.grants.has(c.Owner) || s.queue.has(c.Owner)
+		return s.requests.holds(c.Owner) || s.requests.waits(c.Owner)
 	case Break:
 		if c.Token != 0 {
-			return s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) })
+			return s.holdWith(c.Token) != nil
 		}
-		return s.grants.len() > 0 && s.tenure.mode != Shared // one part is enough to ask the store
+		return s.requests.held.n > 0 && s.tenure.mode != Shared // one part is enough to ask the store
 	case Tick:
 		at, ok := s.Alarm()
 		return ok && at <= m.Now
@@ -120,38 +120,40 @@ func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 	r.ID, r.Arrived = RequestID(m.Fresh), m.Now
 	out = append(out, Event{Kind: Requested, Request: r})
 	atOnce := s.phase == free && m.Now >= s.notBefore || s.phase == held && s.mayGrant(&r, m)
-	if s.grants.again(&r) == nil && !s.grants.upgrades(&r) && (!atOnce || s.queue.len() > 0) && !r.Try && !s.closed {
-		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.queue.len() + 1})
+	if s.requests.again(&r) == nil && !s.requests.upgrades(&r) && (!atOnce || s.requests.waiting.n > 0) && !r.Try &&
+		!s.closed {
+		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.requests.waiting.len() + 1})
 	}
 	return out
 }
 
 func (s *State) cancel(c Cancel, out []Event) []Event {
-	if w := s.queue.find(c.ID); w != nil {
-		return append(out, Event{
-			Kind: Answered, Request: w.Request, Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut,
+	switch r := s.requests.find(c.ID); {
+	case r == nil:
+	case !r.held:
+		out = append(out, Event{
+			Kind: Answered, Request: r.Request, Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut,
 		})
-	}
-	if i := s.grants.find(c.ID); i != 0 && s.grants.at(i).claimBy != 0 {
-		return append(out, Event{Kind: Recalled, Request: s.grants.at(i).request})
+	case r.claimBy != 0:
+		out = append(out, Event{Kind: Recalled, Request: r.Request})
 	}
 	return out
 }
 
 func (s *State) release(c Release, m Moment, out []Event) []Event {
-	i := s.grants.find(c.ID)
-	if i == 0 {
+	g := s.requests.findGrant(c.ID)
+	if g == nil {
 		err := lockagent.ErrNotHeld
-		if c.ID == 0 && s.grants.len() > 0 && !s.grants.has(c.Owner) {
+		if c.ID == 0 && s.requests.held.n > 0 && !s.requests.holds(c.Owner) {
 			err = lockagent.ErrNotOwner
 		}
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
 	}
-	out = append(out, s.ended(i, c.Lost, m))
+	out = append(out, s.ended(g, c.Lost, m))
 	if why := out[len(out)-1].Reason; why != c.Lost {
 		return append(out, Event{Kind: Unlocked, Call: c.Call, Reason: why})
 	}
-	return s.leaseAnew(i, m, s.answered(c.Call, out))
+	return s.leaseAnew(g, m, s.answered(c.Call, out))
 }
 
 // answered adds the answer to a call. out has the events of that call, and ends with the last
@@ -164,7 +166,7 @@ func (s *State) answered(call CallID, out []Event) []Event {
 			ended++
 		}
 	}
-	if ended == 0 || ended < s.grants.len() {
+	if ended == 0 || ended < s.requests.held.len() {
 		return append(out, Event{Kind: Unlocked, Call: call})
 	}
 	out[len(out)-1].Call = call
@@ -172,15 +174,13 @@ func (s *State) answered(call CallID, out []Event) []Event {
 }
 
 func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
-	if s.grants.session(c.Owner).n == 0 { // a session that holds the lock does not wait for it
-		s.queue.ofOwner(c.Owner, func(w *waiter) bool {
-			out = append(out, refused(w, lockagent.ErrSessionClosed))
-			return true
-		})
-	}
+	s.requests.waitersOf(c.Owner, func(w *slot) bool {
+		out = append(out, refused(w, lockagent.ErrSessionClosed))
+		return true
+	})
 	gone := 0
-	s.grants.ofOwner(c.Owner, func(i cell) bool {
-		e := s.ended(i, lockagent.LostSessionClosed, m)
+	s.requests.grantsOf(c.Owner, func(g *slot) bool {
+		e := s.ended(g, lockagent.LostSessionClosed, m)
 		e.Count = max(0, e.Count-gone)
 		gone++
 		out = append(out, e)
@@ -190,16 +190,16 @@ func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
 }
 
 // refused is the event that answers a request with an error.
-func refused(w *waiter, err error) Event { return Event{Kind: Answered, Request: w.Request, Err: err} }
+func refused(w *slot, err error) Event { return Event{Kind: Answered, Request: w.Request, Err: err} }
 
 // endAll ends every grant, the youngest first.
 func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 	gone := make(map[lockagent.Owner]int)
-	for i, g := range s.grants.backward {
-		e := s.ended(i, by.why, m)
-		if g.request.Session {
-			e.Count -= gone[g.request.Owner]
-			gone[g.request.Owner]++
+	for g := range s.requests.grantsBackward {
+		e := s.ended(g, by.why, m)
+		if g.Session {
+			e.Count -= gone[g.Owner]
+			gone[g.Owner]++
 		}
 		if e.Reason == lockagent.LostBroken {
 			e.Operator = by.operator
@@ -216,7 +216,7 @@ func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
 // that it was broken.
 func (s *State) breakLock(c Break, m Moment, out []Event) []Event {
 	out = s.unrest(out)
-	if s.grants.len() == 0 || s.tenure.mode == Shared { // other agents may hold or share the lock
+	if s.requests.held.n == 0 || s.tenure.mode == Shared { // other agents may hold or share the lock
 		return append(out, Event{Kind: AskBreak, Call: c.Call})
 	}
 	return s.answered(c.Call, s.endAll(&loss{why: lockagent.LostBroken, operator: c.Operator}, m, out))
@@ -234,15 +234,15 @@ func (s *State) unrest(out []Event) []Event {
 // breakHold ends the grants that have a token: those of one owner. The hold is this agent's own, and so the store need
 // not know that it was broken. What else there is in the tenure goes on, and the lock goes to whoever is next.
 func (s *State) breakHold(c Break, m Moment, out []Event) []Event {
-	if s.grants.some(func(g *grant) bool { return s.hasToken(g, c.Token) }) {
+	if s.holdWith(c.Token) != nil {
 		out = s.unrest(out)
 	}
 	gone := 0
-	for i, g := range s.grants.backward {
+	for g := range s.requests.grantsBackward {
 		if !s.hasToken(g, c.Token) {
 			continue
 		}
-		e := s.ended(i, lockagent.LostBroken, m)
+		e := s.ended(g, lockagent.LostBroken, m)
 		e.Count = max(0, e.Count-gone)
 		if e.Reason == lockagent.LostBroken {
 			e.Operator = c.Operator
@@ -256,22 +256,33 @@ func (s *State) breakHold(c Break, m Moment, out []Event) []Event {
 	return s.answered(c.Call, out)
 }
 
+// holdWith is the youngest grant with a token, or nil.
+func (s *State) holdWith(token lockagent.Token) *slot {
+	for g := range s.requests.grantsBackward {
+		if s.hasToken(g, token) {
+			return g
+		}
+	}
+	return nil
+}
+
 // hasToken reports whether a token is one of a grant's. Only the last grant of a tenure has several.
-func (s *State) hasToken(g *grant, token lockagent.Token) bool {
-	return token == g.token || g.request.Holds > 1 && g.token < token && token <= s.tenure.last
+func (s *State) hasToken(g *slot, token lockagent.Token) bool {
+	return token == g.token || g.Holds > 1 && g.token < token && token <= s.tenure.last
 }
 
 // ended is the event that ends a grant.
-func (s *State) ended(i cell, why lockagent.LossReason, m Moment) Event {
-	g, t := s.grants.at(i), &s.tenure
+func (s *State) ended(g *slot, why lockagent.LossReason, m Moment) Event {
+	t := &s.tenure
 	// A process that was suspended may end a hold before its tick, or hear first that the store or an operator ended
 	// it. The clock was before that.
 	if over := s.overdue(g, m.Now); over != 0 {
 		why = over
 	}
 	return Event{
-		Kind: Ended, Request: g.request, Reason: why, Token: g.token, Tenure: t.number,
-		Count: max(0, s.grants.of(&g.request)-1), Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now),
+		Kind: Ended, Request: g.Request, Reason: why, Token: g.token, Tenure: t.number,
+		Count: max(0, s.requests.holdsBeside(&g.Request)-1), Since: g.since,
+		Until:     storeUpper(t.storeTime, t.sent, m.Now),
 		StoreTime: t.storeTime, Lease: t.lease,
 	}
 }

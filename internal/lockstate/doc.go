@@ -79,17 +79,18 @@
 //
 // # Many grants
 //
-// A shared tenure may have thousands of grants, and the queue thousands of requests. No step looks at all of
-// them, unless it ends or answers all of them:
+// A shared tenure may have thousands of grants, and thousands of requests may wait. No step looks at all of them,
+// unless it ends or answers all of them. One table has them all, see table.go:
 //
+//   - A request has one slot from its arrival to its end. Lists thread the slots of those that wait, and of the grants.
 //   - Counts tell whether all grants are shared, and whether a lease is kept.
-//   - If there are more than a few grants, an index finds the grant of a request, and those of a session. Heaps
-//     have the grants with fixed leases: the one that ends first, the one that ends last, and the longest lease.
+//   - If there are more than a few requests, a map finds them by their ids. Another map has the lists of each session.
+//   - The grants with fixed leases are sorted: by the ends of the leases, and by their lengths.
 //   - Claims end in the order of the grants. So only the oldest grant that may be unclaimed matters.
-//   - A session that holds the lock does not wait for it when the state has settled. So the rules for
-//     re-entries look at one session: that of the request that arrived last, or was granted last.
+//   - The table knows the sessions that both hold the lock and wait for it. When the state has settled, there are none.
 //
-// After each step of the small worlds and of the random histories, tests compare all of this with the list of grants.
+// After each step of the small worlds and of the random histories, tests compare all of this with plain lists of the
+// requests that wait and of the grants.
 //
 // # Unanswered calls
 //

@@ -5,8 +5,8 @@ import "time"
 // Extend starts the fixed lease of a grant anew, with another length. The lease never ends
 // earlier than before. The [Extended] event tells its new end. A renewal moves the deadline of
 // the tenure there, and then the hold can be trusted until that end. Extend does not change a
-// grant that is over, or one whose request has a kept lease. The other holds of a session end with it. If another hold of the session
-// keeps the lease, the new end counts when it does so no more.
+// grant that is over, or one whose request has a kept lease. The other holds of a session end with it. If another hold
+// of the session keeps the lease, the new end counts when it does so no more.
 type Extend struct {
 	ID    RequestID
 	Lease time.Duration
@@ -15,21 +15,17 @@ type Extend struct {
 func (Extend) command() {}
 
 func (s *State) extend(c Extend, m Moment, out []Event) []Event {
-	i := s.grants.find(c.ID)
-	if i == 0 {
-		return out
-	}
-	g := s.grants.at(i)
-	if g.request.Lease == 0 || m.Now >= s.deadline(g) { // settling tells the holder
+	g := s.requests.findGrant(c.ID)
+	if g == nil || g.Lease == 0 || m.Now >= s.deadline(g) { // settling tells the holder
 		return out
 	}
 	fixed := max(g.fixed, g.own, m.Now.add(s.cfg.trust(c.Lease)))
 	if g.fixed == 0 {
-		return append(out, Event{Kind: Extended, Request: g.request, Own: fixed})
+		return append(out, Event{Kind: Extended, Request: g.Request, Own: fixed})
 	}
-	out = append(out, Event{Kind: Extended, Request: g.request, Fixed: fixed})
-	if r := &g.request; r.Session && s.sessionEnd(r.Owner, c.Lease, 0, m.Now) != 0 {
-		out = s.endTogether(r.Owner, fixed, i, m, out)
+	out = append(out, Event{Kind: Extended, Request: g.Request, Fixed: fixed})
+	if g.Session && s.sessionEnd(g.Owner, c.Lease, nil, m.Now) != 0 {
+		out = s.endTogether(g.Owner, fixed, g, m, out)
 	}
 	return out
 }

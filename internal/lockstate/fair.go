@@ -52,7 +52,9 @@ func NewFair(name lockagent.Name, cfg *Config, fresh func() uint64) *Fair {
 }
 
 // ResumeFair is [Resume] for a fair lock, with any number of tenures.
-func ResumeFair(name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant) *Fair {
+func ResumeFair(
+	name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant,
+) *Fair {
 	f := &Fair{name: name, cfg: cfg, fresh: fresh, ghosts: make(map[uint64]bool), floor: n.Floor}
 	for _, part := range n.parts() {
 		f.parts = append(f.parts, Resume(name, cfg, part, shift, now))
@@ -91,13 +93,13 @@ func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	}
 }
 
-// mostCalls is how many calls of the parts may be under way when another part begins to ask. It is enough to keep a server
-// busy. Without a bound, waiters that give up within milliseconds leave the store thousands of calls to make for nobody, and
-// whoever has patience waits behind these. A request that does not wait is not held back.
+// mostCalls is how many calls of the parts may be under way when another part begins to ask. It is enough to keep a
+// server busy. Without a bound, waiters that give up within milliseconds leave the store thousands of calls to make for
+// nobody, and whoever has patience waits behind these. A request that does not wait is not held back.
 const mostCalls = 16
 
-// calls is how many parts wait for an answer of the store. Parts whose last call failed do not count: they would hold back
-// all others while the store is silent.
+// calls is how many parts wait for an answer of the store. Parts whose last call failed do not count: they would hold
+// back all others while the store is silent.
 func (f *Fair) calls() (n int) {
 	if len(f.parts) <= mostCalls {
 		return 0
@@ -143,7 +145,9 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 }
 
 // errOutdated takes the place of an outdated answer. The part then asks the store again.
-var errOutdated = fmt.Errorf("%w: the lock has been granted to another request since this answer was given", lockagent.ErrStoreUnavailable)
+var errOutdated = fmt.Errorf(
+	"%w: the lock has been granted to another request since this answer was given", lockagent.ErrStoreUnavailable,
+)
 
 // outdated reports whether an answer grants the lock, but is older than the tenure of another
 // part. The store gave this answer first, somebody broke the tenure, and the store granted the
@@ -214,11 +218,11 @@ func (f *Fair) nameHolder(err error, now Instant) error {
 	if !ok || t.Agent != f.cfg.Agent {
 		return err
 	}
-	p := f.part(func(p *State) bool { return p.grants.len() > 0 && p.tenure.number == t.Number })
+	p := f.part(func(p *State) bool { return p.requests.held.n > 0 && p.tenure.number == t.Number })
 	if p == nil {
 		return err
 	}
-	return &lockagent.HeldError{Name: f.name, Holder: string(p.grants.first().request.Owner), Left: p.end().Sub(now)}
+	return &lockagent.HeldError{Name: f.name, Holder: string(p.requests.oldest().Owner), Left: p.end().Sub(now)}
 }
 
 // owe remembers a call that several parts answer.

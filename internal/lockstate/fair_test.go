@@ -368,7 +368,7 @@ func TestResumeFairWithWaiting(t *testing.T) {
 	r.want("Renewing 30s", "Attempted 30s", "Attempted 30s", "Attempted 30s")
 	for i := range 3 { // the second request of the session has no tenure of its own
 		p := r.f.part(func(p *State) bool { return p.has(n.Tenures[i+1].Number) })
-		if p == nil || p.phase != asking || p.queue.head().ID != n.Waiting[i].Request.ID {
+		if p == nil || p.phase != asking || p.requests.head().ID != n.Waiting[i].Request.ID {
 			t.Errorf("tenure %d is asked for by %+v", n.Tenures[i+1].Number, p)
 		}
 		if saved, ok := r.f.Tenure(n.Tenures[i+1].Number); !ok || !saved.Asks || saved.Part != n.Tenures[i+1].Part {
@@ -378,8 +378,8 @@ func TestResumeFairWithWaiting(t *testing.T) {
 	if _, ok := r.f.Tenure(n.Tenures[3].Number + 1); ok {
 		t.Error("there is a tenure that nobody asked for")
 	}
-	session := r.f.part(func(p *State) bool { return p.queue.waits("eve+") })
-	if session.queue.len() != 2 {
-		t.Errorf("the part of the session serves %d requests", session.queue.len())
+	session := r.f.part(func(p *State) bool { return p.requests.waits("eve+") })
+	if session.requests.waiting.len() != 2 {
+		t.Errorf("the part of the session serves %d requests", session.requests.waiting.len())
 	}
 }

@@ -19,23 +19,23 @@ func (s *State) mayGrant(r *Request, m Moment) bool { return s.covered(r, m.Now)
 
 // lacksCover reports whether the request at the head waits beside other grants only until the store has its lease.
 func (s *State) lacksCover(m Moment) bool {
-	w := s.queue.head()
-	return w != nil && s.grants.len() > 0 && !s.covered(&w.Request, m.Now) && s.serves(&w.Request, m)
+	w := s.requests.head()
+	return w != nil && s.requests.held.n > 0 && !s.covered(&w.Request, m.Now) && s.serves(&w.Request, m)
 }
 
 // serves is mayGrant for a tenure that is long enough for what is to outlive this process.
 func (s *State) serves(r *Request, m Moment) bool {
 	t := &s.tenure
-	beside := s.grants.len() > 0
+	beside := s.requests.held.n > 0
 	need := max(s.lease(r), lockagent.PassLease)
-	if s.grants.kept > 0 {
+	if s.requests.kept > 0 {
 		need = max(need, s.cfg.Watchdog)
 	}
-	if i := s.grants.top(longest); i != 0 {
-		need = max(need, s.grants.at(i).request.Lease)
+	if g := s.requests.longest(); g != nil {
+		need = max(need, g.Lease)
 	}
 	switch {
-	case beside && (r.Mode == Exclusive || !s.grants.shared()) || r.Mode < t.mode:
+	case beside && (r.Mode == Exclusive || !s.requests.shared()) || r.Mode < t.mode:
 		return false
 	case m.Now >= t.deadline || t.doubt || s.left(m.Now) > need+rounding:
 		return false
@@ -83,13 +83,13 @@ func (s *State) holdsOf(r *Request, m Moment) uint16 {
 }
 
 // granted is the event that grants the lock to w, as the next hold of the tenure.
-func (s *State) granted(w *waiter, m Moment) (e Event) {
+func (s *State) granted(w *slot, m Moment) (e Event) {
 	t := &s.tenure
 	e = Event{
 		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff,
-		Count: s.grants.of(&w.Request) + 1, Tenure: t.number, Sent: t.sent, Lease: t.lease, StoreTime: t.storeTime,
-		Incarnation: t.incarnation,
-		ClaimBy:     m.Now.add(s.cfg.Claim), Replicas: t.replicas, Holds: s.holdsOf(&w.Request, m),
+		Count: s.requests.holdsBeside(&w.Request) + 1, Tenure: t.number, Sent: t.sent, Lease: t.lease,
+		StoreTime: t.storeTime, Incarnation: t.incarnation, Replicas: t.replicas,
+		ClaimBy: m.Now.add(s.cfg.Claim), Holds: s.holdsOf(&w.Request, m),
 	}
 	switch {
 	case t.holds == 0:

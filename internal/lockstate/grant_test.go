@@ -428,14 +428,14 @@ func TestLeaseOfASession(t *testing.T) {
 	t.Run("is that of many holds", func(t *testing.T) {
 		r := newRig(t)
 		r.holdFixed("ann+", 10*time.Second)
-		for range 3 * fewGrants {
+		for range 3 * fewRequests {
 			fixed(r, 10*time.Second)
 		}
 		r.pass(time.Second)
 		r.acquire("ann+")
 		r.releaseOwner("ann+")
 		r.skip()
-		for _, x := range r.s.grants.all {
+		for x := range r.s.requests.grants {
 			if x.fixed != Instant(10*time.Second) {
 				t.Errorf("a hold ends at %v", time.Duration(x.fixed))
 			}

@@ -70,7 +70,7 @@ func TestHandOff(t *testing.T) {
 		r.passLate(2 * time.Microsecond)
 		for range 1005 { // three, two, and the slack
 			r.acquire("bob")
-			r.releaseOwner(r.s.grants.first().request.Owner)
+			r.releaseOwner(r.s.requests.oldest().Owner)
 		}
 		if got, want := r.last(Granted).Token, lockagent.Token(storeTime(r.now))+1000; got != want {
 			t.Errorf("the last token is %d, want %d", got, want)

@@ -279,13 +279,9 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	}
 	k.int(int64(s.phase))
 
-	k.int(int64(s.queue.len()))
+	k.int(int64(s.requests.waiting.len()))
 	upto := 0
-	for j := int(s.queue.first); j < len(s.queue.items); j++ {
-		r := &s.queue.items[j]
-		if r.gone {
-			continue
-		}
+	for r := range s.requests.waiters {
 		k.buf = append(k.buf, r.Owner[0])
 		k.int(int64(r.Lease))
 		k.flags(r.Try, r.Session, r.Mode == Shared, r.queued, r.Arrived <= s.attempt.sent)
@@ -344,12 +340,12 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 		k.int(int64(h.lease))
 		k.token(h.next())
 		k.token(h.last)
-		for _, g := range s.grants.all {
-			k.buf = append(k.buf, g.request.Owner[0])
+		for g := range s.requests.grants {
+			k.buf = append(k.buf, g.Owner[0])
 			k.until(g.fixed, now)
 			k.until(g.claimBy, now)
 			k.token(g.token)
-			k.flags(g.fixed != 0, g.claimBy != 0, g.request.Mode == Shared, a.ledger.grants[a.ledger.grant(g.request.ID)].recalled)
+			k.flags(g.fixed != 0, g.claimBy != 0, g.Mode == Shared, a.ledger.grants[a.ledger.grant(g.ID)].recalled)
 		}
 		r := &s.renewal
 		k.flags(r.inFlight, r.stale, r.failures > 0)

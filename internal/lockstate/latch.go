@@ -12,9 +12,9 @@ import (
 //
 // Make one with [NewLatch]. The methods are those of [State].
 type Latch struct {
-	name  lockagent.Name
-	cfg   *Config
-	queue queue
+	name     lockagent.Name
+	cfg      *Config
+	requests table // none of which is ever granted
 
 	closed    bool
 	contended bool    // wake-ups are wanted, see State
@@ -47,13 +47,13 @@ func (l *Latch) Step(c Command, m Moment, do func(*Event)) {
 	switch {
 	case l.closed:
 		l.answer(func(*Request) bool { return true }, Event{Err: lockagent.ErrClosed}, take)
-	case l.queue.len() > 0 && l.asking == 0 && m.Now >= l.retryAt:
+	case l.requests.waiting.n > 0 && l.asking == 0 && m.Now >= l.retryAt:
 		take(Event{
-			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.queue.head().Request,
-			FoundClosed: l.queue.head().ID <= l.found,
+			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.requests.head().Request,
+			FoundClosed: l.requests.head().ID <= l.found,
 		})
 	}
-	if l.queue.len() == 0 && l.contended && (m.Now >= l.quietAt || l.closed) {
+	if l.requests.waiting.n == 0 && l.contended && (m.Now >= l.quietAt || l.closed) {
 		take(Event{Kind: Quieted})
 	}
 }
@@ -131,9 +131,9 @@ func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event
 		e.RetryAt = m.Now
 	}
 	take(e)
-	for w := range l.queue.all {
+	for w := range l.requests.waiters {
 		if !w.queued {
-			take(Event{Kind: Queued, Request: w.Request, Waiters: l.queue.len()})
+			take(Event{Kind: Queued, Request: w.Request, Waiters: l.requests.waiting.len()})
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event
 // answer answers every waiting request that match accepts.
 func (l *Latch) answer(match func(*Request) bool, with Event, take func(Event)) {
 	var whom []Request
-	for w := range l.queue.all {
+	for w := range l.requests.waiters {
 		if match(&w.Request) {
 			whom = append(whom, w.Request)
 		}
@@ -156,21 +156,21 @@ func (l *Latch) answer(match func(*Request) bool, with Event, take func(Event)) 
 func (l *Latch) apply(e *Event) {
 	switch e.Kind {
 	case Requested:
-		l.queue.push(e.Request)
+		l.requests.arrive(e.Request)
 	case Queued:
-		l.queue.find(e.Request.ID).queued = true
+		l.requests.find(e.Request.ID).queued = true
 	case Answered:
-		l.queue.remove(e.Request.ID)
+		l.requests.remove(l.requests.find(e.Request.ID))
 		l.quietAt = e.Now.add(l.cfg.Linger)
-		if l.queue.len() == 0 {
+		if l.requests.waiting.n == 0 {
 			l.found, l.retryAt = 0, 0
 		}
 	case Attempted:
-		l.asking, l.upto, l.heard, l.woken = e.Tenure, l.queue.last(), l.hears, false
+		l.asking, l.upto, l.heard, l.woken = e.Tenure, l.requests.last(), l.hears, false
 	case FoundBusy:
 		l.asking, l.failures, l.retryAt, l.contended = 0, 0, e.RetryAt, true
 		switch {
-		case l.queue.len() == 0: // the next request asks at once
+		case l.requests.waiting.n == 0: // the next request asks at once
 			l.retryAt = 0
 		case l.heard:
 			l.found = l.upto
@@ -189,7 +189,7 @@ func (l *Latch) apply(e *Event) {
 }
 
 // Idle is [State.Idle].
-func (l *Latch) Idle() bool { return l.queue.len() == 0 && l.asking == 0 && !l.contended }
+func (l *Latch) Idle() bool { return l.requests.waiting.n == 0 && l.asking == 0 && !l.contended }
 
 // Listening is [State.Listening].
 func (l *Latch) Listening() bool { return l.contended }
@@ -201,7 +201,7 @@ func (l *Latch) Resting() bool { return false }
 func (l *Latch) Unheld() uint64 { return 0 }
 
 // Waiters is [State.Waiters].
-func (l *Latch) Waiters() int { return l.queue.len() }
+func (l *Latch) Waiters() int { return l.requests.waiting.len() }
 
 // Hold is [State.Hold]: nobody holds a latch.
 func (l *Latch) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
@@ -222,7 +222,7 @@ func (l *Latch) Alarm() (at Instant, ok bool) {
 	switch {
 	case l.asking != 0:
 		return never, false
-	case l.queue.len() > 0:
+	case l.requests.waiting.n > 0:
 		return l.retryAt, true
 	case l.contended:
 		return l.quietAt, true

@@ -123,7 +123,7 @@ func (w *latchWorld) clone() *latchWorld {
 	c.calls = slices.Clone(w.calls)
 	for i := range c.agents {
 		a := &c.agents[i]
-		a.l.queue.items = slices.Clone(a.l.queue.items)
+		a.l.requests = a.l.requests.clone()
 		a.ledger = a.ledger.clone()
 		a.fates = slices.Clone(a.fates)
 		a.inbox = slices.Clone(a.inbox)
@@ -161,7 +161,7 @@ func (w *latchWorld) tell(i int, c Command) {
 				w.fail("agent %d asks twice at a time", i+1)
 			}
 			w.calls = append(w.calls, latchCall{
-				agent: i, number: e.Tenure, upto: a.l.queue.last(), queue: e.FoundClosed, heard: a.stood,
+				agent: i, number: e.Tenure, upto: a.l.requests.last(), queue: e.FoundClosed, heard: a.stood,
 				before: a.lately,
 			})
 			a.missed, paused = false, false
@@ -371,7 +371,7 @@ func (w *latchWorld) check() {
 		a := &w.agents[i]
 		l := &a.l
 		_, busy := w.errandOf(i)
-		sleeps := l.queue.len() > 0 && l.asking == 0
+		sleeps := l.requests.waiting.len() > 0 && l.asking == 0
 		switch {
 		case l.Waiters() != len(a.ledger.waiting):
 			w.fail("%d requests wait at agent %d, the events tell of %d", l.Waiters(), i+1, len(a.ledger.waiting))
@@ -381,7 +381,7 @@ func (w *latchWorld) check() {
 			w.fail("agent %d does not ask again until %v", i+1, time.Duration(l.retryAt))
 		case sleeps && w.count == 0 && l.failures == 0 && !a.missed && !busy:
 			w.fail("agent %d waits for a latch that is open, and was told so", i+1)
-		case l.queue.len() == 0 && l.asking == 0 && l.contended && l.quietAt > w.now.add(l.cfg.Linger):
+		case l.requests.waiting.len() == 0 && l.asking == 0 && l.contended && l.quietAt > w.now.add(l.cfg.Linger):
 			w.fail("nobody waits at agent %d, but it is subscribed until %v", i+1, time.Duration(l.quietAt))
 		}
 	}
@@ -418,10 +418,10 @@ func (w *latchWorld) keyOfAgent(k *keyer, a *latchAgent) {
 	k.buf = append(append(k.buf, a.inbox...), byte(len(a.inbox)))
 	k.until(l.retryAt, w.now)
 	k.until(l.quietAt, w.now)
-	k.int(int64(l.queue.len()))
+	k.int(int64(l.requests.waiting.len()))
 	for at := range a.fates {
 		f := &a.fates[at]
-		r := l.queue.find(f.id)
+		r := l.requests.find(f.id)
 		k.buf = append(k.buf, r.Owner[0])
 		k.flags(r.queued, f.id <= l.upto, f.id <= l.found, f.absent, f.opened, f.gone, f.found)
 	}

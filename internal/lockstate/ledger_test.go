@@ -249,7 +249,7 @@ func (l *ledger) follow(e *Event, s *State) string {
 			return "a release is answered before the lock has been returned or handed off"
 		}
 	case Returning:
-		w, first := s.queue.head(), t.tenure == e.Tenure && !t.served && !t.failed
+		w, first := s.requests.head(), t.tenure == e.Tenure && !t.served && !t.failed
 		t.tenure = 0 // the release may have to be made again
 		if !first || w == nil || l.closed || w.Mode < s.tenure.mode || e.Now >= s.tenure.deadline ||
 			max(s.left(e.Now), t.asks) > max(s.lease(&w.Request), lockagent.PassLease)+rounding {

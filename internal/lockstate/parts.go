@@ -20,7 +20,7 @@ func (f *Fair) partFor(r *Request, m Moment) *State {
 	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
 		return p
 	}
-	p := f.part(func(p *State) bool { return p.phase == free && p.queue.len() == 0 })
+	p := f.part(func(p *State) bool { return p.phase == free && p.requests.waiting.n == 0 })
 	if p == nil {
 		p = New(f.name, f.cfg)
 	}
@@ -69,7 +69,8 @@ func (f *Fair) concerned(c Command, m Moment) (parts []*State) {
 func (f *Fair) front() *State {
 	front := f.parts[0]
 	for _, p := range f.parts[1:] {
-		if p.grants.len() > 0 && (front.grants.len() == 0 || p.grants.first().since < front.grants.first().since) {
+		first, oldest := front.requests.oldest(), p.requests.oldest()
+		if oldest != nil && (first == nil || oldest.since < first.since) {
 			front = p
 		}
 	}

@@ -21,7 +21,9 @@ import (
 type Permits struct{ Fair }
 
 // ResumePermits is [ResumeFair] for a semaphore.
-func ResumePermits(name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant) *Permits {
+func ResumePermits(
+	name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant,
+) *Permits {
 	p := &Permits{*ResumeFair(name, cfg, fresh, n, shift, now)}
 	p.beside = true
 	return p
@@ -97,7 +99,7 @@ func (p *Permits) mayFollow(c Command, e *Event) func(*State) bool {
 		if e.Queued {
 			return behind // it gets a place, too
 		}
-		if p.parts[i].queue.len() == 0 { // its waiter gave up meanwhile
+		if p.parts[i].requests.waiting.n == 0 { // its waiter gave up meanwhile
 			return behind
 		}
 		wanted := p.parts[i].asksFor()
@@ -108,7 +110,7 @@ func (p *Permits) mayFollow(c Command, e *Event) func(*State) bool {
 
 // asksFor is how many permits the request at the head asks for.
 func (s *State) asksFor() int {
-	if w := s.queue.head(); w != nil {
+	if w := s.requests.head(); w != nil {
 		return w.Permits
 	}
 	return 0

@@ -131,7 +131,7 @@ func TestPermits(t *testing.T) {
 			r.lacking(i+1, false)
 		}
 		r.lacking(1, false) // the second request seated the first
-		ann := r.f.parts[0].queue.head().ID
+		ann := r.f.parts[0].requests.head().ID
 		r.step(Woken{})
 		r.step(AcquireReplied{Tenure: r.tenures[0], Err: lockagent.ErrStoreUnavailable})
 		r.seen = nil
@@ -149,7 +149,7 @@ func TestPermits(t *testing.T) {
 		}
 		r.lacking(1, false) // the second request seated the first
 		r.lacking(2, false) // which woke it
-		ann := r.f.parts[0].queue.head().ID
+		ann := r.f.parts[0].requests.head().ID
 		r.step(Woken{})
 		r.step(Cancel{ID: ann, Err: lockagent.ErrTimeout, TimedOut: true})
 		r.seen = nil

@@ -30,30 +30,30 @@ type planted struct {
 var defects = []planted{
 	{"endHolds", "case s.closed:", "case false:", "does not end its holds when it is closed"},
 	{"endHolds", "m.Now >= s.tenure.deadline", "false", "trusts in a tenure beyond its deadline"},
-	{"endHolds", "m.Now >= s.grants.at(i).fixed", "false", "goes on with a hold beyond its fixed lease"},
+	{"endHolds", "m.Now >= g.fixed", "false", "goes on with a hold beyond its fixed lease"},
 
 	{"refuseWhenClosed", "&& s.closed", "&& false", "lets requests wait for a lock that is closed"},
 
-	{"grantAgain", "!s.queue.waits(s.twofold)", "true", "lets a session wait for itself"},
+	{"grantAgain", "w == nil", "true", "lets a session wait for itself"},
 	{"grantAgain", "!s.covered(&w.Request, m.Now)", "false", "grants a re-entry before the store has its lease"},
 	{
-		"grantAgain", "s.others(w.Owner, end, 0, m.Now)", "s.others(w.Owner, end, 0, never)",
+		"grantAgain", "s.others(w.Owner, end, nil, m.Now)", "s.others(w.Owner, end, nil, never)",
 		"leaves the holds of a session with several leases",
 	},
 	{"grantAgain", "!w.Outlive", "true", "grants a re-entry for longer than the store has its lease"},
 
-	{"refuseUpgrade", "!s.queue.waits(s.twofold)", "true", "lets a reader wait for itself to write"},
+	{"refuseUpgrade", "w == nil", "true", "lets a reader wait for itself to write"},
 
 	{"grantBeside", "!s.mayGrant(&w.Request, m)", "true", "lets readers wait for readers"},
 	{"grantBeside", "!s.mayGrant(&w.Request, m)", "false", "lets everybody in beside those who hold the lock"},
 
-	{"answerLocally", "(s.grants.len() > 0 || s.Resting())", "s.Resting()", "keeps who released from an answer"},
+	{"answerLocally", "(s.requests.held.n > 0 || s.Resting())", "s.Resting()", "keeps who released from an answer"},
 	{
-		"answerLocally", "(s.grants.len() > 0 || s.Resting())", "s.grants.len() > 0",
+		"answerLocally", "(s.requests.held.n > 0 || s.Resting())", "s.requests.held.n > 0",
 		"does not answer a release while the lock rests",
 	},
-	{"answerLocally", "(s.grants.len() > 0 || s.Resting())", "true", "answers a release before the lock has gone back"},
-	{"answerLocally", "id != 0 && s.grants.len() > 0", "false", "lets a request wait that does not wait"},
+	{"answerLocally", "(s.requests.held.n > 0 || s.Resting())", "true", "answers a release before the lock has gone back"},
+	{"answerLocally", "w != nil && s.requests.held.n > 0", "false", "lets a request wait that does not wait"},
 
 	{"recall", "m.Now < g.claimBy", "true", "leaves a grant in its channel for ever"},
 	{"recall", "m.Now < g.claimBy", "false", "takes a grant back at once"},
@@ -61,20 +61,20 @@ var defects = []planted{
 	{"warn", "m.Now < s.uncertainAt()", "true", "does not warn of the end of a lease"},
 	{"warn", "m.Now < s.uncertainAt()", "false", "warns again and again"},
 
-	{"moveOn", "case s.queue.len() > 0 &&", "case false &&", "does not ask for a free lock"},
+	{"moveOn", "case s.requests.waiting.n > 0 &&", "case false &&", "does not ask for a free lock"},
 	{"moveOn", "m.Now >= s.notBefore && !s.heldBack", "!s.heldBack", "does not let others go first"},
-	{"moveOn", "case s.queue.len() == 0 && s.contended", "case false", "listens for ever"},
+	{"moveOn", "case s.requests.waiting.n == 0 && s.contended", "case false", "listens for ever"},
 	{"moveOn", "case !s.sought() && s.attempt.mayHave():", "case false:", "does not withdraw what it does not want"},
 	{"moveOn", "case !s.sought():", "case false:", "asks on for nobody"},
 	{
-		"moveOn", "m.Now >= s.retryAt || s.queue.tries.first != 0 && !recalling(s.attempt.told, m.Now)", "false",
+		"moveOn", "m.Now >= s.retryAt || s.requests.tries.n > 0 && !recalling(s.attempt.told, m.Now)", "false",
 		"sleeps on",
 	},
 	{"moveOn", "case s.leaving.inFlight:", "case false:", "releases twice at a time"},
 	{"moveOn", "m.Now >= s.leaving.dropAt", "false", "never gives a release up"},
-	{"moveOn", "case m.Now >= s.retryAt || s.queue.tries.first != 0:", "case false:", "does not release again"},
+	{"moveOn", "case m.Now >= s.retryAt || s.requests.tries.n > 0:", "case false:", "does not release again"},
 
-	{"useTenure", "s.grants.len() > 0 ||", "false ||", "returns a tenure that is held"},
+	{"useTenure", "s.requests.held.n > 0 ||", "false ||", "returns a tenure that is held"},
 	{"useTenure", "s.tenure.holds == 0 &&", "true &&", "keeps a tenure in doubt for the next hold"},
 	{"useTenure", "w != nil && (s.tenure.doubt", "(s.tenure.doubt", "renews a tenure that nobody wants"},
 	{"useTenure", "(s.tenure.doubt ||", "(false ||", "returns a tenure in doubt before its first hold"},
@@ -96,18 +96,18 @@ var defects = []planted{
 	{"mayGrant", "s.serves(r, m)", "true", "grants the lock whatever the state"},
 
 	{"lacksCover", "w != nil &&", "", "looks for somebody where nobody waits"},
-	{"lacksCover", "s.grants.len() > 0 &&", "", "renews for whoever waits, also if nobody holds the lock"},
+	{"lacksCover", "s.requests.held.n > 0 &&", "", "renews for whoever waits, also if nobody holds the lock"},
 	{"lacksCover", "s.serves(&w.Request, m)", "true", "renews for a request that has to wait"},
 
 	{"serves", "beside && (r.Mode == Exclusive", "false && (r.Mode == Exclusive", "grants the lock while it is held"},
 	{"serves", "(r.Mode == Exclusive ||", "(false ||", "lets a writer in beside readers"},
-	{"serves", "!s.grants.shared()", "false", "lets a reader in beside a writer"},
+	{"serves", "!s.requests.shared()", "false", "lets a reader in beside a writer"},
 	{"serves", "r.Mode < t.mode", "false", "lets a writer into a tenure that others share"},
 	{"serves", "m.Now >= t.deadline", "false", "grants the lock beyond the deadline"},
 	{"serves", "t.doubt", "false", "grants the lock in a tenure in doubt"},
 	{"serves", "s.left(m.Now) > need+rounding", "false", "keeps others out for longer than a hold needs"},
-	{"serves", "s.grants.kept > 0", "false", "does not let a reader with a short lease join a kept one"},
-	{"serves", "i != 0", "false", "does not let a reader with a short lease join a long one"},
+	{"serves", "s.requests.kept > 0", "false", "does not let a reader with a short lease join a kept one"},
+	{"serves", "g != nil", "false", "does not let a reader with a short lease join a long one"},
 	{"serves", "t.holds == 0", "false", "asks the first hold for a budget"},
 	{"serves", "s.renewal.failures > 0", "false", "hands off while renewals fail"},
 	{"serves", "t.next() > t.greatest(m.Now)", "false", "makes tokens ahead of the store's clock"},

@@ -22,11 +22,11 @@ type renewal struct {
 // makes the tenure shared.
 func (s *State) renewing(m Moment) Event {
 	e := Event{Kind: Renewing, Tenure: s.tenure.number, Mode: s.tenure.mode, Lease: s.renewalLease(m)}
-	if s.grants.len() > 0 && s.grants.shared() {
+	if s.requests.held.n > 0 && s.requests.shared() {
 		e.Mode = Shared
 	}
 	// Without a grant this is the renewal that the first hold waits for.
-	e.Urgent = s.grants.len() == 0 || s.tenure.falls || s.downgradeDue() <= m.Now ||
+	e.Urgent = s.requests.held.n == 0 || s.tenure.falls || s.downgradeDue() <= m.Now ||
 		s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
 	return e
 }
@@ -38,8 +38,8 @@ func (s *State) renewalDue() Instant {
 	at := never
 	lease := min(s.cfg.Watchdog, s.tenure.lease) // a pass has a short lease, and so may a fixed request
 	tiny := lease < min(s.cfg.Watchdog, roomy)
-	kept := s.grants.kept > 0
-	if i := s.grants.top(endsLast); i != 0 && s.grants.at(i).fixed > s.tenure.deadline {
+	kept := s.requests.kept > 0
+	if g := s.requests.endsLast(); g != nil && g.fixed > s.tenure.deadline {
 		at = s.tenure.sent // the lease of the tenure is shorter than the fixed one
 	}
 	switch {
@@ -53,7 +53,7 @@ func (s *State) renewalDue() Instant {
 	}
 	at = min(at, s.downgradeDue())
 	// Without a grant, the first one waits for the renewal.
-	if s.tenure.doubt || s.tenure.falls || s.renewal.failures > 0 || s.grants.len() == 0 {
+	if s.tenure.doubt || s.tenure.falls || s.renewal.failures > 0 || s.requests.held.n == 0 {
 		at = s.tenure.sent
 	}
 	if at == never {
@@ -70,10 +70,10 @@ const roomy = lockagent.PassLease
 // but readers follow. A writer who follows can have the tenure as it is.
 func (s *State) downgradeDue() Instant {
 	t := &s.tenure
-	if t.mode == Shared || s.grants.len() == 0 || !s.grants.shared() {
+	if t.mode == Shared || s.requests.held.n == 0 || !s.requests.shared() {
 		return never
 	}
-	if w := s.queue.head(); w != nil && w.Mode != Shared {
+	if w := s.requests.head(); w != nil && w.Mode != Shared {
 		return never
 	}
 	return t.sent
@@ -88,7 +88,7 @@ func (t *tenure) unaware() bool {
 
 // bars reports whether requests to read wait only because others do, who may have given up. No message says that.
 func (s *State) bars() bool {
-	w := s.queue.head()
+	w := s.requests.head()
 	return s.tenure.mode == Shared && (s.tenure.contested || s.tenure.outsiders) && w != nil && w.Mode == Shared
 }
 
@@ -124,14 +124,14 @@ func (t *tenure) beat(at Instant, every time.Duration) Instant {
 // lease of the request at the head. That lease also counts if nothing else keeps its request from joining the grants.
 func (s *State) renewalLease(m Moment) time.Duration {
 	lease := lockagent.MinLease
-	if s.grants.kept > 0 {
+	if s.requests.kept > 0 {
 		lease = max(lease, s.cfg.Watchdog)
 	}
-	if i := s.grants.top(endsLast); i != 0 {
-		lease = max(lease, s.cfg.leaseFor(s.grants.at(i).fixed.Sub(m.Now)))
+	if g := s.requests.endsLast(); g != nil {
+		lease = max(lease, s.cfg.leaseFor(g.fixed.Sub(m.Now)))
 	}
-	switch w := s.queue.head(); {
-	case w != nil && s.grants.len() == 0:
+	switch w := s.requests.head(); {
+	case w != nil && s.requests.held.n == 0:
 		lease = s.lease(&w.Request)
 	case s.lacksCover(m):
 		lease = max(lease, w.Lease)

@@ -39,21 +39,23 @@ func TestRenewalTellsWhatTheStoreConfirmed(t *testing.T) {
 	}
 }
 
-func TestKeptLockHasNoRoomForWaiters(t *testing.T) {
+func TestKeptLockHasRoomForItsHoldOnly(t *testing.T) {
 	r := newRig(t)
-	r.hold("ann")
-	if cap(r.s.queue.items) == 0 {
+	r.hold("ann", "bob", "cid")
+	r.cancel("bob")
+	r.cancel("cid")
+	if cap(r.s.requests.slots) < 3 {
 		t.Fatal("there is no room that could be let go")
 	}
 	r.pass(10 * time.Second)
 	r.renewed(true)
-	if n := cap(r.s.queue.items); n != 0 {
+	if n := cap(r.s.requests.slots); n != 1 {
 		t.Errorf("room for %d", n)
 	}
 	r.acquire("bob")
 	r.pass(10 * time.Second)
 	r.renewed(true)
-	if w := r.s.queue.head(); w == nil || w.Owner != "bob" {
+	if w := r.s.requests.head(); w == nil || w.Owner != "bob" {
 		t.Errorf("%v waits, want bob", w)
 	}
 }

@@ -24,15 +24,18 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 }
 
 func (s *State) attemptRefused(err error, out []Event) []Event {
-	for w := range s.queue.all {
+	for w := range s.requests.waiters {
 		out = append(out, refused(w, err))
 	}
 	return append(out, Event{Kind: AttemptRefused, Tenure: s.attempt.number, Err: err})
 }
 
 func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
-	failed := Event{Kind: AttemptFailed, Tenure: s.attempt.number, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)), Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1}
-	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
+	failed := Event{
+		Kind: AttemptFailed, Tenure: s.attempt.number, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)),
+		Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1,
+	}
+	if w := s.requests.head(); w != nil && !w.queued && !w.Try {
 		failed.Request = w.Request
 	}
 	out = append(out, failed)
@@ -49,7 +52,8 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	a := &s.attempt
 	out = append(out, Event{
 		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas, Rests: r.Rests,
+		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas,
+		Rests:  r.Rests,
 		Wanted: r.Contested,
 	})
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
@@ -57,11 +61,10 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 	}
 	// The reply came when its lease was over. The next reply may come as late. So the request
 	// that asked for that lease is answered, and so are those that do not wait.
-	if w := s.queue.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && !w.Try {
+	if w := s.requests.head(); w != nil && w.Lease == a.lease && w.Arrived <= a.sent && !w.Try {
 		out = append(out, refused(w, lockagent.ErrLeaseTooShort))
 	}
-	for id := range s.queue.tries.upto(a.upto) {
-		w := s.queue.find(id)
+	for w := range s.requests.triesUpto(a.upto) {
 		err := errLate // nobody asked for a lease of that length
 		if w.Lease == a.lease {
 			err = lockagent.ErrLeaseTooShort
@@ -84,7 +87,8 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
 	if s.cfg.Polls && r.Holder != "" { // if nobody has it, the store keeps the lock for others
 		pause := s.attempt.rival.seen(r.Holder, r.Remaining, r.At, r.Clock).pause
-		retryAt = min(retryAt, m.Now.add(pause/2+m.scatter(pause/2))) // two agents should not follow each other for ever
+		// Two agents should not follow each other for ever.
+		retryAt = min(retryAt, m.Now.add(pause/2+m.scatter(pause/2)))
 	}
 	told := s.attempt.recalls(r, m.Now)
 	if s.attempt.woken || s.attempt.offer != nil {
@@ -94,13 +98,16 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if r.NotSet {
 		holder = lockagent.PermitsNotSet
 	}
-	out = append(out, Event{Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: holder, Left: r.Remaining, StoreTime: r.At, Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet, Told: told})
+	out = append(out, Event{
+		Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: holder, Left: r.Remaining, StoreTime: r.At,
+		Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet, Told: told,
+	})
 	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
 		out = s.disowning(t.Number, out)
 	}
-	if w := s.queue.head(); w != nil && !w.queued && !w.Try {
-		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.queue.len()})
+	if w := s.requests.head(); w != nil && !w.queued && !w.Try {
+		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.requests.waiting.len()})
 	}
 	if recalling(told, m.Now) {
 		return out
@@ -111,8 +118,8 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 // answerTries answers the requests that do not wait. upto was the youngest request when the
 // store was asked. For a request that came later the answer may be too old.
 func (s *State) answerTries(upto RequestID, err error, out []Event) []Event {
-	for id := range s.queue.tries.upto(upto) {
-		out = append(out, refused(s.queue.find(id), err))
+	for w := range s.requests.triesUpto(upto) {
+		out = append(out, refused(w, err))
 	}
 	return out
 }
@@ -123,11 +130,17 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	}
 	switch {
 	case c.Err != nil:
-		return append(out, Event{Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: int(s.renewal.failures) + 1, RetryAt: s.renewAgain(m)})
+		return append(out, Event{
+			Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: int(s.renewal.failures) + 1,
+			RetryAt: s.renewAgain(m),
+		})
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}
-	return append(out, Event{Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease, StoreTime: c.Reply.At, Replicas: c.Reply.Replicas, Wanted: c.Reply.Contested})
+	return append(out, Event{
+		Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease,
+		StoreTime: c.Reply.At, Replicas: c.Reply.Replicas, Wanted: c.Reply.Contested,
+	})
 }
 
 // renewalDenied ends a tenure that the store denied at a time. That time bounds the ends of the
@@ -145,7 +158,8 @@ func (s *State) renewalDenied(at lockagent.StoreTime, m Moment, out []Event) []E
 func (s *State) denied(by *loss, m Moment, out []Event) []Event {
 	t := &s.tenure
 	return append(s.endAll(by, m, out), Event{
-		Kind: Denied, Tenure: t.number, Mode: t.mode, Reason: by.why, StoreTime: by.at, Count: t.holds, Unanswered: by.unanswered,
+		Kind: Denied, Tenure: t.number, Mode: t.mode, Reason: by.why, StoreTime: by.at, Count: t.holds,
+		Unanswered: by.unanswered,
 	})
 }
 
@@ -163,8 +177,10 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 		out = append(out, Event{Kind: Dropped, Tenure: c.Tenure, Err: c.Err})
 	case c.Err != nil:
 		answer.Err = lockagent.ErrUnconfirmed
-		out = append(out, Event{Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m))})
-		out = s.answerTries(s.queue.last(), c.Err, out)
+		out = append(out, Event{
+			Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)),
+		})
+		out = s.answerTries(s.requests.last(), c.Err, out)
 	default:
 		e := s.returned(&c.Reply, m)
 		if e.Kind == Returned && !e.Released {
@@ -192,7 +208,7 @@ func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 	e.Wanted = r.Passed // others that were woken may have no waiters any more
 	// After a pass there is nobody to yield to: the next attempt only gets a place in the
 	// queue.
-	if r.Others != 0 && !r.Passed || s.cfg.Polls && s.queue.len() > 0 {
+	if r.Others != 0 && !r.Passed || s.cfg.Polls && s.requests.waiting.n > 0 {
 		e.RetryAt = m.Now.add(s.cfg.Yield)
 	}
 	return e

@@ -2,7 +2,6 @@ package lockstate
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -150,35 +149,33 @@ func unsettled(s *State, m Moment) string {
 	switch {
 	case ok && at <= m.Now:
 		return fmt.Sprintf("the alarm was due at %v", time.Duration(at))
-	case s.queue.len() > 0 && !ok && !calling(s):
+	case s.requests.waiting.n > 0 && !ok && !calling(s):
 		return "somebody waits, but for nothing: there is no call under way and no alarm"
-	case s.grants.len() > 0 && s.phase != held:
+	case s.requests.held.n > 0 && s.phase != held:
 		return "somebody holds the lock outside of a tenure"
-	case s.phase == held && s.grants.len() == 0 && !s.Resting() && (s.tenure.holds > 0 || !s.renewal.inFlight):
+	case s.phase == held && s.requests.held.n == 0 && !s.Resting() && (s.tenure.holds > 0 || !s.renewal.inFlight):
 		return "nobody holds the lock in a tenure that waits for no renewal"
-	case s.queue.tries.first != 0 && !calling(s) && at > m.Now.add(recallTime):
+	case s.requests.tries.n > 0 && !calling(s) && at > m.Now.add(recallTime):
 		return "a request that does not wait sleeps"
-	case s.closed && s.grants.len() > 0:
+	case s.closed && s.requests.held.n > 0:
 		return "somebody holds a lock that is closed"
-	case s.call != 0 && (s.grants.len() > 0 || s.Resting()):
+	case s.call != 0 && (s.requests.held.n > 0 || s.Resting()):
 		return "a release is not answered, though the lock was handed off or rests"
-	case s.Resting() && s.queue.len() > 0:
+	case s.Resting() && s.requests.waiting.n > 0:
 		return "somebody waits for a lock that rests"
 	case s.mayJoin(m):
 		return "a reader waits for readers"
 	case s.lacksCover(m) && !s.renewal.inFlight && s.renewal.failures == 0:
 		return "a reader waits for a longer lease, and nobody asks for it"
 	}
-	if problem := s.grants.wrong(); problem != "" {
+	if problem := s.requests.wrong(); problem != "" {
 		return problem
 	}
-	if problem := s.grants.apart(); problem != "" {
+	if problem := s.requests.apart(); problem != "" {
 		return problem
 	}
-	for o := range s.queue.sessions {
-		if s.grants.has(o) {
-			return fmt.Sprintf("session %s holds the lock and waits for it", o)
-		}
+	for _, o := range s.requests.reentering {
+		return fmt.Sprintf("session %s holds the lock and waits for it", o)
 	}
 	var e Event
 	if s.settle(m, &e) {
@@ -189,39 +186,38 @@ func unsettled(s *State, m Moment) string {
 
 // mayJoin reports whether the request at the head is one to read that readers do not keep out.
 func (s *State) mayJoin(m Moment) bool {
-	w, t := s.queue.head(), &s.tenure
-	if w == nil || w.Mode != Shared || w.Outlive || s.grants.len() == 0 || !s.grants.shared() || t.mode != Shared ||
+	w, t := s.requests.head(), &s.tenure
+	if w == nil || w.Mode != Shared || w.Outlive || s.requests.held.n == 0 || !s.requests.shared() || t.mode != Shared ||
 		t.contested || t.outsiders || t.doubt || s.renewal.failures > 0 || t.ending(m.Now) || t.next() > t.greatest(m.Now) {
 		return false
 	}
 	longest := max(s.lease(&w.Request), lockagent.PassLease)
-	for _, g := range s.grants.all {
+	for g := range s.requests.grants {
 		if g.fixed == 0 {
 			longest = max(longest, s.cfg.Watchdog)
 		} else {
-			longest = max(longest, g.request.Lease)
+			longest = max(longest, g.Lease)
 		}
 	}
 	return s.left(m.Now) <= longest+rounding
 }
 
 // apart says that the holds of a session have several leases. It is empty if they have one.
-func (g *grants) apart() string {
+func (t *table) apart() string {
 	var sessions map[lockagent.Owner]grant
-	for _, x := range g.all {
-		r := &x.request
-		if !r.Session || r.Outlive {
+	for x := range t.grants {
+		if !x.Session || x.Outlive {
 			continue
 		}
-		first, ok := sessions[r.Owner]
+		first, ok := sessions[x.Owner]
 		switch {
-		case !ok && g.n > 1:
+		case !ok && t.held.n > 1:
 			if sessions == nil {
 				sessions = make(map[lockagent.Owner]grant)
 			}
-			sessions[r.Owner] = *x
+			sessions[x.Owner] = x.grant
 		case ok && first.fixed != x.fixed:
-			return fmt.Sprintf("the leases of session %s end at %v and %v", r.Owner, time.Duration(first.fixed), time.Duration(x.fixed))
+			return fmt.Sprintf("the leases of session %s end at %v and %v", x.Owner, time.Duration(first.fixed), time.Duration(x.fixed))
 		}
 	}
 	return ""
@@ -235,47 +231,14 @@ func calling(s *State) bool {
 // clone is a deep copy.
 func clone(s *State) *State {
 	c := *s
-	c.queue = s.queue.clone()
-	c.grants = s.grants.clone()
+	c.requests = s.requests.clone()
 	return &c
 }
 
-func (q queue) clone() queue {
-	q.items = slices.Clone(q.items)
-	q.tries.more = slices.Clone(q.tries.more)
-	q.sessions = maps.Clone(q.sessions)
-	for o, of := range q.sessions {
-		of.more = slices.Clone(of.more)
-		q.sessions[o] = of
-	}
-	return q
-}
-
-func (g grants) clone() grants {
-	g.cells = slices.Clone(g.cells)
-	if x := g.index; x != nil {
-		g.index = &index{maps.Clone(x.requests), maps.Clone(x.sessions), x.heaps, slices.Clone(x.entries)}
-		for k := range x.heaps {
-			g.index.heaps[k] = slices.Clone(x.heaps[k])
-		}
-	}
-	return g
-}
-
-// normal is a copy without what does not matter: holes in the queue, cells without grants, and capacities.
+// normal is a copy without what does not matter: which slots the requests have, and capacities.
 func normal(s *State) *State {
 	c := clone(s)
-	c.queue.items = slices.DeleteFunc(c.queue.items, func(w waiter) bool { return w.gone })
-	c.queue.first = 0
-	if len(c.queue.items) == 0 {
-		c.queue.items = nil
-	}
-	if len(c.queue.sessions) == 0 {
-		c.queue.sessions = nil
-	}
-	if c.grants.len() == 0 {
-		c.grants = grants{}
-	}
+	c.requests.move(c.requests.len())
 	return c
 }
 
@@ -395,9 +358,9 @@ func (r *rig) releaseOwner(o lockagent.Owner, unreceived ...RequestID) {
 
 // youngest is the request of the youngest grant that an owner holds and has received, or 0.
 func youngest(s *State, o lockagent.Owner, received func(RequestID) bool) RequestID {
-	for _, g := range s.grants.backward {
-		if r := &g.request; r.Owner == o && received(r.ID) {
-			return r.ID
+	for g := range s.requests.grantsBackward {
+		if g.Owner == o && received(g.ID) {
+			return g.ID
 		}
 	}
 	return 0

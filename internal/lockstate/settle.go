@@ -22,16 +22,16 @@ func (s *State) settle(m Moment, e *Event) bool {
 // endHolds ends the grants whose time has passed, and all of them on closing.
 func (s *State) endHolds(m Moment, e *Event) bool {
 	switch {
-	case s.grants.len() == 0:
+	case s.requests.held.n == 0:
 	case s.closed:
-		*e = s.ended(s.grants.youngest, lockagent.LostClosed, m)
+		*e = s.ended(s.requests.youngest(), lockagent.LostClosed, m)
 		return true
 	case m.Now >= s.tenure.deadline:
-		*e = s.ended(s.grants.youngest, lockagent.LostDeadline, m)
+		*e = s.ended(s.requests.youngest(), lockagent.LostDeadline, m)
 		return true
 	default:
-		if i := s.grants.top(endsFirst); i != 0 && m.Now >= s.grants.at(i).fixed {
-			*e = s.ended(i, lockagent.LostExpired, m)
+		if g := s.requests.endsFirst(); g != nil && m.Now >= g.fixed {
+			*e = s.ended(g, lockagent.LostExpired, m)
 			return true
 		}
 	}
@@ -39,7 +39,7 @@ func (s *State) endHolds(m Moment, e *Event) bool {
 }
 
 // overdue says why a grant is over by the clock, or 0 if it is not.
-func (s *State) overdue(g *grant, now Instant) lockagent.LossReason {
+func (s *State) overdue(g *slot, now Instant) lockagent.LossReason {
 	switch {
 	case g.fixed != 0 && now >= g.fixed:
 		return lockagent.LostExpired
@@ -50,23 +50,16 @@ func (s *State) overdue(g *grant, now Instant) lockagent.LossReason {
 }
 
 func (s *State) refuseWhenClosed(e *Event) bool {
-	if w := s.queue.head(); w != nil && s.closed {
+	if w := s.requests.head(); w != nil && s.closed {
 		*e = Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrClosed}
 		return true
 	}
 	return false
 }
 
-// grantAgain grants a re-entry before all requests that wait: they wait for that owner anyway.
-//
-// A session comes to hold the lock and to wait for it by a grant, or by a request that just arrived.
-// Then its requests are granted or refused before anything else is granted. So one session at a
-// time does both, and none when the state has settled.
+// grantAgain grants a re-entry before all requests that wait: they wait for that session anyway.
 func (s *State) grantAgain(m Moment, e *Event) bool {
-	if !s.queue.waits(s.twofold) {
-		return false
-	}
-	w := s.queue.ofSession(s.twofold, func(r *Request) bool { return s.grants.again(r) != nil })
+	w := s.requests.firstReentry(func(r *Request) bool { return s.requests.again(r) != nil })
 	if w == nil {
 		return false
 	}
@@ -74,16 +67,16 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 		*e = refused(w, errOutliveAgain)
 		return true
 	}
-	end := s.sessionEnd(w.Owner, w.Lease, 0, m.Now)
-	for i := range s.others(w.Owner, end, 0, m.Now) { // one after the other, before the session has the grant
-		*e = Event{Kind: Extended, Request: s.grants.at(i).request, Fixed: end}
+	end := s.sessionEnd(w.Owner, w.Lease, nil, m.Now)
+	for g := range s.others(w.Owner, end, nil, m.Now) { // one after the other, before the session has the grant
+		*e = Event{Kind: Extended, Request: g.Request, Fixed: end}
 		if end == 0 {
-			e.Own = s.grants.at(i).fixed
+			e.Own = g.fixed
 		}
 		return true
 	}
 	*e = s.granted(w, m)
-	e.Kind, e.How, e.Token, e.Holds = Reentered, 0, s.grants.again(&w.Request).token, 1
+	e.Kind, e.How, e.Token, e.Holds = Reentered, 0, s.requests.again(&w.Request).token, 1
 	if !w.Outlive {
 		e.Fixed = end
 	}
@@ -98,10 +91,7 @@ var errOutliveAgain = &lockagent.OptionError{
 // refuseUpgrade answers a request for the lock alone, of a session that only shares it: the session
 // would wait for itself.
 func (s *State) refuseUpgrade(e *Event) bool {
-	if !s.queue.waits(s.twofold) {
-		return false
-	}
-	w := s.queue.ofSession(s.twofold, s.grants.upgrades)
+	w := s.requests.firstReentry(s.requests.upgrades)
 	if w == nil {
 		return false
 	}
@@ -111,8 +101,8 @@ func (s *State) refuseUpgrade(e *Event) bool {
 
 // grantBeside grants the request at the head while other grants are held.
 func (s *State) grantBeside(m Moment, e *Event) bool {
-	w := s.queue.head()
-	if s.grants.len() == 0 || w == nil || !s.mayGrant(&w.Request, m) {
+	w := s.requests.head()
+	if s.requests.held.n == 0 || w == nil || !s.mayGrant(&w.Request, m) {
 		return false
 	}
 	*e = s.granted(w, m)
@@ -122,14 +112,14 @@ func (s *State) grantBeside(m Moment, e *Event) bool {
 // answerLocally gives the answers that need no store while a local owner holds the lock: to
 // the release after which the lock was handed off or rests, and to requests that do not wait.
 func (s *State) answerLocally(m Moment, e *Event) bool {
-	if s.call != 0 && (s.grants.len() > 0 || s.Resting()) {
+	if s.call != 0 && (s.requests.held.n > 0 || s.Resting()) {
 		*e = Event{Kind: Unlocked, Call: s.call}
 		return true
 	}
-	if id := s.queue.tries.first; id != 0 && s.grants.len() > 0 {
+	if w := s.requests.firstTry(); w != nil && s.requests.held.n > 0 {
 		left := s.end().Sub(m.Now)
-		*e = refused(s.queue.find(id), &lockagent.HeldError{
-			Name: s.name, Holder: string(s.grants.first().request.Owner), Left: left,
+		*e = refused(w, &lockagent.HeldError{
+			Name: s.name, Holder: string(s.requests.oldest().Owner), Left: left,
 		})
 		return true
 	}
@@ -138,14 +128,11 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 
 // recall finds a grant that lay in its channel for too long.
 func (s *State) recall(m Moment, e *Event) bool {
-	if s.grants.unclaimed == 0 {
+	g := s.requests.firstUnclaimed()
+	if g == nil || m.Now < g.claimBy {
 		return false
 	}
-	g := s.grants.at(s.grants.unclaimed)
-	if m.Now < g.claimBy {
-		return false
-	}
-	*e = Event{Kind: Recalled, Request: g.request}
+	*e = Event{Kind: Recalled, Request: g.Request}
 	return true
 }
 
@@ -163,10 +150,10 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	switch s.phase {
 	case free:
 		switch {
-		case s.queue.len() > 0 && (m.Now >= s.notBefore && !s.heldBack || s.queue.tries.first != 0):
+		case s.requests.waiting.n > 0 && (m.Now >= s.notBefore && !s.heldBack || s.requests.tries.n > 0):
 			*e = s.attempted(m)
 			return true
-		case s.queue.len() == 0 && s.contended && (m.Now >= s.quietAt || s.closed):
+		case s.requests.waiting.n == 0 && s.contended && (m.Now >= s.quietAt || s.closed):
 			*e = Event{Kind: Quieted}
 			return true
 		}
@@ -179,7 +166,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 		case !s.sought():
 			*e = Event{Kind: Forgot, Tenure: s.attempt.number}
 			return true
-		case m.Now >= s.retryAt || s.queue.tries.first != 0 && !recalling(s.attempt.told, m.Now):
+		case m.Now >= s.retryAt || s.requests.tries.n > 0 && !recalling(s.attempt.told, m.Now):
 			*e = s.attempted(m)
 			return true
 		}
@@ -191,7 +178,7 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 		case m.Now >= s.leaving.dropAt:
 			*e = Event{Kind: Dropped, Tenure: s.tenure.number, Err: lockagent.ErrUnconfirmed}
 			return true
-		case m.Now >= s.retryAt || s.queue.tries.first != 0:
+		case m.Now >= s.retryAt || s.requests.tries.n > 0:
 			*e = s.returning()
 			return true
 		}
@@ -202,9 +189,9 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 // useTenure renews the tenure for its holders, hands it off to the next request, lets it rest, or returns
 // it.
 func (s *State) useTenure(m Moment, e *Event) bool {
-	w := s.queue.head()
+	w := s.requests.head()
 	// If the tenure is in doubt before its first hold, or too short for it, that hold waits for a renewal.
-	keep := s.grants.len() > 0 ||
+	keep := s.requests.held.n > 0 ||
 		s.tenure.holds == 0 && w != nil && (s.tenure.doubt || !s.covered(&w.Request, m.Now)) &&
 			s.renewal.failures == 0 && m.Now < s.tenure.deadline
 	switch {

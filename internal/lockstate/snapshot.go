@@ -98,15 +98,15 @@ func (n Snapshot) WithoutHolds() Snapshot {
 // [Snapshot.WithoutWaiting], and then take the step [Detach].
 func (s *State) Snapshot() Snapshot {
 	n := Snapshot{Floor: s.floor}
-	for w := range s.queue.all {
+	for w := range s.requests.waiters {
 		n.Waiting = append(n.Waiting, WaitingRequest{w.Request, s.part})
 	}
 	saved, ok := s.saved()
 	if !ok {
 		return n
 	}
-	for _, g := range s.grants.all {
-		saved.Grants = append(saved.Grants, HeldGrant{Request: g.request, Token: g.token, Since: g.since, Fixed: g.fixed, Own: g.own, ClaimBy: g.claimBy})
+	for g := range s.requests.grants {
+		saved.Grants = append(saved.Grants, HeldGrant{Request: g.Request, Token: g.token, Since: g.since, Fixed: g.fixed, Own: g.own, ClaimBy: g.claimBy})
 	}
 	n.Tenures = append(n.Tenures, saved)
 	return n
@@ -202,8 +202,8 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 	ends := sessionEnds(n.Grants)
 	for i := range n.Grants {
 		g := &n.Grants[i]
-		own := grant{request: g.Request, token: g.Token, since: moved(g.Since)}
-		own.request.Arrived = moved(own.request.Arrived)
+		r, own := g.Request, grant{token: g.Token, since: moved(g.Since)}
+		r.Arrived = moved(r.Arrived)
 		switch end, of := ends[g.Request.Owner]; {
 		case of && g.Request.Session && end == 0 && !g.Request.Outlive && g.Fixed != 0:
 			own.own = moved(g.Fixed)
@@ -218,7 +218,8 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		if g.ClaimBy != 0 {
 			own.claimBy = moved(g.ClaimBy)
 		}
-		s.grants.add(own)
+		s.requests.arrive(r)
+		s.requests.grant(s.requests.find(r.ID), own)
 	}
 }
 
@@ -230,10 +231,7 @@ func (s *State) wait(waiting []WaitingRequest, shift time.Duration) {
 		r := waiting[i].Request
 		r.Arrived = r.Arrived.add(shift)
 		s.part = waiting[i].Part
-		s.queue.push(r)
-		if r.Session && s.grants.session(r.Owner).n > 0 { // the process ended in the middle of a step
-			s.twofold = r.Owner
-		}
+		s.requests.arrive(r)
 	}
 	// A place needs a subscription. If nobody is ahead, that ends soon.
 	s.contended = len(waiting) > 0

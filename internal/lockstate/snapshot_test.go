@@ -359,7 +359,7 @@ func TestResumedSessionHasOneLease(t *testing.T) {
 		}
 		s := Resume("orders", &cfg, Snapshot{Tenures: []SavedTenure{tenure}}, 0, 0)
 		i := 0
-		for _, g := range s.grants.all {
+		for g := range s.requests.grants {
 			if g.fixed != c.want[i] || g.own != c.own[i] {
 				t.Errorf("%s: hold %d ends at %d, its own lease at %d; want %d, %d", what, i, g.fixed, g.own, c.want[i], c.own[i])
 			}

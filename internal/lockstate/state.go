@@ -46,10 +46,10 @@ const (
 // State is one lock as one agent sees it: the fold of its events. The zero State
 // is not usable; see [New].
 type State struct {
-	name  lockagent.Name
-	cfg   *Config
-	queue queue
-	part  uint64 // the number of this part of a [Fair], or 0
+	name     lockagent.Name
+	cfg      *Config
+	requests table
+	part     uint64 // the number of this part of a [Fair], or 0
 	// heldBack: the part does not ask the store yet, because many calls of other parts are under way. See [Fair.admit].
 	heldBack bool
 
@@ -65,14 +65,9 @@ type State struct {
 
 	attempt attempt // in phases asking and sleeping
 	tenure  tenure  // in phases held and releasing
-	grants  grants  // in phase held
 	habit   habit
 	renewal renewal // in phase held
 	leaving leaving // in phase releasing
-
-	// twofold is a session that may both hold the lock and have a request that waits for it. No other
-	// session does. See [State.grantAgain].
-	twofold lockagent.Owner
 
 	// floor is the greatest token that this agent knows of.
 	floor lockagent.Token
@@ -90,33 +85,34 @@ func New(name lockagent.Name, cfg *Config) *State { return &State{name: name, cf
 
 // Idle reports whether nothing would be lost if the state were forgotten.
 func (s *State) Idle() bool {
-	return s.phase == free && s.queue.len() == 0 && !s.contended
+	return s.phase == free && s.requests.waiting.n == 0 && !s.contended
 }
 
 // Listening reports whether wake-ups are wanted.
 func (s *State) Listening() bool { return s.contended && !s.cfg.Polls }
 
 // Waiters is how many requests wait.
-func (s *State) Waiters() int { return s.queue.len() }
+func (s *State) Waiters() int { return s.requests.waiting.len() }
 
 // Hold is the oldest grant of this agent that is held. count is how many grants its owner
 // holds, or 0 if nobody holds the lock.
 func (s *State) Hold() (owner lockagent.Owner, token lockagent.Token, count int, tenure uint64) {
-	if s.grants.len() == 0 {
+	if s.requests.held.n == 0 {
 		return "", 0, 0, 0
 	}
-	g := s.grants.first()
-	return g.request.Owner, g.token, max(1, s.grants.of(&g.request)), s.tenure.number
+	g := s.requests.oldest()
+	return g.Owner, g.token, max(1, s.requests.holdsBeside(&g.Request)), s.tenure.number
 }
 
 // Grants iterates over the requests whose grants an owner holds, the youngest first.
 func (s *State) Grants(o lockagent.Owner, yield func(RequestID) bool) {
-	s.grants.ofOwner(o, func(i cell) bool { return yield(s.grants.at(i).request.ID) })
+	s.requests.grantsOf(o, func(g *slot) bool { return yield(g.ID) })
 }
 
 // Asked reports whether a session holds the lock or waits for it.
 func (s *State) Asked(session lockagent.Owner) bool {
-	return s.grants.session(session).n > 0 || s.queue.waits(session)
+	_, asked := s.requests.sessions[session]
+	return asked
 }
 
 // Resting reports whether the agent keeps the lock, and nobody holds it.
@@ -142,8 +138,17 @@ func (s *State) has(number uint64) bool {
 // lets reports whether the part can grant a request as a re-entry, now or later: the session
 // of the request holds the lock in this part, or waits in it.
 func (s *State) lets(r *Request) bool {
-	return s.grants.again(r) != nil || r.Session &&
-		s.queue.ofSession(r.Owner, func(w *Request) bool { return w.Mode <= r.Mode }) != nil
+	if s.requests.again(r) != nil {
+		return true
+	}
+	waits := false
+	if r.Session {
+		s.requests.waitersOf(r.Owner, func(w *slot) bool {
+			waits = waits || w.Mode <= r.Mode
+			return !waits
+		})
+	}
+	return waits
 }
 
 // Deadline is until when the agent trusts a tenure, or 0 if the tenure is not the present one.
@@ -160,11 +165,11 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	switch s.phase {
 	case held:
 		at = min(s.tenure.deadline, s.uncertainAt())
-		if i := s.grants.top(endsFirst); i != 0 {
-			at = min(at, s.grants.at(i).fixed)
+		if g := s.requests.endsFirst(); g != nil {
+			at = min(at, g.fixed)
 		}
-		if s.grants.unclaimed != 0 {
-			at = min(at, s.grants.at(s.grants.unclaimed).claimBy)
+		if g := s.requests.firstUnclaimed(); g != nil {
+			at = min(at, g.claimBy)
 		}
 		switch {
 		case s.Resting(): // nobody needs a renewal
@@ -175,14 +180,14 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	case free:
 		switch {
 		case s.heldBack:
-		case s.queue.len() > 0:
+		case s.requests.waiting.n > 0:
 			at = s.notBefore
 		case s.contended:
 			at = s.quietAt
 		}
 	case sleeping:
 		at = s.retryAt
-		if s.queue.tries.first != 0 { // it sleeps only while the lock is being recalled, see moveOn
+		if s.requests.tries.n > 0 { // it sleeps only while the lock is being recalled, see moveOn
 			at = min(at, s.attempt.told.add(recallTime))
 		}
 	case releasing:

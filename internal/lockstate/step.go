@@ -16,7 +16,7 @@ func (s *State) Step(c Command, m Moment, do func(*Event)) {
 	}
 	// Every round of settling shortens the queue or the list of grants, or moves the tenure
 	// on. If the rounds do not end, the rules contradict each other.
-	limit := 16 + 4*(s.queue.len()+s.grants.len())
+	limit := 16 + 4*s.requests.len()
 	for s.settle(m, &space.settled) {
 		if limit--; limit < 0 {
 			panic(fmt.Sprintf("lockstate: rules do not settle: phase %d, event %d", s.phase, space.settled.Kind))
@@ -24,7 +24,8 @@ func (s *State) Step(c Command, m Moment, do func(*Event)) {
 		s.take(&space.settled, m, do)
 	}
 	if len(space.decided) > fewEvents {
-		clear(space.decided) // a few events may stay until later steps overwrite them: they refer to texts and errors only
+		// A few events may stay until later steps overwrite them: they refer to texts and errors only.
+		clear(space.decided)
 	}
 	if cap(space.decided) <= retainedEvents {
 		spaces.Put(space)

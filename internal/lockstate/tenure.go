@@ -106,7 +106,7 @@ func (s *State) lease(r *Request) time.Duration {
 }
 
 // deadline is until when a grant is trusted.
-func (s *State) deadline(g *grant) Instant {
+func (s *State) deadline(g *slot) Instant {
 	if g.fixed != 0 {
 		return min(g.fixed, s.tenure.deadline)
 	}
@@ -115,8 +115,8 @@ func (s *State) deadline(g *grant) Instant {
 
 // end is when the last of the grants ends, unless the tenure is renewed.
 func (s *State) end() Instant {
-	if i := s.grants.top(endsLast); i != 0 && s.grants.kept == 0 {
-		return s.deadline(s.grants.at(i))
+	if g := s.requests.endsLast(); g != nil && s.requests.kept == 0 {
+		return s.deadline(g)
 	}
 	return s.tenure.deadline
 }

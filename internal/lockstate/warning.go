@@ -9,23 +9,19 @@ package lockstate
 // Who waits may give up, and nobody says so. Then the answer stays true for the rest of an exclusive tenure, and until
 // the next renewal of a shared one.
 func (s *State) Wanted() bool {
-	if s.grants.len() == 0 {
+	if s.requests.held.n == 0 {
 		return false
 	}
-	w := s.queue.head()
-	return s.tenure.wanted || w != nil && (w.Mode == Exclusive || !s.grants.shared())
+	w := s.requests.head()
+	return s.tenure.wanted || w != nil && (w.Mode == Exclusive || !s.requests.shared())
 }
 
 // Uncertain reports whether a hold that depends on a renewal is over soon unless one succeeds: less than a third of the
 // lease is left, and the last renewal has failed. Or the first one has no answer, and half of the time from its call to
 // the deadline is over. That is false again when a renewal has succeeded.
 func (s *State) Uncertain(id RequestID) bool {
-	i := s.grants.find(id)
-	if i == 0 {
-		return false
-	}
-	fixed := s.grants.at(i).fixed
-	return s.tenure.uncertain && (fixed == 0 || fixed > s.tenure.deadline)
+	g := s.requests.findGrant(id)
+	return g != nil && s.tenure.uncertain && (g.fixed == 0 || g.fixed > s.tenure.deadline)
 }
 
 // uncertainAt is when holds become uncertain if the present renewal goes on as it does, or never.
@@ -33,7 +29,7 @@ func (s *State) uncertainAt() Instant {
 	t, r := &s.tenure, &s.renewal
 	at := t.deadline.add(-s.cfg.trust(t.lease) / 3)
 	switch {
-	case t.uncertain || s.grants.len() == 0:
+	case t.uncertain || s.requests.held.n == 0:
 		return never
 	case r.failures > 0:
 		return at
@@ -46,8 +42,8 @@ func (s *State) uncertainAt() Instant {
 // Wanted is [State.Wanted]. All parts but the one that holds the lock wait for it.
 func (f *Fair) Wanted() bool {
 	holder := f.front()
-	return holder.grants.len() > 0 && (holder.Wanted() || f.part(func(p *State) bool {
-		return p != holder && p.queue.len() > p.queue.tries.len()
+	return holder.requests.held.n > 0 && (holder.Wanted() || f.part(func(p *State) bool {
+		return p != holder && p.requests.waiting.n > p.requests.tries.n
 	}) != nil)
 }
 
@@ -60,7 +56,7 @@ func (f *Fair) Uncertain(id RequestID) bool {
 // may have its permits yet.
 func (p *Permits) Wanted() bool {
 	return p.part(func(s *State) bool {
-		return s.Wanted() || s.attempt.busy != (busyness{}) && s.queue.len() > s.queue.tries.len()
+		return s.Wanted() || s.attempt.busy != (busyness{}) && s.requests.waiting.len() > s.requests.tries.len()
 	}) != nil
 }
 
