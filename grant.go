@@ -2,7 +2,6 @@ package lockagent
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -27,16 +26,16 @@ type Grant struct {
 // Hold stands behind a held [Grant]. Agents implement it. Applications use the methods of
 // Grant.
 type Hold interface {
-	// Done is closed when the hold is over. From its call until then, the agent keeps the Hold in use.
+	// Done is closed when the hold is over. The channel does not keep the Hold in use.
 	Done() <-chan struct{}
 
 	// Cause is nil until the hold is over, and then [ErrReleased] or a [*LostError]. It does not change any more.
 	Cause() error
 
-	// OnEnd makes the agent call f with the cause when the hold is over, before anybody else
-	// can be granted the lock. If the hold is over already, OnEnd calls f at once. f must
-	// not block. stop lets go of f.
-	OnEnd(f func(cause error)) (stop func())
+	// EndWith has ctx end with the hold: the agent calls cancel with the cause when the hold is over, before anybody
+	// else can be granted the lock. If the hold is over already, EndWith calls cancel at once. cancel must not block.
+	// Some time after ctx has ended, the agent lets go of both. They do not keep the Hold in use.
+	EndWith(ctx context.Context, cancel context.CancelCauseFunc)
 
 	// Wanted is closed when others want the lock. See [Grant.Wanted].
 	Wanted() <-chan struct{}
@@ -137,8 +136,8 @@ func (g Grant) Remaining() time.Duration {
 // [Grant.Cause] tells which. The channel never delivers a value. It is closed already if
 // the grant was never held.
 //
-// Somebody may wait at the channel alone. So from the first call on the agent does not take the hold back if the
-// grant is dropped: release the grant.
+// The channel does not keep the hold: if nothing else refers to the grant, or to a context of it, the agent takes the
+// hold back, and closes the channel. So use the grant after the wait: ask for its [Grant.Cause], or release it.
 func (g Grant) Done() <-chan struct{} {
 	if g.hold == nil {
 		return alwaysClosed
@@ -207,31 +206,31 @@ func (g Grant) Uncertain() <-chan struct{} {
 
 // Context returns a child of parent that is cancelled when the hold is over. Its cause is
 // then [Grant.Cause]. Run the work that the lock protects under it. It costs no goroutine,
-// and needs no cancel: the agent lets go of it when the hold is over. Until then, or until
-// parent has ended, the agent does not take the hold back if the grant is dropped, as after [Grant.Done].
+// and needs no cancel: the agent lets go of it when the hold is over.
+//
+// The context keeps the hold: the agent does not take the hold back while somebody works under the context, or under one
+// made of it that has not ended. The channel of its Done alone does not keep the hold, as that of [Grant.Done].
 func (g Grant) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
+	from := parent
+	if of, ok := parent.(*holdContext); ok {
+		from = of.Context // so that one hold does not keep the other
+	}
+	ctx, cancel := context.WithCancelCause(from)
 	if g.hold == nil {
 		cancel(g.Err())
 		return ctx
 	}
-	// Not context.AfterFunc on the hold's context: that would cancel ctx from another
-	// goroutine, perhaps only when the next holder is at work. Nor on ctx: the end of each hold would
-	// start a goroutine, which costs more than all else of a short hold.
-	var registering sync.Mutex // until stop is known
-	var stop func()
-	registering.Lock()
-	defer registering.Unlock()
-	unwatch := context.AfterFunc(parent, func() {
-		registering.Lock()
-		defer registering.Unlock()
-		stop()
-	})
-	stop = g.hold.OnEnd(func(cause error) {
-		unwatch()
-		cancel(cause)
-	})
-	return ctx
+	// Not context.AfterFunc: that would cancel ctx from another goroutine, perhaps only when the next holder is at work.
+	g.hold.EndWith(ctx, cancel)
+	return &holdContext{Context: ctx, hold: g.hold, parent: parent}
+}
+
+// holdContext is a context that ends with a hold. Who has it has the hold in use, and that of its parent. The agent has
+// the context inside, which refers to neither.
+type holdContext struct {
+	context.Context
+	hold   Hold
+	parent context.Context
 }
 
 // Release ends the hold and waits for the outcome. It returns nil if the agent returned the

@@ -36,9 +36,9 @@ func (h *fakeHold) Done() <-chan struct{} { return h.ctx.Done() }
 
 func (h *fakeHold) Cause() error { return context.Cause(h.ctx) }
 
-func (h *fakeHold) OnEnd(f func(error)) (stop func()) {
-	stopped := context.AfterFunc(h.ctx, func() { f(context.Cause(h.ctx)) })
-	return func() { stopped() }
+func (h *fakeHold) EndWith(ctx context.Context, cancel context.CancelCauseFunc) {
+	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	context.AfterFunc(ctx, func() { stop() })
 }
 
 func (h *fakeHold) Wanted() <-chan struct{} { return h.wanted }

@@ -521,14 +521,14 @@ func TestUntil(t *testing.T) {
 		lease   time.Duration
 		release bool
 		over    bool          // Request.Over learns of it
-		onEnd   bool          // a function given to OnEnd does, as each context of the grant
+		context bool          // a context of the grant does
 		want    time.Duration // since the grant
 	}{
-		"Released":      {release: true, want: time.Second},
-		"ReleasedOver":  {release: true, over: true, want: 6 * time.Second},
-		"ReleasedOnEnd": {release: true, onEnd: true, want: 6 * time.Second},
-		"Expired":       {lease: time.Second, want: 900 * time.Millisecond},
-		"ExpiredOver":   {lease: time.Second, over: true, want: 5900 * time.Millisecond},
+		"Released":        {release: true, want: time.Second},
+		"ReleasedOver":    {release: true, over: true, want: 6 * time.Second},
+		"ReleasedContext": {release: true, context: true, want: 6 * time.Second},
+		"Expired":         {lease: time.Second, want: 900 * time.Millisecond},
+		"ExpiredOver":     {lease: time.Second, over: true, want: 5900 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -547,9 +547,9 @@ func TestUntil(t *testing.T) {
 				g := granted(t, a.Acquire(background, "door", req))
 				began := lockagent.StoreTime(time.Now().UnixMicro())
 				synctest.Wait()
-				if test.onEnd {
+				if test.context {
 					for r := range l.holds {
-						r.OnEnd(func(error) { time.Sleep(5 * time.Second) })
+						r.EndWith(background, func(error) { time.Sleep(5 * time.Second) })
 					}
 				}
 				time.Sleep(time.Second)

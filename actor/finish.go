@@ -1,72 +1,56 @@
 package actor
 
 import (
+	"context"
 	"errors"
 	"sync"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/tied"
 )
 
 // finish is the end of a hold, and all that waits for it. The zero finish is that of a hold that is not over.
+// It does not refer to the handle of the hold.
 type finish struct {
-	mu    sync.Mutex          // guards what follows
-	ended chan struct{}       // made at the first call of done
-	onEnd map[*onEnd]struct{} // called when the hold ends; does not change any more then
-	why   error               // why the hold ended, or nil
+	mu       sync.Mutex    // guards what follows
+	ended    chan struct{} // made at the first call of Done
+	contexts tied.Contexts // that end with the hold; none any more when they were told
+	why      error         // why the hold ended, or nil
 
 	warnings *warnings // nil until somebody asks
 }
 
-// onEnd is a function to call at the end of a hold. It keeps the handle of the hold in use.
-type onEnd struct {
-	call func(cause error)
-	of   lockagent.Hold
-}
-
-// done is closed when the hold is over. Somebody may wait at it who has nothing else, so it keeps the handle in use.
-func (f *finish) done(of lockagent.Hold) <-chan struct{} {
+// Done implements [lockagent.Hold].
+func (f *finish) Done() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended == nil {
-		ended := make(chan struct{})
-		f.ended = ended
 		if f.why != nil {
-			close(ended)
-		} else {
-			f.register(&onEnd{call: func(error) { close(ended) }, of: of})
+			return over
 		}
+		f.ended = make(chan struct{})
 	}
 	return f.ended
 }
 
-// notify has a function called at the end. If the hold is over, it calls the function at once.
-func (f *finish) notify(registered *onEnd) (stop func()) {
+// over is the channel of a hold that was over before anybody wanted to wait for that.
+var over = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// EndWith implements [lockagent.Hold].
+func (f *finish) EndWith(ctx context.Context, cancel context.CancelCauseFunc) {
 	f.mu.Lock()
 	why := f.why
 	if why == nil {
-		f.register(registered)
-		stop = func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.why == nil {
-				delete(f.onEnd, registered)
-			}
-		}
+		f.contexts.Add(ctx, cancel)
 	}
 	f.mu.Unlock()
 	if why != nil {
-		registered.call(why)
-		return func() {}
+		cancel(why)
 	}
-	return stop
-}
-
-// register adds a function. mu must be held.
-func (f *finish) register(registered *onEnd) {
-	if f.onEnd == nil {
-		f.onEnd = make(map[*onEnd]struct{})
-	}
-	f.onEnd[registered] = struct{}{}
 }
 
 // over notes that the hold is over. It reports false if the hold was over before: then nothing changes.
@@ -95,19 +79,15 @@ func (f *finish) overError() error {
 	return lockagent.ErrNotHeld
 }
 
-// tell calls the functions that wait for the end, and reports whether there were any. The actor calls it once.
-func (f *finish) tell(a *Agent) (some bool) {
+// tell tells those who wait for the end, and reports whether there were any. The actor calls it once.
+func (f *finish) tell() (some bool) {
 	f.mu.Lock()
-	waiting, why := f.onEnd, f.why
+	ended, contexts, why := f.ended, f.contexts, f.why
+	f.contexts = tied.Contexts{}
 	f.mu.Unlock()
-	if len(waiting) == 0 {
-		return false
+	if ended != nil {
+		close(ended)
 	}
-	for w := range waiting {
-		a.callback("Hold.OnEnd", func() { w.call(why) })
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.onEnd = nil
-	return true
+	contexts.End(why)
+	return ended != nil || contexts.Any()
 }

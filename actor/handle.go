@@ -14,7 +14,8 @@ import (
 // does not refer to the handle for long, and the garbage collector finds out whether the owner
 // still does.
 //
-// The channel of Done keeps the handle in use. So does a function that was given to OnEnd, as a context of the grant does.
+// A context of the grant refers to the handle. So the handle is in use as long as that context is. The channel of Done
+// does not.
 //
 // To watch a handle costs as much as a good part of a short hold. So the agent begins with it at
 // the first renewal, which short holds do not have.
@@ -28,12 +29,6 @@ type handle struct {
 }
 
 var _ lockagent.Hold = (*handle)(nil)
-
-// Done implements [lockagent.Hold].
-func (h *handle) Done() <-chan struct{} { return h.done(h) }
-
-// OnEnd implements [lockagent.Hold].
-func (h *handle) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{call: f, of: h}) }
 
 // Release implements [lockagent.Hold].
 func (h *handle) Release(ctx context.Context) error {

@@ -58,12 +58,6 @@ type outcome struct {
 
 var _ lockagent.Hold = (*request)(nil)
 
-// Done implements [lockagent.Hold].
-func (r *request) Done() <-chan struct{} { return r.done(nil) }
-
-// OnEnd implements [lockagent.Hold].
-func (r *request) OnEnd(f func(cause error)) (stop func()) { return r.notify(&onEnd{call: f}) }
-
 // Remaining implements [lockagent.Hold].
 func (r *request) Remaining() time.Duration {
 	if r.Cause() != nil {
@@ -107,13 +101,13 @@ func (r *request) deny(name lockagent.Name, err error) {
 	}
 }
 
-// end ends the hold. When it returns, the context of the grant is done, and the functions given
-// to OnEnd have returned. A grant that nobody has received is taken back.
+// end ends the hold. When it returns, the contexts of the grant are done. A grant that nobody has received is taken
+// back.
 func (r *request) end(cause error) {
 	r.over(cause) // only the actor ends it, once
 	r.takeBack()
 	r.refuseExtensions()
-	r.told = r.tell(r.agent) || r.Over != nil || r.Watch != nil
+	r.told = r.tell() || r.Over != nil || r.Watch != nil
 	r.agent.callback("Request.Over", r.Over)
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Ended(cause) })

@@ -158,14 +158,16 @@ func lives(ctx context.Context, bob <-chan lockagent.Grant, want bool) bool {
 	return true
 }
 
-// askAll calls each method of a grant that only asks. Nobody can wait for anything at what they return, but for Done.
+// askAll calls each method of a grant that only asks.
 func askAll(g lockagent.Grant) {
 	v := reflect.ValueOf(g)
 	for i := range v.NumMethod() {
-		if f := v.Method(i); v.Type().Method(i).Name != "Done" && f.Type().NumIn() == 0 {
+		if f := v.Method(i); f.Type().NumIn() == 0 {
 			f.Call(nil)
 		}
 	}
+	g.Context(background)
+	g.Context(g.Context(background))
 }
 
 // A kept grant that nobody refers to any more, and that nobody can release, is given back.
@@ -184,13 +186,29 @@ func TestDroppedGrantComesBack(t *testing.T) {
 			return nil
 		}, false},
 		{"kept", func(a *Agent) any { return a.Lock(background, "door", who("ann")) }, true},
-		{"its end is awaited", func(a *Agent) any { return a.Lock(background, "door", who("ann")).Done() }, true},
+		{"nothing but its channel is in use", func(a *Agent) any {
+			g := a.Lock(background, "door", who("ann"))
+			return []<-chan struct{}{g.Done(), g.Context(background).Done()}
+		}, false},
+		{"its context was for another hold, too", func(a *Agent) any {
+			other := a.Lock(background, "gate", who("ann"))
+			other.Context(a.Lock(background, "door", who("ann")).Context(background))
+			return other
+		}, false},
+		{"a context that its context was made for goes on", func(a *Agent) any {
+			other := a.Lock(background, "gate", again("ann"))
+			return other.Context(a.Lock(background, "door", who("ann")).Context(background))
+		}, true},
+		{"a context that was made of its context goes on", func(a *Agent) any {
+			type key struct{}
+			return context.WithValue(a.Lock(background, "door", who("ann")).Context(background), key{}, "value")
+		}, true},
 		{"a context goes on", func(a *Agent) any { return a.Lock(background, "door", who("ann")).Context(background) }, true},
 		{"a context has ended", func(a *Agent) any {
 			ctx, cancel := context.WithCancel(background)
-			work := a.Lock(background, "door", who("ann")).Context(ctx)
+			a.Lock(background, "door", who("ann")).Context(ctx)
 			cancel()
-			return work
+			return ctx
 		}, false},
 		{"of a session", func(a *Agent) any {
 			_ = a.Lock(background, "door", again("ann")).Token()

@@ -4,8 +4,6 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/internal/tied"
 	"github.com/lockagent/lockagent/internal/warning"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -59,9 +58,8 @@ type claim struct {
 	cause atomic.Pointer[error] // why the hold is over
 
 	done       chan struct{} // closed when the hold is over; nil until somebody wants it
-	ends       map[*onEnd]struct{}
-	handle     *handle // nil if there is none, and after the first renewal
-	kept       *handle // nil unless done keeps it in use
+	contexts   tied.Contexts // that end with the hold
+	handle     *handle       // nil if there is none, and after the first renewal
 	extensions map[uint64]extension
 
 	unwatch  func() bool // of the caller's context; nil if that does not end
@@ -91,11 +89,6 @@ type ticket struct {
 	began     time.Duration // when the first one did
 	confirmed bool          // the daemon has told of the grant over the present link
 	over      bool          // the daemon has told that the claim is over
-}
-
-type onEnd struct {
-	call func(error)
-	of   *handle // which it keeps in use; may be nil
 }
 
 // Timing that nobody has needed to change.
@@ -340,8 +333,8 @@ func (c *claim) end(cause error) (told func()) {
 		c.why = cause
 	}
 	c.cause.Store(&cause)
-	ends, done := c.ends, c.done
-	c.ends = nil
+	contexts, done := c.contexts, c.done
+	c.contexts = tied.Contexts{}
 	for _, x := range c.extensions {
 		x.done <- c.overError()
 		close(x.done)
@@ -354,23 +347,8 @@ func (c *claim) end(cause error) (told func()) {
 		if done != nil {
 			close(done)
 		}
-		for e := range ends {
-			c.agent.call(e.call, cause)
-		}
+		contexts.End(cause)
 	}
-}
-
-// call calls a function of the application.
-func (a *agent) call(f func(error), cause error) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.cfg.Logger.Error(
-				"lockagent: recovered from a panic", "of", "OnEnd", "panic", p,
-				slog.String("stack", string(debug.Stack())),
-			)
-		}
-	}()
-	f(cause)
 }
 
 // overError is the error of a release when the hold is over.

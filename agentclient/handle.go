@@ -11,22 +11,11 @@ import (
 // grant, its hold would never end. So the agent does not refer to the handle for long, and the garbage collector finds out whether
 // the owner still does, as in package actor: from the first renewal on, which short holds do not have.
 //
-// The channel of Done keeps the handle in use. So does a function that was given to OnEnd, as a context of the grant does.
+// A context of the grant refers to the handle. So the handle is in use as long as that context is. The channel of Done
+// does not.
 type handle struct{ *hold }
 
 var _ lockagent.Hold = (*handle)(nil)
-
-// Done implements [lockagent.Hold].
-func (h *handle) Done() <-chan struct{} {
-	c := (*claim)(h.hold)
-	c.agent.mu.Lock()
-	c.kept = h
-	c.agent.mu.Unlock()
-	return h.hold.Done()
-}
-
-// OnEnd implements [lockagent.Hold].
-func (h *handle) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{call: f, of: h}) }
 
 // Release implements [lockagent.Hold].
 func (h *handle) Release(ctx context.Context) error {
@@ -65,7 +54,10 @@ func (c *claim) dropped() {
 		a.mu.Unlock()
 		return
 	}
-	c.end(c.lost(lockagent.LostUnclaimed)) // nobody has the grant, so there is nobody to tell
+	told := c.end(c.lost(lockagent.LostUnclaimed))
+	a.mu.Unlock()
+	told() // somebody may wait who has nothing but the channel of Done
+	a.mu.Lock()
 	a.giveBack(c)
 	a.mu.Unlock()
 	a.dropping.Do(func() {

@@ -38,26 +38,17 @@ func (h *hold) Cause() error {
 	return nil
 }
 
-// OnEnd implements [lockagent.Hold].
-func (h *hold) OnEnd(f func(cause error)) (stop func()) { return h.notify(&onEnd{call: f}) }
-
-func (h *hold) notify(e *onEnd) (stop func()) {
+// EndWith implements [lockagent.Hold].
+func (h *hold) EndWith(ctx context.Context, cancel context.CancelCauseFunc) {
 	c := (*claim)(h)
 	c.agent.mu.Lock()
-	if cause := c.cause.Load(); cause != nil {
-		c.agent.mu.Unlock()
-		e.call(*cause)
-		return func() {}
+	cause := c.cause.Load()
+	if cause == nil {
+		c.contexts.Add(ctx, cancel)
 	}
-	if c.ends == nil {
-		c.ends = make(map[*onEnd]struct{})
-	}
-	c.ends[e] = struct{}{}
 	c.agent.mu.Unlock()
-	return func() {
-		c.agent.mu.Lock()
-		defer c.agent.mu.Unlock()
-		delete(c.ends, e)
+	if cause != nil {
+		cancel(*cause)
 	}
 }
 

@@ -209,7 +209,7 @@ func TestTheNextClaimFollowsTheRelease(t *testing.T) {
 	})
 	t.Run("when the claim ends while the holder is told of the end", func(t *testing.T) {
 		queued(t, 64, func(t *testing.T, c *clocked, bob lockagent.Grant, _, _ <-chan lockagent.Grant) {
-			(*hold)(c.claims[2]).OnEnd(func(error) { c.breaks(2) })
+			(*hold)(c.claims[2]).EndWith(context.Background(), func(error) { c.breaks(2) })
 			release(t, bob)
 			c.wantTook(t, next)
 		})
