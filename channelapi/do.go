@@ -78,7 +78,10 @@ func working(do func() error) <-chan error {
 // release releases the grants, and joins to err a [*LostError] for each hold that was lost.
 func release(ctx context.Context, err error, grants ...Grant) error {
 	if len(grants) == 1 { // the caller can make the exchange
-		return withLoss(err, grants[0].Release(context.WithoutCancel(ctx)))
+		if ctx.Done() != nil {
+			ctx = context.WithoutCancel(ctx)
+		}
+		return withLoss(err, grants[0].Release(ctx))
 	}
 	released := make([]<-chan error, len(grants)) // so that the releases travel together
 	for i, g := range slices.Backward(grants) {
