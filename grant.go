@@ -208,8 +208,8 @@ func (g Grant) Uncertain() <-chan struct{} {
 // then [Grant.Cause]. Run the work that the lock protects under it. It costs no goroutine,
 // and needs no cancel: the agent lets go of it when the hold is over.
 //
-// The context keeps the hold: the agent does not take the hold back while somebody works under the context, or under one
-// made of it that has not ended. The channel of its Done alone does not keep the hold, as that of [Grant.Done].
+// The context keeps the hold: the agent does not take the hold back while somebody works under the context, or under
+// one made of it that has not ended. The channel of its Done alone does not keep the hold, as that of [Grant.Done].
 func (g Grant) Context(parent context.Context) context.Context {
 	from := parent
 	if of, ok := parent.(*holdContext); ok {
@@ -220,7 +220,8 @@ func (g Grant) Context(parent context.Context) context.Context {
 		cancel(g.Err())
 		return ctx
 	}
-	// Not context.AfterFunc: that would cancel ctx from another goroutine, perhaps only when the next holder is at work.
+	// Not context.AfterFunc: that would cancel ctx from another goroutine, perhaps only when the next holder is at
+	// work.
 	g.hold.EndWith(ctx, cancel)
 	return &holdContext{Context: ctx, hold: g.hold, parent: parent}
 }

@@ -130,8 +130,8 @@ func (l *lock) close() {
 	l.step(lockstate.Close{})
 }
 
-// outlives reports whether the hold of a request that was granted stays in the store when the agent closes, and is not over by
-// the clock.
+// outlives reports whether the hold of a request that was granted stays in the store when the agent closes, and is not
+// over by the clock.
 func (r *request) outlives() bool { return r.Outlive && r.Remaining() > 0 }
 
 // cutShort notes a hold that Close ends.

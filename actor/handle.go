@@ -68,7 +68,8 @@ func (l *lock) endDropped() {
 }
 
 func (l *lock) warnDropped(r *request, owner lockagent.Owner) {
-	l.agent.warn(&l.agent.dropped, "lockagent: a grant that nobody had any more was given back; further ones are not logged",
+	l.agent.warn(&l.agent.dropped, "lockagent: a grant that nobody had any more was given back; further ones are "+
+		"not logged",
 		"lock", string(l.entry.name), "owner", string(owner), "token", uint64(r.token),
 		"advice", "release every grant, or work under its Context")
 }

@@ -79,7 +79,8 @@ func (a *agent) isIdle() bool {
 	return true
 }
 
-// drain answers the requests that wait, takes back the grants that lie in their channels, and refuses new ones. The channel is closed when a shutdown waits for no claim any more.
+// drain answers the requests that wait, takes back the grants that lie in their channels, and refuses new ones. The
+// channel is closed when a shutdown waits for no claim any more.
 func (a *agent) drain() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

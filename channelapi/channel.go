@@ -52,8 +52,8 @@ func delivered[T any](v T) <-chan T {
 // denied is the channel of a request that never reached the agent.
 func denied(name Name, err error) <-chan Grant { return delivered(lockagent.Denied(name, "", err)) }
 
-// present panics if a context is nil, as package context does. What uses a context in a goroutine of its own calls it first: a
-// panic there would end the program.
+// present panics if a context is nil, as package context does. What uses a context in a goroutine of its own calls it
+// first: a panic there would end the program.
 func present(ctx context.Context) {
 	if ctx == nil {
 		panic("channelapi: nil context; use context.Background")

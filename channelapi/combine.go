@@ -54,8 +54,8 @@ func first(ctx context.Context, locks []AnyLock, tie func(i int, req *actor.Requ
 
 // FirstAsync is [First] for select. The channel has capacity 1, delivers one grant, and needs
 // no reader. If nobody has received the grant when ctx ends, after Config.Claim, when the locks
-// are closed or shut down, or when the hold is lost, the grant goes back. The channel then delivers the reason: a [*WaitError] if
-// ctx ended, [ErrClosed] or [ErrSessionClosed], and otherwise [ErrNotGranted].
+// are closed or shut down, or when the hold is lost, the grant goes back. The channel then delivers the reason: a
+// [*WaitError] if ctx ended, [ErrClosed] or [ErrSessionClosed], and otherwise [ErrNotGranted].
 //
 // FirstAsync closes the channel after that, or after the first such event if somebody has
 // received the grant. So a second receive waits, and then yields the zero Grant.
@@ -96,9 +96,9 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // request would wait for the first. Two handles of the same session are no such case, nor are locks of the
 // same name in two stores.
 //
-// Fixed leases begin together, when all locks are held: while All waits for a lock, it extends those of the others. All does not
-// wait until the store has confirmed the last extensions: see [lockagent.Grant.Remaining]. If one of the holds is lost before the
-// last lock is granted, All gives the other grants back and returns the [*LostError].
+// Fixed leases begin together, when all locks are held: while All waits for a lock, it extends those of the others. All
+// does not wait until the store has confirmed the last extensions: see [lockagent.Grant.Remaining]. If one of the holds
+// is lost before the last lock is granted, All gives the other grants back and returns the [*LostError].
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
 	var returned atomic.Bool
 	defer returned.Store(true)
@@ -123,13 +123,19 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 		h := handles[i]
 		if h.session != nil {
 			if last := h.session.lastHeld(); last > h.name && !h.session.holds(h.name) {
-				return nil, &OptionError{Option: "lock", Reason: fmt.Sprintf("the session holds %q already, and somebody who holds %q may be waiting for that; "+
+				return nil, &OptionError{Option: "lock", Reason: fmt.Sprintf("the session holds %q already, and "+
+					"somebody who holds %q may be waiting for that; "+
 					"ask for all of them at once, or in the order of their names", last, h.name)}
 			}
 		}
 		if k > 0 {
 			if g := handles[order[k-1]]; g.isSame(h) && (g.session == nil || g.session != h.session) {
-				return nil, &OptionError{Option: "lock", Reason: fmt.Sprintf("%q is asked for twice, and would wait for itself; ask once, or through one session", h.name)}
+				return nil, &OptionError{
+					Option: "lock",
+					Reason: fmt.Sprintf(
+						"%q is asked for twice, and would wait for itself; ask once, or through one session", h.name,
+					),
+				}
 			}
 		}
 	}
@@ -352,7 +358,9 @@ func handlesOf(locks []AnyLock) ([]*handle, error) {
 			handles[i] = l.base()
 		}
 		if handles[i] == nil {
-			return nil, &OptionError{Option: "lock", Reason: fmt.Sprintf("number %d is nil; make it with Locks.Lock or Session.Lock", i)}
+			return nil, &OptionError{
+				Option: "lock", Reason: fmt.Sprintf("number %d is nil; make it with Locks.Lock or Session.Lock", i),
+			}
 		}
 	}
 	return handles, nil

@@ -104,7 +104,9 @@ func TestFirst(t *testing.T) {
 	t.Run("returns all errors when all fail", func(t *testing.T) {
 		locks := open(t)
 		hold(t, locks.Lock("a"))
-		g, err := channelapi.First(t.Context(), locks.Lock("a", channelapi.Try()), locks.Lock("x{"), locks.Lock("b", channelapi.Lease(0)))
+		g, err := channelapi.First(
+			t.Context(), locks.Lock("a", channelapi.Try()), locks.Lock("x{"), locks.Lock("b", channelapi.Lease(0)),
+		)
 		if g.Held() || len(joined(err)) != 3 {
 			t.Errorf("%v, want three errors", err)
 		}
@@ -139,7 +141,8 @@ func TestFirst(t *testing.T) {
 		l := open(t).Lock(name)
 		for _, missing := range []channelapi.AnyLock{nil, (*channelapi.Lock)(nil), (*channelapi.SessionLock)(nil)} {
 			_, err = channelapi.First(t.Context(), l, missing)
-			if err == nil || !strings.Contains(err.Error(), "number 1 is nil; make it with Locks.Lock or Session.Lock") {
+			if err == nil ||
+				!strings.Contains(err.Error(), "number 1 is nil; make it with Locks.Lock or Session.Lock") {
 				t.Errorf("First of a lock that is missing: %v", err)
 			}
 		}
@@ -176,7 +179,8 @@ func TestAll(t *testing.T) {
 				done <- err
 			}()
 			synctest.Wait()
-			if got, want := asked.names(), []lockagent.Name{"b", "a", "c", "b"}; !slices.Equal(got, want) { // c was tried
+			// C was tried.
+			if got, want := asked.names(), []lockagent.Name{"b", "a", "c", "b"}; !slices.Equal(got, want) {
 				t.Errorf("asked for %q, want %q", got, want)
 			}
 			wantFree(t, locks.Lock("c"))
@@ -233,7 +237,9 @@ func TestAll(t *testing.T) {
 						l := locks.Lock(string(rune('a' + i)))
 						g := hold(t, l)
 						if i < 2 && what != "First" {
-							time.AfterFunc(time.Duration(4*i+4)*time.Second, func() { g.ReleaseAsync(context.Background()) })
+							time.AfterFunc(time.Duration(4*i+4)*time.Second, func() {
+								g.ReleaseAsync(context.Background())
+							})
 						}
 						if wait > 0 {
 							l = locks.Lock(string(l.Name()), channelapi.Wait(wait))
@@ -274,7 +280,8 @@ func TestAll(t *testing.T) {
 			"with two sessions":          {alice.Lock("a"), bob.Lock("a"), alice.Lock("a")},
 		} {
 			_, err := channelapi.All(waittest.Context(t), twice...)
-			if wrong, ok := errors.AsType[*lockagent.OptionError](err); !ok || !strings.Contains(wrong.Reason, "ask once, or through one session") {
+			if wrong, ok := errors.AsType[*lockagent.OptionError](err); !ok ||
+				!strings.Contains(wrong.Reason, "ask once, or through one session") {
 				t.Errorf("%s: %v, want an OptionError that says what to do", what, err)
 			}
 			wantFree(t, locks.Lock("a"))
@@ -286,7 +293,8 @@ func TestAll(t *testing.T) {
 		s, other := openSession(t, locks, "alice"), openSession(t, locks, "bob")
 		m, z := hold(t, s.Lock("m")), hold(t, s.Lock("z"))
 		_, err := channelapi.All(waittest.Context(t), s.Lock("n"), locks.Lock("zz"))
-		if wrong, ok := errors.AsType[*channelapi.OptionError](err); !ok || !strings.Contains(wrong.Reason, `holds "z"`) || !strings.Contains(wrong.Reason, `"n"`) {
+		if wrong, ok := errors.AsType[*channelapi.OptionError](err); !ok ||
+			!strings.Contains(wrong.Reason, `holds "z"`) || !strings.Contains(wrong.Reason, `"n"`) {
 			t.Errorf("All: %v, want an OptionError that names both", err)
 		}
 		wantErr(t, "DoAll", channelapi.DoAll(waittest.Context(t), nil, s.Lock("n")), channelapi.ErrBadOption)
@@ -502,7 +510,9 @@ type meanwhile struct {
 	do   func()
 }
 
-func (s meanwhile) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s meanwhile) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	if req.Name == s.lock {
 		s.do()
 	}

@@ -36,7 +36,9 @@ func (l *Latch) Set(ctx context.Context, count int64) error {
 // often it tries, the latch changes once. The error is then [ErrStoreUnavailable], or the cause
 // of ctx: the change may have been made.
 func (l *Latch) SetAsync(ctx context.Context, count int64) <-chan error {
-	return then(l.ask(ctx, lockagent.LatchRequest{Op: lockagent.LatchSet, Count: count}), func(r lockagent.LatchReply, err error) error {
+	return then(l.ask(
+		ctx, lockagent.LatchRequest{Op: lockagent.LatchSet, Count: count},
+	), func(r lockagent.LatchReply, err error) error {
 		if err == nil && !r.Changed {
 			return ErrLatchSet
 		}
@@ -53,7 +55,9 @@ func (l *Latch) CountDown(ctx context.Context) (left int64, err error) {
 // CountDownAsync is [Latch.CountDown] for select. See [Latch.SetAsync] for what it does while the store cannot
 // be reached.
 func (l *Latch) CountDownAsync(ctx context.Context) <-chan Result[int64] {
-	return then(l.ask(ctx, lockagent.LatchRequest{Op: lockagent.LatchDown}), func(r lockagent.LatchReply, err error) Result[int64] {
+	return then(l.ask(
+		ctx, lockagent.LatchRequest{Op: lockagent.LatchDown},
+	), func(r lockagent.LatchReply, err error) Result[int64] {
 		if err == nil && !r.Changed {
 			err = ErrNoLatch
 		}
@@ -67,7 +71,9 @@ func (l *Latch) Count(ctx context.Context) (int64, error) { return answer(ctx, l
 
 // CountAsync is [Latch.Count] for select.
 func (l *Latch) CountAsync(ctx context.Context) <-chan Result[int64] {
-	return then(l.ask(ctx, lockagent.LatchRequest{Op: lockagent.LatchRead}), func(r lockagent.LatchReply, err error) Result[int64] {
+	return then(l.ask(
+		ctx, lockagent.LatchRequest{Op: lockagent.LatchRead},
+	), func(r lockagent.LatchReply, err error) Result[int64] {
 		return Result[int64]{Value: r.Count, Err: err}
 	})
 }
@@ -79,7 +85,9 @@ func (l *Latch) Delete(ctx context.Context) (bool, error) { return answer(ctx, l
 // DeleteAsync is [Latch.Delete] for select. See [Latch.SetAsync] for what it does while the store cannot be
 // reached.
 func (l *Latch) DeleteAsync(ctx context.Context) <-chan Result[bool] {
-	return then(l.ask(ctx, lockagent.LatchRequest{Op: lockagent.LatchDelete}), func(r lockagent.LatchReply, err error) Result[bool] {
+	return then(l.ask(
+		ctx, lockagent.LatchRequest{Op: lockagent.LatchDelete},
+	), func(r lockagent.LatchReply, err error) Result[bool] {
 		return Result[bool]{Value: r.Changed, Err: err}
 	})
 }

@@ -100,7 +100,10 @@ func newHandle(locks *Locks, session *Session, name string, kind *actor.Request,
 		req, err = requestOf(kind, opts)
 	}
 	if req.NoReentry && session == nil {
-		err = errors.Join(err, &OptionError{Option: "noreentry", Reason: "only a session re-enters a lock; give the option to a handle of a session, or leave it out"})
+		err = errors.Join(err, &OptionError{
+			Option: "noreentry",
+			Reason: "only a session re-enters a lock; give the option to a handle of a session, or leave it out",
+		})
 	}
 	return handle{locks: locks, session: session, name: lockagent.Name(name), req: req, err: err}
 }

@@ -53,7 +53,8 @@ func identityOf(store Store) func() string {
 	return func() string { return "" }
 }
 
-// Over returns the locks that a backend grants. It is for package agentclient. Applications call [New], or agentclient.Dial.
+// Over returns the locks that a backend grants. It is for package agentclient. Applications call [New], or
+// agentclient.Dial.
 func Over(b backend.Backend) *Locks {
 	l := &Locks{
 		agent: b.Agent, identity: b.Identity, claim: b.Claim, logger: b.Logger, sessions: make(map[Owner]*Session),
@@ -91,7 +92,10 @@ func (l *Locks) Session(owner string) (*Session, error) {
 		return nil, ErrClosed
 	}
 	if l.sessions[o] != nil {
-		return nil, &OwnerError{Owner: owner, Reason: "it has a session open already; share that one, close it first, or choose another owner"}
+		return nil, &OwnerError{
+			Owner:  owner,
+			Reason: "it has a session open already; share that one, close it first, or choose another owner",
+		}
 	}
 	s := newSession(l, o)
 	l.sessions[o] = s

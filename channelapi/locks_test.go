@@ -27,7 +27,9 @@ func TestNewRefusesAWrongConfig(t *testing.T) {
 		texts = append(texts, e.Error())
 	}
 	all := strings.Join(texts, "\n")
-	for _, field := range []string{"Store", "Lease", "Claim", "HandOffTime", "Idle", "HandOffGrants", "Margin", "Label"} {
+	for _, field := range []string{
+		"Store", "Lease", "Claim", "HandOffTime", "Idle", "HandOffGrants", "Margin", "Label",
+	} {
 		if strings.Count(all, "bad Config."+field+":") != 1 {
 			t.Errorf("Config.%s is not named once in\n%s", field, all)
 		}
@@ -88,7 +90,8 @@ func TestOpenSession(t *testing.T) {
 			t.Errorf("Owner() = %q, want alice", first.Owner())
 		}
 		_, err := locks.Session("alice")
-		if wrong, ok := errors.AsType[*lockagent.OwnerError](err); !ok || !strings.Contains(wrong.Reason, "close it first") {
+		if wrong, ok := errors.AsType[*lockagent.OwnerError](err); !ok ||
+			!strings.Contains(wrong.Reason, "close it first") {
 			t.Errorf("a second session of alice: %v, want an OwnerError that says what to do", err)
 		}
 		wantErr(t, "Close", first.Close(t.Context()), nil)

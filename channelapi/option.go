@@ -56,8 +56,8 @@ func Lease(d time.Duration) Option {
 	})
 }
 
-// NoRest has the lock go back to the store when the hold ends, and not rest in this process: see Config.NoRest. It is for a lock that other
-// programs ask for without a wait, or look at.
+// NoRest has the lock go back to the store when the hold ends, and not rest in this process: see Config.NoRest. It is
+// for a lock that other programs ask for without a wait, or look at.
 func NoRest() Option {
 	return option(func(r *actor.Request) error {
 		r.NoRest = true
@@ -68,11 +68,11 @@ func NoRest() Option {
 // Outlive leaves a fixed lease in the store when the [Locks] are closed or shut down: nobody
 // else is granted the lock before the lease has run out. For this process the hold ends with
 // [LostClosed]. A release of the grant ends the lease as usual, and so does [Session.Close].
-// Outlive is for work that must happen only once in a period, even if the process restarts or dies. So the lock is granted only
-// when the store has confirmed the whole lease. [Locks.Shutdown] does not wait for such holds.
+// Outlive is for work that must happen only once in a period, even if the process restarts or dies. So the lock is
+// granted only when the store has confirmed the whole lease. [Locks.Shutdown] does not wait for such holds.
 //
-// It needs [Lease]. A session that holds the lock already, for a shorter time, is refused with an [*OptionError]: extend that hold.
-// For example, a report that goes out once a day:
+// It needs [Lease]. A session that holds the lock already, for a shorter time, is refused with an [*OptionError]:
+// extend that hold. For example, a report that goes out once a day:
 //
 //	lock := locks.Lock("report", Try(), Lease(24*time.Hour), Outlive())
 //	if _, err := lock.Acquire(ctx); err == nil {
@@ -91,16 +91,22 @@ func requestOf(kind *actor.Request, opts []Option) (*actor.Request, error) {
 	var errs []error
 	for i, o := range opts {
 		if o == nil {
-			errs = append(errs, &OptionError{Option: "option", Reason: fmt.Sprintf("number %d is nil; leave it out", i)})
+			errs = append(errs, &OptionError{
+				Option: "option", Reason: fmt.Sprintf("number %d is nil; leave it out", i),
+			})
 			continue
 		}
 		errs = append(errs, o.apply(&r))
 	}
 	if r.Try && r.Wait != 0 {
-		errs = append(errs, &OptionError{Option: "wait", Reason: "Wait and Try exclude each other; leave one of them out"})
+		errs = append(errs, &OptionError{
+			Option: "wait", Reason: "Wait and Try exclude each other; leave one of them out",
+		})
 	}
 	if r.Outlive && r.Lease == 0 {
-		errs = append(errs, &OptionError{Option: "outlive", Reason: "a lease that is kept ends with whoever keeps it; add Lease"})
+		errs = append(errs, &OptionError{
+			Option: "outlive", Reason: "a lease that is kept ends with whoever keeps it; add Lease",
+		})
 	}
 	return &r, errors.Join(errs...)
 }

@@ -54,7 +54,9 @@ func (p *permits) requesting(n int) *handle {
 	req.Permits = n
 	h.req = &req
 	if n < 1 && h.wrong() == nil {
-		h.err = &OptionError{Option: "number of permits", Reason: fmt.Sprintf("%d is less than 1; ask for one or more", n)}
+		h.err = &OptionError{
+			Option: "number of permits", Reason: fmt.Sprintf("%d is less than 1; ask for one or more", n),
+		}
 	}
 	return &h
 }

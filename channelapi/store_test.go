@@ -32,7 +32,9 @@ func (s *farStore) call(arrive func() (answer func()), fail func(error)) {
 	})
 }
 
-func (s *farStore) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s *farStore) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	s.call(func() (answer func()) {
 		s.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) { answer = func() { done(r, err) } })
 		return answer
@@ -46,7 +48,9 @@ func (s *farStore) Renew(ctx context.Context, req lockagent.RenewRequest, done f
 	}, func(err error) { done(lockagent.RenewReply{}, err) })
 }
 
-func (s *farStore) Release(ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error)) {
+func (s *farStore) Release(
+	ctx context.Context, req lockagent.ReleaseRequest, done func(lockagent.ReleaseReply, error),
+) {
 	s.call(func() (answer func()) {
 		s.Store.Release(ctx, req, func(r lockagent.ReleaseReply, err error) { answer = func() { done(r, err) } })
 		return answer
@@ -60,16 +64,22 @@ func (s *farStore) Break(ctx context.Context, req lockagent.BreakRequest, done f
 	}, func(err error) { done(lockagent.BreakReply{}, err) })
 }
 
-func (s *farStore) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+func (s *farStore) Permits(
+	ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error),
+) {
 	s.call(func() (answer func()) {
 		s.Store.Permits(ctx, req, func(r lockagent.PermitsReply, err error) { answer = func() { done(r, err) } })
 		return answer
 	}, func(err error) { done(lockagent.PermitsReply{}, err) })
 }
 
-func (s *farStore) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s *farStore) Inspect(
+	ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	s.call(func() (answer func()) {
-		s.Store.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, err error) { answer = func() { done(i, err) } })
+		s.Store.Inspect(ctx, name, lockagent.PlainLock, func(i lockagent.Inspection, err error) {
+			answer = func() { done(i, err) }
+		})
 		return answer
 	}, func(err error) { done(lockagent.Inspection{}, err) })
 }

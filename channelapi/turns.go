@@ -46,7 +46,9 @@ func (h *handle) Turns(ctx context.Context) <-chan Grant {
 	present(ctx)
 	err := h.wrong()
 	if err == nil && (h.req.Try || h.req.Wait != 0) {
-		err = &OptionError{Option: "wait", Reason: "turns are waited for until the context ends; leave Wait and Try out"}
+		err = &OptionError{
+			Option: "wait", Reason: "turns are waited for until the context ends; leave Wait and Try out",
+		}
 	}
 	if err != nil {
 		return denied(h.name, err)
@@ -130,7 +132,8 @@ func (t *turns) wait(ctx context.Context, this *turn) bool {
 			t.missed = true
 			g.ReleaseAsync(ctx)
 			t.warn.Do(func() {
-				t.locks.logger.Warn("lockagent: nobody received a turn, so it was given back; receive from the channel of Turns or end its context",
+				t.locks.logger.Warn("lockagent: nobody received a turn, so it was given back; receive from the "+
+					"channel of Turns or end its context",
 					"lock", t.name, "after", most)
 			})
 			return t.pause(ctx)

@@ -26,7 +26,9 @@ func quiet(store *memstore.Store) channelapi.Config {
 func TestTurns(t *testing.T) {
 	t.Run("one after the other", func(t *testing.T) {
 		locks := open(t)
-		for what, l := range map[string]channelapi.AnyLock{"Lock": locks.Lock(name), "SessionLock": openSession(t, locks, "alice").Lock(name)} {
+		for what, l := range map[string]channelapi.AnyLock{
+			"Lock": locks.Lock(name), "SessionLock": openSession(t, locks, "alice").Lock(name),
+		} {
 			ctx, cancel := context.WithCancel(t.Context())
 			turns := l.Turns(ctx)
 			var last channelapi.Token
@@ -228,7 +230,9 @@ func TestEndOfTurns(t *testing.T) {
 			unlock(t, g)
 		}},
 		{"while a grant lies in the channel", func(*testing.T, *channelapi.Lock, <-chan channelapi.Grant) {}},
-		{"while a grant that nobody received has just been given back", func(*testing.T, *channelapi.Lock, <-chan channelapi.Grant) {
+		{"while a grant that nobody received has just been given back", func(
+			*testing.T, *channelapi.Lock, <-chan channelapi.Grant,
+		) {
 			time.Sleep(claim + time.Second)
 		}},
 	} {
@@ -284,7 +288,9 @@ func TestEndOfTurns(t *testing.T) {
 		"a shutdown": func(t *testing.T, locks *channelapi.Locks, _ *channelapi.Session) error {
 			return locks.Shutdown(t.Context())
 		},
-		"the session": func(t *testing.T, _ *channelapi.Locks, s *channelapi.Session) error { return s.Close(t.Context()) },
+		"the session": func(t *testing.T, _ *channelapi.Locks, s *channelapi.Session) error {
+			return s.Close(t.Context())
+		},
 	} {
 		t.Run("at once in a pause, with "+what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -306,7 +312,9 @@ func TestEndOfTurns(t *testing.T) {
 	t.Run("at once if they make no sense", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)
-			for _, opt := range []channelapi.Option{channelapi.Try(), channelapi.Wait(time.Second), channelapi.Wait(0), nil} {
+			for _, opt := range []channelapi.Option{
+				channelapi.Try(), channelapi.Wait(time.Second), channelapi.Wait(0), nil,
+			} {
 				wantEnd(t, locks.Lock(name, opt).Turns(t.Context()), channelapi.ErrBadOption)
 			}
 			wantEnd(t, locks.Lock("x{").Turns(t.Context()), channelapi.ErrBadName)
