@@ -1,9 +1,9 @@
 package lockagent_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
@@ -25,22 +26,60 @@ import (
 type process struct {
 	*actor.Agent
 	store   *redisstore.Store
-	journal *journal
+	journal *journal // of events
+	left    *leaving
 }
 
-// startProcess starts an agent, which goes on from a snapshot if there is one.
-func startProcess(t *testing.T, redis *redistest.Server, lease time.Duration, from []byte) *process {
+// leaving is the journal of an agent for the next process. It is in memory.
+type leaving struct {
+	mu      sync.Mutex
+	records map[string][]byte // guarded by mu
+}
+
+func (l *leaving) Begin(changes []saved.Change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records = make(map[string][]byte)
+	l.apply(changes)
+}
+
+func (l *leaving) Write(changes []saved.Change, _ bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apply(changes)
+}
+
+func (l *leaving) apply(changes []saved.Change) {
+	for _, c := range changes {
+		if c.Data == nil {
+			delete(l.records, c.Key)
+		} else {
+			l.records[c.Key] = c.Data
+		}
+	}
+}
+
+// agent is what the next process goes on from.
+func (l *leaving) agent(t *testing.T) *saved.Agent {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, err := saved.Read(l.records)
+	must(t, err)
+	return a
+}
+
+// startProcess starts an agent, which goes on from another one if there is one.
+func startProcess(t *testing.T, redis *redistest.Server, lease time.Duration, from *saved.Agent) *process {
 	t.Helper()
 	store, err := patient.Open(waittest.Context(t), redis.URL())
 	must(t, err)
-	p := &process{store: store, journal: newJournal()}
-	cfg := actor.Config{Store: store, Recorder: p.journal, Lease: lease}
+	p := &process{store: store, journal: newJournal(), left: &leaving{}}
+	cfg := actor.Config{Store: store, Recorder: p.journal, Journal: p.left, Lease: lease}
 	if from == nil {
 		p.Agent, err = actor.New(cfg)
 	} else {
-		var snapshot actor.AgentSnapshot
-		must(t, json.Unmarshal(from, &snapshot))
-		p.Agent, err = actor.Resume(cfg, snapshot)
+		p.Agent, err = actor.Resume(cfg, *from)
 	}
 	must(t, err)
 	t.Cleanup(p.end)
@@ -54,12 +93,11 @@ func (p *process) end() {
 }
 
 // leave ends the process without giving anything back, and returns what the next one needs.
-func (p *process) leave(t *testing.T) []byte {
+func (p *process) leave(t *testing.T) *saved.Agent {
 	t.Helper()
-	snapshot, err := json.Marshal(p.Detach())
-	must(t, err)
+	p.Detach()
 	p.end()
-	return snapshot
+	return p.left.agent(t)
 }
 
 // resumed claims what the process goes on with.
@@ -89,7 +127,7 @@ func (p *process) outlast(t *testing.T, redis *redistest.Server, g lockagent.Gra
 // nearEnd is what is left of the lease of a process that has ended. It is long enough for a machine that is busy.
 const nearEnd = 5 * time.Minute
 
-func (p *process) leaveNearTheEnd(t *testing.T, redis *redistest.Server, g lockagent.Grant) []byte {
+func (p *process) leaveNearTheEnd(t *testing.T, redis *redistest.Server, g lockagent.Grant) *saved.Agent {
 	t.Helper()
 	left := p.leave(t)
 	redis.Do("PEXPIRE", string(g.Name()), fmt.Sprint(nearEnd.Milliseconds()))
@@ -107,7 +145,9 @@ func TestHoldsGoOnInTheNextProcess(t *testing.T) {
 	first := startProcess(t, redis, lease, nil)
 	kept := receive(t, first.Acquire(t.Context(), "kept", actor.Request{Owner: "ann"}))
 	fixed := receive(t, first.Acquire(t.Context(), "fixed", actor.Request{Owner: "bob", Lease: time.Hour}))
-	waiting := []<-chan lockagent.Grant{rival.Lock("kept").AcquireAsync(t.Context()), rival.Lock("fixed").AcquireAsync(t.Context())}
+	waiting := []<-chan lockagent.Grant{
+		rival.Lock("kept").AcquireAsync(t.Context()), rival.Lock("fixed").AcquireAsync(t.Context()),
+	}
 	awaitWaiters(t, rival, "kept", 1)
 	awaitWaiters(t, rival, "fixed", 1)
 	others := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
@@ -185,24 +225,26 @@ func TestSignsOfLifeCountResumedHolds(t *testing.T) {
 	id := lockagent.NewAgentID()
 	publisher := func(epoch uint64) *events.Publisher {
 		p, err := events.NewPublisher(events.Config{
-			Connection: events.Connection{InProcess: server}, Agent: id, Epoch: epoch, Heartbeat: 100 * time.Millisecond,
+			Connection: events.Connection{InProcess: server}, Agent: id, Epoch: epoch,
+			Heartbeat: 100 * time.Millisecond,
 		})
 		must(t, err)
 		return p
 	}
 	p := publisher(1)
-	first, err := actor.New(actor.Config{ID: id, Store: store.Share(), Recorder: p})
+	left := &leaving{}
+	first, err := actor.New(actor.Config{ID: id, Store: store.Share(), Recorder: p, Journal: left})
 	must(t, err)
 	for _, name := range []lockagent.Name{"a", "b", "c"} {
 		receive(t, first.Acquire(t.Context(), name, actor.Request{Owner: "ann"}))
 	}
-	snapshot := first.Detach()
+	first.Detach()
 	must(t, first.Close())
 	ctx := waittest.Context(t)
 	must(t, p.Close(ctx))
 
 	p = publisher(2)
-	second, err := actor.Resume(actor.Config{Store: store.Share(), Recorder: p}, snapshot)
+	second, err := actor.Resume(actor.Config{Store: store.Share(), Recorder: p}, *left.agent(t))
 	must(t, err)
 	held := make(map[lockagent.Name]lockagent.Grant)
 	for _, r := range second.Resumed() {

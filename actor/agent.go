@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
+	"github.com/lockagent/lockagent/internal/saved"
 )
 
 // Agent is one instance of the lock manager, with the actors of all its locks. Make one with
@@ -102,8 +103,8 @@ type Request struct {
 // ends when the store says so: see [Agent.IdentityTaken].
 func New(cfg Config) (*Agent, error) { return open(cfg, nil) }
 
-// open starts an agent. It goes on from a snapshot, unless that is nil.
-func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
+// open starts an agent. It goes on from another one, unless that is nil.
+func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 	a.machines = machinesOf(a)
 	a.selective, _ = cfg.Recorder.(lockagent.SelectiveRecorder)
 	if from != nil {
-		a.former = from.former()
+		a.former = formerOf(from)
 	}
 	a.first = firstNumber(a.former.last)
 	a.fresh.Store(a.first)
@@ -133,7 +134,10 @@ func open(cfg Config, from *AgentSnapshot) (*Agent, error) {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
 	}
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) }, a.identity.closed)
-	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess(), Count: from.holds()}
+	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess()}
+	if from != nil {
+		begun.Count = from.Holds()
+	}
 	a.record(context.Background(), begun)
 	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := func() {}
@@ -181,13 +185,10 @@ type former struct {
 	tenures     map[uint64]bool // those that are as old as first, or older: it went on with them itself
 }
 
-func (s *AgentSnapshot) former() former {
-	f := former{first: s.First, last: s.Last, tenures: make(map[uint64]bool)}
-	if f.first == 0 {
-		f.first = f.last
-	}
-	for i := range s.Locks {
-		for _, t := range s.Locks[i].Tenures {
+func formerOf(from *saved.Agent) former {
+	f := former{first: from.First, last: from.Last, tenures: make(map[uint64]bool)}
+	for i := range from.Locks {
+		for _, t := range from.Locks[i].Tenures {
 			if t.Number <= f.first {
 				f.tenures[t.Number] = true
 			}

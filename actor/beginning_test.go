@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -213,8 +214,8 @@ func (w *beginner) holds(t *testing.T, req Request) {
 	w.beside = append(w.beside, granted(t, w.a.Acquire(background, "door", req)))
 }
 
-// nextProcess has another process go on with the one request of the snapshot. It takes the place of A.
-func (w *beginner) nextProcess(t *testing.T, n AgentSnapshot) <-chan lockagent.Grant {
+// nextProcess has another process go on with the one request of A. It takes the place of A.
+func (w *beginner) nextProcess(t *testing.T, n saved.Agent) <-chan lockagent.Grant {
 	t.Helper()
 	w.a = resuming(t, Config{Store: w.tap, Recorder: w.all}, n)
 	all := w.a.Resumed()
@@ -523,7 +524,7 @@ func keepsPromise(
 	memory := memstore.New()
 	w := &beginner{memory: memory, tap: newTap(memory), all: &witness{}, b: start(t, Config{Store: memory.Share()})}
 	w.all.before = w.noticed
-	w.a = startResting(t, Config{Store: w.tap, Recorder: w.all})
+	w.a = startResting(t, Config{Store: w.tap, Recorder: w.all, Journal: newChronicle()})
 	if of.kind == lockagent.Semaphore || of.kind == lockagent.Permits {
 		set := lockagent.PermitsRequest{Name: "door", Kind: of.kind, Op: lockagent.TrySetPermits, N: 1}
 		if r := await(t, "permits", w.b.Permits(background, set)); r.Err != nil {

@@ -20,8 +20,6 @@ type ending struct {
 	over atomic.Bool   // all actors have gone
 	done chan struct{} // closed when that event has been recorded
 
-	snapshot AgentSnapshot // of Detach
-
 	ended     atomic.Int64 // holds that were cut short
 	abandoned atomic.Int64 // tenures that could not be returned
 }

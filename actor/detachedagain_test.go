@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -33,7 +34,9 @@ func beDetached(t *testing.T, c *chance) {
 	config := func() Config {
 		s := newTap(narrated{store.Share(), b})
 		s.handle(c.misbehave(most))
-		return Config{Store: s, Recorder: b, Lease: lease, Claim: 20 * time.Second, Logger: quiet}
+		return Config{
+			Store: s, Recorder: b, Lease: lease, Claim: 20 * time.Second, Logger: quiet, Journal: newChronicle(),
+		}
 	}
 	var workers sync.WaitGroup
 	// work holds a lock now and then until the agent is closed.
@@ -77,15 +80,20 @@ func beDetached(t *testing.T, c *chance) {
 		time.Sleep(c.upTo(4 * lease))
 		n := detached(t, a)
 		for _, l := range n.Locks { // these owners go on without the process
+			deadlines := make(map[uint64]lockstate.Instant)
 			for _, t := range l.Tenures {
-				for _, g := range t.Grants {
-					left := t.Deadline.Sub(n.Taken.At)
-					if g.Fixed != 0 {
-						left = min(left, g.Fixed.Sub(n.Taken.At))
-					}
-					until := time.Now().Add(left)
-					b.believe(l.Name, g.Request.Owner, g.Token, func() bool { return time.Now().Before(until) }, true)
+				deadlines[t.Number] = t.Deadline
+			}
+			for _, r := range l.Requests {
+				if r.Tenure == 0 {
+					continue
 				}
+				left := deadlines[r.Tenure].Sub(n.Taken.At)
+				if r.Fixed != 0 {
+					left = min(left, r.Fixed.Sub(n.Taken.At))
+				}
+				until := n.Taken.Wall.Add(left)
+				b.believe(l.Name, r.Owner, r.Token, func() bool { return time.Now().Before(until) }, true)
 			}
 		}
 		old := a
@@ -95,6 +103,14 @@ func beDetached(t *testing.T, c *chance) {
 			t.Fatal(err)
 		}
 		for _, r := range a.Resumed() {
+			if r.Waits {
+				workers.Go(func() {
+					if g, ok := <-r.Grant; ok && g.Err() == nil {
+						_ = <-g.ReleaseAsync(background) // it may have been lost meanwhile
+					}
+				})
+				continue
+			}
 			went++
 			if g, ok := <-r.Grant; ok && c.below(4) > 0 {
 				resumed++

@@ -8,8 +8,8 @@
 // request. [Agent.Lock] waits for that grant.
 //
 // [Agent.Close] ends all requests and holds. [Agent.Shutdown] lets the holders finish first.
-// [Agent.Detach] gives nothing back: the next version of the process goes on with the same
-// holds, by [Resume].
+// [Agent.Detach] gives nothing back: the next process goes on from the [Journal], by [Resume].
+// Package saved has what is in it, and no other file of this package needs to know.
 //
 // # How an actor comes and goes
 //

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -8,107 +9,76 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
+	"github.com/lockagent/lockagent/internal/saved"
 )
 
-// Journal gets what another process needs to go on with the locks of an agent, should this process end at any instant. A
-// [JournalFold] makes an [AgentSnapshot] of it, for [Resume]. The waits for latches are not part of it: they have no place, and
-// their owners ask again.
+// Journal keeps records for another process, should this one end at any instant: [saved.Read] makes of them what
+// [Resume] needs. A journal is a map: a change takes the place of the record with its key. The waits for latches are
+// not in it: they have no place, and their owners ask again.
 //
-// The agent calls Begin once, before all else. It calls Write from many goroutines, which wait for it. The entries of one lock
-// come one after the other. An agent that is detached calls neither, so that the journal keeps what was held and wanted then.
+// The agent calls Begin once, before all else. It calls Write from many goroutines, which wait for it. The changes of
+// one lock come one after the other. An agent that is detached calls neither, so that the journal keeps what was held
+// and wanted then.
 type Journal interface {
-	// Begin takes the place of everything that was written before.
-	Begin(AgentSnapshot)
-	// Write adds an entry, and must not keep it. If the entry is due, this and all earlier entries have been written when Write
-	// returns. Nobody has learned by then of what the entry tells, and no store has. The agent goes on also if the journal cannot be
-	// written. The journal remembers why, and what it missed.
-	Write(*JournalEntry)
+	// Begin takes the place of all records that agents have written before.
+	Begin([]saved.Change)
+	// Write makes changes. After the end of this process either all of them have been made or none. Write must not keep
+	// the slice. It may keep the keys and the data, which do not change.
+	//
+	// If the changes are due, these and all earlier ones have been written when Write returns. Nobody has learned by
+	// then of what they tell, and no store has. The agent goes on also if the journal cannot be written. The journal
+	// remembers why, and what it missed.
+	Write(changes []saved.Change, due bool)
 }
 
-// JournalEntry is what has changed in one lock.
-type JournalEntry struct {
-	Lock    lockagent.Name
-	Kind    lockagent.LockKind
-	Last    uint64 // a number that is at least as great as those of tenures and requests so far
-	Stamp   Stamp  // the present time, if it is not zero
-	Due     bool   // see [Journal.Write]
-	Changes []Change
-
-	tenures []uint64 // those that changed
-}
-
-// ChangeKind says what a [Change] is.
-type ChangeKind uint8
-
-// The changes. Each comment names the fields that are set beside Kind.
 const (
-	_ ChangeKind = iota
-	// LockForgotten: what was written of the lock does not count any more.
-	LockForgotten
-	// FloorRose: the agent knows of a greater token. Token.
-	FloorRose
-	// TenureChanged: the agent has a tenure, or asks for one. Tenure, without its grants. These stay.
-	TenureChanged
-	// TenureOver: the agent does not have the tenure any more. Tenure.Number.
-	TenureOver
-	// RequestWaits: a request arrived. Request.
-	RequestWaits
-	// RequestOver: a request was answered, or its hold is over. ID.
-	RequestOver
-	// GrantMade: a request that waits was granted. ID, Tenure.Number, Token, Since, Fixed, ClaimBy.
-	GrantMade
-	// GrantReceived: somebody has the grant. ID.
-	GrantReceived
-	// LeaseExtended: the fixed lease of a hold ends later. ID, Fixed.
-	LeaseExtended
-	// LeaseKept: the fixed lease of a hold is kept, and then does not end before Own. ID, Own.
-	LeaseKept
+	// stampEvery is how often the journal gets the present time. Somebody may set the wall clock, and the last time
+	// that it got is what another process compares with its own.
+	stampEvery = time.Second
+	// reserved is how many numbers the journal takes for used, beyond those that are. So not every step has to be
+	// written. The next agent takes all of them for its own, so they are few beside those among which the copy of an
+	// agent begins: see firstNumber.
+	reserved = 1 << 24
 )
-
-// Change is one change of what a [LockSnapshot] has.
-type Change struct {
-	Kind    ChangeKind
-	ID      lockstate.RequestID
-	Tenure  lockstate.SavedTenure
-	Request WaitingRequest
-	Token   lockagent.Token
-
-	Since, Fixed, ClaimBy, Own lockstate.Instant // see [lockstate.HeldGrant]
-}
-
-// WaitingRequest is a request in a journal.
-type WaitingRequest struct {
-	lockstate.WaitingRequest
-	Tag   string            // see [Request]
-	Until lockstate.Instant // when the wait ends, or 0
-}
-
-// stampEvery is how often the journal gets the present time. Somebody may set the wall clock, and the last time that it
-// got is what another process compares with its own.
-const stampEvery = time.Second
 
 // journaling is what an agent keeps for its journal.
 type journaling struct {
 	agent   *Agent
 	journal Journal
-	stamped atomic.Int64 // the instant of the last stamp
-	spare   sync.Pool    // of *JournalEntry
+	stamped atomic.Int64  // the instant of the last record of the agent
+	last    atomic.Uint64 // the greatest number that this record reserves
+	spare   sync.Pool     // of *unwritten
 }
 
-// write hands an entry over.
-func (j *journaling) write(l *lock, e *JournalEntry, due bool) {
-	e.Lock, e.Kind, e.Last, e.Due = l.entry.name, l.entry.kind, j.agent.fresh.Load(), due
-	e.Stamp = Stamp{}
-	if last := j.stamped.Load(); l.now.Sub(lockstate.Instant(last)) >= stampEvery && j.stamped.CompareAndSwap(last, int64(l.now)) {
-		e.Stamp = j.agent.clock.stamp()
+// record is the present record of the agent.
+func (j *journaling) record() saved.Change {
+	of := saved.Stay{ID: j.agent.cfg.ID, First: j.agent.first, Last: j.agent.fresh.Load() + reserved}
+	of.Taken = saved.Now(j.agent.clock.now)
+	j.stamped.Store(int64(of.Taken.At))
+	j.last.Store(of.Last)
+	return of.Record()
+}
+
+// stale reports whether the record of the agent is to be written again. It reports so to one of those who ask.
+func (j *journaling) stale(now lockstate.Instant) bool {
+	stamped, last := j.stamped.Load(), j.last.Load()
+	if now.Sub(lockstate.Instant(stamped)) < stampEvery && j.agent.fresh.Load()+reserved/2 < last {
+		return false
 	}
-	j.journal.Write(e)
+	return j.stamped.CompareAndSwap(stamped, int64(now))
+}
+
+// unwritten is what the journal has to be told of a lock.
+type unwritten struct {
+	requests []lockstate.RequestID // those of which the journal may have something else
+	tenures  []uint64              // likewise
+	changes  []saved.Change
 }
 
 // scribe is what a lock keeps for the journal of its agent.
 type scribe struct {
 	journaling *journaling
-	entry      *JournalEntry   // what has changed in the present step and is not written yet; or nil
+	pending    *unwritten      // what has changed in the present step and is not written yet; or nil
 	arrived    bool            // a request arrived in the present step, and is not written yet
 	floor      lockagent.Token // that the journal has
 }
@@ -121,176 +91,143 @@ func (a *Agent) newScribe(kind lockagent.LockKind) *scribe {
 	return &scribe{journaling: a.journaling}
 }
 
-// add adds a change to the present entry.
-func (s *scribe) add(c Change) {
-	s.open()
-	s.entry.Changes = append(s.entry.Changes, c)
-}
-
-func (s *scribe) open() {
-	if s.entry == nil {
+// concern notes that a request, a tenure or both are not as the journal has them. 0 is none.
+func (s *scribe) concern(id lockstate.RequestID, tenure uint64) {
+	if id == 0 && tenure == 0 {
+		return
+	}
+	if s.pending == nil {
 		var ok bool
-		if s.entry, ok = s.journaling.spare.Get().(*JournalEntry); !ok {
-			s.entry = new(JournalEntry)
+		if s.pending, ok = s.journaling.spare.Get().(*unwritten); !ok {
+			s.pending = new(unwritten)
 		}
+	}
+	if id != 0 {
+		s.pending.requests = append(s.pending.requests, id)
+	}
+	if tenure != 0 {
+		s.pending.tenures = append(s.pending.tenures, tenure)
 	}
 }
 
-// note notes an event, which was applied, and of which nobody knows yet. When note returns, the journal has what it must have
-// before the lock does what the event asks for.
+// note notes an event, which was applied, and of which nobody knows yet. When note returns, the journal has what it
+// must have before the lock does what the event asks for.
 func (l *lock) note(e *lockstate.Event) {
-	s := l.scribe
 	if l.detached {
 		return
 	}
-	id := e.Request.ID
-	switch e.Kind {
-	case lockstate.Requested:
-		r := l.arriving
-		s.add(Change{Kind: RequestWaits, Request: WaitingRequest{
-			WaitingRequest: lockstate.WaitingRequest{Request: e.Request, Part: e.Part}, Tag: r.Tag, Until: r.bound(e.Request.Arrived),
-		}})
-		s.arrived = true
-	case lockstate.Granted, lockstate.Reentered:
-		s.add(Change{
-			Kind: GrantMade, ID: id, Tenure: lockstate.SavedTenure{Number: e.Tenure}, Token: e.Token,
-			Since: e.Now, Fixed: e.Fixed, ClaimBy: e.ClaimBy,
-		})
-	case lockstate.Answered, lockstate.Ended:
-		s.add(Change{Kind: RequestOver, ID: id})
-	case lockstate.Recalled:
-		s.add(Change{Kind: GrantReceived, ID: id})
-	case lockstate.Extended:
-		if e.Own != 0 {
-			s.add(Change{Kind: LeaseKept, ID: id, Own: e.Own})
-		} else {
-			s.add(Change{Kind: LeaseExtended, ID: id, Fixed: e.Fixed})
-		}
-	}
-	if e.Tenure != 0 && altersTenure(e.Kind) {
-		s.open()
-		if !slices.Contains(s.entry.tenures, e.Tenure) {
-			s.entry.tenures = append(s.entry.tenures, e.Tenure)
-		}
-	}
+	l.scribe.concern(e.Request.ID, e.Tenure)
+	l.scribe.arrived = l.scribe.arrived || e.Kind == lockstate.Requested
 	if e.Commits() {
 		l.record(true)
 	}
 }
 
-// altersTenure reports whether the tenure of such an event is another one in the snapshot of its lock.
-func altersTenure(k lockstate.Kind) bool {
-	switch k {
-	case lockstate.Granted, lockstate.Attempted, lockstate.FoundBusy, lockstate.AttemptFailed, lockstate.AttemptRefused,
-		lockstate.Began, lockstate.Forgot, lockstate.Renewing, lockstate.Renewed, lockstate.RenewFailed, lockstate.Denied,
-		lockstate.Returning, lockstate.Withdrawing, lockstate.Returned, lockstate.Withdrawn, lockstate.Dropped, lockstate.Contested:
-		return true
-	}
-	return false
-}
-
 // record writes what has changed since it was called last.
 func (l *lock) record(due bool) {
 	s := l.scribe
-	if s.entry == nil {
+	if s.pending == nil {
 		return
 	}
-	e := s.entry
-	s.entry, s.arrived = nil, false
-	for _, number := range e.tenures {
-		c := Change{Kind: TenureChanged}
-		var ok bool
-		if c.Tenure, ok = l.state.Tenure(number); !ok {
-			c = Change{Kind: TenureOver, Tenure: lockstate.SavedTenure{Number: number}}
+	p := s.pending
+	s.pending, s.arrived = nil, false
+	name, kind := l.entry.name, l.entry.kind
+	for _, id := range once(p.requests) {
+		if r, ok := l.saved(id); ok {
+			p.changes = append(p.changes, saved.RequestRecord(name, kind, &r))
+		} else {
+			p.changes = append(p.changes, saved.Change{Key: saved.RequestKey(name, id)})
 		}
-		e.Changes = append(e.Changes, c)
+	}
+	for _, number := range once(p.tenures) {
+		if t, ok := l.state.Tenure(number); ok {
+			p.changes = append(p.changes, saved.TenureRecord(name, kind, &t))
+		} else {
+			p.changes = append(p.changes, saved.Change{Key: saved.TenureKey(name, number)})
+		}
 	}
 	if floor := l.state.Floor(); floor > s.floor {
 		s.floor = floor
-		e.Changes = append(e.Changes, Change{Kind: FloorRose, Token: floor})
+		p.changes = append(p.changes, saved.FloorRecord(name, kind, floor))
 	}
-	s.journaling.write(l, e, due)
-	s.journaling.recycle(e)
+	s.journaling.write(p, l.now, due)
 }
 
-// recycle keeps the room of an entry for the next one.
-func (j *journaling) recycle(e *JournalEntry) {
-	if cap(e.Changes) > retainedChanges {
+// once has each number once, and orders them.
+func once[N cmp.Ordered](all []N) []N {
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// write hands changes over.
+func (j *journaling) write(p *unwritten, now lockstate.Instant, due bool) {
+	if j.stale(now) {
+		p.changes = append(p.changes, j.record())
+	}
+	j.journal.Write(p.changes, due)
+	if cap(p.changes) > retainedChanges {
 		return
 	}
-	clear(e.Changes)
-	e.Changes, e.tenures = e.Changes[:0], e.tenures[:0]
-	j.spare.Put(e)
+	clear(p.changes)
+	p.requests, p.tenures, p.changes = p.requests[:0], p.tenures[:0], p.changes[:0]
+	j.spare.Put(p)
 }
 
 const retainedChanges = 16
 
-// recordStep writes what is left at the end of a step. Of a new request the next process has to know. Everything else can
-// wait for the next entry.
+// recordStep writes what is left at the end of a step. Of a new request the next process has to know. Everything else
+// can wait for the next write.
 func (l *lock) recordStep() {
 	if l.scribe != nil {
 		l.record(l.scribe.arrived)
 	}
 }
 
-// recordAll replaces what was written of the lock by its present state.
-func (l *lock) recordAll() {
+// recordLeave writes that the lock is about to leave. Nothing but the floor of its tokens is left in the journal. The
+// actor calls it before it retires: afterwards another actor may write about the lock. If the actor stays, the next
+// record has the floor again.
+func (l *lock) recordLeave() {
+	s := l.scribe
+	if s == nil || s.floor == 0 || l.detached {
+		return
+	}
+	s.floor = 0
+	s.journaling.write(&unwritten{changes: []saved.Change{{Key: saved.FloorKey(l.entry.name)}}}, l.now, false)
+}
+
+// recordRestart writes that the lock has started over. had is what it had in the store, and ids are the requests that
+// it had.
+func (l *lock) recordRestart(had lockstate.Snapshot, ids []lockstate.RequestID) {
 	if l.scribe == nil || l.detached {
 		return
 	}
-	l.scribe.entry, l.scribe.arrived, l.scribe.floor = nil, false, 0
-	e := &JournalEntry{Changes: []Change{{Kind: LockForgotten}}}
-	n := l.saved()
-	e.Changes = n.changes(e.Changes)
-	l.scribe.journaling.write(l, e, true)
-	l.scribe.floor = l.state.Floor()
-}
-
-// recordLeave writes that the lock is about to leave. Nothing but the floor of its tokens is left. The actor calls it before it
-// retires: afterwards another actor may write about the lock.
-func (l *lock) recordLeave() {
-	if l.scribe != nil && l.scribe.floor != 0 && !l.detached {
-		l.scribe.add(Change{Kind: LockForgotten})
-		l.scribe.floor = l.state.Floor() // it is forgotten as well
-		l.record(false)
-		l.scribe.floor = 0
+	for i := range had.Tenures {
+		l.scribe.concern(0, had.Tenures[i].Number)
 	}
-}
-
-// recordStay takes back recordLeave, because the actor stays.
-func (l *lock) recordStay() {
-	if l.scribe != nil && !l.detached {
-		l.scribe.open()
-		l.record(false)
+	for _, id := range ids {
+		l.scribe.concern(id, 0)
 	}
+	l.record(true)
 }
 
-// saved is the lock as the journal knows it.
-func (l *lock) saved() LockSnapshot {
-	n := l.snapshot()
-	note := func(id lockstate.RequestID, arrived lockstate.Instant, waits bool) {
-		r := l.requests.get(id)
-		if r == nil {
-			return // it is not there yet, or not any more
-		}
-		n.note(id, r.Tag)
-		if until := r.bound(arrived); waits && until != 0 {
-			n.Bounds = append(n.Bounds, WaitBound{id, until})
+// saved is a request as the journal is to have it. It reports false if the journal is not to have it.
+func (l *lock) saved(id lockstate.RequestID) (saved.Request, bool) {
+	n, ok := l.state.Request(id)
+	if !ok {
+		return saved.Request{}, false
+	}
+	of := saved.Request{SavedRequest: n}
+	if r := l.requests.get(id); r != nil {
+		of.Tag = r.Tag
+		if n.Tenure == 0 {
+			of.Until = r.bound(n.Arrived)
 		}
 	}
-	for i := range n.Waiting {
-		note(n.Waiting[i].Request.ID, n.Waiting[i].Request.Arrived, true)
-	}
-	for i := range n.Tenures {
-		for j := range n.Tenures[i].Grants {
-			note(n.Tenures[i].Grants[j].Request.ID, 0, false)
-		}
-	}
-	return n
+	return of, true
 }
 
-// bound is when the wait of the request ends, or 0. A caller who waits in Lock watches it, and the agent does not know the
-// instant of its call exactly.
+// bound is when the wait of the request ends, or 0. A caller who waits in Lock watches it, and the agent does not know
+// the instant of its call exactly.
 func (r *request) bound(arrived lockstate.Instant) lockstate.Instant {
 	if r.waited && r.Wait > 0 {
 		return arrived + lockstate.Instant(r.Wait)
@@ -298,12 +235,14 @@ func (r *request) bound(arrived lockstate.Instant) lockstate.Instant {
 	return r.waitUntil
 }
 
-// journaled tells the journal what the agent goes on with.
-func (a *Agent) journaled(locks []LockSnapshot) {
-	if a.journaling == nil {
-		return
+// changes are all records of a lock that was loaded.
+func (l *lock) changes() []saved.Change {
+	n := l.state.Snapshot()
+	of := saved.Lock{Name: l.entry.name, Kind: l.entry.kind, Floor: n.Floor, Tenures: n.Tenures}
+	for i := range n.Requests {
+		r, _ := l.saved(n.Requests[i].ID)
+		of.Requests = append(of.Requests, r)
 	}
-	stamp := a.clock.stamp()
-	a.journaling.stamped.Store(int64(stamp.At))
-	a.journaling.journal.Begin(AgentSnapshot{Format: snapshotFormat, Agent: a.cfg.ID, First: a.first, Last: a.fresh.Load(), Taken: stamp, Locks: locks})
+	l.scribe.floor = n.Floor
+	return of.Changes()
 }

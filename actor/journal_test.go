@@ -2,9 +2,10 @@ package actor
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,18 +13,19 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
+	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/memstore"
 )
 
 // chronicle is a journal in memory. What is not due is lost, unless something due follows.
 type chronicle struct {
 	mu      sync.Mutex
-	fold    JournalFold     // guarded by mu; of what is written
-	pending []*JournalEntry // guarded by mu
-	dead    bool            // guarded by mu; the process has ended
-	left    int             // guarded by mu; how many entries it has to live, or 0
-	death   chan struct{}   // closed then
-	visit   func(*JournalEntry)
+	records map[string][]byte // guarded by mu; those that are written
+	pending []saved.Change    // guarded by mu
+	dead    bool              // guarded by mu; the process has ended
+	left    int               // guarded by mu; how often it writes until it ends, or 0
+	death   chan struct{}     // closed then
+	visit   func([]saved.Change)
 
 	held     map[belonging]lockagent.Grant // guarded by mu; by owners who would go on without the process
 	outlived map[belonging]time.Time       // until when they do; set when the process has ended
@@ -36,36 +38,46 @@ type belonging struct {
 }
 
 func newChronicle() *chronicle {
-	return &chronicle{death: make(chan struct{}), held: make(map[belonging]lockagent.Grant), outlived: make(map[belonging]time.Time)}
+	return &chronicle{
+		records: make(map[string][]byte), death: make(chan struct{}),
+		held: make(map[belonging]lockagent.Grant), outlived: make(map[belonging]time.Time),
+	}
 }
 
-func (k *chronicle) Begin(n AgentSnapshot) {
+func (k *chronicle) Begin(changes []saved.Change) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.fold.Begin(n)
+	clear(k.records)
+	k.applyLocked(changes)
 }
 
-func (k *chronicle) Write(e *JournalEntry) {
+func (k *chronicle) Write(changes []saved.Change, due bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead {
 		return
 	}
-	own := *e
-	own.Changes = slices.Clone(e.Changes)
-	k.pending = append(k.pending, &own)
-	if e.Due || k.visit != nil {
-		for _, p := range k.pending {
-			k.fold.Write(p)
-		}
+	k.pending = append(k.pending, changes...)
+	if due || k.visit != nil {
+		k.applyLocked(k.pending)
 		k.pending = nil
 	}
 	if k.visit != nil {
-		k.visit(e)
+		k.visit(changes)
 	}
 	if k.left > 0 {
 		if k.left--; k.left == 0 {
 			k.dieLocked()
+		}
+	}
+}
+
+func (k *chronicle) applyLocked(changes []saved.Change) {
+	for _, c := range changes {
+		if c.Data == nil {
+			delete(k.records, c.Key)
+		} else {
+			k.records[c.Key] = c.Data
 		}
 	}
 }
@@ -97,20 +109,37 @@ func (k *chronicle) lives(f func()) bool {
 	return !k.dead
 }
 
-func (k *chronicle) snapshot() AgentSnapshot {
+// flush writes what is not written yet.
+func (k *chronicle) flush() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.fold.Snapshot()
+	k.applyLocked(k.pending)
+	k.pending = nil
+}
+
+// leaves is what the records leave to another process.
+func (k *chronicle) leaves(t testing.TB) saved.Agent {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n, err := saved.Read(k.records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In a bubble the process finds the time that has passed by the wall clock, which is virtual. The boot clock is the
+	// machine's: on a slow machine it would tell of more time, and holds would end that their owners still believe in.
+	n.Taken.Up = math.MaxInt64
+	return *n
 }
 
 // killed ends an agent at once, and returns what its journal has. Calls that are under way still arrive.
-func killed(t testing.TB, a *Agent, s *tap) AgentSnapshot {
+func killed(t testing.TB, a *Agent, s *tap) saved.Agent {
 	t.Helper()
 	k := a.cfg.Journal.(*chronicle)
 	k.die()
 	s.handle(func(o *op) { o.fail(lockagent.ErrClosed) })
 	a.deafen()
-	return carried(t, k.snapshot())
+	return k.leaves(t)
 }
 
 // mortal starts an agent that can be killed.
@@ -121,24 +150,70 @@ func mortal(t testing.TB, store *memstore.Store, cfg Config) (*Agent, *tap) {
 	return start(t, cfg), s
 }
 
-// canonical is a snapshot of a lock in an order that does not depend on that of its parts.
-func canonical(n LockSnapshot) string {
-	slices.SortFunc(n.Tenures, func(x, y lockstate.SavedTenure) int {
-		return cmp.Or(cmp.Compare(x.Part, y.Part), cmp.Compare(x.Number, y.Number))
+// The journal gets the present time once a second, and more numbers before the agent has used those that it has.
+func TestJournalGetsTimeAndNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := leaving(t, Config{Store: memstore.New(), NoRest: true})
+		k := a.cfg.Journal.(*chronicle)
+		begin := k.leaves(t)
+		after := func(what string) saved.Agent {
+			t.Helper()
+			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
+			k.flush()
+			n := k.leaves(t)
+			if n.Last < a.fresh.Load() {
+				t.Errorf("%s: the journal has numbers up to %d, and %d is used", what, n.Last, a.fresh.Load())
+			}
+			return n
+		}
+		if n := after("at once"); n.Taken != begin.Taken || n.Last != begin.Last {
+			t.Errorf("the journal gets %+v at once, after %+v", n, begin)
+		}
+		a.fresh.Store(begin.Last - reserved/4)
+		n := after("after many steps")
+		if n.Last < begin.Last+reserved/2 {
+			t.Errorf("after many steps the journal has numbers up to %d, after %d", n.Last, begin.Last)
+		}
+		time.Sleep(stampEvery)
+		if now := after("a second later"); now.Taken.At.Sub(n.Taken.At) != stampEvery {
+			t.Errorf("a second later the time is %+v, after %+v", now.Taken, n.Taken)
+		}
 	})
-	slices.SortFunc(n.Bounds, func(x, y WaitBound) int { return cmp.Compare(x.ID, y.ID) })
-	text, err := json.MarshalIndent(n, "", " ")
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
+}
+
+// An actor that was about to leave, and stays because somebody wants its lock, tells of the floor once more.
+func TestFloorOfALockThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := leaving(t, Config{Store: store.Share(), NoRest: true}), start(t, Config{Store: store})
+		var l *lock
+		a.registry.make = func(e *entry) *lock {
+			l = newLock(a, e)
+			return l
+		}
+		g := granted(t, a.Acquire(background, "door", who("ann")))
+		released(t, g)
+		far := granted(t, b.Acquire(background, "door", who("far")))
+		synctest.Wait()
+		l.recordLeave()
+		waits := a.Acquire(background, "door", who("bob"))
+		synctest.Wait()
+		n := a.cfg.Journal.(*chronicle).leaves(t)
+		if len(n.Locks) != 1 || n.Locks[0].Floor != g.Token() {
+			t.Errorf("the journal has %+v, want the floor %d", n.Locks, g.Token())
+		}
+		released(t, far)
+		released(t, granted(t, waits))
+	})
 }
 
 // Whatever happens, the journal tells of each lock what the lock knows.
 func TestJournalTellsAll(t *testing.T) { journalTellsAll(t, 2) }
 
 func journalTellsAll(t *testing.T, seeds uint64) {
-	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.SpinLock} {
+	for _, kind := range []lockagent.LockKind{
+		lockagent.PlainLock, lockagent.FairLock, lockagent.ReadWriteLock, lockagent.Semaphore, lockagent.SpinLock,
+	} {
 		for seed := range seeds {
 			t.Run(string(kind), func(t *testing.T) {
 				t.Parallel()
@@ -146,6 +221,30 @@ func journalTellsAll(t *testing.T, seeds uint64) {
 			})
 		}
 	}
+}
+
+// concerns reports whether a change is about a lock.
+func concerns(changes []saved.Change, name lockagent.Name) bool {
+	return slices.ContainsFunc(changes, func(c saved.Change) bool {
+		return strings.HasPrefix(c.Key, "lock/"+string(name)+"/")
+	})
+}
+
+// known is what the lock knows, in the order of the journal.
+func (l *lock) known() saved.Lock {
+	n := l.state.Snapshot()
+	of := saved.Lock{Name: l.entry.name, Kind: l.entry.kind, Floor: n.Floor, Tenures: n.Tenures}
+	for _, r := range n.Requests {
+		r.ClaimBy = 0
+		known := saved.Request{SavedRequest: r}
+		if r.Tenure == 0 {
+			known.Until = l.requests.get(r.ID).bound(r.Arrived)
+		}
+		of.Requests = append(of.Requests, known)
+	}
+	slices.SortFunc(of.Tenures, func(x, y lockstate.SavedTenure) int { return cmp.Compare(x.Number, y.Number) })
+	slices.SortFunc(of.Requests, func(x, y saved.Request) int { return x.Compare(y.SavedRequest) })
+	return of
 }
 
 func door(i int) lockagent.Name { return lockagent.Name(fmt.Sprint("door", i)) }
@@ -181,20 +280,32 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 		found[e.name] = l
 		return l
 	}
-	k.visit = func(e *JournalEntry) {
-		l := found[e.Lock]
+	k.visit = func(changes []saved.Change) {
 		visits++
-		told := LockSnapshot{Name: e.Lock, Kind: l.snapshot().Kind}
-		if f := k.fold.locks[e.Lock]; f != nil {
-			told = f.snapshot(e.Lock)
+		all, err := saved.Read(k.records)
+		if err != nil {
+			t.Fatal(err)
 		}
-		knows := l.saved()
-		if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Kind == LockForgotten }) {
-			knows.Floor = 0
-		}
-		if got, want := canonical(told), canonical(knows); got != want {
-			t.Errorf("after %v: the journal tells\n%s\nbut the lock knows\n%s", e.Changes, got, want)
-			k.visit = nil
+		for name, l := range found {
+			if !concerns(changes, name) {
+				continue
+			}
+			told := saved.Lock{Name: name, Kind: kind}
+			for _, of := range all.Locks {
+				if of.Name == name {
+					told = of
+				}
+			}
+			want := l.known()
+			if slices.ContainsFunc(changes, func(c saved.Change) bool {
+				return c.Key == saved.FloorKey(name) && c.Data == nil
+			}) { // the lock leaves
+				want.Floor = 0
+			}
+			if got, want := fmt.Sprintf("%+v", told), fmt.Sprintf("%+v", want); got != want {
+				t.Errorf("after %v: the journal tells\n%s\nbut the lock knows\n%s", changes, got, want)
+				k.visit = nil
+			}
 		}
 	}
 	other, err := New(config())
@@ -204,7 +315,8 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 	if kind == lockagent.Semaphore {
 		for i := range locks {
 			for {
-				r := <-other.Permits(background, lockagent.PermitsRequest{Name: door(i), Kind: kind, Op: lockagent.TrySetPermits, N: 2})
+				set := lockagent.PermitsRequest{Name: door(i), Kind: kind, Op: lockagent.TrySetPermits, N: 2}
+				r := <-other.Permits(background, set)
 				if r.Err == nil {
 					break
 				}
@@ -272,7 +384,7 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 	workers.Wait()
 	_ = a.Close()
 	_ = other.Close()
-	if n := k.snapshot(); len(n.Locks) != 0 {
+	if n := k.leaves(t); len(n.Locks) != 0 {
 		t.Errorf("after the end: %+v", n.Locks)
 	}
 	t.Logf("compared %d times", visits)

@@ -24,7 +24,7 @@ func layersOf(s lockagent.Store) (l layers) {
 // The errors of calls that need a layer which the store does not have.
 var (
 	errNoMessages = wrongOption("Config.Store",
-		"it has no lockagent.Messages, so nobody tells whether another process has the same snapshot; use a store that has")
+		"it has no lockagent.Messages, so nobody tells whether another process goes on from the same journal; use a store that has")
 	errNoOperator = wrongOption("Config.Store",
 		"it has no lockagent.Operator, so it can neither break nor inspect a lock; use a store that has")
 	errNoCounters = wrongOption("Config.Store",

@@ -77,10 +77,10 @@ func TestCallsThatNeedALayer(t *testing.T) {
 func TestResumeNeedsMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memstore.New()
-		a := start(t, Config{Store: memory.Share()})
+		a := leaving(t, Config{Store: memory.Share()})
 		granted(t, a.Acquire(background, "door", Request{Owner: "a", Lease: time.Minute}))
-		snapshot := a.Detach()
-		if _, err := Resume(Config{Store: bare{memory.Share()}}, snapshot); !errors.Is(err, lockagent.ErrBadOption) {
+		n := detached(t, a)
+		if _, err := Resume(Config{Store: bare{memory.Share()}}, n); !errors.Is(err, lockagent.ErrBadOption) {
 			t.Errorf("resumed over a store without messages: %v", err)
 		}
 	})

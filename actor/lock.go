@@ -481,7 +481,6 @@ func (l *lock) leave() bool {
 		l.armed = 0
 		l.recordLeave()
 		if !l.entry.retire() {
-			l.recordStay()
 			return false
 		}
 		l.agent.registry.remove(l.entry)
@@ -517,7 +516,7 @@ func (l *lock) recover(p any) {
 			r.deny(l.entry.name, lockagent.ErrInternal)
 		}
 	}
-	had := l.has()
+	had, ids := l.has(), l.requests.keys()
 	l.tellAll()
 	for _, id := range l.requests.keys() { // those that the state does not know of
 		r := l.requests.get(id)
@@ -533,6 +532,7 @@ func (l *lock) recover(p any) {
 	}
 	l.takeBack = nil
 	l.restart(had)
+	l.recordRestart(had, ids)
 }
 
 // has is what the lock may have in the store. The new state withdraws all of it.
@@ -571,5 +571,4 @@ func (l *lock) restart(had lockstate.Snapshot) {
 	if l.closing {
 		advance(l.state, lockstate.Close{}, l.moment(), func(*lockstate.Event) {})
 	}
-	l.recordAll()
 }

@@ -25,6 +25,7 @@ type machine interface {
 	Uncertain(id lockstate.RequestID) bool
 	Snapshot() lockstate.Snapshot
 	Tenure(number uint64) (lockstate.SavedTenure, bool)
+	Request(id lockstate.RequestID) (lockstate.SavedRequest, bool)
 	Floor() lockagent.Token
 }
 

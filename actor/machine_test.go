@@ -101,11 +101,11 @@ func TestFairStartsOver(t *testing.T) {
 	})
 }
 
-// Another process goes on with a fair lock: with its hold, and without those who waited.
+// Another process goes on with a fair lock: with its hold, and with those who wait, unless they give up.
 func TestFairRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
+		a, b := leaving(t, Config{Store: store.Share()}), start(t, Config{Store: store})
 		g := granted(t, a.Acquire(background, "door", fairly("ann")))
 		bob := a.Acquire(background, "door", fairly("bob"))
 		synctest.Wait()
@@ -117,6 +117,9 @@ func TestFairRestart(t *testing.T) {
 		}
 		refused(t, bob, lockagent.ErrClosed)
 		next := resuming(t, Config{Store: store.Share()}, n)
+		waits := resumedOf(t, next, "bob")
+		_ = <-next.Leave(background, "door", "bob")
+		refused(t, waits.Grant, lockagent.ErrSessionClosed)
 		h := claimed(t, next, "door")
 		time.Sleep(time.Minute)
 		silent(t, "dan", dan)

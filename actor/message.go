@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"sync"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
@@ -29,9 +30,9 @@ type (
 	closeMsg  struct{ counted }
 	detachMsg struct {
 		counted
-		snapshot chan<- LockSnapshot
+		left *sync.WaitGroup
 	}
-	// resumedMsg: the lock goes on from a snapshot.
+	// resumedMsg: the lock goes on from that of another process.
 	resumedMsg struct {
 		counted
 		entry   *entry

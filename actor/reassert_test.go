@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// A store that was in the memory of the process has forgotten everything, and yet the holds go on. Their tokens stay, and later
-// ones are greater.
+// A store that was in the memory of the process has forgotten everything, and yet the holds go on. Their tokens stay,
+// and later ones are greater.
 func TestReassert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := mortal(t, memstore.New(), Config{})
@@ -26,7 +27,9 @@ func TestReassert(t *testing.T) {
 		for name, req := range kinds {
 			before[name] = granted(t, a.Acquire(background, name, req)).Token()
 		}
-		second := granted(t, a.Acquire(background, "book", Request{Owner: "bob", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}))
+		second := granted(t, a.Acquire(background, "book", Request{
+			Owner: "bob", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared,
+		}))
 		time.Sleep(2 * time.Second)
 		n := killed(t, a, s)
 
@@ -64,7 +67,9 @@ func TestReassert(t *testing.T) {
 	})
 }
 
-func inspectKind(t *testing.T, store lockagent.Operator, name lockagent.Name, kind lockagent.LockKind) (i lockagent.Inspection) {
+func inspectKind(
+	t *testing.T, store lockagent.Operator, name lockagent.Name, kind lockagent.LockKind,
+) (i lockagent.Inspection) {
 	t.Helper()
 	store.Inspect(background, name, kind.OrPlain(), func(found lockagent.Inspection, err error) {
 		if err != nil {
@@ -107,21 +112,24 @@ func TestResumedWaitIsCancelled(t *testing.T) {
 	})
 }
 
-// stale is a snapshot of an agent whose journal took nothing after the first grants. The agent went on to renew "door" for longer than its lease.
-func stale(t *testing.T, store *memstore.Store) AgentSnapshot {
+// stale is an agent whose journal took nothing after the first grants. The agent went on to renew "door" for longer
+// than its lease.
+func stale(t *testing.T, store *memstore.Store) saved.Agent {
 	t.Helper()
 	a, s := mortal(t, store, Config{})
 	granted(t, a.Acquire(background, "door", who("ann")))
-	granted(t, a.Acquire(background, "book", Request{Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}))
+	granted(t, a.Acquire(background, "book", Request{
+		Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared,
+	}))
 	granted(t, a.Acquire(background, "fixed", Request{Owner: "ann", Lease: DefaultLease}))
-	n := carried(t, a.cfg.Journal.(*chronicle).snapshot())
+	n := a.cfg.Journal.(*chronicle).leaves(t)
 	time.Sleep(DefaultLease + DefaultLease/2)
 	killed(t, a, s)
 	return n
 }
 
-// A deadline in a journal is a lower bound: the agent may have renewed a hold without the journal. The store knows. A fixed lease is not
-// renewed, so its end is known.
+// A deadline in a journal is a lower bound: the agent may have renewed a hold without the journal. The store knows. A
+// fixed lease is not renewed, so its end is known.
 func TestConfirmAsksForHoldsThatAreOverInTheJournal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		until time.Duration // the store answers

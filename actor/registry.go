@@ -145,7 +145,7 @@ func (s *shard) vacate(name lockagent.Name, kind lockagent.LockKind) error {
 	return e.refusal(kind)
 }
 
-// loaded is pinned for a lock of a snapshot, which has no actor yet. It calls load before the
+// loaded is pinned for a lock of another process, which has no actor yet. It calls load before the
 // lock can be found.
 func (r *registry) loaded(name lockagent.Name, kind lockagent.LockKind, load func(*lock)) *entry {
 	s := r.shard(name)

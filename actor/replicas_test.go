@@ -54,7 +54,7 @@ func (s *replicated) Renew(ctx context.Context, req lockagent.RenewRequest, done
 func TestReplicasOfAGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, w := newReplicated(memstore.New(), 2, 3), &witness{}
-		a := start(t, Config{Store: store, Recorder: w})
+		a := leaving(t, Config{Store: store, Recorder: w})
 		has := func(what string, g lockagent.Grant, want int) {
 			t.Helper()
 			if got := g.Replicas(); got != want {
@@ -75,6 +75,9 @@ func TestReplicasOfAGrant(t *testing.T) {
 		has("a grant that was renewed", second, 2)
 		a2 := resuming(t, Config{Store: store, Recorder: w}, detached(t, a))
 		refused(t, third, lockagent.ErrClosed)
+		waits := resumedOf(t, a2, "ann")
+		_ = <-a2.Leave(background, "door", "ann")
+		refused(t, waits.Grant, lockagent.ErrSessionClosed)
 		resumed := claimed(t, a2, "door")
 		has("a grant in another process", resumed, 3)
 		released(t, resumed)

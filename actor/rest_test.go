@@ -72,7 +72,7 @@ func TestRestsEnd(t *testing.T) {
 			return granted(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}))
 		},
 		"by the next process of the agent": func(t *testing.T, a, b *Agent) lockagent.Grant {
-			next, err := Resume(Config{Store: a.cfg.Store}, a.Detach())
+			next, err := Resume(Config{Store: a.cfg.Store}, detached(t, a))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestRestsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				memory := memstore.New()
-				a, b := startResting(t, Config{Store: memory}), start(t, Config{Store: memory.Share()})
+				a, b := startResting(t, Config{Store: memory, Journal: newChronicle()}), start(t, Config{Store: memory.Share()})
 				usually(t, a, who("ann"))
 				if s := status(t, a, "door"); !s.Resting || s.Locked || s.HoldCount != 0 {
 					t.Fatalf("%+v: want a lock that rests", s)
@@ -138,7 +138,7 @@ func TestABreakOfALockThatRests(t *testing.T) {
 func TestATryMeetsAHoldOfATenureThatMayRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memstore.New()
-		a, b := startResting(t, Config{Store: memory}), start(t, Config{Store: memory.Share()})
+		a, b := startResting(t, Config{Store: memory, Journal: newChronicle()}), start(t, Config{Store: memory.Share()})
 		usually(t, a, who("ann"))
 		g := granted(t, a.Acquire(background, "door", who("ann")))
 		asked := time.Now()

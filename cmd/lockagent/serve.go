@@ -265,7 +265,7 @@ func (s *server) openJournal() error {
 	}
 	s.onClose(s.journal.Close)
 	if s.before.Agent != nil {
-		s.agent = s.before.Agent.Agent
+		s.agent = s.before.Agent.ID
 	}
 	if s.agent == "" {
 		s.agent = s.newAgentID()
@@ -277,9 +277,9 @@ func (s *server) openJournal() error {
 // event log stays: it tells the next daemon that there was a journal. A daemon with a new directory would grant the
 // same locks again.
 func setAside(err error, path string) string {
-	_, newer := errors.AsType[*journal.NewerError](err)
+	_, other := errors.AsType[*journal.FormatError](err)
 	_, damaged := errors.AsType[*journal.DamagedError](err)
-	if !newer && !damaged {
+	if !other && !damaged {
 		return ""
 	}
 	return "mv " + shellWord(path) + " " + shellWord(path+".damaged")

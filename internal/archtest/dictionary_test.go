@@ -49,9 +49,7 @@ var meanings = map[string]meaning{
 		"SelectiveRecorder": "takes some events",
 	}},
 	"over": {"over", map[string]string{
-		"Over":        "the request or its hold is over",
-		"RequestOver": "the request or its hold is over",
-		"TenureOver":  "the tenure is over",
+		"Over": "the request or its hold is over",
 	}},
 	"tell": {"tell tells told telling", nil},
 }

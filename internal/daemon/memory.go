@@ -35,9 +35,10 @@ const (
 // clockEvery is how far the store's clock may be ahead of the journal's record of it.
 const clockEvery lockagent.StoreTime = 1_000_000
 
-// Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the numbers of
-// permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the tenures that
-// serve holds: see [actor.AgentSnapshot.Reassert], also for the lease and the margin. Nobody may have used the store before.
+// Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the numbers
+// of permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the
+// tenures that serve holds: see [github.com/lockagent/lockagent/internal/saved.Agent.Reassert], also for the lease and
+// the margin. Nobody may have used the store before.
 func Remember(store Memory, j *journal.Journal, before journal.Recovered, lease, margin time.Duration) (*Remembered, error) {
 	m := &Remembered{Memory: store, journal: j, numbers: make(map[string]bool), reserved: make(map[string]int)}
 	if err := m.restore(store, before.Records); err != nil {

@@ -287,7 +287,7 @@ func eventLogAndJournal(t *testing.T, lives, each int) {
 	l := newLives(t, func(c *Config) {
 		epoch++
 		if c.ID = lockagent.NewAgentID(); c.Recovered.Agent != nil {
-			c.ID = c.Recovered.Agent.Agent
+			c.ID = c.Recovered.Agent.ID
 		}
 		var err error
 		if publisher, err = events.NewPublisher(events.Config{Connection: nats, Agent: c.ID, Epoch: epoch}); err != nil {
@@ -394,13 +394,12 @@ func (l *lives) written() (all []string) {
 	}
 	defer func() { _ = j.Close() }()
 	for _, n := range now.Agent.Locks {
-		for _, tenure := range n.Tenures {
-			for _, g := range tenure.Grants {
-				all = append(all, fmt.Sprint(n.Name, " is held by ", g.Request.Owner, " with ", g.Token))
+		for _, r := range n.Requests {
+			if r.Tenure != 0 {
+				all = append(all, fmt.Sprint(n.Name, " is held by ", r.Owner, " with ", r.Token))
+			} else {
+				all = append(all, fmt.Sprint(n.Name, " is wanted by ", r.Owner))
 			}
-		}
-		for _, w := range n.Waiting {
-			all = append(all, fmt.Sprint(n.Name, " is wanted by ", w.Request.Owner))
 		}
 	}
 	return all

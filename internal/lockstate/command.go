@@ -91,7 +91,7 @@ type (
 	// Close ends all requests and holds. Nothing is granted any more.
 	Close struct{}
 
-	// Detach leaves the lock to another process, see [State.Snapshot]. Requests and calls
+	// Detach leaves the lock to another process, see [Resume]. Requests and calls
 	// are answered as by Close. Nothing is given back, and no hold ends.
 	Detach struct{}
 

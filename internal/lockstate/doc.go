@@ -110,14 +110,13 @@
 //
 // # Another process
 //
-// [State.Snapshot] and [Resume] carry a lock to another process, such as the
-// next version of a daemon. [Detach] ends this process's part and gives nothing back. Calls
-// of the old process may arrive late. So a resumed tenure is in doubt, and a tenure that nobody holds or waits for
-// is withdrawn. Requests that wait ask again under the number of the old tenure. So they keep their place in the
-// store's queue.
+// A journal carries a lock to another process, such as the next version of a daemon. [State.Tenure] and [State.Request]
+// tell what it has to have of a tenure and of a request, and [Event.Commits] by when. So the process may end at any
+// instant, and [Resume] goes on. [Detach] ends this process's part in order, and gives nothing back.
 //
-// A process may also end at any instant, without Detach. Then its journal takes the place of the snapshot, and
-// [Event.Commits] tells what the journal must have by when.
+// Calls of the old process may arrive late. So a resumed tenure is in doubt, and a tenure that nobody holds or waits for
+// is withdrawn. Requests that wait ask again under the number of the old tenure. So they keep their place in the store's
+// queue.
 //
 // # Doubt
 //

@@ -14,7 +14,7 @@ type Kind uint8
 const (
 	_ Kind = iota
 
-	// Requested: a request arrived and waits. Request, Part (of a [Fair], see [SavedTenure]).
+	// Requested: a request arrived and waits. Request.
 	Requested
 	// Queued: a request cannot be granted at once. Request, Waiters.
 	Queued
@@ -140,7 +140,6 @@ type Event struct {
 	Kind    Kind
 	Now     Instant
 	Request Request
-	Part    uint64
 	Call    CallID
 
 	Tenure      uint64

@@ -183,8 +183,6 @@ func (displaced) command() {}
 // is not for the shell.
 func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 	switch e.Kind {
-	case Requested:
-		e.Part = p.part
 	case Began, Granted:
 		f.floor = max(f.floor, e.Token)
 		if p.tenure.mode == Exclusive {
@@ -335,9 +333,9 @@ func (f *Fair) Snapshot() Snapshot {
 	for _, p := range f.parts {
 		of := p.Snapshot()
 		n.Tenures = append(n.Tenures, of.Tenures...)
-		n.Waiting = append(n.Waiting, of.Waiting...)
+		n.Requests = append(n.Requests, of.Requests...)
 	}
-	slices.SortFunc(n.Waiting, byID)
+	slices.SortFunc(n.Requests, SavedRequest.Compare)
 	return n
 }
 
@@ -348,6 +346,15 @@ func (f *Fair) Tenure(number uint64) (SavedTenure, bool) {
 		return SavedTenure{}, false
 	}
 	return p.Tenure(number)
+}
+
+// Request is [State.Request].
+func (f *Fair) Request(id RequestID) (r SavedRequest, ok bool) {
+	f.part(func(p *State) bool {
+		r, ok = p.Request(id)
+		return ok
+	})
+	return r, ok
 }
 
 // Floor is [State.Floor].

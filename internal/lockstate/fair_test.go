@@ -326,7 +326,7 @@ func TestResumeFair(t *testing.T) {
 	r := newFairRig(t)
 	r.acquire("ann", "bob")
 	r.granted(1, 7)
-	n := r.f.Snapshot().WithoutWaiting()
+	n := r.f.Snapshot().withoutWaiting()
 	if len(n.Tenures) != 2 || n.Floor != 7 {
 		t.Fatalf("took %+v", n)
 	}
@@ -354,21 +354,21 @@ func TestResumeFairWithWaiting(t *testing.T) {
 	r.step(Acquire{Request: Request{Owner: "eve+", Session: true}})
 	r.granted(1, 7)
 	n := r.f.Snapshot()
-	if len(n.Tenures) != 4 || len(n.Waiting) != 4 {
+	if len(n.Tenures) != 4 || len(n.Requests) != 5 {
 		t.Fatalf("took %+v", n)
 	}
 	cfg := rigConfig()
 	r.f = ResumeFair("orders", &cfg, r.next, n, 0, r.now)
 	r.steps = r.f.Step
-	if again := r.f.Snapshot(); !reflect.DeepEqual(again.Waiting, n.Waiting) {
-		t.Errorf("%+v wait, want %+v", again.Waiting, n.Waiting)
+	if again := r.f.Snapshot(); !reflect.DeepEqual(again.Requests, n.Requests) {
+		t.Errorf("%+v go on, want %+v", again.Requests, n.Requests)
 	}
 	r.seen = nil
 	r.step(Tick{})
 	r.want("Renewing 30s", "Attempted 30s", "Attempted 30s", "Attempted 30s")
 	for i := range 3 { // the second request of the session has no tenure of its own
 		p := r.f.part(func(p *State) bool { return p.has(n.Tenures[i+1].Number) })
-		if p == nil || p.phase != asking || p.requests.head().ID != n.Waiting[i].Request.ID {
+		if p == nil || p.phase != asking || p.requests.head().ID != n.Requests[i+1].ID {
 			t.Errorf("tenure %d is asked for by %+v", n.Tenures[i+1].Number, p)
 		}
 		if saved, ok := r.f.Tenure(n.Tenures[i+1].Number); !ok || !saved.Asks || saved.Part != n.Tenures[i+1].Part {

@@ -243,11 +243,16 @@ func (k *keyer) snapshot(i int, n *Snapshot, w *world) {
 	part := func(number uint64) int {
 		return slices.IndexFunc(w.agents[i].parts, func(s *State) bool { return s.part == number })
 	}
-	for j := range n.Waiting {
-		r := &n.Waiting[j]
-		k.buf = append(k.buf, r.Request.Owner[0])
+	for j := range n.Requests {
+		r := &n.Requests[j]
+		k.buf = append(k.buf, r.Owner[0])
 		k.int(int64(part(r.Part)))
-		k.flags(w.agents[i].ledger.waiter(r.Request.ID) >= 0)
+		k.until(r.Fixed, now)
+		known := w.agents[i].ledger.waiter(r.ID) >= 0
+		if r.Tenure != 0 {
+			known = w.agents[i].ledger.grant(r.ID) >= 0
+		}
+		k.flags(known, r.Tenure != 0, r.ClaimBy != 0)
 	}
 	for j := range n.Tenures {
 		t := &n.Tenures[j]
@@ -261,12 +266,6 @@ func (k *keyer) snapshot(i int, n *Snapshot, w *world) {
 		k.int(int64(t.Open))
 		k.token(t.First + lockagent.Token(t.Holds))
 		k.token(t.Last)
-		for x := range t.Grants {
-			g := &t.Grants[x]
-			k.buf = append(k.buf, g.Request.Owner[0])
-			k.until(g.Fixed, now)
-			k.flags(g.ClaimBy != 0, w.agents[i].ledger.grant(g.Request.ID) >= 0)
-		}
 	}
 }
 

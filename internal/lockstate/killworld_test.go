@@ -26,12 +26,13 @@ func (w *world) kill(i int) {
 	n := a.journal
 	w.resume(a, n, w.now)
 	a.ledger = ledger{}
-	for _, r := range n.Waiting {
-		a.ledger.waiting = append(a.ledger.waiting, r.Request)
-	}
-	for j := range n.Tenures {
-		for _, g := range n.Tenures[j].Grants {
-			a.ledger.grants = append(a.ledger.grants, deed{Request: g.Request, token: g.Token, tenure: n.Tenures[j].Number, fixed: g.Fixed, claimBy: g.ClaimBy})
+	for _, r := range n.Requests {
+		if r.Tenure == 0 {
+			a.ledger.waiting = append(a.ledger.waiting, r.Request)
+		} else {
+			a.ledger.grants = append(a.ledger.grants, deed{
+				Request: r.Request, token: r.Token, tenure: r.Tenure, fixed: r.Fixed, claimBy: r.ClaimBy,
+			})
 		}
 	}
 	w.forgotten(i, before)

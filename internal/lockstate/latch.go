@@ -236,5 +236,8 @@ func (l *Latch) Snapshot() Snapshot { return Snapshot{} }
 // Tenure is [State.Tenure]: there is none.
 func (l *Latch) Tenure(uint64) (SavedTenure, bool) { return SavedTenure{}, false }
 
+// Request is [State.Request]: who waits for a latch asks again.
+func (l *Latch) Request(RequestID) (SavedRequest, bool) { return SavedRequest{}, false }
+
 // Floor is [State.Floor].
 func (l *Latch) Floor() lockagent.Token { return 0 }

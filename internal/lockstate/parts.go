@@ -1,7 +1,7 @@
 package lockstate
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -77,27 +77,25 @@ func (f *Fair) front() *State {
 	return front
 }
 
-// parts divides the snapshot of a [Fair] into those of its parts.
+// parts divides the snapshot of a [Fair] into those of its parts, in their order.
 func (n Snapshot) parts() (parts []Snapshot) {
-	tenures, waiting := slices.Clone(n.Tenures), slices.Clone(n.Waiting)
-	slices.SortStableFunc(tenures, func(x, y SavedTenure) int { return cmp.Compare(x.Part, y.Part) })
-	slices.SortFunc(waiting, func(x, y WaitingRequest) int { return cmp.Or(cmp.Compare(x.Part, y.Part), byID(x, y)) })
-	for len(tenures) > 0 || len(waiting) > 0 {
-		var p Snapshot
-		number := uint64(0)
-		if len(tenures) > 0 && (len(waiting) == 0 || tenures[0].Part <= waiting[0].Part) {
-			number = tenures[0].Part
-			p.Tenures, tenures = tenures[:1], tenures[1:]
-		} else {
-			number = waiting[0].Part
+	of := make(map[uint64]*Snapshot)
+	part := func(number uint64) *Snapshot {
+		if of[number] == nil {
+			of[number] = new(Snapshot)
 		}
-		for len(waiting) > 0 && waiting[0].Part == number {
-			p.Waiting, waiting = append(p.Waiting, waiting[0]), waiting[1:]
-		}
-		parts = append(parts, p)
+		return of[number]
+	}
+	for _, t := range n.Tenures {
+		p := part(t.Part)
+		p.Tenures = append(p.Tenures, t)
+	}
+	for _, r := range n.Requests {
+		p := part(r.Part)
+		p.Requests = append(p.Requests, r)
+	}
+	for _, number := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, *of[number])
 	}
 	return parts
 }
-
-// byID compares the ids of two requests, which is the order of their arrival.
-func byID(x, y WaitingRequest) int { return cmp.Compare(x.Request.ID, y.Request.ID) }

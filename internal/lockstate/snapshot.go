@@ -1,6 +1,7 @@
 package lockstate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,31 +13,50 @@ import (
 type Snapshot struct {
 	// Tenures are those that the agent may have in the store. A State has at most one.
 	Tenures []SavedTenure
-	// Waiting are the requests that wait, in the order of their ids.
-	Waiting []WaitingRequest `json:",omitempty"`
+	// Requests are those that hold the lock, the oldest grant first, and then those that wait, in the order of their
+	// ids, which is that of their arrival.
+	Requests []SavedRequest
 	// Floor is the greatest token that the agent knows of.
 	Floor lockagent.Token
 }
 
-// WaitingRequest is a request that waits.
-type WaitingRequest struct {
-	Request Request
-	Part    uint64 `json:",omitempty"` // the part of a [Fair] that serves it, see [SavedTenure]
+// SavedRequest is a request in a [Snapshot]: it waits, or it holds the lock.
+type SavedRequest struct {
+	Request
+	// Part is the part of a [Fair] that serves it, see [SavedTenure].
+	Part uint64
+	// Tenure is the tenure of its grant. It is 0 while the request waits, and so is what follows.
+	Tenure  uint64
+	Token   lockagent.Token
+	Since   Instant
+	Fixed   Instant // when a fixed lease ends, or 0
+	Own     Instant // see [Event]
+	ClaimBy Instant // 0 once somebody is known to have received the grant
+}
+
+// Compare compares two requests by the order that they have in a [Snapshot].
+func (r SavedRequest) Compare(other SavedRequest) int {
+	waits := func(r *SavedRequest) int {
+		if r.Tenure == 0 {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(waits(&r), waits(&other)), cmp.Compare(r.Since, other.Since), cmp.Compare(r.ID, other.ID))
 }
 
 // SavedTenure is a tenure in a [Snapshot].
 type SavedTenure struct {
 	Number uint64
-	// Part is the part of a [Fair] that has the tenure. It serves the requests that wait with the same Part. It is 0 if
+	// Part is the part of a [Fair] that has the tenure. It serves the requests with the same Part. It is 0 if
 	// the lock is a State.
-	Part uint64 `json:",omitempty"`
-	// Grants are held in the tenure. If there are none, and Asks is false, the next process withdraws the tenure.
-	Grants []HeldGrant
+	Part uint64
 
 	// Asks says that no hold of the tenure has begun: a request waits for the store to grant it. The next process asks
 	// again, with the same number. So the tenure keeps its place in the store's queue. Queued says that it has one.
-	Asks   bool `json:",omitempty"`
-	Queued bool `json:",omitempty"`
+	// If Asks is false, and no request holds the lock in the tenure, the next process withdraws it.
+	Asks   bool
+	Queued bool
 
 	Mode        Mode
 	Began       Instant
@@ -56,20 +76,10 @@ type SavedTenure struct {
 	Contested   bool
 }
 
-// HeldGrant is a grant in a [SavedTenure].
-type HeldGrant struct {
-	Request Request
-	Token   lockagent.Token
-	Since   Instant
-	Fixed   Instant // when a fixed lease ends, or 0
-	Own     Instant `json:",omitempty"` // see [Event]
-	ClaimBy Instant // 0 once somebody is known to have received the grant
-}
-
-// WithoutWaiting is the snapshot without the requests that wait: whoever resumes it withdraws the tenures that
+// withoutWaiting is the snapshot without the requests that wait: whoever resumes it withdraws the tenures that
 // they ask for.
-func (n Snapshot) WithoutWaiting() Snapshot {
-	n.Waiting = nil
+func (n Snapshot) withoutWaiting() Snapshot {
+	n.Requests = slices.DeleteFunc(slices.Clone(n.Requests), func(r SavedRequest) bool { return r.Tenure == 0 })
 	tenures := n.Tenures
 	n.Tenures = nil
 	for _, t := range tenures {
@@ -77,49 +87,66 @@ func (n Snapshot) WithoutWaiting() Snapshot {
 		case !t.Asks:
 			n.Tenures = append(n.Tenures, t)
 		case t.Unanswered || t.Queued: // otherwise the store does not know of it
-			n.Tenures = append(n.Tenures, SavedTenure{Number: t.Number, Part: t.Part, Until: t.Until, Open: t.Open, Unanswered: t.Unanswered})
+			n.Tenures = append(n.Tenures, SavedTenure{
+				Number: t.Number, Part: t.Part, Until: t.Until, Open: t.Open, Unanswered: t.Unanswered,
+			})
 		}
 	}
 	return n
 }
 
-// WithoutHolds is the snapshot without its grants, and without the requests that wait: whoever resumes it withdraws
-// every tenure.
+// WithoutHolds is the snapshot without its requests: whoever resumes it withdraws every tenure.
 func (n Snapshot) WithoutHolds() Snapshot {
-	n = n.WithoutWaiting()
+	n = n.withoutWaiting()
+	n.Requests = nil
 	for i := range n.Tenures {
-		n.Tenures[i].Grants, n.Tenures[i].Unanswered = nil, true
+		n.Tenures[i].Unanswered = true
 	}
 	return n
 }
 
 // Snapshot returns what another process needs to go on with the lock. Calls to the store may
-// be under way, and this process may end at once. To leave only the holds to that process, give it
-// [Snapshot.WithoutWaiting], and then take the step [Detach].
+// be under way, and this process may end at once.
 func (s *State) Snapshot() Snapshot {
 	n := Snapshot{Floor: s.floor}
-	for w := range s.requests.waiters {
-		n.Waiting = append(n.Waiting, WaitingRequest{w.Request, s.part})
+	if saved, ok := s.saved(); ok {
+		n.Tenures = append(n.Tenures, saved)
 	}
-	saved, ok := s.saved()
-	if !ok {
-		return n
+	for x := range s.requests.grants {
+		n.Requests = append(n.Requests, s.savedRequest(x))
 	}
-	for g := range s.requests.grants {
-		saved.Grants = append(saved.Grants, HeldGrant{Request: g.Request, Token: g.token, Since: g.since, Fixed: g.fixed, Own: g.own, ClaimBy: g.claimBy})
+	for x := range s.requests.waiters {
+		n.Requests = append(n.Requests, s.savedRequest(x))
 	}
-	n.Tenures = append(n.Tenures, saved)
 	return n
 }
 
-// Tenure returns a tenure as [State.Snapshot] has it, but without its grants, of which there may be many. It reports
-// false if the snapshot does not have it.
+// Tenure returns a tenure as [State.Snapshot] has it. It reports false if the snapshot does not have it.
 func (s *State) Tenure(number uint64) (SavedTenure, bool) {
 	saved, ok := s.saved()
 	return saved, ok && saved.Number == number
 }
 
-// saved is the tenure of the snapshot, without its grants. It reports false if there is none.
+// Request returns a request as [State.Snapshot] has it. It reports false if the snapshot does not have it.
+func (s *State) Request(id RequestID) (SavedRequest, bool) {
+	x := s.requests.find(id)
+	if x == nil {
+		return SavedRequest{}, false
+	}
+	return s.savedRequest(x), true
+}
+
+// savedRequest is a request of the snapshot.
+func (s *State) savedRequest(x *slot) SavedRequest {
+	saved := SavedRequest{Request: x.Request, Part: s.part}
+	if x.held {
+		saved.Tenure, saved.Token, saved.Since = s.tenure.number, x.token, x.since
+		saved.Fixed, saved.Own, saved.ClaimBy = x.fixed, x.own, x.claimBy
+	}
+	return saved
+}
+
+// saved is the tenure of the snapshot. It reports false if there is none.
 func (s *State) saved() (SavedTenure, bool) {
 	if s.phase == asking || s.phase == sleeping {
 		a := &s.attempt
@@ -130,14 +157,17 @@ func (s *State) saved() (SavedTenure, bool) {
 	}
 	t := &s.tenure
 	saved := SavedTenure{
-		Number: t.number, Part: s.part, Mode: t.mode, Began: t.began, Sent: t.sent, Replied: t.replied, Deadline: t.deadline, Until: t.until,
-		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation, Replicas: t.replicas,
-		First: t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested,
+		Number: t.number, Part: s.part, Mode: t.mode, Began: t.began, Sent: t.sent, Replied: t.replied,
+		Deadline: t.deadline, Until: t.until,
+		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation,
+		Replicas: t.replicas,
+		First:    t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested,
 	}
 	if s.renewal.inFlight {
 		saved.Open = max(saved.Open, s.renewal.lease)
 	}
-	if s.phase == held && t.holds == 0 { // the first hold waits for a renewal: the next process asks for the tenure once more
+	// The first hold waits for a renewal: the next process asks for the tenure once more.
+	if s.phase == held && t.holds == 0 {
 		saved = SavedTenure{
 			Number: t.number, Part: s.part, Asks: true, Queued: true, Mode: t.mode, Contested: t.contested,
 			Unanswered: t.unanswered, Open: saved.Open, Until: t.until,
@@ -166,19 +196,19 @@ func Resume(name lockagent.Name, cfg *Config, n Snapshot, shift time.Duration, n
 	s := New(name, cfg)
 	s.floor = n.Floor
 	for i := range n.Tenures {
-		s.resume(&n.Tenures[i], shift, now)
+		s.resume(&n.Tenures[i], n.Requests, shift, now)
 	}
-	s.wait(n.Waiting, shift)
+	s.wait(n.Requests, shift)
 	return s
 }
 
-// resume makes a new state go on with a tenure.
-func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
+// resume makes a new state go on with a tenure, and with the requests that hold the lock in it.
+func (s *State) resume(n *SavedTenure, requests []SavedRequest, shift time.Duration, now Instant) {
 	moved := func(i Instant) Instant { return i.add(shift) }
 	s.part = n.Part
 	if n.Asks {
-		// The call before may have taken effect, or may do so later. What the store said is forgotten, as after a failed
-		// call. But a semaphore with a place is set.
+		// The call before may have taken effect, or may do so later. What the store said is forgotten, as after a
+		// failed call. But a semaphore with a place is set.
 		s.phase, s.retryAt = sleeping, now
 		s.attempt = attempt{
 			number: n.Number, mode: n.Mode, contested: n.Contested, unanswered: true, open: n.Open, set: n.Queued,
@@ -189,25 +219,32 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 		return
 	}
 	t := tenure{
-		number: n.Number, mode: n.Mode, began: moved(n.Began), budgetFrom: moved(n.Began), sent: moved(n.Sent), replied: moved(n.Replied), deadline: moved(n.Deadline),
-		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime, incarnation: n.Incarnation, replicas: n.Replicas,
+		number: n.Number, mode: n.Mode, began: moved(n.Began), budgetFrom: moved(n.Began), sent: moved(n.Sent),
+		replied: moved(n.Replied), deadline: moved(n.Deadline),
+		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime,
+		incarnation: n.Incarnation, replicas: n.Replicas,
 		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, doubt: true,
 	}
-	if len(n.Grants) == 0 {
-		s.withdraw(tenure{number: t.number, last: t.last, unanswered: t.unanswered, open: max(t.open, t.until.Sub(now))}, now)
+	if !slices.ContainsFunc(requests, func(r SavedRequest) bool { return r.Tenure == n.Number }) {
+		s.withdraw(
+			tenure{number: t.number, last: t.last, unanswered: t.unanswered, open: max(t.open, t.until.Sub(now))}, now,
+		)
 		return
 	}
 	s.phase, s.tenure = held, t
 	s.tenure.third = s.third()
-	ends := sessionEnds(n.Grants)
-	for i := range n.Grants {
-		g := &n.Grants[i]
+	ends := sessionEnds(requests)
+	for i := range requests {
+		g := &requests[i]
+		if g.Tenure != n.Number {
+			continue
+		}
 		r, own := g.Request, grant{token: g.Token, since: moved(g.Since)}
 		r.Arrived = moved(r.Arrived)
-		switch end, of := ends[g.Request.Owner]; {
-		case of && g.Request.Session && end == 0 && !g.Request.Outlive && g.Fixed != 0:
+		switch end, of := ends[g.Owner]; {
+		case of && g.Session && end == 0 && !g.Outlive && g.Fixed != 0:
 			own.own = moved(g.Fixed)
-		case of && g.Request.Session && end != 0:
+		case of && g.Session && end != 0:
 			own.fixed = moved(end)
 		case g.Fixed != 0:
 			own.fixed = moved(g.Fixed)
@@ -224,9 +261,10 @@ func (s *State) resume(n *SavedTenure, shift time.Duration, now Instant) {
 }
 
 // wait makes a resumed state go on with the requests that wait.
-func (s *State) wait(waiting []WaitingRequest, shift time.Duration) {
-	waiting = slices.Clone(waiting)
-	slices.SortFunc(waiting, byID)
+func (s *State) wait(requests []SavedRequest, shift time.Duration) {
+	waiting := slices.Clone(requests)
+	waiting = slices.DeleteFunc(waiting, func(r SavedRequest) bool { return r.Tenure != 0 })
+	slices.SortFunc(waiting, SavedRequest.Compare)
 	for i := range waiting {
 		r := waiting[i].Request
 		r.Arrived = r.Arrived.add(shift)
@@ -237,24 +275,24 @@ func (s *State) wait(waiting []WaitingRequest, shift time.Duration) {
 	s.contended = len(waiting) > 0
 }
 
-// sessionEnds is when the one lease of each session ends, or 0 if it is kept. The process before may have ended while
-// it began a lease anew, and then the journal tells only of some holds.
-func sessionEnds(grants []HeldGrant) map[lockagent.Owner]Instant {
+// sessionEnds is when the one lease of each session that holds the lock ends, or 0 if it is kept. The process before
+// may have ended while it began a lease anew, and then the journal tells only of some holds.
+func sessionEnds(requests []SavedRequest) map[lockagent.Owner]Instant {
 	var ends map[lockagent.Owner]Instant
-	for i := range grants {
-		g := &grants[i]
-		if !g.Request.Session {
+	for i := range requests {
+		g := &requests[i]
+		if g.Tenure == 0 || !g.Session {
 			continue
 		}
 		if ends == nil {
 			ends = make(map[lockagent.Owner]Instant)
 		}
-		end, of := ends[g.Request.Owner]
+		end, of := ends[g.Owner]
 		switch {
 		case !of || g.Fixed == 0:
-			ends[g.Request.Owner] = g.Fixed
+			ends[g.Owner] = g.Fixed
 		case end != 0:
-			ends[g.Request.Owner] = max(end, g.Fixed)
+			ends[g.Owner] = max(end, g.Fixed)
 		}
 	}
 	return ends

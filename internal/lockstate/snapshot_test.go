@@ -13,7 +13,7 @@ import (
 // resumed is the lock of r in another process, whose clock is ahead. Nobody waits there.
 func resumed(t *testing.T, r *rig, ahead time.Duration) *rig {
 	t.Helper()
-	return carried(t, r, r.s.Snapshot().WithoutWaiting(), ahead)
+	return carried(t, r, r.s.Snapshot().withoutWaiting(), ahead)
 }
 
 // recovered is resumed, with the requests that wait.
@@ -89,6 +89,18 @@ func TestResume(t *testing.T) {
 		n.acquire("ann+")
 		if got := n.last(Reentered).Replicas; got != 2 {
 			t.Errorf("%d replicas, want 2", got)
+		}
+	})
+	t.Run("takes no hold in another tenure for one of its own", func(t *testing.T) {
+		r := newRig(t)
+		r.hold("ann")
+		from := r.s.Snapshot()
+		other := from.Requests[0]
+		other.ID, other.Tenure = 50, from.Tenures[0].Number+1
+		from.Requests = append(from.Requests, other)
+		n := carried(t, r, from, ahead)
+		if _, ok := n.s.Request(50); ok {
+			t.Error("a hold in another tenure goes on")
 		}
 	})
 	t.Run("ends what is over", func(t *testing.T) {
@@ -266,7 +278,7 @@ func TestResumeWithWaiting(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann+")
 		from := r.s.Snapshot() // as if the process had ended before the second request was granted
-		from.Waiting = []WaitingRequest{{Request: Request{ID: 50, Owner: "ann+", Session: true}}}
+		from.Requests = append(from.Requests, SavedRequest{Request: Request{ID: 50, Owner: "ann+", Session: true}})
 		n := carried(t, r, from, ahead)
 		n.step(Tick{})
 		if e := n.last(Reentered); e.Request.ID != 50 || e.Token != 101 {
@@ -284,8 +296,8 @@ func TestResumeWithWaiting(t *testing.T) {
 	})
 }
 
-// A tenure alone is as the snapshot has it, without its grants.
-func TestTenure(t *testing.T) {
+// Tenures and requests are, one by one, as the snapshot has them.
+func TestTenureAndRequest(t *testing.T) {
 	r := newRig(t)
 	for _, next := range []func(){
 		func() { r.acquire("ann") }, func() { r.queued(time.Minute) }, func() { r.step(Woken{}) }, func() { r.granted() }, func() { r.acquire("bob") },
@@ -297,12 +309,19 @@ func TestTenure(t *testing.T) {
 			t.Fatalf("%+v", n)
 		}
 		want := n.Tenures[0]
-		want.Grants = nil
 		if got, ok := r.s.Tenure(want.Number); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 		if _, ok := r.s.Tenure(want.Number + 1); ok {
 			t.Error("there is another tenure")
+		}
+		for _, want := range n.Requests {
+			if got, ok := r.s.Request(want.ID); !ok || !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		}
+		if _, ok := r.s.Request(1 << 40); ok {
+			t.Error("there is a request that nobody made")
 		}
 	}
 	r.returned(0)
@@ -352,12 +371,12 @@ func TestResumedSessionHasOneLease(t *testing.T) {
 		"an end, and kept":   {saved: [2]Instant{7, 0}, own: [2]Instant{7, 0}},
 		"kept, and an end":   {saved: [2]Instant{0, 7}, own: [2]Instant{0, 7}},
 	} {
-		tenure := SavedTenure{Number: 1, Deadline: 100}
+		n := Snapshot{Tenures: []SavedTenure{{Number: 1, Deadline: 100}}}
 		for i, fixed := range c.saved {
 			r := Request{ID: RequestID(i + 1), Owner: "ann", Session: true, Lease: 10}
-			tenure.Grants = append(tenure.Grants, HeldGrant{Request: r, Token: 1, Fixed: fixed})
+			n.Requests = append(n.Requests, SavedRequest{Request: r, Tenure: 1, Token: 1, Fixed: fixed})
 		}
-		s := Resume("orders", &cfg, Snapshot{Tenures: []SavedTenure{tenure}}, 0, 0)
+		s := Resume("orders", &cfg, n, 0, 0)
 		i := 0
 		for g := range s.requests.grants {
 			if g.fixed != c.want[i] || g.own != c.own[i] {

@@ -341,7 +341,7 @@ func (w *world) tell(i int, c Command) {
 // still arrive, but nobody hears the answers. Owners that wait have to ask again.
 func (w *world) restart(i int) {
 	before := w.agents[i]
-	snapshot := before.s.Snapshot().WithoutWaiting()
+	snapshot := before.s.Snapshot().withoutWaiting()
 	holds := before.ledger.clone().grants
 	w.tell(i, Detach{})
 	if a := w.agents[i]; len(a.ledger.waiting)+len(a.ledger.grants)+len(a.ledger.calls) > 0 || !a.s.Idle() {

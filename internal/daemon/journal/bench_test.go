@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -38,17 +39,20 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// kept counts what goes to a journal.
-type kept struct{ entries []actor.JournalEntry }
+// kept keeps what goes to a journal.
+type kept struct{ writes []write }
 
-func (*kept) Begin(actor.AgentSnapshot) {}
-func (k *kept) Write(e *actor.JournalEntry) {
-	own := *e
-	own.Changes = append([]actor.Change{}, e.Changes...)
-	k.entries = append(k.entries, own)
+type write struct {
+	changes []saved.Change
+	due     bool
 }
 
-// The entries of one cycle, of which three are due.
+func (*kept) Begin([]saved.Change) {}
+func (k *kept) Write(changes []saved.Change, due bool) {
+	k.writes = append(k.writes, write{append([]saved.Change{}, changes...), due})
+}
+
+// The changes of one cycle, of which three are due.
 func BenchmarkWrite(b *testing.B) {
 	k := new(kept)
 	a, err := actor.New(actor.Config{Store: memstore.New(), Journal: k})
@@ -59,27 +63,27 @@ func BenchmarkWrite(b *testing.B) {
 	if err := g.Release(background); err != nil {
 		b.Fatal(err)
 	}
-	cycle := k.entries
+	cycle := k.writes
 	_ = a.Close()
 	j, _ := opened(b, filepath.Join(b.TempDir(), "journal"))
-	j.Begin(actor.AgentSnapshot{Format: 3, Agent: "agent"})
-	due, bytes := 0, 0
-	for i := range cycle {
-		var e encoder
-		e.entry(&cycle[i])
-		bytes += frameHeader + len(e.b)
-		if cycle[i].Due {
+	j.Begin(nil)
+	due := 0
+	size := j.size
+	for _, w := range cycle {
+		j.Write(w.changes, true)
+		if w.due {
 			due++
 		}
 	}
+	size = j.size - size
 	b.ReportAllocs()
 	for b.Loop() {
-		for i := range cycle {
-			j.Write(&cycle[i])
+		for _, w := range cycle {
+			j.Write(w.changes, w.due)
 		}
 	}
 	b.ReportMetric(float64(due), "writes/op")
-	b.ReportMetric(float64(bytes), "bytes/op")
+	b.ReportMetric(float64(size), "bytes/op")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*due), "ns/write")
 }
 
@@ -97,7 +101,8 @@ func holding(b *testing.B, n int) (path string, store *memstore.Store, size int)
 	for i := range n {
 		owner := lockagent.NewAgentID()
 		j.Put(string(owner), make([]byte, 64))
-		g := a.Lock(background, lockagent.Name(fmt.Sprint("orders/", i)), actor.Request{Owner: lockagent.Owner(owner)})
+		name := lockagent.Name(fmt.Sprint("orders/", i))
+		g := a.Lock(background, name, actor.Request{Owner: lockagent.Owner(owner)})
 		if g.Err() != nil {
 			b.Fatal(g.Err())
 		}
@@ -171,7 +176,7 @@ func BenchmarkAll(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j.fold, j.records = s.fold, s.records
+	j.records = s.records
 	for b.Loop() {
 		_, _ = io.Discard.Write(j.all())
 	}

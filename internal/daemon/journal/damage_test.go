@@ -6,10 +6,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -62,6 +64,32 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// What was written at once is in the file as a whole, or not at all.
+func TestChangesAreCutOffTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := opened(t, path)
+	j.Begin([]saved.Change{{Key: "one", Data: []byte("before")}})
+	at := int(j.size)
+	j.Write([]saved.Change{{Key: "one"}, {Key: "two", Data: []byte("after")}, {Key: "three", Data: []byte("after")}}, true)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := at; n <= len(content); n++ {
+		s, err := parse(path, content[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string][]byte{"one": []byte("before")}
+		if n == len(content) {
+			want = map[string][]byte{"two": []byte("after"), "three": []byte("after")}
+		}
+		if !reflect.DeepEqual(s.records, want) {
+			t.Fatalf("%d of %d bytes say %q", n, len(content), s.records)
+		}
+	}
+}
+
 // No damaged byte goes unnoticed. The error tells where it is, and the file stays as it is.
 func TestDamage(t *testing.T) {
 	path, content := written(t, 1)
@@ -75,10 +103,10 @@ func TestDamage(t *testing.T) {
 		spoilt[n] ^= 1 << (n % 8)
 		_, err := parse(path, spoilt)
 		damaged, ok := errors.AsType[*DamagedError](err)
-		_, newer := errors.AsType[*NewerError](err)
+		_, other := errors.AsType[*FormatError](err)
 		switch {
 		case n >= len(magic) && n < preludeLen: // the format
-			if !ok && !newer {
+			if !ok && !other {
 				t.Fatalf("byte %d: %v", n, err)
 			}
 		case !ok || damaged.Path != path || frame >= 0 && damaged.Offset != int64(at[frame]):
@@ -98,18 +126,36 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-func TestNewerFormat(t *testing.T) {
+// The file of another version is refused, and stays as it is.
+func TestOtherFormats(t *testing.T) {
 	path, content := written(t, 1)
-	binary.LittleEndian.PutUint32(content[len(magic):], format+1)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	for _, of := range []uint32{0, format - 1, format + 1} {
+		binary.LittleEndian.PutUint32(content[len(magic):], of)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Open(path)
+		if other, ok := errors.AsType[*FormatError](err); !ok || other.Format != of || other.Path != path {
+			t.Errorf("format %d: %v", of, err)
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {
+			t.Errorf("the file has changed: %v", err)
+		}
+	}
+}
+
+// A record of the agent that cannot be read is damage, also if its checksum is right.
+func TestUnreadableRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := opened(t, path)
+	begun(t, j)
+	j.Put(saved.TenureKey("door", 1), []byte{1})
+	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err := Open(path)
-	if newer, ok := errors.AsType[*NewerError](err); !ok || newer.Format != format+1 || newer.Path != path {
-		t.Errorf("%v", err)
-	}
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {
-		t.Errorf("the file has changed: %v", err)
+	if damaged, ok := errors.AsType[*DamagedError](err); !ok || !strings.Contains(err.Error(), "lock/door/tenure/1") {
+		t.Errorf("%v, %+v", err, damaged)
 	}
 }
 
@@ -128,12 +174,14 @@ func TestAnotherBoot(t *testing.T) {
 	_ = a.Acquire(background, "door", actor.Request{Owner: "bob"})
 	a.Detach()
 	j.mu.Lock()
-	n := j.fold.Now()
-	n.Taken.Boot = "another"
-	j.fold.Begin(n)
+	n := agentOf(t, j.records)
+	n.Taken.Boot, j.boot = "another", "another"
+	of := n.Record()
+	j.records[of.Key] = of.Data
 	content := j.all()
 	j.mu.Unlock()
-	if err := errors.Join(a.Close(), j.Close(), os.WriteFile(path, append(content, make([]byte, 4096)...), 0o600)); err != nil {
+	content = append(content, make([]byte, 4096)...)
+	if err := errors.Join(a.Close(), j.Close(), os.WriteFile(path, content, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	j, r := opened(t, path)
@@ -146,6 +194,9 @@ func TestAnotherBoot(t *testing.T) {
 	}
 	if resumed := next.Resumed(); len(resumed) != 0 {
 		t.Errorf("resumed %+v", resumed)
+	}
+	if n := agentOf(t, parsed(t, path).records); len(n.Locks) != 1 || len(n.Locks[0].Requests) != 0 {
+		t.Errorf("the new file has %+v", n)
 	}
 	if err := next.Close(); err != nil {
 		t.Error(err)
@@ -164,7 +215,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		j := &Journal{fold: s.fold, records: s.records}
+		_, _ = s.recovered("fuzz")
+		j := &Journal{records: s.records}
 		again, err := parse("fuzz", j.all())
 		if err != nil {
 			t.Fatal(err)
@@ -174,7 +226,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // The same without the frames, whose checksums a fuzzer does not find.
-func FuzzRecord(f *testing.F) {
+func FuzzPayload(f *testing.F) {
 	_, content := written(f, 3)
 	for rest := content[preludeLen:]; len(rest) > 0; {
 		payload, next, _, _ := nextFrame(rest)
@@ -182,35 +234,17 @@ func FuzzRecord(f *testing.F) {
 		rest = next
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		r, err := (&decoder{b: payload}).record()
+		_, _ = readHeader(payload)
+		changes, err := readChanges(payload)
 		if err != nil {
 			return
 		}
-		var e encoder
-		switch r.kind {
-		case headerRecord:
-			e.header(&r.header)
-		case entryRecord:
-			e.entry(&r.entry)
-			new(actor.JournalFold).Write(&r.entry)
-		default:
-			e.record(r.kind, r.id, r.data)
+		var b []byte
+		for i := range changes {
+			b = appendChange(b, &changes[i])
 		}
-		again, err := (&decoder{b: e.b}).record()
-		if err != nil {
-			t.Fatalf("%+v: %v", r, err)
-		}
-		var twice encoder
-		switch r.kind {
-		case headerRecord:
-			twice.header(&again.header)
-		case entryRecord:
-			twice.entry(&again.entry)
-		default:
-			twice.record(again.kind, again.id, again.data)
-		}
-		if !bytes.Equal(e.b, twice.b) {
-			t.Errorf("%+v\n%+v", r, again)
+		if again, err := readChanges(b); err != nil || !reflect.DeepEqual(changes, again) {
+			t.Errorf("%q\n%q, %v", changes, again, err)
 		}
 	})
 }

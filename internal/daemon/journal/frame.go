@@ -8,7 +8,7 @@ import (
 // The beginning of a file.
 const (
 	magic      = "lockjrnl"
-	format     = 2
+	format     = 3
 	preludeLen = len(magic) + 4
 )
 
@@ -17,20 +17,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // frameHeader is how long a frame is without its payload.
 const frameHeader = 12
 
-// beginFrame appends the header of a frame, whose payload follows. It returns where the frame starts.
-func (e *encoder) beginFrame() (start int) {
-	start = len(e.b)
-	e.b = append(e.b, make([]byte, frameHeader)...)
-	return start
+// beginFrame appends the header of a frame, whose payload follows. start is where the frame starts.
+func beginFrame(to []byte) (b []byte, start int) {
+	return append(to, make([]byte, frameHeader)...), len(to)
 }
 
-// endFrame completes the frame that starts there.
-func (e *encoder) endFrame(start int) {
-	frame := e.b[start:]
-	payload := frame[frameHeader:]
-	binary.LittleEndian.PutUint32(frame, uint32(len(payload)))
-	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(payload, castagnoli))
-	binary.LittleEndian.PutUint32(frame[8:], crc32.Checksum(frame[:8], castagnoli))
+// endFrame completes a frame, which has all of b.
+func endFrame(b []byte) {
+	payload := b[frameHeader:]
+	binary.LittleEndian.PutUint32(b, uint32(len(payload)))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[:8], castagnoli))
 }
 
 // nextFrame returns the payload of the first frame, and what follows. whole is false if the frame is cut off. good is

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/saved"
 )
 
 const (
-	// linger is how long an entry that is not due may wait for others.
+	// linger is how long a change that is not due may wait for others.
 	linger = 2 * time.Millisecond
 	// retry is the pause after a file could not be written.
 	retry = 250 * time.Millisecond
@@ -36,20 +39,20 @@ type Journal struct {
 	path   string
 	create func(path string) (file, error)
 	least  int64          // leastSize, but for tests
+	boot   string         // the present boot of the machine, but for tests
 	work   sync.WaitGroup // the goroutine that makes a new file
 
-	mu      sync.Mutex        // guards what follows
-	fold    actor.JournalFold // of all records, also those that are not written yet
+	mu      sync.Mutex // guards what follows
 	records map[string][]byte
 	begun   bool // the agent has told what it goes on with
 	closed  bool
 
-	file     file    // nil before the first one was made
-	size     int64   // of the file
-	snapshot int64   // the size of the snapshot at its beginning
-	buf      encoder // frames that are not written yet
-	timer    *time.Timer
-	armed    bool // the timer will write the buffer, or make a new file
+	file  file   // nil before the first one was made
+	size  int64  // of the file
+	began int64  // the size that it had with all records, at its beginning
+	buf   []byte // frames that are not written yet
+	timer *time.Timer
+	armed bool // the timer will write the buffer, or make a new file
 
 	tell   func(error) // nil unless somebody wants to know of err
 	making bool        // a new file is being made
@@ -65,15 +68,18 @@ func Open(path string) (*Journal, Recovered, error) {
 	if err != nil {
 		return nil, Recovered{}, err
 	}
-	j := &Journal{path: path, create: create, least: leastSize, records: make(map[string][]byte)}
-	j.timer = time.AfterFunc(time.Hour, j.overdue)
-	j.timer.Stop()
+	j := &Journal{
+		path: path, create: create, least: leastSize, boot: bootclock.ID(), records: make(map[string][]byte),
+	}
 	var r Recovered
 	if s != nil {
-		n := s.fold.Snapshot()
-		r = Recovered{Agent: &n, Records: maps.Clone(s.records), SameBoot: s.stamp.ThisBoot(), Dropped: s.dropped}
+		if r, err = s.recovered(path); err != nil {
+			return nil, Recovered{}, err
+		}
 		j.records = s.records
 	}
+	j.timer = time.AfterFunc(time.Hour, j.overdue)
+	j.timer.Stop()
 	return j, r, nil
 }
 
@@ -83,10 +89,13 @@ func create(path string) (file, error) {
 }
 
 // Begin implements [actor.Journal]. It makes a new file.
-func (j *Journal) Begin(n actor.AgentSnapshot) {
+func (j *Journal) Begin(changes []saved.Change) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.fold.Begin(n)
+	maps.DeleteFunc(j.records, func(key string, _ []byte) bool { return saved.IsAgents(key) })
+	for i := range changes {
+		j.records[changes[i].Key] = changes[i].Data
+	}
 	j.begun = true
 	if f, size, err := j.make(j.all()); err != nil {
 		j.fail(err)
@@ -96,33 +105,26 @@ func (j *Journal) Begin(n actor.AgentSnapshot) {
 	_ = syncDir(filepath.Dir(j.path)) // for a power cut, after which nothing goes on anyway
 }
 
-// Write implements [actor.Journal].
-func (j *Journal) Write(e *actor.JournalEntry) {
+// Write implements [actor.Journal]. The changes are one frame, which is whole in the file or not there.
+func (j *Journal) Write(changes []saved.Change, due bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.fold.Write(e)
-	if j.wants() {
-		start := j.buf.beginFrame()
-		j.buf.entry(e)
-		j.added(start, e.Due)
-	}
+	j.change(changes, due)
 }
 
-// Put adds a record of the daemon, or replaces it. It is written with the next due entry, or after a few
+// Put adds a record of the daemon, or replaces it. It is written with the next due change, or after a few
 // milliseconds, or when Flush returns.
 func (j *Journal) Put(id string, data []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.records[id] = append([]byte{}, data...)
-	j.record(putRecord, id, data)
+	j.change([]saved.Change{{Key: id, Data: append([]byte{}, data...)}}, false)
 }
 
 // Drop removes a record of the daemon. It is written as one of Put is.
 func (j *Journal) Drop(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.records, id)
-	j.record(dropRecord, id, nil)
+	j.change([]saved.Change{{Key: id}}, false)
 }
 
 // Flush writes what is not written yet. It returns [Journal.Err].
@@ -140,8 +142,8 @@ func (j *Journal) Err() error {
 	return j.err
 }
 
-// Tell has f called when the file ceases to have everything, with the reason, and when it has everything again, with nil. Call it before the agent
-// begins.
+// Tell has f called when the file ceases to have everything, with the reason, and when it has everything again, with
+// nil. Call it before the agent begins.
 func (j *Journal) Tell(f func(error)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -171,30 +173,44 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// record adds a record of the daemon. mu must be held, here and below.
-func (j *Journal) record(kind recordKind, id string, data []byte) {
-	if j.wants() {
-		start := j.buf.beginFrame()
-		j.buf.record(kind, id, data)
-		j.added(start, false)
+// change makes changes, and adds a frame with them to the buffer. What the journal has already is no change. mu must be
+// held, here and below.
+func (j *Journal) change(changes []saved.Change, due bool) {
+	b, start := beginFrame(j.buf)
+	for i := range changes {
+		c := &changes[i]
+		before, has := j.records[c.Key]
+		switch {
+		case c.Data == nil && !has, has && c.Data != nil && bytes.Equal(before, c.Data):
+			continue
+		case c.Data == nil:
+			delete(j.records, c.Key)
+		default:
+			j.records[c.Key] = c.Data
+		}
+		b = appendChange(b, c)
+	}
+	if len(b) > start+frameHeader && j.wants() {
+		endFrame(b[start:])
+		j.buf = b
+		j.added(start, due)
+	}
+	if due {
+		j.flush()
 	}
 }
 
-// wants reports whether a frame is to be added to the buffer. Otherwise the next snapshot will have what it says.
+// wants reports whether a frame is to be added to the buffer. Otherwise the next file will have what it says.
 func (j *Journal) wants() bool { return j.begun && !j.closed && (j.err == nil || j.making) }
 
-// added completes the frame that starts there in the buffer.
+// added takes care of the frame that starts there in the buffer.
 func (j *Journal) added(start int, due bool) {
-	j.buf.endFrame(start)
 	if j.making {
-		j.tail = append(j.tail, j.buf.b[start:]...)
+		j.tail = append(j.tail, j.buf[start:]...)
 	}
-	switch {
-	case j.err != nil: // the file does not have what was before
+	if j.err != nil { // the file does not have what was before
 		j.emptied()
-	case due:
-		j.flush()
-	default:
+	} else if !due {
 		j.arm(linger)
 	}
 }
@@ -220,25 +236,25 @@ func (j *Journal) overdue() {
 
 // flush writes the buffer, with one call to the system.
 func (j *Journal) flush() {
-	if len(j.buf.b) == 0 || j.err != nil || j.file == nil {
+	if len(j.buf) == 0 || j.err != nil || j.file == nil {
 		return
 	}
-	n, err := j.file.Write(j.buf.b)
+	n, err := j.file.Write(j.buf)
 	j.size += int64(n)
 	j.emptied()
 	if err != nil {
 		j.fail(err)
 		return
 	}
-	if j.size > max(j.least, 2*j.snapshot) {
+	if j.size > max(j.least, 2*j.began) {
 		j.remake()
 	}
 }
 
 // emptied forgets the buffer.
 func (j *Journal) emptied() {
-	if j.buf.b = j.buf.b[:0]; cap(j.buf.b) > retained {
-		j.buf.b = nil
+	if j.buf = j.buf[:0]; cap(j.buf) > retained {
+		j.buf = nil
 	}
 }
 
@@ -289,7 +305,7 @@ func (j *Journal) remake() {
 		switch {
 		case err == nil: // the journal was closed meanwhile
 		case j.err == nil && j.file != nil: // the present file has everything, and goes on
-			j.snapshot = j.size
+			j.began = j.size
 		default:
 			j.fail(err)
 		}
@@ -321,30 +337,24 @@ func (j *Journal) use(f file, size int64) error {
 	if j.err != nil {
 		j.told(nil)
 	}
-	j.file, j.size, j.snapshot, j.err = f, size, size, nil
+	j.file, j.size, j.began, j.err = f, size, size, nil
 	j.emptied()
 	return nil
 }
 
 // all is a file with all that is known.
 func (j *Journal) all() []byte {
-	n := j.fold.Head()
-	e := encoder{make([]byte, 0, j.snapshot+j.snapshot/8+retained)}
-	e.b = binary.LittleEndian.AppendUint32(append(e.b, magic...), format)
-	start := e.beginFrame()
-	e.header(&header{agent: n.Agent, first: n.First, last: n.Last, stamp: n.Taken})
-	e.endFrame(start)
-	for x := range j.fold.Entries {
-		start = e.beginFrame()
-		e.entry(x)
-		e.endFrame(start)
+	b := make([]byte, 0, j.began+j.began/8+retained)
+	b = binary.LittleEndian.AppendUint32(append(b, magic...), format)
+	b, start := beginFrame(b)
+	b = appendHeader(b, j.boot)
+	endFrame(b[start:])
+	for key, data := range j.records {
+		b, start = beginFrame(b)
+		b = appendChange(b, &saved.Change{Key: key, Data: data})
+		endFrame(b[start:])
 	}
-	for id, data := range j.records {
-		start = e.beginFrame()
-		e.record(putRecord, id, data)
-		e.endFrame(start)
-	}
-	return e.b
+	return b
 }
 
 // syncDir makes a rename last.

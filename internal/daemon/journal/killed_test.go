@@ -18,6 +18,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
@@ -43,7 +44,9 @@ type report struct {
 }
 
 // hot are the locks that all fight for.
-var hot = map[lockagent.Name]lockagent.LockKind{"a": lockagent.PlainLock, "b": lockagent.PlainLock, "c": lockagent.FairLock, "d": lockagent.FairLock}
+var hot = map[lockagent.Name]lockagent.LockKind{
+	"a": lockagent.PlainLock, "b": lockagent.PlainLock, "c": lockagent.FairLock, "d": lockagent.FairLock,
+}
 
 // place is a lock that the child waits for all the time.
 const place = "place"
@@ -98,7 +101,8 @@ func child() {
 		go func() {
 			for n := 0; ; n++ {
 				name := lockagent.Name('a' + rune(rand.IntN(len(hot))))
-				g := a.Lock(background, name, actor.Request{Owner: lockagent.Owner(lockagent.NewAgentID()), Kind: hot[name]})
+				owner := lockagent.Owner(lockagent.NewAgentID())
+				g := a.Lock(background, name, actor.Request{Owner: owner, Kind: hot[name]})
 				must(g.Err())
 				say(report{Name: name, Token: g.Token()})
 				if i%4 == 0 {
@@ -112,9 +116,11 @@ func child() {
 	select {}
 }
 
-// life runs a child until it is killed at any moment. It returns the grants that the child had, and all that it told of.
-// It calls placed when the child waits for the place.
-func life(t *testing.T, cfg childConfig, most time.Duration, placed func(alive func() bool)) (had, all map[report]bool) {
+// life runs a child until it is killed at any moment. It returns the grants that the child had, and all that it told
+// of. It calls placed when the child waits for the place.
+func life(
+	t *testing.T, cfg childConfig, most time.Duration, placed func(alive func() bool),
+) (had, all map[report]bool) {
 	t.Helper()
 	text, err := json.Marshal(cfg)
 	must(err)
@@ -153,15 +159,13 @@ func life(t *testing.T, cfg childConfig, most time.Duration, placed func(alive f
 }
 
 // promised checks that the journal has the grants of a child that was killed.
-func promised(t *testing.T, n *actor.AgentSnapshot, had map[report]bool) {
+func promised(t *testing.T, n *saved.Agent, had map[report]bool) {
 	t.Helper()
 	told := make(map[report]bool)
 	if n != nil {
 		for i := range n.Locks {
-			for _, tenure := range n.Locks[i].Tenures {
-				for _, g := range tenure.Grants {
-					told[report{Name: n.Locks[i].Name, Token: g.Token}] = true
-				}
+			for _, r := range n.Locks[i].Requests {
+				told[report{Name: n.Locks[i].Name, Token: r.Token}] = true
 			}
 		}
 	}
@@ -221,7 +225,8 @@ func (r *rival) fight(t *testing.T) (stop func()) {
 		workers.Go(func() {
 			for ctx.Err() == nil {
 				name := lockagent.Name('a' + rune(rand.IntN(len(hot))))
-				g := r.agent.Lock(ctx, name, actor.Request{Owner: lockagent.Owner(lockagent.NewAgentID()), Kind: hot[name]})
+				owner := lockagent.Owner(lockagent.NewAgentID())
+				g := r.agent.Lock(ctx, name, actor.Request{Owner: owner, Kind: hot[name]})
 				if g.Err() != nil {
 					continue
 				}
@@ -237,8 +242,8 @@ func (r *rival) fight(t *testing.T) (stop func()) {
 	return func() { cancel(); workers.Wait() }
 }
 
-// An agent is killed again and again while it fights for locks in Redis. Each time the next one goes on with all that it had
-// and wanted, and nothing is left that nobody knows of.
+// An agent is killed again and again while it fights for locks in Redis. Each time the next one goes on with all that
+// it had and wanted, and nothing is left that nobody knows of.
 func TestKilledWithRedis(t *testing.T) { killedWithRedis(t, 3) }
 
 func killedWithRedis(t *testing.T, kills int) {
@@ -375,7 +380,8 @@ func killedWithRedis(t *testing.T, kills int) {
 func (j *Journal) hasPlace() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n := j.fold.Now()
+	n, err := saved.Read(j.records)
+	must(err)
 	for i := range n.Locks {
 		for _, t := range n.Locks[i].Tenures {
 			if n.Locks[i].Name == place && t.Asks && t.Queued {

@@ -7,30 +7,35 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/saved"
 )
 
-// NewerError says that a newer version wrote the journal.
-type NewerError struct {
+// FormatError says that another version wrote the journal.
+type FormatError struct {
 	Path   string
 	Format uint32
 }
 
-func (e *NewerError) Error() string {
-	return fmt.Sprintf("journal: %s has format %d, this version knows %d; start the newer version, or move the file away: "+
-		"then its locks are gone, and free when their leases have run out", e.Path, e.Format, format)
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("journal: %s has format %d, this version knows %d; start the version that wrote it, or move "+
+		"the file away: then its locks are gone, and free when their leases have run out", e.Path, e.Format, format)
 }
 
 // DamagedError says that the journal cannot be trusted.
 type DamagedError struct {
 	Path   string
-	Offset int64
+	Offset int64 // 0 if the damage is not at one place
 	Err    error
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("journal: %s is damaged at byte %d: %v; restore the file, or move it away: "+
-		"then its locks are gone, and free when their leases have run out, and their clients have to ask again", e.Path, e.Offset, e.Err)
+	at := ""
+	if e.Offset > 0 {
+		at = fmt.Sprintf(" at byte %d", e.Offset)
+	}
+	return fmt.Sprintf("journal: %s is damaged%s: %v; restore the file, or move it away: then its locks are gone, and "+
+		"free when their leases have run out, and their clients have to ask again", e.Path, at, e.Err)
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
@@ -44,7 +49,7 @@ var (
 // Recovered is what a daemon has left.
 type Recovered struct {
 	// Agent is what [actor.Resume] needs, or nil if there is nothing to go on with.
-	Agent *actor.AgentSnapshot
+	Agent *saved.Agent
 	// Records are those of the daemon, by their ids.
 	Records map[string][]byte
 	// SameBoot says that the machine was not booted since. Otherwise no hold goes on.
@@ -56,10 +61,25 @@ type Recovered struct {
 
 // state is what a file says.
 type state struct {
-	fold    actor.JournalFold
 	records map[string][]byte
-	stamp   actor.Stamp // of the header
+	boot    string // in which the file was made
 	dropped int64
+}
+
+func (s *state) thisBoot() bool { return s.boot == bootclock.ID() }
+
+// recovered tells what the records say.
+func (s *state) recovered(path string) (r Recovered, err error) {
+	r = Recovered{Records: make(map[string][]byte), SameBoot: s.thisBoot(), Dropped: s.dropped}
+	if r.Agent, err = saved.Read(s.records); err != nil {
+		return Recovered{}, &DamagedError{Path: path, Err: err}
+	}
+	for key, data := range s.records {
+		if !saved.IsAgents(key) {
+			r.Records[key] = data
+		}
+	}
+	return r, nil
 }
 
 // read reads a file. It returns nil if there is none.
@@ -81,11 +101,8 @@ func parse(path string, b []byte) (*state, error) {
 	if len(b) < preludeLen || string(b[:len(magic)]) != magic {
 		return nil, damaged(b, errMagic)
 	}
-	switch f := binary.LittleEndian.Uint32(b[len(magic):]); {
-	case f > format:
-		return nil, &NewerError{Path: path, Format: f}
-	case f == 0:
-		return nil, damaged(b, errMagic)
+	if f := binary.LittleEndian.Uint32(b[len(magic):]); f != format {
+		return nil, &FormatError{Path: path, Format: f}
 	}
 	s := &state{records: make(map[string][]byte)}
 	rest := b[preludeLen:]
@@ -104,7 +121,7 @@ func parse(path string, b []byte) (*state, error) {
 		default:
 			err = s.apply(payload, first)
 		}
-		if err != nil && (first || s.stamp.ThisBoot()) {
+		if err != nil && (first || s.thisBoot()) {
 			return nil, damaged(rest, err)
 		} else if err != nil { // a power cut
 			s.dropped = int64(len(rest))
@@ -115,25 +132,19 @@ func parse(path string, b []byte) (*state, error) {
 	return s, nil
 }
 
-// apply takes a record into account.
-func (s *state) apply(payload []byte, first bool) error {
-	r, err := (&decoder{b: payload}).record()
-	switch {
-	case err != nil:
+// apply takes a frame into account.
+func (s *state) apply(payload []byte, first bool) (err error) {
+	if first {
+		s.boot, err = readHeader(payload)
 		return err
-	case first != (r.kind == headerRecord):
-		return errNoHeader
 	}
-	switch r.kind {
-	case headerRecord:
-		s.stamp = r.header.stamp
-		s.fold.Begin(actor.AgentSnapshot{Agent: r.header.agent, First: r.header.first, Last: r.header.last, Taken: r.header.stamp})
-	case entryRecord:
-		s.fold.Write(&r.entry)
-	case putRecord:
-		s.records[r.id] = r.data
-	case dropRecord:
-		delete(s.records, r.id)
+	changes, err := readChanges(payload)
+	for i := range changes {
+		if c := &changes[i]; c.Data == nil {
+			delete(s.records, c.Key)
+		} else {
+			s.records[c.Key] = c.Data
+		}
 	}
-	return nil
+	return err
 }

@@ -1,4 +1,4 @@
-package actor
+package saved
 
 import (
 	"time"
@@ -7,8 +7,7 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// Stamp tells when a snapshot was taken, for another process on the same machine. It is
-// plain data.
+// Stamp is an instant on the clock of an agent, for another process on the same machine.
 type Stamp struct {
 	// Wall is the time of day.
 	Wall time.Time
@@ -20,28 +19,30 @@ type Stamp struct {
 	At lockstate.Instant
 }
 
-// stamp tells the present time. It reads the agent's own clock last. So another process finds
-// deadlines too early rather than too late.
-func (c *clock) stamp() Stamp {
+// Now is the present time. It reads the agent's own clock last. So another process finds deadlines too early rather
+// than too late.
+func Now(own func() lockstate.Instant) Stamp {
 	s := Stamp{Wall: time.Now().Round(0)}
 	s.Boot, s.Up = bootclock.ID(), bootclock.Now()
-	s.At = c.now()
+	s.At = own()
 	return s
 }
 
-// passed is how long ago the stamp was made. It reports false if that is not known: the machine
+// age is how long ago the stamp was made. It reports false if nobody knows.
+func (s *Stamp) age() (time.Duration, bool) {
+	return s.since(time.Now(), bootclock.ID(), bootclock.Now())
+}
+
+// since is how long ago the stamp was made. It reports false if that is not known: the machine
 // was booted since, or this is another machine. If the wall clock and the time since boot
 // differ, the longer time counts, because somebody may have set the wall clock back.
-func (s *Stamp) passed(now time.Time, boot string, up time.Duration) (time.Duration, bool) {
+func (s *Stamp) since(now time.Time, boot string, up time.Duration) (time.Duration, bool) {
 	if s.Boot != boot {
 		return 0, false
 	}
-	passed := now.Sub(s.Wall)
+	age := now.Sub(s.Wall)
 	if boot != "" {
-		passed = max(passed, up-s.Up)
+		age = max(age, up-s.Up)
 	}
-	return passed, passed >= 0
+	return age, age >= 0
 }
-
-// ThisBoot reports whether the machine was not booted since the stamp was made.
-func (s *Stamp) ThisBoot() bool { return s.Boot == bootclock.ID() }
