@@ -373,23 +373,21 @@ func (a *Agent) breaks(name lockagent.Name, kind lockagent.LockKind, c *call) <-
 	return c.broken
 }
 
-// breakUnused breaks a lock that this agent does not use. It makes no actor, and nothing keeps the name from being used
-// meanwhile. If somebody of this agent is granted the lock before the break takes effect, the message of the store
-// tells the holder.
+// breakUnused breaks a lock that this agent does not use. If somebody of this agent is granted the lock before the
+// break takes effect, the message of the store tells the holder.
 func (a *Agent) breakUnused(name lockagent.Name, kind lockagent.LockKind, c *call) {
-	over, err := a.registry.direct(name, kind)
-	if err != nil {
-		c.answer(false, err)
-		return
+	req := lockagent.BreakRequest{Name: name, Kind: kind, Operator: c.operator}
+	breaks := directCall[lockagent.BreakReply]{
+		agent: a,
+		call: func(done func(lockagent.BreakReply, error)) {
+			a.layers.operator.Break(context.Background(), req, done)
+		},
+		done: func(reply lockagent.BreakReply, err error) {
+			a.brokeFor(name, kind, c.operator, &reply)
+			c.answer(reply.Broken, err)
+		},
 	}
-	direct(a, func(done func(lockagent.BreakReply, error)) {
-		a.layers.operator.Break(context.Background(), lockagent.BreakRequest{Name: name, Kind: kind, Operator: c.operator},
-			done)
-	}, func(reply lockagent.BreakReply, err error) {
-		defer over()
-		a.brokeFor(name, kind, c.operator, &reply)
-		c.answer(reply.Broken, err)
-	})
+	breaks.make(name, kind)
 }
 
 // brokeFor records what a break did.
@@ -404,11 +402,7 @@ func (a *Agent) brokeFor(name lockagent.Name, kind lockagent.LockKind, operator 
 // Status asks the store and this agent about a lock. The channel is like that of
 // [Agent.Break].
 func (a *Agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lockagent.Result[lockagent.Status] {
-	out := make(chan lockagent.Result[lockagent.Status], 1)
-	answer := func(s lockagent.Status, err error) {
-		out <- lockagent.Result[lockagent.Status]{Value: s, Err: err}
-		close(out)
-	}
+	out, answer := oneResult[lockagent.Status]()
 	if a.layers.operator == nil {
 		answer(lockagent.Status{}, errNoOperator)
 		return out
@@ -445,9 +439,14 @@ func (a *Agent) used(name lockagent.Name, kind lockagent.LockKind) (*entry, lock
 
 // inspect asks the store about a lock that this agent does not use.
 func (a *Agent) inspect(name lockagent.Name, kind lockagent.LockKind, answer func(lockagent.Status, error)) {
-	direct(a, func(done func(lockagent.Inspection, error)) {
-		a.layers.operator.Inspect(context.Background(), name, kind, done)
-	}, func(i lockagent.Inspection, err error) { answer(statusOf(name, &i), err) })
+	looks := directCall[lockagent.Inspection]{
+		agent: a,
+		call: func(done func(lockagent.Inspection, error)) {
+			a.layers.operator.Inspect(context.Background(), name, kind, done)
+		},
+		done: func(i lockagent.Inspection, err error) { answer(statusOf(name, &i), err) },
+	}
+	looks.make(name, kind)
 }
 
 // named returns the pinned entry of a lock.
@@ -471,7 +470,7 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 	}
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
 	for e := range a.registry.all {
-		send(e, &resetMsg{})
+		send(e, &commandMsg{command: lockstate.StoreReset{}})
 	}
 }
 
@@ -479,7 +478,7 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 func (a *Agent) missed(m lockagent.Message) {
 	if m.Name == "" {
 		for e := range a.registry.all {
-			send(e, &missedMsg{})
+			send(e, &commandMsg{command: lockstate.Missed{}})
 		}
 	} else if e := a.registry.present(m.Name, m.LockKind.OrPlain()); e != nil {
 		send(e, &newsMsg{news: m})

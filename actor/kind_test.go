@@ -78,7 +78,8 @@ func TestLookingIsNoUse(t *testing.T) {
 		"status": func(a *Agent) error { return (<-a.Status("door", lockagent.FairLock)).Err },
 		"break":  func(a *Agent) error { return (<-a.Break("door", lockagent.FairLock, "")).Err },
 		"permits": func(a *Agent) error {
-			return (<-a.Permits(background, lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.ReadPermits})).Err
+			read := lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.ReadPermits}
+			return (<-a.Permits(background, read)).Err
 		},
 		"refused": func(a *Agent) error {
 			g := <-a.Acquire(background, "door", Request{Owner: "ann", Kind: lockagent.SpinLock})
@@ -105,38 +106,12 @@ func TestLookingIsNoUse(t *testing.T) {
 	}
 }
 
-// A look keeps nobody out while the store is asked.
-func TestLookingTakesTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowToInspect{whole: memstore.New(), asked: make(chan func())}
-		a := start(t, Config{Store: store})
-		looks := a.Status("door", lockagent.FairLock)
-		answer := <-store.asked
-		g := granted(t, a.Acquire(background, "door", who("bob")))
-		answer()
-		if r := await(t, "status", looks); r.Err != nil || r.Value != (lockagent.Status{Name: "door"}) {
-			t.Errorf("status %+v, %v", r.Value, r.Err)
-		}
-		released(t, g)
-	})
-}
-
-// slowToInspect is a store that answers a look when it is told to. It looked before.
-type slowToInspect struct {
-	whole
-	asked chan func()
-}
-
-func (s *slowToInspect) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
-	s.whole.Inspect(ctx, name, kind, func(i lockagent.Inspection, err error) {
-		go func() { s.asked <- func() { done(i, err) } }()
-	})
-}
-
 // noSpinning is a store that refuses the names of spin locks.
 type noSpinning struct{ whole }
 
-func (s noSpinning) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s noSpinning) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	if req.Kind == lockagent.SpinLock {
 		done(lockagent.AcquireReply{}, &lockagent.NameError{Name: string(req.Name), Reason: "not here"})
 		return
@@ -250,7 +225,9 @@ type plainOnly struct{ whole }
 
 var errNotFair = &lockagent.OptionError{Option: "kind", Reason: "there are only plain locks"}
 
-func (s plainOnly) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s plainOnly) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	if req.Kind == lockagent.FairLock {
 		done(lockagent.AcquireReply{}, errNotFair)
 		return
@@ -266,7 +243,9 @@ func (s plainOnly) Break(ctx context.Context, req lockagent.BreakRequest, done f
 	s.whole.Break(ctx, req, done)
 }
 
-func (s plainOnly) Inspect(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error)) {
+func (s plainOnly) Inspect(
+	ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
 	if kind == lockagent.FairLock {
 		done(lockagent.Inspection{}, errNotFair)
 		return
@@ -302,9 +281,12 @@ func TestALatchIsNoSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Store: memstore.New()})
 		ctx, cancel := context.WithCancel(background)
-		waits := a.Acquire(ctx, "printers", Request{Owner: "ann", Kind: lockagent.Semaphore}) // for a number that nobody has set, so the store knows of nothing
+		// It waits for a number that nobody has set, so the store knows of nothing.
+		waits := a.Acquire(ctx, "printers", Request{Owner: "ann", Kind: lockagent.Semaphore})
 		synctest.Wait()
-		for _, op := range []lockagent.LatchOp{lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchRead, lockagent.LatchDelete} {
+		for _, op := range []lockagent.LatchOp{
+			lockagent.LatchSet, lockagent.LatchDown, lockagent.LatchRead, lockagent.LatchDelete,
+		} {
 			got := await(t, "latch", a.Latch(background, lockagent.LatchRequest{Name: "printers", Op: op, Count: 3}))
 			want := lockagent.KindError{Name: "printers", Kind: lockagent.Latch, Used: lockagent.Semaphore}
 			if e, _ := errors.AsType[*lockagent.KindError](got.Err); e == nil || *e != want {
@@ -314,7 +296,8 @@ func TestALatchIsNoSemaphore(t *testing.T) {
 		cancel()
 		refused(t, waits, context.Canceled)
 		time.Sleep(2 * a.cfg.Idle) // the agent listens for a while
-		if got := await(t, "latch", a.Latch(background, lockagent.LatchRequest{Name: "printers", Op: lockagent.LatchSet, Count: 3})); got.Err != nil || !got.Value.Changed {
+		set := lockagent.LatchRequest{Name: "printers", Op: lockagent.LatchSet, Count: 3}
+		if got := await(t, "latch", a.Latch(background, set)); got.Err != nil || !got.Value.Changed {
 			t.Errorf("%+v, %v; want it set", got.Value, got.Err)
 		}
 	})

@@ -14,7 +14,9 @@ import (
 // wait. So does the end of wait, if that is positive. The error is nil if the latch is open,
 // [lockagent.ErrLatchGone] if it disappeared without being counted down, or else as for
 // [Agent.Acquire].
-func (a *Agent) Await(ctx context.Context, name lockagent.Name, owner lockagent.Owner, wait time.Duration) <-chan error {
+func (a *Agent) Await(
+	ctx context.Context, name lockagent.Name, owner lockagent.Owner, wait time.Duration,
+) <-chan error {
 	done := make(chan error, 1)
 	r := &request{agent: a, caller: ctx, out: make(chan lockagent.Grant, 1)}
 	r.Request = Request{Owner: owner, Kind: lockagent.Latch, Wait: wait, awaits: true}
@@ -44,14 +46,13 @@ func (a *Agent) Latch(ctx context.Context, req lockagent.LatchRequest) <-chan lo
 	if a.layers.counters == nil {
 		return answered[lockagent.LatchReply](errNoCounters)
 	}
-	// No actor makes the call. In the store the keys may not show that the name is another kind: a count is a number, as a
-	// semaphore without holders is.
-	if err := a.registry.usableAs(req.Name, lockagent.Latch); err != nil {
-		return answered[lockagent.LatchReply](err)
-	}
-	return persist(ctx, a, latchPersists, func(done func(lockagent.LatchReply, error)) {
-		a.layers.counters.Latch(valuesOf(ctx), req, done)
-	})
+	out, deliver := oneResult[lockagent.LatchReply]()
+	c := &directCall[lockagent.LatchReply]{agent: a, ctx: ctx, lasts: latchPersists, done: deliver}
+	c.call = func(done func(lockagent.LatchReply, error)) { a.layers.counters.Latch(valuesOf(ctx), req, done) }
+	// In the store the keys may not show that the name is another kind: a count is a number, as a semaphore without
+	// holders is.
+	c.make(req.Name, lockagent.Latch)
+	return out
 }
 
 // latchPersists is for how long a call about a latch is made again. It ends well before the store

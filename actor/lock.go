@@ -33,7 +33,7 @@ type lock struct {
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
 	neglects  int32             // how many of them there were in a row
-	telling   int32             // answerMsgs under way
+	answers   []func()          // to callers, after the present message: see reply
 	served    bool              // a request was granted: the state knows how the lock is used
 
 	releaser context.Context     // of the caller who released the last hold, until the next grant; may be nil
@@ -42,7 +42,7 @@ type lock struct {
 	totals   map[uint64]allotted // of tenures that may be granted to a request; nil unless the lock is a semaphore
 
 	unsubscribe func()
-	woken       atomic.Bool       // a wakeMsg is on its way; set by the store
+	woken       atomic.Bool       // a wake-up is on its way; set by the store
 	draining    bool              // new requests are refused
 	closing     bool              // all requests and holds end
 	unwanted    bool              // somebody wants to use the name as another kind
@@ -83,6 +83,11 @@ func (l *lock) processed(m message) {
 		l.arm()
 	}
 	l.unwanted = false
+	answers := l.answers
+	l.answers = nil
+	for _, answer := range answers {
+		answer()
+	}
 }
 
 // handle processes a message. If the agent's own code panics, the lock ends all requests and
@@ -164,24 +169,25 @@ func (l *lock) process(m message) {
 		l.step(lockstate.Cancel{ID: m.request.id, TimedOut: m.timedOut, Err: m.err})
 	case *watchMsg:
 		l.watchFor(m.request)
-	case *overdueMsg:
-		l.step(lockstate.Cancel{ID: m.request.id})
-	case *wakeMsg:
-		l.woken.Store(false)
-		l.step(lockstate.Woken{})
+	case *commandMsg:
+		switch m.command.(type) {
+		case lockstate.Woken:
+			l.woken.Store(false)
+		case lockstate.Tick:
+			l.armed = 0
+		case lockstate.Vacate:
+			l.unwanted = true
+			if !l.state.Resting() {
+				return
+			} // otherwise the name is free when the store has answered
+		}
+		l.step(m.command)
 	case *newsMsg:
 		if m.news.Trace != "" {
 			l.link = &link{m.news.Tenure.Number, m.news.Trace}
 		}
 		l.counted(m.news.Tenure.Number, m.news.Token, m.news.Total)
 		l.step(m.command())
-	case *missedMsg:
-		l.step(lockstate.Missed{})
-	case *resetMsg:
-		l.step(lockstate.StoreReset{})
-	case *tickMsg:
-		l.armed = 0
-		l.step(lockstate.Tick{})
 	case *resumedMsg:
 		l.goOn(m)
 	case *statusMsg:
@@ -190,10 +196,6 @@ func (l *lock) process(m message) {
 		l.inspected(m)
 	case *storeCall[lockagent.BreakReply]:
 		l.broken(m)
-	case *permitsMsg:
-		l.permits(m)
-	case *storeCall[lockagent.PermitsReply]:
-		l.permitted(m)
 	case *extendMsg:
 		l.extend(m)
 	case *drainMsg:
@@ -202,14 +204,6 @@ func (l *lock) process(m message) {
 		l.close()
 	case *detachMsg:
 		l.detach(m)
-	case *vacateMsg:
-		l.unwanted = true
-		if l.state.Resting() { // the name is free when the store has answered
-			l.step(lockstate.Vacate{})
-		}
-	case *answerMsg:
-		l.telling--
-		m.answer()
 	}
 }
 
@@ -427,8 +421,8 @@ func (l *lock) subscribe() {
 
 // wake is called by the store.
 func (l *lock) wake() {
-	if l.woken.CompareAndSwap(false, true) { // one wakeMsg on its way is enough
-		send(l.entry, &wakeMsg{})
+	if l.woken.CompareAndSwap(false, true) { // one wake-up on its way is enough
+		send(l.entry, &commandMsg{command: lockstate.Woken{}})
 	}
 }
 
@@ -456,10 +450,10 @@ func (l *lock) arm() {
 }
 
 // tick is called by the timer.
-func (l *lock) tick() { send(l.entry, &tickMsg{}) }
+func (l *lock) tick() { send(l.entry, &commandMsg{command: lockstate.Tick{}}) }
 
-// longestSleep bounds for how long a lock does not look at the clock. Timers stand still while the machine is suspended, and
-// leases do not.
+// longestSleep bounds for how long a lock does not look at the clock. Timers stand still while the machine is
+// suspended, and leases do not.
 const longestSleep = 30 * time.Second
 
 // idle reports whether nothing would be lost if the actor left.
@@ -470,34 +464,30 @@ func (l *lock) idle() bool {
 // leave retires the actor if it has been idle for long enough, if the name is wanted as another kind, or if it served
 // nobody and now answers a caller. It reports whether the actor is gone.
 func (l *lock) leave() bool {
-	if !l.entry.retired() {
-		atOnce := l.closing || l.unwanted || l.telling > 0 && !l.served
-		if !l.idle() || !atOnce && l.now.Sub(l.used) < l.agent.cfg.Idle {
-			return false
-		}
-		if l.timer != nil {
-			l.timer.Stop()
-		}
-		l.armed = 0
-		l.recordLeave()
-		if !l.entry.retire() {
-			return false
-		}
-		l.agent.registry.remove(l.entry)
+	if l.entry.retired() {
+		return true
 	}
-	if l.telling == 0 {
-		l.entry.place.stop()
+	atOnce := l.closing || l.unwanted || len(l.answers) > 0 && !l.served
+	if !l.idle() || !atOnce && l.now.Sub(l.used) < l.agent.cfg.Idle {
+		return false
 	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.armed = 0
+	l.recordLeave()
+	if !l.entry.retire() {
+		return false
+	}
+	l.agent.registry.remove(l.entry)
+	l.entry.place.stop()
 	return true
 }
 
-// reply answers a caller who is no holder. The actor first leaves, unless it has more to do, or has served requests. So
-// a caller who has the answer can use the name as another kind: one who was refused, or has only looked, does not use
-// the name.
-func (l *lock) reply(answer func()) {
-	l.telling++
-	send(l.entry, &answerMsg{answer: answer})
-}
+// reply answers a caller who is no holder, when the present message has been processed. The actor leaves before, unless
+// it has more to do, or has served requests. So a caller who was refused, or has only looked, can use the name as
+// another kind as soon as the answer is there.
+func (l *lock) reply(answer func()) { l.answers = append(l.answers, answer) }
 
 // aboutTheName reports whether a request was refused for its name or its kind, and not because somebody holds the lock.
 func aboutTheName(err error) bool {

@@ -11,13 +11,15 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// slowToAnswer is a store that reads permits, and breaks locks, at once, and answers when it is told to.
+// slowToAnswer is a store that makes the calls at once that no actor needs, and answers when it is told to.
 type slowToAnswer struct {
 	whole
 	asked chan func()
 }
 
-func (s *slowToAnswer) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+func (s *slowToAnswer) Permits(
+	ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error),
+) {
 	s.whole.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
 		go func() { s.asked <- func() { done(r, err) } }()
 	})
@@ -29,23 +31,62 @@ func (s *slowToAnswer) Break(ctx context.Context, req lockagent.BreakRequest, do
 	})
 }
 
-// A look at permits, and a break, are no use of a name, however long the store takes for them.
+func (s *slowToAnswer) Latch(
+	ctx context.Context, req lockagent.LatchRequest, done func(lockagent.LatchReply, error),
+) {
+	s.whole.Latch(ctx, req, func(r lockagent.LatchReply, err error) {
+		go func() { s.asked <- func() { done(r, err) } }()
+	})
+}
+
+func (s *slowToAnswer) Inspect(
+	ctx context.Context, name lockagent.Name, kind lockagent.LockKind, done func(lockagent.Inspection, error),
+) {
+	s.whole.Inspect(ctx, name, kind, func(r lockagent.Inspection, err error) {
+		go func() { s.asked <- func() { done(r, err) } }()
+	})
+}
+
+var changeOfPermits = lockagent.PermitsRequest{
+	Name: "door", Kind: lockagent.Semaphore, Op: lockagent.DeletePermits,
+}
+
+// callsWithoutAnActor are the calls for the name door that no actor makes. Each returns how to wait for its outcome.
+func callsWithoutAnActor() map[string]func(*Agent) func() error {
+	permits := func(req lockagent.PermitsRequest) func(*Agent) func() error {
+		return func(a *Agent) func() error {
+			reply := a.Permits(background, req)
+			return func() error { return (<-reply).Err }
+		}
+	}
+	read := changeOfPermits
+	read.Op = lockagent.ReadPermits
+	return map[string]func(*Agent) func() error{
+		"a look at permits":   permits(read),
+		"a change of permits": permits(changeOfPermits),
+		"a change of a latch": func(a *Agent) func() error {
+			reply := a.Latch(background, lockagent.LatchRequest{Name: "door", Op: lockagent.LatchDelete})
+			return func() error { return (<-reply).Err }
+		},
+		"a break": func(a *Agent) func() error {
+			reply := a.Break("door", lockagent.FairLock, "ann")
+			return func() error { return (<-reply).Err }
+		},
+		"a look at a lock": func(a *Agent) func() error {
+			reply := a.Status("door", lockagent.FairLock)
+			return func() error { return (<-reply).Err }
+		},
+	}
+}
+
+// A call that no actor makes is no use of a name, however long the store takes for it.
 func TestCallsWithoutAnActorTakeTime(t *testing.T) {
-	for name, ask := range map[string]func(*Agent) func() error{
-		"permits": func(a *Agent) func() error {
-			looks := a.Permits(background, lockagent.PermitsRequest{Name: "door", Kind: lockagent.Semaphore, Op: lockagent.ReadPermits})
-			return func() error { return (<-looks).Err }
-		},
-		"break": func(a *Agent) func() error {
-			breaks := a.Break("door", lockagent.FairLock, "ann")
-			return func() error { return (<-breaks).Err }
-		},
-	} {
+	for name, call := range callsWithoutAnActor() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &slowToAnswer{whole: memstore.New(), asked: make(chan func())}
 				a := start(t, Config{Store: store})
-				outcome := ask(a)
+				outcome := call(a)
 				answer := <-store.asked
 				g := granted(t, a.Acquire(background, "door", who("bob")))
 				answer()
@@ -61,7 +102,9 @@ func TestCallsWithoutAnActorTakeTime(t *testing.T) {
 // silentAboutPermits is a store that does not answer for permits.
 type silentAboutPermits struct{ whole }
 
-func (silentAboutPermits) Permits(_ context.Context, _ lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+func (silentAboutPermits) Permits(
+	_ context.Context, _ lockagent.PermitsRequest, done func(lockagent.PermitsReply, error),
+) {
 	done(lockagent.PermitsReply{}, lockagent.ErrStoreUnavailable)
 }
 
@@ -87,33 +130,77 @@ func TestPermitsOfASilentStore(t *testing.T) {
 	})
 }
 
-// A break that is under way ends before Close returns: its record must not be lost.
-func TestCloseAwaitsABreak(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowToAnswer{whole: memstore.New(), asked: make(chan func())}
-		a := start(t, Config{Store: store})
-		breaks := a.Break("door", lockagent.PlainLock, "ann")
-		answer := <-store.asked
-		closed := make(chan struct{})
-		go func() {
-			defer close(closed)
-			if err := a.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		synctest.Wait()
-		select {
-		case <-closed:
-			t.Error("Close did not wait")
-		default:
-		}
-		answer()
-		if r := <-breaks; r.Err != nil {
-			t.Error(r.Err)
-		}
-		<-closed
-		if r := <-a.Break("door", lockagent.PlainLock, "ann"); !errors.Is(r.Err, lockagent.ErrClosed) {
-			t.Errorf("a break after Close: %v", r.Err)
-		}
-	})
+// A call that is under way ends before Close returns: its record must not be lost.
+func TestCloseAwaitsCallsWithoutAnActor(t *testing.T) {
+	for name, call := range callsWithoutAnActor() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &slowToAnswer{whole: memstore.New(), asked: make(chan func())}
+				a := start(t, Config{Store: store})
+				outcome := call(a)
+				answer := <-store.asked
+				closed := make(chan struct{})
+				go func() {
+					defer close(closed)
+					if err := a.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				synctest.Wait()
+				select {
+				case <-closed:
+					t.Error("Close did not wait")
+				default:
+				}
+				answer()
+				if err := outcome(); err != nil {
+					t.Error(err)
+				}
+				<-closed
+				if err := call(a)(); !errors.Is(err, lockagent.ErrClosed) {
+					t.Errorf("after Close: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A change that is given up, because its context has ended or the agent was closed, may have been made. The events say
+// that it was tried.
+func TestAChangeThatIsGivenUp(t *testing.T) {
+	quit := errors.New("quit")
+	for name, c := range map[string]struct {
+		give func(a *Agent, cancel context.CancelCauseFunc)
+		want error
+	}{
+		"its context ends":    {func(_ *Agent, cancel context.CancelCauseFunc) { cancel(quit) }, quit},
+		"the agent is closed": {func(a *Agent, _ context.CancelCauseFunc) { _ = a.Close() }, lockagent.ErrStoreUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &witness{}
+				a := start(t, Config{Store: silentAboutPermits{memstore.New()}, Recorder: w})
+				ctx, cancel := context.WithCancelCause(background)
+				change := a.Permits(ctx, changeOfPermits)
+				began := time.Now()
+				c.give(a, cancel)
+				if r := <-change; !errors.Is(r.Err, c.want) {
+					t.Errorf("%v, want %v", r.Err, c.want)
+				}
+				closed(t, a)
+				if waited := time.Since(began); waited > retryMax { // on the clock of the bubble
+					t.Errorf("closed after %v", waited)
+				}
+				var told []string
+				for _, e := range w.all() {
+					if e.Kind == lockagent.EventPermits {
+						told = append(told, e.Err)
+					}
+				}
+				if len(told) != 1 || told[0] == "" {
+					t.Errorf("the events tell of %q", told)
+				}
+			})
+		})
+	}
 }

@@ -47,32 +47,20 @@ type (
 		wait     bool // Request.Wait has passed; otherwise the context has ended
 		err      error
 	}
-	overdueMsg struct { // nobody received the grant within claimShort
-		nudge
-		request *request
-	}
 	watchMsg struct { // somebody asked for a warning of a hold
 		nudge
 		request *request
 	}
-	wakeMsg  struct{ nudge }
-	resetMsg struct{ nudge }
-	tickMsg  struct{ nudge }
+	// commandMsg is a command for the state machine.
+	commandMsg struct {
+		nudge
+		command lockstate.Command
+	}
 
 	// newsMsg is a message of the store about a tenure.
 	newsMsg struct {
 		counted
 		news lockagent.Message
-	}
-	missedMsg struct{ nudge } // messages of the store may have been lost
-
-	// vacateMsg: somebody wants to use the name as another kind.
-	vacateMsg struct{ nudge }
-
-	// answerMsg is of the actor to itself: see [lock.reply].
-	answerMsg struct {
-		nudge
-		answer func()
 	}
 )
 

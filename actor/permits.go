@@ -5,28 +5,20 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
 // changeFor bounds the time in which a change of permits is made again. The store remembers a change
 // for a minute, and the last call may arrive late.
 const changeFor = 30 * time.Second
 
-// permitsMsg changes the permits of a semaphore.
-type permitsMsg struct {
-	counted
-	caller   context.Context
-	req      lockagent.PermitsRequest
-	until    lockstate.Instant // when the actor stops trying
-	failures int
-	reply    chan<- lockagent.Result[lockagent.PermitsReply]
-}
-
 // Permits reads or changes the permits of a semaphore. The agent sets req.Change. It makes the
 // call again until the store has answered, ctx ends, or half a minute has passed. However often it
-// does, a change counts once. The error is [lockagent.ErrStoreUnavailable] if the change may have
-// taken effect. To read is no use of the name. The channel is like that of [Agent.Break].
-func (a *Agent) Permits(ctx context.Context, req lockagent.PermitsRequest) <-chan lockagent.Result[lockagent.PermitsReply] {
+// does, a change counts once. The error is then [lockagent.ErrStoreUnavailable], or the cause of ctx: the
+// change may have taken effect. Neither to read nor to change is a use of the name. The channel is like
+// that of [Agent.Break].
+func (a *Agent) Permits(
+	ctx context.Context, req lockagent.PermitsRequest,
+) <-chan lockagent.Result[lockagent.PermitsReply] {
 	if req.Op != lockagent.ReadPermits {
 		req.Change = string(lockagent.NewAgentID())
 	}
@@ -36,69 +28,28 @@ func (a *Agent) Permits(ctx context.Context, req lockagent.PermitsRequest) <-cha
 	if a.layers.counters == nil {
 		return answered[lockagent.PermitsReply](errNoCounters)
 	}
-	if a.registry.closed.Load() {
-		return answered[lockagent.PermitsReply](a.identity.closed())
-	}
-	if req.Op == lockagent.ReadPermits {
-		return a.readPermits(ctx, req)
-	}
-	e, err := a.named(req.Name, req.Kind)
-	if err != nil {
-		return answered[lockagent.PermitsReply](err)
-	}
-	out := make(chan lockagent.Result[lockagent.PermitsReply], 1)
-	send(e, &permitsMsg{caller: ctx, req: req, until: a.clock.now() + lockstate.Instant(changeFor), reply: out})
-	return out
-}
-
-func (a *Agent) readPermits(ctx context.Context, req lockagent.PermitsRequest) <-chan lockagent.Result[lockagent.PermitsReply] {
-	if err := a.registry.usableAs(req.Name, req.Kind); err != nil {
-		return answered[lockagent.PermitsReply](err)
-	}
-	return persist(ctx, a, changeFor, func(done func(lockagent.PermitsReply, error)) {
-		a.layers.counters.Permits(valuesOf(ctx), req, done)
-	})
-}
-
-func (m *permitsMsg) answer(reply lockagent.PermitsReply, err error) {
-	m.reply <- lockagent.Result[lockagent.PermitsReply]{Value: reply, Err: err}
-	close(m.reply)
-}
-
-func (l *lock) permits(m *permitsMsg) {
-	c := &storeCall[lockagent.PermitsReply]{lock: l, asker: m}
-	c.make(func() { l.agent.layers.counters.Permits(valuesOf(m.caller), m.req, c.done) })
-}
-
-// permitted answers a request, or makes it again after a pause.
-func (l *lock) permitted(c *storeCall[lockagent.PermitsReply]) {
-	m := c.asker.(*permitsMsg)
-	definite := c.err == nil || lockagent.Definite(c.err)
-	if definite || m.caller.Err() != nil || l.closing || l.now >= m.until {
-		switch {
-		case c.err != nil && (!definite || m.failures > 0):
-			l.changed(&m.req, &lockagent.PermitsReply{}, c.err) // one of the calls may have taken effect
-		case c.err == nil && c.reply.Done:
-			l.changed(&m.req, &c.reply, nil)
+	out, deliver := oneResult[lockagent.PermitsReply]()
+	c := &directCall[lockagent.PermitsReply]{agent: a, ctx: ctx, lasts: changeFor}
+	c.call = func(done func(lockagent.PermitsReply, error)) { a.layers.counters.Permits(valuesOf(ctx), req, done) }
+	c.done = func(reply lockagent.PermitsReply, err error) {
+		if err == nil && reply.Done || err != nil && c.failed != nil { // in that case a call may have taken effect
+			a.changed(&req, &reply, err)
 		}
-		l.reply(func() { m.answer(c.reply, c.err) })
-		return
+		deliver(reply, err)
 	}
-	pause := min(retryMin<<m.failures, retryMax)
-	m.failures = min(m.failures+1, 10)
-	l.entry.pin() // never fails: the actor is running
-	time.AfterFunc(pause, func() { send(l.entry, m) })
+	c.make(req.Name, req.Kind)
+	return out
 }
 
 // changed records what an operation did. A store that says so late may say it to a repeated call. If it never says so,
 // the record has no time of the store.
-func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsReply, err error) {
+func (a *Agent) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsReply, err error) {
 	e := lockagent.Event{
-		Kind: lockagent.EventPermits, Time: l.time, Lock: l.entry.name, LockKind: l.entry.kind,
+		Kind: lockagent.EventPermits, Lock: req.Name, LockKind: req.Kind,
 		Op: req.Op, Permits: req.N, Total: reply.Free + reply.Taken, StoreTime: reply.At,
 	}
 	switch req.Op {
-	case lockagent.ExtendPermit:
+	case lockagent.ReadPermits, lockagent.ExtendPermit:
 		return // all numbers are as before, and no hold ends
 	case lockagent.DrainPermits:
 		e.Permits = reply.N
@@ -108,7 +59,7 @@ func (l *lock) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsRe
 	if err != nil {
 		e.Err = err.Error()
 	}
-	l.agent.record(context.Background(), &e)
+	a.record(context.Background(), &e)
 }
 
 // allotted is what the store said when it granted permits: how many there were.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
 // registry finds the actor of a lock. It makes and forgets actors in a way that loses no counted
@@ -17,7 +18,7 @@ type registry struct {
 	seed   maphash.Seed
 	shards [64]shard
 	closed atomic.Bool
-	live   sync.WaitGroup // actors that have not stopped, and direct calls that change something
+	live   sync.WaitGroup // actors that have not stopped, and direct calls
 }
 
 // shard has the actors of a part of the names. It holds its mutex while it makes an actor, so
@@ -59,8 +60,8 @@ func (e *entry) retire() bool { return e.refs.CompareAndSwap(0, hasRetired) }
 
 func (e *entry) retired() bool { return e.refs.Load() < 0 }
 
-// refusal is an error if the name has an actor of another kind. It pins nothing: without a message nothing would make the actor
-// try again to retire.
+// refusal is an error if the name has an actor of another kind. It pins nothing: without a message nothing would make
+// the actor try again to retire.
 func (e *entry) refusal(kind lockagent.LockKind) error {
 	if e.kind != kind && !e.retired() {
 		return &lockagent.KindError{Name: e.name, Kind: kind, Used: e.kind}
@@ -113,8 +114,8 @@ func (r *registry) usableAs(name lockagent.Name, kind lockagent.LockKind) error 
 	return s.vacate(name, kind)
 }
 
-// direct counts a call that no actor makes, for close. Whoever makes the call has to call over when it has done. It is an error if the
-// registry is closed, or the name is in use as another kind.
+// direct counts a call that no actor makes, for close. Whoever makes the call has to call over when it has done. It is
+// an error if the registry is closed, or the name is in use as another kind.
 func (r *registry) direct(name lockagent.Name, kind lockagent.LockKind) (over func(), err error) {
 	s := r.shard(name)
 	s.mu.Lock()
@@ -129,15 +130,15 @@ func (r *registry) direct(name lockagent.Name, kind lockagent.LockKind) (over fu
 	return r.live.Done, nil
 }
 
-// vacate has an idle actor of another kind leave the name. It is an error if the actor stays, because the name is in use. The mutex
-// must be held. It is unlocked meanwhile, for the actor that leaves wants it.
+// vacate has an idle actor of another kind leave the name. It is an error if the actor stays, because the name is in
+// use. The mutex must be held. It is unlocked meanwhile, for the actor that leaves wants it.
 func (s *shard) vacate(name lockagent.Name, kind lockagent.LockKind) error {
 	e := s.entries[name]
 	if e == nil || e.refusal(kind) == nil {
 		return nil
 	}
 	s.mu.Unlock()
-	send(e, &vacateMsg{})
+	send(e, &commandMsg{command: lockstate.Vacate{}})
 	s.mu.Lock()
 	if e = s.entries[name]; e == nil {
 		return nil

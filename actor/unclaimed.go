@@ -3,6 +3,8 @@ package actor
 import (
 	"sync"
 	"time"
+
+	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
 // claimShort replaces Config.Claim for the next grant of a lock, after nobody received one. A
@@ -38,7 +40,8 @@ func (l *lock) hurry(r *request) {
 		return
 	}
 	claim = max(claimShort>>min(l.neglects-1, 10), claimShortest)
-	r.timer = time.AfterFunc(claim, func() { send(r.entry, &overdueMsg{request: r}) })
+	overdue := lockstate.Cancel{ID: r.id}
+	r.timer = time.AfterFunc(claim, func() { send(r.entry, &commandMsg{command: overdue}) })
 }
 
 // warn logs a warning once for each agent and kind.
