@@ -16,12 +16,13 @@ import (
 // Agent is one instance of the lock manager, with the actors of all its locks. Make one with
 // [New]. It is safe for concurrent use.
 type Agent struct {
-	cfg      Config
-	locks    *lockstate.Config // of all other kinds
-	plains   *lockstate.Config // of plain and fenced locks
-	spins    *lockstate.Config // of spin locks
-	clock    *clock
-	registry registry
+	cfg       Config
+	locks     *lockstate.Config // of all other kinds
+	plains    *lockstate.Config // of plain and fenced locks
+	spins     *lockstate.Config // of spin locks
+	clock     *clock
+	registry  registry
+	broadcast broadcast
 
 	machines map[lockagent.LockKind]newMachine // does not change after the first lock was made
 
@@ -134,6 +135,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
 	}
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) }, a.identity.closed)
+	a.broadcast.registry = &a.registry
 	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess()}
 	if from != nil {
 		begun.Count = from.Holds()
@@ -469,17 +471,23 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 		return // the store may call once more after the agent has cancelled OnReset
 	}
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
-	for e := range a.registry.all {
-		send(e, &commandMsg{command: lockstate.StoreReset{}})
+	a.tellAll(lockstate.StoreReset{})
+}
+
+// tellAll gives a command to all actors. What the store says while the agent begins reaches the locks that are resumed
+// before they go on: otherwise they would ask the store twice.
+func (a *Agent) tellAll(c lockstate.Command) {
+	if a.identity.begun.Load() {
+		a.broadcast.tell(c)
+	} else {
+		a.broadcast.give(c)
 	}
 }
 
 // missed tells the actors to which messages may have been lost: all, or that of one lock.
 func (a *Agent) missed(m lockagent.Message) {
 	if m.Name == "" {
-		for e := range a.registry.all {
-			send(e, &commandMsg{command: lockstate.Missed{}})
-		}
+		a.tellAll(lockstate.Missed{})
 	} else if e := a.registry.present(m.Name, m.LockKind.OrPlain()); e != nil {
 		send(e, &newsMsg{news: m})
 	}

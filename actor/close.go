@@ -87,6 +87,7 @@ func (a *Agent) awaitEnd() {
 			a.registry.live.Wait()
 			a.ending.over.Store(true)
 			a.deafen()
+			a.broadcast.end()
 			a.storeTime.stop()
 			a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAgentStopped})
 		}()

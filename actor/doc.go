@@ -29,7 +29,7 @@
 // them.
 //
 // The goroutine that sends a message to an idle actor also runs the actor. That may be a
-// goroutine of an owner, of the store or of the timer. So a hand-off needs no goroutine
+// goroutine of an owner, of the store, of a timer or of a broadcast. So a hand-off needs no goroutine
 // besides those of the two owners.
 //
 // Each lock has a timer of the runtime, which sends the actor a tick when the state machine wants one.
