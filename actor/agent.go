@@ -244,7 +244,7 @@ func (a *Agent) ask(ctx context.Context, name lockagent.Name, r *request) {
 		return
 	}
 	if r.waited && r.Wait == 0 {
-		sendInPerson(ctx, r.entry, r, &r.presence)
+		sendInPerson(ctx, r.entry, r)
 	} else { // the caller of Acquire goes on, and one with a bound has to leave when that has passed
 		send(r.entry, r)
 	}

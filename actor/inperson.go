@@ -7,24 +7,26 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// presence is part of a message whose caller waits for the outcome, and runs the actor for that message. The actor may
-// leave the call to the store to that caller. So the store may have the caller make the exchange with the server.
+// presence is the caller who runs the actor for a message and waits for the outcome of that message. The actor may
+// leave the call to the store to that caller. So the store may have the caller make the exchange with the server. The
+// zero presence is that of nobody.
 type presence struct {
-	ctx  context.Context // of the caller, if the caller runs the actor for the message; or nil
+	asks message         // the message of the caller; nil from its answer on
+	ctx  context.Context // of the caller
 	left func()          // the call that was left, or nil
 }
 
 // sendInPerson is send for a caller who waits for the outcome, until ctx ends. The caller makes the call to the store
 // that the actor leaves. An exchange may keep the caller for long. So it processes no messages of others before: a new
 // goroutine does.
-func sendInPerson(ctx context.Context, to *entry, m message, caller *presence) {
+func sendInPerson(ctx context.Context, to *entry, m message) {
 	if !to.mailbox.begin(m) {
 		return
 	}
-	caller.ctx = ctx
+	to.present = presence{asks: m, ctx: ctx}
 	to.mailbox.invoke(m)
-	left := caller.left
-	*caller = presence{}
+	left := to.present.left
+	to.present = presence{}
 	if left == nil {
 		to.mailbox.run(mostTurns)
 		return
@@ -38,7 +40,7 @@ func (r *request) Release(ctx context.Context) error {
 	c := r.agent.releaseCall()
 	c.request, c.owner, c.caller = r, r.Owner, ctx
 	if r.entry.pin() { // an actor with a hold has not retired
-		sendInPerson(ctx, r.entry, c, &c.presence)
+		sendInPerson(ctx, r.entry, c)
 	} else {
 		c.answer(false, r.overError())
 	}

@@ -305,15 +305,17 @@ func TestACallerMakesOneCall(t *testing.T) {
 	}
 	g := a.Lock(t.Context(), "orders", who("ann"))
 	var made []string
-	caller := presence{ctx: t.Context()}
+	present := &orders.entry.present
+	present.ctx = t.Context()
 	for _, name := range []string{"first", "second"} {
 		c := &storeCall[lockagent.ReleaseReply]{lock: orders, disowns: true}
-		c.makeInPerson(&caller, func(ctx context.Context) {
+		c.makeInPerson(func(ctx context.Context) {
 			made = append(made, fmt.Sprint(name, " in person ", inperson.Is(ctx)))
 			c.done(lockagent.ReleaseReply{}, nil)
 		})
 	}
-	caller.left()
+	present.left()
+	*present = presence{}
 	if want := []string{"second in person false", "first in person true"}; !slices.Equal(made, want) {
 		t.Errorf("made %q, want %q", made, want)
 	}

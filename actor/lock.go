@@ -26,7 +26,6 @@ type lock struct {
 
 	perform  func(*lockstate.Event) // l.do, bound once
 	arriving *request               // the new request of the present step, or nil
-	present  message                // the message that is processed; nil from the answer to a call on
 	now      lockstate.Instant      // of the present step
 	time     time.Time              // the same on the wall clock
 	takeBack []lockstate.RequestID  // grants that were taken back in the present step
@@ -96,12 +95,11 @@ func (l *lock) processed(m message) {
 func (l *lock) handle(m message) {
 	defer func() {
 		p := recover()
-		l.present = nil
+		l.entry.present.asks = nil
 		if p != nil {
 			l.recover(p)
 		}
 	}()
-	l.present = m
 	l.process(m)
 }
 
@@ -389,8 +387,8 @@ func (l *lock) forget(r *request) {
 // answer answers a call to release, to leave or to break.
 func (l *lock) answer(e *lockstate.Event) {
 	c := l.calls.take(e.Call)
-	if l.present == c {
-		l.present = nil // from the answer on the call may serve another caller
+	if l.entry.present.asks == c {
+		l.entry.present.asks = nil // the caller has no reason to wait any more
 	}
 	err := e.Err
 	switch {

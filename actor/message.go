@@ -67,7 +67,6 @@ type (
 // call is a message that an Unlocked event answers.
 type call struct {
 	counted
-	presence
 	kind     callKind
 	request  *request        // the hold to release, or nil if owner tells
 	owner    lockagent.Owner // that releases or leaves

@@ -13,7 +13,6 @@ import (
 // that asks for the lock, and the [lockagent.Hold] behind the grant or behind its [handle].
 type request struct {
 	counted
-	presence
 	agent *Agent
 	entry *entry
 	Request
