@@ -18,14 +18,14 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// connect has a store make the connection for a lone call. While other calls are under way, a call joins them. So it calls
-// until a caller makes the exchange.
+// connect has a store make the connection for a lone call. While other calls are under way, a call joins them. So connect
+// calls until a caller makes the exchange.
 func connect(t *testing.T, store *redisstore.Store) {
 	t.Helper()
 	for alone, number := false, uint64(1); !alone; number++ {
 		answered := make(chan error, 1)
 		store.Acquire(inperson.Context(t.Context()), wish("warm", agentA, number), func(_ lockagent.AcquireReply, err error) {
-			alone = bytes.Contains(debug.Stack(), []byte(t.Name())) // otherwise this is a goroutine of the store
+			alone = bytes.Contains(debug.Stack(), []byte("testing.tRunner")) // it is no goroutine of the store
 			answered <- err
 		})
 		if err := <-answered; err != nil {
@@ -37,6 +37,12 @@ func connect(t *testing.T, store *redisstore.Store) {
 // A caller who makes an exchange itself does not keep a store from being closed, and is
 // let go when it is.
 func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
+	for !closedDuringTheExchange(t) {
+	}
+}
+
+// closedDuringTheExchange reports false if the caller did not make the exchange, but joined a call of the store.
+func closedDuringTheExchange(t *testing.T) bool {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	store := openConfig(
@@ -53,10 +59,20 @@ func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 		defer close(finished)
 		store.Acquire(inperson.Context(t.Context()), req, answer)
 	}()
+	joined := false
 	waittest.Until(t, "the exchange to be under way", func() bool {
+		select {
+		case <-finished:
+			joined = true
+			return true
+		default:
+		}
 		seen, err := storetest.Inspect(t, other, "orders")
 		return err == nil && seen.Holder == req.Tenure.String()
 	})
+	if joined {
+		return false
+	}
 	store.Acquire(t.Context(), wish("waiting", agentA, 1), answer)
 
 	closed := make(chan error, 1)
@@ -73,6 +89,7 @@ func TestCloseDuringTheExchangeOfACaller(t *testing.T) {
 	if len(answers) > 0 {
 		t.Error("a call was answered twice")
 	}
+	return true
 }
 
 // The end of a caller's context ends the exchange that the caller makes. The lock goes back, and later calls have
