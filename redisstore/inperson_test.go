@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,11 +96,18 @@ func closedDuringTheExchange(t *testing.T) bool {
 // The end of a caller's context ends the exchange that the caller makes. The lock goes back, and later calls have
 // another connection.
 func TestACallerLeavesAnExchange(t *testing.T) {
+	for !leftAnExchange(t) {
+	}
+}
+
+// leftAnExchange reports false if the caller did not make the exchange, but joined a call of the store.
+func leftAnExchange(t *testing.T) bool {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	config := redisstore.Config{CallTimeout: time.Hour, SilenceTimeout: time.Hour}
 	store := openConfig(t, config, "redis://"+proxy.Addr())
-	agent, err := actor.New(actor.Config{Store: store, NoRest: true})
+	joins := joining{store, make(chan struct{})}
+	agent, err := actor.New(actor.Config{Store: joins, NoRest: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,16 +134,50 @@ func TestACallerLeavesAnExchange(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	outcome := make(chan error, 1)
 	go func() { outcome <- lock(ctx, "orders").Err() }()
-	waittest.Until(t, "the exchange to be under way", held)
+	joined := false
+	waittest.Until(t, "the exchange to be under way", func() bool {
+		select {
+		case <-joins.joined:
+			joined = true
+			return true
+		default:
+			return held()
+		}
+	})
 	leave()
+	if joined {
+		await(t, outcome)
+		return false
+	}
 	err = await(t, outcome)
 	wait, ok := errors.AsType[*lockagent.WaitError](err)
 	if !ok || !errors.Is(wait, context.Canceled) || wait.Store != nil {
 		t.Errorf("the caller heard %v", err)
 	}
 	proxy.DelayReplies(0)
+	proxy.Cut() // a call of the store may have been under way, too, and its reply comes in an hour
 	waittest.Until(t, "the lock to go back", func() bool { return !held() })
 	if err := lock(t.Context(), "warm").Err(); err != nil {
 		t.Error(err)
+	}
+	return true
+}
+
+// joining is a store that tells when an acquire of "orders" returns before it was answered.
+type joining struct {
+	*redisstore.Store
+	joined chan struct{}
+}
+
+func (j joining) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
+	var answered atomic.Bool
+	j.Store.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
+		answered.Store(true)
+		done(r, err)
+	})
+	if req.Name == "orders" && !answered.Load() {
+		close(j.joined)
 	}
 }
