@@ -157,7 +157,7 @@ func leftAnExchange(t *testing.T) bool {
 	proxy.DelayReplies(0)
 	proxy.Cut() // a call of the store may have been under way, too, and its reply comes in an hour
 	waittest.Until(t, "the lock to go back", func() bool { return !held() })
-	if err := lock(t.Context(), "warm").Err(); err != nil {
+	if err := lock(t.Context(), "later").Err(); err != nil {
 		t.Error(err)
 	}
 	return true
