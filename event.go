@@ -244,7 +244,7 @@ type Event struct {
 	StoreTime StoreTime
 	// Until bounds the end of the hold on the store's clock: what that clock showed at most when
 	// the owner had released the hold, or had been told of its end. Whoever has a context of the
-	// grant, or gave a function to OnEnd, had been told as well:
+	// grant had been told as well:
 	//
 	//	Until = StoreTime of the store's last answer + what passed here since that call was sent
 	//

@@ -210,6 +210,8 @@ func (g Grant) Uncertain() <-chan struct{} {
 //
 // The context keeps the hold: the agent does not take the hold back while somebody works under the context, or under
 // one made of it that has not ended. The channel of its Done alone does not keep the hold, as that of [Grant.Done].
+//
+// If parent is not of package context, the agent calls its Done and Value when the hold ends. They must not block.
 func (g Grant) Context(parent context.Context) context.Context {
 	from := parent
 	if of, ok := parent.(*holdContext); ok {

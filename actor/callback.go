@@ -73,9 +73,9 @@ func (a *Agent) survive(whose string, returned *bool) {
 	goroutineEnded(whose)
 }
 
-// goroutineEnded ends the process, because code that is not the agent's own has called [runtime.Goexit] in the middle of
-// a step: nothing recovers from that, and the state of the lock is lost with the goroutine. The panic is in a goroutine
-// that nobody can recover in. The present one goes no further.
+// goroutineEnded ends the process, because code that is not the agent's own has called [runtime.Goexit] in the middle
+// of a step: nothing recovers from that, and the state of the lock is lost with the goroutine. The panic is in a
+// goroutine that nobody can recover in. The present one goes no further.
 func goroutineEnded(whose string) {
 	go panic("lockagent: " + whose + " ended the goroutine of a lock by runtime.Goexit, as FailNow of a test does; " +
 		"the agent cannot go on: return instead, and in a test call Error")

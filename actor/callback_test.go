@@ -1,11 +1,13 @@
 package actor
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/memstore"
@@ -72,3 +74,37 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 type leaver struct{ onlooker }
 
 func (*leaver) Granted(int) { runtime.Goexit() }
+
+// foreign is a context that is not of package context, and whose code fails when a child of it ends.
+type foreign struct {
+	context.Context
+	fail func()
+}
+
+func (f foreign) Value(k any) any {
+	if f.fail != nil {
+		f.fail()
+	}
+	return f.Context.Value(k)
+}
+
+// The parent of a context of a grant may panic when the hold ends. That costs no other context its end, and no lock.
+func TestParentOfAContextPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{Logger: quiet})
+		ann, bob := granted(t, a.Acquire(background, "door", reads("ann"))), granted(t, a.Acquire(background, "door", reads("bob")))
+		parent := &foreign{Context: t.Context()}
+		bad, good := ann.Context(parent), ann.Context(t.Context())
+		parent.fail = func() { panic("a foreign context") }
+		released(t, ann)
+		parent.fail = nil
+		if bad.Err() == nil || good.Err() == nil {
+			t.Errorf("the contexts ended with %v and %v", bad.Err(), good.Err())
+		}
+		if !bob.Held() {
+			t.Errorf("another reader lost the lock: %v", bob.Cause())
+		}
+		released(t, bob)
+		closed(t, a)
+	})
+}

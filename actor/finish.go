@@ -80,7 +80,7 @@ func (f *finish) overError() error {
 }
 
 // tell tells those who wait for the end, and reports whether there were any. The actor calls it once.
-func (f *finish) tell() (some bool) {
+func (f *finish) tell(a *Agent) (some bool) {
 	f.mu.Lock()
 	ended, contexts, why := f.ended, f.contexts, f.why
 	f.contexts = tied.Contexts{}
@@ -88,6 +88,10 @@ func (f *finish) tell() (some bool) {
 	if ended != nil {
 		close(ended)
 	}
+	some = ended != nil || contexts.Any()
+	returned := false
+	defer a.survive("the parent of a grant's context", &returned)
 	contexts.End(why)
-	return ended != nil || contexts.Any()
+	returned = true
+	return some
 }

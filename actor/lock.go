@@ -93,14 +93,19 @@ func (l *lock) processed(m message) {
 // holds, and starts over: see [lock.recover]. Panics of other code, such as callbacks, do not
 // come this far.
 func (l *lock) handle(m message) {
+	returned := false
 	defer func() {
 		p := recover()
+		if p == nil && !returned {
+			goroutineEnded("code that lock " + string(l.entry.name) + " called")
+		}
 		l.entry.present.asks = nil
 		if p != nil {
 			l.recover(p)
 		}
 	}()
 	l.process(m)
+	returned = true
 }
 
 func (l *lock) process(m message) {

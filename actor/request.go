@@ -106,7 +106,7 @@ func (r *request) end(cause error) {
 	r.over(cause) // only the actor ends it, once
 	r.takeBack()
 	r.refuseExtensions()
-	r.told = r.tell() || r.Over != nil || r.Watch != nil
+	r.told = r.tell(r.agent) || r.Over != nil || r.Watch != nil
 	r.agent.callback("Request.Over", r.Over)
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Ended(cause) })

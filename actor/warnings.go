@@ -63,7 +63,7 @@ func (l *lock) watchFor(r *request) {
 			r.watches = true
 			l.watching++
 		}
-		if wanted {
+		if wanted && w.wanted.Asked() {
 			w.wanted.Set(true)
 		}
 		w.uncertain.Set(uncertain)

@@ -193,3 +193,35 @@ func TestAHoldIsUncertainUntilARenewalSucceeds(t *testing.T) {
 		}
 	})
 }
+
+// Whoever asks only whether the hold is uncertain learns nothing of those who waited before somebody asks for them.
+func TestAStaleWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		g := granted(t, a.Acquire(background, "door", reads("ann")))
+		writer := a.Acquire(background, "door", Request{Owner: "bob", Kind: lockagent.ReadWriteLock, Wait: time.Second})
+		synctest.Wait()
+		warned(t, "the hold is uncertain", g.Uncertain(), false)
+		refused(t, writer, lockagent.ErrTimeout)
+		time.Sleep(time.Minute) // after a renewal
+		warned(t, "a writer that has given up wants the lock", g.Wanted(), false)
+		released(t, g)
+	})
+}
+
+// A writer that waits behind a reader wants the lock, too.
+func TestAWriterBehindAReaderWantsTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTap(memstore.New())
+		a := start(t, Config{Store: s})
+		g := granted(t, a.Acquire(background, "door", reads("ann")))
+		s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
+		time.Sleep(12 * time.Second)
+		a.Acquire(background, "door", reads("bob")) // waits for a renewal
+		synctest.Wait()
+		warned(t, "a reader wants the lock", g.Wanted(), false)
+		a.Acquire(background, "door", writes("cid"))
+		warned(t, "a writer wants the lock", g.Wanted(), true)
+		s.handle(nil)
+	})
+}

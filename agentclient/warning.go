@@ -43,7 +43,7 @@ func (c *claim) warn() {
 		return
 	}
 	w := &c.warnings
-	if c.wanted || c.queue != nil && c.queue.first == c && c.queue.rest.Len() > 0 {
+	if w.wanted.Asked() && (c.wanted || c.queue != nil && c.queue.first == c && c.queue.rest.Len() > 0) {
 		w.wanted.Set(true)
 	}
 	left := c.remaining()

@@ -25,6 +25,7 @@ type table struct {
 	sessions   map[lockagent.Owner]sessionSlots // that have requests
 	reentering []lockagent.Owner                // the sessions that hold the lock and wait for it
 
+	writers   int32  // how many requests that wait are exclusive
 	exclusive int32  // how many grants are exclusive
 	kept      int32  // how many have a kept lease
 	unclaimed slotID // the oldest grant that may have to be recalled; those that were granted later are recalled later
@@ -275,7 +276,8 @@ func (t *table) upgrades(r *Request) bool {
 	return r.Mode == Exclusive && t.shared() && t.holdsBeside(r) > 0
 }
 
-// firstReentry is the oldest request that match accepts, of a session that holds the lock and waits for it; or nil.
+// firstReentry is a request that match accepts, of a session that holds the lock and waits for it: the oldest of that
+// session. It is nil if there is none.
 func (t *table) firstReentry(match func(*Request) bool) (found *slot) {
 	for _, o := range t.reentering {
 		t.waitersOf(o, func(x *slot) bool {
@@ -296,6 +298,9 @@ func (t *table) arrive(r Request) {
 	x := t.room()
 	x.Request = r
 	t.join(&t.waiting, ofAll, x)
+	if r.Mode == Exclusive {
+		t.writers++
+	}
 	if r.Try {
 		t.join(&t.tries, ofTries, x)
 	}
@@ -362,6 +367,9 @@ func (t *table) forgetGrants() {
 // stopWaiting removes a request from the lists of those that wait. of is its session, if it has one.
 func (t *table) stopWaiting(x *slot, of *sessionSlots) {
 	t.part(&t.waiting, ofAll, x)
+	if x.Mode == Exclusive {
+		t.writers--
+	}
 	if x.Try {
 		t.part(&t.tries, ofTries, x)
 	}

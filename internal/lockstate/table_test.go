@@ -43,7 +43,7 @@ func (t *table) idsOf(l list, k thread) (there []RequestID, problem string) {
 // wrong.
 func (t *table) wrong() string {
 	if t.len() == 0 && len(t.ids)+len(t.sessions)+len(t.reentering)+len(t.byEnd)+len(t.byLease) == 0 &&
-		t.tries == (list{}) && t.exclusive == 0 && t.kept == 0 && t.unclaimed == 0 {
+		t.tries == (list{}) && t.writers == 0 && t.exclusive == 0 && t.kept == 0 && t.unclaimed == 0 {
 		return "" // most often, and the worlds are many
 	}
 	waiting, problem := t.idsOf(t.waiting, ofAll)
@@ -57,7 +57,7 @@ func (t *table) wrong() string {
 	sessions := make(map[lockagent.Owner][2][]RequestID)
 	var tries []RequestID
 	var fixed []*slot
-	var exclusive, kept int32
+	var writers, exclusive, kept int32
 	var unclaimed slotID
 	for i, id := range slices.Concat(waiting, held) {
 		x := t.find(id)
@@ -81,8 +81,12 @@ func (t *table) wrong() string {
 		case x.Try:
 			tries = append(tries, id)
 		}
-		if x.held && x.Mode == Exclusive {
+		switch {
+		case x.Mode != Exclusive:
+		case x.held:
 			exclusive++
+		default:
+			writers++
 		}
 		if x.held && x.claimBy != 0 && unclaimed == 0 {
 			unclaimed = x.id
@@ -93,6 +97,9 @@ func (t *table) wrong() string {
 	}
 	if got, problem := t.idsOf(t.tries, ofTries); problem != "" || !slices.Equal(got, tries) {
 		return fmt.Sprintf("%v do not wait for the lock, want %v; %s", got, tries, problem)
+	}
+	if writers != t.writers {
+		return fmt.Sprintf("%d requests that wait are exclusive, and the count is %d", writers, t.writers)
 	}
 	if exclusive != t.exclusive || kept != t.kept || unclaimed != t.unclaimed {
 		return fmt.Sprintf("%d grants are exclusive, %d kept and slot %d is not claimed, but the counts are %d, %d, %d",

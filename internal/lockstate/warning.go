@@ -12,8 +12,8 @@ func (s *State) Wanted() bool {
 	if s.requests.held.n == 0 {
 		return false
 	}
-	w := s.requests.head()
-	return s.tenure.wanted || w != nil && (w.Mode == Exclusive || !s.requests.shared())
+	waits := s.requests.waiting.n > 0 && !s.requests.shared()
+	return s.tenure.wanted || waits || s.requests.writers > 0
 }
 
 // Uncertain reports whether a hold that depends on a renewal is over soon unless one succeeds: less than a third of the

@@ -12,6 +12,8 @@ import (
 type Contexts struct {
 	first one // most often there is no other
 	more  []one
+	left  int // how many were left when those that had ended were removed from more
+	added int // since then
 }
 
 type one struct {
@@ -19,17 +21,20 @@ type one struct {
 	cancel context.CancelCauseFunc
 }
 
-// Add adds a context and the function that ends it. A context that has ended before goes sooner or later: there are
-// never many more of those than of others.
+// Add adds a context and the function that ends it. A context that has ended before is removed when as many have been
+// added as were left the last time.
 func (c *Contexts) Add(ctx context.Context, cancel context.CancelCauseFunc) {
+	if c.added++; c.added > c.left {
+		c.more = slices.DeleteFunc(c.more, one.ended)
+		if len(c.more) < cap(c.more)/4 {
+			c.more = slices.Clone(c.more)
+		}
+		c.left, c.added = len(c.more), 0
+	}
 	added := one{ctx, cancel}
 	if c.first.ended() {
 		c.first = added
 		return
-	}
-	if len(c.more) == cap(c.more) {
-		c.more = slices.DeleteFunc(c.more, one.ended)
-		c.more = slices.Grow(c.more, len(c.more)+1) // so that the next look comes after as many calls at the earliest
 	}
 	c.more = append(c.more, added)
 }
@@ -37,13 +42,35 @@ func (c *Contexts) Add(ctx context.Context, cancel context.CancelCauseFunc) {
 // Any reports whether there are any.
 func (c *Contexts) Any() bool { return c.first.ctx != nil }
 
-// End ends all of them.
+// End ends all of them. That runs code of their parents, if these are not of package context. If such code panics or
+// ends the goroutine, the other contexts end all the same.
 func (c *Contexts) End(cause error) {
-	if c.first.ctx != nil {
-		c.first.cancel(cause)
+	if c.first.ctx == nil {
+		return
 	}
-	for _, o := range c.more {
-		o.cancel(cause)
+	returned := false
+	defer func() {
+		if !returned {
+			endAll(c.more, cause)
+		}
+	}()
+	c.first.cancel(cause)
+	returned = true
+	endAll(c.more, cause)
+}
+
+func endAll(all []one, cause error) {
+	for i := range all {
+		returned := false
+		func() {
+			defer func() {
+				if !returned {
+					endAll(all[i+1:], cause)
+				}
+			}()
+			all[i].cancel(cause)
+			returned = true
+		}()
 	}
 }
 

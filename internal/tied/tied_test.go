@@ -52,3 +52,71 @@ func TestContextsThatEndedBefore(t *testing.T) {
 		}
 	}
 }
+
+// foreign is a context that is not of package context, and whose code fails when a child of it ends.
+type foreign struct {
+	context.Context
+	fails *bool
+}
+
+func (f foreign) Value(k any) any {
+	if *f.fails {
+		panic("a foreign context")
+	}
+	return f.Context.Value(k)
+}
+
+// A context whose parent fails keeps no other from its end.
+func TestEndWithAParentThatFails(t *testing.T) {
+	for bad := range 3 {
+		fails := false
+		var c Contexts
+		var all []context.Context
+		for i := range 3 {
+			parent := t.Context()
+			if i == bad {
+				parent = foreign{parent, &fails}
+			}
+			ctx, cancel := context.WithCancelCause(parent)
+			c.Add(ctx, cancel)
+			all = append(all, ctx)
+		}
+		fails = true
+		failed := func() (p any) {
+			defer func() { p = recover() }()
+			c.End(errors.New("why"))
+			return nil
+		}()
+		fails = false
+		if failed == nil {
+			t.Error("the parent did not fail")
+		}
+		for i, ctx := range all {
+			if ctx.Err() == nil {
+				t.Errorf("context %d goes on after context %d failed", i, bad)
+			}
+		}
+	}
+}
+
+// After many contexts have ended at once, the next few free their memory, also if they end one by one.
+func TestContextsAfterABurst(t *testing.T) {
+	var c Contexts
+	var cancels []context.CancelCauseFunc
+	for range 1000 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		c.Add(ctx, cancel)
+		cancels = append(cancels, cancel)
+	}
+	for _, cancel := range cancels {
+		cancel(nil)
+	}
+	for range 1001 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		c.Add(ctx, cancel)
+		cancel(nil)
+	}
+	if len(c.more) > 1 || cap(c.more) > 4 {
+		t.Errorf("%d contexts are left, in room for %d", len(c.more), cap(c.more))
+	}
+}
