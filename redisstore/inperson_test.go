@@ -146,7 +146,7 @@ func leftAnExchange(t *testing.T) bool {
 	})
 	leave()
 	if joined {
-		await(t, outcome)
+		_ = await(t, outcome)
 		return false
 	}
 	err = await(t, outcome)
