@@ -177,7 +177,9 @@ func TestStories(t *testing.T) {
 
 		{"timed out", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
-			refused(w.t, w.a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout)
+			refused(
+				w.t, w.a.Acquire(background, "door", Request{Owner: "bob", Wait: time.Second}), lockagent.ErrTimeout,
+			)
 			ctx, cancel := context.WithTimeout(background, time.Second)
 			defer cancel()
 			refused(w.t, w.a.Acquire(ctx, "door", who("carl")), context.DeadlineExceeded)
@@ -215,7 +217,9 @@ func TestStories(t *testing.T) {
 
 		{"does not wait for the store", Config{}, func(w world) {
 			w.s.on("acquire", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-			refused(w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Try: true}), lockagent.ErrStoreUnavailable)
+			refused(
+				w.t, w.a.Acquire(background, "door", Request{Owner: "ann", Try: true}), lockagent.ErrStoreUnavailable,
+			)
 			w.s.handle(nil)
 		}, "refused"},
 
@@ -268,11 +272,13 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if !e.Time.Equal(time.Now()) {
 		bad("time")
 	}
-	agent := e.Kind == lockagent.EventAgentStarted || e.Kind == lockagent.EventAgentStopped || e.Kind == lockagent.EventStoreReset
+	agent := e.Kind == lockagent.EventAgentStarted || e.Kind == lockagent.EventAgentStopped ||
+		e.Kind == lockagent.EventStoreReset
 	if agent != (e.Lock == "") {
 		bad("lock")
 	}
-	ofRequest := e.Kind == lockagent.EventRequested || e.Kind == lockagent.EventQueued || e.Kind == lockagent.EventGranted ||
+	ofRequest := e.Kind == lockagent.EventRequested || e.Kind == lockagent.EventQueued ||
+		e.Kind == lockagent.EventGranted ||
 		e.Kind == lockagent.EventReentered || e.Kind.EndsHold() || e.Kind == lockagent.EventTimedOut ||
 		e.Kind == lockagent.EventCancelled || e.Kind == lockagent.EventRefused
 	if ofRequest != (e.Request != 0) {
@@ -285,7 +291,8 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if (granted || e.Kind.EndsHold() || e.Kind == lockagent.EventUncertain) != (e.Token != 0) {
 		bad("token")
 	}
-	tenure := granted || e.Kind.EndsHold() || e.Kind == lockagent.EventUncertain || e.Kind == lockagent.EventRenewed || e.Kind == lockagent.EventReturned
+	tenure := granted || e.Kind.EndsHold() || e.Kind == lockagent.EventUncertain || e.Kind == lockagent.EventRenewed ||
+		e.Kind == lockagent.EventReturned
 	if tenure != (e.Tenure != 0) {
 		bad("tenure")
 	}
@@ -307,7 +314,8 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if (e.Kind == lockagent.EventReturned) != (e.Returned != 0) {
 		bad("returned")
 	}
-	if max(e.StoreTime, e.Confirmed, e.Returned) > storeNow(begin).Add(time.Millisecond) { // no two tenures begin at the same time, also if that stands still
+	// No two tenures begin at the same time, also if that stands still.
+	if max(e.StoreTime, e.Confirmed, e.Returned) > storeNow(begin).Add(time.Millisecond) {
 		bad("store time to come")
 	}
 	if (granted || e.Kind.EndsHold()) && e.Lease == 0 || e.Fixed && !granted && !e.Kind.EndsHold() {
@@ -322,10 +330,12 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if (e.Kind == lockagent.EventAgentStarted) != (e.Process != lockagent.Process{}) {
 		bad("process")
 	}
-	if e.Kind.EndsHold() != (e.Until != 0) || e.Until != 0 && (e.Until < storeNow(begin) || e.Until > storeNow(begin).Add(time.Millisecond)) {
+	if e.Kind.EndsHold() != (e.Until != 0) || e.Until != 0 &&
+		(e.Until < storeNow(begin) || e.Until > storeNow(begin).Add(time.Millisecond)) {
 		bad("until")
 	}
-	failed := e.Kind == lockagent.EventRequested || e.Kind == lockagent.EventRefused || e.Kind == lockagent.EventCancelled || e.Kind == lockagent.EventTimedOut || e.Kind == lockagent.EventUncertain
+	failed := e.Kind == lockagent.EventRequested || e.Kind == lockagent.EventRefused ||
+		e.Kind == lockagent.EventCancelled || e.Kind == lockagent.EventTimedOut || e.Kind == lockagent.EventUncertain
 	if failed != (e.Err != "") {
 		bad("err")
 	}
@@ -376,39 +386,57 @@ func TestEventFields(t *testing.T) {
 				Token: g.Token(), Tenure: 1, Count: 2, Lease: 4 * time.Second, Fixed: true,
 				StoreTime: us(time.Second), Incarnation: incarnation,
 			},
-			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second, Waiters: 1, Holder: "ann"},
-			{Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl", Waiters: 2, Holder: "ann"},
+			{
+				Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 4, Owner: "bob",
+				Lease: 4 * time.Second, Waiters: 1, Holder: "ann",
+			},
+			{
+				Kind: lockagent.EventQueued, Time: at.Add(2 * time.Second), Lock: "door", Request: 5, Owner: "carl",
+				Waiters: 2, Holder: "ann",
+			},
 			{
 				Kind: lockagent.EventTimedOut, Time: at.Add(3 * time.Second), Lock: "door", Request: 5, Owner: "carl",
 				Waited: time.Second, Err: lockagent.ErrTimeout.Error(),
 			},
 			{
-				Kind: lockagent.EventReleased, Time: at.Add(3 * time.Second), Lock: "door", Request: 3, Owner: "ann", Lease: 4 * time.Second, Fixed: true,
-				Token: g.Token(), Tenure: 1, Held: time.Second, Count: 1, Until: us(3*time.Second) + 1, Confirmed: us(time.Second),
+				Kind: lockagent.EventReleased, Time: at.Add(3 * time.Second), Lock: "door", Request: 3, Owner: "ann",
+				Lease: 4 * time.Second, Fixed: true,
+				Token: g.Token(), Tenure: 1, Held: time.Second, Count: 1, Until: us(3*time.Second) + 1,
+				Confirmed: us(time.Second),
 			},
 			{
-				Kind: lockagent.EventRenewed, Time: at.Add(3 * time.Second), Lock: "door", Tenure: 1, Lease: 4 * time.Second,
+				Kind: lockagent.EventRenewed, Time: at.Add(3 * time.Second), Lock: "door", Tenure: 1,
+				Lease:     4 * time.Second,
 				StoreTime: us(3 * time.Second), Remaining: 3600 * time.Millisecond,
 			},
 			{
-				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann", Lease: 4 * time.Second, Fixed: true,
-				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1, Confirmed: us(3 * time.Second),
+				Kind: lockagent.EventReleased, Time: at.Add(4 * time.Second), Lock: "door", Request: 1, Owner: "ann",
+				Lease: 4 * time.Second, Fixed: true,
+				Token: g.Token(), Tenure: 1, Held: 3 * time.Second, Until: us(4*time.Second) + 1,
+				Confirmed: us(3 * time.Second),
 			},
 			{
 				Kind: lockagent.EventGranted, Time: at.Add(4 * time.Second), Lock: "door", Request: 4, Owner: "bob",
-				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: 4 * time.Second, Fixed: true,
+				Token: g.Token() + 1, Tenure: 1, How: lockagent.ByHandOff, Count: 1, Lease: 4 * time.Second,
+				Fixed:     true,
 				StoreTime: us(3 * time.Second), Incarnation: incarnation, Waited: 2 * time.Second,
 			},
 			{
-				Kind: lockagent.EventRenewed, Time: at.Add(4 * time.Second), Lock: "door", Tenure: 1, Lease: 4 * time.Second,
+				Kind: lockagent.EventRenewed, Time: at.Add(4 * time.Second), Lock: "door", Tenure: 1,
+				Lease:     4 * time.Second,
 				StoreTime: us(4 * time.Second), Remaining: 3600 * time.Millisecond,
 			},
 			{
-				Kind: lockagent.EventExpired, Time: at.Add(7600 * time.Millisecond), Lock: "door", Request: 4, Owner: "bob", Lease: 4 * time.Second, Fixed: true,
-				Token: g.Token() + 1, Tenure: 1, Held: 3600 * time.Millisecond, Until: us(7600*time.Millisecond) + 1, Reason: lockagent.LostExpired,
+				Kind: lockagent.EventExpired, Time: at.Add(7600 * time.Millisecond), Lock: "door", Request: 4,
+				Owner: "bob", Lease: 4 * time.Second, Fixed: true,
+				Token: g.Token() + 1, Tenure: 1, Held: 3600 * time.Millisecond, Until: us(7600*time.Millisecond) + 1,
+				Reason:    lockagent.LostExpired,
 				Confirmed: us(4 * time.Second),
 			},
-			{Kind: lockagent.EventReturned, Time: at.Add(7600 * time.Millisecond), Lock: "door", Tenure: 1, Returned: us(7600 * time.Millisecond)},
+			{
+				Kind: lockagent.EventReturned, Time: at.Add(7600 * time.Millisecond), Lock: "door", Tenure: 1,
+				Returned: us(7600 * time.Millisecond),
+			},
 		}
 		got := w.all()
 		for i := range max(len(got), len(want)) {
@@ -482,7 +510,9 @@ type acquireFunc struct {
 	look func(context.Context)
 }
 
-func (s acquireFunc) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (s acquireFunc) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	s.look(ctx)
 	s.whole.Acquire(ctx, req, done)
 }

@@ -23,10 +23,10 @@ func sendInPerson(ctx context.Context, to *entry, m message) {
 	if !to.mailbox.begin(m) {
 		return
 	}
-	to.present = presence{asks: m, ctx: ctx}
+	to.caller = presence{asks: m, ctx: ctx}
 	to.mailbox.invoke(m)
-	left := to.present.left
-	to.present = presence{}
+	left := to.caller.left
+	to.caller = presence{}
 	if left == nil {
 		to.mailbox.run(mostTurns)
 		return

@@ -110,6 +110,23 @@ func TestAMessageThatWaitsIsNotMadeInPerson(t *testing.T) {
 	})
 }
 
+// A caller that has the agent ask the store for a request that waits does not make that call.
+func TestNoCallerWorksForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, made := memstore.New(), 0
+		a, other := start(t, Config{Store: noting{memory.Share(), &made}}), start(t, Config{Store: memory})
+		g := granted(t, other.Acquire(background, "orders", who("dan")))
+		bob := a.Acquire(background, "orders", who("bob"))
+		synctest.Wait()
+		alice := a.Lock(background, "orders", Request{Owner: "alice", Try: true}) // the attempt is for bob, who is first
+		if !errors.Is(alice.Err(), lockagent.ErrHeld) || made != 0 {
+			t.Errorf("alice made %d calls, and heard %v", made, alice.Err())
+		}
+		released(t, g)
+		released(t, granted(t, bob))
+	})
+}
+
 // silentStore answers no release.
 type silentStore struct{ whole }
 
@@ -305,7 +322,7 @@ func TestACallerMakesOneCall(t *testing.T) {
 	}
 	g := a.Lock(t.Context(), "orders", who("ann"))
 	var made []string
-	present := &orders.entry.present
+	present := &orders.entry.caller
 	present.ctx = t.Context()
 	for _, name := range []string{"first", "second"} {
 		c := &storeCall[lockagent.ReleaseReply]{lock: orders, disowns: true}

@@ -99,7 +99,7 @@ func (l *lock) handle(m message) {
 		if p == nil && !returned {
 			goroutineEnded("code that lock " + string(l.entry.name) + " called")
 		}
-		l.entry.present.asks = nil
+		l.entry.caller.asks = nil
 		if p != nil {
 			l.recover(p)
 		}
@@ -392,8 +392,8 @@ func (l *lock) forget(r *request) {
 // answer answers a call to release, to leave or to break.
 func (l *lock) answer(e *lockstate.Event) {
 	c := l.calls.take(e.Call)
-	if l.entry.present.asks == c {
-		l.entry.present.asks = nil // the caller has no reason to wait any more
+	if l.entry.caller.asks == c {
+		l.entry.caller.asks = nil // the caller has no reason to wait any more
 	}
 	err := e.Err
 	switch {

@@ -37,7 +37,7 @@ type entry struct {
 	kind    lockagent.LockKind // as which the name is in use
 	place   place              // of the actor
 	mailbox mailbox
-	present presence // belongs to whoever runs the actor
+	caller  presence // belongs to whoever runs the actor
 
 	// refs counts the counted messages that are sent and not yet processed, and the store calls
 	// under way. When the actor has retired, it is far below zero.

@@ -72,14 +72,14 @@ func (l *lock) tenureOf(number uint64) lockagent.Tenure {
 
 // makeInPerson is make for a call that is left to the caller of the present message. The caller makes one call only.
 func (c *storeCall[R]) makeInPerson(ask func(context.Context)) {
-	present := &c.lock.entry.present
-	if present.left != nil {
-		c.make(func() { ask(inperson.Not(present.ctx)) })
+	caller := &c.lock.entry.caller
+	if caller.left != nil {
+		c.make(func() { ask(inperson.Not(caller.ctx)) })
 		return
 	}
 	c.lock.entry.pin()
-	c.caller = present.ctx
-	present.left = func() { c.guarded(func() { ask(inperson.Context(c.caller)) }) }
+	c.caller = caller.ctx
+	caller.left = func() { c.guarded(func() { ask(inperson.Context(c.caller)) }) }
 }
 
 // left reports whether the caller left before the store had answered. Then the error says nothing about the store.
@@ -96,7 +96,7 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 		Queue: e.Queue, Rests: e.Rests, Contends: e.Contends, FoundClosed: e.FoundClosed,
 	}
 	ask := func(ctx context.Context) { l.agent.cfg.Store.Acquire(ctx, req, c.done) }
-	if l.entry.present.asks == r { // nobody works for others
+	if l.entry.caller.asks == r { // no caller works for another one
 		c.by = r
 		c.makeInPerson(ask)
 		return
@@ -125,7 +125,7 @@ func (l *lock) release(e *lockstate.Event) {
 		Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
 	}
 	ask := func(ctx context.Context) { l.agent.cfg.Store.Release(ctx, req, c.done) }
-	if _, ok := l.entry.present.asks.(*call); ok {
+	if _, ok := l.entry.caller.asks.(*call); ok {
 		c.makeInPerson(ask)
 		return
 	}

@@ -59,7 +59,10 @@ func (a *agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lock
 		if err != nil {
 			return lockagent.Status{}, err
 		}
-		s := lockagent.Status{Name: name, Locked: r.GetHeld(), Holder: r.GetHolder(), Remaining: r.GetRemaining().AsDuration(), HoldCount: int(r.GetCount()), Resting: r.GetResting()}
+		s := lockagent.Status{
+			Name: name, Locked: r.GetHeld(), Holder: r.GetHolder(), Remaining: r.GetRemaining().AsDuration(),
+			HoldCount: int(r.GetCount()), Resting: r.GetResting(),
+		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.describe(&s)
@@ -95,13 +98,17 @@ func (a *agent) Break(name lockagent.Name, kind lockagent.LockKind, operator str
 	return asked(a, context.Background(), func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
-		r, err := a.rpc.operate.Break(ctx, &lockagentv1.BreakRequest{Name: string(name), Kind: wire.FromKind(kind), Reason: operator})
+		r, err := a.rpc.operate.Break(ctx, &lockagentv1.BreakRequest{
+			Name: string(name), Kind: wire.FromKind(kind), Reason: operator,
+		})
 		return r.GetBroken(), err
 	})
 }
 
 // Permits implements [backend.Agent].
-func (a *agent) Permits(ctx context.Context, req lockagent.PermitsRequest) <-chan lockagent.Result[lockagent.PermitsReply] {
+func (a *agent) Permits(
+	ctx context.Context, req lockagent.PermitsRequest,
+) <-chan lockagent.Result[lockagent.PermitsReply] {
 	req.Change = string(a.id) // the daemon makes another one
 	if err := req.Check(); err != nil {
 		return delivered(lockagent.Result[lockagent.PermitsReply]{Err: err})
@@ -111,14 +118,19 @@ func (a *agent) Permits(ctx context.Context, req lockagent.PermitsRequest) <-cha
 			Name: string(req.Name), Kind: wire.FromKind(req.Kind), Op: wire.FromPermitsOp(req.Op), N: int32(req.N),
 			PermitId: string(req.ID), Lease: wire.FromDuration(req.Lease),
 		})
-		return lockagent.PermitsReply{Done: r.GetDone(), N: int(r.GetN()), Exists: r.GetExists(), Free: int(r.GetFree()), Taken: int(r.GetTaken())}, err
+		return lockagent.PermitsReply{
+			Done: r.GetDone(), N: int(r.GetN()), Exists: r.GetExists(), Free: int(r.GetFree()),
+			Taken: int(r.GetTaken()),
+		}, err
 	})
 }
 
 // Latch implements [backend.Agent].
 func (a *agent) Latch(ctx context.Context, req lockagent.LatchRequest) <-chan lockagent.Result[lockagent.LatchReply] {
 	return asked(a, ctx, func(ctx context.Context) (lockagent.LatchReply, error) {
-		r, err := a.rpc.count.Latch(ctx, &lockagentv1.LatchRequest{Name: string(req.Name), Op: wire.FromLatchOp(req.Op), Count: req.Count})
+		r, err := a.rpc.count.Latch(ctx, &lockagentv1.LatchRequest{
+			Name: string(req.Name), Op: wire.FromLatchOp(req.Op), Count: req.Count,
+		})
 		return lockagent.LatchReply{Count: r.GetCount(), Changed: r.GetChanged()}, err
 	})
 }
@@ -144,7 +156,10 @@ func (a *agent) Await(ctx context.Context, name lockagent.Name, _ lockagent.Owne
 		defer close(out)
 		err := (<-answers).Err
 		if err != nil && ctx.Err() != nil {
-			err = &lockagent.WaitError{Name: name, Kind: lockagent.Latch, Waited: time.Since(begin), TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
+			err = &lockagent.WaitError{
+				Name: name, Kind: lockagent.Latch, Waited: time.Since(begin), TimedOut: timedOut(ctx),
+				Err: context.Cause(ctx),
+			}
 		}
 		out <- err
 	}()

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -347,6 +348,12 @@ func (c *claim) end(cause error) (told func()) {
 		if done != nil {
 			close(done)
 		}
+		defer func() { // a parent that is not of package context may panic, and the claim has to go back all the same
+			if p := recover(); p != nil {
+				c.agent.cfg.Logger.Error("lockagent: recovered from a panic", "of", "the parent of a grant's context",
+					"panic", p, "stack", string(debug.Stack()))
+			}
+		}()
 		contexts.End(cause)
 	}
 }

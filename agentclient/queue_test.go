@@ -28,7 +28,9 @@ func (c *clocked) took() string {
 			if wait := x.GetAcquire().GetWait(); wait != nil {
 				within = fmt.Sprint(" within ", wait.AsDuration())
 			}
-			said = append(said, fmt.Sprintf("acquire %d for %d%s", x.GetRef(), max(1, x.GetAcquire().GetHolds()), within))
+			said = append(
+				said, fmt.Sprintf("acquire %d for %d%s", x.GetRef(), max(1, x.GetAcquire().GetHolds()), within),
+			)
 		case x.GetAttach() != nil:
 			said = append(said, fmt.Sprint("attach ", x.GetRef()))
 		case x.GetRelease() != nil:
@@ -60,7 +62,8 @@ func (c *clocked) grants(ref uint64, token lockagent.Token, holds int) {
 	}
 	c.mu.Unlock()
 	c.tells(ref, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Granted{Granted: &lockagentv1.Granted{
-		Claim: fmt.Sprint("claim", ref), Secret: secret, Token: uint64(token), Count: 1, Deadline: c.deadline(10 * time.Second), Holds: int32(holds),
+		Claim: fmt.Sprint("claim", ref), Secret: secret, Token: uint64(token), Count: 1,
+		Deadline: c.deadline(10 * time.Second), Holds: int32(holds),
 	}}})
 }
 
@@ -105,9 +108,11 @@ func release(t *testing.T, g lockagent.Grant) {
 	}
 }
 
-// queued is a test of the queue: ann has had the lock alone, and bob, cid and dan wait behind her. bob's claim, with ref 2, is granted for some
-// holds from token 20 on.
-func queued(t *testing.T, holds int, test func(t *testing.T, c *clocked, bob lockagent.Grant, cid, dan <-chan lockagent.Grant)) {
+// queued is a test of the queue: ann has had the lock alone, and bob, cid and dan wait behind her. bob's claim, with
+// ref 2, is granted for some holds from token 20 on.
+func queued(
+	t *testing.T, holds int, test func(t *testing.T, c *clocked, bob lockagent.Grant, cid, dan <-chan lockagent.Grant),
+) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClocked()
 		wait := c.asks(t.Context(), "ann", "bob", "cid", "dan")
@@ -146,7 +151,11 @@ func TestOneClaimServesTheQueue(t *testing.T) {
 		}
 		g := wantGrant(t, cid, 21)
 		time.Sleep(5 * time.Second) // a hold may last
-		c.tells(2, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: c.deadline(10 * time.Second)}}})
+		c.tells(2, &lockagentv1.ClaimEvent{
+			Event: &lockagentv1.ClaimEvent_Renewed{
+				Renewed: &lockagentv1.Renewed{Deadline: c.deadline(10 * time.Second)},
+			},
+		})
 		time.Sleep(9 * time.Second)
 		if !g.Held() {
 			t.Error("the claim was renewed, and cid has lost the lock")
@@ -189,10 +198,13 @@ func TestTheNextClaimFollowsTheRelease(t *testing.T) {
 	})
 	t.Run("when the deadline has passed", func(t *testing.T) {
 		queued(t, 64, func(t *testing.T, c *clocked, bob lockagent.Grant, _, _ <-chan lockagent.Grant) {
-			c.tells(2, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: c.deadline(1)}}})
+			c.tells(2, &lockagentv1.ClaimEvent{
+				Event: &lockagentv1.ClaimEvent_Renewed{Renewed: &lockagentv1.Renewed{Deadline: c.deadline(1)}},
+			})
 			c.asleep = 1
 			_ = bob.ReleaseAsync(t.Context())
-			if e, ok := errors.AsType[*lockagent.LostError](bob.Cause()); !ok || e.Reason != lockagent.LostDeadline || e.Token != 20 {
+			if e, ok := errors.AsType[*lockagent.LostError](bob.Cause()); !ok || e.Reason != lockagent.LostDeadline ||
+				e.Token != 20 {
 				t.Errorf("bob's hold ended by %v", bob.Cause())
 			}
 			c.wantTook(t, next)
@@ -201,7 +213,8 @@ func TestTheNextClaimFollowsTheRelease(t *testing.T) {
 	t.Run("when the claim is over", func(t *testing.T) {
 		queued(t, 64, func(t *testing.T, c *clocked, bob lockagent.Grant, _, _ <-chan lockagent.Grant) {
 			c.breaks(2)
-			if e, ok := errors.AsType[*lockagent.LostError](bob.Cause()); !ok || e.Reason != lockagent.LostBroken || e.Token != 20 {
+			if e, ok := errors.AsType[*lockagent.LostError](bob.Cause()); !ok || e.Reason != lockagent.LostBroken ||
+				e.Token != 20 {
 				t.Errorf("bob's hold ended by %v", bob.Cause())
 			}
 			c.wantTook(t, "acquire 3 for 64")
@@ -267,10 +280,15 @@ func TestWhoLeavesTheQueue(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ann := c.asks(ctx, "ann")[0]
 			bob := c.asks(t.Context(), "bob")[0]
-			c.tells(1, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Queued{Queued: &lockagentv1.Queued{Claim: "claim1", Secret: "s", Holder: "somebody"}}})
+			c.tells(1, &lockagentv1.ClaimEvent{
+				Event: &lockagentv1.ClaimEvent_Queued{
+					Queued: &lockagentv1.Queued{Claim: "claim1", Secret: "s", Holder: "somebody"},
+				},
+			})
 			cancel()
 			c.wantTook(t, "acquire 1 for 1")
-			if e, ok := errors.AsType[*lockagent.WaitError]((<-ann).Err()); !ok || e.Holder != "somebody" || e.Silent != 0 || !errors.Is(e, context.Canceled) {
+			if e, ok := errors.AsType[*lockagent.WaitError]((<-ann).Err()); !ok || e.Holder != "somebody" ||
+				e.Silent != 0 || !errors.Is(e, context.Canceled) {
 				t.Errorf("ann: %+v", e)
 			}
 			c.grants(1, 7, 1)
@@ -293,7 +311,8 @@ func TestWhoLeavesTheQueue(t *testing.T) {
 			g := wantGrant(t, ann, 7)
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
-			if e, ok := errors.AsType[*lockagent.WaitError]((<-bob).Err()); !ok || e.Holder != "ann" || !e.TimedOut || e.Silent != 0 {
+			if e, ok := errors.AsType[*lockagent.WaitError]((<-bob).Err()); !ok || e.Holder != "ann" || !e.TimedOut ||
+				e.Silent != 0 {
 				t.Errorf("bob: %+v", e)
 			}
 			release(t, g)
@@ -324,7 +343,9 @@ func TestWhoLeavesTheQueue(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClocked()
 			wait := c.asks(t.Context(), "ann", "bob")
-			c.hear(&lockagentv1.LinkEvent{Ref: 1, What: &lockagentv1.LinkEvent_Refused{Refused: failed(lockagent.ErrNotPermitted)}})
+			c.hear(&lockagentv1.LinkEvent{
+				Ref: 1, What: &lockagentv1.LinkEvent_Refused{Refused: failed(lockagent.ErrNotPermitted)},
+			})
 			if err := (<-wait[0]).Err(); !errors.Is(err, lockagent.ErrNotPermitted) {
 				t.Errorf("ann: %v", err)
 			}
@@ -343,7 +364,9 @@ func TestWhoLeavesTheQueue(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			_ = c.asks(ctx, "ann")
 			_ = c.asks(t.Context(), "bob")
-			c.hear(&lockagentv1.LinkEvent{Ref: 1, What: &lockagentv1.LinkEvent_Refused{Refused: failed(refusal.ErrDraining)}})
+			c.hear(&lockagentv1.LinkEvent{
+				Ref: 1, What: &lockagentv1.LinkEvent_Refused{Refused: failed(refusal.ErrDraining)},
+			})
 			cancel() // before the pause after which she asks again
 			c.wantTook(t, "acquire 1 for 1, release 1, acquire 2 for 64")
 			time.Sleep(time.Minute)
@@ -410,7 +433,10 @@ func TestRequestsWithAClaimOfTheirOwn(t *testing.T) {
 func TestARequestWithASampledTraceHasAClaimOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClocked()
-		traces := map[string]string{"ann": "", "bob": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", "cid": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03"}
+		traces := map[string]string{
+			"ann": "", "bob": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+			"cid": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03",
+		}
 		type of struct{}
 		c.cfg.TraceParent = func(ctx context.Context) string { return traces[ctx.Value(of{}).(string)] }
 		for _, o := range []string{"ann", "bob", "cid"} {

@@ -35,11 +35,13 @@ const (
 // clockEvery is how far the store's clock may be ahead of the journal's record of it.
 const clockEvery lockagent.StoreTime = 1_000_000
 
-// Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the numbers
-// of permits, and the counts of latches. What the daemon before had in its memory is there again: these numbers, and the
-// tenures that serve holds: see [github.com/lockagent/lockagent/internal/saved.Agent.Reassert], also for the lease and
-// the margin. Nobody may have used the store before.
-func Remember(store Memory, j *journal.Journal, before journal.Recovered, lease, margin time.Duration) (*Remembered, error) {
+// Remember returns a store in memory that has the journal keep what the agent does not: how far its clock is, the
+// numbers of permits, and the counts of latches. What the daemon before had in its memory is there again: these
+// numbers, and the tenures that serve holds: see [github.com/lockagent/lockagent/internal/saved.Agent.Reassert], also
+// for the lease and the margin. Nobody may have used the store before.
+func Remember(
+	store Memory, j *journal.Journal, before journal.Recovered, lease, margin time.Duration,
+) (*Remembered, error) {
 	m := &Remembered{Memory: store, journal: j, numbers: make(map[string]bool), reserved: make(map[string]int)}
 	if err := m.restore(store, before.Records); err != nil {
 		return nil, err
@@ -143,19 +145,20 @@ func (m *Remembered) restore(store Memory, records map[string][]byte) error {
 func (m *Remembered) set(n *quantity) error {
 	answer := make(chan error, 1)
 	if n.Kind == lockagent.Latch {
-		m.Memory.Latch(context.Background(), lockagent.LatchRequest{Name: n.Name, Op: lockagent.LatchSet, Count: n.N, Change: change()},
-			func(_ lockagent.LatchReply, err error) { answer <- err })
+		set := lockagent.LatchRequest{Name: n.Name, Op: lockagent.LatchSet, Count: n.N, Change: change()}
+		m.Memory.Latch(context.Background(), set, func(_ lockagent.LatchReply, err error) { answer <- err })
 	} else {
-		m.Memory.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.TrySetPermits, Change: change()},
-			func(_ lockagent.PermitsReply, err error) {
-				if err != nil {
-					answer <- err
-					return
-				}
-				// The number may be negative, so it is added.
-				m.Memory.Permits(context.Background(), lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.AddPermits, N: int(n.N), Change: change()},
-					func(_ lockagent.PermitsReply, err error) { answer <- err })
-			})
+		set := lockagent.PermitsRequest{Name: n.Name, Kind: n.Kind, Op: lockagent.TrySetPermits, Change: change()}
+		m.Memory.Permits(context.Background(), set, func(_ lockagent.PermitsReply, err error) {
+			if err != nil {
+				answer <- err
+				return
+			}
+			// The number may be negative, so it is added.
+			add := set
+			add.Op, add.N, add.Change = lockagent.AddPermits, int(n.N), change()
+			m.Memory.Permits(context.Background(), add, func(_ lockagent.PermitsReply, err error) { answer <- err })
+		})
 	}
 	return <-answer
 }
@@ -163,9 +166,12 @@ func (m *Remembered) set(n *quantity) error {
 func change() string { return string(lockagent.NewAgentID()) }
 
 // Acquire implements [lockagent.Store].
-func (m *Remembered) Acquire(ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error)) {
+func (m *Remembered) Acquire(
+	ctx context.Context, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
+) {
 	m.Memory.Acquire(ctx, req, func(r lockagent.AcquireReply, err error) {
-		if last := m.clock.Load(); err == nil && r.Granted && r.At > lockagent.StoreTime(last)+clockEvery && m.clock.CompareAndSwap(last, int64(r.At)) {
+		if last := m.clock.Load(); err == nil && r.Granted && r.At > lockagent.StoreTime(last)+clockEvery &&
+			m.clock.CompareAndSwap(last, int64(r.At)) {
 			data, _ := json.Marshal(r.At) // a number
 			m.journal.Put(clockRecord, data)
 		}
@@ -174,7 +180,9 @@ func (m *Remembered) Acquire(ctx context.Context, req lockagent.AcquireRequest, 
 }
 
 // Permits implements [lockagent.Store].
-func (m *Remembered) Permits(ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error)) {
+func (m *Remembered) Permits(
+	ctx context.Context, req lockagent.PermitsRequest, done func(lockagent.PermitsReply, error),
+) {
 	m.Memory.Permits(ctx, req, func(r lockagent.PermitsReply, err error) {
 		if req.Op != lockagent.ReadPermits && err == nil {
 			m.permits(req.Name, req.Kind)
@@ -187,7 +195,9 @@ func (m *Remembered) Permits(ctx context.Context, req lockagent.PermitsRequest, 
 func (m *Remembered) permits(name lockagent.Name, kind lockagent.LockKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.Memory.Permits(context.Background(), lockagent.PermitsRequest{Name: name, Kind: kind, Op: lockagent.ReadPermits}, func(r lockagent.PermitsReply, err error) {
+	m.Memory.Permits(context.Background(), lockagent.PermitsRequest{
+		Name: name, Kind: kind, Op: lockagent.ReadPermits,
+	}, func(r lockagent.PermitsReply, err error) {
 		if err == nil {
 			m.keep(&quantity{name, kind, int64(r.Free + r.Taken)}, r.Exists)
 		}
@@ -208,14 +218,17 @@ func (m *Remembered) Latch(ctx context.Context, req lockagent.LatchRequest, done
 func (m *Remembered) latch(name lockagent.Name) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.Memory.Latch(context.Background(), lockagent.LatchRequest{Name: name, Op: lockagent.LatchRead}, func(r lockagent.LatchReply, err error) {
+	m.Memory.Latch(context.Background(), lockagent.LatchRequest{
+		Name: name, Op: lockagent.LatchRead,
+	}, func(r lockagent.LatchReply, err error) {
 		if err == nil {
 			m.keep(&quantity{name, lockagent.Latch, r.Count}, r.Count > 0)
 		}
 	})
 }
 
-// keep has the journal keep a number, before anybody is told of it. If that fails, the journal tells so to all who ask it. mu must be held.
+// keep has the journal keep a number, before anybody is told of it. If that fails, the journal tells so to all who ask
+// it. mu must be held.
 func (m *Remembered) keep(n *quantity, exists bool) {
 	m.counts(n.id(), exists)
 	if exists {

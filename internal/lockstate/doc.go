@@ -114,9 +114,9 @@
 // tell what it has to have of a tenure and of a request, and [Event.Commits] by when. So the process may end at any
 // instant, and [Resume] goes on. [Detach] ends this process's part in order, and gives nothing back.
 //
-// Calls of the old process may arrive late. So a resumed tenure is in doubt, and a tenure that nobody holds or waits for
-// is withdrawn. Requests that wait ask again under the number of the old tenure. So they keep their place in the store's
-// queue.
+// Calls of the old process may arrive late. So a resumed tenure is in doubt, and a tenure that nobody holds or waits
+// for is withdrawn. Requests that wait ask again under the number of the old tenure. So they keep their place in the
+// store's queue.
 //
 // # Doubt
 //

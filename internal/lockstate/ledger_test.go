@@ -84,7 +84,8 @@ func (l *ledger) grant(id RequestID) int {
 	return slices.IndexFunc(l.grants, func(d deed) bool { return d.ID == id })
 }
 
-// endsEarlier reports whether an end of a lease is earlier than that of a grant, or of a kept one earlier than its owner was told.
+// endsEarlier reports whether an end of a lease is earlier than that of a grant, or of a kept one earlier than its
+// owner was told.
 func (g *deed) endsEarlier(end, told Instant) bool {
 	if g.fixed == 0 {
 		return end != 0 && (g.Lease == 0 || end < told)

@@ -43,7 +43,10 @@ var often = habit{streak: mostStreak, usually: time.Millisecond}
 func newScene(t *rapid.T, cfg func(*Config)) *scene {
 	r := newRig(t, cfg)
 	r.s.habit, r.origin.habit = often, often
-	s := &scene{t: t, machine: r.s, events: func() []Event { return r.events }, modes: []Mode{Exclusive, Shared}, refold: r.refold}
+	s := &scene{
+		t: t, machine: r.s, events: func() []Event { return r.events }, modes: []Mode{Exclusive, Shared},
+		refold: r.refold,
+	}
 	s.step = func(c Command) {
 		r.now = s.now
 		r.step(c)
@@ -105,7 +108,8 @@ func (s *scene) do(c Command) {
 	s.step(c)
 	for ; s.noted < len(s.events()); s.noted++ {
 		e := &s.events()[s.noted]
-		if problem := s.ledger.note(e, s.machine, &s.last); problem != "" { // the ledger looks only at the deadline, which grants do not move
+		// The ledger looks only at the deadline, which grants do not move.
+		if problem := s.ledger.note(e, s.machine, &s.last); problem != "" {
 			s.t.Fatalf("after %#v: %s: %s", c, text(e), problem)
 		}
 		s.note(e)
@@ -130,7 +134,8 @@ func (s *scene) note(e *Event) {
 	s.seen[e.Kind]++
 	switch e.Kind {
 	case Granted:
-		s.token = max(s.token, e.Token+lockagent.Token(e.Holds)) // the store learns it when the tenure is returned, or from the next call
+		// The store learns it when the tenure is returned, or from the next call.
+		s.token = max(s.token, e.Token+lockagent.Token(e.Holds))
 		return
 	case Attempted, Returning, Withdrawing:
 		s.pending[e.Tenure] = e.Kind
@@ -173,7 +178,8 @@ var (
 	})
 	// Leases and pauses of the same few sizes, so that things coincide.
 	someSpan = rapid.SampledFrom([]time.Duration{
-		1, time.Millisecond, time.Second, 9 * time.Second, 10 * time.Second, 28 * time.Second, 30 * time.Second, time.Minute,
+		1, time.Millisecond, time.Second, 9 * time.Second, 10 * time.Second, 28 * time.Second, 30 * time.Second,
+		time.Minute,
 	})
 )
 
@@ -218,8 +224,9 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"acquire": func(t *rapid.T) {
 			q := Request{
-				Owner: someOwner.Draw(t, "owner"), Try: rapid.IntRange(0, 3).Draw(t, "try") == 0, Session: rapid.Bool().Draw(t, "session"),
-				NoRest: rapid.IntRange(0, 9).Draw(t, "no rest") == 0, Mode: rapid.SampledFrom(s.modes).Draw(t, "mode"),
+				Owner: someOwner.Draw(t, "owner"), Try: rapid.IntRange(0, 3).Draw(t, "try") == 0,
+				Session: rapid.Bool().Draw(t, "session"),
+				NoRest:  rapid.IntRange(0, 9).Draw(t, "no rest") == 0, Mode: rapid.SampledFrom(s.modes).Draw(t, "mode"),
 			}
 			if q.Mode == Exclusive && !q.Session {
 				q.Holds = rapid.SampledFrom([]uint16{0, 1, 2, 64, 1000}).Draw(t, "holds")
@@ -278,7 +285,10 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 		"reset": func(*rapid.T) { s.do(StoreReset{}) },
 		"passed": func(t *rapid.T) {
 			at := max(s.began, s.now.add(-someSpan.Draw(t, "late")))
-			s.do(Passed{Tenure: s.someTenure(t), Token: s.tokens(at), At: storeTime(at), Outsiders: rapid.IntRange(0, 1).Draw(t, "outsiders")})
+			s.do(Passed{
+				Tenure: s.someTenure(t), Token: s.tokens(at), At: storeTime(at),
+				Outsiders: rapid.IntRange(0, 1).Draw(t, "outsiders"),
+			})
 		},
 		"standby": func(t *rapid.T) {
 			s.do(Standby{Tenure: s.someTenure(t), Remaining: someSpan.Draw(t, "remaining") - 5*time.Second})
@@ -290,14 +300,20 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 		},
 		"missed": func(*rapid.T) { s.do(Missed{}) },
 		"disownReplied": func(t *rapid.T) {
-			c := DisownReplied{Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"), Reply: lockagent.ReleaseReply{Released: rapid.Bool().Draw(t, "released")}}
+			c := DisownReplied{
+				Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"),
+				Reply: lockagent.ReleaseReply{Released: rapid.Bool().Draw(t, "released")},
+			}
 			delete(s.disowned, c.Tenure)
 			s.do(c)
 		},
 		"acquireReplied": func(t *rapid.T) {
 			c := AcquireReplied{Tenure: s.someTenure(t), Err: someErr.Draw(t, "err")}
 			if c.Err == nil {
-				c.Reply = lockagent.AcquireReply{At: storeTime(s.now), Holder: rapid.SampledFrom([]string{"", "other:7", "this:7"}).Draw(t, "holder")}
+				c.Reply = lockagent.AcquireReply{
+					At:     storeTime(s.now),
+					Holder: rapid.SampledFrom([]string{"", "other:7", "this:7"}).Draw(t, "holder"),
+				}
 				if c.Reply.Granted = rapid.Bool().Draw(t, "granted"); c.Reply.Granted {
 					c.Reply.Token, c.Reply.Rests = s.tokens(s.now), s.rests[c.Tenure]
 				} else {
@@ -311,14 +327,18 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 		"renewReplied": func(t *rapid.T) {
 			s.do(RenewReplied{
 				Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"),
-				Reply: lockagent.RenewReply{Held: rapid.IntRange(0, 3).Draw(t, "held") > 0, At: storeTime(s.now), Contested: rapid.IntRange(0, 3).Draw(t, "contested") == 0},
+				Reply: lockagent.RenewReply{
+					Held: rapid.IntRange(0, 3).Draw(t, "held") > 0, At: storeTime(s.now),
+					Contested: rapid.IntRange(0, 3).Draw(t, "contested") == 0,
+				},
 			})
 		},
 		"releaseReplied": func(t *rapid.T) {
 			c := ReleaseReplied{
 				Tenure: s.someTenure(t), Err: someErr.Draw(t, "err"),
 				Reply: lockagent.ReleaseReply{
-					Released: rapid.Bool().Draw(t, "released"), At: storeTime(s.now), Others: rapid.IntRange(-1, 1).Draw(t, "others"),
+					Released: rapid.Bool().Draw(t, "released"), At: storeTime(s.now),
+					Others: rapid.IntRange(-1, 1).Draw(t, "others"),
 					Passed: rapid.Bool().Draw(t, "passed"),
 				},
 			}
@@ -336,7 +356,8 @@ func (s *scene) anyActions() map[string]func(*rapid.T) {
 	}
 }
 
-// tokens are those of a tenure that begins in the store at an instant. They are greater than those of any tenure before.
+// tokens are those of a tenure that begins in the store at an instant. They are greater than those of any tenure
+// before.
 func (s *scene) tokens(at Instant) (first lockagent.Token) {
 	s.began, first = at, max(s.token+1, lockagent.Token(storeTime(at)))
 	s.token = first + 99
@@ -357,7 +378,12 @@ func (s *scene) serve() bool {
 		return false
 	case Attempted:
 		s.answered(tenure, kind)
-		s.do(AcquireReplied{Tenure: tenure, Reply: lockagent.AcquireReply{Granted: true, Token: s.tokens(s.now), At: storeTime(s.now), Rests: s.rests[tenure]}})
+		s.do(AcquireReplied{
+			Tenure: tenure,
+			Reply: lockagent.AcquireReply{
+				Granted: true, Token: s.tokens(s.now), At: storeTime(s.now), Rests: s.rests[tenure],
+			},
+		})
 	case Disowning:
 		delete(s.disowned, tenure)
 		s.do(DisownReplied{Tenure: tenure, Reply: lockagent.ReleaseReply{Released: true}})
@@ -418,13 +444,18 @@ func (s *scene) unanswered() (tenure uint64, kind Kind) {
 //
 // The lock was used often enough to rest.
 func TestAnySequenceOfCommands(t *testing.T) {
-	for what, scene := range map[string]func(*rapid.T, func(*Config)) *scene{"of a lock": newScene, "of a fair lock": newFairScene} {
+	for what, scene := range map[string]func(*rapid.T, func(*Config)) *scene{
+		"of a lock": newScene, "of a fair lock": newFairScene,
+	} {
 		t.Run(what, func(t *testing.T) {
 			seen := make(map[Kind]int)
 			rapid.Check(t, func(t *rapid.T) {
 				s := scene(t, func(c *Config) {
 					c.HandOffGrants = rapid.IntRange(1, 3).Draw(t, "HandOffGrants")
-					for _, d := range []*time.Duration{&c.Watchdog, &c.Claim, &c.HandOffTime, &c.Yield, &c.MaxSleep, &c.RetryMin, &c.RetryMax, &c.Linger, &c.Rest} {
+					for _, d := range []*time.Duration{
+						&c.Watchdog, &c.Claim, &c.HandOffTime, &c.Yield, &c.MaxSleep, &c.RetryMin, &c.RetryMax,
+						&c.Linger, &c.Rest,
+					} {
 						*d = someSpan.Draw(t, "config")
 					}
 					c.Watchdog = max(c.Watchdog, 10*time.Millisecond)

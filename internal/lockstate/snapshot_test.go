@@ -361,8 +361,8 @@ func TestDetach(t *testing.T) {
 	})
 }
 
-// The process before ended while it began the lease of a session anew, so its snapshot tells only of some holds. The holds
-// have one lease again.
+// The process before ended while it began the lease of a session anew, so its snapshot tells only of some holds. The
+// holds have one lease again.
 func TestResumedSessionHasOneLease(t *testing.T) {
 	cfg := rigConfig()
 	for what, c := range map[string]struct{ saved, want, own [2]Instant }{

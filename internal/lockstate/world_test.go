@@ -273,7 +273,10 @@ func (w *world) tell(i int, c Command) {
 		}
 		switch e.Kind {
 		case Attempted:
-			w.send(storeCall{agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token, queue: e.Queue, rests: e.Rests, request: e.Request.ID, permits: e.Request.Permits})
+			w.send(storeCall{
+				agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token,
+				queue: e.Queue, rests: e.Rests, request: e.Request.ID, permits: e.Request.Permits,
+			})
 		case Renewing:
 			a.joined = false
 			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, mode: e.Mode, lease: e.Lease})
@@ -299,7 +302,8 @@ func (w *world) tell(i int, c Command) {
 		case AskBreak:
 			broke = true
 		case Ended:
-			if e.Reason == lockagent.LostDenied && w.store.permits > 0 && !w.isExcused(i, e.Tenure) && w.store.holder(tenureID{i, e.Tenure}, w.now) != nil {
+			if e.Reason == lockagent.LostDenied && w.store.permits > 0 && !w.isExcused(i, e.Tenure) &&
+				w.store.holder(tenureID{i, e.Tenure}, w.now) != nil {
 				w.fail("agent %d gives up tenure %d, which still has its permits", i+1, e.Tenure)
 			}
 		case Dropped:
@@ -358,8 +362,8 @@ func (w *world) restart(i int) {
 	}
 }
 
-// overdue are the parts whose tick is due and still to come. The command may not concern them. A request that does not wait may be
-// due before its tick: the world rounds that up.
+// overdue are the parts whose tick is due and still to come. The command may not concern them. A request that does not
+// wait may be due before its tick: the world rounds that up.
 func (a *agentModel) overdue(c Command, m Moment) (parts []*State) {
 	if a.fair == nil {
 		return nil
@@ -414,7 +418,8 @@ func (w *world) overlap(i int, e *Event) {
 	for j, other := range w.agents {
 		for k := range other.ledger.grants {
 			g := &other.ledger.grants[k]
-			if j == i && g.ID == e.Request.ID || g.Mode == Shared && e.Request.Mode == Shared || w.isExcused(j, g.tenure) || w.isExcused(i, e.Tenure) {
+			if j == i && g.ID == e.Request.ID || g.Mode == Shared && e.Request.Mode == Shared ||
+				w.isExcused(j, g.tenure) || w.isExcused(i, e.Tenure) {
 				continue
 			}
 			if w.lateNow && w.now >= w.deadline(j, g) {
@@ -434,7 +439,10 @@ func (w *world) outOfTurn(i int, e *Event) {
 	h := w.store.holder(tenureID{i, e.Tenure}, w.now)
 	switch {
 	case e.How == lockagent.ByHandOff && len(w.store.queue) > 0:
-		w.fail("%s is granted the lock by hand-off, before agent %d, who has a place in the queue", e.Request.Owner, w.store.queue[0].agent+1)
+		w.fail(
+			"%s is granted the lock by hand-off, before agent %d, who has a place in the queue", e.Request.Owner,
+			w.store.queue[0].agent+1,
+		)
 	case e.How == lockagent.ByStore && h != nil && h.request != e.Request.ID && !e.Request.Session:
 		w.fail("%s is granted the lock in the place of another request", e.Request.Owner)
 	}
@@ -445,10 +453,13 @@ func (w *world) outOfTurn(i int, e *Event) {
 func (w *world) unaware(i int, e *Event) {
 	a, m := w.agents[i], &w.store
 	t := &a.parts[0].tenure
-	if w.fair || m.outsiders == 0 || !a.joined || t.mode == Exclusive || w.now < t.began.add(a.cfg.HandOffTime) || w.lateNow || w.missed || w.isExcused(i, t.number) {
+	if w.fair || m.outsiders == 0 || !a.joined || t.mode == Exclusive || w.now < t.began.add(a.cfg.HandOffTime) ||
+		w.lateNow || w.missed || w.isExcused(i, t.number) {
 		return
 	}
-	asks := slices.ContainsFunc(w.calls, func(c storeCall) bool { return c.agent == i && c.kind == callRenew && !c.zombie })
+	asks := slices.ContainsFunc(w.calls, func(c storeCall) bool {
+		return c.agent == i && c.kind == callRenew && !c.zombie
+	})
 	told := slices.Contains(a.inbox, Command(Wanted{Tenure: t.number})) || a.missing || a.resetting
 	if waits := w.now.Sub(max(m.arrival, t.replied)); !asks && !told && waits > longestUnaware {
 		w.fail("%s joins while an outsider waits, and the store has not been asked for %v", e.Request.Owner, waits)
@@ -478,13 +489,22 @@ func (w *world) check() {
 			switch {
 			case w.now >= end || w.isExcused(i, g.tenure):
 			case h == nil:
-				w.fail("%s trusts in tenure %d of agent %d until %v, but the store does not know of it", g.Owner, g.tenure, i+1, time.Duration(end))
+				w.fail(
+					"%s trusts in tenure %d of agent %d until %v, but the store does not know of it", g.Owner, g.tenure,
+					i+1, time.Duration(end),
+				)
 			case g.Mode < h.mode:
 				w.fail("%s holds the lock alone in a tenure that is shared", g.Owner)
 			case h.expiry < end:
-				w.fail("%s trusts in the lock until %v, but the store's lease ends at %v", g.Owner, time.Duration(end), time.Duration(h.expiry))
-			case !g.Session && g.Mode == Exclusive && h.expiry > w.now.add(max(a.parts[0].lease(&g.Request), lockagent.PassLease)+rounding):
-				w.fail("%s holds the lock, and the store keeps it until %v for others", g.Owner, time.Duration(h.expiry))
+				w.fail(
+					"%s trusts in the lock until %v, but the store's lease ends at %v", g.Owner, time.Duration(end),
+					time.Duration(h.expiry),
+				)
+			case !g.Session && g.Mode == Exclusive &&
+				h.expiry > w.now.add(max(a.parts[0].lease(&g.Request), lockagent.PassLease)+rounding):
+				w.fail(
+					"%s holds the lock, and the store keeps it until %v for others", g.Owner, time.Duration(h.expiry),
+				)
 			}
 		}
 	}
@@ -536,7 +556,9 @@ func (w *world) checkSleep(i int, s *State) {
 	}
 	for _, h := range m.holders {
 		_, busy := w.errandOf(h.agent)
-		resting := slices.ContainsFunc(w.agents[h.agent].parts, func(s *State) bool { return s.Resting() && s.tenure.number == h.number })
+		resting := slices.ContainsFunc(w.agents[h.agent].parts, func(s *State) bool {
+			return s.Resting() && s.tenure.number == h.number
+		})
 		if resting && !busy && s.attempt.rival.holder == h.String() {
 			w.fail("agent %d waits for a lock that rests in agent %d, which was told so", i+1, h.agent+1)
 		}
@@ -544,11 +566,16 @@ func (w *world) checkSleep(i int, s *State) {
 	switch free := m.free(w.now); {
 	case free && m.told && !w.agents[i].pauses(w.now):
 		w.fail("agent %d waits for a lock that is free, and was told so", i+1)
-	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == place && s.retryAt > w.now.add(lockagent.PassLease+pause):
-		w.fail("agent %d is the first in the queue, but sleeps until %v, while nobody has the lock", i+1, time.Duration(s.retryAt))
+	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == place &&
+		s.retryAt > w.now.add(lockagent.PassLease+pause):
+		w.fail(
+			"agent %d is the first in the queue, but sleeps until %v, while nobody has the lock", i+1,
+			time.Duration(s.retryAt),
+		)
 	case !free && m.open && s.attempt.mode == Shared:
 		w.fail("agent %d waits to read a lock that is shared, and was told so", i+1)
-	case !free && len(m.holders) == 1 && m.holders[0].agent == i && !w.haunted && !w.dropped && !w.agents[i].has(m.holders[0].number, s):
+	case !free && len(m.holders) == 1 && m.holders[0].agent == i && !w.haunted && !w.dropped &&
+		!w.agents[i].has(m.holders[0].number, s):
 		w.fail("agent %d waits for a tenure of its own", i+1)
 	}
 }
