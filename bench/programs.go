@@ -59,6 +59,10 @@ func install(from, to string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }()
+	// A program that is started meanwhile would have the file open for writing, too, for a moment. Then the system would
+	// not start what is in the file.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 var twinClauses = []clause{
 	{
 		name: "agents with identities of their own are alone",
-		says: "hear gets a [MessageTwin] if one does, and otherwise a [MessageAlone].",
+		says: "If there is one, hear gets a [MessageTwin] soon after the [MessagesMissed], and otherwise a [MessageAlone].",
 		prove: func(t *testing.T, h *Harness) {
 			one, two := h.pair(t)
 			one.tells(lockagent.MessageAlone)
@@ -63,7 +63,7 @@ var twinClauses = []clause{
 	},
 	{
 		name: "two agents of one store are told apart",
-		says: "whether another agent listens under that identity, in whatever process and with whatever Store",
+		says: "The other agent may be in another process, with another Store.",
 		prove: func(t *testing.T, h *Harness) {
 			one := h.agent(t)
 			one.tells(lockagent.MessageAlone)

@@ -86,6 +86,16 @@ var wantedClauses = []clause{
 		except: []lockagent.LockKind{lockagent.FairLock}, // a break passes it on
 	},
 	{
+		name: "a grant without a place tells of nobody",
+		says: "Only if the request asked for a place.",
+		prove: func(t *testing.T, h *Harness) {
+			one := h.line(t, 1).one
+			if reply := one.get(one.wish(theLock, 1)); reply.Contested { // the call is made again
+				t.Errorf("%+v; want no word of those who wait", reply)
+			}
+		},
+	},
+	{
 		name: "an agent that missed a pass is told of those who wait",
 		says: tellsOfThoseBehind,
 		prove: func(t *testing.T, h *Harness) {

@@ -34,6 +34,12 @@ var wantedDefects = []defect{
 		"grants without a word of those who wait", "Wanted/a grant tells of those who wait",
 		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) { reply.Contested = false }),
 	},
+	{
+		"grants as if others waited", "Wanted/a grant without a place tells of nobody",
+		replyingAcquire(func(_ lockagent.AcquireRequest, reply *lockagent.AcquireReply) {
+			reply.Contested = reply.Granted
+		}),
+	},
 }
 
 // wantedFindings are further findings, see moreFindings.

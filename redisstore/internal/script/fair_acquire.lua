@@ -195,7 +195,7 @@ return answer(reply, n, rest, function(i)
     elseif what then
       fair_drop(lock, who)
     end
-    local contested = what and pcall('EXISTS', lock.queue) == 1
+    local contested = asks and what and pcall('EXISTS', lock.queue) == 1
     return (contested or token ~= first) and (contested and 'G ' or 'g ') .. token .. ' 0'
   end
   local ours = asks and tenure_want(lock, who, holder)

@@ -106,7 +106,7 @@ if open then
   permits_leave(s, who)
   next, wants, to = permits_first(s)
   call('ZADD', time.key, token, time.member)
-  line = (next and wants > s.free and 'P ' or 'p ') .. token .. ' ' .. outsiders .. ' ' .. total
+  line = (asks and next and wants > s.free and 'P ' or 'p ') .. token .. ' ' .. outsiders .. ' ' .. total
 else
   local queued = asks and not too_large and permits_place(s, time, who, need)
   next, wants, to = permits_first(s)
