@@ -317,7 +317,7 @@ func (l *lock) do(e *lockstate.Event) {
 	case lockstate.BecameUncertain:
 		l.tellUncertain(e)
 	case lockstate.RenewFailed:
-		if e.Count == 1 {
+		if e.Failures == 1 {
 			l.uncertain(e.Tenure, e.Err)
 		}
 	case lockstate.Returning:

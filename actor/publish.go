@@ -28,7 +28,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	}
 	switch e.Kind {
 	case lockstate.AttemptFailed:
-		if r == nil || e.Count > 1 {
+		if r == nil || e.Failures > 1 {
 			return // the first failure was published
 		}
 		out.Kind, out.Err = lockagent.EventRequested, e.Err.Error()
@@ -74,14 +74,14 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Kind, out.StoreTime, out.Lease, out.Replicas = lockagent.EventRenewed, e.StoreTime, e.Lease, e.Replicas
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.RenewFailed:
-		if e.Count > 1 {
+		if e.Failures > 1 {
 			return // the first failure was published
 		}
 		out.Kind, out.Err = lockagent.EventUncertain, e.Err.Error()
 		out.Owner, out.Token, _, _ = l.state.Hold()
 		out.Remaining = l.state.Deadline(e.Tenure).Sub(e.Now)
 	case lockstate.Returned, lockstate.Denied:
-		if e.Count == 0 {
+		if !e.Served {
 			return // the tenure served no hold
 		}
 		out.Kind, out.Returned = lockagent.EventReturned, e.StoreTime

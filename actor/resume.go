@@ -146,7 +146,9 @@ func (l *lock) goOn(m *resumedMsg) {
 	}
 	for i := range m.waits { // the log of this process says who waits
 		if r := l.requests.get(m.waits[i].ID); r != nil && !r.granted() {
-			l.publish(r, &lockstate.Event{Kind: lockstate.Queued, Now: l.now, Request: m.waits[i], Waiters: i + 1})
+			l.publish(r, &lockstate.Event{
+				Kind: lockstate.Queued, Now: l.now, Request: m.waits[i], Wait: lockstate.Wait{Waiters: i + 1},
+			})
 		}
 	}
 	l.step(lockstate.Tick{})

@@ -92,7 +92,7 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 	c := &storeCall[lockagent.AcquireReply]{lock: l, tenure: e.Tenure}
 	req := lockagent.AcquireRequest{
 		Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Request.Mode), Tenure: l.tenureOf(e.Tenure),
-		Lease: e.Lease, Floor: e.Token, Permits: e.Request.Permits,
+		Lease: e.AskedLease, Floor: e.Floor, Permits: e.Request.Permits,
 		Queue: e.Queue, Rests: e.Rests, Contends: e.Contends, FoundClosed: e.FoundClosed,
 	}
 	ask := func(ctx context.Context) { l.agent.cfg.Store.Acquire(ctx, req, c.done) }
@@ -112,7 +112,7 @@ func (l *lock) renew(e *lockstate.Event) {
 	c.make(func() {
 		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
 			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: l.tenureOf(e.Tenure),
-			Lease: e.Lease, Urgent: e.Urgent, Watched: watched,
+			Lease: e.AskedLease, Urgent: e.Urgent, Watched: watched,
 		}, c.done)
 	})
 }
@@ -122,7 +122,7 @@ func (l *lock) release(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure}
 	req := lockagent.ReleaseRequest{
-		Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token, Unanswered: e.Unanswered,
+		Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Floor, Unanswered: e.Unanswered,
 	}
 	ask := func(ctx context.Context) { l.agent.cfg.Store.Release(ctx, req, c.done) }
 	if _, ok := l.entry.caller.asks.(*call); ok {
@@ -138,7 +138,7 @@ func (l *lock) disown(e *lockstate.Event) {
 	c := &storeCall[lockagent.ReleaseReply]{lock: l, tenure: e.Tenure, disowns: true}
 	c.make(func() {
 		l.agent.cfg.Store.Release(context.Background(), lockagent.ReleaseRequest{
-			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Token,
+			Name: l.entry.name, Kind: l.entry.kind, Tenure: l.tenureOf(e.Tenure), Last: e.Floor,
 		}, c.done)
 	})
 }

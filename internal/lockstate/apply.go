@@ -47,15 +47,15 @@ func (s *State) apply(e *Event) {
 	case Attempted:
 		s.phase = asking
 		a := &s.attempt // what is not set here is zero, or comes from earlier calls with this number
-		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.Lease, s.requests.last()
+		a.number, a.mode, a.sent, a.lease, a.upto = e.Tenure, e.Request.Mode, e.Now, e.AskedLease, s.requests.last()
 		a.placed, a.rests, a.woken, a.offer = e.Queue, e.Rests, false, nil
 	case FoundBusy:
 		s.phase = sleeping
 		s.retryAt, s.failures = e.RetryAt, 0
 		s.contended = true
 		s.habit.streak = 0
-		s.attempt.told = e.Told
-		s.attempt.rival = s.attempt.rival.seen(e.Holder, e.Left, e.StoreTime, e.Clock)
+		s.attempt.notified = e.Notified
+		s.attempt.rival = s.attempt.rival.updated(e.Holder, e.Left, e.StoreTime, e.Clock)
 		s.attempt.queued = s.attempt.queued || e.Queued // once true it stays: a needless withdrawal does no harm
 		s.attempt.set = s.attempt.set || e.Set
 		s.attempt.doubt = s.attempt.doubt && s.attempt.woken
@@ -105,16 +105,16 @@ func (s *State) apply(e *Event) {
 
 	case Renewing:
 		s.renewal.inFlight, s.renewal.stale, s.renewal.wanted = true, false, false
-		s.renewal.sent, s.renewal.lease = e.Now, e.Lease
+		s.renewal.sent, s.renewal.lease = e.Now, e.AskedLease
 		if e.Mode != s.tenure.mode { // those who want to read can have the lock now. The answer tells of the others
-			s.tenure.falls, s.tenure.wanted = true, false
+			s.tenure.downgrading, s.tenure.wanted = true, false
 		}
 		s.tenure.mode = e.Mode // from now on it may be shared in the store
 		s.tenure.reused = false
 		s.tenure.rests = false // the lease is long from now on
 	case Renewed:
 		s.confirm(e)
-		s.tenure.doubt, s.tenure.falls = s.renewal.stale, false
+		s.tenure.doubt, s.tenure.downgrading = s.renewal.stale, false
 		if s.tenure.mode == Shared { // the answer counts outsiders, too
 			s.tenure.contested, s.tenure.outsiders = e.Wanted || s.renewal.wanted, false
 			s.tenure.wanted = s.tenure.wanted && s.renewal.wanted
@@ -127,7 +127,7 @@ func (s *State) apply(e *Event) {
 	case RenewFailed:
 		s.tenure.open = max(s.tenure.open, s.renewal.lease)
 		s.renewal.inFlight = false
-		s.renewal.failures, s.renewal.retryAt = int32(e.Count), e.RetryAt
+		s.renewal.failures, s.renewal.retryAt = e.Failures, e.RetryAt
 	case Denied:
 		if e.Unanswered {
 			s.withdraw(tenure{number: e.Tenure, last: s.tenure.last, unanswered: true, open: s.left(e.Now)}, e.Now)
@@ -182,7 +182,7 @@ func (s *State) apply(e *Event) {
 		s.attempt.wanted = s.attempt.number != 0 && (s.attempt.wanted || e.Wanted)
 		s.tenure.wanted = s.tenure.wanted || e.Wanted
 		if t := &s.tenure; t.rests {
-			t.rests, t.budgetFrom, t.unwanted = false, e.Now, t.holds
+			t.rests, t.budgetFrom, t.unbudgeted = false, e.Now, t.holds
 			s.habit.recalled()
 		}
 		s.renewal.wanted = s.renewal.inFlight
@@ -238,7 +238,7 @@ func (s *State) free() {
 // met notes that the attempt met others until now, if it did. A lock that rests elsewhere does not count: perhaps
 // nobody used it.
 func (s *State) met(now Instant) {
-	if a := &s.attempt; a.busy != (busyness{}) && a.told == 0 {
+	if a := &s.attempt; a.busy != (busyness{}) && a.notified == 0 {
 		s.touch(now)
 	}
 }

@@ -33,8 +33,8 @@ type attempt struct {
 	unanswered bool
 	open       time.Duration
 
-	busy busyness // the last call with this number that found the lock busy
-	told Instant  // since when the agent of a holder that may rest knows that the lock is wanted, or 0
+	busy     busyness // the last call with this number that found the lock busy
+	notified Instant  // since when the holder's agent knows that the lock is wanted, if the lock may rest there; or 0
 
 	offer *Passed // arrived while the call was under way
 }
@@ -74,7 +74,8 @@ func (s *State) sought() bool {
 func (s *State) attempted(m Moment) Event {
 	r := s.requests.head().Request
 	e := Event{
-		Kind: Attempted, Tenure: s.attempt.number, Lease: s.lease(&r), Token: s.floor, Request: r,
+		Kind: Attempted, Request: r, Tenure: s.attempt.number,
+		Traits: Traits{Rests: s.wantsRest(&r, m)}, Ask: Ask{AskedLease: s.lease(&r), Floor: s.floor},
 	}
 	// A place needs a subscription, and a request that waits. An earlier call may have got a place already.
 	waits := s.attempt.queued || s.attempt.unanswered || s.contended &&
@@ -83,9 +84,8 @@ func (s *State) attempted(m Moment) Event {
 	if e.Tenure == 0 {
 		e.Tenure = m.Fresh
 	}
-	e.Rests = s.wantsRest(&r, m)
 	if e.Rests || r.Lease == 0 && s.beginsBriefly(m.Now) {
-		e.Lease = min(e.Lease, lockagent.PassLease)
+		e.AskedLease = min(e.AskedLease, lockagent.PassLease)
 	}
 	return e
 }

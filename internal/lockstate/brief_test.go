@@ -39,11 +39,11 @@ func TestKeptLeasesBeginBriefly(t *testing.T) {
 			tt.before(r)
 			r.skip()
 			r.request(Request{Owner: "ann", Lease: tt.lease})
-			if got := r.last(Attempted).Lease; got != tt.want {
+			if got := r.last(Attempted).AskedLease; got != tt.want {
 				t.Fatalf("asks for %v, want %v", got, tt.want)
 			}
 			r.granted()
-			if r.pass(time.Second); tt.want == lockagent.PassLease && r.last(Renewing).Lease != 30*time.Second {
+			if r.pass(time.Second); tt.want == lockagent.PassLease && r.last(Renewing).AskedLease != 30*time.Second {
 				t.Error("a hold that lasts has no long lease")
 			}
 		})

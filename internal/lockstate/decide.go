@@ -33,7 +33,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 		}
 	case Detach:
 		if s.call != 0 {
-			out = append(out, Event{Kind: Unlocked, Call: s.call, Err: lockagent.ErrUnconfirmed})
+			out = append(out, unlocked(s.call, lockagent.ErrUnconfirmed))
 		}
 		out = append(out, Event{Kind: Detached})
 	case Woken:
@@ -42,7 +42,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 			if s.requests.tries.n > 0 { // a request that does not wait does not yield either
 				at = m.Now
 			}
-			out = append(out, Event{Kind: Woke, RetryAt: at})
+			out = append(out, woke(at))
 		}
 	case Passed:
 		return s.passed(&c, m, out)
@@ -122,7 +122,7 @@ func (s *State) acquire(c Acquire, m Moment, out []Event) []Event {
 	atOnce := s.phase == free && m.Now >= s.notBefore || s.phase == held && s.mayGrant(&r, m)
 	if s.requests.again(&r) == nil && !s.requests.upgrades(&r) && (!atOnce || s.requests.waiting.n > 0) && !r.Try &&
 		!s.closed {
-		out = append(out, Event{Kind: Queued, Request: r, Waiters: s.requests.waiting.len() + 1})
+		out = append(out, queued(r, s.requests.waiting.len()+1))
 	}
 	return out
 }
@@ -132,7 +132,7 @@ func (s *State) cancel(c Cancel, out []Event) []Event {
 	case r == nil:
 	case !r.held:
 		out = append(out, Event{
-			Kind: Answered, Request: r.Request, Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut,
+			Kind: Answered, Request: r.Request, Wait: Wait{TimedOut: c.TimedOut, Cancelled: !c.TimedOut}, Err: c.Err,
 		})
 	case r.claimBy != 0:
 		out = append(out, Event{Kind: Recalled, Request: r.Request})
@@ -147,11 +147,11 @@ func (s *State) release(c Release, m Moment, out []Event) []Event {
 		if c.ID == 0 && s.requests.held.n > 0 && !s.requests.holds(c.Owner) {
 			err = lockagent.ErrNotOwner
 		}
-		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: err})
+		return append(out, unlocked(c.Call, err))
 	}
 	out = append(out, s.ended(g, c.Lost, m))
 	if why := out[len(out)-1].Reason; why != c.Lost {
-		return append(out, Event{Kind: Unlocked, Call: c.Call, Reason: why})
+		return append(out, Event{Kind: Unlocked, Call: c.Call, End: End{Reason: why}})
 	}
 	return s.leaseAnew(g, m, s.answered(c.Call, out))
 }
@@ -167,7 +167,7 @@ func (s *State) answered(call CallID, out []Event) []Event {
 		}
 	}
 	if ended == 0 || ended < s.requests.held.len() {
-		return append(out, Event{Kind: Unlocked, Call: call})
+		return append(out, unlocked(call, nil))
 	}
 	out[len(out)-1].Call = call
 	return out
@@ -191,6 +191,17 @@ func (s *State) ownerGone(c OwnerGone, m Moment, out []Event) []Event {
 
 // refused is the event that answers a request with an error.
 func refused(w *slot, err error) Event { return Event{Kind: Answered, Request: w.Request, Err: err} }
+
+// queued is the event that a request cannot be granted at once. waiters is how many requests wait.
+func queued(r Request, waiters int) Event {
+	return Event{Kind: Queued, Request: r, Wait: Wait{Waiters: waiters}}
+}
+
+// unlocked is the event that answers a call. err is nil if all went well.
+func unlocked(call CallID, err error) Event { return Event{Kind: Unlocked, Call: call, Err: err} }
+
+// woke is the event that an attempt may succeed from an instant on.
+func woke(at Instant) Event { return Event{Kind: Woke, Retry: Retry{RetryAt: at}} }
 
 // endAll ends every grant, the youngest first.
 func (s *State) endAll(by *loss, m Moment, out []Event) []Event {
@@ -251,7 +262,7 @@ func (s *State) breakHold(c Break, m Moment, out []Event) []Event {
 		out = append(out, e)
 	}
 	if gone == 0 {
-		return append(out, Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
+		return append(out, unlocked(c.Call, lockagent.ErrNotHeld))
 	}
 	return s.answered(c.Call, out)
 }
@@ -280,9 +291,10 @@ func (s *State) ended(g *slot, why lockagent.LossReason, m Moment) Event {
 		why = over
 	}
 	return Event{
-		Kind: Ended, Request: g.Request, Reason: why, Token: g.token, Tenure: t.number,
-		Count: max(0, s.requests.holdsBeside(&g.Request)-1), Since: g.since,
-		Until:     storeUpper(t.storeTime, t.sent, m.Now),
-		StoreTime: t.storeTime, Lease: t.lease,
+		Kind: Ended, Request: g.Request, Tenure: t.number,
+		Hold:      Hold{Token: g.token, Count: max(0, s.requests.holdsBeside(&g.Request)-1)},
+		End:       End{Reason: why, Since: g.since, Until: storeUpper(t.storeTime, t.sent, m.Now)},
+		Decision:  Decision{StoreTime: t.storeTime},
+		Confirmed: Confirmed{Lease: t.lease},
 	}
 }

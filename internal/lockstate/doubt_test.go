@@ -390,11 +390,11 @@ func TestWithoutHolds(t *testing.T) {
 		r := recovering(t, 41, 0)
 		r.fresh = 41
 		r.acquire("ann")
-		if e := r.last(Withdrawing); e.Token != 50 || !e.Unanswered {
+		if e := r.last(Withdrawing); e.Floor != 50 || !e.Unanswered {
 			t.Errorf("withdraws %+v", e)
 		}
 		r.returnedLate()
-		if e := r.last(Attempted); e.Token != 50 {
+		if e := r.last(Attempted); e.Floor != 50 {
 			t.Errorf("asks %+v", e)
 		}
 	})

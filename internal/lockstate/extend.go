@@ -21,11 +21,16 @@ func (s *State) extend(c Extend, m Moment, out []Event) []Event {
 	}
 	fixed := max(g.fixed, g.own, m.Now.add(s.cfg.trust(c.Lease)))
 	if g.fixed == 0 {
-		return append(out, Event{Kind: Extended, Request: g.Request, Own: fixed})
+		return append(out, extended(g, 0, fixed))
 	}
-	out = append(out, Event{Kind: Extended, Request: g.Request, Fixed: fixed})
+	out = append(out, extended(g, fixed, 0))
 	if g.Session && s.sessionEnd(g.Owner, c.Lease, nil, m.Now) != 0 {
 		out = s.endTogether(g.Owner, fixed, g, m, out)
 	}
 	return out
+}
+
+// extended is the event that gives a grant another end, as [table.extend] does.
+func extended(g *slot, fixed, own Instant) Event {
+	return Event{Kind: Extended, Request: g.Request, Grant: Grant{Fixed: fixed, Own: own}}
 }

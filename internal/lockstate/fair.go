@@ -28,10 +28,10 @@ type Fair struct {
 	owed   []owed
 	ghosts map[uint64]bool // tenures that a call to the store is about to end
 
-	habit     habit           // of all parts
-	beside    bool            // the tenures of the parts do not keep each other out, see [Permits]
-	floor     lockagent.Token // the greatest token that the agent knows of
-	exclusive lockagent.Token // the greatest token of an exclusive tenure that it knows of
+	habit      habit           // of all parts
+	concurrent bool            // the tenures of the parts do not keep each other out, see [Permits]
+	floor      lockagent.Token // the greatest token that the agent knows of
+	exclusive  lockagent.Token // the greatest token of an exclusive tenure that it knows of
 }
 
 // owed is a call that several parts answer.
@@ -124,7 +124,7 @@ func (f *Fair) admit(m Moment, do func(*Event)) {
 }
 
 func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
-	if !f.beside {
+	if !f.concurrent {
 		p.floor = f.floor
 	}
 	p.habit = f.habit
@@ -157,14 +157,14 @@ func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
 	if p.attempt.mode == Shared {
 		last = f.exclusive
 	}
-	return !f.beside && r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
+	return !f.concurrent && r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
 }
 
 // displace ends the tenures that cannot have the lock any more, because the store has granted
 // the lock to another part. Either somebody broke them, or the store lost its data.
 func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 	for _, p := range f.parts {
-		if !f.beside && p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
+		if !f.concurrent && p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
 			lost := displaced{at: began.StoreTime, until: storeUpper(began.StoreTime, began.Sent, began.Now)}
 			f.step(p, lost, Moment{Now: began.Now, Fresh: f.fresh()}, do)
 		}
@@ -189,7 +189,7 @@ func (f *Fair) joined(p *State, e *Event, now Instant) bool {
 			f.exclusive = max(f.exclusive, e.Token)
 		}
 	case Attempted:
-		e.Token = f.floor
+		e.Floor = f.floor
 	case Queued:
 		e.Waiters = f.Waiters()
 	case Answered:
@@ -270,7 +270,7 @@ func (f *Fair) Resting() bool { return false }
 // Unheld is [State.Unheld]. The permits of a semaphore are in several tenures, and so it has none.
 func (f *Fair) Unheld() uint64 {
 	p := f.part(func(p *State) bool { return p.Unheld() != 0 })
-	if p == nil || f.beside {
+	if p == nil || f.concurrent {
 		return 0
 	}
 	return p.Unheld()

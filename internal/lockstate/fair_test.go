@@ -146,7 +146,7 @@ func TestFair(t *testing.T) {
 			r.step(Cancel{ID: r.ids["cid"], Err: lockagent.ErrTimeout})
 			r.busy(len(r.tenures), 2)
 			r.step(ReleaseReplied{Tenure: r.tenures[len(r.tenures)-1]}) // if it is withdrawn
-			if got := r.last(Attempted).Token; got != 9 {
+			if got := r.last(Attempted).Floor; got != 9 {
 				t.Errorf("asks for tokens above %d, want 9", got)
 			}
 		}

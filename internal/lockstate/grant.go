@@ -66,7 +66,7 @@ func (s *State) budget() (holds int, until Instant) {
 	if t.outsiders {
 		grants, length = max(1, grants/20), length/10
 	}
-	return grants - (t.holds - t.unwanted), t.budgetFrom.add(length)
+	return grants - (t.holds - t.unbudgeted), t.budgetFrom.add(length)
 }
 
 // holdsOf is how many holds the owner of a request may make of its grant, one after the other. The budget of hand-offs
@@ -86,10 +86,14 @@ func (s *State) holdsOf(r *Request, m Moment) uint16 {
 func (s *State) granted(w *slot, m Moment) (e Event) {
 	t := &s.tenure
 	e = Event{
-		Kind: Granted, Request: w.Request, Token: t.next(), How: lockagent.ByHandOff,
-		Count: s.requests.holdsBeside(&w.Request) + 1, Tenure: t.number, Sent: t.sent, Lease: t.lease,
-		StoreTime: t.storeTime, Incarnation: t.incarnation, Replicas: t.replicas,
-		ClaimBy: m.Now.add(s.cfg.Claim), Holds: s.holdsOf(&w.Request, m),
+		Kind: Granted, Request: w.Request, Tenure: t.number,
+		Hold: Hold{Token: t.next(), Count: s.requests.holdsBeside(&w.Request) + 1},
+		Grant: Grant{
+			How: lockagent.ByHandOff, Holds: s.holdsOf(&w.Request, m), ClaimBy: m.Now.add(s.cfg.Claim),
+			Fixed: s.fixedEnd(&w.Request, m.Now),
+		},
+		Decision:  Decision{StoreTime: t.storeTime, Incarnation: t.incarnation},
+		Confirmed: Confirmed{Lease: t.lease, Replicas: t.replicas},
 	}
 	switch {
 	case t.holds == 0:
@@ -97,7 +101,6 @@ func (s *State) granted(w *slot, m Moment) (e Event) {
 	case s.Resting():
 		e.How = lockagent.ByRest
 	}
-	e.Fixed = s.fixedEnd(&w.Request, m.Now)
 	return e
 }
 

@@ -33,8 +33,8 @@ func TestGrantTellsWhatTheStoreConfirmed(t *testing.T) {
 	r.pass(time.Second) // the call takes a second
 	r.granted()
 	g := r.last(Granted)
-	if want := Instant(5 * time.Second); g.Sent != want {
-		t.Errorf("Sent %v, want %v: the instant before the call", g.Sent, want)
+	if got, want := r.last(Began).Sent, Instant(5*time.Second); got != want {
+		t.Errorf("Sent %v, want %v: the instant before the call", got, want)
 	}
 	if want := Instant(5*time.Second + 28*time.Second); r.s.tenure.deadline != want {
 		t.Errorf("deadline %v, want %v: the lease and its margin, from before the call", r.s.tenure.deadline, want)

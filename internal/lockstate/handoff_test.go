@@ -44,7 +44,7 @@ func TestHandOff(t *testing.T) {
 		r.pass(5 * time.Second)
 		r.release("ann")
 		g := r.last(Granted)
-		if g.Tenure != r.asked || g.Sent != 0 || r.s.tenure.deadline != Instant(28*time.Second) {
+		if g.Tenure != r.asked || r.s.tenure.sent != 0 || r.s.tenure.deadline != Instant(28*time.Second) {
 			t.Errorf("granted %+v until %v", g, r.s.tenure.deadline)
 		}
 	})
@@ -237,7 +237,7 @@ func TestHandOffToALongerFixedLease(t *testing.T) {
 		r.acquireFixed("bob", longest)
 		r.pass(5 * time.Second)
 		r.release("ann")
-		if got := r.last(Renewing).Lease; got > longest {
+		if got := r.last(Renewing).AskedLease; got > longest {
 			t.Errorf("asks for %v, %v too much", got, got-longest)
 		}
 	})

@@ -26,7 +26,7 @@ func TestSeveralHoldsOfAGrant(t *testing.T) {
 		r.release("ann")
 		r.want("Ended ann", "Granted bob 105 by hand-off", "Unlocked 1")
 		r.release("bob")
-		if got := r.last(Returning).Token; got != 105 {
+		if got := r.last(Returning).Floor; got != 105 {
 			t.Errorf("the store learns of token %d, want 105", got)
 		}
 	})
@@ -35,7 +35,7 @@ func TestSeveralHoldsOfAGrant(t *testing.T) {
 		r.acquireHolds("ann", 4)
 		r.granted()
 		r.release("ann")
-		if got := r.last(Returning).Token; got != 104 || r.s.floor != 104 {
+		if got := r.last(Returning).Floor; got != 104 || r.s.floor != 104 {
 			t.Errorf("the store learns of token %d and the floor is %d, want 104", got, r.s.floor)
 		}
 	})

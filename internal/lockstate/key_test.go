@@ -113,7 +113,7 @@ func (k *keyer) key(w *world) uint64 {
 	for _, n := range [...]int{l.lost, l.refused, l.order, l.late, l.broken, l.resets, l.ghosts, l.steps, l.crashes, l.restart, l.kills, l.gone, l.closed, l.cancels, l.outside, l.unseats, l.turns} {
 		k.int(int64(n))
 	}
-	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.told, w.store.open, w.store.turn)
+	k.flags(w.lateNow, w.dropped, w.missed, w.blank, w.haunted, w.slow, w.fair && w.strays, w.store.announced, w.store.open, w.store.turn)
 	k.token(w.last.all)
 	k.token(w.last.exclusive)
 	k.token(w.store.guard)
@@ -153,7 +153,7 @@ func (k *keyer) store(w *world) {
 			k.flags(slices.Contains(m.withdrawn, t), slices.Contains(m.excused, t))
 		}
 	}
-	k.int(int64(m.toldOf))
+	k.int(int64(m.announcedOf))
 	k.int(int64(m.outsiders))
 	k.until(m.kept, now)
 	if m.outsiders > 0 {
@@ -292,8 +292,8 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	t := &s.attempt
 	k.number(i, t.number)
 	k.flags(t.unanswered, t.queued, t.woken, t.doubt, t.contested, t.mode == Shared, t.offer != nil, t.rests)
-	if t.told != 0 {
-		k.until(t.told.add(recallTime), now)
+	if t.notified != 0 {
+		k.until(t.notified.add(recallTime), now)
 		k.buf = append(k.buf, t.rival.holder...)
 	}
 	if t.offer != nil {
@@ -323,8 +323,8 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.falls, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting)
-		k.int(int64(h.unwanted))
+		k.flags(h.unanswered, h.doubt, h.downgrading, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting)
+		k.int(int64(h.unbudgeted))
 		k.since(h.budgetFrom, now, s.cfg.HandOffTime)
 		if h.resting {
 			k.until(s.restUntil(), now)

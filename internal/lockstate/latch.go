@@ -26,7 +26,7 @@ type Latch struct {
 	heard    bool      // hears, when it was sent
 	woken    bool      // a wake-up came since then: ask again
 	found    RequestID // the youngest request for which an attempt that heard has found the latch closed
-	failures int       // attempts that failed in a row
+	failures int32     // attempts that failed in a row
 	retryAt  Instant
 }
 
@@ -49,8 +49,8 @@ func (l *Latch) Step(c Command, m Moment, do func(*Event)) {
 		l.answer(func(*Request) bool { return true }, Event{Err: lockagent.ErrClosed}, take)
 	case l.requests.waiting.n > 0 && l.asking == 0 && m.Now >= l.retryAt:
 		take(Event{
-			Kind: Attempted, Tenure: m.Fresh, Lease: l.cfg.Watchdog, Request: l.requests.head().Request,
-			FoundClosed: l.requests.head().ID <= l.found,
+			Kind: Attempted, Request: l.requests.head().Request, Tenure: m.Fresh,
+			Ask: Ask{AskedLease: l.cfg.Watchdog, FoundClosed: l.requests.head().ID <= l.found},
 		})
 	}
 	if l.requests.waiting.n == 0 && l.contended && (m.Now >= l.quietAt || l.closed) {
@@ -67,16 +67,16 @@ func (l *Latch) decide(c Command, m Moment, take func(Event)) {
 	case Cancel:
 		l.answer(
 			func(r *Request) bool { return r.ID == c.ID },
-			Event{Err: c.Err, TimedOut: c.TimedOut, Cancelled: !c.TimedOut}, take,
+			Event{Wait: Wait{TimedOut: c.TimedOut, Cancelled: !c.TimedOut}, Err: c.Err}, take,
 		)
 	case OwnerGone:
 		l.answer(func(r *Request) bool { return r.Owner == c.Owner }, Event{Err: lockagent.ErrSessionClosed}, take)
-		take(Event{Kind: Unlocked, Call: c.Call})
+		take(unlocked(c.Call, nil))
 	case Release:
-		take(Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
+		take(unlocked(c.Call, lockagent.ErrNotHeld))
 	case Break:
 		if c.Token != 0 { // nobody holds a latch
-			take(Event{Kind: Unlocked, Call: c.Call, Err: lockagent.ErrNotHeld})
+			take(unlocked(c.Call, lockagent.ErrNotHeld))
 			return
 		}
 		take(Event{Kind: AskBreak, Call: c.Call})
@@ -86,9 +86,9 @@ func (l *Latch) decide(c Command, m Moment, take func(Event)) {
 		take(Event{Kind: Closed})
 		take(Event{Kind: Detached})
 	case Woken:
-		take(Event{Kind: Woke, RetryAt: m.Now, Queued: l.contended})
+		take(Event{Kind: Woke, Retry: Retry{RetryAt: m.Now, Subscribed: l.contended}})
 	case Missed, StoreReset: // perhaps the subscription does not stand yet
-		take(Event{Kind: Woke, RetryAt: m.Now, Queued: l.hears})
+		take(Event{Kind: Woke, Retry: Retry{RetryAt: m.Now, Subscribed: l.hears}})
 	case AcquireReplied:
 		if c.Tenure == l.asking {
 			l.replied(c, m, take)
@@ -109,7 +109,8 @@ func (l *Latch) replied(c AcquireReplied, m Moment, take func(Event)) {
 		err = c.Err
 	case c.Err != nil:
 		take(Event{
-			Kind: AttemptFailed, Err: c.Err, Count: l.failures + 1, RetryAt: m.Now.add(l.cfg.backoff(l.failures+1, m)),
+			Kind: AttemptFailed, Err: c.Err,
+			Retry: Retry{RetryAt: m.Now.add(l.cfg.backoff(int(l.failures)+1, m)), Failures: l.failures + 1},
 		})
 		return
 	case c.Reply.Granted:
@@ -124,8 +125,9 @@ func (l *Latch) replied(c AcquireReplied, m Moment, take func(Event)) {
 
 func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event)) {
 	e := Event{
-		Kind: FoundBusy, RetryAt: m.Now.add(l.cfg.sleep(r.Remaining, queuedSleep, m)), Holder: r.Holder,
-		Left: r.Remaining, StoreTime: r.At, Clock: r.Clock,
+		Kind: FoundBusy, Busy: Busy{Holder: r.Holder, Left: r.Remaining},
+		Retry:    Retry{RetryAt: m.Now.add(l.cfg.sleep(r.Remaining, queuedSleep, m))},
+		Decision: Decision{StoreTime: r.At, Clock: r.Clock},
 	}
 	if l.woken {
 		e.RetryAt = m.Now
@@ -133,7 +135,7 @@ func (l *Latch) foundClosed(r *lockagent.AcquireReply, m Moment, take func(Event
 	take(e)
 	for w := range l.requests.waiters {
 		if !w.queued {
-			take(Event{Kind: Queued, Request: w.Request, Waiters: l.requests.waiting.len()})
+			take(queued(w.Request, l.requests.waiting.len()))
 		}
 	}
 }
@@ -176,11 +178,11 @@ func (l *Latch) apply(e *Event) {
 			l.found = l.upto
 		}
 	case AttemptFailed:
-		l.asking, l.failures, l.retryAt = 0, e.Count, e.RetryAt
+		l.asking, l.failures, l.retryAt = 0, e.Failures, e.RetryAt
 	case Forgot: // what was found does not concern those who came later
 		l.asking, l.failures, l.retryAt, l.found = 0, 0, 0, 0
 	case Woke:
-		l.woken, l.hears, l.retryAt = true, e.Queued, e.RetryAt
+		l.woken, l.hears, l.retryAt = true, e.Subscribed, e.RetryAt
 	case Quieted:
 		l.contended, l.hears = false, false
 	case Closed:

@@ -11,11 +11,11 @@ import (
 
 // latchRig drives a Latch and remembers its events.
 type latchRig struct {
-	t     *testing.T
-	latch *Latch
-	now   Instant
-	fresh uint64
-	told  []Event
+	t      *testing.T
+	latch  *Latch
+	now    Instant
+	fresh  uint64
+	events []Event
 }
 
 func newLatchRig(t *testing.T) *latchRig {
@@ -27,9 +27,9 @@ func newLatchRig(t *testing.T) *latchRig {
 func (r *latchRig) step(c Command) (kinds []Kind) {
 	r.t.Helper()
 	r.fresh++
-	r.told = nil
+	r.events = nil
 	r.latch.Step(c, Moment{Now: r.now, Fresh: r.fresh}, func(e *Event) {
-		r.told = append(r.told, *e)
+		r.events = append(r.events, *e)
 		kinds = append(kinds, e.Kind)
 	})
 	return kinds
@@ -46,7 +46,7 @@ func (r *latchRig) expect(c Command, want ...Kind) {
 // answers are the errors of the last step, by request.
 func (r *latchRig) answers() map[lockagent.Owner]error {
 	errs := make(map[lockagent.Owner]error)
-	for _, e := range r.told {
+	for _, e := range r.events {
 		if e.Kind == Answered {
 			errs[e.Request.Owner] = e.Err
 		}
@@ -79,12 +79,12 @@ func TestLatchAttemptsAreShared(t *testing.T) {
 	r.expect(r.replied(isClosed, nil), FoundBusy, Queued, Queued)
 	// A message may have been lost before the subscription stood.
 	r.expect(Woken{}, Woke, Attempted)
-	if r.told[1].FoundClosed {
+	if r.events[1].FoundClosed {
 		t.Error("the attempt says that a waiter has waited, and heard all messages")
 	}
 	r.expect(r.replied(isClosed, nil), FoundBusy)
 	r.expect(Woken{}, Woke, Attempted)
-	if !r.told[1].FoundClosed {
+	if !r.events[1].FoundClosed {
 		t.Error("the attempt does not say that a waiter has waited")
 	}
 	r.expect(r.replied(isOpen, nil), Forgot, Answered, Answered)
@@ -148,7 +148,7 @@ func TestLatchErrors(t *testing.T) {
 	r.expect(r.replied(isOpen, nil), Forgot, Answered)
 	// What was found does not concern those who come later.
 	r.expect(r.asks("bob"), Requested, Attempted)
-	if r.told[1].FoundClosed {
+	if r.events[1].FoundClosed {
 		t.Error("the attempt says that a waiter has waited")
 	}
 }
@@ -156,12 +156,12 @@ func TestLatchErrors(t *testing.T) {
 func TestLatchWaitsEnd(t *testing.T) {
 	r := newLatchRig(t)
 	r.step(r.asks("ann"))
-	ann := r.told[0].Request.ID
+	ann := r.events[0].Request.ID
 	r.step(r.asks("bob"))
 	r.step(r.asks("cid"))
 	r.step(r.replied(isClosed, nil))
 	r.expect(Cancel{ID: ann, TimedOut: true, Err: lockagent.ErrTimeout}, Answered)
-	if e := r.told[0]; !e.TimedOut || e.Cancelled || !errors.Is(e.Err, lockagent.ErrTimeout) {
+	if e := r.events[0]; !e.TimedOut || e.Cancelled || !errors.Is(e.Err, lockagent.ErrTimeout) {
 		t.Errorf("answered %+v", e)
 	}
 	r.expect(OwnerGone{Owner: "bob", Call: 7}, Answered, Unlocked)
@@ -184,7 +184,7 @@ func TestLatchWaitsEnd(t *testing.T) {
 func TestLatchForgetsThoseWhoLeft(t *testing.T) {
 	r := newLatchRig(t)
 	r.step(r.asks("ann"))
-	r.step(Cancel{ID: r.told[0].Request.ID, Err: lockagent.ErrTimeout})
+	r.step(Cancel{ID: r.events[0].Request.ID, Err: lockagent.ErrTimeout})
 	r.expect(r.replied(isClosed, nil), FoundBusy)
 	r.expect(r.asks("bob"), Requested, Attempted)
 }
@@ -199,12 +199,12 @@ func TestLatchNewsBeforeTheSubscriptionStands(t *testing.T) {
 		r.expect(news, Woke, Attempted)
 		r.step(r.replied(isClosed, nil))
 		r.expect(Woken{}, Woke, Attempted)
-		if r.told[1].FoundClosed {
+		if r.events[1].FoundClosed {
 			t.Errorf("after %T the attempt says that a waiter has waited", news)
 		}
 		r.step(r.replied(isClosed, nil))
 		r.expect(news, Woke, Attempted)
-		if !r.told[1].FoundClosed {
+		if !r.events[1].FoundClosed {
 			t.Errorf("%T when the subscription stands: the attempt does not say that a waiter has waited", news)
 		}
 	}

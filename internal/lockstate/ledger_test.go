@@ -84,11 +84,11 @@ func (l *ledger) grant(id RequestID) int {
 	return slices.IndexFunc(l.grants, func(d deed) bool { return d.ID == id })
 }
 
-// endsEarlier reports whether an end of a lease is earlier than that of a grant, or of a kept one earlier than its
-// owner was told.
-func (g *deed) endsEarlier(end, told Instant) bool {
+// endsEarlier reports whether an end of a lease is earlier than that of a grant, or for a kept lease earlier than the
+// deadline that its owner knows.
+func (g *deed) endsEarlier(end, deadline Instant) bool {
 	if g.fixed == 0 {
-		return end != 0 && (g.Lease == 0 || end < told)
+		return end != 0 && (g.Lease == 0 || end < deadline)
 	}
 	return end != 0 && end < g.fixed
 }
@@ -98,13 +98,19 @@ func (l *ledger) keeps(o lockagent.Owner) bool {
 	return slices.ContainsFunc(l.grants, func(d deed) bool { return d.Owner == o && d.Lease == 0 })
 }
 
+// noted, if it is not nil, is called with each event that a ledger takes into account. A test that runs alone sets it.
+var noted func(*Event)
+
 // note takes an event into account, after it was applied to s. last are the greatest tokens of
 // all time. It returns what is wrong with the event, or an empty text.
 func (l *ledger) note(e *Event, s machine, last *tokens) string {
+	if noted != nil {
+		noted(e)
+	}
 	id := e.Request.ID
-	_, beside := s.(*Permits) // whose tenures do not keep each other out
+	_, concurrent := s.(*Permits) // whose tenures do not keep each other out
 	_, fair := s.(*Fair)
-	fair = fair || beside // it has several tenures
+	fair = fair || concurrent // it has several tenures
 	if state, ok := s.(*State); ok {
 		if problem := l.follow(e, state); problem != "" {
 			return problem
@@ -145,9 +151,9 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 			return "a hold that is to outlive its process needs a renewal for that"
 		case e.Request.Outlive && e.Fixed == 0:
 			return "a hold that is to outlive its process has a kept lease"
-		case e.Kind == Granted && !beside && !l.beside(e.Request.Mode):
+		case e.Kind == Granted && !concurrent && !l.beside(e.Request.Mode):
 			return "the lock is granted while it is held here"
-		case e.Kind == Granted && !beside && (e.Token <= last.exclusive || e.Request.Mode == Exclusive && e.Token <= last.all):
+		case e.Kind == Granted && !concurrent && (e.Token <= last.exclusive || e.Request.Mode == Exclusive && e.Token <= last.all):
 			return fmt.Sprintf("token %d is granted after %d", e.Token, *last)
 		case e.Kind == Granted && slices.ContainsFunc(l.grants, func(d deed) bool { return d.token == e.Token || !fair && d.token > e.Token }):
 			return "two grants have one token"
@@ -223,7 +229,7 @@ func (l *ledger) follow(e *Event, s *State) string {
 	case Began:
 		*t = turn{tenure: e.Tenure, began: e.Now, from: e.Now, rests: s.tenure.rests}
 	case Renewing:
-		t.rests, t.asks = false, e.Lease
+		t.rests, t.asks = false, e.AskedLease
 	case Renewed:
 		t.failed, t.asks = false, 0
 	case Doubted:

@@ -14,18 +14,19 @@ func (s *State) passed(p *Passed, m Moment, out []Event) []Event {
 	case p.Tenure != a.number: // it is held already, or is being released
 		return out
 	case p.Unconfirmed: // the answer to an attempt under way may be older
-		return append(out, Event{Kind: Woke, RetryAt: m.Now})
+		return append(out, woke(m.Now))
 	case s.phase == asking:
 		return append(out, Event{
-			Kind: Offered, Tenure: p.Tenure, Token: p.Token, StoreTime: p.At, Clock: p.Clock,
-			Incarnation: p.Incarnation, Outsiders: p.Outsiders, Wanted: p.Contested,
+			Kind: Offered, Tenure: p.Tenure, Hold: Hold{Token: p.Token},
+			Decision: Decision{StoreTime: p.At, Clock: p.Clock, Incarnation: p.Incarnation},
+			Others:   Others{Outsiders: p.Outsiders, Wanted: p.Contested},
 		})
 	}
 	if e, ok := s.begunBy(p, a.busy, m); ok && a.queued {
 		return append(out, e)
 	}
 	// The next attempt finds out whether the tenure still has the lock.
-	return append(out, Event{Kind: Woke, RetryAt: m.Now})
+	return append(out, woke(m.Now))
 }
 
 // begunBy returns the event by which the tenure begins with the pass p. busy is the last
@@ -52,11 +53,14 @@ func (s *State) begunBy(p *Passed, busy busyness, m Moment) (Event, bool) {
 		return Event{}, false
 	}
 	return Event{
-		Kind: Began, Tenure: s.attempt.number, Sent: began, Lease: lockagent.PassLease,
-		Token: p.Token, StoreTime: p.At, Incarnation: p.Incarnation, Outsiders: p.Outsiders, Wanted: p.Contested,
+		Kind: Began, Tenure: s.attempt.number,
 		// If both have the same time, the pass may have come first. The attempt then gave the
 		// tenure another place in the queue.
-		Unanswered: p.At == busy.at,
+		Traits:    Traits{Unanswered: p.At == busy.at},
+		Hold:      Hold{Token: p.Token},
+		Decision:  Decision{StoreTime: p.At, Incarnation: p.Incarnation},
+		Confirmed: Confirmed{Sent: began, Lease: lockagent.PassLease},
+		Others:    Others{Outsiders: p.Outsiders, Wanted: p.Contested},
 	}, true
 }
 
@@ -73,10 +77,10 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	}
 	switch s.phase {
 	case asking: // the answer may be older than the pass
-		out = append(out, Event{Kind: Woke})
+		out = append(out, woke(0))
 	case sleeping:
 		if retryAt < s.retryAt {
-			out = append(out, Event{Kind: Woke, RetryAt: retryAt})
+			out = append(out, woke(retryAt))
 		}
 	}
 	return out
@@ -92,7 +96,7 @@ func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	case s.phase == releasing:
 		return out
 	case s.phase == sleeping:
-		out = append(out, Event{Kind: Woke, RetryAt: m.Now})
+		out = append(out, woke(m.Now))
 	}
 	return s.contested(true, out)
 }
@@ -105,7 +109,7 @@ func (s *State) contested(known bool, out []Event) []Event {
 	bounds := a.rests && !a.contested || s.phase == held && t.rests || a.mode == Shared && !a.contested ||
 		t.mode == Shared && (!t.contested || s.renewal.inFlight && !s.renewal.wanted)
 	if bounds || known && !a.wanted && !t.wanted {
-		out = append(out, Event{Kind: Contested, Tenure: max(a.number, t.number), Wanted: known})
+		out = append(out, Event{Kind: Contested, Tenure: max(a.number, t.number), Others: Others{Wanted: known}})
 	}
 	return out
 }
@@ -116,7 +120,7 @@ func (s *State) disowning(tenure uint64, out []Event) []Event {
 	if s.closed || s.cfg.Used != nil && !s.cfg.Used(tenure) {
 		return out
 	}
-	return append(out, Event{Kind: Disowning, Tenure: tenure, Token: s.floor})
+	return append(out, Event{Kind: Disowning, Tenure: tenure, Ask: Ask{Floor: s.floor}})
 }
 
 // disownReplied ends the sleep of a tenure that found the lock held by a ghost. If the ghost
@@ -130,7 +134,7 @@ func (s *State) disownReplied(c DisownReplied, m Moment, out []Event) []Event {
 		retryAt = m.Now.add(s.cfg.backoff(1, m))
 	}
 	if retryAt < s.retryAt {
-		out = append(out, Event{Kind: Woke, RetryAt: retryAt})
+		out = append(out, woke(retryAt))
 	}
 	return out
 }

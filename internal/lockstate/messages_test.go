@@ -130,7 +130,7 @@ func TestTenureThatNobodyHas(t *testing.T) {
 		r.hold("ann")
 		r.step(Wanted{Tenure: 77})
 		r.want("Disowning 77")
-		if got := r.last(Disowning).Token; got != 101 {
+		if got := r.last(Disowning).Floor; got != 101 {
 			t.Errorf("tells of token %d, want 101", got)
 		}
 		r.step(DisownReplied{Tenure: 77})
@@ -227,7 +227,7 @@ func TestBroken(t *testing.T) {
 			r.skip()
 			r.step(Broken{Tenure: r.asked, At: storeTime(r.now)})
 			r.want("Ended ann+: broken, 1 left", "Ended ann+: broken", "Denied")
-			if e := r.last(Denied); e.Reason != lockagent.LostBroken || e.StoreTime != storeTime(r.now) || e.Count != 1 {
+			if e := r.last(Denied); e.Reason != lockagent.LostBroken || e.StoreTime != storeTime(r.now) || !e.Served {
 				t.Errorf("tells %+v", e)
 			}
 			r.idle(true)

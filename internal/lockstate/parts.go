@@ -13,9 +13,10 @@ func (f *Fair) part(match func(*State) bool) *State {
 	return nil
 }
 
-// partFor is the part that takes a request. That is the part of its session, or else an idle or new part, which
-// becomes the last one. The id of the request becomes the number of an idle or new part, so the numbers of the parts
-// grow in their order.
+// partFor is the part that takes a request. If the session of the request holds the lock or waits for it, its part
+// takes the request, too. Otherwise a part takes it that has nothing to do, or a new one. This part becomes the last
+// one of the list, and the id of the request becomes its number. So the numbers of the parts grow in the order of the
+// list. A part that is closed takes every request, and refuses it.
 func (f *Fair) partFor(r *Request, m Moment) *State {
 	if p := f.part(func(p *State) bool { return p.closed || p.lets(r) }); p != nil {
 		return p

@@ -165,7 +165,7 @@ func TestPassWhileAsleep(t *testing.T) {
 		r.skip()
 		r.step(Passed{Tenure: r.asked, Token: 102, At: storeTime(r.now)})
 		r.want("Woke", "Attempted 2s")
-		if got := r.last(Attempted).Token; got != 102 {
+		if got := r.last(Attempted).Floor; got != 102 {
 			t.Errorf("asks for tokens above %d, want 102", got)
 		}
 	})

@@ -25,7 +25,7 @@ func ResumePermits(
 	name lockagent.Name, cfg *Config, fresh func() uint64, n Snapshot, shift time.Duration, now Instant,
 ) *Permits {
 	p := &Permits{*ResumeFair(name, cfg, fresh, n, shift, now)}
-	p.beside = true
+	p.concurrent = true
 	return p
 }
 

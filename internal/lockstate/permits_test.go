@@ -49,7 +49,7 @@ func TestPermits(t *testing.T) {
 		r.wants("ann", 1)
 		r.granted(1, 7)
 		r.wants("bob", 1)
-		if e := r.last(Attempted); e.Token != 7 {
+		if e := r.last(Attempted); e.Floor != 7 {
 			t.Errorf("attempted %+v", e)
 		}
 	})

@@ -76,7 +76,7 @@ func (w *world) spread() (passed bool) {
 func (w *world) shareOut() (passed bool) {
 	passed = w.spread()
 	if free := w.store.freePermits(w.now); free > 0 {
-		w.store.told, w.store.toldOf = true, free
+		w.store.announced, w.store.announcedOf = true, free
 		w.wake(-1)
 	}
 	return passed
@@ -108,7 +108,7 @@ func (w *world) checkPermits(i int, s *State) {
 	}
 	place := tenureID{i, s.attempt.number}
 	switch {
-	case m.told && len(m.queue) == 0 && s.asksFor() <= m.toldOf:
+	case m.announced && len(m.queue) == 0 && s.asksFor() <= m.announcedOf:
 		w.fail("agent %d waits for permits that are free, and was told so", i+1)
 	case !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == place && s.retryAt > w.now.add(lockagent.PassLease+pause):
 		w.fail("agent %d is the first in the queue, but sleeps until %v, while enough permits are free", i+1, time.Duration(s.retryAt))

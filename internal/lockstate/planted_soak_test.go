@@ -67,7 +67,7 @@ var defects = []planted{
 	{"moveOn", "case !s.sought() && s.attempt.mayHave():", "case false:", "does not withdraw what it does not want"},
 	{"moveOn", "case !s.sought():", "case false:", "asks on for nobody"},
 	{
-		"moveOn", "m.Now >= s.retryAt || s.requests.tries.n > 0 && !recalling(s.attempt.told, m.Now)", "false",
+		"moveOn", "m.Now >= s.retryAt || s.requests.tries.n > 0 && !recalling(s.attempt.notified, m.Now)", "false",
 		"sleeps on",
 	},
 	{"moveOn", "case s.leaving.inFlight:", "case false:", "releases twice at a time"},

@@ -109,7 +109,7 @@ func TestReleaseTells(t *testing.T) {
 		r.hold("ann", "bob")
 		r.release("ann")
 		r.release("bob")
-		if got := r.last(Returning).Token; got != 102 {
+		if got := r.last(Returning).Floor; got != 102 {
 			t.Errorf("tells %d, want 102", got)
 		}
 	})
@@ -118,7 +118,7 @@ func TestReleaseTells(t *testing.T) {
 		r.acquire("ann")
 		r.cancel("ann")
 		r.granted()
-		if got := r.last(Returning).Token; got != 0 {
+		if got := r.last(Returning).Floor; got != 0 {
 			t.Errorf("tells %d, want none", got)
 		}
 	})

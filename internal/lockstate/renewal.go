@@ -21,13 +21,15 @@ type renewal struct {
 // renewal of a kept lease, after a third of it, is not urgent. If only readers hold the lock, the renewal
 // makes the tenure shared.
 func (s *State) renewing(m Moment) Event {
-	e := Event{Kind: Renewing, Tenure: s.tenure.number, Mode: s.tenure.mode, Lease: s.renewalLease(m)}
+	e := Event{
+		Kind: Renewing, Tenure: s.tenure.number, Traits: Traits{Mode: s.tenure.mode}, Ask: Ask{AskedLease: s.renewalLease(m)},
+	}
 	if s.requests.held.n > 0 && s.requests.shared() {
 		e.Mode = Shared
 	}
 	// Without a grant this is the renewal that the first hold waits for.
-	e.Urgent = s.requests.held.n == 0 || s.tenure.falls || s.downgradeDue() <= m.Now ||
-		s.tenure.deadline.Sub(m.Now) < min(e.Lease, roomy)/2
+	e.Urgent = s.requests.held.n == 0 || s.tenure.downgrading || s.downgradeDue() <= m.Now ||
+		s.tenure.deadline.Sub(m.Now) < min(e.AskedLease, roomy)/2
 	return e
 }
 
@@ -53,7 +55,7 @@ func (s *State) renewalDue() Instant {
 	}
 	at = min(at, s.downgradeDue())
 	// Without a grant, the first one waits for the renewal.
-	if s.tenure.doubt || s.tenure.falls || s.renewal.failures > 0 || s.requests.held.n == 0 {
+	if s.tenure.doubt || s.tenure.downgrading || s.renewal.failures > 0 || s.requests.held.n == 0 {
 		at = s.tenure.sent
 	}
 	if at == never {

@@ -94,7 +94,7 @@ func TestFailedRenewal(t *testing.T) {
 		r.pass(10 * time.Second)
 		for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second} {
 			r.renewFails()
-			if got := r.last(RenewFailed).Count; got != i+1 {
+			if got := r.last(RenewFailed).Failures; int(got) != i+1 {
 				t.Errorf("failure %d is counted as %d", i+1, got)
 			}
 			r.alarmIn(pause/2, pause)

@@ -32,8 +32,8 @@ func (s *State) attemptRefused(err error, out []Event) []Event {
 
 func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) []Event {
 	failed := Event{
-		Kind: AttemptFailed, Tenure: s.attempt.number, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)),
-		Err: err, Unanswered: !withdrawn, Count: int(s.failures) + 1,
+		Kind: AttemptFailed, Tenure: s.attempt.number, Traits: Traits{Unanswered: !withdrawn}, Err: err,
+		Retry: Retry{RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)), Failures: s.failures + 1},
 	}
 	if w := s.requests.head(); w != nil && !w.queued && !w.Try {
 		failed.Request = w.Request
@@ -51,10 +51,11 @@ func (s *State) attemptFailed(err error, withdrawn bool, m Moment, out []Event) 
 func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event) []Event {
 	a := &s.attempt
 	out = append(out, Event{
-		Kind: Began, Tenure: a.number, Sent: a.sent, Lease: a.lease,
-		Token: r.Token, StoreTime: r.At, Incarnation: r.Incarnation, Outsiders: r.Outsiders, Replicas: r.Replicas,
-		Rests:  r.Rests,
-		Wanted: r.Contested,
+		Kind: Began, Tenure: a.number, Traits: Traits{Rests: r.Rests},
+		Hold:      Hold{Token: r.Token},
+		Decision:  Decision{StoreTime: r.At, Incarnation: r.Incarnation},
+		Confirmed: Confirmed{Sent: a.sent, Lease: a.lease, Replicas: r.Replicas},
+		Others:    Others{Outsiders: r.Outsiders, Wanted: r.Contested},
 	})
 	if m.Now < a.sent.add(s.cfg.trust(a.lease)) {
 		return out
@@ -86,11 +87,11 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	}
 	retryAt := m.Now.add(s.cfg.sleep(r.Remaining, most, m))
 	if s.cfg.Polls && r.Holder != "" { // if nobody has it, the store keeps the lock for others
-		pause := s.attempt.rival.seen(r.Holder, r.Remaining, r.At, r.Clock).pause
+		pause := s.attempt.rival.updated(r.Holder, r.Remaining, r.At, r.Clock).pause
 		// Two agents should not follow each other for ever.
 		retryAt = min(retryAt, m.Now.add(pause/2+m.scatter(pause/2)))
 	}
-	told := s.attempt.recalls(r, m.Now)
+	notified := s.attempt.notifiedBy(r, m.Now)
 	if s.attempt.woken || s.attempt.offer != nil {
 		retryAt = m.Now
 	}
@@ -99,17 +100,19 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 		holder = lockagent.PermitsNotSet
 	}
 	out = append(out, Event{
-		Kind: FoundBusy, Tenure: s.attempt.number, RetryAt: retryAt, Holder: holder, Left: r.Remaining, StoreTime: r.At,
-		Clock: r.Clock, Queued: r.Queued, Set: !r.NotSet, Told: told,
+		Kind: FoundBusy, Tenure: s.attempt.number,
+		Busy:     Busy{Holder: holder, Left: r.Remaining, Notified: notified, Queued: r.Queued, Set: !r.NotSet},
+		Retry:    Retry{RetryAt: retryAt},
+		Decision: Decision{StoreTime: r.At, Clock: r.Clock},
 	})
 	// If a tenure of this agent has the lock, it is a ghost: the only one known is asking.
 	if t, ok := lockagent.ParseTenure(r.Holder); ok && t.Agent == s.cfg.Agent {
 		out = s.disowning(t.Number, out)
 	}
 	if w := s.requests.head(); w != nil && !w.queued && !w.Try {
-		out = append(out, Event{Kind: Queued, Request: w.Request, Waiters: s.requests.waiting.len()})
+		out = append(out, queued(w.Request, s.requests.waiting.len()))
 	}
-	if recalling(told, m.Now) {
+	if recalling(notified, m.Now) {
 		return out
 	}
 	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.name, Holder: holder, Left: r.Remaining}, out)
@@ -131,15 +134,17 @@ func (s *State) renewReplied(c RenewReplied, m Moment, out []Event) []Event {
 	switch {
 	case c.Err != nil:
 		return append(out, Event{
-			Kind: RenewFailed, Err: c.Err, Tenure: c.Tenure, Mode: s.tenure.mode, Count: int(s.renewal.failures) + 1,
-			RetryAt: s.renewAgain(m),
+			Kind: RenewFailed, Tenure: c.Tenure, Traits: Traits{Mode: s.tenure.mode}, Err: c.Err,
+			Retry: Retry{RetryAt: s.renewAgain(m), Failures: s.renewal.failures + 1},
 		})
 	case !c.Reply.Held:
 		return s.renewalDenied(c.Reply.At, m, out)
 	}
 	return append(out, Event{
-		Kind: Renewed, Tenure: c.Tenure, Mode: s.tenure.mode, Sent: s.renewal.sent, Lease: s.renewal.lease,
-		StoreTime: c.Reply.At, Replicas: c.Reply.Replicas, Wanted: c.Reply.Contested,
+		Kind: Renewed, Tenure: c.Tenure, Traits: Traits{Mode: s.tenure.mode},
+		Decision:  Decision{StoreTime: c.Reply.At},
+		Confirmed: Confirmed{Sent: s.renewal.sent, Lease: s.renewal.lease, Replicas: c.Reply.Replicas},
+		Others:    Others{Wanted: c.Reply.Contested},
 	})
 }
 
@@ -158,8 +163,9 @@ func (s *State) renewalDenied(at lockagent.StoreTime, m Moment, out []Event) []E
 func (s *State) denied(by *loss, m Moment, out []Event) []Event {
 	t := &s.tenure
 	return append(s.endAll(by, m, out), Event{
-		Kind: Denied, Tenure: t.number, Mode: t.mode, Reason: by.why, StoreTime: by.at, Count: t.holds,
-		Unanswered: by.unanswered,
+		Kind: Denied, Tenure: t.number, Traits: Traits{Mode: t.mode, Unanswered: by.unanswered},
+		End:      End{Reason: by.why, Served: t.holds > 0},
+		Decision: Decision{StoreTime: by.at},
 	})
 }
 
@@ -167,7 +173,7 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 	if s.phase != releasing || c.Tenure != s.tenure.number || !s.leaving.inFlight {
 		return out
 	}
-	answer := Event{Kind: Unlocked, Call: s.call}
+	answer := unlocked(s.call, nil)
 	switch {
 	case c.Err != nil && (lockagent.Definite(c.Err) || s.closed):
 		answer.Err = c.Err
@@ -178,7 +184,8 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 	case c.Err != nil:
 		answer.Err = lockagent.ErrUnconfirmed
 		out = append(out, Event{
-			Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err, RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m)),
+			Kind: ReleaseFailed, Tenure: c.Tenure, Err: c.Err,
+			Retry: Retry{RetryAt: m.Now.add(s.cfg.backoff(int(s.failures)+1, m))},
 		})
 		out = s.answerTries(s.requests.last(), c.Err, out)
 	default:
@@ -197,15 +204,19 @@ func (s *State) releaseReplied(c ReleaseReplied, m Moment, out []Event) []Event 
 // returned is the event for a release that the store has confirmed.
 func (s *State) returned(r *lockagent.ReleaseReply, m Moment) Event {
 	if s.leaving.withdraws {
-		return Event{Kind: Withdrawn, Tenure: s.tenure.number, StoreTime: r.At}
+		return Event{Kind: Withdrawn, Tenure: s.tenure.number}
 	}
 	e := Event{
-		Kind: Returned, Tenure: s.tenure.number, Mode: s.tenure.mode, StoreTime: r.At, Count: s.tenure.holds,
-		// If there was nothing to release, an earlier call without an answer may have released
-		// the tenure. Otherwise its lease ended after the deadline, when no hold depended on it.
-		Released: r.Released || s.leaving.unanswered && s.leaving.inTime,
+		Kind: Returned, Tenure: s.tenure.number, Traits: Traits{Mode: s.tenure.mode},
+		End: End{
+			// If there was nothing to release, an earlier call without an answer may have released
+			// the tenure. Otherwise its lease ended after the deadline, when no hold depended on it.
+			Released: r.Released || s.leaving.unanswered && s.leaving.inTime,
+			Served:   s.tenure.holds > 0,
+		},
+		Decision: Decision{StoreTime: r.At},
+		Others:   Others{Wanted: r.Passed}, // others that were woken may have no waiters any more
 	}
-	e.Wanted = r.Passed // others that were woken may have no waiters any more
 	// After a pass there is nobody to yield to: the next attempt only gets a place in the
 	// queue.
 	if r.Others != 0 && !r.Passed || s.cfg.Polls && s.requests.waiting.n > 0 {

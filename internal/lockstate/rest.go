@@ -29,7 +29,7 @@ const (
 )
 
 // recallTime is for how long a request that does not wait goes on when it finds a tenure that may rest. The holder's
-// agent was told. If nobody holds the lock, it comes back in this time: that takes a message and a release.
+// agent was notified. If nobody holds the lock, it comes back in this time: that takes a message and a release.
 const recallTime = 20 * time.Millisecond
 
 // habit is how the agent has used the lock lately.
@@ -102,18 +102,18 @@ func (s *State) restUntil() Instant {
 	return min(s.tenure.restedAt.add(s.habit.length()), s.tenure.began.add(s.cfg.Rest))
 }
 
-// recalling reports whether it pays to wait for a lock whose agent was told at an instant that it is wanted. If nobody
-// holds the lock, it comes back soon. The zero Instant is never.
-func recalling(told, now Instant) bool { return told != 0 && now < told.add(recallTime) }
+// recalling reports whether it pays to wait for a lock whose agent was notified at an instant that the lock is wanted.
+// If nobody holds the lock, it comes back soon. The zero Instant is never.
+func recalling(notified, now Instant) bool { return notified != 0 && now < notified.add(recallTime) }
 
-// recalls is since when the agent of the holder knows that its lock is wanted, if the tenure may rest. r is an answer
-// that came now.
-func (a *attempt) recalls(r *lockagent.AcquireReply, now Instant) Instant {
+// notifiedBy is since when the holder's agent knows that the lock is wanted, if the lock may rest there, or 0. r is the
+// answer of an attempt, which came now.
+func (a *attempt) notifiedBy(r *lockagent.AcquireReply, now Instant) Instant {
 	switch {
 	case !r.HolderRests:
 		return 0
-	case a.told != 0 && a.rival.holder == r.Holder:
-		return a.told
+	case a.notified != 0 && a.rival.holder == r.Holder:
+		return a.notified
 	}
 	return now
 }

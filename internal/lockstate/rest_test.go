@@ -75,8 +75,8 @@ func TestRestBegins(t *testing.T) {
 		for n, want := range []bool{false, false, false, true} {
 			r.acquire("ann")
 			e := r.last(Attempted)
-			if e.Rests != want || want && e.Lease != lockagent.PassLease {
-				t.Errorf("attempt %d asks for a tenure that may rest: %v, with a lease of %v; want %v", n+1, e.Rests, e.Lease, want)
+			if e.Rests != want || want && e.AskedLease != lockagent.PassLease {
+				t.Errorf("attempt %d asks for a tenure that may rest: %v, with a lease of %v; want %v", n+1, e.Rests, e.AskedLease, want)
 			}
 			r.grant()
 			r.release("ann")
@@ -266,8 +266,8 @@ func TestRest(t *testing.T) {
 		r := rested(t)
 		r.acquire("bob")
 		r.pass(time.Second)
-		if e := r.last(Renewing); e.Lease != 30*time.Second {
-			t.Errorf("renewed for %v, want the lease of the watchdog", e.Lease)
+		if e := r.last(Renewing); e.AskedLease != 30*time.Second {
+			t.Errorf("renewed for %v, want the lease of the watchdog", e.AskedLease)
 		}
 		r.renewed(true)
 		r.skip()

@@ -22,9 +22,9 @@ const (
 	mostMissed = 3
 )
 
-// seen is the rival after another call found the lock busy. If the lease ends at another time, the holder has released the lock and
+// updated is the rival after another call found the lock busy. If the lease ends at another time, the holder has released the lock and
 // acquired it again. If it ends much later, the holder has renewed it, or had the lock for so long that the next hold may last, too.
-func (r rival) seen(holder string, left time.Duration, at lockagent.StoreTime, clock string) rival {
+func (r rival) updated(holder string, left time.Duration, at lockagent.StoreTime, clock string) rival {
 	if holder == "" { // the lock is free, and the store keeps it for others
 		return r
 	}

@@ -70,7 +70,7 @@ func (s *State) endTogether(o lockagent.Owner, end Instant, but *slot, m Moment,
 		return out
 	}
 	for g := range s.others(o, end, but, m.Now) {
-		out = append(out, Event{Kind: Extended, Request: g.Request, Fixed: end})
+		out = append(out, extended(g, end, 0))
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func (s *State) overdue(g *slot, now Instant) lockagent.LossReason {
 
 func (s *State) refuseWhenClosed(e *Event) bool {
 	if w := s.requests.head(); w != nil && s.closed {
-		*e = Event{Kind: Answered, Request: w.Request, Err: lockagent.ErrClosed}
+		*e = refused(w, lockagent.ErrClosed)
 		return true
 	}
 	return false
@@ -69,7 +69,7 @@ func (s *State) grantAgain(m Moment, e *Event) bool {
 	}
 	end := s.sessionEnd(w.Owner, w.Lease, nil, m.Now)
 	for g := range s.others(w.Owner, end, nil, m.Now) { // one after the other, before the session has the grant
-		*e = Event{Kind: Extended, Request: g.Request, Fixed: end}
+		*e = extended(g, end, 0)
 		if end == 0 {
 			e.Own = g.fixed
 		}
@@ -113,7 +113,7 @@ func (s *State) grantBeside(m Moment, e *Event) bool {
 // the release after which the lock was handed off or rests, and to requests that do not wait.
 func (s *State) answerLocally(m Moment, e *Event) bool {
 	if s.call != 0 && (s.requests.held.n > 0 || s.Resting()) {
-		*e = Event{Kind: Unlocked, Call: s.call}
+		*e = unlocked(s.call, nil)
 		return true
 	}
 	if w := s.requests.firstTry(); w != nil && s.requests.held.n > 0 {
@@ -161,12 +161,14 @@ func (s *State) moveOn(m Moment, e *Event) bool {
 	case sleeping:
 		switch {
 		case !s.sought() && s.attempt.mayHave():
-			*e = Event{Kind: Withdrawing, Tenure: s.attempt.number, Unanswered: s.attempt.unanswered}
+			*e = Event{
+				Kind: Withdrawing, Tenure: s.attempt.number, Traits: Traits{Unanswered: s.attempt.unanswered},
+			}
 			return true
 		case !s.sought():
 			*e = Event{Kind: Forgot, Tenure: s.attempt.number}
 			return true
-		case m.Now >= s.retryAt || s.requests.tries.n > 0 && !recalling(s.attempt.told, m.Now):
+		case m.Now >= s.retryAt || s.requests.tries.n > 0 && !recalling(s.attempt.notified, m.Now):
 			*e = s.attempted(m)
 			return true
 		}
@@ -213,7 +215,10 @@ func (s *State) useTenure(m Moment, e *Event) bool {
 }
 
 func (s *State) returning() Event {
-	e := Event{Kind: Returning, Tenure: s.tenure.number, Token: s.tenure.last, Unanswered: s.tenure.unanswered}
+	e := Event{
+		Kind: Returning, Tenure: s.tenure.number, Traits: Traits{Unanswered: s.tenure.unanswered},
+		Ask: Ask{Floor: s.tenure.last},
+	}
 	if s.leaving.withdraws {
 		e.Kind = Withdrawing
 	}

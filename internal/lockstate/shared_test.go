@@ -52,7 +52,7 @@ func TestReadersShareATenure(t *testing.T) {
 		r.want("Ended ann", "Unlocked 1")
 		r.release("bob")
 		r.want("Ended bob", "Returning")
-		if got := r.last(Returning).Token; got != 102 {
+		if got := r.last(Returning).Floor; got != 102 {
 			t.Errorf("tells of token %d, want 102", got)
 		}
 		r.returned(0)

@@ -30,7 +30,7 @@ type SavedRequest struct {
 	Token   lockagent.Token
 	Since   Instant
 	Fixed   Instant // when a fixed lease ends, or 0
-	Own     Instant // see [Event]
+	Own     Instant // see [Grant]
 	ClaimBy Instant // 0 once somebody is known to have received the grant
 }
 

@@ -68,7 +68,7 @@ func TestResume(t *testing.T) {
 		n.skip()
 		n.release("ann")
 		n.want("Ended ann", "Returning")
-		if got := n.last(Returning).Token; got != 101 {
+		if got := n.last(Returning).Floor; got != 101 {
 			t.Errorf("tells of token %d, want 101", got)
 		}
 	})
@@ -141,7 +141,7 @@ func TestResume(t *testing.T) {
 				n := resumed(t, r, ahead)
 				n.acquire("bob")
 				n.want("Requested bob", "Queued bob", "Withdrawing")
-				if e := n.last(Withdrawing); e.Tenure != r.asked || e.Unanswered != tt.unanswered || e.Token != r.s.floor {
+				if e := n.last(Withdrawing); e.Tenure != r.asked || e.Unanswered != tt.unanswered || e.Floor != r.s.floor {
 					t.Errorf("withdraws %+v", e)
 				}
 				n.returnedLate()
@@ -176,7 +176,7 @@ func TestResume(t *testing.T) {
 		r.returned(0)
 		n := resumed(t, r, ahead)
 		n.acquire("bob")
-		if got := n.last(Attempted).Token; got != 101 {
+		if got := n.last(Attempted).Floor; got != 101 {
 			t.Errorf("asks for tokens above %d, want 101", got)
 		}
 	})

@@ -188,7 +188,7 @@ func (s *State) Alarm() (at Instant, ok bool) {
 	case sleeping:
 		at = s.retryAt
 		if s.requests.tries.n > 0 { // it sleeps only while the lock is being recalled, see moveOn
-			at = min(at, s.attempt.told.add(recallTime))
+			at = min(at, s.attempt.notified.add(recallTime))
 		}
 	case releasing:
 		if !s.leaving.inFlight {

@@ -9,20 +9,20 @@ import (
 
 // storeModel is the contract of the store, for one lock and the agents. The lock may be shared.
 type storeModel struct {
-	holders   []seat          // none if the lock is free
-	guard     lockagent.Token // the greatest token that was given out or told
-	told      bool            // the agents were told when the lock became free
-	toldOf    int             // of how many free permits
-	open      bool            // the agents were told when the lock became open for readers
-	queue     []seat          // the tenures that wait, the first one first
-	outsiders int             // the outsiders that wait
-	arrival   Instant         // when the first of them came
-	turn      bool            // the next release is for them
-	kept      Instant         // until then the store keeps the free lock for those that poll
-	ahead     time.Duration   // by how much the clock is ahead
-	clock     int             // the name of the clock
-	withdrawn []tenureID
-	excused   []tenureID // broken or forgotten, while their agents may still trust them
+	holders     []seat          // none if the lock is free
+	guard       lockagent.Token // the greatest token that was given out or told
+	announced   bool            // the agents were told when the lock became free
+	announcedOf int             // of how many free permits
+	open        bool            // the agents were told when the lock became open for readers
+	queue       []seat          // the tenures that wait, the first one first
+	outsiders   int             // the outsiders that wait
+	arrival     Instant         // when the first of them came
+	turn        bool            // the next release is for them
+	kept        Instant         // until then the store keeps the free lock for those that poll
+	ahead       time.Duration   // by how much the clock is ahead
+	clock       int             // the name of the clock
+	withdrawn   []tenureID
+	excused     []tenureID // broken or forgotten, while their agents may still trust them
 
 	// What a failover brings back if it loses the last release.
 	ghost seat
@@ -259,7 +259,7 @@ func (w *world) execute(c *storeCall) {
 			break // the last one to go passes the lock
 		}
 		if c.release.Passed = w.passOn(); !c.release.Passed {
-			m.told = true
+			m.announced = true
 			c.release.Others = w.wake(c.agent)
 		}
 	}
@@ -286,8 +286,8 @@ func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockag
 		m.holders = append(m.holders, s)
 		w.believe(t)
 	}
-	m.toldOf -= s.permits
-	m.told = m.toldOf > 0 && m.permits > 0
+	m.announcedOf -= s.permits
+	m.announced = m.announcedOf > 0 && m.permits > 0
 	m.open = m.open && s.mode == Shared
 	m.leave(t)
 	h := &m.holders[slices.IndexFunc(m.holders, func(s seat) bool { return s.tenureID == t })]
@@ -434,7 +434,7 @@ func (w *world) excuse() {
 	}
 	w.ended(len(w.store.holders))
 	w.store.holders = nil
-	w.store.told = true
+	w.store.announced = true
 }
 
 func (w *world) isExcused(agent int, number uint64) bool {
@@ -460,7 +460,7 @@ func (w *world) reset(failover bool) {
 	m.queue, m.withdrawn = nil, nil
 	w.blank = true
 	if failover && w.now < m.ghost.expiry {
-		m.holders, m.told = []seat{m.ghost}, false
+		m.holders, m.announced = []seat{m.ghost}, false
 	}
 	for i := range w.agents {
 		a := w.agent(i)

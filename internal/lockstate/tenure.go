@@ -19,7 +19,7 @@ type tenure struct {
 	incarnation string
 	replicas    int             // that had what the last confirmed call wrote
 	first       lockagent.Token // of the first hold
-	ahead       lockagent.Token // first minus the store's clock then, or 0: see [tenure.greatest]
+	ahead       lockagent.Token // how far first was ahead of the store's clock, or 0: see [tenure.greatest]
 	last        lockagent.Token // of the last hold, or 0
 	holds       int             // that the tenure has served, or may have: an owner may make several of a grant
 	mode        Mode
@@ -29,7 +29,7 @@ type tenure struct {
 	uncertain   bool // see [State.Uncertain]
 	reused      bool // readers joined whom the store has not heard of: see [tenure.unaware]
 	doubt       bool // a renewal has to confirm the tenure
-	falls       bool // the tenure was exclusive, and no renewal has confirmed yet that it is shared
+	downgrading bool // the tenure was exclusive, and no renewal has confirmed yet that it is shared
 	unanswered  bool // the tenure may begin once more
 
 	// All confirmed leases have run out in the store by until. Unanswered calls may take
@@ -40,7 +40,7 @@ type tenure struct {
 	// The budget of hand-offs counts from here. That is the beginning, or when another agent wanted the lock of a
 	// tenure that could rest.
 	budgetFrom Instant
-	unwanted   int // how many holds the tenure had served by then
+	unbudgeted int // how many holds the tenure had served by then: they do not count
 
 	rests    bool // the tenure may rest: the store tells when another agent wants the lock
 	resting  bool // it rests, since restedAt
@@ -58,8 +58,9 @@ func (t *tenure) ending(now Instant) bool { return t.deadline.Sub(now) < t.lease
 const tokenSlack = time.Millisecond
 
 // greatest is the greatest token that the tenure may use now. A later tenure takes its first token from the store's
-// clock, which shows more by then. The tokens of a fenced lock may be ahead of that clock, because the program beside
-// us which counts them has set them ahead. Those of a later tenure are then as far ahead.
+// clock, which shows more by then. Only the tokens of a fenced lock may be ahead of that clock: Redisson counts them in
+// the same key, and somebody may have set the key to a greater number. A later tenure counts on from there, so its
+// tokens are at least as far ahead.
 func (t *tenure) greatest(now Instant) lockagent.Token {
 	return lockagent.Token(t.storeTime.Add(now.Sub(t.replied)+tokenSlack)) + t.ahead
 }

@@ -55,7 +55,7 @@ func text(e *Event) string {
 	case Disowning:
 		line += fmt.Sprintf(" %d", e.Tenure)
 	case Attempted, Renewing:
-		line += " " + e.Lease.String()
+		line += " " + e.AskedLease.String()
 		if e.Kind == Renewing && e.Mode == Shared {
 			line += " shared"
 		}

@@ -274,18 +274,18 @@ func (w *world) tell(i int, c Command) {
 		switch e.Kind {
 		case Attempted:
 			w.send(storeCall{
-				agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.Lease, token: e.Token,
+				agent: i, kind: callAcquire, number: e.Tenure, mode: e.Request.Mode, lease: e.AskedLease, token: e.Floor,
 				queue: e.Queue, rests: e.Rests, request: e.Request.ID, permits: e.Request.Permits,
 			})
 		case Renewing:
 			a.joined = false
-			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, mode: e.Mode, lease: e.Lease})
+			w.send(storeCall{agent: i, kind: callRenew, number: e.Tenure, mode: e.Mode, lease: e.AskedLease})
 		case Began:
 			a.joined = false
 		case Returning, Withdrawing:
-			w.send(storeCall{agent: i, kind: callRelease, number: e.Tenure, token: e.Token, unanswered: e.Unanswered})
+			w.send(storeCall{agent: i, kind: callRelease, number: e.Tenure, token: e.Floor, unanswered: e.Unanswered})
 		case Disowning:
-			w.send(storeCall{agent: i, kind: callDisown, number: e.Tenure, token: e.Token})
+			w.send(storeCall{agent: i, kind: callDisown, number: e.Tenure, token: e.Floor})
 		case Granted:
 			w.overlap(i, e)
 			w.outOfTurn(i, e)
@@ -369,7 +369,7 @@ func (a *agentModel) overdue(c Command, m Moment) (parts []*State) {
 		return nil
 	}
 	for _, s := range a.parts {
-		recalled := s.phase == sleeping && s.attempt.told != 0 && !recalling(s.attempt.told, m.Now)
+		recalled := s.phase == sleeping && s.attempt.notified != 0 && !recalling(s.attempt.notified, m.Now)
 		if recalled || c != (Tick{}) && s.concerns(Tick{}, m) {
 			parts = append(parts, s)
 		}
@@ -519,7 +519,7 @@ func (w *world) check() {
 // checkShared checks that a tenure is shared in the store when the agent believes so.
 func (w *world) checkShared(i int, s *State) {
 	t := &s.tenure
-	if s.phase != held || t.mode == Exclusive || t.falls || t.doubt || w.isExcused(i, t.number) {
+	if s.phase != held || t.mode == Exclusive || t.downgrading || t.doubt || w.isExcused(i, t.number) {
 		return
 	}
 	if h := w.store.holder(tenureID{i, t.number}, w.now); h != nil && h.mode == Exclusive {
@@ -564,7 +564,7 @@ func (w *world) checkSleep(i int, s *State) {
 		}
 	}
 	switch free := m.free(w.now); {
-	case free && m.told && !w.agents[i].pauses(w.now):
+	case free && m.announced && !w.agents[i].pauses(w.now):
 		w.fail("agent %d waits for a lock that is free, and was told so", i+1)
 	case free && !w.slow && len(m.queue) > 0 && m.queue[0].tenureID == place &&
 		s.retryAt > w.now.add(lockagent.PassLease+pause):
