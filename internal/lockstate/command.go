@@ -38,7 +38,8 @@ type Request struct {
 	NoRest  bool          `json:",omitempty"` // the lock goes back when the hold has ended, and does not rest
 	Outlive bool          `json:",omitempty"` // the fixed lease lasts even if this process ends: see [State.covered]
 
-	// Holds is how many holds the owner wants to make of the grant, one after the other. They have tokens of their own. 0 is 1.
+	// Holds is how many holds the owner wants to make of the grant, one after the other. Each has a token of its own. 0
+	// is 1.
 	Holds uint16 `json:",omitempty"`
 }
 
@@ -51,8 +52,8 @@ type (
 	Acquire struct{ Request Request }
 
 	// Cancel ends the wait of a request with Err, because its time has passed or its context
-	// has ended. The lock may have been granted already. Unless somebody is known to have
-	// received the grant, a [Recalled] event follows.
+	// has ended. If the lock has been granted already, a [Recalled] event follows, unless somebody
+	// is known to have received the grant.
 	Cancel struct {
 		ID       RequestID
 		TimedOut bool
@@ -74,8 +75,9 @@ type (
 	Unclaimed struct{ ID RequestID }
 
 	// Break ends all holds of the lock. Call is answered. If this agent does not hold the lock
-	// alone, an [AskBreak] event follows: the shell asks the store, and answers. With a Token it ends the hold of this agent
-	// that has the token, and no other one. If there is none, the answer is [lockagent.ErrNotHeld].
+	// alone, an [AskBreak] event follows: the shell asks the store, and answers. A Break with a Token
+	// ends only the hold of this agent that has the token. If there is no such hold, the answer is
+	// [lockagent.ErrNotHeld].
 	Break struct {
 		Call     CallID
 		Operator string
@@ -102,21 +104,20 @@ type (
 // Messages of the store. Tenure is the number of a tenure of this agent. Messages may be
 // late or repeated.
 type (
-	// Woken says that an attempt may now succeed. If All is set, messages to those who wait may have been lost, and the store may
-	// have taken their places: then one attempt is not enough.
+	// Woken says that an attempt may now succeed. If All is set, messages to those who wait may have
+	// been lost, and the store may have taken their places: then each waiter has to ask.
 	Woken struct{ All bool }
 
-	// Passed says that a release passed the lock to the tenure. If it is Unconfirmed, the tenure
-	// does not begin by it.
+	// Passed says that a release passed the lock to the tenure.
 	Passed struct {
 		Tenure      uint64
-		Token       lockagent.Token
-		At          lockagent.StoreTime
-		Clock       string
-		Incarnation string
-		Outsiders   int
-		Contested   bool // an agent waits that cannot have the lock while the tenure has it
-		Unconfirmed bool
+		Token       lockagent.Token     // of the first hold
+		At          lockagent.StoreTime // when the store passed the lock
+		Clock       string              // the store's clock that showed At
+		Incarnation string              // of the store
+		Outsiders   int                 // how many wait
+		Contested   bool                // an agent waits that cannot have the lock while the tenure has it
+		Unconfirmed bool                // the store does not vouch for the pass: the tenure does not begin by it
 	}
 
 	// Standby says that a release passed the lock to a tenure ahead of this one in the
@@ -132,15 +133,15 @@ type (
 	// Broken says that Operator broke the tenure.
 	Broken struct {
 		Tenure   uint64
-		At       lockagent.StoreTime
+		At       lockagent.StoreTime // when it was over in the store
 		Operator string
 	}
 
 	// Missed says that messages of the store may have been lost.
 	Missed struct{}
 
-	// Vacate says that a request of this agent uses the name as another kind of lock. A tenure that rests is
-	// returned. The store would not tell that the lock is wanted.
+	// Vacate says that a request of this agent uses the name as another kind of lock. A tenure that
+	// rests is returned: no message of the store would tell the agent that the lock is wanted.
 	Vacate struct{}
 
 	// StoreReset says that the store may have forgotten the tenure: it is another incarnation.

@@ -175,10 +175,11 @@
 //     agent was told that it may have done so.
 //   - Every request is answered exactly once. So is every call to release.
 //   - A waiter is told that a latch is open only if there was none at some instant of the wait.
-//   - A waiter is told that a latch is gone only if somebody deleted it, or the store forgot the latch, or forgot how
-//     it ended. A store may also say so of a latch that an outsider has counted down. That happens if the message of
-//     the outsider was lost, or came after the answer to a question, or was followed by another message before that
-//     answer. The store on Redis does not say so then.
+//   - A waiter is told that a latch is gone only if somebody deleted the latch, if the store lost its data, or if the
+//     store does not know that the latch was counted down. An agent that counts down leaves a note in the store, which
+//     lasts for a minute. An outsider only sends a message. The store may miss that message in three ways: the message
+//     is lost, it comes after the answer to a question, or another message follows before that answer. The store on
+//     Redis waits a moment for a late message, and remembers a message that another one followed.
 //   - Nobody goes on waiting for a latch that is open if the agent was told, or after the next question. When nobody
 //     waits any more, the subscription to the latch ends.
 //   - When all owners have gone, the store has nothing of this agent, provided that it

@@ -101,9 +101,9 @@ func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	return s.contested(true, out)
 }
 
-// contested bounds how long readers go on joining a shared tenure, and how long a tenure that may rest goes on. Any other
-// exclusive tenure needs no such bound: its hand-offs are always bounded. known says that another agent waits for sure.
-// Then holders learn of it.
+// contested bounds how long readers go on joining a shared tenure, and how long a tenure that may rest goes on. Any
+// other exclusive tenure needs no such bound: its hand-offs are always bounded. known says that another agent waits for
+// sure. Then holders learn of it.
 func (s *State) contested(known bool, out []Event) []Event {
 	a, t := &s.attempt, &s.tenure
 	bounds := a.rests && !a.contested || s.phase == held && t.rests || a.mode == Shared && !a.contested ||

@@ -14,16 +14,17 @@ type rival struct {
 	missed int32               // how often the lock was free meanwhile: somebody else came first
 }
 
-// Who waits for a spin lock asks after 1 ms, 2 ms and so on, up to 128 ms. That is Redisson's default. When the lock has changed
-// hands, the pauses begin anew. They grow more slowly if that happened before.
+// Who waits for a spin lock asks after 1 ms, 2 ms and so on, up to 128 ms. That is Redisson's default. When the lock
+// has changed hands, the pauses begin anew. They grow more slowly if that happened before.
 const (
 	leastPoll  = time.Millisecond
 	mostPoll   = 128 * time.Millisecond
 	mostMissed = 3
 )
 
-// updated is the rival after another call found the lock busy. If the lease ends at another time, the holder has released the lock and
-// acquired it again. If it ends much later, the holder has renewed it, or had the lock for so long that the next hold may last, too.
+// updated is the rival after another call found the lock busy. If the lease ends at another time than before, the
+// holder has released the lock and acquired it again. If the lease ends much later, the holder has renewed it, or had
+// the lock for so long that the next hold may last, too.
 func (r rival) updated(holder string, left time.Duration, at lockagent.StoreTime, clock string) rival {
 	if holder == "" { // the lock is free, and the store keeps it for others
 		return r
