@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 	"github.com/lockagent/lockagent/internal/saved"
+	"github.com/lockagent/lockagent/internal/slot"
 )
 
 // Agent is one instance of the lock manager, with the actors of all its locks. Make one with
@@ -83,16 +84,10 @@ type Request struct {
 	// exclusive request for a plain or a fenced lock, without a Session, may have more.
 	Holds uint16
 
-	// Granted is called once when the lock is granted, before the grant is delivered. It may
-	// be nil. It must not block.
-	Granted func()
-	// Received reports whether the owner has the grant. It is for callers that receive the
-	// grant and pass it on: [Agent.Release] does not give up a grant that is on its way. If
-	// it is nil, the owner has the grant as soon as the channel is empty. It must not block.
-	Received func() bool
-	// Over is called once, when the request was denied or its hold is over. It may be nil. It
-	// must not block.
-	Over func()
+	// Slot is where [Agent.Acquire] puts the grant, or its denial. Nil stands for a new one.
+	Slot *slot.Slot[lockagent.Grant]
+	// Claim is how long the grant may lie in the slot, if that is shorter than Config.Claim. 0 stands for that.
+	Claim time.Duration
 	// Watch is told every step of the request. It may be nil.
 	Watch Watcher
 	// Tag is for whoever resumes the request: see [ResumedGrant]. The agent only keeps it.
@@ -211,7 +206,7 @@ func (a *Agent) hasUsed(number uint64) bool {
 func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 
 // Acquire asks for a lock. The channel has capacity 1 and delivers the one grant of the
-// request. Then the agent closes it. It needs no reader.
+// request. Then the agent closes it, unless the request brought its own. It needs no reader.
 //
 // The end of ctx ends the wait, with the cause of ctx. It does not end the hold: after
 // somebody has received the grant, ctx does not matter.
@@ -219,13 +214,15 @@ func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 // A grant that nobody has received is taken back when ctx ends, or when it has lain in its
 // channel for Config.Claim. The channel then delivers nothing.
 func (a *Agent) Acquire(ctx context.Context, name lockagent.Name, req Request) <-chan lockagent.Grant {
-	r := &request{agent: a, Request: req, caller: ctx, out: make(chan lockagent.Grant, 1)}
+	if req.Slot == nil {
+		req.Slot = slot.New[lockagent.Grant]()
+	}
+	r := &request{agent: a, Request: req, caller: ctx}
 	if req.Wait > 0 {
 		r.waitUntil = a.clock.now() + lockstate.Instant(req.Wait)
 	}
-	out := r.out // the actor sets r.out to nil when the grant has been received
 	a.ask(ctx, name, r)
-	return out
+	return req.Slot.C()
 }
 
 // ask sends a request to its lock, or answers it at once.
@@ -281,7 +278,7 @@ func check(ctx context.Context, name lockagent.Name, req *Request) error {
 		reason := "a lease that is kept ends with the agent; give the request a fixed lease"
 		return &lockagent.OptionError{Option: "outlive", Reason: reason}
 	case ctx.Err() != nil:
-		return ended(ctx, name, req.Kind, 0)
+		return ended(ctx, name, req.Kind)
 	case req.Wait < 0:
 		return &lockagent.WaitError{Name: name, Kind: req.Kind.OrPlain(), TimedOut: true, Err: lockagent.ErrTimeout}
 	}

@@ -28,9 +28,7 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 				}
 			}}
 		}},
-		"a watcher": {whose: "Request.Watch", with: func(_ *Config, r *Request) { r.Watch = &leaver{} }},
-		"Granted":   {whose: "Request.Granted", with: func(_ *Config, r *Request) { r.Granted = runtime.Goexit }},
-		"Over":      {whose: "Request.Over", with: func(_ *Config, r *Request) { r.Over = runtime.Goexit }},
+		"a watcher": {whose: "Request.Watch", with: func(_ *Config, r *Request) { r.Watch = leaver{} }},
 		"a call to the store": {whose: "the store", with: func(c *Config, _ *Request) {
 			s := newTap(store.Share())
 			s.on("acquire", func(*op) { runtime.Goexit() })
@@ -71,9 +69,9 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 }
 
 // leaver is a Watcher that ends the goroutine which tells it of a grant.
-type leaver struct{ onlooker }
+type leaver struct{ NopWatcher }
 
-func (*leaver) Granted(int) { runtime.Goexit() }
+func (leaver) Granted(int) { runtime.Goexit() }
 
 // foreign is a context that is not of package context, and whose code fails when a child of it ends.
 type foreign struct {

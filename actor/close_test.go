@@ -132,9 +132,9 @@ func TestUseAfterClose(t *testing.T) {
 		closed(t, a)
 		calls := s.count("")
 		overs := 0
-		refused(t, a.Acquire(background, "door", Request{Owner: "ann", Over: func() { overs++ }}), lockagent.ErrClosed)
+		refused(t, a.Acquire(background, "door", Request{Owner: "ann", Watch: whenOver(func() { overs++ })}), lockagent.ErrClosed)
 		if overs != 1 {
-			t.Errorf("Over was called %d times", overs)
+			t.Errorf("the end was told %d times", overs)
 		}
 		for what, c := range map[string]<-chan error{"release": a.Release(background, "door", "ann"), "leave": a.Leave(background, "door", "ann")} {
 			if err := await(t, what, c); !errors.Is(err, lockagent.ErrClosed) {

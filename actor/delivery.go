@@ -3,7 +3,7 @@ package actor
 import "sync/atomic"
 
 // delivery brings one value to the caller who waits for it: the outcome of a request, or the answer to
-// a release. It does what the channel of Acquire does. Most often the caller runs the actor itself,
+// a release. The caller always receives it. Most often the caller runs the actor itself,
 // and finds the value when it looks: a channel would be a good part of the cost of a short hold.
 type delivery[T any] struct {
 	state atomic.Int32
@@ -12,11 +12,9 @@ type delivery[T any] struct {
 }
 
 const (
-	pending   int32 = iota
-	awaited         // the caller listens to wake
-	delivered       // from now on either the caller takes the value or the actor takes it back
-	received
-	takenBack
+	pending int32 = iota
+	awaited       // the caller listens to wake
+	delivered
 )
 
 // deliver is called once, by the actor.
@@ -28,7 +26,7 @@ func (d *delivery[T]) deliver(v T) {
 }
 
 // over reports whether there is nothing to wait for any more.
-func (d *delivery[T]) over() bool { return d.state.Load() >= delivered }
+func (d *delivery[T]) over() bool { return d.state.Load() == delivered }
 
 // await has the caller listen to wake. It reports false if that is over already.
 func (d *delivery[T]) await(wake chan struct{}) bool {
@@ -36,27 +34,10 @@ func (d *delivery[T]) await(wake chan struct{}) bool {
 	return d.state.CompareAndSwap(pending, awaited)
 }
 
-// receive is called once by the caller, when there is nothing to wait for. It reports false if the
-// actor took the value back.
-func (d *delivery[T]) receive() (v T, ok bool) {
-	if !d.state.CompareAndSwap(delivered, received) {
-		return v, false
-	}
+// receive is called once by the caller, when it is over.
+func (d *delivery[T]) receive() (v T) {
 	v, d.value = d.value, v // the actor keeps the delivery, and must not keep the handle of a hold, see [request.hold]
-	return v, true
-}
-
-// lies reports whether the value was delivered, and nobody has taken it.
-func (d *delivery[T]) lies() bool { return d.state.Load() == delivered }
-
-// takeBack reports whether the actor has the value, and not the caller.
-func (d *delivery[T]) takeBack() bool {
-	if !d.state.CompareAndSwap(delivered, takenBack) {
-		return false
-	}
-	var none T
-	d.value = none
-	return true
+	return v
 }
 
 // waker returns a channel for [delivery.await]. The channels come from a pool, and are empty there. Each agent

@@ -550,7 +550,7 @@ func TestUntil(t *testing.T) {
 	for name, test := range map[string]struct {
 		lease   time.Duration
 		release bool
-		over    bool          // Request.Over learns of it
+		over    bool          // the watcher learns of it
 		context bool          // a context of the grant does
 		want    time.Duration // since the grant
 	}{
@@ -566,7 +566,7 @@ func TestUntil(t *testing.T) {
 				a := start(t, Config{Store: memstore.New(), Recorder: w})
 				req := Request{Owner: "ann", Lease: test.lease}
 				if test.over {
-					req.Over = func() { time.Sleep(5 * time.Second) }
+					req.Watch = whenOver(func() { time.Sleep(5 * time.Second) })
 				}
 				var l *lock
 				make := a.registry.make

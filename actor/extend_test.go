@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/slot"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -23,10 +24,10 @@ func (a *Agent) lease(t testing.TB, owner string, d time.Duration) *request {
 
 // holding asks for a lock and looks at what stands behind the grant.
 func (a *Agent) holding(hold **request, name lockagent.Name, req Request) {
-	r := &request{agent: a, Request: req, caller: background, out: make(chan lockagent.Grant, 1)}
-	out := r.out
+	req.Slot = slot.New[lockagent.Grant]()
+	r := &request{agent: a, Request: req, caller: background}
 	a.ask(background, name, r)
-	if g := <-out; g.Err() == nil {
+	if g := <-req.Slot.C(); g.Err() == nil {
 		*hold = r
 	}
 }

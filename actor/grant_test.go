@@ -68,12 +68,12 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			{over, "door", who("ann"), why},
 		} {
 			ended := 0
-			c.req.Over = func() { ended++ }
+			c.req.Watch = whenOver(func() { ended++ })
 			ch := a.Acquire(c.ctx, c.name, c.req)
 			refused(t, ch, c.want)
 			exhausted(t, ch)
 			if ended != 1 {
-				t.Errorf("%q %+v: Over called %d times", c.name, c.req, ended)
+				t.Errorf("%q %+v: the end was told %d times", c.name, c.req, ended)
 			}
 		}
 		if n := store.count(""); n != 0 {
@@ -189,7 +189,7 @@ func TestContextEnds(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(background)
 			ended := 0
 			req := who("ann")
-			req.Over = func() { ended++ }
+			req.Watch = whenOver(func() { ended++ })
 			c := a.Acquire(ctx, "door", req)
 			synctest.Wait()
 			next := a.Acquire(background, "door", who("bob"))
@@ -203,7 +203,7 @@ func TestContextEnds(t *testing.T) {
 			}
 			h := granted(t, next)
 			if ended != 1 {
-				t.Errorf("Over was called %d times", ended)
+				t.Errorf("the end was told %d times", ended)
 			}
 			released(t, h)
 			w.tells(t, "agentstarted granted queued unclaimed granted released returned")

@@ -47,7 +47,7 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 				s := newTap(memstore.New())
 				a := start(t, Config{Store: s, Recorder: w})
 				ended := 0
-				c.req.Over = func() { ended++ }
+				c.req.Watch = whenOver(func() { ended++ })
 				g := granted(t, a.Acquire(background, "door", c.req))
 				type key struct{}
 				parent := context.WithValue(background, key{}, "value")
@@ -92,7 +92,7 @@ func TestHoldEndsWithItsCause(t *testing.T) {
 					t.Errorf("held %v, remaining %v", g.Held(), g.Remaining())
 				}
 				if ended != 1 {
-					t.Errorf("Over was called %d times", ended)
+					t.Errorf("the end was told %d times", ended)
 				}
 				// A release that comes now has a fitting answer, as often as it comes.
 				for range 2 {

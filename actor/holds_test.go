@@ -11,13 +11,11 @@ import (
 
 // counter is told how many holds a grant serves.
 type counter struct {
-	Watcher
+	NopWatcher
 	holds int
 }
 
-func (c *counter) Queued(string) {}
 func (c *counter) Granted(n int) { c.holds = n }
-func (c *counter) Ended(error)   {}
 
 // A grant may serve several holds, one after the other: their tokens are nobody else's, and the log tells how many they are.
 func TestAGrantThatServesSeveralHolds(t *testing.T) {

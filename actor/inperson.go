@@ -55,7 +55,7 @@ func (r *request) Release(ctx context.Context) error {
 		}
 		r.agent.wakers.Put(wake)
 	}
-	err, _ := c.outcome.receive()
+	err := c.outcome.receive()
 	r.agent.keepCall(c)
 	if errors.Is(err, lockagent.ErrUnconfirmed) && ctx.Err() != nil { // the caller has left its own exchange
 		return lockagent.CauseOf(ctx)

@@ -169,7 +169,7 @@ func TestACallInPersonWaitsForNobodysCode(t *testing.T) {
 			close(arrived)
 			<-posted // until the other request is in the mailbox
 		}
-		g := a.Lock(t.Context(), "orders", Request{Owner: "alice", Over: over})
+		g := a.Lock(t.Context(), "orders", Request{Owner: "alice", Watch: whenOver(over)})
 		go func() { _ = g.Release(t.Context()) }()
 		<-arrived
 		a.Acquire(t.Context(), "orders", who("bob"))

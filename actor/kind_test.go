@@ -165,8 +165,8 @@ func nameAfterAWrongKind(t *testing.T, wrong, real lockagent.LockKind) {
 		"acquire": func(told func(error)) {
 			told(await(t, "grant", a.Acquire(background, name, Request{Owner: "ann", Kind: wrong})).Err())
 		},
-		"acquire with a callback": func(told func(error)) {
-			out := a.Acquire(background, name, Request{Owner: "ann", Kind: wrong, Over: func() { told(lockagent.ErrWrongKind) }})
+		"acquire with a watcher": func(told func(error)) {
+			out := a.Acquire(background, name, Request{Owner: "ann", Kind: wrong, Watch: whenOver(func() { told(lockagent.ErrWrongKind) })})
 			refused(t, out, lockagent.ErrWrongKind)
 		},
 		"acquire twice": func(told func(error)) {

@@ -18,22 +18,28 @@ func (a *Agent) Await(
 	ctx context.Context, name lockagent.Name, owner lockagent.Owner, wait time.Duration,
 ) <-chan error {
 	done := make(chan error, 1)
-	r := &request{agent: a, caller: ctx, out: make(chan lockagent.Grant, 1)}
-	r.Request = Request{Owner: owner, Kind: lockagent.Latch, Wait: wait, awaits: true}
-	out := r.out
-	r.Over = func() { // the answer is in out
-		err := (<-out).Err()
-		if errors.Is(err, lockstate.ErrOpen) {
-			err = nil
-		}
-		done <- err
-		close(done)
-	}
+	r := &request{agent: a, caller: ctx, Request: Request{
+		Owner: owner, Kind: lockagent.Latch, Wait: wait, awaits: true, Watch: awaiting{done: done},
+	}}
 	if wait > 0 {
 		r.waitUntil = a.clock.now() + lockstate.Instant(wait)
 	}
 	a.ask(ctx, name, r)
 	return done
+}
+
+// awaiting has the outcome of a request for a latch, which is never granted.
+type awaiting struct {
+	NopWatcher
+	done chan error
+}
+
+// Ended implements [Watcher].
+func (w awaiting) Ended(err error) {
+	if errors.Is(err, lockstate.ErrOpen) {
+		err = nil
+	}
+	answer(w.done, err)
 }
 
 // Latch reads or changes the count of a latch. The channel is like that of [Agent.Break]. While the

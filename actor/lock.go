@@ -111,7 +111,6 @@ func (l *lock) handle(m message) {
 func (l *lock) process(m message) {
 	switch m := m.(type) {
 	case *request:
-		m.arrived = l.now
 		if l.draining {
 			m.deny(l.entry.name, l.agent.identity.closed())
 			return
@@ -346,7 +345,6 @@ func (l *lock) do(e *lockstate.Event) {
 func (l *lock) grant(r *request, e *lockstate.Event) {
 	l.served = true
 	r.unwatchWait()
-	l.agent.callback("Request.Granted", r.Granted)
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Granted(int(e.Holds)) })
 	}

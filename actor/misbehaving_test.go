@@ -155,7 +155,7 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 			var outer []lockagent.Grant
 			for range requests {
 				name := lockagent.Name(fmt.Sprint("door", c.below(locks)))
-				req := Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind, Session: true, Over: func() { overs.Add(1) }}
+				req := Request{Owner: lockagent.Owner(fmt.Sprint("owner", i)), Kind: kind, Session: true, Watch: whenOver(func() { overs.Add(1) })}
 				if c.below(3) == 0 {
 					req.Lease = max(lockagent.MinLease, c.upTo(2*lease))
 				}
@@ -256,7 +256,7 @@ func fight(t *testing.T, seed uint64, strict bool, kind lockagent.LockKind, requ
 		}
 	}
 	if n := overs.Load(); n != int64(agents*workers*requests) {
-		t.Errorf("Over was called %d times for %d requests", n, agents*workers*requests)
+		t.Errorf("the end was told %d times for %d requests", n, agents*workers*requests)
 	}
 	calls := 0
 	for i, s := range taps {

@@ -361,7 +361,7 @@ func TestActorPanics(t *testing.T) {
 					b := start(t, Config{Store: store})
 					overs := 0
 					req := again("ann")
-					req.Over = func() { overs++; panic("and so the caller") }
+					req.Watch = whenOver(func() { overs++; panic("and so the caller") })
 					for i := range 15 {
 						g1, g2 := granted(t, a.Acquire(background, "door", req)), granted(t, a.Acquire(background, "door", req))
 						waiting := a.Acquire(background, "door", who("bob"))
@@ -377,7 +377,7 @@ func TestActorPanics(t *testing.T) {
 							lostBecause(t, await(t, "release", g.ReleaseAsync(background)), lockagent.LostInternal)
 						}
 						if overs != 2*(i+1) {
-							t.Errorf("Over was called %d times for %d requests", overs, 2*(i+1))
+							t.Errorf("the end was told %d times for %d requests", overs, 2*(i+1))
 						}
 						if others {
 							h := granted(t, elsewhere)

@@ -75,24 +75,6 @@ func TestLockTellsHowItsHoldEnded(t *testing.T) {
 	}
 }
 
-// The actor takes a grant back first, and ends the hold later: a logger of the application may run in between.
-// Lock knows the reason all the same.
-func TestLockTellsThatItsGrantWasTakenBack(t *testing.T) {
-	a := start(t, Config{})
-	r := &request{agent: a, entry: &entry{name: "door"}, Request: who("ann"), token: 7, waited: true}
-	r.deliver("door", outcome{hold: r, count: 1})
-	if !r.takeBack() {
-		t.Fatal("the actor did not get the grant")
-	}
-	if _, ok := r.delivery.receive(); ok {
-		t.Error("the caller got it, too")
-	}
-	g := r.takenBack()
-	if lost, _ := errors.AsType[*lockagent.LostError](g.Err()); lost == nil || *lost != *r.lost(lockagent.LostUnclaimed) {
-		t.Errorf("got %v", g.Err())
-	}
-}
-
 // Who releases by the owner's name gives up what was received, and nothing that another
 // goroutine is about to receive.
 func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {
@@ -129,15 +111,23 @@ func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {
 	})
 }
 
+// passing is a Watcher who receives a grant and passes it on.
+type passing struct {
+	NopWatcher
+	arrived bool
+}
+
+func (p *passing) Received() bool { return p.arrived }
+
 // A caller may pass a grant on. Release leaves the grant alone until its owner has it.
 func TestReleaseByOwnerLeavesWhatIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{})
 		release := func() error { return await(t, "release", a.Release(background, "door", "ann")) }
 		older := granted(t, a.Acquire(background, "door", again("ann")))
-		has := false
+		w := &passing{}
 		req := again("ann")
-		req.Received = func() bool { return has }
+		req.Watch = w
 		g := granted(t, a.Acquire(background, "door", req))
 		if err := release(); err != nil || older.Held() || !g.Held() {
 			t.Errorf("%v; the older is held %v, the one on its way %v", err, older.Held(), g.Held())
@@ -145,7 +135,7 @@ func TestReleaseByOwnerLeavesWhatIsOnItsWay(t *testing.T) {
 		if err := release(); !errors.Is(err, lockagent.ErrNotHeld) || !g.Held() {
 			t.Errorf("on its way: %v, held %v", err, g.Held())
 		}
-		has = true
+		w.arrived = true
 		if err := release(); err != nil || g.Held() {
 			t.Errorf("when the owner has it: %v, held %v", err, g.Held())
 		}

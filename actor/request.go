@@ -20,13 +20,11 @@ type request struct {
 	caller context.Context // the store and the recorder get its values
 
 	// These belong to the actor.
-	out        chan lockagent.Grant // nil once it is known who received the grant, and if the caller waits in Lock
-	delivery   delivery[outcome]    // in place of out for a caller who waits in Lock
+	delivery   delivery[outcome] // for a caller who waits in Lock, who has no slot
 	id         lockstate.RequestID
-	arrived    lockstate.Instant // when the actor got to know it
 	waitUntil  lockstate.Instant // 0 for no bound
 	stopWait   func() bool       // ends the watch on the caller's context
-	timer      *time.Timer       // for the wait, and then for claimShort
+	timer      *time.Timer       // for the wait, and then for a short claim
 	extensions *extension        // those that are not confirmed, the shortest first
 	handle     *handle           // nil if there is none, and after the first renewal
 
@@ -94,7 +92,6 @@ func (r *request) granted() bool { return r.tenure != 0 }
 // deny ends the request without a grant.
 func (r *request) deny(name lockagent.Name, err error) {
 	r.deliver(name, outcome{err: err})
-	r.agent.callback("Request.Over", r.Over)
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Ended(err) })
 	}
@@ -106,8 +103,7 @@ func (r *request) end(cause error) {
 	r.over(cause) // only the actor ends it, once
 	r.takeBack()
 	r.refuseExtensions()
-	r.told = r.tell(r.agent) || r.Over != nil || r.Watch != nil
-	r.agent.callback("Request.Over", r.Over)
+	r.told = r.tell(r.agent) || r.Watch != nil
 	if r.Watch != nil {
 		r.watched(func(w Watcher) { w.Ended(cause) })
 	}
@@ -119,12 +115,12 @@ func (r *request) lost(why lockagent.LossReason) *lockagent.LostError {
 
 // deliver gives the one grant of the request to its owner. It never blocks.
 func (r *request) deliver(name lockagent.Name, o outcome) {
-	if r.waited {
+	switch {
+	case r.waited:
 		r.delivery.deliver(o)
-		return
+	case r.Slot != nil:
+		r.Slot.Put(r.grant(name, &o), nil)
 	}
-	r.out <- r.grant(name, &o)
-	close(r.out)
 }
 
 // grant is the grant with an outcome.
@@ -137,47 +133,29 @@ func (r *request) grant(name lockagent.Name, o *outcome) lockagent.Grant {
 
 // isReceived reports whether the owner has received the grant.
 func (r *request) isReceived() bool {
-	received := !r.lies()
-	if received && r.Received != nil {
-		received = false // also if the callback panics
-		r.agent.callback("Request.Received", func() { received = r.Received() })
+	received := r.claimed()
+	if received && r.Watch != nil {
+		received = false // also if the watcher panics
+		r.watched(func(w Watcher) { received = w.Received() })
 	}
 	return received
 }
 
-// claimed reports whether somebody received the grant. It frees the channel then: that is a good part of the memory of
-// a hold.
+// claimed reports whether somebody received the grant. A caller who waits in Lock always does. claimed frees the slot
+// then: its channel is a good part of the memory of a hold.
 func (r *request) claimed() bool {
-	if r.lies() {
+	if r.Slot != nil && !r.Slot.Received() {
 		return false
 	}
-	r.out = nil
+	r.Slot = nil
 	return true
 }
 
-// lies reports whether the grant was delivered, and nobody has taken it.
-func (r *request) lies() bool {
-	if r.waited {
-		return r.delivery.lies()
-	}
-	return len(r.out) > 0
-}
-
-// takeBack receives the grant, unless the caller has received it. So either the caller has the
-// grant or the actor, never both. It reports whether the actor has it.
+// takeBack takes the grant back, unless the caller has received it. It reports whether nobody has it now.
 func (r *request) takeBack() bool {
-	if r.claimed() {
-		return false
-	}
-	var have bool
-	if r.waited {
-		have = r.delivery.takeBack()
-	} else {
-		g := <-r.out // closed and empty if the caller was faster
-		have = g.Err() == nil
-	}
-	r.out = nil
-	return have
+	back := r.Slot != nil && r.Slot.TakeBack()
+	r.Slot = nil
+	return back
 }
 
 // watch sends a cancelMsg when the caller's context ends or the wait has passed.

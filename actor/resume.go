@@ -8,6 +8,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 	"github.com/lockagent/lockagent/internal/saved"
+	"github.com/lockagent/lockagent/internal/slot"
 )
 
 // Resume starts an agent that goes on with the locks of another one, as its [Journal] tells of them: [saved.Read] makes
@@ -137,7 +138,7 @@ func (l *lock) load(from *saved.Lock, m *resumedMsg, known bool, now lockstate.I
 func (l *lock) goOn(m *resumedMsg) {
 	for r := range l.requests.all {
 		switch caller := m.callers[r]; {
-		case caller != nil && (!r.granted() || r.lies()): // a message of the store may have come first
+		case caller != nil && (!r.granted() || !r.claimed()): // a message of the store may have come first
 			r.caller = caller
 			r.watch()
 		case !r.granted():
@@ -166,17 +167,17 @@ func (r *request) watchResumed(listed *ResumedGrant, callers map[*request]contex
 // resumed restores a request that waits or holds, and lists it.
 func (l *lock) resumed(of *saved.Request) (*request, *ResumedGrant) {
 	r := &request{
-		agent: l.agent, entry: l.entry, caller: context.Background(), out: make(chan lockagent.Grant, 1),
-		Request: Request{
+		agent: l.agent, entry: l.entry, caller: context.Background(), Request: Request{
 			Owner: of.Owner, Kind: l.entry.kind, Mode: modeOf(of.Mode), Permits: of.Permits,
 			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: of.Outlive, Tag: of.Tag,
+			Slot: slot.New[lockagent.Grant](),
 		},
 		id: of.ID,
 	}
 	l.requests.put(r.id, r)
 	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
 		Name: l.entry.name, Owner: r.Owner, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits,
-		Lease: r.Lease, Session: r.Session, Tag: r.Tag, Waits: of.Tenure == 0, Grant: r.out,
+		Lease: r.Lease, Session: r.Session, Tag: r.Tag, Waits: of.Tenure == 0, Grant: r.Slot.C(),
 	})
 	return r, &l.agent.resumed[len(l.agent.resumed)-1]
 }

@@ -14,7 +14,7 @@ import (
 
 // fixed asks for a lock with a lease of its own.
 func fixed(lease time.Duration, over func()) Request {
-	return Request{Owner: "ann", Lease: lease, Over: over}
+	return Request{Owner: "ann", Lease: lease, Watch: whenOver(over)}
 }
 
 // endings tells how long after a test began holds ended.
@@ -54,7 +54,7 @@ func TestTicksComeWhenTheyAreDue(t *testing.T) {
 		for i := range locks {
 			leases[i] = time.Duration(1+r.IntN(5000)) * time.Millisecond
 			if i%5 == 0 { // used before, its next tick is moved forward
-				released(t, granted(t, a.Acquire(background, name(i), fixed(time.Minute, nil))))
+				released(t, granted(t, a.Acquire(background, name(i), fixed(time.Minute, func() {}))))
 			}
 			grants[i] = granted(t, a.Acquire(background, name(i), fixed(leases[i], func() { ends.note(i) })))
 		}
@@ -151,7 +151,7 @@ func TestTicksLeaveNothingBehind(t *testing.T) {
 			made = append(made, newLock(e))
 			return made[len(made)-1]
 		}
-		g := granted(t, a.Acquire(background, "gate", fixed(24*time.Hour, nil)))
+		g := granted(t, a.Acquire(background, "gate", fixed(24*time.Hour, func() {})))
 		released(t, granted(t, a.Acquire(background, "door", who("ann"))))
 		left := func(l *lock) {
 			if l.timer.Stop() {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// claimShort replaces Config.Claim for the next grant of a lock, after nobody received one. A
+// claimShort replaces a longer Config.Claim for the next grant of a lock, after nobody received one. A
 // caller that forgets one request often forgets several, and each would keep the lock for
 // Config.Claim. For each further one the time is halved, down to claimShortest: a loop may
 // forget ten requests a second, and is to come to the one for which it waits.
@@ -33,13 +33,19 @@ func (l *lock) attend(r *request) {
 	}
 }
 
-// hurry shortens the claim of a grant, if nobody received an earlier one.
+// hurry shortens the claim of a grant, if nobody received an earlier one, or its request asks for that.
 func (l *lock) hurry(r *request) {
-	claim := l.agent.cfg.Claim
-	if l.neglected == 0 || r.waited || claim <= claimShort || l.now.Sub(l.neglected) > claim {
+	most := l.agent.cfg.Claim
+	claim := most
+	if r.Claim != 0 {
+		claim = min(claim, r.Claim)
+	}
+	if l.neglected != 0 && l.now.Sub(l.neglected) <= most {
+		claim = min(claim, max(claimShort>>min(l.neglects-1, 10), claimShortest))
+	}
+	if claim == most {
 		return
 	}
-	claim = max(claimShort>>min(l.neglects-1, 10), claimShortest)
 	overdue := lockstate.Cancel{ID: r.id}
 	r.timer = time.AfterFunc(claim, func() { send(r.entry, &commandMsg{command: overdue}) })
 }

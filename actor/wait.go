@@ -11,8 +11,8 @@ import (
 )
 
 // Lock is [Agent.Acquire] for callers who wait for the grant. If ctx ends first, or the wait
-// passes, Lock takes the request or its grant back, and returns a grant that has a
-// [*lockagent.WaitError]. Lock never returns the zero Grant.
+// passes, Lock returns a grant that has a [*lockagent.WaitError]. A grant that comes at that instant counts as
+// received. Lock never returns the zero Grant.
 //
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
@@ -22,32 +22,24 @@ func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lock
 	}
 	r := &request{agent: a, Request: req, waited: true, caller: ctx}
 	a.ask(ctx, name, r)
-	var left error
 	if !r.delivery.over() { // most often it is: the lock was free
-		left = r.await(ctx, begin)
+		r.await(ctx, begin)
 	}
-	o, ok := r.delivery.receive()
-	switch {
-	case ok:
-		return r.grant(name, &o)
-	case left != nil: // the lock was granted, and the grant taken back
-		return lockagent.Denied(name, req.Owner, left)
+	o := r.delivery.receive()
+	if cause := r.Cause(); cause != nil {
+		o.err = r.overtaken(cause)
 	}
-	return r.takenBack()
+	return r.grant(name, &o)
 }
 
-// await waits until there is nothing to wait for any more. If the caller left before, because ctx ended or
-// the wait passed, await returns the error to tell. begin is when Lock was called, if the wait is bounded.
-func (r *request) await(ctx context.Context, begin lockstate.Instant) (left error) {
+// await waits for the outcome. When ctx ends, or the wait passes, it has the actor end the request. begin is when Lock
+// was called, if the wait is bounded.
+func (r *request) await(ctx context.Context, begin lockstate.Instant) {
 	a := r.agent
 	wake := a.waker()
+	defer func() { a.wakers.Put(wake) }()
 	if !r.delivery.await(wake) {
-		a.wakers.Put(wake)
-		return nil
-	}
-	listened := lockstate.Instant(0)
-	if ctx.Done() != nil {
-		listened = a.clock.now()
+		return
 	}
 	var passed <-chan time.Time
 	if r.Wait > 0 {
@@ -57,41 +49,27 @@ func (r *request) await(ctx context.Context, begin lockstate.Instant) (left erro
 	}
 	select {
 	case <-wake:
+		return
 	case <-passed:
-		left = lockagent.ErrTimeout
-		send(r.entry, &cancelMsg{request: r, err: left, timedOut: true, wait: true})
-		<-wake
+		send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true, wait: true})
 	case <-ctx.Done():
-		now := a.clock.now()
 		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
-		<-wake // the actor knows the request by then
-		// If this goroutine ran the actor, it asked when the request arrived. Otherwise it began to listen at once, and the
-		// request may have arrived later.
-		left = ended(ctx, r.entry.name, r.entry.kind, now.Sub(min(r.arrived, listened)))
 	}
-	a.wakers.Put(wake)
-	return left
+	<-wake // by a denial, or by a grant that came first
 }
 
-// takenBack is the grant of a caller who waited in Lock, after the actor took the true one back. Its error
-// says how the hold ended.
-func (r *request) takenBack() lockagent.Grant {
-	cause := r.Cause()
-	if cause == nil { // a grant that nobody received is taken back before its hold ends
-		cause = r.lost(lockagent.LostUnclaimed)
-	}
+// overtaken is the error for a caller who waited in Lock, and whose hold was over before Lock could return.
+func (r *request) overtaken(cause error) error {
 	lost, _ := errors.AsType[*lockagent.LostError](cause)
 	if lost != nil && (lost.Reason == lockagent.LostClosed || lost.Reason == lockagent.LostIdentity) {
-		cause = r.agent.identity.closed()
+		return r.agent.identity.closed()
 	}
-	return lockagent.Denied(r.entry.name, r.Owner, cause)
+	return cause
 }
 
-// ended is the error of a request whose context ended. The caller knows no more than that.
-func ended(ctx context.Context, name lockagent.Name, kind lockagent.LockKind, waited time.Duration) error {
-	return &lockagent.WaitError{
-		Name: name, Kind: kind.OrPlain(), Waited: waited, TimedOut: timedOut(ctx), Err: context.Cause(ctx),
-	}
+// ended is the error of a request whose context had ended before.
+func ended(ctx context.Context, name lockagent.Name, kind lockagent.LockKind) error {
+	return &lockagent.WaitError{Name: name, Kind: kind.OrPlain(), TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
 }
 
 func timedOut(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }

@@ -104,7 +104,7 @@ func TestLockGivesUp(t *testing.T) {
 					}
 					defer cancel()
 					var overs atomic.Int64
-					err := ask(ctx, a, Request{Owner: "bob", Wait: c.wait, Over: func() { overs.Add(1) }}).Err()
+					err := ask(ctx, a, Request{Owner: "bob", Wait: c.wait, Watch: whenOver(func() { overs.Add(1) })}).Err()
 					w := waitError(t, err)
 					if w.Name != "door" || w.Waited != c.waited || w.TimedOut != c.timedOut || !errors.Is(w.Err, c.err) || w.Silent != 0 || w.Store != nil {
 						t.Errorf("got %+v", w)
@@ -115,7 +115,7 @@ func TestLockGivesUp(t *testing.T) {
 					released(t, g)
 					synctest.Wait()
 					if n := overs.Load(); n != 1 {
-						t.Errorf("Over was called %d times", n)
+						t.Errorf("the end was told %d times", n)
 					}
 					if inspect(t, store.whole, "door").Held {
 						t.Error("the lock went to a request that was withdrawn")
@@ -198,7 +198,7 @@ func TestLockTellsNoNegativeWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{Logger: quiet})
 		for range 50 {
-			g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Over: func() { time.Sleep(time.Minute) }}))
+			g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Watch: whenOver(func() { time.Sleep(time.Minute) })}))
 			go g.ReleaseAsync(background)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(background, time.Second)

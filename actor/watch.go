@@ -9,6 +9,10 @@ type Watcher interface {
 	// Granted: the lock was granted. The grant is delivered next. The owner may make so many holds of it: see
 	// [Request.Holds].
 	Granted(holds int)
+	// Received reports whether the owner has the grant, which somebody has received. A watcher who receives grants and
+	// passes them on reports false until then, so that [Agent.Release] does not give up a grant that is on its way.
+	// Unlike the others, it may be called at any time, and again.
+	Received() bool
 	// Renewed: the deadline of the hold may be later than before. It is not earlier.
 	Renewed()
 	// Uncertain: a renewal failed, after one that did not. The deadline stands. Renewed or Ended follows.
@@ -20,6 +24,18 @@ type Watcher interface {
 	// else has been granted the lock yet. It is the last call.
 	Ended(cause error)
 }
+
+// NopWatcher is a [Watcher] that does nothing. It is for watchers that need few of the methods.
+type NopWatcher struct{}
+
+// These implement [Watcher].
+func (NopWatcher) Queued(string)     {}
+func (NopWatcher) Granted(int)       {}
+func (NopWatcher) Received() bool    { return true }
+func (NopWatcher) Renewed()          {}
+func (NopWatcher) Uncertain(error)   {}
+func (NopWatcher) Warned(bool, bool) {}
+func (NopWatcher) Ended(error)       {}
 
 // watched tells the watcher of a request, if there is one. A caller who needs a closure for that makes it only if there
 // is one: most requests have none, and would pay for it.

@@ -14,7 +14,20 @@ import (
 
 // onlooker is a Watcher that writes down what it is told. Only the actor writes, and the test reads when that is at
 // rest.
-type onlooker struct{ told []string }
+type onlooker struct {
+	NopWatcher
+	told []string
+}
+
+// whenOver is a Watcher that calls a function when the request was denied or its hold is over.
+func whenOver(f func()) Watcher { return lastWord{f: f} }
+
+type lastWord struct {
+	NopWatcher
+	f func()
+}
+
+func (w lastWord) Ended(error) { w.f() }
 
 func (d *onlooker) Queued(holder string) { d.note("queued behind %s", holder) }
 func (d *onlooker) Granted(int)          { d.note("granted") }

@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/backend"
+	"github.com/lockagent/lockagent/internal/slot"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -44,7 +45,7 @@ type agent struct {
 	idle        chan struct{}
 	unconfirmed int // releases without an answer, by Close
 
-	dropping sync.Once // a dropped grant is logged once
+	unclaimed, dropping sync.Once // each is logged once
 }
 
 var _ backend.Agent = (*agent)(nil)
@@ -64,13 +65,13 @@ func (a *agent) ID() lockagent.AgentID { return a.id }
 
 // Acquire implements [backend.Agent].
 func (a *agent) Acquire(ctx context.Context, name lockagent.Name, req actor.Request) <-chan lockagent.Grant {
-	return a.ask(ctx, name, req, false).grants
+	return a.ask(ctx, name, req, false).req.Slot.C()
 }
 
 // Lock implements [backend.Agent].
 func (a *agent) Lock(ctx context.Context, name lockagent.Name, req actor.Request) lockagent.Grant {
 	c := a.ask(ctx, name, req, true)
-	if g, ok := <-c.grants; ok {
+	if g, ok := <-c.req.Slot.C(); ok {
 		return g
 	}
 	a.mu.Lock()
@@ -86,8 +87,13 @@ func (a *agent) Lock(ctx context.Context, name lockagent.Name, req actor.Request
 
 // ask makes a claim.
 func (a *agent) ask(ctx context.Context, name lockagent.Name, req actor.Request, waited bool) *claim {
-	out := make(chan lockagent.Grant, 1)
-	c := &claim{agent: a, name: name, req: req, caller: ctx, begin: time.Now(), out: out, grants: out, waited: waited}
+	if req.Slot == nil {
+		req.Slot = slot.New[lockagent.Grant]()
+	}
+	if req.Watch == nil {
+		req.Watch = actor.NopWatcher{}
+	}
+	c := &claim{agent: a, name: name, req: req, caller: ctx, begin: time.Now(), waited: waited}
 	err := check(ctx, name, &req)
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,7 @@
 package agentclient
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -36,9 +37,7 @@ type claim struct {
 	req    actor.Request
 	caller context.Context
 	begin  time.Time
-	out    chan lockagent.Grant
-	grants <-chan lockagent.Grant // the same
-	waited bool                   // the caller waits in Lock
+	waited bool // the caller waits in Lock
 
 	queue *queue        // nil if the request has a claim of its own
 	place *list.Element // in the queue; nil for the first
@@ -166,7 +165,7 @@ func (a *agent) leave(c *claim, why func() error) {
 	case c.stage == waiting:
 		c.deny(why())
 		a.giveBack(c)
-	case c.stage == held && c.takeBack():
+	case c.stage == held && c.req.Slot.TakeBack():
 		c.why = why()
 		c.end(lockagent.ErrReleased) // nobody has the grant, so there is nobody to tell
 		a.giveBack(c)
@@ -178,11 +177,8 @@ func (a *agent) leave(c *claim, why func() error) {
 func (c *claim) deny(err error) {
 	c.stage = gone
 	c.unwatchAll()
-	c.out <- lockagent.Denied(c.name, c.req.Owner, err)
-	close(c.out)
-	if c.req.Over != nil {
-		c.req.Over()
-	}
+	c.req.Slot.Put(lockagent.Denied(c.name, c.req.Owner, err), nil)
+	c.req.Watch.Ended(err)
 }
 
 // refuse is deny for a claim that the daemon does not have.
@@ -203,16 +199,7 @@ func (c *claim) unwatchAll() {
 	}
 }
 
-// lies reports whether the grant is in its channel.
-func (c *claim) lies() bool { return len(c.out) > 0 }
-
-func (c *claim) isReceived() bool { return !c.lies() && (c.req.Received == nil || c.req.Received()) }
-
-// takeBack reports whether the grant was still in its channel.
-func (c *claim) takeBack() bool {
-	g := <-c.out // closed
-	return g.Err() == nil
-}
+func (c *claim) isReceived() bool { return c.req.Slot.Received() && c.req.Watch.Received() }
 
 // granted gives the lock to the owner, as the daemon says.
 func (c *claim) granted(g *lockagentv1.Granted, until time.Duration) {
@@ -240,20 +227,21 @@ func (c *claim) hold(token lockagent.Token, count, replicas int, until time.Dura
 		a.glances = true
 		time.AfterFunc(glanceTime, a.glance)
 	}
-	if c.req.Granted != nil {
-		c.req.Granted()
-	}
-	c.out <- lockagent.NewGrant(c.name, c.req.Owner, c.token, c.count, c.handed())
-	close(c.out)
+	c.req.Watch.Granted(1)
+	c.req.Slot.Put(lockagent.NewGrant(c.name, c.req.Owner, c.token, c.count, c.handed()), nil)
 	if c.waited {
 		return
 	}
-	c.claimed = time.AfterFunc(a.cfg.Claim, func() {
+	claim := a.cfg.Claim
+	if c.req.Claim != 0 {
+		claim = min(claim, c.req.Claim)
+	}
+	c.claimed = time.AfterFunc(claim, func() {
 		a.leave(c, func() error {
-			a.cfg.Logger.Warn(
-				"lockagent: nobody received a grant, so it was given back", "lock", string(c.name), "owner",
-				string(c.req.Owner),
-			)
+			a.unclaimed.Do(func() {
+				a.cfg.Logger.Warn("lockagent: a grant that nobody received was given back; further ones are not logged",
+					"lock", string(c.name), "owner", string(c.req.Owner), "after", claim)
+			})
 			return c.lost(lockagent.LostUnclaimed)
 		})
 	})
@@ -330,7 +318,7 @@ func (c *claim) lost(why lockagent.LossReason) error {
 func (c *claim) end(cause error) (told func()) {
 	c.stage = releasing
 	c.unwatchAll()
-	if c.takeBack() && c.why == nil {
+	if c.req.Slot.TakeBack() && c.why == nil {
 		c.why = cause
 	}
 	c.cause.Store(&cause)
@@ -341,9 +329,7 @@ func (c *claim) end(cause error) (told func()) {
 		close(x.done)
 	}
 	c.extensions = nil
-	if c.req.Over != nil {
-		c.req.Over()
-	}
+	c.req.Watch.Ended(cmp.Or(c.why, cause))
 	return func() {
 		if done != nil {
 			close(done)

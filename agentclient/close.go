@@ -91,7 +91,7 @@ func (a *agent) drain() <-chan struct{} {
 		case c.stage == waiting:
 			c.deny(lockagent.ErrClosed)
 			a.giveBack(c)
-		case c.stage == held && first && !c.waited && c.takeBack():
+		case c.stage == held && first && !c.waited && c.req.Slot.TakeBack():
 			c.why = lockagent.ErrClosed
 			c.end(lockagent.ErrReleased) // nobody has the grant, so there is nobody to tell
 			a.giveBack(c)

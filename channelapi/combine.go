@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,23 +18,21 @@ import (
 // which lock it is. First withdraws the other requests, and gives their grants back. If
 // every request fails, First returns all their errors, joined.
 func First(ctx context.Context, locks ...AnyLock) (Grant, error) {
-	_, g, err := first(ctx, locks, func(int, *actor.Request) {})
-	return g, err
+	return first(ctx, locks, nil)
 }
 
-// first is First. tie changes the request for each lock. winner is the number of the lock that
-// was granted.
-func first(ctx context.Context, locks []AnyLock, tie func(i int, req *actor.Request)) (winner int, g Grant, err error) {
+// first is First, with a watcher of the requests, or nil.
+func first(ctx context.Context, locks []AnyLock, watch actor.Watcher) (Grant, error) {
 	handles, err := handlesOf(locks)
 	if err != nil {
-		return 0, Grant{}, err
+		return Grant{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // does not touch the grant that First received
 	cases := make([]reflect.SelectCase, len(handles))
 	for i, h := range handles {
 		req := h.request()
-		tie(i, &req)
+		req.Watch = watch
 		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.ask(ctx, req))}
 	}
 	var errs []error
@@ -44,12 +41,12 @@ func first(ctx context.Context, locks []AnyLock, tie func(i int, req *actor.Requ
 		g := v.Interface().(Grant)
 		err := handles[i].outcome(ctx, g)
 		if err == nil {
-			return i, g, nil
+			return g, nil
 		}
 		errs = append(errs, about(handles[i], err))
 		cases[i].Chan = reflect.ValueOf((<-chan Grant)(nil)) // has delivered
 	}
-	return 0, Grant{}, errors.Join(errs...)
+	return Grant{}, errors.Join(errs...)
 }
 
 // FirstAsync is [First] for select. The channel has capacity 1, delivers one grant, and needs
@@ -60,16 +57,9 @@ func first(ctx context.Context, locks []AnyLock, tie func(i int, req *actor.Requ
 // FirstAsync closes the channel after that, or after the first such event if somebody has
 // received the grant. So a second receive waits, and then yields the zero Grant.
 func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
-	return offering(ctx, locks, func(out chan Grant) ([]Grant, *offer[Grant], error) {
-		offers := make([]offer[Grant], len(locks)) // the end of another request must not withdraw the grant
-		i, g, err := first(ctx, locks, func(i int, req *actor.Request) {
-			offers[i].out = out
-			offers[i].tie(req)
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		return []Grant{g}, &offers[i], nil
+	return offering(ctx, locks, func(watch actor.Watcher) ([]Grant, error) {
+		g, err := first(ctx, locks, watch)
+		return []Grant{g}, err
 	}, func(grants []Grant, err error) Grant {
 		if err != nil {
 			return lockagent.Denied("", "", err)
@@ -100,13 +90,22 @@ func FirstAsync(ctx context.Context, locks ...AnyLock) <-chan Grant {
 // does not wait until the store has confirmed the last extensions: see [lockagent.Grant.Remaining]. If one of the holds
 // is lost before the last lock is granted, All gives the other grants back and returns the [*LostError].
 func All(ctx context.Context, locks ...AnyLock) ([]Grant, error) {
-	var returned atomic.Bool
-	defer returned.Store(true)
-	return all(ctx, locks, func(req *actor.Request) { req.Received = returned.Load })
+	var on onItsWay
+	defer on.arrived.Store(true)
+	return all(ctx, locks, &on)
 }
 
-// all is All. tie changes the request for each lock.
-func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Grant, error) {
+// onItsWay watches requests whose owner receives the grants later than the agent knows.
+type onItsWay struct {
+	actor.NopWatcher
+	arrived atomic.Bool
+}
+
+// Received implements [actor.Watcher].
+func (o *onItsWay) Received() bool { return o.arrived.Load() }
+
+// all is All, with a watcher of the requests.
+func all(ctx context.Context, locks []AnyLock, watch actor.Watcher) ([]Grant, error) {
 	handles, err := handlesOf(locks)
 	if err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func all(ctx context.Context, locks []AnyLock, tie func(*actor.Request)) ([]Gran
 		}
 	}
 	c := collection{
-		handles: handles, order: order, tie: tie,
+		handles: handles, order: order, watch: watch,
 		bounds: make([]context.Context, len(handles)), grants: make([]Grant, len(handles)),
 	}
 	return c.all(ctx)
@@ -161,7 +160,7 @@ func (h *handle) isSame(other *handle) bool {
 type collection struct {
 	handles []*handle
 	order   []int // of the handles, by name
-	tie     func(*actor.Request)
+	watch   actor.Watcher
 
 	bounds []context.Context // by handle; it ends with the wait for that lock, or for one after it
 	grants []Grant           // by handle; the zero Grant is none
@@ -203,7 +202,7 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 			}
 			req := c.handles[i].request()
 			req.Wait = 0
-			c.tie(&req)
+			req.Watch = c.watch
 			c.grants[i], err = c.handles[i].acquire(c.bounds[i], req)
 		}
 		if err == nil {
@@ -258,54 +257,19 @@ func (c *collection) extend(ctx context.Context, i int) {
 // it does not get.
 func (c *collection) try(ctx context.Context) {
 	answers := make([]<-chan Grant, len(c.order))
-	trials := make([]trial, len(c.order))
 	for k, i := range c.order {
 		req := c.handles[i].request()
-		req.Try, req.Wait = true, 0
-		c.tie(&req)
-		trials[k].tie(&req)
+		req.Try, req.Wait, req.Watch = true, 0, c.watch
 		answers[k] = c.handles[i].ask(c.bounds[i], req)
 	}
 	for k, i := range c.order {
 		c.grants[i] = <-answers[k]
 	}
 	kept := 0
-	for kept < len(c.order) && c.grants[c.order[kept]].Held() && trials[kept].keep() {
+	for kept < len(c.order) && c.grants[c.order[kept]].Held() {
 		kept++
 	}
 	c.giveBack(ctx, c.order[kept:])
-}
-
-// trial is a request whose end means nothing to the caller of All, unless its grant is kept.
-type trial struct {
-	over func() // or nil
-
-	mu          sync.Mutex
-	kept, ended bool // guarded by mu
-}
-
-func (t *trial) tie(req *actor.Request) {
-	if req.Over != nil {
-		t.over, req.Over = req.Over, t.end
-	}
-}
-
-func (t *trial) end() {
-	t.mu.Lock()
-	t.ended = true
-	kept := t.kept
-	t.mu.Unlock()
-	if kept {
-		t.over()
-	}
-}
-
-// keep reports false if the hold has ended already.
-func (t *trial) keep() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = true
-	return !t.ended
 }
 
 // giveBack releases what was granted of these, the last one first.
@@ -341,10 +305,8 @@ func (g Grants) List() []Grant { return g.list }
 // AllAsync is [All] for select. The channel is like that of [FirstAsync]. All grants go back
 // as soon as one of the holds is lost. A second receive yields the zero [Grants].
 func AllAsync(ctx context.Context, locks ...AnyLock) <-chan Grants {
-	return offering(ctx, locks, func(out chan Grants) ([]Grant, *offer[Grants], error) {
-		o := &offer[Grants]{out: out}
-		grants, err := all(ctx, locks, o.tie)
-		return grants, o, err
+	return offering(ctx, locks, func(watch actor.Watcher) ([]Grant, error) {
+		return all(ctx, locks, watch)
 	}, func(grants []Grant, err error) Grants { return Grants{grants, err} })
 }
 

@@ -3,90 +3,40 @@ package channelapi
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/slot"
 )
 
-// offer is a value, made of grants, that this package passes on to the caller. It tells
-// the agent whether the caller has received the value. It takes the value out of the channel
-// when a hold of these grants ends, before the agent goes on with the lock.
+// offer is a value, made of grants, that this package passes on to the caller. It watches the requests for those grants,
+// and is taken back before the agent goes on with the lock of a hold that ends.
 type offer[T any] struct {
-	out chan T // has room for the value
-
-	mu    sync.Mutex // never held while something else than out is used
-	stage stage      // guarded by mu
+	actor.NopWatcher
+	*slot.Slot[T]
 }
 
-type stage uint8
+// Ended implements [actor.Watcher].
+func (o offer[T]) Ended(error) { o.Check() }
 
-const (
-	unsent stage = iota
-	sent         // the value is in the channel, or has been received
-	withdrawn
-	received
-)
-
-// tie makes a request one of the offer.
-func (o *offer[T]) tie(req *actor.Request) {
-	req.Received = o.received
-	req.Over = func() { o.withdraw() }
-}
-
-// send puts the value into the channel. It reports false if the offer was withdrawn before.
-func (o *offer[T]) send(v T) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.stage != unsent {
-		return false
-	}
-	o.out <- v
-	o.stage = sent
-	return true
-}
-
-// withdraw takes the value out of the channel, unless the caller has received it. From then on
-// no value of the offer is in the channel. ok tells that v was.
-func (o *offer[T]) withdraw() (v T, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch o.stage {
-	case unsent:
-		o.stage = withdrawn
-	case sent:
-		select {
-		case v = <-o.out:
-			o.stage = withdrawn
-			return v, true
-		default:
-			o.stage = received
-		}
-	}
-	return v, false
-}
-
-// received reports whether the caller has received the value.
-func (o *offer[T]) received() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.stage == received || o.stage == sent && len(o.out) == 0
-}
+// Received implements [actor.Watcher].
+func (o offer[T]) Received() bool { return o.Slot.Received() }
 
 // offering runs ask in a goroutine, and delivers what outcome makes of the result. It waits
 // until ctx ends, their claim has passed, the locks are closed or one of the grants is lost. If nobody has received the
 // grants by then, offering gives them back and delivers the reason in their place. Then it
-// closes the channel. ask ties its requests to the offer that it returns.
+// closes the channel. The requests of ask have the watcher that it gets.
 func offering[T any](
 	ctx context.Context, locks []AnyLock,
-	ask func(out chan T) ([]Grant, *offer[T], error), outcome func([]Grant, error) T,
+	ask func(actor.Watcher) ([]Grant, error), outcome func([]Grant, error) T,
 ) <-chan T {
 	present(ctx)
 	out := make(chan T, 1)
 	begin := time.Now()
 	go func() {
 		defer close(out)
-		grants, o, err := ask(out)
+		o := offer[T]{Slot: slot.In(out)}
+		grants, err := ask(o)
 		if err != nil {
 			out <- outcome(nil, err)
 			return
@@ -101,12 +51,10 @@ func offering[T any](
 		for _, g := range grants {
 			all = g.Context(all)
 		}
-		if all.Err() == nil && o.send(outcome(grants, nil)) {
-			<-all.Done()
-			o.withdraw()
-			if o.received() {
-				return
-			}
+		o.Put(outcome(grants, nil), func() bool { return !slices.ContainsFunc(grants, isOver) })
+		<-all.Done()
+		if !o.TakeBack() {
+			return // the caller has received it
 		}
 		for _, g := range slices.Backward(grants) {
 			g.ReleaseAsync(ctx)
@@ -115,3 +63,5 @@ func offering[T any](
 	}()
 	return out
 }
+
+func isOver(g Grant) bool { return g.Cause() != nil }

@@ -150,19 +150,34 @@ func (s *Session) acquire(ctx context.Context, name Name, req actor.Request) <-c
 	}
 	defer s.end()
 	req.Owner, req.Session = s.owner, true
-	held, over := 0, req.Over
-	req.Granted = func() {
-		held = 1
-		s.count(name, uses{held: 1})
+	use := &use{Watcher: req.Watch, session: s, name: name}
+	if req.Watch == nil {
+		use.Watcher = actor.NopWatcher{}
 	}
-	req.Over = func() {
-		s.count(name, uses{asked: -1, held: -held})
-		if over != nil {
-			over()
-		}
-	}
+	req.Watch = use
 	s.count(name, uses{asked: 1})
 	return s.locks.agent.Acquire(ctx, name, req)
+}
+
+// use is one request of a session. It counts, and tells the watcher of the request.
+type use struct {
+	actor.Watcher
+	session *Session
+	name    Name
+	held    int
+}
+
+// Granted implements [actor.Watcher].
+func (u *use) Granted(holds int) {
+	u.held = 1
+	u.session.count(u.name, uses{held: 1})
+	u.Watcher.Granted(holds)
+}
+
+// Ended implements [actor.Watcher].
+func (u *use) Ended(cause error) {
+	u.session.count(u.name, uses{asked: -1, held: -u.held})
+	u.Watcher.Ended(cause)
 }
 
 func (s *Session) release(ctx context.Context, name Name, mode lockagent.Mode) <-chan error {

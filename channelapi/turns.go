@@ -3,10 +3,11 @@ package channelapi
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/slot"
 )
 
 // Turns is for loops that need the lock again and again. It returns a channel that delivers
@@ -53,7 +54,7 @@ func (h *handle) Turns(ctx context.Context) <-chan Grant {
 	if err != nil {
 		return denied(h.name, err)
 	}
-	t := &turns{handle: h, out: make(chan Grant, 1)}
+	t := turns{handle: h, out: make(chan Grant, 1)}
 	go t.run(ctx)
 	return t.out
 }
@@ -61,9 +62,7 @@ func (h *handle) Turns(ctx context.Context) <-chan Grant {
 // turns is one loop of requests. It belongs to its goroutine.
 type turns struct {
 	*handle
-	out    chan Grant // empty when a request is made
-	missed bool       // nobody received the last grant in time
-	warn   sync.Once
+	out chan Grant // empty when a request is made
 }
 
 // claimShort is how long a grant may lie in the channel after one that nobody received.
@@ -71,99 +70,77 @@ const claimShort = 100 * time.Millisecond
 
 func (t *turns) run(ctx context.Context) {
 	defer close(t.out)
+	missed := false // nobody received the last grant in time
 	for {
-		this := &turn{offer: offer[Grant]{out: t.out}, over: make(chan struct{})}
+		this := &turn{slot: slot.In(t.out), answered: make(chan struct{}), over: make(chan struct{})}
 		req := t.request()
-		req.Received, req.Over = this.received, this.end
-		g := <-t.ask(ctx, req)
-		err := t.outcome(ctx, g)
-		if errors.Is(err, ErrNotGranted) {
-			continue // the hold ended before run could receive the grant
+		req.Slot, req.Watch = this.slot, this
+		if missed {
+			req.Claim = claimShort
 		}
-		if err != nil {
-			t.out <- lockagent.Denied(t.name, g.Owner(), err)
+		if answer := t.ask(ctx, req); answer != this.slot.C() {
+			t.out <- <-answer // the request has not reached the agent
 			return
 		}
-		if !this.send(g) {
-			continue // the hold ended since then
+		if <-this.answered; !this.granted {
+			return // the denial is in the channel
 		}
-		g = Grant{} // run must not keep alive a grant that the loop drops
-		if !t.wait(ctx, this) {
-			t.out <- lockagent.Denied(t.name, "", t.outcome(ctx, Grant{}))
+		select {
+		case <-this.over:
+		case <-ctx.Done():
+			if this.slot.TakeBack() {
+				<-this.over // the agent gives the lock back, because ctx has ended
+			}
+			t.out <- lockagent.Denied(t.name, "", waitError(ctx, t.name, t.req.Kind.OrPlain(), 0))
 			return
+		}
+		if missed = this.missed(); missed {
+			t.pause(ctx)
 		}
 	}
 }
 
 // turn is one request of Turns.
 type turn struct {
-	offer[Grant]
-	over chan struct{} // closed when the hold is over
+	actor.NopWatcher
+	slot     *slot.Slot[Grant]
+	answered chan struct{} // closed when the request was granted or denied
+	granted  bool
+	over     chan struct{} // closed when the hold is over, or the request was denied
+	cause    error         // why it is over
 }
 
-// end is called when the hold is over.
-func (t *turn) end() {
-	t.withdraw()
+// Granted implements [actor.Watcher].
+func (t *turn) Granted(int) {
+	t.granted = true
+	close(t.answered)
+}
+
+// Ended implements [actor.Watcher].
+func (t *turn) Ended(cause error) {
+	t.cause = cause
 	close(t.over)
-}
-
-// wait waits until the hold of the delivered grant is over. If nobody receives that grant,
-// wait gives it back and pauses. If there is no next turn, wait leaves the channel empty and reports false.
-func (t *turns) wait(ctx context.Context, this *turn) bool {
-	most := t.locks.claim
-	if t.missed {
-		most = min(most, claimShort)
-	}
-	claim := time.NewTimer(most)
-	defer claim.Stop()
-	closing := t.locks.life.Done()
-	for {
-		select {
-		case <-this.over:
-			if this.received() {
-				t.missed = false
-			}
-			return true
-		case <-claim.C:
-			g, ok := this.withdraw()
-			if !ok {
-				continue // the loop has received the grant, or the hold is over
-			}
-			t.missed = true
-			g.ReleaseAsync(ctx)
-			t.warn.Do(func() {
-				t.locks.logger.Warn("lockagent: nobody received a turn, so it was given back; receive from the "+
-					"channel of Turns or end its context",
-					"lock", t.name, "after", most)
-			})
-			return t.pause(ctx)
-		case <-closing:
-			closing = nil // the loop may have received the grant, and finishes
-			if g, ok := this.withdraw(); ok {
-				g.ReleaseAsync(ctx)
-				return false
-			}
-		case <-ctx.Done():
-			if g, ok := this.withdraw(); ok {
-				g.ReleaseAsync(ctx)
-			}
-			return false
-		}
+	if !t.granted {
+		close(t.answered)
 	}
 }
 
-// pause leaves the lock to others for a while. It reports false if there is no next turn.
-func (t *turns) pause(ctx context.Context) bool {
+// missed reports whether the agent took the grant back because nobody received it.
+func (t *turn) missed() bool {
+	lost, _ := errors.AsType[*LostError](t.cause)
+	return lost != nil && lost.Reason == LostUnclaimed && !t.slot.Received()
+}
+
+// pause leaves the lock to others for a while, unless there is no next turn.
+func (t *turns) pause(ctx context.Context) {
 	var left <-chan struct{}
 	if t.session != nil {
 		left = t.session.done
 	}
 	select {
 	case <-time.After(t.locks.claim):
-		return true
 	case <-ctx.Done():
 	case <-t.locks.life.Done():
 	case <-left:
 	}
-	return false
 }

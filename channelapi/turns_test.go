@@ -154,7 +154,7 @@ func TestTurnsThatNobodyReceives(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		if n := strings.Count(log.String(), "nobody received a turn"); n != 1 || !strings.Contains(log.String(), name) {
+		if n := strings.Count(log.String(), "nobody received"); n != 1 || !strings.Contains(log.String(), name) {
 			t.Errorf("the log says it %d times, want once:\n%s", n, &log)
 		}
 		unlock(t, <-turns) // the loop is back, and may be busy again

@@ -26,6 +26,7 @@ var errGivenUp = errors.New("claims: the client gave up the claim")
 
 // claim is one claim. The mutex of the book guards what changes.
 type claim struct {
+	actor.NopWatcher
 	book   *Book
 	id     string
 	secret fingerprint
