@@ -90,3 +90,22 @@ func TestBroadcastInOrder(t *testing.T) {
 		}
 	})
 }
+
+// An agent that is closed has no goroutine left that runs actors.
+func TestABroadcastEndsWithItsAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		granted(t, a.Acquire(background, "door", who("ann")))
+		b := &a.broadcast
+		resume := make(chan struct{})
+		b.running.Go(func() { <-resume }) // as it is while an actor takes its time
+		ended := make(chan error, 1)
+		go func() { ended <- a.Close() }()
+		synctest.Wait()
+		silent(t, "Close", ended)
+		close(resume)
+		if err := await(t, "Close", ended); err != nil {
+			t.Error(err)
+		}
+	})
+}
