@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -61,21 +62,19 @@ func (l *lock) extend(m *extendMsg) {
 		answer(m.done, r.overError())
 		return
 	}
-	l.step(lockstate.Extend{ID: r.id, Lease: m.lease})
-	if r.Cause() != nil { // the hold ended in this step
-		answer(m.done, r.overError())
-		return
-	}
 	last := &r.extensions
 	for *last != nil {
 		last = &(*last).longer
 	}
-	*last = &extension{until: lockstate.Instant(r.fixed.Load()), done: m.done}
+	x := &extension{until: math.MaxInt64, done: m.done} // not known yet
+	*last = x
+	l.step(lockstate.Extend{ID: r.id, Lease: m.lease})
+	x.until = lockstate.Instant(r.fixed.Load())
 	r.confirmExtensions()
 }
 
-// confirmExtensions answers the extensions that end no later than the deadline of their hold, and all of a lease that is kept: it counts
-// when the lease is kept no more.
+// confirmExtensions answers the extensions that end no later than the deadline of their hold, and all of a lease that
+// is kept: it counts when the lease is kept no more.
 func (l *lock) confirmExtensions() {
 	for r := range l.holds {
 		r.confirmExtensions()

@@ -91,7 +91,8 @@ func (l *lock) processed(m message) {
 
 // handle processes a message. If the agent's own code panics, the lock ends all requests and
 // holds, and starts over: see [lock.recover]. Panics of other code, such as callbacks, do not
-// come this far.
+// come this far. Whoever waits for an answer to a message has to be known before the state is asked about the message:
+// then a panic leaves nobody without an answer.
 func (l *lock) handle(m message) {
 	returned := false
 	defer func() {
@@ -114,12 +115,13 @@ func (l *lock) process(m message) {
 		if l.draining {
 			m.deny(l.entry.name, l.agent.identity.closed())
 			return
+		l.arriving = m
 		}
+			l.arriving = nil
 		if m.NoReentry && l.state.Asked(m.Owner) {
 			m.deny(l.entry.name, lockagent.ErrReentry)
 			return
 		}
-		l.arriving = m
 		l.step(lockstate.Acquire{Request: lockstate.Request{
 			Owner: m.Owner, Mode: modeIn(m.Mode), Permits: m.Permits, Lease: m.Lease, Try: m.Try, NoRest: m.NoRest,
 			Outlive: m.Outlive, Session: m.Session, Holds: m.Holds,
@@ -128,16 +130,16 @@ func (l *lock) process(m message) {
 		if l.detached && m.request == nil {
 			m.answer(false, l.agent.identity.closed())
 			return
+		l.lastCall++
+		l.calls.put(l.lastCall, m)
 		}
 		if m.kind == toRelease && m.request == nil {
 			hidden := false
 			if m.request, hidden = l.releasable(m.owner, m.mode); hidden {
-				m.answer(false, lockagent.ErrNotHeld)
+				l.calls.take(l.lastCall).answer(false, lockagent.ErrNotHeld)
 				return
 			}
 		}
-		l.lastCall++
-		l.calls.put(l.lastCall, m)
 		l.step(l.command(m, l.lastCall))
 	case *storeCall[lockagent.AcquireReply]:
 		if m.left() {

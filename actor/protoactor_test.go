@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	protoactor "github.com/asynkron/protoactor-go/actor"
+
+	"github.com/lockagent/lockagent"
 )
 
 // What is used of the actor library can be read in one file.
@@ -47,4 +49,11 @@ func TestSuspendedMailbox(t *testing.T) {
 	expectMessages(t, c, "a")
 	m.PostSystemMessage(new(protoactor.ResumeMailbox))
 	expectMessages(t, c, "a", 1, 2)
+}
+
+// actorOf is the actor of a lock that the agent uses. Nobody may run the actor meanwhile.
+func (a *Agent) actorOf(name lockagent.Name) *lock {
+	e := a.registry.present(name, "")
+	defer e.unpin()
+	return e.mailbox.invoker.(interface{ Actor() protoactor.Actor }).Actor().(*lock)
 }

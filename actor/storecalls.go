@@ -160,15 +160,16 @@ func (l *lock) broken(m *storeCall[lockagent.BreakReply]) {
 }
 
 func (l *lock) inspect(m *statusMsg) {
-	m.unheld = l.state.Unheld()
 	c := &storeCall[lockagent.Inspection]{lock: l, asker: m}
 	c.make(func() { l.agent.layers.operator.Inspect(context.Background(), l.entry.name, l.entry.kind, c.done) })
+	m.unheld = l.state.Unheld() // the reply is a later message
 }
 
 // inspected answers with what the store knows and what this agent knows.
 func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 	asker := m.asker.(*statusMsg)
 	s := statusOf(l.entry.name, &m.reply)
+	l.reply(func() { asker.answer(s, m.err) })
 	s.Waiters = l.state.Waiters()
 	is := func(tenure uint64) bool { return tenure != 0 && s.Holder == l.tenureOf(tenure).String() }
 	if owner, token, count, tenure := l.state.Hold(); count > 0 && is(tenure) {
@@ -177,7 +178,6 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 		s = lockagent.Status{Name: s.Name, Waiters: s.Waiters}
 	}
 	s.Resting = l.state.Resting() && !s.Locked
-	l.reply(func() { asker.answer(s, m.err) })
 }
 
 // statusOf is what the store knows of a lock.
