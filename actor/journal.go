@@ -81,6 +81,7 @@ type scribe struct {
 	pending    *unwritten      // what has changed in the present step and is not written yet; or nil
 	arrived    bool            // a request arrived in the present step, and is not written yet
 	floor      lockagent.Token // that the journal has
+	tenures    []uint64        // that the journal has; of a lock that was loaded, after its first step
 }
 
 // newScribe returns the scribe of a lock, or nil if it needs none.
@@ -140,17 +141,29 @@ func (l *lock) record(due bool) {
 		}
 	}
 	for _, number := range once(p.tenures) {
-		if t, ok := l.state.Tenure(number); ok {
+		t, ok := l.state.Tenure(number)
+		if ok {
 			p.changes = append(p.changes, saved.TenureRecord(name, kind, &t))
 		} else {
 			p.changes = append(p.changes, saved.Change{Key: saved.TenureKey(name, number)})
 		}
+		s.wrote(number, ok)
 	}
 	if floor := l.state.Floor(); floor > s.floor {
 		s.floor = floor
 		p.changes = append(p.changes, saved.FloorRecord(name, kind, floor))
 	}
 	s.journaling.write(p, l.now, due)
+}
+
+// wrote notes whether the journal has a tenure.
+func (s *scribe) wrote(tenure uint64, has bool) {
+	switch i := slices.Index(s.tenures, tenure); {
+	case has && i < 0:
+		s.tenures = append(s.tenures, tenure)
+	case !has && i >= 0:
+		s.tenures = slices.Delete(s.tenures, i, i+1)
+	}
 }
 
 // once has each number once, and orders them.
@@ -195,14 +208,15 @@ func (l *lock) recordLeave() {
 	s.journaling.write(&unwritten{changes: []saved.Change{{Key: saved.FloorKey(l.entry.name)}}}, l.now, false)
 }
 
-// recordRestart writes that the lock has started over. had is what it had in the store, and ids are the requests that
-// it had.
-func (l *lock) recordRestart(had lockstate.Snapshot, ids []lockstate.RequestID) {
+// recordRestart writes that the lock has started over. ids are the requests that it had. The new state does not know
+// the tenures if the old one could not tell them. Then their records end: the next actor of the name may be of another
+// kind, and a journal has one kind for each name.
+func (l *lock) recordRestart(ids []lockstate.RequestID) {
 	if l.scribe == nil || l.detached {
 		return
 	}
-	for i := range had.Tenures {
-		l.scribe.concern(0, had.Tenures[i].Number)
+	for _, number := range l.scribe.tenures {
+		l.scribe.concern(0, number)
 	}
 	for _, id := range ids {
 		l.scribe.concern(id, 0)

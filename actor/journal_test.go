@@ -306,6 +306,13 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 				t.Errorf("after %v: the journal tells\n%s\nbut the lock knows\n%s", changes, got, want)
 				k.visit = nil
 			}
+			var numbers []uint64
+			for _, of := range told.Tenures {
+				numbers = append(numbers, of.Number)
+			}
+			if has := slices.Sorted(slices.Values(l.scribe.tenures)); !slices.Equal(has, numbers) {
+				t.Errorf("after %v: the journal has the tenures %d, and the lock takes them for %d", changes, numbers, has)
+			}
 		}
 	}
 	other, err := New(config())

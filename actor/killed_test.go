@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/lockstate"
 	"github.com/lockagent/lockagent/internal/saved"
 	"github.com/lockagent/lockagent/memstore"
 )
@@ -362,5 +363,40 @@ func (b *believers) outlive(k *chronicle, n saved.Agent) {
 		b.believe(
 			of.name, "of a process that was killed", of.token, func() bool { return time.Now().Before(until) }, true,
 		)
+	}
+}
+
+// A lock that cannot even tell what it has in the store starts over. The journal has nothing of it then, so that the
+// name may be one of another kind, and the journal can still be read.
+func TestJournalOfALockThatCannotTellWhatItHas(t *testing.T) {
+	for name, resumed := range map[string]bool{"new": false, "resumed": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				a, s := mortal(t, store, Config{Logger: quiet})
+				granted(t, a.Acquire(background, "door", who("ann")))
+				a.Acquire(background, "door", who("bob"))
+				synctest.Wait()
+				if resumed {
+					n := killed(t, a, s)
+					s = newTap(store.Share())
+					a = resuming(t, Config{Store: s, Journal: newChronicle(), Logger: quiet}, n)
+					claimed(t, a, "door")
+					synctest.Wait()
+				}
+				a.actorOf("door").state = (*lockstate.State)(nil)
+				a.upset("door")
+				a.cfg.Journal.(*chronicle).flush()
+				for _, l := range a.cfg.Journal.(*chronicle).leaves(t).Locks {
+					if len(l.Tenures) > 0 || len(l.Requests) > 0 {
+						t.Errorf("the journal has %+v", l)
+					}
+				}
+				time.Sleep(DefaultLease + DefaultIdle)
+				granted(t, a.Acquire(background, "door", Request{Owner: "cid", Kind: lockagent.FairLock}))
+				next := resuming(t, Config{Store: store.Share()}, killed(t, a, s))
+				released(t, claimed(t, next, "door"))
+			})
+		})
 	}
 }

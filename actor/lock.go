@@ -525,7 +525,7 @@ func (l *lock) recover(p any) {
 	}
 	l.takeBack = nil
 	l.restart(had)
-	l.recordRestart(had, ids)
+	l.recordRestart(ids)
 }
 
 // has is what the lock may have in the store. The new state withdraws all of it.
