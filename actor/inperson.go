@@ -11,7 +11,7 @@ import (
 // leave the call to the store to that caller. So the store may have the caller make the exchange with the server. The
 // zero presence is that of nobody.
 type presence struct {
-	asks message         // the message of the caller; nil from its answer on
+	asks message         // the message of the caller; nil when it was a call and has been answered
 	ctx  context.Context // of the caller
 	left func()          // the call that was left, or nil
 }

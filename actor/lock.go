@@ -100,7 +100,6 @@ func (l *lock) handle(m message) {
 		if p == nil && !returned {
 			goroutineEnded("code that lock " + string(l.entry.name) + " called")
 		}
-		l.entry.caller.asks = nil
 		if p != nil {
 			l.recover(p)
 		}
@@ -115,10 +114,10 @@ func (l *lock) process(m message) {
 		if l.draining {
 			m.deny(l.entry.name, l.agent.identity.closed())
 			return
-		l.arriving = m
 		}
-			l.arriving = nil
+		l.arriving = m
 		if m.NoReentry && l.state.Asked(m.Owner) {
+			l.arriving = nil
 			m.deny(l.entry.name, lockagent.ErrReentry)
 			return
 		}
@@ -130,9 +129,9 @@ func (l *lock) process(m message) {
 		if l.detached && m.request == nil {
 			m.answer(false, l.agent.identity.closed())
 			return
+		}
 		l.lastCall++
 		l.calls.put(l.lastCall, m)
-		}
 		if m.kind == toRelease && m.request == nil {
 			hidden := false
 			if m.request, hidden = l.releasable(m.owner, m.mode); hidden {
@@ -523,6 +522,7 @@ func (l *lock) recover(p any) {
 	for _, id := range l.calls.keys() {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
+	l.entry.caller.asks = nil // as in answer
 	l.takeBack = nil
 	l.restart(had)
 	l.recordRestart(ids)

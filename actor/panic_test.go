@@ -487,6 +487,31 @@ func TestActorPanicsDuringRelease(t *testing.T) {
 	})
 }
 
+// A caller whose release fails because the actor panics has its answer. So it makes no call in person for a lock that
+// closes then.
+func TestActorPanicsDuringTheLastRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		store := memstore.New()
+		a := start(t, Config{Store: noting{store.Share(), &made}, Logger: quiet})
+		g := a.Lock(background, "door", who("ann"))
+		a.drain()
+		made = 0
+		door := a.actorOf("door")
+		door.requests.take(door.requests.keys()[0]) // so that the end of the hold is too much for the actor
+		if err := g.Release(background); !errors.Is(err, lockagent.ErrInternal) {
+			t.Errorf("release: %v", err)
+		}
+		if made != 0 {
+			t.Errorf("the caller made %d calls", made)
+		}
+		closed(t, a)
+		if inspect(t, store, "door").Held {
+			t.Error("not returned")
+		}
+	})
+}
+
 // The actor panics while it is closed and subscribed.
 func TestActorPanicsDuringCloseOfAWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
