@@ -78,7 +78,7 @@ func (f *Forwarder) Run(ctx context.Context) error {
 		before := f.Stats().Forwarded
 		err := f.session(ctx)
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return lockagent.CauseOf(ctx)
 		}
 		if errors.Is(err, errSameStream) {
 			return err

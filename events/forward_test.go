@@ -40,18 +40,18 @@ func forwardWith(t testing.TB, cfg ForwardConfig) *forwarding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
 	once := false
 	w := &forwarding{Forwarder: f}
 	w.stop = func() {
-		cancel()
+		cancel(errEnough)
 		if once {
 			return
 		}
 		once = true
-		if err := <-ended; !errors.Is(err, context.Canceled) {
+		if err := <-ended; !errors.Is(err, errEnough) || !errors.Is(err, context.Canceled) {
 			t.Errorf("the forwarder returned %v", err)
 		}
 	}

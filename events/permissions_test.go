@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -496,6 +497,8 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 				}
 			case !ok || !strings.HasPrefix(missing.Subject, less.permission) || len(got) > 0:
 				t.Errorf("read %v, %v", got, err)
+			case errors.Is(err, context.Canceled):
+				t.Errorf("our own context has not ended: %v", err)
 			}
 			if strings.Contains(less.permission, "STREAM.INFO") {
 				if _, err := r.State(waittest.Context(t)); !errors.Is(err, ErrNotPermitted) {

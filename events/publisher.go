@@ -265,7 +265,7 @@ func (p *Publisher) flush(ctx context.Context, all bool) error {
 		p.mu.Lock()
 		p.flushes = slices.DeleteFunc(p.flushes, func(other flush) bool { return other.done == f.done })
 		p.mu.Unlock()
-		return fmt.Errorf("events: flush: %w", context.Cause(ctx))
+		return fmt.Errorf("events: flush: %w", lockagent.CauseOf(ctx))
 	}
 }
 

@@ -251,7 +251,7 @@ func TestClose(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		cancel(enough)
-		if err := p.Flush(ctx); !errors.Is(err, enough) {
+		if err := p.Flush(ctx); !errors.Is(err, enough) || !errors.Is(err, context.Canceled) {
 			t.Errorf("flush: %v", err)
 		}
 		for range 2 {

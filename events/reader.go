@@ -126,6 +126,15 @@ func (r *Reader) whilePermitted(ctx context.Context) (context.Context, context.C
 	}
 }
 
+// causeOf is the error of a read whose context has ended. That context also ends when a permission is missing, and then
+// the caller's has not.
+func causeOf(ctx context.Context) error {
+	if missing, ok := errors.AsType[*PermissionError](context.Cause(ctx)); ok {
+		return missing
+	}
+	return lockagent.CauseOf(ctx)
+}
+
 // Replay calls visit for the selected records from from until the end that the
 // stream had when Replay was called.
 //
@@ -219,7 +228,7 @@ func (r *Reader) await(ctx context.Context) (jetstream.Stream, error) {
 		select {
 		case <-time.After(tailBackoff):
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, causeOf(ctx)
 		}
 		stream, err := r.stream(ctx)
 		if !passing(err) {
@@ -255,7 +264,7 @@ func passing(err error) bool {
 func (r *Reader) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return causeOf(ctx)
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("%w: %s", ErrNoStream, r.cfg.Stream)
 	case r.nc.IsClosed():

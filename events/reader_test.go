@@ -146,7 +146,7 @@ func TestReplay(t *testing.T) {
 			cancel(errEnough)
 			return nil
 		})
-		if !errors.Is(err, errEnough) || visited != 1 {
+		if !errors.Is(err, errEnough) || !errors.Is(err, context.Canceled) || visited != 1 {
 			t.Errorf("got %v after %d", err, visited)
 		}
 	})
@@ -310,7 +310,7 @@ func TestTail(t *testing.T) {
 	}
 	cancel(errEnough)
 	for name, tl := range tails {
-		if err := <-tl.done; !errors.Is(err, errEnough) {
+		if err := <-tl.done; !errors.Is(err, errEnough) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

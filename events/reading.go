@@ -100,7 +100,7 @@ func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext, v
 	}
 	for m := range g.ready {
 		if ctx.Err() != nil {
-			return at, context.Cause(ctx)
+			return at, causeOf(ctx)
 		}
 		if err := m.visit(&g.filter, visit); err != nil {
 			return at, err
@@ -228,7 +228,7 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 			g.decode(d, m, meta)
 			g.ready <- d
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return false, causeOf(ctx)
 		}
 	}
 	g.at = position

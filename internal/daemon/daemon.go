@@ -349,7 +349,7 @@ func (h *health) check(ctx context.Context) error {
 		defer h.mu.Unlock()
 		return h.last
 	case <-ctx.Done():
-		return fmt.Errorf("%w: it has not answered yet (%w)", lockagent.ErrStoreUnavailable, context.Cause(ctx))
+		return fmt.Errorf("%w: it has not answered yet (%w)", lockagent.ErrStoreUnavailable, lockagent.CauseOf(ctx))
 	}
 }
 

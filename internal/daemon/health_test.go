@@ -36,9 +36,10 @@ func TestHealthForOneWhoGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{takes: time.Second}
 		h := &health{history: store}
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := h.check(gone); !errors.Is(err, context.Canceled) {
+		away := errors.New("away")
+		gone, leave := context.WithCancelCause(t.Context())
+		leave(away)
+		if err := h.check(gone); !errors.Is(err, away) || !errors.Is(err, context.Canceled) {
 			t.Errorf("the one who has gone: %v", err)
 		}
 		others := make(chan error, 2)
