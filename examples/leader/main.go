@@ -1,10 +1,11 @@
 // Command leader runs a scheduler on one of several hosts.
 //
-// Start it twice with -redis redis://localhost:6379, and stop the one that leads.
+// Start it twice with -redis redis://localhost:6379, and stop the one that leads. With -yield the two take turns: the
+// leader gives way after a job if another host waits.
 //
 // The scheduler needs up to three seconds to stop. Config.Margin gives it this time: a leader
 // that has lost its connection to the store learns that it no longer leads three seconds or
-// more before anybody else can lead.
+// more before anybody else can lead. Some time before that it learns that its hold is in danger, and begins no job.
 package main
 
 import (
@@ -25,6 +26,7 @@ const stopping = 3 * time.Second
 
 func main() {
 	redis := flag.String("redis", "", "URL of the Redis that has the lock, such as redis://localhost:6379; if empty, it is in memory")
+	yield := flag.Bool("yield", false, "give way when another host waits")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
@@ -41,6 +43,8 @@ func main() {
 		log.Fatal(err)
 	}
 	defer locks.Close()
+	job := func(token channelapi.Token) { log.Print("leading, with token ", token) }
+	schedule := func(ctx context.Context, g channelapi.Grant) { schedule(ctx, g, job, *yield) }
 	err = lead(ctx, locks, schedule, func() { log.Print("standing by") })
 	if !errors.Is(err, context.Canceled) {
 		log.Print(err)
@@ -52,7 +56,9 @@ func open(store channelapi.Store, label string) (*channelapi.Locks, error) {
 }
 
 // lead has the host lead whenever it is its turn, until ctx ends.
-func lead(ctx context.Context, locks *channelapi.Locks, schedule func(context.Context, channelapi.Token), standBy func()) error {
+func lead(
+	ctx context.Context, locks *channelapi.Locks, schedule func(context.Context, channelapi.Grant), standBy func(),
+) error {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	turns := locks.Lock("scheduler").Turns(ctx) // once, before the loop
@@ -62,7 +68,7 @@ func lead(ctx context.Context, locks *channelapi.Locks, schedule func(context.Co
 			if err := g.Err(); err != nil {
 				return err
 			}
-			schedule(g.Context(ctx), g.Token())
+			schedule(g.Context(ctx), g)
 			if err := g.Release(context.WithoutCancel(ctx)); err != nil {
 				log.Print("leads no more: ", err)
 			}
@@ -72,15 +78,31 @@ func lead(ctx context.Context, locks *channelapi.Locks, schedule func(context.Co
 	}
 }
 
-// schedule starts jobs with the token of the leader, until ctx ends.
-func schedule(ctx context.Context, token channelapi.Token) {
+// schedule starts a job every five seconds with the token of the leader, until ctx ends. If the leader yields, schedule
+// also ends when somebody else wants to lead.
+func schedule(ctx context.Context, g channelapi.Grant, job func(channelapi.Token), yields bool) {
+	var wanted <-chan struct{} // nil: never
+	if yields {
+		wanted = g.Wanted()
+	}
 	for {
-		log.Print("leading, with token ", token)
+		select {
+		case <-g.Uncertain(): // ask anew each time: another channel tells of the next danger
+			log.Print("in danger")
+		default:
+			job(g.Token())
+		}
 		select {
 		case <-time.After(5 * time.Second):
 		case <-ctx.Done():
 			log.Print("stopping: ", context.Cause(ctx))
 			return
+		}
+		select {
+		case <-wanted:
+			log.Print("giving way")
+			return
+		default:
 		}
 	}
 }
