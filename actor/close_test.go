@@ -14,19 +14,6 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-func TestCloseOfAnUnusedAgent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &witness{}
-		a := start(t, Config{Recorder: w})
-		for range 3 {
-			if err := closing(t, a); err != nil {
-				t.Error(err)
-			}
-		}
-		w.tells(t, "agentstarted agentstopped")
-	})
-}
-
 // Somebody closed the store before the agent. Those who wait learn of it at once, whatever is left of the lease of the
 // holder.
 func TestWaitersOfAClosedStore(t *testing.T) {
@@ -159,11 +146,11 @@ func TestUseAfterClose(t *testing.T) {
 }
 
 func TestCloseWithoutStore(t *testing.T) {
-	for _, how := range []string{"refuses", "loses replies", "is slow"} {
+	for _, how := range []string{"refuses", "loses replies", "is slow", "panics"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTap(memstore.New())
-				a := start(t, Config{Store: s})
+				a := start(t, Config{Store: s, Logger: quiet})
 				for i := range 10 {
 					granted(t, a.Acquire(background, lockagent.Name(fmt.Sprint("door", i)), who("ann")))
 				}
@@ -176,6 +163,8 @@ func TestCloseWithoutStore(t *testing.T) {
 						o.lose()
 					case "is slow":
 						time.AfterFunc(bound, func() { o.fail(lockagent.ErrStoreUnavailable) })
+					case "panics":
+						panic("boom")
 					}
 				})
 				waiting := a.Acquire(background, "asking", who("ann"))
@@ -217,47 +206,6 @@ func TestCloseFromManySides(t *testing.T) {
 			})
 		}
 		wg.Wait()
-	})
-}
-
-// The agent is closed while a return that failed waits for its next try.
-func TestCloseDuringReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTap(memstore.New())
-		a := start(t, Config{Store: s})
-		g := granted(t, a.Acquire(background, "door", who("ann")))
-		s.on("release", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-		g.ReleaseAsync(background)
-		time.Sleep(10 * time.Second)
-		s.handle(nil)
-		begin := time.Now()
-		if err := closing(t, a); err != nil {
-			t.Error(err)
-		}
-		if d := time.Since(begin); d != 0 {
-			t.Errorf("took %v", d)
-		}
-		if inspect(t, s.whole, "door").Held {
-			t.Error("not returned")
-		}
-	})
-}
-
-func TestTwoAgentsShareOneStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a, b := start(t, Config{Store: store}), start(t, Config{Store: store})
-		g := granted(t, a.Acquire(background, "door", who("ann")))
-		c := b.Acquire(background, "door", who("bob"))
-		synctest.Wait()
-		silent(t, "bob", c)
-		closed(t, a)
-		h := granted(t, c)
-		if h.Token() <= g.Token() || g.Held() {
-			t.Errorf("token %d after %d, held %v", h.Token(), g.Token(), g.Held())
-		}
-		released(t, h)
-		released(t, granted(t, b.Acquire(background, "door", who("bob"))))
 	})
 }
 

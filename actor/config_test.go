@@ -73,19 +73,3 @@ func TestMargin(t *testing.T) {
 		}
 	})
 }
-
-// Two agents that take the same identity one after the other have different numbers, whatever
-// the clock shows.
-func TestNumbersBeginAtRandom(t *testing.T) {
-	seen := make(map[uint64]bool)
-	for range 1000 {
-		n := firstNumber(0)
-		if n > lockagent.MaxTenure/2 {
-			t.Fatalf("%d leaves no room for more", n)
-		}
-		seen[n>>32] = true // those that are far from each other
-	}
-	if len(seen) < 900 {
-		t.Errorf("only %d differ", len(seen))
-	}
-}

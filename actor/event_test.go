@@ -48,30 +48,6 @@ func TestStories(t *testing.T) {
 			released(w.t, granted(w.t, c))
 		}, "granted queued released granted released returned"},
 
-		{"handed off until the budget is spent", Config{HandOffTime: time.Hour, HandOffGrants: 2}, func(w world) {
-			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
-			c, d := w.a.Acquire(background, "door", who("bob")), w.a.Acquire(background, "door", who("carl"))
-			released(w.t, g)
-			released(w.t, granted(w.t, c))
-			released(w.t, granted(w.t, d))
-		}, `granted queued queued released granted released
-			returned granted released returned`},
-
-		{"without hand-off", Config{HandOffGrants: 1}, func(w world) {
-			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
-			c := w.a.Acquire(background, "door", who("bob"))
-			released(w.t, g)
-			released(w.t, granted(w.t, c))
-		}, "granted queued released returned granted released returned"},
-
-		{"hand-off time passes", Config{HandOffTime: time.Second}, func(w world) {
-			g := granted(w.t, w.a.Acquire(background, "door", who("ann")))
-			c := w.a.Acquire(background, "door", who("bob"))
-			time.Sleep(time.Second)
-			released(w.t, g)
-			released(w.t, granted(w.t, c))
-		}, "granted queued released returned granted released returned"},
-
 		{"re-entered", Config{}, func(w world) {
 			g := granted(w.t, w.a.Acquire(background, "door", again("ann")))
 			h := granted(w.t, w.a.Acquire(background, "door", again("ann")))

@@ -32,40 +32,6 @@ func (a *Agent) holding(hold **request, name lockagent.Name, req Request) {
 	}
 }
 
-func TestExtend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a := start(t, Config{Store: store})
-		hold := a.lease(t, "ann", 10*time.Second)
-		bob := a.Acquire(background, "door", who("bob"))
-		for range 5 {
-			time.Sleep(5 * time.Second)
-			done := hold.ExtendAsync(background, 10*time.Second)
-			if cap(done) != 1 {
-				t.Errorf("capacity %d", cap(done))
-			}
-			if err := await(t, "extension", done); err != nil {
-				t.Fatal(err)
-			}
-			exhausted(t, done)
-			if left := hold.Remaining(); left != 9*time.Second {
-				t.Errorf("%v are left", left)
-			}
-			if left := inspect(t, store, "door").Remaining; left < 9*time.Second || left > 11*time.Second {
-				t.Errorf("%v are left in the store", left)
-			}
-		}
-		silent(t, "bob", bob)
-		if err := await(t, "a shorter one", hold.ExtendAsync(background, time.Second)); err != nil || hold.Remaining() != 9*time.Second {
-			t.Errorf("%v, %v are left", err, hold.Remaining())
-		}
-		time.Sleep(9 * time.Second)
-		released(t, granted(t, bob))
-		lostBecause(t, hold.Cause(), lockagent.LostExpired)
-		lostBecause(t, await(t, "extension", hold.ExtendAsync(background, time.Second)), lockagent.LostExpired)
-	})
-}
-
 // An extension that the store does not confirm changes nothing, and is answered when the
 // hold is over.
 func TestExtendWithoutTheStore(t *testing.T) {
@@ -96,6 +62,9 @@ func TestExtendWithoutTheStore(t *testing.T) {
 				hold := a.lease(t, "ann", 10*time.Second)
 				first, second := hold.ExtendAsync(background, 20*time.Second), hold.ExtendAsync(background, 30*time.Second)
 				synctest.Wait()
+				if cap(first) != 1 {
+					t.Errorf("capacity %d", cap(first))
+				}
 				silent(t, "first", first)
 				if left := hold.Remaining(); left != 9*time.Second {
 					t.Errorf("%v are left", left)

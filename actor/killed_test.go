@@ -135,27 +135,6 @@ func TestKilledAgentsWaitsEnd(t *testing.T) {
 	})
 }
 
-// An agent that is killed before its first call reaches the store asks again, and the late call does no harm.
-func TestKilledWhileItAsks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a, s := mortal(t, store, Config{})
-		var late *op
-		s.on("acquire", func(o *op) { late = o })
-		_ = a.Acquire(background, "door", who("ann"))
-		synctest.Wait()
-		n := killed(t, a, s)
-		next := resuming(t, Config{Store: store.Share()}, n)
-		released(t, granted(t, resumedOf(t, next, "ann").Grant))
-		synctest.Wait()
-		late.run()
-		if inspect(t, store, "door").Held {
-			t.Error("the late call took the lock")
-		}
-		late.fail(lockagent.ErrClosed)
-	})
-}
-
 // A lock whose actor panics starts over. The journal knows.
 func TestJournalOfALockThatStartsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,43 +150,6 @@ func TestJournalOfALockThatStartsOver(t *testing.T) {
 			t.Errorf("resumed %+v", r)
 		}
 		released(t, granted(t, start(t, Config{Store: store}).Acquire(background, "door", who("cid"))))
-	})
-}
-
-// An agent that was detached leaves its journal as it was.
-func TestJournalOfADetachedAgent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a, s := mortal(t, store, Config{})
-		g := granted(t, a.Acquire(background, "door", who("ann")))
-		waits := a.Acquire(background, "door", who("bob"))
-		synctest.Wait()
-		detached(t, a)
-		refused(t, waits, lockagent.ErrClosed)
-		next := resuming(t, Config{Store: store.Share()}, killed(t, a, s))
-		again := claimed(t, next, "door")
-		if again.Token() != g.Token() || again.Owner() != "ann" {
-			t.Errorf("resumed %v", again)
-		}
-		time.Sleep(time.Second)
-		released(t, again)
-		released(t, granted(t, resumedOf(t, next, "bob").Grant))
-	})
-}
-
-// Readers of an agent with a journal are in it, each of them.
-func TestJournalHasEveryReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a, s := mortal(t, store, Config{})
-		owners := []string{"ann", "bob", "cid"}
-		for _, owner := range owners {
-			a.Lock(background, "door", reads(owner))
-		}
-		next := resuming(t, Config{Store: store.Share()}, killed(t, a, s))
-		if len(next.Resumed()) != len(owners) {
-			t.Errorf("resumed %+v", next.Resumed())
-		}
 	})
 }
 

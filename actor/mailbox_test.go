@@ -54,15 +54,6 @@ func expectMessages(t *testing.T, c *clerk, want ...any) {
 	}
 }
 
-func TestPosterRunsTheActor(t *testing.T) {
-	c := new(clerk)
-	m := newMailbox(c)
-	m.post(1)
-	expectMessages(t, c, 1)
-	m.postSystem(2)
-	expectMessages(t, c, 1, 2)
-}
-
 // Messages of the actor library come first, and each kind in its order.
 func TestOrderOfMessages(t *testing.T) {
 	c := new(clerk)

@@ -191,27 +191,6 @@ func TestStorePanicsForEver(t *testing.T) {
 	}
 }
 
-func TestStorePanicsDuringClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTap(memstore.New())
-		a := start(t, Config{Store: s, Logger: quiet})
-		g := granted(t, a.Acquire(background, "door", who("ann")))
-		waiting := a.Acquire(background, "door", who("bob"))
-		s.on("release", func(o *op) { panic("boom") })
-		begin := time.Now()
-		for range 2 {
-			if err := closing(t, a); !errors.Is(err, lockagent.ErrUnconfirmed) {
-				t.Errorf("close: %v", err)
-			}
-		}
-		if d := time.Since(begin); d > 10*time.Second {
-			t.Errorf("close took %v", d)
-		}
-		lostBecause(t, g.Cause(), lockagent.LostClosed)
-		refused(t, waiting, lockagent.ErrClosed)
-	})
-}
-
 // A panic in the recorder costs nobody a lock.
 func TestRecorderPanics(t *testing.T) {
 	for _, kind := range lockagent.EventKinds() {

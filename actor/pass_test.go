@@ -191,23 +191,3 @@ func TestGhosts(t *testing.T) {
 		})
 	}
 }
-
-// A break by another agent ends a hold at once, also one with a fixed lease.
-func TestBreakReachesAnotherAgent(t *testing.T) {
-	for name, lease := range map[string]time.Duration{"kept": 0, "fixed": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memstore.New()
-				a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
-				g := granted(t, a.Acquire(background, "door", Request{Owner: "ann", Lease: lease}))
-				time.Sleep(time.Second)
-				if r := await(t, "break", b.Break("door", lockagent.PlainLock, "")); r.Err != nil || !r.Value {
-					t.Fatalf("break: %+v", r)
-				}
-				synctest.Wait()
-				lostBecause(t, g.Cause(), lockagent.LostBroken)
-				released(t, granted(t, a.Acquire(background, "door", who("ann"))))
-			})
-		})
-	}
-}

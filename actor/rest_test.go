@@ -134,25 +134,6 @@ func TestABreakOfALockThatRests(t *testing.T) {
 	}
 }
 
-// Another agent that does not wait gets no answer while it may get the lock. If somebody holds it, that is 20 ms.
-func TestATryMeetsAHoldOfATenureThatMayRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := memstore.New()
-		a, b := startResting(t, Config{Store: memory, Journal: newChronicle()}), start(t, Config{Store: memory.Share()})
-		usually(t, a, who("ann"))
-		g := granted(t, a.Acquire(background, "door", who("ann")))
-		asked := time.Now()
-		refused(t, b.Acquire(background, "door", Request{Owner: "bob", Try: true}), lockagent.ErrHeld)
-		if waited := time.Since(asked); waited != 20*time.Millisecond { // virtual time
-			t.Errorf("the answer took %v, want 20 ms", waited)
-		}
-		released(t, g)
-		if status(t, a, "door").Resting {
-			t.Error("it rests, though another agent wanted it")
-		}
-	})
-}
-
 func TestLocksThatDoNotRest(t *testing.T) {
 	unrested := Request{Owner: "ann", NoRest: true}
 	for name, c := range map[string]struct {
@@ -254,38 +235,6 @@ func TestARestBeginsDuringALook(t *testing.T) {
 		released(t, held)
 		if s := await(t, "status", seen); s.Err != nil || s.Value != (lockagent.Status{Name: "door", Resting: true}) {
 			t.Errorf("%+v, want a lock that rests", s)
-		}
-	})
-}
-
-func TestEventsOfARest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &witness{}
-		begin := time.Now()
-		w.before = func(e lockagent.Event) { checkFields(t, e, begin) }
-		a := startResting(t, Config{Recorder: w})
-		usually(t, a, who("ann"))
-		for range 2 {
-			released(t, granted(t, a.Acquire(background, "door", who("ann"))))
-		}
-		time.Sleep(rest)
-		closed(t, a)
-		w.tells(t, "agentstarted granted released returned granted released returned granted released returned granted released granted released granted released returned agentstopped")
-		w.checkHolds(t)
-		var ways []lockagent.How
-		for _, e := range w.all() {
-			if e.Kind == lockagent.EventGranted {
-				ways = append(ways, e.How)
-			}
-		}
-		for i, how := range ways {
-			want := lockagent.ByStore
-			if i > 3 {
-				want = lockagent.ByRest
-			}
-			if how != want {
-				t.Errorf("grant %d came by %v, want %v", i+1, how, want)
-			}
 		}
 	})
 }

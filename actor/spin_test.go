@@ -89,41 +89,6 @@ func TestWhatARequestSaysOfItsWait(t *testing.T) {
 	}
 }
 
-// An agent whose own requests follow each other lets others in.
-func TestSpinLockOfABusyAgent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		a, b := start(t, Config{Store: store.Share()}), start(t, Config{Store: store})
-		stop := make(chan struct{})
-		busy := make(chan struct{})
-		go func() {
-			defer close(busy)
-			waits := a.Acquire(background, "door", spinning("ann"))
-			for turn := true; turn; {
-				g := <-waits
-				waits = a.Acquire(background, "door", spinning("ann"))
-				time.Sleep(time.Millisecond)
-				released(t, g)
-				select {
-				case <-stop:
-					turn = false
-				default:
-				}
-			}
-			released(t, <-waits)
-		}()
-		began := time.Now()
-		for range 5 {
-			released(t, granted(t, b.Acquire(background, "door", spinning("bob"))))
-		}
-		if waited := time.Since(began); waited > 30*time.Second {
-			t.Errorf("waited %v for five turns", waited)
-		}
-		close(stop)
-		<-busy
-	})
-}
-
 // hurry takes and frees the spin lock again and again, as threads of Redisson do: each of them waits for longer when it
 // came late.
 func hurry(store lockagent.Store, threads int, last time.Time) (wait func()) {

@@ -148,7 +148,7 @@ func TestCancelledGrantIsNotNeglected(t *testing.T) {
 // while. Otherwise it looks until ctx ends, which must be a context of outside of the bubble: what the collector finds
 // is noted in real time.
 func lives(ctx context.Context, bob <-chan lockagent.Grant, want bool) bool {
-	for i := 0; i < 20 || !want && ctx.Err() == nil; i++ {
+	for i := 0; i < 8 || !want && ctx.Err() == nil; i++ {
 		runtime.GC() // what it finds is noted outside of the bubble, soon
 		time.Sleep(DefaultLease / 3)
 		if len(bob) > 0 {

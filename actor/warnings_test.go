@@ -65,47 +65,6 @@ func TestAnotherAgentWantsTheLock(t *testing.T) {
 	}
 }
 
-func TestAnOwnerHereWantsTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTap(memstore.New())
-		a := start(t, Config{Store: s})
-		g := granted(t, a.Acquire(background, "door", again("ann")))
-		inner := granted(t, a.Acquire(background, "door", again("ann")))
-		warned(t, "the session has it twice", g.Wanted(), false)
-		c := a.Acquire(background, "door", who("bob"))
-		warned(t, "bob waits", g.Wanted(), true)
-		warned(t, "for whoever asks late", inner.Wanted(), true)
-		released(t, inner)
-		released(t, g)
-		released(t, granted(t, c))
-	})
-}
-
-func TestAWriterWantsWhatReadersHave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		one, two := start(t, Config{Store: store}), start(t, Config{Store: store.Share()})
-		three := start(t, Config{Store: store.Share()})
-		read := Request{Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}
-		first := granted(t, one.Acquire(background, "door", read))
-		second := granted(t, one.Acquire(background, "door", read))
-		third := granted(t, one.Acquire(background, "door", read))
-		all := []<-chan struct{}{first.Wanted(), second.Wanted(), third.Wanted()}
-		elsewhere := granted(t, two.Acquire(background, "door", read))
-		for _, c := range all {
-			warned(t, "others read", c, false)
-		}
-		c := three.Acquire(background, "door", Request{Owner: "bob", Kind: lockagent.ReadWriteLock})
-		for _, c := range append(all, elsewhere.Wanted()) {
-			warned(t, "bob wants to write", c, true)
-		}
-		for _, g := range []lockagent.Grant{first, second, third, elsewhere} {
-			released(t, g)
-		}
-		released(t, granted(t, c))
-	})
-}
-
 // Outsiders send no message. The renewal tells of them, and looks only for holders that ask.
 func TestAnOutsiderWantsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -191,37 +150,5 @@ func TestAHoldIsUncertainUntilARenewalSucceeds(t *testing.T) {
 			!slices.Contains(d.told, "wanted: false, uncertain: false") {
 			t.Errorf("the watcher was told %q", d.told)
 		}
-	})
-}
-
-// Whoever asks only whether the hold is uncertain learns nothing of those who waited before somebody asks for them.
-func TestAStaleWarning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := start(t, Config{})
-		g := granted(t, a.Acquire(background, "door", reads("ann")))
-		writer := a.Acquire(background, "door", Request{Owner: "bob", Kind: lockagent.ReadWriteLock, Wait: time.Second})
-		synctest.Wait()
-		warned(t, "the hold is uncertain", g.Uncertain(), false)
-		refused(t, writer, lockagent.ErrTimeout)
-		time.Sleep(time.Minute) // after a renewal
-		warned(t, "a writer that has given up wants the lock", g.Wanted(), false)
-		released(t, g)
-	})
-}
-
-// A writer that waits behind a reader wants the lock, too.
-func TestAWriterBehindAReaderWantsTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTap(memstore.New())
-		a := start(t, Config{Store: s})
-		g := granted(t, a.Acquire(background, "door", reads("ann")))
-		s.on("renew", func(o *op) { o.fail(lockagent.ErrStoreUnavailable) })
-		time.Sleep(12 * time.Second)
-		a.Acquire(background, "door", reads("bob")) // waits for a renewal
-		synctest.Wait()
-		warned(t, "a reader wants the lock", g.Wanted(), false)
-		a.Acquire(background, "door", writes("cid"))
-		warned(t, "a writer wants the lock", g.Wanted(), true)
-		s.handle(nil)
 	})
 }
