@@ -43,14 +43,7 @@ func TestLifeInMemory(t *testing.T) {
 		alpha, beta := newAgent(t, memory.Share(), nil), newAgent(t, memory.Share(), nil)
 		live(t, alpha, beta)
 		compare(t, alpha, beta)
-
-		audit := events.NewAudit()
-		for _, a := range []*agent{alpha, beta} {
-			for i, e := range a.journal.events {
-				audit.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
-			}
-		}
-		judge(t, audit)
+		judge(t, auditOf(alpha.journal, beta.journal))
 	})
 }
 
@@ -94,7 +87,7 @@ func TestLifeOnRedisAndNATS(t *testing.T) {
 	if err := reader.Replay(ctx, events.From{}, events.Filter{}, audit.Visit); err != nil {
 		t.Fatalf("Replay: %v", err)
 	}
-	judge(t, audit)
+	judge(t, audit.Report())
 }
 
 const theLock = "orders/42"
@@ -305,9 +298,8 @@ func tell(e lockagent.Event, tokens []lockagent.Token) string {
 }
 
 // judge has the log prove that no two of the holds overlapped.
-func judge(t *testing.T, audit *events.Audit) {
+func judge(t *testing.T, report events.Report) {
 	t.Helper()
-	report := audit.Report()
 	if report.Verdict != events.Proven || report.Agents != 2 || report.Locks != 1 || report.Grants != 6 || report.HandOffs != 1 {
 		t.Errorf("the audit says\n%v", report)
 	}

@@ -338,18 +338,6 @@ func TestAbandonedRequests(t *testing.T) {
 	}
 }
 
-// The scripts are flushed all the time.
-func TestScriptFlush(t *testing.T) {
-	redis := redistest.Start(t)
-	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
-	for range 20 {
-		g := holdOf(t, alpha, theLock)
-		redis.Do("SCRIPT", "FLUSH")
-		must(t, g.Release(t.Context()))
-		redis.Do("SCRIPT", "FLUSH")
-	}
-}
-
 // A Redisson client holds the lock, and releases it as Redisson does.
 func TestForeignHolder(t *testing.T) {
 	redis := redistest.Start(t)
@@ -418,31 +406,6 @@ func TestRefusals(t *testing.T) {
 		} else if strings.Contains(err.Error(), "secret") {
 			t.Errorf("the error tells the password: %v", err)
 		}
-	}
-}
-
-// NATS is not there. Locks do not mind, and the events that do not fit are counted.
-func TestWithoutNATS(t *testing.T) {
-	redis := redistest.Start(t)
-	id := lockagent.NewAgentID()
-	publisher, err := events.NewPublisher(events.Config{
-		Connection: events.Connection{URL: "nats://127.0.0.1:1"}, Agent: id, QueueSize: 10,
-	})
-	must(t, err)
-	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{ID: id, Recorder: publisher})
-	for range 20 {
-		must(t, holdOf(t, alpha, theLock).Release(t.Context()))
-	}
-	must(t, alpha.Close())
-	stats := publisher.Stats()
-	if stats.Published != 0 || stats.Dropped == 0 || stats.Recorded != stats.Dropped+stats.Queued {
-		t.Errorf("the publisher counts %+v", stats)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err = publisher.Close(ctx)
-	if lost, ok := errors.AsType[*events.DroppedError](err); !ok || lost.Dropped+lost.Unconfirmed != stats.Recorded {
-		t.Errorf("Close without NATS: %v, want a DroppedError of %d events", err, stats.Recorded)
 	}
 }
 

@@ -66,17 +66,6 @@ func TestTypedErrors(t *testing.T) {
 	}
 }
 
-func TestTypedErrorsCarryWhatIsKnown(t *testing.T) {
-	lost := lockagent.LostError{Name: "n", Owner: "o", Token: 7, Reason: lockagent.LostBroken}
-	if got, ok := errors.AsType[*lockagent.LostError](fmt.Errorf("somewhere: %w", &lost)); !ok || *got != lost {
-		t.Errorf("%v, want %v", got, lost)
-	}
-	held := lockagent.HeldError{Name: "n", Holder: "h", Left: -1}
-	if got, ok := errors.AsType[*lockagent.HeldError](fmt.Errorf("somewhere: %w", &held)); !ok || *got != held {
-		t.Errorf("%v, want %v", got, held)
-	}
-}
-
 func TestSentinelsAreDistinct(t *testing.T) {
 	for i, a := range sentinels {
 		if !strings.HasPrefix(a.Error(), "lockagent: ") {
