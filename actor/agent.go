@@ -84,9 +84,11 @@ type Request struct {
 	// exclusive request for a plain or a fenced lock, without a Session, may have more.
 	Holds uint16
 
-	// Slot is where [Agent.Acquire] puts the grant, or its denial. Nil stands for a new one.
+	// Slot is where [Agent.Acquire] puts the grant, or its denial. Nil stands for a new one. It is for packages of this
+	// module.
 	Slot *slot.Slot[lockagent.Grant]
-	// Claim is how long the grant may lie in the slot, if that is shorter than Config.Claim. 0 stands for that.
+	// Claim is how long the grant may lie in its channel. 0 stands for Config.Claim, which bounds it. Whether somebody
+	// receives a grant of such a request does not matter to other requests.
 	Claim time.Duration
 	// Watch is told every step of the request. It may be nil.
 	Watch Watcher
@@ -206,7 +208,7 @@ func (a *Agent) hasUsed(number uint64) bool {
 func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 
 // Acquire asks for a lock. The channel has capacity 1 and delivers the one grant of the
-// request. Then the agent closes it, unless the request brought its own. It needs no reader.
+// request. Then the agent closes it, unless it is the channel of a Request.Slot that does not close. It needs no reader.
 //
 // The end of ctx ends the wait, with the cause of ctx. It does not end the hold: after
 // somebody has received the grant, ctx does not matter.

@@ -15,6 +15,7 @@ const (
 	pending int32 = iota
 	awaited       // the caller listens to wake
 	delivered
+	received
 )
 
 // deliver is called once, by the actor.
@@ -25,20 +26,24 @@ func (d *delivery[T]) deliver(v T) {
 	}
 }
 
-// over reports whether there is nothing to wait for any more.
-func (d *delivery[T]) over() bool { return d.state.Load() == delivered }
+// over reports whether the value was delivered.
+func (d *delivery[T]) over() bool { return d.state.Load() >= delivered }
 
-// await has the caller listen to wake. It reports false if that is over already.
+// await has the caller listen to wake. It reports false if the value was delivered already.
 func (d *delivery[T]) await(wake chan struct{}) bool {
 	d.wake = wake
 	return d.state.CompareAndSwap(pending, awaited)
 }
 
-// receive is called once by the caller, when it is over.
+// receive is called once by the caller, after the delivery.
 func (d *delivery[T]) receive() (v T) {
 	v, d.value = d.value, v // the actor keeps the delivery, and must not keep the handle of a hold, see [request.hold]
+	d.state.Store(received)
 	return v
 }
+
+// isReceived reports whether the caller has the value.
+func (d *delivery[T]) isReceived() bool { return d.state.Load() == received }
 
 // waker returns a channel for [delivery.await]. The channels come from a pool, and are empty there. Each agent
 // has a pool of its own, because a channel must not leave its synctest bubble.

@@ -289,7 +289,11 @@ func (l *lock) do(e *lockstate.Event) {
 			}
 			lost := r.lost(e.Reason)
 			lost.Operator = e.Operator
-			r.end(lost)
+			if l.draining && e.Reason == lockagent.LostUnclaimed {
+				r.end(l.agent.identity.closed()) // that is why the grant was taken back
+			} else {
+				r.end(lost)
+			}
 		}
 	case lockstate.Extended:
 		r.fixed.Store(int64(e.Fixed))

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -107,6 +108,48 @@ func TestReleaseByOwnerLeavesWhatNobodyReceived(t *testing.T) {
 		}
 		if err := release(); err != nil || g2.Held() {
 			t.Errorf("when it was received: %v, held %v", err, g2.Held())
+		}
+	})
+}
+
+// Who releases by the owner's name gives up nothing that Lock is about to return.
+func TestReleaseByOwnerLeavesWhatLockReturnsNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		a := start(t, Config{Recorder: w})
+		var released <-chan error
+		w.before = func(e lockagent.Event) {
+			if e.Kind == lockagent.EventGranted {
+				released = a.Release(background, "door", "ann") // a message that waits until the lock is granted
+			}
+		}
+		g := a.Lock(background, "door", who("ann"))
+		if err := await(t, "release", released); !errors.Is(err, lockagent.ErrNotHeld) || !g.Held() {
+			t.Errorf("release: %v; the grant: %v, held %v", err, g.Err(), g.Held())
+		}
+	})
+}
+
+// A grant that comes when the caller's context has ended, and the actor does not know of that yet, is received.
+func TestLockReceivesAGrantThatCameFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{}
+		a := start(t, Config{Recorder: w})
+		ann := granted(t, a.Acquire(background, "door", who("ann")))
+		ctx, cancel := context.WithCancel(background)
+		bob := locking(ctx, a, "door", who("bob"))
+		synctest.Wait()
+		w.before = func(e lockagent.Event) {
+			if e.Kind == lockagent.EventGranted {
+				cancel()
+				time.Sleep(time.Second) // until the cancellation is in the mailbox
+			}
+		}
+		released(t, ann)
+		g := await(t, "bob", bob)
+		synctest.Wait()
+		if g.Err() != nil || !g.Held() {
+			t.Errorf("%v, held %v", g.Err(), g.Held())
 		}
 	})
 }

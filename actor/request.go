@@ -133,7 +133,7 @@ func (r *request) grant(name lockagent.Name, o *outcome) lockagent.Grant {
 
 // isReceived reports whether the owner has received the grant.
 func (r *request) isReceived() bool {
-	received := r.claimed()
+	received := r.claimed() && (!r.waited || r.delivery.isReceived())
 	if received && r.Watch != nil {
 		received = false // also if the watcher panics
 		r.watched(func(w Watcher) { received = w.Received() })
@@ -141,7 +141,7 @@ func (r *request) isReceived() bool {
 	return received
 }
 
-// claimed reports whether somebody received the grant. A caller who waits in Lock always does. claimed frees the slot
+// claimed reports whether somebody received the grant. A caller who waits in Lock always will. claimed frees the slot
 // then: its channel is a good part of the memory of a hold.
 func (r *request) claimed() bool {
 	if r.Slot != nil && !r.Slot.Received() {

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -16,19 +17,21 @@ const (
 	claimShortest = time.Millisecond
 )
 
-// neglect notes a grant that nobody received in time.
+// neglect notes a grant that nobody received in time. A request with a claim of its own says nothing of others.
 func (l *lock) neglect(r *request) {
-	l.neglected = max(l.now, 1)
-	l.neglects++
+	if r.Claim == 0 {
+		l.neglected = max(l.now, 1)
+		l.neglects++
+	}
 	l.agent.warn(&l.agent.unclaimed, "lockagent: a grant that nobody received was given back; further ones are not logged",
-		"lock", string(l.entry.name), "owner", string(r.Owner), "after", l.agent.cfg.Claim,
+		"lock", string(l.entry.name), "owner", string(r.Owner), "after", cmp.Or(r.Claim, l.agent.cfg.Claim),
 		"advice", "receive from the channel of every request, or end the request's context")
 }
 
 // attend notes a grant that somebody received. A caller who waits in Lock always receives its
 // grant, so that says nothing of other callers.
 func (l *lock) attend(r *request) {
-	if !r.waited {
+	if !r.waited && r.Claim == 0 {
 		l.neglected, l.neglects = 0, 0
 	}
 }
@@ -36,14 +39,11 @@ func (l *lock) attend(r *request) {
 // hurry shortens the claim of a grant, if nobody received an earlier one, or its request asks for that.
 func (l *lock) hurry(r *request) {
 	most := l.agent.cfg.Claim
-	claim := most
-	if r.Claim != 0 {
-		claim = min(claim, r.Claim)
+	claim := r.Claim
+	if claim == 0 && l.neglected != 0 && l.now.Sub(l.neglected) <= most {
+		claim = max(claimShort>>min(l.neglects-1, 10), claimShortest)
 	}
-	if l.neglected != 0 && l.now.Sub(l.neglected) <= most {
-		claim = min(claim, max(claimShort>>min(l.neglects-1, 10), claimShortest))
-	}
-	if claim == most {
+	if claim == 0 || claim >= most {
 		return
 	}
 	overdue := lockstate.Cancel{ID: r.id}

@@ -16,6 +16,7 @@ import (
 //
 // It costs less than Acquire if ctx can end: the caller watches ctx itself.
 func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
+	req.Slot = nil
 	begin := lockstate.Instant(0)
 	if req.Wait > 0 {
 		begin = a.clock.now()

@@ -65,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*channelapi.Locks, error) {
 		return nil, err
 	}
 	return channelapi.Over(backend.Backend{
-		Agent: a, Identity: func() string { return "unix:" + path }, Claim: cfg.Claim, Logger: cfg.Logger,
+		Agent: a, Identity: func() string { return "unix:" + path }, Claim: cfg.Claim,
 	}), nil
 }
 

@@ -3,7 +3,6 @@ package channelapi
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,7 +19,6 @@ type Locks struct {
 	agent    backend.Agent
 	identity func() string // of the store
 	claim    time.Duration
-	logger   *slog.Logger
 	owners   atomic.Uint64 // made for requests without a session
 
 	life   context.Context // ends when Close or Shutdown begins
@@ -41,7 +39,6 @@ func New(cfg Config) (*Locks, error) {
 		Agent:    agent,
 		Identity: identityOf(cfg.Store),
 		Claim:    cmp.Or(cfg.Claim, DefaultClaim),
-		Logger:   cmp.Or(cfg.Logger, slog.Default()),
 	}), nil
 }
 
@@ -57,7 +54,7 @@ func identityOf(store Store) func() string {
 // agentclient.Dial.
 func Over(b backend.Backend) *Locks {
 	l := &Locks{
-		agent: b.Agent, identity: b.Identity, claim: b.Claim, logger: b.Logger, sessions: make(map[Owner]*Session),
+		agent: b.Agent, identity: b.Identity, claim: b.Claim, sessions: make(map[Owner]*Session),
 	}
 	l.life, l.refuse = context.WithCancel(context.Background())
 	return l

@@ -25,7 +25,7 @@ func (o offer[T]) Received() bool { return o.Slot.Received() }
 // offering runs ask in a goroutine, and delivers what outcome makes of the result. It waits
 // until ctx ends, their claim has passed, the locks are closed or one of the grants is lost. If nobody has received the
 // grants by then, offering gives them back and delivers the reason in their place. Then it
-// closes the channel. The requests of ask have the watcher that it gets.
+// closes the channel. ask gives the watcher to its requests.
 func offering[T any](
 	ctx context.Context, locks []AnyLock,
 	ask func(actor.Watcher) ([]Grant, error), outcome func([]Grant, error) T,

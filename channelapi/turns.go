@@ -34,7 +34,7 @@ import (
 // all others.
 //
 // While the loop is busy with something else, a grant may lie in the channel. Turns gives it
-// back after Config.Claim, and logs that once. Then it waits for Config.Claim before the next
+// back after Config.Claim, and the first such grant is logged. Then it waits for Config.Claim before the next
 // request, and gives the next grants back after 100 ms, until the loop receives one. So a
 // loop that has forgotten its channel takes next to nothing from others.
 //
@@ -74,9 +74,9 @@ func (t *turns) run(ctx context.Context) {
 	for {
 		this := &turn{slot: slot.In(t.out), answered: make(chan struct{}), over: make(chan struct{})}
 		req := t.request()
-		req.Slot, req.Watch = this.slot, this
+		req.Slot, req.Claim, req.Watch = this.slot, t.locks.claim, this
 		if missed {
-			req.Claim = claimShort
+			req.Claim = min(t.locks.claim, claimShort)
 		}
 		if answer := t.ask(ctx, req); answer != this.slot.C() {
 			t.out <- <-answer // the request has not reached the agent

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/memstore"
 )
@@ -17,6 +19,26 @@ const (
 	claim = 30 * time.Second // as Config says
 	short = 100 * time.Millisecond
 )
+
+// heard is a store whose messages a test can send.
+type heard struct {
+	*memstore.Store
+	hear func(lockagent.Message)
+}
+
+func (s *heard) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (cancel func()) {
+	s.hear = hear
+	return s.Store.Listen(agent, hear)
+}
+
+// delayed is a recorder that takes a second for a request that has to wait.
+type delayed struct{}
+
+func (delayed) Record(_ context.Context, e lockagent.Event) {
+	if e.Kind == lockagent.EventQueued {
+		time.Sleep(time.Second)
+	}
+}
 
 // quiet is a configuration for tests that do not receive grants: it logs nothing.
 func quiet(store *memstore.Store) channelapi.Config {
@@ -167,6 +189,61 @@ func TestTurnsThatNobodyReceives(t *testing.T) {
 	})
 }
 
+// Whether somebody receives the grants of other requests does not matter to Turns, nor the other way round.
+func TestTurnsBesideForgottenRequests(t *testing.T) {
+	t.Run("a request was forgotten", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := openWith(t, quiet(memstore.New())).Lock(name)
+			l.AcquireAsync(t.Context())
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			turns := l.Turns(ctx)
+			time.Sleep(claim + claim/2) // the loop is busy
+			start := time.Now()
+			unlock(t, <-turns)
+			if waited := time.Since(start); waited != 0 {
+				t.Errorf("the loop waited for %v", waited)
+			}
+			cancel()
+			l.AcquireAsync(t.Context()) // is forgotten, too
+			synctest.Wait()
+			unlock(t, hold(t, l))
+			if waited := time.Since(start); waited != short {
+				t.Errorf("another one waited for %v, want %v", waited, short)
+			}
+		})
+	})
+	t.Run("Turns was forgotten", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := openWith(t, quiet(memstore.New())).Lock(name)
+			l.Turns(t.Context())
+			time.Sleep(claim + time.Second)
+			c := l.AcquireAsync(t.Context())
+			time.Sleep(claim - time.Second)
+			unlock(t, <-c)
+		})
+	})
+}
+
+// A turn that the loop has received, and dropped, comes back. Then the loop need not wait for the next one.
+func TestTurnsThatAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := openWith(t, quiet(memstore.New())).Lock(name).Turns(t.Context())
+		<-turns
+		for range 3 {
+			time.Sleep(channelapi.DefaultLease / 3)
+			runtime.GC()
+		}
+		synctest.Wait()
+		select {
+		case g := <-turns:
+			unlock(t, g)
+		default:
+			t.Error("the loop has to wait")
+		}
+	})
+}
+
 func TestTurnsThatAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := openWith(t, quiet(memstore.New())).Lock(name)
@@ -309,6 +386,37 @@ func TestEndOfTurns(t *testing.T) {
 			})
 		})
 	}
+	t.Run("with the identity of the agent, while a grant lies in the channel", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &heard{Store: memstore.New()}
+			locks, err := channelapi.New(channelapi.Config{Store: s, Logger: slog.New(slog.DiscardHandler)})
+			wantErr(t, "New", err, nil)
+			defer func() { _ = locks.Close() }() // the lock is the other agent's
+			turns := locks.Lock(name).Turns(t.Context())
+			synctest.Wait()
+			s.hear(lockagent.Message{Kind: lockagent.MessageTwin})
+			wantEnd(t, turns, channelapi.ErrIdentityInUse)
+		})
+	})
+	t.Run("not before the lock was given back", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := quiet(memstore.New())
+			cfg.Recorder = delayed{}
+			l := openWith(t, cfg).Lock(name)
+			ctx, cancel := context.WithCancel(t.Context())
+			turns := l.Turns(ctx)
+			synctest.Wait()
+			go l.AcquireAsync(t.Context())
+			synctest.Wait() // the agent is busy with that
+			start := time.Now()
+			cancel()
+			synctest.Wait()
+			wantErr(t, "the last grant", (<-turns).Err(), context.Canceled)
+			if waited := time.Since(start); waited != time.Second {
+				t.Errorf("the loop heard of the end after %v", waited)
+			}
+		})
+	})
 	t.Run("at once if they make no sense", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)

@@ -3,14 +3,14 @@ package backend
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 )
 
-// Agent grants locks. [actor.Agent] does, and documents the methods.
+// Agent grants locks. [actor.Agent] does, and documents the methods. Another one may call no methods of a
+// [actor.Watcher] but Granted, Received and Ended, and may call them while it holds its mutex.
 type Agent interface {
 	ID() lockagent.AgentID
 
@@ -39,6 +39,4 @@ type Backend struct {
 	Identity func() string
 	// Claim is how long a grant may lie in its channel before it is given back.
 	Claim time.Duration
-	// Logger gets what no caller could be told.
-	Logger *slog.Logger
 }

@@ -9,8 +9,8 @@ type Slot[T any] struct {
 	out  chan T // has room for the value
 	owns bool   // the slot closes the channel
 
-	mu    sync.Mutex  // guards what follows
-	stage stage       //
+	mu    sync.Mutex // guards what follows
+	stage stage
 	valid func() bool // or nil; set while the value lies in the channel
 }
 
@@ -26,8 +26,8 @@ const (
 // New returns a slot with a channel of its own. [Slot.Put] closes it.
 func New[T any]() *Slot[T] { return &Slot[T]{out: make(chan T, 1), owns: true} }
 
-// In returns a slot for a channel of the caller, who closes it. The channel is empty and has room for one value. Until
-// the value was received or taken back, nobody else may send to the channel.
+// In returns a slot for a channel of the caller, who closes it. The channel is empty and has room for one value. Nobody
+// else may send to the channel before a method of the slot has told that the value was received or taken back.
 func In[T any](out chan T) *Slot[T] { return &Slot[T]{out: out} }
 
 // C is the channel.
@@ -61,7 +61,7 @@ func (s *Slot[T]) Check() {
 func (s *Slot[T]) TakeBack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch s.look() {
+	switch s.stage {
 	case empty:
 		s.stage = takenBack
 	case lies:

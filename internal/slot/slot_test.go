@@ -24,6 +24,9 @@ func TestSlot(t *testing.T) {
 		for kind, s := range map[string]*Slot[int]{"New": New[int](), "In": In(make(chan int, 1))} {
 			t.Run(c.name+"/"+kind, func(t *testing.T) {
 				c.do(s)
+				if n := len(s.C()); (n == 1) != (c.name == "put") {
+					t.Errorf("%d values are in the channel", n)
+				}
 				for range 2 {
 					if got := s.Received(); got != c.received {
 						t.Errorf("received: %v", got)
@@ -107,21 +110,58 @@ func TestSlotIsReceivedOrTakenBack(t *testing.T) {
 	t.Logf("%d were received", mine)
 }
 
-// When the value has been received, the slot does not keep alive what the value depends on.
+// The giver looks at the channel, and then the caller receives the value: the giver does not have it.
+func TestSlotTakesNothingFromAnEmptyChannel(t *testing.T) {
+	for kind, s := range map[string]*Slot[int]{"New": New[int](), "In": In(make(chan int, 1))} {
+		s.Put(7, nil)
+		<-s.C()
+		if s.take(); s.stage != received {
+			t.Errorf("%s: stage %d", kind, s.stage)
+		}
+	}
+}
+
+// A slot that has told of its end leaves the next value in the channel alone.
+func TestSlotIsOverOnce(t *testing.T) {
+	for what, end := range map[string]func(*Slot[int]){
+		"received":   func(s *Slot[int]) { <-s.C(); s.Received() },
+		"taken back": func(s *Slot[int]) { s.TakeBack() },
+	} {
+		c := make(chan int, 1)
+		s := In(c)
+		s.Put(7, nil)
+		end(s)
+		back := s.TakeBack()
+		next := In(c)
+		next.Put(8, nil)
+		s.Check()
+		if again := s.TakeBack(); again != back || <-c != 8 {
+			t.Errorf("%s: taken back %v, then %v", what, back, again)
+		}
+	}
+}
+
+// When the value was received or taken back, the slot does not keep alive what the value depends on.
 func TestSlotForgetsWhatItsValueDependsOn(t *testing.T) {
-	s := New[int]()
-	gone := func() weak.Pointer[[]byte] {
-		on := make([]byte, 100)
-		s.Put(7, func() bool { return len(on) > 0 })
-		return weak.Make(&on)
-	}()
-	<-s.C()
-	if !s.Received() {
-		t.Error("not received")
+	for what, end := range map[string]func(*Slot[int]) bool{
+		"received":        func(s *Slot[int]) bool { <-s.C(); return s.Received() },
+		"received, check": func(s *Slot[int]) bool { <-s.C(); s.Check(); return true },
+		"received, kept":  func(s *Slot[int]) bool { <-s.C(); return !s.TakeBack() },
+		"taken back":      func(s *Slot[int]) bool { return s.TakeBack() },
+	} {
+		s := New[int]()
+		gone := func() weak.Pointer[[]byte] {
+			on := make([]byte, 100)
+			s.Put(7, func() bool { return len(on) > 0 })
+			return weak.Make(&on)
+		}()
+		if !end(s) {
+			t.Errorf("%s: not so", what)
+		}
+		runtime.GC()
+		if gone.Value() != nil {
+			t.Errorf("%s: the slot keeps it", what)
+		}
+		runtime.KeepAlive(s)
 	}
-	runtime.GC()
-	if gone.Value() != nil {
-		t.Error("the slot keeps it")
-	}
-	runtime.KeepAlive(s)
 }
