@@ -70,8 +70,8 @@
 // There are three exceptions: the process did not run, the store forgot the lock, or another
 // process deleted or broke it. The holder then learns of it afterwards.
 //
-// Every hold has a greater token than all holds of that lock before it. Only readers in several agents may have the same
-// token, or tokens out of order.
+// Every hold has a greater token than all holds of that lock before it. Only readers in several agents may have the
+// same token, or tokens out of order.
 //
 // # Not guaranteed
 //

@@ -230,8 +230,8 @@ type Event struct {
 	// its replicas.
 	Replicas int
 
-	// Holds is how many holds the owner may make of the grant, one after the other, of grants and ends, where 0 is 1. They have the tokens from
-	// Token on. The agent does not know how many of them were made.
+	// Holds is how many holds the owner may make of the grant, one after the other, of grants and ends, where 0 is 1.
+	// They have the tokens from Token on. The agent does not know how many of them were made.
 	Holds int
 
 	Waited    time.Duration // from the request to this event

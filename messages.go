@@ -15,8 +15,9 @@ type Messages interface {
 	// Each agent that is alive has an identity of its own. So whenever the store begins to receive the messages, it
 	// finds out whether another agent listens under that identity. The other agent may be in another process, with
 	// another Store. If there is one, hear gets a [MessageTwin] soon after the [MessagesMissed], and otherwise a
-	// [MessageAlone]. An agent that is cut off from the store, or stopped, may be taken for one that is gone. When it is back, one of the two
-	// gets a MessageTwin. A store of several nodes may send one to both, if neither came first at all of them.
+	// [MessageAlone]. An agent that is cut off from the store, or stopped, may be taken for one that is gone. When it
+	// is back, one of the two gets a MessageTwin. A store of several nodes may send one to both, if neither came first
+	// at all of them.
 	Listen(agent AgentID, hear func(Message)) (cancel func())
 }
 

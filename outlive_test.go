@@ -11,7 +11,8 @@ import (
 	"github.com/lockagent/lockagent/redisstore"
 )
 
-// A hold that is to outlive its process does, if the process is killed as soon as it has the lock, which it had for itself before.
+// A hold that is to outlive its process does, if the process is killed as soon as it has the lock, which it had for
+// itself before.
 func TestHoldOutlivesItsProcess(t *testing.T) {
 	t.Parallel()
 	if addr := os.Getenv(agentAddr); addr != "" {

@@ -98,8 +98,8 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 			must(t, p.ReleaseID(ctx, g.PermitIDs()[2]))
 			must(t, p.Do(ctx, 1, func(context.Context, channelapi.Grant) error { return nil }))
 			_ = g.Release(ctx)
-			// A grant whose permits somebody else gave back ends where its agent says, and that counts from its acquire. So what follows
-			// sooner than that call took is not proven.
+			// A grant whose permits somebody else gave back ends where its agent says, and that counts from its
+			// acquire. So what follows sooner than that call took is not proven.
 			for released := time.Now(); time.Since(released) < took; {
 				_, err := shared[0].Status(ctx)
 				must(t, err)

@@ -125,8 +125,9 @@ func TestAgentThatIsStoppedIsPassedTheLock(t *testing.T) {
 	}
 }
 
-// A holder is stopped, and an operator breaks its lock because of that. When the holder runs again, its lease is over. It learns of
-// that first, or of the break. Its hold was over by its own deadline, and the log must say so: otherwise it outlived its lease.
+// A holder is stopped, and an operator breaks its lock because of that. When the holder runs again, its lease is over.
+// It learns of that first, or of the break. Its hold was over by its own deadline, and the log must say so: otherwise
+// it outlived its lease.
 func TestBrokenWhileItsProcessIsStopped(t *testing.T) {
 	t.Parallel()
 	const lease, locks = 8 * time.Second, 8 // what the holder hears first is by chance

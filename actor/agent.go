@@ -17,13 +17,13 @@ import (
 // Agent is one instance of the lock manager, with the actors of all its locks. Make one with
 // [New]. It is safe for concurrent use.
 type Agent struct {
-	cfg       Config
-	locks     *lockstate.Config // of all other kinds
-	plains    *lockstate.Config // of plain and fenced locks
-	spins     *lockstate.Config // of spin locks
-	clock     *clock
-	registry  registry
-	broadcast broadcast
+	cfg            Config
+	restingConfig  *lockstate.Config // of plain and fenced locks
+	spinningConfig *lockstate.Config // of spin locks
+	baseConfig     *lockstate.Config // of all other kinds
+	clock          *clock
+	registry       registry
+	broadcast      broadcast
 
 	machines map[lockagent.LockKind]newMachine // does not change after the first lock was made
 
@@ -79,9 +79,9 @@ type Request struct {
 	// lease has run out. So the lock is granted only when the store has confirmed that lease. It needs a Lease.
 	Outlive bool
 	awaits  bool // the request is one of Await
-	// Holds is how many holds the owner wants to make of the grant, one after the other, without asking the agent again.
-	// They have the tokens from that of the grant on. The agent may allow fewer: [Watcher] tells. 0 is 1. Only an
-	// exclusive request for a plain or a fenced lock, without a Session, may have more.
+	// Holds is how many holds the owner wants to make of the grant, one after the other, without asking the agent
+	// again. They have the tokens from that of the grant on. The agent may allow fewer: [Watcher] tells. 0 is 1. Only
+	// an exclusive request for a plain or a fenced lock, without a Session, may have more.
 	Holds uint16
 
 	// Slot is where [Agent.Acquire] puts the grant, or its denial. Nil stands for a new one. It is for packages of this
@@ -113,7 +113,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		return nil, errNoMessages
 	}
 	a := &Agent{
-		cfg: cfg, layers: layers, locks: cfg.locks(), plains: cfg.plains(), spins: cfg.spins(),
+		cfg: cfg, layers: layers, baseConfig: cfg.base(), restingConfig: cfg.resting(), spinningConfig: cfg.spinning(),
 		clock: newClock(), ending: ending{done: make(chan struct{})},
 	}
 	a.identity.init(cfg.Store, from != nil)
@@ -125,7 +125,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	}
 	a.first = firstNumber(a.former.last)
 	a.fresh.Store(a.first)
-	for _, locks := range []*lockstate.Config{a.locks, a.plains, a.spins} {
+	for _, locks := range []*lockstate.Config{a.baseConfig, a.restingConfig, a.spinningConfig} {
 		locks.Used = a.hasUsed
 	}
 	if cfg.Journal != nil {
@@ -207,8 +207,8 @@ func (a *Agent) hasUsed(number uint64) bool {
 // ID is the identity of the agent.
 func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 
-// Acquire asks for a lock. The channel has capacity 1 and delivers the one grant of the
-// request. Then the agent closes it, unless it is the channel of a Request.Slot that does not close. It needs no reader.
+// Acquire asks for a lock. The channel has capacity 1 and delivers the one grant of the request. Then the agent closes
+// it, unless it is the channel of a Request.Slot that does not close. It needs no reader.
 //
 // The end of ctx ends the wait, with the cause of ctx. It does not end the hold: after
 // somebody has received the grant, ctx does not matter.

@@ -9,7 +9,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// A break of one hold ends that hold, and never the next one: not even if the holder changes while the break is on its way.
+// A break of one hold ends that hold, and never the next one: not even if the holder changes while the break is on its
+// way.
 func TestBreakHold(t *testing.T) {
 	shared := func(owner string) Request {
 		return Request{Owner: lockagent.Owner(owner), Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared}

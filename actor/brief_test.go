@@ -27,8 +27,8 @@ func (s *leasing) Acquire(ctx context.Context, req lockagent.AcquireRequest, don
 	s.whole.Acquire(ctx, req, done)
 }
 
-// A process that dies while it uses a lock again and again costs the others no more than a pass does, whatever the kind, and whether others
-// use the lock, too.
+// A process that dies while it uses a lock again and again costs the others no more than a pass does, whatever the
+// kind, and whether others use the lock, too.
 func TestALockThatIsUsedAgainAndAgainHasShortLeases(t *testing.T) {
 	for _, kind := range lockagent.LockKinds() {
 		if kind == lockagent.Latch { // nobody holds it

@@ -13,8 +13,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// Code that is not the agent's own ends the process with a sentence if it ends its goroutine: the state of a lock would be
-// lost with the goroutine.
+// Code that is not the agent's own ends the process with a sentence if it ends its goroutine: the state of a lock would
+// be lost with the goroutine.
 func TestCodeThatEndsItsGoroutine(t *testing.T) {
 	store := memstore.New()
 	ends := map[string]struct {

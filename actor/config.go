@@ -36,8 +36,9 @@ type Config struct {
 	Recorder lockagent.Recorder
 	// Journal gets what another process needs to go on if this one ends at any instant. Defaults to none.
 	Journal Journal
-	// Resumed is called for each request that [Resume] goes on with, before anything happens to it: whoever asked for the lock
-	// was another process. The context is as that of [Agent.Acquire], and the watcher is as Request.Watch. Both may be nil. Defaults to none.
+	// Resumed is called for each request that [Resume] goes on with, before anything happens to it: whoever asked for
+	// the lock was another process. The context is as that of [Agent.Acquire], and the watcher is as Request.Watch.
+	// Both may be nil. Defaults to none.
 	Resumed func(ResumedGrant) (context.Context, Watcher)
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().
@@ -142,7 +143,7 @@ const (
 	spinLinger = 10 * time.Millisecond
 )
 
-func (c *Config) locks() *lockstate.Config {
+func (c *Config) base() *lockstate.Config {
 	return &lockstate.Config{
 		Agent:         c.ID,
 		Watchdog:      c.Lease,
@@ -159,18 +160,18 @@ func (c *Config) locks() *lockstate.Config {
 	}
 }
 
-// plains is locks for plain and fenced locks, which may rest.
-func (c *Config) plains() *lockstate.Config {
-	l := c.locks()
+// resting is base for plain and fenced locks, which may rest.
+func (c *Config) resting() *lockstate.Config {
+	l := c.base()
 	if !c.NoRest && c.HandOffGrants > 1 {
 		l.Rest = rest
 	}
 	return l
 }
 
-// spins is locks for spin locks.
-func (c *Config) spins() *lockstate.Config {
-	l := c.locks()
+// spinning is base for spin locks.
+func (c *Config) spinning() *lockstate.Config {
+	l := c.base()
 	l.Polls, l.Yield, l.Linger = true, spinYield, spinLinger
 	return l
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The actor delivers while the caller begins to wait: the caller always learns of it, and by the channel only if it listens.
+// The actor delivers while the caller begins to wait: the caller always learns of it, and by the channel only if it
+// listens.
 func TestDeliveryReachesItsCaller(t *testing.T) {
 	listened := 0
 	for i := range 5000 {
@@ -17,7 +18,7 @@ func TestDeliveryReachesItsCaller(t *testing.T) {
 				listened++
 				<-wake
 			}
-			if !d.over() {
+			if !d.isDelivered() {
 				t.Error("it is not over")
 			}
 			if o := d.receive(); o.count != i+1 {

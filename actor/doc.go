@@ -11,6 +11,19 @@
 // [Agent.Detach] gives nothing back: the next process goes on from the [Journal], by [Resume].
 // Package saved has what is in it, and no other file of this package needs to know.
 //
+// # Where to begin
+//
+// Package lockstate first: it decides. Then five files, in this order:
+//
+//   - agent.go: what callers ask for. Each request is a *request from then on, also as the message to its actor.
+//   - registry.go: which actor gets the message.
+//   - mailbox.go: who runs the actor.
+//   - step.go: each message becomes a command of the state machine. The machine keeps the request from then on.
+//   - effects.go: what the actor does about each event of the machine. It answers a request once, with a grant or with
+//     a denial, and ends the hold.
+//
+// The other files are about one thing each, and can wait until it matters.
+//
 // # How an actor comes and goes
 //
 // The first message to a lock makes its actor. An idle actor retires. No message may reach an

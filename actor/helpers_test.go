@@ -37,7 +37,7 @@ func startResting(t testing.TB, cfg Config) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.locks.Scatter, a.plains.Scatter = 0, 0 // so that renewals come when one expects them
+	a.baseConfig.Scatter, a.restingConfig.Scatter = 0, 0 // so that renewals come when one expects them
 	t.Cleanup(func() { _ = a.Close() })
 	return a
 }

@@ -17,7 +17,8 @@ type counter struct {
 
 func (c *counter) Granted(n int) { c.holds = n }
 
-// A grant may serve several holds, one after the other: their tokens are nobody else's, and the log tells how many they are.
+// A grant may serve several holds, one after the other: their tokens are nobody else's, and the log tells how many they
+// are.
 func TestAGrantThatServesSeveralHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}

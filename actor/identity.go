@@ -2,6 +2,9 @@ package actor
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -168,3 +171,16 @@ func (a *Agent) yield() {
 		go func() { _ = a.Close() }() // a call of Close by the application returns the same
 	}
 }
+
+// thisProcess describes the process of the agent. What the system does not tell stays empty.
+var thisProcess = sync.OnceValue(func() lockagent.Process {
+	p := lockagent.Process{PID: os.Getpid()}
+	p.Host, _ = os.Hostname()
+	if path, err := os.Executable(); err == nil {
+		p.Program = filepath.Base(path)
+	}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		p.Version = build.Main.Version
+	}
+	return p
+})

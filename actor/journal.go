@@ -50,7 +50,7 @@ type journaling struct {
 	spare   sync.Pool     // of *unwritten
 }
 
-// record is the present record of the agent.
+// writeRecords is the present record of the agent.
 func (j *journaling) record() saved.Change {
 	of := saved.Stay{ID: j.agent.cfg.ID, First: j.agent.first, Last: j.agent.fresh.Load() + reserved}
 	of.Taken = saved.Now(j.agent.clock.now)
@@ -120,12 +120,12 @@ func (l *lock) note(e *lockstate.Event) {
 	l.scribe.concern(e.Request.ID, e.Tenure)
 	l.scribe.arrived = l.scribe.arrived || e.Kind == lockstate.Requested
 	if e.Commits() {
-		l.record(true)
+		l.writeRecords(true)
 	}
 }
 
-// record writes what has changed since it was called last.
-func (l *lock) record(due bool) {
+// writeRecords writes what has changed since it was called last.
+func (l *lock) writeRecords(due bool) {
 	s := l.scribe
 	if s.pending == nil {
 		return
@@ -188,18 +188,18 @@ func (j *journaling) write(p *unwritten, now lockstate.Instant, due bool) {
 
 const retainedChanges = 16
 
-// recordStep writes what is left at the end of a step. Of a new request the next process has to know. Everything else
+// journalStep writes what is left at the end of a step. Of a new request the next process has to know. Everything else
 // can wait for the next write.
-func (l *lock) recordStep() {
+func (l *lock) journalStep() {
 	if l.scribe != nil {
-		l.record(l.scribe.arrived)
+		l.writeRecords(l.scribe.arrived)
 	}
 }
 
-// recordLeave writes that the lock is about to leave. Nothing but the floor of its tokens is left in the journal. The
+// journalLeave writes that the lock is about to leave. Nothing but the floor of its tokens is left in the journal. The
 // actor calls it before it retires: afterwards another actor may write about the lock. If the actor stays, the next
-// record has the floor again.
-func (l *lock) recordLeave() {
+// writeRecords has the floor again.
+func (l *lock) journalLeave() {
 	s := l.scribe
 	if s == nil || s.floor == 0 || l.detached {
 		return
@@ -208,10 +208,10 @@ func (l *lock) recordLeave() {
 	s.journaling.write(&unwritten{changes: []saved.Change{{Key: saved.FloorKey(l.entry.name)}}}, l.now, false)
 }
 
-// recordRestart writes that the lock has started over. ids are the requests that it had. The new state does not know
+// journalRestart writes that the lock has started over. ids are the requests that it had. The new state does not know
 // the tenures if the old one could not tell them. Then their records end: the next actor of the name may be of another
 // kind, and a journal has one kind for each name.
-func (l *lock) recordRestart(ids []lockstate.RequestID) {
+func (l *lock) journalRestart(ids []lockstate.RequestID) {
 	if l.scribe == nil || l.detached {
 		return
 	}
@@ -221,7 +221,7 @@ func (l *lock) recordRestart(ids []lockstate.RequestID) {
 	for _, id := range ids {
 		l.scribe.concern(id, 0)
 	}
-	l.record(true)
+	l.writeRecords(true)
 }
 
 // saved is a request as the journal is to have it. It reports false if the journal is not to have it.

@@ -195,7 +195,7 @@ func TestFloorOfALockThatStays(t *testing.T) {
 		released(t, g)
 		far := granted(t, b.Acquire(background, "door", who("far")))
 		synctest.Wait()
-		l.recordLeave()
+		l.journalLeave()
 		waits := a.Acquire(background, "door", who("bob"))
 		synctest.Wait()
 		n := a.cfg.Journal.(*chronicle).leaves(t)

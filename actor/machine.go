@@ -75,34 +75,34 @@ func (a *Agent) kind(kind lockagent.LockKind) (lockagent.LockKind, error) {
 func (a *Agent) plain(
 	name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant,
 ) machine {
-	return lockstate.Resume(name, a.plains, from, shift, now)
+	return lockstate.Resume(name, a.restingConfig, from, shift, now)
 }
 
 // readWrite makes the machine of a read/write lock.
 func (a *Agent) readWrite(
 	name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant,
 ) machine {
-	return lockstate.Resume(name, a.locks, from, shift, now)
+	return lockstate.Resume(name, a.baseConfig, from, shift, now)
 }
 
 // spin makes the machine of a spin lock.
 func (a *Agent) spin(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
-	return lockstate.Resume(name, a.spins, from, shift, now)
+	return lockstate.Resume(name, a.spinningConfig, from, shift, now)
 }
 
 // fair makes the machine of a fair lock.
 func (a *Agent) fair(name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant) machine {
-	return lockstate.ResumeFair(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+	return lockstate.ResumeFair(name, a.baseConfig, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
 }
 
 // permits makes the machine of a semaphore.
 func (a *Agent) permits(
 	name lockagent.Name, from lockstate.Snapshot, shift time.Duration, now lockstate.Instant,
 ) machine {
-	return lockstate.ResumePermits(name, a.locks, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
+	return lockstate.ResumePermits(name, a.baseConfig, func() uint64 { return a.fresh.Add(1) }, from, shift, now)
 }
 
 // latch makes the machine of a latch. There is nothing in a snapshot that it could go on with.
 func (a *Agent) latch(name lockagent.Name, _ lockstate.Snapshot, _ time.Duration, _ lockstate.Instant) machine {
-	return lockstate.NewLatch(name, a.locks)
+	return lockstate.NewLatch(name, a.baseConfig)
 }

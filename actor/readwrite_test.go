@@ -39,8 +39,8 @@ func TestTokensOfReadersOfOneAgent(t *testing.T) {
 	})
 }
 
-// readOn has three goroutines of each agent read, so that there is always a reader who holds the lock. It returns what ends
-// them.
+// readOn has three goroutines of each agent read, so that there is always a reader who holds the lock. It returns what
+// ends them.
 func readOn(t *testing.T, all []*Agent, hold time.Duration) (end func()) {
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
@@ -104,7 +104,8 @@ func TestWritersAreNotStarved(t *testing.T) {
 	})
 }
 
-// A program that cannot tell the agents that it waits finds the lock free within half a second, while they read on and on.
+// A program that cannot tell the agents that it waits finds the lock free within half a second, while they read on and
+// on.
 func TestOutsidersAreNotStarvedByReaders(t *testing.T) {
 	const hold = 30 * time.Millisecond
 	for _, agents := range []int{1, 2} {

@@ -115,9 +115,9 @@ func (r *registry) usableAs(name lockagent.Name, kind lockagent.LockKind) error 
 	return s.vacate(name, kind)
 }
 
-// direct counts a call that no actor makes, for close. Whoever makes the call has to call over when it has done. It is
-// an error if the registry is closed, or the name is in use as another kind.
-func (r *registry) direct(name lockagent.Name, kind lockagent.LockKind) (over func(), err error) {
+// direct counts a call that no actor makes, for close. Whoever makes the call has to call uncount when it has done. It
+// is an error if the registry is closed, or the name is in use as another kind.
+func (r *registry) direct(name lockagent.Name, kind lockagent.LockKind) (uncount func(), err error) {
 	s := r.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()

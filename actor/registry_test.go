@@ -63,7 +63,7 @@ func TestRetirementLosesNothing(t *testing.T) {
 			store := newTap(memstore.New())
 			r := &turnstile{t: t}
 			a := start(t, Config{Store: store, Recorder: r, Idle: time.Nanosecond, HandOffTime: time.Nanosecond})
-			a.plains.Linger = time.Nanosecond // otherwise an actor stays for a second when others have wanted its lock
+			a.restingConfig.Linger = time.Nanosecond // otherwise an actor stays for a second when others have wanted its lock
 			var actors, answers, holds atomic.Int64
 			make := a.registry.make
 			a.registry.make = func(e *entry) *lock { actors.Add(1); return make(e) }

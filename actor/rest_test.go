@@ -18,7 +18,8 @@ func usually(t *testing.T, a *Agent, req Request) {
 	}
 }
 
-// A lock rests from the fourth tenure in a row on. Its holds then need no store, until the tenure has lasted for the time of a rest.
+// A lock rests from the fourth tenure in a row on. Its holds then need no store, until the tenure has lasted for the
+// time of a rest.
 func TestALockRests(t *testing.T) {
 	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock} {
 		t.Run(string(kind.OrPlain()), func(t *testing.T) {
@@ -100,8 +101,8 @@ func TestRestsEnd(t *testing.T) {
 	}
 }
 
-// A break of a lock that rests counts as one of a held lock, and ends no hold. The next hold waits until another agent, which has the lock by then,
-// is done.
+// A break of a lock that rests counts as one of a held lock, and ends no hold. The next hold waits until another agent,
+// which has the lock by then, is done.
 func TestABreakOfALockThatRests(t *testing.T) {
 	for _, kind := range []lockagent.LockKind{lockagent.PlainLock, lockagent.FencedLock} {
 		for _, breaker := range []string{"its agent", "another agent"} {
@@ -199,7 +200,8 @@ func TestALookKeepsTheHabit(t *testing.T) {
 	})
 }
 
-// A rest may end before the store tells of the lock, or while the tenure is still on its way back. The status then does not say that somebody holds it.
+// A rest may end before the store tells of the lock, or while the tenure is still on its way back. The status then does
+// not say that somebody holds it.
 func TestARestEndsDuringALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newTap(memstore.New())

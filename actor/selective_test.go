@@ -14,7 +14,8 @@ type choosy struct {
 
 func (c *choosy) Enabled(ctx context.Context) bool { return c.enabled(ctx) }
 
-// What happens to locks is not even told while the recorder does not want it. It is asked with the values of the caller.
+// What happens to locks is not even told while the recorder does not want it. It is asked with the values of the
+// caller.
 func TestSelectiveRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}

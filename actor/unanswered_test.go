@@ -11,8 +11,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// The state machine panics whatever is asked of it. Whoever sends the message that finds out has an answer, and the lock
-// is of use afterwards.
+// The state machine panics whatever is asked of it. Whoever sends the message that finds out has an answer, and the
+// lock is of use afterwards.
 func TestEveryMessageIsAnsweredIfTheStatePanics(t *testing.T) {
 	result := func(r lockagent.Result[bool]) error { return r.Err }
 	for name, ask := range map[string]func(*testing.T, *Agent, lockagent.Grant) error{

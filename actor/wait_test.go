@@ -266,7 +266,7 @@ func TestWaitErrorTellsWhy(t *testing.T) {
 	})
 	run("the store hangs after a release", func(t *testing.T, s *tap, a, _ *Agent) {
 		g := granted(t, a.Acquire(background, "door", who("ann")))
-		a.plains.HandOffTime = 1
+		a.restingConfig.HandOffTime = 1
 		s.on("release", func(o *op) { o.slow(time.Hour, 0) })
 		time.AfterFunc(10*time.Millisecond, func() { g.ReleaseAsync(background) })
 		if w := give(t, a); w.Holder != "" || w.Silent != wait-10*time.Millisecond {

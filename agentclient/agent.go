@@ -18,7 +18,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// agent has the claims of this process. It does for channelapi what an [actor.Agent] does, and the daemon does most of it.
+// agent has the claims of this process. It does for channelapi what an [actor.Agent] does, and the daemon does most of
+// it.
 type agent struct {
 	cfg Config
 	id  lockagent.AgentID

@@ -39,9 +39,10 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
-// BenchmarkContended is one lock, wanted by 8 processes with 8 goroutines each. It reports the grants of all of them in a second, what the
-// goroutine with the fewest grants has of the mean, and how long one of a hundred grants took. Another process wants the lock now and then, and
-// reports the same for itself alone. With a wait, each request has a bound of its own.
+// BenchmarkContended is one lock, wanted by 8 processes with 8 goroutines each. It reports the grants of all of them in
+// a second, what the goroutine with the fewest grants has of the mean, and how long one of a hundred grants took.
+// Another process wants the lock now and then, and reports the same for itself alone. With a wait, each request has a
+// bound of its own.
 func BenchmarkContended(b *testing.B) {
 	b.Run("without end", func(b *testing.B) { benchmarkContended(b, 0) })
 	b.Run("wait", func(b *testing.B) { benchmarkContended(b, 10*time.Second) })
@@ -138,8 +139,8 @@ func contend(locks *channelapi.Locks) {
 	fmt.Println(string(data))
 }
 
-// BenchmarkHandOff is a hand-off from this process to another one that waits. It reports the median time from the release to
-// the grant.
+// BenchmarkHandOff is a hand-off from this process to another one that waits. It reports the median time from the
+// release to the grant.
 func BenchmarkHandOff(b *testing.B) {
 	path := socketPath(b)
 	start(b, "daemon", path).says("ready")

@@ -13,8 +13,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// clocked is an agent without a daemon, in virtual time. What the daemon says comes from the test. asleep is for how long the
-// machine was suspended: no timer has noticed that.
+// clocked is an agent without a daemon, in virtual time. What the daemon says comes from the test. asleep is for how
+// long the machine was suspended: no timer has noticed that.
 type clocked struct {
 	*agent
 	begin  time.Time

@@ -24,19 +24,20 @@ import (
 
 // Config configures the locks of a daemon. The zero Config is that of [Dial] without a socket.
 type Config struct {
-	// Socket is the path of the daemon's socket. Defaults to $LOCKAGENT_SOCKET. Without that it is where the user's daemon listens by
-	// default, if there is a socket: $XDG_RUNTIME_DIR/lockagent/agent.sock, or ~/.local/state/lockagent/agent.sock without that
-	// variable. Otherwise it is /run/lockagent/agent.sock.
+	// Socket is the path of the daemon's socket. Defaults to $LOCKAGENT_SOCKET. Without that it is where the user's
+	// daemon listens by default, if there is a socket: $XDG_RUNTIME_DIR/lockagent/agent.sock, or
+	// ~/.local/state/lockagent/agent.sock without that variable. Otherwise it is /run/lockagent/agent.sock.
 	Socket string
 
-	// Command says what the program does with its locks, for the people who look at the daemon: up to 1024 bytes. Defaults to none.
+	// Command says what the program does with its locks, for the people who look at the daemon: up to 1024 bytes.
+	// Defaults to none.
 	Command string
 
 	// Claim is how long a grant may lie in its channel before it is given back. Defaults to [channelapi.DefaultClaim].
 	Claim time.Duration
 
-	// TraceParent returns the W3C trace context of a caller's context, or empty for none. That of package tracing does. The spans of the
-	// daemon for a request are then below the span of its caller. A request whose trace is sampled has
+	// TraceParent returns the W3C trace context of a caller's context, or empty for none. That of package tracing does.
+	// The spans of the daemon for a request are then below the span of its caller. A request whose trace is sampled has
 	// a claim of its own. Defaults to none. It is called with a mutex held, and must not wait.
 	TraceParent func(context.Context) string
 
@@ -44,8 +45,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Dial connects to the daemon of this host. socket is the path of its socket, or empty for the default: see [Config]. The error is
-// [channelapi.ErrStoreUnavailable] if no daemon answers. ctx bounds the call, and nothing else.
+// Dial connects to the daemon of this host. socket is the path of its socket, or empty for the default: see [Config].
+// The error is [channelapi.ErrStoreUnavailable] if no daemon answers. ctx bounds the call, and nothing else.
 func Dial(ctx context.Context, socket string) (*channelapi.Locks, error) {
 	return Open(ctx, Config{Socket: socket})
 }

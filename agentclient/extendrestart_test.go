@@ -16,8 +16,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// A daemon is killed, told to end, or stopped again and again while holds are extended. Every extension has its answer, and it is that the
-// lease is longer. No hold is lost, and no token changes.
+// A daemon is killed, told to end, or stopped again and again while holds are extended. Every extension has its answer,
+// and it is that the lease is longer. No hold is lost, and no token changes.
 func TestTheDaemonGoesAwayDuringExtend(t *testing.T) {
 	t.Parallel()
 	inEachStore(t, func(t *testing.T, redis string) { daemonGoesAwayDuringExtend(t, redis, 1) })
@@ -26,7 +26,8 @@ func TestTheDaemonGoesAwayDuringExtend(t *testing.T) {
 // daemonGoesAwayDuringExtend has the daemon go away so many times in each way.
 func daemonGoesAwayDuringExtend(t *testing.T, redis string, times int) {
 	t.Parallel()
-	// Each hold is extended often enough. But the next daemon has to be there before the lease has run out, on a machine that does much else.
+	// Each hold is extended often enough. But the next daemon has to be there before the lease has run out, on a
+	// machine that does much else.
 	const holds, lease = 8, time.Minute
 	path := socketPath(t)
 	settings := []string{"AGENTCLIENT_TEST_STATE=" + t.TempDir(), "AGENTCLIENT_TEST_REDIS=" + redis}

@@ -7,9 +7,10 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// handle stands behind a grant that only its owner can end: the lease is kept, and the owner is no session. If the owner drops such a
-// grant, its hold would never end. So the agent does not refer to the handle for long, and the garbage collector finds out whether
-// the owner still does, as in package actor: from the first renewal on, which short holds do not have.
+// handle stands behind a grant that only its owner can end: the lease is kept, and the owner is no session. If the
+// owner drops such a grant, its hold would never end. So the agent does not refer to the handle for long, and the
+// garbage collector finds out whether the owner still does, as in package actor: from the first renewal on, which short
+// holds do not have.
 //
 // A context of the grant refers to the handle. So the handle is in use as long as that context is. The channel of Done
 // does not.

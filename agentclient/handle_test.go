@@ -13,8 +13,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// A grant that the application has dropped is given back after its first renewals, also if somebody waits at its channel. One
-// whose context is in use is not.
+// A grant that the application has dropped is given back after its first renewals, also if somebody waits at its
+// channel. One whose context is in use is not.
 func TestADroppedGrant(t *testing.T) {
 	t.Parallel()
 	r := runWith(t, socketPath(t), time.Minute) // the test waits for a third of it

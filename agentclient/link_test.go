@@ -64,7 +64,8 @@ func TestARefusedMessage(t *testing.T) {
 	}
 }
 
-// A message may be refused when the link is in use. The daemon then ends both calls, and whichever end comes first tells why.
+// A message may be refused when the link is in use. The daemon then ends both calls, and whichever end comes first
+// tells why.
 func TestARefusedMessageOnALinkInUse(t *testing.T) {
 	t.Parallel()
 	r := runAs(t, &running{store: memstore.New(), path: socketPath(t), most: 512})

@@ -23,7 +23,8 @@ func cancelledWhileAway(t *testing.T, c *clocked) {
 	}
 }
 
-// A request that was cancelled while the daemon was away is withdrawn when the daemon is back, even if nobody waits for that any more.
+// A request that was cancelled while the daemon was away is withdrawn when the daemon is back, even if nobody waits for
+// that any more.
 func TestACancelledRequestIsWithdrawnLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClocked()

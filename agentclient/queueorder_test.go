@@ -173,8 +173,8 @@ type asker struct {
 	gone   bool      // cancelled, or timed out
 }
 
-// Requests with and without a wait, releases, cancellations, losses and restarts of the daemon, in a random order, with other processes that want the lock. The
-// following is always true:
+// Requests with and without a wait, releases, cancellations, losses and restarts of the daemon, in a random order, with
+// other processes that want the lock. The following is always true:
 //
 //   - At most one request holds the lock, and under a claim that has the lock, unless nobody has told of its loss yet.
 //   - Nobody holds the lock by a claim whose release was sent.

@@ -204,8 +204,8 @@ func (l *liver) read() {
 	}()
 }
 
-// A daemon is killed again and again while clients in other processes hold locks, wait and fight. No client loses a lock, no token
-// changes, no lock is granted twice, and the queue keeps its order.
+// A daemon is killed again and again while clients in other processes hold locks, wait and fight. No client loses a
+// lock, no token changes, no lock is granted twice, and the queue keeps its order.
 func TestTheDaemonIsKilled(t *testing.T) {
 	t.Parallel()
 	inEachStore(t, func(t *testing.T, redis string) { daemonIsKilled(t, redis, 3) })
@@ -312,7 +312,8 @@ func daemonIsKilled(t *testing.T, redis string, kills int) {
 	}
 	grants := judge(t, lines)
 	t.Logf("%d kills, %d of a daemon that was ready, %d grants", kills, ready, grants)
-	// A client may have ended while the daemon did. The next daemon keeps its claim for a while, in case that it comes back.
+	// A client may have ended while the daemon did. The next daemon keeps its claim for a while, in case that it comes
+	// back.
 	waittest.Until(t, "nothing is left", func() bool {
 		left, err := looking.look.List(ctx, &lockagentv1.ListRequest{})
 		return err == nil && len(left.GetLocks()) == 0
@@ -371,7 +372,8 @@ func judge(t *testing.T, lines []line) (grants int) {
 	return grants
 }
 
-// rival fights for the same locks in Redis, as another host does. It also tries to get what clients hold, and tells if it does.
+// rival fights for the same locks in Redis, as another host does. It also tries to get what clients hold, and tells if
+// it does.
 func rival(t *testing.T, redis string) (stop func() []line) {
 	if redis == "" {
 		return func() []line { return nil }
@@ -439,7 +441,8 @@ func redisAgent(t *testing.T, redis string) *channelapi.Locks {
 	return locks
 }
 
-// A daemon that cannot write its journal refuses what is new, and says so. What is held goes on. When there is room again, all goes on.
+// A daemon that cannot write its journal refuses what is new, and says so. What is held goes on. When there is room
+// again, all goes on.
 func TestTheDiskIsFull(t *testing.T) {
 	path := socketPath(t)
 	t.Parallel()

@@ -112,7 +112,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// Whoever waits for work that has ended its goroutine does not take that for success. A new function that runs work needs a case.
+// Whoever waits for work that has ended its goroutine does not take that for success. A new function that runs work
+// needs a case.
 func TestWorkThatEndsItsGoroutine(t *testing.T) {
 	locks := open(t)
 	l := locks.Lock(name)

@@ -138,8 +138,8 @@
 // circle. All and DoAll wait for the locks of one call in the order of the names. That does
 // not help if the caller holds other locks already.
 //
-// A nil context is a mistake in the program: the call may panic, as those of package context do. It does so in the goroutine of its caller,
-// and nothing is acquired. Pass [context.Background] to a call that nothing bounds.
+// A nil context is a mistake in the program: the call may panic, as those of package context do. It does so in the
+// goroutine of its caller, and nothing is acquired. Pass [context.Background] to a call that nothing bounds.
 //
 // # Concurrency
 //

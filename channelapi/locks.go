@@ -109,7 +109,7 @@ func (l *Locks) Session(owner string) (*Session, error) {
 // times. Each call waits for the end.
 func (l *Locks) Shutdown(ctx context.Context) error {
 	l.refuse()
-	defer l.over()
+	defer l.endSessions()
 	return l.agent.Shutdown(ctx)
 }
 
@@ -120,14 +120,14 @@ func (l *Locks) Shutdown(ctx context.Context) error {
 // The store stays open: close it afterwards.
 func (l *Locks) Close() error {
 	l.refuse()
-	defer l.over()
+	defer l.endSessions()
 	return l.agent.Close()
 }
 
 func (l *Locks) isClosed() bool { return l.life.Err() != nil }
 
-// over tells the sessions that they are over.
-func (l *Locks) over() {
+// endSessions tells the sessions that they are over.
+func (l *Locks) endSessions() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.sessions {

@@ -9,8 +9,8 @@ import (
 	"github.com/lockagent/lockagent/internal/slot"
 )
 
-// offer is a value, made of grants, that this package passes on to the caller. It watches the requests for those grants,
-// and is taken back before the agent goes on with the lock of a hold that ends.
+// offer is a value, made of grants, that this package passes on to the caller. It watches the requests for those
+// grants, and is taken back before the agent goes on with the lock of a hold that ends.
 type offer[T any] struct {
 	actor.NopWatcher
 	*slot.Slot[T]

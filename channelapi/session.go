@@ -14,9 +14,10 @@ import (
 // belongs to no goroutine: every goroutine that uses the session acts as its owner. Open one
 // with [Locks.Session]; the zero Session is of no use.
 //
-// The holds of a session have one lease of a lock. If the lease of one of them is kept, so are all. Otherwise all end together: an acquire
-// begins the lease anew, as an extension does, and a release after which the session still holds the lock. It never ends earlier than
-// before, and not before the deadline that it had while it was kept. Only a fixed lease with [Outlive] is not kept because another hold is.
+// The holds of a session have one lease of a lock. If the lease of one of them is kept, so are all. Otherwise all end
+// together: an acquire begins the lease anew, as an extension does, and a release after which the session still holds
+// the lock. It never ends earlier than before, and not before the deadline that it had while it was kept. Only a fixed
+// lease with [Outlive] is not kept because another hold is.
 type Session struct {
 	locks   *Locks
 	owner   Owner
@@ -52,8 +53,9 @@ func (s *Session) Lock(name string, opts ...Option) *SessionLock {
 	return &SessionLock{newHandle(s.locks, s, name, plainLock, opts)}
 }
 
-// Holds reports whether the session was granted the lock and the hold is not over. For a read/write
-// lock, it does not matter whether the hold reads or writes. Holds asks no store. Like [lockagent.Grant.Done], it may be late after the machine was suspended.
+// Holds reports whether the session was granted the lock and the hold is not over. For a read/write lock, it does not
+// matter whether the hold reads or writes. Holds asks no store. Like [lockagent.Grant.Done], it may be late after the
+// machine was suspended.
 func (s *Session) Holds(name string) bool { return s.holds(Name(name)) }
 
 // Done returns a channel that is closed when the session or its [Locks] have been closed. The

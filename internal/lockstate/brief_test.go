@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Whoever has the lock again and again, for a moment, begins with the lease of a pass. So it costs others no more if its process dies. A hold
-// that lasts makes the lease long.
+// Whoever has the lock again and again, for a moment, begins with the lease of a pass. So it costs others no more if
+// its process dies. A hold that lasts makes the lease long.
 func TestKeptLeasesBeginBriefly(t *testing.T) {
 	holds := func(r *rig, d time.Duration) {
 		r.acquire("bob")

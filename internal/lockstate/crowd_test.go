@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Many requests come at once, and most of them give up before the store has answered. The store is asked for a few at a time. So it is
-// not asked for those that have given up, and whoever has patience does not wait behind them.
+// Many requests come at once, and most of them give up before the store has answered. The store is asked for a few at a
+// time. So it is not asked for those that have given up, and whoever has patience does not wait behind them.
 func TestFewPartsAskAtATime(t *testing.T) {
 	for name, rig := range map[string]func(*testing.T) *fairRig{"fair": newFairRig, "permits": newPermitsRig} {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestFewPartsAskAtATime(t *testing.T) {
 	}
 }
 
-// The store is silent, and many wait for its answers. Nobody who comes is held back by calls that fail again and again, and a
-// request that does not wait is not held back at all.
+// The store is silent, and many wait for its answers. Nobody who comes is held back by calls that fail again and again,
+// and a request that does not wait is not held back at all.
 func TestACrowdBesideASilentStore(t *testing.T) {
 	for name, rig := range map[string]func(*testing.T) *fairRig{"fair": newFairRig, "permits": newPermitsRig} {
 		t.Run(name, func(t *testing.T) {

@@ -2,8 +2,8 @@ package lockstate
 
 import "slices"
 
-// commit notes what the journal of an agent has when an event asks the shell for something. It reports whether the agent
-// is killed then, before it does that.
+// commit notes what the journal of an agent has when an event asks the shell for something. It reports whether the
+// agent is killed then, before it does that.
 func (w *world) commit(a *agentModel, e *Event) (killed bool) {
 	if !w.mortal || !e.Commits() {
 		return false
@@ -16,9 +16,9 @@ func (w *world) commit(a *agentModel, e *Event) (killed bool) {
 	return false
 }
 
-// kill ends an agent at once. Another process goes on from its journal. Calls of the old process may still arrive, but nobody
-// hears the answers. The journal may have requests that were answered, and grants that have ended. Those are still to be given
-// up.
+// kill ends an agent at once. Another process goes on from its journal. Calls of the old process may still arrive, but
+// nobody hears the answers. The journal may have requests that were answered, and grants that have ended. Those are
+// still to be given up.
 func (w *world) kill(i int) {
 	before := w.agents[i]
 	a := w.agent(i)

@@ -98,8 +98,8 @@ func (w *world) tooMany(i int, e *Event) {
 	}
 }
 
-// checkPermits checks a waiter that sleeps while enough permits are free. It may, if another waiter of the agent pauses after a
-// failure: that one asks first.
+// checkPermits checks a waiter that sleeps while enough permits are free. It may, if another waiter of the agent pauses
+// after a failure: that one asks first.
 func (w *world) checkPermits(i int, s *State) {
 	m := &w.store
 	pauses := slices.ContainsFunc(w.agents[i].parts, func(p *State) bool { return p.failures > 0 })

@@ -196,8 +196,8 @@ func TestReleaseAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// A process was suspended beyond the deadline of its hold. Whatever it is told first when it runs again, the hold was over by its own
-// clock: an audit takes any other reason for a hold that outlived its lease.
+// A process was suspended beyond the deadline of its hold. Whatever it is told first when it runs again, the hold was
+// over by its own clock: an audit takes any other reason for a hold that outlived its lease.
 func TestTheClockWasFirst(t *testing.T) {
 	for name, tells := range map[string]func(r *rig) Command{
 		"a message of a break": func(r *rig) Command { return Broken{Tenure: r.asked, At: storeTime(r.now), Operator: "olga"} },

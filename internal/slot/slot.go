@@ -33,9 +33,9 @@ func In[T any](out chan T) *Slot[T] { return &Slot[T]{out: out} }
 // C is the channel.
 func (s *Slot[T]) C() <-chan T { return s.out }
 
-// Put puts the value into the channel, once. It never blocks. If the value was taken back before, Put leaves it out. The
-// value may depend on what can end at any time. Then valid tells whether that goes on: Put leaves the value out if it
-// does not, and see [Slot.Check]. valid may be nil. It must not block, nor use the slot.
+// Put puts the value into the channel, once. It never blocks. If the value was taken back before, Put leaves it out.
+// The value may depend on what can end at any time. Then valid tells whether that goes on: Put leaves the value out if
+// it does not, and see [Slot.Check]. valid may be nil. It must not block, nor use the slot.
 func (s *Slot[T]) Put(v T, valid func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,14 +1,14 @@
 package actor
 
-// few is a map for few values. Most locks have one request and one call at a time, so a few
-// has room for one value, and makes a real map only for more. The zero few is empty.
-type few[K comparable, V any] struct {
+// smallMap is a map for few values. Most locks have one request and one call at a time, so a smallMap
+// has room for one value, and makes a real map only for more. The zero smallMap is empty.
+type smallMap[K comparable, V any] struct {
 	key   K
 	value *V // nil if there is no value outside of more
 	more  map[K]*V
 }
 
-func (f *few[K, V]) len() int {
+func (f *smallMap[K, V]) len() int {
 	n := len(f.more)
 	if f.value != nil {
 		n++
@@ -17,7 +17,7 @@ func (f *few[K, V]) len() int {
 }
 
 // get returns the value of a key, or nil.
-func (f *few[K, V]) get(key K) *V {
+func (f *smallMap[K, V]) get(key K) *V {
 	if f.value != nil && f.key == key {
 		return f.value
 	}
@@ -25,7 +25,7 @@ func (f *few[K, V]) get(key K) *V {
 }
 
 // put adds a value. Its key must be new.
-func (f *few[K, V]) put(key K, value *V) {
+func (f *smallMap[K, V]) put(key K, value *V) {
 	switch {
 	case f.value == nil:
 		f.key, f.value = key, value
@@ -37,7 +37,7 @@ func (f *few[K, V]) put(key K, value *V) {
 }
 
 // take removes the value of a key and returns it, or nil.
-func (f *few[K, V]) take(key K) *V {
+func (f *smallMap[K, V]) take(key K) *V {
 	if f.value != nil && f.key == key {
 		value := f.value
 		f.value = nil
@@ -49,7 +49,7 @@ func (f *few[K, V]) take(key K) *V {
 }
 
 // all iterates over the values. yield may take the one that it gets.
-func (f *few[K, V]) all(yield func(*V) bool) {
+func (f *smallMap[K, V]) all(yield func(*V) bool) {
 	if f.value != nil && !yield(f.value) {
 		return
 	}
@@ -61,7 +61,7 @@ func (f *few[K, V]) all(yield func(*V) bool) {
 }
 
 // keys returns the present keys.
-func (f *few[K, V]) keys() []K {
+func (f *smallMap[K, V]) keys() []K {
 	keys := make([]K, 0, f.len())
 	if f.value != nil {
 		keys = append(keys, f.key)

@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A few is a map.
+// A smallMap is a map.
 func TestFew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var f few[int, string]
+		var f smallMap[int, string]
 		model := make(map[int]*string)
 		key := rapid.IntRange(0, 4)
 		t.Repeat(map[string]func(*rapid.T){

@@ -2,12 +2,45 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/inperson"
 	"github.com/lockagent/lockagent/internal/lockstate"
+)
+
+// layers are what the store has beside the methods of every store. A layer that it does not have is nil.
+type layers struct {
+	messages lockagent.Messages
+	operator lockagent.Operator
+	counters lockagent.Counters
+	history  lockagent.History
+	rests    bool
+}
+
+func layersOf(s lockagent.Store) (l layers) {
+	l.messages, _ = lockagent.Layer[lockagent.Messages](s)
+	l.operator, _ = lockagent.Layer[lockagent.Operator](s)
+	l.counters, _ = lockagent.Layer[lockagent.Counters](s)
+	l.history, _ = lockagent.Layer[lockagent.History](s)
+	rests, ok := lockagent.Layer[lockagent.Rests](s)
+	l.rests = ok && rests.Rests()
+	return l
+}
+
+// The errors of calls that need a layer which the store does not have.
+var (
+	errNoMessages = wrongOption("Config.Store",
+		"it has no lockagent.Messages, so nobody tells whether another process goes on from the same journal; "+
+			"use a store that has")
+	errNoOperator = wrongOption("Config.Store",
+		"it has no lockagent.Operator, so it can neither break nor inspect a lock; use a store that has")
+	errNoCounters = wrongOption("Config.Store",
+		"it has no lockagent.Counters, so there are no semaphores and no latches; use a store that has")
 )
 
 // storeCall is a call to the store: see make. With its reply it becomes a message to the
@@ -184,5 +217,57 @@ func (l *lock) inspected(m *storeCall[lockagent.Inspection]) {
 func statusOf(name lockagent.Name, i *lockagent.Inspection) lockagent.Status {
 	return lockagent.Status{
 		Name: name, Locked: i.Held, Holder: i.Holder, HoldCount: i.HoldCount, Remaining: i.Remaining,
+	}
+}
+
+// timeEvery is how often the agent asks for the time of the store. The clocks of two machines
+// drift apart by less than a second in the meantime.
+const timeEvery = 10 * time.Minute
+
+// storeTime asks the store for its time, which is for the event log: an audit can judge only what
+// happened before the time that every agent has told. So the agent asks as soon as it starts,
+// again and again until the store answers, and then from time to time.
+type storeTime struct {
+	mu      sync.Mutex // guards what follows, and is held while the answer is recorded
+	timer   *time.Timer
+	pause   time.Duration // after the last failure
+	stopped bool          // nothing is recorded any more
+}
+
+func (a *Agent) askTime() {
+	var once sync.Once
+	answer := func(at lockagent.StoreTime, err error) { once.Do(func() { a.tellTime(at, err) }) }
+	defer func() {
+		if p := recover(); p != nil {
+			a.complain("store", p)
+			answer(0, fmt.Errorf("%w: panic: %v", lockagent.ErrInternal, p))
+		}
+	}()
+	a.layers.history.Time(context.Background(), answer)
+}
+
+func (a *Agent) tellTime(at lockagent.StoreTime, err error) {
+	t := &a.storeTime
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped || errors.Is(err, lockagent.ErrClosed) {
+		return
+	}
+	if err != nil {
+		t.pause = min(max(2*t.pause, retryMin), maxSleep)
+		t.timer = time.AfterFunc(t.pause, a.askTime)
+		return
+	}
+	t.pause = 0
+	t.timer = time.AfterFunc(timeEvery, a.askTime)
+	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventAlive, StoreTime: at, Lease: a.cfg.Lease})
+}
+
+func (t *storeTime) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	if t.timer != nil {
+		t.timer.Stop()
 	}
 }

@@ -2,78 +2,11 @@ package actor
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
-
-// Lock is [Agent.Acquire] for callers who wait for the grant. If ctx ends first, or the wait
-// passes, Lock returns a grant that has a [*lockagent.WaitError]. A grant that comes at that instant counts as
-// received. Lock never returns the zero Grant.
-//
-// It costs less than Acquire if ctx can end: the caller watches ctx itself.
-func (a *Agent) Lock(ctx context.Context, name lockagent.Name, req Request) lockagent.Grant {
-	req.Slot = nil
-	begin := lockstate.Instant(0)
-	if req.Wait > 0 {
-		begin = a.clock.now()
-	}
-	r := &request{agent: a, Request: req, waited: true, caller: ctx}
-	a.ask(ctx, name, r)
-	if !r.delivery.over() { // most often it is: the lock was free
-		r.await(ctx, begin)
-	}
-	o := r.delivery.receive()
-	if cause := r.Cause(); cause != nil {
-		o.err = r.overtaken(cause)
-	}
-	return r.grant(name, &o)
-}
-
-// await waits for the outcome. When ctx ends, or the wait passes, it has the actor end the request. begin is when Lock
-// was called, if the wait is bounded.
-func (r *request) await(ctx context.Context, begin lockstate.Instant) {
-	a := r.agent
-	wake := a.waker()
-	defer func() { a.wakers.Put(wake) }()
-	if !r.delivery.await(wake) {
-		return
-	}
-	var passed <-chan time.Time
-	if r.Wait > 0 {
-		timer := time.NewTimer(begin.Sub(a.clock.now()) + r.Wait)
-		defer timer.Stop()
-		passed = timer.C
-	}
-	select {
-	case <-wake:
-		return
-	case <-passed:
-		send(r.entry, &cancelMsg{request: r, err: lockagent.ErrTimeout, timedOut: true, wait: true})
-	case <-ctx.Done():
-		send(r.entry, &cancelMsg{request: r, err: context.Cause(ctx), timedOut: timedOut(ctx)})
-	}
-	<-wake // by a denial, or by a grant that came first
-}
-
-// overtaken is the error for a caller who waited in Lock, and whose hold was over before Lock could return.
-func (r *request) overtaken(cause error) error {
-	lost, _ := errors.AsType[*lockagent.LostError](cause)
-	if lost != nil && (lost.Reason == lockagent.LostClosed || lost.Reason == lockagent.LostIdentity) {
-		return r.agent.identity.closed()
-	}
-	return cause
-}
-
-// ended is the error of a request whose context had ended before.
-func ended(ctx context.Context, name lockagent.Name, kind lockagent.LockKind) error {
-	return &lockagent.WaitError{Name: name, Kind: kind.OrPlain(), TimedOut: timedOut(ctx), Err: context.Cause(ctx)}
-}
-
-func timedOut(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // explain is the error of a request that was not granted.
 func (l *lock) explain(e *lockstate.Event) error {
@@ -133,12 +66,12 @@ func (n *news) heard(err error) {
 	case !answered:
 		n.bad = &badNews{holder, err}
 	case n.err() != nil:
-		n.told(holder)
+		n.heldBy(holder)
 	}
 }
 
-// told notes the holder elsewhere.
-func (n *news) told(holder string) { n.bad = &badNews{holder: holder} }
+// heldBy notes the holder elsewhere.
+func (n *news) heldBy(holder string) { n.bad = &badNews{holder: holder} }
 
 func (n *news) holder() string {
 	if n.bad == nil {

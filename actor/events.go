@@ -21,7 +21,9 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	if !l.agent.recording(values) {
 		return
 	}
-	out := lockagent.Event{Time: l.time, Lock: l.entry.name, LockKind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: e.Tenure}
+	out := lockagent.Event{
+		Time: l.time, Lock: l.entry.name, LockKind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: e.Tenure,
+	}
 	if of := &e.Request; of.ID != 0 {
 		out.Request, out.Owner, out.Lease, out.Mode = uint64(of.ID), of.Owner, of.Lease, modeOf(of.Mode)
 		out.Waited = e.Now.Sub(of.Arrived)
@@ -64,7 +66,7 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 		out.Token, out.Count, out.Held = e.Token, e.Count, e.Now.Sub(e.Since)
 		out.Confirmed, out.Lease, out.Fixed = e.StoreTime, e.Lease, e.Request.Lease != 0
 		out.Permits, out.Total, out.Replicas, out.Holds = permitsOf(&e.Request), r.total, r.Replicas(), holdsOf(r.Holds)
-		if out.Until = e.Until; e.Reason != 0 || r.told {
+		if out.Until = e.Until; e.Reason != 0 || r.heard {
 			// The owner, or what works under the context of its grant, learned of the end between e.Now, when the
 			// step began, and now. Nobody but the caller had to learn of any other release, and did before.
 			out.Until = out.Until.Add(l.agent.clock.now().Sub(e.Now))
