@@ -24,6 +24,7 @@ import (
 
 const (
 	callBound = 5 * time.Second       // of a call, if another process keeps the directory to itself
+	askEvery  = time.Millisecond      // for the directory
 	pollEvery = 10 * time.Millisecond // for locks that were released
 	remembers = time.Minute           // for how long a tenure that was withdrawn is remembered
 	farthest  = 24 * time.Hour        // from the clock to a floor
@@ -279,7 +280,7 @@ func visitAs[R any](s *Store, name lockagent.Name, do func(*visit) (R, error)) (
 // lockDir has the directory to itself until unlock is called. The system calls unlock for a process that ends. The
 // file that is locked is the directory, because somebody may remove all others.
 func (s *Store) lockDir() (unlock func(), err error) {
-	for overdue := time.Now().Add(callBound); ; time.Sleep(time.Millisecond) {
+	for overdue := time.Now().Add(callBound); ; time.Sleep(askEvery) {
 		d, err := os.Open(s.dir)
 		if err != nil {
 			return nil, err
@@ -351,11 +352,14 @@ func (s *Store) serve() {
 		calls, closed := s.calls, s.isClosed
 		s.calls = nil
 		s.mu.Unlock()
-		for _, call := range calls {
+		for i, call := range calls {
 			if closed {
 				call(lockagent.ErrClosed)
-			} else {
-				call(nil)
+				continue
+			}
+			call(nil)
+			if i+1 < len(calls) || len(s.queued) > 0 {
+				time.Sleep(askEvery) // or other processes, which ask so often, would not find the directory free
 			}
 		}
 		if closed {
