@@ -50,7 +50,7 @@ type journaling struct {
 	spare   sync.Pool     // of *unwritten
 }
 
-// writeRecords is the present record of the agent.
+// record is the present record of the agent.
 func (j *journaling) record() saved.Change {
 	of := saved.Stay{ID: j.agent.cfg.ID, First: j.agent.first, Last: j.agent.fresh.Load() + reserved}
 	of.Taken = saved.Now(j.agent.clock.now)

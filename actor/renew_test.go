@@ -72,7 +72,6 @@ func TestStoreAway(t *testing.T) {
 			}
 		})
 	})
-
 }
 
 func TestStoreReset(t *testing.T) {

@@ -239,14 +239,26 @@ type Watcher interface {
 // NopWatcher is a [Watcher] that does nothing. It is for watchers that need few of the methods.
 type NopWatcher struct{}
 
-// These implement [Watcher].
-func (NopWatcher) Queued(string)     {}
-func (NopWatcher) Granted(int)       {}
-func (NopWatcher) Received() bool    { return true }
-func (NopWatcher) Renewed()          {}
-func (NopWatcher) Uncertain(error)   {}
+// Queued implements [Watcher].
+func (NopWatcher) Queued(string) {}
+
+// Granted implements [Watcher].
+func (NopWatcher) Granted(int) {}
+
+// Received implements [Watcher].
+func (NopWatcher) Received() bool { return true }
+
+// Renewed implements [Watcher].
+func (NopWatcher) Renewed() {}
+
+// Uncertain implements [Watcher].
+func (NopWatcher) Uncertain(error) {}
+
+// Warned implements [Watcher].
 func (NopWatcher) Warned(bool, bool) {}
-func (NopWatcher) Ended(error)       {}
+
+// Ended implements [Watcher].
+func (NopWatcher) Ended(error) {}
 
 // watched tells the watcher of a request, if there is one. A caller who needs a closure for that makes it only if there
 // is one: most requests have none, and would pay for it.

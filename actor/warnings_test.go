@@ -152,3 +152,18 @@ func TestAHoldIsUncertainUntilARenewalSucceeds(t *testing.T) {
 		}
 	})
 }
+
+// Whoever asks only whether the hold is uncertain learns nothing of those who waited before somebody asks for them.
+func TestAStaleWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, Config{})
+		g := granted(t, a.Acquire(background, "door", reads("ann")))
+		writer := a.Acquire(background, "door", Request{Owner: "bob", Kind: lockagent.ReadWriteLock, Wait: time.Second})
+		synctest.Wait()
+		warned(t, "the hold is uncertain", g.Uncertain(), false)
+		refused(t, writer, lockagent.ErrTimeout)
+		time.Sleep(time.Minute) // after a renewal
+		warned(t, "a writer that has given up wants the lock", g.Wanted(), false)
+		released(t, g)
+	})
+}
