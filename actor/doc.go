@@ -15,10 +15,12 @@
 //
 // Package lockstate first: it decides. Then five files, in this order:
 //
-//   - agent.go: what callers ask for. Each request is a *request from then on, also as the message to its actor.
+//   - agent.go: what callers ask for. Who asks for a lock has a *request from then on, which is also the message to the
+//     actor. Most other calls are a *call: see message.go.
 //   - registry.go: which actor gets the message.
 //   - mailbox.go: who runs the actor.
-//   - step.go: each message becomes a command of the state machine. The machine keeps the request from then on.
+//   - step.go: most messages become a command of the state machine. The machine keeps what it decides about, and the
+//     actor keeps the *request or *call.
 //   - effects.go: what the actor does about each event of the machine. It answers a request once, with a grant or with
 //     a denial, and ends the hold.
 //
