@@ -273,7 +273,7 @@ func visitAs[R any](s *Store, name lockagent.Name, do func(*visit) (R, error)) (
 	if err == nil {
 		err = s.write(fileOf(name), &v.lock)
 	}
-	s.saw(v.clock.Incarnation, false)
+	s.look(false)
 	return reply, unavailable(err)
 }
 
@@ -379,10 +379,7 @@ func (s *Store) poll() {
 			// The one difference is of the clock that somebody may set, the other of one that nobody can.
 			stepped := now.Round(0).Sub(last.Round(0)) - now.Sub(last)
 			last = now
-			var c clockFile
-			if s.read("clock", &c) == nil && c.Incarnation != "" { // or whoever calls next begins an incarnation
-				s.saw(c.Incarnation, stepped.Abs() > time.Second)
-			}
+			s.look(stepped.Abs() > time.Second)
 			s.lookForReleases()
 		case <-s.closed:
 			s.mu.Lock()
@@ -396,11 +393,16 @@ func (s *Store) poll() {
 	}
 }
 
-// saw takes note of the present incarnation, and tells of a reset.
-func (s *Store) saw(incarnation string, stepped bool) {
-	s.mu.Lock()
-	reset := lockagent.Reset{From: s.incarnation, To: incarnation, Reason: "emptied"}
-	s.incarnation = incarnation
+// look takes note of the present incarnation, and tells of a reset.
+func (s *Store) look(stepped bool) {
+	s.mu.Lock() // before the file is read: who has read an older one must not be the last to take note
+	var c clockFile
+	if s.read("clock", &c) != nil || c.Incarnation == "" { // whoever calls next begins an incarnation
+		s.mu.Unlock()
+		return
+	}
+	reset := lockagent.Reset{From: s.incarnation, To: c.Incarnation, Reason: "emptied"}
+	s.incarnation = c.Incarnation
 	if reset.From == reset.To {
 		reset.Reason = "clock stepped"
 	}
