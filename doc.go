@@ -26,7 +26,7 @@
 //   - An owner is an explicit identity. It is never a goroutine or a thread.
 //   - An agent is one instance of the lock manager, with an [AgentID]. It serves the owners
 //     of its process.
-//   - A request asks for one lock, for one owner. It ends in exactly one [Grant], which is
+//   - A request asks for one lock, for one owner. It is answered with one [Grant], which is
 //     held or carries an error.
 //   - A hold is the time from a grant to its release or loss. An owner that holds the lock
 //     may be granted it again (re-entry). The hold then ends with the last of its grants.

@@ -6,7 +6,7 @@ import (
 )
 
 // Grant is the outcome of a request: a hold on a lock, or the reason why there
-// is none. Every request ends in exactly one Grant.
+// is none. Every request is answered with one Grant.
 //
 // The zero Grant is not held: its Token is 0 and its Err is [ErrNotGranted]. A receive from
 // a closed channel yields it: the channel delivered its grant before, or the agent took the

@@ -207,8 +207,9 @@ func (a *Agent) hasUsed(number uint64) bool {
 // ID is the identity of the agent.
 func (a *Agent) ID() lockagent.AgentID { return a.cfg.ID }
 
-// Acquire asks for a lock. The channel has capacity 1 and delivers the one grant of the request. Then the agent closes
-// it, unless it is the channel of a Request.Slot that does not close. It needs no reader.
+// Acquire asks for a lock. The channel has capacity 1 and delivers the one grant of the request, unless that is taken
+// back: see below. Then the agent closes the channel, unless it is that of a Request.Slot that does not close. The
+// channel needs no reader.
 //
 // The end of ctx ends the wait, with the cause of ctx. It does not end the hold: after
 // somebody has received the grant, ctx does not matter.

@@ -24,7 +24,19 @@
 //   - effects.go: what the actor does about each event of the machine. It answers a request once, with a grant or with
 //     a denial, and ends the hold.
 //
-// The other files are about one thing each, and can wait until it matters.
+// The other files are about one thing each, and can wait until it matters:
+//
+//	what                                       begins at              in
+//	a caller waits, and is woken               Agent.Lock             caller.go
+//	a release                                  request.ReleaseAsync   request.go, and caller.go if the caller waits
+//	the end of a wait, by its context or time  request.watch          request.go, and caller.go if the caller waits
+//	an extension, until the store confirms it  request.ExtendAsync    extension.go
+//	the end of a hold                          request.end            request.go
+//	a call to the store, and its answer        storeCall              store.go
+//	a change of permits or of a latch          Agent.Permits          operations.go: no actor takes part
+//	a look at a lock, or a break               Agent.Status           agent.go, and store.go if the store is asked
+//	a lock that another process has left       Agent.load, lock.goOn  handover.go
+//	a panic in code of ours                    lock.recover           lock.go
 //
 // # How an actor comes and goes
 //

@@ -45,13 +45,13 @@ func (l *lock) do(e *lockstate.Event) {
 		l.link = nil
 		l.grant(r, e)
 		return
-	case lockstate.Recalled:
+	case lockstate.Reclaiming:
 		switch {
 		case !r.takeBack():
 			r.unwatch()
 			l.attend(r)
 		default:
-			l.takeBack = append(l.takeBack, r.id)
+			l.unclaimed = append(l.unclaimed, r.id)
 			if !r.cancelled {
 				l.neglect(r)
 			}

@@ -81,7 +81,7 @@ type scribe struct {
 	pending    *unwritten      // what has changed in the present step and is not written yet; or nil
 	arrived    bool            // a request arrived in the present step, and is not written yet
 	floor      lockagent.Token // that the journal has
-	tenures    []uint64        // that the journal has; of a lock that was loaded, after its first step
+	tenures    []uint64        // that the journal has
 }
 
 // newScribe returns the scribe of a lock, or nil if it needs none.
@@ -249,7 +249,7 @@ func (r *request) bound(arrived lockstate.Instant) lockstate.Instant {
 	return r.waitUntil
 }
 
-// changes are all records of a lock that was loaded.
+// changes are all records of a lock that was loaded, for a new journal.
 func (l *lock) changes() []saved.Change {
 	n := l.state.Snapshot()
 	of := saved.Lock{Name: l.entry.name, Kind: l.entry.kind, Floor: n.Floor, Tenures: n.Tenures}
@@ -257,6 +257,9 @@ func (l *lock) changes() []saved.Change {
 		r, _ := l.saved(n.Requests[i].ID)
 		of.Requests = append(of.Requests, r)
 	}
-	l.scribe.floor = n.Floor
+	l.scribe.floor, l.scribe.tenures = n.Floor, nil
+	for i := range n.Tenures {
+		l.scribe.wrote(n.Tenures[i].Number, true)
+	}
 	return of.Changes()
 }

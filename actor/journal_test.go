@@ -247,6 +247,18 @@ func (l *lock) known() saved.Lock {
 	return of
 }
 
+// takesFor checks which tenures the lock takes for those that the journal has.
+func (l *lock) takesFor(t *testing.T, has []lockstate.SavedTenure) {
+	t.Helper()
+	var numbers []uint64
+	for i := range has {
+		numbers = append(numbers, has[i].Number)
+	}
+	if takes := slices.Sorted(slices.Values(l.scribe.tenures)); !slices.Equal(takes, numbers) {
+		t.Errorf("the journal has the tenures %d, and the lock takes them for %d", numbers, takes)
+	}
+}
+
 func door(i int) lockagent.Name { return lockagent.Name(fmt.Sprint("door", i)) }
 
 func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
@@ -306,13 +318,7 @@ func tellsAll(t *testing.T, c *chance, kind lockagent.LockKind) {
 				t.Errorf("after %v: the journal tells\n%s\nbut the lock knows\n%s", changes, got, want)
 				k.visit = nil
 			}
-			var numbers []uint64
-			for _, of := range told.Tenures {
-				numbers = append(numbers, of.Number)
-			}
-			if has := slices.Sorted(slices.Values(l.scribe.tenures)); !slices.Equal(has, numbers) {
-				t.Errorf("after %v: the journal has the tenures %d, and the lock takes them for %d", changes, numbers, has)
-			}
+			l.takesFor(t, told.Tenures)
 		}
 	}
 	other, err := New(config())

@@ -325,6 +325,10 @@ func TestJournalOfALockThatCannotTellWhatItHas(t *testing.T) {
 					a = resuming(t, Config{Store: s, Journal: newChronicle(), Logger: quiet}, n)
 					claimed(t, a, "door")
 					synctest.Wait()
+					l := a.actorOf("door")
+					l.scribe.tenures = nil
+					l.changes() // as before the first step
+					l.takesFor(t, l.state.Snapshot().Tenures)
 				}
 				a.actorOf("door").state = (*lockstate.State)(nil)
 				a.upset("door")

@@ -22,11 +22,11 @@ type lock struct {
 	calls    smallMap[lockstate.CallID, call]
 	lastCall lockstate.CallID
 
-	perform  func(*lockstate.Event) // l.do, bound once
-	arriving *request               // the new request of the present step, or nil
-	now      lockstate.Instant      // of the present step
-	time     time.Time              // the same on the wall clock
-	takeBack []lockstate.RequestID  // grants that were taken back in the present step
+	perform   func(*lockstate.Event) // l.do, bound once
+	arriving  *request               // the new request of the present step, or nil
+	now       lockstate.Instant      // of the present step
+	time      time.Time              // the same on the wall clock
+	unclaimed []lockstate.RequestID  // grants that were taken back in the present step
 
 	neglected lockstate.Instant // when a grant was found that nobody had received; 0 after one that was received
 	neglects  int32             // how many of them there were in a row
@@ -201,7 +201,7 @@ func (l *lock) recover(p any) {
 		l.calls.take(id).answer(false, lockagent.ErrInternal)
 	}
 	l.entry.caller.asks = nil // as in answer
-	l.takeBack = nil
+	l.unclaimed = nil
 	l.restart(had)
 	l.journalRestart(ids)
 }

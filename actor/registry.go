@@ -200,8 +200,8 @@ func (r *registry) remove(e *entry) {
 	}
 }
 
-// close makes pinned return nil for locks without an actor from now on. It pins every entry and
-// calls f with it.
+// close makes pinned return nil for locks without an actor from now on. It pins every entry
+// that has not retired, and calls f with it.
 func (r *registry) close(f func(*entry)) {
 	r.closed.Store(true)
 	for e := range r.all {

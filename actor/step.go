@@ -112,9 +112,9 @@ func (l *lock) process(m message) {
 // step gives a command to the state machine.
 func (l *lock) step(c lockstate.Command) {
 	advance(l.state, c, l.moment(), l.perform)
-	for len(l.takeBack) > 0 {
-		id := l.takeBack[0]
-		l.takeBack = l.takeBack[1:]
+	for len(l.unclaimed) > 0 {
+		id := l.unclaimed[0]
+		l.unclaimed = l.unclaimed[1:]
 		advance(l.state, lockstate.Unclaimed{ID: id}, l.moment(), l.perform)
 	}
 	l.journalStep()

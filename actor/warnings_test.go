@@ -158,12 +158,17 @@ func TestAStaleWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, Config{})
 		g := granted(t, a.Acquire(background, "door", reads("ann")))
+		other := granted(t, a.Acquire(background, "door", reads("cid")))
+		warned(t, "nobody else wants the lock", other.Wanted(), false)
+		uncertain := g.Uncertain()
 		writer := a.Acquire(background, "door", Request{Owner: "bob", Kind: lockagent.ReadWriteLock, Wait: time.Second})
 		synctest.Wait()
-		warned(t, "the hold is uncertain", g.Uncertain(), false)
+		warned(t, "the hold is uncertain", uncertain, false)
+		warned(t, "a writer wants the lock", other.Wanted(), true)
 		refused(t, writer, lockagent.ErrTimeout)
 		time.Sleep(time.Minute) // after a renewal
 		warned(t, "a writer that has given up wants the lock", g.Wanted(), false)
+		released(t, other)
 		released(t, g)
 	})
 }

@@ -3,9 +3,9 @@
 // Start it twice with -redis redis://localhost:6379, and stop the one that leads. With -yield the two take turns: the
 // leader gives way after a job if another host waits.
 //
-// The scheduler needs up to three seconds to stop. Config.Margin gives it this time: a leader
-// that has lost its connection to the store learns that it no longer leads three seconds or
-// more before anybody else can lead. Some time before that it learns that its hold is in danger, and begins no job.
+// The scheduler needs up to three seconds to stop. Config.Margin gives it this time: a leader that has lost its
+// connection to the store is told that its lead is over, and nobody else can lead in the three seconds that follow. A
+// warning comes some time before. From then on the leader begins no job.
 package main
 
 import (

@@ -72,7 +72,7 @@ func (w *world) actions() (out []action) {
 			}
 		}
 		for b := range a.ledger.grants {
-			if g := &a.ledger.grants[b]; g.recalled {
+			if g := &a.ledger.grants[b]; g.reclaiming {
 				add(doUnclaimed, i, b)
 				add(doClaimed, i, b)
 			} else {
@@ -273,7 +273,7 @@ func (w *world) do(d action) {
 	case doUnclaimed:
 		w.tell(a, Unclaimed{ID: w.agents[a].ledger.grants[b].ID})
 	case doClaimed:
-		w.agent(a).ledger.grants[b].recalled = false
+		w.agent(a).ledger.grants[b].reclaiming = false
 	case doExecute:
 		w.execute(&w.calls[a])
 		if w.calls[a].zombie {

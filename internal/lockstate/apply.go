@@ -29,7 +29,7 @@ func (s *State) apply(e *Event) {
 			s.tenure.last = e.Token + lockagent.Token(e.Holds-1)
 			s.floor = max(s.floor, s.tenure.last)
 		}
-	case Recalled:
+	case Reclaiming:
 		s.requests.claimed(s.requests.find(e.Request.ID))
 	case Extended:
 		s.requests.extend(s.requests.find(e.Request.ID), e.Fixed, e.Own)
@@ -93,7 +93,8 @@ func (s *State) apply(e *Event) {
 		s.failures = 0
 		s.tenure = tenure{
 			number: e.Tenure, mode: s.attempt.mode, began: e.Now, incarnation: e.Incarnation, first: e.Token,
-			outsiders: e.Outsiders > 0, contested: s.attempt.contested, doubt: doubt, open: s.attempt.open,
+			outsiders: e.Outsiders > 0, contested: s.attempt.contested || e.Wanted && s.attempt.mode == Shared,
+			doubt: doubt, open: s.attempt.open,
 			unanswered: s.attempt.unanswered || e.Unanswered,
 			budgetFrom: e.Now, rests: rests, wanted: s.attempt.wanted || e.Wanted,
 		}

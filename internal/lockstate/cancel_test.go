@@ -78,7 +78,7 @@ func TestCancelOfAGrantThatNobodyMayHaveReceived(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann", "bob")
 		r.cancel("ann")
-		r.want("Recalled ann")
+		r.want("Reclaiming ann")
 		r.step(Unclaimed{ID: r.ids["ann"]})
 		r.want("Ended ann: unclaimed", "Granted bob 102 by hand-off")
 	})
@@ -101,7 +101,7 @@ func TestGrantIsTakenBackWhenTheTimeToClaimItHasPassed(t *testing.T) {
 		r.pass(5*time.Second - 1)
 		r.want()
 		r.pass(1)
-		r.want("Recalled ann")
+		r.want("Reclaiming ann")
 		r.step(Unclaimed{ID: r.ids["ann"]})
 		r.want("Ended ann: unclaimed", "Granted bob 102 by hand-off")
 	})
@@ -109,7 +109,7 @@ func TestGrantIsTakenBackWhenTheTimeToClaimItHasPassed(t *testing.T) {
 		r := newRig(t, claim)
 		r.hold("ann")
 		r.pass(10*time.Second - 1)
-		r.want("Recalled ann")
+		r.want("Reclaiming ann")
 	})
 	t.Run("for each grant of a hold by itself", func(t *testing.T) {
 		r := newRig(t, claim)
@@ -119,9 +119,9 @@ func TestGrantIsTakenBackWhenTheTimeToClaimItHasPassed(t *testing.T) {
 		second := r.ids["ann+"]
 		r.skip()
 		r.pass(4 * time.Second)
-		r.want("Recalled ann+")
+		r.want("Reclaiming ann+")
 		r.pass(time.Second)
-		r.want("Recalled ann+")
+		r.want("Reclaiming ann+")
 		r.step(Unclaimed{ID: second})
 		r.want("Ended ann+: unclaimed, 1 left")
 		if _, _, count, _ := r.s.Hold(); count != 1 {

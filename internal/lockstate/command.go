@@ -10,8 +10,8 @@ import (
 // the request arrived, and never 0.
 type RequestID uint64
 
-// CallID identifies a call to release, to leave or to break. An [Unlocked] event answers it.
-// The shell chooses the id, which is never 0.
+// CallID identifies a call to release, to leave or to break. An [Unlocked] event answers the call. After an [AskBreak]
+// event the shell answers it. The shell chooses the id, which is never 0.
 type CallID uint64
 
 // Mode says which other grants may be held at the same time.
@@ -52,7 +52,7 @@ type (
 	Acquire struct{ Request Request }
 
 	// Cancel ends the wait of a request with Err, because its time has passed or its context
-	// has ended. If the lock has been granted already, a [Recalled] event follows, unless somebody
+	// has ended. If the lock has been granted already, a [Reclaiming] event follows, unless somebody
 	// is known to have received the grant.
 	Cancel struct {
 		ID       RequestID
@@ -93,8 +93,8 @@ type (
 	// Close ends all requests and holds. Nothing is granted any more.
 	Close struct{}
 
-	// Detach leaves the lock to another process, see [Resume]. Requests and calls
-	// are answered as by Close. Nothing is given back, and no hold ends.
+	// Detach leaves the lock to another process, see [Resume]. Requests are answered as by Close, and the answer to
+	// a call is [lockagent.ErrUnconfirmed]. Nothing is given back, and no hold ends.
 	Detach struct{}
 
 	// Tick says that the instant of [State.Alarm] has come.

@@ -73,7 +73,7 @@ func (s *State) decide(c Command, m Moment, out []Event) []Event {
 	return out
 }
 
-// concerns reports whether a command is about a tenure, a request or a grant of the part.
+// concerns reports whether a command is about a tenure, a request or a grant of the part of a [Fair].
 func (s *State) concerns(c Command, m Moment) bool {
 	serves := func(id RequestID) bool { return s.requests.find(id) != nil }
 	switch c := c.(type) {
@@ -93,7 +93,7 @@ func (s *State) concerns(c Command, m Moment) bool {
 		if c.Token != 0 {
 			return s.holdWith(c.Token) != nil
 		}
-		return s.requests.held.n > 0 && s.tenure.mode != Shared // one part is enough to ask the store
+		return s.requests.held.n > 0
 	case Tick:
 		at, ok := s.Alarm()
 		return ok && at <= m.Now
@@ -135,7 +135,7 @@ func (s *State) cancel(c Cancel, out []Event) []Event {
 			Kind: Answered, Request: r.Request, Wait: Wait{TimedOut: c.TimedOut, Cancelled: !c.TimedOut}, Err: c.Err,
 		})
 	case r.claimBy != 0:
-		out = append(out, Event{Kind: Recalled, Request: r.Request})
+		out = append(out, Event{Kind: Reclaiming, Request: r.Request})
 	}
 	return out
 }

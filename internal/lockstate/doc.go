@@ -14,8 +14,8 @@
 //   - decide turns the command into [Event] values.
 //   - apply folds each event into the state. Then the shell gets the event and does what it
 //     asks for: it calls the store, delivers a grant, or publishes.
-//   - settle is a short list of rules about the state alone. It finds the next event that is
-//     due, until there is none.
+//   - settle is a short list of rules about the state and the clock. It finds the next event
+//     that is due, until there is none.
 //
 // decide and settle only read the state, and apply decides nothing. So after a panic the
 // state is what the last applied event made of it.
@@ -60,7 +60,7 @@
 //
 // # Resting
 //
-// A tenure may rest in phase Held: nobody holds the lock, and the agent keeps it. The next request is granted without
+// A tenure may rest in phase held: nobody holds the lock, and the agent keeps it. The next request is granted without
 // the store. The tenure goes back when another agent wants the lock, or when it has rested for long enough.
 //
 // The agent asks for a tenure that may rest when it has had several tenures in a row that nobody else wanted
@@ -139,12 +139,11 @@
 // off to. Its tenure goes back to the store, which passes the lock to the next place,
 // whichever agent has it.
 //
-// The States share four things:
+// All requests of a fair lock are exclusive. The States know of each other:
 //
 //   - A tenure of any of them is no ghost.
-//   - They have one floor of tokens.
-//   - When the store grants the lock to one of them, all others have lost it, unless both
-//     tenures are shared.
+//   - They have one floor of tokens, and one habit.
+//   - When the store grants the lock to one of them, all others have lost it.
 //   - An answer with a token that is not above those of the others is outdated. The tenure that
 //     it grants is over, and the store is asked again.
 //

@@ -98,7 +98,7 @@ func (w *world) errandFor(i int) (action, bool) {
 func (w *world) errandTo(i int) (action, bool) {
 	a, agent := w.agents[i], uint8(i)
 	for b := range a.ledger.grants {
-		if a.ledger.grants[b].recalled {
+		if a.ledger.grants[b].reclaiming {
 			return action{kind: doClaimed, a: agent, b: uint8(b)}, true
 		}
 	}

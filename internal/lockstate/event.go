@@ -25,9 +25,9 @@ const (
 	Granted
 	// Reentered: as Granted, for an owner that holds the lock already. Request, Tenure, Hold, Grant, Decision, Confirmed.
 	Reentered
-	// Recalled: a grant lay in its channel for too long, or its request was cancelled. The shell tries to take the grant
+	// Reclaiming: a grant lay in its channel for too long, or its request was cancelled. The shell tries to take the grant
 	// back. If it succeeds, it says so with [Unclaimed]. Request.
-	Recalled
+	Reclaiming
 	// Ended: a grant is over. The shell tells the owner before it does anything else. If the event has a call, its answer
 	// follows when the lock has been handed off or the tenure returned. Request, Call, Tenure, Hold, End, Decision,
 	// Confirmed.
@@ -167,7 +167,7 @@ type Hold struct {
 type Grant struct {
 	How     lockagent.How // it came about; 0 for a re-entry
 	Holds   uint16        // how many holds the owner may make, one after the other: they have the tokens from Token on
-	ClaimBy Instant       // when the grant is recalled if nobody has received it
+	ClaimBy Instant       // when the grant is reclaimed if nobody has received it
 	Fixed   Instant       // when a fixed lease ends, or 0 if it is kept; an extension never moves it to an earlier instant
 	Own     Instant       // before when a fixed lease does not end that another hold keeps now, or 0
 }

@@ -18,6 +18,8 @@ import (
 // each other out. So the guarantees of a State hold for all parts together. A Fair gives each
 // command to the parts that it concerns, and joins their events.
 //
+// All requests of a Fair are [Exclusive].
+//
 // Make one with [NewFair]. The methods are those of [State].
 type Fair struct {
 	name  lockagent.Name
@@ -31,7 +33,6 @@ type Fair struct {
 	habit      habit           // of all parts
 	concurrent bool            // the tenures of the parts do not keep each other out, see [Permits]
 	floor      lockagent.Token // the greatest token that the agent knows of
-	exclusive  lockagent.Token // the greatest token of an exclusive tenure that it knows of
 }
 
 // owed is a call that several parts answer.
@@ -129,7 +130,7 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 	}
 	p.habit = f.habit
 	p.heldBack = p.phase == free && f.calls() >= mostCalls
-	if r, ok := c.(AcquireReplied); ok && f.outdated(p, &r) {
+	if r, ok := c.(AcquireReplied); ok && f.outdated(&r) {
 		r.Err = errOutdated
 		c = r
 	}
@@ -137,7 +138,7 @@ func (f *Fair) step(p *State, c Command, m Moment, do func(*Event)) {
 		if e.Kind == Began {
 			f.displace(p, e, do)
 		}
-		if f.joined(p, e, m.Now) {
+		if f.joined(e, m.Now) {
 			do(e)
 		}
 	})
@@ -152,19 +153,15 @@ var errOutdated = fmt.Errorf(
 // outdated reports whether an answer grants the lock, but is older than the tenure of another
 // part. The store gave this answer first, somebody broke the tenure, and the store granted the
 // lock to the other part. But the other answer arrived first.
-func (f *Fair) outdated(p *State, r *AcquireReplied) bool {
-	last := f.floor
-	if p.attempt.mode == Shared {
-		last = f.exclusive
-	}
-	return !f.concurrent && r.Err == nil && r.Reply.Granted && r.Reply.Token <= last
+func (f *Fair) outdated(r *AcquireReplied) bool {
+	return !f.concurrent && r.Err == nil && r.Reply.Granted && r.Reply.Token <= f.floor
 }
 
 // displace ends the tenures that cannot have the lock any more, because the store has granted
 // the lock to another part. Either somebody broke them, or the store lost its data.
 func (f *Fair) displace(by *State, began *Event, do func(*Event)) {
 	for _, p := range f.parts {
-		if !f.concurrent && p.phase == held && p != by && (p.tenure.mode == Exclusive || by.tenure.mode == Exclusive) {
+		if !f.concurrent && p.phase == held && p != by {
 			lost := displaced{at: began.StoreTime, until: storeUpper(began.StoreTime, began.Sent, began.Now)}
 			f.step(p, lost, Moment{Now: began.Now, Fresh: f.fresh()}, do)
 		}
@@ -181,13 +178,10 @@ func (displaced) command() {}
 
 // joined turns an event of a part into one of the whole lock. It reports false if the event
 // is not for the shell.
-func (f *Fair) joined(p *State, e *Event, now Instant) bool {
+func (f *Fair) joined(e *Event, now Instant) bool {
 	switch e.Kind {
 	case Began, Granted:
 		f.floor = max(f.floor, e.Token)
-		if p.tenure.mode == Exclusive {
-			f.exclusive = max(f.exclusive, e.Token)
-		}
 	case Attempted:
 		e.Floor = f.floor
 	case Queued:

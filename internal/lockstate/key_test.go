@@ -64,7 +64,7 @@ func (k *keyer) collect(w *world) {
 			}
 		}
 		if f := a.fair; f != nil {
-			k.tokens = append(k.tokens, f.floor, f.exclusive)
+			k.tokens = append(k.tokens, f.floor)
 		}
 		for _, c := range a.inbox {
 			number, token := about(c)
@@ -211,7 +211,6 @@ func (k *keyer) agent(i int, a *agentModel, w *world) {
 	k.flags(a.subscribed, a.waking, a.missing, a.resetting, a.crashed)
 	if f := a.fair; f != nil {
 		k.token(f.floor)
-		k.token(f.exclusive)
 		k.int(int64(len(f.owed)))
 		k.int(int64(len(f.ghosts)))
 	}
@@ -344,7 +343,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 			k.until(g.fixed, now)
 			k.until(g.claimBy, now)
 			k.token(g.token)
-			k.flags(g.fixed != 0, g.claimBy != 0, g.Mode == Shared, a.ledger.grants[a.ledger.grant(g.ID)].recalled)
+			k.flags(g.fixed != 0, g.claimBy != 0, g.Mode == Shared, a.ledger.grants[a.ledger.grant(g.ID)].reclaiming)
 		}
 		r := &s.renewal
 		k.flags(r.inFlight, r.stale, r.failures > 0)

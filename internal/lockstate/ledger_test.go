@@ -38,11 +38,11 @@ type turn struct {
 // deed is a grant as its owner sees it.
 type deed struct {
 	Request
-	token    lockagent.Token
-	tenure   uint64
-	fixed    Instant
-	claimBy  Instant // 0 once the shell was asked to take the grant back
-	recalled bool    // and the shell has not told the outcome
+	token      lockagent.Token
+	tenure     uint64
+	fixed      Instant
+	claimBy    Instant // 0 once the shell was asked to take the grant back
+	reclaiming bool    // and the shell has not told the outcome
 }
 
 func (l *ledger) clone() ledger {
@@ -175,7 +175,7 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		}
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 		l.grants = append(l.grants, deed{Request: e.Request, token: e.Token, tenure: e.Tenure, fixed: e.Fixed, claimBy: e.ClaimBy})
-	case Recalled:
+	case Reclaiming:
 		i := l.grant(id)
 		if i < 0 || l.grants[i].claimBy == 0 {
 			return "a grant is taken back twice, or that is over"
@@ -183,7 +183,7 @@ func (l *ledger) note(e *Event, s machine, last *tokens) string {
 		if e.Now < l.grants[i].claimBy && id != l.cancelled {
 			return "a grant is taken back too early"
 		}
-		l.grants[i].claimBy, l.grants[i].recalled = 0, true
+		l.grants[i].claimBy, l.grants[i].reclaiming = 0, true
 	case Ended:
 		i := l.grant(id)
 		switch {

@@ -86,9 +86,9 @@ func (s *State) standby(c Standby, m Moment, out []Event) []Event {
 	return out
 }
 
-// wanted decides about a tenure of this agent whose lock another agent wants. A ghost
-// ends. A tenure that is held becomes contested, and one that rests goes back. A tenure that sleeps has been passed the
-// lock, and the message was lost: it asks the store.
+// wanted decides about a tenure of this agent whose lock another agent wants. A ghost ends. A tenure that is held
+// becomes contested. If an attempt sleeps, the tenure may have been passed the lock, and the message of the pass was
+// lost: the agent asks the store.
 func (s *State) wanted(c Wanted, m Moment, out []Event) []Event {
 	switch {
 	case !s.has(c.Tenure):

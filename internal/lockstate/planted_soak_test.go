@@ -55,8 +55,8 @@ var defects = []planted{
 	{"answerLocally", "(s.requests.held.n > 0 || s.Resting())", "true", "answers a release before the lock has gone back"},
 	{"answerLocally", "w != nil && s.requests.held.n > 0", "false", "lets a request wait that does not wait"},
 
-	{"recall", "m.Now < g.claimBy", "true", "leaves a grant in its channel for ever"},
-	{"recall", "m.Now < g.claimBy", "false", "takes a grant back at once"},
+	{"reclaim", "m.Now < g.claimBy", "true", "leaves a grant in its channel for ever"},
+	{"reclaim", "m.Now < g.claimBy", "false", "takes a grant back at once"},
 
 	{"warn", "m.Now < s.uncertainAt()", "true", "does not warn of the end of a lease"},
 	{"warn", "m.Now < s.uncertainAt()", "false", "warns again and again"},

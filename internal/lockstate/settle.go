@@ -14,7 +14,7 @@ func (s *State) settle(m Moment, e *Event) bool {
 		s.refuseUpgrade(e) ||
 		s.grantBeside(m, e) ||
 		s.answerLocally(m, e) ||
-		s.recall(m, e) ||
+		s.reclaim(m, e) ||
 		s.warn(m, e) ||
 		s.moveOn(m, e)
 }
@@ -109,8 +109,8 @@ func (s *State) grantBeside(m Moment, e *Event) bool {
 	return true
 }
 
-// answerLocally gives the answers that need no store while a local owner holds the lock: to
-// the release after which the lock was handed off or rests, and to requests that do not wait.
+// answerLocally gives the answers that need no store: to the release after which the lock was handed off or rests, and
+// to requests that do not wait while an owner of this agent holds the lock.
 func (s *State) answerLocally(m Moment, e *Event) bool {
 	if s.call != 0 && (s.requests.held.n > 0 || s.Resting()) {
 		*e = unlocked(s.call, nil)
@@ -126,13 +126,13 @@ func (s *State) answerLocally(m Moment, e *Event) bool {
 	return false
 }
 
-// recall finds a grant that lay in its channel for too long.
-func (s *State) recall(m Moment, e *Event) bool {
+// reclaim finds a grant that lay in its channel for too long.
+func (s *State) reclaim(m Moment, e *Event) bool {
 	g := s.requests.firstUnclaimed()
 	if g == nil || m.Now < g.claimBy {
 		return false
 	}
-	*e = Event{Kind: Recalled, Request: g.Request}
+	*e = Event{Kind: Reclaiming, Request: g.Request}
 	return true
 }
 

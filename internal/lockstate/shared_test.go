@@ -272,6 +272,15 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 		r.read("bob")
 		r.want("Requested bob", "Queued bob", "Renewing 30s shared")
 	})
+	t.Run("who waited when the tenure began", func(t *testing.T) {
+		r := newRig(t, short)
+		r.read("ann")
+		r.acquireReplied(lockagent.AcquireReply{Granted: true, Token: 101, At: storeTime(r.now), Contested: true}, nil)
+		r.pass(5 * time.Second)
+		r.skip()
+		r.read("bob")
+		r.want("Requested bob", "Queued bob", "Renewing 30s shared")
+	})
 	t.Run("who said so of a pass that was lost", func(t *testing.T) {
 		r := newRig(t, short)
 		r.read("ann")

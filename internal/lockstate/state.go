@@ -43,7 +43,7 @@ const (
 	releasing              // the tenure goes back, or is withdrawn
 )
 
-// State is one lock as one agent sees it: the fold of its events. The zero State
+// State is one lock as one agent sees it, or one part of a [Fair]: the fold of its events. The zero State
 // is not usable; see [New].
 type State struct {
 	name     lockagent.Name
@@ -80,10 +80,10 @@ type State struct {
 	call CallID
 }
 
-// New returns a lock that nobody holds. Several states may share cfg. It must not change.
+// New returns a lock that nobody holds. Several states may share cfg, which must not change.
 func New(name lockagent.Name, cfg *Config) *State { return &State{name: name, cfg: cfg} }
 
-// Idle reports whether nothing would be lost if the state were forgotten.
+// Idle reports whether the state can be forgotten: the agent has no tenure, nobody waits, and no wake-ups are wanted.
 func (s *State) Idle() bool {
 	return s.phase == free && s.requests.waiting.n == 0 && !s.contended
 }
@@ -138,17 +138,7 @@ func (s *State) has(number uint64) bool {
 // lets reports whether the part can grant a request as a re-entry, now or later: the session
 // of the request holds the lock in this part, or waits in it.
 func (s *State) lets(r *Request) bool {
-	if s.requests.again(r) != nil {
-		return true
-	}
-	waits := false
-	if r.Session {
-		s.requests.waitersOf(r.Owner, func(w *slot) bool {
-			waits = waits || w.Mode <= r.Mode
-			return !waits
-		})
-	}
-	return waits
+	return r.Session && (s.requests.again(r) != nil || s.requests.waits(r.Owner))
 }
 
 // Deadline is until when the agent trusts a tenure, or 0 if the tenure is not the present one.

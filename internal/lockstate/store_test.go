@@ -266,12 +266,11 @@ func (w *world) execute(c *storeCall) {
 	c.executed = true
 }
 
-// opens wakes all who wait for a lock that has become open for readers. No real lock is fair and shared: there a
-// wake-up is for one part.
+// opens wakes all who wait for a lock that has become open for readers.
 func (w *world) opens() {
 	m := &w.store
 	writes := func(p seat) bool { return p.mode == Exclusive }
-	m.open = !w.fair && !slices.ContainsFunc(m.queue, writes) && m.outsiders == 0
+	m.open = !slices.ContainsFunc(m.queue, writes) && m.outsiders == 0
 	w.wake(-1)
 }
 
@@ -279,7 +278,7 @@ func (w *world) opens() {
 func (w *world) begin(s seat, lease time.Duration, floor lockagent.Token) lockagent.Token {
 	m, t := &w.store, s.tenureID
 	if m.holder(t, w.now) == nil {
-		if w.fair && !w.strays && m.outsiders == 0 && s.mode == Exclusive && len(m.queue) > 0 && m.queue[0].tenureID != t {
+		if w.fair && !w.strays && m.outsiders == 0 && len(m.queue) > 0 && m.queue[0].tenureID != t {
 			w.fail("tenure %v gets the lock before %v, which is the first in the queue", t, m.queue[0])
 		}
 		s.expiry = w.now

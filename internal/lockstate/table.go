@@ -28,7 +28,7 @@ type table struct {
 	writers   int32  // how many requests that wait are exclusive
 	exclusive int32  // how many grants are exclusive
 	kept      int32  // how many have a kept lease
-	unclaimed slotID // the oldest grant that may have to be recalled; those that were granted later are recalled later
+	unclaimed slotID // the oldest grant that may have to be reclaimed; those that were granted later are reclaimed later
 
 	// The grants with fixed leases: in the order in which the leases end, and in that of the lengths that were asked
 	// for.
@@ -52,7 +52,7 @@ type grant struct {
 	since   Instant
 	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
 	own     Instant // while another hold keeps the fixed lease: no end of it is earlier; or 0
-	claimBy Instant // when the grant is recalled if nobody has received it; 0 afterwards
+	claimBy Instant // when the grant is reclaimed if nobody has received it; 0 afterwards
 }
 
 // slotID is the number of a slot, from 1. 0 is none.
@@ -112,7 +112,7 @@ func (t *table) last() RequestID {
 	return t.at(t.waiting.last).ID
 }
 
-// firstUnclaimed is the oldest grant that may have to be recalled, or nil.
+// firstUnclaimed is the oldest grant that may have to be reclaimed, or nil.
 func (t *table) firstUnclaimed() *slot { return t.at(t.unclaimed) }
 
 // oldest and youngest are the first and the last grant, or nil.

@@ -24,8 +24,8 @@ type tenure struct {
 	holds       int             // that the tenure has served, or may have: an owner may make several of a grant
 	mode        Mode
 	outsiders   bool // outsiders wait for the lock
-	contested   bool // another agent waits for the lock
-	wanted      bool // it is known that one cannot have the lock while the tenure has it, see [State.Wanted]
+	contested   bool // another agent may wait for the lock; only of a shared tenure
+	wanted      bool // another agent is known to wait for what this tenure has, see [State.Wanted]
 	uncertain   bool // see [State.Uncertain]
 	reused      bool // readers joined whom the store has not heard of: see [tenure.unaware]
 	doubt       bool // a renewal has to confirm the tenure

@@ -13,7 +13,7 @@ func text(e *Event) string {
 	who := string(e.Request.Owner)
 	line := kindNames[e.Kind]
 	switch e.Kind {
-	case Requested, Queued, Recalled:
+	case Requested, Queued, Reclaiming:
 		line += " " + who
 	case Answered:
 		line += " " + who + ": " + errText(e.Err)
@@ -69,7 +69,7 @@ func text(e *Event) string {
 
 var kindNames = [...]string{
 	Requested: "Requested", Queued: "Queued", Answered: "Answered", Granted: "Granted", Reentered: "Reentered",
-	Recalled: "Recalled", Ended: "Ended", Unlocked: "Unlocked", AskBreak: "AskBreak",
+	Reclaiming: "Reclaiming", Ended: "Ended", Unlocked: "Unlocked", AskBreak: "AskBreak",
 	Attempted: "Attempted", FoundBusy: "FoundBusy", AttemptFailed: "AttemptFailed", AttemptRefused: "AttemptRefused",
 	Offered: "Offered", Began: "Began", Forgot: "Forgot",
 	Renewing: "Renewing", Renewed: "Renewed", RenewFailed: "RenewFailed", Denied: "Denied",

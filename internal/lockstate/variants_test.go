@@ -309,10 +309,6 @@ var variants = []variant{
 		ask: []int{0, 2},
 	},
 	{
-		name: "fair readers, killed", fair: true, people: readers, left: chances{order: 3, lost: 1, kills: 2},
-		ask: []int{0, 1},
-	},
-	{
 		name: "permits and killed", permits: 2, people: four, left: chances{order: 3, lost: 1, kills: 2}, ask: []int{0, 1, 2},
 	},
 	{name: "closed", people: three, left: chances{order: 3, lost: 2, closed: 2}, ask: []int{0, 2}},
@@ -347,10 +343,6 @@ var variants = []variant{
 	{
 		name: "fair and restarted", fair: true, people: four, left: chances{order: 3, lost: 1, restart: 2},
 		ask: []int{0, 1, 2},
-	},
-	{
-		name: "fair readers", fair: true, people: readers,
-		left: chances{order: 3, gone: 1, restart: 1, cancels: 1, broken: 1}, ask: []int{0, 1},
 	},
 	{
 		name: "fair without a queue", fair: true, people: three, left: chances{order: 3, lost: 1, cancels: 1},
