@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long a wait for a lock may take before it has failed.
-const patience = 10 * time.Second
+var patience = 10 * time.Second
 
 // callsEnd is how long calls may go on after a load in which nobody waits for a
 // lock. A cancelled call could leave its key behind, and disturb the next round.

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	firstCycle = time.Minute // the machine may be busy with anything
+	firstCycle, patience = time.Minute, time.Minute // the machine may be busy with anything
 	goleak.VerifyTestMain(m)
 }
 
