@@ -526,8 +526,9 @@ func (a *Agent) hear(m lockagent.Message) {
 	}
 	if m.Kind == lockagent.MessagePassed || m.Kind == lockagent.MessageWanted {
 		req := lockagent.ReleaseRequest{Name: m.Name, Kind: m.LockKind, Tenure: m.Tenure}
-		a.callback("store", func() {
-			a.cfg.Store.Release(context.Background(), req, func(lockagent.ReleaseReply, error) {})
-		})
+		c := &directCall[lockagent.ReleaseReply]{agent: a, ctx: context.Background()}
+		c.call = func(done func(lockagent.ReleaseReply, error)) { a.cfg.Store.Release(c.ctx, req, done) }
+		c.done = func(lockagent.ReleaseReply, error) {} // if it failed, the lease of the ghost ends it
+		c.make(m.Name, m.LockKind)
 	}
 }

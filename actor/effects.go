@@ -82,6 +82,7 @@ func (l *lock) do(e *lockstate.Event) {
 		if e.Fixed == 0 {
 			r.confirmExtensions()
 		}
+		l.noteUncertain(r) // a hold that lasts beyond the lease of the store now depends on a renewal
 		r.watched(Watcher.Renewed)
 	case lockstate.Unlocked:
 		l.answer(e)
@@ -99,9 +100,9 @@ func (l *lock) do(e *lockstate.Event) {
 		l.renew(e)
 	case lockstate.Renewed:
 		l.prolong(e.Tenure)
-		l.tellUncertain(e)
+		l.tellUncertain(e.Tenure)
 	case lockstate.BecameUncertain:
-		l.tellUncertain(e)
+		l.tellUncertain(e.Tenure)
 	case lockstate.RenewFailed:
 		if e.Failures == 1 {
 			l.uncertain(e.Tenure, e.Err)

@@ -158,7 +158,7 @@ func (l *lock) load(from *saved.Lock, m *resumedMsg, known bool, now lockstate.I
 	counts := make(map[lockagent.Owner]int)
 	for i := range requests {
 		of := &requests[i]
-		r, listed := l.resumed(of)
+		r, listed := l.restore(of)
 		if of.Tenure != 0 {
 			counts[of.Owner]++
 			r.replicas = small(replicas[of.Tenure])
@@ -208,12 +208,13 @@ func (r *request) watchResumed(listed *ResumedGrant, callers map[*request]contex
 	}
 }
 
-// resumed restores a request that waits or holds, and lists it.
-func (l *lock) resumed(of *saved.Request) (*request, *ResumedGrant) {
+// restore restores a request that waits or holds, and lists it.
+func (l *lock) restore(of *saved.Request) (*request, *ResumedGrant) {
 	r := &request{
 		agent: l.agent, entry: l.entry, caller: context.Background(), Request: Request{
 			Owner: of.Owner, Kind: l.entry.kind, Mode: modeOf(of.Mode), Permits: of.Permits,
-			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: of.Outlive, Tag: of.Tag,
+			Lease: of.Lease, Session: of.Session, Try: of.Try, Outlive: of.Outlive, NoRest: of.NoRest,
+			Tag:  of.Tag,
 			Slot: slot.New[lockagent.Grant](),
 		},
 		id: of.ID,

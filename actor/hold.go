@@ -145,23 +145,23 @@ func (r *request) hold() lockagent.Hold {
 // endDropped ends the holds whose grants the application dropped, like grants that nobody
 // received. It runs after each renewal. At the first one of a hold it adds the cleanup.
 func (l *lock) endDropped() {
+	var dropped []*request
 	for r := range l.holds {
 		switch {
 		case r.handle != nil:
 			runtime.AddCleanup(r.handle, func(dropped *atomic.Bool) { dropped.Store(true) }, &r.dropped)
 			r.handle = nil
 		case r.dropped.Load():
-			l.warnDropped(r, r.Owner)
-			l.step(lockstate.Unclaimed{ID: r.id})
+			dropped = append(dropped, r)
 		}
 	}
-}
-
-func (l *lock) warnDropped(r *request, owner lockagent.Owner) {
-	l.agent.warn(&l.agent.dropped, "lockagent: a grant that nobody had any more was given back; further ones are "+
-		"not logged",
-		"lock", string(l.entry.name), "owner", string(owner), "token", uint64(r.token),
-		"advice", "release every grant, or work under its Context")
+	for _, r := range dropped { // a step changes what the lock holds
+		l.agent.warn(&l.agent.dropped, "lockagent: a grant that nobody had any more was given back; further ones are "+
+			"not logged",
+			"lock", string(l.entry.name), "owner", string(r.Owner), "token", uint64(r.token),
+			"advice", "release every grant, or work under its Context")
+		l.step(lockstate.Unclaimed{ID: r.id})
+	}
 }
 
 // holds iterates over the requests that are granted and not over. yield may forget the one that it gets.

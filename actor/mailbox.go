@@ -69,7 +69,7 @@ func (m *mailbox) handOver() {
 	m.mu.Lock()
 	waits := m.waits()
 	if !waits {
-		m.rest()
+		m.idle()
 	}
 	m.mu.Unlock()
 	if waits {
@@ -77,13 +77,13 @@ func (m *mailbox) handOver() {
 	}
 }
 
-// waits reports whether there is a message to process. It expects mu to be held, as does rest.
+// waits reports whether there is a message to process. It expects mu to be held, as does idle.
 func (m *mailbox) waits() bool {
 	return len(m.system) > 0 || m.first < len(m.messages) && !m.suspended
 }
 
-// rest makes the actor idle.
-func (m *mailbox) rest() {
+// idle makes the actor idle.
+func (m *mailbox) idle() {
 	if m.first == len(m.messages) {
 		m.messages, m.first = m.messages[:0], 0
 		if cap(m.messages) > retainedMessages {
@@ -127,7 +127,7 @@ func (m *mailbox) next() (message any, system, ok bool) {
 	defer m.mu.Unlock()
 	switch {
 	case !m.waits():
-		m.rest()
+		m.idle()
 		return nil, false, false
 	case len(m.system) > 0:
 		message, m.system = m.system[0], m.system[1:]

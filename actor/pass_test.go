@@ -191,3 +191,28 @@ func TestGhosts(t *testing.T) {
 		})
 	}
 }
+
+// The release of a ghost that no actor has counts as a call: Close waits for the answer.
+func TestCloseWaitsForTheReleaseOfAGhost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		s := newTap(store.Share())
+		a, b := start(t, Config{Store: s}), start(t, Config{Store: store})
+		var release *op
+		s.on("release", func(o *op) { release = o })
+		ghost(t, s, a)
+		waits := b.Acquire(background, "door", who("ann"))
+		synctest.Wait()
+		closing := make(chan error, 1)
+		go func() { closing <- a.Close() }()
+		synctest.Wait()
+		if release == nil || len(closing) > 0 {
+			t.Fatalf("the ghost is released: %v; closed already: %d", release != nil, len(closing))
+		}
+		release.run()
+		if err := await(t, "close", closing); err != nil {
+			t.Error(err)
+		}
+		released(t, granted(t, waits))
+	})
+}

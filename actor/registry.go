@@ -200,7 +200,7 @@ func (r *registry) remove(e *entry) {
 	}
 }
 
-// close makes pinned return nil for locks without an actor from now on. It pins every entry
+// close makes pinned refuse locks without an actor from now on. It pins every entry
 // that has not retired, and calls f with it.
 func (r *registry) close(f func(*entry)) {
 	r.closed.Store(true)

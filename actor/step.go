@@ -81,7 +81,7 @@ func (l *lock) process(m message) {
 			l.vacating = true
 			if !l.state.Resting() {
 				return
-			} // otherwise the name is free when the store has answered
+			} // otherwise the tenure goes back, and whoever wants the name has this actor leave when it is idle
 		}
 		l.step(m.command)
 	case *newsMsg:

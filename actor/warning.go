@@ -1,9 +1,6 @@
 package actor
 
-import (
-	"github.com/lockagent/lockagent/internal/lockstate"
-	"github.com/lockagent/lockagent/internal/warning"
-)
+import "github.com/lockagent/lockagent/internal/warning"
 
 // warnings are what a holder can wait for while it has the lock. A hold has none until somebody asks. They are guarded
 // by the mutex of the hold's [finish].
@@ -89,11 +86,16 @@ func (l *lock) tellWanted() {
 }
 
 // tellUncertain tells the holds of a tenure whether they are uncertain.
-func (l *lock) tellUncertain(e *lockstate.Event) {
+func (l *lock) tellUncertain(tenure uint64) {
 	for r := range l.holds {
-		if r.tenure == e.Tenure {
-			uncertain := l.state.Uncertain(r.id)
-			r.warn(func(w *warnings) { w.uncertain.Set(uncertain) })
+		if r.tenure == tenure {
+			l.noteUncertain(r)
 		}
 	}
+}
+
+// noteUncertain tells a hold whether it is uncertain.
+func (l *lock) noteUncertain(r *request) {
+	uncertain := l.state.Uncertain(r.id)
+	r.warn(func(w *warnings) { w.uncertain.Set(uncertain) })
 }

@@ -172,3 +172,29 @@ func TestAStaleWarning(t *testing.T) {
 		released(t, g)
 	})
 }
+
+// A fixed lease that becomes longer than that of the store depends on a renewal, which may be in danger already.
+func TestAnExtendedHoldIsUncertainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a := start(t, Config{Store: store})
+		kept := granted(t, a.Acquire(background, "door", reads("ann")))
+		r := reads("bob")
+		r.Lease = DefaultLease - time.Second
+		brief := granted(t, a.Acquire(background, "door", r))
+		uncertain := brief.Uncertain()
+		store.SetOutage(lockagent.ErrStoreUnavailable)
+		time.Sleep(2*DefaultLease/3 + time.Second)
+		warned(t, "a lease that is kept", kept.Uncertain(), true)
+		warned(t, "a lease that ends before", uncertain, false)
+		extended := brief.ExtendAsync(background, time.Hour)
+		warned(t, "a lease that was extended", uncertain, true)
+		store.SetOutage(nil)
+		if err := await(t, "extension", extended); err != nil {
+			t.Error(err)
+		}
+		warned(t, "after the renewal", brief.Uncertain(), false)
+		released(t, kept)
+		released(t, brief)
+	})
+}

@@ -207,7 +207,7 @@ func (c *collection) all(ctx context.Context) ([]Grant, error) {
 		}
 		if err == nil {
 			held = c.grants[i].Context(held)
-			context.AfterFunc(held, func() { stop(errGone) })
+			defer context.AfterFunc(held, func() { stop(errGone) })()
 		}
 		if err != nil || held.Err() != nil {
 			return fail(i, err)

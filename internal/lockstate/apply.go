@@ -24,7 +24,7 @@ func (s *State) apply(e *Event) {
 				s.habit.gap(e.Now.Sub(s.tenure.restedAt))
 				s.tenure.resting = false
 			}
-			s.tenure.reused = s.tenure.holds > 0
+			s.tenure.joined = s.tenure.holds > 0
 			s.tenure.holds += int(e.Holds)
 			s.tenure.last = e.Token + lockagent.Token(e.Holds-1)
 			s.floor = max(s.floor, s.tenure.last)
@@ -111,7 +111,7 @@ func (s *State) apply(e *Event) {
 			s.tenure.downgrading, s.tenure.wanted = true, false
 		}
 		s.tenure.mode = e.Mode // from now on it may be shared in the store
-		s.tenure.reused = false
+		s.tenure.joined = false
 		s.tenure.rests = false // the lease is long from now on
 	case Renewed:
 		s.confirm(e)
@@ -181,7 +181,7 @@ func (s *State) apply(e *Event) {
 	case Contested:
 		s.attempt.contested, s.tenure.contested = s.attempt.mode == Shared || s.attempt.rests, s.tenure.mode == Shared
 		s.attempt.wanted = s.attempt.number != 0 && (s.attempt.wanted || e.Wanted)
-		s.tenure.wanted = s.tenure.wanted || e.Wanted
+		s.tenure.wanted = s.tenure.number != 0 && (s.tenure.wanted || e.Wanted)
 		if t := &s.tenure; t.rests {
 			t.rests, t.budgetFrom, t.unbudgeted = false, e.Now, t.holds
 			s.habit.recalled()

@@ -257,7 +257,7 @@ func (k *keyer) snapshot(i int, n *Snapshot, w *world) {
 		t := &n.Tenures[j]
 		k.int(int64(part(t.Part)))
 		k.number(i, t.Number)
-		k.flags(t.Asks, t.Queued, t.Unanswered, t.Outsiders, t.Contested, t.Mode == Shared, t.Holds > 0)
+		k.flags(t.Asks, t.Queued, t.Unanswered, t.Outsiders, t.Contested, t.Wanted, t.Mode == Shared, t.Holds > 0)
 		k.since(t.Began, now, worldConfig().HandOffTime)
 		k.until(t.Deadline, now)
 		k.until(t.Until, now)
@@ -322,7 +322,7 @@ func (k *keyer) part(i int, a *agentModel, s *State, w *world) {
 	case held:
 		h := &s.tenure
 		k.number(i, h.number)
-		k.flags(h.unanswered, h.doubt, h.downgrading, h.outsiders, h.contested, h.reused, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting)
+		k.flags(h.unanswered, h.doubt, h.downgrading, h.outsiders, h.contested, h.joined, h.mode == Shared, h.storeTime == w.storeTime(), h.rests, h.resting)
 		k.int(int64(h.unbudgeted))
 		k.since(h.budgetFrom, now, s.cfg.HandOffTime)
 		if h.resting {

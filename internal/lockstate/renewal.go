@@ -85,7 +85,7 @@ func (s *State) downgradeDue() Instant {
 // last, readers have joined who did not ask it. Outsiders cannot tell the agent that they wait. The answer to a
 // renewal can.
 func (t *tenure) unaware() bool {
-	return t.reused && t.mode == Shared && !t.contested && !t.outsiders
+	return t.joined && t.mode == Shared && !t.contested && !t.outsiders
 }
 
 // bars reports whether requests to read wait only because others do, who may have given up. No message says that.

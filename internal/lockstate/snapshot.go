@@ -74,6 +74,7 @@ type SavedTenure struct {
 	Holds       int
 	Outsiders   bool
 	Contested   bool
+	Wanted      bool `json:",omitempty"` // another agent is known to wait for the lock
 }
 
 // withoutWaiting is the snapshot without the requests that wait: whoever resumes it withdraws the tenures that
@@ -152,7 +153,7 @@ func (s *State) saved() (SavedTenure, bool) {
 		a := &s.attempt
 		return SavedTenure{
 			Number: a.number, Part: s.part, Asks: true, Queued: a.queued, Mode: a.mode, Contested: a.contested,
-			Unanswered: a.unanswered || s.phase == asking, Open: max(a.open, a.callLease(s.phase)),
+			Wanted: a.wanted, Unanswered: a.unanswered || s.phase == asking, Open: max(a.open, a.callLease(s.phase)),
 		}, a.number != 0
 	}
 	t := &s.tenure
@@ -162,6 +163,7 @@ func (s *State) saved() (SavedTenure, bool) {
 		Lease: t.lease, Open: t.open, Unanswered: t.unanswered, StoreTime: t.storeTime, Incarnation: t.incarnation,
 		Replicas: t.replicas,
 		First:    t.first, Last: t.last, Holds: t.holds, Outsiders: t.outsiders, Contested: t.contested,
+		Wanted: t.wanted,
 	}
 	if s.renewal.inFlight {
 		saved.Open = max(saved.Open, s.renewal.lease)
@@ -170,7 +172,7 @@ func (s *State) saved() (SavedTenure, bool) {
 	if s.phase == held && t.holds == 0 {
 		saved = SavedTenure{
 			Number: t.number, Part: s.part, Asks: true, Queued: true, Mode: t.mode, Contested: t.contested,
-			Unanswered: t.unanswered, Open: saved.Open, Until: t.until,
+			Wanted: t.wanted, Unanswered: t.unanswered, Open: saved.Open, Until: t.until,
 		}
 	}
 	return saved, t.number != 0
@@ -211,7 +213,7 @@ func (s *State) resume(n *SavedTenure, requests []SavedRequest, shift time.Durat
 		// failed call. But a semaphore with a place is set.
 		s.phase, s.retryAt = sleeping, now
 		s.attempt = attempt{
-			number: n.Number, mode: n.Mode, contested: n.Contested, unanswered: true, open: n.Open, set: n.Queued,
+			number: n.Number, mode: n.Mode, contested: n.Contested, wanted: n.Wanted, unanswered: true, open: n.Open, set: n.Queued,
 		}
 		if n.Until != 0 {
 			s.attempt.open = max(n.Open, moved(n.Until).Sub(now))
@@ -223,7 +225,8 @@ func (s *State) resume(n *SavedTenure, requests []SavedRequest, shift time.Durat
 		replied: moved(n.Replied), deadline: moved(n.Deadline),
 		until: moved(n.Until), lease: n.Lease, open: n.Open, unanswered: n.Unanswered, storeTime: n.StoreTime,
 		incarnation: n.Incarnation, replicas: n.Replicas,
-		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, doubt: true,
+		first: n.First, last: n.Last, holds: n.Holds, outsiders: n.Outsiders, contested: n.Contested, wanted: n.Wanted,
+		doubt: true,
 	}
 	if !slices.ContainsFunc(requests, func(r SavedRequest) bool { return r.Tenure == n.Number }) {
 		s.withdraw(

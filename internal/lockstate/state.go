@@ -127,9 +127,6 @@ func (s *State) Unheld() uint64 {
 	return s.tenure.number
 }
 
-// Shares reports whether the agent has the lock for reading, so that others may have it, too.
-func (s *State) Shares() bool { return s.phase == held && s.tenure.mode == Shared }
-
 // has reports whether the agent has the tenure or asks for it.
 func (s *State) has(number uint64) bool {
 	return number == s.attempt.number || number == s.tenure.number

@@ -163,14 +163,6 @@ func (t *table) find(id RequestID) *slot {
 	return nil
 }
 
-// findWaiter is the slot of a request that waits, or nil.
-func (t *table) findWaiter(id RequestID) *slot {
-	if x := t.find(id); x != nil && !x.held {
-		return x
-	}
-	return nil
-}
-
 // findGrant is the slot of a grant, or nil.
 func (t *table) findGrant(id RequestID) *slot {
 	if x := t.find(id); x != nil && x.held {

@@ -449,3 +449,11 @@ func TestTableGivesMemoryBackAfterABurst(t *testing.T) {
 		}
 	})
 }
+
+// findWaiter is the slot of a request that waits, or nil.
+func (t *table) findWaiter(id RequestID) *slot {
+	if x := t.find(id); x != nil && !x.held {
+		return x
+	}
+	return nil
+}

@@ -27,7 +27,7 @@ type tenure struct {
 	contested   bool // another agent may wait for the lock; only of a shared tenure
 	wanted      bool // another agent is known to wait for what this tenure has, see [State.Wanted]
 	uncertain   bool // see [State.Uncertain]
-	reused      bool // readers joined whom the store has not heard of: see [tenure.unaware]
+	joined      bool // readers joined whom the store has not heard of: see [tenure.unaware]
 	doubt       bool // a renewal has to confirm the tenure
 	downgrading bool // the tenure was exclusive, and no renewal has confirmed yet that it is shared
 	unanswered  bool // the tenure may begin once more

@@ -104,7 +104,7 @@ func TenureRecord(name lockagent.Name, kind lockagent.LockKind, t *lockstate.Sav
 	e := encoder{make([]byte, 0, 112)} // most have room in it
 	e.kind(kind)
 	e.uint(t.Part)
-	e.flags(t.Asks, t.Queued, t.Mode == lockstate.Shared, t.Unanswered, t.Outsiders, t.Contested)
+	e.flags(t.Asks, t.Queued, t.Mode == lockstate.Shared, t.Unanswered, t.Outsiders, t.Contested, t.Wanted)
 	e.int(int64(t.Open))
 	e.instants(t.Until)
 	if !t.Asks {
@@ -123,7 +123,7 @@ func TenureRecord(name lockagent.Name, kind lockagent.LockKind, t *lockstate.Sav
 func (d *decoder) tenure(t *lockstate.SavedTenure) {
 	shared := false
 	t.Part = d.uint()
-	d.flags(&t.Asks, &t.Queued, &shared, &t.Unanswered, &t.Outsiders, &t.Contested)
+	d.flags(&t.Asks, &t.Queued, &shared, &t.Unanswered, &t.Outsiders, &t.Contested, &t.Wanted)
 	if shared {
 		t.Mode = lockstate.Shared
 	}

@@ -60,7 +60,7 @@ func lived() Agent {
 				Number: 5, Mode: lockstate.Shared, Began: 1, Sent: 2, Replied: 3, Deadline: 4, Until: 5, Lease: 6,
 				Open:       7,
 				Unanswered: true, StoreTime: 8, Incarnation: "one", Replicas: 9, First: 10, Last: 11, Holds: 12,
-				Outsiders: true, Contested: true,
+				Outsiders: true, Contested: true, Wanted: true,
 			}}, Requests: []Request{fixed, request(6, lockstate.Request{}, 5)}},
 			{Name: "\x00\xff", Kind: lockagent.FairLock, Tenures: []lockstate.SavedTenure{
 				{Number: 2, Part: 8, Asks: true, Queued: true, Open: 1, Until: 2}, {Number: 3},

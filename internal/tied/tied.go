@@ -42,8 +42,8 @@ func (c *Contexts) Add(ctx context.Context, cancel context.CancelCauseFunc) {
 // Any reports whether there are any.
 func (c *Contexts) Any() bool { return c.first.ctx != nil }
 
-// End ends all of them. That runs code of their parents, if these are not of package context. If such code panics or
-// ends the goroutine, the other contexts end all the same.
+// End ends all of them. That runs code of their parents, if these are not of package context. If such code panics,
+// the other contexts end all the same.
 func (c *Contexts) End(cause error) {
 	if c.first.ctx == nil {
 		return
