@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/lockagent/lockagent"
 )
 
 func TestCancel(t *testing.T) {
@@ -29,12 +27,6 @@ func TestCancel(t *testing.T) {
 		if e := r.last(Answered); e.TimedOut || !e.Cancelled || !errors.Is(e.Err, context.Canceled) {
 			t.Errorf("an ended context is told as %+v", e)
 		}
-	})
-	t.Run("of an unknown request means nothing", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann")
-		r.step(Cancel{ID: 99, Err: lockagent.ErrTimeout})
-		r.want()
 	})
 	t.Run("of a request that was answered means nothing", func(t *testing.T) {
 		r := newRig(t)

@@ -279,17 +279,6 @@ func TestStoreReset(t *testing.T) {
 		r.renewFails() // this one was sent after the reset
 		r.want("RenewFailed")
 	})
-	t.Run("stays in doubt while the renewal fails", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann", "bob")
-		r.step(StoreReset{})
-		r.renewFails()
-		r.pass(time.Second)
-		r.renewFails()
-		r.skip()
-		r.release("ann")
-		r.want("Ended ann", "Returning")
-	})
 	t.Run("while returned changes nothing", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann")
@@ -416,15 +405,6 @@ func TestWithoutHolds(t *testing.T) {
 			r.pass(at.Sub(r.now))
 		}
 		r.want("Dropped")
-		r.idle(true)
-	})
-	t.Run("can be closed", func(t *testing.T) {
-		r := recovering(t, 41, Instant(time.Second))
-		r.fresh = 41
-		r.step(Close{})
-		r.want("Closed", "Withdrawing")
-		r.returned(0)
-		r.want("Withdrawn")
 		r.idle(true)
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// An end tells what the store last confirmed, and bounds the store's clock.
+// An end tells what the store last confirmed and since when the hold lasted, and bounds the store's clock.
 func TestFactsOfAnEnd(t *testing.T) {
 	r := newRig(t)
 	r.acquireFixed("ann", 40*time.Second)
@@ -17,8 +17,8 @@ func TestFactsOfAnEnd(t *testing.T) {
 	r.passLate(2 * time.Second)
 	r.release("ann")
 	e := r.last(Ended)
-	if e.StoreTime != granted || e.Lease != 40*time.Second {
-		t.Errorf("confirmed at %d for %v, want %d for 40s", e.StoreTime, e.Lease, granted)
+	if e.StoreTime != granted || e.Lease != 40*time.Second || e.Since != Instant(time.Second) {
+		t.Errorf("confirmed at %d for %v, held since %d; want %d for 40s, since 1s", e.StoreTime, e.Lease, e.Since, granted)
 	}
 	if want := granted.Add(3*time.Second) + 1; e.Until != want {
 		t.Errorf("Until is %d, want %d", e.Until, want)

@@ -362,14 +362,6 @@ func TestTenureInTheQueueIsWithdrawn(t *testing.T) {
 		r.step(Close{})
 		r.want("Closed", "Answered ann: closed", "Withdrawing")
 	})
-	t.Run("and forgotten if it is not in the queue", func(t *testing.T) {
-		r := newRig(t)
-		r.acquire("ann")
-		r.busy(time.Minute)
-		r.skip()
-		r.cancel("ann")
-		r.want("Answered ann: timeout", "Forgot")
-	})
 }
 
 func TestLeaseOfAPass(t *testing.T) {

@@ -148,91 +148,35 @@ func TestRenewalWithoutAnAnswerIsLostAtTheDeadline(t *testing.T) {
 }
 
 func TestRenewalThatIsDeniedEndsTheHoldAtOnce(t *testing.T) {
-	t.Run("and the lock is free for a new attempt", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann+", "bob")
-		r.acquire("ann+")
-		r.pass(10 * time.Second)
-		r.skip()
-		first := r.asked
-		r.renewed(false)
-		r.want("Ended ann+: denied, 1 left", "Ended ann+: denied", "Denied", "Attempted 30s")
-		if r.asked == first {
-			t.Error("the number of a tenure that is over is used again")
-		}
-	})
-	t.Run("and nothing is returned if nobody waits", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann")
-		r.pass(10 * time.Second)
-		r.skip()
-		r.renewed(false)
-		r.want("Ended ann: denied", "Denied")
-		r.idle(true)
-	})
+	r := newRig(t)
+	r.hold("ann+", "bob")
+	r.acquire("ann+")
+	r.pass(10 * time.Second)
+	r.skip()
+	first := r.asked
+	r.renewed(false)
+	r.want("Ended ann+: denied, 1 left", "Ended ann+: denied", "Denied", "Attempted 30s")
+	if r.asked == first {
+		t.Error("the number of a tenure that is over is used again")
+	}
 }
 
-func TestRenewalAnsweredAfterItsHold(t *testing.T) {
-	t.Run("is of no use to the next tenure", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann", "bob")
-		r.pass(10 * time.Second)
-		old := r.asked
-		r.breakLock()
-		r.release("bob")
-		r.returned(0)
-		r.acquire("cid")
-		r.granted()
-		r.skip()
-		before := r.s.tenure.deadline
-		r.pass(time.Second)
-		r.step(RenewReplied{Tenure: old})
-		r.want()
-		if r.s.tenure.deadline != before {
-			t.Error("the answer of another tenure's renewal moved the deadline")
-		}
-	})
-	t.Run("is not taken for that of the next tenure's renewal", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann")
-		r.pass(10 * time.Second)
-		old := r.asked
-		r.release("ann")
-		r.returned(0)
-		r.hold("bob")
-		r.pass(10 * time.Second)
-		r.want("Renewing 30s")
-		r.step(RenewReplied{Tenure: old})
-		r.want()
-		r.renewed(true)
-		r.want("Renewed")
-	})
-	t.Run("is of no use when no renewal was asked for", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann")
-		r.renewed(false)
-		r.want()
-	})
+func TestAnswerToARenewalThatNobodyAskedForIsOfNoUse(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.renewed(false)
+	r.want()
 }
 
-func TestLateTick(t *testing.T) {
-	t.Run("ends the hold when it comes", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann", "bob")
-		r.passLate(time.Minute)
-		r.step(Tick{})
-		r.want("Ended ann: deadline", "Returning")
-	})
-	t.Run("after the answer of a renewal that was in time finds the hold well", func(t *testing.T) {
-		// The store had the tenure all the time, so nothing was lost.
-		r := newRig(t)
-		r.hold("ann")
-		r.pass(10 * time.Second)
-		r.skip()
-		r.passLate(18 * time.Second)
-		r.renewed(true)
-		r.want("Renewed", "Renewing 30s")
-	})
+// The store had the tenure all the time, so nothing was lost.
+func TestLateTickAfterTheAnswerOfARenewalFindsTheHoldWell(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.pass(10 * time.Second)
+	r.skip()
+	r.passLate(18 * time.Second)
+	r.renewed(true)
+	r.want("Renewed", "Renewing 30s")
 }
 
 // Whatever the lease, a renewal comes between a sixth and a third of it.

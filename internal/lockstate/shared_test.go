@@ -281,14 +281,6 @@ func TestReadersThatJoinDoNotKeepAWriterOut(t *testing.T) {
 		r.read("bob")
 		r.want("Requested bob", "Queued bob", "Renewing 30s shared")
 	})
-	t.Run("who said so of a pass that was lost", func(t *testing.T) {
-		r := newRig(t, short)
-		r.read("ann")
-		r.queued(time.Minute)
-		r.skip()
-		r.step(Wanted{Tenure: r.asked})
-		r.want("Woke", "Contested", "Attempted 30s")
-	})
 	t.Run("who is an outsider", func(t *testing.T) {
 		r := reading(t, 1)
 		r.pass(time.Second/2 - 1)

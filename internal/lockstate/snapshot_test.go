@@ -169,17 +169,6 @@ func TestResume(t *testing.T) {
 			n.noAlarm()
 		}
 	})
-	t.Run("tells stores of the floor", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann")
-		r.release("ann")
-		r.returned(0)
-		n := resumed(t, r, ahead)
-		n.acquire("bob")
-		if got := n.last(Attempted).Floor; got != 101 {
-			t.Errorf("asks for tokens above %d, want 101", got)
-		}
-	})
 	t.Run("is the same at once and again", func(t *testing.T) {
 		r := newRig(t)
 		r.hold("ann+")

@@ -53,14 +53,6 @@ func TestWokenInEveryPhase(t *testing.T) {
 		r.want("AttemptFailed")
 		r.alarmIn(500*time.Millisecond, time.Second)
 	})
-	t.Run("sleeping: tried at once", func(t *testing.T) {
-		r := newRig(t)
-		r.acquire("ann")
-		r.busy(time.Minute)
-		r.skip()
-		r.step(Woken{})
-		r.want("Woke", "Attempted 30s")
-	})
 	t.Run("sleeping: one attempt however many wait", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann", "bob", "cid")
@@ -96,23 +88,6 @@ func TestWokenInEveryPhase(t *testing.T) {
 	})
 }
 
-func TestSleepEndsALittleAfterTheHoldersLease(t *testing.T) {
-	for _, tt := range []struct{ left, least, most time.Duration }{
-		{10 * time.Second, 10*time.Second + time.Millisecond, 10*time.Second + 101*time.Millisecond},
-		{0, time.Millisecond, 2 * time.Millisecond},
-		{-1, time.Minute + time.Millisecond, time.Minute + 101*time.Millisecond},        // without end
-		{time.Hour, time.Minute + time.Millisecond, time.Minute + 101*time.Millisecond}, // MaxSleep
-	} {
-		r := newRig(t)
-		r.acquire("ann")
-		r.busy(tt.left)
-		r.alarmIn(tt.least, tt.most)
-		r.skip()
-		r.pass(tt.most)
-		r.want("Attempted 30s")
-	}
-}
-
 func TestListening(t *testing.T) {
 	listening := func(r *rig, want bool) {
 		r.t.Helper()
@@ -120,13 +95,6 @@ func TestListening(t *testing.T) {
 			r.t.Fatalf("at %v Listening is %t, want %t", time.Duration(r.now), got, want)
 		}
 	}
-	t.Run("begins when the lock is found busy", func(t *testing.T) {
-		r := newRig(t)
-		r.acquire("ann")
-		listening(r, false)
-		r.busy(time.Minute)
-		listening(r, true)
-	})
 	t.Run("does not begin when the store cannot be reached", func(t *testing.T) {
 		r := newRig(t)
 		r.acquire("ann")
@@ -202,25 +170,12 @@ func TestListening(t *testing.T) {
 	})
 }
 
-func TestQueuedIsToldOfEveryRequestThatWaits(t *testing.T) {
-	t.Run("at once if it cannot be granted", func(t *testing.T) {
-		r := newRig(t)
-		r.hold("ann")
-		r.acquire("bob", "cid")
-		r.want("Requested bob", "Queued bob", "Requested cid", "Queued cid")
-		if got := r.last(Queued).Waiters; got != 2 || r.s.Waiters() != 2 {
-			t.Errorf("%d wait, and %d, want 2", got, r.s.Waiters())
-		}
-	})
-	t.Run("when the store has answered if it was the first", func(t *testing.T) {
-		r := newRig(t)
-		r.acquire("ann")
-		r.want("Requested ann", "Attempted 30s")
-		r.busy(time.Minute)
-		r.want("FoundBusy", "Queued ann")
-		r.step(Woken{})
-		r.skip()
-		r.busy(time.Minute)
-		r.want("FoundBusy")
-	})
+func TestQueuedIsToldAtOnceIfALockCannotBeGranted(t *testing.T) {
+	r := newRig(t)
+	r.hold("ann")
+	r.acquire("bob", "cid")
+	r.want("Requested bob", "Queued bob", "Requested cid", "Queued cid")
+	if got := r.last(Queued).Waiters; got != 2 || r.s.Waiters() != 2 {
+		t.Errorf("%d wait, and %d, want 2", got, r.s.Waiters())
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// wanted expects the lock to be wanted, or not.
+// isWanted expects the lock to be wanted, or not.
 func (r *rig) isWanted(want bool) {
 	r.t.Helper()
 	if got := r.s.Wanted(); got != want {
