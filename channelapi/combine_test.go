@@ -434,19 +434,6 @@ func TestFirstAsyncAndAllAsync(t *testing.T) {
 			}
 		})
 	})
-	t.Run("lost before All had the last", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			locks := open(t)
-			b := hold(t, locks.Lock("b"))
-			all := channelapi.AllAsync(t.Context(), locks.Lock("a", channelapi.Lease(time.Second)), locks.Lock("b"))
-			time.Sleep(time.Minute)
-			locks.Lock("a").BreakAsync(t.Context(), "")
-			wantErr(t, "AllAsync", (<-all).Err(), channelapi.ErrLost)
-			unlock(t, b)
-			synctest.Wait()
-			free(t, locks)
-		})
-	})
 	t.Run("ended by a Close", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)

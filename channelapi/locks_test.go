@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,27 +44,6 @@ func TestID(t *testing.T) {
 	if named := openWith(t, channelapi.Config{Store: memstore.New(), ID: id}); named.ID() != id {
 		t.Errorf("ID() = %q, want %q", named.ID(), id)
 	}
-}
-
-func TestLabel(t *testing.T) {
-	store := memstore.New()
-	locks := openWith(t, channelapi.Config{Store: store.Share(), Label: "host-7"})
-	hold(t, locks.Lock(name))
-	if s := inspect(t, openOver(t, store).Lock(name)); !strings.HasPrefix(s.Holder, "host-7-") {
-		t.Errorf("others see that %q holds the lock, want host-7", s.Holder)
-	}
-}
-
-func TestMargin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		locks := openWith(t, channelapi.Config{Store: memstore.New(), Margin: 10 * time.Second})
-		start := time.Now()
-		g := hold(t, locks.Lock(name, channelapi.Lease(time.Minute)))
-		<-g.Done()
-		if held := time.Since(start); held != 50*time.Second {
-			t.Errorf("held for %v, want 50s", held)
-		}
-	})
 }
 
 func TestOpenSession(t *testing.T) {
@@ -241,47 +219,6 @@ func TestUseAfterClose(t *testing.T) {
 	wantErr(t, "Session.Release", s.Lock(name).Release(ctx), lockagent.ErrClosed)
 	_, err = locks.Session("bob")
 	wantErr(t, "Session", err, lockagent.ErrClosed)
-}
-
-// Close answers every request, at whatever stage the request is, and leaves nothing behind.
-func TestCloseRacesWithAcquire(t *testing.T) {
-	const rounds, workers = 100, 8
-	store := memstore.New()
-	observer := openOver(t, store)
-	names := []string{"a", "b", "c"}
-	for range rounds {
-		locks := openOver(t, store)
-		var wg sync.WaitGroup
-		for i := range workers {
-			wg.Go(func() {
-				l := locks.Lock(names[i%len(names)])
-				for {
-					g, err := l.Acquire(context.Background())
-					if errors.Is(err, lockagent.ErrClosed) {
-						return
-					}
-					if err != nil {
-						t.Errorf("Lock: %v", err)
-						return
-					}
-					if i%2 == 0 {
-						g.ReleaseAsync(context.Background())
-						continue
-					}
-					if err := g.Release(context.Background()); err != nil && !errors.Is(err, lockagent.ErrLost) {
-						t.Errorf("Unlock: %v", err)
-					}
-				}
-			})
-		}
-		g := <-locks.Lock("a").AcquireAsync(t.Context()) // they are at work
-		g.ReleaseAsync(t.Context())
-		wantErr(t, "Close", locks.Close(), nil)
-		wg.Wait()
-		for _, n := range names {
-			wantFree(t, observer.Lock(n))
-		}
-	}
 }
 
 // A shutdown does not wait for a grant that nobody has received, and the channel says that the locks were closed.

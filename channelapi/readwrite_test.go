@@ -88,11 +88,3 @@ func TestSessionReadsAndWrites(t *testing.T) {
 		unlock(t, hold(t, there.WriteLock("report")))
 	})
 }
-
-func TestReadWriteLockIsOneKind(t *testing.T) {
-	locks := open(t)
-	g := hold(t, locks.ReadLock("report"))
-	_, err := locks.Lock("report").TryAcquire(t.Context())
-	wantErr(t, "as a plain lock", err, channelapi.ErrWrongKind)
-	unlock(t, g)
-}

@@ -16,7 +16,7 @@ import (
 )
 
 func TestRelease(t *testing.T) {
-	const alice, bob = "alice", "bob"
+	const alice = "alice"
 	t.Run("gives up the youngest grant", func(t *testing.T) {
 		l := openSession(t, open(t), alice).Lock(name)
 		first, second := hold(t, l), hold(t, l)
@@ -34,24 +34,6 @@ func TestRelease(t *testing.T) {
 		wantErr(t, "Cause of the older", first.Cause(), lockagent.ErrReleased)
 		wantFree(t, l)
 		wantErr(t, "third Release", l.Release(t.Context()), lockagent.ErrNotHeld)
-	})
-	t.Run("by a stranger", func(t *testing.T) {
-		locks := open(t)
-		g := hold(t, openSession(t, locks, alice).Lock(name))
-		wantErr(t, "Release by bob", openSession(t, locks, bob).Lock(name).Release(t.Context()), lockagent.ErrNotOwner)
-		if !g.Held() {
-			t.Errorf("the hold is over: %v", g.Cause())
-		}
-	})
-	t.Run("of what another agent holds", func(t *testing.T) {
-		store := memstore.New()
-		locks, other := openOver(t, store), openOver(t, store)
-		g := hold(t, openSession(t, locks, alice).Lock(name))
-		// The same owner name at two agents stands for two owners.
-		wantErr(t, "Release", openSession(t, other, alice).Lock(name).Release(t.Context()), lockagent.ErrNotHeld)
-		if !g.Held() {
-			t.Errorf("the hold is over: %v", g.Cause())
-		}
 	})
 	t.Run("of what the store has taken away", func(t *testing.T) {
 		store := memstore.New()
@@ -109,19 +91,6 @@ func wantBroken(t *testing.T, err error, operator string) {
 }
 
 func TestBreak(t *testing.T) {
-	t.Run("an operator who is too long", func(t *testing.T) {
-		l := open(t).Lock(name)
-		g := hold(t, l)
-		_, err := l.Break(t.Context(), strings.Repeat("o", lockagent.MaxNameLen+1))
-		wantErr(t, "Break", err, lockagent.ErrBadOption)
-		unlock(t, g)
-	})
-	t.Run("nobody", func(t *testing.T) {
-		l := open(t).Lock(name)
-		if held, err := l.Break(t.Context(), ""); held || err != nil {
-			t.Errorf("%t, %v, want false", held, err)
-		}
-	})
 	t.Run("a holder of this agent", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			locks := open(t)
@@ -180,12 +149,6 @@ func TestBreak(t *testing.T) {
 			t.Errorf("%t, %v, want true", held, err)
 		}
 		wantFree(t, l)
-	})
-	t.Run("what is no lock", func(t *testing.T) {
-		store := memstore.New()
-		store.PlantValue(name)
-		_, err := openOver(t, store).Lock(name).Break(t.Context(), "")
-		wantErr(t, "Break", err, lockagent.ErrWrongType)
 	})
 	t.Run("goes on when its context ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,69 +14,6 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-func TestReentry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		locks, other := openOver(t, store), openOver(t, store)
-		s := openSession(t, locks, "alice")
-		var grants []lockagent.Grant
-		for i := range 3 {
-			// Re-entry works from any goroutine, through any handle, with and without Try, and
-			// ahead of all waiters.
-			got := make(chan lockagent.Grant)
-			go func() {
-				g, err := s.Lock(name).TryAcquire(context.Background())
-				wantErr(t, "TryAcquire", err, nil)
-				got <- g
-			}()
-			g := <-got
-			grants = append(grants, g)
-			if g.Owner() != "alice" || g.HoldCount() != i+1 || g.Token() != grants[0].Token() {
-				t.Errorf("grant %d: owner %q, count %d, token %d after %d", i, g.Owner(), g.HoldCount(), g.Token(), grants[0].Token())
-			}
-			locks.Lock(name).AcquireAsync(t.Context())
-			synctest.Wait()
-		}
-		time.Sleep(time.Minute)
-		for i, g := range []lockagent.Grant{grants[1], grants[0], grants[2]} { // in any order
-			if s := inspect(t, locks.Lock(name)); !s.HeldBy("alice") || s.HoldCount != 3-i {
-				t.Errorf("%+v, want %d grants of alice", s, 3-i)
-			}
-			unlock(t, g)
-			wantErr(t, "Cause", g.Cause(), lockagent.ErrReleased)
-		}
-		if s := inspect(t, other.Lock(name)); !s.Locked || s.HeldBy("alice") {
-			t.Errorf("%+v, want that one of those who wait has it", s)
-		}
-	})
-}
-
-func TestAKeptHoldOfASessionKeepsTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := openSession(t, open(t), "alice")
-		kept, fixed := hold(t, s.Lock(name)), hold(t, s.Lock(name, channelapi.Lease(time.Second)))
-		time.Sleep(time.Hour)
-		if !kept.Held() || !fixed.Held() {
-			t.Fatalf("a hold is over: %v, %v", kept.Cause(), fixed.Cause())
-		}
-		unlock(t, kept)
-		<-fixed.Done()
-		wantLost(t, fixed.Cause(), fixed, lockagent.LostExpired)
-	})
-}
-
-func TestSessionsExcludeEachOther(t *testing.T) {
-	locks := open(t)
-	alice, bob := openSession(t, locks, "alice"), openSession(t, locks, "bob")
-	g := hold(t, alice.Lock(name))
-	_, err := bob.Lock(name).TryAcquire(t.Context())
-	wantErr(t, "TryAcquire by bob", err, lockagent.ErrHeld)
-	_, err = locks.Lock(name).TryAcquire(t.Context())
-	wantErr(t, "TryAcquire by nobody", err, lockagent.ErrHeld)
-	unlock(t, g)
-	unlock(t, hold(t, bob.Lock(name)))
-}
-
 func TestSessionClose(t *testing.T) {
 	t.Run("ends what the session holds and waits for, and nothing else", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
