@@ -46,7 +46,7 @@ type Agent struct {
 
 	deafen  func() // cancels Listen and OnReset; may be called again
 	ending  ending
-	resumed []ResumedGrant // does not change
+	resumed []ResumedRequest // does not change
 }
 
 // Request says how an owner wants to hold a lock.
@@ -92,7 +92,7 @@ type Request struct {
 	Claim time.Duration
 	// Watch is told every step of the request. It may be nil.
 	Watch Watcher
-	// Tag is for whoever resumes the request: see [ResumedGrant]. The agent only keeps it.
+	// Tag is for whoever resumes the request: see [ResumedRequest]. The agent only keeps it.
 	Tag string
 }
 
@@ -138,7 +138,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		begun.Count = from.Holds()
 	}
 	a.record(context.Background(), begun)
-	resumed := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
+	messages := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's
 	offListen := func() {}
 	if a.layers.messages != nil {
 		offListen = a.layers.messages.Listen(cfg.ID, a.hear)
@@ -147,7 +147,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	}
 	offReset := cfg.Store.OnReset(a.storeReset)
 	a.deafen = sync.OnceFunc(func() { offReset(); offListen() })
-	for _, m := range resumed {
+	for _, m := range messages {
 		send(m.entry, m)
 	}
 	if a.identity.begin() {
@@ -471,12 +471,12 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 		return // the store may call once more after the agent has cancelled OnReset
 	}
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
-	a.tellAll(lockstate.StoreReset{})
+	a.toAll(lockstate.StoreReset{})
 }
 
-// tellAll gives a command to all actors. What the store says while the agent begins reaches the locks that are resumed
+// toAll gives a command to all actors. What the store says while the agent begins reaches the locks that are resumed
 // before they go on: otherwise they would ask the store twice.
-func (a *Agent) tellAll(c lockstate.Command) {
+func (a *Agent) toAll(c lockstate.Command) {
 	if a.identity.begun.Load() {
 		a.broadcast.tell(c)
 	} else {
@@ -487,7 +487,7 @@ func (a *Agent) tellAll(c lockstate.Command) {
 // missed tells the actors to which messages may have been lost: all, or that of one lock.
 func (a *Agent) missed(m lockagent.Message) {
 	if m.Name == "" {
-		a.tellAll(lockstate.Missed{})
+		a.toAll(lockstate.Missed{})
 	} else if e := a.registry.present(m.Name, m.LockKind.OrPlain()); e != nil {
 		send(e, &newsMsg{news: m})
 	}

@@ -39,7 +39,7 @@ type Config struct {
 	// Resumed is called for each request that [Resume] goes on with, before anything happens to it: whoever asked for
 	// the lock was another process. The context is as that of [Agent.Acquire], and the watcher is as Request.Watch.
 	// Both may be nil. Defaults to none.
-	Resumed func(ResumedGrant) (context.Context, Watcher)
+	Resumed func(ResumedRequest) (context.Context, Watcher)
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().
 	Logger *slog.Logger

@@ -83,8 +83,8 @@ func Resume(cfg Config, from saved.Agent) (*Agent, error) {
 	return open(cfg, &from)
 }
 
-// ResumedGrant is a hold that goes on from another process, or a request that goes on to wait.
-type ResumedGrant struct {
+// ResumedRequest is a hold that goes on from another process, or a request that goes on to wait.
+type ResumedRequest struct {
 	Name    lockagent.Name
 	Owner   lockagent.Owner
 	Token   lockagent.Token
@@ -109,7 +109,7 @@ type ResumedGrant struct {
 // locks, the oldest first. The requests that wait come after the holds of their lock. Claim each hold: receive its
 // grant. A grant that nobody claims within Config.Claim is given back. Until then it blocks others. An agent of [New]
 // has none.
-func (a *Agent) Resumed() []ResumedGrant { return slices.Clone(a.resumed) }
+func (a *Agent) Resumed() []ResumedRequest { return slices.Clone(a.resumed) }
 
 // load makes the locks that another agent has left, and begins the journal. It returns a message for each lock. The
 // actors make no calls to the store before they get it.
@@ -200,7 +200,7 @@ func (l *lock) goOn(m *resumedMsg) {
 }
 
 // watchResumed has somebody learn what becomes of a request that was restored.
-func (r *request) watchResumed(listed *ResumedGrant, callers map[*request]context.Context) {
+func (r *request) watchResumed(listed *ResumedRequest, callers map[*request]context.Context) {
 	if ask := r.agent.cfg.Resumed; ask != nil {
 		r.agent.callback("Config.Resumed", func() {
 			callers[r], r.Watch = ask(*listed)
@@ -209,7 +209,7 @@ func (r *request) watchResumed(listed *ResumedGrant, callers map[*request]contex
 }
 
 // restore restores a request that waits or holds, and lists it.
-func (l *lock) restore(of *saved.Request) (*request, *ResumedGrant) {
+func (l *lock) restore(of *saved.Request) (*request, *ResumedRequest) {
 	r := &request{
 		agent: l.agent, entry: l.entry, caller: context.Background(), Request: Request{
 			Owner: of.Owner, Kind: l.entry.kind, Mode: modeOf(of.Mode), Permits: of.Permits,
@@ -220,7 +220,7 @@ func (l *lock) restore(of *saved.Request) (*request, *ResumedGrant) {
 		id: of.ID,
 	}
 	l.requests.put(r.id, r)
-	l.agent.resumed = append(l.agent.resumed, ResumedGrant{
+	l.agent.resumed = append(l.agent.resumed, ResumedRequest{
 		Name: l.entry.name, Owner: r.Owner, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits,
 		Lease: r.Lease, Session: r.Session, Tag: r.Tag, Waits: of.Tenure == 0, Grant: r.Slot.C(),
 	})
@@ -228,7 +228,7 @@ func (l *lock) restore(of *saved.Request) (*request, *ResumedGrant) {
 }
 
 // resumeHold restores the hold of a request.
-func (l *lock) resumeHold(r *request, of *saved.Request, listed *ResumedGrant, shift time.Duration) {
+func (l *lock) resumeHold(r *request, of *saved.Request, listed *ResumedRequest, shift time.Duration) {
 	r.token, r.tenure = of.Token, of.Tenure
 	r.deadline.Store(int64(l.state.Deadline(of.Tenure)))
 	if of.Fixed != 0 {

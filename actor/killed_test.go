@@ -17,7 +17,7 @@ import (
 )
 
 // resumedOf is the one request of a lock that an agent has resumed for an owner.
-func resumedOf(t testing.TB, a *Agent, owner lockagent.Owner) ResumedGrant {
+func resumedOf(t testing.TB, a *Agent, owner lockagent.Owner) ResumedRequest {
 	t.Helper()
 	for _, r := range a.Resumed() {
 		if r.Owner == owner {
@@ -92,7 +92,7 @@ func TestResumedIsWatched(t *testing.T) {
 		_ = a.Acquire(background, "door", who("bob"))
 		synctest.Wait()
 		told := make(map[lockagent.Owner]*onlooker)
-		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedGrant) (context.Context, Watcher) {
+		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedRequest) (context.Context, Watcher) {
 			told[r.Owner] = new(onlooker)
 			return nil, told[r.Owner]
 		}}, killed(t, a, s))

@@ -92,7 +92,7 @@ func TestResumedWaitIsCancelled(t *testing.T) {
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(background)
-		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedGrant) (context.Context, Watcher) {
+		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedRequest) (context.Context, Watcher) {
 			if r.Tag == "first" {
 				return ctx, nil
 			}

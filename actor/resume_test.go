@@ -11,7 +11,7 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-func TestResumedGrantsThatNobodyClaims(t *testing.T) {
+func TestResumedRequestsThatNobodyClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		a, b := leaving(t, Config{Store: store.Share()}), start(t, Config{Store: store})
@@ -50,7 +50,7 @@ func TestResumedHoldsOfOtherKinds(t *testing.T) {
 
 		time.Sleep(time.Second)
 		next := resuming(t, Config{Store: store.Share()}, detached(t, a))
-		for i, want := range []ResumedGrant{
+		for i, want := range []ResumedRequest{
 			{
 				Name: "book", Owner: "ann", Kind: lockagent.ReadWriteLock, Mode: lockagent.Shared, Session: true,
 				Tag: "page 3",

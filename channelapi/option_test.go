@@ -39,7 +39,7 @@ func TestOptionThatMakesNoSense(t *testing.T) {
 			var texts []string
 			for _, err := range joined(g.Err()) {
 				if _, ok := errors.AsType[*lockagent.OptionError](err); !ok {
-					t.Errorf("%v is no OptionError", err)
+					t.Fatalf("%v is no OptionError", err)
 				}
 				texts = append(texts, err.Error())
 			}

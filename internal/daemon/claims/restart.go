@@ -49,7 +49,7 @@ func New(cfg Config) (*Book, error) {
 }
 
 // Resumed is for [actor.Config]: the claim whose request goes on goes on as well.
-func (b *Book) Resumed(r actor.ResumedGrant) (context.Context, actor.Watcher) {
+func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := cmp.Or(r.Tag, string(r.Owner))

@@ -392,7 +392,7 @@ func (j *Journal) hasPlace() bool {
 	return false
 }
 
-func listed(resumed []actor.ResumedGrant, name lockagent.Name) bool {
+func listed(resumed []actor.ResumedRequest, name lockagent.Name) bool {
 	for _, r := range resumed {
 		if r.Name == name {
 			return true
