@@ -204,8 +204,8 @@ func TestSchemaIsComplete(t *testing.T) {
 	attributes := properties(doc)
 	attributes["data"] = "object" // the schema has it for the types of this version
 	// Only others write these.
-	delete(attributes, attributeNames.plain[attrContentType])
-	delete(attributes, attributeNames.plain[attrSequence])
+	delete(attributes, attributeNames.list[attrContentType])
+	delete(attributes, attributeNames.list[attrSequence])
 	same(t, "attributes", attributes, fields(t, full))
 	same(t, "fields", properties(doc.Defs["data"]), fields(t, event.Data))
 	same(t, "fields of a reset", properties(doc.Defs["reset"]), fields(t, data.Reset))

@@ -1,8 +1,12 @@
 package events
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lockagent/lockagent"
 )
@@ -85,158 +89,168 @@ var fieldNames = newNames([]string{
 }...)
 
 // data reads the data of an event whose Kind is known, or whose type is of this version.
-func (d *decoder) data(r *Record) {
-	fields := members{names: fieldNames}
-	counted := !counted(r.Kind)
-	d.open('{', "an object")
-	for n := 0; d.more('}', n); n++ {
-		field := d.member(&fields)
-		d.field(field, r)
-		counted = counted || field == fieldCount
+func (d *decoder) data(r *Record, text []byte) error {
+	t := &d.inside
+	t.read(text)
+	seen := !counted(r.Kind)
+	t.open('{', "an object")
+	for t.more() {
+		if field, v, _ := d.member(t, fieldNames); field >= 0 {
+			d.into(t, field, v, r)
+			seen = seen || field == fieldCount
+		}
 	}
-	if !counted {
-		d.fail("a grant or an end has no count")
+	if t.err == nil && !seen {
+		return errors.New("a grant or an end has no count")
 	}
 	r.imply()
+	return t.err
 }
 
-// field reads the value of a field. Of -1 there is none.
-func (d *decoder) field(field int, r *Record) {
+// into reads the value of a field, and says which field it is if the value is none for it.
+func (d *decoder) into(t *tokens, field int, v jsontext.Value, r *Record) {
+	if err := d.field(field, v, r); err != nil {
+		t.fail("%s: %w", fieldNames.list[field], err)
+	}
+}
+
+// field reads the value of a field.
+func (d *decoder) field(field int, v jsontext.Value, r *Record) error {
 	switch field {
 	case fieldStore:
-		r.Store = d.word(fieldStore)
+		return d.word(v, &r.Store)
 	case fieldLock:
-		r.Lock = lockagent.Name(d.word(fieldLock))
+		return d.word(v, (*string)(&r.Lock))
 	case fieldKind:
-		r.LockKind = lockagent.LockKind(d.word(fieldKind))
+		return d.word(v, (*string)(&r.LockKind))
 	case fieldMode:
-		r.Mode = lockagent.Mode(d.word(fieldMode))
+		return d.word(v, (*string)(&r.Mode))
 	case fieldOwner:
-		r.Owner = lockagent.Owner(d.word(fieldOwner))
+		return d.word(v, (*string)(&r.Owner))
 	case fieldRequest:
-		r.Request = d.unsigned()
+		return whole(v, &r.Request)
 	case fieldTenure:
-		r.Tenure = d.unsigned()
+		return whole(v, &r.Tenure)
 	case fieldToken:
-		r.Token = lockagent.Token(d.unsigned())
+		return whole(v, (*uint64)(&r.Token))
 	case fieldHow:
-		r.How = d.how()
+		return d.how(v, &r.How)
 	case fieldCount:
-		r.Count = int(d.signed())
+		return amount(v, &r.Count)
 	case fieldPermits:
-		r.Permits = int(d.signed())
+		return amount(v, &r.Permits)
 	case fieldTotal:
-		r.Total = int(d.signed())
+		return amount(v, &r.Total)
 	case fieldOp:
-		r.Op = lockagent.PermitsOp(d.word(fieldOp))
+		return d.word(v, (*string)(&r.Op))
 	case fieldPermit:
-		r.Permit = lockagent.PermitID(d.rareWord())
+		return d.word(v, (*string)(&r.Permit))
 	case fieldReplicas:
-		r.Replicas = int(d.signed())
+		return amount(v, &r.Replicas)
 	case fieldHolds:
-		r.Holds = int(d.signed())
+		return amount(v, &r.Holds)
 	case fieldWaiters:
-		r.Waiters = int(d.signed())
+		return amount(v, &r.Waiters)
 	case fieldHolder:
-		r.Holder = d.word(fieldHolder)
+		return d.word(v, &r.Holder)
 	case fieldWaited:
-		r.Waited = d.duration()
+		return duration(v, &r.Waited)
 	case fieldHeld:
-		r.Held = d.duration()
+		return duration(v, &r.Held)
 	case fieldLease:
-		r.Lease = d.duration()
+		return duration(v, &r.Lease)
 	case fieldRemaining:
-		r.Remaining = d.duration()
+		return duration(v, &r.Remaining)
 	case fieldFixed:
-		r.Fixed = d.boolean()
+		return boolean(v, &r.Fixed)
 	case fieldStoreTime:
-		r.StoreTime = d.storeTime()
+		return storeTime(v, &r.StoreTime)
 	case fieldConfirmed:
-		r.Confirmed = d.storeTime()
+		return storeTime(v, &r.Confirmed)
 	case fieldUntil:
-		r.Until = d.storeTime()
+		return storeTime(v, &r.Until)
 	case fieldReturned:
-		r.Returned = d.storeTime()
+		return storeTime(v, &r.Returned)
 	case fieldIncarnation:
-		r.Incarnation = d.word(fieldIncarnation)
+		return d.word(v, &r.Incarnation)
 	case fieldReason:
-		r.Reason = d.reason()
+		return d.reason(v, &r.Reason)
 	case fieldOperator:
-		r.Operator = d.word(fieldOperator)
+		return d.word(v, &r.Operator)
 	case fieldError:
-		r.Err = d.word(fieldError)
+		return d.word(v, &r.Err)
 	case fieldReset:
-		d.reset(&r.Reset)
+		return d.members(v, resetNames, r, (*decoder).reset)
 	case fieldProcess:
-		d.process(&r.Process)
+		return d.members(v, processNames, r, (*decoder).process)
 	case fieldFollows:
-		d.follows(&r.Follows)
+		return d.members(v, followsNames, r, (*decoder).follows)
 	case fieldDropped:
-		d.dropped(&r.Dropped)
+		return d.members(v, droppedNames, r, (*decoder).dropped)
 	}
+	return nil
+}
+
+// members reads the members of a field that is an object.
+func (d *decoder) members(v jsontext.Value, n names, r *Record, read func(*decoder, int, jsontext.Value, *Record) error) error {
+	t := &d.object
+	t.read(v)
+	t.open('{', "an object")
+	for t.more() {
+		if i, v, _ := d.member(t, n); i >= 0 {
+			if err := read(d, i, v, r); err != nil {
+				t.fail("%s: %w", n.list[i], err)
+			}
+		}
+	}
+	return t.err
 }
 
 var resetNames = newNames("from", "to", "reason", "after_us", "before_us", "store", "step_us")
 
-func (d *decoder) reset(r *lockagent.Reset) {
-	fields := members{names: resetNames}
-	d.open('{', "an object")
-	for n := 0; d.more('}', n); n++ {
-		switch d.member(&fields) {
-		case 0:
-			r.From = d.rareWord()
-		case 1:
-			r.To = d.rareWord()
-		case 2:
-			r.Reason = d.rareWord()
-		case 3:
-			r.After = d.storeTime()
-		case 4:
-			r.Before = d.storeTime()
-		case 5:
-			r.Store = d.rareWord()
-		case 6:
-			r.Step = d.duration()
-		}
+func (d *decoder) reset(i int, v jsontext.Value, r *Record) error {
+	switch i {
+	case 0:
+		return d.word(v, &r.Reset.From)
+	case 1:
+		return d.word(v, &r.Reset.To)
+	case 2:
+		return d.word(v, &r.Reset.Reason)
+	case 3:
+		return storeTime(v, &r.Reset.After)
+	case 4:
+		return storeTime(v, &r.Reset.Before)
+	case 5:
+		return d.word(v, &r.Reset.Store)
 	}
+	return duration(v, &r.Reset.Step)
 }
 
 var processNames = newNames("host", "program", "version", "pid")
 
-func (d *decoder) process(p *lockagent.Process) {
-	fields := members{names: processNames}
-	d.open('{', "an object")
-	for n := 0; d.more('}', n); n++ {
-		switch d.member(&fields) {
-		case 0:
-			p.Host = d.rareWord()
-		case 1:
-			p.Program = d.rareWord()
-		case 2:
-			p.Version = d.rareWord()
-		case 3:
-			p.PID = int(d.signed())
-		}
+func (d *decoder) process(i int, v jsontext.Value, r *Record) error {
+	switch i {
+	case 0:
+		return d.word(v, &r.Process.Host)
+	case 1:
+		return d.word(v, &r.Process.Program)
+	case 2:
+		return d.word(v, &r.Process.Version)
 	}
+	return amount(v, &r.Process.PID)
 }
 
 var followsNames = newNames("epoch", "seq")
 
-func (d *decoder) follows(p *Place) {
-	fields := members{names: followsNames}
-	d.open('{', "an object")
-	for n := 0; d.more('}', n); n++ {
-		switch d.member(&fields) {
-		case 0:
-			p.Epoch = d.unsigned()
-		case 1:
-			p.Seq = d.unsigned()
-		}
+func (d *decoder) follows(i int, v jsontext.Value, r *Record) error {
+	if i == 0 {
+		return whole(v, &r.Follows.Epoch)
 	}
+	return whole(v, &r.Follows.Seq)
 }
 
 // droppedNames has the name of each kind, from the first.
-var droppedNames = func() *names {
+var droppedNames = func() names {
 	var kinds []string
 	for _, k := range lockagent.EventKinds() {
 		kinds = append(kinds, k.String())
@@ -244,98 +258,80 @@ var droppedNames = func() *names {
 	return newNames(kinds...)
 }()
 
-func (d *decoder) dropped(drops *Drops) {
-	fields := members{names: droppedNames}
-	d.open('{', "an object")
-	for n := 0; d.more('}', n); n++ {
-		if i := d.member(&fields); i >= 0 {
-			at, count := d.at, d.unsigned()
-			if count > math.MaxUint32 {
-				d.outOfRange(at)
-			}
-			drops[i+1] = uint32(count)
-		}
+func (d *decoder) dropped(i int, v jsontext.Value, r *Record) error {
+	n, err := unsigned(v)
+	if err == nil && n > math.MaxUint32 {
+		err = errRange
 	}
+	r.Dropped[i+1] = uint32(n)
+	return err
 }
 
-// word reads the string of a field. Mostly it is the same as in the record before.
-func (d *decoder) word(field int) string {
-	last := &d.words[field]
-	if d.again(*last) {
-		return *last
-	}
-	from := d.at
-	text := d.texts.text(d.string())
-	if d.at-from == len(text)+len(`""`) { // it has no escapes
-		*last = text
-	}
-	return text
+// word reads a string. Most come again and again.
+func (d *decoder) word(v jsontext.Value, to *string) error {
+	text, err := textOf(v)
+	*to = d.texts.text(text)
+	return err
 }
 
-// rareWord reads a string of a field that few records have.
-func (d *decoder) rareWord() string { return d.texts.text(d.string()) }
-
-func (d *decoder) outOfRange(at int) {
-	if d.err == nil {
-		d.at = at
-		d.fail("the number is out of range")
-	}
+func whole(v jsontext.Value, to *uint64) (err error) {
+	*to, err = unsigned(v)
+	return err
 }
 
-func (d *decoder) unsigned() uint64 {
-	at := d.at
-	negative, n := d.integer()
-	if negative && n > 0 {
-		d.outOfRange(at)
-	}
-	return n
+func amount(v jsontext.Value, to *int) error {
+	n, err := signed(v)
+	*to = int(n)
+	return err
 }
 
-// signed reads an integer of 64 bits. An int is taken to have as many.
-func (d *decoder) signed() int64 {
-	at := d.at
-	negative, n := d.integer()
-	switch {
-	case negative && n <= -math.MinInt64:
-		return -int64(n)
-	case !negative && n <= math.MaxInt64:
-		return int64(n)
-	}
-	d.outOfRange(at)
-	return 0
+func storeTime(v jsontext.Value, to *lockagent.StoreTime) error {
+	n, err := signed(v)
+	*to = lockagent.StoreTime(n)
+	return err
 }
 
-func (d *decoder) storeTime() lockagent.StoreTime { return lockagent.StoreTime(d.signed()) }
-
-func (d *decoder) duration() time.Duration {
+func duration(v jsontext.Value, to *time.Duration) error {
 	const limit = math.MaxInt64 / int64(time.Microsecond)
-	at, us := d.at, d.signed()
-	if us > limit || us < -limit {
-		d.outOfRange(at)
+	us, err := signed(v)
+	if err == nil && (us > limit || us < -limit) {
+		err = errRange
 	}
-	return time.Duration(us) * time.Microsecond
+	*to = time.Duration(us) * time.Microsecond
+	return err
 }
 
-func (d *decoder) how() lockagent.How {
-	switch how := d.string(); string(how) {
+func boolean(v jsontext.Value, to *bool) error {
+	*to = v.Kind() == 't'
+	if !*to && v.Kind() != 'f' {
+		return fmt.Errorf("%s stands where true or false is wanted", v.Kind())
+	}
+	return nil
+}
+
+func (d *decoder) how(v jsontext.Value, to *lockagent.How) error {
+	how, err := textOf(v)
+	switch string(how) {
 	case "":
-		return 0
 	case lockagent.ByStore.String():
-		return lockagent.ByStore
+		*to = lockagent.ByStore
 	case lockagent.ByHandOff.String():
-		return lockagent.ByHandOff
+		*to = lockagent.ByHandOff
 	case lockagent.ByRest.String():
-		return lockagent.ByRest
+		*to = lockagent.ByRest
+	default:
+		d.unknown = true
 	}
-	d.unknown = true
-	return 0
+	return err
 }
 
-func (d *decoder) reason() lockagent.LossReason {
-	reason, ok := lockagent.ParseLossReason(d.rareWord())
+func (d *decoder) reason(v jsontext.Value, to *lockagent.LossReason) error {
+	text, err := textOf(v)
+	reason, ok := lockagent.ParseLossReason(d.texts.text(text))
 	if !ok {
 		d.unknown = true
-		return lockagent.LostUnknown
+		reason = lockagent.LostUnknown
 	}
-	return reason
+	*to = reason
+	return err
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lockagent/lockagent"
 )
@@ -38,107 +40,75 @@ var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 // decoder decodes many records, one after the other. It is not safe for concurrent use.
 type decoder struct {
-	scanner
-	texts      *interner
-	records    []Record          // of DecodeMessage
-	agent      lockagent.AgentID // the last one; it is valid
-	lastSource string            // it names agent
-	lastKind   lockagent.EventKind
-	minute     minute
-	words      [fieldError + 1]string // the last one of each field, if it has no escapes
-	table      tableText
-	single     bool // the text may have only one record
-	unknown    bool // the record has something that this version does not know
+	message tokens // the whole text
+	inside  tokens // the data of an event
+	rows    tokens // the rows of a table
+	object  tokens // a field of the data that is an object
+
+	texts   *interner
+	records []Record          // of DecodeMessage
+	agent   lockagent.AgentID // the last one; it is valid
+	record  Record            // the present one, or what all rows of the table have in common
+	columns []column          // of the table
+	unknown bool              // the record has something that this version does not know
 }
 
 func newDecoder() *decoder { return &decoder{texts: newInterner()} }
 
 // decode reads one event, which is all of text.
 func (d *decoder) decode(text []byte, r *Record) error {
-	d.scanner, d.single = scanner{text: text}, true
-	d.records = d.event(d.records[:0])
-	d.end()
-	if d.err == nil {
-		*r = d.records[0]
+	d.message.read(text)
+	d.records = d.event(d.records[:0], true)
+	d.message.end()
+	if err := d.failure(); err != nil {
+		return err
 	}
-	return d.failure()
+	*r = d.records[0]
+	return nil
 }
 
-// failure returns what went wrong, and lets go of the text.
+// failure returns what went wrong.
 func (d *decoder) failure() error {
-	err := d.err
-	d.scanner = scanner{}
-	if err != nil {
+	if err := d.message.err; err != nil {
 		return fmt.Errorf("events: decode: %w", err)
 	}
 	return nil
 }
 
-// innerDepth is how deep, at most, an unknown value is nested itself: a batch, an event, its
-// data and an object in that are around it.
-const innerDepth = 4
-
-// names are those of the fields of an object, in the order in which they mostly come.
+// names are those of the members of an object.
 type names struct {
-	plain  []string
-	quoted []string // as a key, with its colon
+	list  []string
+	index map[string]int
 }
 
-func newNames(plain ...string) *names {
-	n := &names{plain: plain}
-	for _, name := range plain {
-		n.quoted = append(n.quoted, `"`+name+`":`)
+func newNames(list ...string) names {
+	n := names{list, make(map[string]int)}
+	for i, name := range list {
+		n.index[name] = i
 	}
 	return n
 }
 
-// members tells the fields of one object apart.
-type members struct {
-	*names
-	seen uint64
-	next int // the index behind that of the last one
-}
-
-// member reads a key and returns its index in the names. It returns -1 if the value is read
-// as well, because it is null or its key is unknown.
-func (d *decoder) member(m *members) int {
-	i := m.guess(d.text[d.at:])
-	if i >= 0 {
-		d.at += len(m.quoted[i])
-	} else if i = m.find(d.key()); i < 0 {
+// member reads a name and its value. It returns the index of the name in n. It returns -1 if there is nothing to do:
+// the name is unknown, or the value is null.
+func (d *decoder) member(t *tokens, n names) (int, jsontext.Value, stretch) {
+	key, _ := t.value()
+	if t.err != nil {
+		return -1, nil, stretch{}
+	}
+	name, _ := textOf(key)
+	i, known := n.index[string(name)]
+	v, at := t.value()
+	switch {
+	case t.err != nil:
+		return -1, nil, stretch{}
+	case !known:
 		d.unknown = true
-		d.skip(innerDepth)
-		return -1
+		return -1, nil, stretch{}
+	case v.Kind() == 'n':
+		return -1, nil, stretch{}
 	}
-	if m.seen&(1<<i) != 0 {
-		d.fail("the field %q comes twice", m.plain[i])
-		return -1
-	}
-	m.seen |= 1 << i
-	m.next = i + 1
-	if d.null() {
-		return -1
-	}
-	return i
-}
-
-// guess returns the index of the key at the start of text if it is spelled as Append does, and
-// in the same order. That saves a third of the time that an event takes.
-func (m *members) guess(text []byte) int {
-	if len(text) < 2 {
-		return -1
-	}
-	for i := m.next; i < len(m.quoted); i++ {
-		key := m.quoted[i]
-		if key[1] == text[1] && len(key) <= len(text) && key == string(text[:len(key)]) {
-			return i
-		}
-	}
-	return -1
-}
-
-func (n *names) find(key []byte) int {
-	return slices.IndexFunc(n.plain, func(name string) bool { return name == string(key) })
+	return i, v, at
 }
 
 // The attributes of an event, in the order in which Append writes them. Append does not write
@@ -172,25 +142,92 @@ var attributeNames = newNames([]string{
 	attrData:        "data",
 }...)
 
-// envelope has the texts of the attributes. They are parts of the text that is decoded.
+// envelope has the texts of the attributes.
 type envelope struct {
-	texts [attrData][]byte
-	data  int // where the data begins, or 0 if there is none
+	texts    [attrData][]byte
+	id       stretch
+	sequence stretch
+	data     stretch // none if there is none
 }
 
-// event reads an event, and appends its record, or that of each row if it is a table. If there is an error
-// it appends nothing.
-func (d *decoder) event(records []Record) []Record {
-	d.peek()
-	n := len(records)
-	if all, ok := d.common(records); ok {
-		return all
+// event reads the next event, and appends its record, or that of each row if it is a table. If there is an error it
+// appends nothing. If single, a table may have one row only.
+func (d *decoder) event(records []Record, single bool) []Record {
+	t := &d.message
+	var env envelope
+	d.unknown = false
+	t.open('{', "an event")
+	start := int(t.decoder.InputOffset()) - 1
+	for t.more() {
+		i, v, at := d.member(t, attributeNames)
+		switch {
+		case i < 0:
+			continue
+		case i == attrData:
+			env.data = at
+			continue
+		case i == attrID:
+			env.id = at
+		case i == attrSequence:
+			env.sequence = at
+		}
+		text, err := textOf(v)
+		if err != nil {
+			t.fail("%s: %w", attributeNames.list[i], err)
+		}
+		env.texts[i] = text
 	}
-	records = d.general(records[:n])
-	if d.err != nil {
+	if t.err != nil {
+		return records
+	}
+	event := stretch{start, int(t.decoder.InputOffset())}
+	n := len(records)
+	var err error
+	if records, err = d.understand(records, &env, event, single); err != nil {
+		t.fail("%w", err)
 		return records[:n]
 	}
 	return records
+}
+
+// understand appends what an event says.
+func (d *decoder) understand(records []Record, env *envelope, event stretch, single bool) ([]Record, error) {
+	r := &d.record
+	*r = Record{}
+	if env.data.to == 0 {
+		return records, errors.New("it has no data")
+	}
+	kind, data := env.texts[attrType], d.message.text[env.data.from:env.data.to]
+	table := string(kind) == tableType
+	var rows stretch
+	var err error
+	switch {
+	case table:
+		r.Kind = lockagent.EventHeld
+		rows, err = d.table(r, data)
+	case kindOf[string(kind)] != 0:
+		r.Kind = kindOf[string(kind)]
+		err = d.data(r, data)
+	case otherVersion(kind): // its fields can mean something else
+		d.unknown, r.OtherVersion = true, true
+	default:
+		d.unknown = true
+		err = d.data(r, data)
+	}
+	if err == nil {
+		err = d.identify(r, env)
+	}
+	if err != nil {
+		return records, err
+	}
+	if table {
+		rows.from, rows.to = env.data.from+rows.from, env.data.from+rows.to
+		return d.unfold(records, &tableText{env, event, rows}, single)
+	}
+	if d.unknown {
+		r.Raw = oneLine(d.message.text[event.from:event.to])
+	}
+	return append(records, *r), nil
 }
 
 // imply adds what a record says without a field.
@@ -198,62 +235,6 @@ func (r *Record) imply() {
 	if r.Kind == lockagent.EventHeld && r.Confirmed == 0 {
 		r.Confirmed = r.StoreTime
 	}
-}
-
-// general reads any event.
-func (d *decoder) general(records []Record) []Record {
-	records = oneMore(records)
-	r := &records[len(records)-1]
-	*r = Record{}
-	d.unknown = false
-	d.table = tableText{columns: d.table.columns[:0]}
-	t := &d.table
-	var env envelope
-	attributes := members{names: attributeNames}
-	text, start := d.text, d.at
-	read := false // the data is
-	d.open('{', "an event")
-	for n := 0; d.more('}', n); n++ {
-		switch i := d.member(&attributes); {
-		case i < 0:
-		case i < attrData:
-			d.peek()
-			from := d.at
-			env.texts[i] = d.string()
-			switch i {
-			case attrID:
-				t.id = stretch{from, d.at}
-			case attrSequence:
-				t.sequence = stretch{from, d.at}
-			}
-		default:
-			env.data = d.at
-			if read = env.texts[attrType] != nil; read {
-				d.typed(env.texts[attrType], r)
-			} else {
-				d.skip(innerDepth)
-			}
-		}
-	}
-	end := d.at
-	if env.data > 0 && !read && d.err == nil {
-		d.at = env.data
-		d.typed(env.texts[attrType], r)
-		d.at = end
-	}
-	if d.err == nil {
-		d.err = d.identify(r, &env)
-	}
-	if t.rows.to > 0 && d.err == nil {
-		t.event = stretch{start, end}
-		first := *r
-		d.at = t.rows.from
-		records = d.rows(records[:len(records)-1], first, t)
-		d.at = end
-	} else if d.err == nil && d.unknown {
-		r.Raw = oneLine(text[start:end])
-	}
-	return records
 }
 
 // oneLine returns text without line breaks, which JSON has between its tokens only.
@@ -276,25 +257,6 @@ var kindOf = func() map[string]lockagent.EventKind {
 	}
 	return kinds
 }()
-
-// typed reads the data of an event of the given type.
-func (d *decoder) typed(kind []byte, r *Record) {
-	if string(kind) == tableType {
-		r.Kind = lockagent.EventHeld
-		d.tableData(r, &d.table)
-		return
-	}
-	r.Kind = kindOf[string(kind)]
-	if r.Kind == 0 {
-		d.unknown = true
-		if otherVersion(kind) {
-			r.OtherVersion = true
-			d.skip(innerDepth) // its fields can mean something else
-			return
-		}
-	}
-	d.data(r)
-}
 
 func otherVersion(kind []byte) bool { return !bytes.HasSuffix(kind, []byte(typeVersion)) }
 
@@ -323,15 +285,22 @@ func (d *decoder) identify(r *Record, env *envelope) error {
 		}
 	}
 	if v := attrs[attrTime]; len(v) > 0 {
-		if r.Time, ok = d.minute.parse(v); !ok {
+		if r.Time, ok = parseTime(v); !ok {
 			return timeError(v)
 		}
 	}
 	r.TraceParent = string(attrs[attrTraceParent])
-	if env.data == 0 {
-		return errors.New("it has no data")
-	}
 	return d.about(r, attrs[attrSubject], attrs[attrType])
+}
+
+// parseTime is the inverse of appendTime. It takes other spellings of RFC 3339 as well.
+func parseTime(text []byte) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return time.Time{}, false
+	}
+	t = t.UTC().Truncate(time.Microsecond)
+	return t, t.Year() >= 0 && t.Year() <= 9999
 }
 
 func timeError(text []byte) error {
@@ -362,7 +331,7 @@ func (d *decoder) source(text []byte) (lockagent.AgentID, bool) {
 	if !validAgent(agent) {
 		return "", false
 	}
-	d.agent, d.lastSource = agent, sourceRoot+string(agent)
+	d.agent = agent
 	return agent, true
 }
 

@@ -6,24 +6,10 @@ import (
 )
 
 // Half of the time to encode a record went into its numbers, nearly all of which are times of a store or
-// numbers of requests: 16 digits. So both ways, digits are handled eight at a time, as the bytes of one word.
+// numbers of requests: 16 digits. So digits are handled eight at a time, as the bytes of one word.
 // The first digit is in the lowest byte.
 
 const zeroDigits = 0x3030303030303030
-
-// eightDigits returns the value of eight digits.
-func eightDigits(x uint64) (uint64, bool) {
-	const highs = 0xf0f0f0f0f0f0f0f0
-	// Digits are 0x30 to 0x39. So their high half is 3, and still is if 6 is added.
-	if x&highs != zeroDigits || (x+0x0606060606060606)&highs != zeroDigits {
-		return 0, false
-	}
-	x -= zeroDigits
-	x = x*10 + x>>8                // each second byte has the value of two digits
-	const low = 0x000000ff000000ff // the first two digits of each four
-	x = (x&low)*(1_000_000<<32+100) + (x>>16&low)*(10_000<<32+1)
-	return x >> 32, true
-}
 
 // digitsOf returns the values of the eight digits of n, which is less than 1e8.
 func digitsOf(n uint64) uint64 {

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -51,27 +50,6 @@ func TestPadded(t *testing.T) {
 	} {
 		if got := string(appendPadded([]byte("x"), test.n, test.digits)); got != "x"+test.want {
 			t.Errorf("%d with %d digits is %s", test.n, test.digits, got)
-		}
-	}
-}
-
-// TestEightDigits holds what is read of eight bytes against the standard library, also if one of them is no digit.
-func TestEightDigits(t *testing.T) {
-	for range 100_000 {
-		n := rand.Uint64N(1e8)
-		text := appendPadded(nil, n, 8)
-		if got, ok := eightDigits(binary.LittleEndian.Uint64(text)); got != n || !ok {
-			t.Fatalf("%s is read as %d, %v", text, got, ok)
-		}
-	}
-	for at := range 8 {
-		for c := range 256 {
-			text := []byte("13579024")
-			text[at] = byte(c)
-			_, ok := eightDigits(binary.LittleEndian.Uint64(text))
-			if digit := '0' <= c && c <= '9'; ok != digit {
-				t.Fatalf("%q: %v", text, ok)
-			}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package events
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -63,7 +62,7 @@ func DecodeMessage(contentType string, data []byte, visit func(Record) error) er
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
 	var err error
-	d.records, err = d.message(d.records[:0], contentType, data)
+	d.records, err = d.batch(d.records[:0], contentType, data)
 	for _, r := range d.records {
 		if err := visit(r); err != nil {
 			return err
@@ -72,37 +71,31 @@ func DecodeMessage(contentType string, data []byte, visit func(Record) error) er
 	return err
 }
 
-// message appends the records of a message to records. It returns an error behind the last
+// batch appends the records of a message to records. It returns an error behind the last
 // record that it understands.
-func (d *decoder) message(records []Record, contentType string, data []byte) ([]Record, error) {
+func (d *decoder) batch(records []Record, contentType string, data []byte) ([]Record, error) {
 	batch, err := isBatch(contentType)
 	if err != nil {
 		return records, err
 	}
-	d.scanner, d.single = scanner{text: data}, false
+	d.message.read(data)
 	if !batch {
 		n := len(records)
-		records = d.event(records)
-		if d.end(); d.err != nil {
-			return records[:n], d.failure()
+		records = d.event(records, false)
+		d.message.end()
+		if err := d.failure(); err != nil {
+			return records[:n], err
 		}
 		return records, nil
 	}
-	d.open('[', "a batch of events")
-	for n := 0; d.more(']', n); n++ {
-		if records = d.event(records); d.err != nil {
-			return records, fmt.Errorf("event %d of the batch: %w", n+1, d.failure())
+	d.message.open('[', "a batch of events")
+	for n := 1; d.message.more(); n++ {
+		if records = d.event(records, false); d.message.err != nil {
+			return records, fmt.Errorf("event %d of the batch: %w", n, d.failure())
 		}
 	}
-	d.end()
+	d.message.end()
 	return records, d.failure()
-}
-
-// oneMore makes room for a record. What was there before is still in it: a record is large, and
-// is not cleared twice.
-func oneMore(records []Record) []Record {
-	records = slices.Grow(records, 1)
-	return records[:len(records)+1]
 }
 
 // isBatch says which of the media types contentType is.

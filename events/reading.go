@@ -258,7 +258,7 @@ func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
 func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	var err error
 	d.position = meta.Sequence.Stream
-	d.records, err = g.decoder.message(d.records[:0], m.Headers().Get("Content-Type"), m.Data())
+	d.records, err = g.decoder.batch(d.records[:0], m.Headers().Get("Content-Type"), m.Data())
 	place, stored := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}, meta.Timestamp.UTC()
 	for i := range d.records {
 		r := &d.records[i]

@@ -216,7 +216,7 @@ func TestSchemaRequires(t *testing.T) {
 	for _, kind := range lockagent.EventKinds() {
 		t.Run(kind.String(), func(t *testing.T) {
 			text := Append(nil, goldenRecord(kind))
-			for _, name := range append(slices.Clone(attributeNames.plain), fieldNames.plain...) {
+			for _, name := range append(slices.Clone(attributeNames.list), fieldNames.list...) {
 				without := bytes.Replace(text, []byte(`"`+name+`":`), []byte(`"not_`+name+`":`), 1)
 				if bytes.Equal(without, text) {
 					if slices.Contains(required(kind), name) {
@@ -245,7 +245,7 @@ func TestSchemaRequiresOfTables(t *testing.T) {
 	}
 	text := string(AppendBatch(nil, goldenHolds()))
 	seen := make(map[string]bool)
-	for _, name := range append(slices.Clone(attributeNames.plain), tableNames.plain...) {
+	for _, name := range append(slices.Clone(attributeNames.list), tableNames.list...) {
 		if key := `"` + name + `":`; strings.Contains(text, key) {
 			check(name, changedTable(t, key, `"not_`+name+`":`))
 			seen[name] = true
@@ -292,7 +292,7 @@ func TestSchemaRefusesTables(t *testing.T) {
 	refused("ManyRows", manyRows(mostRows+1))
 	refused("ColumnTwice", changedTable(t, `"columns":[`, `"columns":["colour","colour",`))
 	refused("NullColumns", changedTable(t, `"columns":[`, `"columns":null,"names":[`))
-	for i, name := range tableNames.plain {
+	for i, name := range tableNames.list {
 		if i < fieldOwner || i >= fieldReset {
 			refused(name+" is a column", changedTable(t, `"waited_us"`, `"`+name+`"`))
 		}
@@ -303,7 +303,7 @@ func TestSchemaRefusesTables(t *testing.T) {
 	if err := json.Unmarshal(Append(nil, fullRecord(lockagent.EventGranted)), &full); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range fieldNames.plain[fieldOwner:fieldReset] {
+	for _, name := range fieldNames.list[fieldOwner:fieldReset] {
 		twice, column, field := text, `"`+name+`"`, `"`+name+`":`
 		value := string(full.Data[name])
 		if !strings.Contains(twice, field) {

@@ -2,7 +2,11 @@ package events
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The fields of the data that only a table has.
@@ -14,183 +18,186 @@ const (
 // fieldTime stands for the time of an event, which is a column and no field of the data.
 const fieldTime = fieldRows + 1
 
-var tableNames = newNames(append(slices.Clone(fieldNames.plain), "columns", "rows")...)
+var tableNames = newNames(append(slices.Clone(fieldNames.list), "columns", "rows")...)
 
 // mostRows is how many rows a table can have. A reader must not need much more memory than the text takes.
 const mostRows = maxBatch
 
+// column is a column of a table.
+type column struct {
+	field int // or -1 if it is unknown
+	name  string
+}
+
 // tableText is where the parts of a table are in the text that is decoded.
 type tableText struct {
-	event, id, sequence, rows stretch // the sequence is an attribute that other programs may add
-
-	columns []int    // the field of each, or -1 if it is unknown
-	unknown []string // the names of those
+	*envelope
+	event, rows stretch
 }
 
-// tableData reads the data of a table up to its rows, and notes where the rows are. r gets the fields that all rows
-// have in common.
-func (d *decoder) tableData(r *Record, t *tableText) {
-	fields := members{names: tableNames}
-	named, counted := false, false
-	d.open('{', "an object")
-	for n := 0; d.more('}', n); n++ {
-		switch field := d.member(&fields); field {
-		case fieldColumns:
-			d.columns(t)
-			named = true
-		case fieldRows:
-			t.rows.from = d.at
-			d.skip(innerDepth)
-			t.rows.to = d.at
-		default:
-			d.field(field, r)
-			counted = counted || field == fieldCount
-		}
-	}
-	switch {
-	case !named || t.rows.to == 0:
-		d.fail("a table has no columns or no rows")
-	case !counted && !slices.Contains(t.columns, fieldCount):
-		d.fail("the end of a hold has no count")
-	default:
-		d.distinct(t.columns, fields.seen)
-	}
-}
-
-// distinct fails unless each of the columns can be one, and says what nothing else says. seen are the fields
-// that all rows have in common.
-func (d *decoder) distinct(columns []int, seen uint64) {
-	for i, field := range columns {
-		switch {
-		case field < 0:
-		case field < fieldOwner || fieldReset <= field && field != fieldTime:
-			d.fail("%q cannot be a column", tableNames.plain[field])
-		case slices.Contains(columns[:i], field) || field != fieldTime && seen&(1<<field) != 0:
-			d.fail("the column %q comes twice", columnName(field))
-		}
-	}
-}
-
-func columnName(field int) string {
-	if field == fieldTime {
-		return "time"
-	}
-	return fieldNames.plain[field]
-}
-
-// columns reads the names of the columns.
-func (d *decoder) columns(t *tableText) {
-	d.open('[', "a list of columns")
-	for n := 0; d.more(']', n); n++ {
-		name := string(d.string())
-		field := tableNames.find([]byte(name))
-		if name == "time" {
-			field = fieldTime
-		}
+// table reads the data of a table but for its rows, and returns where the rows are in text. r gets the fields that all
+// rows have in common.
+func (d *decoder) table(r *Record, text []byte) (rows stretch, err error) {
+	t := &d.inside
+	t.read(text)
+	d.columns = d.columns[:0]
+	var seen uint64
+	t.open('{', "an object")
+	for t.more() {
+		field, v, at := d.member(t, tableNames)
 		if field < 0 {
-			if slices.Contains(t.unknown, name) {
-				d.fail("the column %q comes twice", name)
-			}
-			t.unknown = append(t.unknown, name)
-			d.unknown = true
+			continue
 		}
-		t.columns = append(t.columns, field)
+		seen |= 1 << field
+		switch field {
+		case fieldColumns:
+			if err := d.named(v); err != nil {
+				t.fail("columns: %w", err)
+			}
+		case fieldRows:
+			rows = at
+		default:
+			d.into(t, field, v, r)
+		}
 	}
+	has := func(field int) bool { return seen&(1<<field) != 0 }
+	switch {
+	case t.err != nil:
+		return rows, t.err
+	case !has(fieldColumns) || !has(fieldRows):
+		return rows, errors.New("a table has no columns or no rows")
+	case !has(fieldCount) && !slices.ContainsFunc(d.columns, func(c column) bool { return c.field == fieldCount }):
+		return rows, errors.New("the end of a hold has no count")
+	}
+	for i, c := range d.columns {
+		again := func(other column) bool { return other.name == c.name }
+		known := c.field >= 0 && c.field != fieldTime
+		switch {
+		case known && (c.field < fieldOwner || c.field >= fieldReset):
+			return rows, fmt.Errorf("%q cannot be a column", c.name)
+		case known && has(c.field) || slices.ContainsFunc(d.columns[:i], again):
+			return rows, fmt.Errorf("the column %q comes twice", c.name)
+		}
+	}
+	return rows, nil
 }
 
-// rows reads the rows of a table, and appends a record for each. first has what they have in common, and
-// the number of the first one.
-func (d *decoder) rows(records []Record, first Record, t *tableText) []Record {
-	text, unknown, most := d.text, d.unknown, mostRows
-	if d.single {
-		most = 1
-	}
-	d.open('[', "a list of rows")
-	n := 0
-	for ; d.more(']', n); n++ {
-		if n == most {
-			d.tooMany(most)
+// named reads the names of the columns.
+func (d *decoder) named(v jsontext.Value) error {
+	t := &d.rows
+	t.read(v)
+	t.open('[', "a list of columns")
+	for t.more() {
+		v, _ := t.value()
+		name, err := textOf(v)
+		if t.err != nil || err != nil {
+			t.fail("%w", err)
 			break
 		}
-		d.peek()
-		from := d.at
-		records = oneMore(records)
+		c := column{-1, d.texts.text(name)}
+		if field, known := tableNames.index[c.name]; known {
+			c.field = field
+		} else if c.name == "time" {
+			c.field = fieldTime
+		} else {
+			d.unknown = true
+		}
+		d.columns = append(d.columns, c)
+	}
+	return t.err
+}
+
+// unfold reads the rows of a table, and appends a record for each. d.record has what they have in common, and the number
+// of the first one.
+func (d *decoder) unfold(records []Record, text *tableText, single bool) ([]Record, error) {
+	t, unknown, most := &d.rows, d.unknown, mostRows
+	if single {
+		most = 1
+	}
+	t.read(d.message.text[text.rows.from:text.rows.to])
+	t.open('[', "a list of rows")
+	n := 0
+	for ; t.more(); n++ {
+		switch {
+		case n == most && single:
+			return records, errors.New("it is a table of several holds, not one event; DecodeMessage reads both")
+		case n == most:
+			return records, fmt.Errorf("a table has more than %d rows", most)
+		}
+		t.open('[', "a row")
+		from := int(t.decoder.InputOffset()) - 1
+		records = append(records, d.record)
 		r := &records[len(records)-1]
-		*r = first
 		r.Seq += uint64(n)
 		d.unknown = unknown
-		d.row(r, t.columns)
+		d.row(t, r)
 		if r.Seq > maxSeq {
-			d.fail("the number of row %d is out of range", n+1)
+			t.fail("the number of row %d is out of range", n+1)
 		}
-		if d.unknown && d.err == nil {
-			r.Raw = t.alone(text, stretch{from, d.at}, r)
+		if t.err == nil && d.unknown {
+			r.Raw = text.alone(d.message.text, t.text[from:t.decoder.InputOffset()], r)
 		}
 	}
-	if n == 0 {
-		d.fail("a table has no rows")
+	if t.err == nil && n == 0 {
+		return records, errors.New("a table has no rows")
 	}
-	return records
+	return records, t.err
 }
 
-func (d *decoder) tooMany(most int) {
-	if d.single {
-		d.fail("it is a table of several holds, not one event; DecodeMessage reads both")
-	} else {
-		d.fail("a table has more than %d rows", most)
-	}
-}
-
-// row reads a row.
-func (d *decoder) row(r *Record, columns []int) {
-	d.open('[', "a row")
+// row reads the values of a row.
+func (d *decoder) row(t *tokens, r *Record) {
 	n := 0
-	for ; d.more(']', n); n++ {
-		switch {
-		case n == len(columns):
-			d.fail("the row has more than %d values", n)
-		case columns[n] < 0:
-			d.skip(innerDepth)
-		case d.null():
-			if columns[n] == fieldCount {
-				d.fail("the end of a hold has no count")
+	for ; t.more(); n++ {
+		v, _ := t.value()
+		if t.err != nil {
+			return
+		}
+		if n == len(d.columns) {
+			t.fail("the row has more than %d values", n)
+			return
+		}
+		switch c := d.columns[n]; {
+		case c.field < 0:
+		case v.Kind() == 'n':
+			if c.field == fieldCount {
+				t.fail("the end of a hold has no count")
 			}
-		case columns[n] == fieldTime:
-			d.rowTime(r)
+		case c.field == fieldTime:
+			text, err := textOf(v)
+			if err != nil {
+				t.fail("time: %w", err)
+			} else if at, ok := parseTime(text); !ok {
+				t.fail("%w", timeError(text))
+			} else {
+				r.Time = at
+			}
 		default:
-			d.field(columns[n], r)
+			d.into(t, c.field, v, r)
 		}
 	}
-	if n < len(columns) {
-		d.fail("the row has %d values instead of %d", n, len(columns))
+	if t.err == nil && n < len(d.columns) {
+		t.fail("the row has %d values instead of %d", n, len(d.columns))
 	}
 	r.imply()
 }
 
-func (d *decoder) rowTime(r *Record) {
-	text, ok := d.string(), false
-	if r.Time, ok = d.minute.parse(text); !ok {
-		d.fail("%v", timeError(text))
-	}
-}
-
-// alone returns the text of a table that has one row of t, and the number of r.
-func (t *tableText) alone(text []byte, row stretch, r *Record) string {
+// alone returns the text of a table that has one row of it, and the number of r.
+func (text *tableText) alone(all, row []byte, r *Record) string {
 	id := append(appendID([]byte{'"'}, r.Epoch, r.Seq), '"')
 	type part struct {
 		stretch
 		text []byte
 	}
-	parts := []part{{t.id, id}, {t.rows, slices.Concat([]byte{'['}, text[row.from:row.to], []byte{']'})}}
-	if t.sequence.to > 0 {
-		parts = append(parts, part{t.sequence, bytes.Replace(id, []byte{':'}, []byte{'-'}, 1)})
+	parts := []part{{text.id, id}, {text.rows, slices.Concat([]byte{'['}, row, []byte{']'})}}
+	if text.sequence.to > 0 {
+		parts = append(parts, part{text.sequence, bytes.Replace(id, []byte{':'}, []byte{'-'}, 1)})
 	}
 	slices.SortFunc(parts, func(p, q part) int { return p.from - q.from })
 	var b []byte
-	at := t.event.from
+	at := text.event.from
 	for _, p := range parts {
-		b = append(append(b, text[at:p.from]...), p.text...)
+		b = append(append(b, all[at:p.from]...), p.text...)
 		at = p.to
 	}
-	return oneLine(append(b, text[at:t.event.to]...))
+	return oneLine(append(b, all[at:text.event.to]...))
 }
