@@ -35,6 +35,9 @@ var (
 	// ErrNoStream is returned by a [Reader] when NATS has no stream of the name.
 	ErrNoStream = errors.New("events: no such stream; it is made when the first agent publishes to it")
 
+	// ErrNoJetStream is returned when the NATS server is there, and nobody answers for JetStream.
+	ErrNoJetStream = errors.New("events: JetStream is not enabled in the NATS server or not for the account, or the domain is not there; write \"jetstream: enabled\" in the configuration of the server and of the account, or correct the domain")
+
 	// ErrRewound is what a [Reader.Tail] is told when the stream ends before the
 	// place up to which it was read: the server lost events, or the stream was
 	// made anew.
@@ -67,11 +70,14 @@ func (e *DroppedError) Error() string {
 // Unwrap returns the Cause.
 func (e *DroppedError) Unwrap() error { return e.Cause }
 
-// StreamError says which setting of an existing stream would lose events. It is [ErrStream].
+// StreamError says which setting of an existing stream would lose events, or which other stream has the
+// subjects, so that there can be no stream of that name. It is [ErrStream].
 type StreamError struct {
 	Stream  string
 	Setting string // what is wrong
 	Mend    string // the command of the NATS CLI that mends it, or what else to do
+
+	lacks string // the subjects that an existing stream does not have
 }
 
 func (e *StreamError) Error() string {

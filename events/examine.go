@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -15,12 +16,14 @@ type Examination struct {
 	// Unusable is why JetStream or the stream cannot be used, or nil. It is [ErrNotPermitted] if we may not.
 	Unusable error
 
-	// Found says that there is a stream. Otherwise the first publisher makes it. The other fields are about the stream.
+	// Found says that there is a stream. Otherwise the first publisher makes it, unless there is a Flaw.
 	Found  bool
 	Events uint64 // messages, which may have several events each
 	Bytes  uint64
-	// Flaw is why the stream would lose events, or nil. It is a [*StreamError].
+	// Flaw is why the stream would lose events, or why it cannot be made, or nil. It is a [*StreamError].
 	Flaw error
+	// Unknown is why nobody can tell whether a stream that is not there can be made, or nil.
+	Unknown error
 	// Weaker lists the settings that are weaker than those of a new stream. It is empty if there are none.
 	Weaker string
 }
@@ -43,22 +46,34 @@ func Examine(ctx context.Context, cfg ReaderConfig) (*Examination, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	stream, err := js.Stream(ctx, cfg.Stream)
+	subjects := cfg.Prefix + ".>"
+	stream, err := findStream(ctx, js, cfg.Stream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
+		others, err := takers(ctx, js, cfg.Stream, subjects)
+		switch {
+		case len(others) > 0:
+			e.Flaw = takenBy(others, cfg.Stream, subjects)
+		case err != nil:
+			e.Unknown = fmt.Errorf("events: ask which streams have subjects of %s: %w", subjects, refusal(nc, err))
+		}
 		return e, nil
 	case err != nil:
-		if refused := nc.LastError(); refused != nil { // a call that is not permitted has no answer
-			err = errors.Join(refused, err)
-		}
-		e.Unusable = fmt.Errorf("events: examine stream %q: %w", cfg.Stream, explained(err))
+		e.Unusable = fmt.Errorf("events: examine stream %q: %w", cfg.Stream, refusal(nc, err))
 		return e, nil
 	}
 	info := stream.CachedInfo()
 	fresh := Config{Stream: cfg.Stream, Prefix: cfg.Prefix, Replicas: 1, MaxBytes: -1}
 	want := fresh.stream()
-	subjects := cfg.Prefix + ".>"
 	e.Found, e.Events, e.Bytes = true, info.State.Msgs, info.State.Bytes
-	e.Flaw, e.Weaker = flawOf(&info.Config, subjects, subjects), differences(&info.Config, &want)
+	e.Flaw, e.Weaker = askFlaw(ctx, js, &info.Config, subjects, subjects), differences(&info.Config, &want)
 	return e, nil
+}
+
+// refusal is why a call failed. One that is not permitted has no answer.
+func refusal(nc *nats.Conn, err error) error {
+	if refused := nc.LastError(); refused != nil {
+		err = errors.Join(refused, err)
+	}
+	return explained(err)
 }

@@ -25,7 +25,11 @@ type forwardEnd struct {
 func openEnd(name string, cfg *ReaderConfig, fail context.CancelCauseFunc) (*forwardEnd, error) {
 	e := &forwardEnd{cfg: cfg, gone: make(chan signal)}
 	nc, err := Connect(cfg.Connection, nats.Name("lockagent forwarder"), nats.NoReconnect(),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { fail(atEnd(name, explained(err))) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if err = explained(err); !dispensable(err) {
+				fail(atEnd(name, err))
+			}
+		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			fail(atEnd(name, disconnected(nc.LastError())))
 			close(e.gone)
@@ -50,7 +54,7 @@ func (e *forwardEnd) close() {
 func (e *forwardEnd) find(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
-	if e.stream, err = e.js.Stream(ctx, e.cfg.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
+	if e.stream, err = findStream(ctx, e.js, e.cfg.Stream); errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = ErrNoStream
 	}
 	return e.explain(err)

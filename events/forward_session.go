@@ -119,7 +119,7 @@ func (s *forwardSession) open() error {
 	}
 	source, hub := s.source.stream.CachedInfo(), s.hub.stream.CachedInfo()
 	all := s.hub.cfg.Prefix + ".>"
-	if flaw := flawOf(&hub.Config, all, all); flaw != nil {
+	if flaw := askFlaw(s.ctx, s.hub.js, &hub.Config, all, all); flaw != nil {
 		return atEnd(HubEnd, flaw)
 	}
 	made := s.f.cfg.hubStream()

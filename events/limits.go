@@ -35,7 +35,7 @@ func SetLimits(ctx context.Context, cfg ReaderConfig, want Limits) (had Limits, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	stream, err := js.Stream(ctx, cfg.Stream)
+	stream, err := findStream(ctx, js, cfg.Stream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return had, fmt.Errorf("%w: %s", ErrNoStream, cfg.Stream)

@@ -240,7 +240,7 @@ func (r *Reader) await(ctx context.Context) (jetstream.Stream, error) {
 func (r *Reader) stream(ctx context.Context) (jetstream.Stream, error) {
 	bounded, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	stream, err := r.js.Stream(bounded, r.cfg.Stream)
+	stream, err := findStream(bounded, r.js, r.cfg.Stream)
 	if err != nil {
 		return nil, r.failed(ctx, err)
 	}

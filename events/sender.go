@@ -207,7 +207,7 @@ func (s *sender) dial() error {
 // complained ends the session if a permission is missing, which is then told as its end. The server does
 // not answer what it does not permit.
 func (s *sender) complained(err error) (told bool) {
-	if !errors.Is(err, ErrNotPermitted) || tidying(err) {
+	if !errors.Is(err, ErrNotPermitted) || dispensable(err) {
 		return false
 	}
 	if missing, ok := errors.AsType[*PermissionError](err); ok && missing.Operation == "subscribe" {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -22,7 +24,7 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	want := s.p.cfg.stream()
-	stream, err := s.js.Stream(ctx, want.Name)
+	stream, err := findStream(ctx, s.js, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = createStream(ctx, s.js, want)
 	}
@@ -30,7 +32,7 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 		return nil, fmt.Errorf("stream %q: %w", want.Name, err)
 	}
 	got := stream.CachedInfo().Config
-	if flaw := flawOf(&got, s.agent, s.p.cfg.Prefix+".>"); flaw != nil {
+	if flaw := askFlaw(ctx, s.js, &got, s.agent, s.p.cfg.Prefix+".>"); flaw != nil {
 		return nil, flaw
 	}
 	if differ := differences(&got, &want); differ != "" && !s.warned[differ] {
@@ -41,10 +43,79 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// createStream makes a stream.
+// findStream asks JetStream for a stream. The error is [ErrNoJetStream] if nobody answers.
+func findStream(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
+	stream, err := js.Stream(ctx, name)
+	refused, _ := errors.AsType[*jetstream.APIError](err)
+	if errors.Is(err, nats.ErrNoResponders) || refused != nil &&
+		(refused.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabled || refused.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount) {
+		err = fmt.Errorf("%w: %w", ErrNoJetStream, err)
+	}
+	return stream, err
+}
+
+// createStream makes a stream. The error is a [*StreamError] if another stream has its subjects.
 func createStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	stream, err := js.CreateStream(ctx, cfg)
+	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && refused.ErrorCode == errSubjectsTaken {
+		others, _ := takers(ctx, js, cfg.Name, cfg.Subjects[0]) // perhaps we may not ask
+		return nil, takenBy(others, cfg.Name, cfg.Subjects[0])
+	}
 	return stream, noRoomFor(&cfg, err)
+}
+
+// errSubjectsTaken is how the server refuses a stream with subjects that another stream has.
+const errSubjectsTaken = 10065
+
+// takersTimeout bounds the question who has some subjects. It has no answer if we may not ask.
+const takersTimeout = time.Second
+
+// takers returns the streams but ours that have some of the subjects.
+func takers(ctx context.Context, js jetstream.JetStream, ours, subjects string) (others []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, takersTimeout)
+	defer cancel()
+	names := js.StreamNames(ctx, jetstream.WithStreamListSubject(subjects))
+	for name := range names.Name() {
+		if name != ours {
+			others = append(others, strconv.Quote(name))
+		}
+	}
+	slices.Sort(others)
+	return others, names.Err()
+}
+
+// takenBy is why there can be no stream with the subjects. Nobody knows which the other streams are if others is empty.
+func takenBy(others []string, stream, subjects string) *StreamError {
+	return &StreamError{
+		Stream:  stream,
+		Setting: fmt.Sprintf("it cannot be made, because %s subjects of %s", have(others), subjects),
+		Mend:    "configure that stream or another prefix, or take these subjects from there",
+	}
+}
+
+// have says that the streams have something.
+func have(streams []string) string {
+	switch len(streams) {
+	case 0:
+		return "another stream has"
+	case 1:
+		return "stream " + streams[0] + " has"
+	}
+	return "streams " + strings.Join(streams, " and ") + " have"
+}
+
+// askFlaw returns the same as flawOf. It also says which other stream has the subjects that the stream lacks.
+func askFlaw(ctx context.Context, js jetstream.JetStream, cfg *jetstream.StreamConfig, subjects, all string) error {
+	err := flawOf(cfg, subjects, all)
+	flaw, ok := errors.AsType[*StreamError](err)
+	if !ok || flaw.lacks == "" {
+		return err
+	}
+	if others, _ := takers(ctx, js, cfg.Name, flaw.lacks); len(others) > 0 { // perhaps we may not ask
+		flaw.Setting += ", which " + have(others)
+		flaw.Mend = "take them from there, and then " + flaw.Mend
+	}
+	return flaw
 }
 
 // noRoomFor says what to do about an error of a server that has no room for a stream. It returns others as they are.
@@ -95,8 +166,12 @@ func flawOf(cfg *jetstream.StreamConfig, subjects, all string) error {
 		return flaw("it is sealed", another)
 	case !covered(subjects, cfg.Subjects):
 		others := slices.DeleteFunc(slices.Clone(cfg.Subjects), func(s string) bool { return covered(s, []string{all}) })
-		return edit(fmt.Sprintf("its subjects %v do not cover %s", cfg.Subjects, subjects),
-			quoted("--subjects="+strings.Join(append(others, all), ",")))
+		return &StreamError{
+			Stream:  cfg.Name,
+			Setting: fmt.Sprintf("its subjects %v do not cover %s", cfg.Subjects, subjects),
+			Mend:    "nats stream edit " + cfg.Name + " " + quoted("--subjects="+strings.Join(append(others, all), ",")),
+			lacks:   all,
+		}
 	case cfg.SubjectTransform != nil:
 		return edit("it changes subjects", "--no-transform")
 	case cfg.Retention == jetstream.WorkQueuePolicy:

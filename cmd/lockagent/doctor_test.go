@@ -192,7 +192,15 @@ func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.AllSubjects}, MaxMsgsPerSubject: 1}
+	cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{events.AllSubjects}}
+	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	diagnose(t, "--nats", hub.URL()).is(t, "nats stream", doctor.Error, `stream "ORDERS" has subjects of lockagent.v1.>`, "configure that stream or another prefix")
+	if err := js.DeleteStream(t.Context(), cfg.Name); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Name, cfg.MaxMsgsPerSubject = events.DefaultStream, 1
 	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +211,12 @@ func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
 	}
 	diagnose(t, "--nats", hub.URL()).is(t, "nats stream", doctor.Warning, "0 messages", "nats stream edit")
 
+	shy := natstest.StartSecured(t, `jetstream: enabled, accounts: { a: { jetstream: enabled, users: [
+		{ user: shy, password: secret, permissions: { publish: { allow: ">", deny: "$JS.API.STREAM.NAMES" } } },
+	] } }`)
+	diagnose(t, "--nats", shy.URL(), "--nats-user", "shy", "--nats-password-file", natstest.File(t, "secret")).
+		is(t, "nats stream", doctor.Warning, "perhaps it cannot be made", "$JS.API.STREAM.NAMES", "docs/nats.md")
+
 	secured := natstest.StartSecured(t, `accounts: { a: { users: [
 		{ user: mute, password: secret, permissions: { publish: "none" } },
 		{ user: plain, password: secret },
@@ -210,7 +224,7 @@ func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
 	as := func(user, password string) diagnosis {
 		return diagnose(t, "--nats", secured.URL(), "--nats-user", user, "--nats-password-file", natstest.File(t, password))
 	}
-	as("plain", "secret").is(t, "nats stream", doctor.Error, "JetStream")
+	as("plain", "secret").is(t, "nats stream", doctor.Error, "JetStream is not enabled", "switch JetStream on")
 	as("mute", "secret").is(t, "nats stream", doctor.Error, "permissions")
 	as("plain", "wrong").is(t, "nats", doctor.Error, "credentials")
 }

@@ -206,10 +206,13 @@ func NATS(e *events.Examination, stream string, err error) []Finding {
 		f = Finding{f.Check, Error, text(e.Unusable), "give the user the permissions that docs/nats.md lists"}
 	case e.Unusable != nil:
 		f = Finding{f.Check, Error, text(e.Unusable), "switch JetStream on in the server, and for the account; see also nats.domain"}
-	case !e.Found:
-		f = Finding{f.Check, OK, "there is no " + stream + " yet; the first daemon that forwards makes it", ""}
 	case isFlaw:
 		f = Finding{f.Check, Error, text(flaw), flaw.Mend}
+	case e.Unknown != nil:
+		f = Finding{f.Check, Warning, "there is no " + stream + " yet, and perhaps it cannot be made: " + text(e.Unknown),
+			"make the stream, or give the user the permissions to make it: docs/nats.md has both"}
+	case !e.Found:
+		f = Finding{f.Check, OK, "there is no " + stream + " yet; the first daemon that forwards makes it", ""}
 	case e.Weaker != "":
 		f.State, f.Found, f.Do = Warning, f.Found+"; "+e.Weaker, "nats stream edit "+stream
 	}
