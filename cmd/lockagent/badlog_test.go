@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +28,13 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 	foreign := file("foreign.jsonl", log+strings.Replace(lines(log)[0], ".v1\"", ".v9\"", 1))
 	empty := file("empty.jsonl", "")
 	missing := filepath.Join(dir, "missing")
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(log)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	zipped, wide := file("log.jsonl.gz", packed.String()), file("wide.jsonl", "\xff\xfe"+strings.Join(strings.Split(log, ""), "\x00")+"\x00")
+	marked := file("marked.jsonl", "\xef\xbb\xbf"+log)
 
 	audit, holders := []string{"audit"}, []string{"holders"}
 	history, state := []string{"history", "orders/42"}, []string{"state", "orders/42", "--at", "-0s"}
@@ -41,6 +50,9 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 		{"NoFile", all, []string{"--file", missing}, exitUsage, "no such file", " --file events.jsonl\n"},
 		{"FileIsDirectory", all, []string{"--file", dir}, exitUsage, "is a directory", " --dir " + dir},
 		{"Binary", all, []string{"--file", binary}, exitUsage, "this is no event log in lines of JSON", "lockagent events tail --all --follow=false --format jsonl > "},
+		{"Compressed", all, []string{"--file", zipped}, exitUsage, "the event log is compressed by gzip", "gzip -dc " + zipped + " | lockagent events "},
+		{"InUTF16", all, []string{"--file", wide}, exitUsage, "the event log is in UTF-16", "iconv -f UTF-16 -t UTF-8 " + wide + " | lockagent events "},
+		{"WithAMark", [][]string{history, state, holders}, []string{"--file", marked}, exitOK, "", ""},
 		{"NoDirectory", all, []string{"--dir", missing}, exitUsage, "there is no directory", "lockagent demo --keep " + missing},
 		{"DirectoryIsFile", all, []string{"--dir", notes}, exitUsage, "is no directory", " --file " + notes},
 		{"OtherDirectory", all, []string{"--dir", dir}, exitEmpty, "there is no event log in", "lockagent demo --keep demo.log"},

@@ -232,6 +232,15 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		}
 		return own
 	})
+	if form, ok := errors.AsType[*events.FormError](err); ok && own == nil {
+		file := l.source.file
+		if file == "-" {
+			file = "FILE"
+		} else {
+			file = shellWord(file)
+		}
+		return usage(form.Lines+" "+file+" | "+again(l.cmd)+" --file -", "the event log is %s; it must be a text in lines of JSON", form.Form)
+	}
 	if err != nil && own == nil {
 		return usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)
 	}
