@@ -26,11 +26,12 @@ func storeText(t lockagent.StoreTime) string { return wallText(storeWall(t)) }
 
 func storeWall(t lockagent.StoreTime) time.Time { return time.UnixMicro(int64(t)) }
 
-// rangeText is from when to when. Of the second time the day is left out if it is that of the first.
+// rangeText is from when to when. Of the second time the day and the zone are left out if they are those of the first.
 func rangeText(from, to time.Time) string {
 	text := "from " + wallText(from) + " to "
 	from, to = from.In(zone), to.In(zone)
-	if from.Format(time.DateOnly) == to.Format(time.DateOnly) {
+	const dayAndZone = time.DateOnly + "Z07:00"
+	if from.Format(dayAndZone) == to.Format(dayAndZone) {
 		return text + to.Format("15:04:05.000")
 	}
 	return text + wallText(to)

@@ -235,3 +235,22 @@ func TestReportNamesTheProcessOfAnEarlierLife(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// The second time of a range says its zone if the clock was set in between.
+func TestRangeText(t *testing.T) {
+	place, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone = place
+	defer func() { zone = time.UTC }()
+	for want, from := range map[string]time.Time{
+		"from 2026-10-25T02:59:00.000+02:00 to 2026-10-25T02:01:00.000+01:00": time.Date(2026, 10, 25, 0, 59, 0, 0, time.UTC),
+		"from 2026-10-25T03:59:00.000+01:00 to 04:01:00.000":                  time.Date(2026, 10, 25, 2, 59, 0, 0, time.UTC),
+		"from 2026-10-25T23:59:00.000+01:00 to 2026-10-26T00:01:00.000+01:00": time.Date(2026, 10, 25, 22, 59, 0, 0, time.UTC),
+	} {
+		if got := rangeText(from, from.Add(2*time.Minute)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func newEventsHistory() *cobra.Command {
 		Long: `Show the holds of a lock, the oldest first: from when to when, for how long, the owner
 and its agent, the token, how each hold came, and how it ended.
 
-Times are those of the agents' clocks, in the zone of this machine. The order is that of the
+Times are those of the agents' clocks, in the zone of this machine, which each time names. The order is that of the
 tokens, which no clock disturbs.`,
 		Example: `  lockagent events history orders/42
   lockagent events history orders/42 --since 1h

@@ -27,8 +27,9 @@ func newEventsState() *cobra.Command {
 		Short: "Show who held a lock at a time, and who waited",
 		Long: `Show who held a lock at a time, and who waited for it; and what became of them.
 
-Times are those of the agents' clocks, in the zone of this machine. A request that was
-granted at once, or within some milliseconds, is not seen to wait.`,
+Times are those of the agents' clocks, in the zone of this machine, which each time names. A request that was
+granted at once, or within some milliseconds, is not seen to wait. A time without a zone is one of this machine, too. If its
+clock shows that time twice or never, because it is set, the error says how to name the one that is meant.`,
 		Example: `  lockagent events state orders/42 --at 14:03:07
   lockagent events state orders/42 --at -10m
   lockagent events state orders/42 --at 2026-11-21T14:03:07+01:00 --format json`,

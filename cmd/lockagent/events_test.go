@@ -262,7 +262,7 @@ func TestEventText(t *testing.T) {
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at
-		want := "03:04:05.678  470d6805 #9       " + test.want
+		want := "03:04:05.678Z  470d6805 #9       " + test.want
 		if got := eventText(events.Record{Event: test.event, Seq: 9}, now); got != want {
 			t.Errorf("the line is\n%q, want\n%q", got, want)
 		}

@@ -128,9 +128,9 @@ func TestHistory(t *testing.T) {
 	}
 	same(t, b.String(), `orders/42: 2 holds of 2 agents
 
-FROM          UNTIL         FOR   OWNER  TOKEN  CAME                                                  ENDED            AGENT
-14:03:01.000  14:03:05.000  4s    "joe"  100    from the store                                        lost (deadline)  a, shop on web-1, pid 812
-14:03:05.500  14:03:07.000  1.5s  /7     200    from the store after 3.5s behind "joe" of a on web-1  released         b, shop on web-2, pid 77
+FROM           UNTIL          FOR   OWNER  TOKEN  CAME                                                  ENDED            AGENT
+14:03:01.000Z  14:03:05.000Z  4s    "joe"  100    from the store                                        lost (deadline)  a, shop on web-1, pid 812
+14:03:05.500Z  14:03:07.000Z  1.5s  /7     200    from the store after 3.5s behind "joe" of a on web-1  released         b, shop on web-2, pid 77
 `)
 }
 
@@ -142,8 +142,8 @@ func TestHistoryOfWhatGoesOn(t *testing.T) {
 	}
 	same(t, b.String(), `orders/43: 1 hold of 1 agent
 
-FROM          UNTIL  FOR  OWNER  TOKEN  CAME            ENDED  AGENT
-14:03:08.000  -      2s   /8     300    from the store  held   b, shop on web-2, pid 77
+FROM           UNTIL  FOR  OWNER  TOKEN  CAME            ENDED  AGENT
+14:03:08.000Z  -      2s   /8     300    from the store  held   b, shop on web-2, pid 77
 `)
 }
 
@@ -163,43 +163,43 @@ func TestState(t *testing.T) {
 		seconds float64
 		want    string
 	}{
-		{"orders/42", 0.5, `orders/42 at 14:03:00.500
+		{"orders/42", 0.5, `orders/42 at 14:03:00.500Z
   free     nobody held it
   after    "joe", token 100, agent a, shop on web-1, pid 812
-           from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
+           from 14:03:01.000Z, from the store; until 14:03:05.000Z, for 4s: lost (deadline)
 `},
-		{"orders/42", 3, `orders/42 at 14:03:03.000
+		{"orders/42", 3, `orders/42 at 14:03:03.000Z
   held by  "joe", token 100, agent a, shop on web-1, pid 812
-           from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
-  waiting  "sue", since 14:03:02.000, agent b, shop on web-2, pid 77
+           from 14:03:01.000Z, from the store; until 14:03:05.000Z, for 4s: lost (deadline)
+  waiting  "sue", since 14:03:02.000Z, agent b, shop on web-2, pid 77
            queued behind "joe" of agent a, shop on web-1, pid 812
-           timedout at 14:03:06.000, 3s later
-  waiting  /7, since 14:03:02.000, agent b, shop on web-2, pid 77
+           timedout at 14:03:06.000Z, 3s later
+  waiting  /7, since 14:03:02.000Z, agent b, shop on web-2, pid 77
            queued behind "joe" of agent a, shop on web-1, pid 812
-           granted at 14:03:05.500, 2.5s later
+           granted at 14:03:05.500Z, 2.5s later
 `},
-		{"orders/42", 5.2, `orders/42 at 14:03:05.200
+		{"orders/42", 5.2, `orders/42 at 14:03:05.200Z
   free     nobody held it
   before   "joe", token 100, agent a, shop on web-1, pid 812
-           from 14:03:01.000, from the store; until 14:03:05.000, for 4s: lost (deadline)
+           from 14:03:01.000Z, from the store; until 14:03:05.000Z, for 4s: lost (deadline)
   after    /7, token 200, agent b, shop on web-2, pid 77
-           from 14:03:05.500, from the store after 3.5s behind "joe" of a on web-1; until 14:03:07.000, for 1.5s: released
-  waiting  "sue", since 14:03:02.000, agent b, shop on web-2, pid 77
+           from 14:03:05.500Z, from the store after 3.5s behind "joe" of a on web-1; until 14:03:07.000Z, for 1.5s: released
+  waiting  "sue", since 14:03:02.000Z, agent b, shop on web-2, pid 77
            queued behind "joe" of agent a, shop on web-1, pid 812
-           timedout at 14:03:06.000, 800ms later
-  waiting  /7, since 14:03:02.000, agent b, shop on web-2, pid 77
+           timedout at 14:03:06.000Z, 800ms later
+  waiting  /7, since 14:03:02.000Z, agent b, shop on web-2, pid 77
            queued behind "joe" of agent a, shop on web-1, pid 812
-           granted at 14:03:05.500, 300ms later
+           granted at 14:03:05.500Z, 300ms later
 `},
-		{"orders/43", 7, `orders/43 at 14:03:07.000
+		{"orders/43", 7, `orders/43 at 14:03:07.000Z
   free     nobody held it
   after    /8, token 300, agent b, shop on web-2, pid 77
-           from 14:03:08.000, from the store; its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000
+           from 14:03:08.000Z, from the store; its agent is silent since 14:03:08.000Z, its lease ended at 14:03:12.000Z
 `},
-		{"orders/43", 9.5, `orders/43 at 14:03:09.500
+		{"orders/43", 9.5, `orders/43 at 14:03:09.500Z
   held by  /8, token 300, agent b, shop on web-2, pid 77
-           from 14:03:08.000, from the store; its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000
-  waiting  "joe", since 14:03:09.000, agent a, shop on web-1, pid 812
+           from 14:03:08.000Z, from the store; its agent is silent since 14:03:08.000Z, its lease ended at 14:03:12.000Z
+  waiting  "joe", since 14:03:09.000Z, agent a, shop on web-1, pid 812
            queued behind /8 of agent b, shop on web-2, pid 77
 `},
 	} {
@@ -231,14 +231,14 @@ func TestHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for after, want := range map[time.Duration]string{
-		10 * time.Second: `orders/43  /8     14:03:08.000  2s   300    1        held   b, shop on web-2, pid 77
+		10 * time.Second: `orders/43  /8     14:03:08.000Z  2s   300    1        held   b, shop on web-2, pid 77
 
 1 hold, 1 request waits
 
-LOCK       OWNER  WAITS SINCE   FOR  BEHIND            STATE  AGENT
-orders/43  "joe"  14:03:09.000  1s   /8 of b on web-2  waits  a, shop on web-1, pid 812
+LOCK       OWNER  WAITS SINCE    FOR  BEHIND            STATE  AGENT
+orders/43  "joe"  14:03:09.000Z  1s   /8 of b on web-2  waits  a, shop on web-1, pid 812
 `,
-		time.Minute: "its agent is silent since 14:03:08.000, its lease ended at 14:03:12.000  b, shop",
+		time.Minute: "its agent is silent since 14:03:08.000Z, its lease ended at 14:03:12.000Z  b, shop",
 	} {
 		now := begun.Add(after)
 		var b strings.Builder
@@ -381,14 +381,14 @@ func TestStoryOfACrash(t *testing.T) {
 		Kind: lockagent.EventReleased, Lock: "orders/42", Owner: "sue", Request: 1, Tenure: 1,
 		Token: lockagent.Token(begun.Add(31 * time.Second).UnixMicro()), Held: 9 * time.Second,
 	}
-	for log, held := range map[string]string{crashed(t): "31.000 -", crashed(t, released): "31.000 14:03:40.000"} {
+	for log, held := range map[string]string{crashed(t): "31.000Z -", crashed(t, released): "31.000Z 14:03:40.000Z"} {
 		s := told(t, log, newStory("orders/42", func(*hold) bool { return true }))
 		var b strings.Builder
 		if err := writeHistory(&b, s.name, s.all(), later); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
-		for _, want := range []string{`14:03:01.000 - ? "joe" `, " over by 14:03:06.000; its end is missing in the log a on web-a", held} {
+		for _, want := range []string{`14:03:01.000Z - ? "joe" `, " over by 14:03:06.000Z; its end is missing in the log a on web-a", held} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the history does not have %q:\n%s", want, b.String())
 			}

@@ -71,7 +71,7 @@ func TestScreen(t *testing.T) {
 		}
 	}
 	s.gone, s.since = errors.New("no daemon"), now.Add(-3*time.Second)
-	if lines = s.draw(200, 24, now); lines[1] != "STALE since 11:59:57.000: no daemon" {
+	if lines = s.draw(200, 24, now); lines[1] != "STALE since 11:59:57.000Z: no daemon" {
 		t.Errorf("without a daemon it says %q", lines[1])
 	}
 	s.hear(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Reset_{Reset_: &lockagentv1.Reset{}}})

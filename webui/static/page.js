@@ -147,7 +147,7 @@ function look() {
     if (mood === "live") pulse.textContent = "Live";
     if (mood === "stale") pulse.textContent = "Stale";
   }
-  const text = fault || `The daemon says nothing since ${new Date(Date.now() - (performance.now() - heard)).toLocaleTimeString()}. What you see may be over.`;
+  const text = fault || `The daemon says nothing since ${new Date(Date.now() - (performance.now() - heard)).toLocaleTimeString(undefined, { timeZoneName: "short" })}. What you see may be over.`;
   body.classList.toggle("is-stale", mood === "stale");
   if (mood !== "stale") stale.hidden = true;
   else if (stale.hidden || fault) {

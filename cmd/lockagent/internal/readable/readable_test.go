@@ -61,10 +61,10 @@ func TestTime(t *testing.T) {
 		t    time.Time
 		want string
 	}{
-		{now.Add(time.Millisecond), "01:02:03.001"},
-		{time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC), "01:00:00.000"},
-		{time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC), "2026-11-20 23:00:00.000"},
-		{now.AddDate(-1, 0, 0), "2025-11-21 01:02:03.000"},
+		{now.Add(time.Millisecond), "01:02:03.001+02:00"},
+		{time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC), "01:00:00.000+02:00"},
+		{time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC), "2026-11-20 23:00:00.000+02:00"},
+		{now.AddDate(-1, 0, 0), "2025-11-21 01:02:03.000+02:00"},
 	} {
 		if got := Time(test.t, now); got != test.want {
 			t.Errorf("Time(%v) is %q, want %q", test.t, got, test.want)
