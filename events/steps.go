@@ -306,6 +306,10 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *Record)
 // are kept right by NTP differ by half of it at most.
 const drift = 1000
 
+// slowed is how far a clock moves in a time by another one, if both are corrected as fast as chrony does it unless it is told
+// otherwise: the first is slowed down by a twelfth, and the second hurried by as much.
+func slowed(d time.Duration) time.Duration { return d * 11 / 13 }
+
 // end notes what the record of an end says.
 func (s *span) end(a *Audit, h *Hold, r *Record) {
 	until, returned := r.Until, r.Returned
@@ -321,8 +325,11 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 	}
 
 	least := r.Confirmed
-	if !h.stray && h.Start != 0 {
-		least = max(least, max(h.Start, h.after).Add(r.Held-r.Held/drift))
+	if from := max(h.Start, h.after); !h.stray && h.Start != 0 {
+		least = max(least, from.Add(r.Held-r.Held/drift))
+		if at := earlier(until, returned); at != 0 && at >= s.Start {
+			least = s.paced(at, least, max(r.Confirmed, from.Add(slowed(r.Held))), h.Store)
+		}
 	}
 	if until != 0 && (until < least.Add(-rounding(h.Store)) || until < s.Start) {
 		a.suspect(s, tooEarly("ended", "at the latest", until, least, p))
@@ -367,6 +374,17 @@ func (s *span) end(a *Audit, h *Hold, r *Record) {
 			s.Least = max(s.Least, min(returned, s.Until))
 		}
 	}
+}
+
+// paced returns how long a hold lasted at least, by the clock of the store. That is until least if this clock and that of the agent ran
+// at rates that nearly agree. If it was over at an earlier time, but not before slowest, they did not. Then nothing is proven of it.
+func (s *span) paced(at, least, slowest lockagent.StoreTime, store string) lockagent.StoreTime {
+	if at >= least.Add(-rounding(store)) || at < slowest.Add(-rounding(store)) {
+		return least
+	}
+	s.doubt(fmt.Sprintf("by the clock of its agent it was held until %s at least, and by that of the store it was over at %s: "+
+		"the two clocks ran at different rates, as clocks do that somebody corrects", storeText(least), storeText(at)))
+	return min(at, slowest)
 }
 
 // tooEarly is the suspicion that a hold ended, or was returned, before it had been held until least.
@@ -416,6 +434,9 @@ func (a *Audit) returned(key LockKey, r *Record) {
 		// When the store found that the tenure was over says nothing of when its holder was told. But the store had it
 		// when it confirmed the lease.
 		what, least = "been over", s.Confirmed
+	} else if at != 0 {
+		s.Least = s.paced(at, least, max(s.Confirmed, s.Start.Add(slowed(least.Sub(s.Start)))), key.Store)
+		least = s.Least
 	}
 	if at != 0 && at < least.Add(-rounding(key.Store)) {
 		a.suspect(s, tooEarly(what, "", at, least, s.Last))
