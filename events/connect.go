@@ -42,7 +42,7 @@ type InProcess interface {
 // TokenFile. At most one of them may be used, and none if the URL has a user. A
 // client certificate may come on top.
 //
-// All files are read anew each time a connection is made. So a secret or a
+// All files must be there at the start, and are read anew each time a connection is made. So a secret or a
 // certificate that is replaced is used from the next connection on, without a restart.
 type Connection struct {
 	// URL is the address of a server, or several addresses of one cluster with
@@ -191,10 +191,6 @@ func Connect(c Connection, options ...nats.Option) (*nats.Conn, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	public, err := c.publicKey()
-	if err != nil {
-		return nil, err
-	}
 	complain := c.errorHandler(nil)
 	var attempts attempts
 	all := []nats.Option{
@@ -215,14 +211,12 @@ func Connect(c Connection, options ...nats.Option) (*nats.Conn, error) {
 		nats.ErrorHandler(complain),
 		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) { complain(nc, nil, err) }),
 	}
-	all = append(append(all, c.identity(public)...), c.tls()...)
+	all = append(all, c.options(func(err error) { complain(nil, nil, err) })...)
 	if c.InboxPrefix != "" {
 		all = append(all, nats.CustomInboxPrefix(c.InboxPrefix))
 	}
 	if c.InProcess != nil {
-		all = append(all, nats.InProcessServer(checkedServer{&c, public}))
-	} else {
-		all = append(all, nats.SetCustomDialer(checkedDialer{&c, public}))
+		all = append(all, nats.InProcessServer(c.InProcess))
 	}
 	nc, err := nats.Connect(c.URL, append(all, options...)...)
 	if err != nil {
@@ -253,30 +247,6 @@ func (a *attempts) pause(int) time.Duration {
 		}
 	}
 	return reconnectPause + rand.N(reconnectPause/2)
-}
-
-// checkedDialer reads all files before it dials. So an attempt fails with what is
-// wrong with a file, and not with what the server makes of it.
-type checkedDialer struct {
-	c      *Connection
-	public string // the key of Nkey
-}
-
-func (d checkedDialer) Dial(network, address string) (net.Conn, error) {
-	if err := d.c.stillReadable(d.public); err != nil {
-		return nil, err
-	}
-	return net.DialTimeout(network, address, dialTimeout)
-}
-
-// checkedServer does the same for a server in this process.
-type checkedServer checkedDialer
-
-func (s checkedServer) InProcessConn() (net.Conn, error) {
-	if err := s.c.stillReadable(s.public); err != nil {
-		return nil, err
-	}
-	return s.c.InProcess.InProcessConn()
 }
 
 // errorHandler logs what the client library complains about, unless tell tells of it. tell may be

@@ -1,16 +1,14 @@
 package events
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 
 	"github.com/lockagent/lockagent"
 )
@@ -88,131 +86,89 @@ func (c *Connection) tlsOption() string {
 	return ""
 }
 
-// readable returns what is wrong with the files.
-func (c *Connection) readable() error {
-	_, _, err := c.userInfo()
-	errs := []error{err}
-	_, err = c.token()
-	errs = append(errs, err)
-	_, err = c.rootCAs()
-	errs = append(errs, err)
-	_, err = c.certificate()
-	errs = append(errs, err)
-	_, err = c.publicKey()
-	errs = append(errs, err)
+// file is an option of the client library that reads a file at each connection. It reads the file also when it is applied.
+type file struct {
+	field  string
+	option nats.Option
+}
+
+// files returns those that the client library reads.
+func (c *Connection) files() (files []file) {
 	if c.Creds != "" {
-		_, err = c.jwt()
-		errs = append(errs, err)
-		_, err = keyPair("Creds", c.Creds)
-		errs = append(errs, err)
+		files = append(files, file{"Creds", nats.UserCredentials(c.Creds)})
+	}
+	if c.Nkey != "" {
+		files = append(files, file{"Nkey", func(o *nats.Options) error {
+			option, err := nats.NkeyOptionFromSeed(c.Nkey)
+			if err != nil {
+				return err
+			}
+			return option(o)
+		}})
+	}
+	if c.CA != "" {
+		files = append(files, file{"CA", nats.RootCAs(c.CA)})
+	}
+	if c.Cert != "" {
+		files = append(files, file{"Cert", nats.ClientCert(c.Cert, cmp.Or(c.Key, c.Cert))})
+	}
+	return files
+}
+
+// readable returns what is wrong with the files now.
+func (c *Connection) readable() error {
+	_, _, noUser := c.userInfo()
+	_, noToken := c.token()
+	errs := []error{noUser, noToken}
+	var o nats.Options
+	for _, f := range c.files() {
+		if err := f.option(&o); err != nil {
+			errs = append(errs, badOption(f.field, "%v", err))
+		}
+	}
+	if o.UserJWT != nil {
+		// The client library takes a file without a JWT for a JWT, and sends all of it to the server. It may be a seed.
+		if jwt, err := o.UserJWT(); err == nil && !strings.HasPrefix(jwt, "eyJ") {
+			errs = append(errs, badOption("Creds", "%s has no JWT of a user; give the credentials file that nsc has made", c.Creds))
+		}
+		if _, err := o.SignatureCB(nil); err != nil {
+			errs = append(errs, badOption("Creds", "%v", err))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// identity returns what tells a server who we are. public is the key of Nkey.
-func (c *Connection) identity(public string) []nats.Option {
-	switch {
-	case c.Creds != "":
-		return []nats.Option{nats.UserJWT(c.jwt, signer("Creds", c.Creds))}
-	case c.Nkey != "":
-		return []nats.Option{nats.Nkey(public, signer("Nkey", c.Nkey))}
-	case c.PasswordFile != "":
-		return []nats.Option{nats.UserInfoHandler(func() (string, string) {
-			user, password, _ := c.userInfo() // it was read a moment ago, when the connection was dialled
+// options returns what tells a server who we are, and what makes the connection use TLS if c asks for it. complain is told of
+// a file that cannot be read later. Then the server gets no password and no token, and refuses us.
+func (c *Connection) options(complain func(error)) (options []nats.Option) {
+	if c.PasswordFile != "" {
+		options = append(options, nats.UserInfoHandler(func() (string, string) {
+			user, password, err := c.userInfo()
+			if err != nil {
+				complain(err)
+			}
 			return user, password
-		})}
-	case c.TokenFile != "":
-		return []nats.Option{nats.TokenHandler(func() string {
-			token, _ := c.token() // likewise
+		}))
+	}
+	if c.TokenFile != "" {
+		options = append(options, nats.TokenHandler(func() string {
+			token, err := c.token()
+			if err != nil {
+				complain(err)
+			}
 			return token
-		})}
+		}))
 	}
-	return nil
-}
-
-// signer returns what signs with the seed in a file.
-func signer(option, path string) nats.SignatureHandler {
-	return func(nonce []byte) ([]byte, error) {
-		pair, err := keyPair(option, path)
-		if err != nil {
-			return nil, err
-		}
-		return pair.Sign(nonce)
+	if c.tlsOption() != "" {
+		options = append(options, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}))
 	}
-}
-
-// publicKey returns that of Nkey, or an empty text if there is none.
-func (c *Connection) publicKey() (string, error) {
-	if c.Nkey == "" {
-		return "", nil
-	}
-	pair, err := keyPair("Nkey", c.Nkey)
-	if err != nil {
-		return "", err
-	}
-	return pair.PublicKey()
-}
-
-// stillReadable is readable once the client library has the public key of Nkey, which it
-// does not take again.
-func (c *Connection) stillReadable(public string) error {
-	if err := c.readable(); err != nil {
-		return err
-	}
-	now, err := c.publicKey()
-	if err == nil && now != public {
-		err = badOption("Nkey", "%s has another key than at the start; start again to use it", c.Nkey)
-	}
-	return err
-}
-
-// tls returns what makes a connection use TLS, if c asks for it.
-func (c *Connection) tls() []nats.Option {
-	if c.tlsOption() == "" {
-		return nil
-	}
-	options := []nats.Option{nats.Secure(&tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName})}
 	if c.TLSFirst {
 		options = append(options, nats.TLSHandshakeFirst())
 	}
-	var certificate nats.TLSCertHandler
-	if c.Cert != "" {
-		certificate = c.certificate
-	}
-	var roots nats.RootCAsHandler
-	if c.CA != "" {
-		roots = c.rootCAs
-	}
-	if certificate != nil || roots != nil {
-		options = append(options, nats.ClientTLSConfig(certificate, roots))
+	for _, f := range c.files() {
+		options = append(options, f.option)
 	}
 	return options
-}
-
-// jwt returns the JWT in the credentials file.
-func (c *Connection) jwt() (string, error) {
-	text, err := readFile("Creds", c.Creds)
-	if err != nil {
-		return "", err
-	}
-	jwt, err := nkeys.ParseDecoratedJWT(text)
-	if err != nil || !strings.HasPrefix(jwt, "eyJ") || strings.Count(jwt, ".") != 2 {
-		return "", badOption("Creds", "%s has no JWT of a user; give the credentials file that nsc has made", c.Creds)
-	}
-	return jwt, nil
-}
-
-// keyPair returns the key of a user whose seed is in a file.
-func keyPair(option, path string) (nkeys.KeyPair, error) {
-	text, err := readFile(option, path)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := nkeys.ParseDecoratedUserNKey(bytes.TrimSpace(text))
-	if err != nil {
-		return nil, badOption(option, "%s has no seed of a user, which begins with SU: %v", path, err)
-	}
-	return pair, nil
 }
 
 // userInfo returns two empty texts if there is no user.
@@ -237,58 +193,11 @@ func (c *Connection) token() (string, error) {
 	return readLine("TokenFile", c.TokenFile)
 }
 
-// rootCAs returns nil for those of the operating system.
-func (c *Connection) rootCAs() (*x509.CertPool, error) {
-	if c.CA == "" {
-		return nil, nil
-	}
-	text, err := readFile("CA", c.CA)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, badOption("CA", "%s has no certificate in PEM form", c.CA)
-	}
-	return pool, nil
-}
-
-// certificate returns the zero certificate if there is none.
-func (c *Connection) certificate() (tls.Certificate, error) {
-	if c.Cert == "" {
-		return tls.Certificate{}, nil
-	}
-	cert, err := readFile("Cert", c.Cert)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	key, option, path := cert, "Cert", c.Cert
-	if c.Key != "" {
-		option, path = "Key", c.Key
-		if key, err = readFile(option, path); err != nil {
-			return tls.Certificate{}, err
-		}
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return tls.Certificate{}, badOption(option, "%s does not make a client certificate: %v", path, err)
-	}
-	return pair, nil
-}
-
-func readFile(option, path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, badOption(option, "the file cannot be read: %v", err)
-	}
-	return text, nil
-}
-
 // readLine returns what a file has in its only line.
 func readLine(option, path string) (string, error) {
-	text, err := readFile(option, path)
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return "", badOption(option, "the file cannot be read: %v", err)
 	}
 	line := strings.TrimRight(string(text), "\r\n")
 	switch {
