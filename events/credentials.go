@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -123,7 +124,7 @@ func (c *Connection) readable() error {
 	var o nats.Options
 	for _, f := range c.files() {
 		if err := f.option(&o); err != nil {
-			errs = append(errs, badOption(f.field, "%v", err))
+			errs = append(errs, badFile(f.field, err))
 		}
 	}
 	if o.UserJWT != nil {
@@ -132,10 +133,18 @@ func (c *Connection) readable() error {
 			errs = append(errs, badOption("Creds", "%s has no JWT of a user; give the credentials file that nsc has made", c.Creds))
 		}
 		if _, err := o.SignatureCB(nil); err != nil {
-			errs = append(errs, badOption("Creds", "%v", err))
+			errs = append(errs, badFile("Creds", err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// badFile is the error for what the client library says of a file.
+func badFile(option string, err error) error {
+	if unread, ok := errors.AsType[*fs.PathError](err); ok {
+		return badOption(option, "the file cannot be read: %v", unread)
+	}
+	return badOption(option, "%v", err)
 }
 
 // options returns what tells a server who we are, and what makes the connection use TLS if c asks for it. complain is told of
