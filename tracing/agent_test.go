@@ -114,3 +114,46 @@ func TestARealAgent(t *testing.T) {
 		}
 	})
 }
+
+// TestAnOwnerInBothModes has a real agent grant a session a read/write lock in both modes. The holds end in either order, and all that
+// begins ends.
+func TestAnOwnerInBothModes(t *testing.T) {
+	for name, writeEndsFirst := range map[string]bool{"WriteEndsFirst": true, "ReadEndsFirst": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				rec := r.recorder()
+				store := memstore.New()
+				defer func() { _ = store.Close() }()
+				locks, err := channelapi.New(channelapi.Config{Store: Store(store, r.Config), Recorder: rec})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = locks.Close() }()
+				session, err := locks.Session("alice")
+				if err != nil {
+					t.Fatal(err)
+				}
+				first, second := session.WriteLock("orders/42"), session.ReadLock("orders/42")
+				for _, l := range []*channelapi.SessionLock{first, second} {
+					if _, err := l.Acquire(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !writeEndsFirst {
+					first, second = second, first
+				}
+				for _, l := range []*channelapi.SessionLock{first, second} {
+					if err := l.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				if held := r.points("lockagent.lock.held")[""].sum; held != 0 {
+					t.Errorf("%v holds go on, and nobody holds anything", held)
+				}
+				r.wantForgotten(rec)
+			})
+		})
+	}
+}

@@ -43,7 +43,7 @@ type lockKey struct {
 // lock is what is under way with one lock in one agent.
 type lock struct {
 	requests map[uint64]request // by Event.Request
-	holds    map[lockagent.Owner]hold
+	holds    map[holdKey]hold
 	large    bool // it had more than mostOpen of them
 
 	handing trace.SpanContext // of how the last hold ended
@@ -56,6 +56,15 @@ type request struct {
 	parent string // the trace context for events
 	queued bool   // and counted as a waiter
 }
+
+// holdKey names a hold of a lock. An owner may have several at once: of a semaphore, or in both modes. All grants of one hold have one
+// token.
+type holdKey struct {
+	owner lockagent.Owner
+	token lockagent.Token
+}
+
+func holdOf(e *lockagent.Event) holdKey { return holdKey{e.Owner, e.Token} }
 
 type hold struct {
 	span    trace.Span
@@ -114,7 +123,7 @@ func (t *lifetimes) made(e *lockagent.Event) *lock {
 	if last := len(s.spare) - 1; last >= 0 {
 		l, s.spare = s.spare[last], s.spare[:last]
 	} else {
-		l = &lock{requests: make(map[uint64]request), holds: make(map[lockagent.Owner]hold)}
+		l = &lock{requests: make(map[uint64]request), holds: make(map[holdKey]hold)}
 	}
 	if s.locks == nil {
 		s.locks = make(map[lockKey]*lock)

@@ -180,7 +180,7 @@ func (r *recorder) granted(ctx context.Context, l *lock, e *lockagent.Event, rec
 	} else if e.How != lockagent.ByRest { // whose lease began before
 		l.trusted = e.Time.Add(e.Lease)
 	}
-	l.holds[e.Owner] = h
+	l.holds[holdOf(e)] = h
 }
 
 // linksOf leads from a hold to the end of the one before. That was in this agent, if it
@@ -199,7 +199,7 @@ func linksOf(l *lock, e *lockagent.Event) []trace.SpanStartOption {
 
 // ended ends a grant, and the hold with its last.
 func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) string {
-	h, known := l.holds[e.Owner]
+	h, known := l.holds[holdOf(e)]
 	if !known {
 		return ""
 	}
@@ -215,7 +215,7 @@ func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) strin
 	if e.Count > 0 {
 		return h.parent
 	}
-	delete(l.holds, e.Owner)
+	delete(l.holds, holdOf(e))
 	l.handing, l.endedAt = how, e.Time
 
 	ctx = within(ctx, h.span)
@@ -240,7 +240,7 @@ func (r *recorder) ended(ctx context.Context, l *lock, e *lockagent.Event) strin
 
 // uncertain notes that a renewal has failed.
 func (r *recorder) uncertain(ctx context.Context, l *lock, e *lockagent.Event) string {
-	h, known := l.holds[e.Owner]
+	h, known := l.holds[holdOf(e)]
 	if !known {
 		return ""
 	}

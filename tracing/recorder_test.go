@@ -25,7 +25,7 @@ func TestLifeOfAHold(t *testing.T) {
 	h.pass(time.Second).queued(1, "alice")
 	h.pass(time.Second).granted(1, "alice", lockagent.ByStore, 2*time.Second)
 	h.pass(10 * time.Second).add(lockagent.Event{Kind: lockagent.EventRenewed, Tenure: 7, Remaining: 29 * time.Second})
-	h.pass(12 * time.Second).add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "alice", Tenure: 7, Remaining: 15 * time.Second, Err: "no reply"})
+	h.pass(12 * time.Second).add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "alice", Token: 101, Tenure: 7, Remaining: 15 * time.Second, Err: "no reply"})
 	h.pass(3*time.Second).ended(lockagent.EventReleased, 0, 1, "alice", 0)
 	h.pass(time.Second).add(lockagent.Event{Kind: lockagent.EventReturned, Tenure: 7})
 	r.wantForgotten(rec)
@@ -96,7 +96,7 @@ func TestEventsCarryTheTraceContextOfTheirSpan(t *testing.T) {
 	ctx, _ := r.caller()
 	newHistory(ctx, r.recorder(), "l").
 		requested(1, "a").queued(1, "a").granted(1, "a", lockagent.ByStore, 0).
-		add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a"}).
+		add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a", Token: 101}).
 		ended(lockagent.EventReleased, 0, 1, "a", 0).
 		requested(2, "a").answered(lockagent.EventTimedOut, 2, "a", 0).
 		add(lockagent.Event{Kind: lockagent.EventReturned, TraceParent: "as it was"})
@@ -276,7 +276,7 @@ func TestAHoldEndsWithItsLastGrant(t *testing.T) {
 	rec := r.recorder()
 	h := newHistory(context.Background(), rec, "l")
 	h.requested(1, "a").granted(1, "a", lockagent.ByStore, 0)
-	h.requested(2, "a").add(lockagent.Event{Kind: lockagent.EventReentered, Request: 2, Owner: "a", Count: 2})
+	h.requested(2, "a").reentered(2, 1, "a", 2)
 	h.pass(time.Second).ended(lockagent.EventReleased, 0, 1, "a", 1) // the first of its grants first
 	if n := len(r.ended("hold")); n != 0 {
 		t.Error("the hold ended with one of two grants")
@@ -297,6 +297,33 @@ func TestAHoldEndsWithItsLastGrant(t *testing.T) {
 	r.wantPoints("lockagent.lock.acquire.duration", map[string]point{"granted": {1, 0}, "reentered": {1, 0}})
 	r.wantPoints("lockagent.lock.hold.duration", map[string]point{"released": {1, 2}})
 	r.wantPoints("lockagent.lock.held", map[string]point{"": {}})
+}
+
+// TestAnOwnerWithTwoHolds has two permits of a semaphore, which it gives back in either order.
+func TestAnOwnerWithTwoHolds(t *testing.T) {
+	for _, order := range [][]uint64{{1, 2}, {2, 1}} {
+		r := newRig(t)
+		rec := r.recorder()
+		h := newHistory(context.Background(), rec, "workers")
+		h.requested(1, "a").granted(1, "a", lockagent.ByStore, 0).requested(2, "a").granted(2, "a", lockagent.ByStore, 0)
+		r.wantPoints("lockagent.lock.held", map[string]point{"": {0, 2}})
+		h.pass(time.Second).ended(lockagent.EventReleased, 0, order[0], "a", 0)
+		r.wantPoints("lockagent.lock.held", map[string]point{"": {0, 1}})
+		h.pass(time.Second).ended(lockagent.EventReleased, 0, order[1], "a", 0)
+		r.wantForgotten(rec)
+		r.wantPoints("lockagent.lock.held", map[string]point{"": {}})
+		r.wantPoints("lockagent.lock.hold.duration", map[string]point{"released": {2, 3}})
+		holds, releases := r.ended("hold"), r.ended("release")
+		if len(holds) != 2 || len(releases) != 2 {
+			t.Fatalf("%d holds and %d releases, want 2 each", len(holds), len(releases))
+		}
+		for i, hold := range holds {
+			r.wantAttributes(hold, map[string]string{"lockagent.token": fmt.Sprint(100 + order[i])})
+			if releases[i].Parent.SpanID() != hold.SpanContext.SpanID() {
+				t.Errorf("release %d is not of hold %d", i, i)
+			}
+		}
+	}
 }
 
 func TestUnsampled(t *testing.T) {
@@ -323,9 +350,9 @@ func wholeLife(to lockagent.Recorder) {
 	h := newHistory(context.Background(), to, "l")
 	h.to.Record(h.ctx, lockagent.Event{Kind: lockagent.EventAgentStarted, Agent: "agent-1"})
 	h.requested(1, "a").granted(1, "a", lockagent.ByStore, 0)
-	h.requested(2, "a").add(lockagent.Event{Kind: lockagent.EventReentered, Request: 2, Owner: "a", Count: 2})
+	h.requested(2, "a").reentered(2, 1, "a", 2)
 	h.requested(3, "b").queued(3, "b")
-	h.add(lockagent.Event{Kind: lockagent.EventRenewed}).add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a"})
+	h.add(lockagent.Event{Kind: lockagent.EventRenewed}).add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a", Token: 101})
 	h.ended(lockagent.EventReleased, 0, 2, "a", 1).ended(lockagent.EventReleased, 0, 1, "a", 0)
 	h.granted(3, "b", lockagent.ByHandOff, 0).ended(lockagent.EventUnclaimed, lockagent.LostUnclaimed, 3, "b", 0)
 	for i, kind := range []lockagent.EventKind{lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken} {
@@ -393,7 +420,7 @@ func TestRequestWithoutAWait(t *testing.T) {
 			ctx, caller := r.caller()
 			h := newHistory(ctx, rec, "l")
 			start := h.now
-			h.pass(2 * time.Second).add(lockagent.Event{Kind: kind, Request: 1, Owner: "a", Count: 1, Waited: 2 * time.Second})
+			h.pass(2 * time.Second).add(lockagent.Event{Kind: kind, Request: 1, Owner: "a", Token: 101, Count: 1, Waited: 2 * time.Second})
 			acquire := r.only("acquire")
 			if !acquire.StartTime.Equal(start) || !acquire.EndTime.Equal(start.Add(2*time.Second)) {
 				t.Errorf("the acquire is from %v to %v, want from 0 to 2s", acquire.StartTime.Sub(start), acquire.EndTime.Sub(start))
@@ -420,7 +447,7 @@ func TestWhatBeganUnseenIsNotMeasured(t *testing.T) {
 	h := newHistory(context.Background(), rec, "l")
 	h.requested(9, "z") // so that the lock is known
 	h.add(lockagent.Event{Kind: lockagent.EventRenewed, Remaining: time.Second})
-	h.add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a"})
+	h.add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a", Token: 101})
 	h.ended(lockagent.EventReleased, 0, 1, "a", 0)
 	for _, name := range []string{"acquire.duration", "hold.duration", "trust.remaining", "waiters", "held"} {
 		r.wantPoints("lockagent.lock."+name, nil)

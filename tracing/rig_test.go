@@ -182,10 +182,12 @@ type history struct {
 	ctx  context.Context
 	lock lockagent.Name
 	now  time.Time
+
+	of map[uint64]uint64 // the requests that re-entered, and those whose holds they entered
 }
 
 func newHistory(ctx context.Context, to lockagent.Recorder, lock lockagent.Name) *history {
-	return &history{to: to, ctx: ctx, lock: lock, now: time.Unix(1_700_000_000, 0)}
+	return &history{to: to, ctx: ctx, lock: lock, now: time.Unix(1_700_000_000, 0), of: make(map[uint64]uint64)}
 }
 
 func (h *history) pass(d time.Duration) *history {
@@ -207,9 +209,23 @@ func (h *history) queued(request uint64, owner lockagent.Owner) *history {
 	return h.add(lockagent.Event{Kind: lockagent.EventQueued, Request: request, Owner: owner, Waiters: 1})
 }
 
+// token is that of a request that was granted. All grants of one hold have one.
+func (h *history) token(request uint64) lockagent.Token {
+	if first, reentered := h.of[request]; reentered {
+		request = first
+	}
+	return lockagent.Token(100 + request)
+}
+
+// reentered is a grant of the hold that the request first began.
+func (h *history) reentered(request, first uint64, owner lockagent.Owner, count int) *history {
+	h.of[request] = first
+	return h.add(lockagent.Event{Kind: lockagent.EventReentered, Request: request, Owner: owner, Token: h.token(request), Count: count})
+}
+
 func (h *history) granted(request uint64, owner lockagent.Owner, how lockagent.How, waited time.Duration) *history {
 	return h.add(lockagent.Event{
-		Kind: lockagent.EventGranted, Request: request, Owner: owner, Token: lockagent.Token(100 + request), Tenure: 7,
+		Kind: lockagent.EventGranted, Request: request, Owner: owner, Token: h.token(request), Tenure: 7,
 		How: how, Waited: waited, Lease: 30 * time.Second, Count: 1, Replicas: 2,
 	})
 }
@@ -219,5 +235,5 @@ func (h *history) answered(kind lockagent.EventKind, request uint64, owner locka
 }
 
 func (h *history) ended(kind lockagent.EventKind, why lockagent.LossReason, request uint64, owner lockagent.Owner, left int) *history {
-	return h.add(lockagent.Event{Kind: kind, Reason: why, Request: request, Owner: owner, Count: left, Token: lockagent.Token(100 + request)})
+	return h.add(lockagent.Event{Kind: kind, Reason: why, Request: request, Owner: owner, Count: left, Token: h.token(request)})
 }
