@@ -59,7 +59,8 @@ type Config struct {
 	Replicas int
 
 	// QueueSize is how many records are kept until there is room for them in what is under way,
-	// at 190 to 330 bytes each. It decides how long an outage of NATS may last before events
+	// at 250 to 700 bytes each: the least is a request for a lock that others want, too, and the most is a request that waits for
+	// a lock of its own. Long texts come on top, with at most 1 KiB each. It decides how long an outage of NATS may last before events
 	// are dropped. Defaults to [DefaultQueueSize].
 	QueueSize int
 

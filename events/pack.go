@@ -1,6 +1,7 @@
 package events
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -170,11 +171,10 @@ func (p *packer) leave(m *message) {
 	m.last, m.from = p.last, p.from
 	m.id = messageID{p.agent, p.epoch, m.first(), m.last}.String()
 	first := &m.items[0].fact
-	name := lockagent.Name(cut(string(first.common.Lock)))
-	p.text = AppendSubject(p.text[:0], p.prefix, p.agent, first.Kind, name)
+	p.text = AppendSubject(p.text[:0], p.prefix, p.agent, first.Kind, first.common.Lock)
 	m.subject = string(p.text)
 	if !m.batch() {
-		m.traceParent = cut(first.TraceParent)
+		m.traceParent = first.TraceParent
 	}
 	p.out = append(p.out, m)
 }
@@ -198,7 +198,6 @@ func (p *packer) encode(b []byte, m *message) []byte {
 			n = 1
 			items[0].event(&e)
 			e.Agent = p.agent
-			bound(&e)
 			b = appendRecord(b, &e, with, &last)
 		}
 		with.seq += uint64(n)
@@ -210,17 +209,17 @@ func (p *packer) encode(b []byte, m *message) []byte {
 	return b
 }
 
-// bound cuts what is too long to be sent. Only requests that were refused for their names, and
+// bound cuts what is too long to be sent, and so too long to be kept. Only requests that were refused for their names, and
 // texts for people, are ever that long.
 func bound(e *lockagent.Event) {
 	if r, p := &e.Reset, &e.Process; len(e.Store)+len(e.Lock)+len(e.LockKind)+len(e.Mode)+len(e.Owner)+
-		len(e.Incarnation)+len(e.Holder)+len(e.Operator)+len(e.Err)+len(e.TraceParent)+len(e.Link)+
+		len(e.Incarnation)+len(e.Permit)+len(e.Holder)+len(e.Operator)+len(e.Err)+len(e.TraceParent)+len(e.Link)+
 		len(r.From)+len(r.To)+len(r.Reason)+len(r.Store)+len(p.Host)+len(p.Program)+len(p.Version) <= maxText {
 		return // nearly all are so short
 	}
 	for _, text := range []*string{
 		&e.Store, (*string)(&e.Lock), (*string)(&e.LockKind), (*string)(&e.Mode), (*string)(&e.Owner),
-		&e.Incarnation, &e.Holder, &e.Operator, &e.Err, &e.TraceParent, &e.Link,
+		&e.Incarnation, (*string)(&e.Permit), &e.Holder, &e.Operator, &e.Err, &e.TraceParent, &e.Link,
 		&e.Reset.From, &e.Reset.To, &e.Reset.Reason, &e.Reset.Store,
 		&e.Process.Host, &e.Process.Program, &e.Process.Version,
 	} {
@@ -228,7 +227,7 @@ func bound(e *lockagent.Event) {
 	}
 }
 
-// cut returns a text that can be sent, or the beginning of one that is too long.
+// cut returns a text that can be sent, or a copy of the beginning of one that is too long.
 func cut(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -237,5 +236,5 @@ func cut(text string) string {
 	for end > maxText-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end]
+	return strings.Clone(text[:end])
 }

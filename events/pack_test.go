@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,22 +152,31 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
+// queuedOf returns what a publisher queues.
+func queuedOf(all ...lockagent.Event) []*item {
+	p := unstarted(Config{QueueSize: len(all), Linger: time.Second})
+	for _, e := range all {
+		p.Record(context.Background(), e)
+	}
+	return p.queue.take(time.Hour, len(all), nil)
+}
+
 // TestLargestRecord makes a record whose texts are all cut.
 func TestLargestRecord(t *testing.T) {
 	p := newPacker("me", 3, "p.q")
 	long := strings.Repeat("\x01", 2*maxText)
 	e := lockagent.Event{
 		Kind: lockagent.EventRefused, Store: long, Lock: lockagent.Name(long), LockKind: lockagent.LockKind(long),
-		Mode: lockagent.Mode(long), Owner: lockagent.Owner(long), Incarnation: long, Holder: long, Operator: long, Err: long,
+		Mode: lockagent.Mode(long), Owner: lockagent.Owner(long), Incarnation: long, Permit: lockagent.PermitID(long), Holder: long, Operator: long, Err: long,
 		Reset:   lockagent.Reset{From: long, To: long, Reason: long, Store: long},
 		Process: lockagent.Process{Host: long, Program: long, Version: long}, TraceParent: long,
 	}
-	m := p.pack(itemsOf(e), Drops{}, 0, time.Time{})[0]
+	m := p.pack(queuedOf(e), Drops{}, 0, time.Time{})[0]
 	if bytes := len(p.encode(nil, m)); maxMessage-bytes-len(m.traceParent)-512 < 0 {
 		t.Errorf("the message has %d bytes", bytes)
 	}
 	umlauts := lockagent.Event{Kind: lockagent.EventRefused, Owner: lockagent.Owner("x" + strings.Repeat("ü", maxText))}
-	r := unpacked(t, &p, p.pack(itemsOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
+	r := unpacked(t, &p, p.pack(queuedOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
 	if want := "x" + strings.Repeat("ü", maxText/2-1); string(r.Owner) != want {
 		t.Errorf("cut to %d bytes, want %d", len(r.Owner), len(want))
 	}

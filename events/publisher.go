@@ -87,9 +87,10 @@ func unstarted(cfg Config) *Publisher {
 // Record queues e to be published. It never blocks on the network and never fails. If the queue
 // is full, the record of the least value is dropped and counted. So is an event that comes
 // after Close, and one whose Kind no agent records. The Agent of e is taken to be that of the
-// publisher.
+// publisher. If the texts of e have more than 1 KiB together, only 1 KiB of each is kept.
 func (p *Publisher) Record(_ context.Context, e lockagent.Event) {
 	now := p.since(e.Time)
+	bound(&e)
 	p.lock()
 	defer p.mu.Unlock()
 	if p.pulse.see(now, &e) {
@@ -307,7 +308,12 @@ func (p *Publisher) endFlushes() {
 
 // Close waits like [Publisher.Flush] until the stream has every event or ctx
 // ends, and then lets go of the connection; a server that hangs may hold it up
-// for some seconds more. Events that are recorded after the call are dropped.
+// for some seconds more.
+//
+// Events that are recorded after the call are dropped, and the log has no trace of them. So close
+// the locks first: they record events until they are closed, and the last one says that the agent
+// has stopped. Without it the log ends as that of an agent that crashed. [Stats] counts what came
+// too late.
 //
 // Close returns a [*DroppedError] unless every event that was ever recorded is in
 // the stream.
