@@ -66,10 +66,6 @@ func (a *Audit) Acknowledge(now time.Time, ack Acknowledgement) bool {
 	if s := a.stores[""]; s != nil {
 		s.Accepted = s.Holds
 	}
-	for _, l := range a.logs {
-		l.Found, l.Beside, l.Belated = false, 0, 0
-	}
-	a.past.acknowledged()
 	return true
 }
 

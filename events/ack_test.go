@@ -40,9 +40,9 @@ func TestAcknowledge(t *testing.T) {
 	rest := resumed(t, audit)
 	wantReport(t, s.read(rest).Report(), Violated, "overlap: 1", "acknowledged: by olga@audit")
 
-	// C comes back: that it had crashed was acknowledged, and is not taken back twice.
+	// C comes back: that it had crashed was acknowledged, and that it is late was not.
 	s.records = nil
-	wantReport(t, s.add(210_000, c.alive(210_000).stop()).read(rest).Report(), Violated, "overlap: 1", "")
+	wantReport(t, s.add(210_000, c.alive(210_000).stop()).read(rest).Report(), Violated, "late: 1, overlap: 1", "")
 }
 
 // Nobody lives any more. What somebody tells later of that time is not proven.
@@ -55,7 +55,7 @@ func TestAcknowledgeTheEndOfALog(t *testing.T) {
 	wantReport(t, audit.Report(), Proven, "open: 1", "")
 	s.records = nil
 	s.add(30_000, c.of("a").held(1, 2500, 2600), b.renewed(1, 30_000).released(1, 31_000).stop(), a.stop(), c.stop())
-	wantReport(t, s.read(audit).Report(), Incomplete, "unproven: 1", "the log told of it when all up to")
+	wantReport(t, s.read(audit).Report(), Incomplete, "late: 3, unproven: 1", "the log told of it when all up to")
 }
 
 // The names of locks are counted up to a number.

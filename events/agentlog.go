@@ -64,12 +64,9 @@ type agentLog struct {
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
 	Dead    bool          `json:"dead,omitempty"`
-	Found   bool          `json:"found,omitempty"`   // that it did not stop is among the findings
-	Beside  int           `json:"beside,omitempty"`  // holds that only its assumed tail makes unproven
-	Belated int           `json:"belated,omitempty"` // times of that tail that had been judged
-	Open    []blank       `json:"open,omitempty"`    // of which the end is not known
-	Lease   time.Duration `json:"lease,omitempty"`   // the longest that it kept
-	Resets  []StoreReset  `json:"resets,omitempty"`  // as it noticed them, the last few
+	Open    []blank       `json:"open,omitempty"`   // of which the end is not known
+	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
+	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few
 
 	// Noted is a time on the clock of the log. The agent has noticed all steps of the store's clock that any agent
 	// had told of before.

@@ -300,6 +300,13 @@ func (a *Audit) take(l *agentLog, r *Record) {
 		a.found.Late.add(lateRecord(r))
 		return
 	}
+	back := l.Dead && r.Epoch == l.Epoch
+	if back { // what was judged without it stays judged
+		late := lateRecord(r)
+		late.Dead = true
+		a.found.Late.add(late)
+	}
+	l.Dead = false
 	if e == nil || r.Epoch != l.Epoch {
 		e = a.turn(l, r)
 	}
@@ -309,9 +316,7 @@ func (a *Audit) take(l *agentLog, r *Record) {
 	e.note(r)
 	a.found.Events++
 	a.current = l
-	if l.Dead {
-		a.takeBack(l)
-		a.clear(l)
+	if back {
 		a.comeBack(l)
 	}
 	l.Stopped = false

@@ -3,7 +3,6 @@ package events
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -168,12 +167,7 @@ func (a *Audit) blank(store string, w blank) {
 // belated notes that a part of a blank had been judged.
 func (a *Audit) belated(s *storeLog, w *blank) {
 	if low, high := a.extent(s, w); s.Last != 0 && low < min(s.Floor, s.Last) {
-		b := Belated{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()}
-		if w.Assumed {
-			b.Beside = w.Agent
-			a.logs[w.Agent].Belated++
-		}
-		a.found.Belated.add(b)
+		a.found.Belated.add(Belated{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()})
 	}
 }
 
@@ -190,12 +184,7 @@ func (a *Audit) lives(l *agentLog, r *Record) {
 			return // the beginning of this life is missing, too
 		}
 	case last != nil && !last.Stopped:
-		if l.Dead {
-			a.takeBack(l)
-			a.convict(l)
-		} else {
-			a.leave(l)
-		}
+		a.leave(l)
 		a.open(l, blank{Kind: tail, Low: l.hidden(), Gap: Range{Last: l.last()}, Process: l.folded.Process})
 	}
 	if known+1 < r.Epoch {
@@ -217,7 +206,6 @@ func (a *Audit) died(l *agentLog) {
 	a.bounded(l, w.High)
 	a.found.Tails.add(w.tail())
 	a.found.Assumed++
-	l.Found = true
 	if w.Stored = l.Stored; l.Later.After(w.Stored) {
 		w.Stored = l.Later
 	}
@@ -243,51 +231,6 @@ func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) l
 		high = max(high, later(s.at(l.Later), a.Tail))
 	}
 	return high
-}
-
-// takeBack forgets that an agent counted as dead.
-func (a *Audit) takeBack(l *agentLog) {
-	assumed := func(w blank) bool { return w.Assumed && w.Agent == l.ID }
-	for _, s := range a.stores {
-		s.Blanks = slices.DeleteFunc(s.Blanks, assumed)
-	}
-	a.anywhere = slices.DeleteFunc(a.anywhere, assumed)
-	if l.Found {
-		a.found.Tails.remove(func(t Tail) bool { return t.Agent == l.ID && t.Epoch == l.Epoch })
-		a.found.Assumed--
-	}
-	a.found.Belated.Count -= l.Belated
-	a.found.Belated.forget(func(b Belated) bool { return b.Beside == l.ID })
-	l.Dead, l.Found, l.Belated = false, false, 0
-}
-
-// clear says that the log of an agent goes on, which counted as dead. If anything is missing, the
-// numbers show that. Otherwise it tells of all its holds. If it had the lock of another hold beside its
-// tail, its own hold is unproven. So the other is proven.
-func (a *Audit) clear(l *agentLog) {
-	for _, lock := range a.locks {
-		for _, x := range lock.Spans {
-			if x.beside(l.ID) {
-				x.Doubt = nil
-			}
-		}
-	}
-	a.found.Unproven.clear(l.ID, l.Beside)
-	l.Beside = 0
-}
-
-// convict says that an agent which counted as dead has a successor. What it may have held stays
-// unproven.
-func (a *Audit) convict(l *agentLog) {
-	for _, lock := range a.locks {
-		for _, x := range lock.Spans {
-			if x.beside(l.ID) {
-				x.Doubt = &doubt{Why: x.Doubt.Why}
-			}
-		}
-	}
-	a.found.Unproven.convict(l.ID)
-	l.Beside = 0
 }
 
 // quiet notes that the stream took no message for longer than an agent is silent: NATS was away.

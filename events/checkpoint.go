@@ -14,7 +14,7 @@ import (
 )
 
 // CheckpointVersion is the version of a checkpoint. An audit resumes from no other.
-const CheckpointVersion = 2
+const CheckpointVersion = 3
 
 var (
 	// ErrCheckpoint is returned by [ResumeAudit] for something that is no checkpoint of this version.

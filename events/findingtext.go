@@ -222,7 +222,14 @@ func (g Gap) String() string {
 }
 
 func (r LateRecord) String() string {
-	return fmt.Sprintf("record %d of agent %s, epoch %d: %s %s", r.Seq, r.Agent, r.Epoch, r.Kind, plainText(string(r.Lock)))
+	text := fmt.Sprintf("record %d of agent %s, epoch %d: %s", r.Seq, r.Agent, r.Epoch, r.Kind)
+	if r.Lock != "" {
+		text += " " + plainText(string(r.Lock))
+	}
+	if r.Dead {
+		text += "; the agent counted as dead until this record came, and holds were judged without it"
+	}
+	return text
 }
 
 func (t Tail) String() string {

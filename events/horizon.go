@@ -448,15 +448,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			}
 		}
 	}
-	if s.Doubt == nil || s.Guilty {
+	if s.Doubt == "" || s.Guilty {
 		return
 	}
-	beside := s.Doubt.Beside
-	if l := a.logs[beside]; l != nil {
-		l.Beside++
-	} else {
-		a.past.beside(beside)
-	}
-	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt.Why, beside})
+	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt})
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/lockagent/lockagent"
 )
 
 // most is how many of each thing a report names for each cause.
@@ -79,11 +77,6 @@ func (l *List[T]) insert(x T) {
 // remove takes back something that was added, and perhaps is not among the first.
 func (l *List[T]) remove(it func(T) bool) {
 	l.Count--
-	l.forget(it)
-}
-
-// forget takes something out of the first that does not count any more.
-func (l *List[T]) forget(it func(T) bool) {
 	if l.First = slices.DeleteFunc(l.First, it); len(l.First) == 0 {
 		l.First = nil // as in a new checkpoint
 	}
@@ -95,12 +88,10 @@ type UnprovenList struct {
 	Reasons []Reason `json:"reasons,omitempty"`
 }
 
-// Reason is why holds are not proven, and of how many it is the first reason. Beside is as in
-// [Unproven].
+// Reason is why holds are not proven, and of how many it is the first reason.
 type Reason struct {
-	Why    string            `json:"why"`
-	Count  int               `json:"count"`
-	Beside lockagent.AgentID `json:"beside,omitempty"`
+	Why   string `json:"why"`
+	Count int    `json:"count"`
 }
 
 // mostReasons bounds how many reasons are counted. Those of the fewest holds are forgotten: some reasons
@@ -109,7 +100,7 @@ const mostReasons = 64
 
 func (l *UnprovenList) add(u Unproven) {
 	l.List.add(u)
-	l.because(Reason{u.Why, 1, u.Beside})
+	l.because(Reason{u.Why, 1})
 }
 
 func (l *UnprovenList) because(r Reason) {
@@ -126,14 +117,14 @@ func (l *UnprovenList) because(r Reason) {
 }
 
 func (r Reason) compare(other Reason) int {
-	return cmp.Or(cmp.Compare(r.Why, other.Why), cmp.Compare(r.Beside, other.Beside))
+	return cmp.Compare(r.Why, other.Why)
 }
 
 // remove takes back something that is among the first.
 func (l *UnprovenList) remove(it func(Unproven) bool) {
 	for _, u := range l.First {
 		if it(u) {
-			l.because(Reason{u.Why, -1, u.Beside})
+			l.because(Reason{u.Why, -1})
 		}
 	}
 	l.forgetReasons(func(r Reason) bool { return r.Count <= 0 })
@@ -143,30 +134,6 @@ func (l *UnprovenList) remove(it func(Unproven) bool) {
 func (l *UnprovenList) forgetReasons(it func(Reason) bool) {
 	if l.Reasons = slices.DeleteFunc(l.Reasons, it); len(l.Reasons) == 0 {
 		l.Reasons = nil // as in a new checkpoint
-	}
-}
-
-// clear takes back the holds, as many as n, that only the assumed tail of an agent made unproven.
-func (l *UnprovenList) clear(agent lockagent.AgentID, n int) {
-	l.Count -= n
-	l.forget(func(u Unproven) bool { return u.Beside == agent })
-	l.forgetReasons(func(r Reason) bool { return r.Beside == agent })
-}
-
-// convict says that they stay unproven.
-func (l *UnprovenList) convict(agent lockagent.AgentID) {
-	for i := range l.First {
-		if u := &l.First[i]; u.Beside == agent {
-			u.Beside = ""
-		}
-	}
-	kept := l.Reasons
-	l.Reasons = nil
-	for _, r := range kept {
-		if r.Beside == agent {
-			r.Beside = ""
-		}
-		l.because(r)
 	}
 }
 

@@ -27,9 +27,6 @@ type past struct {
 	Store   string              `json:"store,omitempty"`
 	Judged  lockagent.StoreTime `json:"judged,omitempty"`
 	Stored  time.Time           `json:"stored,omitzero"`
-	Found   bool                `json:"found,omitempty"`
-	Beside  int                 `json:"beside,omitempty"`
-	Belated int                 `json:"belated,omitempty"`
 	Settled lockagent.StoreTime `json:"settled,omitempty"`
 	Told    lockagent.StoreTime `json:"told,omitempty"`
 	Ended   lockagent.StoreTime `json:"ended,omitempty"`
@@ -80,25 +77,6 @@ func (p *pastAgents) take(id lockagent.AgentID) (agent past, found bool) {
 	return agent, found
 }
 
-// beside notes that only the assumed tail of an agent makes one more hold unproven.
-func (p *pastAgents) beside(id lockagent.AgentID) {
-	if of := p.with(id); of != nil {
-		agent := of[id]
-		agent.Beside++
-		of[id] = agent
-	}
-}
-
-// acknowledged says that what was found of the agents counts no more.
-func (p *pastAgents) acknowledged() {
-	for _, of := range []map[lockagent.AgentID]past{p.New, p.Old} {
-		for id, agent := range of {
-			agent.Found, agent.Beside, agent.Belated = false, 0, 0
-			of[id] = agent
-		}
-	}
-}
-
 func (p *pastAgents) clone() pastAgents {
 	return pastAgents{maps.Clone(p.New), maps.Clone(p.Old), p.Forgotten}
 }
@@ -119,8 +97,8 @@ func (a *Audit) retire(l *agentLog) bool {
 	}
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
-		Judged: l.Judged, Stored: l.Stored, Found: l.Found, Beside: l.Beside, Settled: l.Settled, Told: l.Told,
-		Belated: l.Belated, Ended: l.Ended, Noted: l.Noted, Unsigned: l.Unsigned, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Judged: l.Judged, Stored: l.Stored, Settled: l.Settled, Told: l.Told,
+		Ended: l.Ended, Noted: l.Noted, Unsigned: l.Unsigned, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })
@@ -137,8 +115,7 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Holes, l.Lease = p.Holes, p.Lease
 	newest := a.home(l).Newest // less if the clock was set back
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
-	l.Stored, l.Found, l.Beside, l.Belated = p.Stored, p.Found, p.Beside, p.Belated
-	l.Ended, l.Noted, l.Hidden, l.Missing = p.Ended, p.Noted, p.Hidden, p.Missing
+	l.Stored, l.Ended, l.Noted, l.Hidden, l.Missing = p.Stored, p.Ended, p.Noted, p.Hidden, p.Missing
 	l.Unsigned = p.Unsigned
 	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
 	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped

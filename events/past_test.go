@@ -88,8 +88,8 @@ func TestPastAgentComesBackToAHold(t *testing.T) {
 	acknowledged.Acknowledge(now, Acknowledgement{})
 	s.records = nil
 	s.add(562_000, c.alive(562_000).stop(), a.stop(), b.stop())
-	wantReport(t, s.read(audit).Report(), Proven, "", "")
-	wantReport(t, s.read(acknowledged).Report(), Proven, "", "acknowledged: ")
+	wantReport(t, s.read(audit).Report(), Incomplete, "late: 1, not stopped: 1, unproven: 1", "record 5 of agent C")
+	wantReport(t, s.read(acknowledged).Report(), Incomplete, "late: 1", "acknowledged: ")
 	r := acknowledged.Report()
 	if r.Unproven.Count != 0 || r.Tails.Count != 0 {
 		t.Errorf("%d holds are unproven, and %d agents did not stop", r.Unproven.Count, r.Tails.Count)
@@ -121,5 +121,5 @@ func TestPastAgentTellsOfAForgottenHold(t *testing.T) {
 	}
 	s.records = nil
 	s.add(502_000, c.reentered(1, 13_000).released(1, 14_000).released(1, 15_000).stop()).add(511_000, a.stop(), b.stop())
-	wantReport(t, s.read(audit).Report(), Incomplete, "open: 1, unproven: 1", "the log has its end, but not its grant")
+	wantReport(t, s.read(audit).Report(), Incomplete, "late: 1, not stopped: 1, open: 1, unproven: 1", "the log has its end, but not its grant")
 }

@@ -62,7 +62,8 @@ type Report struct {
 	// Unproven are holds that cannot be shown not to have overlapped.
 	Unproven UnprovenList `json:"unproven,omitzero"`
 
-	// Gaps are records that are missing. Late came when their place had been judged.
+	// Gaps are records that are missing. Late came when their place had been judged, or
+	// when their agent counted as dead.
 	Gaps List[Gap]        `json:"gaps,omitzero"`
 	Late List[LateRecord] `json:"late,omitzero"`
 
@@ -283,10 +284,6 @@ func (e Explanation) join(other Explanation) (both Explanation, joined bool) {
 type Unproven struct {
 	Hold Hold   `json:"hold"`
 	Why  string `json:"why"`
-
-	// Beside is the agent whose lost end is the only reason, or empty. If that goes on after all, the
-	// hold is proven.
-	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
 // Gap is records of one agent that are missing.
@@ -321,19 +318,18 @@ type Stretch struct {
 type Belated struct {
 	Stretch
 	Why string `json:"why"`
-
-	// Beside is the agent whose lost end is the reason, if that is assumed, or empty. If it goes on after all,
-	// the holds are proven.
-	Beside lockagent.AgentID `json:"beside,omitempty"`
 }
 
-// LateRecord is a record that came when the audit had taken it for missing.
+// LateRecord is a record that came when the audit had taken it for missing, or its agent for dead.
 type LateRecord struct {
 	Agent lockagent.AgentID `json:"agent"`
 	Epoch uint64            `json:"epoch"`
 	Seq   uint64            `json:"seq"`
 	Kind  string            `json:"kind"`
 	Lock  lockagent.Name    `json:"lock,omitempty"`
+
+	// Dead says that the agent counted as dead until this record came. Holds have been judged without it.
+	Dead bool `json:"dead,omitempty"`
 }
 
 // Tail is the end of the log of an agent that did not stop.

@@ -283,7 +283,7 @@ func TestAuditOfASilentAgent(t *testing.T) {
 	for _, r := range silent.held(2, 50_000, 50_100).stop().records[3:] {
 		add(r, 310_000)
 	}
-	if report = a.ReportAt(wall(310_000)); report.Verdict != Incomplete || report.Unproven.Count != 1 || report.Tails.Count != 0 {
+	if report = a.ReportAt(wall(310_000)); report.Verdict != Incomplete || report.Unproven.Count != 2 || report.Tails.Count != 1 || report.Late.Count != 1 {
 		t.Errorf("%v", report)
 	}
 }

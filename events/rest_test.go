@@ -21,21 +21,21 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			func(a *story) { a.reentered(1, 5000) },
 			func(b, _ *story) { b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Incomplete, "belated: 1, not stopped: 1, open: 1, unproven: 1", "the log does not have its end, and token 1772373620000000 was granted",
+			Incomplete, "belated: 1, late: 1, not stopped: 2, open: 1, unproven: 1", "the log does not have its end, and token 1772373620000000 was granted",
 		},
 		"ItWentOn": {
 			func(a *story) { a.granted(1, 1000) },
 			func(a *story) { a.renewed(1, 40_000).released(1, 60_000).returned(1, 60_001).alive(131_000).stop() },
 			func(b, _ *story) { b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Violated, "overlap: 1, unproven: 1", "",
+			Violated, "late: 1, not stopped: 1, overlap: 1, unproven: 1", "",
 		},
 		"ItWasBroken": {
 			func(a *story) { a.granted(1, 1000) },
 			func(a *story) { a.renewed(1, 18_500).lost(lockagent.LostDenied, 1, 40_000).alive(131_000).stop() },
 			func(b, c *story) { c.broke(19_000); b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Explained, "explained: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:00:19.000Z",
+			Incomplete, "explained: 1, late: 1, not stopped: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:00:19.000Z",
 		},
 		"TwoOfOneTenure": {
 			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
@@ -44,7 +44,7 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			},
 			func(_, _ *story) {},
 			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
-			Proven, "", "",
+			Incomplete, "late: 1, not stopped: 1", "",
 		},
 		"OneOfTwoWasOverByThen": {
 			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
@@ -53,7 +53,7 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			},
 			func(_, _ *story) {},
 			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
-			Proven, "", "",
+			Incomplete, "late: 1, not stopped: 1", "",
 		},
 		"TheOtherOfTwoWentOn": {
 			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
@@ -62,7 +62,7 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			},
 			func(_, _ *story) {},
 			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
-			Violated, "overlap: 1", "",
+			Violated, "late: 1, not stopped: 1, overlap: 1", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAuditOfABreakOfAHoldThatWasJudged(t *testing.T) {
 	}
 	s.add(161_000, b.granted(1, 160_000))
 	s.add(200_000, a.renewed(1, 110_000).lost(lockagent.LostDenied, 1, 180_000).alive(200_000).stop(), b.released(1, 189_000).stop(), c.stop())
-	s.want(t, Explained, "explained: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:01:55.000Z")
+	s.want(t, Incomplete, "explained: 1, late: 1, not stopped: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:01:55.000Z")
 }
 
 // What an agent that is gone may have held for longer than its log says.
@@ -145,7 +145,7 @@ func TestCheckpointOfAHoldThatWasJudged(t *testing.T) {
 	s.records = nil
 	s.add(203_000, a.released(1, 5000).returned(1, 5001).alive(203_000).stop(), b.stop())
 	for _, audit := range []*Audit{resumed(t, audit), audit} {
-		wantReport(t, s.read(audit).Report(), Proven, "", "")
+		wantReport(t, s.read(audit).Report(), Incomplete, "late: 1, not stopped: 1", "")
 	}
 }
 

@@ -126,7 +126,7 @@ type span struct {
 	Began    lockagent.StoreTime `json:"began,omitempty"`   // of a Rest, the start of what was judged
 	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
 	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
-	Doubt    *doubt              `json:"doubt,omitempty"`   // the first reason why it proves nothing; few have one
+	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing; few have one
 
 	// An audit has tens of thousands of spans. So what is small is here together, and what few have is elsewhere. Each span
 	// would be larger by an eighth otherwise.
@@ -150,17 +150,6 @@ type span struct {
 	Unknown  bool `json:"unknown,omitempty"` // how many permits there were
 	Counted  bool `json:"counted,omitempty"`
 	Excess   bool `json:"excess,omitempty"`
-}
-
-// doubt is why a span proves nothing. It never changes.
-type doubt struct {
-	Why    string            `json:"why"`
-	Beside lockagent.AgentID `json:"beside,omitempty"` // the only reason is the assumed tail of this agent
-}
-
-// beside reports whether the span proves nothing only because of the assumed tail of the agent.
-func (s *span) beside(agent lockagent.AgentID) bool {
-	return s.Doubt != nil && s.Doubt.Beside == agent
 }
 
 // suspect is a contradiction within a hold, unless the clock of the store was set.

@@ -110,22 +110,15 @@ func headless(l *agentLog) bool { return l.Holes > 0 }
 
 // doubt notes the first reason why a tenure proves nothing.
 func (s *span) doubt(why string) {
-	if s.Doubt == nil || s.Doubt.Beside != "" {
-		s.Doubt = &doubt{Why: why}
+	if s.Doubt == "" {
+		s.Doubt = why
 	}
 }
 
 // doubtBeside notes that a tenure was beside a time of which the log does not have all.
 func (s *span) doubtBeside(w *blank) {
-	switch {
-	case s.Doubt == nil:
-		d := doubt{Why: w.text()}
-		if w.Assumed {
-			d.Beside = w.Agent
-		}
-		s.Doubt = &d
-	case s.Doubt.Beside != "" && s.Doubt.Beside != w.Agent:
-		s.Doubt = &doubt{Why: s.Doubt.Why}
+	if s.Doubt == "" {
+		s.doubt(w.text())
 	}
 }
 

@@ -151,7 +151,7 @@ func (w *world) unsound(log []Record, r Report) string {
 	}
 	late := make(map[identity]bool) // these are named, and not judged
 	for _, x := range r.Late.First {
-		late[identity{x.Agent, Place{x.Epoch, x.Seq}}] = true
+		late[identity{x.Agent, Place{x.Epoch, x.Seq}}] = !x.Dead
 	}
 	visible := make(map[tenureKey]bool)
 	stepped := make(map[string]bool) // stores of which the log tells that the clock was set

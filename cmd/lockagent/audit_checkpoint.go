@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,10 @@ func (f *auditFlags) checkCheckpoint() error {
 	return nil
 }
 
+// followPatience is the default of --patience with --follow. What is judged stays judged, so an agent that is cut off from
+// the hub for less holds up the judgement instead.
+const followPatience = 10 * time.Minute
+
 // begin returns an audit of an empty log, or the one that the checkpoint has.
 func (f *auditFlags) begin(cmd *cobra.Command) (*events.Audit, error) {
 	audit, err := f.resume()
@@ -36,8 +41,11 @@ func (f *auditFlags) begin(cmd *cobra.Command) (*events.Audit, error) {
 	if cmd.Flags().Changed("tail") {
 		audit.Tail = f.tail
 	}
-	if cmd.Flags().Changed("patience") {
+	switch {
+	case cmd.Flags().Changed("patience"):
 		audit.Patience = f.patience
+	case f.follow:
+		audit.Patience = max(audit.Patience, followPatience)
 	}
 	return audit, nil
 }

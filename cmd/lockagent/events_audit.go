@@ -66,7 +66,7 @@ event for another program: a line of JSON.`,
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
 	flags.StringVar(&f.ack, "acknowledge", "", "accept what was found up to now, and say `why`; needs --checkpoint")
 	flags.DurationVar(&f.tail, "tail", events.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
-	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, "how long an agent may be silent until it counts as dead")
+	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, fmt.Sprintf("how long an agent may be silent until it counts as dead; with --follow %v", followPatience))
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
 	f.addFlags(cmd)

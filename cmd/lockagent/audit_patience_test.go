@@ -1,0 +1,33 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/events"
+)
+
+// An audit that follows waits for longer until an agent counts as dead, unless it is told for how long.
+func TestPatienceOfAnAudit(t *testing.T) {
+	for _, test := range []struct {
+		follow bool
+		flags  []string
+		want   time.Duration
+	}{
+		{false, nil, events.DefaultPatience},
+		{true, nil, 10 * time.Minute},
+		{true, []string{"--patience", "5m"}, 5 * time.Minute},
+	} {
+		f, cmd := auditFlags{follow: test.follow}, &cobra.Command{}
+		cmd.Flags().DurationVar(&f.patience, "patience", events.DefaultPatience, "")
+		if err := cmd.ParseFlags(test.flags); err != nil {
+			t.Fatal(err)
+		}
+		audit, err := f.begin(cmd)
+		if err != nil || audit.Patience != test.want {
+			t.Errorf("%+v: it waits for %v (%v), want %v", test, audit.Patience, err, test.want)
+		}
+	}
+}
