@@ -18,7 +18,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	if !known {
 		end = a.atLeast(first)
 	}
-	from, lease := first.began(), first.Lease
+	from, lease := first.Start, first.Lease
 	if lease == 0 {
 		return Explanation{}, false
 	}
@@ -83,7 +83,7 @@ func (a *Audit) lease(s *span) time.Duration {
 func (s *span) incarnations(a *Audit, until lockagent.StoreTime) []string {
 	all := []string{s.first().Incarnate}
 	for _, r := range a.logs[s.Agent].Resets {
-		if r.From == r.To || r.From != all[len(all)-1] || r.After >= until || r.Before < s.began() {
+		if r.From == r.To || r.From != all[len(all)-1] || r.After >= until || r.Before < s.Start {
 			continue
 		}
 		if s.Confirmed > r.Before {
@@ -112,15 +112,15 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 	}
 	until := s.DeniedAt.Add(slack)
 	for _, r := range store.Resets {
-		if r.Last >= s.began() && r.First <= until || r.From != "" && r.From == s.first().Incarnate {
+		if r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.first().Incarnate {
 			return true
 		}
 	}
 	for _, b := range a.breaks(lock) {
-		if !b.Perhaps && b.At >= s.began() && b.At <= until {
+		if !b.Perhaps && b.At >= s.Start && b.At <= until {
 			return true
 		}
 	}
-	step, size := store.step(s.began(), until)
+	step, size := store.step(s.Start, until)
 	return step != nil && (s.confirmedEnd() == 0 || s.DeniedAt.Add(size+slack) >= s.confirmedEnd())
 }

@@ -402,11 +402,11 @@ func (a *Audit) compareAll(store *storeLog, lock *lockLog, first, i int, end loc
 // longest is how long a break is remembered. A hold that is judged may go on after all.
 const longest = time.Hour
 
-// tally counts the tenures of an agent that were judged.
-func (a *Audit) tally(store *storeLog, of lockagent.AgentID, n int) {
-	store.Holds += n
+// tally counts a tenure of an agent that is judged.
+func (a *Audit) tally(store *storeLog, of lockagent.AgentID) {
+	store.Holds++
 	if store == a.nowhere {
-		a.logs[of].Nameless += n
+		a.logs[of].Nameless++
 	}
 }
 
@@ -424,7 +424,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			return
 		}
 	}
-	a.tally(store, s.Agent, 1)
+	a.tally(store, s.Agent)
 	store.Last = max(store.Last, s.Start, end)
 	if s.Open > 0 && last && !s.Guilty {
 		a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))

@@ -41,16 +41,19 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		return
 	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch && second.Start >= a.atLeast(first).Add(-rounding(lock.Store)):
 		return // an agent's own records tell their order
-	case second.Rest && first.Start < second.Start:
-		a.compareRest(store, lock, first, second)
-		return
+	}
+	if first.Rough || second.Rough {
+		if first.Open > 0 {
+			second.doubt(fmt.Sprintf("it began when the hold with token %d went on, of which the log does not tell all", first.LastToken))
+		}
+		return // said of that one
 	}
 	cause, explained := a.explain(store, lock, first, second)
 	switch {
 	case explained:
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
-	case (first.Modes|second.Modes)&strange != 0, first.Rough, second.Rough:
+	case (first.Modes|second.Modes)&strange != 0:
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
@@ -64,19 +67,6 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		first.doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
 			storeText(a.atLeast(first)), untilText(end), second.FirstToken, storeText(second.Start)))
 	}
-}
-
-// compareRest compares a tenure with a rest that begins later. It has been compared with the part that was
-// judged. So only what the rest proves is new.
-func (a *Audit) compareRest(store *storeLog, lock *lockLog, s, rest *span) {
-	if s.Start < rest.began() || s.Rough || rest.Rough || (s.Modes|rest.Modes)&strange != 0 || min(a.atLeast(s), a.atLeast(rest)) <= rest.Start {
-		return
-	}
-	if _, explained := a.explain(store, lock, rest, s); explained || a.apart(rest, s) {
-		return
-	}
-	rest.Guilty = true
-	a.found.violation(a.overlap(lock, rest, &rest.Last, a.hold(lock.LockKey, s, s.first())))
 }
 
 func untilText(t lockagent.StoreTime) string {
@@ -94,7 +84,7 @@ func (a *Audit) orderTokens(store *storeLog, lock *lockLog, until lockagent.Stor
 		if s.Start >= until {
 			break
 		}
-		if s.Start == 0 || s.Rest {
+		if s.Start == 0 {
 			continue
 		}
 		if (s.Modes == shared || permitKind(lock.Kind)) && !s.Ordered {
@@ -126,7 +116,7 @@ func (a *Audit) remembersToken(store *storeLog, lock *lockLog, s *span) {
 
 // compareTokens looks whether the tokens of a lock grew from a tenure to another one.
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, last, s *span) {
-	early := s.Begun > 0 && !s.Rest && lockagent.StoreTime(s.FirstToken) < s.Start.Add(-slack)
+	early := s.Begun > 0 && lockagent.StoreTime(s.FirstToken) < s.Start.Add(-slack)
 	const mayBeGreater = "its token is older than its beginning, so an earlier one may be greater"
 	if last == nil {
 		if early {
@@ -139,8 +129,7 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, last, s *span) {
 		greatest = max(last.FirstToken, last.AloneToken) // the tokens of tenures that go on side by side grow side by side
 	}
 	first, second := last, s
-	// The beginning of a tenure that goes on after it was judged is before its Start, and has been compared.
-	fell := !s.Rest && s.FirstToken <= greatest && (s.Start >= last.Start || s.LastToken >= last.LastToken)
+	fell := s.FirstToken <= greatest && (s.Start >= last.Start || s.LastToken >= last.LastToken)
 	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
 		first, second, fell = s, last, true
 	}
@@ -216,7 +205,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step, size := store.step(s.began(), what.At); step != nil && what.By <= size+slack {
+	if step, size := store.step(s.Start, what.At); step != nil && what.By <= size+slack {
 		a.found.Explained.add(step.excuses(v))
 		return
 	}

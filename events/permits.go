@@ -236,8 +236,8 @@ func (a *Audit) numberGrant(lock *lockLog, s *span) {
 		n.Unsure = 0
 	}
 	switch s.Limit = s.Total; {
-	case s.Rest, s.Rough, s.Total != 0 && s.Start < n.Seen:
-		return // nothing was granted, it is said of that one, or a later one has told
+	case s.Rough, s.Total != 0 && s.Start < n.Seen:
+		return // it is said of that one, or a later one has told
 	case s.Total == 0 && n.Known:
 		if s.Limit = n.N; n.Unsure != 0 {
 			s.doubt("a change of the number of permits was not answered, and the log does not tell how many there were")
@@ -277,7 +277,7 @@ type using struct {
 // reports false if the log, which is known up to a time, may tell more later.
 func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *span, until lockagent.StoreTime, last bool) bool {
 	last = last || until == endOfTime
-	if s.Rest || s.Rough || s.Unknown {
+	if s.Rough || s.Unknown {
 		return true
 	}
 	var in using

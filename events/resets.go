@@ -210,7 +210,7 @@ func (r *resetSpan) near(from, to lockagent.StoreTime) bool {
 // comes before that start. The store keeps a lease by its own clock. So if the clock was set forward, the next
 // hold does not begin before the lease seems to be over.
 func (s *storeLog) byStep(x *span, end, start lockagent.StoreTime) *resetSpan {
-	from, to := max(x.began(), x.Confirmed), min(end, start)
+	from, to := max(x.Start, x.Confirmed), min(end, start)
 	step, size := s.step(from, to)
 	onlyForward := !slices.ContainsFunc(s.Steps, func(r resetSpan) bool { return r.near(from, to) && r.Step <= 0 })
 	if step == nil || end.Sub(start) > size+slack || onlyForward && start.Add(slack) < x.confirmedEnd() {
@@ -273,7 +273,7 @@ func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 			continue
 		}
 		for _, x := range l.Spans {
-			least = min(least, x.began())
+			least = min(least, x.Start)
 		}
 	}
 	for i := range s.Blanks {

@@ -123,7 +123,6 @@ type span struct {
 
 	Begun    int                 `json:"begun,omitempty"` // how many grants began it
 	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
-	Began    lockagent.StoreTime `json:"began,omitempty"`   // of a Rest, the start of what was judged
 	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
 	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
 	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing; few have one
@@ -140,7 +139,6 @@ type span struct {
 	Holed   bool   `json:"holed,omitempty"`   // records of the agent are missing since it began
 	Ordered bool   `json:"ordered,omitempty"` // its token was compared with the one that began before it
 	Rough   bool   `json:"rough,omitempty"`   // Start is too early: the log does not have it
-	Rest    bool   `json:"rest,omitempty"`    // it was judged up to Start: see goesOn
 	Late    bool   `json:"late,omitempty"`    // it was told when its time had been judged
 	Guilty  bool   `json:"guilty,omitempty"`  // it is the first of a violation
 
@@ -414,8 +412,8 @@ func (a *Audit) judgedAway(lock *lockLog, s *span) {
 	}
 }
 
-// goesOn notes that a hold goes on after all. If it was judged until its lease was over, it begins
-// there once more. It returns its tenure, or nil if it is not judged.
+// goesOn notes that a hold goes on after all. If it was judged until its lease was over, it is judged once more, and not
+// proven. It returns its tenure, or nil if it is not judged.
 func (a *Audit) goesOn(h *Hold) *span {
 	s := a.spanOf(h)
 	if h.over == 0 || !judged(h.LockKey) {
@@ -425,8 +423,7 @@ func (a *Audit) goesOn(h *Hold) *span {
 		}
 		return s
 	}
-	rest := *h
-	rest.Start, h.over = h.over, 0
+	h.over = 0
 	if s != nil { // another hold of the tenure goes on
 		s.Open++
 		s.Gone = false
@@ -435,26 +432,14 @@ func (a *Audit) goesOn(h *Hold) *span {
 		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.lastToken())
 		return s
 	}
-	a.tally(a.store(h.Store), h.Agent, -1)
 	same := func(o Hold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
 	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
 		a.found.OpenHolds.remove(same)
 	}
-	s = a.newSpan(a.lock(h.LockKey), &rest)
-	s.Open, s.Begun, s.Rest = 1, 1, true
-	s.Began, s.Least = h.Start, h.Start // nothing shows yet that it went on
+	s = a.newSpan(a.lock(h.LockKey), h)
+	s.Open, s.Rough = 1, true
+	s.doubt("it was judged until its lease was over, and went on")
 	return s
-}
-
-// began is when the store began the tenure of a span, of which a part may have been judged.
-func (s *span) began() lockagent.StoreTime { return cmp.Or(s.Began, s.Start) }
-
-// wasJudged forgets the rest of a tenure that was over before it would have begun.
-func (a *Audit) wasJudged(lock *lockLog, s *span) {
-	lock.over(s)
-	lock.Spans = slices.DeleteFunc(lock.Spans, func(x *span) bool { return x == s })
-	a.logs[s.Agent].spans--
-	a.tally(a.store(lock.Store), s.Agent, 1)
 }
 
 // sorted returns the holds of an agent in the order of their records.

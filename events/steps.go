@@ -59,7 +59,7 @@ func (a *Audit) granted(h *Hold) {
 
 // join adds a hold to its tenure.
 func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
-	if h.Start != 0 && h.Start < s.Start && !s.Rest {
+	if h.Start != 0 && h.Start < s.Start {
 		s.Start = h.Start
 	}
 	if h.Lease != 0 {
@@ -236,6 +236,9 @@ func (a *Audit) ended(h *Hold, r *Record) {
 	lock := a.lock(h.LockKey)
 	s := lock.live(h.Agent, h.Tenure)
 	if !h.stray && h.over != 0 {
+		if s == nil && r.Until != 0 && r.Until <= h.over {
+			return // up to there it was judged
+		}
 		s = a.goesOn(h)
 	}
 	if h.stray {
@@ -248,12 +251,6 @@ func (a *Audit) ended(h *Hold, r *Record) {
 	}
 	a.outlasts(h, s)
 	s.Open--
-	if s.Rest && r.Until != 0 && r.Until <= s.Start {
-		if s.Open == 0 && s.Last.Kind == 0 { // so are all of its holds that went on
-			a.wasJudged(lock, s)
-		}
-		return
-	}
 	if r.Kind == lockagent.EventHeld && r.Count > 0 || r.Kind != lockagent.EventHeld && h.Grants > 1 && h.holes == l.Holes {
 		a.counted(h.LockKey, h, r)
 	}
