@@ -19,7 +19,7 @@ func audited(records []Record) Report {
 	for _, r := range records {
 		a.Add(r)
 	}
-	return a.Report()
+	return agree(records, a.Report())
 }
 
 func recordsOf(stories []*story) (all []Record) {

@@ -58,7 +58,7 @@ func (t *tape) read(a *Audit) *Audit {
 
 func (t *tape) want(tt *testing.T, verdict Verdict, found, says string) {
 	tt.Helper()
-	wantReport(tt, t.read(NewAudit()).Report(), verdict, found, says)
+	wantReport(tt, agree(t.records, t.read(NewAudit()).Report()), verdict, found, says)
 }
 
 func wantReport(t *testing.T, r Report, verdict Verdict, found, says string) {

@@ -351,7 +351,7 @@ func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all, audit.Report()
+	return all, agree(all, audit.Report())
 }
 
 // requested is an event that the n-th request made.

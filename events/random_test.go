@@ -61,7 +61,7 @@ func closed(log []Record) Report {
 	for _, r := range log {
 		a.Add(r)
 	}
-	return a.close(func(*agentLog) bool { return false })
+	return agree(log, a.close(func(*agentLog) bool { return false }))
 }
 
 // wrong is what is wrong with the verdict on a log whose records are all true, though some may be
