@@ -39,7 +39,7 @@ func (o *Opinion) String() string {
 			fmt.Fprintf(&b, "    and %d more locks are not judged\n", len(o.NotJudged)-most)
 			break
 		}
-		fmt.Fprintf(&b, "    not judged: %q, of kind %s\n", key.Lock, key.Kind)
+		fmt.Fprintf(&b, "    not judged: %q, of kind %q\n", key.Lock, key.Kind)
 	}
 	return b.String()
 }

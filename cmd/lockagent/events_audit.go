@@ -27,6 +27,7 @@ type auditFlags struct {
 	patience   time.Duration
 	metrics    string
 	format     string
+	second     bool // an independent opinion is asked for, too
 
 	from time.Time // from when the log is read, zero for its beginning
 }
@@ -46,6 +47,10 @@ though the stream may have forgotten it.
 With --acknowledge the verdict is about what comes later. What was found stays in each
 report, with who accepted it, when and why. No other audit may use the checkpoint meanwhile.
 
+With --independent a second, much smaller program judges the log as well. It shares no code
+with the audit, and judges only a log of which nothing is missing. If one of them says proven
+and the other one violated, the exit code is that of a violation.
+
 With --follow it goes on until it is interrupted. It tells the verdict at the beginning, and
 whenever that changes or there are more violations. As jsonl each of these is an
 event for another program: a line of JSON.`,
@@ -54,6 +59,7 @@ event for another program: a line of JSON.`,
   lockagent events audit --checkpoint audit.json
   lockagent events audit --checkpoint audit.json --acknowledge "the machine of agent 7 was lost"
   lockagent events audit --follow --checkpoint audit.json --metrics 127.0.0.1:9465 --format jsonl
+  lockagent events audit --independent
   lockagent events audit --file events.jsonl`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -67,6 +73,7 @@ event for another program: a line of JSON.`,
 	flags.StringVar(&f.ack, "acknowledge", "", "accept what was found up to now, and say `why`; needs --checkpoint")
 	flags.DurationVar(&f.tail, "tail", events.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
 	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, fmt.Sprintf("how long an agent may be silent until it counts as dead; with --follow %v", followPatience))
+	flags.BoolVar(&f.second, "independent", false, "tell a second opinion, too, which judges only a log of which nothing is missing")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
 	f.addFlags(cmd)
@@ -94,6 +101,9 @@ func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) 
 		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
 	case f.checkpoint != "" && f.file != "":
 		return "", usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
+	}
+	if f.second && (f.follow || f.lock != "" || f.since > 0 || f.checkpoint != "") {
+		return "", usage(try+"--independent", "--independent judges a whole log, so it excludes --follow, --lock, --since and --checkpoint")
 	}
 	if f.follow && f.format == "json" {
 		return "", usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
@@ -131,7 +141,11 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		return f.goOn(cmd, log, audit, lock)
 	}
-	state, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), about(lock, audit.Visit))
+	visit, second := about(lock, audit.Visit), &secondOpinion{}
+	if f.second {
+		visit = second.besides(visit)
+	}
+	state, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), visit)
 	if cmd.Context().Err() != nil {
 		return f.interrupted(cmd, audit, err)
 	}
@@ -151,6 +165,9 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		report = audit.ReportAt(now)
 	}
 	f.narrow(&report)
+	if f.second {
+		return f.tellBoth(cmd, log, &report, second.opinion(&state, f.file != ""))
+	}
 	if err := f.write(cmd, &report); err != nil {
 		return errors.Join(err, saved)
 	}
