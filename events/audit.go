@@ -75,6 +75,9 @@ type Audit struct {
 	first time.Time // when the stream took the first message that was read
 	lost  Hole      // the last one
 
+	// origins have, of each stream from which forwarders bring messages, the latest time of each store that these tell of.
+	origins map[string]storeTimes
+
 	nowhere  *storeLog       // the store "", which is among the stores only if it has holds
 	anywhere []blank         // of agents that had not named their store
 	watched  heap[*agentLog] // by the time at which there is something to do about it
@@ -95,6 +98,7 @@ func NewAudit() *Audit {
 		logs:    make(map[lockagent.AgentID]*agentLog),
 		stores:  make(map[string]*storeLog),
 		locks:   make(map[LockKey]*lockLog),
+		origins: make(map[string]storeTimes),
 		nowhere: &storeLog{},
 		ordered: true,
 	}
@@ -111,7 +115,7 @@ func (a *Audit) BeginsLate() { a.late = true }
 // Visit adds what a [Reader] or [ReadLines] passes: it is a [Visit] that never returns an error.
 func (a *Audit) Visit(r *Record, err error) error {
 	if err != nil {
-		a.follow(r.Position, time.Time{})
+		a.follow(r)
 		a.AddError(err)
 	} else {
 		a.add(r)
@@ -136,7 +140,7 @@ func (a *Audit) Add(record Record) {
 }
 
 func (a *Audit) add(r *Record) {
-	a.follow(r.Position, r.Stored)
+	a.follow(r)
 	a.hear(r)
 	l := a.log(r.Agent)
 	l.Heard, l.Stored, l.Later = a.clock.Now, r.Stored, time.Time{}
@@ -358,6 +362,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *Record) {
 			s.Newest, s.Heard = t, a.clock.Now
 		}
 		a.timed(s, t, r.Stored)
+		a.toldOf(r, l.Store, t)
 	}
 	l.Ended = max(l.Ended, r.Until, r.Reset.Before)
 	if t := fresh(r); t != 0 {

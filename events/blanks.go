@@ -22,11 +22,12 @@ type blank struct {
 	Process Process `json:"process,omitzero"`  // of a tail
 	Assumed bool    `json:"assumed,omitempty"` // a tail that no later record bounds
 	Sure    bool    `json:"sure,omitempty"`    // a life: it left records, which are missing
+	Origin  string  `json:"origin,omitempty"`  // of a hole: the stream that it is in, if the messages were to be forwarded from there
 
 	Noted time.Duration `json:"noted,omitempty"` // of its agent: see there
 
 	// Anywhere says that the agent had not named its store. Then Low and High are times of none that is known. By the clock of
-	// the stream the blank was over at Stored.
+	// the stream the blank was over at Stored. A hole was, too.
 	Anywhere bool      `json:"anywhere,omitempty"`
 	Stored   time.Time `json:"stored,omitzero"`
 }
@@ -50,7 +51,11 @@ func (w *blank) text() string {
 	case life:
 		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
 	case hole:
-		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of the stream are missing", w.Gap.First, w.Gap.Last)
+		of := "the stream"
+		if w.Origin != "" {
+			of = "origin " + plainText(w.Origin)
+		}
+		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of %s are missing", w.Gap.First, w.Gap.Last, of)
 	}
 	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
 }
@@ -276,6 +281,12 @@ func (a *Audit) timed(s *storeLog, t lockagent.StoreTime, stored time.Time) {
 	known := s.Timed
 	if ahead := t.Sub(lockagent.StoreTime(stored.UnixMicro())); !known || ahead > s.Ahead {
 		s.Ahead, s.Timed = ahead, true
+		for i := range s.Blanks {
+			// What was known of the clock may have been from copies that came even later than those behind the loss.
+			if w := &s.Blanks[i]; w.Origin != "" {
+				w.High = max(w.High, later(s.at(w.Stored), a.Tail))
+			}
+		}
 	}
 	if !known && a.lost.Last != 0 {
 		a.holeIn(s)

@@ -46,6 +46,8 @@ type snapshot struct {
 	First    time.Time     `json:"first,omitzero"`
 	Lost     Hole          `json:"lost,omitzero"`
 
+	Origins map[string]storeTimes `json:"origins,omitempty"`
+
 	Agents   []agentSnapshot `json:"agents"`
 	Past     pastAgents      `json:"past"`
 	Stores   []storeLog      `json:"stores"`
@@ -140,7 +142,10 @@ func (a *Audit) snapshot() *snapshot {
 		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed, Clock: a.clock,
 		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost,
 		Joined: maps.Clone(a.fold.stores), Found: a.found.clone(),
-		Past: a.past.clone(), Anywhere: slices.Clone(a.anywhere),
+		Past: a.past.clone(), Anywhere: slices.Clone(a.anywhere), Origins: make(map[string]storeTimes, len(a.origins)),
+	}
+	for stream, told := range a.origins {
+		s.Origins[stream] = maps.Clone(told)
 	}
 	for _, l := range a.logs {
 		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, slices.Clone(l.pending)})
@@ -220,6 +225,9 @@ func (s *snapshot) restore() *Audit {
 	a.found, a.fold.stores, a.past, a.anywhere = s.Found, s.Joined, s.Past, s.Anywhere
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
+	}
+	if s.Origins != nil {
+		a.origins = s.Origins
 	}
 	for i := range s.Stores {
 		a.stores[s.Stores[i].ID] = &s.Stores[i]

@@ -121,7 +121,7 @@ func TestFullRecordIsFull(t *testing.T) {
 	}
 	r := fullRecord(lockagent.EventGranted)
 	// Those that are not part of the encoded event, and what takes the place of all others.
-	r.Position, r.Stored, r.Link, r.OtherVersion, r.Raw = 1, r.Time, "link", true, "{}"
+	r.Position, r.Stored, r.Origin, r.Link, r.OtherVersion, r.Raw = 1, r.Time, "host.1", "link", true, "{}"
 	check("Record", reflect.ValueOf(r))
 }
 

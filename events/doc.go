@@ -36,7 +36,8 @@
 //	Nats-Msg-Id       <agent>:<epoch>:<sequence>, or <first>-<last> in the place of the sequence
 //	traceparent       of a message with one record, if the request was traced
 //	Lockagent-Origin  <stream>.<position> of a message that a [Forwarder] has brought: where it
-//	                  stood in its source
+//	                  stood in its source. Behind messages that are lost there,
+//	                  <stream>.<position>.<first>-<last>: they are among those from first to last
 //
 // A record has these attributes:
 //

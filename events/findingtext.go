@@ -247,6 +247,9 @@ func (t Tail) String() string {
 
 func (h Hole) String() string {
 	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
+	if h.Origin != "" {
+		text = fmt.Sprintf("messages %d to %d of origin %s, which has agent %s: they were lost before they were forwarded", h.First, h.Last, plainText(h.Origin), h.Agent)
+	}
 	for _, in := range h.In {
 		text += fmt.Sprintf("; holds %v are not proven", in)
 	}

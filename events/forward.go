@@ -31,7 +31,7 @@ import (
 // # What is lost
 //
 // A stream that is full discards its oldest messages, also those that were not forwarded yet. The
-// hub is told: see [Forwarder.Run].
+// hub learns that: see [Forwarder.Run].
 type Forwarder struct {
 	cfg   ForwardConfig
 	began time.Time // the durations below count from here
@@ -44,7 +44,7 @@ type Forwarder struct {
 	complained map[string]time.Duration // when; see complain
 
 	mu      sync.Mutex   // guards what follows
-	stats   ForwardStats // without Err; Missing is copied when it is changed
+	stats   ForwardStats // without Err
 	stalled stall
 	reached uint64      // up to where messages of the source were dealt with
 	news    chan signal // closed when reached or stalled changes; nil while nobody waits for that
@@ -67,11 +67,8 @@ func NewForwarder(cfg ForwardConfig) (*Forwarder, error) {
 // the same stream make Run return earlier, with a [*lockagent.OptionError]: whatever it forwarded
 // would have to be forwarded again.
 //
-// If messages are refused or discarded, the hub gets three records of an agent that stands for the
-// source: an EventAgentStarted with the host of the forwarder, an EventDropped and an
-// EventAgentStopped. The numbers that are missing before the EventDropped are as many as the
-// messages. Nobody knows their kinds, so an audit of the hub names the gap and its verdict is
-// lower. A gap is told before the message that follows it.
+// If messages are refused or discarded, the first copy behind them says so in its header. Nobody
+// knows what they told. So an audit of the hub names them, and holds of that time are not proven.
 func (f *Forwarder) Run(ctx context.Context) error {
 	backoff := minBackoff
 	for {

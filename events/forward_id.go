@@ -52,14 +52,3 @@ func parseMessageID(text string) (messageID, bool) {
 func (id messageID) upTo(other messageID) bool {
 	return cmp.Or(cmp.Compare(id.epoch, other.epoch), cmp.Compare(id.last, other.last)) <= 0
 }
-
-// gapAfter returns the records that are missing between two messages, and false if none are missing.
-// before is the message before id, or zero if there is none. The end of an earlier epoch is not
-// known.
-func (id messageID) gapAfter(before messageID) (Gap, bool) {
-	g := Gap{Agent: id.agent, Epoch: id.epoch, Range: Range{1, id.first - 1}}
-	if id.epoch == before.epoch {
-		g.First = before.last + 1
-	}
-	return g, g.First <= g.Last
-}

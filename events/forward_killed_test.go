@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
@@ -270,7 +269,11 @@ func forwardKilledWithLosses(t *testing.T, rounds int) {
 			return false
 		}
 		last, err := stream.GetMsg(t.Context(), stream.CachedInfo().State.LastSeq)
-		return err == nil && placeIn(t, last.Header) == n
+		if err != nil {
+			return false
+		}
+		o, _ := parseOrigin(last.Header.Get(originHeader))
+		return o.position == n
 	})
 	concluded, losses := uint64(0), 0
 	for next := read(t, Connection{URL: f.hub.url}); ; {
@@ -278,39 +281,21 @@ func forwardKilledWithLosses(t *testing.T, rounds int) {
 		if m == nil {
 			break
 		}
-		position := placeIn(t, m.Headers())
-		switch subject := strings.Split(m.Subject(), "."); {
-		case !strings.HasPrefix(subject[2], "forwarder-"):
-			if position != concluded+1 {
-				t.Fatalf("message %d of the source follows what ends at %d", position, concluded)
-			}
-			concluded = position
-		case subject[3] == Class(lockagent.EventAgentStarted) && position != concluded:
-			t.Fatalf("a loss after %d is told after %d", position, concluded)
-		case subject[3] == Class(lockagent.EventDropped):
-			var told Range
-			_, text, _ := strings.Cut(string(m.Data()), "not forwarded, from ")
-			if _, err := fmt.Sscanf(text, "%d to %d", &told.First, &told.Last); err != nil || told != (Range{concluded + 1, position}) {
-				t.Fatalf("told %q, from %d to %d: %v", m.Data(), concluded+1, position, err)
-			}
-			concluded, losses = position, losses+1
+		o, ok := parseOrigin(m.Headers().Get(originHeader))
+		switch want := concluded + 1; {
+		case !ok:
+			t.Fatalf("the header is %v", m.Headers())
+		case o.lost.Last > 0 && o.lost != (Range{want, o.position - 1}), o.lost.Last == 0 && o.position != want:
+			t.Fatalf("%v follows what ends at %d", o, concluded)
+		case o.lost.Last > 0:
+			losses++
 		}
+		concluded = o.position
 	}
 	if concluded != n || losses == 0 {
 		t.Errorf("the hub knows of %d messages, want %d; %d losses", concluded, n, losses)
 	}
 	t.Logf("%d messages, %d losses", n, losses)
-}
-
-// placeIn returns where the message with a header stood in the source.
-func placeIn(t *testing.T, h nats.Header) uint64 {
-	t.Helper()
-	_, text, _ := strings.Cut(h.Get(originHeader), ".")
-	position, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("header %v: %v", h, err)
-	}
-	return position
 }
 
 // wantSameStream fails the test unless both streams have the same messages in the same order. The

@@ -1,12 +1,11 @@
 package events
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -44,164 +43,97 @@ func TestForwardTellsWhatIsLost(t *testing.T) {
 			puts(t, e.source, "vanished", 1, 10)
 			puts(t, e.source, "c", 1, 25)
 			l.use(e.to.InProcess.(*natsserver.Server))
-			arrived(t, e.hub, 10+3+20)
+			arrived(t, e.hub, 10+20)
 			waittest.Until(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 30 && s.Discarded == 20 })
 			stats := f.Stats()
 			f.stop()
-			want := []Gap{{Agent: "c", Epoch: 1, Range: Range{1, 5}}}
-			if stats.Discarded != 20 || !slices.Equal(stats.Missing, want) {
+			if stats.Discarded != 20 {
 				t.Errorf("got %+v", stats)
 			}
 
 			// Whoever comes later knows that it was told.
 			f = forward(t, e.from, e.to)
 			puts(t, e.source, "c", 26, 26)
-			arrived(t, e.hub, 10+3+21)
+			arrived(t, e.hub, 10+21)
 			f.stop()
 			got := byAgent(t, e.hub)
 			if !slices.Equal(got["a"], before["a"]) || !slices.Equal(got["c"][1:], byAgent(t, e.source)["c"]) || got["vanished"] != nil {
 				t.Errorf("the hub has %v", got)
 			}
-			told, report := replayed(t, e.to, "") // only those of the forwarder are records
-			if len(told) != 3 || told[0].Kind != lockagent.EventAgentStarted || told[1].Kind != lockagent.EventDropped ||
-				told[2].Kind != lockagent.EventAgentStopped {
-				t.Fatalf("told %v", told)
-			}
-			if text := told[1].Err; !strings.HasPrefix(text, "20 messages were not forwarded, from 11 to 30 of stream LOCKAGENT") {
-				t.Errorf("told %q", text)
-			}
-			gap := Gap{Agent: told[0].Agent, Epoch: told[0].Epoch, Range: Range{2, 21}}
-			if !slices.Contains(report.Gaps.First, gap) || report.Verdict == Proven {
-				t.Errorf("the audit of the hub says %v, want gap %v", report, gap)
+			if got, want := lossesIn(t, e.hub), map[uint64]Range{31: {11, 30}}; !maps.Equal(got, want) {
+				t.Errorf("told %v, want %v", got, want)
 			}
 		})
 	}
 }
 
-// What is lost for the second time is told as a second life.
+// lossesIn returns what the copies in a hub say is lost in the source, by their place there.
+func lossesIn(t testing.TB, js jetstream.JetStream) map[uint64]Range {
+	t.Helper()
+	losses := make(map[uint64]Range)
+	for _, m := range messages(t, js, DefaultStream) {
+		o, ok := parseOrigin(m.Header.Get(originHeader))
+		if !ok {
+			t.Fatalf("message %d has the header %v", m.Sequence, m.Header)
+		}
+		if o.lost.Last > 0 {
+			losses[o.position] = o.lost
+		}
+	}
+	return losses
+}
+
+// What is lost for the second time is told, too, also if the hub has removed what it had before.
 func TestForwardTellsAgain(t *testing.T) {
 	t.Parallel()
-	e := newEnds(t)
-	streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 10 })
-	for round := range uint64(2) {
-		puts(t, e.source, "a", round*30+1, round*30+30)
-		f := forward(t, e.from, e.to)
-		arrived(t, e.hub, (round+1)*13)
-		f.stop()
-	}
-	all, _ := replayed(t, e.to, "")
-	if len(all) != 6 {
-		t.Fatalf("told %v", all)
-	}
-	if first, second := all[0], all[3]; second.Epoch != first.Epoch+1 || second.Seq != 1 {
-		t.Errorf("the second life is %v, after %v", second, first)
-	}
-	if seq := all[4].Seq; seq != 22 {
-		t.Errorf("the second gap ends at %d, want 22", seq)
-	}
-}
-
-// A session ends in the middle of telling a loss to a hub that takes no batches. The next one ends that
-// life of the teller, and tells what is left.
-func TestForwardEndsATale(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		last  string // what does not arrive
-		lives int
-	}{"AfterTheStart": {"dropped", 2}, "AfterTheLoss": {"agentstopped", 1}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnds(t)
-			var l link
-			l.use(e.to.InProcess.(*natsserver.Server))
-			streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 10 })
-			streamFor(t, e.hub, func(cfg *jetstream.StreamConfig) { cfg.AllowAtomicPublish = false })
-			puts(t, e.source, "a", 1, 30)
-			lost := make(chan signal)
-			l.tap(func(text []byte) bool {
-				if !bytes.Contains(text, []byte("HPUB lockagent.v1.forwarder-")) || !bytes.Contains(text, []byte("."+test.last+".")) {
-					return true
-				}
-				l.tap(nil)
-				l.use(nil)
-				close(lost)
-				return false
-			})
-			f := forward(t, e.from, Connection{InProcess: &l})
-			<-lost
-			f.stop()
-			f = forward(t, e.from, e.to)
-			waittest.Until(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 10 })
-			f.stop()
-			told, report := replayed(t, e.to, "")
-			began, ended := 0, 0
-			for _, r := range told {
-				switch r.Kind {
-				case lockagent.EventAgentStarted:
-					began++
-				case lockagent.EventAgentStopped:
-					ended++
-				}
-			}
-			if began != test.lives || ended != test.lives || report.Tails.Count != 0 || report.Gaps.Count != 1 {
-				t.Errorf("%d lives begin and %d end:\n%v\n%v", began, ended, told, report)
-			}
-		})
-	}
-}
-
-// The hub removes what it has, before the second loss or after it. Its audit misses no life of the agent
-// that told of the losses.
-func TestForwardTellsAfterRetention(t *testing.T) {
-	t.Parallel()
-	for name, between := range map[string]bool{"BetweenTheLosses": true, "AfterBoth": false} {
+	for name, purge := range map[string]bool{"OK": false, "AfterRetention": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnds(t)
 			streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 10 })
-			p := newPublisher(t, Config{Connection: e.from, Agent: "a"})
-			a := &actingAgent{p: p, store: "s", prefix: "a/"}
-			p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"})
-			flushed(t, p)
-			purge := func(before uint64) {
-				stream, err := e.hub.Stream(t.Context(), DefaultStream)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(before)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			first := uint64(0)
-			for round := range 2 {
-				for range 30 {
-					a.act()
-					flushed(t, p)
-				}
+			want := map[uint64]Range{21: {1, 20}, 51: {31, 50}}
+			for round := range uint64(2) {
+				puts(t, e.source, "a", round*30+1, round*30+30)
 				f := forward(t, e.from, e.to)
-				waittest.Until(t, "all is forwarded", func() bool {
-					s := f.Stats()
-					return s.Discarded > 0 && s.Behind == 0 && s.Forwarded == 10
-				})
+				waittest.Until(t, "all is forwarded", func() bool { s := f.Stats(); return s.Forwarded == 10 && s.Discarded == 20 })
 				f.stop()
-				if round == 0 {
-					first = state(t, e.hub).LastSeq
-				}
-				if between && round == 0 {
-					purge(first + 1)
+				if purge && round == 0 {
+					stream, err := e.hub.Stream(t.Context(), DefaultStream)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := stream.Purge(t.Context(), jetstream.WithPurgeKeep(1)); err != nil {
+						t.Fatal(err)
+					}
+					delete(want, 21)
 				}
 			}
-			purge(first + 1)
-			all, report := replayed(t, e.to, "")
-			if report.Gaps.Count == 0 || len(all) < 13 {
-				t.Errorf("%d records:\n%v", len(all), report)
-			}
-			for _, g := range report.Gaps.First {
-				if g.Lives > 0 {
-					t.Errorf("a life is missing: %+v", g)
-				}
+			if got := lossesIn(t, e.hub); !maps.Equal(got, want) {
+				t.Errorf("told %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// A hub forwards to another one. What the first hub lacks, the second one lacks.
+func TestForwardTwoHops(t *testing.T) {
+	t.Parallel()
+	e, further := newEnds(t), newEnds(t)
+	source := streamFor(t, e.source, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 10 })
+	puts(t, e.source, "a", 1, 30)
+	forward(t, e.from, e.to)
+	arrived(t, e.hub, 10)
+	forward(t, e.to, further.to)
+	arrived(t, further.hub, 10)
+	near, err := e.hub.Stream(t.Context(), DefaultStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := origin{originOf(source.CachedInfo().Created), 21, Range{1, 20}}.String()
+	second := origin{stream: originOf(near.CachedInfo().Created), position: 1}.String()
+	got := messages(t, further.hub, DefaultStream)[0].Header.Get(originHeader)
+	if got != first+","+second {
+		t.Errorf("got %s, want %s,%s", got, first, second)
 	}
 }
 
@@ -239,7 +171,7 @@ func TestForwardForeign(t *testing.T) {
 	}
 }
 
-// Messages that the hub never takes hold up nothing, and each is told before the message behind it.
+// Messages that the hub never takes hold up nothing, and each is told by the message behind it.
 func TestForwardRefused(t *testing.T) {
 	t.Parallel()
 	for name, atomic := range map[string]bool{"Batches": true, "Singly": false} {
@@ -260,29 +192,25 @@ func TestForwardRefused(t *testing.T) {
 				if _, err := e.source.PublishMsg(t.Context(), large); err != nil {
 					t.Fatal(err)
 				}
-				want = append(want, "1", "3", "4")
 			}
 			f := forward(t, e.from, e.to)
-			arrived(t, e.hub, 36+4*3)
+			arrived(t, e.hub, 36)
 			waittest.Until(t, "all is counted", func() bool { s := f.Stats(); return s.Forwarded == 36 && s.Refused == 4 })
-			missing := []Gap{{Agent: "a", Epoch: 1, Range: Range{10, 10}}, {Agent: "a", Epoch: 1, Range: Range{20, 20}}, {Agent: "a", Epoch: 1, Range: Range{30, 30}}}
-			if got := f.Stats(); got.Refused != 4 || got.Discarded != 0 || !slices.Equal(got.Missing, missing) {
+			if got := f.Stats(); got.Refused != 4 || got.Discarded != 0 {
 				t.Errorf("got %+v", got)
 			}
-			got := hubIDs(t, e.hub)
-			for i, id := range got {
-				if strings.HasPrefix(id, "forwarder-") {
-					got[i] = id[strings.LastIndexByte(id, ':')+1:]
-				}
-			}
-			if !slices.Equal(got, want) {
+			if got := hubIDs(t, e.hub); !slices.Equal(got, want) {
 				t.Errorf("the hub has %v\nwant %v", got, want)
+			}
+			losses := map[uint64]Range{11: {10, 10}, 21: {20, 20}, 31: {30, 30}}
+			if got := lossesIn(t, e.hub); !maps.Equal(got, losses) {
+				t.Errorf("told %v, want %v", got, losses)
 			}
 		})
 	}
 }
 
-// A message that the hub has refused is told once, although the next session finds nothing behind it.
+// A message that the hub has refused is told by the first copy behind it, also if that comes in a later session.
 func TestForwardRefusedIsToldOnce(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -299,8 +227,11 @@ func TestForwardRefusedIsToldOnce(t *testing.T) {
 	puts(t, e.source, "a", 5, 6)
 	f = forward(t, e.from, e.to)
 	waittest.Until(t, "the rest is forwarded", func() bool { return f.Stats().Forwarded == 2 })
-	if got := hubIDs(t, e.hub); len(got) != 8 || got[7] != "a:1:6" {
+	if got := hubIDs(t, e.hub); len(got) != 5 || got[4] != "a:1:6" {
 		t.Errorf("the hub has %v", got)
+	}
+	if got, want := lossesIn(t, e.hub), map[uint64]Range{5: {4, 4}}; !maps.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
 	}
 }
 

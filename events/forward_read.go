@@ -107,13 +107,14 @@ type entry struct {
 	msg      nats.Msg
 	id       messageID
 	position uint64 // in the source
+	origins  string // what the message says of earlier forwarders, with a comma behind it
 	pending  uint64 // messages behind it in the source
 }
 
 // gather waits for the next messages to forward, and returns those that are there. If the source has
-// discarded messages behind them, lost says which. What it returned before is overwritten.
+// discarded messages behind them, gone says which. What it returned before is overwritten.
 func (s *forwardSession) gather() ([]entry, error) {
-	s.batch, s.lost = s.batch[:0], Range{}
+	s.batch, s.gone = s.batch[:0], Range{}
 	for size := 0; len(s.batch) < s.f.limit && size < forwardBatchBytes; {
 		m, err := s.receive(len(s.batch) == 0)
 		if m == nil || err != nil {
@@ -127,7 +128,7 @@ func (s *forwardSession) gather() ([]entry, error) {
 			return nil, atEnd(SourceEnd, errors.New("the consumer was replaced"))
 		}
 		if position := meta.Sequence.Stream; position > s.next {
-			s.lost = Range{s.next, position - 1}
+			s.gone = Range{s.next, position - 1}
 			s.held, s.next = m, position
 			return s.batch, nil
 		}
@@ -172,8 +173,12 @@ func (s *forwardSession) take(m jetstream.Msg, meta *jetstream.MsgMetadata) (e e
 			delete(h, key) // with this the publisher asked the server of the source for something
 		}
 	}
-	h[originHeader] = []string{s.place(position)}
-	return entry{nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: h}, id, position, meta.NumPending}, true, nil
+	origins := h.Get(originHeader)
+	if origins != "" {
+		origins += ","
+	}
+	msg := nats.Msg{Subject: s.hub.cfg.Prefix + "." + rest, Data: m.Data(), Header: h}
+	return entry{msg, id, position, origins, meta.NumPending}, true, nil
 }
 
 // foreign notes a message that is not from a publisher. Nobody can tell whether the hub has it, so

@@ -5,31 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
 )
 
-// originHeader says of a copy where the message stands in the source: the origin of the source, a
-// dot, and the position.
-const originHeader = "Lockagent-Origin"
-
-// originOf names a stream for good. A stream that is made anew gets another name.
-func originOf(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 36) }
-
 // mark is what the hub has of an agent.
 type mark struct {
 	seq      uint64    // of its last message in the hub, or 0 if there is none
 	id       messageID // the last records, or zero
 	position uint64    // where the last message stands in the source, or 0 if that is not known
-
-	// A session that ended in the middle of a tale left the last life of the teller without its end.
-	unended bool
 }
 
 // has reports whether the hub has the message with the records of id, which stands at position in
@@ -41,10 +28,11 @@ func (k mark) has(id messageID, position uint64) bool {
 	return k.id.epoch > 0 && id.upTo(k.id)
 }
 
-// knownAgents is which agents have messages in one source.
+// knownAgents is which agents have messages in one source, and what else a session knows of it that ended.
 type knownAgents struct {
-	source string // its origin
-	ids    map[lockagent.AgentID]bool
+	source  string // its origin
+	ids     map[lockagent.AgentID]bool
+	refused uint64 // the position of the last message that the hub refused, which another session finds again
 }
 
 // lookups bounds how many agents are looked up at a time.
@@ -82,7 +70,6 @@ func (s *forwardSession) resume() error {
 			return err
 		}
 	}
-	s.lastLoss = s.marks[s.teller].position
 	s.f.count(func(st *ForwardStats) { st.Behind = state.LastSeq - min(state.LastSeq, s.next-1) })
 	if s.next > state.LastSeq {
 		s.f.flows()
@@ -90,7 +77,7 @@ func (s *forwardSession) resume() error {
 	return nil
 }
 
-// agents returns the agents that have told of themselves in the source, and the teller. There are few such
+// agents returns the agents that have told of themselves in the source. There are few such
 // subjects, and many of locks. What the hub has of an agent that is not among these shows when its
 // next message is read. Then some messages are read that the hub has.
 func (s *forwardSession) agents() (map[lockagent.AgentID]bool, error) {
@@ -102,8 +89,7 @@ func (s *forwardSession) agents() (map[lockagent.AgentID]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		ids[s.teller] = true
-		*known = knownAgents{s.origin, ids}
+		*known = knownAgents{source: s.origin, ids: ids}
 	}
 	return s.f.known.ids, nil
 }
@@ -175,9 +161,7 @@ func (s *forwardSession) lookUp(agent lockagent.AgentID) (mark, error) {
 		return k, atEnd(HubEnd, err)
 	}
 	k.id, _ = idOf(m, agent)
-	_, rest, _ := s.hub.parse(m.Subject)
-	k.unended = agent == s.teller && !strings.HasPrefix(rest, string(agent)+"."+Class(lockagent.EventAgentStopped))
-	k.position, err = s.placeOf(ctx, agent, m)
+	k.position, err = s.placeOf(ctx, m)
 	return k, err
 }
 
@@ -201,20 +185,15 @@ func (s *forwardSession) lastOf(ctx context.Context, agent lockagent.AgentID, la
 	})
 }
 
-// place says in a header where a message stands in the source.
-func (s *forwardSession) place(position uint64) string {
-	return s.origin + "." + strconv.FormatUint(position, 10)
-}
-
 // placeOf returns where a message of the hub stands in the source, or 0 if it is not known to be from
 // there. A source that lost its end in a power failure gives its positions again, to other
 // messages. So the message must be there, unless it was discarded. The source may discard it while the session asks.
-func (s *forwardSession) placeOf(ctx context.Context, agent lockagent.AgentID, m *jetstream.RawStreamMsg) (uint64, error) {
-	origin, text, _ := strings.Cut(m.Header.Get(originHeader), ".")
-	position, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || origin != s.origin {
+func (s *forwardSession) placeOf(ctx context.Context, m *jetstream.RawStreamMsg) (uint64, error) {
+	from, ok := parseOrigin(lastOrigin(m.Header.Get(originHeader)))
+	if !ok || from.stream != s.origin {
 		return 0, nil
 	}
+	position := from.position
 	if position < s.source.stream.CachedInfo().State.FirstSeq {
 		return position, nil
 	}
@@ -229,8 +208,6 @@ func (s *forwardSession) placeOf(ctx context.Context, agent lockagent.AgentID, m
 		return 0, atEnd(SourceEnd, err)
 	case there.Header.Get(jetstream.MsgIDHeader) == m.Header.Get(jetstream.MsgIDHeader):
 		return position, nil
-	case len(there.Data) > maxMessage-maxHeader && agent == s.teller:
-		return position, nil // the hub refused it, says the teller, and no publisher makes such a message
 	}
 	return 0, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,14 +24,15 @@ type forwardSession struct {
 	ctx context.Context // ends with the session; its cause says why
 
 	source, hub *forwardEnd
-	origin      string            // of the source; see [originOf]
-	teller      lockagent.AgentID // tells the hub what is missing
-	atomic      bool              // the hub takes batches
+	origin      string // of the source; see [originOf]
+	atomic      bool   // the hub takes batches
 
-	marks    map[lockagent.AgentID]mark
-	next     uint64 // where the next message of the source should stand
-	lost     Range  // what the source discarded behind the batch; Last is 0 if there is nothing
-	lastLoss uint64 // where the last message stood that was told as lost, or 0
+	marks map[lockagent.AgentID]mark
+	next  uint64 // where the next message of the source should stand
+	gone  Range  // what the source discarded behind the batch; Last is 0 if there is nothing
+
+	lost      Range  // what the next copy will say is lost, discarded or refused; Last is 0 if there is nothing
+	discarded uint64 // messages of it that the source discarded
 
 	reader *forwardReader
 	held   jetstream.Msg // read, but not looked at yet; or nil
@@ -50,6 +52,7 @@ func (f *Forwarder) session(parent context.Context) error {
 		f:       f,
 		ctx:     ctx,
 		marks:   make(map[lockagent.AgentID]mark),
+		next:    1,
 		id:      rand.Text(),
 		answers: make(chan *nats.Msg, 4),
 	}
@@ -80,9 +83,6 @@ func (s *forwardSession) run() error {
 	if err := s.resume(); err != nil {
 		return err
 	}
-	if err := s.endTale(); err != nil {
-		return err
-	}
 	var err error
 	if s.reader, err = s.read(s.next); err != nil {
 		return atEnd(SourceEnd, err)
@@ -97,12 +97,43 @@ func (s *forwardSession) run() error {
 		if err := s.store(batch); err != nil {
 			return err
 		}
-		if s.lost.Last > 0 {
-			if err := s.discarded(); err != nil {
-				return err
-			}
+		if s.gone.Last > 0 {
+			s.lose(s.gone)
+			s.discarded += s.gone.Last - s.gone.First + 1
 		}
 	}
+}
+
+// lose notes that messages of the source are lost, which stood behind all that the hub has.
+func (s *forwardSession) lose(lost Range) {
+	if s.lost.Last == 0 {
+		s.lost.First = lost.First
+	}
+	s.lost.Last = lost.Last
+}
+
+// told notes that the hub has a copy that says what is lost.
+func (s *forwardSession) told() {
+	if n := s.discarded; n > 0 {
+		s.f.count(func(st *ForwardStats) { st.Discarded += n })
+		s.f.complain(slog.LevelError, "events: messages were discarded before they were forwarded",
+			"messages", n, "first", s.lost.First, "last", s.lost.Last, "all", s.f.Stats().Discarded)
+	}
+	s.lost, s.discarded = Range{}, 0
+}
+
+// refused notes that the hub does not have e, and will not.
+func (s *forwardSession) refused(e entry, why error) {
+	s.lose(Range{e.position, e.position})
+	if e.position <= s.f.known.refused {
+		return // an earlier session was told so
+	}
+	s.f.known.refused = e.position
+	s.f.count(func(st *ForwardStats) {
+		st.Refused++
+		st.Behind = e.pending
+	})
+	s.f.complain(slog.LevelError, "events: the hub refused a message", "subject", e.msg.Subject, "id", e.id, "err", why, "all", s.f.Stats().Refused)
 }
 
 // open finds both streams.
@@ -133,7 +164,6 @@ func (s *forwardSession) open() error {
 		return atEnd(HubEnd, errSameStream)
 	}
 	s.origin = originOf(source.Created)
-	s.teller = lockagent.AgentID("forwarder-" + s.origin)
 	s.atomic = hub.Config.AllowAtomicPublish
 	if !s.atomic && !s.f.singly {
 		s.f.singly = true

@@ -14,11 +14,6 @@ type ForwardStats struct {
 	Refused   uint64 // not forwarded: larger than 128 KiB, and too large for the hub
 	Discarded uint64 // not forwarded: the source removed them before
 
-	// Missing is which records were refused or discarded, as far as their numbers are known:
-	// the numbers that an agent's messages leave out where some were refused or discarded. Some
-	// of them may have been dropped by the agent itself. At most the latest 100 are kept.
-	Missing []Gap
-
 	// Conflicts counts how often another program added to the agents' records in the hub while
 	// we did: a second forwarder of the same stream, for example. That does no harm but costs time.
 	Conflicts uint64
@@ -29,9 +24,6 @@ type ForwardStats struct {
 	// Err is why nothing is being forwarded, or nil. It is an [*EndError].
 	Err error
 }
-
-// maxMissing bounds [ForwardStats.Missing].
-const maxMissing = 100
 
 // Stats returns the counts as they are now.
 func (f *Forwarder) Stats() ForwardStats {
@@ -110,15 +102,6 @@ func (f *Forwarder) Await(ctx context.Context, position uint64) (left uint64) {
 			return left
 		}
 	}
-}
-
-// miss notes which records of an agent are missing.
-func (f *Forwarder) miss(g Gap) {
-	f.cfg.Logger.Debug("events: records were not forwarded", "agent", g.Agent, "epoch", g.Epoch, "first", g.First, "last", g.Last)
-	f.count(func(s *ForwardStats) {
-		kept := s.Missing[max(0, len(s.Missing)-maxMissing+1):]
-		s.Missing = append(append(make([]Gap, 0, len(kept)+1), kept...), g) // a new one: callers of Stats have the old one
-	})
 }
 
 // complain logs what happens, with the stream of the source. What happens again and again is logged

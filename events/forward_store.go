@@ -48,7 +48,8 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	switch {
 	case err == nil:
 	case len(entries) == 1 && last.tooLarge(err):
-		return s.refused(last, err) // tells it before the message that follows
+		s.refused(last, err)
+		return nil
 	default:
 		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errWrongLast {
 			s.f.count(func(st *ForwardStats) { st.Conflicts++ })
@@ -58,16 +59,17 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 	for i, e := range entries {
 		s.stored(e, answer, answer.Seq-uint64(len(entries)-1-i))
 	}
-	if last.id.agent != s.teller {
-		s.f.count(func(st *ForwardStats) {
-			if answer.Duplicate {
-				st.Present++
-			} else {
-				st.Forwarded += uint64(len(entries))
-			}
-			st.Behind = last.pending
-		})
+	if !answer.Duplicate { // else the hub has an earlier copy, which does not say what is lost
+		s.told()
 	}
+	s.f.count(func(st *ForwardStats) {
+		if answer.Duplicate {
+			st.Present++
+		} else {
+			st.Forwarded += uint64(len(entries))
+		}
+		st.Behind = last.pending
+	})
 	s.f.flows()
 	s.f.limit = min(2*s.f.limit, forwardBatch)
 	return nil
@@ -76,11 +78,6 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 // stored notes that the hub has e, at seq.
 func (s *forwardSession) stored(e entry, answer answered, seq uint64) {
 	before := s.marks[e.id.agent]
-	if before.position < s.lastLoss && s.lastLoss < e.position {
-		if g, ok := e.id.gapAfter(before.id); ok {
-			s.f.miss(g)
-		}
-	}
 	if answer.Duplicate {
 		seq = before.seq // the message was there before, and perhaps it was removed
 	}
@@ -105,6 +102,9 @@ func (s *forwardSession) send(entries []entry) (answered, error) {
 		h := e.msg.Header
 		if i == 0 {
 			h[jetstream.ExpectedStreamHeader] = []string{s.hub.cfg.Stream}
+			h[originHeader] = []string{e.origins + origin{s.origin, e.position, s.lost}.String()}
+		} else {
+			h[originHeader] = []string{e.origins + origin{stream: s.origin, position: e.position}.String()}
 		}
 		if !expected[e.id.agent] {
 			expected[e.id.agent] = true

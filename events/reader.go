@@ -55,7 +55,7 @@ type Reader struct {
 
 // Visit is called with each record of a stream or a file, in its order. What is
 // there but is no event is passed as a [*DecodeError], with a record that has
-// only its Position. The records in front of it in the same message are passed before. An
+// only its Position and its Origin. The records in front of it in the same message are passed before. An
 // error that Visit returns ends the reading and is returned as it is.
 //
 // All records of one message have the Position of the message. A caller that handled only some

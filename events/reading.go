@@ -52,6 +52,7 @@ const ahead = 16
 // decoded is a message that is decoded.
 type decoded struct {
 	position uint64
+	origin   string
 	records  []Record
 	err      error // behind the records, or nil
 }
@@ -121,7 +122,7 @@ func (m *decoded) visit(filter *Filter, visit Visit) error {
 		}
 	}
 	if m.err != nil {
-		return visit(&Record{Position: m.position}, m.err)
+		return visit(&Record{Position: m.position, Origin: m.origin}, m.err)
 	}
 	return nil
 }
@@ -257,7 +258,7 @@ func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
 // decode decodes a message, up to the first record that is wrong.
 func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	var err error
-	d.position = meta.Sequence.Stream
+	d.position, d.origin = meta.Sequence.Stream, m.Headers().Get(originHeader)
 	d.records, err = g.decoder.batch(d.records[:0], m.Headers().Get("Content-Type"), m.Data())
 	place, stored := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}, meta.Timestamp.UTC()
 	for i := range d.records {
@@ -266,7 +267,7 @@ func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadat
 			d.records, err = d.records[:i], wrong
 			break
 		}
-		r.Position, r.Stored = d.position, stored
+		r.Position, r.Stored, r.Origin = d.position, stored, d.origin
 	}
 	d.err = nil
 	if err != nil {

@@ -28,6 +28,10 @@ type Record struct {
 	// not part of the encoded event either.
 	Stored time.Time
 
+	// Origin says from which streams forwarders have brought the message of the record, and which messages of these are
+	// lost: its header Lockagent-Origin, or empty. It is not part of the encoded event either.
+	Origin string
+
 	// Follows is the last record that the agent had in the stream when this one, an
 	// EventAgentStarted, was published: an earlier epoch. It is zero if there was none.
 	Follows Place

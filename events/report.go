@@ -67,7 +67,8 @@ type Report struct {
 	Gaps List[Gap]        `json:"gaps,omitzero"`
 	Late List[LateRecord] `json:"late,omitzero"`
 
-	// Holes are messages that the stream does not have any more, though it has earlier ones.
+	// Holes are messages that the stream does not have any more, though it has earlier ones, and messages that were lost
+	// before they were forwarded to it.
 	Holes List[Hole] `json:"holes,omitzero"`
 
 	// Tails are agents that died: their logs have no end. What they did last may be missing.
@@ -300,6 +301,11 @@ type Gap struct {
 type Hole struct {
 	Range // positions
 
+	// Origin is the stream in which they stood if they were lost before they were forwarded, or empty. It is the name from
+	// the header Lockagent-Origin. Agent is one of that stream: its message is the first behind them.
+	Origin string            `json:"origin,omitempty"`
+	Agent  lockagent.AgentID `json:"agent,omitempty"`
+
 	// Stored is when the stream took the message behind the hole.
 	Stored time.Time `json:"stored,omitzero"`
 
@@ -410,7 +416,9 @@ func (r LateRecord) compare(other LateRecord) int {
 	return cmp.Or(cmp.Compare(r.Agent, other.Agent), cmp.Compare(r.Epoch, other.Epoch), cmp.Compare(r.Seq, other.Seq))
 }
 
-func (h Hole) compare(other Hole) int { return cmp.Compare(h.First, other.First) }
+func (h Hole) compare(other Hole) int {
+	return cmp.Or(h.Stored.Compare(other.Stored), cmp.Compare(h.Origin, other.Origin), cmp.Compare(h.First, other.First))
+}
 
 func (b Belated) compare(other Belated) int {
 	return cmp.Or(cmp.Compare(b.From, other.From), cmp.Compare(b.To, other.To), cmp.Compare(b.Store, other.Store), cmp.Compare(b.Why, other.Why))

@@ -46,6 +46,9 @@ func (a *Audit) reset(l *agentLog, r *Record) {
 	}
 	s := a.store(l.Store)
 	known := false
+	if reset.Before < reset.After {
+		a.toldNothing(s)
+	}
 	switch {
 	case reset.From != reset.To:
 		s.Resets, _ = noteReset(s.Resets, a.spanOfReset(reset))
