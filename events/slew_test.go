@@ -63,8 +63,10 @@ func TestAuditOfAStoreWhoseClockSlews(t *testing.T) {
 func TestAuditOfAStoreWhoseClockIsFast(t *testing.T) {
 	verdicts{
 		"Released": {
-			[]*story{agent("A").granted(1, 1000).renewed(1, 20_000).released(1, 33_500).edit(func(r *Record) { r.Held = 30 * time.Second }).returned(1, 33_500).stop(),
-				agent("B").held(1, 33_500, 33_600).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).renewed(1, 20_000).released(1, 33_500).edit(func(r *Record) { r.Held = 30 * time.Second }).returned(1, 33_500).stop(),
+				agent("B").held(1, 33_500, 33_600).stop(),
+			},
 			Proven, "", "",
 		},
 		"Lost": {

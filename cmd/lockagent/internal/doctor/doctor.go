@@ -209,8 +209,10 @@ func NATS(e *events.Examination, stream string, err error) []Finding {
 	case isFlaw:
 		f = Finding{f.Check, Error, text(flaw), flaw.Mend}
 	case e.Unknown != nil:
-		f = Finding{f.Check, Warning, "there is no " + stream + " yet, and perhaps it cannot be made: " + text(e.Unknown),
-			"make the stream, or give the user the permissions to make it: docs/nats.md has both"}
+		f = Finding{
+			f.Check, Warning, "there is no " + stream + " yet, and perhaps it cannot be made: " + text(e.Unknown),
+			"make the stream, or give the user the permissions to make it: docs/nats.md has both",
+		}
 	case !e.Found:
 		f = Finding{f.Check, OK, "there is no " + stream + " yet; the first daemon that forwards makes it", ""}
 	case e.Weaker != "":
