@@ -212,6 +212,7 @@ var unaltered = map[string]string{
 	"Link":     "it is not in the log",
 	"Position": "it is not of the record: the reader of a stream sets it",
 	"Stored":   "it is not of the record: the stream sets it",
+	"Origin":   "it is not of the record: the forwarder sets it on the message",
 	"Raw":      "it is what the record was read from",
 }
 
