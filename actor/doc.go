@@ -19,10 +19,11 @@
 //     actor. Most other calls are a *call: see message.go.
 //   - registry.go: which actor gets the message.
 //   - mailbox.go: who runs the actor.
-//   - step.go: most messages become a command of the state machine. The machine keeps what it decides about, and the
-//     actor keeps the *request or *call.
-//   - effects.go: what the actor does about each event of the machine. It answers a request once, with a grant or with
-//     a denial, and ends the hold.
+//   - step.go: most messages become a command of the state machine. The machine keeps what it decides about. The actor
+//     keeps the *request in lock.requests until its hold is over, and the *call in lock.calls until it is answered:
+//     lock.go has all fields of an actor.
+//   - effects.go: what the actor does about each event of the machine. It answers a request with a grant or with a
+//     denial, and ends the hold.
 //
 // The other files are about one thing each, and can wait until it matters:
 //
@@ -34,7 +35,10 @@
 //	the end of a hold                          request.end            request.go
 //	a call to the store, and its answer        storeCall              store.go
 //	a change of permits or of a latch          Agent.Permits          operations.go: no actor takes part
-//	a look at a lock, or a break               Agent.Status           agent.go, and store.go if the store is asked
+//	a wait for a latch                         Agent.Await            operations.go: a request that is never granted
+//	a look at a lock, or a break               Agent.Status           store.go, and agent.go if the name has no actor
+//	Wanted and Uncertain                       request.warning        warning.go
+//	which kind of lock has which machine       machinesOf             machine.go
 //	a lock that another process has left       Agent.load, lock.goOn  handover.go
 //	a panic in code of ours                    lock.recover           lock.go
 //

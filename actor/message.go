@@ -64,7 +64,7 @@ type (
 	}
 )
 
-// call is a message that an Unlocked event answers.
+// call is a message that an Unlocked event answers, or the answer of the store to a break.
 type call struct {
 	counted
 	kind     callKind

@@ -13,8 +13,8 @@ import (
 // directCall is a call to the store without an actor, which would keep the name from being used as another kind until
 // the store has answered. Nothing keeps the name from being used meanwhile. Close waits for the answer.
 //
-// The call is made again until the store has answered, ctx ends, the agent is closed, or its time is over. If the store
-// panics, the call may have taken effect or not.
+// The call is made again until the store has answered, or its time is over. Between two calls, the end of ctx or of the
+// agent ends it. If the store panics, the call may have taken effect or not.
 type directCall[R any] struct {
 	agent *Agent
 	ctx   context.Context
@@ -193,7 +193,7 @@ func (l *lock) total(tenure uint64, token lockagent.Token) int {
 
 // Await waits until a latch is open: until there is no latch of that name. The channel has capacity
 // 1, delivers the outcome, is then closed by the agent, and needs no reader. The end of ctx ends the
-// wait. So does the end of wait, if that is positive. The error is nil if the latch is open,
+// wait. So does the end of wait, if that is not 0. The error is nil if the latch is open,
 // [lockagent.ErrLatchGone] if it disappeared without being counted down, or else as for
 // [Agent.Acquire].
 func (a *Agent) Await(

@@ -22,7 +22,7 @@ type request struct {
 	// These belong to the actor.
 	delivery   delivery[outcome] // for a caller who waits in Lock, who has no slot
 	id         lockstate.RequestID
-	waitUntil  lockstate.Instant // 0 for no bound
+	waitUntil  lockstate.Instant // 0 for no bound, or if the caller watches it in Lock
 	stopWait   func() bool       // ends the watch on the caller's context
 	timer      *time.Timer       // for the wait, and then for a short claim
 	extensions *extension        // those that are not confirmed, the shortest first

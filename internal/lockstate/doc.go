@@ -27,7 +27,7 @@
 // # The tenure
 //
 // A tenure is the agent's time with the lock, from the store's point of view. The holds of one tenure follow each
-// other. The agent has one tenure of the lock at a time, or asks for one, see phase in state.go.
+// other. A State has one tenure of the lock at a time, or asks for one, see phase in state.go.
 //
 // A release may pass the lock to a tenure in the store's queue, which then begins without another call. If a call is
 // under way, the pass is Offered: it counts if the store's answer does not grant the lock. The store may not vouch for
