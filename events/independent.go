@@ -10,9 +10,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Independent is a second opinion on a log, so short that one person can review it. It shares no code with
-// [Audit] or [Fold]. It keeps all records in memory. The zero value is an empty log. It is not safe for
-// concurrent use.
+// Independent is a second opinion on a log. It is simpler than [Audit], and judges by code of its own: it uses neither
+// Audit nor [Fold]. It keeps all records in memory. The zero value is an empty log. It is not safe for concurrent use.
 //
 // It takes for granted that the store's clock runs evenly, that no agent is missing altogether, and that agents
 // tell what they did. It does not believe an end that comes before the time for which a hold is said to have
