@@ -408,7 +408,7 @@ func (x *Independent) compare(key LockKey, holds []*oneHold) {
 			same := g.record.Agent == h.record.Agent && g.record.Epoch == h.record.Epoch // which tells their order
 			switch {
 			case g.tenure == h.tenure || shared && g.record.Mode == lockagent.Shared:
-			case h.start < g.least.Add(-imprecise(key.Store)) || h.start < g.least && !same:
+			case h.start < g.least.Add(-imprecise(key.Store)):
 				x.pair(key, g, &h.record, "the store granted the second before the end of the first")
 			case !same:
 				x.contradicts(&h.record, fmt.Sprintf("the hold of record %s ended at about that time", placeText(&g.record)))
