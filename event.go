@@ -9,8 +9,8 @@ import (
 type EventKind uint8
 
 // The catalogue of events. All events set Kind, Agent, Store and Time. All events about a lock
-// set Lock, LockKind and Mode, but not Mode if it is not known. The comment of each kind names
-// the other fields that it sets.
+// set Lock, LockKind and Mode, but not Mode if it is not known. All events that set Request
+// set Who. The comment of each kind names the other fields that it sets.
 // A log may have kinds that this version does not know: their Kind is 0.
 const (
 	_ EventKind = iota
@@ -210,6 +210,7 @@ type Event struct {
 	Mode     Mode
 
 	Owner   Owner
+	Who     Who    // the process behind the request
 	Request uint64 // identifies the request within the agent
 	Tenure  uint64 // Tenure.Number
 	Token   Token
@@ -270,14 +271,6 @@ type Event struct {
 	// Link is the W3C trace context of the release that passed the lock to this agent, if that
 	// release was sampled. Only for EventGranted. It is not in the log.
 	Link string
-}
-
-// Process is the process of an agent.
-type Process struct {
-	Host    string // name of the machine
-	Program string // base name of the executable
-	Version string // of the main module of the program, if it is known
-	PID     int
 }
 
 // Recorder takes the events of an agent. Many goroutines call Record at once. The events of

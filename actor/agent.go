@@ -47,6 +47,7 @@ type Agent struct {
 	deafen  func() // cancels Listen and OnReset; may be called again
 	ending  ending
 	resumed []ResumedRequest // does not change
+	who     lockagent.Who    // of its process; does not change
 }
 
 // Request says how an owner wants to hold a lock.
@@ -92,6 +93,8 @@ type Request struct {
 	Claim time.Duration
 	// Watch is told every step of the request. It may be nil.
 	Watch Watcher
+	// Who is the process behind the request, for the event log. The zero Who stands for the process of the agent.
+	Who lockagent.Who
 	// Tag is for whoever resumes the request: see [ResumedRequest]. The agent only keeps it.
 	Tag string
 }
@@ -116,6 +119,9 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		cfg: cfg, layers: layers, baseConfig: cfg.base(), restingConfig: cfg.resting(), spinningConfig: cfg.spinning(),
 		clock: newClock(), ending: ending{done: make(chan struct{})},
 	}
+	of := cfg.Process
+	of.Version = "" // each event would have it
+	a.who = of.Who()
 	a.identity.init(cfg.Store, from != nil)
 	a.cfg.Store = &a.identity
 	a.machines = machinesOf(a)
@@ -133,7 +139,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	}
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) }, a.identity.closed)
 	a.broadcast.registry = &a.registry
-	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: thisProcess()}
+	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: cfg.Process}
 	if from != nil {
 		begun.Count = from.Holds()
 	}

@@ -31,15 +31,19 @@ type Config struct {
 	// ID is the identity of the agent, in place of a new one. It excludes Label. No other agent
 	// may have had it, except the agent that this one resumes: see [Resume].
 	ID lockagent.AgentID
+	// Process describes the process of the agent for the event log: see [lockagent.Who]. Its requests are of that process
+	// unless they name another one. Each field that is zero is found out, but for Command: that stays empty, because
+	// arguments may hold secrets.
+	Process lockagent.Process
 	// Recorder takes the events of the agent, or those that it wants, see
 	// [lockagent.SelectiveRecorder]. Defaults to none.
 	Recorder lockagent.Recorder
 	// Journal gets what another process needs to go on if this one ends at any instant. Defaults to none.
 	Journal Journal
 	// Resumed is called for each request that [Resume] goes on with, before anything happens to it: whoever asked for
-	// the lock was another process. The context is as that of [Agent.Acquire], and the watcher is as Request.Watch.
-	// Both may be nil. Defaults to none.
-	Resumed func(ResumedRequest) (context.Context, Watcher)
+	// the lock was another process. The context is as that of [Agent.Acquire], the watcher is as Request.Watch, and the
+	// last result is as Request.Who. All may be zero. Defaults to none.
+	Resumed func(ResumedRequest) (context.Context, Watcher, lockagent.Who)
 	// Logger gets what the agent can report nowhere else: defects, the first grant that nobody
 	// received, and the first grant that the application dropped. Defaults to slog.Default().
 	Logger *slog.Logger
@@ -77,6 +81,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Process = describe(c.Process)
 	duration := func(field string, d *time.Duration, def, least time.Duration) {
 		switch {
 		case *d == 0:

@@ -306,6 +306,9 @@ func checkFields(t *testing.T, e lockagent.Event, begin time.Time) {
 	if (e.Kind == lockagent.EventAgentStarted) != (e.Process != lockagent.Process{}) {
 		bad("process")
 	}
+	if (e.Request == 0) != e.Who.IsZero() {
+		bad("who")
+	}
 	if e.Kind.EndsHold() != (e.Until != 0) || e.Until != 0 &&
 		(e.Until < storeNow(begin) || e.Until > storeNow(begin).Add(time.Millisecond)) {
 		bad("until")
@@ -422,6 +425,9 @@ func TestEventFields(t *testing.T) {
 			}
 			e, f := got[i], want[i]
 			f.Agent, f.Store = "me", store.Identity()
+			if f.Request != 0 {
+				f.Who = a.who
+			}
 			if f.Lock != "" {
 				f.LockKind, f.Mode = lockagent.PlainLock, lockagent.Exclusive
 			}

@@ -27,6 +27,9 @@ func (l *lock) publish(r *request, e *lockstate.Event) {
 	if of := &e.Request; of.ID != 0 {
 		out.Request, out.Owner, out.Lease, out.Mode = uint64(of.ID), of.Owner, of.Lease, modeOf(of.Mode)
 		out.Waited = e.Now.Sub(of.Arrived)
+		if out.Who = l.agent.who; r != nil && !r.Who.IsZero() {
+			out.Who = r.Who
+		}
 	}
 	switch e.Kind {
 	case lockstate.AttemptFailed:

@@ -43,9 +43,46 @@ func TestQueuedTellsTheHolder(t *testing.T) {
 
 func TestThisProcess(t *testing.T) {
 	p := thisProcess()
-	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || !strings.HasPrefix(p.Program, "actor.test") {
+	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || !strings.HasPrefix(p.Program, "actor.test") || p.User == "" || p.Command != "" {
 		t.Errorf("%+v", p)
 	}
+}
+
+// Each event of a request says which process is behind it: another one if the request names it, and otherwise that of
+// the agent. What the application does not say of the latter is found out.
+func TestEventsTellWho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := memstore.New(), &witness{}
+		a := start(t, Config{Store: store, Recorder: w, Logger: quiet, Process: lockagent.Process{Program: "billing", Command: "billing --all"}})
+		own, other := thisProcess(), lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root"}.Who()
+		own.Program, own.Command = "billing", "billing --all"
+		if started := w.of(lockagent.EventAgentStarted); len(started) != 1 || started[0].Process != own {
+			t.Errorf("got %+v, want %+v", started, own)
+		}
+		own.Version = ""
+		near := granted(t, a.Acquire(background, "door", who("ann")))
+		bob := a.Acquire(background, "door", Request{Owner: "bob", Who: other})
+		synctest.Wait()
+		released(t, near)
+		granted(t, bob)
+		if r := <-a.Break("door", lockagent.PlainLock, "carl"); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		synctest.Wait()
+		want := map[lockagent.Owner]lockagent.Who{"ann": own.Who(), "bob": other}
+		var kinds []string
+		for _, e := range w.all() {
+			if e.Owner != "" {
+				kinds = append(kinds, e.Kind.String())
+			}
+			if e.Who != want[e.Owner] {
+				t.Errorf("%v of %q: got %v", e.Kind, e.Owner, e.Who)
+			}
+		}
+		if want := []string{"granted", "queued", "released", "granted", "broken"}; !slices.Equal(kinds, want) {
+			t.Errorf("got %q, want %q", kinds, want)
+		}
+	})
 }
 
 // All events tell the identity that the store has then.

@@ -203,7 +203,7 @@ func (l *lock) goOn(m *resumedMsg) {
 func (r *request) watchResumed(listed *ResumedRequest, callers map[*request]context.Context) {
 	if ask := r.agent.cfg.Resumed; ask != nil {
 		r.agent.callback("Config.Resumed", func() {
-			callers[r], r.Watch = ask(*listed)
+			callers[r], r.Watch, r.Who = ask(*listed)
 		})
 	}
 }

@@ -1,10 +1,13 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -172,7 +175,15 @@ func (a *Agent) yield() {
 	}
 }
 
-// thisProcess describes the process of the agent. What the system does not tell stays empty.
+// describe adds to p what is zero and the system tells.
+func describe(p lockagent.Process) lockagent.Process {
+	is := thisProcess()
+	p.Host, p.Program = cmp.Or(p.Host, is.Host), cmp.Or(p.Program, is.Program)
+	p.Version, p.PID, p.User = cmp.Or(p.Version, is.Version), cmp.Or(p.PID, is.PID), cmp.Or(p.User, is.User)
+	return p
+}
+
+// thisProcess describes this process, without its command. What the system does not tell stays empty.
 var thisProcess = sync.OnceValue(func() lockagent.Process {
 	p := lockagent.Process{PID: os.Getpid()}
 	p.Host, _ = os.Hostname()
@@ -181,6 +192,11 @@ var thisProcess = sync.OnceValue(func() lockagent.Process {
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		p.Version = build.Main.Version
+	}
+	if is, err := user.Current(); err == nil {
+		p.User = is.Username
+	} else if uid := os.Geteuid(); uid >= 0 {
+		p.User = strconv.Itoa(uid)
 	}
 	return p
 })

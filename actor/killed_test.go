@@ -91,10 +91,11 @@ func TestResumedIsWatched(t *testing.T) {
 		granted(t, a.Acquire(background, "door", who("ann")))
 		_ = a.Acquire(background, "door", who("bob"))
 		synctest.Wait()
+		client, w := lockagent.Process{Program: "client"}.Who(), &witness{}
 		told := make(map[lockagent.Owner]*onlooker)
-		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedRequest) (context.Context, Watcher) {
+		next := resuming(t, Config{Store: store.Share(), Recorder: w, Resumed: func(r ResumedRequest) (context.Context, Watcher, lockagent.Who) {
 			told[r.Owner] = new(onlooker)
-			return nil, told[r.Owner]
+			return nil, told[r.Owner], client
 		}}, killed(t, a, s))
 		ann := claimed(t, next, "door")
 		synctest.Wait()
@@ -102,6 +103,14 @@ func TestResumedIsWatched(t *testing.T) {
 		released(t, granted(t, resumedOf(t, next, "bob").Grant))
 		told["ann"].reads(t, "renewed", "ended: "+lockagent.ErrReleased.Error())
 		told["bob"].reads(t, "granted", "ended: "+lockagent.ErrReleased.Error())
+		for _, e := range w.all() {
+			if e.Request != 0 && e.Who != client {
+				t.Errorf("%v of %q is told to be of %v", e.Kind, e.Owner, e.Who)
+			}
+		}
+		if len(w.of(lockagent.EventReleased)) != 2 {
+			t.Error("the log does not have both ends")
+		}
 	})
 }
 

@@ -92,11 +92,11 @@ func TestResumedWaitIsCancelled(t *testing.T) {
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(background)
-		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedRequest) (context.Context, Watcher) {
+		next := resuming(t, Config{Store: store.Share(), Resumed: func(r ResumedRequest) (context.Context, Watcher, lockagent.Who) {
 			if r.Tag == "first" {
-				return ctx, nil
+				return ctx, nil, lockagent.Who{}
 			}
-			return nil, nil
+			return nil, nil, lockagent.Who{}
 		}}, killed(t, a, s))
 		synctest.Wait()
 		r := next.Resumed()

@@ -30,6 +30,11 @@ type Config struct {
 	// store more often. It excludes Label.
 	ID AgentID
 
+	// Process describes this process in the event log: who has the locks. Each field that is zero is found out: the name
+	// of the host, the program, its version, the pid and the user. Command stays empty unless you set it, because
+	// arguments may hold secrets: of it the log has the first [lockagent.MaxProcessText] bytes.
+	Process Process
+
 	// Recorder takes the events of the locks: one of package tracing or of package events.
 	// A recorder of your own may want no events for some time, for example while it is switched
 	// off. Then implement [lockagent.SelectiveRecorder]: while it wants none, none are made.
@@ -83,7 +88,7 @@ type Config struct {
 // agent is the configuration of the agent behind the locks. It has no journal.
 func (c Config) agent() actor.Config {
 	return actor.Config{
-		Store: c.Store, Label: c.Label, ID: c.ID, Recorder: c.Recorder, Logger: c.Logger, Lease: c.Lease, Margin: c.Margin,
+		Store: c.Store, Label: c.Label, ID: c.ID, Process: c.Process, Recorder: c.Recorder, Logger: c.Logger, Lease: c.Lease, Margin: c.Margin,
 		Claim: c.Claim, HandOffGrants: c.HandOffGrants, HandOffTime: c.HandOffTime, NoRest: c.NoRest, Idle: c.Idle,
 	}
 }

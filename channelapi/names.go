@@ -33,6 +33,8 @@ type (
 	Recorder = lockagent.Recorder
 	// AgentID is the identity of an agent, for [Config].
 	AgentID = lockagent.AgentID
+	// Process describes a process, for the event log.
+	Process = lockagent.Process
 )
 
 // NewAgentID makes a new random identity, for [Config].

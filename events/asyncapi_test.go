@@ -193,7 +193,7 @@ func TestSchemaIsComplete(t *testing.T) {
 	}
 	full := Append(nil, fullRecord(lockagent.EventGranted))
 	var data struct {
-		Reset, Process, Follows, Dropped json.RawMessage
+		Reset, Process, Who, Follows, Dropped json.RawMessage
 	}
 	if err := json.Unmarshal(full, &event); err != nil {
 		t.Fatal(err)
@@ -210,6 +210,7 @@ func TestSchemaIsComplete(t *testing.T) {
 	same(t, "fields", properties(doc.Defs["data"]), fields(t, event.Data))
 	same(t, "fields of a reset", properties(doc.Defs["reset"]), fields(t, data.Reset))
 	same(t, "fields of a process", properties(doc.Defs["process"]), fields(t, data.Process))
+	same(t, "fields of a who", properties(doc.Defs["who"]), fields(t, data.Who))
 	same(t, "fields of a place", properties(doc.Defs["follows"]), fields(t, data.Follows))
 	same(t, "dropped kinds", properties(doc.Defs["dropped"]), fields(t, data.Dropped))
 

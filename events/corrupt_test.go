@@ -185,6 +185,11 @@ var alterations = []alteration{
 	{"no change of permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Op = "" }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
 	{"incarnation", event(func(r *rand.Rand, e *lockagent.Event) { e.Incarnation += "x" }, func(e *lockagent.Event) bool { return e.Incarnation != "" }), another},
 	{"owner", event(func(r *rand.Rand, e *lockagent.Event) { e.Owner += "x" }, func(e *lockagent.Event) bool { return e.Owner != "" }), neverRead},
+	{"who", event(func(r *rand.Rand, e *lockagent.Event) {
+		p := e.Who.Process()
+		p.PID++
+		e.Who = p.Who()
+	}, always), neverRead},
 	{"wall clock", event(func(r *rand.Rand, e *lockagent.Event) { e.Time = e.Time.Add(-time.Hour) }, always), neverRead},
 	{"request", event(func(r *rand.Rand, e *lockagent.Event) { e.Request += 1 + r.Uint64N(9) }, always), neverRead},
 	{"waiters", event(func(r *rand.Rand, e *lockagent.Event) { e.Waiters++ }, always), neverRead},

@@ -46,6 +46,7 @@ const (
 	fieldError
 	fieldReset
 	fieldProcess
+	fieldWho
 	fieldFollows
 	fieldDropped
 )
@@ -84,6 +85,7 @@ var fieldNames = newNames([]string{
 	fieldError:       "error",
 	fieldReset:       "reset",
 	fieldProcess:     "process",
+	fieldWho:         "who",
 	fieldFollows:     "follows",
 	fieldDropped:     "dropped",
 }...)
@@ -183,6 +185,8 @@ func (d *decoder) field(field int, v jsontext.Value, r *Record) error {
 		return d.members(v, resetNames, r, (*decoder).reset)
 	case fieldProcess:
 		return d.members(v, processNames, r, (*decoder).process)
+	case fieldWho:
+		return d.who(v, r)
 	case fieldFollows:
 		return d.members(v, followsNames, r, (*decoder).follows)
 	case fieldDropped:
@@ -226,18 +230,26 @@ func (d *decoder) reset(i int, v jsontext.Value, r *Record) error {
 	return duration(v, &r.Reset.Step)
 }
 
-var processNames = newNames("host", "program", "version", "pid")
+var processNames = newNames("host", "program", "version", "pid", "user", "command")
 
 func (d *decoder) process(i int, v jsontext.Value, r *Record) error {
+	return d.processField(i, v, &r.Process)
+}
+
+func (d *decoder) processField(i int, v jsontext.Value, p *lockagent.Process) error {
 	switch i {
 	case 0:
-		return d.word(v, &r.Process.Host)
+		return d.word(v, &p.Host)
 	case 1:
-		return d.word(v, &r.Process.Program)
+		return d.word(v, &p.Program)
 	case 2:
-		return d.word(v, &r.Process.Version)
+		return d.word(v, &p.Version)
+	case 3:
+		return amount(v, &p.PID)
+	case 4:
+		return d.word(v, &p.User)
 	}
-	return amount(v, &r.Process.PID)
+	return d.word(v, &p.Command)
 }
 
 var followsNames = newNames("epoch", "seq")

@@ -46,6 +46,8 @@ type decoder struct {
 	object  tokens // a field of the data that is an object
 
 	texts   *interner
+	people  *people
+	asks    lockagent.Process // the one that is read
 	records []Record          // of DecodeMessage
 	agent   lockagent.AgentID // the last one; it is valid
 	record  Record            // the present one, or what all rows of the table have in common
@@ -53,7 +55,7 @@ type decoder struct {
 	unknown bool              // the record has something that this version does not know
 }
 
-func newDecoder() *decoder { return &decoder{texts: newInterner()} }
+func newDecoder() *decoder { return &decoder{texts: newInterner(), people: newPeople()} }
 
 // decode reads one event, which is all of text.
 func (d *decoder) decode(text []byte, r *Record) error {

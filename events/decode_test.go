@@ -41,6 +41,7 @@ func TestLaterVersion(t *testing.T) {
 		"Field":          {`"data":{`, `"data":{"shape":[1,{"a":null}],`, same},
 		"FieldOfReset":   {`"reset":{`, `"reset":{"depth":1.5e300,`, same},
 		"FieldOfProcess": {`"process":{`, `"process":{"uid":0,`, same},
+		"FieldOfWho":     {`"who":{`, `"who":{"uid":0,`, same},
 		"FieldOfFollows": {`"follows":{`, `"follows":{"host":true,`, same},
 		"DroppedKind":    {`"dropped":{`, `"dropped":{"upgraded":7,`, same},
 		"OtherCase":      {`"owner"`, `"Owner"`, but(func(r *Record) { r.Owner = "" })},

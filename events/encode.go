@@ -69,6 +69,8 @@ func (r *Record) added() added { return added{r.Epoch, r.Seq, r.Follows, &r.Drop
 type before struct {
 	head  stretch // from the source to the seconds of the time
 	names stretch // from the store to the mode
+	who   stretch // all of it
+	of    lockagent.Who
 
 	kind     lockagent.EventKind
 	second   int64 // of the time
@@ -111,7 +113,7 @@ func appendData(b []byte, e *lockagent.Event, with added, last *before) []byte {
 		b = appendNames(b, e)
 	}
 	last.names = stretch{start, len(b)}
-	b = appendRest(b, e)
+	b = appendRest(b, e, last)
 	b = appendFollows(b, with.follows)
 	if with.dropped != nil {
 		b = appendDropped(b, with.dropped)
@@ -174,7 +176,7 @@ func appendNames(b []byte, e *lockagent.Event) []byte {
 }
 
 // appendRest appends the other fields.
-func appendRest(b []byte, e *lockagent.Event) []byte {
+func appendRest(b []byte, e *lockagent.Event, last *before) []byte {
 	b = appendText(b, `,"owner":`, string(e.Owner))
 	b = appendUint(b, `,"request":`, e.Request)
 	b = appendUint(b, `,"tenure":`, e.Tenure)
@@ -210,7 +212,10 @@ func appendRest(b []byte, e *lockagent.Event) []byte {
 	b = appendText(b, `,"operator":`, e.Operator)
 	b = appendText(b, `,"error":`, e.Err)
 	b = appendReset(b, &e.Reset)
-	return appendProcess(b, &e.Process)
+	if e.Process != (lockagent.Process{}) {
+		b = appendProcess(b, `,"process":`, &e.Process)
+	}
+	return appendWho(b, e.Who, last)
 }
 
 func appendReset(b []byte, r *lockagent.Reset) []byte {
@@ -229,16 +234,15 @@ func appendReset(b []byte, r *lockagent.Reset) []byte {
 	return closeObject(b, start)
 }
 
-func appendProcess(b []byte, p *lockagent.Process) []byte {
-	if *p == (lockagent.Process{}) {
-		return b
-	}
-	b = append(b, `,"process":`...)
+func appendProcess(b []byte, key string, p *lockagent.Process) []byte {
+	b = append(b, key...)
 	start := len(b)
 	b = appendText(b, `,"host":`, p.Host)
 	b = appendText(b, `,"program":`, p.Program)
 	b = appendText(b, `,"version":`, p.Version)
 	b = appendInt(b, `,"pid":`, int64(p.PID))
+	b = appendText(b, `,"user":`, p.User)
+	b = appendText(b, `,"command":`, p.Command)
 	return closeObject(b, start)
 }
 

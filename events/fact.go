@@ -25,6 +25,7 @@ type fact struct {
 
 	Count                                 int
 	Owner                                 lockagent.Owner
+	Who                                   lockagent.Who
 	TraceParent                           string
 	Request, Tenure                       uint64
 	Token                                 lockagent.Token
@@ -62,7 +63,7 @@ func (f *fact) set(e *lockagent.Event, c *common, m *more) {
 	f.common, f.more = c, m
 	f.Kind, f.How, f.Reason, f.Fixed = e.Kind, e.How, e.Reason, e.Fixed
 	f.second, f.nanosecond = e.Time.Unix(), int32(e.Time.Nanosecond())
-	f.Count, f.Owner, f.TraceParent = e.Count, e.Owner, e.TraceParent
+	f.Count, f.Owner, f.Who, f.TraceParent = e.Count, e.Owner, e.Who, e.TraceParent
 	f.Request, f.Tenure, f.Token = e.Request, e.Tenure, e.Token
 	f.Waited, f.Held, f.Lease = e.Waited, e.Held, e.Lease
 	f.StoreTime, f.Until, f.Confirmed, f.Returned = e.StoreTime, e.Until, e.Confirmed, e.Returned
@@ -101,7 +102,7 @@ func moreOf(e *lockagent.Event) more {
 }
 
 // size is about how many bytes the record of f has in a batch, and never less than half of them. All but these
-// texts takes at most 880 bytes, and 80 more if it is about permits. A byte of a text takes up to six.
+// texts takes at most 880 bytes, 80 more if it is about permits, and 100 more if it has a Who. A byte of a text takes up to six.
 func (f *fact) size() int {
 	c := f.common
 	texts := c.bytes() + len(c.Lock) + len(f.Owner) + len(f.TraceParent)
@@ -112,9 +113,9 @@ func (f *fact) size() int {
 	if m := f.more; m != nil {
 		r, p := &m.Reset, &m.Process
 		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(m.Op) + len(m.Permit) + len(r.From) + len(r.To) + len(r.Reason) + len(r.Store) +
-			len(p.Host) + len(p.Program) + len(p.Version)
+			len(p.Host) + len(p.Program) + len(p.Version) + len(p.User) + len(p.Command)
 	}
-	return fixed + 3*texts
+	return fixed + 3*texts + whoSize(f.Who)
 }
 
 // rowSize is the same of f as a row of a table.
@@ -133,7 +134,7 @@ func (f *fact) event(e *lockagent.Event) {
 	}
 	e.Kind, e.How, e.Reason, e.Fixed = f.Kind, f.How, f.Reason, f.Fixed
 	e.Time = f.time()
-	e.Count, e.Owner, e.TraceParent = f.Count, f.Owner, f.TraceParent
+	e.Count, e.Owner, e.Who, e.TraceParent = f.Count, f.Owner, f.Who, f.TraceParent
 	e.Request, e.Tenure, e.Token = f.Request, f.Tenure, f.Token
 	e.Waited, e.Held, e.Lease = f.Waited, f.Held, f.Lease
 	e.StoreTime, e.Until, e.Confirmed, e.Returned = f.StoreTime, f.Until, f.Confirmed, f.Returned

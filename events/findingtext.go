@@ -57,7 +57,7 @@ func (h *Hold) who() string {
 	if h.Permits > 1 {
 		permits = number(h.Permits, "", "permits, ")
 	}
-	return fmt.Sprintf("%s, %stoken %d, agent %s", OwnerText(h.Owner, h.Agent), permits, h.Token, AgentText(h.Agent, h.Process))
+	return fmt.Sprintf("%s, %stoken %d, agent %s", WhoText(h.Who, h.Owner, h.Agent, h.Process), permits, h.Token, AgentText(h.Agent, h.Process))
 }
 
 // when is from when to when, how it ended, and the record that tells of it.

@@ -247,7 +247,7 @@ func (f *Fold) wait(a *folded, l *lockFold, r *Record) {
 	if i < 0 {
 		i = len(l.waiters)
 		l.waiters = append(l.waiters, Waiter{
-			Agent: a.Agent, Owner: r.Owner, Request: r.Request, Mode: r.Mode, Since: r.Time.Add(-r.Waited),
+			Agent: a.Agent, Owner: r.Owner, Who: Who{r.Who}, Request: r.Request, Mode: r.Mode, Since: r.Time.Add(-r.Waited),
 		})
 		if a.waits == nil {
 			a.waits = make(map[*lockFold]int)
@@ -293,7 +293,7 @@ func (f *Fold) newHold(a *folded, l *lockFold, r *Record) *Hold {
 		h = new(Hold)
 	}
 	*h = Hold{
-		LockKey: l.LockKey, Owner: r.Owner, Agent: a.Agent, Process: a.Process, Epoch: r.Epoch, Seq: r.Seq,
+		LockKey: l.LockKey, Owner: r.Owner, Who: Who{r.Who}, Agent: a.Agent, Process: a.Process, Epoch: r.Epoch, Seq: r.Seq,
 		Request: r.Request, Tenure: r.Tenure, Token: r.Token, Mode: r.Mode, How: r.How, Grants: r.Count,
 		From: r.Time, Waited: r.Waited, Start: r.StoreTime, Lease: r.Lease, Fixed: r.Fixed,
 		Confirmed: max(r.StoreTime, r.Confirmed), Incarnation: r.Incarnation, Permits: r.Permits, Total: r.Total,

@@ -139,11 +139,14 @@ func goldenHolds() []Record {
 // addedFields are records with fields that were added later.
 func addedFields() map[string]Record {
 	step, replicas, several := goldenRecord(lockagent.EventStoreReset), goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventHeld)
+	asked, started := goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventAgentStarted)
 	r := &step.Reset
 	*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
 	replicas.Replicas = 2
 	several.Holds = 64
-	return map[string]Record{"step": step, "replicas": replicas, "several": several}
+	asked.Who = lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full /srv"}.Who()
+	started.Process.User, started.Process.Command = "billing", "billing --all"
+	return map[string]Record{"step": step, "replicas": replicas, "several": several, "who": asked, "user": started}
 }
 
 // golden returns a golden file without its indentation.
@@ -218,7 +221,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas", "several"}, name) {
+			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas", "several", "who", "user"}, name) {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

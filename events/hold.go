@@ -21,6 +21,7 @@ type LockKey struct {
 type Hold struct {
 	LockKey
 	Owner   lockagent.Owner   `json:"owner,omitempty"`
+	Who     Who               `json:"who,omitzero"` // asked for it; the owner may be of another process than the agent
 	Agent   lockagent.AgentID `json:"agent"`
 	Process Process           `json:"process,omitzero"` // of the agent
 	Epoch   uint64            `json:"epoch"`
@@ -108,6 +109,8 @@ type Process struct {
 	Program string `json:"program,omitempty"`
 	Version string `json:"version,omitempty"`
 	PID     int    `json:"pid,omitempty"`
+	User    string `json:"user,omitempty"`
+	Command string `json:"command,omitempty"`
 }
 
 // LeaseEnd is the time on the clock of the store at which the lease of h is over, unless there
@@ -124,6 +127,7 @@ func (h *Hold) LeaseEnd() lockagent.StoreTime {
 type Waiter struct {
 	Agent   lockagent.AgentID `json:"agent"`
 	Owner   lockagent.Owner   `json:"owner,omitempty"`
+	Who     Who               `json:"who,omitzero"`
 	Request uint64            `json:"request"`
 	Mode    lockagent.Mode    `json:"mode,omitempty"`
 	Since   time.Time         `json:"since,omitzero"` // by the wall clock of the agent

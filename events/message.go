@@ -25,7 +25,7 @@ func AppendBatch(b []byte, records []Record) []byte {
 		n := 1
 		if holds := tableOf(records[i:]); len(holds) > 1 {
 			n = len(holds)
-			b = appendTable(b, records[i].Agent, holds, records[i].added())
+			b = appendTable(b, records[i].Agent, holds, records[i].added(), new(before))
 		} else {
 			b = Append(b, records[i])
 		}

@@ -59,7 +59,7 @@ func (m *message) grown(it *item) int {
 func (m *message) add(it *item, size int) {
 	m.items = append(m.items, it)
 	m.size = size
-	m.facts += it.facts
+	m.facts += int(it.facts)
 }
 
 // packer gives records their numbers and makes messages of them. It has no goroutine.
@@ -193,7 +193,7 @@ func (p *packer) encode(b []byte, m *message) []byte {
 		}
 		n := tableLen(items)
 		if n > 1 {
-			b = appendTable(b, p.agent, items[:n], with)
+			b = appendTable(b, p.agent, items[:n], with, &last)
 		} else {
 			n = 1
 			items[0].event(&e)
@@ -214,17 +214,17 @@ func (p *packer) encode(b []byte, m *message) []byte {
 func bound(e *lockagent.Event) {
 	if r, p := &e.Reset, &e.Process; len(e.Store)+len(e.Lock)+len(e.LockKind)+len(e.Mode)+len(e.Owner)+
 		len(e.Incarnation)+len(e.Permit)+len(e.Holder)+len(e.Operator)+len(e.Err)+len(e.TraceParent)+len(e.Link)+
-		len(r.From)+len(r.To)+len(r.Reason)+len(r.Store)+len(p.Host)+len(p.Program)+len(p.Version) <= maxText {
+		len(r.From)+len(r.To)+len(r.Reason)+len(r.Store)+len(p.Host)+len(p.Program)+len(p.Version)+len(p.User)+len(p.Command) <= maxText {
 		return // nearly all are so short
 	}
 	for _, text := range []*string{
 		&e.Store, (*string)(&e.Lock), (*string)(&e.LockKind), (*string)(&e.Mode), (*string)(&e.Owner),
 		&e.Incarnation, (*string)(&e.Permit), &e.Holder, &e.Operator, &e.Err, &e.TraceParent, &e.Link,
 		&e.Reset.From, &e.Reset.To, &e.Reset.Reason, &e.Reset.Store,
-		&e.Process.Host, &e.Process.Program, &e.Process.Version,
 	} {
 		*text = cut(*text)
 	}
+	e.Process = e.Process.Who().Process()
 }
 
 // cut returns a text that can be sent, or a copy of the beginning of one that is too long.

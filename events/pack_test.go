@@ -169,7 +169,8 @@ func TestLargestRecord(t *testing.T) {
 		Kind: lockagent.EventRefused, Store: long, Lock: lockagent.Name(long), LockKind: lockagent.LockKind(long),
 		Mode: lockagent.Mode(long), Owner: lockagent.Owner(long), Incarnation: long, Permit: lockagent.PermitID(long), Holder: long, Operator: long, Err: long,
 		Reset:   lockagent.Reset{From: long, To: long, Reason: long, Store: long},
-		Process: lockagent.Process{Host: long, Program: long, Version: long}, TraceParent: long,
+		Process: lockagent.Process{Host: long, Program: long, Version: long, User: long, Command: long}, TraceParent: long,
+		Who: lockagent.Process{Host: long, Program: long, Version: long, User: long, Command: long}.Who(),
 	}
 	m := p.pack(queuedOf(e), Drops{}, 0, time.Time{})[0]
 	if bytes := len(p.encode(nil, m)); maxMessage-bytes-len(m.traceParent)-512 < 0 {

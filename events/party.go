@@ -12,6 +12,7 @@ import (
 // Party is an owner with its agent, as far as a log knows them. What it does not know is zero.
 type Party struct {
 	Owner   lockagent.Owner   `json:"owner,omitempty"`
+	Who     Who               `json:"who,omitzero"`
 	Agent   lockagent.AgentID `json:"agent,omitempty"`
 	Process Process           `json:"process,omitzero"` // of the agent
 }
@@ -24,7 +25,7 @@ func (p Party) String() string {
 	case p.Owner == "":
 		return "agent " + AgentText(p.Agent, p.Process)
 	}
-	return OwnerText(p.Owner, p.Agent) + " of agent " + AgentText(p.Agent, p.Process)
+	return WhoText(p.Who, p.Owner, p.Agent, p.Process) + " of agent " + AgentText(p.Agent, p.Process)
 }
 
 // OwnerText is an owner for people. An agent makes the name of an owner that has none of its own
@@ -78,9 +79,9 @@ func (f *Fold) behind(l *lockFold, agent lockagent.AgentID, holder string) *Part
 	for _, h := range l.open {
 		switch {
 		case ok && h.Agent == t.Agent && h.Tenure == t.Number:
-			p.Owner = h.Owner
+			p.Owner, p.Who = h.Owner, h.Who
 		case !ok && h.Agent == agent && h.Owner == p.Owner:
-			p.Agent = agent
+			p.Agent, p.Who = agent, h.Who
 		}
 	}
 	if a := f.agents[p.Agent]; a != nil {

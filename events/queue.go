@@ -44,11 +44,11 @@ type lost struct {
 // item is a record that waits.
 type item struct {
 	fact
-	facts      int           // how many the record tells
-	order      uint64        // its place among all records
-	at         time.Duration // when it was recorded
+	facts      uint32        // how many the record tells
 	next, prev slot          // in the list of its value
 	own        slot          // its place; 0 for an EventDropped, which was never queued
+	order      uint64        // its place among all records
+	at         time.Duration // when it was recorded
 }
 
 // chain is a list of items that begins and ends with 0 if it is empty.
@@ -75,7 +75,7 @@ func newQueue(limit int, linger time.Duration) queue {
 // add takes a fact. If there is no room for it, the record of the least value goes. If the fact is told
 // by a new record that tells of an older one too, add returns the order of the older one.
 func (q *queue) add(now time.Duration, e *lockagent.Event) (older uint64, moved bool) {
-	facts := 1
+	facts := uint32(1)
 	switch e.Kind {
 	case lockagent.EventQueued:
 		if s := q.request(e); s != 0 {
@@ -167,7 +167,7 @@ func (q *queue) save(it *item) {
 }
 
 // push adds a record as the last one.
-func (q *queue) push(now time.Duration, e *lockagent.Event, facts int) {
+func (q *queue) push(now time.Duration, e *lockagent.Event, facts uint32) {
 	about := aboutOf(e.Kind)
 	if q.size >= q.limit && !q.makeRoom(about.value) {
 		q.drop(e.Kind, facts)
@@ -185,7 +185,7 @@ func (q *queue) sign(now time.Duration, e *lockagent.Event) {
 }
 
 // put makes a slot the last record.
-func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts int) {
+func (q *queue) put(s slot, now time.Duration, e *lockagent.Event, facts uint32) {
 	about := aboutOf(e.Kind)
 	it := q.slots.at(s)
 	l := &q.lists[about.value]
@@ -227,13 +227,13 @@ func (q *queue) makeRoom(value value) bool {
 }
 
 // drop counts a record whose place in the log will be empty.
-func (q *queue) drop(kind lockagent.EventKind, facts int) {
+func (q *queue) drop(kind lockagent.EventKind, facts uint32) {
 	q.missing.add(kind)
 	q.lose(kind, facts)
 }
 
 // lose counts a record that nobody will read.
-func (q *queue) lose(kind lockagent.EventKind, facts int) {
+func (q *queue) lose(kind lockagent.EventKind, facts uint32) {
 	q.lost.kinds.add(kind)
 	q.lost.records++
 	q.lost.facts += uint64(facts)

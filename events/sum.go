@@ -54,6 +54,9 @@ func (l *summing) sum(r *Record) uint32 {
 			s.text(text)
 		}
 	}
+	if !e.Who.IsZero() {
+		s.who(e.Who)
+	}
 	if rare {
 		s.rare(r)
 	}
@@ -72,7 +75,7 @@ func (s *summer) rare(r *Record) {
 	s.pair(uint64(e.Reset.Step), uint64(e.Process.PID))
 	s.pair(r.Follows.Epoch, r.Follows.Seq)
 	for _, text := range [...]string{
-		e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store, e.Process.Host, e.Process.Program, e.Process.Version,
+		e.Reset.From, e.Reset.To, e.Reset.Reason, e.Reset.Store, e.Process.Host, e.Process.Program, e.Process.Version, e.Process.User, e.Process.Command,
 	} {
 		s.text(text)
 	}

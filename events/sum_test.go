@@ -10,6 +10,11 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
+// asOne reports whether a test takes a field as a whole.
+func asOne(v reflect.Value) bool {
+	return v.Type() == reflect.TypeFor[time.Time]() || v.Type() == reflect.TypeFor[lockagent.Who]()
+}
+
 // TestSumSeesEachField clears each field of a record: its sum must change, but for the fields
 // that are the identity of the record or are not in the log.
 func TestSumSeesEachField(t *testing.T) {
@@ -18,7 +23,7 @@ func TestSumSeesEachField(t *testing.T) {
 	was := sum(&r)
 	var check func(name string, v reflect.Value)
 	check = func(name string, v reflect.Value) {
-		if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() {
+		if v.Kind() == reflect.Struct && !asOne(v) {
 			for i := range v.NumField() {
 				check(name+"."+v.Type().Field(i).Name, v.Field(i))
 			}
@@ -59,7 +64,7 @@ func TestSumSeesOneField(t *testing.T) {
 	each = func(name string, field, value reflect.Value) {
 		switch {
 		case slices.Contains([]string{".Event.Agent", ".Event.Link", ".Epoch", ".Seq", ".Position", ".Stored", ".Origin", ".OtherVersion"}, name):
-		case field.Kind() == reflect.Struct && field.Type() != reflect.TypeFor[time.Time]():
+		case field.Kind() == reflect.Struct && !asOne(field):
 			for i := range field.NumField() {
 				each(name+"."+field.Type().Field(i).Name, field.Field(i), value.Field(i))
 			}
@@ -87,5 +92,29 @@ func TestSumOfTexts(t *testing.T) {
 		} else {
 			seen[s] = fmt.Sprintf("%q", owner)
 		}
+	}
+}
+
+// TestSumSeesWho changes each field of who asked for the lock.
+func TestSumSeesWho(t *testing.T) {
+	full := fullRecord(lockagent.EventGranted).Who.Process()
+	seen := make(map[uint32]string)
+	see := func(name string, p lockagent.Process) {
+		r := Record{Event: lockagent.Event{Who: p.Who()}}
+		if s := sum(&r); seen[s] != "" {
+			t.Errorf("%s has the sum of %s", name, seen[s])
+		} else {
+			seen[s] = name
+		}
+	}
+	see("nothing", lockagent.Process{})
+	see("all", full)
+	for i := range reflect.ValueOf(full).NumField() {
+		p := full
+		reflect.ValueOf(&p).Elem().Field(i).SetZero()
+		see("all without "+reflect.TypeOf(full).Field(i).Name, p)
+		p = lockagent.Process{}
+		reflect.ValueOf(&p).Elem().Field(i).Set(reflect.ValueOf(full).Field(i))
+		see(reflect.TypeOf(full).Field(i).Name, p)
 	}
 }

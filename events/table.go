@@ -38,7 +38,7 @@ func (f *fact) extends(items []*item) bool {
 		return f.tabular()
 	}
 	g := &items[0].fact
-	return f.Lease == g.Lease && f.Fixed == g.Fixed && (f.common == g.common || *f.common == *g.common)
+	return f.Lease == g.Lease && f.Fixed == g.Fixed && f.Who == g.Who && (f.common == g.common || *f.common == *g.common)
 }
 
 // tableLen returns how many items make a table, from the first one on. Of fewer than two there is none.
@@ -51,7 +51,7 @@ func tableLen(items []*item) int {
 }
 
 // appendTable appends a table of items. first has the number of the first one.
-func appendTable(b []byte, agent lockagent.AgentID, items []*item, first added) []byte {
+func appendTable(b []byte, agent lockagent.AgentID, items []*item, first added, last *before) []byte {
 	var e lockagent.Event
 	items[0].event(&e)
 	b = append(b, `{"specversion":"`+specVersion+`","id":"`...)
@@ -62,8 +62,8 @@ func appendTable(b []byte, agent lockagent.AgentID, items []*item, first added) 
 	second := items[0].second
 	b = append(appendFraction(b, &items[0].fact), `,"data":`...)
 	start := len(b)
-	all := lockagent.Event{Kind: e.Kind, Lease: e.Lease, Fixed: e.Fixed, Incarnation: e.Incarnation, Permits: e.Permits, Total: e.Total, Replicas: e.Replicas, Holds: e.Holds}
-	b = append(appendRest(appendNames(b, &e), &all), quotedColumns...)
+	all := lockagent.Event{Kind: e.Kind, Lease: e.Lease, Fixed: e.Fixed, Incarnation: e.Incarnation, Permits: e.Permits, Total: e.Total, Replicas: e.Replicas, Holds: e.Holds, Who: e.Who}
+	b = append(appendRest(appendNames(b, &e), &all, last), quotedColumns...)
 	for i, it := range items {
 		f := &it.fact
 		if i > 0 {

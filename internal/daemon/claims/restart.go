@@ -49,7 +49,7 @@ func New(cfg Config) (*Book, error) {
 }
 
 // Resumed is for [actor.Config]: the claim whose request goes on goes on as well.
-func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher) {
+func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, lockagent.Who) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := cmp.Or(r.Tag, string(r.Owner))
@@ -58,7 +58,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher) 
 	if !ok { // the claim had ended, and the agent before had not written yet that its request had
 		cancel(errGivenUp)
 		b.orphans = append(b.orphans, r.Grant)
-		return ctx, nil
+		return ctx, nil, lockagent.Who{}
 	}
 	delete(b.records, id)
 	c := &claim{
@@ -89,7 +89,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher) 
 			c.abandon()
 		})
 	}
-	return ctx, c
+	return ctx, c, lockagent.Who{}
 }
 
 // Begin begins to serve the claims, which the agent holds. If the agent goes on from a journal, Resumed was in its Config.
