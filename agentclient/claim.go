@@ -5,7 +5,10 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -442,13 +445,22 @@ func (a *agent) remove(c *claim) {
 	}
 }
 
+// program is the name of this program. The kernel has only the beginning of it.
+var program = sync.OnceValue(func() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return lockagent.Process{Program: filepath.Base(path)}.Who().Process().Program
+})
+
 // request is the message that asks for the claim.
 func (c *claim) request() *lockagentv1.AcquireRequest {
 	r := &lockagentv1.AcquireRequest{
 		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode),
 		Permits: int32(c.req.Permits),
 		Try:     c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, NoRest: c.req.NoRest,
-		Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command,
+		Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command, Program: program(),
 		Warn: c.warns,
 	}
 	if trace := c.agent.cfg.TraceParent; trace != nil {

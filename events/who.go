@@ -27,11 +27,16 @@ func (w *Who) UnmarshalJSON(b []byte) error {
 // [lockagent.Who.String] writes it. If this process is not known, or is that of the agent, it is the owner: what is said
 // of the agent tells its process.
 func WhoText(who Who, owner lockagent.Owner, agent lockagent.AgentID, of Process) string {
-	p := who.Process()
-	if who.IsZero() || p.PID == of.PID && p.Host == of.Host {
+	if who.IsZero() || who.Is(of) {
 		return OwnerText(owner, agent)
 	}
 	return who.String()
+}
+
+// Is reports whether w is the process of an agent.
+func (w Who) Is(of Process) bool {
+	p := w.Process()
+	return p.PID == of.PID && p.Host == of.Host
 }
 
 // appendWho appends who asked for the lock. Most records have that as the one before.

@@ -134,8 +134,11 @@ func rowOf(r *events.Record) eventRow {
 func detail(r *events.Record) string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	if r.Owner != "" {
-		add("owner %s", ownerText(r.Owner, r.Agent))
+	switch owner := ownerText(r.Who, r.Owner, r.Agent); {
+	case !r.Who.IsZero():
+		add("%s", owner)
+	case r.Owner != "":
+		add("owner %s", owner)
 	}
 	if r.Waited >= time.Millisecond { // nobody calls less a wait
 		add("waited %s", exact(r.Waited))

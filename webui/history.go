@@ -91,7 +91,7 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 func (is *historyOf) add(h *events.Hold) {
 	row := pastHold{
 		From: h.From, Until: h.Until, Held: h.Held, Waited: h.Waited, Token: uint64(h.Token),
-		Owner: ownerText(h.Owner, h.Agent), Agent: events.AgentText(h.Agent, h.Process),
+		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Agent: events.AgentText(h.Agent, h.Process),
 		Ended: h.Ended.String(), Bad: h.Ended == lockagent.EventLost || h.Ended == lockagent.EventBroken,
 	}
 	switch {

@@ -107,8 +107,11 @@ func at(path, query string) string {
 	return path + "?" + query
 }
 
-// ownerText is an owner as the log names it. Here it needs no quotes around it.
-func ownerText(owner lockagent.Owner, agent lockagent.AgentID) string {
+// ownerText is the process behind a request or, if the log does not say it, the owner. Here it needs no quotes around it.
+func ownerText(who lockagent.Who, owner lockagent.Owner, agent lockagent.AgentID) string {
+	if !who.IsZero() {
+		return who.String()
+	}
 	return short(strings.Trim(events.OwnerText(owner, agent), `"`))
 }
 

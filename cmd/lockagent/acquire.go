@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		return err
 	}
 	defer daemon.close()
-	req := f.asking.request(name, os.Args)
+	req := f.asking.request(name, described{"", strings.Join(os.Args, " ")})
 	req.Detach, req.ForPid = true, f.forPID
 	if f.ttl > 0 {
 		req.Ttl = durationpb.New(f.ttl)

@@ -24,8 +24,15 @@ func eventText(r events.Record, now time.Time) string {
 	if r.How != 0 {
 		field("by %s", r.How)
 	}
-	if r.Owner != "" {
+	who := r.Who.Process()
+	switch {
+	case !r.Who.IsZero():
+		field("%s", r.Who)
+	case r.Owner != "":
 		field("owner %s", events.OwnerText(r.Owner, r.Agent))
+	}
+	if who.Command != "" {
+		field("command %q", who.Command)
 	}
 	if r.Waited != 0 {
 		field("waited %s", readable.Duration(r.Waited))

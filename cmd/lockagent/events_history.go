@@ -29,8 +29,8 @@ func newEventsHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history NAME",
 		Short: "Show the holds of a lock",
-		Long: `Show the holds of a lock, the oldest first: from when to when, for how long, the owner
-and its agent, the token, how each hold came, and how it ended.
+		Long: `Show the holds of a lock, the oldest first: from when to when, for how long, the process
+that had it or, if that is the process of the agent, the owner, the agent, the token, how each hold came, and how it ended.
 
 Times are those of the agents' clocks, in the zone of this machine, which each time names. The order is that of the
 tokens, which no clock disturbs.`,
@@ -101,7 +101,7 @@ func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Tim
 		if !h.Until.IsZero() {
 			until = readable.Time(h.Until, now)
 		}
-		rows.add(readable.Time(h.From, now), until, h.lasted(now), events.OwnerText(h.Owner, h.Agent),
+		rows.add(readable.Time(h.From, now), until, h.lasted(now), events.WhoText(h.Who, h.Owner, h.Agent, h.Process),
 			fmt.Sprint(h.Token), h.came(), h.ended(now), events.AgentText(h.Agent, h.Process))
 	}
 	text := fmt.Sprintf("%s: %s of %s\n", name, readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))

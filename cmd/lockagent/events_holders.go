@@ -172,7 +172,7 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 		for i := range v.Holds {
 			held := &v.Holds[i]
 			h := &held.Hold
-			rows.add(string(h.Lock), events.OwnerText(h.Owner, h.Agent), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
+			rows.add(string(h.Lock), events.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
 				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), events.AgentText(h.Agent, h.Process))
 		}
 		text = rows.String() + "\n" + readable.Counted(len(v.Holds), "hold", "holds")
@@ -180,7 +180,8 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 	text = fmt.Sprintf("%s, %s\n", text, readable.Counted(v.Waiters, "request waits", "requests wait"))
 	for i := range v.Left {
 		left := &v.Left[i]
-		text += oneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", left.Hold.Lock, events.OwnerText(left.Hold.Owner, left.Hold.Agent), left.state(now))) + "\n"
+		h := &left.Hold
+		text += oneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", h.Lock, events.WhoText(h.Who, h.Owner, h.Agent, h.Process), left.state(now))) + "\n"
 	}
 	if len(v.Waiting) > 0 {
 		text += "\n" + v.waiting(now)
@@ -201,7 +202,7 @@ func (v *holdersView) waiting(now time.Time) string {
 		if w.Process != nil {
 			process = *w.Process
 		}
-		rows.add(string(w.Lock), events.OwnerText(w.Owner, w.Agent), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
+		rows.add(string(w.Lock), events.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
 			behind, w.state(now), events.AgentText(w.Agent, process))
 	}
 	text := rows.String()

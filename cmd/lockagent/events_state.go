@@ -84,6 +84,7 @@ type lockThen struct {
 // waiter is a request that waited.
 type waiter struct {
 	Owner    lockagent.Owner   `json:"owner"`
+	Who      events.Who        `json:"who,omitzero"`
 	Agent    lockagent.AgentID `json:"agent"`
 	Process  *events.Process   `json:"process,omitempty"`
 	Since    time.Time         `json:"since"`
@@ -124,7 +125,7 @@ func (s *lockThen) gaveUp(told *story, r events.Record) {
 		return
 	}
 	s.waiters = append(s.waiters, waiter{
-		Owner: r.Owner, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: told.behind(r.Agent, r.Request),
+		Owner: r.Owner, Who: events.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: told.behind(r.Agent, r.Request),
 		BecameOf: r.Kind.String(), Error: r.Err,
 	})
 }
@@ -138,7 +139,7 @@ func (s *lockThen) finish(told *story) {
 			s.holders = append(s.holders, h)
 		case held:
 			s.waiters = append(s.waiters, waiter{
-				Owner: h.Owner, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), Behind: h.Behind, BecameOf: lockagent.EventGranted.String(),
+				Owner: h.Owner, Who: h.Who, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), Behind: h.Behind, BecameOf: lockagent.EventGranted.String(),
 			})
 		}
 	}
@@ -147,7 +148,7 @@ func (s *lockThen) finish(told *story) {
 	}
 	for _, w := range told.waiting() {
 		if !w.Since.After(s.at) {
-			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
+			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
 		}
 	}
 	slices.SortStableFunc(s.waiters, func(a, b waiter) int { return a.Since.Compare(b.Since) })
@@ -195,7 +196,10 @@ func (s *lockThen) text(now time.Time) string {
 		stores[s.holders[i].Store] = true
 	}
 	about := func(what string, h *hold) {
-		line(what, "%s, token %d, agent %s", events.OwnerText(h.Owner, h.Agent), h.Token, events.AgentText(h.Agent, h.Process))
+		line(what, "%s, token %d, agent %s", events.WhoText(h.Who, h.Owner, h.Agent, h.Process), h.Token, events.AgentText(h.Agent, h.Process))
+		if command := h.Who.Process().Command; command != "" {
+			line("", "command %q", command)
+		}
 		if len(stores) > 1 {
 			line("", "in store %s, where this name is another lock", h.Store)
 		}
@@ -222,7 +226,7 @@ func (s *lockThen) text(now time.Time) string {
 		if w.Process != nil {
 			p = *w.Process
 		}
-		line("waiting", "%s, since %s, agent %s", events.OwnerText(w.Owner, w.Agent), readable.Time(w.Since, now), events.AgentText(w.Agent, p))
+		line("waiting", "%s, since %s, agent %s", events.WhoText(w.Who, w.Owner, w.Agent, p), readable.Time(w.Since, now), events.AgentText(w.Agent, p))
 		if w.Behind != nil {
 			line("", "queued behind %s", *w.Behind)
 		}

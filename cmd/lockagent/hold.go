@@ -31,10 +31,12 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// partyText is an owner and its agent where there is little room.
+// partyText is who has a lock, and its agent, where there is little room.
 func partyText(p events.Party) string {
 	text := "agent"
 	switch {
+	case !p.Who.IsZero() && !p.Who.Is(p.Process):
+		return p.Who.String()
 	case p.Agent == "":
 		return events.OwnerText(p.Owner, "")
 	case p.Owner != "":

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +143,7 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 		if f.slots > 0 && held.holds(name) >= int(f.slots) && !f.reentrant {
 			return f.denied(name, lockagent.ErrReentry)
 		}
-		req := f.request(name, args[1:], until, !f.reentrant)
+		req := f.request(name, f.describe(command), until, !f.reentrant)
 		asked := acquiring(req)
 		if err := h.provide(daemon, name, &asked, f.slots); err != nil {
 			return f.denied(name, err)
@@ -237,11 +238,19 @@ func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error
 	return command, nil
 }
 
+// describe is the command for those who look at the lock. There may be none.
+func (f *lockFlags) describe(command *exec.Cmd) described {
+	if command == nil {
+		return described{}
+	}
+	return described{filepath.Base(command.Args[0]), cmp.Or(f.shell, strings.Join(command.Args, " "))}
+}
+
 // request is what the daemon is asked for one lock. All of them have one deadline.
 func (f *lockFlags) request(
-	name lockagent.Name, command []string, until time.Time, noReentry bool,
+	name lockagent.Name, of described, until time.Time, noReentry bool,
 ) *lockagentv1.AcquireRequest {
-	req := f.asking.request(name, command)
+	req := f.asking.request(name, of)
 	req.Warn = f.warned.any()
 	if f.ttl != 0 {
 		req.Lease = durationpb.New(f.ttl)
@@ -288,6 +297,7 @@ type asking struct {
 	wait                         waitFlag
 	lease                        time.Duration
 	labels                       map[string]string
+	noCommand                    bool
 }
 
 func (a *asking) add(cmd *cobra.Command) {
@@ -314,6 +324,10 @@ func (a *asking) add(cmd *cobra.Command) {
 	flags.DurationVar(&a.lease, "lease", 0, "hold the lock for this `time` at most; by default without end")
 	flags.StringToStringVar(&a.labels, "label", nil, "`name=text` for those who look at the lock; may be repeated")
 	flags.Lookup("label").DefValue = "" // an empty map is no value to show
+	flags.BoolVar(
+		&a.noCommand, "no-command", false,
+		"tell only the name of the program to those who look at the lock and to the event log: arguments may hold secrets",
+	)
 
 	// What flock calls them too.
 	flags.BoolVarP(&a.exclusive, "exclusively", "e", false, "")
@@ -357,8 +371,11 @@ func (a *asking) check(cmd *cobra.Command) error {
 // maxCommand bounds the command line that others see.
 const maxCommand = 1000
 
-// request is what the daemon is asked. The command is for those who look at the lock.
-func (a *asking) request(name lockagent.Name, command []string) *lockagentv1.AcquireRequest {
+// described is what those who look at a lock may know of what is done with it. What is empty says nothing.
+type described struct{ program, command string }
+
+// request is what the daemon is asked.
+func (a *asking) request(name lockagent.Name, of described) *lockagentv1.AcquireRequest {
 	// A command lasts, and should have the long lease from the start.
 	req := &lockagentv1.AcquireRequest{Name: string(name), Try: a.try, Labels: a.labels, NoRest: true}
 	switch {
@@ -378,12 +395,15 @@ func (a *asking) request(name lockagent.Name, command []string) *lockagentv1.Acq
 	if a.lease > 0 {
 		req.Lease = durationpb.New(a.lease)
 	}
-	text := strings.ToValidUTF8(strings.Join(command, " "), "\uFFFD")
-	for len(text) > maxCommand {
-		_, last := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-last]
+	req.Program = lockagent.Process{Program: of.program}.Who().Process().Program
+	if !a.noCommand {
+		text := strings.ToValidUTF8(of.command, "\uFFFD")
+		for len(text) > maxCommand {
+			_, last := utf8.DecodeLastRuneInString(text)
+			text = text[:len(text)-last]
+		}
+		req.Command = text
 	}
-	req.Command = text
 	return req
 }
 

@@ -68,9 +68,9 @@ func viewOf(l *lockagentv1.Lock) lockView {
 
 // whose says whose a claim is, for people.
 func (c *claimView) whose() string {
-	text := fmt.Sprintf("%s (%d)", c.Program, c.PID)
-	if c.Command != "" {
-		text += " " + c.Command
+	text := lockagent.Process{Program: c.Program, PID: int(c.PID), User: c.User}.String()
+	if c.Command != "" && c.Command != c.Program {
+		text += ": " + c.Command
 	}
 	return text
 }

@@ -323,8 +323,8 @@ func (s *server) startDaemon() error {
 		Listener: s.listener, ID: s.agent, Store: s.tracedStore(), Recorder: s.tracedRecorder(), Logger: s.logger,
 		Journal: s.journal, Recovered: s.before, Grace: settings.Claims.Grace,
 		Lease: settings.Lease.Duration, Margin: settings.Lease.Margin, NoRest: !settings.Lease.Rest, Access: s.access,
-		MaxRequest: int(settings.Limits.RequestSize),
-		Trace:      traceOf(autoprop.NewTextMapPropagator()),
+		MaxRequest: int(settings.Limits.RequestSize), NoCommands: !settings.Claims.Commands,
+		Trace: traceOf(autoprop.NewTextMapPropagator()),
 	}
 	if s.numbers != nil {
 		cfg.Numbers = s.numbers

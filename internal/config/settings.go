@@ -79,7 +79,8 @@ type Lease struct {
 
 // Claims is about all claims.
 type Claims struct {
-	Grace time.Duration
+	Grace    time.Duration
+	Commands bool // the commands of clients are kept
 }
 
 // MinRequestSize is the least that [Limits] may allow. The largest request for a claim needs less: it has a name, a session, a secret, a command and

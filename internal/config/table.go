@@ -308,6 +308,12 @@ var table = []*Setting{
 		Usage: "`time` that a claim waits for its client after a restart", Default: "10s", Example: "5s",
 	},
 	{
+		Key: "claims.commands", Flag: "claims-commands", kind: boolean{}, field: func(s *Settings) any { return &s.Claims.Commands },
+		Help: "Whether the daemon keeps the commands that its clients tell. They are in the list of locks, on the page, in the journal and in the event log. " +
+			"Arguments may hold secrets. Without the commands, only the name of the program is left.",
+		Usage: "keep the commands of clients, with their arguments", Default: "true", Example: "false",
+	},
+	{
 		Key: "limits.claims", Flag: "limit-claims", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Claims }, Live: true,
 		Help: "How many claims a user may have at once, granted or not.", Usage: "`number` of claims that a user may have at once",
 		Default: "16384", Example: "1000",

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +48,8 @@ type Config struct {
 	NoRest bool
 	// Access says what clients may do. By default the user of the daemon and root may do everything, and others nothing.
 	Access *access.Access
+	// NoCommands has the daemon forget the commands of its clients.
+	NoCommands bool
 	// ReadTime is for how long a client may take to send a request. 0 is 10 s.
 	ReadTime time.Duration
 	// MaxRequest is how many bytes a request may have. 0 is 64 KiB.
@@ -104,7 +107,9 @@ func Start(cfg Config) (*Daemon, error) {
 	if !ok {
 		return nil, &lockagent.OptionError{Option: "store", Reason: "a daemon asks the store for the time, so use one that has lockagent.History"}
 	}
-	book, agent, err := begin(&cfg, processes)
+	users := newUserNames()
+	who := whoOf(users.name)
+	book, agent, err := begin(&cfg, processes, who)
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +129,9 @@ func Start(cfg Config) (*Daemon, error) {
 		agent: agent, book: book, journal: cfg.Journal, logger: cfg.Logger, cut: cut, served: make(chan struct{}),
 		health: health{history: history}, address: cfg.Listener.Addr().String(), lease: cfg.Lease, read: cfg.ReadTime,
 	}
-	users := newUserNames()
 	d.rules = rules{cfg.Access}
 	d.api = api.Config{
-		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name,
+		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name, Who: who, NoCommands: cfg.NoCommands,
 		Log: cfg.Log, Numbers: cfg.Numbers, Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Quiet: cmp.Or(cfg.Quiet, defaultQuiet), Trace: cfg.Trace,
 	}
 	d.handler = api.New(d.api)
@@ -155,9 +159,9 @@ func Start(cfg Config) (*Daemon, error) {
 }
 
 // begin begins the agent and its claims, which may be bound to so many processes. They go on from the journal, if there is one.
-func begin(cfg *Config, processes int) (*claims.Book, *actor.Agent, error) {
+func begin(cfg *Config, processes int, who func(*claims.Request) lockagent.Who) (*claims.Book, *actor.Agent, error) {
 	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin, NoRest: cfg.NoRest}
-	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Processes: processes}
+	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Processes: processes, Who: who}
 	if cfg.Journal != nil {
 		agents.Journal, books.Journal = cfg.Journal, cfg.Journal
 		cfg.Journal.Tell(func(err error) {
@@ -203,6 +207,24 @@ func begin(cfg *Config, processes int) (*claims.Book, *actor.Agent, error) {
 		cfg.Logger.Info("lockagent: the daemon goes on with the claims of the one before", "claims", goOn, "ended", over, "same_boot", before.SameBoot)
 	}
 	return book, agent, nil
+}
+
+// whoOf tells which process is behind a request. What the kernel says of the client counts, and the client says its
+// program and its command. A claim for a process is of that one: the client may end at once.
+func whoOf(userName func(uint32) string) func(*claims.Request) lockagent.Who {
+	host, _ := os.Hostname()
+	return func(r *claims.Request) lockagent.Who {
+		p := lockagent.Process{Host: host, Program: r.Client.Program, PID: r.Client.PID, User: userName(r.Client.UID), Command: r.Command}
+		if p.User == "" {
+			p.User = strconv.FormatUint(uint64(r.Client.UID), 10)
+		}
+		if r.ForPID != 0 {
+			if program, _, err := socket.Process(r.ForPID); err == nil {
+				p.Program, p.PID = program, r.ForPID
+			}
+		}
+		return p.Who()
+	}
 }
 
 // started tells when a process started, or 0 if there is none.

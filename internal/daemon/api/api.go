@@ -62,6 +62,10 @@ type Config struct {
 	Client func(context.Context) (claims.Client, bool)
 	// UserName is the name of a user, or empty if it has none.
 	UserName func(uid uint32) string
+	// Who says which process is behind a request.
+	Who func(*claims.Request) lockagent.Who
+	// NoCommands has the daemon forget the commands of its clients.
+	NoCommands bool
 	// Ready returns why no lock can be granted at the moment, or nil.
 	Ready func(context.Context) error
 	// Life ends all streams when it ends. Other calls go on to their end.

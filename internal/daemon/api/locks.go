@@ -54,7 +54,12 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 	r.Kind, r.Mode, r.Permits = wire.ToKind(req.GetKind()), wire.ToMode(req.GetMode()), int(req.GetPermits())
 	r.Try, r.Detach, r.ForPID = req.GetTry(), req.GetDetach(), int(req.GetForPid())
 	r.Session, r.NoReentry = req.GetSession(), req.GetNoReentry()
-	r.Command, r.Labels = req.GetCommand(), req.GetLabels()
+	if program := req.GetProgram(); program != "" {
+		r.Client.Program = program
+	}
+	if r.Labels = req.GetLabels(); !l.NoCommands {
+		r.Command = req.GetCommand()
+	}
 	r.Outlive, r.Secret, r.Holds = req.GetOutlive(), req.GetSecret(), int(req.GetHolds())
 	r.NoRest = req.GetNoRest()
 	var errs [3]error

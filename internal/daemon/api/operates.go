@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,10 +63,7 @@ func (o *operates) Break(ctx context.Context, req *lockagentv1.BreakRequest) (*l
 
 // signature says who breaks a lock and why, for its holders and for the event log.
 func (o *operates) signature(by claims.Client, reason string) string {
-	who := o.UserName(by.UID)
-	if who == "" {
-		who = "user " + strconv.FormatUint(uint64(by.UID), 10)
-	}
+	who := o.Who(&claims.Request{Client: by}).String()
 	if reason != "" {
 		who += ": " + reason
 	}

@@ -85,7 +85,7 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 		return s, err
 	}
 	bound.watch(func() { c.giveUp(0) })
-	c.willGet(b.agent.Acquire(ctx, req.Name, req.asks(c.id, c)))
+	c.willGet(b.agent.Acquire(ctx, req.Name, req.asks(c.id, c, b.who(&req))))
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -17,6 +18,7 @@ const (
 	MaxSecret   = 128  // the same
 	MaxSession  = 128  // bytes of a session
 	MaxCommand  = 1024 // bytes of a command
+	MaxProgram  = lockagent.MaxProcessText
 	MaxLabels   = 16
 	MaxLabelLen = 256 // bytes of the name of a label, and of its text
 	MaxHolds    = 64  // of a claim
@@ -26,7 +28,7 @@ const (
 type Client struct {
 	PID      int
 	UID, GID uint32
-	Program  string
+	Program  string // as the client says, or the name of the process
 	Started  uint64 // tells the process from others with its number; 0 if that is not known
 }
 
@@ -119,7 +121,7 @@ func (r *Request) check() error {
 	if err := text("session", r.Session, MaxSession); err != nil {
 		return err
 	}
-	if err := text("command", r.Command, MaxCommand); err != nil {
+	if err := errors.Join(text("command", r.Command, MaxCommand), text("program", r.Client.Program, MaxProgram)); err != nil {
 		return err
 	}
 	for name, value := range r.Labels {
@@ -150,10 +152,10 @@ func (r *Request) tag(id string) string {
 }
 
 // asks is the request to the agent.
-func (r *Request) asks(id string, watch actor.Watcher) actor.Request {
+func (r *Request) asks(id string, watch actor.Watcher, who lockagent.Who) actor.Request {
 	return actor.Request{
 		Owner: r.owner(id), Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Try: r.Try, Wait: r.Wait, Lease: r.Lease,
 		Session: r.Session != "", NoReentry: r.NoReentry, NoRest: r.NoRest, Outlive: r.Outlive, Watch: watch, Tag: r.tag(id),
-		Holds: uint16(r.Holds),
+		Holds: uint16(r.Holds), Who: who,
 	}
 }

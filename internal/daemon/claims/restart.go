@@ -24,6 +24,8 @@ type Config struct {
 	Grace time.Duration
 	// Started tells when a process started, as in Client.Started, or 0 if there is no such process. If it is nil, nobody knows.
 	Started func(pid int) uint64
+	// Who says which process is behind a request. If it is nil, nobody knows.
+	Who func(*Request) lockagent.Who
 	// Processes is how many claims may be bound to processes: each of them takes a descriptor. A user may have half of them. 0 is no bound.
 	Processes int
 }
@@ -89,7 +91,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 			c.abandon()
 		})
 	}
-	return ctx, c, lockagent.Who{}
+	return ctx, c, b.who(&c.Request)
 }
 
 // Begin begins to serve the claims, which the agent holds. If the agent goes on from a journal, Resumed was in its Config.
@@ -149,6 +151,14 @@ func (b *Book) hasEnded(c *claim) bool {
 	c.bindTo(bound)
 	bound.watch(func() { c.giveUp(0) })
 	return false
+}
+
+// who says which process is behind a request.
+func (b *Book) who(r *Request) lockagent.Who {
+	if b.cfg.Who == nil {
+		return lockagent.Who{}
+	}
+	return b.cfg.Who(r)
 }
 
 // started tells when a process started, or 0 if that is not known.

@@ -391,7 +391,9 @@ type AcquireRequest struct {
 	// session is an id that the client chose, up to 128 bytes. Claims of one session may hold a lock several times
 	// at once. Sessions of different users never meet.
 	Session string `protobuf:"bytes,11,opt,name=session,proto3" json:"session,omitempty"`
-	// command is what the client does with the lock, for people.
+	// command is what the client does with the lock, for people: up to 1024 bytes. The daemon shows it to all who may look at the lock. The
+	// event log has its first 200 bytes. The daemon forgets it if its setting claims.commands is off. Arguments may hold secrets: a client can
+	// leave it out.
 	Command string `protobuf:"bytes,12,opt,name=command,proto3" json:"command,omitempty"`
 	// labels are for people: up to 16 of them.
 	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -413,7 +415,9 @@ type AcquireRequest struct {
 	// daemon between two holds, for up to 100 ms. Its lease in the store is then 2 s until a hold has lasted for 0.7 s.
 	NoRest bool `protobuf:"varint,19,opt,name=no_rest,json=noRest,proto3" json:"no_rest,omitempty"`
 	// warn has the stream tell when others want the lock, and when the hold is in danger: see Warning.
-	Warn          bool `protobuf:"varint,20,opt,name=warn,proto3" json:"warn,omitempty"`
+	Warn bool `protobuf:"varint,20,opt,name=warn,proto3" json:"warn,omitempty"`
+	// program is the name of the program that works under the lock, up to 200 bytes, if it is not that of the process that asks.
+	Program       string `protobuf:"bytes,21,opt,name=program,proto3" json:"program,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -586,6 +590,13 @@ func (x *AcquireRequest) GetWarn() bool {
 		return x.Warn
 	}
 	return false
+}
+
+func (x *AcquireRequest) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
 }
 
 type AttachRequest struct {
@@ -2688,7 +2699,7 @@ var File_lockagent_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc5\x05\n" +
+	"\x17lockagent/v1/lock.proto\x12\flockagent.v1\x1a\x1egoogle/protobuf/duration.proto\"\xdf\x05\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\x12&\n" +
@@ -2711,7 +2722,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\vtraceparent\x18\x11 \x01(\tR\vtraceparent\x12\x14\n" +
 	"\x05holds\x18\x12 \x01(\x05R\x05holds\x12\x17\n" +
 	"\ano_rest\x18\x13 \x01(\bR\x06noRest\x12\x12\n" +
-	"\x04warn\x18\x14 \x01(\bR\x04warn\x1a9\n" +
+	"\x04warn\x18\x14 \x01(\bR\x04warn\x12\x18\n" +
+	"\aprogram\x18\x15 \x01(\tR\aprogram\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Q\n" +
