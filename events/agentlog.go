@@ -138,7 +138,7 @@ func (e *epochLog) recall(seq uint64) (uint32, bool) {
 
 // wait keeps a record that may be behind a missing one. It reports whether it has it already.
 func (l *agentLog) wait(r *Record, now time.Duration) (repeated bool) {
-	i, found := slices.BinarySearchFunc(l.pending, r, comparePlaces)
+	i, found := slices.BinarySearchFunc(l.pending, r, ComparePlaces)
 	if found {
 		return true
 	}
@@ -150,13 +150,9 @@ func (l *agentLog) wait(r *Record, now time.Duration) (repeated bool) {
 	return false
 }
 
-func comparePlaces(a, b *Record) int {
-	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))
-}
-
 // repeated compares a record with the one of its identity that waits.
 func (a *Audit) repeated(l *agentLog, r *Record) {
-	i, _ := slices.BinarySearchFunc(l.pending, r, comparePlaces)
+	i, _ := slices.BinarySearchFunc(l.pending, r, ComparePlaces)
 	a.compareSums(l, r, sum(l.pending[i]))
 }
 
@@ -220,7 +216,7 @@ func (l *agentLog) ready(r *Record) bool {
 	if e := l.current; e != nil && r.Epoch == l.Epoch {
 		covered := uint64(0)
 		if r.Kind == lockagent.EventDropped {
-			covered = r.Dropped.sum()
+			covered = r.Dropped.Sum()
 		}
 		return r.Seq-min(r.Seq, covered) <= e.Next
 	}
@@ -241,7 +237,7 @@ func (l *agentLog) ready(r *Record) bool {
 
 // harmless reports whether what was dropped neither began a hold nor ended one, nor tells of
 // the store.
-func (d *Drops) harmless() bool {
+func harmless(d *Drops) bool {
 	for kind, n := range d {
 		switch lockagent.EventKind(kind) {
 		case lockagent.EventRequested, lockagent.EventQueued, lockagent.EventRenewed, lockagent.EventUncertain,
@@ -296,13 +292,13 @@ func (a *Audit) turn(l *agentLog, r *Record) *epochLog {
 // missing judges the numbers that are missing before a record.
 func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 	hole := Range{e.Next, r.Seq - 1}
-	if r.Kind == lockagent.EventDropped && r.Dropped.harmless() {
+	if r.Kind == lockagent.EventDropped && harmless(&r.Dropped) {
 		d := &r.Dropped
 		if d[lockagent.EventAlive]+d[lockagent.EventReturned]+d[lockagent.EventReentered] > 0 {
 			l.Holes++ // what the log tells of the holds of this agent is not all
 		}
 		l.Unsigned = l.Unsigned || d[lockagent.EventAlive] > 0
-		n := r.Dropped.sum()
+		n := r.Dropped.Sum()
 		if n >= hole.Last-hole.First+1 {
 			return
 		}

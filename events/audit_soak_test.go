@@ -27,5 +27,3 @@ func TestSoakAuditForgets(t *testing.T) {
 	t.Run("OK", func(t *testing.T) { auditForgets(t, false, 3*mostPast) })
 	t.Run("Crashes", func(t *testing.T) { auditForgets(t, true, 3*mostPast) })
 }
-
-func TestSoakCorruptedTenMinutes(t *testing.T) { corruptedTenMinutes(t, 10) }

@@ -196,7 +196,7 @@ func TestSlowReader(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			const events = 10_000 // more messages than are under way to a reader
+			const many = 10_000 // more messages than are under way to a reader
 			p := newPublisher(t, Config{Connection: c})
 			record := func(from, to int) {
 				for n := from; n < to; n++ {
@@ -227,21 +227,21 @@ func TestSlowReader(t *testing.T) {
 					case r.Seq > last+1:
 						gaps++
 					}
-					if last = r.Seq; last == events {
+					if last = r.Seq; last == many {
 						return errEnough
 					}
 					return nil
 				})
 			}()
 			<-stopped
-			record(1, events)
-			wantStats(t, p, Stats{Recorded: events, Published: events})
+			record(1, many)
+			wantStats(t, p, Stats{Recorded: many, Published: many})
 			close(goOn)
 			if err := <-end; !errors.Is(err, errEnough) {
 				t.Fatal(err)
 			}
 			report := audit.Report()
-			if report.Gaps.Count != gaps || (gaps > 0) != (keeps > 0) || (read < events) != (keeps > 0) {
+			if report.Gaps.Count != gaps || (gaps > 0) != (keeps > 0) || (read < many) != (keeps > 0) {
 				t.Errorf("%d records were read, with %d gaps; the audit names %d", read, gaps, report.Gaps.Count)
 			}
 			if want := map[bool]Verdict{true: Incomplete, false: Proven}[gaps > 0]; report.Verdict != want {

@@ -20,7 +20,7 @@ import (
 // numbered returns records of one lock with these numbers.
 func numbered(agent lockagent.AgentID, lock lockagent.Name, seqs ...uint64) (all []Record) {
 	for _, seq := range seqs {
-		r := typicalRecord(seq)
+		r := Record{Event: typicalEvent(seq), Epoch: 3, Seq: seq}
 		r.Agent, r.Lock = agent, lock
 		all = append(all, r)
 	}
@@ -49,9 +49,9 @@ func TestReaderOfBatches(t *testing.T) {
 	two[1].Owner = "w2"
 	long := lockagent.Name(strings.Repeat("a/", 20))
 	before := time.Now()
-	store(t, js, prefix+".one.lock.a.b", BatchContentType, batchOf(one))                            // 1
-	store(t, js, prefix+".two.lock.a.b", BatchContentType, batchOf(two))                            // 2
-	store(t, js, "site.b.locks.one.lock.a.b", BatchContentType, batchOf(one))                       // 3: another prefix
+	store(t, js, prefix+".one.lock.a.b", BatchContentType, batchOfEvents(one))                      // 1
+	store(t, js, prefix+".two.lock.a.b", BatchContentType, batchOfEvents(two))                      // 2
+	store(t, js, "site.b.locks.one.lock.a.b", BatchContentType, batchOfEvents(one))                 // 3: another prefix
 	store(t, js, prefix+".one.lock.a.c", ContentType, Append(nil, numbered("one", "a/c", 101)[0]))  // 4
 	store(t, js, string(AppendSubject(nil, prefix, "one", lockagent.EventHeld, long)), ContentType, // 5
 		Append(nil, numbered("one", long, 102)[0]))
@@ -118,14 +118,14 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 	lost[1].Kind = lockagent.EventLost
 	later := strings.Replace(string(Append(nil, good[0])), "lock.held.v1", "lock.upgraded.v1", 1)
 	for _, m := range []struct{ subject, contentType, data string }{
-		{"a.lock.x", BatchContentType, string(batchOf(good))},
-		{"a.lock.y", BatchContentType, string(batchOf(good))},
-		{"b.lock.x", BatchContentType, string(batchOf(good))},
-		{"a.lost.x", BatchContentType, string(batchOf(good))},
-		{"a.lock.x", BatchContentType, string(batchOf(otherLock))},
-		{"a.lock.x", BatchContentType, string(batchOf(otherAgent))},
-		{"a.lock.x", BatchContentType, string(batchOf(lost))},
-		{"a.lock.x", "text/plain", string(batchOf(good))},
+		{"a.lock.x", BatchContentType, string(batchOfEvents(good))},
+		{"a.lock.y", BatchContentType, string(batchOfEvents(good))},
+		{"b.lock.x", BatchContentType, string(batchOfEvents(good))},
+		{"a.lost.x", BatchContentType, string(batchOfEvents(good))},
+		{"a.lock.x", BatchContentType, string(batchOfEvents(otherLock))},
+		{"a.lock.x", BatchContentType, string(batchOfEvents(otherAgent))},
+		{"a.lock.x", BatchContentType, string(batchOfEvents(lost))},
+		{"a.lock.x", "text/plain", string(batchOfEvents(good))},
 		{"a.upgraded.x", ContentType, later},
 		{"b.upgraded.x", ContentType, later},
 	} {
@@ -158,7 +158,7 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 // TestLinesOfALaterVersion passes unknown things through a file.
 func TestLinesOfALaterVersion(t *testing.T) {
 	line := strings.NewReplacer("lock.held.v1", "lock.upgraded.v1", `"handoff"`, `"magic"`, `"data":{`, `"data":{"shape":[1, 2],"reason":"bored",`).
-		Replace(string(Append(nil, typicalRecord(1)))) + "\n"
+		Replace(string(Append(nil, Record{Event: typicalEvent(1), Epoch: 3, Seq: 1}))) + "\n"
 	var again strings.Builder
 	err := ReadLines(strings.NewReader(line), func(r *Record, err error) error {
 		return errors.Join(err, WriteLine(&again, *r))

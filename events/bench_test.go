@@ -21,7 +21,7 @@ type load struct {
 }
 
 func newLoad(p *Publisher, locks int) *load {
-	l := &load{p: p, e: fullRecord(lockagent.EventGranted).Event}
+	l := &load{p: p, e: fullEvent(lockagent.EventGranted)}
 	l.e.Reset, l.e.Process, l.e.Err, l.e.Holder, l.e.Operator = lockagent.Reset{}, lockagent.Process{}, "", "", ""
 	l.e.TraceParent, l.e.Reason, l.e.Returned, l.e.Time = "", 0, 0, time.Now()
 	l.e.Waiters, l.e.Remaining, l.e.Confirmed = 0, 0, l.e.StoreTime
@@ -110,32 +110,6 @@ func BenchmarkRecord(b *testing.B) {
 				cycle()
 			}
 			b.ReportMetric(float64((processorTime(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
-		})
-	}
-}
-
-// BenchmarkPack measures how records become messages: events, or tables.
-func BenchmarkPack(b *testing.B) {
-	for name, renewed := range map[string]lockagent.StoreTime{"Events": 1, "Tables": 0} {
-		b.Run(name, func(b *testing.B) {
-			p := newPacker(testAgent, 1, "lockagent.v1")
-			var all []lockagent.Event
-			for _, r := range typicalHolds(1000) {
-				r.Confirmed += renewed
-				all = append(all, r.Event)
-			}
-			items := itemsOf(all...)
-			b.ReportAllocs()
-			bytes := 0
-			var body []byte
-			for b.Loop() {
-				for _, m := range p.pack(items, Drops{}, 0, time.Time{}) {
-					body = p.encode(body[:0], m)
-					bytes += len(body)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(items)), "ns/record")
-			b.ReportMetric(float64(bytes)/float64(b.N)/float64(len(items)), "B/record")
 		})
 	}
 }

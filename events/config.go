@@ -106,8 +106,8 @@ func (cfg *Config) check() error {
 	if _, err := lockagent.ParseAgentID(string(cfg.Agent)); err != nil {
 		errs = append(errs, err)
 	}
-	if cfg.Epoch > maxEpoch {
-		bad("Epoch", "%d is greater than %d", cfg.Epoch, uint64(maxEpoch))
+	if cfg.Epoch > MaxEpoch {
+		bad("Epoch", "%d is greater than %d", cfg.Epoch, uint64(MaxEpoch))
 	}
 	if cfg.Stream == "" {
 		cfg.Stream = DefaultStream
@@ -118,7 +118,7 @@ func (cfg *Config) check() error {
 	if cfg.Prefix == "" {
 		cfg.Prefix = DefaultPrefix
 	}
-	if err := checkPrefix(cfg.Prefix); err != nil {
+	if err := CheckPrefix(cfg.Prefix); err != nil {
 		errs = append(errs, err)
 	}
 	if err := cfg.checkNewStream(); err != nil {

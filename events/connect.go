@@ -142,20 +142,16 @@ func checkURL(text string) error {
 // checkStream returns an error for a name that not every server and file system
 // takes for a stream.
 func checkStream(name string) error {
-	for _, c := range []byte(name) {
-		if !plain(c) {
-			return badOption("Stream", "%q is not made of letters, digits, '_' and '-'", name)
-		}
+	if name != "" && !PlainToken(name) {
+		return badOption("Stream", "%q is not made of letters, digits, '_' and '-'", name)
 	}
 	return nil
 }
 
 // checkDomain returns an error for a domain that would be several tokens of a subject.
 func checkDomain(domain string) error {
-	for _, c := range []byte(domain) {
-		if !plain(c) {
-			return badOption("Domain", "%q is not made of letters, digits, '_' and '-'", domain)
-		}
+	if domain != "" && !PlainToken(domain) {
+		return badOption("Domain", "%q is not made of letters, digits, '_' and '-'", domain)
 	}
 	return nil
 }
@@ -166,7 +162,7 @@ func checkInbox(prefix string) error {
 		return nil
 	}
 	for token := range strings.SplitSeq(prefix, ".") {
-		if !plainToken(token) || len(prefix) > maxPrefix {
+		if !PlainToken(token) || len(prefix) > MaxPrefix {
 			return badOption("InboxPrefix", "%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as _INBOX_agent-1", prefix)
 		}
 	}

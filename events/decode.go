@@ -346,7 +346,7 @@ func parseID(text []byte) (epoch, seq uint64, ok bool) {
 	}
 	epoch, ok1 := parseDigits(a)
 	seq, ok2 := parseDigits(b)
-	return epoch, seq, ok1 && ok2 && epoch <= maxEpoch && seq <= maxSeq
+	return epoch, seq, ok1 && ok2 && epoch <= MaxEpoch && seq <= MaxSeq
 }
 
 // parseSequence reads <epoch>-<sequence>, which others pad with zeros so that it sorts as text.

@@ -250,9 +250,9 @@ func TestDecodeMessage(t *testing.T) {
 		n := 0
 		err := DecodeMessage(BatchContentType, batch, func(Record) error {
 			n++
-			return errEnough
+			return errStop
 		})
-		if !errors.Is(err, errEnough) || n != 1 {
+		if !errors.Is(err, errStop) || n != 1 {
 			t.Errorf("got %v after %d", err, n)
 		}
 	})
@@ -304,22 +304,6 @@ func TestInternerIsBounded(t *testing.T) {
 		if len(text) > internBytes {
 			t.Errorf("it keeps %d bytes", len(text))
 		}
-	}
-}
-
-// typicalRecord is what most records of a busy log are like.
-func typicalRecord(seq uint64) Record {
-	return Record{
-		Event: lockagent.Event{
-			Kind: lockagent.EventHeld, Agent: testAgent, Time: time.Date(2026, 11, 21, 2, 3, 4, 5000, time.UTC),
-			Store: "5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11", Lock: "billing/invoices/42",
-			LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "worker-7", Request: seq, Tenure: 12,
-			Token: 1_795_000_000_000_019, How: lockagent.ByHandOff, Waited: 150 * time.Microsecond, Held: 1600 * time.Microsecond,
-			Lease: 10 * time.Second, StoreTime: 1_795_000_000_000_019, Until: 1_795_000_000_000_020,
-			Confirmed: 1_795_000_000_000_021, Incarnation: "3f0c1a527b6e4d7f9a385a1d6f0e2b913f0c1a52",
-		},
-		Epoch: 3,
-		Seq:   seq,
 	}
 }
 
@@ -381,3 +365,8 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// typicalRecord is what most records of a busy log are like.
+func typicalRecord(seq uint64) Record { return Record{Event: typicalEvent(seq), Epoch: 3, Seq: seq} }
+
+var errStop = errors.New("enough")

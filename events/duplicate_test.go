@@ -132,7 +132,7 @@ func TestRepeated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := message{last: test.last, items: make([]*item, test.records), sent: test.sent, floor: 7}
-			if err := m.repeated(5); !errors.Is(err, test.want) {
+			if err := repeated(&m, 5); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})

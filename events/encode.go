@@ -37,39 +37,22 @@ const (
 	typeVersion = ".v1"
 )
 
-// Append appends r to b as a CloudEvents 1.0 event in the JSON format, on one
-// line without a line break at its end, and returns the result. It allocates
-// nothing if b is large enough. If r has a Raw, that is what it appends.
-//
-// Times and durations are cut to microseconds, a time outside of the years 0 to
-// 9999 is left out, and bytes that are not UTF-8 are replaced. The text of an EventHeld leaves
-// Confirmed out if it is the StoreTime, and [Decode] takes that for it. Decode returns everything
-// else as it was.
-//
-// r must have a known Kind and the identity that a [Publisher] gives, or a Raw.
-func Append(b []byte, r Record) []byte {
-	if r.Raw != "" {
-		return append(b, r.Raw...)
-	}
-	return appendRecord(b, &r.Event, r.added(), new(before))
-}
-
-// added is what a record has beside its event. An event is large, so the packer does not copy it into a
-// Record.
+// added is what a record has beside its event.
 type added struct {
-	epoch, seq uint64
-	follows    Place
-	dropped    *Drops // or nil
+	Epoch, Seq               uint64
+	FollowsEpoch, FollowsSeq uint64         // the record that it follows, or 0
+	Dropped                  *[drops]uint32 // by kind, or nil
 }
 
-func (r *Record) added() added { return added{r.Epoch, r.Seq, r.Follows, &r.Dropped} }
+// drops is of how many kinds a record can say how many events were dropped.
+const drops = 32
 
 // before says where in a batch the record before has what the next one is likely to have as
 // well. To copy that is several times as fast as to encode it again.
 type before struct {
-	head  stretch // from the source to the seconds of the time
-	names stretch // from the store to the mode
-	who   stretch // all of it
+	head  section // from the source to the seconds of the time
+	names section // from the store to the mode
+	who   section // all of it
 	of    lockagent.Who
 
 	kind     lockagent.EventKind
@@ -80,22 +63,22 @@ type before struct {
 	mode     lockagent.Mode
 }
 
-// stretch is a part of a text. One that ends at 0 is none.
-type stretch struct{ from, to int }
+// section is a part of a text. One that ends at 0 is none.
+type section struct{ from, to int }
 
 // appendRecord appends a record to the records of a batch, which are all of one agent.
 func appendRecord(b []byte, e *lockagent.Event, with added, last *before) []byte {
 	b = append(b, `{"specversion":"`+specVersion+`","id":"`...)
-	b = appendID(b, with.epoch, with.seq)
+	b = appendID(b, with.Epoch, with.Seq)
 	start, second, timed := len(b), e.Time.Unix(), encodable(e.Time)
 	if head := last.head; timed && head.to > 0 && last.lock == e.Lock && last.kind == e.Kind && last.second == second {
 		b = append(b, b[head.from:head.to]...)
 	} else {
 		b = appendHead(b, e, typeOf[e.Kind], timed)
 	}
-	last.head = stretch{}
+	last.head = section{}
 	if timed {
-		last.head = stretch{start, len(b)}
+		last.head = section{start, len(b)}
 		b = append(appendPadded(b, uint64(e.Time.Nanosecond()/1000), 6), 'Z', '"')
 	}
 	b = appendText(b, `,"traceparent":`, e.TraceParent)
@@ -112,11 +95,11 @@ func appendData(b []byte, e *lockagent.Event, with added, last *before) []byte {
 	} else {
 		b = appendNames(b, e)
 	}
-	last.names = stretch{start, len(b)}
+	last.names = section{start, len(b)}
 	b = appendRest(b, e, last)
-	b = appendFollows(b, with.follows)
-	if with.dropped != nil {
-		b = appendDropped(b, with.dropped)
+	b = appendFollows(b, with.FollowsEpoch, with.FollowsSeq)
+	if with.Dropped != nil {
+		b = appendDropped(b, with.Dropped)
 	}
 	return closeObject(b, start)
 }
@@ -246,19 +229,19 @@ func appendProcess(b []byte, key string, p *lockagent.Process) []byte {
 	return closeObject(b, start)
 }
 
-func appendFollows(b []byte, p Place) []byte {
-	if p == (Place{}) {
+func appendFollows(b []byte, epoch, seq uint64) []byte {
+	if epoch == 0 && seq == 0 {
 		return b
 	}
 	b = append(b, `,"follows":`...)
 	start := len(b)
-	b = appendUint(b, `,"epoch":`, p.Epoch)
-	b = appendUint(b, `,"seq":`, p.Seq)
+	b = appendUint(b, `,"epoch":`, epoch)
+	b = appendUint(b, `,"seq":`, seq)
 	return closeObject(b, start)
 }
 
-func appendDropped(b []byte, d *Drops) []byte {
-	if *d == (Drops{}) {
+func appendDropped(b []byte, d *[drops]uint32) []byte {
+	if *d == ([drops]uint32{}) {
 		return b
 	}
 	b = append(b, `,"dropped":`...)

@@ -14,7 +14,7 @@ import (
 // TestFactKeepsAll sets one field of an event after the other, alone and beside all others. The queue shares what it can with
 // the record before.
 func TestFactKeepsAll(t *testing.T) {
-	full := fullRecord(lockagent.EventGranted).Event
+	full := fullEvent(lockagent.EventGranted)
 	typ := reflect.TypeFor[lockagent.Event]()
 	for i := range typ.NumField() {
 		name := typ.Field(i).Name
@@ -66,8 +66,8 @@ func TestSize(t *testing.T) {
 				Holder: text, Operator: text, Reason: lockagent.LostUnclaimed, Err: text, TraceParent: text,
 				Who: lockagent.Process{Host: text, Program: text, Version: text, PID: most, User: text, Command: text}.Who(),
 			}
-			p.last = math.MaxUint64 - 2*maxBatch
-			all := slices.Repeat([]lockagent.Event{e}, maxBatch)
+			p.last = math.MaxUint64 - 2*MaxRecords
+			all := slices.Repeat([]lockagent.Event{e}, MaxRecords)
 			m := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})[0]
 			if bytes := len(p.encode(nil, m)); bytes > 2*m.size || bytes > 2*maxBatchBytes {
 				t.Errorf("%v with texts of %d bytes: %d bytes for %d records, and the size is said to be %d", k, len(text), bytes, len(m.items), m.size)
@@ -78,7 +78,7 @@ func TestSize(t *testing.T) {
 
 // TestFactsShareNames: the names of a lock are in memory once for its grants, and once for the requests that wait.
 func TestFactsShareNames(t *testing.T) {
-	grant := fullRecord(lockagent.EventGranted).Event
+	grant := fullEvent(lockagent.EventGranted)
 	wait := grant
 	wait.Kind, wait.Incarnation = lockagent.EventQueued, ""
 	another := grant

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/lockagent/lockagent"
 )
 
 // someLines are a log of three lines, with characters that are no ASCII.
@@ -17,7 +19,7 @@ func someLines(t *testing.T) []byte {
 	t.Helper()
 	var log bytes.Buffer
 	for i := range 3 {
-		r := Record{Event: requested(i), Epoch: 1, Seq: uint64(i + 1)}
+		r := Record{Event: lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(i), Owner: "w"}, Epoch: 1, Seq: uint64(i + 1)}
 		r.Agent, r.Lock = testAgent, "Aufträge/Öl"
 		if err := WriteLine(&log, r); err != nil {
 			t.Fatal(err)

@@ -4,35 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
 )
-
-// From says where in a stream to begin. The zero From is the beginning.
-type From struct {
-	policy   jetstream.DeliverPolicy
-	position uint64
-	time     time.Time
-}
-
-// FromPosition begins with the record at a [Record.Position], or the first after
-// it that there still is.
-func FromPosition(n uint64) From {
-	return From{policy: jetstream.DeliverByStartSequencePolicy, position: max(n, 1)}
-}
-
-// FromTime begins with the first record that arrived at the stream at t or later,
-// by the clock of the server.
-func FromTime(t time.Time) From {
-	return From{policy: jetstream.DeliverByStartTimePolicy, time: t}
-}
-
-// FromNow begins with the first record that arrives after the call to
-// [Reader.Tail].
-func FromNow() From { return From{policy: jetstream.DeliverNewPolicy} }
 
 // Filter selects records. The zero Filter selects all; the fields that are set
 // must all fit.
@@ -62,8 +36,8 @@ type Filter struct {
 	Urgent bool
 }
 
-// check returns what is wrong with f.
-func (f Filter) check() error {
+// Validate returns a [*lockagent.OptionError] for what can select nothing.
+func (f Filter) Validate() error {
 	bad := func(format string, args ...any) error {
 		return &lockagent.OptionError{Option: "filter", Reason: fmt.Sprintf(format, args...)}
 	}
@@ -87,6 +61,11 @@ func (f Filter) check() error {
 		return bad("none of the kinds %v has consequences", f.Kinds)
 	}
 	return nil
+}
+
+// Match reports whether f selects r. f must be valid: see [Filter.Validate].
+func (f *Filter) Match(r *Record) bool {
+	return (len(f.Agents) == 0 || slices.Contains(f.Agents, r.Agent)) && f.selects(r)
 }
 
 // selects reports whether f selects r, which came under one of the subjects of f.
@@ -145,9 +124,9 @@ func (f *Filter) matches(name string) bool {
 	}
 }
 
-// subjects are subjects of all that f selects, and perhaps of more. None of them overlaps
+// Subjects are subjects of all that f selects, and perhaps of more. None of them overlaps
 // another, because a server refuses that.
-func (f *Filter) subjects(prefix string) []string {
+func (f *Filter) Subjects(prefix string) []string {
 	if f.Lock == "" && f.Pattern == "" && len(f.Agents) == 0 && len(f.Kinds) == 0 && !f.Urgent {
 		return []string{prefix + ".>"}
 	}

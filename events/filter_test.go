@@ -28,7 +28,7 @@ func TestPattern(t *testing.T) {
 		{"a//b", []string{"a//b"}, []string{"a/b", "a/x/b"}},
 	} {
 		f := Filter{Pattern: test.pattern}
-		if err := f.check(); err != nil {
+		if err := f.Validate(); err != nil {
 			t.Errorf("%q: %v", test.pattern, err)
 		}
 		for _, name := range test.fit {
@@ -70,10 +70,10 @@ func TestSubjectsOfAFilter(t *testing.T) {
 		case 2:
 			f.Pattern = pattern.Draw(t, "pattern")
 		}
-		if err := f.check(); err != nil {
+		if err := f.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		subjects := f.subjects("p.q")
+		subjects := f.Subjects("p.q")
 		for i, a := range subjects {
 			if len(a) > 1024 {
 				t.Fatalf("a subject of %d bytes", len(a))
@@ -132,7 +132,7 @@ func TestSubjectsOfSomeFilters(t *testing.T) {
 			"p.*.storereset.x", "p.*.uncertain.x", "p.*.unclaimed.x",
 		}},
 	} {
-		if got := test.filter.subjects("p"); !slices.Equal(got, test.want) {
+		if got := test.filter.Subjects("p"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
@@ -176,7 +176,7 @@ func TestBadFilter(t *testing.T) {
 		"Rest":           {Pattern: "a/>/b"},
 		"UrgentKinds":    {Urgent: true, Kinds: []lockagent.EventKind{lockagent.EventGranted}},
 	} {
-		if err := f.check(); !errors.Is(err, lockagent.ErrBadOption) {
+		if err := f.Validate(); !errors.Is(err, lockagent.ErrBadOption) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -88,8 +88,8 @@ func (e *forwardEnd) agents(ctx context.Context, kinds ...lockagent.EventKind) (
 func (e *forwardEnd) parse(subject string) (agent lockagent.AgentID, rest string, ok bool) {
 	rest, ok = strings.CutPrefix(subject, e.cfg.Prefix+".")
 	name, _, more := strings.Cut(rest, ".")
-	agent = lockagent.AgentID(name)
-	return agent, rest, ok && more && validAgent(agent)
+	agent, err := lockagent.ParseAgentID(name)
+	return agent, rest, ok && more && err == nil
 }
 
 func (e *forwardEnd) explain(err error) error {

@@ -38,14 +38,15 @@ func parseMessageID(text string) (messageID, bool) {
 		text string
 		to   *uint64
 		most uint64
-	}{{epoch, &id.epoch, maxEpoch}, {first, &id.first, maxSeq}, {last, &id.last, maxSeq}} {
+	}{{epoch, &id.epoch, MaxEpoch}, {first, &id.first, MaxSeq}, {last, &id.last, MaxSeq}} {
 		n, err := strconv.ParseUint(number.text, 10, 64)
 		if err != nil || n < 1 || n > number.most {
 			return messageID{}, false
 		}
 		*number.to = n
 	}
-	return id, validAgent(id.agent) && id.String() == text
+	_, err := lockagent.ParseAgentID(agent)
+	return id, err == nil && id.String() == text
 }
 
 // upTo reports whether all records of id come before other ends.

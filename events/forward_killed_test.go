@@ -224,7 +224,7 @@ func keep(t *testing.T, all []Record, r Report) {
 			shown[i] = true
 		}
 	}
-	for _, h := range namedHolds(r) {
+	for _, h := range notProven(r) {
 		show(h)
 	}
 	for _, g := range r.Gaps.First {
@@ -354,4 +354,19 @@ func copiedOf(subject string, h map[string][]string, body []byte) copied {
 		return key == originHeader || strings.HasPrefix(key, "Nats-")
 	})
 	return copied{id, subject, fmt.Sprint(h), string(body)}
+}
+
+// notProven are the holds that a report does not say to be proven.
+func notProven(r Report) []Hold {
+	all := slices.Clone(r.NotJudged.First)
+	for _, v := range r.Violations.First {
+		all = append(all, v.First, v.Second)
+	}
+	for _, e := range r.Explained.First {
+		all = append(all, e.First, e.Second)
+	}
+	for _, u := range r.Unproven.First {
+		all = append(all, u.Hold)
+	}
+	return all
 }

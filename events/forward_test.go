@@ -469,7 +469,7 @@ func TestParseMessageID(t *testing.T) {
 	for text, want := range map[string]messageID{
 		"a:1:2":                  {"a", 1, 2, 2},
 		"host-1_x:12:3-300":      {"host-1_x", 12, 3, 300},
-		"a:1:1-9999999999999999": {"a", 1, 1, maxSeq},
+		"a:1:1-9999999999999999": {"a", 1, 1, MaxSeq},
 	} {
 		if got, ok := parseMessageID(text); !ok || got != want || got.String() != text {
 			t.Errorf("%q is %+v, %v", text, got, ok)

@@ -81,10 +81,6 @@ func TestIndependent(t *testing.T) {
 
 // The second opinion has a verdict on true histories in which nothing happened, and finds what evil stores do.
 func TestIndependentHasVerdicts(t *testing.T) {
-	log := orderlyMinutes(t)
-	if o := opinionOf(log); o.Verdict != Proven || o.Holds < 100 {
-		t.Errorf("ten minutes: %s, %s", o.Verdict, o.Why)
-	}
 	n := make(map[Verdict]int)
 	seeds(t, 30, func(_ uint64, r *rand.Rand) { n[opinionOf(drawWorld(r, evils).stream).Verdict]++ })
 	seeds(t, 30, func(_ uint64, r *rand.Rand) { n[opinionOf(calmWorld(r).stream).Verdict]++ })

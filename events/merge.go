@@ -1,10 +1,6 @@
 package events
 
-import (
-	"math"
-
-	"github.com/lockagent/lockagent"
-)
+import "github.com/lockagent/lockagent"
 
 // value says what is dropped first when the queue is full.
 type value uint8
@@ -76,23 +72,4 @@ func merge(last *fact, e *lockagent.Event) bool {
 	last.Held, last.Lease, last.Confirmed, last.Until = e.Held, e.Lease, e.Confirmed, e.Until
 	last.Returned = e.Returned
 	return true
-}
-
-// add counts one more event of a kind.
-func (d *Drops) add(k lockagent.EventKind) {
-	if int(k) >= len(d) {
-		k = 0
-	}
-	if d[k] < math.MaxUint32 {
-		d[k]++
-	}
-}
-
-// sum is how many events there are of all kinds.
-func (d *Drops) sum() uint64 {
-	var n uint64
-	for _, of := range d {
-		n += uint64(of)
-	}
-	return n
 }

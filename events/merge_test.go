@@ -9,7 +9,7 @@ import (
 
 // What one record tells of two facts is what they have told, and nothing else merges.
 func TestMerge(t *testing.T) {
-	granted, released, returned := step(grantedK, "a", 1), step(releasedK, "a", 1), step(returnedK, "a", 0)
+	granted, released, returned := step(lockagent.EventGranted, "a", 1), step(lockagent.EventReleased, "a", 1), step(lockagent.EventReturned, "a", 0)
 	whole := granted
 	whole.Kind, whole.Count, whole.Held, whole.Until, whole.Confirmed = lockagent.EventHeld, 0, 9, 10, 11
 	but := func(e lockagent.Event, change func(*lockagent.Event)) lockagent.Event {
@@ -56,26 +56,26 @@ func TestMerge(t *testing.T) {
 // A young record stays in the queue as long as a later fact may be told by it, and no longer.
 func TestWhatStaysForALaterFact(t *testing.T) {
 	const linger = 5 * time.Millisecond
-	left := step(releasedK, "a", 1)
+	left := step(lockagent.EventReleased, "a", 1)
 	left.Count = 1
-	returned := step(releasedK, "a", 1)
+	returned := step(lockagent.EventReleased, "a", 1)
 	returned.Returned = 12
 	for name, test := range map[string]struct {
 		facts []lockagent.Event
 		stay  int
 	}{
-		"Requested":           {[]lockagent.Event{step(requestedK, "a", 1)}, 1},
-		"Queued":              {[]lockagent.Event{step(requestedK, "a", 1), step(queuedK, "a", 1)}, 1},
-		"Granted":             {[]lockagent.Event{step(grantedK, "a", 1)}, 1},
-		"GrantedAndReentered": {[]lockagent.Event{step(grantedK, "a", 1), step(lockagent.EventReentered, "a", 2)}, 0},
-		"Held":                {[]lockagent.Event{step(grantedK, "a", 1), step(releasedK, "a", 1)}, 1},
-		"HeldAndReturned":     {[]lockagent.Event{step(grantedK, "a", 1), step(releasedK, "a", 1), step(returnedK, "a", 0)}, 0},
-		"Released":            {[]lockagent.Event{step(releasedK, "a", 1)}, 1},
-		"ReleasedAndTaken":    {[]lockagent.Event{step(releasedK, "a", 1), step(grantedK, "a", 2)}, 1}, // the grant
+		"Requested":           {[]lockagent.Event{step(lockagent.EventRequested, "a", 1)}, 1},
+		"Queued":              {[]lockagent.Event{step(lockagent.EventRequested, "a", 1), step(lockagent.EventQueued, "a", 1)}, 1},
+		"Granted":             {[]lockagent.Event{step(lockagent.EventGranted, "a", 1)}, 1},
+		"GrantedAndReentered": {[]lockagent.Event{step(lockagent.EventGranted, "a", 1), step(lockagent.EventReentered, "a", 2)}, 0},
+		"Held":                {[]lockagent.Event{step(lockagent.EventGranted, "a", 1), step(lockagent.EventReleased, "a", 1)}, 1},
+		"HeldAndReturned":     {[]lockagent.Event{step(lockagent.EventGranted, "a", 1), step(lockagent.EventReleased, "a", 1), step(lockagent.EventReturned, "a", 0)}, 0},
+		"Released":            {[]lockagent.Event{step(lockagent.EventReleased, "a", 1)}, 1},
+		"ReleasedAndTaken":    {[]lockagent.Event{step(lockagent.EventReleased, "a", 1), step(lockagent.EventGranted, "a", 2)}, 1}, // the grant
 		"OneOfTwoReleased":    {[]lockagent.Event{left}, 0},
 		"Returned":            {[]lockagent.Event{returned}, 0},
-		"Cancelled":           {[]lockagent.Event{step(requestedK, "a", 1), step(lockagent.EventCancelled, "a", 1)}, 0},
-		"Refused":             {[]lockagent.Event{step(requestedK, "a", 1), step(lockagent.EventRefused, "a", 1)}, 0},
+		"Cancelled":           {[]lockagent.Event{step(lockagent.EventRequested, "a", 1), step(lockagent.EventCancelled, "a", 1)}, 0},
+		"Refused":             {[]lockagent.Event{step(lockagent.EventRequested, "a", 1), step(lockagent.EventRefused, "a", 1)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newQueue(100, linger)

@@ -14,7 +14,7 @@ const (
 	BatchContentType = "application/cloudevents-batch+json"
 )
 
-// AppendBatch appends records of one lock and agent as a batch, as a [Publisher] does, and returns the result.
+// AppendBatch appends records of one lock and agent as a batch, as an agent does, and returns the result.
 // Holds that follow each other are a table.
 func AppendBatch(b []byte, records []Record) []byte {
 	b = append(b, '[')
@@ -34,22 +34,23 @@ func AppendBatch(b []byte, records []Record) []byte {
 	return append(b, ']')
 }
 
-// tableOf returns the items of the records, from the first one on, that make a table. Of fewer than two there is none.
-func tableOf(records []Record) []*item {
-	var items []*item
+// tableOf returns the facts of the records, from the first one on, that make a table. Of fewer than two there is none.
+func tableOf(records []Record) []*fact {
+	var facts []*fact
+	var row *fact // the first one
 	for i := range records {
 		r, first := &records[i], &records[0]
 		if r.Raw != "" || r.Agent != first.Agent || r.Epoch != first.Epoch || r.Seq != first.Seq+uint64(i) || r.Follows != (Place{}) || r.Dropped != (Drops{}) {
 			break
 		}
-		it := new(item)
-		it.fact = factOf(&r.Event)
-		if !it.extends(items) {
+		f := factOf(&r.Event)
+		if !f.extends(row) {
 			break
 		}
-		items = append(items, it)
+		facts = append(facts, &f)
+		row = facts[0]
 	}
-	return items
+	return facts
 }
 
 // DecodeMessage calls visit for each record of a message, in their order. contentType is

@@ -40,7 +40,7 @@ func overlaps(records []Record) (pairs [][2]naive) {
 	}
 	var all []naive
 	for agent, log := range byAgent {
-		slices.SortStableFunc(log, func(a, b Record) int { return comparePlaces(&a, &b) })
+		slices.SortStableFunc(log, func(a, b Record) int { return ComparePlaces(&a, &b) })
 		open := make(map[id]naive)
 		starts, grantedAt := make(map[id]lockagent.StoreTime), make(map[id]lockagent.StoreTime)
 		last := make(map[id][]int)

@@ -26,10 +26,10 @@ func TestOneMissing(t *testing.T) {
 	all := wholeHolds(records)
 	for len(all) > 0 {
 		n := 1
-		for n < min(maxBatch, len(all)) && all[0].Seq != deleted && all[n].Seq != deleted && sameMessage(&all[0], &all[n]) {
+		for n < min(MaxRecords, len(all)) && all[0].Seq != deleted && all[n].Seq != deleted && sameMessage(&all[0], &all[n]) {
 			n++
 		}
-		body, contentType := batchOf(all[:n]), BatchContentType
+		body, contentType := batchOfEvents(all[:n]), BatchContentType
 		if n == 1 {
 			body, contentType = Append(nil, all[0]), ContentType
 		}
@@ -64,12 +64,12 @@ func sameMessage(a, b *Record) bool { return a.Lock == b.Lock && !Urgent(a.Kind)
 // wholeHolds is the log of an agent that has several locks in turn, for many holds each.
 func wholeHolds(n int) []Record {
 	const each = 50 // holds in a tenure
-	now := clock(0)
+	now := lockagent.StoreTime(time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC).UnixMicro())
 	all := []Record{{Event: lockagent.Event{Kind: lockagent.EventAgentStarted}}}
 	for len(all) < n-1 {
 		k := uint64(len(all))
 		tenure := (k-1)/each + 1
-		e := typicalRecord(k).Event
+		e := typicalEvent(k)
 		if k%2500 == 0 {
 			e = lockagent.Event{Kind: lockagent.EventAlive, StoreTime: now}
 		} else {

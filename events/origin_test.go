@@ -99,7 +99,7 @@ func TestForwardedLossIsAudited(t *testing.T) {
 	l.use(server)
 	waittest.Until(t, "the rest is forwarded", func() bool { s := f.Stats(); return s.Forwarded == 9 && s.Discarded == 4 })
 	told := live()
-	waittest.Until(t, "the stretch of the loss is over", func() bool { return live() > told.Add(2*slack) })
+	waittest.Until(t, "the stretch of the loss is over", func() bool { return live() > told.Add(2*time.Second) })
 	other(holding("after", 3, live()-1, live())...)
 	stop := lockagent.Event{Kind: lockagent.EventAgentStopped}
 	other(stop)

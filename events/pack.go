@@ -14,12 +14,8 @@ const (
 	maxMessage = 128 << 10
 	maxHeader  = 2 << 10
 
-	// A batch has at most so many records. It has about so many bytes, and twice as many at most.
-	maxBatch      = 256
+	// A batch has about so many bytes, and twice as many at most.
 	maxBatchBytes = (maxMessage - maxHeader) / 2
-
-	// maxText bounds each text of an event. Names and owners that are valid are shorter.
-	maxText = 1024
 )
 
 // message is what is published: one record, or a batch of records of one lock. It has no text: to encode
@@ -49,7 +45,7 @@ func (m *message) batch() bool { return len(m.items) > 1 }
 
 // grown is the size of the message with one record more.
 func (m *message) grown(it *item) int {
-	if n := len(m.items); n > 0 && m.items[n-1].tabular() && it.extends(m.items[n-1:]) {
+	if n := len(m.items); n > 0 && m.items[n-1].tabular() && it.extends(&m.items[n-1].fact) {
 		return m.size + it.rowSize()
 	}
 	return m.size + it.size()
@@ -76,6 +72,7 @@ type packer struct {
 	heads []int                  // the first item of each lock
 	next  []int                  // the item that follows an item, or 0
 	text  []byte
+	facts []*fact
 }
 
 func newPacker(agent lockagent.AgentID, epoch uint64, prefix string) packer {
@@ -94,7 +91,7 @@ func (p *packer) pack(items []*item, missing Drops, from uint64, wall time.Time)
 		p.alone(items[0])
 		items = items[1:]
 	}
-	if n := missing.sum(); n > 0 {
+	if n := missing.Sum(); n > 0 {
 		// What was dropped was older than all grants and ends that are left.
 		p.last += n
 		told := missing
@@ -145,7 +142,7 @@ func (p *packer) chain(items []*item, head int) {
 	m := &message{}
 	for i, more := head, true; more; i, more = p.next[i], p.next[i] != 0 {
 		size := m.grown(items[i])
-		if n := len(m.items); n == maxBatch || n > 0 && size > maxBatchBytes {
+		if n := len(m.items); n == MaxRecords || n > 0 && size > maxBatchBytes {
 			p.leave(m)
 			m = &message{}
 			size = items[i].size()
@@ -184,24 +181,31 @@ func (p *packer) encode(b []byte, m *message) []byte {
 	if m.batch() {
 		b = append(b, '[')
 	}
-	with := added{epoch: p.epoch, seq: m.first(), follows: m.follows, dropped: m.dropped}
+	p.facts = p.facts[:0]
+	for _, it := range m.items {
+		p.facts = append(p.facts, &it.fact)
+	}
+	with := added{
+		Epoch: p.epoch, Seq: m.first(), FollowsEpoch: m.follows.Epoch, FollowsSeq: m.follows.Seq,
+		Dropped: (*[drops]uint32)(m.dropped),
+	}
 	var last before
 	var e lockagent.Event
-	for items := m.items; len(items) > 0; {
-		if len(items) < len(m.items) {
+	for facts := p.facts; len(facts) > 0; {
+		if len(facts) < len(m.items) {
 			b = append(b, ',')
 		}
-		n := tableLen(items)
+		n := tableLen(facts)
 		if n > 1 {
-			b = appendTable(b, p.agent, items[:n], with, &last)
+			b = appendTable(b, p.agent, facts[:n], with, &last)
 		} else {
 			n = 1
-			items[0].event(&e)
+			facts[0].event(&e)
 			e.Agent = p.agent
 			b = appendRecord(b, &e, with, &last)
 		}
-		with.seq += uint64(n)
-		items = items[n:]
+		with.Seq += uint64(n)
+		facts = facts[n:]
 	}
 	if m.batch() {
 		b = append(b, ']')

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,16 +59,16 @@ func TestMessages(t *testing.T) {
 	p := newPacker("me", 3, "p.q")
 	p.follows = Place{2, 77}
 	started := lockagent.Event{Kind: lockagent.EventAgentStarted}
-	traced := step(grantedK, "b", 3)
+	traced := step(lockagent.EventGranted, "b", 3)
 	traced.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	nameless := step(lockagent.EventRefused, "", 9)
 	first := p.pack(itemsOf(
 		started,
-		step(grantedK, "a", 1), step(grantedK, "a", 2), traced, step(releasedK, "a", 2),
+		step(lockagent.EventGranted, "a", 1), step(lockagent.EventGranted, "a", 2), traced, step(lockagent.EventReleased, "a", 2),
 		step(lockagent.EventLost, "a", 4),
-		step(grantedK, "b", 5), step(grantedK, "a", 6), step(grantedK, "b", 7),
+		step(lockagent.EventGranted, "b", 5), step(lockagent.EventGranted, "a", 6), step(lockagent.EventGranted, "b", 7),
 		nameless,
-		step(grantedK, "b", 8),
+		step(lockagent.EventGranted, "b", 8),
 		lockagent.Event{Kind: lockagent.EventAlive},
 	), Drops{}, 100, time.Time{})
 	want := []string{
@@ -103,11 +102,11 @@ func TestMessages(t *testing.T) {
 func TestDropsAreTold(t *testing.T) {
 	p := newPacker("me", 3, "p.q")
 	var missing Drops
-	missing.add(requestedK)
-	missing.add(grantedK)
-	missing.add(grantedK)
+	missing.Add(lockagent.EventRequested)
+	missing.Add(lockagent.EventGranted)
+	missing.Add(lockagent.EventGranted)
 	// The very first message is never about drops: see pack.
-	got := sketch(t, &p, p.pack(itemsOf(step(grantedK, "a", 1), step(grantedK, "a", 2)), missing, 0, time.Time{}))
+	got := sketch(t, &p, p.pack(itemsOf(step(lockagent.EventGranted, "a", 1), step(lockagent.EventGranted, "a", 2)), missing, 0, time.Time{}))
 	if want := []string{"1 lock.a granted1", "5 dropped.= dropped0", "6 lock.a granted2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -123,19 +122,19 @@ func TestBatchesAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPacker("me", 3, "p.q")
 			p.last = 1
-			const n = 3*maxBatch + 5
+			const n = 3*MaxRecords + 5
 			all := make([]lockagent.Event, n)
 			for i := range all {
-				all[i] = lockagent.Event{Kind: grantedK, Lock: "a", Request: uint64(i) + 1, Err: text}
+				all[i] = lockagent.Event{Kind: lockagent.EventGranted, Lock: "a", Request: uint64(i) + 1, Err: text}
 			}
 			next := uint64(2)
 			messages := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})
 			for i, m := range messages {
 				bytes := len(p.encode(nil, m))
-				if bytes > 2*maxBatchBytes || len(m.items) > maxBatch {
+				if bytes > 2*maxBatchBytes || len(m.items) > MaxRecords {
 					t.Errorf("message %s has %d records and %d bytes", m.id, len(m.items), bytes)
 				}
-				if i < len(messages)-1 && len(m.items) < maxBatch && m.size+m.items[0].size() <= maxBatchBytes {
+				if i < len(messages)-1 && len(m.items) < MaxRecords && m.size+m.items[0].size() <= maxBatchBytes {
 					t.Errorf("message %s has %d records only", m.id, len(m.items))
 				}
 				for _, r := range unpacked(t, &p, m) {
@@ -149,36 +148,5 @@ func TestBatchesAreBounded(t *testing.T) {
 				t.Errorf("the records end before %d", next)
 			}
 		})
-	}
-}
-
-// queuedOf returns what a publisher queues.
-func queuedOf(all ...lockagent.Event) []*item {
-	p := unstarted(Config{QueueSize: len(all), Linger: time.Second})
-	for _, e := range all {
-		p.Record(context.Background(), e)
-	}
-	return p.queue.take(time.Hour, len(all), nil)
-}
-
-// TestLargestRecord makes a record whose texts are all cut.
-func TestLargestRecord(t *testing.T) {
-	p := newPacker("me", 3, "p.q")
-	long := strings.Repeat("\x01", 2*maxText)
-	e := lockagent.Event{
-		Kind: lockagent.EventRefused, Store: long, Lock: lockagent.Name(long), LockKind: lockagent.LockKind(long),
-		Mode: lockagent.Mode(long), Owner: lockagent.Owner(long), Incarnation: long, Permit: lockagent.PermitID(long), Holder: long, Operator: long, Err: long,
-		Reset:   lockagent.Reset{From: long, To: long, Reason: long, Store: long},
-		Process: lockagent.Process{Host: long, Program: long, Version: long, User: long, Command: long}, TraceParent: long,
-		Who: lockagent.Process{Host: long, Program: long, Version: long, User: long, Command: long}.Who(),
-	}
-	m := p.pack(queuedOf(e), Drops{}, 0, time.Time{})[0]
-	if bytes := len(p.encode(nil, m)); maxMessage-bytes-len(m.traceParent)-512 < 0 {
-		t.Errorf("the message has %d bytes", bytes)
-	}
-	umlauts := lockagent.Event{Kind: lockagent.EventRefused, Owner: lockagent.Owner("x" + strings.Repeat("ü", maxText))}
-	r := unpacked(t, &p, p.pack(queuedOf(umlauts), Drops{}, 0, time.Time{})[0])[0]
-	if want := "x" + strings.Repeat("ü", maxText/2-1); string(r.Owner) != want {
-		t.Errorf("cut to %d bytes, want %d", len(r.Owner), len(want))
 	}
 }

@@ -24,7 +24,7 @@ func withRecords(t *testing.T, n, most int) *Publisher {
 }
 
 func grantOf(i int) lockagent.Event {
-	return step(grantedK, lockagent.Name(fmt.Sprint("lock/", i)), uint64(i+1))
+	return step(lockagent.EventGranted, lockagent.Name(fmt.Sprint("lock/", i)), uint64(i+1))
 }
 
 // leaves is what leaves a queue of n records at once, with something that happens behind the first portion.
@@ -70,7 +70,7 @@ func TestFactsBetweenPortions(t *testing.T) {
 	const n = 2 * portion
 	p := withRecords(t, n, 1<<16)
 	items, _ := leaves(t, p, func() {
-		release := step(releasedK, "lock/100", 101)
+		release := step(lockagent.EventReleased, "lock/100", 101)
 		p.Record(t.Context(), release)
 		young := grantOf(n)
 		young.Time = p.began.Add(time.Hour)
@@ -80,7 +80,7 @@ func TestFactsBetweenPortions(t *testing.T) {
 		t.Fatalf("%d left, %d are queued", len(items), p.queue.size)
 	}
 	for i, it := range items {
-		want := grantedK
+		want := lockagent.EventGranted
 		if i == 100 {
 			want = lockagent.EventHeld
 		}
@@ -95,14 +95,14 @@ func TestASignOfLifeBetweenPortions(t *testing.T) {
 	const n = 2 * portion
 	p := withRecords(t, n, 1<<16)
 	p.pulse.next = 0
-	items, _ := leaves(t, p, func() { p.Record(t.Context(), step(releasedK, "lock/100", 101)) })
+	items, _ := leaves(t, p, func() { p.Record(t.Context(), step(lockagent.EventReleased, "lock/100", 101)) })
 	items, _, _ = p.leave(time.Hour+DefaultLinger, items)
 	open := 0
 	for _, it := range items {
 		switch it.Kind {
-		case grantedK:
+		case lockagent.EventGranted:
 			open++
-		case releasedK:
+		case lockagent.EventReleased:
 			open--
 		case lockagent.EventAlive:
 			if it.Count != open {
@@ -130,7 +130,7 @@ func TestDropsBetweenPortions(t *testing.T) {
 		t.Errorf("%d records left, %v are told as dropped", len(items), missing)
 	}
 	items, missing, _ = p.leave(time.Hour, nil)
-	if missing[grantedK] != 1 || len(items) < most-1 || items[0].Request != portion+2 {
+	if missing[lockagent.EventGranted] != 1 || len(items) < most-1 || items[0].Request != portion+2 {
 		t.Errorf("%v are told as dropped, and then %d records leave", missing, len(items))
 	}
 }

@@ -148,7 +148,7 @@ const looks = 200
 
 // recorded reports whether agents record events of the kind to be told.
 func recorded(k lockagent.EventKind) bool {
-	return validKind(k) && k != lockagent.EventHeld && k != lockagent.EventAlive && k != lockagent.EventDropped
+	return k.String() != lockagent.EventKind(0).String() && k != lockagent.EventHeld && k != lockagent.EventAlive && k != lockagent.EventDropped
 }
 
 // wakeUp tells the sender that there may be something to do. p.mu must be held.

@@ -35,7 +35,7 @@ func TestPublish(t *testing.T) {
 			p := newPublisher(t, Config{Connection: c, Epoch: 3, Prefix: "my.locks"})
 			var want []Record
 			for i, kind := range lockagent.EventKinds() {
-				e := fullRecord(kind).Event
+				e := fullEvent(kind)
 				if i%2 == 0 {
 					e.TraceParent = ""
 				}
@@ -85,7 +85,7 @@ func TestBatch(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c, Linger: maxLinger})
 	for n := range uint64(3) {
-		for _, e := range []lockagent.Event{step(requestedK, "a", n+1), step(grantedK, "a", n+1), step(releasedK, "a", n+1)} {
+		for _, e := range []lockagent.Event{step(lockagent.EventRequested, "a", n+1), step(lockagent.EventGranted, "a", n+1), step(lockagent.EventReleased, "a", n+1)} {
 			p.Record(t.Context(), e)
 		}
 	}

@@ -228,13 +228,13 @@ func (q *queue) makeRoom(value value) bool {
 
 // drop counts a record whose place in the log will be empty.
 func (q *queue) drop(kind lockagent.EventKind, facts uint32) {
-	q.missing.add(kind)
+	q.missing.Add(kind)
 	q.lose(kind, facts)
 }
 
 // lose counts a record that nobody will read.
 func (q *queue) lose(kind lockagent.EventKind, facts uint32) {
-	q.lost.kinds.add(kind)
+	q.lost.kinds.Add(kind)
 	q.lost.records++
 	q.lost.facts += uint64(facts)
 }

@@ -1,10 +1,8 @@
 package events
 
 import (
-	"context"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -45,33 +43,18 @@ func TestMemoryOfAFullQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var q queue
 			bytes := heapOf(func() any {
-				q = newQueue(DefaultQueueSize, time.Hour)
-				for i := range DefaultQueueSize {
+				q = newQueue((64 << 10), time.Hour)
+				for i := range 64 << 10 {
 					e := test.event(i)
 					e.Request = uint64(i + 1)
 					q.add(0, &e)
 				}
 				return &q
-			}) / DefaultQueueSize
-			if q.size != DefaultQueueSize || bytes < test.least || bytes > test.most {
+			}) / (64 << 10)
+			if q.size != (64<<10) || bytes < test.least || bytes > test.most {
 				t.Errorf("%d records of %d bytes each, not between %d and %d", q.size, bytes, test.least, test.most)
 			}
 			t.Logf("%d bytes each", bytes)
 		})
-	}
-}
-
-// TestLongTextsAreNotKept: of a text that is too long the queue keeps what will be sent, and not the rest.
-func TestLongTextsAreNotKept(t *testing.T) {
-	const long, records = 100_000, 200
-	bytes := heapOf(func() any {
-		p := unstarted(Config{QueueSize: records, Linger: time.Second})
-		for i := range records {
-			p.Record(context.Background(), lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(i + 1), Err: strings.Repeat("no reply; ", long/10)})
-		}
-		return p
-	})
-	if bytes > records*long/10 {
-		t.Errorf("%d bytes for %d records with texts of %d", bytes, records, long)
 	}
 }

@@ -37,7 +37,7 @@ func (cfg *ReaderConfig) check() error {
 	if cfg.Prefix == "" {
 		cfg.Prefix = DefaultPrefix
 	}
-	return errors.Join(cfg.Connection.check(), checkStream(cfg.Stream), checkPrefix(cfg.Prefix))
+	return errors.Join(cfg.Connection.check(), checkStream(cfg.Stream), CheckPrefix(cfg.Prefix))
 }
 
 // Reader reads the events of all agents from a stream. It must be made by
@@ -52,18 +52,6 @@ type Reader struct {
 	allowed context.Context         // guarded by mu; ends when a permission is missing
 	forbid  context.CancelCauseFunc // guarded by mu; ends allowed
 }
-
-// Visit is called with each record of a stream or a file, in its order. What is
-// there but is no event is passed as a [*DecodeError], with a record that has
-// only its Position and its Origin. The records in front of it in the same message are passed before. An
-// error that Visit returns ends the reading and is returned as it is.
-//
-// All records of one message have the Position of the message. A caller that handled only some
-// of them reads again from that Position, and skips by Epoch and Seq. A caller that
-// handled all of them reads on from the next Position.
-//
-// The record is valid until Visit returns, which may change it. Keep a copy of it, not the pointer.
-type Visit func(*Record, error) error
 
 // OpenReader connects to NATS, which must be there; the stream need not.
 //
@@ -149,7 +137,7 @@ func causeOf(ctx context.Context) error {
 // In the last case every record up to the last Position was visited. Another Replay can go on
 // behind it. A server that hangs may hold up the return for some seconds after the end of ctx.
 func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Visit) error {
-	if err := filter.check(); err != nil {
+	if err := filter.Validate(); err != nil {
 		return err
 	}
 	ctx, done := r.whilePermitted(ctx)
@@ -176,7 +164,7 @@ func (r *Reader) Replay(ctx context.Context, from From, filter Filter, visit Vis
 // [*PermissionError] or, once the reader is closed, [lockagent.ErrClosed]. A server that hangs may hold up the
 // return for some seconds after the end of ctx.
 func (r *Reader) Tail(ctx context.Context, from From, filter Filter, visit Visit) error {
-	if err := filter.check(); err != nil {
+	if err := filter.Validate(); err != nil {
 		return err
 	}
 	ctx, done := r.whilePermitted(ctx)

@@ -212,7 +212,7 @@ func TestUndecodable(t *testing.T) {
 	subject := "lockagent.v1." + string(testAgent) + ".lock.orders.42"
 	for subject, text := range map[string]string{
 		subject:                 "no event",
-		"lockagent.v1.x.lock.y": string(Append(nil, fullRecord(lockagent.EventGranted))),
+		"lockagent.v1.x.lock.y": string(Append(nil, fullLogRecord(lockagent.EventGranted))),
 	} {
 		if _, err := js.Publish(t.Context(), subject, []byte(text)); err != nil {
 			t.Fatal(err)
@@ -426,7 +426,7 @@ func TestLines(t *testing.T) {
 	var file bytes.Buffer
 	var want []Record
 	for i, kind := range lockagent.EventKinds() {
-		r := fullRecord(kind)
+		r := fullLogRecord(kind)
 		r.Position = uint64(i) + 1
 		want = append(want, r)
 		if err := WriteLine(&file, r); err != nil {
@@ -449,7 +449,7 @@ func TestLines(t *testing.T) {
 		}
 	})
 	t.Run("LongLine", func(t *testing.T) {
-		err := ReadLines(strings.NewReader("\n"+strings.Repeat("x", maxLine+1)), collect)
+		err := ReadLines(strings.NewReader("\n"+strings.Repeat("x", 1<<20+1)), collect)
 		if err == nil || !strings.Contains(err.Error(), "line 2 is longer") {
 			t.Errorf("got %v", err)
 		}

@@ -36,7 +36,6 @@ type reading struct {
 	since    time.Time // what came before is skipped, until something came that did not
 	filter   Filter
 	last     uint64 // up to which position, or 0 if without end
-	decoder  *decoder
 
 	at         uint64 // up to which position it has fetched, or 0 if it has fetched nothing
 	name       string // of the consumer that the last message came from
@@ -67,7 +66,7 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 	}
 	defer r.forget(consumer)
 	reading := reading{
-		r: r, stream: stream, consumer: consumer, since: from.time, filter: filter, last: last, decoder: newDecoder(),
+		r: r, stream: stream, consumer: consumer, since: from.time, filter: filter, last: last,
 		name: consumer.CachedInfo().Name, reconnects: reconnects,
 		free: make(chan *decoded, ahead), ready: make(chan *decoded, ahead),
 	}
@@ -115,7 +114,7 @@ func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext, v
 // visit visits the records of a message that the filter selects.
 func (m *decoded) visit(filter *Filter, visit Visit) error {
 	for i := range m.records {
-		if r := &m.records[i]; filter.selects(r) {
+		if r := &m.records[i]; filter.Match(r) {
 			if err := visit(r, nil); err != nil {
 				return err
 			}
@@ -174,7 +173,7 @@ func (g *reading) anyLeft(ctx context.Context, from uint64) (bool, error) {
 	if late, err := g.late(ctx); late || err != nil {
 		return late, err
 	}
-	for _, subject := range g.filter.subjects(g.r.cfg.Prefix) {
+	for _, subject := range g.filter.Subjects(g.r.cfg.Prefix) {
 		m, err := getNext(ctx, g.stream, from, subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
@@ -257,9 +256,12 @@ func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
 
 // decode decodes a message, up to the first record that is wrong.
 func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadata) {
-	var err error
 	d.position, d.origin = meta.Sequence.Stream, m.Headers().Get(originHeader)
-	d.records, err = g.decoder.batch(d.records[:0], m.Headers().Get("Content-Type"), m.Data())
+	d.records = d.records[:0]
+	err := DecodeMessage(m.Headers().Get("Content-Type"), m.Data(), func(r Record) error {
+		d.records = append(d.records, r)
+		return nil
+	})
 	place, stored := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}, meta.Timestamp.UTC()
 	for i := range d.records {
 		r := &d.records[i]
@@ -309,7 +311,7 @@ func (r *Reader) consume(ctx context.Context, from From, filter Filter) (jetstre
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	cfg := jetstream.OrderedConsumerConfig{
-		FilterSubjects:    filter.subjects(r.cfg.Prefix),
+		FilterSubjects:    filter.Subjects(r.cfg.Prefix),
 		DeliverPolicy:     from.policy,
 		OptStartSeq:       from.position,
 		InactiveThreshold: time.Minute,

@@ -105,7 +105,7 @@ func TestConsumerBehindTheStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := &reading{
-				r: r, stream: stream, consumer: own, filter: test.filter, last: 3, decoder: newDecoder(),
+				r: r, stream: stream, consumer: own, filter: test.filter, last: 3,
 				name: all.CachedInfo().Name, free: make(chan *decoded, 1), ready: make(chan *decoded, 1),
 			}
 			var ended [4]bool

@@ -1,6 +1,10 @@
 package events
 
 import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -52,13 +56,47 @@ type Record struct {
 // Place is the place of a record in the logs of an agent.
 type Place struct{ Epoch, Seq uint64 }
 
+func ComparePlaces(a, b *Record) int {
+	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))
+}
+
 // Drops counts events by [lockagent.EventKind].
 type Drops [32]uint32
 
+// String lists the kinds that were counted: "requested=12 granted=1".
+func (d Drops) String() string {
+	var b strings.Builder
+	for k, n := range d {
+		if n > 0 {
+			fmt.Fprintf(&b, " %s=%d", lockagent.EventKind(k), n)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Add counts one more event of a kind.
+func (d *Drops) Add(k lockagent.EventKind) {
+	if int(k) >= len(d) {
+		k = 0
+	}
+	if d[k] < math.MaxUint32 {
+		d[k]++
+	}
+}
+
+// Sum is how many events there are of all kinds.
+func (d *Drops) Sum() uint64 {
+	var n uint64
+	for _, of := range d {
+		n += uint64(of)
+	}
+	return n
+}
+
 // Limits of what identifies a record, so that its identity has a bounded length.
 const (
-	maxEpoch = 1e10 - 1
-	maxSeq   = 1e16 - 1
+	MaxEpoch = 1e10 - 1
+	MaxSeq   = 1e16 - 1
 )
 
 // validAgent reports whether id can stand in a subject, a URI and a header as it
@@ -69,3 +107,39 @@ func validAgent(id lockagent.AgentID) bool {
 }
 
 func validKind(k lockagent.EventKind) bool { return k.String() != lockagent.EventKind(0).String() }
+
+// Visit is called with each record of a stream or a file, in its order. What is
+// there but is no event is passed as a [*DecodeError], with a record that has
+// only its Position and its Origin. The records in front of it in the same message are passed before. An
+// error that Visit returns ends the reading and is returned as it is.
+//
+// All records of one message have the Position of the message. A caller that handled only some
+// of them reads again from that Position, and skips by Epoch and Seq. A caller that
+// handled all of them reads on from the next Position.
+//
+// The record is valid until Visit returns, which may change it. Keep a copy of it, not the pointer.
+type Visit func(*Record, error) error
+
+// Append appends r to b as a CloudEvents 1.0 event in the JSON format, on one
+// line without a line break at its end, and returns the result. It allocates
+// nothing if b is large enough. If r has a Raw, that is what it appends.
+//
+// Times and durations are cut to microseconds, a time outside of the years 0 to
+// 9999 is left out, and bytes that are not UTF-8 are replaced. The text of an EventHeld leaves
+// Confirmed out if it is the StoreTime, and [Decode] takes that for it. Decode returns everything
+// else as it was.
+//
+// r must have a known Kind and the identity that a agent gives, or a Raw.
+func Append(b []byte, r Record) []byte {
+	if r.Raw != "" {
+		return append(b, r.Raw...)
+	}
+	return appendRecord(b, &r.Event, r.added(), new(before))
+}
+
+func (r *Record) added() added {
+	return added{
+		Epoch: r.Epoch, Seq: r.Seq, FollowsEpoch: r.Follows.Epoch, FollowsSeq: r.Follows.Seq,
+		Dropped: (*[drops]uint32)(&r.Dropped),
+	}
+}

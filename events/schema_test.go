@@ -157,7 +157,7 @@ func drawHolds(t *rapid.T) (holds []Record) {
 				Until: d.Until, Returned: d.Returned, Incarnation: short(first.Incarnation),
 			},
 			Epoch: first.Epoch,
-			Seq:   min(first.Seq, maxSeq-5) + uint64(i),
+			Seq:   min(first.Seq, MaxSeq-5) + uint64(i),
 		})
 	}
 	return holds
@@ -289,7 +289,7 @@ func TestSchemaRefusesTables(t *testing.T) {
 	} {
 		refused(name, changedTable(t, change[0], change[1]))
 	}
-	refused("ManyRows", manyRows(mostRows+1))
+	refused("ManyRows", manyRows(MaxRecords+1))
 	refused("ColumnTwice", changedTable(t, `"columns":[`, `"columns":["colour","colour",`))
 	refused("NullColumns", changedTable(t, `"columns":[`, `"columns":null,"names":[`))
 	for i, name := range tableNames.list {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
 )
 
 const (
@@ -225,4 +227,9 @@ func (s *sender) disconnect() {
 		<-s.gone
 		s.nc = nil
 	}
+}
+
+// agentSubjects are the subjects of all events of an agent.
+func agentSubjects(prefix string, agent lockagent.AgentID) string {
+	return prefix + "." + string(agent) + ".>"
 }

@@ -1,14 +1,10 @@
 package events
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/lockagent/lockagent"
 )
 
 // quiet is how long nothing is logged again about what goes on.
@@ -43,17 +39,6 @@ func (p *Publisher) Stats() Stats {
 	s.Queued = s.Recorded - s.Published - s.Dropped
 	s.Err = p.stalled.err
 	return s
-}
-
-// String lists the kinds that were counted: "requested=12 granted=1".
-func (d Drops) String() string {
-	var b strings.Builder
-	for k, n := range d {
-		if n > 0 {
-			fmt.Fprintf(&b, " %s=%d", lockagent.EventKind(k), n)
-		}
-	}
-	return strings.TrimSpace(b.String())
 }
 
 // stall is what keeps a publisher or a forwarder from its work.

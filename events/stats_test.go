@@ -217,14 +217,14 @@ func TestFlushWaitsForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := alonePublisher(t, Config{})
 		p.done = make(chan signal)
-		p.Record(t.Context(), step(requestedK, "a", 1))
+		p.Record(t.Context(), step(lockagent.EventRequested, "a", 1))
 		flushed := make(chan error, 1)
 		go func() { flushed <- p.Flush(t.Context()) }()
 		synctest.Wait()
-		p.Record(t.Context(), step(requestedK, "b", 2)) // nobody waits for this one
-		p.Record(t.Context(), step(grantedK, "a", 1))
-		p.Record(t.Context(), step(requestedK, "c", 3))
-		p.Record(t.Context(), step(grantedK, "c", 3))
+		p.Record(t.Context(), step(lockagent.EventRequested, "b", 2)) // nobody waits for this one
+		p.Record(t.Context(), step(lockagent.EventGranted, "a", 1))
+		p.Record(t.Context(), step(lockagent.EventRequested, "c", 3))
+		p.Record(t.Context(), step(lockagent.EventGranted, "c", 3))
 		settle := func(n int) { // the first n records leave, and the stream takes them
 			items := p.queue.take(time.Hour, n, nil)
 			packer := newPacker(p.cfg.Agent, 1, p.cfg.Prefix)
@@ -292,7 +292,7 @@ func TestAlive(t *testing.T) {
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c, Heartbeat: minHeartbeat})
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s"})
-	grant := step(grantedK, "a", 1)
+	grant := step(lockagent.EventGranted, "a", 1)
 	grant.How = lockagent.ByStore
 	p.Record(t.Context(), grant)
 	flushed(t, p)

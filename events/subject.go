@@ -16,16 +16,16 @@ const DefaultPrefix = "lockagent.v1"
 // hand must take it.
 const AllSubjects = DefaultPrefix + ".>"
 
-// checkPrefix returns an error unless prefix can begin a subject.
-func checkPrefix(prefix string) error {
+// CheckPrefix returns a [*lockagent.OptionError] unless prefix can begin a subject.
+func CheckPrefix(prefix string) error {
 	for token := range strings.SplitSeq(prefix, ".") {
-		if !plainToken(token) {
+		if !PlainToken(token) {
 			return &lockagent.OptionError{Option: "Prefix", Reason: fmt.Sprintf(
 				"%q is not made of letters, digits, '_' and '-', in parts with a dot between them; use one such as %q", prefix, DefaultPrefix)}
 		}
 	}
-	if len(prefix) > maxPrefix {
-		return &lockagent.OptionError{Option: "Prefix", Reason: fmt.Sprintf("it has %d bytes; use at most %d", len(prefix), maxPrefix)}
+	if len(prefix) > MaxPrefix {
+		return &lockagent.OptionError{Option: "Prefix", Reason: fmt.Sprintf("it has %d bytes; use at most %d", len(prefix), MaxPrefix)}
 	}
 	return nil
 }
@@ -34,13 +34,12 @@ const (
 	maxNameTokens = 16
 	maxNameBytes  = 512 // NATS closes the connection of a client that sends lines of 4 KiB
 
-	// maxPrefix leaves room for the longest agent, class and name in a subject that NATS takes.
-	maxPrefix = 128
+	// MaxPrefix leaves room for the longest agent, class and name in a subject that NATS takes.
+	MaxPrefix = 128
 
 	emptyToken = "="   // stands for a token without a byte
 	hashPrefix = "=-." // begins a name that is too long to spell out
 	hashLen    = 16
-	hexDigits  = "0123456789ABCDEF"
 )
 
 // The classes of records that are not urgent.
@@ -95,11 +94,6 @@ func AppendSubject(b []byte, prefix string, agent lockagent.AgentID, kind lockag
 	return appendName(b, string(name))
 }
 
-// agentSubjects are the subjects of all events of an agent.
-func agentSubjects(prefix string, agent lockagent.AgentID) string {
-	return prefix + "." + string(agent) + ".>"
-}
-
 func appendName(b []byte, name string) []byte {
 	start, rest := len(b), name
 	for tokens := 1; tokens <= maxNameTokens; tokens++ {
@@ -142,8 +136,8 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// plainToken reports whether token has plain bytes only, and at least one.
-func plainToken(token string) bool {
+// PlainToken reports whether token has plain bytes only, and at least one.
+func PlainToken(token string) bool {
 	for i := range len(token) {
 		if !plain(token[i]) {
 			return false
@@ -181,7 +175,7 @@ func ParseSubject(prefix, text string) (Subject, error) {
 	if !validAgent(s.Agent) {
 		return bad("bad agent %q", s.Agent)
 	}
-	if !plainToken(s.Class) {
+	if !PlainToken(s.Class) {
 		return bad("bad class %q", s.Class)
 	}
 	if sum, ok := strings.CutPrefix(parts[2], hashPrefix); ok {

@@ -87,13 +87,13 @@ func TestParseSubjectRefuses(t *testing.T) {
 }
 
 func TestPrefix(t *testing.T) {
-	for _, good := range []string{DefaultPrefix, "a", "A_-9.b.c", strings.Repeat("x", maxPrefix)} {
-		if err := checkPrefix(good); err != nil {
+	for _, good := range []string{DefaultPrefix, "a", "A_-9.b.c", strings.Repeat("x", MaxPrefix)} {
+		if err := CheckPrefix(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "a.", ".a", "a..b", "a.*", "a.>", "a b", "é", strings.Repeat("x", maxPrefix+1)} {
-		if err := checkPrefix(bad); !errors.Is(err, lockagent.ErrBadOption) || !strings.Contains(err.Error(), "use") {
+	for _, bad := range []string{"", ".", "a.", ".a", "a..b", "a.*", "a.>", "a b", "é", strings.Repeat("x", MaxPrefix+1)} {
+		if err := CheckPrefix(bad); !errors.Is(err, lockagent.ErrBadOption) || !strings.Contains(err.Error(), "use") {
 			t.Errorf("%q: got %v", bad, err)
 		}
 	}

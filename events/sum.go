@@ -137,3 +137,12 @@ func (s *sums) UnmarshalText(text []byte) error {
 	}
 	return nil
 }
+
+// who adds what w says, which is not zero, to a sum.
+func (s *summer) who(w lockagent.Who) {
+	p := w.Process()
+	s.pair(uint64(p.PID), 1)
+	for _, text := range [...]string{p.Host, p.Program, p.Version, p.User, p.Command} {
+		s.text(text)
+	}
+}

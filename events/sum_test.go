@@ -18,7 +18,7 @@ func asOne(v reflect.Value) bool {
 // TestSumSeesEachField clears each field of a record: its sum must change, but for the fields
 // that are the identity of the record or are not in the log.
 func TestSumSeesEachField(t *testing.T) {
-	r := fullRecord(lockagent.EventGranted)
+	r := fullLogRecord(lockagent.EventGranted)
 	r.Position, r.Stored, r.Link, r.OtherVersion, r.Raw = 1, r.Time, "link", true, "{}"
 	was := sum(&r)
 	var check func(name string, v reflect.Value)
@@ -46,7 +46,7 @@ func TestSumSeesEachField(t *testing.T) {
 
 // TestSumSeesOneField sets each field of an empty record alone.
 func TestSumSeesOneField(t *testing.T) {
-	full := fullRecord(lockagent.EventGranted)
+	full := fullLogRecord(lockagent.EventGranted)
 	full.Raw = "{}"
 	var r Record
 	empty := sum(&r)
@@ -97,7 +97,7 @@ func TestSumOfTexts(t *testing.T) {
 
 // TestSumSeesWho changes each field of who asked for the lock.
 func TestSumSeesWho(t *testing.T) {
-	full := fullRecord(lockagent.EventGranted).Who.Process()
+	full := fullLogRecord(lockagent.EventGranted).Who.Process()
 	seen := make(map[uint32]string)
 	see := func(name string, p lockagent.Process) {
 		r := Record{Event: lockagent.Event{Who: p.Who()}}

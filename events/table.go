@@ -10,6 +10,13 @@ import (
 // event, a table. It says once what all of them have in common, and has a row for each. That is a third of the
 // bytes of as many events, and each byte is copied, sent and stored.
 
+// MaxRecords is how many records a batch can have, and so how many rows a table: a reader must not need much more
+// memory than the text takes.
+const MaxRecords = 256
+
+// maxText bounds each text of an event. Names and owners that are valid are shorter.
+const maxText = 1024
+
 // tableType is the CloudEvents type of a table.
 const tableType = typeRoot + "lock.holds" + typeVersion
 
@@ -32,40 +39,41 @@ func (c *common) bytes() int {
 	return len(c.Store) + len(c.Lock) + len(c.LockKind) + len(c.Mode) + len(c.Incarnation)
 }
 
-// extends reports whether a table of items can have f as well. No items are a table that has not begun.
-func (f *fact) extends(items []*item) bool {
-	if !f.tabular() || len(items) == 0 {
+// extends reports whether a table that has the row g, or none yet if g is nil, can have f as well.
+func (f *fact) extends(g *fact) bool {
+	if !f.tabular() || g == nil {
 		return f.tabular()
 	}
-	g := &items[0].fact
 	return f.Lease == g.Lease && f.Fixed == g.Fixed && f.Who == g.Who && (f.common == g.common || *f.common == *g.common)
 }
 
-// tableLen returns how many items make a table, from the first one on. Of fewer than two there is none.
-func tableLen(items []*item) int {
-	n := 0
-	for n < len(items) && items[n].extends(items[:n]) {
+// tableLen returns how many facts make a table, from the first one on. Of fewer than two there is none.
+func tableLen(facts []*fact) int {
+	if !facts[0].tabular() {
+		return 0
+	}
+	n := 1
+	for n < len(facts) && facts[n].extends(facts[0]) {
 		n++
 	}
 	return n
 }
 
-// appendTable appends a table of items. first has the number of the first one.
-func appendTable(b []byte, agent lockagent.AgentID, items []*item, first added, last *before) []byte {
+// appendTable appends a table of facts. first has the number of the first one.
+func appendTable(b []byte, agent lockagent.AgentID, facts []*fact, first added, last *before) []byte {
 	var e lockagent.Event
-	items[0].event(&e)
+	facts[0].event(&e)
 	b = append(b, `{"specversion":"`+specVersion+`","id":"`...)
-	b = appendID(b, first.epoch, first.seq)
+	b = appendID(b, first.Epoch, first.Seq)
 	e.Agent = agent
 	b = appendHead(b, &e, tableType, true)
-	seconds := stretch{len(b) - len("2006-01-02T15:04:05."), len(b)}
-	second := items[0].second
-	b = append(appendFraction(b, &items[0].fact), `,"data":`...)
+	seconds := section{len(b) - len("2006-01-02T15:04:05."), len(b)}
+	second := facts[0].second
+	b = append(appendFraction(b, facts[0]), `,"data":`...)
 	start := len(b)
 	all := lockagent.Event{Kind: e.Kind, Lease: e.Lease, Fixed: e.Fixed, Incarnation: e.Incarnation, Permits: e.Permits, Total: e.Total, Replicas: e.Replicas, Holds: e.Holds, Who: e.Who}
 	b = append(appendRest(appendNames(b, &e), &all, last), quotedColumns...)
-	for i, it := range items {
-		f := &it.fact
+	for i, f := range facts {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -74,7 +82,7 @@ func appendTable(b []byte, agent lockagent.AgentID, items []*item, first added, 
 			b = append(b, b[seconds.from:seconds.to]...)
 		} else {
 			b = appendSeconds(b, f.time())
-			seconds, second = stretch{len(b) - (seconds.to - seconds.from), len(b)}, f.second
+			seconds, second = section{len(b) - (seconds.to - seconds.from), len(b)}, f.second
 		}
 		b = appendRow(appendFraction(b, f), f)
 	}

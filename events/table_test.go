@@ -3,7 +3,6 @@ package events
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -157,45 +156,6 @@ func drawHold(t *rapid.T) Record {
 	return r
 }
 
-// TestTables sends random holds of one lock as an agent does, and reads them back.
-func TestTables(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.SliceOfN(rapid.Custom(drawHold), 1, 20).Draw(t, "holds")
-		all := make([]lockagent.Event, len(want))
-		for i := range want {
-			want[i].Seq = uint64(i) + 5
-			all[i] = want[i].Event
-		}
-		p := newPacker(testAgent, 3, "p")
-		p.last = 4
-		m := p.pack(itemsOf(all...), Drops{}, 0, time.Time{})[0]
-		text := p.encode(nil, m)
-		if !m.batch() {
-			return
-		}
-		if batch := AppendBatch(nil, want); string(text) != string(batch) {
-			t.Fatalf("the agent sends %s\nAppendBatch says %s", text, batch)
-		}
-		if got, err := decodeBatch(text); err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", text, got, err, want)
-		}
-		// As another program would write it: the fields in the order of the alphabet, with blanks.
-		var any []map[string]any
-		d := json.NewDecoder(strings.NewReader(string(text)))
-		d.UseNumber()
-		if err := d.Decode(&any); err != nil {
-			t.Fatal(err)
-		}
-		other, err := json.MarshalIndent(any, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := decodeBatch(other); err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", other, got, err, want)
-		}
-	})
-}
-
 func FuzzTable(f *testing.F) {
 	table := AppendBatch(nil, typicalHolds(2))
 	f.Add(table[1 : len(table)-1])
@@ -223,13 +183,13 @@ func manyRows(n int) []byte {
 
 // TestManyRows: a small text does not make many records, which may each have all of it as Raw.
 func TestManyRows(t *testing.T) {
-	if got, err := decodeBatch(manyRows(mostRows)); err != nil || len(got) != mostRows {
+	if got, err := decodeBatch(manyRows(MaxRecords)); err != nil || len(got) != MaxRecords {
 		t.Errorf("got %d records, %v", len(got), err)
 	}
-	if got, err := decodeBatch(manyRows(mostRows + 1)); err == nil || !strings.Contains(err.Error(), "more than 256 rows") || len(got) > 0 {
+	if got, err := decodeBatch(manyRows(MaxRecords + 1)); err == nil || !strings.Contains(err.Error(), "more than 256 rows") || len(got) > 0 {
 		t.Errorf("got %d records, %v", len(got), err)
 	}
-	common := AppendBatch(nil, typicalHolds(mostRows+1))
+	common := AppendBatch(nil, typicalHolds(MaxRecords+1))
 	if _, err := decodeBatch(common); err == nil || !strings.Contains(err.Error(), "more than 256 rows") {
 		t.Errorf("of an agent: %v", err)
 	}
@@ -392,52 +352,30 @@ func TestTableOfOneRow(t *testing.T) {
 	}
 }
 
-// TestRowSize makes tables with the largest numbers, and owners whose bytes take six.
-func TestRowSize(t *testing.T) {
-	const most = math.MaxInt64
-	for _, owner := range []string{"", "\x01", strings.Repeat("\x01", 100)} {
-		e := lockagent.Event{
-			Kind: lockagent.EventHeld, Time: time.Unix(lastSecond, 999_999_999), Lock: "a", Owner: lockagent.Owner(owner), Request: math.MaxUint64, Tenure: math.MaxUint64,
-			Token: math.MaxUint64, How: lockagent.ByHandOff, Waited: math.MinInt64, Held: math.MinInt64, StoreTime: math.MinInt64, Until: math.MinInt64,
-			Confirmed: math.MinInt64, Returned: math.MinInt64,
+// TestTables writes random holds of one lock, and reads them back.
+func TestTables(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.Custom(drawHold), 1, 20).Draw(t, "holds")
+		for i := range want {
+			want[i].Seq = uint64(i) + 5
 		}
-		p := newPacker("me", 1, "lockagent.v1")
-		p.last = most
-		m := p.pack(itemsOf(slices.Repeat([]lockagent.Event{e}, maxBatch)...), Drops{}, 0, time.Time{})[0]
-		text := string(p.encode(nil, m))
-		if strings.Count(text, tableType) != 1 || len(text) > 2*m.size || len(text) > 2*maxBatchBytes {
-			t.Errorf("owners of %d bytes: %d bytes for %d records, and the size is said to be %d", len(owner), len(text), len(m.items), m.size)
+		text := AppendBatch(nil, want)
+		if got, err := decodeBatch(text); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", text, got, err, want)
 		}
-		if len(owner) < 2 && len(m.items) != maxBatch {
-			t.Errorf("owners of %d bytes: %d records", len(owner), len(m.items))
+		// As another program would write it: the fields in the order of the alphabet, with blanks.
+		var any []map[string]any
+		d := json.NewDecoder(strings.NewReader(string(text)))
+		d.UseNumber()
+		if err := d.Decode(&any); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// TestSizeOfMixture: what looks like a table, but is none, counts as events.
-func TestSizeOfMixture(t *testing.T) {
-	for name, change := range map[string]func(*lockagent.Event){
-		"Lease": func(e *lockagent.Event) { e.Lease = time.Second },
-		"Kind":  func(e *lockagent.Event) { e.Kind = grantedK },
-	} {
-		all := make([]lockagent.Event, 3*maxBatch)
-		for i := range all {
-			all[i] = typicalRecord(1).Event
-			all[i].Confirmed = all[i].StoreTime
-			if i%2 == 1 {
-				change(&all[i])
-			}
+		other, err := json.MarshalIndent(any, "", " ")
+		if err != nil {
+			t.Fatal(err)
 		}
-		p := newPacker("me", 1, "lockagent.v1")
-		p.last = 1
-		for _, m := range p.pack(itemsOf(all...), Drops{}, 0, time.Time{}) {
-			size := 0
-			for _, it := range m.items {
-				size += it.size()
-			}
-			if m.size != size || len(m.items) < 2 {
-				t.Errorf("%s: %d records have the size %d, want %d", name, len(m.items), m.size, size)
-			}
+		if got, err := decodeBatch(other); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", other, got, err, want)
 		}
-	}
+	})
 }

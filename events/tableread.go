@@ -20,9 +20,6 @@ const fieldTime = fieldRows + 1
 
 var tableNames = newNames(append(slices.Clone(fieldNames.list), "columns", "rows")...)
 
-// mostRows is how many rows a table can have. A reader must not need much more memory than the text takes.
-const mostRows = maxBatch
-
 // column is a column of a table.
 type column struct {
 	field int // or -1 if it is unknown
@@ -110,7 +107,7 @@ func (d *decoder) named(v jsontext.Value) error {
 // unfold reads the rows of a table, and appends a record for each. d.record has what they have in common, and the number
 // of the first one.
 func (d *decoder) unfold(records []Record, text *tableText, single bool) ([]Record, error) {
-	t, unknown, most := &d.rows, d.unknown, mostRows
+	t, unknown, most := &d.rows, d.unknown, MaxRecords
 	if single {
 		most = 1
 	}
@@ -131,7 +128,7 @@ func (d *decoder) unfold(records []Record, text *tableText, single bool) ([]Reco
 		r.Seq += uint64(n)
 		d.unknown = unknown
 		d.row(t, r)
-		if r.Seq > maxSeq {
+		if r.Seq > MaxSeq {
 			t.fail("the number of row %d is out of range", n+1)
 		}
 		if t.err == nil && d.unknown {

@@ -97,9 +97,9 @@ func TestLiesInTenMinutes(t *testing.T) {
 			tried++
 			changed := slices.Clone(log)
 			lie.do(&changed[i], &changed[ends[r.Lock][n-1]])
-			report := closed(changed)
+			report := reportOf(t, changed)
 			if report.Verdict != Violated || !slices.ContainsFunc(report.Violations.First, func(v Violation) bool { return v.Kind == lie.kind }) {
-				t.Errorf("%s, record %d of %s is %v: %q\n%v", lie.name, r.Seq, r.Agent, r.Kind, findingsOf(report), report)
+				t.Errorf("%s, record %d of %s is %v: %q\n%v", lie.name, r.Seq, r.Agent, r.Kind, report.Findings(), report)
 			}
 		}
 		if tried == 0 {
@@ -117,11 +117,11 @@ func TestRepetitionsInTenMinutes(t *testing.T) {
 			continue
 		}
 		kinds[r.Kind] = true
-		if report := closed(slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != Proven || report.Duplicates != 1 {
+		if report := reportOf(t, slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != Proven || report.Duplicates != 1 {
 			t.Errorf("%v twice: %v", r.Kind, report)
 		}
 		r.Waited++
-		if report := closed(slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != Violated || report.Violations.First[0].Kind != Equivocation {
+		if report := reportOf(t, slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != Violated || report.Violations.First[0].Kind != Equivocation {
 			t.Errorf("%v with another content: %v", r.Kind, report)
 		}
 	}
@@ -154,7 +154,7 @@ func corruptedTenMinutes(t *testing.T, tries int) {
 			if i >= len(removals) {
 				log = renumbered(log)
 			}
-			report := closed(log)
+			report := reportOf(t, log)
 			if report.Verdict == Violated {
 				t.Errorf("%s: %v", c.name, report)
 			}
@@ -163,7 +163,9 @@ func corruptedTenMinutes(t *testing.T, tries int) {
 			}
 		}
 		t.Logf("%s: %d of %d caught", c.name, caught, tries)
-		wantCaught(t, c.name, caught, tries)
+		if err := fewCaught(c.name, caught, tries); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, c := range alterations {
 		caught, tried := 0, 0
@@ -175,7 +177,7 @@ func corruptedTenMinutes(t *testing.T, tries int) {
 				continue
 			}
 			tried++
-			if !harmless(c.name, whole, closed(whole)) {
+			if !harmless(c.name, whole, reportOf(t, whole)) {
 				caught++
 			} else if c.harmless == "" {
 				t.Errorf("%s of %+v is changed, and that is not found", c.name, before)
@@ -183,6 +185,8 @@ func corruptedTenMinutes(t *testing.T, tries int) {
 			*x = before
 		}
 		t.Logf("%s: %d of %d caught", c.name, caught, tried)
-		wantCaught(t, c.name, caught, tried)
+		if err := fewCaught(c.name, caught, tried); err != nil {
+			t.Error(err)
+		}
 	}
 }

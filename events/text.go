@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 )
 
+const hexDigits = "0123456789ABCDEF"
+
 // appendText appends key and text as a JSON string, or nothing if text is empty. Bytes that
 // are not UTF-8 become U+FFFD.
 func appendText(b []byte, key, text string) []byte {

@@ -12,6 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// stretch is a part of a text. One that ends at 0 is none.
+type stretch struct{ from, to int }
+
 // tokens reads a JSON text from front to back. The first error ends it: then there is nothing more, so that all loops
 // end. A caller looks at err once, at the end. Names that come twice in an object are an error, and so is what is not
 // UTF-8: two readers could take different ones.

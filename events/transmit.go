@@ -179,7 +179,7 @@ var errAnew = errors.New("the stream ended before the place where it ends now; i
 func (s *sender) settle(i uint64, answer answered) error {
 	o := &s.p.outbox
 	if answer.Duplicate && i == o.first && o.next > i {
-		if err := o.at(i).repeated(answer.Seq); err != nil {
+		if err := repeated(o.at(i), answer.Seq); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ var errRepeated = errors.New("the stream has the first message of this epoch alr
 // A message that was never sent before has no copy of ours. One that was sent before may never have reached the
 // server. For the first message of the epoch the next session compares the copy with it. All
 // others follow when the first one is known to be ours, and then nobody else has this identity.
-func (m *message) repeated(position uint64) error {
+func repeated(m *message, position uint64) error {
 	switch {
 	case m.sent == 1:
 		return fmt.Errorf("%w: message %s of another publisher is in the stream", ErrIdentity, m.id)

@@ -57,7 +57,7 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	fold, records, locks := events.NewFold(events.FoldConfig{}), 0, 0
 	// Filtered by the server, the records would not tell whether the agents live.
 	err = log.replay(cmd.Context(), startAt{}, events.Filter{}, func(r *events.Record, err error) error {
-		if err == nil && (r.Lock == "" || filter.Match(*r)) {
+		if err == nil && (r.Lock == "" || filter.Match(r)) {
 			records++
 			if r.Lock != "" {
 				locks++

@@ -227,7 +227,7 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 			if r.Time.After(l.early) {
 				l.early = r.Time
 			}
-		case err != nil || filter.Match(*r):
+		case err != nil || filter.Match(r):
 			own = visit(r, err)
 		}
 		return own
