@@ -148,6 +148,11 @@ func (l *hostLog) State(ctx context.Context) (events.StreamState, error) {
 	return l.reader.State(ctx)
 }
 
+// Replay implements the log of the API.
+func (l *hostLog) Replay(ctx context.Context, from events.From, filter events.Filter, visit events.Visit) error {
+	return l.reader.Replay(ctx, from, filter, visit)
+}
+
 // Tail implements the log of the API.
 func (l *hostLog) Tail(ctx context.Context, from events.From, filter events.Filter, visit events.Visit) error {
 	return l.reader.Tail(ctx, from, filter, visit)

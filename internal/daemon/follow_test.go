@@ -44,6 +44,14 @@ func (l *fakeLog) Tail(_ context.Context, from events.From, _ events.Filter, vis
 	return l.end
 }
 
+// Replay tells of the same, and ends with it.
+func (l *fakeLog) Replay(ctx context.Context, from events.From, filter events.Filter, visit events.Visit) error {
+	if err := l.Tail(ctx, from, filter, visit); !errors.Is(err, l.end) {
+		return err
+	}
+	return nil
+}
+
 func recordOf(position uint64, kind lockagent.EventKind, lock lockagent.Name) events.Record {
 	return events.Record{Position: position, Epoch: 1, Seq: position, Event: lockagent.Event{Kind: kind, Lock: lock, Agent: "host-1", Time: time.Unix(1_800_000_000, 0)}}
 }

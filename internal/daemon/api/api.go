@@ -30,7 +30,7 @@ type Access interface {
 	MostNumbers() int
 	// Look is for who looks at a name.
 	Look(context.Context, lockagent.Name) error
-	// Operate is for who breaks the lock of a name. The empty name stands for the daemon.
+	// Operate is for who breaks the lock of a name. The empty name stands for the daemon, and for its whole event log.
 	Operate(context.Context, lockagent.Name) error
 	// Enter is for who looks at many names, or watches their changes: there may be some that it sees.
 	Enter(ctx context.Context, changes bool) error
@@ -46,7 +46,8 @@ type Access interface {
 type Log interface {
 	// State tells what the log has. That is all that was recorded before the call.
 	State(context.Context) (events.StreamState, error)
-	// Tail is that of [events.Reader].
+	// Replay and Tail are those of [events.Reader].
+	Replay(context.Context, events.From, events.Filter, events.Visit) error
 	Tail(context.Context, events.From, events.Filter, events.Visit) error
 }
 

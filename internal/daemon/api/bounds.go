@@ -26,6 +26,7 @@ var writeTimes = map[string]time.Duration{
 	lockagentv1connect.CountServiceAwaitLatchProcedure: 0,
 	lockagentv1connect.LookServiceWatchProcedure:       0,
 	lockagentv1connect.LookServiceFollowProcedure:      0,
+	lockagentv1connect.LookServiceReadLogProcedure:     0,
 	lockagentv1connect.OperateServiceDrainProcedure:    maxDrain + writeTime,
 	"/" + healthService + "/Watch":                     0,
 }

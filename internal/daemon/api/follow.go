@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -116,9 +115,7 @@ func (f *follower) visit(r *events.Record, err error) error {
 	case r.Lock == "" && !f.all, r.Lock != "" && !f.visible(r.Lock):
 		return nil
 	}
-	var line strings.Builder
-	_ = events.WriteLine(&line, *r) // to a strings.Builder, which takes all
-	return f.tell(&lockagentv1.FollowEvent{What: &lockagentv1.FollowEvent_Event{Event: strings.TrimSuffix(line.String(), "\n")}})
+	return f.tell(&lockagentv1.FollowEvent{What: &lockagentv1.FollowEvent_Event{Event: eventLine(r)}})
 }
 
 func (f *follower) missing(what string) error {

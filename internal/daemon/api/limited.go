@@ -24,9 +24,10 @@ var countedOtherwise = map[string]bool{
 
 // onlyWatch are the streams that only watch.
 var onlyWatch = map[string]bool{
-	lockagentv1connect.LookServiceWatchProcedure:  true,
-	lockagentv1connect.LookServiceFollowProcedure: true,
-	"/" + healthService + "/Watch":                true,
+	lockagentv1connect.LookServiceWatchProcedure:   true,
+	lockagentv1connect.LookServiceFollowProcedure:  true,
+	lockagentv1connect.LookServiceReadLogProcedure: true,
+	"/" + healthService + "/Watch":                 true,
 }
 
 // begin counts a stream. Call end when it is over.

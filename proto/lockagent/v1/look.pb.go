@@ -1005,6 +1005,470 @@ func (*FollowEvent_Event) isFollowEvent_What() {}
 
 func (*FollowEvent_Missing) isFollowEvent_What() {}
 
+type GetLogRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLogRequest) Reset() {
+	*x = GetLogRequest{}
+	mi := &file_lockagent_v1_look_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLogRequest) ProtoMessage() {}
+
+func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_look_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
+func (*GetLogRequest) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{13}
+}
+
+// GetLogResponse is what the event log has at one moment. The error is NOT_FOUND if it has had no events yet, and FAILED_PRECONDITION if the daemon
+// keeps no event log. Positions count the messages of the log, each of which has one or more records.
+type GetLogResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Created *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created,proto3" json:"created,omitempty"`
+	// first and last are the positions of the first and the last message. If there is none, last is less than first.
+	First uint64 `protobuf:"varint,3,opt,name=first,proto3" json:"first,omitempty"`
+	Last  uint64 `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
+	// begins is when the first message was stored. It is not set if there is none.
+	Begins *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=begins,proto3" json:"begins,omitempty"`
+	// missing is how many messages between first and last are not there.
+	Missing uint64 `protobuf:"varint,6,opt,name=missing,proto3" json:"missing,omitempty"`
+	// shared says that the log also has what is no event. Then positions that are missing say nothing.
+	Shared bool `protobuf:"varint,7,opt,name=shared,proto3" json:"shared,omitempty"`
+	// now is when the log said this, by its clock.
+	Now           *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=now,proto3" json:"now,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLogResponse) Reset() {
+	*x = GetLogResponse{}
+	mi := &file_lockagent_v1_look_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLogResponse) ProtoMessage() {}
+
+func (x *GetLogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_look_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLogResponse.ProtoReflect.Descriptor instead.
+func (*GetLogResponse) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetLogResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetLogResponse) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *GetLogResponse) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *GetLogResponse) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *GetLogResponse) GetBegins() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Begins
+	}
+	return nil
+}
+
+func (x *GetLogResponse) GetMissing() uint64 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
+}
+
+func (x *GetLogResponse) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
+}
+
+func (x *GetLogResponse) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+// ReadLogRequest says where to begin, and what to select. A record must fit all that is set.
+type ReadLogRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// from is where to begin: with the first event if nothing is set.
+	//
+	// Types that are valid to be assigned to From:
+	//
+	//	*ReadLogRequest_Position
+	//	*ReadLogRequest_Since
+	//	*ReadLogRequest_Now
+	From isReadLogRequest_From `protobuf_oneof:"from"`
+	// follow goes on with the records to come.
+	Follow bool `protobuf:"varint,4,opt,name=follow,proto3" json:"follow,omitempty"`
+	// lock is the name of a lock.
+	Lock string `protobuf:"bytes,5,opt,name=lock,proto3" json:"lock,omitempty"`
+	// pattern selects names of locks in place of lock. A part * is any part of a name, and a last part > is all that follows.
+	Pattern string   `protobuf:"bytes,6,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Agents  []string `protobuf:"bytes,7,rep,name=agents,proto3" json:"agents,omitempty"`
+	Owner   string   `protobuf:"bytes,8,opt,name=owner,proto3" json:"owner,omitempty"`
+	// kinds are words such as granted and lost.
+	Kinds []string `protobuf:"bytes,9,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// urgent selects the records that have consequences.
+	Urgent        bool `protobuf:"varint,10,opt,name=urgent,proto3" json:"urgent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLogRequest) Reset() {
+	*x = ReadLogRequest{}
+	mi := &file_lockagent_v1_look_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLogRequest) ProtoMessage() {}
+
+func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_look_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
+func (*ReadLogRequest) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReadLogRequest) GetFrom() isReadLogRequest_From {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ReadLogRequest) GetPosition() uint64 {
+	if x != nil {
+		if x, ok := x.From.(*ReadLogRequest_Position); ok {
+			return x.Position
+		}
+	}
+	return 0
+}
+
+func (x *ReadLogRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		if x, ok := x.From.(*ReadLogRequest_Since); ok {
+			return x.Since
+		}
+	}
+	return nil
+}
+
+func (x *ReadLogRequest) GetNow() bool {
+	if x != nil {
+		if x, ok := x.From.(*ReadLogRequest_Now); ok {
+			return x.Now
+		}
+	}
+	return false
+}
+
+func (x *ReadLogRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+func (x *ReadLogRequest) GetLock() string {
+	if x != nil {
+		return x.Lock
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetAgents() []string {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
+func (x *ReadLogRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *ReadLogRequest) GetUrgent() bool {
+	if x != nil {
+		return x.Urgent
+	}
+	return false
+}
+
+type isReadLogRequest_From interface {
+	isReadLogRequest_From()
+}
+
+type ReadLogRequest_Position struct {
+	// position is that of the first message, or of the first one behind it that there still is.
+	Position uint64 `protobuf:"varint,1,opt,name=position,proto3,oneof"`
+}
+
+type ReadLogRequest_Since struct {
+	// since is when the log took the first message.
+	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3,oneof"`
+}
+
+type ReadLogRequest_Now struct {
+	// now begins with what is to come. It needs follow.
+	Now bool `protobuf:"varint,3,opt,name=now,proto3,oneof"`
+}
+
+func (*ReadLogRequest_Position) isReadLogRequest_From() {}
+
+func (*ReadLogRequest_Since) isReadLogRequest_From() {}
+
+func (*ReadLogRequest_Now) isReadLogRequest_From() {}
+
+type ReadLogResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Records       []*LogRecord           `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLogResponse) Reset() {
+	*x = ReadLogResponse{}
+	mi := &file_lockagent_v1_look_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLogResponse) ProtoMessage() {}
+
+func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_look_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
+func (*ReadLogResponse) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReadLogResponse) GetRecords() []*LogRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+// LogRecord is a record with its place in the log.
+type LogRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// position is that of its message. All records of a message have the same.
+	Position uint64 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	// stored is when the log took the message.
+	Stored *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=stored,proto3" json:"stored,omitempty"`
+	// origin says from which logs the message was forwarded, or is empty.
+	Origin string `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*LogRecord_Event
+	//	*LogRecord_Wrong
+	What          isLogRecord_What `protobuf_oneof:"what"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogRecord) Reset() {
+	*x = LogRecord{}
+	mi := &file_lockagent_v1_look_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogRecord) ProtoMessage() {}
+
+func (x *LogRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_look_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogRecord.ProtoReflect.Descriptor instead.
+func (*LogRecord) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *LogRecord) GetPosition() uint64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *LogRecord) GetStored() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
+}
+
+func (x *LogRecord) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *LogRecord) GetWhat() isLogRecord_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *LogRecord) GetEvent() string {
+	if x != nil {
+		if x, ok := x.What.(*LogRecord_Event); ok {
+			return x.Event
+		}
+	}
+	return ""
+}
+
+func (x *LogRecord) GetWrong() string {
+	if x != nil {
+		if x, ok := x.What.(*LogRecord_Wrong); ok {
+			return x.Wrong
+		}
+	}
+	return ""
+}
+
+type isLogRecord_What interface {
+	isLogRecord_What()
+}
+
+type LogRecord_Event struct {
+	// event is a CloudEvent in JSON, as lockagent events tail --format jsonl writes it.
+	Event string `protobuf:"bytes,4,opt,name=event,proto3,oneof"`
+}
+
+type LogRecord_Wrong struct {
+	// wrong says what is there that is no event, or what the log lacks at this place.
+	Wrong string `protobuf:"bytes,5,opt,name=wrong,proto3,oneof"`
+}
+
+func (*LogRecord_Event) isLogRecord_What() {}
+
+func (*LogRecord_Wrong) isLogRecord_What() {}
+
 var File_lockagent_v1_look_proto protoreflect.FileDescriptor
 
 const file_lockagent_v1_look_proto_rawDesc = "" +
@@ -1077,6 +1541,38 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\vFollowEvent\x12\x16\n" +
 	"\x05event\x18\x01 \x01(\tH\x00R\x05event\x12\x1a\n" +
 	"\amissing\x18\x02 \x01(\tH\x00R\amissingB\x06\n" +
+	"\x04what\"\x0f\n" +
+	"\rGetLogRequest\"\x98\x02\n" +
+	"\x0eGetLogResponse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
+	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x14\n" +
+	"\x05first\x18\x03 \x01(\x04R\x05first\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\x04R\x04last\x122\n" +
+	"\x06begins\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x06begins\x12\x18\n" +
+	"\amissing\x18\x06 \x01(\x04R\amissing\x12\x16\n" +
+	"\x06shared\x18\a \x01(\bR\x06shared\x12,\n" +
+	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\xa0\x02\n" +
+	"\x0eReadLogRequest\x12\x1c\n" +
+	"\bposition\x18\x01 \x01(\x04H\x00R\bposition\x122\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x05since\x12\x12\n" +
+	"\x03now\x18\x03 \x01(\bH\x00R\x03now\x12\x16\n" +
+	"\x06follow\x18\x04 \x01(\bR\x06follow\x12\x12\n" +
+	"\x04lock\x18\x05 \x01(\tR\x04lock\x12\x18\n" +
+	"\apattern\x18\x06 \x01(\tR\apattern\x12\x16\n" +
+	"\x06agents\x18\a \x03(\tR\x06agents\x12\x14\n" +
+	"\x05owner\x18\b \x01(\tR\x05owner\x12\x14\n" +
+	"\x05kinds\x18\t \x03(\tR\x05kinds\x12\x16\n" +
+	"\x06urgent\x18\n" +
+	" \x01(\bR\x06urgentB\x06\n" +
+	"\x04from\"D\n" +
+	"\x0fReadLogResponse\x121\n" +
+	"\arecords\x18\x01 \x03(\v2\x17.lockagent.v1.LogRecordR\arecords\"\xab\x01\n" +
+	"\tLogRecord\x12\x1a\n" +
+	"\bposition\x18\x01 \x01(\x04R\bposition\x122\n" +
+	"\x06stored\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06stored\x12\x16\n" +
+	"\x06origin\x18\x03 \x01(\tR\x06origin\x12\x16\n" +
+	"\x05event\x18\x04 \x01(\tH\x00R\x05event\x12\x16\n" +
+	"\x05wrong\x18\x05 \x01(\tH\x00R\x05wrongB\x06\n" +
 	"\x04what*i\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
@@ -1084,12 +1580,14 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\n" +
 	"STATE_HELD\x10\x02\x12\x13\n" +
 	"\x0fSTATE_UNCERTAIN\x10\x03\x12\x11\n" +
-	"\rSTATE_RESUMED\x10\x042\x8d\x02\n" +
+	"\rSTATE_RESUMED\x10\x042\x9c\x03\n" +
 	"\vLookService\x12=\n" +
 	"\x04List\x12\x19.lockagent.v1.ListRequest\x1a\x1a.lockagent.v1.ListResponse\x12:\n" +
 	"\x03Get\x12\x18.lockagent.v1.GetRequest\x1a\x19.lockagent.v1.GetResponse\x12?\n" +
 	"\x05Watch\x12\x1a.lockagent.v1.WatchRequest\x1a\x18.lockagent.v1.WatchEvent0\x01\x12B\n" +
-	"\x06Follow\x12\x1b.lockagent.v1.FollowRequest\x1a\x19.lockagent.v1.FollowEvent0\x01B?Z=github.com/lockagent/lockagent/proto/lockagent/v1;lockagentv1b\x06proto3"
+	"\x06Follow\x12\x1b.lockagent.v1.FollowRequest\x1a\x19.lockagent.v1.FollowEvent0\x01\x12C\n" +
+	"\x06GetLog\x12\x1b.lockagent.v1.GetLogRequest\x1a\x1c.lockagent.v1.GetLogResponse\x12H\n" +
+	"\aReadLog\x12\x1c.lockagent.v1.ReadLogRequest\x1a\x1d.lockagent.v1.ReadLogResponse0\x01B?Z=github.com/lockagent/lockagent/proto/lockagent/v1;lockagentv1b\x06proto3"
 
 var (
 	file_lockagent_v1_look_proto_rawDescOnce sync.Once
@@ -1104,7 +1602,7 @@ func file_lockagent_v1_look_proto_rawDescGZIP() []byte {
 }
 
 var file_lockagent_v1_look_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockagent_v1_look_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_lockagent_v1_look_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lockagent_v1_look_proto_goTypes = []any{
 	(State)(0),                    // 0: lockagent.v1.State
 	(*ListRequest)(nil),           // 1: lockagent.v1.ListRequest
@@ -1120,43 +1618,58 @@ var file_lockagent_v1_look_proto_goTypes = []any{
 	(*Live)(nil),                  // 11: lockagent.v1.Live
 	(*FollowRequest)(nil),         // 12: lockagent.v1.FollowRequest
 	(*FollowEvent)(nil),           // 13: lockagent.v1.FollowEvent
-	nil,                           // 14: lockagent.v1.Claim.LabelsEntry
-	(Kind)(0),                     // 15: lockagent.v1.Kind
-	(Mode)(0),                     // 16: lockagent.v1.Mode
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*GetLogRequest)(nil),         // 14: lockagent.v1.GetLogRequest
+	(*GetLogResponse)(nil),        // 15: lockagent.v1.GetLogResponse
+	(*ReadLogRequest)(nil),        // 16: lockagent.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),       // 17: lockagent.v1.ReadLogResponse
+	(*LogRecord)(nil),             // 18: lockagent.v1.LogRecord
+	nil,                           // 19: lockagent.v1.Claim.LabelsEntry
+	(Kind)(0),                     // 20: lockagent.v1.Kind
+	(Mode)(0),                     // 21: lockagent.v1.Mode
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
 }
 var file_lockagent_v1_look_proto_depIdxs = []int32{
 	3,  // 0: lockagent.v1.ListResponse.locks:type_name -> lockagent.v1.Lock
-	15, // 1: lockagent.v1.Lock.kind:type_name -> lockagent.v1.Kind
+	20, // 1: lockagent.v1.Lock.kind:type_name -> lockagent.v1.Kind
 	4,  // 2: lockagent.v1.Lock.holders:type_name -> lockagent.v1.Claim
 	4,  // 3: lockagent.v1.Lock.waiters:type_name -> lockagent.v1.Claim
 	0,  // 4: lockagent.v1.Claim.state:type_name -> lockagent.v1.State
-	16, // 5: lockagent.v1.Claim.mode:type_name -> lockagent.v1.Mode
+	21, // 5: lockagent.v1.Claim.mode:type_name -> lockagent.v1.Mode
 	5,  // 6: lockagent.v1.Claim.client:type_name -> lockagent.v1.Client
-	17, // 7: lockagent.v1.Claim.since:type_name -> google.protobuf.Timestamp
-	18, // 8: lockagent.v1.Claim.left:type_name -> google.protobuf.Duration
-	14, // 9: lockagent.v1.Claim.labels:type_name -> lockagent.v1.Claim.LabelsEntry
-	15, // 10: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
+	22, // 7: lockagent.v1.Claim.since:type_name -> google.protobuf.Timestamp
+	23, // 8: lockagent.v1.Claim.left:type_name -> google.protobuf.Duration
+	19, // 9: lockagent.v1.Claim.labels:type_name -> lockagent.v1.Claim.LabelsEntry
+	20, // 10: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
 	3,  // 11: lockagent.v1.GetResponse.lock:type_name -> lockagent.v1.Lock
-	18, // 12: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
+	23, // 12: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
 	3,  // 13: lockagent.v1.WatchEvent.lock:type_name -> lockagent.v1.Lock
 	10, // 14: lockagent.v1.WatchEvent.reset:type_name -> lockagent.v1.Reset
 	11, // 15: lockagent.v1.WatchEvent.live:type_name -> lockagent.v1.Live
-	17, // 16: lockagent.v1.FollowRequest.since:type_name -> google.protobuf.Timestamp
-	1,  // 17: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
-	6,  // 18: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
-	8,  // 19: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
-	12, // 20: lockagent.v1.LookService.Follow:input_type -> lockagent.v1.FollowRequest
-	2,  // 21: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
-	7,  // 22: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
-	9,  // 23: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
-	13, // 24: lockagent.v1.LookService.Follow:output_type -> lockagent.v1.FollowEvent
-	21, // [21:25] is the sub-list for method output_type
-	17, // [17:21] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	22, // 16: lockagent.v1.FollowRequest.since:type_name -> google.protobuf.Timestamp
+	22, // 17: lockagent.v1.GetLogResponse.created:type_name -> google.protobuf.Timestamp
+	22, // 18: lockagent.v1.GetLogResponse.begins:type_name -> google.protobuf.Timestamp
+	22, // 19: lockagent.v1.GetLogResponse.now:type_name -> google.protobuf.Timestamp
+	22, // 20: lockagent.v1.ReadLogRequest.since:type_name -> google.protobuf.Timestamp
+	18, // 21: lockagent.v1.ReadLogResponse.records:type_name -> lockagent.v1.LogRecord
+	22, // 22: lockagent.v1.LogRecord.stored:type_name -> google.protobuf.Timestamp
+	1,  // 23: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
+	6,  // 24: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
+	8,  // 25: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
+	12, // 26: lockagent.v1.LookService.Follow:input_type -> lockagent.v1.FollowRequest
+	14, // 27: lockagent.v1.LookService.GetLog:input_type -> lockagent.v1.GetLogRequest
+	16, // 28: lockagent.v1.LookService.ReadLog:input_type -> lockagent.v1.ReadLogRequest
+	2,  // 29: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
+	7,  // 30: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
+	9,  // 31: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
+	13, // 32: lockagent.v1.LookService.Follow:output_type -> lockagent.v1.FollowEvent
+	15, // 33: lockagent.v1.LookService.GetLog:output_type -> lockagent.v1.GetLogResponse
+	17, // 34: lockagent.v1.LookService.ReadLog:output_type -> lockagent.v1.ReadLogResponse
+	29, // [29:35] is the sub-list for method output_type
+	23, // [23:29] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lockagent_v1_look_proto_init() }
@@ -1174,13 +1687,22 @@ func file_lockagent_v1_look_proto_init() {
 		(*FollowEvent_Event)(nil),
 		(*FollowEvent_Missing)(nil),
 	}
+	file_lockagent_v1_look_proto_msgTypes[15].OneofWrappers = []any{
+		(*ReadLogRequest_Position)(nil),
+		(*ReadLogRequest_Since)(nil),
+		(*ReadLogRequest_Now)(nil),
+	}
+	file_lockagent_v1_look_proto_msgTypes[17].OneofWrappers = []any{
+		(*LogRecord_Event)(nil),
+		(*LogRecord_Wrong)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockagent_v1_look_proto_rawDesc), len(file_lockagent_v1_look_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -41,6 +41,10 @@ const (
 	LookServiceWatchProcedure = "/lockagent.v1.LookService/Watch"
 	// LookServiceFollowProcedure is the fully-qualified name of the LookService's Follow RPC.
 	LookServiceFollowProcedure = "/lockagent.v1.LookService/Follow"
+	// LookServiceGetLogProcedure is the fully-qualified name of the LookService's GetLog RPC.
+	LookServiceGetLogProcedure = "/lockagent.v1.LookService/GetLog"
+	// LookServiceReadLogProcedure is the fully-qualified name of the LookService's ReadLog RPC.
+	LookServiceReadLogProcedure = "/lockagent.v1.LookService/ReadLog"
 )
 
 // LookServiceClient is a client for the lockagent.v1.LookService service.
@@ -53,6 +57,11 @@ type LookServiceClient interface {
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchEvent], error)
 	// Follow delivers the events of the daemon's event log from a time on, and goes on with those to come. Each is there once, in the order of the log.
 	Follow(context.Context, *v1.FollowRequest) (*connect.ServerStreamForClient[v1.FollowEvent], error)
+	// GetLog tells what the daemon's event log has. It tells of all locks, as ReadLog does, so both are for those who may operate the daemon.
+	GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error)
+	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that were there when it was called,
+	// or goes on with those to come.
+	ReadLog(context.Context, *v1.ReadLogRequest) (*connect.ServerStreamForClient[v1.ReadLogResponse], error)
 }
 
 // NewLookServiceClient constructs a client for the lockagent.v1.LookService service. By default, it
@@ -90,15 +99,29 @@ func NewLookServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(lookServiceMethods.ByName("Follow")),
 			connect.WithClientOptions(opts...),
 		),
+		getLog: connect.NewClient[v1.GetLogRequest, v1.GetLogResponse](
+			httpClient,
+			baseURL+LookServiceGetLogProcedure,
+			connect.WithSchema(lookServiceMethods.ByName("GetLog")),
+			connect.WithClientOptions(opts...),
+		),
+		readLog: connect.NewClient[v1.ReadLogRequest, v1.ReadLogResponse](
+			httpClient,
+			baseURL+LookServiceReadLogProcedure,
+			connect.WithSchema(lookServiceMethods.ByName("ReadLog")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // lookServiceClient implements LookServiceClient.
 type lookServiceClient struct {
-	list   *connect.Client[v1.ListRequest, v1.ListResponse]
-	get    *connect.Client[v1.GetRequest, v1.GetResponse]
-	watch  *connect.Client[v1.WatchRequest, v1.WatchEvent]
-	follow *connect.Client[v1.FollowRequest, v1.FollowEvent]
+	list    *connect.Client[v1.ListRequest, v1.ListResponse]
+	get     *connect.Client[v1.GetRequest, v1.GetResponse]
+	watch   *connect.Client[v1.WatchRequest, v1.WatchEvent]
+	follow  *connect.Client[v1.FollowRequest, v1.FollowEvent]
+	getLog  *connect.Client[v1.GetLogRequest, v1.GetLogResponse]
+	readLog *connect.Client[v1.ReadLogRequest, v1.ReadLogResponse]
 }
 
 // List calls lockagent.v1.LookService.List.
@@ -129,6 +152,20 @@ func (c *lookServiceClient) Follow(ctx context.Context, req *v1.FollowRequest) (
 	return c.follow.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// GetLog calls lockagent.v1.LookService.GetLog.
+func (c *lookServiceClient) GetLog(ctx context.Context, req *v1.GetLogRequest) (*v1.GetLogResponse, error) {
+	response, err := c.getLog.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReadLog calls lockagent.v1.LookService.ReadLog.
+func (c *lookServiceClient) ReadLog(ctx context.Context, req *v1.ReadLogRequest) (*connect.ServerStreamForClient[v1.ReadLogResponse], error) {
+	return c.readLog.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // LookServiceHandler is an implementation of the lockagent.v1.LookService service.
 type LookServiceHandler interface {
 	// List tells of the locks that clients of this daemon hold or wait for, in the order of their names.
@@ -139,6 +176,11 @@ type LookServiceHandler interface {
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchEvent]) error
 	// Follow delivers the events of the daemon's event log from a time on, and goes on with those to come. Each is there once, in the order of the log.
 	Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowEvent]) error
+	// GetLog tells what the daemon's event log has. It tells of all locks, as ReadLog does, so both are for those who may operate the daemon.
+	GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error)
+	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that were there when it was called,
+	// or goes on with those to come.
+	ReadLog(context.Context, *v1.ReadLogRequest, *connect.ServerStream[v1.ReadLogResponse]) error
 }
 
 // NewLookServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -172,6 +214,18 @@ func NewLookServiceHandler(svc LookServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(lookServiceMethods.ByName("Follow")),
 		connect.WithHandlerOptions(opts...),
 	)
+	lookServiceGetLogHandler := connect.NewUnaryHandlerSimple(
+		LookServiceGetLogProcedure,
+		svc.GetLog,
+		connect.WithSchema(lookServiceMethods.ByName("GetLog")),
+		connect.WithHandlerOptions(opts...),
+	)
+	lookServiceReadLogHandler := connect.NewServerStreamHandlerSimple(
+		LookServiceReadLogProcedure,
+		svc.ReadLog,
+		connect.WithSchema(lookServiceMethods.ByName("ReadLog")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/lockagent.v1.LookService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LookServiceListProcedure:
@@ -182,6 +236,10 @@ func NewLookServiceHandler(svc LookServiceHandler, opts ...connect.HandlerOption
 			lookServiceWatchHandler.ServeHTTP(w, r)
 		case LookServiceFollowProcedure:
 			lookServiceFollowHandler.ServeHTTP(w, r)
+		case LookServiceGetLogProcedure:
+			lookServiceGetLogHandler.ServeHTTP(w, r)
+		case LookServiceReadLogProcedure:
+			lookServiceReadLogHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -205,4 +263,12 @@ func (UnimplementedLookServiceHandler) Watch(context.Context, *v1.WatchRequest, 
 
 func (UnimplementedLookServiceHandler) Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowEvent]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LookService.Follow is not implemented"))
+}
+
+func (UnimplementedLookServiceHandler) GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LookService.GetLog is not implemented"))
+}
+
+func (UnimplementedLookServiceHandler) ReadLog(context.Context, *v1.ReadLogRequest, *connect.ServerStream[v1.ReadLogResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LookService.ReadLog is not implemented"))
 }
