@@ -70,10 +70,10 @@ func (f *auditFlags) resume() (*events.Audit, error) {
 
 // identify makes sure that the checkpoint is of this stream, if there is one already. A file is none.
 func (f *auditFlags) identify(ctx context.Context, log *eventLog, audit *events.Audit) (state events.StreamState, err error) {
-	if log.reader == nil {
+	if log.grown == nil {
 		return state, nil
 	}
-	state, err = log.reader.State(ctx)
+	state, err = log.grown.state(ctx)
 	if errors.Is(err, events.ErrNoStream) {
 		return state, nil
 	}

@@ -57,7 +57,7 @@ type verdictChange struct {
 
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
 func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
-	w := newFollower(f, cmd.OutOrStdout(), audit, log.reader.State)
+	w := newFollower(f, cmd.OutOrStdout(), audit, log.grown.state)
 	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (f *auditFlags) serve(cmd *cobra.Command, log *eventLog, w *follower) (stop
 func (w *follower) pending(ctx context.Context, log *eventLog) (uint64, bool) {
 	ctx, cancel := context.WithTimeout(ctx, stateTime)
 	defer cancel()
-	state, err := log.reader.State(ctx)
+	state, err := log.grown.state(ctx)
 	if errors.Is(err, events.ErrNoStream) {
 		return 0, true
 	}

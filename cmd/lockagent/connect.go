@@ -182,6 +182,12 @@ func (f *natsFlags) given(cmd *cobra.Command) (name string) {
 	return name
 }
 
+// set reports whether one of the flags, or the environment for it, says something.
+func (f *natsFlags) set() (set bool) {
+	f.flags.VisitAll(func(flag *pflag.Flag) { set = set || f.has(flag) && flag.Value.String() != flag.DefValue })
+	return set
+}
+
 func (f *natsFlags) has(flag *pflag.Flag) bool {
 	return flag.Name == f.name || strings.HasPrefix(flag.Name, f.name+"-")
 }
@@ -235,15 +241,4 @@ func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 		return &failure{exitEmpty, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
 	return &failure{exitUnavailable, err, flag + " URL    (of the server that has the event log)"}
-}
-
-// readFailure gives what stops the reading of an event log its exit code.
-func (f *natsFlags) readFailure(cmd *cobra.Command, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case cmd.Context().Err() != nil:
-		return &failure{code: exitFailed, err: fmt.Errorf("ended before the log did: %w", err)}
-	}
-	return f.failure(cmd, err)
 }

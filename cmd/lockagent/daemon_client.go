@@ -106,6 +106,11 @@ func refused(err error) error {
 	return nil
 }
 
+// gone reports whether a call failed because the connection to the daemon ended.
+func gone(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}, func(by error) bool { return errors.Is(err, by) })
+}
+
 // failed is the error of a call to the daemon.
 func (d *daemonClient) failed(err error) error {
 	told := wire.Refused(err)
@@ -120,7 +125,7 @@ func (d *daemonClient) failed(err error) error {
 		return &failure{exitNotPermitted, fmt.Errorf("you may not connect to the daemon on %s: its mode and its group say who may", d.path), ""}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return &failure{exitNoDaemon, fmt.Errorf("no daemon listens on %s", d.path), "lockagent serve --socket " + shellWord(d.path)}
-	case slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}, func(by error) bool { return errors.Is(err, by) }):
+	case gone(err):
 		return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s ended before it answered, and may have done what it was asked", d.path), "lockagent doctor    (says whether it runs again)"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s does not answer in time", d.path), "lockagent doctor    (says what is wrong)"}

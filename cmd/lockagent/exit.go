@@ -62,7 +62,7 @@ var exitCodes = []struct {
 	}}},
 	{exitUsage, "", []exitMeaning{{"the command line is wrong", ""}, {"a command asks for a lock that it has already", "lock"}}},
 	{exitNoDaemon, "", []exitMeaning{
-		{"the daemon cannot be reached", daemonVerbs},
+		{"the daemon cannot be reached", daemonVerbs + " events"},
 		{"the daemon has another clock, or nobody knows which", "lock attach"},
 	}},
 	{exitBug, "", []exitMeaning{{"lockagent has a defect; please report it", ""}}},

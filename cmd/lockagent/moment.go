@@ -2,32 +2,35 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// parseMoment reads a point in time as people write it: in the forms that --at and --since document, and as
+// parseMoment reads a point in time as people write it: in the forms that --at, --since and --until document, and as
 // [readable.Time] writes it. What has no date is of today, and what has no zone is of now's place. There the clock may be
-// set forward or back. A time that it shows twice, or never, is refused.
+// set forward or back. A time that it shows twice, or never, is refused. A day is its beginning.
 func parseMoment(text string, now time.Time) (time.Time, error) {
-	if ago, ok := strings.CutPrefix(text, "-"); ok {
-		d, err := time.ParseDuration(ago)
-		if err != nil || d < 0 {
-			return time.Time{}, fmt.Errorf("%q is no time: after - comes a duration such as 10m", text)
-		}
-		return now.Add(-d), nil
+	if ago, ok := parseAgo(text); ok {
+		return now.Add(-ago), nil
+	}
+	if before, ok := map[string]int{"today": 0, "yesterday": 1}[text]; ok {
+		y, m, d := now.Date()
+		return shown(time.Date(y, m, d-before, 0, 0, 0, 0, time.UTC), text, now.Location())
 	}
 	// A fraction of a second may follow the seconds in all of these.
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05Z07:00"} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
 		}
 	}
-	if t, err := time.Parse("15:04:05Z07:00", text); err == nil {
-		y, m, d := now.In(t.Location()).Date()
-		return t.AddDate(y, int(m)-1, d-1), nil // it was of the first day of the year 0
+	for _, layout := range []string{"15:04:05Z07:00", "15:04Z07:00"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			y, m, d := now.In(t.Location()).Date()
+			return t.AddDate(y, int(m)-1, d-1), nil // it was of the first day of the year 0
+		}
 	}
-	for _, layout := range []string{time.DateTime, "2006-01-02T15:04:05", time.DateOnly} {
+	for _, layout := range []string{time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return shown(t, text, now.Location())
 		}
@@ -38,8 +41,20 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 			return shown(t.AddDate(y, int(m)-1, d-1), text, now.Location())
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time such as 14:03:07, -10m, %s or %s", text,
+	return time.Time{}, fmt.Errorf("%q is no time such as 14:03:07, 10m (ago), yesterday, %s or %s", text,
 		now.Format(time.DateTime), now.Format(time.RFC3339))
+}
+
+// parseAgo reads how long ago something was: a duration, with a minus or without, or a number of days.
+func parseAgo(text string) (ago time.Duration, ok bool) {
+	text = strings.TrimPrefix(text, "-")
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		const day = 24 * time.Hour
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * day, err == nil
+	}
+	ago, err := time.ParseDuration(text)
+	return ago, err == nil && ago >= 0
 }
 
 // shown returns when the clock of a place shows what the clock of UTC shows at t. It returns an error with two moments if the

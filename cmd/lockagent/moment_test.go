@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 )
 
@@ -28,12 +30,22 @@ func TestParseMoment(t *testing.T) {
 		"-10m":                        now.Add(-10 * time.Minute),
 		"-1h30m":                      now.Add(-90 * time.Minute),
 		"-0s":                         now,
+		"10m":                         now.Add(-10 * time.Minute),
+		"2d":                          now.Add(-48 * time.Hour),
+		"-2d":                         now.Add(-48 * time.Hour),
+		"today":                       time.Date(2026, 11, 21, 0, 0, 0, 0, here),
+		"yesterday":                   time.Date(2026, 11, 20, 0, 0, 0, 0, here),
+		"2026-11-20 14:03":            time.Date(2026, 11, 20, 14, 3, 0, 0, here),
+		"2026-11-20T14:03":            time.Date(2026, 11, 20, 14, 3, 0, 0, here),
+		"2026-11-20 14:03Z":           time.Date(2026, 11, 20, 16, 3, 0, 0, here),
+		"2026-11-20T14:03+01:00":      time.Date(2026, 11, 20, 15, 3, 0, 0, here),
+		"14:03Z":                      time.Date(2026, 11, 21, 16, 3, 0, 0, here),
 	} {
 		if got, err := parseMoment(text, now); err != nil || !got.Equal(want) {
 			t.Errorf("parseMoment(%q) is %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "now", "10m", "-", "--10m", "-ten", "25:00:00", "14:03:07 yesterday", "2026-13-01"} {
+	for _, text := range []string{"", "now", "d", "-", "--10m", "-ten", "1.5d", "tomorrow", "25:00:00", "14:03:07 yesterday", "2026-13-01"} {
 		got, err := parseMoment(text, now)
 		if err == nil || !strings.Contains(err.Error(), "is no time") {
 			t.Errorf("parseMoment(%q) is %v, %v", text, got, err)
@@ -95,6 +107,55 @@ func TestParseMomentBesideTheChange(t *testing.T) {
 		got, err := parseMoment(text, time.Date(2026, 11, 21, 15, 0, 0, 0, place))
 		if err != nil || got.UTC().Format(time.RFC3339) != want {
 			t.Errorf("%s is %v, %v, not %s", text, got, err, want)
+		}
+	}
+}
+
+// TestTimeRange: both ends, and what cannot be.
+func TestTimeRange(t *testing.T) {
+	now := time.Date(2026, 11, 24, 15, 0, 0, 0, time.UTC)
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+	for _, test := range []struct {
+		since, until string // not given if empty
+		want         timeRange
+		wrong        string
+	}{
+		{"", "", timeRange{}, ""},
+		{"1h", "", timeRange{since: at(24, 14)}, ""},
+		{"", "1h", timeRange{until: at(24, 14)}, ""},
+		{"yesterday", "today", timeRange{since: at(23, 0), until: at(24, 0)}, ""},
+		{"2026-11-17 14:00", "2026-11-17 15:00", timeRange{since: at(17, 14), until: at(17, 15)}, ""},
+		{"2h", "1h", timeRange{since: at(24, 13), until: at(24, 14)}, ""},
+		{"", "15:00", timeRange{until: now}, ""},
+		{"16:00", "", timeRange{}, "--since 16:00:00.000Z is in the future"},
+		{"", "16:00", timeRange{}, "--until 16:00:00.000Z is in the future"},
+		{"0s", "", timeRange{}, "is not before now"},
+		{"1h", "2h", timeRange{}, "--since 14:00:00.000Z is not before --until 13:00:00.000Z"},
+		{"2026-11-23", "2026-11-23", timeRange{}, "a day is its beginning"},
+		{"soon", "", timeRange{}, `--since: "soon" is no time`},
+		{"", "soon", timeRange{}, `--until: "soon" is no time`},
+	} {
+		var r timeRange
+		cmd := &cobra.Command{Use: "verb"}
+		r.addFlags(cmd, "events")
+		var args []string
+		if test.since != "" {
+			args = append(args, "--since", test.since)
+		}
+		if test.until != "" {
+			args = append(args, "--until", test.until)
+		}
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		err := r.check(cmd, now)
+		switch {
+		case test.wrong != "":
+			if err == nil || !strings.Contains(err.Error(), test.wrong) {
+				t.Errorf("%q to %q: got %v, want %s", test.since, test.until, err, test.wrong)
+			}
+		case err != nil || !r.since.Equal(test.want.since) || !r.until.Equal(test.want.until):
+			t.Errorf("%q to %q is %v to %v: %v", test.since, test.until, r.since, r.until, err)
 		}
 	}
 }

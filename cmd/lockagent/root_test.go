@@ -91,7 +91,7 @@ func TestUsage(t *testing.T) {
 		{"events history a --since 5", `not "5"`, "lockagent events history a --since 5s"},
 		{"events history --last 2", "takes the name of one lock", "lockagent events history orders/42"},
 		{"events state a --at=", "--at is set to nothing", "lockagent events state a"},
-		{"events state a --at -1x", "after - comes a duration such as 10m", "lockagent events state a --at -10m"},
+		{"events state a --at -1x", "is no time such as 14:03:07, 10m (ago), yesterday, ", "lockagent events state a --at -10m"},
 		{"events state a --sinc 5m", "unknown flag: --sinc", "lockagent events state --help"},
 		{"events holders extra", "takes flags only", "lockagent events holders"},
 		{"events holders --format yaml", `--format must be text or json, not "yaml"`, "lockagent events holders --format json"},

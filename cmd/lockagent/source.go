@@ -13,25 +13,30 @@ import (
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/place"
 )
 
-// source says where a verb finds the event log: in NATS, in a directory or in a file.
+// source says where a verb finds the event log: in NATS, in a directory or in a file. If nothing says so, it is that of the
+// daemon of this host.
 type source struct {
-	nats natsFlags
-	dir  string
-	file string
+	nats   natsFlags
+	dir    string
+	file   string
+	socket string
 }
 
 func (s *source) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
 	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
-	s.nats.add(cmd, "nats", "`URL` of the NATS server, by default "+defaultNATS)
+	connectionFlag(cmd, &s.socket, "socket", "`path` of the Unix socket of the daemon whose event log is read unless --nats, --dir or --file is there; "+
+		"by default that of this user's daemon if there is one, and else "+place.System)
+	s.nats.add(cmd, "nats", "`URL` of a NATS server that has the event log; with other flags of NATS by default "+defaultNATS)
 }
 
 // check has the verb read from one place.
 func (s *source) check(cmd *cobra.Command) error {
 	var named []string
-	for _, flag := range []string{"dir", "file", s.nats.given(cmd)} {
+	for _, flag := range []string{"dir", "file", "socket", s.nats.given(cmd)} {
 		if flag != "" && cmd.Flags().Changed(flag) {
 			named = append(named, flag)
 		}
@@ -53,8 +58,16 @@ func (s *source) place() string {
 		return ""
 	case s.file != "":
 		return " --file " + shellWord(s.file)
+	case s.nats.flags.Changed("socket"):
+		return " --socket " + shellWord(s.socket)
 	}
 	return s.nats.again()
+}
+
+// ofDaemon reports whether the log is that of the daemon of this host: nothing says that it is elsewhere. A socket on the command
+// line counts for more than the environment.
+func (s *source) ofDaemon() bool {
+	return s.dir == "" && s.file == "" && (s.nats.flags.Changed("socket") || !s.nats.set())
 }
 
 // open opens the event log. Whoever calls it closes it.
@@ -63,12 +76,15 @@ func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
 	switch {
 	case s.file != "":
 		return s.openFile(cmd)
+	case s.ofDaemon():
+		log, err := openDaemonLog(cmd, s.socket)
+		return &eventLog{source: s, cmd: cmd, grown: log}, err
 	case s.dir == "":
 		reader, err := s.nats.open(cmd, logger)
 		if err != nil {
 			return nil, err
 		}
-		return &eventLog{source: s, cmd: cmd, reader: reader}, nil
+		return &eventLog{source: s, cmd: cmd, grown: &natsLog{reader, &s.nats}}, nil
 	}
 	server, err := openLogDir(s.dir, logger)
 	if err != nil {
@@ -78,7 +94,7 @@ func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
-	return &eventLog{source: s, cmd: cmd, reader: reader, server: server}, nil
+	return &eventLog{source: s, cmd: cmd, grown: &natsLog{reader, &s.nats}, server: server}, nil
 }
 
 func (s *source) openFile(cmd *cobra.Command) (*eventLog, error) {
@@ -105,7 +121,7 @@ type eventLog struct {
 	source *source
 	cmd    *cobra.Command
 
-	reader *events.Reader     // nil if the log is a file
+	grown  grownLog           // nil if the log is a file
 	server *natsserver.Server // nil unless the log is in a directory
 	lines  *countedReader     // nil unless the log is a file
 	begun  func() error       // or nil; called when there is a stream that was not there before
@@ -122,8 +138,8 @@ func (l *eventLog) grows() bool { return l.lines == nil && l.server == nil }
 // close lets go of the log.
 func (l *eventLog) close() error {
 	var errs []error
-	if l.reader != nil {
-		l.reader.Close()
+	if l.grown != nil {
+		l.grown.close()
 	}
 	if l.server != nil {
 		errs = append(errs, l.server.Stop())
@@ -142,7 +158,7 @@ func (l *eventLog) replay(ctx context.Context, from startAt, filter events.Filte
 	if l.lines != nil {
 		return l.replayLines(ctx, from, filter, watched)
 	}
-	return l.read(l.reader.Replay, ctx, from, filter, watched)
+	return l.read(l.grown.replay, ctx, from, filter, watched)
 }
 
 // count returns a visit that counts what cannot be used.
@@ -184,13 +200,13 @@ func (l *eventLog) nothing(what, try string) error {
 // tail goes on with what is to come. If there is no stream yet, it waits for the first agent that
 // makes one. It returns nil at the end of ctx.
 func (l *eventLog) tail(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
-	err := l.read(l.reader.Tail, ctx, from, filter, visit)
+	err := l.read(l.grown.tail, ctx, from, filter, visit)
 	for errors.Is(err, events.ErrNoStream) {
 		if err = l.awaitStream(ctx); err == nil && l.begun != nil {
 			err = l.begun()
 		}
 		if err == nil {
-			err = l.read(l.reader.Tail, ctx, startAt{}, filter, visit) // all of it, for it is new
+			err = l.read(l.grown.tail, ctx, startAt{}, filter, visit) // all of it, for it is new
 		}
 	}
 	if ctx.Err() != nil {
@@ -199,12 +215,12 @@ func (l *eventLog) tail(ctx context.Context, from startAt, filter events.Filter,
 	return err
 }
 
-type readFunc func(context.Context, events.From, events.Filter, events.Visit) error
+type readFunc func(context.Context, startAt, events.Filter, events.Visit) error
 
 // read tells the errors of visit from those of the log.
 func (l *eventLog) read(read readFunc, ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
 	var own error
-	err := read(ctx, from.inStream(), filter, func(r *events.Record, err error) error {
+	err := read(ctx, from, filter, func(r *events.Record, err error) error {
 		own = visit(r, err)
 		return own
 	})
@@ -254,9 +270,9 @@ func (l *eventLog) latest() (at time.Time) {
 		return l.early
 	}
 	ctx := l.cmd.Context()
-	state, err := l.reader.State(ctx)
+	state, err := l.grown.state(ctx)
 	if err == nil {
-		_ = l.reader.Replay(ctx, events.FromPosition(state.Last), events.Filter{}, func(r *events.Record, _ error) error {
+		_ = l.grown.replay(ctx, startAt{position: state.Last}, events.Filter{}, func(r *events.Record, _ error) error {
 			at = r.Stored
 			return nil
 		})
@@ -274,7 +290,7 @@ func (l *eventLog) awaitStream(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
-		if _, err := l.reader.State(ctx); !errors.Is(err, events.ErrNoStream) {
+		if _, err := l.grown.state(ctx); !errors.Is(err, events.ErrNoStream) {
 			return l.explain(err)
 		}
 	}
@@ -289,7 +305,7 @@ func (l *eventLog) share(ctx context.Context) func(position uint64) float64 {
 		}
 		return func(uint64) float64 { return float64(l.lines.read) / float64(l.lines.size) }
 	}
-	s, err := l.reader.State(ctx)
+	s, err := l.grown.state(ctx)
 	if err != nil || s.Last < s.First {
 		return unknown // the read itself tells the error
 	}
@@ -301,7 +317,15 @@ func (l *eventLog) explain(err error) error {
 	if l.server != nil && errors.Is(err, events.ErrNoStream) {
 		return noLog(l.source.dir)
 	}
-	return l.source.nats.readFailure(l.cmd, err)
+	switch {
+	case err == nil:
+		return nil
+	case l.cmd.Context().Err() != nil:
+		return &failure{code: exitFailed, err: fmt.Errorf("ended before the log did: %w", err)}
+	case l.grown == nil: // a file
+		return l.source.nats.failure(l.cmd, err)
+	}
+	return l.grown.failure(l.cmd, err)
 }
 
 // startAt says where in a log to begin. The zero startAt is its beginning.

@@ -24,7 +24,7 @@ import (
 func newWatch() *cobra.Command {
 	var f daemonFlag
 	var format listFlag
-	var since string
+	var since timeRange
 	cmd := &cobra.Command{
 		Use:   "watch [PATTERN]",
 		Short: "Follow the locks that programs of this host hold or wait for",
@@ -54,11 +54,10 @@ messages of the log at most, and then those to come, each once. As jsonl an even
 			defer cancel()
 			cmd.SetContext(ctx)
 			w := watch{cmd: cmd, format: &format, pattern: pattern}
-			if cmd.Flags().Changed("since") {
-				if w.since, err = parseSince(since, time.Now()); err != nil {
-					return usage("lockagent watch --since 10m", "--since: %w", err)
-				}
+			if err := since.check(cmd, time.Now()); err != nil {
+				return err
 			}
+			w.since = since.since
 			if w.daemon, err = f.open(cmd); err != nil {
 				return err
 			}
@@ -69,26 +68,11 @@ messages of the log at most, and then those to come, each once. As jsonl an even
 			return w.locks()
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "begin with the events of this last `duration`, such as 10m, or since this time, such as 14:03:07; it follows events rather than locks")
+	cmd.Flags().StringVar(&since.sinceText, "since", "", "begin with the events since this `time`: "+momentForms+"; it follows events rather than locks")
 	format.add(cmd)
 	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs), jsonl, or go-template=TEMPLATE for each row; by default text" // it has no end
 	f.add(cmd)
 	return cmd
-}
-
-// parseSince reads a duration before now, or a point in time as people write it.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil {
-		if d <= 0 {
-			return time.Time{}, fmt.Errorf("it must be longer than nothing, not %s", text)
-		}
-		return now.Add(-d), nil
-	}
-	t, err := parseMoment(text, now)
-	if err == nil && t.After(now) {
-		err = fmt.Errorf("%s has not come yet", t.Format(time.RFC3339))
-	}
-	return t, err
 }
 
 // whileRead is a context that also ends when nobody can read any more what is written to out, which may be a pipe. Otherwise a watch would notice that
