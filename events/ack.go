@@ -32,6 +32,7 @@ type Acknowledged struct {
 	Unreadable int             `json:"unreadable,omitempty"`
 	Joined     int             `json:"joined,omitempty"`
 	Unchecked  int             `json:"unchecked,omitempty"`
+	Uncovered  int             `json:"uncovered,omitempty"`
 
 	OtherVersions  int `json:"other_versions,omitempty"`
 	UnknownOfLocks int `json:"unknown_of_locks,omitempty"`

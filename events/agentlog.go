@@ -317,7 +317,9 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *Record) {
 
 // gap notes that records of an agent are missing.
 func (a *Audit) gap(l *agentLog, hole Range) {
-	a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
+	if a.within.IsZero() { // else it counts when it is known until when
+		a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
+	}
 	l.Hidden = l.hidden()
 	l.Missing += hole.Last - hole.First + 1
 	a.open(l, blank{Kind: missing, Low: l.Hidden, Gap: hole})

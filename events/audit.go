@@ -55,6 +55,8 @@ type Audit struct {
 	// then nothing is judged that it may still tell of. Defaults to [DefaultPatience].
 	Patience time.Duration
 
+	within TimeRange // that the verdict is about
+
 	fold   *Fold
 	logs   map[lockagent.AgentID]*agentLog
 	past   pastAgents

@@ -133,10 +133,18 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank)
 			if l.Store == "" && !w.Sure {
 				continue // an agent that never has a store holds nothing
 			}
-			a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
+			if a.concerns(l.Store, w.Low, high) {
+				a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
+			}
 		case tail:
-			a.found.Tails.add(w.tail())
+			if a.concerns(l.Store, w.Low, high) {
+				a.found.Tails.add(w.tail())
+			}
 			a.livedOn(l, &w)
+		case missing:
+			if !a.within.IsZero() && a.concerns(l.Store, w.Low, high) {
+				a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Epoch, Range: w.Gap})
+			}
 		}
 		w.Stored = l.Stored
 		a.blank(l.Store, w)
@@ -171,7 +179,7 @@ func (a *Audit) blank(store string, w blank) {
 
 // belated notes that a part of a blank had been judged.
 func (a *Audit) belated(s *storeLog, w *blank) {
-	if low, high := a.extent(s, w); s.Last != 0 && low < min(s.Floor, s.Last) {
+	if low, high := a.extent(s, w); s.Last != 0 && low < min(s.Floor, s.Last) && a.concerns(s.ID, low, high) {
 		a.found.Belated.add(Belated{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()})
 	}
 }
@@ -209,8 +217,10 @@ func (a *Audit) died(l *agentLog) {
 	}
 	w.High = a.livedUntil(l, l.Store, l.low())
 	a.bounded(l, w.High)
-	a.found.Tails.add(w.tail())
-	a.found.Assumed++
+	if a.concerns(l.Store, w.Low, w.High) {
+		a.found.Tails.add(w.tail())
+		a.found.Assumed++
+	}
 	if w.Stored = l.Stored; l.Later.After(w.Stored) {
 		w.Stored = l.Later
 	}

@@ -45,6 +45,7 @@ type snapshot struct {
 	Patience time.Duration `json:"patience"`
 	First    time.Time     `json:"first,omitzero"`
 	Lost     Hole          `json:"lost,omitzero"`
+	Within   TimeRange     `json:"within,omitzero"`
 
 	Origins map[string]storeTimes `json:"origins,omitempty"`
 
@@ -140,7 +141,7 @@ func (a *Audit) clone() *Audit { return a.snapshot().restore() }
 func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
 		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed, Clock: a.clock,
-		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost,
+		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost, Within: a.within,
 		Joined: maps.Clone(a.fold.stores), Found: a.found.clone(),
 		Past: a.past.clone(), Anywhere: slices.Clone(a.anywhere), Origins: make(map[string]storeTimes, len(a.origins)),
 	}
@@ -222,6 +223,7 @@ func (s *snapshot) restore() *Audit {
 	a := NewAudit()
 	a.stream, a.position, a.ordered, a.late, a.whole, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Whole, s.Clock
 	a.Tail, a.Patience, a.first, a.lost, a.lapsed = s.Tail, s.Patience, s.First, s.Lost, s.Lapsed
+	a.within = s.Within
 	a.found, a.fold.stores, a.past, a.anywhere = s.Found, s.Joined, s.Past, s.Anywhere
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)

@@ -65,6 +65,7 @@ func noWait(*agentLog) bool { return false }
 
 // closeWith judges all that can be judged of stores of which agents live, or not.
 func (a *Audit) closeWith(living map[string]bool) Report {
+	a.stillOpen()
 	var judged []Judged
 	var resets List[StoreReset]
 	for _, s := range sorted(a.stores) {
@@ -80,12 +81,14 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 		a.judge(s, until)
 		for _, l := range a.locks {
 			if l.Store == s.ID {
-				j.Pending += len(l.Spans)
-				a.stillHeld(l)
+				j.Pending += a.stillHeld(s, l)
 			}
 		}
 		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
 		j.rest = s.Last > s.Unproven
+		if a.cover(s, &j); !a.within.IsZero() {
+			j.Holds = s.Within
+		}
 		if j.Holds > 0 || j.Pending > 0 {
 			judged = append(judged, j)
 		}
@@ -99,7 +102,7 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 	}
 	a.nameless()
 	r := a.found.Report
-	r.Version, r.Stores, r.Resets = ReportVersion, judged, resets
+	r.Version, r.Within, r.Stores, r.Resets = ReportVersion, a.within, judged, resets
 	r.Verdict = r.verdict()
 	for i := range r.Stores {
 		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {
@@ -131,13 +134,18 @@ func (a *Audit) nameless() {
 // endOfTime is later than any time of a store.
 const endOfTime = math.MaxInt64
 
-// stillHeld lists the holds of a lock that go on.
-func (a *Audit) stillHeld(lock *lockLog) {
+// stillHeld lists the holds of a lock that go on, and returns how many tenures there are to judge.
+func (a *Audit) stillHeld(store *storeLog, lock *lockLog) (pending int) {
 	for _, s := range lock.Spans {
+		if a.outside(store, s, a.atMost(s)) {
+			continue
+		}
+		pending++
 		if s.Open > 0 {
 			a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
 		}
 	}
+	return pending
 }
 
 // sorted returns the values of a map in the order of their keys.

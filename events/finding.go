@@ -59,6 +59,10 @@ var findingKinds = []findingKind{
 		"record came too late", "records came too late", "late: ", func(k *Acknowledged) *int { return &k.Late },
 	},
 	{
+		func(r *Report) tallied { return &r.Uncovered }, Incomplete,
+		"part of the time was not judged", "parts of the time were not judged", "not judged: ", func(k *Acknowledged) *int { return &k.Uncovered },
+	},
+	{
 		func(r *Report) tallied { return &r.Unreadable }, Incomplete,
 		"message cannot be read", "messages cannot be read", "unreadable: ", func(k *Acknowledged) *int { return &k.Unreadable },
 	},

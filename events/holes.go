@@ -68,7 +68,9 @@ func (a *Audit) hole(h Hole) {
 			h.In = append(h.In, Stretch{s.ID, max(w.Low, 0), w.High})
 		}
 	}
-	a.found.Holes.add(h)
+	if a.concernsAny(h.In) {
+		a.found.Holes.add(h)
+	}
 }
 
 // holeIn has the time of a store to which the last hole leads.

@@ -45,6 +45,7 @@ type storeLog struct {
 	First  lockagent.StoreTime `json:"first,omitempty"` // the earliest and the latest time that is judged
 	Judged lockagent.StoreTime `json:"judged,omitempty"`
 	Holds  int                 `json:"holds,omitempty"`
+	Within int                 `json:"within,omitempty"` // of the Holds, if the verdict is about a stretch of time: those of the stretch
 
 	// Names are those of the locks, to count them; the first many.
 	Names map[uint64]bool `json:"names,omitempty"`
@@ -418,15 +419,21 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	for _, what := range s.Found {
 		a.accuse(store, lock, s, what)
 	}
+	outside := a.outside(store, s, end)
 	if s.Start < store.From {
-		a.found.NotJudged.add(a.hold(lock.LockKey, s, s.first()))
+		if !outside {
+			a.found.NotJudged.add(a.hold(lock.LockKey, s, s.first()))
+		}
 		if !s.Late {
 			return
 		}
 	}
 	a.tally(store, s.Agent)
+	if !outside {
+		store.Within++
+	}
 	store.Last = max(store.Last, s.Start, end)
-	if s.Open > 0 && last && !s.Guilty {
+	if s.Open > 0 && last && !s.Guilty && !outside {
 		a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
 	}
 	if s.Late {
@@ -448,7 +455,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 			}
 		}
 	}
-	if s.Doubt == "" || s.Guilty {
+	if s.Doubt == "" || s.Guilty || outside {
 		return
 	}
 	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt})

@@ -15,6 +15,9 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	if cmp.Or(cmp.Compare(y.Start, x.Start), cmp.Compare(y.FirstToken, x.FirstToken)) < 0 {
 		first, second = y, x
 	}
+	if a.aside(store, first, second) {
+		return
+	}
 	end := a.atMost(first)
 	switch {
 	case first.Modes == shared && second.Modes == shared:
@@ -116,6 +119,12 @@ func (a *Audit) remembersToken(store *storeLog, lock *lockLog, s *span) {
 
 // compareTokens looks whether the tokens of a lock grew from a tenure to another one.
 func (a *Audit) compareTokens(store *storeLog, lock *lockLog, last, s *span) {
+	if a.beganLater(store, s) && (last == nil || s.Start >= last.Start) {
+		return
+	}
+	if a.endedBefore(store, s, a.atMost(s)) && (last == nil || a.endedBefore(store, last, a.atMost(last))) {
+		return
+	}
 	early := s.Begun > 0 && lockagent.StoreTime(s.FirstToken) < s.Start.Add(-slack)
 	const mayBeGreater = "its token is older than its beginning, so an earlier one may be greater"
 	if last == nil {
@@ -196,6 +205,9 @@ func (a *Audit) overlap(lock *lockLog, s *span, p *piece, second Hold) Violation
 
 // accuse reports what a hold says that cannot be.
 func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
+	if what.Kind == Outlived && a.outside(store, s, a.atMost(s)) {
+		return
+	}
 	h := a.hold(lock.LockKey, s, &what.Hold)
 	v := Violation{Kind: what.Kind, First: h, Why: what.Why, Overlapped: s.Confirmed, Until: what.At}
 	switch what.Kind {
@@ -304,7 +316,7 @@ func (a *Audit) joined(to, from string) {
 	s.Stepped = max(s.Stepped, gone.Stepped)
 	s.Resets = append(s.Resets, gone.Resets...)
 	s.Steps = append(s.Steps, gone.Steps...)
-	s.Holds += gone.Holds
+	s.Holds, s.Within = s.Holds+gone.Holds, s.Within+gone.Within
 	for name := range gone.Names {
 		a.count(s, name)
 	}

@@ -277,7 +277,7 @@ type using struct {
 // reports false if the log, which is known up to a time, may tell more later.
 func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *span, until lockagent.StoreTime, last bool) bool {
 	last = last || until == endOfTime
-	if s.Rough || s.Unknown {
+	if s.Rough || s.Unknown || a.outside(store, s, a.atMost(s)) {
 		return true
 	}
 	var in using

@@ -51,6 +51,9 @@ type Report struct {
 	// reads the log sets it, because an [Audit] does not know it.
 	Since time.Time `json:"since,omitzero"`
 
+	// Within is the stretch of time that the verdict is about, see [Audit.Within]. The Counts are of all that was read.
+	Within TimeRange `json:"within,omitzero"`
+
 	// Stores are what was judged of each store, and from when to when.
 	Stores []Judged `json:"stores,omitempty"`
 
@@ -86,6 +89,9 @@ type Report struct {
 
 	// Resets are what the log tells of resets of stores and of their clocks.
 	Resets List[StoreReset] `json:"resets,omitzero"`
+
+	// Uncovered is what of the time that the verdict is to be about was not judged.
+	Uncovered List[Note] `json:"uncovered,omitzero"`
 
 	// Unreadable is what was there but was no record. Joined are stores that turned out to be
 	// one when it was too late to compare their holds.
@@ -381,6 +387,8 @@ func (r *Report) verdict() Verdict {
 		return Incomplete
 	case r.leadTo(Explained) > 0:
 		return Explained
+	case judged == 0 && !r.Within.IsZero():
+		return Empty
 	}
 	return Proven
 }

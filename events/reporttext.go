@@ -12,6 +12,9 @@ import (
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.Summary())
+	if !r.Within.IsZero() {
+		fmt.Fprintf(&b, "The verdict is about what was held %s. All that was read counts:\n", r.Within)
+	}
 	locks := number(r.Locks, "lock", "locks")
 	if r.MoreLocks {
 		locks = fmt.Sprintf("%d or more locks", r.Locks)
@@ -75,6 +78,8 @@ func (r Report) Summary() string {
 // nothing is the summary of a report that is empty. The log may have older records than the report is about.
 func (r Report) nothing() string {
 	switch none := r.Events == 0; {
+	case !none && !r.Within.IsZero():
+		return "the log has no holds " + r.Within.String()
 	case none && r.Since.IsZero():
 		return "there are no records"
 	case none:

@@ -141,7 +141,11 @@ func (w *world) history(log []Record) []*trueHold {
 // Whatever is wrong in the history, the report has to name one of the two holds, or else they are not
 // among those that it judges.
 func (w *world) unsound(log []Record, r Report) string {
-	bad := badPairs(w.history(log))
+	return w.hides(badPairs(w.history(log)), log, r)
+}
+
+// hides is as unsound, for some of what is wrong in the history.
+func (w *world) hides(bad []badPair, log []Record, r Report) string {
 	if len(bad) == 0 {
 		return ""
 	}
