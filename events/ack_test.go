@@ -17,7 +17,7 @@ func TestAcknowledge(t *testing.T) {
 	s := new(tape).add(0, a, b, c).live(1000, 21_000, a, b, c) // C crashes
 	s.add(30_000, a.held(1, 25_000, 26_000), b.of("a").held(1, 25_500, 27_000).of("b"))
 	s.live(31_000, 151_000, a, b)
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	now := wall(152_000)
 	before := audit.ReportAt(now)
 	wantReport(t, before, Violated, "not stopped: 1, overlap: 1, unproven: 1", "")
@@ -49,7 +49,7 @@ func TestAcknowledge(t *testing.T) {
 func TestAcknowledgeTheEndOfALog(t *testing.T) {
 	s := new(tape)
 	a, b, c := agent("A").alive(1000).held(1, 2000, 3000), agent("B").alive(500).granted(1, 5000), agent("C").of("c").alive(1000)
-	audit := s.add(6000, a, b, c).read(NewAudit())
+	audit := s.add(6000, a, b, c).read(newAudit())
 	wantReport(t, audit.Report(), Incomplete, "not stopped: 3, open: 1, unproven: 2", "")
 	audit.Acknowledge(time.Time{}, Acknowledgement{})
 	wantReport(t, audit.Report(), Proven, "open: 1", "")
@@ -82,7 +82,7 @@ func TestManyLocks(t *testing.T) {
 
 // Whatever an audit finds can be accepted, and then the verdict is about the rest.
 func TestAcknowledgeEachKind(t *testing.T) {
-	good := NewAudit()
+	good := newAudit()
 	for _, r := range agent("A").held(1, 1000, 2000).stop().records {
 		good.Add(r)
 	}

@@ -48,7 +48,7 @@ func (t *tape) live(from, to int, stories ...*story) *tape {
 }
 
 // read adds the records of a tape, of which the audit reads all.
-func (t *tape) read(a *Audit) *Audit {
+func (t *tape) read(a *testAudit) *testAudit {
 	a.ReadsAll()
 	for _, r := range t.records {
 		a.Add(r)
@@ -58,7 +58,7 @@ func (t *tape) read(a *Audit) *Audit {
 
 func (t *tape) want(tt *testing.T, verdict Verdict, found, says string) {
 	tt.Helper()
-	wantReport(tt, agree(t.records, t.read(NewAudit()).Report()), verdict, found, says)
+	wantReport(tt, t.read(newAudit()).Report(), verdict, found, says)
 }
 
 func wantReport(t *testing.T, r Report, verdict Verdict, found, says string) {
@@ -69,16 +69,9 @@ func wantReport(t *testing.T, r Report, verdict Verdict, found, says string) {
 }
 
 // resumed is the audit of a checkpoint of a.
-func resumed(t *testing.T, a *Audit) *Audit {
+func resumed(t *testing.T, a *testAudit) *testAudit {
 	t.Helper()
-	text, err := a.Checkpoint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err = ResumeAudit(text); err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return a.resumed(t)
 }
 
 // Somebody removed all messages of B from the stream. The holds of A beside them are not proven.
@@ -97,14 +90,14 @@ func TestAuditOfAHoleInTheStream(t *testing.T) {
 	rest(whole()).want(t, Proven, "", "")
 
 	// The report says where the hole is.
-	r := rest(whole().lose(63_000, b.stop())).read(NewAudit()).Report()
+	r := rest(whole().lose(63_000, b.stop())).read(newAudit()).Report()
 	if h := r.Holes.First[0]; h.Range != (Range{10, 11}) || len(h.In) != 1 || h.In[0].From > clock(60_000) || h.In[0].To < clock(85_000) || h.In[0].To > clock(87_000) {
 		t.Errorf("%+v", h)
 	}
 
 	// Positions of a stream with other subjects say nothing.
 	s := rest(whole().lose(63_000, b.stop()))
-	shared := NewAudit()
+	shared := newAudit()
 	for _, r := range s.records {
 		shared.Add(r)
 	}
@@ -112,7 +105,7 @@ func TestAuditOfAHoleInTheStream(t *testing.T) {
 
 	// What is no event has a position all the same.
 	s = whole()
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	_ = audit.Visit(&Record{Position: s.position + 1}, ErrEpoch)
 	s.position++
 	s.records = nil
@@ -123,7 +116,7 @@ func TestAuditOfAHoleInTheStream(t *testing.T) {
 func TestCheckpointThatIsTooOld(t *testing.T) {
 	a, b := agent("A"), agent("B")
 	s := new(tape).add(0, a).live(0, 60_000, a)
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	last := s.records[len(s.records)-1]
 	rest := new(tape)
 	rest.position = s.position
@@ -194,7 +187,7 @@ func TestAuditOfAnOutage(t *testing.T) {
 	}
 	s.live(231_000, 300_000, b).add(300_000, b.stop())
 	s.want(t, Proven, "not stopped: 1", "it is taken to have lived until 2026-03-01T14:01:06.000Z at the latest")
-	a := NewAudit()
+	a := newAudit()
 	a.Tail = time.Minute
 	wantReport(t, s.read(a).Report(), Incomplete, "not stopped: 1, unproven: 1", "it is taken to have lived until 2026-03-01T14:01:51.000Z at the latest")
 }
@@ -249,14 +242,14 @@ func TestAuditOfTheFirstHold(t *testing.T) {
 	s := new(tape).lose(1000, agent("B").alive(1000))
 	s.add(3000, a.held(1, 2500, 3000)).live(3000, 30_000, a).add(31_000, a.held(2, 30_000, 30_100).stop())
 	s.want(t, Proven, "not judged: 1", "judged: 1 tenure of store s, from 2026-03-01T14:00:")
-	if r := s.read(NewAudit()).Report(); r.Stores[0].From < clock(18_000) || r.Stores[0].From > clock(19_100) {
+	if r := s.read(newAudit()).Report(); r.Stores[0].From < clock(18_000) || r.Stores[0].From > clock(19_100) {
 		t.Errorf("%+v", r.Stores)
 	}
 	// In a copy there are no times of storage.
 	for i := range s.records {
 		s.records[i].Position, s.records[i].Stored = 0, time.Time{}
 	}
-	late := NewAudit()
+	late := newAudit()
 	late.BeginsLate()
 	wantReport(t, s.read(late).Report(), Proven, "not judged: 1", "")
 }
@@ -278,7 +271,7 @@ func TestAuditOfALateRecordAfterTheClockWasSetBack(t *testing.T) {
 		s.add(ms+60_000, a.alive(ms).of("b").held(uint64(ms), ms+100, ms+200))
 	}
 	s.add(300_000, b.held(2, 81_000, 82_000).alive(231_000).stop()).add(300_000, a.stop())
-	r := s.read(NewAudit()).Report()
+	r := s.read(newAudit()).Report()
 	if r.Verdict != Violated && r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Agent == "B" }) {
 		t.Errorf("%v", r)
 	}
@@ -372,7 +365,7 @@ func TestAuditOfAnAgentThatComesBack(t *testing.T) {
 			if name == "NotAll" {
 				return // a late checkpoint does not change what was judged
 			}
-			a := NewAudit()
+			a := newAudit()
 			a.Patience = 5 * time.Minute // so nothing is judged too early
 			r := s.read(a).Report()
 			if want := map[string]Verdict{"AndSoDidAnother": Violated}[name]; want != "" && r.Verdict != want || r.Tails.Count > 0 || r.Unproven.Count > 0 {
@@ -383,7 +376,7 @@ func TestAuditOfAnAgentThatComesBack(t *testing.T) {
 	// Before it came back it counted as dead.
 	s := log(func(a, b *story, _ int) {})
 	s.records = slices.DeleteFunc(s.records, func(r Record) bool { return r.Stored.After(wall(back)) })
-	if r := s.read(NewAudit()).Report(); r.Tails.Count != 2 || r.Assumed != 2 {
+	if r := s.read(newAudit()).Report(); r.Tails.Count != 2 || r.Assumed != 2 {
 		t.Errorf("%v", r)
 	}
 }
@@ -447,7 +440,7 @@ func TestAuditOfAHoleUpToAStop(t *testing.T) {
 		before(a)
 		s := new(tape).add(0, b).add(1200, a).live(2000, 42_000, b).add(45_000, b.held(1, 44_000, 44_100))
 		s.add(50_000, a.missing(2).stop().edit(func(r *Record) { r.Time = wall(50_000) })).live(52_000, 112_000, b).add(120_000, b.held(2, 119_000, 119_100).stop())
-		if r := s.read(NewAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(44_000) }) || r.Stores[0].Unproven > clock(100_000) {
+		if r := s.read(newAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(44_000) }) || r.Stores[0].Unproven > clock(100_000) {
 			t.Errorf("%v", r)
 		}
 	}
@@ -461,7 +454,7 @@ func TestAuditOfAHoleOnAnotherClock(t *testing.T) {
 	s.add(25_000, a).live(32_000, 52_000, b).add(56_000, b.held(1, 55_000, 56_000))
 	s.add(57_000, a.missing(5).stop().edit(func(r *Record) { r.Time = wall(57_000).Add(-time.Hour) }))
 	s.live(62_000, 162_000, b).add(163_000, b.stop())
-	if r := s.read(NewAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(55_000) }) {
+	if r := s.read(newAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(55_000) }) {
 		t.Errorf("%v", r)
 	}
 }
@@ -489,7 +482,7 @@ func TestAHoldGoesOnBesideATail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b, c := agent("A"), agent("B").of("b"), agent("C").of("c")
 			s := new(tape).add(0, a, b, c)
-			audit := NewAudit()
+			audit := newAudit()
 			var during *Audit
 			beside := func(of *Audit) bool {
 				return slices.ContainsFunc(slices.Collect(maps.Values(of.locks)), func(l *lockLog) bool {
@@ -520,7 +513,7 @@ func TestAHoldGoesOnBesideATail(t *testing.T) {
 					s.add(ms+1000, b.alive(ms))
 				}
 				add()
-				if during == nil && beside(audit) {
+				if during == nil && beside(audit.Audit) {
 					during = audit.clone()
 				}
 			}

@@ -11,7 +11,7 @@ import (
 // What is known of a hold that goes on is in the checkpoint.
 func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 	log := agent("A").held(1, 100, 200).missing(1).granted(2, 1000).reentered(2, 1100).released(2, 1200).edit(func(r *Record) { r.Count = 0 }).stop().records
-	a := NewAudit()
+	a := newAudit()
 	for _, r := range log[:4] {
 		a.Add(r)
 	}
@@ -26,7 +26,7 @@ func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 
 // So is a hold on a lock of which all is judged that the log tells.
 func TestCheckpointOfAHoldThatIsNotJudged(t *testing.T) {
-	a := NewAudit()
+	a := newAudit()
 	for _, r := range agent("A").granted(1, 1000).edit(func(r *Record) { r.LockKind = "barrier" }).records {
 		a.Add(r)
 	}
@@ -37,17 +37,11 @@ func TestCheckpointOfAHoldThatIsNotJudged(t *testing.T) {
 }
 
 func TestCheckpointOfAnotherStream(t *testing.T) {
-	a := NewAudit()
+	a := newAudit()
 	if err := a.Identify("LOCKAGENT of Monday"); err != nil {
 		t.Fatal(err)
 	}
-	text, err := a.Checkpoint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err = ResumeAudit(text); err != nil {
-		t.Fatal(err)
-	}
+	a = a.resumed(t)
 	if err := a.Identify("LOCKAGENT of Monday"); err != nil {
 		t.Error(err)
 	}
@@ -57,7 +51,7 @@ func TestCheckpointOfAnotherStream(t *testing.T) {
 }
 
 func TestNoCheckpoint(t *testing.T) {
-	a := NewAudit()
+	a := newAudit()
 	for _, r := range agent("A").held(1, 100, 200).missing(1).granted(2, 1000).alive(20_000).records {
 		a.Add(r)
 	}
@@ -85,7 +79,7 @@ func TestCheckpointOfAnExplanation(t *testing.T) {
 	a, b, c := agent("A").on("x"), agent("B").on("y"), agent("C")
 	reset := lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(1100), Before: clock(1400)}
 	s := new(tape).add(0, a, b, c).add(2000, a.granted(1, 1000).reset(reset).lost(lockagent.LostDenied, 1, 1900), b.reset(reset).held(1, 1500, 1700))
-	whole := s.live(10_000, 60_000, a, b, c).read(NewAudit())
+	whole := s.live(10_000, 60_000, a, b, c).read(newAudit())
 	parts := resumed(t, whole)
 	if whole.found.Explained.Count != 1 {
 		t.Fatalf("%v", whole.Report())
@@ -93,7 +87,7 @@ func TestCheckpointOfAnExplanation(t *testing.T) {
 	reset.After = clock(900)
 	s.records = nil
 	s.add(61_000, a.stop(), b.stop(), c.reset(reset).stop())
-	for _, audit := range []*Audit{whole, parts} {
+	for _, audit := range []*testAudit{whole, parts} {
 		r := s.read(audit).Report()
 		if cause := r.Explained.First[0].Reset; cause.After != clock(1100) || r.Resets.First[0].After != clock(900) {
 			t.Errorf("%v", r)
@@ -104,7 +98,7 @@ func TestCheckpointOfAnExplanation(t *testing.T) {
 // What a report names of many findings depends on the order in which locks are judged. So that must not depend on how
 // they are kept: a checkpoint changes that.
 func TestOrderInWhichLocksAreJudged(t *testing.T) {
-	a, s := NewAudit(), agent("A")
+	a, s := newAudit(), agent("A")
 	for n, lock := range []lockagent.Name{"c", "a", "d", "b"} {
 		s.of(lock).granted(uint64(n+1), 1000-n)
 	}

@@ -252,7 +252,7 @@ func TestFoldOfTheNextLife(t *testing.T) {
 		"Released":  {queued(agent("A").granted(1, 1000).released(1, 2000)).stop(), false, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, a := NewFold(FoldConfig{}), NewAudit()
+			f, a := NewFold(FoldConfig{}), newAudit()
 			for i, r := range test.log.records {
 				r.Position, r.Stored = uint64(i+1), wall(8000)
 				f.Apply(r)

@@ -136,7 +136,7 @@ func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 		}
 		s.add(ms, b.alive(ms))
 	}
-	dead := s.read(NewAudit())
+	dead := s.read(newAudit())
 	wantReport(t, dead.ReportAt(wall(196_000)), Incomplete, "belated: 1, missing: 1, not stopped: 1, open: 1", "1 time was judged too early")
 	acknowledged := resumed(t, dead)
 	acknowledged.Acknowledge(wall(196_000), Acknowledgement{})

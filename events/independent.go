@@ -10,213 +10,123 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// Independent is a second opinion on a log. It is simpler than [Audit], and judges by code of its own: it uses neither
-// Audit nor [Fold]. It keeps all records in memory. The zero value is an empty log. It is not safe for concurrent use.
+// Independent is a second opinion on a log. It judges without [Audit] and [Fold], and can be reviewed in ten minutes.
+// It keeps all records in memory. The zero value is an empty log. It is not safe for concurrent use.
 //
-// It takes for granted that the store's clock runs evenly, that no agent is missing altogether, and that agents
-// tell what they did. It does not believe an end that comes before the time for which a hold is said to have
-// been held.
-//
-// It refuses to judge a log that is not whole: each life of an agent has to begin with number 1 and to end with
-// its stop. It also refuses if the store was reset or its clock was set, if it does not know all of a record, or
-// if the log contradicts itself. It knows no causes, such as breaks. It does not judge semaphores, nor a hold
-// that is exclusive and shared at once. [Opinion] names such locks.
+//   - A log has no verdict unless it is whole: each agent has told of all from its start to its stop, by records that
+//     this program knows, and of one store, which nobody has reset, and of which nobody has set the clock.
+//   - A tenure is the time for which the store gives a lock to one agent. It is over when the agent says that the last
+//     hold ended, or that the store took the lock back. But it lasts for as long as the agent says that it held the
+//     lock, and until the store confirmed the lease for the last time, whatever the agent says of the end.
+//   - Tenures that exclude each other must not overlap, permits must suffice, and tokens must grow. If not, the log is
+//     violated. The opinion knows no causes, such as breaks.
+//   - Otherwise a log has no verdict if it contradicts itself, or does not tell which of two times came first.
 type Independent struct {
-	records []Record
-	opinion Opinion
-	odd     string // the first contradiction: it leaves no verdict, unless holds overlapped
-	holds   map[LockKey][]*oneHold
-	places  map[string]string // the incarnation of each store
-	without map[LockKey]bool  // locks that are not judged
-}
-
-// NoVerdict is the verdict of an [Opinion] on a log that [Independent] refuses to judge.
-const NoVerdict Verdict = "none"
-
-// Opinion is what an [Independent] says of a log.
-type Opinion struct {
-	Verdict   Verdict       `json:"verdict"`              // Proven, Violated or NoVerdict
-	Why       string        `json:"why,omitempty"`        // there is no verdict
-	Holds     int           `json:"holds"`                // that were compared
-	Pairs     []OpinionPair `json:"pairs,omitempty"`      // of holds that overlapped, or whose tokens did not grow
-	NotJudged []LockKey     `json:"not_judged,omitempty"` // the verdict is not about these locks
-}
-
-// OpinionPair are two holds of a lock that exclude each other.
-type OpinionPair struct {
-	LockKey
-	First  string `json:"first"` // the record of its grant: agent, epoch and number
-	Second string `json:"second"`
-	What   string `json:"what"`
-}
-
-// oneHold is a hold. It went on from start until a time between least and most, on the clock of the store.
-type oneHold struct {
-	record             Record // its grant
-	tenure             *oneTenure
-	grants             int
-	start, least, most lockagent.StoreTime
-}
-
-// oneTenure is a time for which the store gives a lock to an agent. Its holds follow each other.
-type oneTenure struct {
-	start, least lockagent.StoreTime // least is when its holds were over at the earliest
-	confirmed    lockagent.StoreTime
-	first, last  lockagent.Token
-	holds        []*oneHold
-	open         int // holds that go on
-	over         bool
+	records  []Record
+	position uint64
+	why      string // the log is not whole
+	doubt    string // the first
+	odd      bool   // the log contradicts itself
+	pairs    []OpinionPair
+	locks    map[LockKey][]oneTenure
 }
 
 // Visit adds what a [Reader] or [ReadLines] passes. A caller sets the [Record.Position] to 0 if it tells nothing.
 func (x *Independent) Visit(r *Record, err error) error {
 	if err != nil {
-		x.refuse("a record cannot be read: %v", err)
+		x.why = cmp.Or(x.why, fmt.Sprintf("a record cannot be read: %v", err))
 		return nil
 	}
+	if r.Position > x.position+1 {
+		x.why = cmp.Or(x.why, fmt.Sprintf("message %d is missing", x.position+1))
+	}
+	x.position = max(x.position, r.Position)
 	x.records = append(x.records, *r)
 	return nil
 }
 
-// refuse notes the first reason for which there is no verdict. contradicts notes the first contradiction.
-func (x *Independent) refuse(format string, args ...any) {
-	if x.opinion.Why == "" {
-		x.opinion.Why = fmt.Sprintf(format, args...)
-	}
-}
-
 func (x *Independent) contradicts(r *Record, why string) {
-	if x.odd == "" {
-		x.odd = fmt.Sprintf("record %s (%v) is in doubt: %s", placeText(r), r.Kind, why)
-	}
+	x.doubt, x.odd = cmp.Or(x.doubt, fmt.Sprintf("record %s (%v): %s", placeText(r), r.Kind, why)), true
 }
 
-func placeText(r *Record) string { return fmt.Sprintf("%s:%d:%d", r.Agent, r.Epoch, r.Seq) }
+func (x *Independent) pair(first, second *Record, what string) {
+	x.pairs = append(x.pairs, OpinionPair{second.Lock, placeText(first), placeText(second), what})
+}
 
 // Opinion judges the records. Call it once.
 func (x *Independent) Opinion() Opinion {
-	x.holds, x.places, x.without = make(map[LockKey][]*oneHold), make(map[string]string), make(map[LockKey]bool)
-	x.positions()
+	x.locks = make(map[LockKey][]oneTenure)
 	slices.SortStableFunc(x.records, func(a, b Record) int {
 		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))
 	})
-	for i := 0; i < len(x.records); {
-		j := i + 1
-		for j < len(x.records) && x.records[j].Agent == x.records[i].Agent {
-			j++
-		}
-		x.agent(x.records[i:j])
-		i = j
-	}
-	o := &x.opinion
-	for key, holds := range x.holds {
-		if !x.without[key] {
-			x.compare(key, holds)
-		}
-	}
-	for key := range x.without {
-		o.NotJudged = append(o.NotJudged, key)
-	}
-	slices.SortFunc(o.NotJudged, LockKey.compare)
-	slices.SortFunc(o.Pairs, func(a, b OpinionPair) int {
-		return cmp.Or(a.LockKey.compare(b.LockKey), cmp.Compare(a.First, b.First), cmp.Compare(a.Second, b.Second))
-	})
-	if len(o.Pairs) == 0 && o.Why == "" {
-		o.Why = x.odd
-	}
-	switch {
-	case len(x.records) == 0:
-		x.refuse("there are no records")
-		o.Verdict = NoVerdict
-	case o.Why != "":
-		o.Verdict, o.Pairs = NoVerdict, nil
-	case len(o.Pairs) > 0:
-		o.Verdict = Violated
-	case o.Holds == 0 && len(o.NotJudged) > 0:
-		x.refuse("no lock can be judged")
-		o.Verdict = NoVerdict
-	default:
-		o.Verdict = Proven
-	}
-	return *o
-}
-
-// positions looks for messages of the stream that are missing.
-func (x *Independent) positions() {
-	var all []uint64
+	a, last := oneLife{}, &Record{Event: lockagent.Event{Kind: lockagent.EventAgentStopped}}
 	for i := range x.records {
-		if p := x.records[i].Position; p != 0 {
-			all = append(all, p)
-		}
-	}
-	slices.Sort(all)
-	for i, p := range slices.Compact(all) {
-		if p != uint64(i)+1 {
-			x.refuse("message %d is missing", i+1)
-			return
-		}
-	}
-}
-
-// agent follows the records of an agent, in their order.
-func (x *Independent) agent(log []Record) {
-	var a oneAgent
-	for i := range log {
-		r := log[i]
-		r.Position, r.Stored = 0, time.Time{}
-		last := a.last
-		if r == last {
+		r := &x.records[i]
+		r.Position, r.Stored, r.Origin = 0, time.Time{}, "" // the agent did not tell of these
+		if *r == *last {
 			continue // it is there twice
 		}
-		next := r.Epoch == last.Epoch && r.Seq == last.Seq+1 &&
-			last.Kind != lockagent.EventAgentStopped && r.Kind != lockagent.EventAgentStarted
-		begins := r.Epoch == last.Epoch+1 && r.Seq == 1 && r.Kind == lockagent.EventAgentStarted && r.Count == 0 &&
-			r.Follows == (Place{last.Epoch, last.Seq}) && (last.Epoch == 0 || last.Kind == lockagent.EventAgentStopped)
-		switch {
-		case !next && !begins:
-			x.refuse("before record %s something is missing, or it is there twice", placeText(&r))
-		case r.Kind.String() == lockagent.EventKind(0).String() || r.OtherVersion || r.Raw != "":
-			x.refuse("record %s has something that this program does not know", placeText(&r))
-		case r.Kind == lockagent.EventDropped:
-			x.refuse("record %s tells of events that were dropped", placeText(&r))
-		case r.Kind == lockagent.EventStoreReset:
-			x.refuse("record %s tells that the store was reset, or that its clock was set", placeText(&r))
-		case r.Store != "" && a.store != "" && r.Store != a.store || r.Store == "" && r.Lock != "":
-			x.refuse("record %s does not name the store of its agent", placeText(&r))
+		if r.Kind == lockagent.EventAgentStarted {
+			a = oneLife{tenures: make(map[tenureID][]*Record), tokens: make(map[LockKey]lockagent.Token)}
 		}
-		if x.opinion.Why != "" {
-			return
+		a.store = cmp.Or(a.store, r.Store)
+		if x.why = cmp.Or(x.why, a.misses(last, r)); x.why != "" {
+			break
 		}
-		a.store, a.last = cmp.Or(r.Store, a.store), r
-		x.record(&a, &r)
+		x.follow(&a, r)
+		last = r
 	}
-	if a.last.Kind != lockagent.EventAgentStopped {
-		x.refuse("record %s is the last of its agent, which did not stop", placeText(&a.last))
+	if last.Kind != lockagent.EventAgentStopped || len(x.records) == 0 {
+		x.why = cmp.Or(x.why, fmt.Sprintf("record %s is the last one, and its agent did not stop", placeText(last)))
 	}
+	holds := 0
+	for key, all := range x.locks {
+		holds += x.compare(key, all)
+	}
+	return x.opinion(holds)
 }
 
-// oneAgent is what the records of one life of an agent have told. Its store and its last record are of all lives.
-type oneAgent struct {
+// oneLife is what an agent has told since its start.
+type oneLife struct {
 	store   string
-	last    Record
-	tenures map[tenureOf]*oneTenure
-	open    map[holdIn]*oneHold
-	latest  map[LockKey]*oneTenure
-	free    lockagent.StoreTime // when the last of its tenures was over that the log has the return of
+	tenures map[tenureID][]*Record // those that the store has not taken back
+	tokens  map[LockKey]lockagent.Token
+	open    int                 // holds
+	free    lockagent.StoreTime // when the store had taken back the last one
 }
 
-type tenureOf struct {
+type tenureID struct {
 	LockKey
 	number uint64
 }
 
-type holdIn struct {
-	*oneTenure
-	token lockagent.Token
+// misses says why the log is not whole up to r, which comes after last.
+func (a *oneLife) misses(last, r *Record) string {
+	before, place := Place{last.Epoch, last.Seq}, Place{r.Epoch, r.Seq}
+	if r.Agent != last.Agent {
+		before = Place{}
+	}
+	begins := last.Kind == lockagent.EventAgentStopped
+	follows := !begins && r.Agent == last.Agent && place == Place{before.Epoch, before.Seq + 1}
+	starts := begins && r.Count == 0 && r.Follows == before && place == Place{before.Epoch + 1, 1}
+	kind := lockKind(r.LockKind)
+	foreign := r.Token != 0 && !exclusiveKind(kind) && !permitKind(kind) || r.Op == lockagent.ReleasePermit
+	switch {
+	case !follows && !starts, starts != (r.Kind == lockagent.EventAgentStarted):
+		return fmt.Sprintf("between records %s and %s something is missing or contradicts", placeText(last), placeText(r))
+	case r.Kind == 0 || r.OtherVersion || r.Raw != "":
+		return fmt.Sprintf("record %s has something that this program does not know", placeText(r))
+	case r.Kind == lockagent.EventDropped || r.Kind == lockagent.EventStoreReset:
+		return fmt.Sprintf("record %s tells of what makes times or numbers incomparable: %v", placeText(r), r.Kind)
+	case r.Store != "" && r.Store != a.store, r.Store == "" && r.Lock != "":
+		return fmt.Sprintf("record %s does not name the store of its agent", placeText(r))
+	case foreign, permitKind(kind) && r.How == lockagent.ByStore && r.Total == 0:
+		return fmt.Sprintf("record %s is about a lock that the second opinion does not judge", placeText(r))
+	}
+	return ""
 }
 
-// imprecise is by how much times may differ that are computed from durations. The nodes of a quorum have a clock
-// each.
+// imprecise is by how much times may differ that are computed. The nodes of a quorum have a clock each.
 func imprecise(store string) time.Duration {
 	if strings.HasPrefix(store, "quorum-") {
 		return time.Second
@@ -224,201 +134,165 @@ func imprecise(store string) time.Duration {
 	return 10 * time.Millisecond
 }
 
-// record follows one record of an agent.
-func (x *Independent) record(a *oneAgent, r *Record) {
-	key := LockKey{r.Store, cmp.Or(r.LockKind, lockagent.PlainLock), r.Lock}
-	t := a.tenures[tenureOf{key, r.Tenure}]
-	h := a.open[holdIn{t, r.Token}]
+// follow follows one record of an agent.
+func (x *Independent) follow(a *oneLife, r *Record) {
+	id := tenureID{LockKey{r.Store, lockKind(r.LockKind), r.Lock}, r.Tenure}
+	log := append(a.tenures[id], r)
 	switch {
-	case r.Kind == lockagent.EventAgentStarted:
-		a.tenures, a.open, a.free = make(map[tenureOf]*oneTenure), make(map[holdIn]*oneHold), 0
-		a.latest = make(map[LockKey]*oneTenure)
-	case r.Kind == lockagent.EventAgentStopped:
-		for _, h := range a.open {
-			x.refuse("record %s grants a hold whose end is missing", placeText(&h.record))
-		}
 	case r.Kind == lockagent.EventAlive:
-		kept := false
-		for _, t := range a.tenures {
-			kept = kept || !t.over
-		}
-		if r.Count != len(a.open) {
-			x.contradicts(r, fmt.Sprintf("it counts %d holds, and the log has %d", r.Count, len(a.open)))
-		} else if !kept && r.Confirmed > a.free.Add(imprecise(a.store)) {
+		if r.Count != a.open {
+			x.contradicts(r, fmt.Sprintf("it counts %d holds, and the log has %d", r.Count, a.open))
+		} else if len(a.tenures) == 0 && r.Confirmed > a.free.Add(imprecise(a.store)) {
 			x.contradicts(r, "a lease was renewed when all tenures were over")
 		}
-	case r.Lock == "":
-	case r.Kind == lockagent.EventReentered || r.Kind.EndsHold() && r.Count > 0 && r.Kind != lockagent.EventHeld:
-		by := 1
-		if r.Kind != lockagent.EventReentered {
-			by = -1
+		return
+	case r.Kind == lockagent.EventAgentStopped:
+		for _, log := range a.tenures {
+			x.judge(log)
 		}
-		switch {
-		case h == nil || r.Count != h.grants+by:
-			x.contradicts(r, "the number of grants is another one")
-		case r.Mode != h.record.Mode:
-			x.without[key] = true // it is exclusive and shared
-		}
-		if h != nil {
-			h.grants = r.Count
-		}
-	case r.Kind == lockagent.EventGranted:
-		x.granted(a, key, t, r)
-	case r.Kind == lockagent.EventHeld:
-		if h = x.granted(a, key, t, r); r.Count == 0 {
-			x.ended(a, h, r)
-		} else {
-			x.contradicts(r, "a whole hold has no grants left")
-		}
-	case r.Kind.EndsHold() && r.Token != 0:
-		if h == nil || h.grants != 1 {
-			x.contradicts(r, "it ends another number of grants than there are")
-		}
-		if h != nil {
-			x.ended(a, h, r)
-		}
-	case r.Kind == lockagent.EventReturned && t != nil:
-		if t.open > 0 {
-			x.contradicts(r, "the tenure was returned while it was held")
-		}
-		x.returned(a, t, r)
-	}
-}
-
-// granted begins a hold, and the tenure t if there is none.
-func (x *Independent) granted(a *oneAgent, key LockKey, t *oneTenure, r *Record) *oneHold {
-	switch key.Kind {
-	case lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock:
+		return
+	case r.Kind == lockagent.EventReturned && len(log) > 1:
+	case r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventReentered:
+	case r.Kind.EndsHold() && r.Token != 0: // else it tells of the hold of another agent
 	default:
-		x.without[key] = true
+		return
 	}
-	if before := x.places[key.Store]; before != "" && r.Incarnation != "" && before != r.Incarnation {
-		x.refuse("record %s was granted by another incarnation of its store", placeText(r))
+	a.tenures[id] = log
+	if r.How == lockagent.ByStore && r.Token <= a.tokens[id.LockKey] && !permitKind(id.Kind) {
+		x.contradicts(r, "its token is not greater than that of the tenure before")
+	} else if r.How == lockagent.ByStore {
+		a.tokens[id.LockKey] = r.Token
 	}
-	x.places[key.Store] = cmp.Or(x.places[key.Store], r.Incarnation)
-	switch {
-	case r.StoreTime == 0 || r.Token == 0 || (r.How == lockagent.ByStore) != (t == nil):
-		x.contradicts(r, "the beginning of its tenure is missing, or there are two")
-	case r.Mode != lockagent.Exclusive && r.Mode != lockagent.Shared && r.Mode != "":
-		x.without[key] = true
+	if r.Kind == lockagent.EventGranted {
+		a.open++
+	} else if r.Kind.EndsHold() && r.Kind != lockagent.EventHeld && r.Count == 0 {
+		a.open--
 	}
-	if t != nil && t.over && r.How == lockagent.ByStore {
-		t = nil // that was another one
-	}
-	if t == nil {
-		if before := a.latest[key]; before != nil && r.Token <= before.last && r.StoreTime <= before.start {
-			x.contradicts(r, "its tenure is older than the one that its agent had before")
-		}
-		t = &oneTenure{start: r.StoreTime, least: r.StoreTime, first: r.Token}
-		a.tenures[tenureOf{key, r.Tenure}], a.latest[key] = t, t
-	}
-	if r.Kind == lockagent.EventGranted && r.Count != 1 || r.Token <= t.last || t.over {
-		x.contradicts(r, "its count, its token or its tenure is not that of a new grant")
-	}
-	for _, other := range t.holds {
-		_, goesOn := a.open[holdIn{t, other.record.Token}]
-		if alone := other.record.Mode != lockagent.Shared; alone != (r.Mode != lockagent.Shared) {
-			x.without[key] = true // the tenure is exclusive and shared
-			if goesOn {
-				x.contradicts(r, "a reader and a writer have the lock at once")
-			}
-		} else if goesOn && alone {
-			x.pair(key, other, r, "the agent granted the second before the end of the first")
-		}
-	}
-	h := &oneHold{record: *r, tenure: t, grants: 1, start: t.start, least: r.StoreTime}
-	if t.start = min(t.start, r.StoreTime); t.open == 0 && r.Mode != lockagent.Shared {
-		h.least = max(h.least, t.least)
-	}
-	t.holds, t.open = append(t.holds, h), t.open+1
-	t.last = max(t.last, r.Token+lockagent.Token(max(1, r.Holds)-1))
-	t.confirmed = max(t.confirmed, r.StoreTime, r.Confirmed)
-	a.open[holdIn{t, r.Token}] = h
-	x.holds[key] = append(x.holds[key], h)
-	return h
-}
-
-// ended ends a hold. It went on for as long as it was held, and until the store confirmed its lease, whatever
-// else is said.
-func (x *Independent) ended(a *oneAgent, h *oneHold, r *Record) {
-	t, near := h.tenure, imprecise(r.Store)
-	delete(a.open, holdIn{t, r.Token})
-	t.open--
-	t.confirmed = max(t.confirmed, r.Confirmed)
-	h.least = max(h.least.Add(r.Held-r.Held/1000), r.Confirmed)
-	h.most = max(r.Until, h.least)
-	byItself := r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline
-	switch limit := t.confirmed.Add(r.Lease); {
-	case r.Until == 0 || r.Until < h.least.Add(-near) || r.Until < t.start:
-		x.contradicts(r, "its hold ended before the time for which it was held")
-	case r.Lease != 0 && r.Until > limit && !byItself:
-		x.contradicts(r, "its hold went on beyond its lease")
-	case r.Lease != 0 && byItself:
-		h.least, h.most = min(h.least, limit), min(h.most, limit)
-	}
-	t.least = max(t.least, h.least)
 	if r.Returned != 0 {
-		x.returned(a, t, r)
+		x.judge(log)
+		delete(a.tenures, id)
+		a.free = max(a.free, r.Returned, r.Until)
 	}
 }
 
-// returned notes that the store has ended a tenure, or had ended it before if there is a reason.
-func (x *Independent) returned(a *oneAgent, t *oneTenure, r *Record) {
-	least := t.least
-	if r.Kind == lockagent.EventReturned && r.Reason != 0 {
-		least = t.confirmed
+// oneTenure went on from start until a time between least and most, on the clock of the store.
+type oneTenure struct {
+	grant                         *Record // the first
+	start, least, most, confirmed lockagent.StoreTime
+	last                          lockagent.Token // the greatest that its owners may have used
+	holds, permits, total         int             // a lock has one permit in all
+}
+
+// judge makes a tenure of its records.
+func (x *Independent) judge(log []*Record) {
+	first, near := log[0], imprecise(log[0].Store)
+	key := LockKey{first.Store, lockKind(first.LockKind), first.Lock}
+	t := oneTenure{grant: first, start: first.StoreTime, permits: 1, total: 1}
+	if permitKind(key.Kind) {
+		t.permits, t.total = max(1, first.Permits), first.Total
 	}
-	if r.Returned != 0 && r.Returned < least.Add(-imprecise(r.Store)) {
-		x.contradicts(r, "its tenure was over before the time for which it was held")
+	type hold struct {
+		from   lockagent.StoreTime
+		grants int
 	}
-	t.over, a.free = true, max(a.free, r.Returned, r.Until)
-	for _, h := range t.holds {
-		if r.Returned != 0 && r.Reason == 0 && h.most != 0 {
-			h.most = max(h.least, min(h.most, r.Returned))
+	open := make(map[lockagent.Token]*hold)
+	for i, r := range log {
+		h, shared := open[r.Token], r.Mode == lockagent.Shared
+		begins := r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld
+		switch {
+		case r.Token != 0 && begins != (h == nil), begins && r.Token <= t.last,
+			begins && (i == 0) != (r.How == lockagent.ByStore), begins && r.StoreTime == 0:
+			x.contradicts(r, "it does not fit what came before it in its tenure")
+			return
+		case r.Mode != first.Mode:
+			x.why = cmp.Or(x.why, fmt.Sprintf("record %s is of a tenure that is exclusive and shared", placeText(r)))
+		case begins && !shared && len(open) > 0:
+			x.pair(first, r, "the agent granted the second before the end of the first")
+		}
+		if begins {
+			h = &hold{r.StoreTime, 1}
+			if !shared && len(open) == 0 {
+				h.from = max(h.from, t.least) // it follows the hold before
+			}
+			open[r.Token] = h
+			t.start, t.least = min(t.start, r.StoreTime), max(t.least, r.StoreTime)
+			t.confirmed = max(t.confirmed, r.StoreTime, r.Confirmed)
+			t.last, t.holds = r.Token+lockagent.Token(max(1, r.Holds)-1), t.holds+1
+		}
+		if r.Kind == lockagent.EventReentered {
+			h.grants++
+		} else if r.Kind.EndsHold() {
+			h.grants--
+		}
+		if h != nil && h.grants != r.Count {
+			x.contradicts(r, fmt.Sprintf("it leaves %d grants, and the log has %d", r.Count, h.grants))
+		}
+		if r.Kind.EndsHold() && h.grants == 0 {
+			delete(open, r.Token)
+			t.confirmed = max(t.confirmed, r.Confirmed)
+			least := max(h.from.Add(r.Held-r.Held/1000), r.Confirmed) // the rates of clocks differ by a thousandth at most
+			t.least = max(t.least, least)
+			until, limit := r.Until, t.confirmed.Add(r.Lease)
+			if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
+				until = min(until, limit) // the agent trusts no lease beyond its end
+			}
+			t.most = max(t.most, t.least, until)
+			if r.Until < max(least.Add(-near), t.start) || r.Lease != 0 && until > limit {
+				x.contradicts(r, "its hold ended before the time for which it was held, or beyond its lease")
+			}
+		}
+		if r.Returned == 0 {
+			continue
+		}
+		least := t.least
+		if r.Kind == lockagent.EventReturned && r.Reason != 0 {
+			least = t.confirmed // the store found that the tenure was over, perhaps before the agent knew it
+		}
+		if r.Returned < least.Add(-near) || len(open) > 0 {
+			x.contradicts(r, "its tenure was over before the time for which it was held")
+		} else if r.Reason == 0 {
+			t.most = max(t.least, min(t.most, r.Returned))
 		}
 	}
+	if len(open) > 0 {
+		x.why = cmp.Or(x.why, fmt.Sprintf("record %s begins a tenure with a hold that has no end", placeText(first)))
+	}
+	x.locks[key] = append(x.locks[key], t)
 }
 
-// compare looks whether two holds of a lock overlapped, and whether the tokens grew. A tenure excludes others
-// from its start on, so each of its holds is taken to begin there.
-func (x *Independent) compare(key LockKey, holds []*oneHold) {
-	for _, h := range holds {
-		h.start = h.tenure.start
-	}
-	slices.SortFunc(holds, func(a, b *oneHold) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.record.Token, b.record.Token))
+// compare looks whether the tenures of a lock exclude each other, and whether their tokens grow. It counts the holds.
+func (x *Independent) compare(key LockKey, all []oneTenure) (holds int) {
+	slices.SortFunc(all, func(a, b oneTenure) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.grant.Token, b.grant.Token))
 	})
-	x.opinion.Holds += len(holds)
-	var greatest *oneHold // that with the greatest token before
-	var goOn []*oneHold
-	for _, h := range holds {
-		shared := h.record.Mode == lockagent.Shared
-		if g := greatest; g != nil && g.tenure != h.tenure {
-			if readers := shared && g.record.Mode == lockagent.Shared; readers && h.tenure.first <= g.tenure.first {
-				x.contradicts(&h.record, "its token is not greater than that of a reader that began before")
-			} else if !readers && h.record.Token <= g.tenure.last {
-				x.pair(key, g, &h.record, "the token of the second is not greater")
-			}
-		}
-		if greatest == nil || h.record.Token > greatest.record.Token {
-			greatest = h
-		}
-		goOn = slices.DeleteFunc(goOn, func(g *oneHold) bool { return g.most <= h.start })
+	var goOn []*oneTenure
+	var began, used lockagent.Token // the greatest tokens; began leaves out those that readers used later
+	for i := range all {
+		t := &all[i]
+		reads := t.grant.Mode == lockagent.Shared
+		goOn = slices.DeleteFunc(goOn, func(g *oneTenure) bool { return g.most <= t.start })
+		surely, perhaps, beside := t.permits, t.permits, t
 		for _, g := range goOn {
-			same := g.record.Agent == h.record.Agent && g.record.Epoch == h.record.Epoch // which tells their order
-			switch {
-			case g.tenure == h.tenure || shared && g.record.Mode == lockagent.Shared:
-			case h.start < g.least.Add(-imprecise(key.Store)):
-				x.pair(key, g, &h.record, "the store granted the second before the end of the first")
-			case !same:
-				x.contradicts(&h.record, fmt.Sprintf("the hold of record %s ended at about that time", placeText(&g.record)))
+			if reads && g.grant.Mode == lockagent.Shared {
+				continue
+			}
+			if perhaps += g.permits; t.start < g.least.Add(-imprecise(key.Store)) {
+				surely, beside = surely+g.permits, g
 			}
 		}
-		goOn = append(goOn, h)
+		if surely > t.total {
+			x.pair(beside.grant, t.grant, "the store granted the second before the end of the first")
+		} else if perhaps > t.total {
+			x.doubt = cmp.Or(x.doubt, fmt.Sprintf("record %s: another hold ended at about that time", placeText(t.grant)))
+		}
+		least, last := used, t.last
+		if reads {
+			least, last = began, t.grant.Token
+		}
+		if t.grant.Token <= least {
+			x.pair(all[i-1].grant, t.grant, "the token of the second is not greater than those before")
+		}
+		goOn, began, used, holds = append(goOn, t), max(began, last), max(used, t.last), holds+t.holds
 	}
-}
-
-// pair notes two holds that should not have been.
-func (x *Independent) pair(key LockKey, first *oneHold, second *Record, what string) {
-	x.opinion.Pairs = append(x.opinion.Pairs, OpinionPair{key, placeText(&first.record), placeText(second), what})
+	return holds
 }

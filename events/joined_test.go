@@ -125,7 +125,7 @@ func TestStoresJoinedWhenJudged(t *testing.T) {
 	log.live(130_000, 200_000, a, b, z)
 	log.add(200_100, a.held(2, 200_000, 200_100).stop(), b.held(4, 200_050, 200_150).stop(), z.stop())
 
-	report := log.read(NewAudit()).Report()
+	report := log.read(newAudit()).Report()
 	wantReport(t, report, Violated, "joined: 1, missing: 1, overlap: 1", "the stores s and t are one, but holds of each were judged apart, up to 2026-03-01T14:01:55.000Z")
 	if len(report.Stores) != 1 || report.Stores[0].Holds != 5 || report.Stores[0].Unproven != 0 || report.Resets.Count != 2 || report.Locks != 2 {
 		t.Errorf("%d locks, %+v, %+v", report.Locks, report.Stores, report.Resets)

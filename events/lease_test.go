@@ -104,7 +104,7 @@ func TestHoldThatOutlastsItsAgent(t *testing.T) {
 	a, b, c := agent("A").leasing(9*time.Second).granted(1, 1000), agent("B"), agent("C").of("c")
 	s := new(tape).add(1500, a, b, c)
 	s.add(46_000, b.granted(1, 13_000).released(1, 20_000), c).add(50_000, c.alive(50_000)).live(56_000, 106_000, b)
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	if n := audit.stores["s"].Holds; n != 1 {
 		t.Fatalf("%d holds are judged", n)
 	}

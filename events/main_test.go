@@ -341,7 +341,7 @@ func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
 	}
 	defer r.Close()
 	var all []Record
-	audit := NewAudit()
+	audit := newAudit()
 	err = r.Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err == nil {
 			all = append(all, *r)

@@ -64,9 +64,9 @@ func TestAuditOfAnAgentWithoutAStore(t *testing.T) {
 				t.Errorf("without an order: %v", r)
 			}
 			// A checkpoint at any place changes nothing.
-			want := s.read(NewAudit()).Report()
+			want := s.read(newAudit()).Report()
 			for i := range s.records {
-				a := NewAudit()
+				a := newAudit()
 				a.ReadsAll()
 				for j := range s.records {
 					if i == j {
@@ -87,7 +87,7 @@ func TestAuditWaitsForAnAgentWithoutAStore(t *testing.T) {
 	a, b, c := nameless("A"), agent("B"), agent("C")
 	s := new(tape).add(0, a, b, c).live(1000, 41_000, a, b, c)
 	s.add(42_000, b.held(1, 41_500, 41_600)).live(51_000, 101_000, a, b, c)
-	if r := s.read(NewAudit()).ReportAt(wall(101_000)); r.Stores[0].Holds > 0 || r.Stores[0].Pending != 1 {
+	if r := s.read(newAudit()).ReportAt(wall(101_000)); r.Stores[0].Holds > 0 || r.Stores[0].Pending != 1 {
 		t.Errorf("judged while A may have had the lock:\n%v", r)
 	}
 	s.add(102_000, a.at("s").held(1, 41_550, 41_650)).live(111_000, 131_000, a, b, c).add(132_000, a.stop(), b.stop(), c.stop())
@@ -131,7 +131,7 @@ func TestAuditOfAFleetThatNamesItsStoreLater(t *testing.T) {
 	log(func(c *story) { c.held(1, 41_550, 41_580) }).want(t, Incomplete, "unproven: 1", "the log told of it when all up to")
 	log(func(c *story) { c.held(1, 101_550, 101_580) }).want(t, Violated, "overlap: 1", "")
 	whole := log(nil)
-	if r := resumed(t, whole.read(NewAudit())).Report(); r.Verdict != Proven {
+	if r := resumed(t, whole.read(newAudit())).Report(); r.Verdict != Proven {
 		t.Errorf("resumed: %v", r)
 	}
 }

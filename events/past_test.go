@@ -19,7 +19,7 @@ func pastAgentsComeBack(t *testing.T, seed uint64, steps int) {
 	t.Helper()
 	back := 0
 	r := rand.New(rand.NewPCG(seed, 1))
-	forgetful, keen := NewAudit(), NewAudit()
+	forgetful, keen := newAudit(), newAudit()
 	c := newChurn(func(r Record) {
 		if _, past := forgetful.past.New[r.Agent]; past {
 			back++
@@ -78,7 +78,7 @@ func TestPastAgentComesBackToAHold(t *testing.T) {
 	a, b, c := agent("A").of("a"), agent("B").of("b"), agent("C").of("c")
 	s := new(tape).add(0, a.granted(1, 0), b, c).live(1000, 21_000, a, b, c).live(31_000, 501_000, a, b) // C crashes
 	s.add(502_000, a.renewed(1, 500_000).released(1, 501_000).returned(1, 501_001)).live(511_000, 561_000, a, b)
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	if _, found := audit.past.New["C"]; !found {
 		t.Fatal("C is not past")
 	}
@@ -103,7 +103,7 @@ func TestPastAgentInAViolation(t *testing.T) {
 	s.live(21_000, 501_000, a, b)
 	b.held(1, 500_000, 501_000).edit(func(r *Record) { r.Token = lockagent.Token(clock(10_000)) })
 	s.add(502_000, b.stop(), a.renewed(1, 500_000).released(1, 501_000).returned(1, 501_001).stop())
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	if _, found := audit.past.New["C"]; !found {
 		t.Fatal("C is not past")
 	}
@@ -115,7 +115,7 @@ func TestPastAgentInAViolation(t *testing.T) {
 func TestPastAgentTellsOfAForgottenHold(t *testing.T) {
 	a, b, c := agent("A").of("a"), agent("B").of("b"), agent("C").of("c")
 	s := new(tape).add(0, a, b, c).live(1000, 11_000, a, b, c).add(12_000, c.granted(1, 12_000)).live(21_000, 501_000, a, b)
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	if _, found := audit.past.New["C"]; !found {
 		t.Fatal("C is not past")
 	}

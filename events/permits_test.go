@@ -316,7 +316,7 @@ func TestAuditOfPermitsReturnedLate(t *testing.T) {
 			a.returned(7, 5200)
 		}
 		s.add(run.at, a).live(run.at+10_000, run.at+60_000, a, b)
-		r := s.add(run.at+61_000, a.stop(), b.stop()).read(NewAudit()).Report()
+		r := s.add(run.at+61_000, a.stop(), b.stop()).read(newAudit()).Report()
 		if r.Verdict != run.want {
 			t.Errorf("%s: %s, want %s\n%v", run.name, r.Verdict, run.want, r)
 		}
@@ -351,7 +351,7 @@ func TestAuditOfASemaphoreDeletedUnheard(t *testing.T) {
 				s.add(11_000, a.lost(lockagent.LostDenied, 1, 11_000).foundOver(1, 11_001))
 			}
 			s.live(13_000, 30_000, a, b, d).add(30_000, run.delete(d)).live(33_000, 90_000, a, b, d)
-			if r := s.add(91_000, a.stop(), b.stop(), d.stop()).read(NewAudit()).Report(); r.Verdict != run.want || !strings.Contains(r.String(), run.says) {
+			if r := s.add(91_000, a.stop(), b.stop(), d.stop()).read(newAudit()).Report(); r.Verdict != run.want || !strings.Contains(r.String(), run.says) {
 				t.Errorf("%s, %s: %s, want %s, and %q\n%v", kind, run.name, r.Verdict, run.want, run.says, r)
 			}
 		}
@@ -386,7 +386,7 @@ func TestAuditOfPermitsThatBeginsLate(t *testing.T) {
 			if kind == lockagent.Permits && op == lockagent.DrainPermits {
 				continue
 			}
-			audit := NewAudit()
+			audit := newAudit()
 			audit.BeginsLate()
 			s := agent("A").permits(kind, 1, 5).alive(500).changes(20_000, op, n).held(1, 41_000, 42_000).alive(50_000).stop()
 			for _, r := range s.records {
@@ -423,9 +423,9 @@ func TestPermitsOfAnAgentThatComesBack(t *testing.T) {
 			s.live(160_000, 300_000, b)
 		}
 		s.add(301_000, a.renewed(1, 30_000).released(1, 40_000).returned(1, 40_001).stop())
-		audit := s.read(NewAudit())
+		audit := s.read(newAudit())
 		if !gone {
-			audit = s.add(302_000, b.renewed(1, 300_000).released(1, 302_000).returned(1, 302_001)).read(NewAudit())
+			audit = s.add(302_000, b.renewed(1, 300_000).released(1, 302_000).returned(1, 302_001)).read(newAudit())
 		}
 		r := new(tape).add(303_000, b.stop()).read(audit).Report()
 		if r.Verdict != Incomplete || r.Late.Count != 1 {
@@ -455,7 +455,7 @@ func TestCheckpointAnywhere(t *testing.T) {
 			t.Errorf("%s: %v", name, want)
 		}
 		for cut := range records {
-			a := NewAudit()
+			a := newAudit()
 			for i, r := range records {
 				if i == cut {
 					a = resumed(t, a)

@@ -108,7 +108,7 @@ func TestReportTellsOfOthersBesideAStuckHold(t *testing.T) {
 }
 
 func resumedReport(t *testing.T, log []Record) Report {
-	a := NewAudit()
+	a := newAudit()
 	for _, r := range log {
 		a.Add(r)
 	}
@@ -181,7 +181,7 @@ func TestReasonsAreCounted(t *testing.T) {
 func TestReportWaitsForALateRecord(t *testing.T) {
 	a, b := agent("A").alive(100), agent("B").alive(100).held(1, 200, 210).held(2, 300, 310).alive(1100)
 	records := append(a.records, b.records[0], b.records[1], b.records[3], b.records[4]) // one comes late
-	audit := NewAudit()
+	audit := newAudit()
 	for i, r := range records {
 		r.Position, r.Stored = uint64(i+1), wall(1200)
 		audit.Add(r)

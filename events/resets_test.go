@@ -259,7 +259,7 @@ func TestAuditOfASilentAgent(t *testing.T) {
 	for n := range 30 {
 		lively.held(uint64(n+1), 10_000*(n+1), 10_000*(n+1)+100).alive(10_000*(n+1) + 200)
 	}
-	a := NewAudit()
+	a := newAudit()
 	position := uint64(0)
 	add := func(r Record, ms int) {
 		position++
@@ -290,7 +290,7 @@ func TestAuditOfASilentAgent(t *testing.T) {
 
 // What goes on is judged up to the horizon, and no further.
 func TestHorizon(t *testing.T) {
-	a := NewAudit()
+	a := newAudit()
 	for i, r := range recordsOf([]*story{
 		agent("B").held(1, 2000, 2100), agent("A").held(1, 1000, 1100).alive(30_000),
 		{records: agent("B").held(1, 2000, 2100).held(2, 25_000, 31_000).alive(32_000).records[2:]},
@@ -410,7 +410,7 @@ func TestStepsOfWhichSeveralTell(t *testing.T) {
 				}
 				stories = append(stories, s.stop())
 			}
-			a := NewAudit()
+			a := newAudit()
 			for _, r := range recordsOf(stories) {
 				a.Add(r)
 			}

@@ -71,7 +71,7 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			s := new(tape).add(1000, a, b, c).live(2000, 12_000, b.of("b"), c.of("a"))
 			test.in20s(b.of("a"), c)
 			s.add(21_000, b, c).live(22_000, 112_000, b, c)
-			if l := s.read(NewAudit()).logs["A"]; !l.Dead || l.spans > 0 {
+			if l := s.read(newAudit()).logs["A"]; !l.Dead || l.spans > 0 {
 				t.Fatal("the hold is not judged yet")
 			}
 			test.at126s(b)
@@ -87,7 +87,7 @@ func TestAuditOfABreakOfAHoldThatWasJudged(t *testing.T) {
 	a, b, c := agent("A").leasing(2*time.Minute), agent("B"), agent("C")
 	s := new(tape).add(1000, a.granted(1, 1000), b, c).live(2000, 112_000, b, c)
 	s.add(116_000, c.broke(115_000)).live(122_000, 152_000, b, c)
-	if l := s.read(NewAudit()).logs["A"]; !l.Dead || l.spans > 0 {
+	if l := s.read(newAudit()).logs["A"]; !l.Dead || l.spans > 0 {
 		t.Fatal("the hold is not judged yet")
 	}
 	s.add(161_000, b.granted(1, 160_000))
@@ -138,13 +138,13 @@ func TestAuditOfAnAgentWithoutABeginning(t *testing.T) {
 func TestCheckpointOfAHoldThatWasJudged(t *testing.T) {
 	a, b := agent("A"), agent("B").of("b")
 	s := new(tape).add(1000, a.granted(1, 1000), b).live(2000, 202_000, b)
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	if len(audit.locks) > 0 {
 		t.Fatal("the hold is not judged yet")
 	}
 	s.records = nil
 	s.add(203_000, a.released(1, 5000).returned(1, 5001).alive(203_000).stop(), b.stop())
-	for _, audit := range []*Audit{resumed(t, audit), audit} {
+	for _, audit := range []*testAudit{resumed(t, audit), audit} {
 		wantReport(t, s.read(audit).Report(), Incomplete, "late: 1, not stopped: 1, unproven: 1", "")
 	}
 }
@@ -175,7 +175,7 @@ func TestAuditOfAHoldBesideOneThatWasJudged(t *testing.T) {
 	a, b, c := agent("A"), agent("B"), agent("C").of("c")
 	s := new(tape).add(1000, a.granted(1, 1000), b, c).live(2000, 202_000, b, c)
 	s.add(203_000, a.alive(203_000), b.alive(203_000), c.alive(203_000))
-	audit := s.read(NewAudit())
+	audit := s.read(newAudit())
 	audit.Acknowledge(wall(204_000), Acknowledgement{})
 	s.records = nil
 	s.live(204_000, 204_000, a, b, c).add(207_000, b.held(1, 205_000, 206_000)).live(212_000, 262_000, a, b, c)

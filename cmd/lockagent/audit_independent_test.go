@@ -35,7 +35,7 @@ func TestEventsAuditIndependent(t *testing.T) {
 	audit(log, "--file", "-").expect(t, exitOK, []string{"second opinion: proven: "}, nil)
 	all := strings.SplitAfter(log, "\n")
 	less := strings.Join(append(all[:len(all)/2:len(all)/2], all[len(all)/2+1:]...), "")
-	audit(less, "--file", "-").expect(t, exitIncomplete, []string{"second opinion: no verdict: before record "}, nil)
+	audit(less, "--file", "-").expect(t, exitIncomplete, []string{"second opinion: no verdict: between records "}, nil)
 	audit("", "--lock", "a").expect(t, exitUsage, nil, []string{"--independent judges a whole log"})
 }
 
