@@ -96,7 +96,7 @@ func NewAudit() *Audit {
 		Tail:     DefaultTail,
 		Patience: DefaultPatience,
 
-		fold:    NewFold(FoldConfig{}),
+		fold:    NewFold(),
 		logs:    make(map[lockagent.AgentID]*agentLog),
 		stores:  make(map[string]*storeLog),
 		locks:   make(map[LockKey]*lockLog),

@@ -34,10 +34,14 @@ func Example() {
 	}
 	defer reader.Close()
 	audit := events.NewAudit()
-	fold := events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) { fmt.Println(h.Lock, h.Ended) }})
+	fold := events.NewFold()
 	err = reader.Replay(context.Background(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if err == nil {
-			fold.Apply(*r)
+			for _, c := range fold.Apply(*r) {
+				if c.Kind == events.HoldEnded {
+					fmt.Println(c.Hold.Lock, c.Hold.Ended)
+				}
+			}
 		}
 		return audit.Visit(r, err)
 	})

@@ -7,25 +7,17 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// FoldConfig is how a [Fold] works. The zero FoldConfig is that of a program that wants to know
-// who holds what now.
-type FoldConfig struct {
-	// Ended is called with each hold that has ended, or of which the log will not tell the end any
-	// more. The hold is valid during the call only. Ended must not call the Fold.
-	Ended func(*Hold)
-}
-
 // Fold makes the state of all locks from the records of all agents: the holders, the waiters, and
 // how each hold ended. The log is the only source of that state.
 //
 // The records of one agent are applied in their order, those of different agents in any order. Signs of
 // life may come last. A record that was applied before changes nothing. Records may be missing: then holds are
 // missing, or go on for too long, until another hold shows that they are over: see
-// Hold.Superseded. Kinds that this version does not know change nothing.
+// Hold.Superseded. Kinds that this version does not know change nothing. Another process can go on with a
+// [Fold.Snapshot].
 //
 // A Fold must be made by [NewFold] and is not safe for concurrent use.
 type Fold struct {
-	cfg    FoldConfig
 	watch  watcher // or nil
 	agents map[lockagent.AgentID]*folded
 	locks  map[LockKey]*lockFold
@@ -38,6 +30,10 @@ type Fold struct {
 
 	latest *lockFold // the lock of the last record: the next is often about the same
 	spare  []*Hold
+
+	record   Record   // that is applied
+	changes  []Change // that it has made; none if there is a watcher
+	position uint64   // of the last record, or 0
 }
 
 // folded is what a Fold knows of an agent.
@@ -81,22 +77,32 @@ type watcher interface {
 }
 
 // NewFold returns the fold of an empty log.
-func NewFold(cfg FoldConfig) *Fold {
-	return &Fold{cfg: cfg, agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold), most: fewAgents}
+func NewFold() *Fold {
+	return &Fold{agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold), most: fewAgents}
 }
 
-// Apply applies a record. It is a [Visit] if it is called with what was read:
+// Apply applies a record, and returns what has changed. It is part of a [Visit] if it is called with what was read:
 //
 //	reader.Replay(ctx, from, filter, func(r *events.Record, err error) error {
-//		if err == nil {
-//			fold.Apply(*r)
+//		if err != nil {
+//			return nil
+//		}
+//		for _, c := range fold.Apply(*r) {
+//			...
 //		}
 //		return nil
 //	})
-func (f *Fold) Apply(r Record) {
+//
+// Most records change one thing or two. The end of an agent changes all of its holds and requests. The changes and their
+// holds are valid until the next call of Apply, which uses their memory again. A caller that needs them for longer keeps a
+// copy of the hold.
+func (f *Fold) Apply(r Record) []Change {
+	f.recycle()
+	f.record = r
 	a := f.agent(r.Agent)
-	f.hear(a, &r)
-	f.apply(a, &r)
+	f.hear(a, &f.record)
+	f.apply(a, &f.record)
+	return f.changes
 }
 
 func (f *Fold) agent(id lockagent.AgentID) *folded {
@@ -132,7 +138,7 @@ func (f *Fold) apply(a *folded, r *Record) {
 		f.begins(a, r)
 	case lockagent.EventAgentStopped:
 		a.Stopped = true
-		f.setGone(a, true)
+		f.setAllGone(a, true)
 		f.waitsNoMore(a)
 	case lockagent.EventAlive:
 		a.alive(r)
@@ -154,11 +160,11 @@ func (f *Fold) about(a *folded, r *Record) {
 			f.wait(a, l, r)
 		}
 	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
-		l.noWait(a, r)
+		f.noWait(a, l, r)
 	case lockagent.EventGranted, lockagent.EventHeld:
-		f.granted(a, l, r, l.noWait(a, r))
+		f.granted(a, l, r, f.noWait(a, l, r))
 	case lockagent.EventReentered:
-		l.noWait(a, r)
+		f.noWait(a, l, r)
 		h := l.find(r)
 		if f.watch != nil {
 			f.watch.reentered(l.LockKey, h, r)
@@ -168,16 +174,21 @@ func (f *Fold) about(a *folded, r *Record) {
 			if r.Mode == lockagent.Shared && h.Mode != lockagent.Shared {
 				h.shares++
 			}
+			f.tell(HoldChanged, h)
 		}
 	case lockagent.EventRenewed:
 		for _, h := range l.open {
 			if h.Agent == r.Agent && h.Tenure == r.Tenure {
 				h.Confirmed, h.Lease, h.Uncertain, h.Gone = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}, false
+				f.tell(HoldChanged, h)
 			}
 		}
 	case lockagent.EventUncertain:
-		if h := l.find(r); h != nil && h.Uncertain.IsZero() {
-			h.Uncertain = r.Time
+		if h := l.find(r); h != nil {
+			if h.Uncertain.IsZero() {
+				h.Uncertain = r.Time
+			}
+			f.tell(HoldChanged, h)
 		}
 	case lockagent.EventPermits:
 		if f.watch != nil {
@@ -249,20 +260,27 @@ func (f *Fold) wait(a *folded, l *lockFold, r *Record) {
 		l.waiters = append(l.waiters, Waiter{
 			Agent: a.Agent, Owner: r.Owner, Who: Who{r.Who}, Request: r.Request, Mode: r.Mode, Since: r.Time.Add(-r.Waited),
 		})
-		if a.waits == nil {
-			a.waits = make(map[*lockFold]int)
-		}
-		a.waits[l]++
+		a.waitsFor(l)
 	}
 	w := &l.waiters[i]
 	w.Holder, w.Behind = r.Holder, f.behind(l, r.Agent, r.Holder)
+	f.tellRequest(RequestWaits, l, w)
+}
+
+// waitsFor notes that one more request waits for a lock.
+func (a *folded) waitsFor(l *lockFold) {
+	if a.waits == nil {
+		a.waits = make(map[*lockFold]int)
+	}
+	a.waits[l]++
 }
 
 // noWait ends the wait of a request, and returns for whom it has waited, or nil.
-func (l *lockFold) noWait(a *folded, r *Record) (behind *Party) {
+func (f *Fold) noWait(a *folded, l *lockFold, r *Record) (behind *Party) {
 	for i := range l.waiters {
 		if w := &l.waiters[i]; w.Agent == r.Agent && w.Request == r.Request {
 			behind = w.Behind
+			f.tellRequest(RequestOver, l, w)
 			l.waiters = slices.Delete(l.waiters, i, i+1)
 			if a.waits[l]--; a.waits[l] == 0 {
 				delete(a.waits, l)
@@ -313,10 +331,11 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 	if !r.Fixed {
 		a.Lease = max(a.Lease, r.Lease)
 	}
+	f.tell(HoldGranted, h)
 	if f.watch != nil {
 		f.watch.granted(h)
 	} else {
-		l.supersede(h)
+		f.supersede(l, h)
 		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && exclusiveKind(l.Kind) })
 	}
 	if r.Kind == lockagent.EventHeld {
@@ -330,30 +349,30 @@ func (f *Fold) granted(a *folded, l *lockFold, r *Record, waited *Party) {
 
 // supersede notes which holds are over because the store has granted the lock to another agent
 // since. Their ends may be missing in the log, or still under way. An audit compares times instead.
-func (l *lockFold) supersede(h *Hold) {
+func (f *Fold) supersede(l *lockFold, h *Hold) {
 	if !exclusiveKind(l.Kind) {
 		return // several may hold it
 	}
 	by := grant{h.Token, h.Agent, h.Start}
 	for _, o := range l.open {
-		o.supersededBy(h.Mode, by)
+		f.supersededBy(o, h.Mode, by)
 	}
-	h.supersededBy(lockagent.Exclusive, l.exclusive)
-	h.supersededBy(lockagent.Shared, l.shared)
+	f.supersededBy(h, lockagent.Exclusive, l.exclusive)
+	f.supersededBy(h, lockagent.Shared, l.shared)
 	if latest := l.latest(h.Mode); by.token > latest.token {
 		*latest = by
 	}
 }
 
 // join notes that the grants of another lock are grants of this one.
-func (l *lockFold) join(other *lockFold) {
+func (f *Fold) join(l, other *lockFold) {
 	for _, mode := range []lockagent.Mode{lockagent.Exclusive, lockagent.Shared} {
 		mine, its := l.latest(mode), other.latest(mode)
 		for _, h := range l.open {
-			h.supersededBy(mode, *its)
+			f.supersededBy(h, mode, *its)
 		}
 		for _, h := range other.open {
-			h.supersededBy(mode, *mine)
+			f.supersededBy(h, mode, *mine)
 		}
 		if its.token > mine.token {
 			*mine = *its
@@ -369,11 +388,25 @@ func (l *lockFold) latest(mode lockagent.Mode) *grant {
 }
 
 // supersededBy notes that a hold is over if a grant came later that it cannot be beside.
-func (h *Hold) supersededBy(mode lockagent.Mode, g grant) {
+func (f *Fold) supersededBy(h *Hold, mode lockagent.Mode, g grant) {
 	if g.token <= h.Token || g.agent == h.Agent || bothShared(mode, h.Mode) {
 		return
 	}
-	h.Superseded, h.End = true, earlier(h.End, g.start)
+	f.superseded(h, g.start)
+}
+
+// superseded notes that a hold without an end was over by a time on the clock of the store, or by a time that the log does
+// not say if that is 0.
+func (f *Fold) superseded(h *Hold, by lockagent.StoreTime) {
+	known, end := h.Superseded, h.End
+	h.Superseded, h.End = true, earlier(h.End, by)
+	switch {
+	case h.stray: // it ends at once
+	case !known:
+		f.tell(HoldSuperseded, h)
+	case h.End != end:
+		f.tell(HoldChanged, h)
+	}
 }
 
 func bothShared(a, b lockagent.Mode) bool { return a == lockagent.Shared && b == lockagent.Shared }
@@ -401,13 +434,14 @@ func (f *Fold) ended(a *folded, l *lockFold, r *Record) {
 		if h != nil {
 			h.Grants = r.Count
 			h.downgrade(r)
+			f.tell(HoldChanged, h)
 		}
 		return
 	case h == nil:
 		h = f.newHold(a, l, r)
 		h.From, h.Start, h.stray = r.Time.Add(-r.Held), 0, true
 		if f.watch == nil {
-			l.supersede(h)
+			f.supersede(l, h)
 		}
 	default:
 		f.close(a, l, h)
@@ -482,20 +516,20 @@ func (f *Fold) replace(a *folded, l *lockFold, by *Record, over func(*Hold) bool
 		if f.watch != nil {
 			f.watch.replaced(h, by)
 		} else {
-			lapsed(h, by)
+			f.lapsed(h, by)
 		}
-		f.told(l, h)
+		f.tell(HoldForgotten, h)
 		i--
 	}
 }
 
 // lapsed notes when a hold that has no end was over at the latest.
-func lapsed(h *Hold, by *Record) {
+func (f *Fold) lapsed(h *Hold, by *Record) {
 	next := by.Returned
 	if by.How == lockagent.ByStore {
 		next = earlier(next, by.StoreTime)
 	}
-	h.Superseded, h.End = true, earlier(h.End, next)
+	f.superseded(h, next)
 }
 
 // close takes a hold from those that go on.
@@ -514,13 +548,5 @@ func (f *Fold) over(l *lockFold, h *Hold, r *Record) {
 	if f.watch == nil && !superseded && r.Fixed && r.Reason == lockagent.LostClosed {
 		f.leaveLease(l, h)
 	}
-	f.told(l, h)
-}
-
-// told passes on a hold that has ended.
-func (f *Fold) told(l *lockFold, h *Hold) {
-	if f.cfg.Ended != nil {
-		f.cfg.Ended(h)
-	}
-	f.spare = append(f.spare, h)
+	f.tell(HoldEnded, h)
 }

@@ -27,7 +27,8 @@ func record(seq uint64, kind lockagent.EventKind, e lockagent.Event) Record {
 
 func TestFold(t *testing.T) {
 	var ended []Hold
-	f := NewFold(FoldConfig{Ended: func(h *Hold) { ended = append(ended, *h) }})
+	f := NewFold()
+	apply := func(r Record) { ended = append(ended, endedBy(f, r)...) }
 	process := lockagent.Process{Host: "one", Program: "billing", PID: 7}
 	records := []Record{
 		record(1, lockagent.EventAgentStarted, lockagent.Event{Process: process, Store: "s"}),
@@ -39,8 +40,8 @@ func TestFold(t *testing.T) {
 		record(7, lockagent.EventUncertain, lockagent.Event{Owner: "ann", Tenure: 1, Token: 100, Time: at(5)}),
 	}
 	for _, r := range records {
-		f.Apply(r)
-		f.Apply(r)
+		apply(r)
+		apply(r)
 	}
 	s, ok := f.Lock(LockKey{"s", "", "a"})
 	if !ok || len(s.Holders) != 1 || len(s.Waiters) != 1 || len(ended) != 0 {
@@ -54,13 +55,13 @@ func TestFold(t *testing.T) {
 	if w := s.Waiters[0]; !reflect.DeepEqual(w, Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann", Behind: ann}) {
 		t.Errorf("%+v", w)
 	}
-	f.Apply(record(8, lockagent.EventAlive, lockagent.Event{StoreTime: 5e6, Confirmed: 4e6, Time: at(6)}))
-	f.Apply(record(9, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(7), Count: 1}))
+	apply(record(8, lockagent.EventAlive, lockagent.Event{StoreTime: 5e6, Confirmed: 4e6, Time: at(6)}))
+	apply(record(9, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(7), Count: 1}))
 	if s, _ = f.Lock(LockKey{"s", "", "a"}); s.Holders[0].Confirmed != 4e6 || s.Holders[0].Grants != 1 {
 		t.Errorf("%+v", s)
 	}
-	f.Apply(record(10, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(8), Held: 7 * time.Second, Until: 7e6}))
-	f.Apply(record(11, lockagent.EventHeld, lockagent.Event{Owner: "bob", Request: 2, Tenure: 1, Token: 101, Time: at(8), Held: 2 * time.Second, Until: 10e6, Returned: 9e6, How: lockagent.ByHandOff}))
+	apply(record(10, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(8), Held: 7 * time.Second, Until: 7e6}))
+	apply(record(11, lockagent.EventHeld, lockagent.Event{Owner: "bob", Request: 2, Tenure: 1, Token: 101, Time: at(8), Held: 2 * time.Second, Until: 10e6, Returned: 9e6, How: lockagent.ByHandOff}))
 	if s, ok = f.Lock(LockKey{"s", "", "a"}); ok || len(ended) != 2 {
 		t.Fatalf("%+v", s)
 	}
@@ -88,7 +89,7 @@ func TestFoldNamesWhoIsWaitedFor(t *testing.T) {
 		"B/3":         {Party{Owner: "B/3", Agent: "B"}, Party{Owner: "B/3", Agent: "B"}},
 		"f81d4fae:31": {Party{Owner: "f81d4fae:31"}, Party{Owner: "f81d4fae:31"}},
 	} {
-		f := NewFold(FoldConfig{})
+		f := NewFold()
 		f.Apply(holder[0])
 		f.Apply(Record{Event: lockagent.Event{
 			Kind: lockagent.EventQueued, Agent: "B", Store: "s", Lock: "a", Owner: "B/1", Request: 1, Time: wall(1100), Holder: text,
@@ -130,7 +131,7 @@ func TestFoldInAnyOrder(t *testing.T) {
 	var want []Hold
 	for range 20 {
 		rest := slices.Clone(logs)
-		f := NewFold(FoldConfig{})
+		f := NewFold()
 		for len(rest) > 0 {
 			i := rand.IntN(len(rest))
 			f.Apply(rest[i][0])
@@ -153,7 +154,7 @@ func TestFoldInAnyOrder(t *testing.T) {
 }
 
 func TestFoldOfAStoreWithTwoIdentities(t *testing.T) {
-	f := NewFold(FoldConfig{})
+	f := NewFold()
 	f.Apply(record(1, lockagent.EventGranted, lockagent.Event{Store: "x", Tenure: 1, Token: 1, Owner: "ann"}))
 	if s, ok := f.Lock(LockKey{"y", "", "a"}); ok {
 		t.Errorf("%+v", s)
@@ -188,7 +189,7 @@ func TestFoldOfASupersededHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, order := range [][]*story{{test.first, test.second}, {test.second, test.first}} {
-				f := NewFold(FoldConfig{})
+				f := NewFold()
 				for _, s := range order {
 					for _, r := range s.records {
 						f.Apply(r)
@@ -206,10 +207,12 @@ func TestFoldOfASupersededHold(t *testing.T) {
 
 	// The end may have been under way.
 	var last Hold
-	f := NewFold(FoldConfig{Ended: func(h *Hold) { last = *h }})
+	f := NewFold()
 	first := agent("A").granted(1, 1000).released(1, 9000).records
 	for _, r := range slices.Concat(first[:2], agent("B").granted(1, 10_000).records, first[2:]) {
-		f.Apply(r)
+		for _, h := range endedBy(f, r) {
+			last = h
+		}
 	}
 	s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
 	if len(s.Holders) != 1 || last.Agent != "A" || last.Superseded || last.End != clock(9000)+100 {
@@ -223,7 +226,7 @@ func confirmed(ms int) func(*Record) { return func(r *Record) { r.Confirmed = cl
 // It does not matter when the log tells that two identities are those of one store.
 func TestFoldOfASupersededHoldOfOneStore(t *testing.T) {
 	first, second := agent("A").at("x").granted(1, 1000).records, agent("B").at("y").granted(1, 11_000).released(1, 12_000)
-	f := NewFold(FoldConfig{})
+	f := NewFold()
 	for _, r := range slices.Concat(first, second.reset(lockagent.Reset{Store: "x"}).records) {
 		f.Apply(r)
 	}
@@ -252,7 +255,7 @@ func TestFoldOfTheNextLife(t *testing.T) {
 		"Released":  {queued(agent("A").granted(1, 1000).released(1, 2000)).stop(), false, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, a := NewFold(FoldConfig{}), newAudit()
+			f, a := NewFold(), newAudit()
 			for i, r := range test.log.records {
 				r.Position, r.Stored = uint64(i+1), wall(8000)
 				f.Apply(r)
@@ -278,15 +281,15 @@ func TestFoldOfTheNextLife(t *testing.T) {
 // A fold that runs for long does not remember all agents that there were, whether they stopped or crashed.
 func TestFoldForgetsAgents(t *testing.T) {
 	over := 0
-	f := NewFold(FoldConfig{Ended: func(h *Hold) {
-		if h.Superseded {
-			over++
-		}
-	}})
+	f := NewFold()
 	tell := func(ms int, s *story) {
 		for _, r := range s.records {
 			r.Stored = wall(ms)
-			f.Apply(r)
+			for _, h := range endedBy(f, r) {
+				if h.Superseded {
+					over++
+				}
+			}
 		}
 		s.records = nil
 	}
@@ -318,7 +321,7 @@ func TestFoldForgetsAgents(t *testing.T) {
 
 // Signs of life that are not read show nothing of an agent that is silent.
 func TestFoldWithoutSignsOfLife(t *testing.T) {
-	f := NewFold(FoldConfig{})
+	f := NewFold()
 	for i := range fewAgents + 10 {
 		r := agent(lockagent.AgentID(strconv.Itoa(i))).records[0]
 		r.Stored = wall(1000 * i)

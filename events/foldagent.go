@@ -51,11 +51,11 @@ func (h *Hold) renewable() bool {
 
 // begins notes that an agent begins another life. It says how many holds of the last one it goes on with.
 func (f *Fold) begins(a *folded, r *Record) {
-	for h := range a.holds {
+	for _, h := range a.sorted() {
 		if !h.Gone && f.watch == nil {
 			h.Confirmed, h.Lease = a.renewed(h)
 		}
-		h.Gone = h.Epoch < r.Epoch && r.Count == 0
+		f.setGone(h, h.Epoch < r.Epoch && r.Count == 0)
 	}
 	f.waitsNoMore(a)
 	if f.watch == nil {
@@ -74,28 +74,33 @@ const (
 
 // hear notes when the stream took a record.
 func (f *Fold) hear(a *folded, r *Record) {
-	a.heard, f.heard = r.Stored, r.Stored
+	a.heard, f.heard, f.position = r.Stored, r.Stored, r.Position
 	if r.Kind == lockagent.EventAlive {
 		f.alive = r.Stored
 	}
 }
 
-// forgetAgents forgets the agents that hold nothing, wait for nothing, and have been silent for longSilent. Of an agent that
+// longSilent reports whether an agent has been silent for longSilent. Of an agent that
 // stopped, this is counted up to the last record of any agent. Of others it is counted up to the last sign of life of
 // any agent: if the log is read without signs of life, an agent that runs may be silent, too.
+func (f *Fold) longSilent(a *folded) bool {
+	now := f.alive
+	if a.Stopped {
+		now = f.heard
+	}
+	return !a.heard.IsZero() && now.Sub(a.heard) > longSilent
+}
+
+// forgetAgents forgets the agents that hold nothing, wait for nothing, and have been silent for longSilent.
 func (f *Fold) forgetAgents() {
 	for id, a := range f.agents {
-		now := f.alive
-		if a.Stopped {
-			now = f.heard
-		}
-		if a.heard.IsZero() || now.Sub(a.heard) <= longSilent {
+		if !f.longSilent(a) {
 			continue
 		}
 		for _, h := range a.sorted() {
 			if l := a.holds[h]; h.Superseded { // its end will not come
 				f.close(a, l, h)
-				f.told(l, h)
+				f.tell(HoldForgotten, h)
 				f.tidy(l)
 			}
 		}
@@ -109,6 +114,11 @@ func (f *Fold) forgetAgents() {
 // waitsNoMore forgets the requests of an agent. No other process goes on with those.
 func (f *Fold) waitsNoMore(a *folded) {
 	for l := range a.waits {
+		for i := range l.waiters {
+			if l.waiters[i].Agent == a.Agent {
+				f.tellRequest(RequestOver, l, &l.waiters[i])
+			}
+		}
 		l.waiters = slices.DeleteFunc(l.waiters, func(w Waiter) bool { return w.Agent == a.Agent })
 		if l != f.latest {
 			f.tidy(l)
@@ -117,10 +127,18 @@ func (f *Fold) waitsNoMore(a *folded) {
 	a.waits = nil
 }
 
-// setGone marks the holds of an agent whose log has ended, or goes on after all.
-func (f *Fold) setGone(a *folded, gone bool) {
-	for h := range a.holds {
+// setAllGone marks the holds of an agent whose log has ended, or goes on after all.
+func (f *Fold) setAllGone(a *folded, gone bool) {
+	for _, h := range a.sorted() {
+		f.setGone(h, gone)
+	}
+}
+
+// setGone marks a hold whose agent is gone, or goes on after all.
+func (f *Fold) setGone(h *Hold, gone bool) {
+	if h.Gone != gone {
 		h.Gone = gone
+		f.tell(HoldChanged, h)
 	}
 }
 

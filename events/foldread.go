@@ -2,7 +2,6 @@ package events
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/lockagent/lockagent"
 )
@@ -33,12 +32,9 @@ func (f *Fold) Locks() iter.Seq[LockState] {
 }
 
 func (f *Fold) state(l *lockFold) LockState {
-	s := LockState{LockKey: l.LockKey, Waiters: slices.Clone(l.waiters)}
-	for i := range s.Waiters {
-		w := &s.Waiters[i]
-		if w.Behind != nil && w.Behind.Owner == "" { // perhaps its record came later
-			w.Behind = f.behind(l, w.Agent, w.Holder)
-		}
+	s := LockState{LockKey: l.LockKey}
+	for i := range l.waiters {
+		s.Waiters = append(s.Waiters, f.waiter(l, &l.waiters[i]))
 	}
 	for _, h := range l.open {
 		s.Holders = append(s.Holders, f.asOfNow(h))
@@ -47,6 +43,15 @@ func (f *Fold) state(l *lockFold) LockState {
 		s.Left = append(s.Left, *h)
 	}
 	return s
+}
+
+// waiter is a request, with the holder that it has found as far as the log tells of that by now.
+func (f *Fold) waiter(l *lockFold, w *Waiter) Waiter {
+	now := *w
+	if now.Behind != nil && now.Behind.Owner == "" { // perhaps its record came later
+		now.Behind = f.behind(l, w.Agent, w.Holder)
+	}
+	return now
 }
 
 // asOfNow adds to a hold what its agent tells of all its holds.

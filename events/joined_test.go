@@ -89,7 +89,7 @@ func TestJoinedStores(t *testing.T) {
 						r.Reset.Store = store
 					}
 				}
-				fold := NewFold(FoldConfig{})
+				fold := NewFold()
 				for _, r := range all {
 					fold.Apply(r)
 				}

@@ -33,7 +33,7 @@ func TestLeaseEndOfAHold(t *testing.T) {
 			if test.then != nil {
 				test.then(test.holder)
 			}
-			f := NewFold(FoldConfig{})
+			f := NewFold()
 			for _, r := range test.holder.records {
 				f.Apply(r)
 			}
@@ -149,7 +149,7 @@ func TestFoldOfALeaseThatIsLeft(t *testing.T) {
 		"OfAnotherIdentity": {[]*story{left(agent("A").at("x")), agent("B").at("s").reset(lockagent.Reset{Store: "x"})}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := NewFold(FoldConfig{})
+			f := NewFold()
 			for _, r := range recordsOf(test.stories) {
 				f.Apply(r)
 			}
@@ -168,7 +168,7 @@ func TestFoldOfALeaseThatIsLeft(t *testing.T) {
 
 // A fold that runs for long forgets leases that are over.
 func TestFoldForgetsLeases(t *testing.T) {
-	f, s := NewFold(FoldConfig{}), fixed(agent("A"))
+	f, s := NewFold(), fixed(agent("A"))
 	for i := range 10 * mostIdle {
 		s.of(lockagent.Name(fmt.Sprintf("cron/%d", i))).granted(uint64(i+1), 1000*i).lost(lockagent.LostClosed, uint64(i+1), 1000*i+1)
 		for _, r := range s.records {

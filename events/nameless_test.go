@@ -104,7 +104,7 @@ func TestAuditOfAHoldThatBeganWithoutAStore(t *testing.T) {
 	}
 	log(5100).want(t, Proven, "", "")
 	log(1200).want(t, Violated, "overlap: 1", "")
-	f := NewFold(FoldConfig{})
+	f := NewFold()
 	for _, r := range log(5100).records {
 		f.Apply(r)
 	}

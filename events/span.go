@@ -372,7 +372,7 @@ func (a *Audit) leave(l *agentLog) {
 			}
 		}
 	}
-	a.fold.setGone(l.folded, true)
+	a.fold.setAllGone(l.folded, true)
 }
 
 // livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
@@ -400,7 +400,7 @@ func (a *Audit) comeBack(l *agentLog) {
 	for _, h := range l.folded.sorted() {
 		a.goesOn(h)
 	}
-	a.fold.setGone(l.folded, false)
+	a.fold.setAllGone(l.folded, false)
 }
 
 // judgedAway notes that a tenure was judged whose holds may go on after all.

@@ -51,10 +51,11 @@ func (f *Fold) move(a *folded, store string) {
 		to := of(l)
 		h.LockKey = to.LockKey
 		if f.watch == nil {
-			to.supersede(h)
+			f.supersede(to, h)
 		}
 		to.open = append(to.open, h)
 		a.holds[h] = to
+		f.tell(HoldChanged, h)
 	}
 	for l, n := range a.waits {
 		if l.Store != "" {
@@ -64,6 +65,7 @@ func (f *Fold) move(a *folded, store string) {
 		for _, w := range l.waiters {
 			if w.Agent == a.Agent {
 				to.waiters = append(to.waiters, w)
+				f.tellRequest(RequestWaits, to, &w)
 			}
 		}
 		l.waiters = slices.DeleteFunc(l.waiters, func(w Waiter) bool { return w.Agent == a.Agent })
@@ -92,16 +94,18 @@ func (f *Fold) joinStores(a, b string) {
 		for _, h := range l.open {
 			h.LockKey = key
 			f.agents[h.Agent].holds[h] = other
+			f.tell(HoldChanged, h)
 		}
 		if f.watch == nil {
-			other.join(l)
+			f.join(other, l)
 		}
 		other.open = append(other.open, l.open...)
 		other.waiters = append(other.waiters, l.waiters...)
 		for _, w := range l.waiters {
 			a := f.agents[w.Agent]
-			a.waits[other]++
+			a.waitsFor(other)
 			delete(a.waits, l)
+			f.tellRequest(RequestWaits, other, &w)
 		}
 		for _, h := range l.left {
 			h.LockKey = key

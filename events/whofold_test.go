@@ -13,7 +13,7 @@ import (
 func TestFoldTellsWho(t *testing.T) {
 	daemon := lockagent.Process{Host: "db3", Program: "lockagent", PID: 1}
 	backup := lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full"}
-	fold := NewFold(FoldConfig{})
+	fold := NewFold()
 	for i, e := range []lockagent.Event{
 		{Kind: lockagent.EventAgentStarted, Process: daemon},
 		{Kind: lockagent.EventGranted, Lock: "a", Owner: "0/KK5FN", Request: 1, Tenure: 1, Token: 1, Count: 1, Who: backup.Who()},

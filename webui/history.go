@@ -63,10 +63,15 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 	if since > 0 {
 		from = events.FromTime(time.Now().Add(-since))
 	}
-	fold := events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) { is.add(h) }})
+	fold := events.NewFold()
 	err := p.Log.Replay(ctx, from, events.Filter{Lock: name}, func(r *events.Record, err error) error {
-		if err == nil { // the audit tells of what is no event
-			fold.Apply(*r)
+		if err != nil { // the audit tells of what is no event
+			return nil
+		}
+		for _, c := range fold.Apply(*r) {
+			if c.Kind == events.HoldEnded || c.Kind == events.HoldForgotten {
+				is.add(c.Hold)
+			}
 		}
 		return nil
 	})

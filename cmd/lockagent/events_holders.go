@@ -54,7 +54,7 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	fold, records, locks := events.NewFold(events.FoldConfig{}), 0, 0
+	fold, records, locks := events.NewFold(), 0, 0
 	// Filtered by the server, the records would not tell whether the agents live.
 	err = log.replay(cmd.Context(), startAt{}, events.Filter{}, func(r *events.Record, err error) error {
 		if err == nil && (r.Lock == "" || filter.Match(r)) {

@@ -59,7 +59,7 @@ func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	}
 	s := lockThen{name: name, at: at}
 	told := newStory(name, s.keep)
-	told.gaveUp = func(r events.Record) { s.gaveUp(told, r) }
+	told.gaveUp = s.gaveUp
 	if err := told.read(cmd, &f.source); err != nil {
 		return err
 	}
@@ -119,13 +119,13 @@ func (s *lockThen) waitedFor(h *hold) bool {
 }
 
 // gaveUp looks at a request that has waited in vain.
-func (s *lockThen) gaveUp(told *story, r events.Record) {
+func (s *lockThen) gaveUp(r events.Record, behind *events.Party) {
 	since := r.Time.Add(-r.Waited)
 	if since.After(s.at) || !r.Time.After(s.at) {
 		return
 	}
 	s.waiters = append(s.waiters, waiter{
-		Owner: r.Owner, Who: events.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: told.behind(r.Agent, r.Request),
+		Owner: r.Owner, Who: events.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
 		BecameOf: r.Kind.String(), Error: r.Err,
 	})
 }

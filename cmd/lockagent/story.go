@@ -26,23 +26,13 @@ type story struct {
 
 	// keep says of a hold that is over whether to keep it.
 	keep func(*hold) bool
-	// gaveUp is called with each request that has waited in vain, if it is not nil. It still waits in the
-	// fold then.
-	gaveUp func(events.Record)
+	// gaveUp is called with the end of each request that has waited in vain, and with whom it has waited for, if it
+	// is not nil.
+	gaveUp func(r events.Record, behind *events.Party)
 }
 
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
-	s := &story{name: name, keep: keep, granted: make(map[lockagent.AgentID]uint64)}
-	s.fold = events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
-		if over := (hold{Hold: *h}); s.keep(&over) {
-			s.past = append(s.past, over)
-			if s.most > 0 && len(s.past) >= 2*s.most+100 {
-				slices.SortStableFunc(s.past, hold.compare)
-				s.past = slices.Clone(s.past[len(s.past)-s.most:])
-			}
-		}
-	}})
-	return s
+	return &story{name: name, keep: keep, fold: events.NewFold(), granted: make(map[lockagent.AgentID]uint64)}
 }
 
 // read reads what there is about the lock, and says so if there is nothing.
@@ -86,7 +76,7 @@ func (s *story) replay(ctx context.Context, log *eventLog) error {
 	}
 	tell := func(until uint64) {
 		for len(lives) > 0 && lives[0].Position < until {
-			s.fold.Apply(lives[0])
+			s.apply(&lives[0])
 			lives = lives[1:]
 		}
 	}
@@ -117,22 +107,45 @@ func (s *story) replay(ctx context.Context, log *eventLog) error {
 func (s *story) visit(r *events.Record, err error) error {
 	switch {
 	case err != nil: // the audit tells of what is no event
-		return nil
 	case r.Lock == s.name:
 		s.found = true
-		switch r.Kind {
-		case lockagent.EventGranted:
-			s.granted[r.Agent] = r.Position
-		case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
-			if s.gaveUp != nil {
-				s.gaveUp(*r)
-			}
-		}
-		s.fold.Apply(*r)
+		s.apply(r)
 	case r.Lock == "":
-		s.fold.Apply(*r)
+		s.apply(r)
 	}
 	return nil
+}
+
+func (s *story) apply(r *events.Record) {
+	var behind *events.Party
+	for _, c := range s.fold.Apply(*r) {
+		switch c.Kind {
+		case events.RequestOver:
+			behind = c.Waiter.Behind
+		case events.HoldEnded, events.HoldForgotten:
+			s.over(hold{Hold: *c.Hold})
+		}
+	}
+	switch r.Kind {
+	case lockagent.EventGranted:
+		s.granted[r.Agent] = r.Position
+	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
+		if s.gaveUp != nil {
+			s.gaveUp(*r, behind)
+		}
+	}
+}
+
+// over looks at a hold that is over. Of those that are kept the last ones count, if not all are wanted.
+func (s *story) over(h hold) {
+	if !s.keep(&h) {
+		return
+	}
+	s.past = append(s.past, h)
+	if s.most > 0 && len(s.past) >= 2*s.most+100 {
+		slices.SortStableFunc(s.past, hold.compare)
+		s.past = slices.Clone(s.past[len(s.past)-s.most:])
+	}
 }
 
 // all returns all holds, in the order of their tokens for each store.
@@ -166,16 +179,6 @@ func (s *story) findLeft(h *hold) {
 
 func (h hold) compare(other hold) int {
 	return cmp.Or(cmp.Compare(h.Store, other.Store), cmp.Compare(h.Token, other.Token), h.From.Compare(other.From))
-}
-
-// behind is for whom a request waits, or nil.
-func (s *story) behind(agent lockagent.AgentID, request uint64) *events.Party {
-	for _, w := range s.waiting() {
-		if w.Agent == agent && w.Request == request {
-			return w.Behind
-		}
-	}
-	return nil
 }
 
 // waiting returns the requests that still wait.

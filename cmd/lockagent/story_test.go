@@ -152,7 +152,7 @@ func stateAt(t *testing.T, name lockagent.Name, seconds float64) *lockThen {
 	t.Helper()
 	then := &lockThen{name: name, at: begun.Add(time.Duration(seconds * float64(time.Second)))}
 	s := newStory(name, then.keep)
-	s.gaveUp = func(r events.Record) { then.gaveUp(s, r) }
+	s.gaveUp = then.gaveUp
 	then.finish(told(t, lossOf(t, begun), s))
 	return then
 }
@@ -222,7 +222,7 @@ func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
 }
 
 func TestHolders(t *testing.T) {
-	fold := events.NewFold(events.FoldConfig{})
+	fold := events.NewFold()
 	err := events.ReadLines(strings.NewReader(lossOf(t, begun)), func(r *events.Record, err error) error {
 		fold.Apply(*r)
 		return err

@@ -5,7 +5,7 @@
 //
 //   - [events.Reader] reads the log. Replay ends with the events that are there, Tail goes on.
 //   - [events.Fold] is what the events up to now add up to. Events of different agents may arrive in
-//     any order, and more than once: the outcome is the same.
+//     any order, and more than once: the outcome is the same. Apply returns what an event has changed.
 //   - A record has a Position in the log. Whoever has applied all up to one reads on behind it.
 //   - A record has a Time, by the clock of its agent. When the stream took it says little: a forwarder
 //     brings what happened during an outage when that is over.
@@ -58,33 +58,28 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 	}
 	defer reader.Close()
 
-	follow := false // tell of changes
-	fold := events.NewFold(events.FoldConfig{Ended: func(h *events.Hold) {
-		switch {
-		case !follow:
-		case h.Superseded: // the log does not have its end
-			fmt.Fprintf(out, "- %s: %s does not hold it any more\n", h.Lock, h.Owner)
-		default:
-			fmt.Fprintf(out, "- %s: %s held it for %v, %s\n", h.Lock, h.Owner, h.Held, h.Ended)
-		}
-	}})
+	fold := events.NewFold()
 	next, err := rebuild(ctx, reader, fold, point)
 	if err != nil {
 		return err
 	}
 	show(out, fold, point)
 
-	follow = true
 	return reader.Tail(ctx, events.FromPosition(next), events.Filter{}, func(r *events.Record, err error) error {
 		if err != nil {
 			log.Print(err) // not an event, or events were lost: the rest still counts
 			return nil
 		}
-		// A hold that was over within some milliseconds is one record.
-		if (r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld) && !applied(fold, *r) {
-			fmt.Fprintf(out, "+ %s: %s holds it, token %d\n", r.Lock, r.Owner, r.Token)
+		for _, c := range fold.Apply(*r) { // a record that was applied before changes nothing
+			switch h := c.Hold; c.Kind {
+			case events.HoldGranted:
+				fmt.Fprintf(out, "+ %s: %s holds it, token %d\n", h.Lock, h.Owner, h.Token)
+			case events.HoldEnded:
+				fmt.Fprintf(out, "- %s: %s held it for %v, %s\n", h.Lock, h.Owner, h.Held, h.Ended)
+			case events.HoldSuperseded: // the log does not have its end
+				fmt.Fprintf(out, "- %s: %s does not hold it any more\n", h.Lock, h.Owner)
+			}
 		}
-		fold.Apply(*r)
 		return nil
 	})
 }
@@ -106,12 +101,6 @@ func rebuild(ctx context.Context, reader *events.Reader, fold *events.Fold, poin
 		return nil
 	})
 	return cmp.Or(next, last+1), err
-}
-
-// applied reports whether a fold has a record, and will not apply it again.
-func applied(fold *events.Fold, r events.Record) bool {
-	agent, _ := fold.Agent(r.Agent)
-	return r.Epoch < agent.Epoch || r.Epoch == agent.Epoch && r.Seq <= agent.Seq
 }
 
 func show(out io.Writer, fold *events.Fold, point time.Time) {

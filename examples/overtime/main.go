@@ -46,7 +46,7 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		position = r.Position
 		if err == nil {
-			w.fold.Apply(*r)
+			w.fold.Apply(*r) // nothing was told yet that could end
 		}
 		return nil
 	})
@@ -79,19 +79,17 @@ type watch struct {
 	limit time.Duration
 	alert func(text string)
 	fold  *events.Fold
-	told  map[hold]lockagent.Owner
+	told  map[hold]bool
 }
 
-// hold identifies a hold: tokens of one lock are never used twice.
+// hold identifies a hold: the record that granted it.
 type hold struct {
-	lock  events.LockKey
-	token lockagent.Token
+	agent      lockagent.AgentID
+	epoch, seq uint64
 }
 
 func newWatch(limit time.Duration, alert func(text string)) *watch {
-	w := &watch{limit: limit, alert: alert, told: make(map[hold]lockagent.Owner)}
-	w.fold = events.NewFold(events.FoldConfig{Ended: w.ended})
-	return w
+	return &watch{limit: limit, alert: alert, fold: events.NewFold(), told: make(map[hold]bool)}
 }
 
 // follow applies the records that come, and looks at the clock often enough for the limit.
@@ -101,7 +99,7 @@ func (w *watch) follow(ctx context.Context, records <-chan events.Record) {
 	for {
 		select {
 		case r := <-records:
-			w.fold.Apply(r)
+			w.apply(r)
 		case <-tick.C:
 			w.check(time.Now())
 		case <-ctx.Done():
@@ -110,33 +108,35 @@ func (w *watch) follow(ctx context.Context, records <-chan events.Record) {
 	}
 }
 
-// check alerts on the holds that have passed the limit. A hold of which the log has no end is over when
-// the lock is granted to another agent.
+// check alerts on the holds that have passed the limit.
 func (w *watch) check(now time.Time) {
-	held := make(map[hold]bool)
 	for l := range w.fold.Locks() {
 		for _, h := range l.Now() {
-			id := hold{h.LockKey, h.Token}
-			held[id] = true
-			if _, told := w.told[id]; !told && now.Sub(h.From) > w.limit {
-				w.told[id] = h.Owner
+			id := hold{h.Agent, h.Epoch, h.Seq}
+			if !w.told[id] && now.Sub(h.From) > w.limit {
+				w.told[id] = true
 				w.alert(fmt.Sprintf("%s: %s of agent %s on %s holds it for more than %v; %d wait", h.Lock, h.Owner, h.Agent, h.Process.Host, w.limit, len(l.Waiters)))
 			}
 		}
 	}
-	for id, owner := range w.told {
-		if !held[id] {
-			delete(w.told, id)
-			w.alert(fmt.Sprintf("%s: %s does not hold it any more; the log does not say since when", id.lock.Lock, owner))
-		}
-	}
 }
 
-// ended tells of the end of what was told of. If the log does not have the end, check tells of it.
-func (w *watch) ended(h *events.Hold) {
-	id := hold{h.LockKey, h.Token}
-	if _, told := w.told[id]; told && !h.Superseded {
-		delete(w.told, id)
-		w.alert(fmt.Sprintf("%s: %s held it for %v, until it was %s", h.Lock, h.Owner, h.Held.Round(time.Millisecond), h.Ended))
+// apply applies a record, and tells of the end of what was told of. A hold of which the log has no end is over when
+// the lock is granted to another agent.
+func (w *watch) apply(r events.Record) {
+	for _, c := range w.fold.Apply(r) {
+		h := c.Hold
+		if h == nil || !w.told[hold{h.Agent, h.Epoch, h.Seq}] {
+			continue
+		}
+		switch c.Kind {
+		case events.HoldEnded:
+			w.alert(fmt.Sprintf("%s: %s held it for %v, until it was %s", h.Lock, h.Owner, h.Held.Round(time.Millisecond), h.Ended))
+		case events.HoldSuperseded:
+			w.alert(fmt.Sprintf("%s: %s does not hold it any more; the log does not say since when", h.Lock, h.Owner))
+		default:
+			continue
+		}
+		delete(w.told, hold{h.Agent, h.Epoch, h.Seq})
 	}
 }

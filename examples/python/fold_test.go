@@ -330,7 +330,7 @@ func heldNow(t *testing.T, url string) (all told) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	fold := events.NewFold(events.FoldConfig{})
+	fold := events.NewFold()
 	err = reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		fold.Apply(*r)
 		return err

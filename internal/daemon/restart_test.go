@@ -313,7 +313,7 @@ func eventLogAndJournal(t *testing.T, lives, each int) {
 			if err := publisher.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
-			fold := events.NewFold(events.FoldConfig{})
+			fold := events.NewFold()
 			if err := reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
 				if err == nil {
 					fold.Apply(*r)
