@@ -210,7 +210,7 @@ func TestSlowReader(t *testing.T) {
 
 			r := newReader(t, c)
 			stopped, goOn, end := make(chan signal), make(chan signal), make(chan error, 1)
-			audit := newAudit()
+			audit := newLogAudit(t)
 			read, last, gaps := 0, uint64(0), 0
 			go func() {
 				end <- r.Tail(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {

@@ -341,7 +341,7 @@ func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
 	}
 	defer r.Close()
 	var all []Record
-	audit := newAudit()
+	audit := newLogAudit(t)
 	err = r.Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err == nil {
 			all = append(all, *r)
@@ -351,33 +351,10 @@ func replayed(t testing.TB, c Connection, stream string) ([]Record, Report) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all, twiceAudited(t, all, audit.Report())
+	return all, audit.Report()
 }
 
 // requested is an event that the n-th request made.
 func requested(n int) lockagent.Event {
 	return lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(n), Owner: "w"}
-}
-
-// twiceAudited holds the second opinion of a log against its report, and returns the report.
-func twiceAudited(t testing.TB, log []Record, r Report) Report {
-	t.Helper()
-	var x Independent
-	for i := range log {
-		_ = x.Visit(&log[i], nil)
-	}
-	if o := x.Opinion(); o.Disagrees(&r) {
-		t.Fatalf("the second opinion is %+v\nthe report is %v", o, r)
-	}
-	return r
-}
-
-// reportOf is the report of a log that has come to its end.
-func reportOf(t testing.TB, log []Record) Report {
-	t.Helper()
-	a := NewAudit()
-	for _, r := range log {
-		a.Add(r)
-	}
-	return twiceAudited(t, log, a.Report())
 }

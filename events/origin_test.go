@@ -107,7 +107,7 @@ func TestForwardedLossIsAudited(t *testing.T) {
 	waittest.Until(t, "all is forwarded", func() bool { return f.Stats().Forwarded == 10 })
 
 	all, _ := replayed(t, e.to, "")
-	audit := newAudit()
+	audit := newLogAudit(t)
 	audit.Tail = 0 // or the test waits for longer
 	for _, r := range all {
 		audit.Add(r)
@@ -183,7 +183,7 @@ func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 	l.tell("other", time.Hour+time.Minute, holding("after", 3, at(time.Hour+time.Minute), at(time.Hour+61*time.Second))...)
 	l.tell("other", time.Hour+2*time.Minute, stopped)
 
-	whole := newAudit()
+	whole := newLogAudit(t)
 	for _, r := range l.records {
 		whole.Add(r)
 	}
@@ -199,11 +199,11 @@ func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 		t.Errorf("it names %v", early)
 	}
 	for i := range l.records {
-		first := newAudit()
+		first := newLogAudit(t)
 		for _, r := range l.records[:i] {
 			first.Add(r)
 		}
-		second := first.resumed(t)
+		second := first.resumed()
 		for _, r := range l.records[max(0, i-1):] {
 			second.Add(r)
 		}
@@ -217,7 +217,7 @@ func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 func TestOriginThatIsNone(t *testing.T) {
 	l := originLog{began: time.Unix(1_700_000_000, 0), from: "host.31.30-4"}
 	l.tell("a", 0, lockagent.Event{Kind: lockagent.EventAgentStarted}, lockagent.Event{Kind: lockagent.EventAgentStopped})
-	audit := newAudit()
+	audit := newLogAudit(t)
 	for _, r := range l.records {
 		audit.Add(r)
 	}

@@ -222,7 +222,7 @@ func TestUndecodable(t *testing.T) {
 	flushed(t, p)
 
 	var good, bad []uint64
-	audit := newAudit()
+	audit := newLogAudit(t)
 	err := newReader(t, c).Replay(waittest.Context(t), From{}, Filter{}, func(r *Record, err error) error {
 		if err == nil {
 			good = append(good, r.Position)

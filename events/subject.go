@@ -94,6 +94,9 @@ func AppendSubject(b []byte, prefix string, agent lockagent.AgentID, kind lockag
 	return appendName(b, string(name))
 }
 
+// AppendName appends the name of a lock to b as it stands in a subject: see [AppendSubject].
+func AppendName(b []byte, name lockagent.Name) []byte { return appendName(b, string(name)) }
+
 func appendName(b []byte, name string) []byte {
 	start, rest := len(b), name
 	for tokens := 1; tokens <= maxNameTokens; tokens++ {

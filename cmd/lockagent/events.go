@@ -19,7 +19,7 @@ func newEvents() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  wantsVerb("tail"),
 	}
-	cmd.AddCommand(newEventsTail(), newEventsHistory(), newEventsState(), newEventsHolders(), newEventsAudit(), newEventsForward())
+	cmd.AddCommand(newEventsTail(), newEventsHistory(), newEventsState(), newEventsHolders(), newEventsAudit(), newEventsForward(), newEventsProject())
 	return cmd
 }
 

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/projection"
+)
+
+// projectFlags are the flags of the verb project.
+type projectFlags struct {
+	nats     natsFlags
+	kv       string
+	replicas int
+	maxBytes int64
+	rebuild  bool
+}
+
+const exampleProject = "lockagent events project --kv holders --nats " + defaultNATS
+
+func newEventsProject() *cobra.Command {
+	var f projectFlags
+	cmd := &cobra.Command{
+		Use:   "project",
+		Short: "Keep who holds which lock in a key-value bucket of NATS",
+		Long: `Keep who holds which lock in a key-value bucket of NATS, as far as the event log tells, so
+that a program in any language can watch it. Each lock that is held has a key: orders/42 has orders.42.
+
+It goes on until it is interrupted, and waits for servers that are away. Started again, it goes on
+where it was. Several may run at the same time.`,
+		Example: "  " + exampleProject + `
+  nats kv watch holders 'orders.>'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.kv, "kv", "", "`name` of the bucket, which is made if there is none")
+	flags.IntVar(&f.replicas, "kv-replicas", 1, "`number` of copies of the bucket in the cluster, if it has to be made")
+	flags.Int64Var(&f.maxBytes, "kv-max-bytes", projection.DefaultMaxBytes, "`bytes` that the bucket may have, if it has to be made; -1 is no bound")
+	flags.BoolVar(&f.rebuild, "rebuild", false, "read the log from its beginning, and do not go on where the last projection was")
+	f.nats.add(cmd, "nats", "`URL` of the NATS server that has the event log and the bucket, by default "+defaultNATS)
+	return cmd
+}
+
+func (f *projectFlags) run(cmd *cobra.Command) error {
+	if f.kv == "" {
+		return usage(exampleProject, "--kv is missing")
+	}
+	p, err := projection.New(projection.Config{
+		Log: f.nats.config(newLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes, Rebuild: f.rebuild,
+	})
+	if err != nil {
+		return f.failure(cmd, err)
+	}
+	err = p.Run(cmd.Context())
+	if !errors.Is(err, context.Cause(cmd.Context())) { // else it ended as it is meant to
+		return f.failure(cmd, err)
+	}
+	s := p.Stats()
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "bucket %s has %s; %s to it\n", f.kv, readable.Counted(s.Held, "lock that is held", "locks that are held"),
+		readable.Counted(s.Written, "change was written", "changes were written"))
+	return err
+}
+
+// failure gives what keeps us from the bucket its exit code.
+func (f *projectFlags) failure(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
+		if flag := map[string]string{"Bucket": "kv", "BucketReplicas": "kv-replicas", "BucketMaxBytes": "kv-max-bytes"}[bad.Option]; flag != "" {
+			return usage(exampleProject, "--%s: %s", flag, bad.Reason)
+		}
+	}
+	switch {
+	case errors.Is(err, projection.ErrOtherKeys):
+		return usage(again(cmd)+" --kv "+f.kv+"_locks", "%s", withoutPackage(err))
+	case errors.Is(err, projection.ErrOtherLog), errors.Is(err, events.ErrSnapshot):
+		return usage(again(cmd)+" --kv "+f.kv+" --rebuild", "%s", withoutPackage(err))
+	}
+	return f.nats.failure(cmd, err)
+}
