@@ -32,11 +32,14 @@ func (f *auditFlags) checkCheckpoint() error {
 // the hub for less holds up the judgement instead.
 const followPatience = 10 * time.Minute
 
-// begin returns an audit of an empty log, or the one that the checkpoint has.
-func (f *auditFlags) begin(cmd *cobra.Command) (*events.Audit, error) {
+// newAudit returns an audit of an empty log, or the one that the checkpoint has.
+func (f *auditFlags) newAudit(cmd *cobra.Command) (*events.Audit, error) {
 	audit, err := f.resume()
 	if err != nil {
 		return nil, err
+	}
+	if f.during.asked() {
+		audit.Within(events.TimeRange{From: f.during.since, Until: f.during.until})
 	}
 	if cmd.Flags().Changed("tail") {
 		audit.Tail = f.tail

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 )
@@ -56,14 +55,14 @@ type verdictChange struct {
 }
 
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
-func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit, lock lockagent.Name) error {
+func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit) error {
 	w := newFollower(f, cmd.OutOrStdout(), audit, log.grown.state)
 	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	visit := about(lock, w.visit)
+	visit := f.about(w.visit)
 	log.begun = func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -79,13 +78,13 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 		return err
 	}
 	tail := func(ctx context.Context) error {
-		// With --since the audit may have visited nothing of what the stream had.
+		// With --begin the audit may have visited nothing of what the stream had.
 		return log.tail(ctx, startAt{position: max(w.position(), past.Last) + 1}, events.Filter{}, visit)
 	}
 	if err := w.run(cmd.Context(), replay, tail); err != nil {
 		return err
 	}
-	return f.verdictOf(log, &w.latest, lock)
+	return f.verdictOf(log, &w.latest)
 }
 
 // newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.

@@ -78,5 +78,5 @@ func (f *auditFlags) tellBoth(
 	case o.Verdict == events.Violated && r.Verdict != events.Violated && r.Verdict != events.Explained:
 		return &failure{code: exitViolated, err: errors.New("not proven: the second opinion is violated")}
 	}
-	return f.verdictOf(log, r, "")
+	return f.verdictOf(log, r)
 }

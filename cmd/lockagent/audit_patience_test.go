@@ -25,7 +25,7 @@ func TestPatienceOfAnAudit(t *testing.T) {
 		if err := cmd.ParseFlags(test.flags); err != nil {
 			t.Fatal(err)
 		}
-		audit, err := f.begin(cmd)
+		audit, err := f.newAudit(cmd)
 		if err != nil || audit.Patience != test.want {
 			t.Errorf("%+v: it waits for %v (%v), want %v", test, audit.Patience, err, test.want)
 		}

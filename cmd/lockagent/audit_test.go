@@ -364,7 +364,7 @@ func TestEventsAuditFollowsFromALateBeginning(t *testing.T) {
 	if _, err := jetStream(t, url).UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, "events", "audit", "--nats", url, "--follow", "--since", "1ns")
+	r := start(t, "events", "audit", "--nats", url, "--follow", "--begin", "1ns")
 	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "empty: ") })
 	publish(t, url, 1)
 	r.await(t, "what is new", func(text string) bool { return strings.Count(text, "  up to position ") > 1 })

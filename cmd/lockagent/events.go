@@ -19,7 +19,8 @@ func newEvents() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  wantsVerb("tail"),
 	}
-	cmd.AddCommand(newEventsTail(), newEventsHistory(), newEventsState(), newEventsHolders(), newEventsAudit(), newEventsForward(), newEventsProject())
+	cmd.AddCommand(newEventsTail(), newEventsHistory(), newEventsState(), newEventsHolders(), newEventsTop(), newEventsAudit(), newEventsForward(),
+		newEventsProject())
 	return cmd
 }
 
@@ -70,6 +71,15 @@ func parsePattern(cmd *cobra.Command, text string) (events.Filter, error) {
 		return filter, usage(try, "--lock: %s", reason(err))
 	}
 	return filter, nil
+}
+
+// lockFilter selects the lock with a name. If a part of the name is *, or the last one is >, it selects all locks that fit. It selects
+// everything if there is no name.
+func lockFilter(name lockagent.Name) events.Filter {
+	if parts := strings.Split(string(name), "/"); slices.Contains(parts, "*") || slices.Contains(parts, ">") {
+		return events.Filter{Pattern: string(name)}
+	}
+	return events.Filter{Lock: name}
 }
 
 // reason is what is wrong with an option.

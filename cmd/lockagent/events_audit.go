@@ -19,7 +19,8 @@ import (
 type auditFlags struct {
 	source
 	lock       string
-	since      time.Duration
+	during     timeRange
+	begin      string
 	follow     bool
 	checkpoint string
 	ack        string
@@ -29,7 +30,8 @@ type auditFlags struct {
 	format     string
 	second     bool // an independent opinion is asked for, too
 
-	from time.Time // from when the log is read, zero for its beginning
+	from  time.Time     // from when the log is read, zero for its beginning
+	locks events.Filter // those that are judged
 }
 
 func newEventsAudit() *cobra.Command {
@@ -40,8 +42,12 @@ func newEventsAudit() *cobra.Command {
 		Long: `Fold the event log and show whether it proves that no two holds of a lock
 overlapped, and that tokens only grew. The exit code tells the verdict.
 
-With --since the proof is about holds that began in that time. With --checkpoint the next
-audit goes on from where this one ends, and nothing is lost of what was judged before,
+With --since and --until the verdict is about what was held from then until then. The whole
+log is read all the same: a hold may have begun long before, and what happened may have been told
+of long after. With --begin the log is read from a time on only: what was held then, and
+began before, is not judged.
+
+With --checkpoint the next audit goes on from where this one ends, and nothing is lost of what was judged before,
 though the stream may have forgotten it.
 
 With --acknowledge the verdict is about what comes later. What was found stays in each
@@ -55,7 +61,8 @@ With --follow it goes on until it is interrupted. It tells the verdict at the be
 whenever that changes or there are more violations. As jsonl each of these is an
 event for another program: a line of JSON.`,
 		Example: `  lockagent events audit
-  lockagent events audit --lock orders/42
+  lockagent events audit --lock 'billing/>'
+  lockagent events audit --since '2026-11-24 14:00' --until '2026-11-24 15:00'
   lockagent events audit --checkpoint audit.json
   lockagent events audit --checkpoint audit.json --acknowledge "the machine of agent 7 was lost"
   lockagent events audit --follow --checkpoint audit.json --metrics 127.0.0.1:9465 --format jsonl
@@ -66,8 +73,9 @@ event for another program: a line of JSON.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.lock, "lock", "", "only holds of the lock with this `name`, which is no pattern")
-	flags.DurationVar(&f.since, "since", 0, "only events of this last `duration`, such as 10m")
+	flags.StringVar(&f.lock, "lock", "", patternUsage)
+	f.during.addFlags(cmd, "what was held")
+	flags.StringVar(&f.begin, "begin", "", "read the log from this `time` on only, in the same forms; what was held then is not judged")
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
 	flags.StringVar(&f.ack, "acknowledge", "", "accept what was found up to now, and say `why`; needs --checkpoint")
@@ -80,56 +88,63 @@ event for another program: a line of JSON.`,
 	return cmd
 }
 
-func (f *auditFlags) check(cmd *cobra.Command) (lock lockagent.Name, err error) {
+func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
 	const try = "lockagent events audit "
-	switch {
-	case cmd.Flags().Changed("since") && f.since <= 0:
-		return "", usage(try+"--since 10m", "--since must be longer than nothing, not %v", f.since)
-	case f.follow && (f.dir != "" || f.file != ""):
-		return "", usage(try+"--follow --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
-	case f.metrics != "" && !f.follow:
-		return "", usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
-	case f.ack != "" && (f.checkpoint == "" || f.follow):
-		return "", usage(try+"--checkpoint audit.json --acknowledge "+shellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
-	case f.tail < events.DefaultTail:
-		return "", usage(try+"--tail 1m", "--tail must be at least %v, not %v", events.DefaultTail, f.tail)
-	case f.patience < events.DefaultTail:
-		return "", usage(try+"--patience 5m", "--patience must be at least %v, not %v", events.DefaultTail, f.patience)
-	case f.checkpoint != "" && f.since > 0:
-		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --since exclude each other, for a checkpoint says where to begin")
-	case f.checkpoint != "" && f.lock != "":
-		return "", usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
-	case f.checkpoint != "" && f.file != "":
-		return "", usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
+	if err := f.during.check(cmd, now); err != nil {
+		return err
 	}
-	if f.second && (f.follow || f.lock != "" || f.since > 0 || f.checkpoint != "") {
-		return "", usage(try+"--independent", "--independent judges a whole log, so it excludes --follow, --lock, --since and --checkpoint")
+	if f.begin != "" {
+		if f.from, err = parseMoment(f.begin, now); err != nil {
+			return usage(try+"--begin yesterday", "--begin: %w", err)
+		}
+	}
+	switch {
+	case f.from.After(now), !f.during.since.IsZero() && f.from.After(f.during.since):
+		return usage(try+"--begin yesterday --since today", "--begin %s is later than what is to be judged", readable.Time(f.from, now))
+	case f.follow && !f.during.until.IsZero():
+		return usage(try+"--until 10m", "--follow and --until exclude each other, for what is to come is later")
+	case f.follow && (f.dir != "" || f.file != ""):
+		return usage(try+"--follow", "--follow excludes --dir and --file, for nothing can be added to what they read")
+	case f.metrics != "" && !f.follow:
+		return usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
+	case f.ack != "" && (f.checkpoint == "" || f.follow):
+		return usage(try+"--checkpoint audit.json --acknowledge "+shellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
+	case f.tail < events.DefaultTail:
+		return usage(try+"--tail 1m", "--tail must be at least %v, not %v", events.DefaultTail, f.tail)
+	case f.patience < events.DefaultTail:
+		return usage(try+"--patience 5m", "--patience must be at least %v, not %v", events.DefaultTail, f.patience)
+	case f.checkpoint != "" && (f.during.asked() || f.begin != ""):
+		return usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint excludes --since, --until and --begin, for a checkpoint says where to begin, and is about all that follows")
+	case f.checkpoint != "" && f.lock != "":
+		return usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
+	case f.checkpoint != "" && f.file != "":
+		return usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
+	}
+	if f.second && (f.follow || f.lock != "" || f.during.asked() || f.begin != "" || f.checkpoint != "") {
+		return usage(try+"--independent", "--independent judges a whole log, so it excludes --follow, --lock, --since, --until, --begin and --checkpoint")
 	}
 	if f.follow && f.format == "json" {
-		return "", usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
+		return usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
 	}
 	second := "json"
 	if f.follow {
 		second = "jsonl"
 	}
 	if err := errors.Join(checkFormat(cmd, f.format, "text", second), checkMetrics(cmd, f.metrics), f.checkCheckpoint()); err != nil {
-		return "", err
+		return err
 	}
-	if err := f.source.check(cmd); err != nil || f.lock == "" {
-		return "", err
+	if err := f.source.check(cmd); err != nil {
+		return err
 	}
-	return parseLock(f.lock, try+"--lock orders/42")
+	f.locks, err = parsePattern(cmd, f.lock)
+	return err
 }
 
 func (f *auditFlags) run(cmd *cobra.Command) (err error) {
-	lock, err := f.check(cmd)
-	if err != nil {
+	if err := f.check(cmd, time.Now()); err != nil {
 		return err
 	}
-	if f.since > 0 {
-		f.from = time.Now().Add(-f.since)
-	}
-	audit, err := f.begin(cmd)
+	audit, err := f.newAudit(cmd)
 	if err != nil {
 		return err
 	}
@@ -139,9 +154,9 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
 	if f.follow {
-		return f.goOn(cmd, log, audit, lock)
+		return f.goOn(cmd, log, audit)
 	}
-	visit, second := about(lock, audit.Visit), &secondOpinion{}
+	visit, second := f.about(audit.Visit), &secondOpinion{}
 	if f.second {
 		visit = second.besides(visit)
 	}
@@ -171,7 +186,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.write(cmd, &report); err != nil {
 		return errors.Join(err, saved)
 	}
-	return errors.Join(f.verdictOf(log, &report, lock), saved)
+	return errors.Join(f.verdictOf(log, &report), saved)
 }
 
 // narrow tells a report what was asked for. It makes the verdict empty if one lock was asked for, and there is
@@ -232,15 +247,15 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 	return state, nil
 }
 
-// about takes out of the records what they say of other locks, when one was asked for. Their
+// about takes out of the records what they say of other locks, when some were asked for. Their
 // places in the logs of their agents stay, and so does what they tell of the clock of the store: or
 // the audit would miss them.
-func about(lock lockagent.Name, visit events.Visit) events.Visit {
-	if lock == "" {
+func (f *auditFlags) about(visit events.Visit) events.Visit {
+	if f.lock == "" {
 		return visit
 	}
 	return func(r *events.Record, err error) error {
-		if r.Lock != lock && r.Lock != "" {
+		if r.Lock != "" && !f.locks.Match(r) {
 			r.Event = lockagent.Event{
 				Kind: lockagent.EventRequested, Agent: r.Agent, Time: r.Time, Store: r.Store,
 				StoreTime: r.StoreTime, Confirmed: r.Confirmed, Until: r.Until, Returned: r.Returned,
@@ -251,7 +266,7 @@ func about(lock lockagent.Name, visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func (f *auditFlags) verdictOf(log *eventLog, r *events.Report, lock lockagent.Name) error {
+func (f *auditFlags) verdictOf(log *eventLog, r *events.Report) error {
 	switch r.Verdict {
 	case events.Proven:
 		return nil
@@ -263,25 +278,28 @@ func (f *auditFlags) verdictOf(log *eventLog, r *events.Report, lock lockagent.N
 	case events.Violated:
 		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
 	case events.Empty:
-		return f.nothing(log, lock)
+		return f.nothing(log)
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
 }
 
 // nothing is the error of an audit that has found nothing of what it was asked for.
-func (f *auditFlags) nothing(log *eventLog, lock lockagent.Name) error {
+func (f *auditFlags) nothing(log *eventLog) error {
 	const audit = "lockagent events audit"
 	empty := func(try, format string, args ...any) error {
 		return &failure{exitEmpty, fmt.Errorf("not proven: the event log "+format, args...), try + f.place()}
 	}
-	switch {
-	case lock != "" && f.since > 0:
-		return empty(audit+" --lock "+shellWord(string(lock)), "has no holds of %q in the last %s", lock, readable.Duration(f.since))
-	case lock != "":
-		return empty("lockagent events holders", "has no holds of %q", lock)
-	case f.since > 0:
+	now := time.Now()
+	switch when := f.during.text(now); {
+	case f.lock != "" && when != "":
+		return empty(audit+" --lock "+shellWord(f.lock), "has no holds of %q%s", f.lock, when)
+	case f.lock != "":
+		return empty("lockagent events holders", "has no holds of %q", f.lock)
+	case when != "":
+		return empty(audit, "has no holds%s", when)
+	case !f.from.IsZero():
 		if latest := log.latest(); !latest.IsZero() {
-			return empty(audit, "has no events of the last %s; the latest is of %s", readable.Duration(f.since), readable.Time(latest, time.Now()))
+			return empty(audit, "has no events since %s; the latest is of %s", readable.Time(f.from, now), readable.Time(latest, now))
 		}
 	}
 	return empty("lockagent events tail", "is empty")

@@ -20,8 +20,8 @@ import (
 // historyFlags are the flags of the verb history.
 type historyFlags struct {
 	lookFlags
-	since time.Duration
-	last  int
+	during timeRange
+	last   int
 }
 
 func newEventsHistory() *cobra.Command {
@@ -31,68 +31,96 @@ func newEventsHistory() *cobra.Command {
 		Short: "Show the holds of a lock",
 		Long: `Show the holds of a lock, the oldest first: from when to when, for how long, the process
 that had it or, if that is the process of the agent, the owner, the agent, the token, how each hold came, and how it ended.
+The name may be a pattern, in which a part * is any part, and a last part > is all that follows.
 
 Times are those of the agents' clocks, in the zone of this machine, which each time names. The order is that of the
-tokens, which no clock disturbs.`,
+tokens, which no clock disturbs. The holds of several locks are in the order of time.`,
 		Example: `  lockagent events history orders/42
   lockagent events history orders/42 --since 1h
+  lockagent events history 'billing/>' --since yesterday --until today --format jsonl
   lockagent events history orders/42 --last 20 --format json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: aboutLock(f.run),
 	}
-	cmd.Flags().DurationVar(&f.since, "since", 0, "only holds that were not over before this last `duration`, such as 10m")
+	f.during.addFlags(cmd, "holds that were held")
 	cmd.Flags().IntVar(&f.last, "last", 0, "only this `number` of holds, the last ones")
-	f.lookFlags.addFlags(cmd)
+	f.lookFlags.addFlags(cmd, "jsonl")
 	return cmd
 }
 
-func (f *historyFlags) check(cmd *cobra.Command) error {
-	changed := cmd.Flags().Changed
-	switch {
-	case changed("since") && f.since <= 0:
-		return usage(again(cmd)+" --since 10m", "--since must be longer than nothing, not %v", f.since)
-	case changed("last") && f.last <= 0:
+func (f *historyFlags) check(cmd *cobra.Command, name lockagent.Name, now time.Time) error {
+	if cmd.Flags().Changed("last") && f.last <= 0 {
 		return usage(again(cmd)+" --last 20", "--last must be at least 1, not %d", f.last)
+	}
+	if err := lockFilter(name).Validate(); err != nil {
+		return usage(cmd.CommandPath()+" 'orders/>'", "%s", reason(err))
+	}
+	if err := f.during.check(cmd, now); err != nil {
+		return err
 	}
 	return f.lookFlags.check(cmd)
 }
 
-// historyView is the JSON of a history.
+// historyView is the JSON of a history. It has the lock or the pattern that was asked for.
 type historyView struct {
 	Version int            `json:"version"`
-	Lock    lockagent.Name `json:"lock"`
+	Lock    lockagent.Name `json:"lock,omitempty"`
+	Pattern lockagent.Name `json:"pattern,omitempty"`
 	Holds   []events.Hold  `json:"holds"`
 }
 
+// holdLine is a hold on a line of JSON.
+type holdLine struct {
+	Version int         `json:"version"`
+	Hold    events.Hold `json:"hold"`
+}
+
 func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
-	if err := f.check(cmd); err != nil {
+	now := time.Now()
+	if err := f.check(cmd, name, now); err != nil {
 		return err
 	}
-	now := time.Now()
-	recent := func(h *hold) bool { return f.since == 0 || !h.overAt(now.Add(-f.since)) }
-	told := newStory(name, recent)
+	held := func(h *hold) bool { return h.heldWithin(f.during.since, f.during.end(now)) }
+	told := newStory(name, held)
 	told.most = f.last
 	if err := told.read(cmd, &f.source); err != nil {
 		return err
 	}
-	holds := slices.DeleteFunc(told.all(), func(h hold) bool { return !recent(&h) })
+	holds := slices.DeleteFunc(told.all(), func(h hold) bool { return !held(&h) })
 	if f.last > 0 {
 		holds = holds[max(0, len(holds)-f.last):]
 	}
+	pattern := told.of.Pattern != ""
 	var err error
-	if f.format == "json" {
-		err = writeJSON(cmd.OutOrStdout(), historyView{jsonVersion, name, bare(holds)})
-	} else {
-		err = writeHistory(cmd.OutOrStdout(), name, holds, now)
+	switch f.format {
+	case "json":
+		view := historyView{Version: jsonVersion, Lock: name, Holds: bare(holds)}
+		if pattern {
+			view.Lock, view.Pattern = "", name
+		}
+		err = writeJSON(cmd.OutOrStdout(), view)
+	case "jsonl":
+		var all []holdLine
+		for i := range holds {
+			all = append(all, holdLine{jsonVersion, holds[i].Hold})
+		}
+		err = writeLines(cmd.OutOrStdout(), all)
+	default:
+		err = writeHistory(cmd.OutOrStdout(), name, pattern, holds, now)
 	}
 	if err == nil && len(holds) == 0 {
-		err = &failure{exitEmpty, fmt.Errorf("the event log has no holds of %q that were not over before", name), again(cmd) + f.place()}
+		err = &failure{exitEmpty, fmt.Errorf("the event log has no holds of %q%s", name, f.during.text(now)), again(cmd) + f.place()}
 	}
 	return err
 }
 
-func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Time) error {
-	rows := newTable("FROM", "UNTIL", "FOR", "OWNER", "TOKEN", "CAME", "ENDED", "AGENT")
+// writeHistory writes holds. Those of a pattern are of several locks, which have a column.
+func writeHistory(out io.Writer, name lockagent.Name, pattern bool, holds []hold, now time.Time) error {
+	columns := []string{"FROM", "UNTIL", "FOR", "OWNER", "TOKEN", "CAME", "ENDED", "AGENT"}
+	if pattern {
+		columns = append([]string{"LOCK"}, columns...)
+	}
+	rows := newTable(columns...)
 	stores, agents := make(map[string]bool), make(map[lockagent.AgentID]bool)
 	for i := range holds {
 		h := &holds[i]
@@ -101,11 +129,17 @@ func writeHistory(out io.Writer, name lockagent.Name, holds []hold, now time.Tim
 		if !h.Until.IsZero() {
 			until = readable.Time(h.Until, now)
 		}
-		rows.add(readable.Time(h.From, now), until, h.lasted(now), events.WhoText(h.Who, h.Owner, h.Agent, h.Process),
-			fmt.Sprint(h.Token), h.came(), h.ended(now), events.AgentText(h.Agent, h.Process))
+		cells := []string{
+			readable.Time(h.From, now), until, h.lasted(now), events.WhoText(h.Who, h.Owner, h.Agent, h.Process),
+			fmt.Sprint(h.Token), h.came(), h.ended(now), events.AgentText(h.Agent, h.Process),
+		}
+		if pattern {
+			cells = append([]string{string(h.Lock)}, cells...)
+		}
+		rows.add(cells...)
 	}
 	text := fmt.Sprintf("%s: %s of %s\n", name, readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
-	if len(stores) > 1 {
+	if len(stores) > 1 && !pattern {
 		text += fmt.Sprintf("The log has locks of this name in %d stores; they are different locks.\n", len(stores))
 	}
 	if len(holds) > 0 {

@@ -18,6 +18,7 @@ import (
 // holdersFlags are the flags of the verb holders.
 type holdersFlags struct {
 	lookFlags
+	atFlag
 	lock string
 }
 
@@ -25,18 +26,21 @@ func newEventsHolders() *cobra.Command {
 	var f holdersFlags
 	cmd := &cobra.Command{
 		Use:   "holders",
-		Short: "Show who holds which lock now",
-		Long: `Show who holds which lock now, as far as the event log tells.
+		Short: "Show who holds which lock, now or at a time",
+		Long: `Show who holds which lock now, as far as the event log tells. With --at show who held
+which lock at a time, and who waited; with --since and --until, at some time from then until then.
 
 An agent that has crashed cannot say so. Its holds stay in the list with the time at which
 their leases end, until another agent is granted the lock. A lease that a program has left
 in the store when it closed its locks is told of below the list.`,
 		Example: `  lockagent events holders
-  lockagent events holders --lock 'orders/>' --format json`,
+  lockagent events holders --lock 'orders/>' --format json
+  lockagent events holders --at '2026-11-24 14:05'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().StringVar(&f.lock, "lock", "", patternUsage)
+	f.atFlag.addFlags(cmd)
 	f.lookFlags.addFlags(cmd)
 	return cmd
 }
@@ -46,8 +50,15 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	since, until, err := f.when(cmd, time.Now())
+	if err != nil {
+		return err
+	}
 	if err := f.check(cmd); err != nil {
 		return err
+	}
+	if f.at != "" || f.during.asked() {
+		return f.past(cmd, since, until)
 	}
 	log, err := f.open(cmd)
 	if err != nil {
@@ -84,10 +95,12 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	return view.write(cmd.OutOrStdout(), now)
 }
 
-// holdersView is the JSON of who holds what.
+// holdersView is the JSON of who holds what, at one time or in a stretch of time.
 type holdersView struct {
 	Version int        `json:"version"`
-	At      time.Time  `json:"at"`
+	At      time.Time  `json:"at,omitzero"`
+	Since   time.Time  `json:"since,omitzero"`
+	Until   time.Time  `json:"until,omitzero"`
 	Holds   []heldView `json:"holds"`
 	Left    []heldView `json:"left,omitempty"` // nobody holds the lock, but a lease stays in the store
 	Waiters int        `json:"waiters"`        // of all locks
@@ -98,8 +111,12 @@ type holdersView struct {
 type waitView struct {
 	Lock lockagent.Name `json:"lock"`
 	events.Waiter
-	Process *events.Process `json:"process,omitempty"` // of its agent
-	Seen    time.Time       `json:"agent_seen"`        // the last event of its agent
+	Process *events.Process `json:"process,omitempty"`   // of its agent
+	Seen    time.Time       `json:"agent_seen,omitzero"` // the last event of its agent, if it waits now
+
+	// Of a request that waited at a time: until when, and how that ended.
+	Until    time.Time `json:"until,omitzero"`
+	BecameOf string    `json:"became_of,omitempty"`
 }
 
 // state says whether a request can be relied upon to wait.
@@ -117,7 +134,7 @@ const mostWaiting = 20
 type heldView struct {
 	Hold     events.Hold `json:"hold"`
 	LeaseEnd *time.Time  `json:"lease_end,omitempty"` // on the clock of the store, unless there is another renewal
-	Seen     time.Time   `json:"agent_seen"`          // the last event of the agent
+	Seen     time.Time   `json:"agent_seen,omitzero"` // the last event of the agent, if it goes on
 	Waiters  int         `json:"waiters"`             // for this lock
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -17,7 +18,42 @@ import (
 // stateFlags are the flags of the verb state.
 type stateFlags struct {
 	lookFlags
-	at string
+	atFlag
+}
+
+// atFlag is the time at which a verb looks: a moment, or a stretch of time.
+type atFlag struct {
+	at     string
+	during timeRange
+}
+
+func (f *atFlag) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.at, "at", "", "the `time`: "+momentForms+"; by default now")
+	f.during.addFlags(cmd, "who held it, or waited,")
+}
+
+// when returns from when until when to look. Both are the same for a moment.
+func (f *atFlag) when(cmd *cobra.Command, now time.Time) (since, until time.Time, err error) {
+	if err := f.during.check(cmd, now); err != nil {
+		return now, now, err
+	}
+	try := again(cmd) + " --at 10m"
+	switch {
+	case f.at != "" && f.during.asked():
+		return now, now, usage(try, "--at and --since or --until exclude each other")
+	case f.during.asked():
+		return f.during.since, f.during.end(now), nil
+	case f.at == "":
+		return now, now, nil
+	}
+	at, err := parseMoment(f.at, now)
+	switch {
+	case err != nil:
+		return now, now, usage(try, "--at: %w", err)
+	case at.After(now):
+		return now, now, usage(try, "--at %s is in the future", readable.Time(at, now))
+	}
+	return at, at, nil
 }
 
 func newEventsState() *cobra.Command {
@@ -25,39 +61,34 @@ func newEventsState() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state NAME",
 		Short: "Show who held a lock at a time, and who waited",
-		Long: `Show who held a lock at a time, and who waited for it; and what became of them.
+		Long: `Show who held a lock at a time, and who waited for it; and what became of them. With --since
+and --until show all who held it at some time from then until then, or waited for it.
 
 Times are those of the agents' clocks, in the zone of this machine, which each time names. A request that was
 granted at once, or within some milliseconds, is not seen to wait. A time without a zone is one of this machine, too. If its
 clock shows that time twice or never, because it is set, the error says how to name the one that is meant.`,
 		Example: `  lockagent events state orders/42 --at 14:03:07
-  lockagent events state orders/42 --at -10m
+  lockagent events state orders/42 --at 10m
+  lockagent events state orders/42 --since '2026-11-24 14:00' --until '2026-11-24 15:00'
   lockagent events state orders/42 --at 2026-11-21T14:03:07+01:00 --format json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: aboutLock(f.run),
 	}
-	cmd.Flags().StringVar(&f.at, "at", "", "the `time`: 14:03:07 (today), -10m, 2026-11-21 14:03:07, or RFC 3339; by default now")
+	f.atFlag.addFlags(cmd)
 	f.lookFlags.addFlags(cmd)
 	return cmd
 }
 
 func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	now := time.Now()
-	at := now
-	if f.at != "" {
-		var err error
-		try := again(cmd) + " --at -10m"
-		if at, err = parseMoment(f.at, now); err != nil {
-			return usage(try, "--at: %w", err)
-		}
-		if at.After(now) {
-			return usage(try, "--at %s is in the future", readable.Time(at, now))
-		}
+	since, until, err := f.when(cmd, now)
+	if err != nil {
+		return err
 	}
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	s := lockThen{name: name, at: at}
+	s := lockThen{name: name, since: since, until: until}
 	told := newStory(name, s.keep)
 	told.gaveUp = s.gaveUp
 	if err := told.read(cmd, &f.source); err != nil {
@@ -67,14 +98,15 @@ func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	if f.format == "json" {
 		return writeJSON(cmd.OutOrStdout(), s.view())
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), s.text(now))
+	_, err = io.WriteString(cmd.OutOrStdout(), s.text(now))
 	return err
 }
 
-// lockThen is a lock at one time.
+// lockThen is a lock, or all that a pattern selects, from one time until another one. Both are the same for a moment.
 type lockThen struct {
 	name    lockagent.Name
-	at      time.Time
+	since   time.Time
+	until   time.Time
 	holders []hold
 	waiters []waiter
 	before  *hold // that was over last
@@ -83,6 +115,7 @@ type lockThen struct {
 
 // waiter is a request that waited.
 type waiter struct {
+	lock     lockagent.Name
 	Owner    lockagent.Owner   `json:"owner"`
 	Who      events.Who        `json:"who,omitzero"`
 	Agent    lockagent.AgentID `json:"agent"`
@@ -97,35 +130,35 @@ type waiter struct {
 // keep looks at a hold that is over: was it then?
 func (s *lockThen) keep(h *hold) bool {
 	switch {
-	case h.From.After(s.at):
+	case h.heldWithin(s.since, s.until):
+		return true
+	case h.From.After(s.until):
 		if s.after == nil || h.From.Before(s.after.From) {
 			next := *h
 			s.after = &next
 		}
-	case h.overAt(s.at):
+	default:
 		if s.before == nil || h.latest().After(s.before.latest()) {
 			last := *h
 			s.before = &last
 		}
-	default:
-		return true
 	}
 	return s.waitedFor(h)
 }
 
 // waitedFor reports whether the request of a hold waited then.
 func (s *lockThen) waitedFor(h *hold) bool {
-	return h.From.After(s.at) && !h.From.Add(-h.Waited).After(s.at)
+	return h.Waited > 0 && h.From.After(s.since) && !h.From.Add(-h.Waited).After(s.until)
 }
 
 // gaveUp looks at a request that has waited in vain.
 func (s *lockThen) gaveUp(r events.Record, behind *events.Party) {
 	since := r.Time.Add(-r.Waited)
-	if since.After(s.at) || !r.Time.After(s.at) {
+	if since.After(s.until) || !r.Time.After(s.since) {
 		return
 	}
 	s.waiters = append(s.waiters, waiter{
-		Owner: r.Owner, Who: events.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
+		lock: r.Lock, Owner: r.Owner, Who: events.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
 		BecameOf: r.Kind.String(), Error: r.Err,
 	})
 }
@@ -133,25 +166,27 @@ func (s *lockThen) gaveUp(r events.Record, behind *events.Party) {
 // finish takes what was kept, and what goes on.
 func (s *lockThen) finish(told *story) {
 	for _, h := range told.all() {
-		held := s.keep(&h)
-		switch {
-		case held && !h.From.After(s.at):
+		if s.keep(&h) && !h.From.After(s.until) {
 			s.holders = append(s.holders, h)
-		case held:
+		}
+		if s.waitedFor(&h) {
 			s.waiters = append(s.waiters, waiter{
-				Owner: h.Owner, Who: h.Who, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), Behind: h.Behind, BecameOf: lockagent.EventGranted.String(),
+				lock: h.Lock, Owner: h.Owner, Who: h.Who, Agent: h.Agent, Since: h.From.Add(-h.Waited), Until: moment(h.From), Behind: h.Behind,
+				BecameOf: lockagent.EventGranted.String(),
 			})
 		}
 	}
 	if s.before != nil {
 		told.findLeft(s.before)
 	}
-	for _, w := range told.waiting() {
-		if !w.Since.After(s.at) {
-			s.waiters = append(s.waiters, waiter{Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
+	for l := range told.fold.Locks() {
+		for _, w := range l.Waiters {
+			if !w.Since.After(s.until) {
+				s.waiters = append(s.waiters, waiter{lock: l.Lock, Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, Behind: w.Behind})
+			}
 		}
 	}
-	slices.SortStableFunc(s.waiters, func(a, b waiter) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(s.waiters, func(a, b waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.lock, b.lock)) })
 	for i := range s.waiters {
 		if p := told.process(s.waiters[i].Agent); p != (events.Process{}) {
 			s.waiters[i].Process = &p
@@ -159,11 +194,25 @@ func (s *lockThen) finish(told *story) {
 	}
 }
 
-// stateView is the JSON of a lock at one time.
+// moment reports whether it is one moment, and not a stretch of time.
+func (s *lockThen) moment() bool { return s.since.Equal(s.until) }
+
+// when is the time, for people.
+func (s *lockThen) when(now time.Time) string {
+	during := timeRange{since: s.since, until: s.until}
+	if s.moment() {
+		return " at " + readable.Time(s.until, now)
+	}
+	return during.text(now)
+}
+
+// stateView is the JSON of a lock at one time, or in a stretch of time.
 type stateView struct {
 	Version int            `json:"version"`
 	Lock    lockagent.Name `json:"lock"`
-	At      time.Time      `json:"at"`
+	At      time.Time      `json:"at,omitzero"`
+	Since   time.Time      `json:"since,omitzero"`
+	Until   time.Time      `json:"until,omitzero"`
 	Holders []events.Hold  `json:"holders"`
 	Waiters []waiter       `json:"waiters"`
 	Before  *events.Hold   `json:"before,omitempty"` // the hold that was over last
@@ -171,7 +220,10 @@ type stateView struct {
 }
 
 func (s *lockThen) view() stateView {
-	v := stateView{Version: jsonVersion, Lock: s.name, At: s.at, Holders: bare(s.holders), Waiters: s.waiters}
+	v := stateView{Version: jsonVersion, Lock: s.name, Holders: bare(s.holders), Waiters: s.waiters}
+	if v.Since, v.Until = s.since, s.until; s.moment() {
+		v.At, v.Since, v.Until = s.until, time.Time{}, time.Time{}
+	}
 	if v.Waiters == nil {
 		v.Waiters = []waiter{} // [] rather than null
 	}
@@ -187,7 +239,7 @@ func (s *lockThen) view() stateView {
 // text is the state for people.
 func (s *lockThen) text(now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s at %s\n", s.name, readable.Time(s.at, now))
+	fmt.Fprintf(&b, "%s%s\n", s.name, s.when(now))
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, oneLine(fmt.Sprintf(format, args...)))
 	}
@@ -206,7 +258,7 @@ func (s *lockThen) text(now time.Time) string {
 		line("", "%s", h.spell(now))
 	}
 	if len(s.holders) == 0 {
-		if h := s.before; h != nil && h.Left && time.UnixMicro(int64(h.LeaseEnd())).After(s.at) {
+		if h := s.before; h != nil && h.Left && time.UnixMicro(int64(h.LeaseEnd())).After(s.until) {
 			line("left", "nobody held it, but its lease stayed in the store")
 		} else {
 			line("free", "nobody held it")
@@ -231,7 +283,11 @@ func (s *lockThen) text(now time.Time) string {
 			line("", "queued behind %s", *w.Behind)
 		}
 		if w.Until != nil {
-			line("", "%s at %s, %s later", w.BecameOf, readable.Time(*w.Until, now), readable.Duration(w.Until.Sub(s.at)))
+			if s.moment() {
+				line("", "%s at %s, %s later", w.BecameOf, readable.Time(*w.Until, now), readable.Duration(w.Until.Sub(s.until)))
+			} else {
+				line("", "%s at %s, after %s", w.BecameOf, readable.Time(*w.Until, now), readable.Duration(w.Until.Sub(w.Since)))
+			}
 		}
 	}
 	return b.String()

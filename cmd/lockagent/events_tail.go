@@ -23,7 +23,7 @@ type tailFlags struct {
 	owner  string
 	kinds  []string
 	urgent bool
-	since  time.Duration
+	during timeRange
 	all    bool
 	follow bool
 	format string
@@ -40,6 +40,7 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 --file" reads it.`,
 		Example: `  lockagent events tail
   lockagent events tail --since 10m --urgent
+  lockagent events tail --since '2026-11-24 14:00' --until '2026-11-24 15:00'
   lockagent events tail --lock 'orders/>' --kind granted,lost
   lockagent events tail --all --follow=false --format jsonl > events.jsonl`,
 		Args: noArgs,
@@ -52,7 +53,8 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	flags.BoolVar(&f.urgent, "urgent", false, "only events that have consequences, such as lost, broken and storereset")
 	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`")
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`; the eight digits that each line shows are enough")
-	flags.DurationVar(&f.since, "since", 0, "begin with the events of this last `duration`, such as 10m")
+	flags.StringVar(&f.during.sinceText, "since", "", "begin with the events since this `time`: "+momentForms)
+	flags.StringVar(&f.during.untilText, "until", "", "end with the events until this `time`, in the same forms; a day is its beginning")
 	flags.BoolVar(&f.all, "all", false, "begin with the oldest event")
 	flags.BoolVar(&f.follow, "follow", true, "go on with the events to come; --follow=false ends with those that are there")
 	flags.StringVar(&f.format, "format", "text", "`form` of the events: text or jsonl")
@@ -78,6 +80,10 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 	err = read(cmd.Context(), from, filter, func(r *events.Record, err error) error {
 		switch {
 		case err == nil && !f.of(r.Agent):
+		case err == nil && f.later(r):
+			if log.grown != nil {
+				return errSeen // it is in the order of time
+			}
 		case err != nil:
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(err.Error()))
 		case f.format == "jsonl":
@@ -87,10 +93,23 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 		}
 		return err
 	})
-	if errors.Is(err, syscall.EPIPE) { // whoever read it has seen enough
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, errSeen) { // whoever read it has seen enough
 		return nil
 	}
 	return err
+}
+
+// errSeen ends the reading of a log when all was seen that was asked for.
+var errSeen = errors.New("all was seen")
+
+// later reports whether an event came when all had come that was asked for. That is when the stream took it, as with --since. Of
+// a file it is when its agent recorded it.
+func (f *tailFlags) later(r *events.Record) bool {
+	at := r.Stored
+	if at.IsZero() {
+		at = r.Time
+	}
+	return !f.during.until.IsZero() && at.After(f.during.until)
 }
 
 // selection is what the flags ask for.
@@ -110,10 +129,8 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 		}
 	}
 	filter.Owner, filter.Urgent = lockagent.Owner(f.owner), f.urgent
-	if f.since > 0 {
-		from.time = time.Now().Add(-f.since)
-	}
-	from.now = f.since == 0 && !f.all
+	from.time = f.during.since
+	from.now = from.time.IsZero() && !f.all
 	return filter, from, nil
 }
 
@@ -135,19 +152,26 @@ func (f *tailFlags) check(cmd *cobra.Command) error {
 	if err := f.source.check(cmd); err != nil {
 		return err
 	}
+	if err := f.during.check(cmd, time.Now()); err != nil {
+		return err
+	}
 	changed := cmd.Flags().Changed
 	since := changed("since")
+	if changed("until") {
+		if changed("follow") && f.follow {
+			return usage("lockagent events tail --until 10m", "--follow and --until exclude each other, for what is to come is later")
+		}
+		f.follow, f.all = false, f.all || !since
+	}
 	if f.dir != "" || f.file != "" {
 		if changed("follow") && f.follow {
-			return usage("lockagent events tail --nats "+defaultNATS, "--follow needs --nats, for nothing can be added to what --dir and --file read")
+			return usage("lockagent events tail", "--follow excludes --dir and --file, for nothing can be added to what they read")
 		}
 		f.follow, f.all = false, f.all || !since
 	}
 	switch {
 	case since && f.all:
 		return usage("lockagent events tail --all", "--since and --all exclude each other")
-	case since && f.since <= 0:
-		return usage("lockagent events tail --since 10m", "--since must be longer than nothing, not %v", f.since)
 	case !f.follow && !since && !f.all:
 		return usage("lockagent events tail --all --follow=false", "--follow=false without --since or --all shows nothing")
 	}

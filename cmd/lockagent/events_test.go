@@ -195,7 +195,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	log := overlapping(t, begun)
 	url := published(t, log)
 	unused, _ := emptyStream(t)
-	const none = "the event log has no events of the last 1ns; the latest is of "
+	const none = "; the latest is of "
 	for name, test := range map[string]struct {
 		log        string
 		args, want []string
@@ -207,17 +207,17 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 		"Lock": {
 			log,
 			[]string{"--file", "-", "--lock", "orders/42"},
-			[]string{`the event log has no holds of "orders/42" in the last 1ns` + "\n", "Try: lockagent events audit --lock orders/42\n"},
+			[]string{`the event log has no holds of "orders/42"` + "\n", "Try: lockagent events holders"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append([]string{"events", "audit", "--since", "1ns"}, test.args...)
+			args := append([]string{"events", "audit", "--begin", "1ns"}, test.args...)
 			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: there are no records since 2"}, test.want)
 		})
 	}
 	var report events.Report
 	recent := overlapping(t, time.Now().Add(-time.Minute))
-	r := callWith(t, recent, "events", "audit", "--file", "-", "--since", "1h", "--lock", "orders/41", "--format", "json")
+	r := callWith(t, recent, "events", "audit", "--file", "-", "--begin", "1h", "--lock", "orders/41", "--format", "json")
 	r.expect(t, exitEmpty, nil, []string{`no holds of "orders/41"`})
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,17 @@ func checkFormat(cmd *cobra.Command, format string, known ...string) error {
 	return usage(again(cmd)+" --format "+known[len(known)-1], "--format must be %s, not %q", strings.Join(known, " or "), format)
 }
 
+// writeLines writes each of some values as a line of JSON.
+func writeLines[T any](w io.Writer, all []T) error {
+	e := json.NewEncoder(w)
+	for i := range all {
+		if err := e.Encode(&all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -143,3 +143,8 @@ func (h *hold) overAt(t time.Time) bool {
 	end := h.latest()
 	return !end.IsZero() && !end.After(t)
 }
+
+// heldWithin reports whether the hold was held at some time from since on, and until then.
+func (h *hold) heldWithin(since, until time.Time) bool {
+	return !h.From.After(until) && (since.IsZero() || !h.overAt(since))
+}

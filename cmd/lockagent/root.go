@@ -243,7 +243,7 @@ func example(cmd *cobra.Command, f *pflag.Flag) string {
 	case f.Value.Type() == "bool":
 	case f.DefValue == "0":
 		text += " 1"
-	case f.DefValue == "0s", f.Value.Type() == "time to wait":
+	case f.DefValue == "0s", f.Value.Type() == "time to wait", f.DefValue == "" && what == "time":
 		text += " 10m"
 	case f.DefValue != "" && f.DefValue != "[]":
 		text += " " + f.DefValue

@@ -13,9 +13,10 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// story is what the log tells of one lock.
+// story is what the log tells of one lock, or of those that a pattern selects.
 type story struct {
-	name  lockagent.Name
+	name  lockagent.Name // or a pattern, or empty for all locks
+	of    events.Filter
 	fold  *events.Fold
 	past  []hold // those that were kept
 	found bool   // there is a record about the lock
@@ -32,7 +33,7 @@ type story struct {
 }
 
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
-	return &story{name: name, keep: keep, fold: events.NewFold(), granted: make(map[lockagent.AgentID]uint64)}
+	return &story{name: name, of: lockFilter(name), keep: keep, fold: events.NewFold(), granted: make(map[lockagent.AgentID]uint64)}
 }
 
 // read reads what there is about the lock, and says so if there is nothing.
@@ -50,14 +51,20 @@ func (s *story) read(cmd *cobra.Command, from *source) (err error) {
 	if err != nil {
 		return err
 	}
-	if !s.found {
+	switch {
+	case s.found:
+	case s.name == "":
+		return log.nothing("the event log has nothing", "lockagent demo --keep demo.log")
+	case s.of.Pattern != "":
+		return log.nothing(fmt.Sprintf("the event log has nothing of locks such as %q", s.name), "lockagent events holders"+from.place())
+	default:
 		return log.nothing(fmt.Sprintf("the event log has nothing of %q", s.name), "lockagent events holders"+from.place()+"    (the locks that are held)")
 	}
 	log.warn()
 	return nil
 }
 
-// replay reads what the fold needs for one lock of a stream. These are the records about the lock, and
+// replay reads what the fold needs for some locks of a stream. These are the records about the lock, and
 // those about the lives of agents and about stores. At the end it reads the signs of life of the agents
 // with a hold that goes on. It leaves out those of the other agents, which are many.
 func (s *story) replay(ctx context.Context, log *eventLog) error {
@@ -80,7 +87,7 @@ func (s *story) replay(ctx context.Context, log *eventLog) error {
 			lives = lives[1:]
 		}
 	}
-	err = log.replay(ctx, startAt{}, events.Filter{Lock: s.name}, func(r *events.Record, err error) error {
+	err = log.replay(ctx, startAt{}, s.of, func(r *events.Record, err error) error {
 		tell(r.Position)
 		return s.visit(r, err)
 	})
@@ -107,7 +114,8 @@ func (s *story) replay(ctx context.Context, log *eventLog) error {
 func (s *story) visit(r *events.Record, err error) error {
 	switch {
 	case err != nil: // the audit tells of what is no event
-	case r.Lock == s.name:
+		return nil
+	case r.Lock != "" && s.of.Match(r):
 		s.found = true
 		s.apply(r)
 	case r.Lock == "":
@@ -143,12 +151,12 @@ func (s *story) over(h hold) {
 	}
 	s.past = append(s.past, h)
 	if s.most > 0 && len(s.past) >= 2*s.most+100 {
-		slices.SortStableFunc(s.past, hold.compare)
+		slices.SortStableFunc(s.past, s.compare)
 		s.past = slices.Clone(s.past[len(s.past)-s.most:])
 	}
 }
 
-// all returns all holds, in the order of their tokens for each store.
+// all returns all holds: those of one lock in the order of their tokens for each store, and those of several locks in that of time.
 func (s *story) all() []hold {
 	holds := slices.Clone(s.past)
 	for l := range s.fold.Locks() {
@@ -162,7 +170,7 @@ func (s *story) all() []hold {
 		h.Store = s.fold.Store(h.Store) // it may have had another identity then
 		s.findLeft(h)
 	}
-	slices.SortStableFunc(holds, hold.compare)
+	slices.SortStableFunc(holds, s.compare)
 	return holds
 }
 
@@ -170,23 +178,18 @@ func (s *story) all() []hold {
 func (s *story) findLeft(h *hold) {
 	for l := range s.fold.Locks() {
 		for _, left := range l.Left {
-			if left.Agent == h.Agent && left.Tenure == h.Tenure && left.Token == h.Token {
+			if left.Lock == h.Lock && left.Agent == h.Agent && left.Tenure == h.Tenure && left.Token == h.Token {
 				h.Left = true
 			}
 		}
 	}
 }
 
-func (h hold) compare(other hold) int {
-	return cmp.Or(cmp.Compare(h.Store, other.Store), cmp.Compare(h.Token, other.Token), h.From.Compare(other.From))
-}
-
-// waiting returns the requests that still wait.
-func (s *story) waiting() (all []events.Waiter) {
-	for l := range s.fold.Locks() {
-		all = append(all, l.Waiters...)
+func (s *story) compare(h, other hold) int {
+	if s.of.Lock == "" {
+		return cmp.Or(h.From.Compare(other.From), cmp.Compare(h.Lock, other.Lock), cmp.Compare(h.Token, other.Token))
 	}
-	return all
+	return cmp.Or(cmp.Compare(h.Store, other.Store), cmp.Compare(h.Token, other.Token), h.From.Compare(other.From))
 }
 
 // process is where an agent ran last.

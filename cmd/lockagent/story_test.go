@@ -123,7 +123,7 @@ func told(t *testing.T, log string, s *story) *story {
 func TestHistory(t *testing.T) {
 	s := told(t, lossOf(t, begun), newStory("orders/42", func(*hold) bool { return true }))
 	var b strings.Builder
-	if err := writeHistory(&b, s.name, s.all(), later); err != nil {
+	if err := writeHistory(&b, s.name, false, s.all(), later); err != nil {
 		t.Fatal(err)
 	}
 	same(t, b.String(), `orders/42: 2 holds of 2 agents
@@ -137,7 +137,7 @@ FROM           UNTIL          FOR   OWNER  TOKEN  CAME                          
 func TestHistoryOfWhatGoesOn(t *testing.T) {
 	s := told(t, lossOf(t, begun), newStory("orders/43", func(*hold) bool { return true }))
 	var b strings.Builder
-	if err := writeHistory(&b, s.name, s.all(), begun.Add(10*time.Second)); err != nil {
+	if err := writeHistory(&b, s.name, false, s.all(), begun.Add(10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	same(t, b.String(), `orders/43: 1 hold of 1 agent
@@ -150,7 +150,7 @@ FROM           UNTIL  FOR  OWNER  TOKEN  CAME            ENDED  AGENT
 // stateAt is the state of a lock some seconds after the beginning.
 func stateAt(t *testing.T, name lockagent.Name, seconds float64) *lockThen {
 	t.Helper()
-	then := &lockThen{name: name, at: begun.Add(time.Duration(seconds * float64(time.Second)))}
+	then := &lockThen{name: name, since: begun.Add(time.Duration(seconds * float64(time.Second))), until: begun.Add(time.Duration(seconds * float64(time.Second)))}
 	s := newStory(name, then.keep)
 	s.gaveUp = then.gaveUp
 	then.finish(told(t, lossOf(t, begun), s))
@@ -214,7 +214,7 @@ func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
 			Kind: lockagent.EventQueued, Lock: "orders/42", Owner: lockagent.Owner("waited " + waited.String()), Request: uint64(i + 1), Waited: 2 * waited,
 		})
 	}
-	then := &lockThen{name: "orders/42", at: begun.Add(5 * time.Second)}
+	then := &lockThen{name: "orders/42", since: begun.Add(5 * time.Second), until: begun.Add(5 * time.Second)}
 	then.finish(told(t, s.text.String(), newStory(then.name, then.keep)))
 	if w := then.waiters; len(w) != 2 || w[0].Owner != "waited 2s" {
 		t.Errorf("the waiters are %+v", w)
@@ -384,7 +384,7 @@ func TestStoryOfACrash(t *testing.T) {
 	for log, held := range map[string]string{crashed(t): "31.000Z -", crashed(t, released): "31.000Z 14:03:40.000Z"} {
 		s := told(t, log, newStory("orders/42", func(*hold) bool { return true }))
 		var b strings.Builder
-		if err := writeHistory(&b, s.name, s.all(), later); err != nil {
+		if err := writeHistory(&b, s.name, false, s.all(), later); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
@@ -394,7 +394,7 @@ func TestStoryOfACrash(t *testing.T) {
 			}
 		}
 		for seconds, want := range map[int]string{3: `held by "joe"`, 10: `free nobody held it before "joe"`, 35: `held by "sue"`} {
-			then := &lockThen{name: "orders/42", at: begun.Add(time.Duration(seconds) * time.Second)}
+			then := &lockThen{name: "orders/42", since: begun.Add(time.Duration(seconds) * time.Second), until: begun.Add(time.Duration(seconds) * time.Second)}
 			text := strings.Join(strings.Fields(then.of(t, log)), " ")
 			if !strings.Contains(text, want) || strings.Count(text, "held by") > 1 {
 				t.Errorf("after %d s the state is\n%s, want %q", seconds, text, want)

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
+)
+
+// past shows who held which lock from since until then, and who waited.
+func (f *holdersFlags) past(cmd *cobra.Command, since, until time.Time) error {
+	then := lockThen{name: lockagent.Name(f.lock), since: since, until: until}
+	told := newStory(then.name, then.keep)
+	told.gaveUp = then.gaveUp
+	if err := told.read(cmd, &f.source); err != nil {
+		return err
+	}
+	then.finish(told)
+	if f.format == "json" {
+		return writeJSON(cmd.OutOrStdout(), then.holdersView())
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), then.holdersText(time.Now()))
+	return err
+}
+
+// holdersView is the JSON of all holders and waiters then.
+func (s *lockThen) holdersView() holdersView {
+	v := holdersView{Version: jsonVersion, Since: s.since, Until: s.until, Holds: []heldView{}, Waiting: []waitView{}, Waiters: len(s.waiters)}
+	if s.moment() {
+		v.At, v.Since, v.Until = s.until, time.Time{}, time.Time{}
+	}
+	for i := range s.holders {
+		held := heldView{Hold: s.holders[i].Hold, Seen: s.holders[i].seen}
+		for j := range s.waiters {
+			if s.waiters[j].lock == held.Hold.Lock {
+				held.Waiters++
+			}
+		}
+		v.Holds = append(v.Holds, held)
+	}
+	for i := range s.waiters {
+		w := &s.waiters[i]
+		wait := waitView{Lock: w.lock, Waiter: events.Waiter{Agent: w.Agent, Owner: w.Owner, Who: w.Who, Since: w.Since, Behind: w.Behind}, Process: w.Process, BecameOf: w.BecameOf}
+		if w.Until != nil {
+			wait.Until = *w.Until
+		}
+		v.Waiting = append(v.Waiting, wait)
+	}
+	return v
+}
+
+// holdersText is as holdersView, for people.
+func (s *lockThen) holdersText(now time.Time) string {
+	text := "nobody held a lock" + s.when(now)
+	if len(s.holders) > 0 {
+		rows := newTable("LOCK", "OWNER", "SINCE", "UNTIL", "FOR", "TOKEN", "ENDED", "AGENT")
+		for i := range s.holders {
+			h := &s.holders[i]
+			until := ""
+			if !h.Until.IsZero() {
+				until = readable.Time(h.Until, now)
+			}
+			rows.add(string(h.Lock), events.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), until, h.lasted(now),
+				fmt.Sprint(h.Token), h.ended(now), events.AgentText(h.Agent, h.Process))
+		}
+		text = rows.String() + "\n" + readable.Counted(len(s.holders), "hold", "holds") + s.when(now)
+	}
+	text += fmt.Sprintf(", %s\n", readable.Counted(len(s.waiters), "request waited", "requests waited"))
+	if len(s.waiters) == 0 {
+		return text
+	}
+	rows := newTable("LOCK", "OWNER", "WAITED SINCE", "UNTIL", "BEHIND", "BECAME OF IT", "AGENT")
+	for i := range s.waiters {
+		w := &s.waiters[i]
+		until, behind, process := "", "", events.Process{}
+		if w.Until != nil {
+			until = readable.Time(*w.Until, now)
+		}
+		if w.Behind != nil {
+			behind = partyText(*w.Behind)
+		}
+		if w.Process != nil {
+			process = *w.Process
+		}
+		rows.add(string(w.lock), events.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), until, behind, w.BecameOf, events.AgentText(w.Agent, process))
+	}
+	return text + "\n" + rows.String()
+}
