@@ -138,10 +138,10 @@ format:
 
 # What the tests need beside Go: Redis and Prometheus to run their own instances of, Python for
 # the example in it, and, for the race detector, a C compiler where Go wants one. With CI set, also
-# Java and Maven, for the tests beside Redisson, Chromium, for those of the live page, zsh and fish, which complete command lines, and grpcurl,
+# Java and Maven, for the tests beside Redisson, Chromium, for those of the live page, zsh and fish, which complete command lines, jq, for the recipes for the event log, and grpcurl,
 # for the examples in docs/api.md.
 .PHONY: deps
-deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Maven, Chromium, zsh, fish and grpcurl, where they are missing
+deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Maven, Chromium, zsh, fish, jq and grpcurl, where they are missing
 	@[ -z "$$CI" ] || [ -x bin/grpcurl ] || GOBIN="$(CURDIR)/bin" $(GO) install $(GRPCURL)
 	@missing=""; \
 	command -v redis-server >/dev/null || missing="redis-server"; \
@@ -151,6 +151,7 @@ deps: ## Install Redis, Prometheus, Python and a C compiler, and in CI Java, Mav
 	[ "$$1" != linux ] || command -v "$$2" >/dev/null || missing="$$missing gcc libc6-dev"; \
 	[ -z "$$CI" ] || { command -v javac && command -v mvn; } >/dev/null || missing="$$missing default-jdk-headless maven"; \
 	[ -z "$$CI" ] || { command -v zsh && command -v fish; } >/dev/null || missing="$$missing zsh fish"; \
+	[ -z "$$CI" ] || command -v jq >/dev/null || missing="$$missing jq"; \
 	[ -z "$$CI" ] || command -v chromium >/dev/null || missing="$$missing chromium fonts-dejavu-core"; \
 	[ -n "$$missing" ] || exit 0; \
 	if ! command -v apt-get >/dev/null; then \

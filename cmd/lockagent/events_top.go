@@ -273,7 +273,7 @@ func (t *topList) finish() {
 	for l := range t.fold.Locks() {
 		for _, w := range l.Waiters {
 			if waited := t.until.Sub(w.Since); waited > 0 {
-				t.addWait(waitRow{Lock: l.Lock, Owner: w.Owner, Agent: w.Agent, Since: w.Since, waited: waited})
+				t.addWait(waitRow{Lock: l.Lock, Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, waited: waited})
 			}
 		}
 		for _, h := range l.Now() {
