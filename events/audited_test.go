@@ -79,6 +79,7 @@ var bareAudits = map[string]string{
 	"audited_test.go":    "it has the second opinion",
 	"auditbench_test.go": "it measures the audit alone",
 	"example_test.go":    "it shows how a program makes one",
+	"within_test.go":     "its reports are about a part of a log",
 	"longrun_test.go":    "its logs have no end, so the second opinion has no verdict, and they are too long to be kept",
 }
 
