@@ -12,17 +12,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/redisstore"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -51,11 +52,11 @@ func TestLifeInMemory(t *testing.T) {
 func TestLifeOnRedisAndNATS(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	nats := natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	ctx := waittest.Context(t)
 
 	var agents []*agent
-	var publishers []*events.Publisher
+	var publishers []*natslog.Publisher
 	for range 2 {
 		store, err := patient.Open(ctx, redis.URL())
 		if err != nil {
@@ -63,7 +64,7 @@ func TestLifeOnRedisAndNATS(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = store.Close() })
 		id := lockagent.NewAgentID()
-		publisher, err := events.NewPublisher(events.Config{Connection: nats, Agent: id})
+		publisher, err := natslog.NewPublisher(natslog.Config{Connection: nats, Agent: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,16 +79,16 @@ func TestLifeOnRedisAndNATS(t *testing.T) {
 			t.Errorf("Close of a publisher: %v", err)
 		}
 	}
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: nats})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: nats})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	audit := events.NewAudit()
-	if err := reader.Replay(ctx, events.From{}, events.Filter{}, audit.Visit); err != nil {
+	auditor := audit.New()
+	if err := reader.Replay(ctx, natslog.From{}, events.Filter{}, auditor.Visit); err != nil {
 		t.Fatalf("Replay: %v", err)
 	}
-	judge(t, audit.Report())
+	judge(t, auditor.Report())
 }
 
 const theLock = "orders/42"
@@ -298,9 +299,9 @@ func tell(e lockagent.Event, tokens []lockagent.Token) string {
 }
 
 // judge has the log prove that no two of the holds overlapped.
-func judge(t *testing.T, report events.Report) {
+func judge(t *testing.T, report audit.Report) {
 	t.Helper()
-	if report.Verdict != events.Proven || report.Agents != 2 || report.Locks != 1 || report.Grants != 6 || report.HandOffs != 1 {
+	if report.Verdict != audit.Proven || report.Agents != 2 || report.Locks != 1 || report.Grants != 6 || report.HandOffs != 1 {
 		t.Errorf("the audit says\n%v", report)
 	}
 }

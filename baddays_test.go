@@ -13,6 +13,8 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -213,7 +215,7 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 	must(t, alpha.Close())
 	must(t, beta.Close())
 	report := auditOf(alphas, betas)
-	if report.Verdict != events.Proven && report.Verdict != events.Explained || report.Explained.Count > 1 {
+	if report.Verdict != audit.Proven && report.Verdict != audit.Explained || report.Explained.Count > 1 {
 		t.Errorf("the audit says\n%v", report)
 	}
 	for _, overlap := range report.Explained.First {
@@ -224,14 +226,14 @@ func TestBrokenElsewhereIsExplained(t *testing.T) {
 }
 
 // auditOf judges what the agents recorded.
-func auditOf(journals ...*journal) events.Report {
-	audit := events.NewAudit()
+func auditOf(journals ...*journal) audit.Report {
+	auditor := audit.New()
 	for _, j := range journals {
 		for i, e := range j.events {
-			audit.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
+			auditor.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
 		}
 	}
-	return audit.Report()
+	return auditor.Report()
 }
 
 // The answer to an acquire or a release is lost, though it was carried out: the lock
@@ -413,19 +415,19 @@ func TestRefusals(t *testing.T) {
 // could judge what others did.
 func TestIdleAgentTellsTheTime(t *testing.T) {
 	t.Parallel()
-	redis, nats := redistest.Start(t), events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	redis, nats := redistest.Start(t), natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	id := lockagent.NewAgentID()
-	publisher, err := events.NewPublisher(events.Config{Connection: nats, Agent: id, Heartbeat: 100 * time.Millisecond})
+	publisher, err := natslog.NewPublisher(natslog.Config{Connection: nats, Agent: id, Heartbeat: 100 * time.Millisecond})
 	must(t, err)
 	openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{ID: id, Recorder: publisher})
 	busy := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
 	ctx := waittest.Context(t)
 	must(t, publisher.Flush(ctx)) // so there is a stream
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: nats})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: nats})
 	must(t, err)
 	defer reader.Close()
 	token, enough := holdOf(t, busy, theLock).Token(), errors.New("enough")
-	err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	err = reader.Tail(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if r.Kind == lockagent.EventAlive && r.StoreTime > lockagent.StoreTime(token) {
 			return enough
 		}

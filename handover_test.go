@@ -11,6 +11,8 @@ import (
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -203,16 +205,16 @@ func TestHoldsGoOnInTheNextProcess(t *testing.T) {
 	third.end()
 	must(t, rival.Close())
 
-	audit := events.NewAudit()
+	auditor := audit.New()
 	for epoch, p := range []*process{first, second, third} {
 		for i, e := range p.journal.events {
-			audit.Add(events.Record{Event: e, Epoch: uint64(epoch + 1), Seq: uint64(i + 1)})
+			auditor.Add(events.Record{Event: e, Epoch: uint64(epoch + 1), Seq: uint64(i + 1)})
 		}
 	}
 	for i, e := range rivals.events {
-		audit.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
+		auditor.Add(events.Record{Event: e, Epoch: 1, Seq: uint64(i + 1)})
 	}
-	if report := audit.Report(); report.Verdict != events.Proven || report.Grants != 4 {
+	if report := auditor.Report(); report.Verdict != audit.Proven || report.Grants != 4 {
 		t.Errorf("the audit says\n%v", report)
 	}
 }
@@ -223,9 +225,9 @@ func TestSignsOfLifeCountResumedHolds(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{})
 	store := memstore.New()
 	id := lockagent.NewAgentID()
-	publisher := func(epoch uint64) *events.Publisher {
-		p, err := events.NewPublisher(events.Config{
-			Connection: events.Connection{InProcess: server}, Agent: id, Epoch: epoch,
+	publisher := func(epoch uint64) *natslog.Publisher {
+		p, err := natslog.NewPublisher(natslog.Config{
+			Connection: natslog.Connection{InProcess: server}, Agent: id, Epoch: epoch,
 			Heartbeat: 100 * time.Millisecond,
 		})
 		must(t, err)
@@ -253,11 +255,11 @@ func TestSignsOfLifeCountResumedHolds(t *testing.T) {
 	receive(t, second.Acquire(t.Context(), "d", actor.Request{Owner: "ann"}))
 	must(t, held["a"].Release(t.Context()))
 	must(t, p.Flush(ctx))
-	r, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server}})
+	r, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server}})
 	must(t, err)
 	defer r.Close()
 	enough, released := errors.New("enough"), false
-	err = r.Tail(ctx, events.FromPosition(1), events.Filter{}, func(r *events.Record, err error) error {
+	err = r.Tail(ctx, natslog.FromPosition(1), events.Filter{}, func(r *events.Record, err error) error {
 		switch {
 		case err != nil || r.Epoch < 2:
 		case r.Kind == lockagent.EventAgentStarted && r.Count != 3:

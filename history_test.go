@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -38,7 +38,7 @@ func TestAuditOfAStoreWithoutHistory(t *testing.T) {
 		}
 		report := auditOf(alpha.journal, beta.journal)
 		text := report.String()
-		if report.Verdict != events.Incomplete ||
+		if report.Verdict != audit.Incomplete ||
 			!strings.Contains(text, "5 tenures do not say of which store they are") {
 			t.Errorf("the audit says\n%v", text)
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -33,8 +35,8 @@ type mark struct {
 // for certain, again and again, until its input ends.
 func runMortal(c childConfig, in io.Reader) error {
 	ctx := context.Background()
-	publisher, err := events.NewPublisher(events.Config{
-		Connection: events.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)},
+	publisher, err := natslog.NewPublisher(natslog.Config{
+		Connection: natslog.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)},
 		Agent:      c.Agent, Epoch: c.Epoch, Heartbeat: 100 * time.Millisecond,
 	})
 	if err != nil {
@@ -113,8 +115,8 @@ func killedAgain(t *testing.T, kills int) {
 	}
 
 	reader := cfg.open(t)
-	audit, latest, lives := events.NewAudit(), make(map[lockagent.AgentID]events.Place), 0
-	must(t, reader.Replay(waittest.Context(t), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	auditor, latest, lives := audit.New(), make(map[lockagent.AgentID]events.Place), 0
+	must(t, reader.Replay(waittest.Context(t), natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		switch r.Kind {
 		case lockagent.EventGranted, lockagent.EventHeld:
 			delete(certain, mark{r.Lock, r.Token})
@@ -127,12 +129,12 @@ func killedAgain(t *testing.T, kills int) {
 			}
 		}
 		latest[r.Agent] = events.Place{Epoch: r.Epoch, Seq: r.Seq}
-		return audit.Visit(r, err)
+		return auditor.Visit(r, err)
 	}))
 	for m := range certain {
 		t.Errorf("the grant of %s with token %d was acknowledged, and is not in the log", m.Lock, m.Token)
 	}
-	report := audit.Report()
+	report := auditor.Report()
 	t.Logf("%d of %d lives left records\n%s", lives, kills+1, report)
 	nothingLeft := 0
 	for _, gap := range report.Gaps.First {

@@ -19,6 +19,8 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
@@ -41,7 +43,7 @@ type childConfig struct {
 // childReport is what the process says when it works, and when it ends.
 type childReport struct {
 	Grants int // that its workers were given
-	Stats  events.Stats
+	Stats  natslog.Stats
 }
 
 // runChild is the main function of such a process.
@@ -85,7 +87,7 @@ func runServer(c childConfig, in io.Reader) error {
 }
 
 // openLocks opens the locks of the agent of a child process.
-func (c childConfig) openLocks(publisher *events.Publisher, lease time.Duration) (*redisstore.Store, *channelapi.Locks, error) {
+func (c childConfig) openLocks(publisher *natslog.Publisher, lease time.Duration) (*redisstore.Store, *channelapi.Locks, error) {
 	store, err := patient.Open(context.Background(), c.Redis)
 	if err != nil {
 		return nil, nil, err
@@ -96,8 +98,8 @@ func (c childConfig) openLocks(publisher *events.Publisher, lease time.Duration)
 
 func runAgent(c childConfig, in *bufio.Reader) error {
 	ctx := context.Background()
-	publisher, err := events.NewPublisher(events.Config{
-		Connection: events.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)},
+	publisher, err := natslog.NewPublisher(natslog.Config{
+		Connection: natslog.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)},
 		Agent:      c.Agent, QueueSize: c.Queue, MaxBytes: -1,
 	})
 	if err != nil {
@@ -123,7 +125,7 @@ func runAgent(c childConfig, in *bufio.Reader) error {
 }
 
 // countsOf is what JSON can tell of the counts of a publisher.
-func countsOf(publisher *events.Publisher) events.Stats {
+func countsOf(publisher *natslog.Publisher) natslog.Stats {
 	counts := publisher.Stats()
 	counts.Err = nil
 	return counts
@@ -198,7 +200,7 @@ func (c *child) hear(t *testing.T) (r childReport) {
 }
 
 // counts asks an agent for the counts of its publisher.
-func (c *child) counts(t *testing.T) events.Stats {
+func (c *child) counts(t *testing.T) natslog.Stats {
 	t.Helper()
 	_, err := fmt.Fprintln(c.in)
 	must(t, err)
@@ -206,7 +208,7 @@ func (c *child) counts(t *testing.T) events.Stats {
 }
 
 // droppedGrants is how many grants are not in the log because the publisher had no room for them.
-func droppedGrants(counts events.Stats) int {
+func droppedGrants(counts natslog.Stats) int {
 	of := counts.DroppedByKind
 	return int(of[lockagent.EventGranted]+of[lockagent.EventHeld]) - int(of[lockagent.EventUnclaimed])
 }
@@ -275,22 +277,22 @@ func outageAndCrashes(t *testing.T, calls, room int) {
 	second.kill()
 	said := map[lockagent.AgentID]childReport{"roomy": roomy.end(t), "narrow": narrow.end(t)}
 
-	audit, grants := events.NewAudit(), make(map[lockagent.AgentID]int)
+	auditor, grants := audit.New(), make(map[lockagent.AgentID]int)
 	reader := cfg.open(t)
-	must(t, reader.Replay(waittest.Context(t), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	must(t, reader.Replay(waittest.Context(t), natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		switch r.Kind {
 		case lockagent.EventGranted, lockagent.EventHeld:
 			grants[r.Agent]++
 		case lockagent.EventUnclaimed: // the worker ended at that moment
 			grants[r.Agent]--
 		}
-		return audit.Visit(r, err)
+		return auditor.Visit(r, err)
 	}))
 	must(t, nats.in.Close())
-	report := audit.Report()
+	report := auditor.Report()
 	text := report.String()
 	t.Logf("the agents said %+v\n%s", said, text)
-	if report.Verdict != events.Incomplete || report.Violations.Count > 0 {
+	if report.Verdict != audit.Incomplete || report.Violations.Count > 0 {
 		t.Errorf("the verdict is %v with %d violations; want incomplete, for two ends of logs are missing", report.Verdict, report.Violations.Count)
 	}
 	r := said["roomy"]
@@ -309,9 +311,9 @@ func outageAndCrashes(t *testing.T, calls, room int) {
 	}
 }
 
-func (c childConfig) open(t *testing.T) *events.Reader {
+func (c childConfig) open(t *testing.T) *natslog.Reader {
 	t.Helper()
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{URL: "nats://" + c.Addr, Logger: slog.New(slog.DiscardHandler)}})
 	must(t, err)
 	t.Cleanup(reader.Close)
 	return reader
@@ -326,9 +328,9 @@ func (c childConfig) awaitGrants(t *testing.T, agents ...lockagent.AgentID) {
 		missing[a] = true
 	}
 	reader, enough := c.open(t), errors.New("enough")
-	err := events.ErrNoStream
-	for errors.Is(err, events.ErrNoStream) {
-		err = reader.Tail(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	err := natslog.ErrNoStream
+	for errors.Is(err, natslog.ErrNoStream) {
+		err = reader.Tail(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 			if r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld {
 				delete(missing, r.Agent)
 			}

@@ -12,6 +12,8 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -35,17 +37,17 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 	t.Parallel()
 	const most = 5
 	server := redistest.Start(t)
-	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	nats := natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	ctx := waittest.Context(t)
-	publisher := func(id lockagent.AgentID) *events.Publisher {
-		p, err := events.NewPublisher(events.Config{Connection: nats, Agent: id})
+	publisher := func(id lockagent.AgentID) *natslog.Publisher {
+		p, err := natslog.NewPublisher(natslog.Config{Connection: nats, Agent: id})
 		must(t, err)
 		t.Cleanup(func() { _ = p.Close(ctx) })
 		return p
 	}
 	var agents [2]*channelapi.Locks
 	var stores [2]*redisstore.Store
-	var publishers []*events.Publisher
+	var publishers []*natslog.Publisher
 	for i := range agents {
 		id := lockagent.NewAgentID()
 		publishers = append(publishers, publisher(id))
@@ -125,24 +127,24 @@ func TestPermitsInUseOnAServer(t *testing.T) {
 		}
 		must(t, p.Close(ctx))
 	}
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: nats})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: nats})
 	must(t, err)
 	defer reader.Close()
-	forged, honest := events.NewAudit(), events.NewAudit()
-	must(t, reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	forged, honest := audit.New(), audit.New()
+	must(t, reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if err != nil || r.Agent != "forger" {
 			_ = honest.Visit(r, err)
 		}
 		return forged.Visit(r, err)
 	}))
-	if report := honest.Report(); report.Verdict != events.Proven || report.Locks != 2 || report.Unjudged != 0 {
+	if report := honest.Report(); report.Verdict != audit.Proven || report.Locks != 2 || report.Unjudged != 0 {
 		t.Errorf("the audit says\n%v", report)
 	}
 	report := forged.Report()
-	tooMany := func(v events.Violation) bool {
-		return v.Kind == events.TooManyPermits && v.InUse == most+1 && v.Total == most && v.Second.Agent == "forger"
+	tooMany := func(v audit.Violation) bool {
+		return v.Kind == audit.TooManyPermits && v.InUse == most+1 && v.Total == most && v.Second.Agent == "forger"
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(report.Violations.First), func(v events.Violation) bool { return !tooMany(v) })); n != 2 {
+	if n := len(slices.DeleteFunc(slices.Clone(report.Violations.First), func(v audit.Violation) bool { return !tooMany(v) })); n != 2 {
 		t.Errorf("with a permit too many in each semaphore, the audit says\n%v", report)
 	}
 }

@@ -35,7 +35,7 @@ func TestWhoIsShort(t *testing.T) {
 
 func TestWhoIsAValue(t *testing.T) {
 	p := lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full"}
-	if p.Who() != p.Who() || p.Who().Process() != p || p.Who().IsZero() {
+	if first, second := p.Who(), p.Who(); first != second || p.Who().Process() != p || p.Who().IsZero() {
 		t.Errorf("got %+v", p.Who().Process())
 	}
 	other := p

@@ -7,13 +7,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // The log has holds of auditedAgents agents, which have auditedLocks locks in turn. A
@@ -93,7 +94,7 @@ func (b *bench) auditedLog(ctx context.Context, name, title string, alone int, s
 		if err != nil {
 			return err
 		}
-		if report.Verdict != events.Proven || report.Events != log.events {
+		if report.Verdict != audit.Proven || report.Events != log.events {
 			return fmt.Errorf("the audit of %d events is wrong:\n%v", log.events, report)
 		}
 		judged += time.Duration(b.slowdown * float64(judged))
@@ -111,7 +112,7 @@ func (b *bench) auditedLog(ctx context.Context, name, title string, alone int, s
 	if err != nil {
 		return err
 	}
-	if report.Verdict != events.Incomplete || report.Events != log.events-1 || report.Gaps.Count != 1 || report.Gaps.First[0] != log.middle {
+	if report.Verdict != audit.Incomplete || report.Events != log.events-1 || report.Gaps.Count != 1 || report.Gaps.First[0] != log.middle {
 		return fmt.Errorf("the audit does not name the record %+v, which is missing:\n%v", log.middle, report)
 	}
 	return nil
@@ -122,14 +123,14 @@ type filledLog struct {
 	stream jetstream.Stream
 	events int
 
-	middle   events.Gap // what is missing without the record in the middle
-	position uint64     // of that record, which is a message of its own
+	middle   audit.Gap // what is missing without the record in the middle
+	position uint64    // of that record, which is a message of its own
 }
 
 // fillLog makes a log of about n events, of which so many of ten are alone in their messages.
 func fillLog(ctx context.Context, js jetstream.JetStream, n, alone int) (*filledLog, error) {
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: events.DefaultStream, Subjects: []string{events.AllSubjects}, Storage: jetstream.FileStorage, Compression: jetstream.S2Compression, AllowDirect: true,
+		Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}, Storage: jetstream.FileStorage, Compression: jetstream.S2Compression, AllowDirect: true,
 		Duplicates: time.Second, // a million remembered ids would make each collection of garbage long
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func fillLog(ctx context.Context, js jetstream.JetStream, n, alone int) (*filled
 		}
 		if middle {
 			log.position = w.messages
-			log.middle = events.Gap{Agent: w.agents[agent], Epoch: 1, Range: events.Range{First: w.seqs[agent], Last: w.seqs[agent]}}
+			log.middle = audit.Gap{Agent: w.agents[agent], Epoch: 1, Range: events.Range{First: w.seqs[agent], Last: w.seqs[agent]}}
 		}
 		if err := w.alive(); err != nil {
 			return nil, err
@@ -256,7 +257,7 @@ func (w *logWriter) send(agent int, all ...lockagent.Event) error {
 // readOnly reads the stream up to a position, and looks at nothing.
 func readOnly(ctx context.Context, js jetstream.JetStream, last uint64) (time.Duration, error) {
 	begin := time.Now()
-	consumer, err := js.OrderedConsumer(ctx, events.DefaultStream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	consumer, err := js.OrderedConsumer(ctx, natslog.DefaultStream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
 	if err != nil {
 		return 0, err
 	}
@@ -275,20 +276,20 @@ func readOnly(ctx context.Context, js jetstream.JetStream, last uint64) (time.Du
 
 // judge audits the log. It returns how long that took as well, and how many megabytes of heap there
 // are more than before.
-func judge(ctx context.Context, server *natsserver.Server) (events.Report, time.Duration, float64, error) {
+func judge(ctx context.Context, server *natsserver.Server) (audit.Report, time.Duration, float64, error) {
 	begin := time.Now()
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server}})
 	if err != nil {
-		return events.Report{}, 0, 0, err
+		return audit.Report{}, 0, 0, err
 	}
 	defer reader.Close()
-	audit := events.NewAudit()
-	if err := reader.Replay(ctx, events.From{}, events.Filter{}, audit.Visit); err != nil {
-		return events.Report{}, 0, 0, err
+	auditor := audit.New()
+	if err := reader.Replay(ctx, natslog.From{}, events.Filter{}, auditor.Visit); err != nil {
+		return audit.Report{}, 0, 0, err
 	}
-	report := audit.Report()
+	report := auditor.Report()
 	took := time.Since(begin)
 	with := heap()
-	runtime.KeepAlive(audit) // from here on it is garbage
+	runtime.KeepAlive(auditor) // from here on it is garbage
 	return report, took, (with - heap()) / 1e6, nil
 }

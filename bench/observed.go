@@ -6,16 +6,16 @@ import (
 	"slices"
 	"time"
 
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"github.com/lockagent/lockagent/events/natslog"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/tracing"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
 // observedLoad is a load that is measured with and without an observer.
@@ -90,7 +90,7 @@ func (l load) inTurn(ctx context.Context, rounds int, bare, observed contender.C
 type journal struct {
 	*contender.Agent
 	server    *natsserver.Server
-	publisher *events.Publisher
+	publisher *natslog.Publisher
 }
 
 // openJournal starts a NATS server with a file store, and opens an agent that publishes to it.
@@ -105,7 +105,7 @@ func openJournal(ctx context.Context, addr string) (j *journal, err error) {
 		return nil, err
 	}
 	id := lockagent.NewAgentID()
-	j.publisher, err = events.NewPublisher(events.Config{Connection: events.Connection{InProcess: j.server}, Agent: id, MaxBytes: -1})
+	j.publisher, err = natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{InProcess: j.server}, Agent: id, MaxBytes: -1})
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 type schema struct {
@@ -107,17 +107,17 @@ func TestAsyncAPI(t *testing.T) {
 		names = append(names, name)
 		classes[Class(kind)] = true
 		message := doc.Components.Messages[name]
-		same(t, name, message.Name, typeOf[kind])
+		same(t, name, message.Name, wire.TypeOf[kind])
 		same(t, name+": content type", message.ContentType, ContentType)
 		same(t, name+": headers", message.Headers.Ref, "#/components/schemas/headers")
 		same(t, name+": schema", message.Payload.Schema.Ref, "./"+schemaFile)
-		same(t, name+": type", message.Payload.Schema.Properties["type"].Const, typeOf[kind])
+		same(t, name+": type", message.Payload.Schema.Properties["type"].Const, wire.TypeOf[kind])
 	}
 	batch := doc.Components.Messages["batch"]
 	same(t, "batch: content type", batch.ContentType, BatchContentType)
 	same(t, "batch: headers", batch.Headers.Ref, "#/components/schemas/batchHeaders")
 	same(t, "batch: schema", batch.Payload.Schema.Ref, "./"+schemaFile+"#/$defs/batch")
-	same(t, "batch: tables", strings.Contains(batch.Summary, tableType), true) // which are no messages of their own
+	same(t, "batch: tables", strings.Contains(batch.Summary, wire.TableType), true) // which are no messages of their own
 	slices.Sort(names)
 	same(t, "classes", slices.Sorted(slices.Values(channel.Parameters["class"].Examples)), slices.Sorted(maps.Keys(classes)))
 	same(t, "that there are no more classes", channel.Parameters["class"].Enum, []string(nil))
@@ -128,9 +128,9 @@ func TestAsyncAPI(t *testing.T) {
 	}
 
 	schemas := doc.Components.Schemas
-	same(t, "headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)), []string{"Content-Type", originHeader, "Nats-Msg-Id", "traceparent"})
+	same(t, "headers", slices.Sorted(maps.Keys(schemas["headers"].Properties)), []string{"Content-Type", OriginHeader, "Nats-Msg-Id", "traceparent"})
 	same(t, "content type header", schemas["headers"].Properties["Content-Type"].Const, ContentType)
-	same(t, "headers of a batch", slices.Sorted(maps.Keys(schemas["batchHeaders"].Properties)), []string{"Content-Type", originHeader, "Nats-Msg-Id"})
+	same(t, "headers of a batch", slices.Sorted(maps.Keys(schemas["batchHeaders"].Properties)), []string{"Content-Type", OriginHeader, "Nats-Msg-Id"})
 	same(t, "content type header of a batch", schemas["batchHeaders"].Properties["Content-Type"].Const, BatchContentType)
 }
 
@@ -230,11 +230,11 @@ func TestSchemaIsComplete(t *testing.T) {
 		reasons = append(reasons, r.String())
 	}
 	same(t, "reasons", known["reason"].Examples, reasons)
-	same(t, "types", doc.Properties["type"].Examples, append(slices.Clone(typeOf[1:]), tableType))
+	same(t, "types", doc.Properties["type"].Examples, append(slices.Clone(wire.TypeOf[1:]), wire.TableType))
 
 	table := doc.Defs["holdsData"].Properties
 	same(t, "fields of a table", properties(doc.Defs["holdsData"]), map[string]string{"columns": "array", "rows": "array"})
-	same(t, "columns", table["columns"].Items.Examples, tableColumns[:])
+	same(t, "columns", table["columns"].Items.Examples, wire.TableColumns[:])
 }
 
 // properties returns the properties of an object and their types.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/eventstest"
+	"pgregory.net/rapid"
 )
 
 func TestEncoding(t *testing.T) {
@@ -240,7 +240,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 
 // fullRecord has every field set, whatever its kind.
 func fullRecord(kind lockagent.EventKind) Record {
-	r := Record{Event: fullEvent(kind), Epoch: 3, Seq: 9, Follows: Place{Epoch: 2, Seq: 26}}
+	r := Record{Event: eventstest.Full(kind), Epoch: 3, Seq: 9, Follows: Place{Epoch: 2, Seq: 26}}
 	for _, k := range lockagent.EventKinds() {
 		r.Dropped[k] = uint32(k)
 	}

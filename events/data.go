@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // The fields of the data, in the order in which Append writes them.
@@ -94,7 +94,7 @@ var fieldNames = newNames([]string{
 func (d *decoder) data(r *Record, text []byte) error {
 	t := &d.inside
 	t.read(text)
-	seen := !counted(r.Kind)
+	seen := !wire.Counted(r.Kind)
 	t.open('{', "an object")
 	for t.more() {
 		if field, v, _ := d.member(t, fieldNames); field >= 0 {

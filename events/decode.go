@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // Decode is the inverse of [Append]. It takes any spelling that JSON allows: blanks, any
@@ -200,7 +200,7 @@ func (d *decoder) understand(records []Record, env *envelope, event stretch, sin
 		return records, errors.New("it has no data")
 	}
 	kind, data := env.texts[attrType], d.message.text[env.data.from:env.data.to]
-	table := string(kind) == tableType
+	table := string(kind) == wire.TableType
 	var rows stretch
 	var err error
 	switch {
@@ -255,28 +255,28 @@ func oneLine(text []byte) string {
 var kindOf = func() map[string]lockagent.EventKind {
 	kinds := make(map[string]lockagent.EventKind)
 	for _, k := range lockagent.EventKinds() {
-		kinds[typeOf[k]] = k
+		kinds[wire.TypeOf[k]] = k
 	}
 	return kinds
 }()
 
-func otherVersion(kind []byte) bool { return !bytes.HasSuffix(kind, []byte(typeVersion)) }
+func otherVersion(kind []byte) bool { return !bytes.HasSuffix(kind, []byte(wire.TypeVersion)) }
 
 // identify takes what the envelope says about the record, and holds it against the data.
 func (d *decoder) identify(r *Record, env *envelope) error {
 	attrs := &env.texts
-	if v := attrs[attrSpecVersion]; string(v) != specVersion {
-		return fmt.Errorf("specversion is %q, not %q", v, specVersion)
+	if v := attrs[attrSpecVersion]; string(v) != wire.SpecVersion {
+		return fmt.Errorf("specversion is %q, not %q", v, wire.SpecVersion)
 	}
 	if v := attrs[attrContentType]; len(v) > 0 && string(v) != dataType {
 		return fmt.Errorf("datacontenttype is %q, not %q", v, dataType)
 	}
-	if v := attrs[attrType]; !bytes.HasPrefix(v, []byte(typeRoot)) {
-		return fmt.Errorf("type %q does not begin with %s", v, typeRoot)
+	if v := attrs[attrType]; !bytes.HasPrefix(v, []byte(wire.TypeRoot)) {
+		return fmt.Errorf("type %q does not begin with %s", v, wire.TypeRoot)
 	}
 	var ok bool
 	if r.Agent, ok = d.source(attrs[attrSource]); !ok {
-		return fmt.Errorf("source %q is not %s<agent>", attrs[attrSource], sourceRoot)
+		return fmt.Errorf("source %q is not %s<agent>", attrs[attrSource], wire.SourceRoot)
 	}
 	if r.Epoch, r.Seq, ok = parseID(attrs[attrID]); !ok {
 		return fmt.Errorf("id %q is not <epoch>:<sequence>", attrs[attrID])
@@ -322,7 +322,7 @@ func (d *decoder) about(r *Record, subject, kind []byte) error {
 
 // source returns the agent that a source names.
 func (d *decoder) source(text []byte) (lockagent.AgentID, bool) {
-	id, ok := bytes.CutPrefix(text, []byte(sourceRoot))
+	id, ok := bytes.CutPrefix(text, []byte(wire.SourceRoot))
 	if !ok {
 		return "", false
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/eventstest"
 )
 
 // changed returns an encoded event with one change.
@@ -367,6 +368,8 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 // typicalRecord is what most records of a busy log are like.
-func typicalRecord(seq uint64) Record { return Record{Event: typicalEvent(seq), Epoch: 3, Seq: seq} }
+func typicalRecord(seq uint64) Record {
+	return Record{Event: eventstest.Typical(seq), Epoch: 3, Seq: seq}
+}
 
 var errStop = errors.New("enough")

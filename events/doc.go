@@ -1,24 +1,17 @@
-// Package events keeps the log of what happened to locks. It publishes the events of an agent
-// to a NATS JetStream stream, and reads the events of all agents back. Its audit says whether
-// they prove that no two holds of a lock overlapped.
+// Package events is the log of what happened to locks: its records, their form in JSON, the subjects under which they
+// are published, and what selects some of them.
 //
 // # Usage
 //
-// A [Publisher] is the [lockagent.Recorder] of one agent, and has its identity. Close the locks
-// before the publisher, for they have events until they are closed:
+// Others write the log, read it and judge it:
 //
-//	id := channelapi.NewAgentID()
-//	publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: id})
-//	...
-//	locks, err := channelapi.New(channelapi.Config{ID: id, Store: store, Recorder: publisher})
-//	...
-//	err = errors.Join(locks.Close(), publisher.Close(ctx))
+//   - package [github.com/lockagent/lockagent/events/natslog] publishes the events of an agent to a NATS JetStream stream,
+//     reads the events of all agents back, and forwards a stream to another one;
+//   - package [github.com/lockagent/lockagent/events/audit] makes holds of what was read, and says whether they prove
+//     that no two holds of a lock overlapped. It needs no NATS.
 //
-// A [Reader] replays a stream or follows it. A [Fold] makes holds of what was read, and an [Audit]
-// judges it. [WriteLine] and [ReadLines] keep a log in a file.
-//
-// All of them reach NATS by a [Connection]. [Connect] gives a program a connection of its own by the same
-// options, and [DecodeMessage] reads what comes over it.
+// [Append] and [Decode] write and read one record, [AppendBatch] and [DecodeMessage] the contents of a message, and
+// [WriteLine] and [ReadLines] keep a log in a file. A [Filter] selects records.
 //
 // # Messages
 //
@@ -35,7 +28,7 @@
 //
 //	Nats-Msg-Id       <agent>:<epoch>:<sequence>, or <first>-<last> in the place of the sequence
 //	traceparent       of a message with one record, if the request was traced
-//	Lockagent-Origin  <stream>.<position> of a message that a [Forwarder] has brought: where it
+//	Lockagent-Origin  <stream>.<position> of a message that a [natslog.Forwarder] has brought: where it
 //	                  stood in its source. Behind messages that are lost there,
 //	                  <stream>.<position>.<first>-<last>: they are among those from first to last
 //
@@ -85,33 +78,11 @@
 // that a reader of version 1 knows only the envelope. From the first release on, the files under
 // testdata/v1 never change.
 //
-// # Guarantees
-//
-// A lock never waits for NATS: [Publisher.Record] does nothing but to queue. That takes well under
-// a microsecond, and the goroutine that sends shares the processors with the locks. A busy lock is
-// slower by that: with the log, one that 64 goroutines want takes 1.2 to 1.6 times as long for a
-// grant on two processors (docs/performance.md). As long as the queue has room, one record tells of
-// every event, and the stream has every record exactly once, however often NATS is away or
-// restarts. If the queue is full, the events of least value are dropped. Dropped events are
-// counted, leave a hole in the sequence numbers of the agent, and an EventDropped says of which
-// kinds they were. So no event is lost without a trace.
-//
-// Of two publishers with the same agent and epoch one stops with [ErrIdentity] or [ErrEpoch].
-//
-// # Not guaranteed
-//
-// Events that are in the queue when the process dies are lost; then the log of
-// the agent has no EventAgentStopped at its end. Events of one agent are stored
-// in their order, unless the server refuses one for a moment. Between agents the
-// order of the stream is that of arrival and means nothing: the grants of a lock
-// are ordered by their tokens.
-//
 // # Concurrency
 //
-// [Publisher] and [Reader] are safe for concurrent use; [Audit] is not.
+// All functions here may be called at the same time. A [Record] is a value.
 //
 // # Testing
 //
-// The tests run against a real server in this process, and in another one that
-// is killed and stopped.
+// Golden files hold each kind of event, and fuzzers compare what is read with what was written.
 package events

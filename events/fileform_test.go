@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/eventstest"
 )
 
 // someLines are a log of three lines, with characters that are no ASCII.
@@ -20,7 +21,7 @@ func someLines(t *testing.T) []byte {
 	var log bytes.Buffer
 	for i := range 3 {
 		r := Record{Event: lockagent.Event{Kind: lockagent.EventRequested, Lock: "orders/42", Request: uint64(i), Owner: "w"}, Epoch: 1, Seq: uint64(i + 1)}
-		r.Agent, r.Lock = testAgent, "Aufträge/Öl"
+		r.Agent, r.Lock = eventstest.Agent, "Aufträge/Öl"
 		if err := WriteLine(&log, r); err != nil {
 			t.Fatal(err)
 		}

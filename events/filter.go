@@ -11,7 +11,7 @@ import (
 // Filter selects records. The zero Filter selects all; the fields that are set
 // must all fit.
 //
-// An [Audit] needs the records of all locks and kinds, or it takes those that
+// An [audit.Audit] needs the records of all locks and kinds, or it takes those that
 // were filtered out for missing.
 type Filter struct {
 	// Lock is the name of a lock.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/eventstest"
 )
 
 // newGolden is the variable of the environment that has the golden files written that are
@@ -22,7 +23,7 @@ func goldenRecord(kind lockagent.EventKind) Record {
 	const at = lockagent.StoreTime(1_795_226_584_000_100)
 	r := Record{
 		Event: lockagent.Event{
-			Kind: kind, Agent: testAgent, Time: time.Date(2026, 11, 21, 2, 3, 4, 123_456_000, time.UTC),
+			Kind: kind, Agent: eventstest.Agent, Time: time.Date(2026, 11, 21, 2, 3, 4, 123_456_000, time.UTC),
 			Store: "5a6d2f0e-0c55-4b8e-8f6c-0d5d1a7c2b11",
 		},
 		Epoch: 3,

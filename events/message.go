@@ -3,6 +3,8 @@ package events
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // The media types of a message.
@@ -25,7 +27,7 @@ func AppendBatch(b []byte, records []Record) []byte {
 		n := 1
 		if holds := tableOf(records[i:]); len(holds) > 1 {
 			n = len(holds)
-			b = appendTable(b, records[i].Agent, holds, records[i].added(), new(before))
+			b = wire.AppendTable(b, records[i].Agent, holds, records[i].added(), new(wire.Before))
 		} else {
 			b = Append(b, records[i])
 		}
@@ -35,16 +37,16 @@ func AppendBatch(b []byte, records []Record) []byte {
 }
 
 // tableOf returns the facts of the records, from the first one on, that make a table. Of fewer than two there is none.
-func tableOf(records []Record) []*fact {
-	var facts []*fact
-	var row *fact // the first one
+func tableOf(records []Record) []*wire.Fact {
+	var facts []*wire.Fact
+	var row *wire.Fact // the first one
 	for i := range records {
 		r, first := &records[i], &records[0]
 		if r.Raw != "" || r.Agent != first.Agent || r.Epoch != first.Epoch || r.Seq != first.Seq+uint64(i) || r.Follows != (Place{}) || r.Dropped != (Drops{}) {
 			break
 		}
-		f := factOf(&r.Event)
-		if !f.extends(row) {
+		f := wire.FactOf(&r.Event)
+		if !f.Extends(row) {
 			break
 		}
 		facts = append(facts, &f)

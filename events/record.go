@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // Record is an event with its place in the log of its agent. It is a value, and
@@ -134,12 +135,12 @@ func Append(b []byte, r Record) []byte {
 	if r.Raw != "" {
 		return append(b, r.Raw...)
 	}
-	return appendRecord(b, &r.Event, r.added(), new(before))
+	return wire.AppendRecord(b, &r.Event, r.added(), new(wire.Before))
 }
 
-func (r *Record) added() added {
-	return added{
+func (r *Record) added() wire.Added {
+	return wire.Added{
 		Epoch: r.Epoch, Seq: r.Seq, FollowsEpoch: r.Follows.Epoch, FollowsSeq: r.Follows.Seq,
-		Dropped: (*[drops]uint32)(&r.Dropped),
+		Dropped: (*[wire.Drops]uint32)(&r.Dropped),
 	}
 }

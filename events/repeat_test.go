@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // A batch repeats text of the record before. Whatever differs from that record is encoded anew.
@@ -27,9 +28,9 @@ func TestBatchRepeatsOnlyWhatIsTheSame(t *testing.T) {
 		change(&second)
 		// Back and forth, so that the record before is the changed one, too.
 		var batch, want []byte
-		var last before
+		var last wire.Before
 		for _, r := range []Record{first, second, first, second} {
-			batch, want = appendRecord(batch, &r.Event, r.added(), &last), Append(want, r)
+			batch, want = wire.AppendRecord(batch, &r.Event, r.added(), &last), Append(want, r)
 		}
 		if string(batch) != string(want) {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, batch, want)

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
-
-	"github.com/lockagent/lockagent"
 )
 
 const schemaFile = "schema/event-v1.json"
@@ -88,7 +88,7 @@ func TestSchema(t *testing.T) {
 	t.Run("AnyTable", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			text := AppendBatch(nil, drawHolds(t))
-			if !bytes.Contains(text, []byte(tableType)) {
+			if !bytes.Contains(text, []byte(wire.TableType)) {
 				t.Fatalf("%s is no table", text)
 			}
 			if err := valid(t, batch, text); err != nil {
@@ -140,7 +140,7 @@ func TestSchema(t *testing.T) {
 func drawHolds(t *rapid.T) (holds []Record) {
 	short := func(text string) string {
 		runes := []rune(text)
-		return string(runes[:min(len(runes), maxText/40)])
+		return string(runes[:min(len(runes), wire.MaxText/40)])
 	}
 	first := drawRecord(t)
 	for i := range rapid.IntRange(2, 5).Draw(t, "holds") {
@@ -251,7 +251,7 @@ func TestSchemaRequiresOfTables(t *testing.T) {
 			seen[name] = true
 		}
 	}
-	for _, name := range tableColumns[1:] {
+	for _, name := range wire.TableColumns[1:] {
 		check(name, changedTable(t, `"`+name+`"`, `"not_`+name+`"`))
 		seen[name] = true
 	}
@@ -289,7 +289,7 @@ func TestSchemaRefusesTables(t *testing.T) {
 	} {
 		refused(name, changedTable(t, change[0], change[1]))
 	}
-	refused("ManyRows", manyRows(MaxRecords+1))
+	refused("ManyRows", manyRows(wire.MaxRecords+1))
 	refused("ColumnTwice", changedTable(t, `"columns":[`, `"columns":["colour","colour",`))
 	refused("NullColumns", changedTable(t, `"columns":[`, `"columns":null,"names":[`))
 	for i, name := range tableNames.list {
@@ -309,7 +309,7 @@ func TestSchemaRefusesTables(t *testing.T) {
 		if !strings.Contains(twice, field) {
 			twice = strings.Replace(twice, `"data":{`, `"data":{`+field+value+`,`, 1)
 		}
-		if !slices.Contains(tableColumns[:], name) {
+		if !slices.Contains(wire.TableColumns[:], name) {
 			twice = strings.Replace(twice, `"columns":[`, `"columns":[`+column+`,`, 1)
 			twice = strings.ReplaceAll(twice, `["2026`, `[`+value+`,"2026`)
 		}

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/cloudevents/sdk-go/v2/binding/format"
-	ce "github.com/cloudevents/sdk-go/v2/event"
-	"pgregory.net/rapid"
+	"github.com/lockagent/lockagent/events/internal/wire"
 
+	ce "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/lockagent/lockagent"
+	"pgregory.net/rapid"
 )
 
 // drawTraced draws a record whose trace context is one.
@@ -27,11 +28,11 @@ func checkUnderstood(t *rapid.T, e *ce.Event, r Record) {
 		t.Fatalf("%s: %v", Append(nil, r), err)
 	}
 	subject := string(r.Lock)
-	if !attribute(subject) {
+	if !wire.Attribute(subject) {
 		subject = ""
 	}
-	if e.SpecVersion() != "1.0" || e.ID() != string(appendID(nil, r.Epoch, r.Seq)) ||
-		e.Source() != "/lockagent/agent/"+string(r.Agent) || e.Type() != typeOf[r.Kind] ||
+	if e.SpecVersion() != "1.0" || e.ID() != string(wire.AppendID(nil, r.Epoch, r.Seq)) ||
+		e.Source() != "/lockagent/agent/"+string(r.Agent) || e.Type() != wire.TypeOf[r.Kind] ||
 		e.Subject() != subject || !e.Time().Equal(r.Time) || e.DataContentType() != "" {
 		t.Fatalf("%+v was understood as %v", r, e)
 	}
@@ -42,7 +43,7 @@ func checkUnderstood(t *rapid.T, e *ce.Event, r Record) {
 	if !maps.Equal(e.Extensions(), extensions) {
 		t.Fatalf("got extensions %v, want %v", e.Extensions(), extensions)
 	}
-	if want := string(appendData(nil, &r.Event, r.added(), new(before))); string(e.Data()) != want {
+	if want := string(wire.AppendData(nil, &r.Event, r.added(), new(wire.Before))); string(e.Data()) != want {
 		t.Fatalf("got data %s, want %s", e.Data(), want)
 	}
 	// The SDK knows that data without a type is JSON.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // DefaultPrefix begins every subject, unless another prefix is configured.
@@ -123,7 +124,7 @@ func appendToken(b []byte, part string) []byte {
 		if c := part[i]; plain(c) {
 			b = append(b, c)
 		} else {
-			b = append(b, '=', hexDigits[c>>4], hexDigits[c&15])
+			b = append(b, '=', wire.HexDigits[c>>4], wire.HexDigits[c&15])
 		}
 	}
 	return b
@@ -212,7 +213,7 @@ func parseName(text string) string {
 		for j := 0; j < len(token); j++ {
 			c := token[j]
 			if c == '=' && j+2 < len(token) {
-				c = byte(strings.IndexByte(hexDigits, token[j+1])<<4 | strings.IndexByte(hexDigits, token[j+2]))
+				c = byte(strings.IndexByte(wire.HexDigits, token[j+1])<<4 | strings.IndexByte(wire.HexDigits, token[j+2]))
 				j += 2
 			}
 			name = append(name, c)

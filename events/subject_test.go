@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/eventstest"
 )
 
 func TestSubject(t *testing.T) {
@@ -105,7 +106,7 @@ func FuzzSubject(f *testing.F) {
 	f.Add("=-", "*.>")
 	f.Add(strings.Repeat("/", 20), strings.Repeat("ü", 256))
 	f.Fuzz(func(t *testing.T, a, b string) {
-		first, second := AppendSubject(nil, DefaultPrefix, testAgent, lockagent.EventLost, lockagent.Name(a)), AppendSubject(nil, DefaultPrefix, testAgent, lockagent.EventLost, lockagent.Name(b))
+		first, second := AppendSubject(nil, DefaultPrefix, eventstest.Agent, lockagent.EventLost, lockagent.Name(a)), AppendSubject(nil, DefaultPrefix, eventstest.Agent, lockagent.EventLost, lockagent.Name(b))
 		if (string(first) == string(second)) != (a == b) {
 			t.Errorf("%q and %q share %s", a, b, first)
 		}
@@ -118,7 +119,7 @@ func FuzzSubject(f *testing.F) {
 				t.Errorf("%q: empty token in %q", a, first)
 			}
 		}
-		want := Subject{Agent: testAgent, Class: "lost", Lock: lockagent.Name(a)}
+		want := Subject{Agent: eventstest.Agent, Class: "lost", Lock: lockagent.Name(a)}
 		if tokens[4]+"." == hashPrefix {
 			want.Lock, want.Hashed = "", true
 		}
@@ -150,6 +151,6 @@ func BenchmarkAppendSubject(b *testing.B) {
 	var text []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		text = AppendSubject(text[:0], DefaultPrefix, testAgent, lockagent.EventGranted, "billing/invoices/0042")
+		text = AppendSubject(text[:0], DefaultPrefix, eventstest.Agent, lockagent.EventGranted, "billing/invoices/0042")
 	}
 }

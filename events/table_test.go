@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/eventstest"
+	"github.com/lockagent/lockagent/events/internal/wire"
+	"pgregory.net/rapid"
 )
 
 // typicalHolds returns records that make one table.
@@ -71,7 +72,7 @@ func TestNoTable(t *testing.T) {
 		"Nothing":     {func(*Record) {}, 1},
 		"Owner":       {func(r *Record) { r.Owner = "" }, 1},
 		"Texts":       {func(r *Record) { r.Owner = lockagent.Owner(strings.Repeat("x", 800)) }, 1},
-		"LongTexts":   {func(r *Record) { r.Owner = lockagent.Owner(strings.Repeat("x", maxText)) }, 0},
+		"LongTexts":   {func(r *Record) { r.Owner = lockagent.Owner(strings.Repeat("x", wire.MaxText)) }, 0},
 		"Request":     {func(r *Record) { r.Request = 0 }, 1},
 		"How":         {func(r *Record) { r.How = 0 }, 1},
 		"Negative":    {func(r *Record) { r.Held = -time.Hour }, 1},
@@ -102,7 +103,7 @@ func TestNoTable(t *testing.T) {
 			holds := typicalHolds(3)
 			change.change(&holds[1])
 			text := AppendBatch(nil, holds)
-			if tables := strings.Count(string(text), tableType); tables != change.tables {
+			if tables := strings.Count(string(text), wire.TableType); tables != change.tables {
 				t.Errorf("there are %d tables in %s", tables, text)
 			}
 			if change.tables == 0 {
@@ -183,13 +184,13 @@ func manyRows(n int) []byte {
 
 // TestManyRows: a small text does not make many records, which may each have all of it as Raw.
 func TestManyRows(t *testing.T) {
-	if got, err := decodeBatch(manyRows(MaxRecords)); err != nil || len(got) != MaxRecords {
+	if got, err := decodeBatch(manyRows(wire.MaxRecords)); err != nil || len(got) != wire.MaxRecords {
 		t.Errorf("got %d records, %v", len(got), err)
 	}
-	if got, err := decodeBatch(manyRows(MaxRecords + 1)); err == nil || !strings.Contains(err.Error(), "more than 256 rows") || len(got) > 0 {
+	if got, err := decodeBatch(manyRows(wire.MaxRecords + 1)); err == nil || !strings.Contains(err.Error(), "more than 256 rows") || len(got) > 0 {
 		t.Errorf("got %d records, %v", len(got), err)
 	}
-	common := AppendBatch(nil, typicalHolds(MaxRecords+1))
+	common := AppendBatch(nil, typicalHolds(wire.MaxRecords+1))
 	if _, err := decodeBatch(common); err == nil || !strings.Contains(err.Error(), "more than 256 rows") {
 		t.Errorf("of an agent: %v", err)
 	}
@@ -339,7 +340,7 @@ func TestBadTables(t *testing.T) {
 // TestTableOfOneRow: no agent writes one, but Raw of a later version is one.
 func TestTableOfOneRow(t *testing.T) {
 	want := typicalHolds(1)[0]
-	text := `{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/` + string(testAgent) + `","type":"io.lockagent.lock.holds.v1","time":"2026-11-21T02:03:04.000005Z",` +
+	text := `{"specversion":"1.0","id":"3:9","source":"/lockagent/agent/` + string(eventstest.Agent) + `","type":"io.lockagent.lock.holds.v1","time":"2026-11-21T02:03:04.000005Z",` +
 		`"data":{"store":"` + want.Store + `","lock":"billing/invoices/42","kind":"plain","mode":"exclusive","lease_us":10000000,"incarnation":"` + want.Incarnation + `",` +
 		`"columns":["count","owner","request","tenure","token","how","waited_us","held_us","store_time_us","until_us","returned_us"],"rows":[` +
 		`[0,"worker-0",9,12,1795000000000019,"handoff",150,1600,1795000000000019,1795000000000119,null]]}}`

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // The fields of the data that only a table has.
@@ -107,7 +108,7 @@ func (d *decoder) named(v jsontext.Value) error {
 // unfold reads the rows of a table, and appends a record for each. d.record has what they have in common, and the number
 // of the first one.
 func (d *decoder) unfold(records []Record, text *tableText, single bool) ([]Record, error) {
-	t, unknown, most := &d.rows, d.unknown, MaxRecords
+	t, unknown, most := &d.rows, d.unknown, wire.MaxRecords
 	if single {
 		most = 1
 	}
@@ -180,7 +181,7 @@ func (d *decoder) row(t *tokens, r *Record) {
 
 // alone returns the text of a table that has one row of it, and the number of r.
 func (text *tableText) alone(all, row []byte, r *Record) string {
-	id := append(appendID([]byte{'"'}, r.Epoch, r.Seq), '"')
+	id := append(wire.AppendID([]byte{'"'}, r.Epoch, r.Seq), '"')
 	type part struct {
 		stretch
 		text []byte

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // holdsOf returns holds that follow each other, one of each process.
@@ -36,7 +38,7 @@ func TestTablesOfWho(t *testing.T) {
 	} {
 		want := holdsOf(test.whos...)
 		text := AppendBatch(nil, want)
-		if n := bytes.Count(text, []byte(tableType)); n != test.tables {
+		if n := bytes.Count(text, []byte(wire.TableType)); n != test.tables {
 			t.Errorf("%v: %d tables, want %d", test.whos, n, test.tables)
 		}
 		if n := bytes.Count(text, []byte(`"who":`)); n != test.said {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -47,8 +49,8 @@ func (c crowd) List(_ context.Context, req *lockagentv1.ListRequest) (*lockagent
 // noLog is an event log without events.
 type noLog struct{ Log }
 
-func (noLog) Replay(context.Context, events.From, events.Filter, events.Visit) error {
-	return events.ErrNoStream
+func (noLog) Replay(context.Context, natslog.From, events.Filter, events.Visit) error {
+	return natslog.ErrNoStream
 }
 
 // A page looks through ten thousand locks, and says so if there are more. What is behind them is on the next one.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 )
 
@@ -90,7 +91,7 @@ func (p *page) events(r *http.Request) (content, error) {
 // recent reads the last events.
 func (p *page) recent(ctx context.Context, data *eventList) error {
 	state, err := p.Log.State(ctx)
-	if errors.Is(err, events.ErrNoStream) {
+	if errors.Is(err, natslog.ErrNoStream) {
 		return nil // nobody has published anything yet
 	}
 	if err != nil {
@@ -102,7 +103,7 @@ func (p *page) recent(ctx context.Context, data *eventList) error {
 	}
 	data.Position = state.Last
 	of := p.selection(ctx, &data.filter)
-	err = p.Log.Replay(ctx, events.FromPosition(max(state.Last, back)-back+1), of.of, func(r *events.Record, err error) error {
+	err = p.Log.Replay(ctx, natslog.FromPosition(max(state.Last, back)-back+1), of.of, func(r *events.Record, err error) error {
 		data.Position = max(data.Position, r.Position)
 		if err == nil && of.match(r) {
 			data.Rows = append(data.Rows, rowOf(r))
@@ -230,7 +231,7 @@ func (p *page) followEvents(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	from := events.FromNow()
+	from := natslog.FromNow()
 	if text := r.URL.Query().Get("after"); text != "" {
 		after, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
@@ -238,7 +239,7 @@ func (p *page) followEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if state, err := p.Log.State(r.Context()); err == nil && after <= state.Last && state.Last-after < window {
-			from = events.FromPosition(after + 1)
+			from = natslog.FromPosition(after + 1)
 		}
 	}
 	out, ok := p.open(w, r)
@@ -261,7 +262,7 @@ func (p *page) followEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // tail has the events of a log arrive.
-func (a *arrivals) tail(ctx context.Context, log Log, from events.From, of selection) {
+func (a *arrivals) tail(ctx context.Context, log Log, from natslog.From, of selection) {
 	err := log.Tail(ctx, from, of.of, func(r *events.Record, err error) error {
 		if err != nil || !of.match(r) {
 			return nil

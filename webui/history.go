@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 )
 
 // historyOf is what the event log says of the holds of a lock, the newest first.
@@ -59,23 +61,23 @@ func (p *page) readHistory(name lockagent.Name) (is historyOf) {
 
 // readPast reads the holds of a lock of the time since, or all.
 func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Duration) historyOf {
-	is, from := historyOf{Since: since}, events.From{}
+	is, from := historyOf{Since: since}, natslog.From{}
 	if since > 0 {
-		from = events.FromTime(time.Now().Add(-since))
+		from = natslog.FromTime(time.Now().Add(-since))
 	}
-	fold := events.NewFold()
+	fold := audit.NewFold()
 	err := p.Log.Replay(ctx, from, events.Filter{Lock: name}, func(r *events.Record, err error) error {
 		if err != nil { // the audit tells of what is no event
 			return nil
 		}
 		for _, c := range fold.Apply(*r) {
-			if c.Kind == events.HoldEnded || c.Kind == events.HoldForgotten {
+			if c.Kind == audit.HoldEnded || c.Kind == audit.HoldForgotten {
 				is.add(c.Hold)
 			}
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, events.ErrNoStream) {
+	if err != nil && !errors.Is(err, natslog.ErrNoStream) {
 		is.Err = err
 	}
 	for l := range fold.Locks() {
@@ -93,10 +95,10 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 }
 
 // add adds a hold, and forgets old ones when there are many.
-func (is *historyOf) add(h *events.Hold) {
+func (is *historyOf) add(h *audit.Hold) {
 	row := pastHold{
 		From: h.From, Until: h.Until, Held: h.Held, Waited: h.Waited, Token: uint64(h.Token),
-		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Agent: events.AgentText(h.Agent, h.Process),
+		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Agent: audit.AgentText(h.Agent, h.Process),
 		Ended: h.Ended.String(), Bad: h.Ended == lockagent.EventLost || h.Ended == lockagent.EventBroken,
 	}
 	switch {

@@ -17,16 +17,16 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/memstore"
+	"go.uber.org/goleak"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 	"github.com/lockagent/lockagent/webui"
@@ -98,7 +98,7 @@ func run(t testing.TB, s setup) *running {
 	cfg := daemon.Config{Listener: listener, ID: lockagent.NewAgentID(), Store: s.store, Logger: logger, Access: r.rules}
 	of := daemon.PageConfig{StoreName: "memory", AllowBreak: r.allowBreak.Load, Host: "web-1"}
 	nats := natstest.Start(t, natsserver.Config{})
-	publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{InProcess: nats, Logger: logger}, Agent: cfg.ID})
+	publisher, err := natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{InProcess: nats, Logger: logger}, Agent: cfg.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func run(t testing.TB, s setup) *running {
 			t.Error(err)
 		}
 	})
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: nats, Logger: logger}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: nats, Logger: logger}})
 	if err != nil {
 		t.Fatal(err)
 	}

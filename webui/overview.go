@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -107,7 +109,7 @@ func (p *page) readLosses() (is lossesOf) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	of := events.Filter{Kinds: []lockagent.EventKind{lockagent.EventLost, lockagent.EventBroken}}
-	err := p.Log.Replay(ctx, events.FromTime(time.Now().Add(-lostSince)), of, func(r *events.Record, err error) error {
+	err := p.Log.Replay(ctx, natslog.FromTime(time.Now().Add(-lostSince)), of, func(r *events.Record, err error) error {
 		if err != nil || r.Token == 0 { // what is no event, and the lock of somebody else that was broken
 			return nil
 		}
@@ -117,7 +119,7 @@ func (p *page) readLosses() (is lossesOf) {
 		}
 		return nil
 	})
-	if !errors.Is(err, events.ErrNoStream) { // nobody has published anything yet
+	if !errors.Is(err, natslog.ErrNoStream) { // nobody has published anything yet
 		is.err = err
 	}
 	return is

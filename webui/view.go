@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // functions are those of the templates.
@@ -112,7 +112,7 @@ func ownerText(who lockagent.Who, owner lockagent.Owner, agent lockagent.AgentID
 	if !who.IsZero() {
 		return who.String()
 	}
-	return short(strings.Trim(events.OwnerText(owner, agent), `"`))
+	return short(strings.Trim(audit.OwnerText(owner, agent), `"`))
 }
 
 // short is an id for people: its end, because the beginnings of those that were made at about the same time are alike.

@@ -8,7 +8,9 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -30,9 +32,9 @@ type Watcher interface {
 
 // Log is an event log. [events.Reader] is one.
 type Log interface {
-	State(context.Context) (events.StreamState, error)
-	Replay(context.Context, events.From, events.Filter, events.Visit) error
-	Tail(context.Context, events.From, events.Filter, events.Visit) error
+	State(context.Context) (natslog.StreamState, error)
+	Replay(context.Context, natslog.From, events.Filter, events.Visit) error
+	Tail(context.Context, natslog.From, events.Filter, events.Visit) error
 }
 
 // Access says who asks and what that user may do. It finds the user in the context of a request.

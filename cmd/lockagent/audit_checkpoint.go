@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/spf13/cobra"
-
-	"github.com/lockagent/lockagent/events"
 )
 
 // checkCheckpoint finds out whether there can be a checkpoint where the flag says, before the log is read.
@@ -33,61 +33,61 @@ func (f *auditFlags) checkCheckpoint() error {
 const followPatience = 10 * time.Minute
 
 // newAudit returns an audit of an empty log, or the one that the checkpoint has.
-func (f *auditFlags) newAudit(cmd *cobra.Command) (*events.Audit, error) {
-	audit, err := f.resume()
+func (f *auditFlags) newAudit(cmd *cobra.Command) (*audit.Audit, error) {
+	auditor, err := f.resume()
 	if err != nil {
 		return nil, err
 	}
 	if f.during.asked() {
-		audit.Within(events.TimeRange{From: f.during.since, Until: f.during.until})
+		auditor.Within(audit.TimeRange{From: f.during.since, Until: f.during.until})
 	}
 	if cmd.Flags().Changed("tail") {
-		audit.Tail = f.tail
+		auditor.Tail = f.tail
 	}
 	switch {
 	case cmd.Flags().Changed("patience"):
-		audit.Patience = f.patience
+		auditor.Patience = f.patience
 	case f.follow:
-		audit.Patience = max(audit.Patience, followPatience)
+		auditor.Patience = max(auditor.Patience, followPatience)
 	}
-	return audit, nil
+	return auditor, nil
 }
 
-func (f *auditFlags) resume() (*events.Audit, error) {
+func (f *auditFlags) resume() (*audit.Audit, error) {
 	if f.checkpoint == "" {
-		return events.NewAudit(), nil
+		return audit.New(), nil
 	}
 	text, err := os.ReadFile(f.checkpoint)
 	if errors.Is(err, fs.ErrNotExist) {
-		return events.NewAudit(), nil
+		return audit.New(), nil
 	}
 	if err != nil {
 		return nil, usage("lockagent events audit --checkpoint audit.json", "the checkpoint cannot be read: %w", err)
 	}
-	audit, err := events.ResumeAudit(text)
+	auditor, err := audit.Resume(text)
 	if err != nil {
 		return nil, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
-	return audit, nil
+	return auditor, nil
 }
 
 // identify makes sure that the checkpoint is of this stream, if there is one already. A file is none.
-func (f *auditFlags) identify(ctx context.Context, log *eventLog, audit *events.Audit) (state events.StreamState, err error) {
+func (f *auditFlags) identify(ctx context.Context, log *eventLog, auditor *audit.Audit) (state natslog.StreamState, err error) {
 	if log.grown == nil {
 		return state, nil
 	}
 	state, err = log.grown.state(ctx)
-	if errors.Is(err, events.ErrNoStream) {
+	if errors.Is(err, natslog.ErrNoStream) {
 		return state, nil
 	}
 	if err != nil {
 		return state, log.explain(err)
 	}
-	if err := audit.Identify(state.ID()); err != nil {
+	if err := auditor.Identify(state.ID()); err != nil {
 		return state, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	if !state.Shared {
-		audit.ReadsAll()
+		auditor.ReadsAll()
 	}
 	return state, nil
 }
@@ -96,7 +96,7 @@ func (f *auditFlags) identify(ctx context.Context, log *eventLog, audit *events.
 func withoutPackage(err error) string { return strings.TrimPrefix(err.Error(), "events: ") }
 
 // save writes the checkpoint, if there is to be one. A crash leaves the old one or the new one.
-func (f *auditFlags) save(snapshot func() events.Snapshot) error {
+func (f *auditFlags) save(snapshot func() audit.Snapshot) error {
 	if f.checkpoint == "" {
 		return nil
 	}

@@ -9,11 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -29,8 +30,8 @@ type follower struct {
 	out   io.Writer
 
 	mu     sync.Mutex
-	audit  *events.Audit // guarded by mu
-	latest events.Report // guarded by mu; as it was when somebody looked
+	audit  *audit.Audit // guarded by mu
+	latest audit.Report // guarded by mu; as it was when somebody looked
 
 	caughtUp chan struct{} // closed when all is read that there was in the beginning
 
@@ -38,7 +39,7 @@ type follower struct {
 	told  *verdictChange // the last one, or nil
 	saved time.Time
 
-	state func(context.Context) (events.StreamState, error)
+	state func(context.Context) (natslog.StreamState, error)
 	deaf  bool          // the server did not answer
 	heard time.Time     // by its clock, when it answered again
 	idle  time.Duration // for how long it could have told of an event
@@ -46,17 +47,17 @@ type follower struct {
 
 // verdictChange is what another program is told of, in JSON.
 type verdictChange struct {
-	Version  int            `json:"version"`
-	Time     time.Time      `json:"time"`
-	Verdict  events.Verdict `json:"verdict"`
-	Before   events.Verdict `json:"before,omitempty"` // missing in the first
-	Position uint64         `json:"position"`         // up to which the log was read
-	Report   events.Report  `json:"report"`
+	Version  int           `json:"version"`
+	Time     time.Time     `json:"time"`
+	Verdict  audit.Verdict `json:"verdict"`
+	Before   audit.Verdict `json:"before,omitempty"` // missing in the first
+	Position uint64        `json:"position"`         // up to which the log was read
+	Report   audit.Report  `json:"report"`
 }
 
 // goOn audits until it is interrupted. Its error has the exit code of the last verdict.
-func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit) error {
-	w := newFollower(f, cmd.OutOrStdout(), audit, log.grown.state)
+func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, auditor *audit.Audit) error {
+	w := newFollower(f, cmd.OutOrStdout(), auditor, log.grown.state)
 	stop, err := f.serve(cmd, log, w)
 	if err != nil {
 		return err
@@ -66,13 +67,13 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 	log.begun = func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		_, err := f.identify(cmd.Context(), log, audit)
+		_, err := f.identify(cmd.Context(), log, auditor)
 		return err
 	}
-	var past events.StreamState
+	var past natslog.StreamState
 	replay := func(ctx context.Context) (err error) {
-		past, err = f.read(ctx, log, audit, &w.mu, visit)
-		if errors.Is(err, events.ErrNoStream) {
+		past, err = f.read(ctx, log, auditor, &w.mu, visit)
+		if errors.Is(err, natslog.ErrNoStream) {
 			return nil
 		}
 		return err
@@ -88,9 +89,9 @@ func (f *auditFlags) goOn(cmd *cobra.Command, log *eventLog, audit *events.Audit
 }
 
 // newFollower returns the follower of an audit. Until the log was read it says what the checkpoint says.
-func newFollower(f *auditFlags, out io.Writer, audit *events.Audit, state func(context.Context) (events.StreamState, error)) *follower {
+func newFollower(f *auditFlags, out io.Writer, auditor *audit.Audit, state func(context.Context) (natslog.StreamState, error)) *follower {
 	return &follower{
-		flags: f, out: out, audit: audit, latest: audit.ReportAt(audit.Stored()), saved: time.Now(), state: state, caughtUp: make(chan struct{}),
+		flags: f, out: out, audit: auditor, latest: auditor.ReportAt(auditor.Stored()), saved: time.Now(), state: state, caughtUp: make(chan struct{}),
 	}
 }
 
@@ -163,7 +164,7 @@ func (w *follower) watch(ctx context.Context) error {
 func pauseAfter(took time.Duration) time.Duration { return max(lookEvery, 10*took) }
 
 // snapshot is what is known now. The audit goes on while that is written.
-func (w *follower) snapshot() events.Snapshot {
+func (w *follower) snapshot() audit.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.audit.Snapshot()
@@ -202,7 +203,7 @@ func (w *follower) look() seen {
 
 // seen is what is known up to a position.
 type seen struct {
-	report   events.Report
+	report   audit.Report
 	position uint64
 }
 
@@ -234,7 +235,7 @@ func (c *verdictChange) text(now time.Time) string {
 }
 
 // report is the report of the last look.
-func (w *follower) report() events.Report {
+func (w *follower) report() audit.Report {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.latest

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/spf13/cobra"
 )
 
 // secondOpinion keeps what was read for an independent opinion.
@@ -30,8 +31,8 @@ func (s *secondOpinion) besides(visit events.Visit) events.Visit {
 
 // opinion judges what was read. state is what the stream had. The positions of a stream that has other messages
 // as well tell nothing, and neither do the lines of a file.
-func (s *secondOpinion) opinion(state *events.StreamState, file bool) events.Opinion {
-	var x events.Independent
+func (s *secondOpinion) opinion(state *natslog.StreamState, file bool) audit.Opinion {
+	var x audit.Independent
 	for _, err := range s.errs {
 		_ = x.Visit(nil, err)
 	}
@@ -52,15 +53,15 @@ func (s *secondOpinion) opinion(state *events.StreamState, file bool) events.Opi
 // tellBoth writes a report and the second opinion. The exit code is that of the report, unless the second
 // opinion finds a violation that the report neither has nor explains.
 func (f *auditFlags) tellBoth(
-	cmd *cobra.Command, log *eventLog, r *events.Report, o events.Opinion,
+	cmd *cobra.Command, log *eventLog, r *audit.Report, o audit.Opinion,
 ) error {
 	disagree := o.Disagrees(r)
 	var err error
 	if f.format == "json" {
 		err = writeJSON(cmd.OutOrStdout(), struct {
-			*events.Report
-			Independent events.Opinion `json:"independent"`
-			Disagree    bool           `json:"disagree,omitempty"`
+			*audit.Report
+			Independent audit.Opinion `json:"independent"`
+			Disagree    bool          `json:"disagree,omitempty"`
 		}{r, o, disagree})
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), r.String()+o.String())
@@ -75,7 +76,7 @@ func (f *auditFlags) tellBoth(
 			exitViolated, fmt.Errorf(text, r.Verdict, o.Verdict),
 			"lockagent events tail --all --follow=false --format jsonl" + f.place(),
 		}
-	case o.Verdict == events.Violated && r.Verdict != events.Violated && r.Verdict != events.Explained:
+	case o.Verdict == audit.Violated && r.Verdict != audit.Violated && r.Verdict != audit.Explained:
 		return &failure{code: exitViolated, err: errors.New("not proven: the second opinion is violated")}
 	}
 	return f.verdictOf(log, r)

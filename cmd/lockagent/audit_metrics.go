@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/lockagent/lockagent/events"
 )
 
 // serve is [exportMetrics] with the metrics of the verb.
@@ -25,7 +25,7 @@ func (w *follower) pending(ctx context.Context, log *eventLog) (uint64, bool) {
 	ctx, cancel := context.WithTimeout(ctx, stateTime)
 	defer cancel()
 	state, err := log.grown.state(ctx)
-	if errors.Is(err, events.ErrNoStream) {
+	if errors.Is(err, natslog.ErrNoStream) {
 		return 0, true
 	}
 	w.mu.Lock()
@@ -39,7 +39,7 @@ const stateTime = 2 * time.Second
 
 // measureAudit makes the metrics of an audit from what its last report says, and of what it has not
 // read yet.
-func measureAudit(provider metric.MeterProvider, report func() events.Report, pending func(context.Context) (uint64, bool)) error {
+func measureAudit(provider metric.MeterProvider, report func() audit.Report, pending func(context.Context) (uint64, bool)) error {
 	m := newInstruments(provider)
 	verdict := m.number("lockagent.audit.verdict", "", "The verdict: 1 for the one that holds, 0 for the others.")
 	lag := m.seconds("lockagent.audit.horizon.lag", "How far behind now the log is judged for good.")
@@ -52,7 +52,7 @@ func measureAudit(provider metric.MeterProvider, report func() events.Report, pe
 	}
 	_, err := m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		r := report()
-		for _, v := range []events.Verdict{events.Proven, events.Explained, events.Incomplete, events.Violated, events.Empty} {
+		for _, v := range []audit.Verdict{audit.Proven, audit.Explained, audit.Incomplete, audit.Violated, audit.Empty} {
 			is := int64(0)
 			if v == r.Verdict {
 				is = 1
@@ -73,7 +73,7 @@ func measureAudit(provider metric.MeterProvider, report func() events.Report, pe
 
 // horizonLag is how long ago the time is up to which the stores were judged: the longest of them. It
 // is 0 if no agent lives.
-func horizonLag(r *events.Report, now time.Time) (lag time.Duration) {
+func horizonLag(r *audit.Report, now time.Time) (lag time.Duration) {
 	for _, s := range r.Stores {
 		if s.To != 0 {
 			lag = max(lag, now.Sub(time.UnixMicro(int64(s.To))))

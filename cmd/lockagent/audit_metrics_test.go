@@ -6,26 +6,25 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/audit"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 )
 
 // What the metrics of an audit say follows from its report.
 func TestAuditMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		judged := lockagent.StoreTime(time.Now().UnixMicro())
-		report := events.Report{
-			Verdict: events.Explained, Counts: events.Counts{Events: 1000},
-			Gaps: events.List[events.Gap]{Count: 3}, Violations: events.List[events.Violation]{Count: 2},
-			Stores: []events.Judged{{To: judged}, {To: judged.Add(-30 * time.Second)}, {}},
+		report := audit.Report{
+			Verdict: audit.Explained, Counts: audit.Counts{Events: 1000},
+			Gaps: audit.List[audit.Gap]{Count: 3}, Violations: audit.List[audit.Violation]{Count: 2},
+			Stores: []audit.Judged{{To: judged}, {To: judged.Add(-30 * time.Second)}, {}},
 		}
 		reader := metric.NewManualReader()
 		known := true
 		pending := func(context.Context) (uint64, bool) { return 7, known }
-		if err := measureAudit(metric.NewMeterProvider(metric.WithReader(reader)), func() events.Report { return report }, pending); err != nil {
+		if err := measureAudit(metric.NewMeterProvider(metric.WithReader(reader)), func() audit.Report { return report }, pending); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(12 * time.Second)

@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/events/audit"
 	"github.com/spf13/cobra"
-
-	"github.com/lockagent/lockagent/events"
 )
 
 // An audit that follows waits for longer until an agent counts as dead, unless it is told for how long.
@@ -16,18 +15,18 @@ func TestPatienceOfAnAudit(t *testing.T) {
 		flags  []string
 		want   time.Duration
 	}{
-		{false, nil, events.DefaultPatience},
+		{false, nil, audit.DefaultPatience},
 		{true, nil, 10 * time.Minute},
 		{true, []string{"--patience", "5m"}, 5 * time.Minute},
 	} {
 		f, cmd := auditFlags{follow: test.follow}, &cobra.Command{}
-		cmd.Flags().DurationVar(&f.patience, "patience", events.DefaultPatience, "")
+		cmd.Flags().DurationVar(&f.patience, "patience", audit.DefaultPatience, "")
 		if err := cmd.ParseFlags(test.flags); err != nil {
 			t.Fatal(err)
 		}
-		audit, err := f.newAudit(cmd)
-		if err != nil || audit.Patience != test.want {
-			t.Errorf("%+v: it waits for %v (%v), want %v", test, audit.Patience, err, test.want)
+		auditor, err := f.newAudit(cmd)
+		if err != nil || auditor.Patience != test.want {
+			t.Errorf("%+v: it waits for %v (%v), want %v", test, auditor.Patience, err, test.want)
 		}
 	}
 }

@@ -15,36 +15,37 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
 )
 
 func TestEventsAuditCheckpoint(t *testing.T) {
 	t.Parallel()
 	dir, checkpoint := kept(t), filepath.Join(t.TempDir(), "audit.json")
-	audit := func(dir string) result { return call(t, "events", "audit", "--dir", dir, "--checkpoint", checkpoint) }
-	audit(dir).expect(t, exitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
+	auditor := func(dir string) result { return call(t, "events", "audit", "--dir", dir, "--checkpoint", checkpoint) }
+	auditor(dir).expect(t, exitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
 	// Only the last message is read again.
-	audit(dir).expect(t, exitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
+	auditor(dir).expect(t, exitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
 
 	// The next audit counts what the last one has seen, and reads what is new.
 	call(t, "demo", "--keep", dir, "--duration", "100ms", "--agents", "2").expect(t, exitOK, nil, nil)
-	audit(dir).expect(t, exitOK, []string{"proven: ", " of 5 agents on "}, nil)
+	auditor(dir).expect(t, exitOK, []string{"proven: ", " of 5 agents on "}, nil)
 	if files, err := filepath.Glob(checkpoint + "*"); err != nil || len(files) != 1 {
 		t.Errorf("there are the files %v, %v", files, err)
 	}
 
-	audit(kept(t)).expect(t, exitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --checkpoint "})
+	auditor(kept(t)).expect(t, exitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --checkpoint "})
 	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	audit(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --checkpoint "})
+	auditor(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --checkpoint "})
 }
 
 // changes decodes the lines of an audit that goes on.
@@ -63,7 +64,7 @@ func changes(t *testing.T, text string) (all []verdictChange) {
 }
 
 // awaitVerdict returns when the last line has a verdict.
-func (r *running) awaitVerdict(t *testing.T, want events.Verdict) {
+func (r *running) awaitVerdict(t *testing.T, want audit.Verdict) {
 	t.Helper()
 	r.await(t, string(want), func(text string) bool {
 		all := changes(t, text)
@@ -77,11 +78,11 @@ func TestEventsAuditFollows(t *testing.T) {
 	checkpoint := filepath.Join(t.TempDir(), "audit.json")
 	r := start(t, "events", "audit", "--follow", "--format", "jsonl", "--nats", server.URL(),
 		"--checkpoint", checkpoint, "--metrics", "127.0.0.1:0")
-	r.awaitVerdict(t, events.Empty)
+	r.awaitVerdict(t, audit.Empty)
 	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, exitOK, nil, nil)
-	r.awaitVerdict(t, events.Proven)
+	r.awaitVerdict(t, audit.Proven)
 	publishOverlap(t, server.URL())
-	r.awaitVerdict(t, events.Violated)
+	r.awaitVerdict(t, audit.Violated)
 	last := changes(t, r.String())
 	if c := last[len(last)-1]; c.Before == "" || c.Position == 0 || c.Report.Violations.Count != 1 {
 		t.Errorf("the last change is %+v", c)
@@ -114,7 +115,7 @@ func TestEventsAuditFollowsInText(t *testing.T) {
 // publishOverlap publishes what overlapping has: the holds of two agents at the same time.
 func publishOverlap(t *testing.T, url string) {
 	t.Helper()
-	publishers := make(map[lockagent.AgentID]*events.Publisher)
+	publishers := make(map[lockagent.AgentID]*natslog.Publisher)
 	ctx := waittest.Context(t)
 	err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r *events.Record, err error) error {
 		if err != nil {
@@ -122,7 +123,7 @@ func publishOverlap(t *testing.T, url string) {
 		}
 		p := publishers[r.Agent]
 		if p == nil {
-			if p, err = events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: r.Agent}); err != nil {
+			if p, err = natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{URL: url}, Agent: r.Agent}); err != nil {
 				return err
 			}
 			publishers[r.Agent] = p
@@ -143,7 +144,7 @@ func publishOverlap(t *testing.T, url string) {
 // stream is the stream of a server, for somebody who changes it.
 func stream(t *testing.T, url string) jetstream.Stream {
 	t.Helper()
-	s, err := jetStream(t, url).Stream(t.Context(), events.DefaultStream)
+	s, err := jetStream(t, url).Stream(t.Context(), natslog.DefaultStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +154,8 @@ func stream(t *testing.T, url string) jetstream.Stream {
 // jetStream is that of a server, for somebody who does there what no verb does.
 func jetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
-	to := events.Connection{URL: url}
-	nc, err := events.Connect(to)
+	to := natslog.Connection{URL: url}
+	nc, err := natslog.Connect(to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,14 +170,14 @@ func jetStream(t *testing.T, url string) jetstream.JetStream {
 func TestEventsAuditAcknowledges(t *testing.T) {
 	t.Parallel()
 	url, checkpoint := logged(t), filepath.Join(t.TempDir(), "audit.json")
-	audit := func(args ...string) result {
+	auditor := func(args ...string) result {
 		return call(t, append([]string{"events", "audit", "--nats", url, "--checkpoint", checkpoint}, args...)...)
 	}
 	publishOverlap(t, url)
-	audit().expect(t, exitViolated, []string{"violated: 1 "}, nil)
-	audit("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
-	audit("--acknowledge", "again").expect(t, exitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
-	audit().expect(t, exitOK, []string{"proven: ", "acknowledged: by "}, nil)
+	auditor().expect(t, exitViolated, []string{"violated: 1 "}, nil)
+	auditor("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
+	auditor("--acknowledge", "again").expect(t, exitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
+	auditor().expect(t, exitOK, []string{"proven: ", "acknowledged: by "}, nil)
 }
 
 // Somebody removes messages from the stream.
@@ -187,8 +188,8 @@ func TestEventsAuditOfRemovedMessages(t *testing.T) {
 	if err := s.DeleteMsg(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
-	audit := func() result { return call(t, "events", "audit", "--nats", url, "--checkpoint", checkpoint) }
-	audit().expect(t, exitIncomplete, []string{"incomplete: ", "missing: messages 3 to 3 of the stream"}, nil)
+	auditor := func() result { return call(t, "events", "audit", "--nats", url, "--checkpoint", checkpoint) }
+	auditor().expect(t, exitIncomplete, []string{"incomplete: ", "missing: messages 3 to 3 of the stream"}, nil)
 
 	// All that came after the checkpoint.
 	before := s.CachedInfo().State.LastSeq + 1
@@ -196,7 +197,7 @@ func TestEventsAuditOfRemovedMessages(t *testing.T) {
 	if err := s.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	audit().expect(t, exitIncomplete, []string{fmt.Sprintf("missing: messages %d to ", before)}, nil)
+	auditor().expect(t, exitIncomplete, []string{fmt.Sprintf("missing: messages %d to ", before)}, nil)
 }
 
 // An audit that began before there was a stream knows which one it has read.
@@ -218,7 +219,7 @@ func TestFollowerKnowsForHowLongAllIsSilent(t *testing.T) {
 	at := func(s int) time.Time { return time.Date(2020, 1, 1, 0, 0, s, 0, time.UTC) }
 	var now time.Time
 	var err error
-	w := &follower{audit: events.NewAudit(), state: func(context.Context) (events.StreamState, error) { return events.StreamState{Now: now}, err }}
+	w := &follower{audit: audit.New(), state: func(context.Context) (natslog.StreamState, error) { return natslog.StreamState{Now: now}, err }}
 	w.audit.Add(events.Record{Event: lockagent.Event{Agent: "A", Kind: lockagent.EventAgentStarted}, Epoch: 1, Seq: 1, Position: 1, Stored: at(0)})
 	for _, step := range []struct {
 		now  int
@@ -226,7 +227,7 @@ func TestFollowerKnowsForHowLongAllIsSilent(t *testing.T) {
 		idle time.Duration
 	}{
 		{30, nil, 30 * time.Second},
-		{40, events.ErrNoStream, 0}, // the server is away
+		{40, natslog.ErrNoStream, 0}, // the server is away
 		{200, nil, 0},
 		{210, nil, 10 * time.Second},
 	} {
@@ -251,7 +252,7 @@ func TestTryNamesTheSameLog(t *testing.T) {
 		{[]string{"audit", "--lock", "orders/43"}, exitEmpty, "lockagent events holders "},
 		{[]string{"history", "orders/43"}, exitEmpty, "lockagent events holders "},
 	} {
-		place := []string{"--nats", url, "--nats-stream", events.DefaultStream, "--nats-tls-first=false"}
+		place := []string{"--nats", url, "--nats-stream", natslog.DefaultStream, "--nats-tls-first=false"}
 		r := call(t, slices.Concat([]string{"events"}, test.verb, place)...)
 		r.expect(t, test.code, nil, []string{"Try: " + test.try})
 		_, try, _ := strings.Cut(r.stderr, "Try: lockagent ")
@@ -268,19 +269,19 @@ func TestTryNamesTheSameLog(t *testing.T) {
 
 // Metrics can be asked for before the log was read. Then they say what the checkpoint says.
 func TestFollowerBeginsWithItsCheckpoint(t *testing.T) {
-	for log, want := range map[string]events.Verdict{"": events.Empty, overlapping(t, begun): events.Violated} {
-		audit := events.NewAudit()
-		if err := events.ReadLines(strings.NewReader(log), audit.Visit); err != nil {
+	for log, want := range map[string]audit.Verdict{"": audit.Empty, overlapping(t, begun): audit.Violated} {
+		auditor := audit.New()
+		if err := events.ReadLines(strings.NewReader(log), auditor.Visit); err != nil {
 			t.Fatal(err)
 		}
-		checkpoint, err := audit.Checkpoint()
+		checkpoint, err := auditor.Checkpoint()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if audit, err = events.ResumeAudit(checkpoint); err != nil {
+		if auditor, err = audit.Resume(checkpoint); err != nil {
 			t.Fatal(err)
 		}
-		if r := newFollower(&auditFlags{}, io.Discard, audit, nil).report(); r.Verdict != want {
+		if r := newFollower(&auditFlags{}, io.Discard, auditor, nil).report(); r.Verdict != want {
 			t.Errorf("the verdict is %q, want %q", r.Verdict, want)
 		}
 	}
@@ -295,7 +296,7 @@ func TestAuditIsInterruptedWhileItReads(t *testing.T) {
 func auditIsInterrupted(t *testing.T) {
 	f := &auditFlags{checkpoint: filepath.Join(t.TempDir(), "audit.json")}
 	var out strings.Builder
-	w := newFollower(f, &out, events.NewAudit(), nil)
+	w := newFollower(f, &out, audit.New(), nil)
 	ctx, interrupt := context.WithCancel(t.Context())
 	err := w.run(ctx, func(ctx context.Context) error {
 		position := uint64(0)
@@ -320,13 +321,13 @@ func auditIsInterrupted(t *testing.T) {
 	if n := strings.Count(out.String(), "up to position"); n != 1 || !strings.Contains(out.String(), "violated: 1 violation") {
 		t.Errorf("it told %d times:\n%s", n, out.String())
 	}
-	audit, err := f.resume()
-	if err != nil || audit.Position() != w.position() || audit.Position() == 0 {
-		t.Fatalf("resumed at %v: %v", audit, err)
+	auditor, err := f.resume()
+	if err != nil || auditor.Position() != w.position() || auditor.Position() == 0 {
+		t.Fatalf("resumed at %v: %v", auditor, err)
 	}
 
 	// What the checkpoint knows is known before anything is read.
-	if before := newFollower(f, &out, audit, nil).report(); before.Violations.Count != 1 {
+	if before := newFollower(f, &out, auditor, nil).report(); before.Violations.Count != 1 {
 		t.Errorf("%v", before)
 	}
 
@@ -335,10 +336,10 @@ func auditIsInterrupted(t *testing.T) {
 	cmd, text, said := new(cobra.Command), new(strings.Builder), new(strings.Builder)
 	cmd.SetOut(text)
 	cmd.SetErr(said)
-	if err := once.interrupted(cmd, audit, context.Canceled); !errors.Is(err, context.Canceled) {
+	if err := once.interrupted(cmd, auditor, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if again, err := once.resume(); err != nil || again.Position() != audit.Position() {
+	if again, err := once.resume(); err != nil || again.Position() != auditor.Position() {
 		t.Errorf("resumed at %v: %v", again, err)
 	}
 	if !strings.Contains(text.String(), "violated: 1 violation") || !strings.Contains(said.String(), "up to position") {

@@ -11,12 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/lockagent/lockagent/internal/address"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/internal/address"
 )
 
 // defaultNATS is where a NATS server listens unless it was told otherwise.
@@ -69,7 +68,7 @@ func variable(flag string) string {
 type natsFlags struct {
 	name  string         // of the flag for the address, and with what all others begin
 	flags *pflag.FlagSet // of the verb
-	events.Connection
+	natslog.Connection
 	stream, prefix string
 
 	// For those who may make the stream.
@@ -122,7 +121,7 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 	flags.BoolVar(&f.TLSFirst, f.flag("TLSFirst"), false, "begin with TLS, for servers with handshake_first")
 	text(&f.Domain, "Domain", "JetStream `domain` of the stream")
 	text(&f.InboxPrefix, "InboxPrefix", "`subject` that begins the subjects of all answers, by default _INBOX")
-	text(&f.stream, "Stream", "`name` of the stream, by default "+events.DefaultStream)
+	text(&f.stream, "Stream", "`name` of the stream, by default "+natslog.DefaultStream)
 	text(&f.prefix, "Prefix", "`subject` that begins the subjects of all events, by default lockagent.v1")
 	var names []string
 	for option := range natsOptions {
@@ -138,7 +137,7 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 func (f *natsFlags) addForMakers(cmd *cobra.Command, name, usage string) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.replicas, name+natsOptions["Replicas"], 0, "`number` of copies of the stream in the cluster, if it has to be made, by default 1")
-	flags.Int64Var(&f.maxBytes, name+natsOptions["MaxBytes"], 0, fmt.Sprintf("`bytes` that the stream keeps, if it has to be made; it removes the oldest events; -1 is no bound, by default %d", events.DefaultMaxBytes))
+	flags.Int64Var(&f.maxBytes, name+natsOptions["MaxBytes"], 0, fmt.Sprintf("`bytes` that the stream keeps, if it has to be made; it removes the oldest events; -1 is no bound, by default %d", natslog.DefaultMaxBytes))
 	flags.DurationVar(&f.maxAge, name+natsOptions["MaxAge"], 0, "`time` for which the stream keeps events, if it has to be made, by default for ever")
 	f.add(cmd, name, usage)
 }
@@ -152,8 +151,8 @@ func (f *natsFlags) flag(option string) string {
 }
 
 // config is what the flags say. The server is by default one on this host.
-func (f *natsFlags) config(logger *slog.Logger) events.ReaderConfig {
-	cfg := events.ReaderConfig{Connection: f.Connection, Stream: f.stream, Prefix: f.prefix}
+func (f *natsFlags) config(logger *slog.Logger) natslog.ReaderConfig {
+	cfg := natslog.ReaderConfig{Connection: f.Connection, Stream: f.stream, Prefix: f.prefix}
 	cfg.URL, cfg.Logger = cmp.Or(f.URL, defaultNATS), logger
 	return cfg
 }
@@ -211,8 +210,8 @@ func (f *natsFlags) again() (text string) {
 }
 
 // open connects to the event log.
-func (f *natsFlags) open(cmd *cobra.Command, logger *slog.Logger) (*events.Reader, error) {
-	reader, err := events.OpenReader(f.config(logger))
+func (f *natsFlags) open(cmd *cobra.Command, logger *slog.Logger) (*natslog.Reader, error) {
+	reader, err := natslog.OpenReader(f.config(logger))
 	if err != nil {
 		failed := f.failure(cmd, err)
 		if failed.code == exitUnavailable {
@@ -233,11 +232,11 @@ func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 	}
 	flag := again(cmd) + " --" + f.name
 	switch {
-	case errors.Is(err, events.ErrBadURL):
+	case errors.Is(err, natslog.ErrBadURL):
 		return &failure{exitUsage, err, flag + " " + defaultNATS}
-	case errors.Is(err, events.ErrNotPermitted):
+	case errors.Is(err, natslog.ErrNotPermitted):
 		return &failure{exitNotPermitted, err, flag + "-creds FILE    (or another of the ways in docs/nats.md)"}
-	case errors.Is(err, events.ErrNoStream):
+	case errors.Is(err, natslog.ErrNoStream):
 		return &failure{exitEmpty, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
 	return &failure{exitUnavailable, err, flag + " URL    (of the server that has the event log)"}

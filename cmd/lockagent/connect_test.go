@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
@@ -145,7 +145,7 @@ func TestDocumentedOptions(t *testing.T) {
 		if row[3] != variable(flag) {
 			t.Errorf("the row of %s is wrong: --%s, %s", field, flag, row[3])
 		}
-		for _, config := range []reflect.Type{reflect.TypeFor[events.Config](), reflect.TypeFor[events.ReaderConfig]()} {
+		for _, config := range []reflect.Type{reflect.TypeFor[natslog.Config](), reflect.TypeFor[natslog.ReaderConfig]()} {
 			if _, ok := config.FieldByName(field); !ok && !ofMakers[field] {
 				t.Errorf("%v has no field %s", config, field)
 			}

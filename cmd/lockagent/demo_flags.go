@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/spf13/cobra"
 )
 
 // complete checks the flags, and sets what follows from them.
@@ -107,7 +106,7 @@ func (f *demoFlags) checkKeep(cmd *cobra.Command) error {
 	if other := f.nats.given(cmd); other != "" {
 		return usage("lockagent demo --keep "+shellWord(f.Keep), "--keep and --%s exclude each other", other)
 	}
-	f.NATS, f.Stream, f.Prefix = events.Connection{}, "", "" // the environment is meant for those who use it
+	f.NATS, f.Stream, f.Prefix = natslog.Connection{}, "", "" // the environment is meant for those who use it
 	return checkNewLog(f.Keep)
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
@@ -275,7 +275,7 @@ func TestVerdictNamesWhatHelps(t *testing.T) {
 
 // The summary is a contract: fields are only added. So is the report in it.
 func TestSummaryFields(t *testing.T) {
-	text, err := json.Marshal(demo.Summary{Audit: &events.Report{}, Checks: []demo.Check{{}}})
+	text, err := json.Marshal(demo.Summary{Audit: &audit.Report{}, Checks: []demo.Check{{}}})
 	if err != nil {
 		t.Fatal(err)
 	}

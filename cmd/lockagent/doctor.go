@@ -19,17 +19,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/doctor"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/place"
 	"github.com/lockagent/lockagent/redisstore"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 func newDoctor() *cobra.Command {
@@ -152,9 +151,9 @@ func examineNATS(ctx context.Context, hub *config.NATS) []doctor.Finding {
 	if hub.URL == "" {
 		return []doctor.Finding{{Check: "nats", State: doctor.Skipped, Found: "none: the events stay on this host", Do: "set nats.url if a hub shall have the events of all hosts"}}
 	}
-	cfg := events.ReaderConfig{Connection: hubConnection(hub), Stream: hub.Stream, Prefix: hub.Prefix}
+	cfg := natslog.ReaderConfig{Connection: hubConnection(hub), Stream: hub.Stream, Prefix: hub.Prefix}
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	e, err := events.Examine(ctx, cfg)
+	e, err := natslog.Examine(ctx, cfg)
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && hubSettings[bad.Option] != "" {
 		return []doctor.Finding{doctor.BadFile("nats", fmt.Errorf("%s: %s", hubSettings[bad.Option], bad.Reason))}
 	}

@@ -12,14 +12,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/doctor"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // diagnosis is what doctor found: one finding for each check.
@@ -200,7 +200,7 @@ func TestDoctorFindsWhatIsWrongWithNATS(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), cfg.Name); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Name, cfg.MaxMsgsPerSubject = events.DefaultStream, 1
+	cfg.Name, cfg.MaxMsgsPerSubject = natslog.DefaultStream, 1
 	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -66,8 +66,8 @@ func TestStartsAreCounted(t *testing.T) {
 // The journal may lack a start that the event log knows, because it could not be written, and the event log one that the journal knows.
 func TestTheNextEpoch(t *testing.T) {
 	t.Parallel()
-	c := events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
-	p, err := events.NewPublisher(events.Config{Connection: c, Agent: "a", Epoch: 5})
+	c := natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})}
+	p, err := natslog.NewPublisher(natslog.Config{Connection: c, Agent: "a", Epoch: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestTheNextEpoch(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := events.OpenReader(events.ReaderConfig{Connection: c})
+	r, err := natslog.OpenReader(natslog.ReaderConfig{Connection: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestTheNextEpoch(t *testing.T) {
 	for _, test := range []struct {
 		agent  lockagent.AgentID
 		record string
-		log    *events.Reader
+		log    *natslog.Reader
 		want   uint64
 	}{
 		{"a", "", r, 6}, {"a", "4", r, 6}, {"a", "7", r, 8}, {"a", "7", nil, 8}, {"a", "", nil, 1}, {"b", "", r, 1}, {"b", "3", r, 4},

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // duckDB returns a Python that has DuckDB. If there is none, it is an error on a CI machine. Elsewhere the test is
@@ -91,7 +91,7 @@ func (s *small) clock(seconds float64) lockagent.StoreTime {
 
 func (s *small) write() {
 	s.t.Helper()
-	if _, err := s.js.CreateStream(s.t.Context(), jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
+	if _, err := s.js.CreateStream(s.t.Context(), jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
 		s.t.Fatal(err)
 	}
 	err := events.ReadLines(strings.NewReader(lossOf(s.t, midafternoon)), func(r *events.Record, err error) error {

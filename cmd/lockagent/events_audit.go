@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/spf13/cobra"
 )
 
 // auditFlags are the flags of the verb audit.
@@ -79,8 +80,8 @@ event for another program: a line of JSON.`,
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
 	flags.StringVar(&f.ack, "acknowledge", "", "accept what was found up to now, and say `why`; needs --checkpoint")
-	flags.DurationVar(&f.tail, "tail", events.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
-	flags.DurationVar(&f.patience, "patience", events.DefaultPatience, fmt.Sprintf("how long an agent may be silent until it counts as dead; with --follow %v", followPatience))
+	flags.DurationVar(&f.tail, "tail", audit.DefaultTail, "how long an agent that crashed may have lived after its last sign of life")
+	flags.DurationVar(&f.patience, "patience", audit.DefaultPatience, fmt.Sprintf("how long an agent may be silent until it counts as dead; with --follow %v", followPatience))
 	flags.BoolVar(&f.second, "independent", false, "tell a second opinion, too, which judges only a log of which nothing is missing")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9465; needs --follow")
 	flags.StringVar(&f.format, "format", "text", "`form` of the report: text or json; with --follow text or jsonl")
@@ -109,10 +110,10 @@ func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
 		return usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
 	case f.ack != "" && (f.checkpoint == "" || f.follow):
 		return usage(try+"--checkpoint audit.json --acknowledge "+shellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
-	case f.tail < events.DefaultTail:
-		return usage(try+"--tail 1m", "--tail must be at least %v, not %v", events.DefaultTail, f.tail)
-	case f.patience < events.DefaultTail:
-		return usage(try+"--patience 5m", "--patience must be at least %v, not %v", events.DefaultTail, f.patience)
+	case f.tail < audit.DefaultTail:
+		return usage(try+"--tail 1m", "--tail must be at least %v, not %v", audit.DefaultTail, f.tail)
+	case f.patience < audit.DefaultTail:
+		return usage(try+"--patience 5m", "--patience must be at least %v, not %v", audit.DefaultTail, f.patience)
 	case f.checkpoint != "" && (f.during.asked() || f.begin != ""):
 		return usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint excludes --since, --until and --begin, for a checkpoint says where to begin, and is about all that follows")
 	case f.checkpoint != "" && f.lock != "":
@@ -144,7 +145,7 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.check(cmd, time.Now()); err != nil {
 		return err
 	}
-	audit, err := f.newAudit(cmd)
+	auditor, err := f.newAudit(cmd)
 	if err != nil {
 		return err
 	}
@@ -154,15 +155,15 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
 	if f.follow {
-		return f.goOn(cmd, log, audit)
+		return f.goOn(cmd, log, auditor)
 	}
-	visit, second := f.about(audit.Visit), &secondOpinion{}
+	visit, second := f.about(auditor.Visit), &secondOpinion{}
 	if f.second {
 		visit = second.besides(visit)
 	}
-	state, err := f.read(cmd.Context(), log, audit, new(sync.Mutex), visit)
+	state, err := f.read(cmd.Context(), log, auditor, new(sync.Mutex), visit)
 	if cmd.Context().Err() != nil {
-		return f.interrupted(cmd, audit, err)
+		return f.interrupted(cmd, auditor, err)
 	}
 	if err != nil {
 		return err
@@ -171,13 +172,13 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 	if !log.grows() {
 		now = time.Time{} // all has come
 	}
-	if f.ack != "" && !audit.Acknowledge(now, events.Acknowledgement{By: operator(), Time: time.Now(), Text: f.ack}) {
+	if f.ack != "" && !auditor.Acknowledge(now, audit.Acknowledgement{By: operator(), Time: time.Now(), Text: f.ack}) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "lockagent: there is nothing to acknowledge")
 	}
-	saved := f.save(audit.Snapshot)
-	report := audit.Report()
+	saved := f.save(auditor.Snapshot)
+	report := auditor.Report()
 	if !now.IsZero() {
-		report = audit.ReportAt(now)
+		report = auditor.ReportAt(now)
 	}
 	f.narrow(&report)
 	if f.second {
@@ -191,18 +192,18 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 
 // narrow tells a report what was asked for. It makes the verdict empty if one lock was asked for, and there is
 // nothing of it. Whatever else is proven, nobody has asked for it.
-func (f *auditFlags) narrow(r *events.Report) {
+func (f *auditFlags) narrow(r *audit.Report) {
 	r.Since = f.from
 	judged := 0
 	for _, s := range r.Stores {
 		judged += s.Holds + s.Pending
 	}
-	if f.lock != "" && judged+r.Grants+r.NotJudged.Count == 0 && (r.Verdict == events.Proven || r.Verdict == events.Explained) {
-		r.Verdict = events.Empty
+	if f.lock != "" && judged+r.Grants+r.NotJudged.Count == 0 && (r.Verdict == audit.Proven || r.Verdict == audit.Explained) {
+		r.Verdict = audit.Empty
 	}
 }
 
-func (f *auditFlags) write(cmd *cobra.Command, report *events.Report) error {
+func (f *auditFlags) write(cmd *cobra.Command, report *audit.Report) error {
 	if f.format == "json" {
 		return writeJSON(cmd.OutOrStdout(), report)
 	}
@@ -211,22 +212,22 @@ func (f *auditFlags) write(cmd *cobra.Command, report *events.Report) error {
 }
 
 // interrupted keeps and tells what an audit has found that was interrupted while it read.
-func (f *auditFlags) interrupted(cmd *cobra.Command, audit *events.Audit, err error) error {
-	if audit.Position() == 0 {
+func (f *auditFlags) interrupted(cmd *cobra.Command, auditor *audit.Audit, err error) error {
+	if auditor.Position() == 0 {
 		return err
 	}
-	report := audit.ReportAt(audit.Stored())
+	report := auditor.ReportAt(auditor.Stored())
 	f.narrow(&report)
-	fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: interrupted: the report is about the log up to position %s\n", readable.Number(audit.Position()))
-	return errors.Join(err, f.save(audit.Snapshot), f.write(cmd, &report))
+	fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: interrupted: the report is about the log up to position %s\n", readable.Number(auditor.Position()))
+	return errors.Join(err, f.save(auditor.Snapshot), f.write(cmd, &report))
 }
 
 // read visits what there is behind the place that the audit has reached. It returns what the stream had
 // when it began. mu guards the audit, and visit locks it itself if need be.
-func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audit, mu sync.Locker, visit events.Visit) (events.StreamState, error) {
+func (f *auditFlags) read(ctx context.Context, log *eventLog, auditor *audit.Audit, mu sync.Locker, visit events.Visit) (natslog.StreamState, error) {
 	from := startAt{time: f.from} // a first position behind 1 says that the log begins late
 	mu.Lock()
-	state, err := f.identify(ctx, log, audit)
+	state, err := f.identify(ctx, log, auditor)
 	mu.Unlock()
 	if err != nil {
 		return state, err
@@ -234,7 +235,7 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 	if f.checkpoint != "" {
 		// The checkpoint may be from between two records of one message. The audit knows those
 		// that it has.
-		from.position = audit.Position()
+		from.position = auditor.Position()
 	}
 	if err := log.replay(ctx, from, events.Filter{}, visit); err != nil {
 		return state, err
@@ -242,7 +243,7 @@ func (f *auditFlags) read(ctx context.Context, log *eventLog, audit *events.Audi
 	if !state.Shared {
 		mu.Lock()
 		defer mu.Unlock()
-		audit.Reached(state.Last, state.Now)
+		auditor.Reached(state.Last, state.Now)
 	}
 	return state, nil
 }
@@ -266,18 +267,18 @@ func (f *auditFlags) about(visit events.Visit) events.Visit {
 }
 
 // verdictOf gives a verdict its exit code.
-func (f *auditFlags) verdictOf(log *eventLog, r *events.Report) error {
+func (f *auditFlags) verdictOf(log *eventLog, r *audit.Report) error {
 	switch r.Verdict {
-	case events.Proven:
+	case audit.Proven:
 		return nil
-	case events.Explained:
+	case audit.Explained:
 		return &failure{
 			exitExplained, fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
 			f.closeUp(&r.Explained.First[0].Violation),
 		}
-	case events.Violated:
+	case audit.Violated:
 		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
-	case events.Empty:
+	case audit.Empty:
 		return f.nothing(log)
 	}
 	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
@@ -306,7 +307,7 @@ func (f *auditFlags) nothing(log *eventLog) error {
 }
 
 // closeUp is a command that shows the lock at the time of a violation.
-func (f *auditFlags) closeUp(v *events.Violation) string {
+func (f *auditFlags) closeUp(v *audit.Violation) string {
 	at := v.First.From
 	if v.Second.From.After(at) {
 		at = v.Second.From

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/spf13/cobra"
 )
 
 // forwardFlags are the flags of the verb forward.
@@ -48,7 +47,7 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	logger := newLogger(cmd.ErrOrStderr())
-	forwarder, err := events.NewForwarder(events.ForwardConfig{
+	forwarder, err := natslog.NewForwarder(natslog.ForwardConfig{
 		Source: f.source.config(logger), Hub: f.hub.config(logger),
 		Replicas: f.hub.replicas, MaxBytes: f.hub.maxBytes, MaxAge: f.hub.maxAge, Logger: logger,
 	})
@@ -72,7 +71,7 @@ func (f *forwardFlags) run(cmd *cobra.Command) error {
 // failure has an error speak of the flags of the end that has it.
 func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 	of := &f.source
-	if end, ok := errors.AsType[*events.EndError](err); ok && end.End == events.HubEnd {
+	if end, ok := errors.AsType[*natslog.EndError](err); ok && end.End == natslog.HubEnd {
 		of = &f.hub
 	}
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "Hub" {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
@@ -17,7 +17,7 @@ import (
 // publish makes an event log.
 func publish(t *testing.T, url string, n int) {
 	t.Helper()
-	p, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: "host-1"})
+	p, err := natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{URL: url}, Agent: "host-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/projection"
+	"github.com/spf13/cobra"
 )
 
 // projectFlags are the flags of the verb project.
@@ -79,7 +78,7 @@ func (f *projectFlags) failure(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.Is(err, projection.ErrOtherKeys):
 		return usage(again(cmd)+" --kv "+f.kv+"_locks", "%s", withoutPackage(err))
-	case errors.Is(err, projection.ErrOtherLog), errors.Is(err, events.ErrSnapshot):
+	case errors.Is(err, projection.ErrOtherLog), errors.Is(err, audit.ErrSnapshot):
 		return usage(again(cmd)+" --kv "+f.kv+" --rebuild", "%s", withoutPackage(err))
 	}
 	return f.nats.failure(cmd, err)

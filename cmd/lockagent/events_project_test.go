@@ -5,21 +5,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/events/projection"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // What the log says of holders is in the bucket, and goes on there when the program is started again.
 func TestEventsProject(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
-	p, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: url}, Agent: "host-1"})
+	p, err := natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{URL: url}, Agent: "host-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +63,12 @@ func TestEventsProject(t *testing.T) {
 	r.interrupt(t).expect(t, exitOK, []string{"bucket holders has 1 lock that is held; 2 changes were written to it\n"}, []string{"were_stale=2"})
 
 	// A snapshot of a stream that was made anew is of no use.
-	if err := js.DeleteStream(t.Context(), events.DefaultStream); err != nil {
+	if err := js.DeleteStream(t.Context(), natslog.DefaultStream); err != nil {
 		t.Fatal(err)
 	}
 	record(lockagent.EventGranted, "orders/44", 9)
 	waittest.Until(t, "the stream to be there again", func() bool {
-		_, err := js.Stream(t.Context(), events.DefaultStream)
+		_, err := js.Stream(t.Context(), natslog.DefaultStream)
 		return err == nil
 	})
 	project := func(args ...string) result {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/spf13/cobra"
 )
 
 // stateFlags are the flags of the verb state.
@@ -117,12 +117,12 @@ type lockThen struct {
 type waiter struct {
 	lock     lockagent.Name
 	Owner    lockagent.Owner   `json:"owner"`
-	Who      events.Who        `json:"who,omitzero"`
+	Who      audit.Who         `json:"who,omitzero"`
 	Agent    lockagent.AgentID `json:"agent"`
-	Process  *events.Process   `json:"process,omitempty"`
+	Process  *audit.Process    `json:"process,omitempty"`
 	Since    time.Time         `json:"since"`
 	Until    *time.Time        `json:"until,omitempty"`     // missing: it still waits
-	Behind   *events.Party     `json:"behind,omitempty"`    // who had the lock when the request was queued
+	Behind   *audit.Party      `json:"behind,omitempty"`    // who had the lock when the request was queued
 	BecameOf string            `json:"became_of,omitempty"` // granted, or the kind of the event that ended it
 	Error    string            `json:"error,omitempty"`
 }
@@ -152,13 +152,13 @@ func (s *lockThen) waitedFor(h *hold) bool {
 }
 
 // gaveUp looks at a request that has waited in vain.
-func (s *lockThen) gaveUp(r events.Record, behind *events.Party) {
+func (s *lockThen) gaveUp(r events.Record, behind *audit.Party) {
 	since := r.Time.Add(-r.Waited)
 	if since.After(s.until) || !r.Time.After(s.since) {
 		return
 	}
 	s.waiters = append(s.waiters, waiter{
-		lock: r.Lock, Owner: r.Owner, Who: events.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
+		lock: r.Lock, Owner: r.Owner, Who: audit.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
 		BecameOf: r.Kind.String(), Error: r.Err,
 	})
 }
@@ -188,7 +188,7 @@ func (s *lockThen) finish(told *story) {
 	}
 	slices.SortStableFunc(s.waiters, func(a, b waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.lock, b.lock)) })
 	for i := range s.waiters {
-		if p := told.process(s.waiters[i].Agent); p != (events.Process{}) {
+		if p := told.process(s.waiters[i].Agent); p != (audit.Process{}) {
 			s.waiters[i].Process = &p
 		}
 	}
@@ -213,10 +213,10 @@ type stateView struct {
 	At      time.Time      `json:"at,omitzero"`
 	Since   time.Time      `json:"since,omitzero"`
 	Until   time.Time      `json:"until,omitzero"`
-	Holders []events.Hold  `json:"holders"`
+	Holders []audit.Hold   `json:"holders"`
 	Waiters []waiter       `json:"waiters"`
-	Before  *events.Hold   `json:"before,omitempty"` // the hold that was over last
-	After   *events.Hold   `json:"after,omitempty"`  // the hold that came next
+	Before  *audit.Hold    `json:"before,omitempty"` // the hold that was over last
+	After   *audit.Hold    `json:"after,omitempty"`  // the hold that came next
 }
 
 func (s *lockThen) view() stateView {
@@ -248,7 +248,7 @@ func (s *lockThen) text(now time.Time) string {
 		stores[s.holders[i].Store] = true
 	}
 	about := func(what string, h *hold) {
-		line(what, "%s, token %d, agent %s", events.WhoText(h.Who, h.Owner, h.Agent, h.Process), h.Token, events.AgentText(h.Agent, h.Process))
+		line(what, "%s, token %d, agent %s", audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), h.Token, audit.AgentText(h.Agent, h.Process))
 		if command := h.Who.Process().Command; command != "" {
 			line("", "command %q", command)
 		}
@@ -274,11 +274,11 @@ func (s *lockThen) text(now time.Time) string {
 		about("held by", &s.holders[i])
 	}
 	for _, w := range s.waiters {
-		var p events.Process
+		var p audit.Process
 		if w.Process != nil {
 			p = *w.Process
 		}
-		line("waiting", "%s, since %s, agent %s", events.WhoText(w.Who, w.Owner, w.Agent, p), readable.Time(w.Since, now), events.AgentText(w.Agent, p))
+		line("waiting", "%s, since %s, agent %s", audit.WhoText(w.Who, w.Owner, w.Agent, p), readable.Time(w.Since, now), audit.AgentText(w.Agent, p))
 		if w.Behind != nil {
 			line("", "queued behind %s", *w.Behind)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
@@ -106,7 +108,7 @@ func TestEventsTailWaitsForTheFirstAgent(t *testing.T) {
 func TestEventsWithoutNATS(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	for _, args := range [][]string{{"tail", "--all", "--follow=false"}, {"audit"}} {
-		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitEmpty, nil, []string{"no such stream", events.DefaultStream, "Try: "})
+		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitEmpty, nil, []string{"no such stream", natslog.DefaultStream, "Try: "})
 	}
 	url := server.URL()
 	if err := server.Stop(); err != nil {
@@ -125,8 +127,8 @@ func TestEventsAudit(t *testing.T) {
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
-	var report events.Report
-	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Verdict != events.Proven || report.Grants == 0 {
+	var report audit.Report
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Verdict != audit.Proven || report.Grants == 0 {
 		t.Errorf("the report is wrong: %v\n%s", err, r.stdout)
 	}
 }
@@ -178,15 +180,15 @@ func overlapping(t *testing.T, at time.Time) string {
 
 func TestEventsAuditFindsAnOverlap(t *testing.T) {
 	log := overlapping(t, begun)
-	audit := func(args ...string) result {
+	auditor := func(args ...string) result {
 		return callWith(t, log, append([]string{"events", "audit", "--file", "-"}, args...)...)
 	}
 	at := begun.Add(time.Second).Format("2006-01-02T15:04:05.000Z07:00")
-	audit().expect(t, exitViolated,
+	auditor().expect(t, exitViolated,
 		[]string{"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n", "agent b\n"},
 		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + "\n"})
-	audit("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
-	audit("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
+	auditor("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
+	auditor("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
 }
 
 // A log whose events are all older than what is asked for is not empty.
@@ -215,7 +217,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: there are no records since 2"}, test.want)
 		})
 	}
-	var report events.Report
+	var report audit.Report
 	recent := overlapping(t, time.Now().Add(-time.Minute))
 	r := callWith(t, recent, "events", "audit", "--file", "-", "--begin", "1h", "--lock", "orders/41", "--format", "json")
 	r.expect(t, exitEmpty, nil, []string{`no holds of "orders/41"`})

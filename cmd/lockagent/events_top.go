@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/spf13/cobra"
 )
 
 // eventsTopFlags are the flags of the verb top.
@@ -101,7 +101,7 @@ type topList struct {
 	since, until time.Time
 	limit        int
 
-	fold   *events.Fold
+	fold   *audit.Fold
 	loads  map[lockagent.Name]*lockLoad
 	forgot bool // some of the loads
 	waits  []waitRow
@@ -125,9 +125,9 @@ type lockLoad struct {
 type waitRow struct {
 	Lock     lockagent.Name    `json:"lock"`
 	Owner    lockagent.Owner   `json:"owner,omitempty"`
-	Who      events.Who        `json:"who,omitzero"`
+	Who      audit.Who         `json:"who,omitzero"`
 	Agent    lockagent.AgentID `json:"agent"`
-	Process  events.Process    `json:"process,omitzero"`
+	Process  audit.Process     `json:"process,omitzero"`
 	Since    time.Time         `json:"since"`
 	WaitedUS int64             `json:"waited_us"`
 	BecameOf string            `json:"became_of,omitempty"` // granted, or the kind of the event that ended it; missing: it still waits
@@ -137,8 +137,8 @@ type waitRow struct {
 
 // holdRow is a hold, and for how long it was held up to the end of the time.
 type holdRow struct {
-	Hold   events.Hold `json:"hold"`
-	HeldUS int64       `json:"held_us"`
+	Hold   audit.Hold `json:"hold"`
+	HeldUS int64      `json:"held_us"`
 
 	held time.Duration
 }
@@ -152,7 +152,7 @@ type lossRow struct {
 
 func newTopList(filter events.Filter, since, until time.Time, limit int) *topList {
 	return &topList{
-		fold: events.NewFold(), filter: filter, since: since, until: until, limit: limit,
+		fold: audit.NewFold(), filter: filter, since: since, until: until, limit: limit,
 		loads: make(map[lockagent.Name]*lockLoad), losses: make(map[string]*lossRow),
 	}
 }
@@ -171,7 +171,7 @@ func (t *topList) visit(r *events.Record, err error) error {
 		t.waited(r, r.Kind)
 	}
 	for _, c := range t.fold.Apply(*r) {
-		if c.Kind == events.HoldEnded || c.Kind == events.HoldForgotten {
+		if c.Kind == audit.HoldEnded || c.Kind == audit.HoldForgotten {
 			t.ended(hold{Hold: *c.Hold})
 		}
 	}
@@ -183,7 +183,7 @@ func (t *topList) waited(r *events.Record, became lockagent.EventKind) {
 	if r.Waited <= 0 || !t.within(r.Time) {
 		return
 	}
-	t.addWait(waitRow{Lock: r.Lock, Owner: r.Owner, Who: events.Who{Who: r.Who}, Agent: r.Agent, Since: r.Time.Add(-r.Waited), BecameOf: became.String(), waited: r.Waited})
+	t.addWait(waitRow{Lock: r.Lock, Owner: r.Owner, Who: audit.Who{Who: r.Who}, Agent: r.Agent, Since: r.Time.Add(-r.Waited), BecameOf: became.String(), waited: r.Waited})
 }
 
 func (t *topList) addWait(w waitRow) {
@@ -372,8 +372,8 @@ func (v *topView) text(now time.Time, when string) string {
 		rows := newTable("LOCK", "OWNER", "SINCE", "WAITED", "BECAME OF IT", "AGENT")
 		for i := range v.Waits {
 			w := &v.Waits[i]
-			rows.add(string(w.Lock), events.WhoText(w.Who, w.Owner, w.Agent, w.Process), readable.Time(w.Since, now), readable.Duration(w.waited),
-				cmp.Or(w.BecameOf, "waits"), events.AgentText(w.Agent, w.Process))
+			rows.add(string(w.Lock), audit.WhoText(w.Who, w.Owner, w.Agent, w.Process), readable.Time(w.Since, now), readable.Duration(w.waited),
+				cmp.Or(w.BecameOf, "waits"), audit.AgentText(w.Agent, w.Process))
 		}
 		section("Longest waits", rows)
 	}
@@ -381,8 +381,8 @@ func (v *topView) text(now time.Time, when string) string {
 		rows := newTable("LOCK", "OWNER", "SINCE", "HELD", "ENDED", "AGENT")
 		for i := range v.Holds {
 			h := hold{Hold: v.Holds[i].Hold}
-			rows.add(string(h.Lock), events.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(v.Holds[i].held),
-				h.ended(now), events.AgentText(h.Agent, h.Process))
+			rows.add(string(h.Lock), audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(v.Holds[i].held),
+				h.ended(now), audit.AgentText(h.Agent, h.Process))
 		}
 		section("Longest holds", rows)
 	}

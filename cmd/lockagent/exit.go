@@ -12,11 +12,10 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/spf13/cobra"
 )
 
 // The exit codes. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's. Those from 3 to 6 are
@@ -217,7 +216,7 @@ func codeOf(err error) int {
 		return exitBug
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return exitUnavailable
-	case errors.Is(err, lockagent.ErrNotPermitted), errors.Is(err, events.ErrNotPermitted):
+	case errors.Is(err, lockagent.ErrNotPermitted), errors.Is(err, natslog.ErrNotPermitted):
 		return exitNotPermitted
 	}
 	return exitFailed

@@ -4,20 +4,19 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/lockagent/lockagent/events"
 )
 
 // serve is [exportMetrics] with the metrics of the verb.
-func (f *forwardFlags) serve(cmd *cobra.Command, logger *slog.Logger, stats func() events.ForwardStats) (stop func(), err error) {
+func (f *forwardFlags) serve(cmd *cobra.Command, logger *slog.Logger, stats func() natslog.ForwardStats) (stop func(), err error) {
 	return exportMetrics(cmd, logger, f.metrics, func(provider metric.MeterProvider) error { return measureForwarding(provider, stats) })
 }
 
 // measureForwarding makes the metrics of a forwarder from its counts.
-func measureForwarding(provider metric.MeterProvider, stats func() events.ForwardStats) error {
+func measureForwarding(provider metric.MeterProvider, stats func() natslog.ForwardStats) error {
 	m := newInstruments(provider)
 	messages := m.counter("lockagent.forward.messages", "{message}", "Messages of the source, by what became of them.")
 	behind := m.number("lockagent.forward.behind", "{message}", "Messages of the source that the hub lacked when the last one was forwarded.")

@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/spf13/cobra"
 )
 
 // grownLog is an event log to which agents add.
 type grownLog interface {
 	// state, replay and tail are those of [events.Reader].
-	state(context.Context) (events.StreamState, error)
+	state(context.Context) (natslog.StreamState, error)
 	replay(context.Context, startAt, events.Filter, events.Visit) error
 	tail(context.Context, startAt, events.Filter, events.Visit) error
 	// failure gives what keeps us from the log its exit code, and says what to do.
@@ -21,13 +21,13 @@ type grownLog interface {
 
 // natsLog is an event log in NATS.
 type natsLog struct {
-	reader *events.Reader
+	reader *natslog.Reader
 	flags  *natsFlags
 }
 
 var _ grownLog = (*natsLog)(nil)
 
-func (l *natsLog) state(ctx context.Context) (events.StreamState, error) { return l.reader.State(ctx) }
+func (l *natsLog) state(ctx context.Context) (natslog.StreamState, error) { return l.reader.State(ctx) }
 
 func (l *natsLog) replay(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
 	return l.reader.Replay(ctx, from.inStream(), filter, visit)

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
-	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -38,12 +39,12 @@ func openDaemonLog(cmd *cobra.Command, socket string) (grownLog, error) {
 func (d daemonLog) close() { d.daemonClient.close() }
 
 // state implements [grownLog].
-func (d daemonLog) state(ctx context.Context) (events.StreamState, error) {
+func (d daemonLog) state(ctx context.Context) (natslog.StreamState, error) {
 	told, err := d.look.GetLog(ctx, &lockagentv1.GetLogRequest{})
 	if err != nil {
-		return events.StreamState{}, noStream(err)
+		return natslog.StreamState{}, noStream(err)
 	}
-	state := events.StreamState{
+	state := natslog.StreamState{
 		Name: told.GetName(), Created: told.GetCreated().AsTime(), First: told.GetFirst(), Last: told.GetLast(),
 		Missing: told.GetMissing(), Shared: told.GetShared(), Now: told.GetNow().AsTime(),
 	}
@@ -56,7 +57,7 @@ func (d daemonLog) state(ctx context.Context) (events.StreamState, error) {
 // noStream is the error of a call, or [events.ErrNoStream] if the log has no events yet.
 func noStream(err error) error {
 	if connect.CodeOf(err) == connect.CodeNotFound {
-		return events.ErrNoStream
+		return natslog.ErrNoStream
 	}
 	return err
 }
@@ -98,7 +99,7 @@ func restarts(err error) bool {
 }
 
 // again waits until the daemon tells of its log again. If the log has lost its end, or was made anew, the visit hears of it.
-func (d daemonLog) again(ctx context.Context, before *events.StreamState, at *logPlace) error {
+func (d daemonLog) again(ctx context.Context, before *natslog.StreamState, at *logPlace) error {
 	const pause = time.Second
 	for {
 		select {
@@ -107,7 +108,7 @@ func (d daemonLog) again(ctx context.Context, before *events.StreamState, at *lo
 		case <-time.After(pause):
 		}
 		now, err := d.state(ctx)
-		if err != nil && (restarts(err) || errors.Is(err, events.ErrNoStream) || absent(err)) {
+		if err != nil && (restarts(err) || errors.Is(err, natslog.ErrNoStream) || absent(err)) {
 			continue
 		}
 		if err != nil {
@@ -120,7 +121,7 @@ func (d daemonLog) again(ctx context.Context, before *events.StreamState, at *lo
 		*before = now
 		if end < at.read() {
 			at.position, at.records = end+1, 0
-			at.failed = at.visit(&events.Record{Position: end}, events.ErrRewound)
+			at.failed = at.visit(&events.Record{Position: end}, natslog.ErrRewound)
 		}
 		return at.failed
 	}
@@ -231,7 +232,7 @@ func (s startAt) request(filter events.Filter, follow bool) *lockagentv1.ReadLog
 func (d daemonLog) failure(cmd *cobra.Command, err error) error {
 	elsewhere := again(cmd) + " --nats URL    (of the server that has the event log; or --dir DIRECTORY, or --file FILE)"
 	switch {
-	case errors.Is(err, events.ErrNoStream):
+	case errors.Is(err, natslog.ErrNoStream):
 		return &failure{exitEmpty, fmt.Errorf("the event log of the daemon on %s has no events yet", d.path), "lockagent lock NAME -- COMMAND"}
 	case absent(err):
 		return &failure{

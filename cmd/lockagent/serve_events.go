@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/tracing"
@@ -19,9 +20,9 @@ import (
 // hostLog is the event log of this host, and what copies it to the hub.
 type hostLog struct {
 	server    *natsserver.Server
-	publisher *events.Publisher
-	reader    *events.Reader
-	forwarder *events.Forwarder // nil without a hub
+	publisher *natslog.Publisher
+	reader    *natslog.Reader
+	forwarder *natslog.Forwarder // nil without a hub
 }
 
 // publishTime bounds how long the last events may take.
@@ -62,8 +63,8 @@ func (s *server) useLog(server *natsserver.Server) (err error) {
 		}
 		return nil
 	})
-	local := events.Connection{InProcess: log.server, Logger: s.logger}
-	if log.reader, err = events.OpenReader(events.ReaderConfig{Connection: local}); err != nil {
+	local := natslog.Connection{InProcess: log.server, Logger: s.logger}
+	if log.reader, err = natslog.OpenReader(natslog.ReaderConfig{Connection: local}); err != nil {
 		return fmt.Errorf("the event log: %w", err)
 	}
 	s.onClose(func() error {
@@ -75,10 +76,10 @@ func (s *server) useLog(server *natsserver.Server) (err error) {
 			return s.badHub(err)
 		}
 	}
-	log.publisher, err = events.NewPublisher(events.Config{
+	log.publisher, err = natslog.NewPublisher(natslog.Config{
 		Connection: local, Agent: s.agent, Epoch: s.nextEpoch(log.reader),
 		MaxBytes: noBound(int64(settings.Events.MaxSize)), MaxAge: settings.Events.MaxAge,
-		Sending: tracing.Sending(events.DefaultStream, tracing.Config{TracerProvider: s.telemetry.TracerProvider}),
+		Sending: tracing.Sending(natslog.DefaultStream, tracing.Config{TracerProvider: s.telemetry.TracerProvider}),
 	})
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ const epochRecord = "daemon/epoch"
 
 // nextEpoch counts a start of the agent. Each start before that has granted something is in the journal. One that could
 // not write the journal may be in the event log, which may be nil.
-func (s *server) nextEpoch(log *events.Reader) uint64 {
+func (s *server) nextEpoch(log *natslog.Reader) uint64 {
 	last, _ := strconv.ParseUint(string(s.before.Records[epochRecord]), 10, 64) // there is none in the journal of an older version
 	if log != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), publishTime)
@@ -126,10 +127,10 @@ func (s *server) nextEpoch(log *events.Reader) uint64 {
 func (s *server) limitLog(server *natsserver.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
 	defer cancel()
-	want := events.Limits{MaxBytes: int64(s.settings().Events.MaxSize), MaxAge: s.settings().Events.MaxAge}
-	had, err := events.SetLimits(ctx, events.ReaderConfig{Connection: events.Connection{InProcess: server}}, want)
+	want := natslog.Limits{MaxBytes: int64(s.settings().Events.MaxSize), MaxAge: s.settings().Events.MaxAge}
+	had, err := natslog.SetLimits(ctx, natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server}}, want)
 	switch {
-	case errors.Is(err, events.ErrNoStream):
+	case errors.Is(err, natslog.ErrNoStream):
 	case err != nil:
 		s.logger.Error("the event log keeps its old limits; set others with events.max_size and events.max_age, and start the daemon anew", "error", err)
 	case had != want:
@@ -139,22 +140,22 @@ func (s *server) limitLog(server *natsserver.Server) {
 }
 
 // State implements the log of the API. What was recorded before the call is in the log.
-func (l *hostLog) State(ctx context.Context) (events.StreamState, error) {
+func (l *hostLog) State(ctx context.Context) (natslog.StreamState, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTime)
 	defer cancel()
 	if err := l.publisher.Flush(ctx); err != nil {
-		return events.StreamState{}, err
+		return natslog.StreamState{}, err
 	}
 	return l.reader.State(ctx)
 }
 
 // Replay implements the log of the API.
-func (l *hostLog) Replay(ctx context.Context, from events.From, filter events.Filter, visit events.Visit) error {
+func (l *hostLog) Replay(ctx context.Context, from natslog.From, filter events.Filter, visit events.Visit) error {
 	return l.reader.Replay(ctx, from, filter, visit)
 }
 
 // Tail implements the log of the API.
-func (l *hostLog) Tail(ctx context.Context, from events.From, filter events.Filter, visit events.Visit) error {
+func (l *hostLog) Tail(ctx context.Context, from natslog.From, filter events.Filter, visit events.Visit) error {
 	return l.reader.Tail(ctx, from, filter, visit)
 }
 
@@ -167,20 +168,20 @@ func noBound(size int64) int64 {
 }
 
 // newForwarder returns the forwarder to the hub of the settings.
-func (s *server) newForwarder(local events.Connection) (*events.Forwarder, error) {
+func (s *server) newForwarder(local natslog.Connection) (*natslog.Forwarder, error) {
 	hub := &s.settings().NATS
 	connection := hubConnection(hub)
 	connection.Logger = s.logger
-	return events.NewForwarder(events.ForwardConfig{
-		Source: events.ReaderConfig{Connection: local},
-		Hub:    events.ReaderConfig{Stream: hub.Stream, Prefix: hub.Prefix, Connection: connection},
+	return natslog.NewForwarder(natslog.ForwardConfig{
+		Source: natslog.ReaderConfig{Connection: local},
+		Hub:    natslog.ReaderConfig{Stream: hub.Stream, Prefix: hub.Prefix, Connection: connection},
 		Logger: s.logger,
 	})
 }
 
 // hubConnection is how the hub is reached. It has no logger.
-func hubConnection(hub *config.NATS) events.Connection {
-	return events.Connection{
+func hubConnection(hub *config.NATS) natslog.Connection {
+	return natslog.Connection{
 		URL: hub.URL, Creds: hub.Creds, Nkey: hub.Nkey, User: hub.User, PasswordFile: hub.PasswordFile, TokenFile: hub.TokenFile,
 		CA: hub.CA, Cert: hub.Cert, Key: hub.Key, ServerName: hub.ServerName, TLSFirst: hub.TLSFirst, Domain: hub.Domain,
 		InboxPrefix: hub.InboxPrefix,
@@ -196,7 +197,7 @@ var hubSettings = map[string]string{
 
 // badHub has an error about the hub speak of settings.
 func (s *server) badHub(err error) error {
-	if end, ok := errors.AsType[*events.EndError](err); ok {
+	if end, ok := errors.AsType[*natslog.EndError](err); ok {
 		err = end.Err
 	}
 	what := "nats.url"
@@ -208,7 +209,7 @@ func (s *server) badHub(err error) error {
 
 // forward runs the forwarder until the function that it returns is called. What the hub lacks then is forwarded by the
 // next daemon.
-func (s *server) forward(f *events.Forwarder) (end func() error) {
+func (s *server) forward(f *natslog.Forwarder) (end func() error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()

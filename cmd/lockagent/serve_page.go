@@ -8,7 +8,7 @@ import (
 	"net"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/address"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/webui"
@@ -70,7 +70,7 @@ func (l *hostLog) hubPart(hub string) webui.Part {
 	switch of := l.forwarder.Stats(); {
 	case of.Err != nil:
 		err := of.Err
-		if end, ok := errors.AsType[*events.EndError](err); ok {
+		if end, ok := errors.AsType[*natslog.EndError](err); ok {
 			err = end.Err
 		}
 		part.State, part.Say = webui.PartBad, err.Error()

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/state"
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
@@ -33,7 +33,7 @@ func (s *server) recoverLog() (*natsserver.Server, error) {
 		}
 	}
 	switch {
-	case errors.Is(err, events.ErrNoStream) && before.Last > 0:
+	case errors.Is(err, natslog.ErrNoStream) && before.Last > 0:
 		if err := server.Stop(); err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (s *server) recoverLog() (*natsserver.Server, error) {
 		s.logger.Error("the event log could not be recovered, and a new one begins; the locks do not depend on it",
 			"messages", before.Last, "old log", aside)
 		return start()
-	case errors.Is(err, events.ErrNoStream): // the first daemon, or nothing was ever recorded
+	case errors.Is(err, natslog.ErrNoStream): // the first daemon, or nothing was ever recorded
 		return server, nil
 	case err != nil:
 		return nil, errors.Join(err, server.Stop())
@@ -63,10 +63,10 @@ func (s *server) recoverLog() (*natsserver.Server, error) {
 }
 
 // look asks what the event log has.
-func look(server *natsserver.Server) (events.StreamState, error) {
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server}})
+func look(server *natsserver.Server) (natslog.StreamState, error) {
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server}})
 	if err != nil {
-		return events.StreamState{}, err
+		return natslog.StreamState{}, err
 	}
 	defer reader.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
@@ -75,4 +75,4 @@ func look(server *natsserver.Server) (events.StreamState, error) {
 }
 
 // lastSeen is what there is to remember.
-func lastSeen(s events.StreamState) state.Seen { return state.Seen{Stream: s.ID(), Last: s.Last} }
+func lastSeen(s natslog.StreamState) state.Seen { return state.Seen{Stream: s.ID(), Last: s.Last} }

@@ -8,12 +8,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/place"
+	"github.com/spf13/cobra"
 )
 
 // source says where a verb finds the event log: in NATS, in a directory or in a file. If nothing says so, it is that of the
@@ -90,7 +90,7 @@ func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: server, Logger: logger}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server, Logger: logger}})
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
@@ -201,7 +201,7 @@ func (l *eventLog) nothing(what, try string) error {
 // makes one. It returns nil at the end of ctx.
 func (l *eventLog) tail(ctx context.Context, from startAt, filter events.Filter, visit events.Visit) error {
 	err := l.read(l.grown.tail, ctx, from, filter, visit)
-	for errors.Is(err, events.ErrNoStream) {
+	for errors.Is(err, natslog.ErrNoStream) {
 		if err = l.awaitStream(ctx); err == nil && l.begun != nil {
 			err = l.begun()
 		}
@@ -290,7 +290,7 @@ func (l *eventLog) awaitStream(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
-		if _, err := l.grown.state(ctx); !errors.Is(err, events.ErrNoStream) {
+		if _, err := l.grown.state(ctx); !errors.Is(err, natslog.ErrNoStream) {
 			return l.explain(err)
 		}
 	}
@@ -314,7 +314,7 @@ func (l *eventLog) share(ctx context.Context) func(position uint64) float64 {
 
 // explain gives what ends the reading of the log its exit code.
 func (l *eventLog) explain(err error) error {
-	if l.server != nil && errors.Is(err, events.ErrNoStream) {
+	if l.server != nil && errors.Is(err, natslog.ErrNoStream) {
 		return noLog(l.source.dir)
 	}
 	switch {
@@ -335,16 +335,16 @@ type startAt struct {
 	now      bool      // only what is to come
 }
 
-func (s startAt) inStream() events.From {
+func (s startAt) inStream() natslog.From {
 	switch {
 	case s.now:
-		return events.FromNow()
+		return natslog.FromNow()
 	case !s.time.IsZero():
-		return events.FromTime(s.time)
+		return natslog.FromTime(s.time)
 	case s.position > 0:
-		return events.FromPosition(s.position)
+		return natslog.FromPosition(s.position)
 	}
-	return events.From{}
+	return natslog.From{}
 }
 
 // countedReader counts what has been read.

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // script is a log that a test makes up.
@@ -222,7 +223,7 @@ func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
 }
 
 func TestHolders(t *testing.T) {
-	fold := events.NewFold()
+	fold := audit.NewFold()
 	err := events.ReadLines(strings.NewReader(lossOf(t, begun)), func(r *events.Record, err error) error {
 		fold.Apply(*r)
 		return err
@@ -464,7 +465,7 @@ func emptyStream(t *testing.T) (url string, js jetstream.JetStream) {
 	t.Helper()
 	url = natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	js = jetStream(t, url)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
 		t.Fatal(err)
 	}
 	return url, js
@@ -514,7 +515,7 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 		s.add(agent, until, lockagent.Event{Kind: lockagent.EventAgentStopped})
 	}
 	log := s.text.String()
-	var report events.Report
+	var report audit.Report
 	if err := json.Unmarshal([]byte(callWith(t, log, "events", "audit", "--file", "-", "--format", "json").stdout), &report); err != nil {
 		t.Fatal(err)
 	}
@@ -524,7 +525,7 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 		t.Fatalf("the report is %+v, the history %+v", report, history)
 	}
 	v := report.Violations.First[0]
-	for i, told := range []events.Hold{v.First, v.Second} {
+	for i, told := range []audit.Hold{v.First, v.Second} {
 		want := history.Holds[i]
 		if i == 1 { // of the second the audit tells how it began
 			want.Ended, want.Reason, want.Until, want.Held, want.End = told.Ended, told.Reason, told.Until, told.Held, told.End

@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/lockagent/lockagent/events"
 )
 
 const (
@@ -269,7 +268,7 @@ func (b *bucket) publish(ctx context.Context, key string, value []byte, options 
 // answer such a request.
 func (b *bucket) explained(err error) error {
 	if missing := b.nc.LastError(); errors.Is(missing, nats.ErrPermissionViolation) && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %s", events.ErrNotPermitted, strings.TrimPrefix(missing.Error(), "nats: "))
+		return fmt.Errorf("%w: %s", natslog.ErrNotPermitted, strings.TrimPrefix(missing.Error(), "nats: "))
 	}
 	return err
 }

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -35,7 +36,7 @@ const DefaultMaxBytes = 256 << 20
 // Config says what a [Projector] does. Log and Bucket must be set.
 type Config struct {
 	// Log is where the event log is. The bucket is in the same server and account.
-	Log events.ReaderConfig
+	Log natslog.ReaderConfig
 
 	// Bucket is the name of the bucket, which is made if there is none.
 	Bucket string
@@ -75,7 +76,7 @@ func (cfg *Config) check() error {
 // Projector keeps a bucket up to date. It must be made by [New] and is run once.
 type Projector struct {
 	cfg     Config
-	reader  *events.Reader
+	reader  *natslog.Reader
 	bucket  bucket
 	stream  string // whose events the fold has; empty before it has any
 	reached uint64 // up to which position of the log the bucket has it
@@ -83,11 +84,11 @@ type Projector struct {
 	saved   time.Time
 
 	mu     sync.Mutex
-	fold   *events.Fold                               // guarded by mu
-	locks  map[lockagent.Name]map[events.LockKey]bool // guarded by mu; those that are held, by their names
-	dirty  map[lockagent.Name]bool                    // guarded by mu; those that the bucket may have in another state
-	silent map[lockagent.AgentID]bool                 // guarded by mu; agents with holds that say nothing
-	stats  Stats                                      // guarded by mu
+	fold   *audit.Fold                               // guarded by mu
+	locks  map[lockagent.Name]map[audit.LockKey]bool // guarded by mu; those that are held, by their names
+	dirty  map[lockagent.Name]bool                   // guarded by mu; those that the bucket may have in another state
+	silent map[lockagent.AgentID]bool                // guarded by mu; agents with holds that say nothing
+	stats  Stats                                     // guarded by mu
 }
 
 // Stats is what a [Projector] has done.
@@ -102,16 +103,16 @@ func New(cfg Config) (*Projector, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	reader, err := events.OpenReader(cfg.Log)
+	reader, err := natslog.OpenReader(cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	p := &Projector{
-		cfg: cfg, reader: reader, fold: events.NewFold(), locks: make(map[lockagent.Name]map[events.LockKey]bool), dirty: make(map[lockagent.Name]bool),
+		cfg: cfg, reader: reader, fold: audit.NewFold(), locks: make(map[lockagent.Name]map[audit.LockKey]bool), dirty: make(map[lockagent.Name]bool),
 		silent: make(map[lockagent.AgentID]bool),
 	}
 	p.bucket = bucket{cfg: &p.cfg}
-	if p.bucket.nc, err = events.Connect(cfg.Log.Connection, nats.Name("lockagent projector")); err == nil {
+	if p.bucket.nc, err = natslog.Connect(cfg.Log.Connection, nats.Name("lockagent projector")); err == nil {
 		p.bucket.js, err = cfg.Log.JetStream(p.bucket.nc)
 	}
 	if err != nil {
@@ -153,12 +154,12 @@ func (p *Projector) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			p.end(ctx)
 			return context.Cause(ctx)
-		case errors.Is(err, events.ErrNotPermitted), errors.Is(err, ErrOtherKeys):
+		case errors.Is(err, natslog.ErrNotPermitted), errors.Is(err, ErrOtherKeys):
 			return err
 		case errors.Is(err, errOtherWrote):
 			p.cfg.Log.Logger.Info("events: another projector has written to the bucket", "bucket", p.cfg.Bucket)
 			wait = flushEvery
-		case errors.Is(err, events.ErrNoStream):
+		case errors.Is(err, natslog.ErrNoStream):
 			p.stays("events: waiting for the first agent to publish an event")
 		default:
 			p.stays("events: the bucket is not kept up to date until this is over", "err", err)
@@ -196,7 +197,7 @@ func (p *Projector) begin(ctx context.Context) error {
 }
 
 // goOn goes on with what a snapshot knew of a stream.
-func (p *Projector) goOn(ctx context.Context, stream string, fold *events.Fold) error {
+func (p *Projector) goOn(ctx context.Context, stream string, fold *audit.Fold) error {
 	state, err := p.reader.State(ctx)
 	if err != nil {
 		return err
@@ -264,10 +265,10 @@ func (p *Projector) round(ctx context.Context) error {
 }
 
 // from is where to read on.
-func (p *Projector) from(ctx context.Context) (events.From, error) {
+func (p *Projector) from(ctx context.Context) (natslog.From, error) {
 	state, err := p.reader.State(ctx)
 	if err != nil {
-		return events.From{}, err
+		return natslog.From{}, err
 	}
 	position := p.Stats().Position
 	if p.stream != "" && (p.stream != state.ID() || state.Last < position) {
@@ -277,16 +278,16 @@ func (p *Projector) from(ctx context.Context) (events.From, error) {
 	}
 	p.stream = state.ID()
 	if position == 0 {
-		return events.From{}, nil
+		return natslog.From{}, nil
 	}
-	return events.FromPosition(position), nil
+	return natslog.FromPosition(position), nil
 }
 
-func (p *Projector) next() events.From {
+func (p *Projector) next() natslog.From {
 	if position := p.Stats().Position; position > 0 {
-		return events.FromPosition(position)
+		return natslog.FromPosition(position)
 	}
-	return events.From{}
+	return natslog.From{}
 }
 
 // catchUp applies a record. What it has changed shows when the bucket is compared.
@@ -302,7 +303,7 @@ func (p *Projector) catchUp(r *events.Record, err error) error {
 // visit applies a record, and notes of which locks the bucket needs another value.
 func (p *Projector) visit(r *events.Record, err error) error {
 	switch {
-	case errors.Is(err, events.ErrRewound):
+	case errors.Is(err, natslog.ErrRewound):
 		return err
 	case err != nil:
 		return nil
@@ -319,10 +320,10 @@ func (p *Projector) visit(r *events.Record, err error) error {
 }
 
 // note notes that a lock may be held.
-func (p *Projector) note(key events.LockKey) {
+func (p *Projector) note(key audit.LockKey) {
 	of := p.locks[key.Lock]
 	if of == nil {
-		of = make(map[events.LockKey]bool, 1)
+		of = make(map[audit.LockKey]bool, 1)
 		p.locks[key.Lock] = of
 	}
 	of[key] = true
@@ -331,7 +332,7 @@ func (p *Projector) note(key events.LockKey) {
 // value is what the bucket has to have of a lock: nil if nobody holds it.
 func (p *Projector) value(name lockagent.Name, now time.Time) ([]byte, error) {
 	var holders []Holder
-	held := make(map[events.LockKey]bool, 1)
+	held := make(map[audit.LockKey]bool, 1)
 	for key := range p.locks[name] {
 		l, _ := p.fold.Lock(key)
 		if held[l.LockKey] { // by the identity that stands for all of its store

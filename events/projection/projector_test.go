@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
-
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 )
 
 // A write to an object store may leave a goroutine of the client library behind, which waits for a nil channel: it ended before
@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 // hub is a NATS server with an event log and a bucket.
 type hub struct {
 	t    *testing.T
-	conn events.Connection
+	conn natslog.Connection
 	js   jetstream.JetStream
 }
 
 func newHub(t *testing.T, url string) *hub {
 	t.Helper()
-	h := &hub{t: t, conn: events.Connection{URL: url}}
-	nc, err := events.Connect(h.conn)
+	h := &hub{t: t, conn: natslog.Connection{URL: url}}
+	nc, err := natslog.Connect(h.conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,12 +56,12 @@ func startHub(t *testing.T) *hub {
 // writer writes the log of one agent.
 type writer struct {
 	h *hub
-	p *events.Publisher
+	p *natslog.Publisher
 }
 
 func (h *hub) writer(id lockagent.AgentID) *writer {
 	h.t.Helper()
-	p, err := events.NewPublisher(events.Config{Connection: h.conn, Agent: id})
+	p, err := natslog.NewPublisher(natslog.Config{Connection: h.conn, Agent: id})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (w *writer) released(lock lockagent.Name, token lockagent.Token) {
 // run runs a projector until stop is called.
 func (h *hub) run(change func(*Config)) (p *Projector, stop func() error) {
 	h.t.Helper()
-	cfg := Config{Log: events.ReaderConfig{Connection: h.conn}, Bucket: "holders"}
+	cfg := Config{Log: natslog.ReaderConfig{Connection: h.conn}, Bucket: "holders"}
 	if change != nil {
 		change(&cfg)
 	}
@@ -336,7 +336,7 @@ func TestSeveralProjectors(t *testing.T) {
 func TestBucketOfTwo(t *testing.T) {
 	t.Parallel()
 	h := startHub(t)
-	cfg := &Config{Log: events.ReaderConfig{Connection: h.conn}, Bucket: "holders"}
+	cfg := &Config{Log: natslog.ReaderConfig{Connection: h.conn}, Bucket: "holders"}
 	var both []*bucket
 	for range 2 {
 		p, err := New(*cfg)
@@ -425,7 +425,7 @@ func TestProjectionRefuses(t *testing.T) {
 	h.writer("A").granted("a", 1)
 	refused := func(want error, part string) {
 		t.Helper()
-		p, err := New(Config{Log: events.ReaderConfig{Connection: h.conn}, Bucket: "holders"})
+		p, err := New(Config{Log: natslog.ReaderConfig{Connection: h.conn}, Bucket: "holders"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -463,11 +463,11 @@ func TestProjectionRefuses(t *testing.T) {
 		}
 	}
 	put(strings.Replace(text, `"version":1`, `"version":2`, 1))
-	refused(events.ErrSnapshot, "it has version 2")
+	refused(audit.ErrSnapshot, "it has version 2")
 	put(strings.Replace(text, `"fold":{"version":1`, `"fold":{"version":3`, 1))
-	refused(events.ErrSnapshot, "it has version 3")
+	refused(audit.ErrSnapshot, "it has version 3")
 	put("nonsense")
-	refused(events.ErrSnapshot, "holders")
+	refused(audit.ErrSnapshot, "holders")
 	put(strings.Replace(text, "LOCKAGENT of 2", "LOCKAGENT of 1", 1))
 	refused(ErrOtherLog, "LOCKAGENT of 1")
 	for option, cfg := range map[string]Config{

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockagent/lockagent/events/audit"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/lockagent/lockagent/events"
 )
 
 // ErrOtherLog is returned for a bucket whose snapshot is of another event log.
@@ -28,7 +27,7 @@ type snapshot struct {
 func (b *bucket) snapshots() string { return b.cfg.Bucket + "_snapshot" }
 
 // resume returns the fold of the snapshot, or nil if there is none.
-func (b *bucket) resume(ctx context.Context) (stream string, fold *events.Fold, err error) {
+func (b *bucket) resume(ctx context.Context) (stream string, fold *audit.Fold, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	store, err := b.js.ObjectStore(ctx, b.snapshots())
@@ -44,12 +43,12 @@ func (b *bucket) resume(ctx context.Context) (stream string, fold *events.Fold, 
 	}
 	var s snapshot
 	if err := json.Unmarshal(text, &s); err != nil {
-		return "", nil, fmt.Errorf("events: bucket %s: %w: %w", b.cfg.Bucket, events.ErrSnapshot, err)
+		return "", nil, fmt.Errorf("events: bucket %s: %w: %w", b.cfg.Bucket, audit.ErrSnapshot, err)
 	}
 	if s.Version != Version {
-		return "", nil, fmt.Errorf("events: bucket %s: %w: it has version %d", b.cfg.Bucket, events.ErrSnapshot, s.Version)
+		return "", nil, fmt.Errorf("events: bucket %s: %w: it has version %d", b.cfg.Bucket, audit.ErrSnapshot, s.Version)
 	}
-	if fold, err = events.ResumeFold(s.Fold); err != nil {
+	if fold, err = audit.ResumeFold(s.Fold); err != nil {
 		return "", nil, fmt.Errorf("events: bucket %s: %w", b.cfg.Bucket, err)
 	}
 	return s.Stream, fold, nil

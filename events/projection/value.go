@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // Version is that of the values. Fields are only added to it.
@@ -43,7 +44,7 @@ type Holder struct {
 	Mode     lockagent.Mode     `json:"mode,omitempty"`
 	Permits  int                `json:"permits,omitempty"` // of a semaphore, where 0 is 1
 	Agent    lockagent.AgentID  `json:"agent"`
-	Process  events.Process     `json:"process,omitzero"` // of the agent
+	Process  audit.Process      `json:"process,omitzero"` // of the agent
 	Store    string             `json:"store,omitempty"`
 	LockKind lockagent.LockKind `json:"lock_kind,omitempty"`
 
@@ -72,7 +73,7 @@ type Status struct {
 const silence = 30 * time.Second
 
 // holderOf returns a hold as the bucket has it. seen is when its agent has said something last.
-func holderOf(h *events.Hold, seen, now time.Time) Holder {
+func holderOf(h *audit.Hold, seen, now time.Time) Holder {
 	v := Holder{
 		Owner: h.Owner, Token: h.Token, Since: h.From, Mode: h.Mode, Permits: h.Permits, Agent: h.Agent, Process: h.Process, Store: h.Store, LockKind: h.Kind,
 		Uncertain: h.Uncertain, Gone: h.Gone,

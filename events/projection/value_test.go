@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 func TestKey(t *testing.T) {
@@ -26,7 +27,7 @@ func TestKey(t *testing.T) {
 func TestSilentHolder(t *testing.T) {
 	began := time.Date(2026, 11, 21, 14, 3, 0, 0, time.UTC)
 	p := &Projector{
-		fold: events.NewFold(), locks: make(map[lockagent.Name]map[events.LockKey]bool), dirty: make(map[lockagent.Name]bool),
+		fold: audit.NewFold(), locks: make(map[lockagent.Name]map[audit.LockKey]bool), dirty: make(map[lockagent.Name]bool),
 		silent: make(map[lockagent.AgentID]bool),
 	}
 	seq := uint64(0)

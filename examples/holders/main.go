@@ -30,6 +30,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 )
 
 func main() {
@@ -52,31 +54,31 @@ func main() {
 
 // run tells who held what at a point in time, and what has changed since, until ctx ends.
 func run(ctx context.Context, url string, point time.Time, out io.Writer) error {
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{URL: url}})
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
 
-	fold := events.NewFold()
+	fold := audit.NewFold()
 	next, err := rebuild(ctx, reader, fold, point)
 	if err != nil {
 		return err
 	}
 	show(out, fold, point)
 
-	return reader.Tail(ctx, events.FromPosition(next), events.Filter{}, func(r *events.Record, err error) error {
+	return reader.Tail(ctx, natslog.FromPosition(next), events.Filter{}, func(r *events.Record, err error) error {
 		if err != nil {
 			log.Print(err) // not an event, or events were lost: the rest still counts
 			return nil
 		}
 		for _, c := range fold.Apply(*r) { // a record that was applied before changes nothing
 			switch h := c.Hold; c.Kind {
-			case events.HoldGranted:
+			case audit.HoldGranted:
 				fmt.Fprintf(out, "+ %s: %s holds it, token %d\n", h.Lock, h.Owner, h.Token)
-			case events.HoldEnded:
+			case audit.HoldEnded:
 				fmt.Fprintf(out, "- %s: %s held it for %v, %s\n", h.Lock, h.Owner, h.Held, h.Ended)
-			case events.HoldSuperseded: // the log does not have its end
+			case audit.HoldSuperseded: // the log does not have its end
 				fmt.Fprintf(out, "- %s: %s does not hold it any more\n", h.Lock, h.Owner)
 			}
 		}
@@ -86,10 +88,10 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 
 // rebuild applies all records up to a point in time. It returns the position of the first record that it
 // has not applied. Behind that are records of other agents that it has.
-func rebuild(ctx context.Context, reader *events.Reader, fold *events.Fold, point time.Time) (next uint64, err error) {
+func rebuild(ctx context.Context, reader *natslog.Reader, fold *audit.Fold, point time.Time) (next uint64, err error) {
 	later := make(map[lockagent.AgentID]bool) // the records of an agent are applied in their order
 	last := uint64(0)
-	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	err = reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		last = r.Position
 		switch {
 		case err != nil:
@@ -103,8 +105,8 @@ func rebuild(ctx context.Context, reader *events.Reader, fold *events.Fold, poin
 	return cmp.Or(next, last+1), err
 }
 
-func show(out io.Writer, fold *events.Fold, point time.Time) {
-	locks := slices.SortedFunc(fold.Locks(), func(a, b events.LockState) int { return cmp.Compare(a.Lock, b.Lock) })
+func show(out io.Writer, fold *audit.Fold, point time.Time) {
+	locks := slices.SortedFunc(fold.Locks(), func(a, b audit.LockState) int { return cmp.Compare(a.Lock, b.Lock) })
 	held := 0
 	for _, l := range locks {
 		for _, h := range l.Now() {

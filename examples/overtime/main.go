@@ -20,6 +20,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 )
 
 func main() {
@@ -35,7 +37,7 @@ func main() {
 
 // run alerts until ctx ends.
 func run(ctx context.Context, url string, limit time.Duration, alert func(text string)) error {
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{URL: url}})
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 
 	w := newWatch(limit, alert)
 	position := uint64(0)
-	err = reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	err = reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		position = r.Position
 		if err == nil {
 			w.fold.Apply(*r) // nothing was told yet that could end
@@ -56,7 +58,7 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 	ctx, stop := context.WithCancel(ctx)
 	records, ended := make(chan events.Record), make(chan error, 1)
 	go func() {
-		ended <- reader.Tail(ctx, events.FromPosition(position+1), events.Filter{}, func(r *events.Record, err error) error {
+		ended <- reader.Tail(ctx, natslog.FromPosition(position+1), events.Filter{}, func(r *events.Record, err error) error {
 			if err != nil {
 				return nil // what is no event says nothing of a hold
 			}
@@ -78,7 +80,7 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 type watch struct {
 	limit time.Duration
 	alert func(text string)
-	fold  *events.Fold
+	fold  *audit.Fold
 	told  map[hold]bool
 }
 
@@ -89,7 +91,7 @@ type hold struct {
 }
 
 func newWatch(limit time.Duration, alert func(text string)) *watch {
-	return &watch{limit: limit, alert: alert, fold: events.NewFold(), told: make(map[hold]bool)}
+	return &watch{limit: limit, alert: alert, fold: audit.NewFold(), told: make(map[hold]bool)}
 }
 
 // follow applies the records that come, and looks at the clock often enough for the limit.
@@ -130,9 +132,9 @@ func (w *watch) apply(r events.Record) {
 			continue
 		}
 		switch c.Kind {
-		case events.HoldEnded:
+		case audit.HoldEnded:
 			w.alert(fmt.Sprintf("%s: %s held it for %v, until it was %s", h.Lock, h.Owner, h.Held.Round(time.Millisecond), h.Ended))
-		case events.HoldSuperseded:
+		case audit.HoldSuperseded:
 			w.alert(fmt.Sprintf("%s: %s does not hold it any more; the log does not say since when", h.Lock, h.Owner))
 		default:
 			continue

@@ -14,6 +14,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
@@ -39,7 +41,7 @@ type held struct {
 type writer struct {
 	t         *testing.T
 	rand      *rand.Rand
-	publisher *events.Publisher
+	publisher *natslog.Publisher
 	agent     lockagent.AgentID
 	epoch     uint64
 	store     string
@@ -52,8 +54,8 @@ func (w *writer) begin(url string, holds int) {
 	w.t.Helper()
 	w.epoch++
 	var err error
-	w.publisher, err = events.NewPublisher(events.Config{
-		Connection: events.Connection{URL: url}, Agent: w.agent, Epoch: w.epoch, Renewals: true, Heartbeat: 100 * time.Millisecond,
+	w.publisher, err = natslog.NewPublisher(natslog.Config{
+		Connection: natslog.Connection{URL: url}, Agent: w.agent, Epoch: w.epoch, Renewals: true, Heartbeat: 100 * time.Millisecond,
 		Linger: time.Second,
 	})
 	if err != nil {
@@ -229,13 +231,13 @@ func (w *writer) survivor(token lockagent.Token) {
 // awaitAlive returns when an agent has told of a renewal.
 func awaitAlive(t *testing.T, url string, agent lockagent.AgentID) {
 	t.Helper()
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{URL: url}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
 	told := errors.New("told")
-	err = reader.Tail(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	err = reader.Tail(t.Context(), natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if r.Agent == agent && r.Kind == lockagent.EventAlive && r.Confirmed > 0 {
 			return told
 		}
@@ -306,7 +308,7 @@ func TestSameAsPackageEvents(t *testing.T) {
 // tables returns how many messages have tables.
 func tables(t *testing.T, url string) (n int) {
 	t.Helper()
-	stream, err := jetStream(t, url).Stream(t.Context(), events.DefaultStream)
+	stream, err := jetStream(t, url).Stream(t.Context(), natslog.DefaultStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,20 +327,20 @@ func tables(t *testing.T, url string) (n int) {
 // heldNow is what package events says.
 func heldNow(t *testing.T, url string) (all told) {
 	t.Helper()
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{URL: url}})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{URL: url}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	fold := events.NewFold()
-	err = reader.Replay(t.Context(), events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+	fold := audit.NewFold()
+	err = reader.Replay(t.Context(), natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		fold.Apply(*r)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(h *events.Hold) held {
+	of := func(h *audit.Hold) held {
 		return held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner, Gone: h.Gone, End: int64(h.LeaseEnd())}
 	}
 	for l := range fold.Locks() {

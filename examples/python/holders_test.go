@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/examples/internal/testlog"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -196,8 +196,8 @@ func TestOutlivingLease(t *testing.T) {
 // jetStream connects to a server until the test ends.
 func jetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
-	to := events.Connection{URL: url}
-	connection, err := events.Connect(to)
+	to := natslog.Connection{URL: url}
+	connection, err := natslog.Connect(to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestOtherMessages(t *testing.T) {
 	python := interpreter(t)
 	log := testlog.New(natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL())
 	js := jetStream(t, log.URL)
-	cfg := jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{"other.>", events.DefaultPrefix + ".>"}, Duplicates: time.Minute}
+	cfg := jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{"other.>", events.DefaultPrefix + ".>"}, Duplicates: time.Minute}
 	if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestTables(t *testing.T) {
 	python := interpreter(t)
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	js := jetStream(t, url)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.DefaultStream, Subjects: []string{events.DefaultPrefix + ".>"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{events.DefaultPrefix + ".>"}}); err != nil {
 		t.Fatal(err)
 	}
 	publish := func(seq int, kind, data string) {

@@ -10,19 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 // fakeLog is an event log with a few records, and the errors between them.
 type fakeLog struct {
-	state   events.StreamState
+	state   natslog.StreamState
 	failed  error // instead of the state
 	records []events.Record
 	errs    map[int]error // instead of the record with that index
@@ -30,11 +31,11 @@ type fakeLog struct {
 	late    uint64        // a position; who begins there is told of the records from there on
 }
 
-func (l *fakeLog) State(context.Context) (events.StreamState, error) { return l.state, l.failed }
+func (l *fakeLog) State(context.Context) (natslog.StreamState, error) { return l.state, l.failed }
 
-func (l *fakeLog) Tail(_ context.Context, from events.From, _ events.Filter, visit events.Visit) error {
+func (l *fakeLog) Tail(_ context.Context, from natslog.From, _ events.Filter, visit events.Visit) error {
 	for i := range l.records {
-		if from == events.FromPosition(l.late) && l.records[i].Position < l.late {
+		if from == natslog.FromPosition(l.late) && l.records[i].Position < l.late {
 			continue
 		}
 		if err := visit(&l.records[i], l.errs[i]); err != nil {
@@ -45,7 +46,7 @@ func (l *fakeLog) Tail(_ context.Context, from events.From, _ events.Filter, vis
 }
 
 // Replay tells of the same, and ends with it.
-func (l *fakeLog) Replay(ctx context.Context, from events.From, filter events.Filter, visit events.Visit) error {
+func (l *fakeLog) Replay(ctx context.Context, from natslog.From, filter events.Filter, visit events.Visit) error {
 	if err := l.Tail(ctx, from, filter, visit); !errors.Is(err, l.end) {
 		return err
 	}
@@ -83,7 +84,7 @@ func follow(t *testing.T, c *testClient, pattern string, since time.Time) (told 
 // quietLog is an event log to which nothing is added.
 type quietLog struct{ fakeLog }
 
-func (*quietLog) Tail(ctx context.Context, _ events.From, _ events.Filter, _ events.Visit) error {
+func (*quietLog) Tail(ctx context.Context, _ natslog.From, _ events.Filter, _ events.Visit) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -108,7 +109,7 @@ func TestFollowBeginsAtOnce(t *testing.T) {
 func TestFollowFromLongAgo(t *testing.T) {
 	begins := time.Unix(1_700_000_000, 0)
 	log := &fakeLog{
-		state: events.StreamState{First: 1, Last: 250_000, Begins: begins}, late: 150_001, end: lockagent.ErrClosed,
+		state: natslog.StreamState{First: 1, Last: 250_000, Begins: begins}, late: 150_001, end: lockagent.ErrClosed,
 		records: []events.Record{
 			recordOf(1, lockagent.EventGranted, "first"), recordOf(150_000, lockagent.EventGranted, "early"),
 			recordOf(150_001, lockagent.EventGranted, "late"), recordOf(150_002, lockagent.EventReleased, "late"),
@@ -124,13 +125,13 @@ func TestFollowFromLongAgo(t *testing.T) {
 func TestFollow(t *testing.T) {
 	begins := time.Unix(1_700_000_000, 500)
 	log := &fakeLog{
-		state: events.StreamState{First: 7, Last: 20, Begins: begins},
+		state: natslog.StreamState{First: 7, Last: 20, Begins: begins},
 		records: []events.Record{
 			recordOf(7, lockagent.EventAgentStarted, ""), recordOf(8, lockagent.EventGranted, "orders/42"), recordOf(8, lockagent.EventReleased, "orders/42"),
 			recordOf(9, lockagent.EventAlive, ""), recordOf(10, lockagent.EventGranted, "secret"), recordOf(11, 0, ""),
 			recordOf(14, lockagent.EventGranted, "other"), recordOf(12, 0, ""), recordOf(13, lockagent.EventLost, "orders/42"),
 		},
-		errs: map[int]error{5: &events.DecodeError{Position: 11, Err: errors.New("no JSON")}, 7: events.ErrRewound},
+		errs: map[int]error{5: &events.DecodeError{Position: 11, Err: errors.New("no JSON")}, 7: natslog.ErrRewound},
 		end:  lockagent.ErrClosed,
 	}
 	all, _ := access.ParsePattern("**")
@@ -165,9 +166,9 @@ func TestFollow(t *testing.T) {
 	}
 	wrong("begins later: it has nothing from before 2023-11-14T22:13:20.001Z", begins.Add(-1))
 	wrong("must be set", time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC))
-	log.state = events.StreamState{First: 21, Last: 20, Now: begins} // its age has removed everything
+	log.state = natslog.StreamState{First: 21, Last: 20, Now: begins} // its age has removed everything
 	wrong("begins later", begins.Add(-1))
-	log.failed = events.ErrNoStream
+	log.failed = natslog.ErrNoStream
 	wrong("no events yet", begins)
 	log.failed = errors.New("it has stopped")
 	if _, err := follow(t, c, "", begins); err == nil || !strings.Contains(err.Error(), "does not answer: it has stopped") {

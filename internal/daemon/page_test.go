@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"golang.org/x/sys/unix"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/webui"
 )
@@ -29,7 +29,7 @@ import (
 // servePage serves the page of a daemon on a listener.
 func (r *running) servePage(t *testing.T, listener net.Listener) {
 	t.Helper()
-	log, err := events.OpenReader(events.ReaderConfig{Connection: events.Connection{InProcess: natstest.Start(t, natsserver.Config{})}})
+	log, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -73,7 +74,7 @@ func may(t *testing.T, rights access.Right) *access.Access {
 func TestReadLog(t *testing.T) {
 	stored := time.Unix(1_800_000_001, 123_000).UTC()
 	log := &fakeLog{
-		state: events.StreamState{
+		state: natslog.StreamState{
 			Name: "LOCKAGENT", Created: stored.Add(-time.Hour), First: 7, Last: 20, Begins: stored.Add(-time.Minute), Missing: 2, Shared: true, Now: stored,
 		},
 		records: []events.Record{
@@ -110,7 +111,7 @@ func TestReadLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state := events.StreamState{
+			state := natslog.StreamState{
 				Name: told.GetName(), Created: told.GetCreated().AsTime(), First: told.GetFirst(), Last: told.GetLast(), Begins: told.GetBegins().AsTime(),
 				Missing: told.GetMissing(), Shared: told.GetShared(), Now: told.GetNow().AsTime(),
 			}
@@ -140,7 +141,7 @@ func TestReadLogThatIsNotThere(t *testing.T) {
 		code connect.Code
 	}{
 		"NoLog":    {nil, connect.CodeFailedPrecondition},
-		"NoEvents": {&fakeLog{failed: events.ErrNoStream}, connect.CodeNotFound},
+		"NoEvents": {&fakeLog{failed: natslog.ErrNoStream}, connect.CodeNotFound},
 		"Away":     {&fakeLog{failed: errors.New("it has stopped")}, connect.CodeUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +182,7 @@ type endlessLog struct {
 	told chan struct{} // closed when nobody reads any more
 }
 
-func (l *endlessLog) Replay(_ context.Context, _ events.From, _ events.Filter, visit events.Visit) error {
+func (l *endlessLog) Replay(_ context.Context, _ natslog.From, _ events.Filter, visit events.Visit) error {
 	defer close(l.told)
 	r := recordOf(1, lockagent.EventGranted, "orders/42")
 	for {

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
@@ -26,6 +26,8 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
+	"golang.org/x/sys/unix"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -281,8 +283,8 @@ func TestEventLogAndJournal(t *testing.T) { eventLogAndJournal(t, 2, 10) }
 
 // eventLogAndJournal compares both after so many lives of the daemon. In each, several clients take so many locks each.
 func eventLogAndJournal(t *testing.T, lives, each int) {
-	nats := events.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: slog.New(slog.DiscardHandler)}
-	var publisher *events.Publisher
+	nats := natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: slog.New(slog.DiscardHandler)}
+	var publisher *natslog.Publisher
 	epoch := uint64(0)
 	l := newLives(t, func(c *Config) {
 		epoch++
@@ -290,13 +292,13 @@ func eventLogAndJournal(t *testing.T, lives, each int) {
 			c.ID = c.Recovered.Agent.ID
 		}
 		var err error
-		if publisher, err = events.NewPublisher(events.Config{Connection: nats, Agent: c.ID, Epoch: epoch}); err != nil {
+		if publisher, err = natslog.NewPublisher(natslog.Config{Connection: nats, Agent: c.ID, Epoch: epoch}); err != nil {
 			t.Fatal(err)
 		}
 		c.Recorder = publisher
 	})
 	ctx := waittest.Context(t)
-	reader, err := events.OpenReader(events.ReaderConfig{Connection: nats})
+	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: nats})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,8 +315,8 @@ func eventLogAndJournal(t *testing.T, lives, each int) {
 			if err := publisher.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
-			fold := events.NewFold()
-			if err := reader.Replay(ctx, events.From{}, events.Filter{}, func(r *events.Record, err error) error {
+			fold := audit.NewFold()
+			if err := reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 				if err == nil {
 					fold.Apply(*r)
 				}
@@ -361,14 +363,14 @@ func eventLogAndJournal(t *testing.T, lives, each int) {
 		l.begin()
 		compare()
 	}
-	audit := events.NewAudit()
+	auditor := audit.New()
 	if err := publisher.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := reader.Replay(ctx, events.From{}, events.Filter{}, audit.Visit); err != nil {
+	if err := reader.Replay(ctx, natslog.From{}, events.Filter{}, auditor.Visit); err != nil {
 		t.Fatal(err)
 	}
-	if report := audit.Report(); report.Verdict != events.Proven {
+	if report := auditor.Report(); report.Verdict != audit.Proven {
 		t.Errorf("the audit says\n%v", report)
 	}
 	t.Cleanup(func() { _ = publisher.Close(background) })

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -26,7 +26,7 @@ func New(url string) *Log { return &Log{URL: url, store: memstore.New()} }
 func (l *Log) Write(t *testing.T, all ...lockagent.Event) {
 	t.Helper()
 	agent := lockagent.NewAgentID()
-	publisher, err := events.NewPublisher(events.Config{Connection: events.Connection{URL: l.URL}, Agent: agent})
+	publisher, err := natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{URL: l.URL}, Agent: agent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ type Agent struct {
 	ID        lockagent.AgentID
 	t         *testing.T
 	locks     *channelapi.Locks
-	publisher *events.Publisher
+	publisher *natslog.Publisher
 	stop      sync.Once
 }
 
@@ -56,7 +56,7 @@ func (l *Log) Agent(t *testing.T) *Agent {
 	t.Helper()
 	a := &Agent{ID: lockagent.NewAgentID(), t: t}
 	var err error
-	a.publisher, err = events.NewPublisher(events.Config{Connection: events.Connection{URL: l.URL}, Agent: a.ID})
+	a.publisher, err = natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{URL: l.URL}, Agent: a.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

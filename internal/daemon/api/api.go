@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -45,10 +46,10 @@ type Access interface {
 // Log is the event log of the daemon.
 type Log interface {
 	// State tells what the log has. That is all that was recorded before the call.
-	State(context.Context) (events.StreamState, error)
+	State(context.Context) (natslog.StreamState, error)
 	// Replay and Tail are those of [events.Reader].
-	Replay(context.Context, events.From, events.Filter, events.Visit) error
-	Tail(context.Context, events.From, events.Filter, events.Visit) error
+	Replay(context.Context, natslog.From, events.Filter, events.Visit) error
+	Tail(context.Context, natslog.From, events.Filter, events.Visit) error
 }
 
 // Config is what the handlers need. All fields are required but Log and Numbers.

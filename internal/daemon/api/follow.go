@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -29,11 +30,11 @@ func (l *looks) Follow(ctx context.Context, req *lockagentv1.FollowRequest, out 
 	}
 	f := follower{visible: visible, all: req.GetPattern() == "", send: out.Send}
 	f.begin = max(state.Last, mostPast) - mostPast + 1
-	err = l.Log.Tail(ctx, events.FromTime(req.GetSince().AsTime()), events.Filter{}, f.visit)
+	err = l.Log.Tail(ctx, natslog.FromTime(req.GetSince().AsTime()), events.Filter{}, f.visit)
 	if errors.Is(err, errTooMany) {
 		const text = "only the last %d messages of the log are told; lockagent events history has those before"
 		if err = f.missing(fmt.Sprintf(text, mostPast)); err == nil {
-			err = l.Log.Tail(ctx, events.FromPosition(f.begin), events.Filter{}, f.visit)
+			err = l.Log.Tail(ctx, natslog.FromPosition(f.begin), events.Filter{}, f.visit)
 		}
 	}
 	if f.failed != nil {
@@ -49,10 +50,10 @@ const mostPast = 100_000
 var errTooMany = errors.New("api: the log has too many messages since then")
 
 // covers returns what the log has, or why it does not have all events from the time of the request on.
-func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) (events.StreamState, error) {
-	wrong := func(format string, args ...any) (events.StreamState, error) {
+func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) (natslog.StreamState, error) {
+	wrong := func(format string, args ...any) (natslog.StreamState, error) {
 		err := &lockagent.OptionError{Option: "since", Reason: fmt.Sprintf(format, args...)}
-		return events.StreamState{}, wire.Refuse(err)
+		return natslog.StreamState{}, wire.Refuse(err)
 	}
 	if err := req.GetSince().CheckValid(); err != nil || req.GetSince() == nil {
 		return wrong("it is the time of the first event, and must be set")
@@ -62,7 +63,7 @@ func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) (eve
 	}
 	state, err := l.Log.State(ctx)
 	switch begins := beginOf(state); {
-	case errors.Is(err, events.ErrNoStream):
+	case errors.Is(err, natslog.ErrNoStream):
 		return wrong("the event log has no events yet")
 	case err != nil:
 		return state, connect.NewError(connect.CodeUnavailable, fmt.Errorf("the event log does not answer: %w", err))
@@ -74,7 +75,7 @@ func (l *looks) covers(ctx context.Context, req *lockagentv1.FollowRequest) (eve
 }
 
 // beginOf is from when on a log has everything. One that has no events any more may have lost one just now.
-func beginOf(s events.StreamState) time.Time {
+func beginOf(s natslog.StreamState) time.Time {
 	if s.Last < s.First {
 		return s.Now
 	}
@@ -93,11 +94,11 @@ type follower struct {
 }
 
 func (f *follower) visit(r *events.Record, err error) error {
-	if f.last == 0 && r.Position < f.begin && !errors.Is(err, events.ErrRewound) {
+	if f.last == 0 && r.Position < f.begin && !errors.Is(err, natslog.ErrRewound) {
 		return errTooMany
 	}
 	switch {
-	case errors.Is(err, events.ErrRewound):
+	case errors.Is(err, natslog.ErrRewound):
 		f.last = r.Position
 		return f.missing("the end of the log was lost; events may be missing here")
 	case f.last != 0 && r.Position > f.last+1:

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -39,16 +40,16 @@ func (l *looks) GetLog(ctx context.Context, _ *lockagentv1.GetLogRequest) (*lock
 }
 
 // wholeLog returns what the log has, or why the client may not read it. All that was recorded before the call is in it.
-func (l *looks) wholeLog(ctx context.Context) (events.StreamState, error) {
+func (l *looks) wholeLog(ctx context.Context) (natslog.StreamState, error) {
 	if err := l.Access.Operate(ctx, ""); err != nil {
-		return events.StreamState{}, wire.Refuse(err)
+		return natslog.StreamState{}, wire.Refuse(err)
 	}
 	if l.Log == nil {
-		return events.StreamState{}, connect.NewError(connect.CodeFailedPrecondition, errors.New("this daemon has no event log"))
+		return natslog.StreamState{}, connect.NewError(connect.CodeFailedPrecondition, errors.New("this daemon has no event log"))
 	}
 	state, err := l.Log.State(ctx)
 	switch {
-	case errors.Is(err, events.ErrNoStream):
+	case errors.Is(err, natslog.ErrNoStream):
 		return state, connect.NewError(connect.CodeNotFound, errors.New("the event log has no events yet"))
 	case err != nil:
 		return state, connect.NewError(connect.CodeUnavailable, fmt.Errorf("the event log does not answer: %w", err))
@@ -137,23 +138,23 @@ func eventLine(r *events.Record) string {
 }
 
 // askedOfLog is where to begin, and what to select.
-func askedOfLog(req *lockagentv1.ReadLogRequest) (from events.From, filter events.Filter, err error) {
+func askedOfLog(req *lockagentv1.ReadLogRequest) (from natslog.From, filter events.Filter, err error) {
 	wrong := func(option, format string, args ...any) error {
 		return &lockagent.OptionError{Option: option, Reason: fmt.Sprintf(format, args...)}
 	}
 	switch at := req.GetFrom().(type) {
 	case *lockagentv1.ReadLogRequest_Position:
-		from = events.FromPosition(at.Position)
+		from = natslog.FromPosition(at.Position)
 	case *lockagentv1.ReadLogRequest_Since:
 		if err := at.Since.CheckValid(); err != nil {
 			return from, filter, wrong("since", "it is no time: %v", err)
 		}
-		from = events.FromTime(at.Since.AsTime())
+		from = natslog.FromTime(at.Since.AsTime())
 	case *lockagentv1.ReadLogRequest_Now:
 		if !at.Now || !req.GetFollow() {
 			return from, filter, wrong("now", "it is true if it is set, and needs follow")
 		}
-		from = events.FromNow()
+		from = natslog.FromNow()
 	}
 	filter = events.Filter{
 		Lock: lockagent.Name(req.GetLock()), Pattern: req.GetPattern(), Owner: lockagent.Owner(req.GetOwner()), Urgent: req.GetUrgent(),

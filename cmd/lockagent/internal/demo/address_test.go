@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/tracing"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
 func TestNATSAddress(t *testing.T) {
@@ -35,7 +34,7 @@ func TestSendingsHaveAnAddress(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	spans := tracetest.NewInMemoryExporter()
 	telemetry := tracing.Config{TracerProvider: trace.NewTracerProvider(trace.WithSyncer(spans))}
-	log := eventLog{Connection: events.Connection{URL: server.URL()}, Own: true}
+	log := eventLog{Connection: natslog.Connection{URL: server.URL()}, Own: true}
 	a, err := newAgent(Work{Workers: 1, Locks: 1}, newResource(nil, true), memstore.New(), log, telemetry)
 	if err != nil {
 		t.Fatal(err)

@@ -9,15 +9,14 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/lockagent/lockagent/tracing"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/tracing"
 )
 
 // Work is what every agent does.
@@ -53,13 +52,13 @@ type agent struct {
 
 	// Without locks an agent has none of these.
 	store     lockagent.Store
-	publisher *events.Publisher
+	publisher *natslog.Publisher
 	locks     *channelapi.Locks
 }
 
 // eventLog is where the events of an agent go.
 type eventLog struct {
-	events.Connection
+	natslog.Connection
 	Stream, Prefix string
 	Replicas       int
 	MaxBytes       int64
@@ -67,8 +66,8 @@ type eventLog struct {
 	Own            bool // nobody uses it but this demonstration
 }
 
-func (l eventLog) open() (*events.Reader, error) {
-	return events.OpenReader(events.ReaderConfig{Connection: l.Connection, Stream: l.Stream, Prefix: l.Prefix})
+func (l eventLog) open() (*natslog.Reader, error) {
+	return natslog.OpenReader(natslog.ReaderConfig{Connection: l.Connection, Stream: l.Stream, Prefix: l.Prefix})
 }
 
 // newAgent makes an agent that works on resource. It takes over the store, which
@@ -83,10 +82,10 @@ func newAgent(work Work, resource counters, store lockagent.Store, log eventLog,
 		return a, nil
 	}
 	a.store = store
-	cfg := events.Config{
+	cfg := natslog.Config{
 		Connection: log.Connection, Stream: log.Stream, Prefix: log.Prefix, Agent: a.agentID,
 		Replicas: log.Replicas, MaxBytes: log.MaxBytes, MaxAge: log.MaxAge,
-		Sending: tracing.Sending(cmp.Or(log.Stream, events.DefaultStream), tracing.Config{
+		Sending: tracing.Sending(cmp.Or(log.Stream, natslog.DefaultStream), tracing.Config{
 			TracerProvider: telemetry.TracerProvider, Address: natsAddress(log.URL),
 		}),
 	}
@@ -94,7 +93,7 @@ func newAgent(work Work, resource counters, store lockagent.Store, log eventLog,
 		cfg.MaxBytes = -1 // what is removed to make room cannot be audited
 	}
 	var err error
-	a.publisher, err = events.NewPublisher(cfg)
+	a.publisher, err = natslog.NewPublisher(cfg)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -7,17 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/tracing"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
 // probe is a resource that tells of each read, and of the beginning of each write.
@@ -43,7 +42,7 @@ func (p probe) write(_ lockagent.Name, token lockagent.Token, _ int64) error {
 // A worker that is told in the middle of its work that the lock is lost stops, does
 // not write, counts the loss, and goes on with the next.
 func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
-	log := eventLog{Connection: events.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
+	log := eventLog{Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
 	store := memstore.New()
 	defer store.Close()
 	other, err := channelapi.New(channelapi.Config{Store: store})
@@ -95,7 +94,7 @@ func TestWorkerStopsWhenTheLockIsLost(t *testing.T) {
 // The spans of a request and of its hold are below one that says what the lock is wanted for. So is a
 // loss.
 func TestWorkersHaveSpans(t *testing.T) {
-	log := eventLog{Connection: events.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
+	log := eventLog{Connection: natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{}), Logger: testLogger(t)}}
 	store := memstore.New()
 	defer store.Close()
 	spans := tracetest.NewSpanRecorder()

@@ -11,6 +11,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/memstore"
 	"github.com/lockagent/lockagent/tracing"
@@ -26,7 +28,7 @@ type Config struct {
 	Redis string
 	// NATS is the server that keeps the event log. Without a URL, a server inside this
 	// process does.
-	NATS events.Connection
+	NATS natslog.Connection
 	// Stream, Prefix and what follows are those of the event log. They may be zero.
 	Stream, Prefix string
 	Replicas       int
@@ -282,27 +284,27 @@ func (s *show) total() Stats {
 }
 
 // audit reads back what the members have published.
-func (s *show) audit(ctx context.Context) (events.Report, error) {
+func (s *show) audit(ctx context.Context) (audit.Report, error) {
 	reader, err := s.log.open()
 	if err != nil {
-		return events.Report{}, err
+		return audit.Report{}, err
 	}
 	defer reader.Close()
 	var filter events.Filter
 	for _, m := range s.members {
 		filter.Agents = append(filter.Agents, m.id())
 	}
-	audit, before, begun := events.NewAudit(), uint64(0), false
-	err = reader.Replay(ctx, events.From{}, filter, func(r *events.Record, err error) error {
+	auditor, before, begun := audit.New(), uint64(0), false
+	err = reader.Replay(ctx, natslog.From{}, filter, func(r *events.Record, err error) error {
 		// The log of the members begins here, whatever others wrote into the stream before.
 		if !begun {
 			before, begun = r.Position-1, true
 		}
 		r.Position -= before
-		return audit.Visit(r, err)
+		return auditor.Visit(r, err)
 	})
 	if err != nil {
-		return events.Report{}, err
+		return audit.Report{}, err
 	}
-	return audit.Report(), nil
+	return auditor.Report(), nil
 }

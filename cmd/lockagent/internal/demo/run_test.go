@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
@@ -153,7 +153,7 @@ func TestRunWithoutNATS(t *testing.T) {
 	}
 	_, err := Run(t.Context(), Config{
 		Work:   Work{Workers: 1, Locks: 1, Lease: time.Minute},
-		Agents: 1, Duration: forever, NATS: events.Connection{URL: url}, Logger: testLogger(t),
+		Agents: 1, Duration: forever, NATS: natslog.Connection{URL: url}, Logger: testLogger(t),
 	})
 	if !errors.Is(err, ErrNoEventLog) {
 		t.Errorf("Run returned %v, want ErrNoEventLog", err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // Summary is the outcome of a demonstration. As JSON it is a contract: fields are
@@ -52,7 +52,7 @@ type Summary struct {
 
 	// Audit is what the event log proves; nil without locks, or if the log could
 	// not be read.
-	Audit *events.Report `json:"audit,omitempty"`
+	Audit *audit.Report `json:"audit,omitempty"`
 
 	Checks []Check `json:"checks"`
 
@@ -210,7 +210,7 @@ func (s *Summary) eventCheck() Check {
 }
 
 // resets names each reset that a log tells of once, though each agent does.
-func resets(r events.Report) []string {
+func resets(r audit.Report) []string {
 	seen := make(map[string]bool)
 	var reasons []string
 	for _, reset := range r.Resets.First {
@@ -226,7 +226,7 @@ func resets(r events.Report) []string {
 const mostDetails = 10
 
 // judge adds what the audit says, or why there is none.
-func (s *Summary) judge(r events.Report, err error) {
+func (s *Summary) judge(r audit.Report, err error) {
 	c := Check{Name: "mutual exclusion"}
 	defer func() { s.check(c) }()
 	if err != nil {
@@ -235,13 +235,13 @@ func (s *Summary) judge(r events.Report, err error) {
 	}
 	s.Audit = &r
 	s.StoreResets = append(s.StoreResets, resets(r)...)
-	c.OK = r.Verdict == events.Proven || r.Verdict == events.Explained
+	c.OK = r.Verdict == audit.Proven || r.Verdict == audit.Explained
 	switch r.Verdict {
-	case events.Proven:
+	case audit.Proven:
 		c.Says = fmt.Sprintf("no two of %s holds overlapped, says the event log", readable.Number(r.Grants))
-	case events.Explained:
+	case audit.Explained:
 		c.Says = fmt.Sprintf("%s holds; %d overlapped with another, and the event log says why", readable.Number(r.Grants), r.Explained.Count)
-	case events.Violated:
+	case audit.Violated:
 		c.Says = fmt.Sprintf("%d violations among %s holds, says the event log", r.Violations.Count, readable.Number(r.Grants))
 	default:
 		c.Says = fmt.Sprintf("no two of %s holds are seen to overlap, but the event log is %s", readable.Number(r.Grants), r.Verdict)

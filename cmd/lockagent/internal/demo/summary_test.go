@@ -8,41 +8,42 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // listed is a list of n things, of which it names as many as a report does.
-func listed[T events.Listed[T]](n int, x T) events.List[T] {
-	return events.List[T]{Count: n, First: slices.Repeat([]T{x}, min(n, 11))}
+func listed[T audit.Listed[T]](n int, x T) audit.List[T] {
+	return audit.List[T]{Count: n, First: slices.Repeat([]T{x}, min(n, 11))}
 }
 
 func TestJudge(t *testing.T) {
-	complete := func(r events.Report) events.Report {
+	complete := func(r audit.Report) audit.Report {
 		r.Agents, r.Grants = 2, 1000
 		return r
 	}
-	reset := &events.StoreReset{From: "one", To: "two", Reason: "emptied"}
+	reset := &audit.StoreReset{From: "one", To: "two", Reason: "emptied"}
 	for name, test := range map[string]struct {
-		report events.Report
+		report audit.Report
 		err    error
 		ok     bool
 		says   string // part of the text
 	}{
-		"proven": {report: complete(events.Report{Verdict: events.Proven}), ok: true, says: "no two of 1,000 holds overlapped"},
+		"proven": {report: complete(audit.Report{Verdict: audit.Proven}), ok: true, says: "no two of 1,000 holds overlapped"},
 		"explained": {
-			report: complete(events.Report{Verdict: events.Explained, Resets: listed(1, *reset), Explained: listed(1, events.Explanation{Reset: reset})}),
+			report: complete(audit.Report{Verdict: audit.Explained, Resets: listed(1, *reset), Explained: listed(1, audit.Explanation{Reset: reset})}),
 			ok:     true, says: `the store was reset (emptied)`,
 		},
 		"incomplete": {
-			report: complete(events.Report{Verdict: events.Incomplete, Gaps: listed(1, events.Gap{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
+			report: complete(audit.Report{Verdict: audit.Incomplete, Gaps: listed(1, audit.Gap{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
 			says:   "missing: records 3 to 9 of agent a, epoch 1",
 		},
-		"violated":   {report: complete(events.Report{Verdict: events.Violated, Violations: listed(12, events.Violation{})}), says: "       and 2 more"},
-		"gaps":       {report: complete(events.Report{Verdict: events.Incomplete, Gaps: listed(12, events.Gap{Agent: "a"})}), says: "       and 2 more"},
-		"unproven":   {report: complete(events.Report{Verdict: events.Incomplete, Unproven: events.UnprovenList{List: listed(1, events.Unproven{Why: "a reason"}), Reasons: []events.Reason{{Why: "a reason", Count: 1}}}}), says: "a reason"},
-		"unreadable": {report: complete(events.Report{Verdict: events.Incomplete, Unreadable: listed(1, events.Note("message 7"))}), says: "message 7"},
-		"open hold":  {report: complete(events.Report{Verdict: events.Proven, OpenHolds: listed(1, events.Hold{})}), says: "0 agents and 1 hold"},
-		"open end":   {report: complete(events.Report{Verdict: events.Proven, Tails: listed(1, events.Tail{})}), says: "1 agent and 0 holds"},
-		"no log":     {report: events.Report{Verdict: events.Proven}, says: "2 agents and 0 holds"},
+		"violated":   {report: complete(audit.Report{Verdict: audit.Violated, Violations: listed(12, audit.Violation{})}), says: "       and 2 more"},
+		"gaps":       {report: complete(audit.Report{Verdict: audit.Incomplete, Gaps: listed(12, audit.Gap{Agent: "a"})}), says: "       and 2 more"},
+		"unproven":   {report: complete(audit.Report{Verdict: audit.Incomplete, Unproven: audit.UnprovenList{List: listed(1, audit.Unproven{Why: "a reason"}), Reasons: []audit.Reason{{Why: "a reason", Count: 1}}}}), says: "a reason"},
+		"unreadable": {report: complete(audit.Report{Verdict: audit.Incomplete, Unreadable: listed(1, audit.Note("message 7"))}), says: "message 7"},
+		"open hold":  {report: complete(audit.Report{Verdict: audit.Proven, OpenHolds: listed(1, audit.Hold{})}), says: "0 agents and 1 hold"},
+		"open end":   {report: complete(audit.Report{Verdict: audit.Proven, Tails: listed(1, audit.Tail{})}), says: "1 agent and 0 holds"},
+		"no log":     {report: audit.Report{Verdict: audit.Proven}, says: "2 agents and 0 holds"},
 		"error":      {err: errors.New("no stream"), says: "no stream"},
 	} {
 		t.Run(name, func(t *testing.T) {

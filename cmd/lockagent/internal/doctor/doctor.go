@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/redisstore"
 )
 
@@ -190,19 +190,19 @@ func Deadlines(err error) Finding {
 }
 
 // NATS judges what was found out about the hub for events, or err, which is why nothing was.
-func NATS(e *events.Examination, stream string, err error) []Finding {
+func NATS(e *natslog.Examination, stream string, err error) []Finding {
 	const optional = "; locks work without it, and their events stay on this host"
 	switch {
-	case errors.Is(err, events.ErrNotPermitted):
+	case errors.Is(err, natslog.ErrNotPermitted):
 		return []Finding{{"nats", Error, text(err) + optional, "correct the credentials: nats.creds, nats.nkey, nats.user and nats.password_file, or nats.token_file"}}
 	case err != nil:
 		return []Finding{{"nats", Error, text(err) + optional, "start NATS, or correct --nats or nats.url"}}
 	}
 	all := []Finding{{"nats", OK, "version " + e.Version, ""}}
 	f := Finding{"nats stream", OK, fmt.Sprintf("%s has %s messages, %s", stream, readable.Number(e.Events), readable.Bytes(int64(e.Bytes))), ""}
-	flaw, isFlaw := errors.AsType[*events.StreamError](e.Flaw)
+	flaw, isFlaw := errors.AsType[*natslog.StreamError](e.Flaw)
 	switch {
-	case errors.Is(e.Unusable, events.ErrNotPermitted):
+	case errors.Is(e.Unusable, natslog.ErrNotPermitted):
 		f = Finding{f.Check, Error, text(e.Unusable), "give the user the permissions that docs/nats.md lists"}
 	case e.Unusable != nil:
 		f = Finding{f.Check, Error, text(e.Unusable), "switch JetStream on in the server, and for the account; see also nats.domain"}

@@ -1,0 +1,317 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// blank is a time of a store in which an agent may have had holds that the log does not have. If no
+// agent is named, it may be any.
+type blank struct {
+	Agent lockagent.AgentID   `json:"agent,omitempty"`
+	Epoch uint64              `json:"epoch,omitempty"`
+	Kind  blankKind           `json:"kind"`
+	Low   lockagent.StoreTime `json:"low"`
+	High  lockagent.StoreTime `json:"high"`
+
+	// Gap is what is missing: records, epochs, messages. Of a tail Last is the last record.
+	Gap     events.Range `json:"gap,omitzero"`
+	Process Process      `json:"process,omitzero"`  // of a tail
+	Assumed bool         `json:"assumed,omitempty"` // a tail that no later record bounds
+	Sure    bool         `json:"sure,omitempty"`    // a life: it left records, which are missing
+	Origin  string       `json:"origin,omitempty"`  // of a hole: the stream that it is in, if the messages were to be forwarded from there
+
+	Noted time.Duration `json:"noted,omitempty"` // of its agent: see there
+
+	// Anywhere says that the agent had not named its store. Then Low and High are times of none that is known. By the clock of
+	// the stream the blank was over at Stored. A hole was, too.
+	Anywhere bool      `json:"anywhere,omitempty"`
+	Stored   time.Time `json:"stored,omitzero"`
+}
+
+type blankKind uint8
+
+const (
+	missing   blankKind = iota // records are missing
+	tail                       // the log of the agent has no end
+	life                       // the agent had lives without a record
+	hole                       // messages of the stream are missing
+	beginning                  // the beginning of the log was retired
+)
+
+const didNotStop = "did not stop"
+
+func (w *blank) text() string {
+	switch w.Kind {
+	case tail:
+		return fmt.Sprintf("agent %s (epoch %d) %s, and may have held the lock until %s", AgentText(w.Agent, w.Process), w.Epoch, didNotStop, untilText(w.High))
+	case life:
+		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
+	case hole:
+		of := "the stream"
+		if w.Origin != "" {
+			of = "origin " + plainText(w.Origin)
+		}
+		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of %s are missing", w.Gap.First, w.Gap.Last, of)
+	}
+	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
+}
+
+// touches reports whether the agent of a blank may have had the lock while a span of a store had it.
+func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
+	if s.Agent == w.Agent && (w.Kind != missing || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
+		return false // an agent's own records tell their order
+	}
+	low, high := a.extent(store, w)
+	if s.Start >= high {
+		return false
+	}
+	end, _ := store.reach(s, a.atMost(s), a.atMost(s))
+	believed, _ := store.reach(s, s.believed(), s.believed())
+	return end == 0 || max(end, believed) > low
+}
+
+// extent returns the beginning and the end of a blank. If the agent may not have noticed a step of the clock, they are
+// the widest by the clock before the step and since.
+func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime) {
+	if low, high = w.Low, w.High; w.Anywhere && store.ID != "" {
+		low, high = math.MinInt64, later(store.at(w.Stored), a.Tail)
+	}
+	for i := range store.Steps {
+		switch r := &store.Steps[i]; {
+		case a.ordered && w.Noted >= r.Noted || r.First > later(high, slack):
+		case r.forward():
+			high = later(high, r.size())
+		case r.Step != 0 && !r.back() && low > math.MinInt64:
+			low = low.Add(-r.size())
+		default:
+			low, high = min(low, r.First), max(high, r.Last)
+		}
+	}
+	return low, high
+}
+
+// open begins a blank of an agent. It goes on until the log shows a time at which it was over.
+func (a *Audit) open(l *agentLog, w blank) {
+	l.Holes++
+	l.Whole = false
+	if i := len(l.Open) - 1; w.Kind == missing && i >= 0 && l.Open[i].Kind == missing && l.Open[i].Epoch == l.Epoch {
+		l.Open[i].Gap.Last = w.Gap.Last
+		return
+	}
+	w.Agent, w.Epoch, w.High, w.Noted = l.ID, l.Epoch, math.MaxInt64, l.Noted
+	l.Open = append(l.Open, w)
+}
+
+// bounded ends the blanks of an agent: it recorded something after them, no later than at high.
+func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
+	a.overBy(l, high, func(*blank) bool { return true })
+}
+
+// begunBy says that the process of an agent had begun at a time of the store. The earlier
+// processes were over by then.
+func (a *Audit) begunBy(l *agentLog, t lockagent.StoreTime) {
+	a.overBy(l, t, func(w *blank) bool { return w.Kind == tail || w.Kind == life })
+}
+
+func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank) bool) {
+	kept := l.Open[:0]
+	for _, w := range l.Open {
+		if !which(&w) {
+			kept = append(kept, w)
+			continue
+		}
+		w.High = high
+		switch s := a.store(l.Store); w.Kind {
+		case beginning:
+			s.From = max(s.From, high)
+			continue
+		case life:
+			if l.Store == "" && !w.Sure {
+				continue // an agent that never has a store holds nothing
+			}
+			if a.concerns(l.Store, w.Low, high) {
+				a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
+			}
+		case tail:
+			if a.concerns(l.Store, w.Low, high) {
+				a.found.Tails.add(w.tail())
+			}
+			a.livedOn(l, &w)
+		case missing:
+			if !a.within.IsZero() && a.concerns(l.Store, w.Low, high) {
+				a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Epoch, Range: w.Gap})
+			}
+		}
+		w.Stored = l.Stored
+		a.blank(l.Store, w)
+	}
+	if l.Open = kept; len(kept) == 0 {
+		l.Open = nil
+	}
+}
+
+// tail is how reports tell of it.
+func (w *blank) tail() Tail {
+	return Tail{Agent: w.Agent, Epoch: w.Epoch, Process: w.Process, Last: w.Gap.Last, From: max(w.Low, 0), To: w.High, Assumed: w.Assumed}
+}
+
+// blank notes that holds in a time of a store are not proven, or of any store if that is not named. A part of it may have been
+// judged.
+func (a *Audit) blank(store string, w blank) {
+	if store != "" {
+		s := a.store(store)
+		s.Blanks = append(s.Blanks, w)
+		a.belated(s, &w)
+		return
+	}
+	w.Anywhere = true
+	a.anywhere = append(a.anywhere, w)
+	if w.Kind == life || w.Kind == missing && w.Gap.First == 1 { // else nothing has been judged since the agent began
+		for _, s := range sorted(a.stores) {
+			a.belated(s, &w)
+		}
+	}
+}
+
+// belated notes that a part of a blank had been judged.
+func (a *Audit) belated(s *storeLog, w *blank) {
+	if low, high := a.extent(s, w); s.Last != 0 && low < min(s.Floor, s.Last) && a.concerns(s.ID, low, high) {
+		a.found.Belated.add(Belated{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()})
+	}
+}
+
+// lives looks at what may have been before the epoch of an agent that begins with r. An agent counts
+// its lives, so one that left no record shows.
+func (a *Audit) lives(l *agentLog, r *events.Record) {
+	known := l.Epoch
+	switch last := l.current; {
+	case last == nil && a.late:
+		if known = r.Follows.Epoch; !a.whole && known > 0 {
+			known-- // its records may be missing from anywhere
+		}
+		if r.Kind != lockagent.EventAgentStarted {
+			return // the beginning of this life is missing, too
+		}
+	case last != nil && !last.Stopped:
+		a.leave(l)
+		a.open(l, blank{Kind: tail, Low: l.hidden(), Gap: events.Range{Last: l.last()}, Process: l.folded.Process})
+	}
+	if known+1 < r.Epoch {
+		w := blank{Kind: life, Low: l.low(), Gap: events.Range{First: known + 1, Last: r.Epoch - 1}}
+		if l.current == nil {
+			w.Low, w.Sure = math.MinInt64, r.Follows.Epoch != 0 // nobody knows when the first of them began
+		}
+		a.open(l, w)
+	}
+}
+
+// died notes that an agent is silent for good, and did not stop.
+func (a *Audit) died(l *agentLog) {
+	w := blank{
+		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.hidden(),
+		Gap: events.Range{Last: l.last()}, Process: l.folded.Process, Assumed: true, Noted: l.Noted,
+	}
+	w.High = a.livedUntil(l, l.Store, l.low())
+	a.bounded(l, w.High)
+	if a.concerns(l.Store, w.Low, w.High) {
+		a.found.Tails.add(w.tail())
+		a.found.Assumed++
+	}
+	if w.Stored = l.Stored; l.Later.After(w.Stored) {
+		w.Stored = l.Later
+	}
+	a.blank(l.Store, w)
+	l.Dead = true
+	a.leave(l)
+	a.livedOn(l, &w)
+}
+
+// livedUntil is up to when an agent that is silent is taken to have lived.
+func (a *Audit) livedUntil(l *agentLog, store string, low lockagent.StoreTime) lockagent.StoreTime {
+	s, high := a.nowhere, max(later(low, a.Tail), l.Ended)
+	if store != "" {
+		s = a.store(store)
+	}
+	switch {
+	case !l.Timed:
+		high = later(s.at(l.Stored), a.Tail)
+	case l.Unsigned:
+		high = max(high, later(s.at(l.Stored), a.Tail))
+	}
+	if !l.Later.IsZero() {
+		high = max(high, later(s.at(l.Later), a.Tail))
+	}
+	return high
+}
+
+// quiet notes that the stream took no message for longer than an agent is silent: NATS was away.
+// An agent that may have lived at its beginning may have lived until its end.
+func (a *Audit) quiet(from, until time.Time) {
+	for _, l := range a.logs {
+		last := l.Stored
+		if l.Later.After(last) {
+			last = l.Later
+		}
+		if !l.Stopped && !l.Dead && !last.Add(a.Tail).Before(from) {
+			l.Later = until
+		}
+	}
+}
+
+// later is d after t, or endOfTime.
+func later(t lockagent.StoreTime, d time.Duration) lockagent.StoreTime {
+	if t == endOfTime {
+		return t
+	}
+	return t.Add(d)
+}
+
+// at is what the clock of a store showed at the latest when the stream took a message. It is estimated
+// from the times that agents have told of, and endOfTime if there is none.
+func (s *storeLog) at(stored time.Time) lockagent.StoreTime {
+	if !s.Timed || stored.IsZero() {
+		return endOfTime
+	}
+	return lockagent.StoreTime(stored.UnixMicro()).Add(s.Ahead + slack)
+}
+
+// timed compares that clock with the one of the stream: it showed a time before the stream took a
+// message.
+func (a *Audit) timed(s *storeLog, t lockagent.StoreTime, stored time.Time) {
+	if s.Began == 0 {
+		s.Began = t
+	}
+	if stored.IsZero() {
+		return
+	}
+	known := s.Timed
+	if ahead := t.Sub(lockagent.StoreTime(stored.UnixMicro())); !known || ahead > s.Ahead {
+		s.Ahead, s.Timed = ahead, true
+		for i := range s.Blanks {
+			// What was known of the clock may have been from copies that came even later than those behind the loss.
+			if w := &s.Blanks[i]; w.Origin != "" {
+				w.High = max(w.High, later(s.at(w.Stored), a.Tail))
+			}
+		}
+	}
+	if !known && a.lost.Last != 0 {
+		a.holeIn(s)
+	}
+}
+
+// beginLate says from when a log is judged of which the beginning is missing. There may have been an
+// agent of which nothing is left, and which did not stop.
+func (a *Audit) beginLate(s *storeLog) {
+	switch {
+	case !a.late:
+	case !a.first.IsZero() && s.Timed:
+		s.From = max(s.From, later(s.at(a.first), a.Tail))
+	case s.Began != 0:
+		s.From = max(s.From, later(s.Began, a.Tail))
+	}
+}

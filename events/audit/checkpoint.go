@@ -1,0 +1,286 @@
+package audit
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// CheckpointVersion is the version of a checkpoint. An audit resumes from no other.
+const CheckpointVersion = 3
+
+var (
+	// ErrCheckpoint is returned by [Resume] for something that is no checkpoint of this version.
+	ErrCheckpoint = errors.New("events: no checkpoint of an audit that this version can resume from")
+
+	// ErrOtherStream is returned by [Audit.Identify] if the audit has read another stream.
+	ErrOtherStream = errors.New("events: the checkpoint is of another stream")
+)
+
+// checkpoint is a snapshot with what shows that it is whole.
+type checkpoint struct {
+	Version int             `json:"version"`
+	Sum     string          `json:"sha256"` // of what follows
+	Audit   json.RawMessage `json:"audit"`
+}
+
+// snapshot is all that an audit knows, in a form that shares nothing with it.
+type snapshot struct {
+	Stream   string   `json:"stream,omitempty"`
+	Position uint64   `json:"position"`
+	Ordered  bool     `json:"ordered"`
+	Late     bool     `json:"late,omitempty"`
+	Whole    bool     `json:"whole,omitempty"`
+	Lapsed   bool     `json:"lapsed,omitempty"`
+	Clock    activity `json:"clock"`
+
+	Tail     time.Duration `json:"tail"`
+	Patience time.Duration `json:"patience"`
+	First    time.Time     `json:"first,omitzero"`
+	Lost     Hole          `json:"lost,omitzero"`
+	Within   TimeRange     `json:"within,omitzero"`
+
+	Origins map[string]storeTimes `json:"origins,omitempty"`
+
+	Agents   []agentSnapshot `json:"agents"`
+	Past     pastAgents      `json:"past"`
+	Stores   []storeLog      `json:"stores"`
+	Anywhere []blank         `json:"anywhere,omitempty"`
+	Joined   stores          `json:"joined,omitempty"` // identities of one store
+	Locks    []lockSnapshot  `json:"locks"`
+	Found    findings        `json:"found"`
+}
+
+type agentSnapshot struct {
+	Log     agentLog         `json:"log"`
+	State   AgentState       `json:"state"`
+	Pending []*events.Record `json:"pending,omitempty"`
+}
+
+type lockSnapshot struct {
+	lockLog
+	Live []int          `json:"live,omitempty"` // the spans that may go on, by their index
+	Open []holdSnapshot `json:"open,omitempty"`
+}
+
+type holdSnapshot struct {
+	Hold  Hold                `json:"hold"`
+	Holes uint32              `json:"holes,omitempty"`
+	Over  lockagent.StoreTime `json:"over,omitempty"`
+	After lockagent.StoreTime `json:"after,omitempty"`
+
+	Shares int `json:"shares,omitempty"`
+}
+
+// Identify says which stream the records are from, for example its name and when it was made. It
+// returns [ErrOtherStream] if the audit was resumed from a checkpoint of another one.
+func (a *Audit) Identify(stream string) error {
+	if a.stream != "" && a.stream != stream {
+		return fmt.Errorf("%w: %s instead of %s", ErrOtherStream, a.stream, stream)
+	}
+	a.stream = stream
+	return nil
+}
+
+// Checkpoint is all that the audit knows, as JSON, to resume from. It has what was proven for good,
+// and of what is not settled the locks that are held or were held lately. Read on from
+// [Audit.Position].
+func (a *Audit) Checkpoint() ([]byte, error) { return a.Snapshot().Checkpoint() }
+
+// Snapshot is all that an audit knows at one moment. It must be made by [Audit.Snapshot].
+type Snapshot struct{ of *snapshot }
+
+// Snapshot takes a snapshot. That is fast, and the audit can go on while another goroutine makes
+// a checkpoint of it.
+func (a *Audit) Snapshot() Snapshot { return Snapshot{a.snapshot()} }
+
+// Checkpoint is the snapshot as JSON: see [Audit.Checkpoint].
+func (s Snapshot) Checkpoint() ([]byte, error) {
+	slices.SortFunc(s.of.Agents, func(x, y agentSnapshot) int { return cmp.Compare(x.Log.ID, y.Log.ID) })
+	slices.SortFunc(s.of.Locks, func(x, y lockSnapshot) int { return x.LockKey.compare(y.LockKey) })
+	text, err := json.Marshal(s.of)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(checkpoint{CheckpointVersion, sumOf(text), text})
+}
+
+func sumOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
+
+// Resume returns the audit of a checkpoint. It says of the log, when the rest is added, the
+// same as an audit that has read all of it. The error is [ErrCheckpoint].
+func Resume(text []byte) (*Audit, error) {
+	var c checkpoint
+	var s snapshot
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	switch {
+	case c.Version != CheckpointVersion:
+		return nil, fmt.Errorf("%w: it has version %d", ErrCheckpoint, c.Version)
+	case c.Sum != sumOf(c.Audit):
+		return nil, fmt.Errorf("%w: it was changed", ErrCheckpoint)
+	}
+	if err := json.Unmarshal(c.Audit, &s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	a := s.restore()
+	a.resumed = a.position
+	return a, nil
+}
+
+func (a *Audit) clone() *Audit { return a.snapshot().restore() }
+
+func (a *Audit) snapshot() *snapshot {
+	s := &snapshot{
+		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed, Clock: a.clock,
+		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost, Within: a.within,
+		Joined: maps.Clone(a.fold.stores), Found: a.found.clone(),
+		Past: a.past.clone(), Anywhere: slices.Clone(a.anywhere), Origins: make(map[string]storeTimes, len(a.origins)),
+	}
+	for stream, told := range a.origins {
+		s.Origins[stream] = maps.Clone(told)
+	}
+	for _, l := range a.logs {
+		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, slices.Clone(l.pending)})
+	}
+	for _, of := range sorted(a.stores) {
+		c := *of
+		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
+		c.Ends, c.Names = slices.Clone(c.Ends), maps.Clone(c.Names)
+		c.Bygone.detach()
+		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
+		s.Stores = append(s.Stores, c)
+	}
+	for key, l := range a.locks {
+		s.Locks = append(s.Locks, l.snapshot(a.fold.locks[key]))
+	}
+	for key, l := range a.fold.locks {
+		if a.locks[key] == nil && len(l.open) > 0 { // holds that are judged and may go on, or of which the kind is not judged
+			s.Locks = append(s.Locks, (&lockLog{LockKey: key}).snapshot(l))
+		}
+	}
+	return s
+}
+
+func (l *agentLog) clone() agentLog {
+	c := *l
+	c.pending, c.current, c.folded = nil, nil, nil
+	c.home, c.least, c.watch = nil, spot[*agentLog]{}, spot[*agentLog]{}
+	c.Resets, c.Elsewhere = slices.Clone(l.Resets), maps.Clone(l.Elsewhere)
+	c.Epochs = make(map[uint64]*epochLog, len(l.Epochs))
+	for n, e := range l.Epochs {
+		kept := *e
+		kept.Sums = slices.Clone(e.Sums)
+		c.Epochs[n] = &kept
+	}
+	c.Open = slices.Clone(l.Open)
+	return c
+}
+
+func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
+	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number}}
+	if l.Last != nil {
+		s.Last = l.Last.clone()
+	}
+	for i, x := range l.Spans {
+		s.Spans = append(s.Spans, x.clone())
+		if l.live(x.Agent, x.Tenure) == x {
+			s.Live = append(s.Live, i)
+		}
+	}
+	if folded != nil {
+		for _, h := range folded.open {
+			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.over, h.after, h.shares})
+		}
+	}
+	return s
+}
+
+func (s *span) clone() *span {
+	c := *s
+	c.Found, c.Back = slices.Clone(s.Found), slices.Clone(s.Back)
+	if s.First != nil {
+		first := *s.First
+		c.First = &first
+	}
+	if s.Cut != nil {
+		cut := *s.Cut
+		c.Cut = &cut
+	}
+	return &c
+}
+
+// restore returns an audit that has what the snapshot had.
+func (s *snapshot) restore() *Audit {
+	a := New()
+	a.stream, a.position, a.ordered, a.late, a.whole, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Whole, s.Clock
+	a.Tail, a.Patience, a.first, a.lost, a.lapsed = s.Tail, s.Patience, s.First, s.Lost, s.Lapsed
+	a.within = s.Within
+	a.found, a.fold.stores, a.past, a.anywhere = s.Found, s.Joined, s.Past, s.Anywhere
+	if a.found.Losses == nil {
+		a.found.Losses = make(map[string]int)
+	}
+	if s.Origins != nil {
+		a.origins = s.Origins
+	}
+	for i := range s.Stores {
+		a.stores[s.Stores[i].ID] = &s.Stores[i]
+	}
+	if none := a.stores[""]; none != nil {
+		a.nowhere = none
+	}
+	for i := range s.Agents {
+		a.restoreAgent(&s.Agents[i])
+	}
+	for i := range s.Locks {
+		a.restoreLock(&s.Locks[i])
+	}
+	return a
+}
+
+func (a *Audit) restoreAgent(s *agentSnapshot) {
+	l := &s.Log
+	l.folded = a.fold.agent(l.ID)
+	l.folded.AgentState = s.State
+	l.pending = s.Pending
+	if l.Epochs == nil {
+		l.Epochs = make(map[uint64]*epochLog)
+	}
+	l.current = l.Epochs[l.Epoch]
+	a.logs[l.ID] = l
+	l.spans = 0
+	a.place(l)
+}
+
+func (a *Audit) restoreLock(s *lockSnapshot) {
+	lock := s.lockLog
+	for _, i := range s.Live {
+		lock.goOn(lock.Spans[i])
+	}
+	for _, x := range lock.Spans {
+		a.logs[x.Agent].spans++
+	}
+	if len(lock.Spans)+len(lock.Breaks)+len(lock.Changes) > 0 || lock.Last != nil || lock.Number.Known {
+		a.locks[s.LockKey] = &lock
+		a.touch(&lock)
+	}
+	if len(s.Open) == 0 {
+		return
+	}
+	folded := a.fold.lock(s.LockKey)
+	for i := range s.Open {
+		h := &s.Open[i].Hold
+		h.holes, h.over, h.after, h.shares = s.Open[i].Holes, s.Open[i].Over, s.Open[i].After, s.Open[i].Shares
+		folded.open = append(folded.open, h)
+		a.fold.agents[h.Agent].holds[h] = folded
+	}
+}

@@ -1,0 +1,126 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// explain looks for the cause of an overlap in the log: a reset of the store, a break, or a clock
+// that was set. The first span has the earlier start.
+//
+// A cause explains only what its holder could not know yet. An agent trusts a lease only until its
+// end, and the store confirms none of a tenure that it has forgotten. So the first must have been
+// confirmed for the last time before the cause, and have ended when that lease was over.
+func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Explanation, bool) {
+	end, known := first.Until, first.Open == 0 && !first.NoEnd
+	if !known {
+		end = a.atLeast(first)
+	}
+	from, lease := first.Start, first.Lease
+	if lease == 0 {
+		return Explanation{}, false
+	}
+	if s := store.byStep(first, end, second.Start); s != nil && known {
+		return s.explains(), true
+	}
+	if limit := first.confirmedEnd(); known && end > limit {
+		return Explanation{}, false
+	}
+	inTime := func(cause lockagent.StoreTime) bool {
+		return first.Confirmed <= cause.Add(slack) && end <= cause.Add(max(lease, a.lease(first))+slack)
+	}
+	for _, x := range first.incarnations(a, second.Start) {
+		for _, y := range second.incarnations(a, second.Start) {
+			if r := store.between(x, y, from, second.Start); r != nil && inTime(a.noticed(first, r)) {
+				return r.explains(), true
+			}
+		}
+	}
+	for _, b := range a.breaks(lock) {
+		if !b.Perhaps && b.At >= from && b.At <= second.Start && inTime(b.At) {
+			return Explanation{BrokenAt: b.At, Operator: b.Operator, Deleted: b.Deleted}, true
+		}
+	}
+	if known && first.Last.Kind == lockagent.EventBroken && first.Confirmed <= second.Start.Add(slack) {
+		return Explanation{Operator: first.Last.Operator, Broken: true}, true
+	}
+	return Explanation{}, false
+}
+
+// breaks are those of a lock. An agent that had not named its store may have broken the lock of any.
+func (a *Audit) breaks(lock *lockLog) []lockBreak {
+	if of := a.locks[LockKey{"", lock.Kind, lock.Lock}]; of != nil && of != lock && len(of.Breaks) > 0 {
+		return slices.Concat(lock.Breaks, of.Breaks)
+	}
+	return lock.Breaks
+}
+
+// noticed is when the agent of a span noticed a reset at the latest. Others may have noticed it much
+// earlier or later.
+func (a *Audit) noticed(s *span, r *resetSpan) lockagent.StoreTime {
+	for _, own := range a.logs[s.Agent].Resets {
+		if own.From == r.From && own.To == r.To {
+			return max(own.After, own.Before)
+		}
+	}
+	return r.Last
+}
+
+// lease is the longest lease that the holder of a span may have.
+func (a *Audit) lease(s *span) time.Duration {
+	if s.Open > 0 {
+		return max(s.Lease, a.logs[s.Agent].Lease)
+	}
+	return s.Lease
+}
+
+// incarnations returns the incarnations that may have confirmed the tenure before a time. The first
+// is the one that its grant names. Then come those to which its agent switched. The agent may have
+// noticed late that the next one served it. If the next one is known to have confirmed the
+// tenure, those before do not count.
+func (s *span) incarnations(a *Audit, until lockagent.StoreTime) []string {
+	all := []string{s.first().Incarnate}
+	for _, r := range a.logs[s.Agent].Resets {
+		if r.From == r.To || r.From != all[len(all)-1] || r.After >= until || r.Before < s.Start {
+			continue
+		}
+		if s.Confirmed > r.Before {
+			all = nil
+		}
+		all = append(all, r.To)
+	}
+	return all
+}
+
+// apart reports whether no incarnation can have confirmed both tenures. It is false if the log does
+// not name them.
+func (a *Audit) apart(first, second *span) bool {
+	later := max(first.Start, second.Start)
+	x, y := first.incarnations(a, later), second.incarnations(a, later)
+	return x[0] != "" && y[0] != "" && !slices.ContainsFunc(x, func(one string) bool { return slices.Contains(y, one) })
+}
+
+// expected reports whether the log says why the store said that a tenure was over.
+func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
+	if end := s.confirmedEnd(); end != 0 && s.DeniedAt >= end {
+		return true // its lease had run out
+	}
+	if s.Last.Kind == lockagent.EventBroken || len(s.Back) > 0 {
+		return true
+	}
+	until := s.DeniedAt.Add(slack)
+	for _, r := range store.Resets {
+		if r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.first().Incarnate {
+			return true
+		}
+	}
+	for _, b := range a.breaks(lock) {
+		if !b.Perhaps && b.At >= s.Start && b.At <= until {
+			return true
+		}
+	}
+	step, size := store.step(s.Start, until)
+	return step != nil && (s.confirmedEnd() == 0 || s.DeniedAt.Add(size+slack) >= s.confirmedEnd())
+}

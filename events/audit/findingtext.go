@@ -1,0 +1,300 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// timeText is how people read a time, and give it to --at.
+const timeText = "2006-01-02T15:04:05.000Z07:00"
+
+// zone is that of the reports. Tests have another one than their machine.
+var zone = time.Local
+
+func wallText(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.In(zone).Format(timeText)
+}
+
+// storeText is a time on the clock of a store, which counts from 1970.
+func storeText(t lockagent.StoreTime) string { return wallText(storeWall(t)) }
+
+func storeWall(t lockagent.StoreTime) time.Time { return time.UnixMicro(int64(t)) }
+
+// rangeText is from when to when. Of the second time the day and the zone are left out if they are those of the first.
+func rangeText(from, to time.Time) string {
+	text := "from " + wallText(from) + " to "
+	from, to = from.In(zone), to.In(zone)
+	const dayAndZone = time.DateOnly + "Z07:00"
+	if from.Format(dayAndZone) == to.Format(dayAndZone) {
+		return text + to.Format("15:04:05.000")
+	}
+	return text + wallText(to)
+}
+
+// durationText is as exact as helps.
+func durationText(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// String tells who held what from when to when, in one line.
+func (h Hold) String() string { return h.who() + ", " + h.when() }
+
+// who is the owner, the token and the agent.
+func (h *Hold) who() string {
+	permits := ""
+	if h.Permits > 1 {
+		permits = number(h.Permits, "", "permits, ")
+	}
+	return fmt.Sprintf("%s, %stoken %d, agent %s", WhoText(h.Who, h.Owner, h.Agent, h.Process), permits, h.Token, AgentText(h.Agent, h.Process))
+}
+
+// when is from when to when, how it ended, and the record that tells of it.
+func (h *Hold) when() string {
+	return fmt.Sprintf("%s [%s:%d:%d]", h.lasted(), h.Agent, h.Epoch, h.Seq)
+}
+
+// lasted is from when to when, and how it ended.
+func (h *Hold) lasted() string {
+	var b strings.Builder
+	over := h.Ended != 0 && !h.Until.IsZero()
+	switch {
+	case !h.From.IsZero() && over:
+		b.WriteString(rangeText(h.From, h.Until))
+	case !h.From.IsZero():
+		b.WriteString("from " + wallText(h.From))
+	case h.Start != 0 && h.Ended != 0 && h.End > h.Start:
+		b.WriteString(rangeText(storeWall(h.Start), storeWall(h.End)) + " on the clock of the store")
+	case h.Start != 0:
+		b.WriteString("from " + storeText(h.Start) + " on the clock of the store")
+	case over:
+		b.WriteString("to " + wallText(h.Until))
+	default:
+		b.WriteString("at an unknown time")
+	}
+	if h.Held > 0 {
+		fmt.Fprintf(&b, " (%s)", durationText(h.Held))
+	}
+	switch {
+	case h.Ended != 0 && h.Reason != 0:
+		fmt.Fprintf(&b, ", %s (%s)", h.Ended, h.Reason)
+	case h.Ended != 0:
+		fmt.Fprintf(&b, ", %s", h.Ended)
+	case h.Gone:
+		b.WriteString(", its agent is gone without a release")
+	}
+	if h.Operator != "" {
+		fmt.Fprintf(&b, " by %s", plainText(h.Operator))
+	}
+	return b.String()
+}
+
+// what is wrong, and for how long it was at most.
+func (v *Violation) what() string {
+	text := string(v.Kind)
+	switch v.Kind {
+	case Overlap:
+		text = "two holds overlapped"
+	case TokenRepeated:
+		text = "two holds have the same token"
+	case TokenFell:
+		text = "the later of two holds has the smaller token"
+	case Outlived:
+		text = "a hold outlived its lease"
+	case TooManyPermits:
+		text = fmt.Sprintf("%s in use, and there were %d,", number(v.InUse, "permit was", "permits were"), v.Total)
+	case StrayReentry:
+		text = "a re-entry without a hold"
+	}
+	if v.Overlapped != 0 && v.Until > v.Overlapped {
+		text += " for up to " + durationText(v.Until.Sub(v.Overlapped))
+	}
+	return text
+}
+
+// String names the lock, says what is wrong, and tells of both holds.
+func (v Violation) String() string { return v.text() + v.rest() }
+
+// rest tells for how many more it stands.
+func (v *Violation) rest() string {
+	switch {
+	case v.More == 0:
+		return ""
+	case v.Kind != Overlap:
+		return "\n    more:   likewise with " + number(v.More, "later hold", "later holds")
+	}
+	text := "\n    more:   the first overlapped likewise with " + number(v.More, "later hold", "later holds")
+	if v.Last != 0 {
+		text += ", up to " + storeText(v.Last)
+	}
+	return text
+}
+
+func (v *Violation) text() string {
+	var b strings.Builder
+	switch {
+	case v.First.Lock == "": // a record of no lock
+		fmt.Fprintf(&b, "agent %s: %s\n    record: %s", AgentText(v.First.Agent, v.First.Process), v.what(), v.First.when())
+	case v.Second == (Hold{}):
+		fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
+		fmt.Fprintf(&b, "\n    hold:   %s\n            %s", v.First.who(), v.First.when())
+	default:
+		fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
+		fmt.Fprintf(&b, "\n    first:  %s\n            %s", v.First.who(), v.First.when())
+		fmt.Fprintf(&b, "\n    second: %s\n            %s", v.Second.who(), v.Second.when())
+	}
+	for i := range v.Others {
+		fmt.Fprintf(&b, "\n    also:   %s\n            %s", v.Others[i].who(), v.Others[i].when())
+	}
+	if v.MoreOthers > 0 {
+		fmt.Fprintf(&b, "\n            and %d more", v.MoreOthers)
+	}
+	when := "both:  "
+	if v.Second == (Hold{}) {
+		when = "time:  "
+	}
+	switch {
+	case v.Overlapped != 0 && v.Until > v.Overlapped:
+		fmt.Fprintf(&b, "\n    %s %s on the clock of the store", when, rangeText(storeWall(v.Overlapped), storeWall(v.Until)))
+	case v.Overlapped != 0:
+		fmt.Fprintf(&b, "\n    %s from %s on the clock of the store", when, storeText(v.Overlapped))
+	}
+	fmt.Fprintf(&b, "\n    why:    %s\n    look:   %s", v.Why, v.Look)
+	return b.String()
+}
+
+func (e Explanation) String() string {
+	return fmt.Sprintf("%s\n    cause:  %s%s", e.text(), e.Cause(), e.rest())
+}
+
+// Cause is what explains it, for people.
+func (e Explanation) Cause() string {
+	by := ""
+	if e.Operator != "" {
+		by = " (" + plainText(e.Operator) + ")"
+	}
+	switch {
+	case e.Reset != nil:
+		return e.Reset.String()
+	case e.BrokenAt != 0:
+		if e.Deleted {
+			return "an agent deleted the semaphore at " + storeText(e.BrokenAt)
+		}
+		return fmt.Sprintf("an operator%s broke the lock at %s", by, storeText(e.BrokenAt))
+	case e.Broken:
+		return fmt.Sprintf("an operator%s broke the lock", by)
+	}
+	return "the first was over by its lease; its process did not run, and learned of it late"
+}
+
+func (r StoreReset) String() string {
+	switch {
+	case r.From == r.To && r.Step > 0:
+		return fmt.Sprintf("somebody set the clock of the store forward by %s, between %s and %s", durationText(time.Duration(r.Step)), storeText(r.After), storeText(r.Before))
+	case r.From == r.To && r.Step < 0:
+		return fmt.Sprintf("somebody set the clock of the store back by %s, between %s and %s", durationText(time.Duration(-r.Step)), storeText(r.After), storeText(r.Before))
+	case r.From == r.To:
+		return fmt.Sprintf("somebody set the clock of the store: it showed %s, and then %s", storeText(r.After), storeText(r.Before))
+	case r.After <= r.Before:
+		return fmt.Sprintf("the store was reset (%s) at some time %s", plainText(r.Reason), rangeText(storeWall(r.After), storeWall(r.Before)))
+	}
+	return fmt.Sprintf("the store was reset (%s), after %s on its clock before, and before %s on its clock since", plainText(r.Reason), storeText(r.After), storeText(r.Before))
+}
+
+func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Hold.Lock, u.Hold, u.Why) }
+
+func (g Gap) String() string {
+	if g.Lives > 0 {
+		return fmt.Sprintf("all records of agent %s, epochs %d to %d", g.Agent, g.Epoch, g.Epoch+g.Lives-1)
+	}
+	return fmt.Sprintf("records %d to %d of agent %s, epoch %d", g.First, g.Last, g.Agent, g.Epoch)
+}
+
+func (r LateRecord) String() string {
+	text := fmt.Sprintf("record %d of agent %s, epoch %d: %s", r.Seq, r.Agent, r.Epoch, r.Kind)
+	if r.Lock != "" {
+		text += " " + plainText(string(r.Lock))
+	}
+	if r.Dead {
+		text += "; the agent counted as dead until this record came, and holds were judged without it"
+	}
+	return text
+}
+
+func (t Tail) String() string {
+	text := fmt.Sprintf("agent %s; its last record is %d of epoch %d", AgentText(t.Agent, t.Process), t.Last, t.Epoch)
+	if t.From > 0 && t.To != endOfTime {
+		text += fmt.Sprintf("; what it did %s may be missing", rangeText(storeWall(t.From), storeWall(t.To)))
+	} else if t.From > 0 {
+		text += fmt.Sprintf("; what it did from %s on may be missing", storeText(t.From))
+	}
+	if t.Assumed {
+		return text + fmt.Sprintf("; it is taken to have lived until %s at the latest", untilText(t.To))
+	}
+	return text + "; the next process of this agent had begun by then"
+}
+
+func (h Hole) String() string {
+	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
+	if h.Origin != "" {
+		text = fmt.Sprintf("messages %d to %d of origin %s, which has agent %s: they were lost before they were forwarded", h.First, h.Last, plainText(h.Origin), h.Agent)
+	}
+	for _, in := range h.In {
+		text += fmt.Sprintf("; holds %v are not proven", in)
+	}
+	return text
+}
+
+func (s Stretch) String() string {
+	text := "until " + untilText(s.To)
+	if s.From != 0 {
+		text = fmt.Sprintf("from %s to %s", storeText(s.From), untilText(s.To))
+	}
+	if s.Store != "" {
+		text += " of store " + plainText(s.Store)
+	}
+	return text
+}
+
+func (b Belated) String() string {
+	return fmt.Sprintf("holds %v were judged before the log told that %s", b.Stretch, b.Why)
+}
+
+// String tells from when to when a store was judged.
+func (j Judged) String() string {
+	text := "judged: " + number(j.Holds, "tenure", "tenures")
+	if j.Store != "" {
+		text += " of store " + plainText(j.Store)
+	}
+	switch {
+	case j.From != 0 && j.To > j.From:
+		text += ", " + rangeText(storeWall(j.From), storeWall(j.To))
+	case j.From != 0:
+		text += ", from " + storeText(j.From)
+	case j.To != 0:
+		text += ", up to " + storeText(j.To)
+	}
+	if j.Pending > 0 {
+		text += fmt.Sprintf("; %s not judged yet", number(j.Pending, "later one is", "later ones are"))
+	}
+	if j.Unproven != 0 && j.rest {
+		text += "; all after " + storeText(j.Unproven) + " are proven"
+	}
+	return text
+}
+
+// is reports whether both are one hold.
+func (h *Hold) is(other *Hold) bool {
+	return h.LockKey == other.LockKey && h.Agent == other.Agent && h.Epoch == other.Epoch && h.Seq == other.Seq
+}

@@ -1,0 +1,181 @@
+package audit
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// Each of these logs could hide an overlap, or has one without a cause.
+func TestAuditIsNotDeceived(t *testing.T) {
+	aHolds := func(from, until int) *story {
+		return agent("A").alive(100).held(1, from, until).alive(until + 1000).stop()
+	}
+	overlapped := func(before func(a *story)) []events.Record {
+		a := agent("A")
+		before(a)
+		a.granted(1, 1000).released(1, 29000).returned(1, 29001).stop()
+		return append(a.records, agent("B").held(1, 2000, 28000).stop().records...)
+	}
+	zombie := agent("B").alive(100)
+	place := zombie.seq
+	zombie.next().stop()
+	zombie.epoch, zombie.seq = 1, place
+	zombie.granted(1, 40000).released(1, 69000).returned(1, 69001).stop()
+
+	early := agent("A").alive(100).granted(1, 1000).renewed(1, 595000).released(1, 601000)
+	early.edit(func(r *events.Record) { r.Until, r.Confirmed = clock(480000), clock(475000) }) // no clock is corrected so fast
+	early.stop()
+
+	for name, test := range map[string]struct {
+		log  []events.Record
+		want Verdict
+	}{
+		"a process goes on publishing after the next one has stopped": {
+			append(slices.Clone(zombie.records), aHolds(50000, 60000).records...), Incomplete,
+		},
+		"an agent died before it told of any time of the store": {
+			append(agent("B").records, aHolds(3000, 4000).records...), Incomplete,
+		},
+		"a new name of the store is no step of its clock": {
+			overlapped(func(a *story) {
+				a.reset(lockagent.Reset{From: "i1", To: "i1", Reason: "other identity", After: clock(500), Before: clock(500), Store: "old"})
+			}), Violated,
+		},
+		"a small step of the clock excuses no long overlap": {
+			overlapped(func(a *story) { a.reset(lockagent.Reset{After: clock(500), Before: clock(600)}) }), Violated,
+		},
+		"an end is told for earlier than it was": {
+			append(early.records, agent("B").alive(100).held(1, 481000, 482000).stop().records...), Violated,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := audited(test.log); r.Verdict != test.want {
+				t.Errorf("%s, want %s\n%v", r.Verdict, test.want, r)
+			}
+		})
+	}
+}
+
+// Records are missing in two places. A hold may have gone on between them, and the log has nothing of it. The agent
+// counts its holds. If the log has as many, and none of these can have ended in the first place, there was none.
+func TestAuditOfAHoldBetweenTwoHoles(t *testing.T) {
+	for name, test := range map[string]struct {
+		early       func(a *story) // up to 6 s
+		count       int
+		late        func(a *story) // after 95 s
+		verdict     Verdict
+		found, says string
+	}{
+		"ALongHoldGoesOn": {
+			func(a *story) { a.granted(1, 1000).missing(1) }, 1,
+			func(a *story) { a.missing(2) },
+			Incomplete, "missing: 2, open: 1, unproven: 1", "",
+		},
+		"AnotherOneMayHaveItsPlace": { // a limit: see docs/audit.md
+			func(a *story) { a.granted(1, 1000).missing(2) }, 1,
+			func(a *story) { a.missing(2) },
+			Incomplete, "belated: 1, missing: 2, open: 1, unproven: 1", "for its records 15 to 16 are missing",
+		},
+		"AnotherOneMayHaveItsPlaceInACrash": { // likewise
+			func(a *story) { a.granted(1, 1000).missing(2) }, 1,
+			nil,
+			Incomplete, "belated: 1, missing: 1, not stopped: 1, open: 1, unproven: 1", "did not stop",
+		},
+		"ThereIsOneMore": {
+			func(a *story) { a.granted(1, 1000).missing(1) }, 2,
+			func(a *story) { a.missing(2) },
+			Incomplete, "belated: 1, missing: 2, open: 1, unproven: 1", "for its records 14 to 15 are missing",
+		},
+		"OfSeveralOnlyOneGoesOn": { // two ends and a grant may be missing, in two holes
+			func(a *story) {
+				a.of("l").granted(1, 1000).of("m").granted(2, 1100).missing(1).alive(3000).edit(func(r *events.Record) { r.Count = 1 }).missing(2)
+			}, 1,
+			func(a *story) { a.missing(1) },
+			Incomplete, "belated: 1, missing: 3, open: 2, unproven: 2", "holds from 2026-03-01T14:00:03.000Z to",
+		},
+		"TheAgentCrashes": {
+			func(a *story) { a.granted(1, 1000).missing(1) }, 1,
+			nil,
+			Incomplete, "missing: 1, not stopped: 1, open: 1, unproven: 1", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agent("A").of("l").leasing(time.Hour), agent("B").of("b")
+			test.early(a)
+			s := new(tape).add(1000, a, b)
+			for ms := 6000; ms <= 96_000; ms += 10_000 {
+				s.add(ms, a.alive(ms).edit(func(r *events.Record) { r.Count = test.count }), b.alive(ms))
+				if ms == 36_000 {
+					b.held(1, 40_000, 41_000)
+				}
+			}
+			if test.late != nil {
+				test.late(a)
+				s.add(99_000, a.alive(97_000).stop())
+			}
+			s.live(106_000, 206_000, b).add(207_000, b.stop())
+			s.want(t, test.verdict, test.found, test.says)
+		})
+	}
+}
+
+// An agent counts as dead, and may have had a hold since long ago. Then it goes on after all.
+func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
+	a, b := agent("A").of("l").leasing(time.Hour), agent("B").of("b")
+	s := new(tape).add(1000, a.granted(1, 1000).missing(2), b)
+	tell := func(ms int) { a.alive(ms).edit(func(r *events.Record) { r.Count = 1 }) }
+	for ms := 6000; ms <= 196_000; ms += 10_000 {
+		if tell(ms); ms < 100_000 {
+			s.add(ms, a)
+		}
+		if ms == 36_000 {
+			b.held(1, 40_000, 41_000)
+		}
+		s.add(ms, b.alive(ms))
+	}
+	dead := s.read(newAudit())
+	wantReport(t, dead.ReportAt(wall(196_000)), Incomplete, "belated: 1, missing: 1, not stopped: 1, open: 1", "1 time was judged too early")
+	acknowledged := resumed(t, dead)
+	acknowledged.Acknowledge(wall(196_000), Acknowledgement{})
+	s.records = nil
+	s.add(200_000, b.stop(), a.stop())
+	wantReport(t, s.read(resumed(t, dead)).Report(), Incomplete, "belated: 1, late: 1, missing: 1, not stopped: 1, open: 1, unproven: 1", "")
+	if r := s.read(acknowledged).Report(); r.Belated.Count != 0 {
+		t.Errorf("%v", r)
+	}
+
+	// It goes on in another process: then the end of its log stays lost.
+	s.records, s.position = s.records[:1], dead.Position()+1
+	a.seq = 14
+	s.add(200_000, a.next().alive(200_000).stop())
+	wantReport(t, s.read(dead).Report(), Incomplete, "belated: 2, missing: 1, not stopped: 2, open: 1, unproven: 1", "")
+}
+
+// An agent has a hold from before the beginning of the log. It crashes, so nothing ever tells of the hold.
+func TestAuditOfAHoldFromBeforeTheBeginning(t *testing.T) {
+	for name, test := range map[string]struct {
+		count   int
+		verdict Verdict
+		found   string
+	}{
+		"OneHold": {1, Incomplete, "belated: 1, not stopped: 1"},
+		"NoHold":  {0, Proven, "not stopped: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agent("A").of("b").granted(1, 1000), agent("B").of("b")
+			s := new(tape).lose(1000, a, b)
+			for ms := 2000; ms <= 142_000; ms += 10_000 {
+				s.add(ms, a.alive(ms).edit(func(r *events.Record) { r.Count = test.count }), b.alive(ms))
+				if ms == 42_000 {
+					b.held(1, 45_000, 46_000)
+				}
+			}
+			s.live(152_000, 252_000, b).add(253_000, b.stop())
+			s.want(t, test.verdict, test.found, "")
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// The second opinion judges a log that is whole, and names what keeps it from that.
+func TestIndependent(t *testing.T) {
+	a := func() *story { return agent("A").granted(1, 1000).released(1, 2000).returned(1, 2001) }
+	early := agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).stop()
+	b := func(at int) *story { return agent("B").held(1, at, at+500).stop() }
+	for name, test := range map[string]struct {
+		stories []*story
+		verdict Verdict
+		why     string
+		pairs   int
+	}{
+		"Whole":   {[]*story{a().stop(), b(3000)}, Proven, "", 0},
+		"Overlap": {[]*story{a().stop(), b(1500)}, Violated, "", 1},
+		"AnEndThatIsTooEarly": { // and hides an overlap
+			[]*story{early, b(3000)}, Violated, "", 1,
+		},
+		"AnEndThatIsTooEarlyAndHidesNothing": {
+			[]*story{early, b(6000)},
+			NoVerdict,
+			"record A:1:2 (held): its tenure was over before the time for which it was held", 0,
+		},
+		"TwoTenuresOfAnAgent": {[]*story{agent("A").held(1, 1000, 5000).held(2, 3000, 3500).stop()}, Violated, "", 1},
+		"NoStop": {
+			[]*story{a(), b(3000)},
+			NoVerdict, "between records A:1:4 and B:1:1 something is missing or contradicts", 0,
+		},
+		"Hole": {
+			[]*story{a().missing(1).stop(), b(1500)},
+			NoVerdict, "between records A:1:4 and A:1:6 something is missing or contradicts", 0,
+		},
+		"Reset": {
+			[]*story{a().reset(lockagent.Reset{From: "x", To: "y"}).stop(), b(3000)},
+			NoVerdict, "record A:1:5 tells of what makes times or numbers incomparable: storereset", 0,
+		},
+		"Unknown": {
+			[]*story{a().edit(func(r *events.Record) { r.Raw = "{}" }).stop(), b(3000)},
+			NoVerdict, "record A:1:4 has something that this program does not know", 0,
+		},
+		"ATenureNumberTwice": { // its holds have a beginning and an end each, and these are compared
+			[]*story{agent("A").held(1, 1000, 1100).held(1, 2000, 2100).stop(), b(3000)}, Proven, "", 0,
+		},
+		"AnotherKindOfLock": {
+			[]*story{a().edit(func(r *events.Record) { r.Token, r.LockKind = 1, "barrier" }).stop()},
+			NoVerdict, "record A:1:4 is about a lock that the second opinion does not judge", 0,
+		},
+		"Nothing": {nil, NoVerdict, "record :0:0 is the last one, and its agent did not stop", 0},
+		"AHiddenHold": {
+			[]*story{a().alive(3000).edit(func(r *events.Record) { r.Count = 1 }).stop()},
+			NoVerdict, "record A:1:5 (alive): it counts 1 holds, and the log has 0", 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := audited(recordsOf(test.stories)); r.Verdict == Proven && test.verdict == Violated {
+				t.Errorf("the audit says\n%v", r)
+			}
+			if o := opinionOf(recordsOf(test.stories)); o.Verdict != test.verdict || o.Why != test.why || len(o.Pairs) != test.pairs {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}
+
+// The second opinion has a verdict on true histories in which nothing happened, and finds what evil stores do.
+func TestIndependentHasVerdicts(t *testing.T) {
+	n := make(map[Verdict]int)
+	seeds(t, 30, func(_ uint64, r *rand.Rand) { n[opinionOf(drawWorld(r, evils).stream).Verdict]++ })
+	seeds(t, 30, func(_ uint64, r *rand.Rand) { n[opinionOf(calmWorld(r).stream).Verdict]++ })
+	t.Log(n)
+	if n[Proven] < 25 || n[Violated] == 0 || n[NoVerdict] == 0 {
+		t.Errorf("there are too few verdicts of one kind: %v", n)
+	}
+}

@@ -1,0 +1,347 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// compare looks whether two tenures of a lock overlapped.
+func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
+	first, second := x, y
+	if cmp.Or(cmp.Compare(y.Start, x.Start), cmp.Compare(y.FirstToken, x.FirstToken)) < 0 {
+		first, second = y, x
+	}
+	if a.aside(store, first, second) {
+		return
+	}
+	end := a.atMost(first)
+	switch {
+	case first.Modes == shared && second.Modes == shared:
+		return
+	case second.Modes == shared && first.sharedFrom(second.Start):
+		return
+	case first.Start == 0 || second.Start == 0:
+		return // said of that one
+	case end != 0 && end <= second.Start:
+		e := Explanation{Late: true}
+		if told, _ := store.reach(first, first.Told, second.Start); told <= second.Start {
+			at, step := store.reach(first, end, second.Start)
+			if at <= second.Start {
+				return
+			}
+			if first.Open > 0 {
+				first.doubt("the log does not have its end, and the clock of the store was set before its lease was over")
+				return
+			}
+			e = step.explains()
+		}
+		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+		a.found.Explained.add(e)
+		return
+	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch && second.Start >= a.atLeast(first).Add(-rounding(lock.Store)):
+		return // an agent's own records tell their order
+	}
+	if first.Rough || second.Rough {
+		if first.Open > 0 {
+			second.doubt(fmt.Sprintf("it began when the hold with token %d went on, of which the log does not tell all", first.LastToken))
+		}
+		return // said of that one
+	}
+	cause, explained := a.explain(store, lock, first, second)
+	switch {
+	case explained:
+		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+		a.found.Explained.add(cause)
+	case (first.Modes|second.Modes)&strange != 0:
+		// said of that one
+	case a.apart(first, second):
+		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
+	case second.Start < a.atLeast(first) && store.byStep(first, a.atLeast(first), second.Start) == nil:
+		first.Guilty = true
+		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
+	case first.Open > 0:
+		first.doubt(fmt.Sprintf("the log does not have its end, and token %d was granted at %s, before its lease was over",
+			second.FirstToken, storeText(second.Start)))
+	default:
+		first.doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
+			storeText(a.atLeast(first)), untilText(end), second.FirstToken, storeText(second.Start)))
+	}
+}
+
+func untilText(t lockagent.StoreTime) string {
+	if t == 0 || t == endOfTime {
+		return "a time that the log does not tell"
+	}
+	return storeText(t)
+}
+
+// orderTokens looks whether the tokens of tenures that go on side by side grew: each is compared with the one that began
+// before it. They end in another order, so later they could only be compared with those that are left.
+func (a *Audit) orderTokens(store *storeLog, lock *lockLog, until lockagent.StoreTime) {
+	before := lock.Last
+	for _, s := range lock.Spans {
+		if s.Start >= until {
+			break
+		}
+		if s.Start == 0 {
+			continue
+		}
+		if (s.Modes == shared || permitKind(lock.Kind)) && !s.Ordered {
+			s.Ordered = true
+			a.compareTokens(store, lock, before, s)
+		}
+		if before == nil || s.Start >= before.Start {
+			before = s
+		}
+	}
+}
+
+// remembersToken compares the token of a tenure that is over with the greatest before, unless that was done, and remembers it
+// if it is greater.
+func (a *Audit) remembersToken(store *storeLog, lock *lockLog, s *span) {
+	last := lock.Last
+	switch {
+	case last != nil && s.Agent == last.Agent && s.Tenure == last.Tenure:
+		last.LastToken = max(last.LastToken, s.LastToken) // it went on when it had been judged
+		return
+	case !s.Ordered:
+		a.compareTokens(store, lock, last, s)
+	}
+	if last == nil || s.LastToken > last.LastToken {
+		kept := *s
+		lock.Last = &kept
+	}
+}
+
+// compareTokens looks whether the tokens of a lock grew from a tenure to another one.
+func (a *Audit) compareTokens(store *storeLog, lock *lockLog, last, s *span) {
+	if a.beganLater(store, s) && (last == nil || s.Start >= last.Start) {
+		return
+	}
+	if a.endedBefore(store, s, a.atMost(s)) && (last == nil || a.endedBefore(store, last, a.atMost(last))) {
+		return
+	}
+	early := s.Begun > 0 && lockagent.StoreTime(s.FirstToken) < s.Start.Add(-slack)
+	const mayBeGreater = "its token is older than its beginning, so an earlier one may be greater"
+	if last == nil {
+		if early {
+			s.doubt(mayBeGreater)
+		}
+		return
+	}
+	greatest := last.LastToken
+	if s.Modes == shared && last.Modes&shared != 0 {
+		greatest = max(last.FirstToken, last.AloneToken) // the tokens of tenures that go on side by side grow side by side
+	}
+	first, second := last, s
+	fell := s.FirstToken <= greatest && (s.Start >= last.Start || s.LastToken >= last.LastToken)
+	if s.FirstToken > greatest && s.Start < last.Start && s.Start != 0 {
+		first, second, fell = s, last, true
+	}
+	if early && !fell {
+		s.doubt(mayBeGreater) // than one that is forgotten
+	}
+	if fell {
+		v := a.tokens(lock, first, &first.Last, second, second.first())
+		step, size := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
+		switch {
+		case step != nil && tokenStep(s, last) <= size+slack:
+			a.found.Explained.add(step.excuses(v))
+		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
+			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
+		default:
+			a.found.violation(v)
+		}
+	}
+}
+
+// tokenStep is the step of the clock that would explain why the tokens of two tenures do not grow with
+// their times.
+func tokenStep(s, last *span) time.Duration {
+	if s.FirstToken > last.LastToken {
+		return last.Start.Sub(s.Start)
+	}
+	return lockagent.StoreTime(last.LastToken).Sub(lockagent.StoreTime(s.FirstToken))
+}
+
+// tokens tells of a hold that does not have a greater token than an earlier one.
+func (a *Audit) tokens(lock *lockLog, first *span, p *piece, second *span, q *piece) Violation {
+	v := Violation{
+		Kind: TokenFell, First: a.hold(lock.LockKey, first, p), Second: a.hold(lock.LockKey, second, q),
+		Why:  "a resource that checks tokens refuses the later holder, or lets both in",
+		Look: "Look whether the store lost its data and its clock is behind, and whether other programs write its keys.",
+	}
+	if p.Token == q.Token {
+		v.Kind = TokenRepeated
+	}
+	return v
+}
+
+// overlap tells of two holds that overlapped.
+func (a *Audit) overlap(lock *lockLog, s *span, p *piece, second Hold) Violation {
+	v := Violation{Kind: Overlap, First: a.hold(lock.LockKey, s, p), Second: second, Overlapped: second.Start}
+	end := a.atMost(s)
+	if s.Told != 0 {
+		end = s.Told
+	}
+	v.Until = earlier(end, second.End)
+	switch {
+	case s.Agent == second.Agent && p.Epoch == second.Epoch:
+		v.Why = "the agent granted the lock to the second owner while the first still had it"
+		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around these numbers."
+	case s.Told != 0:
+		v.Why = "the process of the first did not run when its lease ran out, so its owner learned of that late"
+		v.Look = "Look what stopped that process: a suspended machine, a long pause, too little CPU. Only a resource that checks tokens is safe from it."
+	default:
+		v.Why = "the store granted the lock to the second while the first had a lease that was not over"
+		v.Look = "Look whether the store lost data or fails over, whether somebody deleted its keys, and whether its clock was set forward."
+	}
+	return v
+}
+
+// accuse reports what a hold says that cannot be.
+func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
+	if what.Kind == Outlived && a.outside(store, s, a.atMost(s)) {
+		return
+	}
+	h := a.hold(lock.LockKey, s, &what.Hold)
+	v := Violation{Kind: what.Kind, First: h, Why: what.Why, Overlapped: s.Confirmed, Until: what.At}
+	switch what.Kind {
+	case Outlived:
+		v.Overlapped = s.confirmedEnd()
+		v.Look = "Look whether the process of the holder was stopped just then. Otherwise this is a defect of the agent."
+	default:
+		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
+	}
+	if step, size := store.step(s.Start, what.At); step != nil && what.By <= size+slack {
+		a.found.Explained.add(step.excuses(v))
+		return
+	}
+	if what.By > 0 && what.Holed {
+		s.doubt(what.Why + ", and records are missing that may tell that the clock was set")
+		return
+	}
+	s.Guilty = true
+	a.found.violation(v)
+}
+
+// move brings the tenures of an agent, which has just named its store, to that store.
+func (a *Audit) move(l *agentLog, to string) {
+	if a.stores[to] == nil && a.nowhere.Holds > 0 {
+		a.inherit(to)
+	}
+	s := a.store(to)
+	s.Holds, a.nowhere.Holds = s.Holds+l.Nameless, a.nowhere.Holds-l.Nameless
+	l.Nameless, l.Elsewhere = 0, nil
+	if l.spans == 0 {
+		return
+	}
+	for key, lock := range a.locks {
+		if key.Store != "" || !slices.ContainsFunc(lock.Spans, func(s *span) bool { return s.Agent == l.ID }) {
+			continue
+		}
+		key.Store = to
+		other := a.lock(key)
+		lock.Spans = slices.DeleteFunc(lock.Spans, func(s *span) bool {
+			if s.Agent != l.ID {
+				return false
+			}
+			if lock.live(s.Agent, s.Tenure) == s {
+				lock.over(s)
+				other.goOn(s)
+			}
+			s.Late = s.Late || a.toldLate(&Hold{LockKey: key, Agent: s.Agent}, s.Start)
+			other.Spans = append(other.Spans, s)
+			return true
+		})
+		a.touch(lock)
+		a.recount(other, 0)
+	}
+}
+
+// inherit begins the log of the first store that an agent names. Holds that do not name their store have been judged. They may be
+// of that one, so what the log tells of their time from now on comes late.
+func (a *Audit) inherit(to string) {
+	s, none := a.store(to), a.nowhere
+	s.Floor, s.From, s.Last, s.Cleared = none.Floor, none.From, none.Last, none.Cleared
+	s.First, s.Judged, s.Unproven = none.First, none.Judged, none.Unproven
+	for i := range none.Ends { // the place of a lock is another one by its new name
+		s.ended(i, slices.Max(none.Ends))
+	}
+	for key, l := range a.locks {
+		if key.Store == "" && l.Last != nil {
+			key.Store = to
+			a.lock(key).Last = l.Last.clone()
+		}
+	}
+}
+
+// joined makes one store of two.
+func (a *Audit) joined(to, from string) {
+	s, gone := a.store(to), a.store(from)
+	delete(a.stores, from)
+	for _, l := range a.logs {
+		if l.Store == from {
+			l.Store = to
+			a.place(l)
+		}
+		if born, known := l.Elsewhere[from]; known {
+			l.Elsewhere[to] = earlier(born, l.Elsewhere[to])
+		}
+	}
+	if s.Holds > 0 && gone.Holds > 0 {
+		a.found.Joined.add(Note(fmt.Sprintf("the stores %s and %s are one, but holds of each were judged apart, up to %s", to, from,
+			storeText(min(s.Judged, gone.Judged)))))
+	}
+	s.Floor, s.From = min(s.Floor, gone.Floor), max(s.From, gone.From)
+	s.clear(gone.Cleared[0])
+	s.clear(gone.Cleared[1])
+	for i, t := range gone.Ends {
+		s.ended(i, t)
+	}
+	s.Newest, s.Heard = max(s.Newest, gone.Newest), max(s.Heard, gone.Heard)
+	s.Last, s.Began = max(s.Last, gone.Last), earlier(s.Began, gone.Began)
+	if !s.Timed || gone.Timed && gone.Ahead > s.Ahead {
+		s.Timed, s.Ahead = gone.Timed, gone.Ahead
+	}
+	s.Blanks = append(s.Blanks, gone.Blanks...)
+	for _, x := range gone.Bygone.First {
+		s.Bygone.add(x)
+	}
+	s.Bygone.Count += gone.Bygone.Count - len(gone.Bygone.First)
+	s.Stepped = max(s.Stepped, gone.Stepped)
+	s.Resets = append(s.Resets, gone.Resets...)
+	s.Steps = append(s.Steps, gone.Steps...)
+	s.Holds, s.Within = s.Holds+gone.Holds, s.Within+gone.Within
+	for name := range gone.Names {
+		a.count(s, name)
+	}
+	s.First = earlier(s.First, gone.First)
+	s.Judged, s.Unproven = min(s.Judged, gone.Judged), max(s.Unproven, gone.Unproven)
+	a.latest, a.near = nil, nil
+	for key, l := range a.locks {
+		if key.Store != from {
+			continue
+		}
+		delete(a.locks, key)
+		key.Store = to
+		other := a.lock(key)
+		other.Spans = append(other.Spans, l.Spans...)
+		other.Breaks = append(other.Breaks, l.Breaks...)
+		other.Changes = append(other.Changes, l.Changes...)
+		other.Number.join(l.Number)
+		a.recount(other, 0)
+		for _, x := range l.Spans {
+			if l.live(x.Agent, x.Tenure) == x {
+				other.goOn(x)
+			}
+		}
+		if other.Last == nil || l.Last != nil && l.Last.LastToken > other.Last.LastToken {
+			other.Last = l.Last
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package audit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/lockagent/lockagent"
+)
+
+// Party is an owner with its agent, as far as a log knows them. What it does not know is zero.
+type Party struct {
+	Owner   lockagent.Owner   `json:"owner,omitempty"`
+	Who     Who               `json:"who,omitzero"`
+	Agent   lockagent.AgentID `json:"agent,omitempty"`
+	Process Process           `json:"process,omitzero"` // of the agent
+}
+
+// String names the owner and its agent for people.
+func (p Party) String() string {
+	switch {
+	case p.Agent == "":
+		return OwnerText(p.Owner, "")
+	case p.Owner == "":
+		return "agent " + AgentText(p.Agent, p.Process)
+	}
+	return WhoText(p.Who, p.Owner, p.Agent, p.Process) + " of agent " + AgentText(p.Agent, p.Process)
+}
+
+// OwnerText is an owner for people. An agent makes the name of an owner that has none of its own
+// identity and a number. Of such a name it is the number alone, as in /7.
+func OwnerText(owner lockagent.Owner, agent lockagent.AgentID) string {
+	if number, ok := strings.CutPrefix(string(owner), string(agent)+"/"); ok && agent != "" {
+		return "/" + plainText(number)
+	}
+	return fmt.Sprintf("%q", owner)
+}
+
+// AgentText is an agent for people: its identity, and where it runs. Of an identity that was made
+// up (see [lockagent.NewAgentID]) it is the beginning.
+func AgentText(id lockagent.AgentID, p Process) string {
+	text := string(id)
+	if len(id) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") && id[8] == '-' {
+		text = text[:8]
+	}
+	switch {
+	case p.Host == "":
+		return text
+	case p.Program == "":
+		return fmt.Sprintf("%s on %s, pid %d", text, plainText(p.Host), p.PID)
+	}
+	return fmt.Sprintf("%s, %s on %s, pid %d", text, plainText(p.Program), plainText(p.Host), p.PID)
+}
+
+// plainText is a text of a log for people. Whoever wrote the log must not control their terminals, nor make up lines of a
+// report.
+func plainText(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// behind returns the holder that a request has found, or nil if the request names none. The text is
+// an owner of the same agent, a tenure of another one, or what another program wrote into the
+// store.
+func (f *Fold) behind(l *lockFold, agent lockagent.AgentID, holder string) *Party {
+	if holder == "" {
+		return nil
+	}
+	p := &Party{Owner: lockagent.Owner(holder)}
+	t, ok := lockagent.ParseTenure(holder)
+	if ok = ok && f.agents[t.Agent] != nil; ok {
+		*p = Party{Agent: t.Agent}
+	} else if strings.HasPrefix(holder, string(agent)+"/") {
+		p.Agent = agent
+	}
+	for _, h := range l.open {
+		switch {
+		case ok && h.Agent == t.Agent && h.Tenure == t.Number:
+			p.Owner, p.Who = h.Owner, h.Who
+		case !ok && h.Agent == agent && h.Owner == p.Owner:
+			p.Agent, p.Who = agent, h.Who
+		}
+	}
+	if a := f.agents[p.Agent]; a != nil {
+		p.Process = a.Process
+	}
+	return p
+}

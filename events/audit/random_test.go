@@ -1,0 +1,338 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/internal/logtest"
+)
+
+// seedVariable is the first seed of the random tests, if it is not 1.
+const seedVariable = "LOCKAGENT_TEST_SEED"
+
+// seeds calls test with so many seeds.
+func seeds(t *testing.T, many int, test func(seed uint64, r *rand.Rand)) {
+	t.Helper()
+	first, err := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), "1"), 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", seedVariable, err)
+	}
+	for seed := first; seed < first+uint64(many) && !t.Failed(); seed++ {
+		test(seed, rand.New(rand.NewPCG(seed, 1)))
+	}
+}
+
+// drawWorld is any history: of stores that are right, or wrong.
+func drawWorld(r *rand.Rand, evils evil) *world {
+	some := func(of int) bool { return r.IntN(of) == 0 }
+	cfg := worldConfig{
+		length: 1000 * (20 + r.IntN(60)), crashes: some(3), breaks: some(3), pauses: some(4), outages: some(3), stores: 1 + r.IntN(2),
+	}
+	switch r.IntN(6) {
+	case 0, 1:
+		cfg.resets = true
+	case 2:
+		cfg.steps = true
+	case 3:
+		cfg.late, cfg.stores = true, 1
+	}
+	if evils > 0 {
+		cfg.evil = 1 + evil(r.IntN(int(evils)-1))
+	}
+	return newWorld(r, cfg)
+}
+
+// calmWorld is a history without anything that leaves a mark on a verdict.
+func calmWorld(r *rand.Rand) *world {
+	return newWorld(r, worldConfig{length: 1000 * (20 + r.IntN(40)), stores: 1 + r.IntN(2)})
+}
+
+// closed is audited for a log that nothing is added to. It is much faster.
+func closed(log []events.Record) Report {
+	a := newAudit()
+	for _, r := range log {
+		a.Add(r)
+	}
+	return a.closed()
+}
+
+// wrong is what is wrong with the verdict on a log whose records are all true, though some may be
+// missing, or nothing.
+func (w *world) wrong(log []events.Record, r Report) string {
+	if why := w.unsound(log, r); why != "" {
+		return why
+	}
+	if why := w.needless(r); why != "" {
+		return why
+	}
+	proves := r.Verdict == Proven || r.Verdict == Explained
+	if n := logtest.MissingNumbers(log); proves && n > 0 {
+		return fmt.Sprintf("%s, though %d records are missing", r.Verdict, n)
+	}
+	if w.had["evil"] {
+		return ""
+	}
+	bad := make(map[tenureKey]bool)
+	for _, p := range badPairs(w.holds) {
+		bad[tenureKey{p.first.agent, p.first.tenure}], bad[tenureKey{p.second.agent, p.second.tenure}] = true, true
+	}
+	for i := range r.Violations.First {
+		v := &r.Violations.First[i]
+		first, second := bad[tenureKey{v.First.Agent, v.First.Tenure}], bad[tenureKey{v.Second.Agent, v.Second.Tenure}]
+		if v.Second == (Hold{}) || !first || !second {
+			return "violated, though nothing was wrong: " + v.String()
+		}
+	}
+	return ""
+}
+
+// fails reports a verdict that is wrong, with a log as small as possible.
+func fails(t *testing.T, seed uint64, what string, w *world, log []events.Record, wrong func(*world, []events.Record, Report) string) {
+	t.Helper()
+	small, rest := shrunk(w, log, func(w *world, log []events.Record) bool { return wrong(w, log, closed(log)) != "" })
+	r := closed(rest)
+	t.Errorf("seed %d, %s: %s\n%s%v", seed, what, wrong(small, rest, r), logText(small, rest), r)
+}
+
+// A true history is proven, or exactly what happened lowers the verdict.
+func TestTrueHistories(t *testing.T) { trueHistories(t, 150) }
+
+func trueHistories(t *testing.T, many int) {
+	t.Helper()
+	verdicts := make(map[Verdict]int)
+	wrong := func(w *world, log []events.Record, r Report) string {
+		if why := w.wrong(log, r); why != "" {
+			return why
+		}
+		had := func(causes ...string) bool {
+			return slices.ContainsFunc(causes, func(c string) bool { return w.had[c] })
+		}
+		switch {
+		case r.Verdict == Violated && !had("crash", "late"):
+			return "violated, though the stores were right, and the log has all that happened"
+		case r.Verdict == Explained && !had("reset", "break", "step", "pause"):
+			return "explained, though nothing happened"
+		case r.Verdict == Incomplete && !had("crash", "late", "reset", "step", "nameless"):
+			return "incomplete, though nothing is missing"
+		case r.Duplicates > 0 || slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives == 0 }): // a life may leave nothing
+			return "something is missing, or comes twice"
+		}
+		return ""
+	}
+	rests := 0
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
+		w := drawWorld(r, sound)
+		report := closed(w.stream)
+		verdicts[report.Verdict]++
+		rests += report.Rests
+		if wrong(w, w.stream, report) != "" {
+			fails(t, seed, "untouched", w, w.stream, wrong)
+		}
+	})
+	t.Log(verdicts)
+	if verdicts[Proven] == 0 || verdicts[Explained] == 0 || verdicts[Incomplete] == 0 || rests == 0 {
+		t.Errorf("a verdict is missing, or a hold by rest; there are %d", rests)
+	}
+}
+
+// If a store grants what is held, loses what it granted, or gives tokens that fall, no verdict hides it.
+func TestHistoriesOfEvilStores(t *testing.T) { historiesOfEvilStores(t, 100) }
+
+func historiesOfEvilStores(t *testing.T, many int) {
+	t.Helper()
+	verdicts, rests := make(map[Verdict]int), 0
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
+		w := drawWorld(r, evils)
+		report := closed(w.stream)
+		rests += report.Rests
+		if len(badPairs(w.holds)) > 0 {
+			verdicts[report.Verdict]++
+		}
+		if w.wrong(w.stream, report) != "" {
+			fails(t, seed, "untouched", w, w.stream, (*world).wrong)
+		}
+	})
+	t.Log(verdicts)
+	if verdicts[Violated] == 0 || rests == 0 {
+		t.Errorf("none was violated, or no hold was granted by rest; there are %d", rests)
+	}
+}
+
+// tally counts what became of the corruptions of one kind.
+type tally struct{ caught, harmless int }
+
+// Whatever is missing, and in whatever order the rest comes: what the audit proves is true.
+func TestHistoriesInPieces(t *testing.T) { historiesInPieces(t, 20) }
+
+func historiesInPieces(t *testing.T, many int) {
+	t.Helper()
+	all := slices.Concat(logtest.Removals, logtest.Repetitions, logtest.Disorders)
+	tallies, rests := make([]tally, len(all)), 0
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
+		w := drawWorld(r, []evil{sound, sound, evils}[r.IntN(3)])
+		whole := closed(w.stream)
+		rests += whole.Rests
+		for i, c := range all {
+			log := c.Do(r, slices.Clone(w.stream))
+			if i >= len(logtest.Removals) || len(log) > 0 && log[0].Position > 1 && c.Name != logtest.Retirement {
+				log = logtest.Renumbered(log)
+			}
+			report := closed(log)
+			if w.wrong(log, report) != "" {
+				fails(t, seed, c.Name, w, log, (*world).wrong)
+			}
+			// What comes twice is a sign of life of an agent that was silent for long.
+			again := i >= len(logtest.Removals) && i < len(logtest.Removals)+len(logtest.Repetitions)
+			if again && report.Verdict != whole.Verdict && !w.had["late"] {
+				t.Errorf("seed %d, %s: %s instead of %s", seed, c.Name, report.Verdict, whole.Verdict)
+			}
+			if report.Verdict == Proven || report.Verdict == whole.Verdict && i >= len(logtest.Removals) {
+				tallies[i].harmless++
+			} else {
+				tallies[i].caught++
+			}
+		}
+	})
+	if rests == 0 {
+		t.Error("no hold was granted by rest")
+	}
+	for i, c := range all {
+		t.Logf("%s: %d caught, %d harmless", c.Name, tallies[i].caught, tallies[i].harmless)
+		if err := logtest.FewCaught(c.Name, tallies[i].caught, tallies[i].caught+tallies[i].harmless); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// One field of one record that is changed is found, or what the log then says is another history in which
+// no two holds overlapped.
+func TestAlteredHistories(t *testing.T) { alteredHistories(t, 2) }
+
+func alteredHistories(t *testing.T, many int) {
+	t.Helper()
+	tallies := make([]tally, len(logtest.Alterations))
+	wrong := func(_ *world, log []events.Record, r Report) string {
+		if r.Verdict != Proven {
+			return ""
+		}
+		if n := logtest.MissingNumbers(log); n > 0 {
+			return fmt.Sprintf("proven, but %d records are missing", n)
+		}
+		return ""
+	}
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
+		w := calmWorld(r)
+		log := w.stream
+		if v := closed(log).Verdict; v != Proven {
+			t.Errorf("seed %d: %s", seed, v)
+		}
+		kinds := make(map[lockagent.EventKind][]int)
+		for i := range log {
+			kinds[log[i].Kind] = append(kinds[log[i].Kind], i)
+		}
+		for i, c := range logtest.Alterations {
+			for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+				x := &log[kinds[kind][r.IntN(len(kinds[kind]))]]
+				before := *x
+				if !c.Do(r, x) || *x == before {
+					*x = before
+					continue
+				}
+				report := closed(log)
+				if wrong(w, log, report) != "" {
+					fails(t, seed, fmt.Sprintf("%s of %v", c.Name, kind), w, log, wrong)
+				}
+				if report.Verdict == Proven {
+					tallies[i].harmless++
+				} else {
+					tallies[i].caught++
+				}
+				*x = before
+				if report.Verdict == Proven && c.Harmless == "" || report.Verdict != Proven && c.Harmless == logtest.NeverRead {
+					t.Errorf("seed %d: %s of %v is changed: %s", seed, c.Name, kind, report.Verdict)
+				}
+			}
+		}
+	})
+	for i, c := range logtest.Alterations {
+		t.Logf("%s: %d caught, %d harmless (%s)", c.Name, tallies[i].caught, tallies[i].harmless, c.Harmless)
+		if err := logtest.FewCaught(c.Name, tallies[i].caught, tallies[i].caught+tallies[i].harmless); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What an audit says does not depend on when it has judged what, nor on a checkpoint in between.
+func TestResumedAudit(t *testing.T) { resumedAudit(t, 6) }
+
+func resumedAudit(t *testing.T, many int) {
+	t.Helper()
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
+		log := drawWorld(r, sound).stream
+		if r.IntN(2) == 0 { // holes go through a checkpoint as well
+			i := r.IntN(len(log))
+			log = slices.Delete(log, i, i+1)
+		}
+		whole, parts := newAudit(), newAudit()
+		for i, x := range log {
+			whole.Add(x)
+			if r.IntN(40) == 0 {
+				parts = parts.resumed(t)
+				if i > 0 {
+					parts.Add(log[i-1]) // the message is read once more
+				}
+			}
+			parts.Add(x)
+			if i%100 == 0 {
+				if a, b := whole.ReportAt(x.Stored), parts.ReportAt(x.Stored); !reflect.DeepEqual(a, b) {
+					t.Fatalf("seed %d, at %d\n%v\nwith checkpoints\n%v", seed, i, a, b)
+				}
+			}
+		}
+		a, b := whole.Report(), parts.Report()
+		if !reflect.DeepEqual(a, b) {
+			t.Fatalf("seed %d: %v\nwith checkpoints\n%v", seed, a, b)
+		}
+		if c := whole.Report(); !reflect.DeepEqual(a, c) {
+			t.Fatalf("seed %d: %v\nagain\n%v", seed, a, c)
+		}
+	})
+}
+
+// An audit that judges while it reads says the same as one that reads everything first.
+func TestJudgedWhileRead(t *testing.T) { judgedWhileRead(t, 50) }
+
+func judgedWhileRead(t *testing.T, many int) {
+	t.Helper()
+	seeds(t, many, func(seed uint64, r *rand.Rand) {
+		w := drawWorld(r, sound)
+		a := closed(w.stream)
+		for i := range w.stream {
+			w.stream[i].Position = 0
+		}
+		b := closed(w.stream)
+		// The order of a log tells when an agent began that died before it told of a time.
+		same := a.Verdict == b.Verdict && a.Unproven.Count == b.Unproven.Count
+		switch {
+		case w.had["step"]:
+			return // without an order, a time may be that of the clock before or since
+		case w.had["late"] && (a.Verdict == Incomplete || a.Verdict == Violated):
+			return // what is judged for good is judged without those that were silent for long
+		case w.had["reset"] && slices.ContainsFunc(a.Unproven.First, func(u Unproven) bool { return strings.Contains(u.Why, "no record tells of a reset") }):
+			return // the reset was told of when the hold had been judged
+		}
+		if !same && (a.Tails.Count == 0 || b.Verdict != Incomplete) || a.Explained.Count > 0 != (b.Explained.Count > 0) || a.Tails.Count != b.Tails.Count {
+			t.Fatalf("seed %d: %s %q\n%s %q\n%v\n%v", seed, a.Verdict, findingsOf(a), b.Verdict, findingsOf(b), a, b)
+		}
+	})
+}

@@ -1,0 +1,476 @@
+package audit
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// lockLog is what an audit has to remember of one lock.
+type lockLog struct {
+	LockKey
+	Spans  []*span     `json:"spans,omitempty"`
+	Breaks []lockBreak `json:"breaks,omitempty"`
+
+	// Of a semaphore: the changes that are still to be judged, in any order, and the number of its permits.
+	Changes []permitChange `json:"changes,omitempty"`
+	Number  permitNumber   `json:"number,omitzero"`
+	kept    bool           // only for the number
+
+	Last *span `json:"last,omitempty"` // that with the greatest token of those that are forgotten
+
+	// Those that may go on: the newest, and earlier ones.
+	newest  *span
+	earlier map[tenureKey]*span
+
+	due     spot[*lockLog] // see storeLog
+	touched bool
+}
+
+// live returns a tenure that may go on, or nil.
+func (l *lockLog) live(agent lockagent.AgentID, number uint64) *span {
+	if s := l.newest; s != nil && s.Tenure == number && s.Agent == agent {
+		return s
+	}
+	if len(l.earlier) == 0 {
+		return nil
+	}
+	return l.earlier[tenureKey{agent, number}]
+}
+
+// goOn says that a tenure may go on.
+func (l *lockLog) goOn(s *span) {
+	if last := l.newest; last != nil {
+		if l.earlier == nil {
+			l.earlier = make(map[tenureKey]*span)
+		}
+		l.earlier[tenureKey{last.Agent, last.Tenure}] = last
+	}
+	l.newest = s
+}
+
+// over says that it does not.
+func (l *lockLog) over(s *span) {
+	if l.newest == s {
+		l.newest = nil
+	} else if k := (tenureKey{s.Agent, s.Tenure}); l.earlier[k] == s {
+		delete(l.earlier, k)
+	}
+}
+
+// An agent never uses the number of a tenure again. So if two epochs of an agent have the same
+// tenure, the next process went on with it, and with its holds.
+type tenureKey struct {
+	agent  lockagent.AgentID
+	number uint64
+}
+
+// lockBreak is the end that an operator made of a tenure.
+type lockBreak struct {
+	At       lockagent.StoreTime `json:"at"`
+	Operator string              `json:"operator,omitempty"`
+	Deleted  bool                `json:"deleted,omitempty"` // an agent deleted the semaphore
+
+	// Perhaps says that the semaphore may have been deleted from Since up to At.
+	Perhaps bool                `json:"perhaps,omitempty"`
+	Since   lockagent.StoreTime `json:"since,omitempty"`
+}
+
+// span is a tenure with its holds, from its beginning in the store to the end of its last hold. Other
+// agents have no part in it, so what they hold is compared with the whole tenure.
+type span struct {
+	Agent  lockagent.AgentID   `json:"agent"`
+	Tenure uint64              `json:"tenure"`
+	Start  lockagent.StoreTime `json:"start,omitempty"` // the earliest that its grants tell
+
+	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
+	Least lockagent.StoreTime `json:"least,omitempty"`
+	Until lockagent.StoreTime `json:"until,omitempty"`
+	// Told is later than Until if the owner learned of the end late: its process did not run.
+	Told lockagent.StoreTime `json:"told,omitempty"`
+
+	Confirmed lockagent.StoreTime `json:"confirmed,omitempty"`
+	Lease     time.Duration       `json:"lease,omitempty"`
+
+	Open int `json:"open,omitempty"` // holds that go on
+	// If the span is Gone, the lease of the holds is over at LeaseEnd. But the process may have lived until Lived, and a
+	// renewal may be lost with the end of its log.
+	LeaseEnd lockagent.StoreTime `json:"lease_end,omitempty"`
+	Lived    lockagent.StoreTime `json:"lived,omitempty"`
+
+	FirstToken lockagent.Token `json:"first_token,omitempty"`
+	LastToken  lockagent.Token `json:"last_token,omitempty"`
+
+	// Exclusive is how many exclusive holds go on. Alone is when the last exclusive hold that is over had ended, or 0 if
+	// there was none or nobody knows. A tenure that has become shared is shared from then on. AloneToken is the greatest of
+	// their tokens.
+	Exclusive  int                 `json:"exclusive,omitempty"`
+	Alone      lockagent.StoreTime `json:"alone,omitempty"`
+	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
+
+	// Of a semaphore. Permits is how many the hold has. Back has the times at which some were given back by their ids.
+	// Total is how many there were in all, as the store told. Limit is the number that the hold is judged by.
+	Permits int                   `json:"permits,omitempty"`
+	Back    []lockagent.StoreTime `json:"back,omitempty"`
+	Total   int                   `json:"total,omitempty"`
+	Limit   int                   `json:"limit,omitempty"`
+
+	First *piece `json:"first,omitempty"` // the first hold, or nil if it is the last
+	Last  piece  `json:"last,omitzero"`   // the hold that ended last, or began last if none has ended
+
+	Begun    int                 `json:"begun,omitempty"` // how many grants began it
+	DeniedAt lockagent.StoreTime `json:"denied_at,omitempty"`
+	Cut      *piece              `json:"cut,omitempty"`     // a hold without an end, that a later one follows
+	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
+	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing; few have one
+
+	// An audit has tens of thousands of spans. So what is small is here together, and what few have is elsewhere. Each span
+	// would be larger by an eighth otherwise.
+
+	Holes   uint32 `json:"holes,omitempty"` // those that the log of the agent had when it began
+	Modes   modes  `json:"modes,omitempty"`
+	Gone    bool   `json:"gone,omitempty"`    // the log of the agent has ended before the holds did
+	Over    bool   `json:"over,omitempty"`    // the log tells that it was returned, or found over
+	Denied  bool   `json:"denied,omitempty"`  // the store said that it was over
+	NoEnd   bool   `json:"no_end,omitempty"`  // of a hold the end is missing
+	Holed   bool   `json:"holed,omitempty"`   // records of the agent are missing since it began
+	Ordered bool   `json:"ordered,omitempty"` // its token was compared with the one that began before it
+	Rough   bool   `json:"rough,omitempty"`   // Start is too early: the log does not have it
+	Late    bool   `json:"late,omitempty"`    // it was told when its time had been judged
+	Guilty  bool   `json:"guilty,omitempty"`  // it is the first of a violation
+
+	// The grant of a semaphore is Numbered when its Limit is known, and Counted when the permits in use then have been compared
+	// with it. It has Excess if they were too many.
+	Numbered bool `json:"numbered,omitempty"`
+	Unknown  bool `json:"unknown,omitempty"` // how many permits there were
+	Counted  bool `json:"counted,omitempty"`
+	Excess   bool `json:"excess,omitempty"`
+}
+
+// suspect is a contradiction within a hold, unless the clock of the store was set.
+type suspect struct {
+	Kind ViolationKind       `json:"kind"`
+	Hold piece               `json:"hold"`
+	By   time.Duration       `json:"by"`
+	At   lockagent.StoreTime `json:"at"`
+	Why  string              `json:"why"`
+
+	// Holed says that records of the agent are missing, which may tell that the clock was set.
+	Holed bool `json:"holed,omitempty"`
+}
+
+// modes are those of the holds of a tenure.
+type modes uint8
+
+const (
+	exclusive modes = 1 << iota
+	shared
+	strange // a mode that this version does not know
+)
+
+func modeOf(m lockagent.Mode) modes {
+	switch m {
+	case lockagent.Exclusive, "":
+		return exclusive
+	case lockagent.Shared:
+		return shared
+	}
+	return strange
+}
+
+// piece is what a span remembers of one hold, for people.
+type piece struct {
+	Owner     lockagent.Owner      `json:"owner,omitempty"`
+	Epoch     uint64               `json:"epoch,omitempty"`
+	Seq       uint64               `json:"seq,omitempty"`
+	Token     lockagent.Token      `json:"token,omitempty"`
+	Mode      lockagent.Mode       `json:"mode,omitempty"`
+	From      time.Time            `json:"from,omitzero"`
+	Until     time.Time            `json:"until,omitzero"`
+	Held      time.Duration        `json:"held,omitempty"`
+	Start     lockagent.StoreTime  `json:"start,omitempty"`
+	End       lockagent.StoreTime  `json:"end,omitempty"`
+	Fixed     bool                 `json:"fixed,omitempty"`
+	Kind      lockagent.EventKind  `json:"kind,omitempty"`
+	Reason    lockagent.LossReason `json:"reason,omitempty"`
+	Operator  string               `json:"operator,omitempty"`
+	Incarnate string               `json:"incarnation,omitempty"`
+}
+
+// lastToken is the greatest token that the owner may have used.
+func (h *Hold) lastToken() lockagent.Token { return h.Token + lockagent.Token(max(1, h.Holds)-1) }
+
+func (h *Hold) piece() piece {
+	return piece{
+		Owner: h.Owner, Epoch: h.Epoch, Seq: h.Seq, Token: h.Token, Mode: h.Mode, From: h.From, Until: h.Until, Held: h.Held,
+		Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
+	}
+}
+
+// first is the first hold of the tenure, with its end if that is known.
+func (s *span) first() *piece {
+	if s.First == nil {
+		return &s.Last
+	}
+	return s.First
+}
+
+// hold is the hold of a piece, as reports tell it.
+func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
+	h := Hold{
+		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
+		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
+	}
+	if permitKind(key.Kind) {
+		if h.Total = s.Total; s.Permits > 1 {
+			h.Permits = s.Permits
+		}
+	}
+	if p.Token == s.Last.Token && p.Kind != 0 {
+		h.End = s.Until
+	}
+	h.Gone = p.Kind == 0 && s.Gone && a.gone(s, p.Token)
+	h.Process = a.process(s.Agent, p.Epoch)
+	return h
+}
+
+// gone reports whether no process goes on with a hold, as far as the log tells.
+func (a *Audit) gone(s *span, token lockagent.Token) bool {
+	if l := a.logs[s.Agent]; l != nil {
+		for h := range l.folded.holds {
+			if h.Tenure == s.Tenure && h.Token == token {
+				return h.Gone
+			}
+		}
+	}
+	return true
+}
+
+// process is where an agent ran in an epoch, if the audit remembers it.
+func (a *Audit) process(id lockagent.AgentID, epoch uint64) Process {
+	if l := a.logs[id]; l != nil {
+		if e := l.Epochs[epoch]; e != nil {
+			return e.Process
+		}
+		return Process{}
+	}
+	if p := a.past.with(id)[id]; p.Epoch == epoch {
+		return p.Process
+	}
+	return Process{}
+}
+
+// lock returns what the audit remembers of a lock.
+func (a *Audit) lock(key LockKey) *lockLog {
+	if a.latest != nil && a.latest.LockKey == key {
+		a.touch(a.latest)
+		return a.latest
+	}
+	l := a.locks[key]
+	if l == nil {
+		l = &lockLog{LockKey: key}
+		a.locks[key] = l
+		key.Store = "" // another identity of the store may turn up
+		a.count(a.store(l.Store), key.sum())
+	}
+	a.latest = l
+	a.touch(l)
+	return l
+}
+
+// newSpan begins a tenure with its first hold.
+func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
+	var s *span
+	if n := len(a.spare); n > 0 {
+		s, a.spare = a.spare[n-1], a.spare[:n-1]
+	} else {
+		s = new(span)
+	}
+	*s = span{
+		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
+		Holes: h.holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: h.piece(),
+		Permits: h.permits(), Total: h.Total,
+	}
+	s.beginAlone(h)
+	s.Late = a.toldLate(h, h.Start)
+	if h.Start < a.store(h.Store).Floor {
+		a.recount(lock, h.Start)
+	}
+	lock.Spans = append(lock.Spans, s)
+	lock.goOn(s)
+	l := a.logs[s.Agent]
+	l.spans++
+	l.Kept++
+	return s
+}
+
+// beginAlone and endAlone note an exclusive hold of the tenure, and its end.
+func (s *span) beginAlone(h *Hold) {
+	if modeOf(h.Mode) == exclusive {
+		s.Exclusive++
+		s.AloneToken = max(s.AloneToken, h.lastToken())
+	}
+}
+
+func (s *span) endAlone(h *Hold, until lockagent.StoreTime) {
+	if modeOf(h.Mode) == exclusive && until != 0 {
+		s.Exclusive--
+		s.Alone = max(s.Alone, until)
+	}
+}
+
+// sharedFrom reports whether the tenure had no exclusive hold any more at a time, so that readers of other agents
+// may have joined it.
+func (s *span) sharedFrom(t lockagent.StoreTime) bool {
+	return s.Modes == exclusive|shared && s.Exclusive == 0 && s.Alone != 0 && s.Alone <= t
+}
+
+// toldLate reports whether something may be forgotten that a hold has to be compared with, if the log tells only now
+// that it was held since a time.
+func (a *Audit) toldLate(h *Hold, since lockagent.StoreTime) bool {
+	store := a.store(h.Store)
+	return since < store.Floor && store.Floor > store.From && store.forgot(h.LockKey, h.Agent, since)
+}
+
+// outlasts notes that a hold goes on when the log of its agent has ended. Others were compared with it up to the end of
+// its lease.
+func (a *Audit) outlasts(h *Hold, s *span) {
+	if s.Gone {
+		s.Late = s.Late || a.toldLate(h, s.LeaseEnd)
+		a.recount(a.lock(h.LockKey), s.LeaseEnd)
+	}
+}
+
+// leave notes that the log of an agent has ended while it had holds. Their leases are over at the
+// latest when those are over of which the log knows.
+func (a *Audit) leave(l *agentLog) {
+	for h := range l.folded.holds {
+		s := a.spanOf(h)
+		if s == nil || s.Gone {
+			continue
+		}
+		last := s.Least // that shows the hold
+		s.Holed = s.Holed || s.Holes != l.Holes
+		if !s.Holed {
+			s.Least = max(s.Least, l.Settled)
+			last = max(s.Least, l.low(), l.Ended)
+		}
+		s.Gone, s.LeaseEnd, s.Lived = true, 0, 0
+		then := *h
+		then.Confirmed, then.Lease = s.Confirmed, s.Lease
+		confirmed, lease := l.folded.renewed(&then)
+		if confirmed != 0 {
+			s.LeaseEnd = confirmed.Add(lease)
+			if s.LeaseEnd < last {
+				// It went on for longer. Either the log does not tell of a renewal: a reset came before the
+				// next sign of life. Or the process did not run. So the end is less certain at both sides.
+				s.Least, s.LeaseEnd = min(s.Least, s.LeaseEnd), last.Add(lease)
+			}
+		}
+	}
+	a.fold.setAllGone(l.folded, true)
+}
+
+// livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
+func (a *Audit) livedOn(l *agentLog, w *blank) {
+	for h := range l.folded.holds {
+		if s := a.spanOf(h); s != nil && s.Gone && s.LeaseEnd >= w.Low && h.renewable() {
+			a.recount(a.lock(h.LockKey), s.LeaseEnd)
+			if s.Lived = max(s.Lived, w.High); s.Lived == endOfTime {
+				s.LeaseEnd, s.Lived = 0, 0 // nobody knows when it was over
+			}
+		}
+	}
+}
+
+// believed is up to when an owner may have believed that it had the lock, if that is later than the end of its lease.
+func (s *span) believed() lockagent.StoreTime {
+	if s.Open > 0 && s.Gone {
+		return max(s.Told, s.Lived)
+	}
+	return s.Told
+}
+
+// comeBack notes that the log of an agent goes on.
+func (a *Audit) comeBack(l *agentLog) {
+	for _, h := range l.folded.sorted() {
+		a.goesOn(h)
+	}
+	a.fold.setAllGone(l.folded, false)
+}
+
+// judgedAway notes that a tenure was judged whose holds may go on after all.
+func (a *Audit) judgedAway(lock *lockLog, s *span) {
+	for h := range a.logs[s.Agent].folded.holds {
+		if h.Tenure == s.Tenure && h.LockKey == lock.LockKey {
+			h.over = s.LeaseEnd
+		}
+	}
+}
+
+// goesOn notes that a hold goes on after all. If it was judged until its lease was over, it is judged once more, and not
+// proven. It returns its tenure, or nil if it is not judged.
+func (a *Audit) goesOn(h *Hold) *span {
+	s := a.spanOf(h)
+	if h.over == 0 || !judged(h.LockKey) {
+		if s != nil {
+			a.outlasts(h, s)
+			s.Gone = false
+		}
+		return s
+	}
+	h.over = 0
+	if s != nil { // another hold of the tenure goes on
+		s.Open++
+		s.Gone = false
+		s.Modes |= modeOf(h.Mode)
+		s.Confirmed, s.Lease = max(s.Confirmed, h.Confirmed), max(s.Lease, h.Lease)
+		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.lastToken())
+		return s
+	}
+	same := func(o Hold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
+	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
+		a.found.OpenHolds.remove(same)
+	}
+	s = a.newSpan(a.lock(h.LockKey), h)
+	s.Open, s.Rough = 1, true
+	s.doubt("it was judged until its lease was over, and went on")
+	return s
+}
+
+// sorted returns the holds of an agent in the order of their records.
+func (a *folded) sorted() []*Hold {
+	return slices.SortedFunc(maps.Keys(a.holds), func(x, y *Hold) int {
+		return cmp.Or(cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Seq, y.Seq))
+	})
+}
+
+// spanOf returns the tenure of a hold that goes on, or nil if it is not judged.
+func (a *Audit) spanOf(h *Hold) *span {
+	if lock := a.locks[h.LockKey]; lock != nil {
+		a.touch(lock)
+		return lock.live(h.Agent, h.Tenure)
+	}
+	return nil
+}
+
+// mostNames bounds how many locks of a store are counted.
+const mostNames = 10_000
+
+// count counts a lock of a store, once.
+func (a *Audit) count(s *storeLog, name uint64) {
+	switch {
+	case s.Names[name]:
+	case len(s.Names) == mostNames:
+		a.found.MoreLocks = true
+	default:
+		if s.Names == nil {
+			s.Names = make(map[uint64]bool)
+		}
+		s.Names[name] = true
+	}
+}

@@ -1,0 +1,53 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// The fold keeps who has a lock, who waits, and for whom. The report and its JSON say it.
+func TestFoldTellsWho(t *testing.T) {
+	daemon := lockagent.Process{Host: "db3", Program: "lockagent", PID: 1}
+	backup := lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full"}
+	fold := NewFold()
+	for i, e := range []lockagent.Event{
+		{Kind: lockagent.EventAgentStarted, Process: daemon},
+		{Kind: lockagent.EventGranted, Lock: "a", Owner: "0/KK5FN", Request: 1, Tenure: 1, Token: 1, Count: 1, Who: backup.Who()},
+		{Kind: lockagent.EventQueued, Lock: "a", Owner: "d/2", Request: 2, Holder: "0/KK5FN", Who: daemon.Who()},
+	} {
+		e.Agent = "d"
+		fold.Apply(events.Record{Event: e, Epoch: 1, Seq: uint64(i) + 1})
+	}
+	for l := range fold.Locks() {
+		h, w := l.Holders[0], l.Waiters[0]
+		if h.Who.Process() != backup || w.Who.Process() != daemon || w.Behind.Who != h.Who {
+			t.Errorf("got %+v, %+v, %+v", h, w, w.Behind)
+		}
+		if got, want := h.who(), "backup.sh (pid 4711, root@db3), token 1, agent d, lockagent on db3, pid 1"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got, want := fmt.Sprint(w.Behind), "backup.sh (pid 4711, root@db3) of agent d, lockagent on db3, pid 1"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got, want := WhoText(w.Who, w.Owner, w.Agent, h.Process), "/2"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		text, err := json.Marshal(&l)
+		var back LockState
+		if err != nil || json.Unmarshal(text, &back) != nil || back.Holders[0].Who != h.Who || back.Waiters[0].Who != w.Who || back.Waiters[0].Behind.Who != h.Who {
+			t.Errorf("%s, %v: %+v", text, err, back)
+		}
+		if want := `"who":{"host":"db3","program":"backup.sh","pid":4711,"user":"root","command":"backup.sh --full"}`; !bytes.Contains(text, []byte(want)) {
+			t.Errorf("%s does not have %s", text, want)
+		}
+		h.Who = Who{}
+		if text, err := json.Marshal(&h); err != nil || bytes.Contains(text, []byte(`"who"`)) {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// readerBeat is how often the server says that it has no message for us. The library makes a new
+	// consumer if the server says nothing for twice as long.
+	readerBeat = time.Second
+
+	// idleCheck is how long no message may come before a reader looks whether that
+	// has another reason than that there is none. The library counts the silence of the server anew
+	// when the reader looks, so it must not look before the library has noticed.
+	idleCheck = 3 * readerBeat
+
+	// prefetch and prefetchBytes bound the messages that are under way to a reader.
+	prefetch      = 4000
+	prefetchBytes = 32 << 20
+)
+
+// reading is one pass over a stream, with one consumer. One goroutine fetches and decodes the
+// messages, and the caller's visits their records.
+type reading struct {
+	r        *Reader
+	stream   jetstream.Stream
+	consumer jetstream.Consumer
+	since    time.Time // what came before is skipped, until something came that did not
+	filter   events.Filter
+	last     uint64 // up to which position, or 0 if without end
+
+	at         uint64 // up to which position it has fetched, or 0 if it has fetched nothing
+	name       string // of the consumer that the last message came from
+	reconnects uint64 // of the connection, when it began
+
+	free  chan *decoded // those that may be filled
+	ready chan *decoded // those that may be visited
+}
+
+// ahead is how many messages may be decoded before the first of them is visited.
+const ahead = 16
+
+// decoded is a message that is decoded.
+type decoded struct {
+	position uint64
+	origin   string
+	records  []events.Record
+	err      error // behind the records, or nil
+}
+
+// read visits the records up to position last, or without end if last is 0. It
+// returns the position up to which it has read, or 0 if it has read nothing.
+func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter events.Filter, last uint64, visit events.Visit) (uint64, error) {
+	reconnects := r.nc.Stats().Reconnects
+	consumer, err := r.consume(ctx, from, filter)
+	if err != nil {
+		return 0, r.failed(ctx, err)
+	}
+	defer r.forget(consumer)
+	reading := reading{
+		r: r, stream: stream, consumer: consumer, since: from.time, filter: filter, last: last,
+		name: consumer.CachedInfo().Name, reconnects: reconnects,
+		free: make(chan *decoded, ahead), ready: make(chan *decoded, ahead),
+	}
+	if done, err := reading.ends(ctx, consumer.CachedInfo().NumPending); done || err != nil {
+		return 0, err
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes), jetstream.PullHeartbeat(readerBeat))
+	if err != nil {
+		return 0, r.failed(ctx, err)
+	}
+	defer messages.Stop()
+	return reading.run(ctx, messages, visit)
+}
+
+// run visits what fetch decodes. It returns the position up to which it has visited all, when
+// fetch has ended.
+func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext, visit events.Visit) (at uint64, err error) {
+	fetching, cancel := context.WithCancel(ctx)
+	fetched := make(chan error, 1)
+	go func() {
+		defer close(g.ready)
+		fetched <- g.fetch(fetching, messages)
+	}()
+	defer func() {
+		cancel()
+		for range g.ready { // until fetch has ended
+		}
+	}()
+	for range ahead {
+		g.free <- new(decoded)
+	}
+	for m := range g.ready {
+		if ctx.Err() != nil {
+			return at, causeOf(ctx)
+		}
+		if err := m.visit(&g.filter, visit); err != nil {
+			return at, err
+		}
+		at = m.position
+		g.free <- m
+	}
+	return at, <-fetched
+}
+
+// visit visits the records of a message that the filter selects.
+func (m *decoded) visit(filter *events.Filter, visit events.Visit) error {
+	for i := range m.records {
+		if r := &m.records[i]; filter.Match(r) {
+			if err := visit(r, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if m.err != nil {
+		return visit(&events.Record{Position: m.position, Origin: m.origin}, m.err)
+	}
+	return nil
+}
+
+// fetch decodes messages until the end or an error.
+func (g *reading) fetch(ctx context.Context, messages jetstream.MessagesContext) error {
+	for {
+		if done, err := g.while(ctx, messages); done || err != nil {
+			return err
+		}
+	}
+}
+
+// while reads for as long as idleCheck. A timer for each message would take longer than the
+// message itself. It reports whether the end is reached.
+func (g *reading) while(ctx context.Context, messages jetstream.MessagesContext) (done bool, err error) {
+	bounded, cancel := context.WithTimeout(ctx, idleCheck)
+	defer cancel()
+	for idle := true; ; idle = false {
+		m, err := messages.Next(jetstream.NextContext(bounded))
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return false, g.r.failed(ctx, err)
+		case idle:
+			return g.idle(ctx)
+		default:
+			return false, nil
+		}
+		if done, err := g.take(ctx, m); done || err != nil {
+			return done, err
+		}
+	}
+}
+
+// idle is called when no message came for a while. It reports whether the end is reached.
+func (g *reading) idle(ctx context.Context) (done bool, err error) {
+	if g.last == 0 {
+		if g.r.nc.Stats().Reconnects != g.reconnects {
+			return false, &interruption{errors.New("the connection was interrupted")}
+		}
+		return false, nil
+	}
+	return g.ends(ctx, 0) // what was left may have been removed
+}
+
+// anyLeft reports whether there are messages for the filter from a position on, up to last.
+func (g *reading) anyLeft(ctx context.Context, from uint64) (bool, error) {
+	if late, err := g.late(ctx); late || err != nil {
+		return late, err
+	}
+	for _, subject := range g.filter.Subjects(g.r.cfg.Prefix) {
+		m, err := getNext(ctx, g.stream, from, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil || m.Sequence <= g.last {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// late reports whether the server that answers does not have all up to last yet. If the stream allows direct access,
+// the server nearest to us answers. Only the leader tells whether the message at last was removed.
+func (g *reading) late(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	if _, err := g.stream.GetMsg(ctx, g.last); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, err
+	}
+	info, err := g.stream.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	return info.State.NumDeleted == 0 && info.State.FirstSeq <= g.last && g.last <= info.State.LastSeq, nil
+}
+
+// take takes a message. It reports whether the end is reached.
+func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return false, g.r.failed(ctx, err)
+	}
+	position := meta.Sequence.Stream
+	if g.last > 0 && position > g.last {
+		return true, nil
+	}
+	if meta.Consumer != g.name {
+		// The library has made a new consumer, perhaps of another stream.
+		now, err := g.r.stream(ctx)
+		if err != nil {
+			return false, err
+		}
+		if commonEnd(g.stream, now) < g.at {
+			return false, &interruption{errors.New("the stream was replaced")}
+		}
+		g.name = meta.Consumer
+	}
+	if !meta.Timestamp.Before(g.since) {
+		g.since = time.Time{} // the clocks of servers differ: what follows may seem to be earlier
+		select {
+		case d := <-g.free:
+			g.decode(d, m, meta)
+			g.ready <- d
+		case <-ctx.Done():
+			return false, causeOf(ctx)
+		}
+	}
+	g.at = position
+	return g.ends(ctx, meta.NumPending)
+}
+
+// ends reports whether the end is reached, when the consumer says how many messages are pending. If it
+// says none, the stream is asked. In a cluster the consumer may be on a server that was away, and that does not have
+// all of the stream yet.
+func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
+	if g.last == 0 || g.at < g.last && pending > 0 {
+		return false, nil
+	}
+	// The server that has the consumer looked up where a time begins. What it did not have yet comes behind that.
+	at := max(g.at, g.consumer.CachedInfo().Delivered.Stream)
+	if at >= g.last {
+		return true, nil
+	}
+	left, err := g.anyLeft(ctx, at+1)
+	if err != nil {
+		return false, g.r.failed(ctx, err)
+	}
+	return !left, nil
+}
+
+// decode decodes a message, up to the first record that is wrong.
+func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	d.position, d.origin = meta.Sequence.Stream, m.Headers().Get(events.OriginHeader)
+	d.records = d.records[:0]
+	err := events.DecodeMessage(m.Headers().Get("Content-Type"), m.Data(), func(r events.Record) error {
+		d.records = append(d.records, r)
+		return nil
+	})
+	place, stored := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}, meta.Timestamp.UTC()
+	for i := range d.records {
+		r := &d.records[i]
+		if wrong := place.fits(r); wrong != nil {
+			d.records, err = d.records[:i], wrong
+			break
+		}
+		r.Position, r.Stored, r.Origin = d.position, stored, d.origin
+	}
+	d.err = nil
+	if err != nil {
+		d.err = &events.DecodeError{Position: d.position, Subject: m.Subject(), Err: err}
+	}
+}
+
+// place is where a message was found, and what its records are about.
+type place struct {
+	prefix, subject string
+
+	known bool // one record fits
+	agent lockagent.AgentID
+	class string
+	lock  lockagent.Name
+}
+
+// fits returns an error unless r belongs into the message.
+func (p *place) fits(r *events.Record) error {
+	class := events.Class(r.Kind)
+	if p.known && r.Agent == p.agent && r.Lock == p.lock && class == p.class {
+		return nil
+	}
+	if r.Kind == 0 { // its class and its lock are not known for sure
+		if begin := p.prefix + "." + string(r.Agent) + "."; !strings.HasPrefix(p.subject, begin) {
+			return fmt.Errorf("it is an event for a subject that begins with %q", begin)
+		}
+		return nil
+	}
+	var space [256]byte
+	if subject := events.AppendSubject(space[:0], p.prefix, r.Agent, r.Kind, r.Lock); string(subject) != p.subject {
+		return fmt.Errorf("it is an event for subject %q", string(subject))
+	}
+	p.known, p.agent, p.class, p.lock = true, r.Agent, class, r.Lock
+	return nil
+}
+
+func (r *Reader) consume(ctx context.Context, from From, filter events.Filter) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	cfg := jetstream.OrderedConsumerConfig{
+		FilterSubjects:    filter.Subjects(r.cfg.Prefix),
+		DeliverPolicy:     from.policy,
+		OptStartSeq:       from.position,
+		InactiveThreshold: time.Minute,
+		// The library waits between attempts without regard to any context.
+		MaxResetAttempts: 1,
+	}
+	if !from.time.IsZero() {
+		cfg.OptStartTime = &from.time
+	}
+	return r.js.OrderedConsumer(ctx, r.cfg.Stream, cfg)
+}
+
+// forget removes the consumer from the server, which would do so by itself later.
+func (r *Reader) forget(consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = r.js.DeleteConsumer(ctx, r.cfg.Stream, consumer.CachedInfo().Name)
+}
+
+// getNext returns the first message with a subject from a position on.
+func getNext(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
+}
