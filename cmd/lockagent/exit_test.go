@@ -104,9 +104,9 @@ func TestEachVerbTellsItsOwnExitCodes(t *testing.T) {
 		"ls":           "0 1 64 69 70 75 77",
 		"lock":         "0 1 64 69 70 75 77 79 126 127 128+S other",
 		"release":      "0 1 64 69 70 75 77 79",
-		"events-tail":  "0 1 5 64 70 75 77",
-		"events-audit": "0 1 3 4 5 6 64 70 75 77",
-		"events":       "0 1 3 4 5 6 64 70 75 77",
+		"events-tail":  "0 1 5 64 69 70 75 77",
+		"events-audit": "0 1 3 4 5 6 64 69 70 75 77",
+		"events":       "0 1 3 4 5 6 64 69 70 75 77",
 	} {
 		if got := strings.Join(codes(verb), " "); got != want {
 			t.Errorf("%s tells of %s, want %s", verb, got, want)
