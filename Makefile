@@ -49,7 +49,7 @@ test: deps format ## Run the tests that every change must pass
 	$(RACY) && $(TEST) -timeout $(TIMEOUT) -race $(TESTFLAGS) $$packages
 	cd bench && $(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) ./...
 	@# The race detector allocates, too.
-	$(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) -run Alloc ./actor ./events
+	$(TEST) -timeout $(TIMEOUT) $(TESTFLAGS) -run Alloc ./actor ./events/...
 
 # A test that needs long, or many runs, is in a file with the build tag soak. Its name begins with TestSoak.
 SOAK = $(GO) test -vet=off -tags soak -run ^TestSoak -count=1 -parallel $(PARALLEL) -timeout 30m
@@ -61,7 +61,7 @@ soak: deps ## Run what needs long, or many runs: contests, kills, whole state sp
 	$(RACY) && $(SOAK) -race $(TESTFLAGS) $$packages
 	cd bench && $(SOAK) $(TESTFLAGS) ./...
 	@# That benchmarks run.
-	$(TEST) -run '^$$' -bench . -benchtime 1x ./actor ./channelapi ./events ./internal/daemon ./internal/lockstate \
+	$(TEST) -run '^$$' -bench . -benchtime 1x ./actor ./channelapi ./events/... ./internal/daemon ./internal/lockstate \
 		./redisstore
 	$(MAKE) fuzz
 	$(MAKE) stress
@@ -230,7 +230,7 @@ sizing: ## Simulate 1,000 hosts that keep 1,000,000 locks, in virtual time
 .PHONY: costs
 costs: deps ## Measure what docs/performance.md quotes
 	$(GO) test -run '^$$' -bench 'Step/(uncontended|release)|Uncontended|HandOff|Reentry|Pin|Post|Cold|Memory|Record/One|Append$$|Publish' \
-		-benchmem ./internal/lockstate ./actor ./events
+		-benchmem ./internal/lockstate ./actor ./events/...
 	$(GO) test -run '^$$' -bench 'Pair/1/|Server' -benchmem ./redisstore ./redisstore/internal/script
 	$(GO) test -run '^$$' -bench 'Cycle|Rest|Rivals|Renewal|RedisMemory' -benchmem ./internal/sizing
 	@scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; \
