@@ -6,16 +6,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockagent/lockagent/events/natslog"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/bench/contender"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/tracing"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
 // observedLoad is a load that is measured with and without an observer.

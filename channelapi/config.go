@@ -35,7 +35,7 @@ type Config struct {
 	// arguments may hold secrets: of it the log has the first [lockagent.MaxProcessText] bytes.
 	Process Process
 
-	// Recorder takes the events of the locks: one of package tracing or of package events.
+	// Recorder takes the events of the locks: one of package tracing or of package natslog.
 	// A recorder of your own may want no events for some time, for example while it is switched
 	// off. Then implement [lockagent.SelectiveRecorder]: while it wants none, none are made.
 	// Defaults to none.

@@ -11,9 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/internal/wire"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 type schema struct {

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
-	"pgregory.net/rapid"
 )
 
 func TestEncoding(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/internal/wire"
 )

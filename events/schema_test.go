@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events/internal/wire"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 const schemaFile = "schema/event-v1.json"

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/cloudevents/sdk-go/v2/binding/format"
-	"github.com/lockagent/lockagent/events/internal/wire"
-
 	ce "github.com/cloudevents/sdk-go/v2/event"
-	"github.com/lockagent/lockagent"
 	"pgregory.net/rapid"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
 // drawTraced draws a record whose trace context is one.

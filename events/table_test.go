@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
 	"github.com/lockagent/lockagent/events/internal/wire"
-	"pgregory.net/rapid"
 )
 
 // typicalHolds returns records that make one table.

@@ -9,7 +9,7 @@ import (
 )
 
 // PublishStats counts what became of the events of an agent, as the Stats of
-// package events do.
+// package natslog do.
 type PublishStats struct{ Published, Dropped, Queued uint64 }
 
 // Publishing shows in the metrics what becomes of the events of an agent. stats is

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Sending returns the hook with which a publisher of package events tells what leaves for NATS. It
+// Sending returns the hook with which a publisher of package natslog tells what leaves for NATS. It
 // makes a span of each sending, by the semantic conventions for messaging. destination is the name
 // of the stream. Each span is the root of a trace, and the sampler decides about it.
 func Sending(destination string, c Config) func(messages, records int) (done func(error)) {

@@ -11,9 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
-	"github.com/spf13/cobra"
 )
 
 // checkCheckpoint finds out whether there can be a checkpoint where the flag says, before the log is read.

@@ -9,12 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
-	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 )
 
 const (

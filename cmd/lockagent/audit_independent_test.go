@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockagent/lockagent/events/audit"
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // The second opinion stands beside the report. It has no verdict on a log from which a line was removed.

@@ -6,10 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events/audit"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // What the metrics of an audit say follows from its report.

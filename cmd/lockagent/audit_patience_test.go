@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockagent/lockagent/events/audit"
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // An audit that follows waits for longer until an agent counts as dead, unless it is told for how long.

@@ -15,6 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
@@ -22,8 +25,6 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/spf13/cobra"
 )
 
 func TestEventsAuditCheckpoint(t *testing.T) {

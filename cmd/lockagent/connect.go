@@ -11,11 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/address"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // defaultNATS is where a NATS server listens unless it was told otherwise.

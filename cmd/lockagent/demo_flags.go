@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/natslog"
-	"github.com/spf13/cobra"
 )
 
 // complete checks the flags, and sets what follows from them.

@@ -19,6 +19,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/doctor"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
@@ -27,8 +30,6 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/place"
 	"github.com/lockagent/lockagent/redisstore"
-	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
 func newDoctor() *cobra.Command {

@@ -10,10 +10,11 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/audit"
-	"github.com/spf13/cobra"
 )
 
 // historyFlags are the flags of the verb history.

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/projection"
-	"github.com/spf13/cobra"
 )
 
 // projectFlags are the flags of the verb project.

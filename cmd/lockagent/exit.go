@@ -12,10 +12,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 	"github.com/lockagent/lockagent/events/natslog"
-	"github.com/spf13/cobra"
 )
 
 // The exit codes. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's. Those from 3 to 6 are

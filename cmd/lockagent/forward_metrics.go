@@ -4,10 +4,11 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lockagent/lockagent/events/natslog"
 )
 
 // serve is [exportMetrics] with the metrics of the verb.

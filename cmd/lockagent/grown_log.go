@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
-	"github.com/spf13/cobra"
 )
 
 // grownLog is an event log to which agents add.

@@ -5,10 +5,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/audit"
-	"github.com/spf13/cobra"
 )
 
 // past shows who held which lock from since until then, and who waited.

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
-	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 

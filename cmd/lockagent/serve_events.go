@@ -159,7 +159,7 @@ func (l *hostLog) Tail(ctx context.Context, from natslog.From, filter events.Fil
 	return l.reader.Tail(ctx, from, filter, visit)
 }
 
-// noBound is how package events says what the settings call 0.
+// noBound is how package natslog says what the settings call 0.
 func noBound(size int64) int64 {
 	if size == 0 {
 		return -1
@@ -188,7 +188,7 @@ func hubConnection(hub *config.NATS) natslog.Connection {
 	}
 }
 
-// hubSettings has the setting of each option that package events may call wrong.
+// hubSettings has the setting of each option that package natslog may call wrong.
 var hubSettings = map[string]string{
 	"URL": "nats.url", "Creds": "nats.creds", "Nkey": "nats.nkey", "User": "nats.user", "PasswordFile": "nats.password_file",
 	"TokenFile": "nats.token_file", "CA": "nats.ca", "Cert": "nats.cert", "Key": "nats.key", "ServerName": "nats.server_name",

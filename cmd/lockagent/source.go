@@ -8,12 +8,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/place"
-	"github.com/spf13/cobra"
 )
 
 // source says where a verb finds the event log: in NATS, in a directory or in a file. If nothing says so, it is that of the

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
-	"github.com/spf13/cobra"
 )
 
 // story is what the log tells of one lock, or of those that a pattern selects.

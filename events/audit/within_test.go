@@ -33,6 +33,9 @@ func TestAuditWithinAStretch(t *testing.T) {
 	overlap := func() []events.Record { // from 3 to 5 s
 		return recordsOf([]*story{agent("A").held(1, 1000, 5000).held(2, 8000, 9000).stop(), agent("B").held(1, 3000, 7000).stop()})
 	}
+	stepped := func() []events.Record { // the clock of the store was set afterwards
+		return append(overlap(), recordsOf([]*story{agent("C").reset(setBy(1000, 20_000, 21_100)).stop()})...)
+	}
 	contradicted := func() []events.Record {
 		return recordsOf([]*story{agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).held(2, 8000, 9000).stop()})
 	}
@@ -57,6 +60,8 @@ func TestAuditWithinAStretch(t *testing.T) {
 		"ItsMiddle":            {overlap(), 4000, 4100, Violated, "overlap: 1"},
 		"BeforeIt":             {overlap(), none, 2900, Proven, ""},
 		"BehindIt":             {overlap(), 5200, none, Proven, ""},
+		"BeforeItIfClockSet":   {stepped(), none, 2900, Violated, "overlap: 1"},
+		"BehindItIfClockSet":   {stepped(), 5200, none, Violated, "overlap: 1"},
 		"Nothing":              {overlap(), 7500, 7600, Empty, ""},
 		"NothingSoEarly":       {overlap(), none, 500, Empty, ""},
 		"AContradictionCounts": {contradicted(), 7500, none, Violated, "contradiction: 1"},

@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // follower returns a server that has the stream and does not lead it.

@@ -12,10 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 const (

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 // forwardEnd is one of two streams, with a connection that does not come back when it is interrupted.

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/internal/queue"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/internal/queue"
 )
 
 // forwardAhead is how many messages are read ahead while a batch is under way, and as many again are

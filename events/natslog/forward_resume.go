@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/internal/queue"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // mark is what the hub has of an agent.

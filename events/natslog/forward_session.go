@@ -8,10 +8,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 // forwardTimeout is how long an answer may take, that to a batch of [forwardBatchBytes] too.

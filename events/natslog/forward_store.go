@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/internal/queue"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Limits of a batch. The server's own limit is 1000 messages.

@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 // tailBackoff is how long Tail waits before it tries to read on.

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (

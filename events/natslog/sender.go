@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events/internal/queue"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/queue"
 )
 
 const (

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // StreamState is what a stream has at one moment.

@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // A stream is shared if a position in it may be that of something else.

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
@@ -17,7 +19,6 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/nats-io/nats.go"
 )
 
 // alonePublisher returns a publisher without a sender, and what it logs at level warn.

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockagent/lockagent/events/internal/queue"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent/events/internal/queue"
 )
 
 // remembered is how long a stream should remember message ids, and forgets at the earliest.

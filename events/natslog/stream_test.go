@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // TestStreamsThatLoseEvents are refused, with the setting and what mends it. As soon as somebody

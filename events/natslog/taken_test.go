@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // taker makes a stream that has all subjects of ours.

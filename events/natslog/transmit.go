@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/internal/queue"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/internal/queue"
 )
 
 // send publishes what is due, until something is wrong.

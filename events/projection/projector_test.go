@@ -11,14 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 )
 
 // A write to an object store may leave a goroutine of the client library behind, which waits for a nil channel: it ended before

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lockagent/lockagent/events/audit"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockagent/lockagent/events/audit"
 )
 
 // ErrOtherLog is returned for a bucket whose snapshot is of another event log.

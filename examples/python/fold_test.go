@@ -248,7 +248,7 @@ func awaitAlive(t *testing.T, url string, agent lockagent.AgentID) {
 	}
 }
 
-// The fold in Python and that of package events say the same of one log, whatever is in it.
+// The fold in Python and that of package audit say the same of one log, whatever is in it.
 func TestSameAsPackageEvents(t *testing.T) {
 	python := interpreter(t)
 	seed := rand.Uint64()
@@ -301,7 +301,7 @@ func TestSameAsPackageEvents(t *testing.T) {
 		sorted(all)
 	}
 	if !slices.Equal(got.Holds, want.Holds) || !slices.Equal(got.Left, want.Left) || len(want.Holds) == 0 || len(want.Left) == 0 {
-		t.Errorf("Python says\n%v\npackage events says\n%v", got, want)
+		t.Errorf("Python says\n%v\npackage audit says\n%v", got, want)
 	}
 }
 
@@ -324,7 +324,7 @@ func tables(t *testing.T, url string) (n int) {
 	return n
 }
 
-// heldNow is what package events says.
+// heldNow is what package audit says.
 func heldNow(t *testing.T, url string) (all told) {
 	t.Helper()
 	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{URL: url}})

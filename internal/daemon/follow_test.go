@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 

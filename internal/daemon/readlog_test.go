@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -19,8 +21,6 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/waittest"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
 	"github.com/lockagent/lockagent/events/internal/wire"
-	"pgregory.net/rapid"
 )
 
 // TestRowSize makes tables with the largest numbers, and owners whose bytes take six.

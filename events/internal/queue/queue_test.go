@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
-	"pgregory.net/rapid"
 )
 
 func eventOf(it *Item) (e lockagent.Event) {

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 

@@ -9,14 +9,15 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/channelapi"
-	"github.com/lockagent/lockagent/events/natslog"
-	"github.com/lockagent/lockagent/tracing"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/lockagent/lockagent/tracing"
 )
 
 // Work is what every agent does.
