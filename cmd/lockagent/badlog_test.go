@@ -95,7 +95,7 @@ func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 	}{
 		"Empty":        {"", "no checkpoint of an audit that this version can resume from"},
 		"OtherVersion": {strings.Replace(string(good), `"version":`, `"version":9`, 1), "it has version 9"},
-		"Altered":      {strings.Replace(string(good), `"audit":{"`, `"audit":{ "`, 1), "no checkpoint of an audit that this version can resume from"},
+		"Altered":      {strings.Replace(string(good), `"snapshot":{"`, `"snapshot":{ "`, 1), "no checkpoint of an audit that this version can resume from"},
 		"Torn":         {string(good[:len(good)/2]), "no checkpoint of an audit that this version can resume from"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -360,7 +360,7 @@ func TestFoldResumesFromNothingElse(t *testing.T) {
 		"Empty":        {"", "unexpected end"},
 		"OtherVersion": {strings.Replace(string(text), `"version":1`, `"version":2`, 1), "it has version 2, and this is version 1"},
 		"Changed":      {strings.Replace(string(text), `"token"`, `"tokem"`, 1), "it was changed"},
-		"Checkpoint":   {`{"version":3,"sha256":"","audit":{}}`, "it has version 3"},
+		"Checkpoint":   {`{"version":3,"sha256":"","snapshot":{}}`, "it has version 3"},
 	} {
 		_, err := ResumeFold([]byte(bad.text))
 		if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), bad.why) {

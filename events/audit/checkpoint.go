@@ -2,8 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,13 +22,6 @@ var (
 	// ErrOtherStream is returned by [Audit.Identify] if the audit has read another stream.
 	ErrOtherStream = errors.New("events: the checkpoint is of another stream")
 )
-
-// checkpoint is a snapshot with what shows that it is whole.
-type checkpoint struct {
-	Version int             `json:"version"`
-	Sum     string          `json:"sha256"` // of what follows
-	Audit   json.RawMessage `json:"audit"`
-}
 
 // snapshot is all that an audit knows, in a form that shares nothing with it.
 type snapshot struct {
@@ -106,31 +97,15 @@ func (a *Audit) Snapshot() Snapshot { return Snapshot{a.snapshot()} }
 func (s Snapshot) Checkpoint() ([]byte, error) {
 	slices.SortFunc(s.of.Agents, func(x, y agentSnapshot) int { return cmp.Compare(x.Log.ID, y.Log.ID) })
 	slices.SortFunc(s.of.Locks, func(x, y lockSnapshot) int { return x.LockKey.compare(y.LockKey) })
-	text, err := json.Marshal(s.of)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(checkpoint{CheckpointVersion, sumOf(text), text})
+	return seal(CheckpointVersion, s.of)
 }
-
-func sumOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
 // Resume returns the audit of a checkpoint. It says of the log, when the rest is added, the
 // same as an audit that has read all of it. The error is [ErrCheckpoint].
 func Resume(text []byte) (*Audit, error) {
-	var c checkpoint
 	var s snapshot
-	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
-	}
-	switch {
-	case c.Version != CheckpointVersion:
-		return nil, fmt.Errorf("%w: it has version %d", ErrCheckpoint, c.Version)
-	case c.Sum != sumOf(c.Audit):
-		return nil, fmt.Errorf("%w: it was changed", ErrCheckpoint)
-	}
-	if err := json.Unmarshal(c.Audit, &s); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	if err := unseal(text, CheckpointVersion, ErrCheckpoint, &s); err != nil {
+		return nil, err
 	}
 	a := s.restore()
 	a.resumed = a.position

@@ -60,7 +60,7 @@ func TestNoCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := []string{"", "{", "[]", `{"version":1}`, `{"version":2,"audit":{}}`}
+	wrong := []string{"", "{", "[]", `{"version":1}`, `{"version":2,"snapshot":{}}`}
 	for i := range text {
 		wrong = append(wrong, string(text[:i]))
 		if text[i] != '0' {

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,13 +15,6 @@ const FoldVersion = 1
 
 // ErrSnapshot is returned by [ResumeFold] for something that is no snapshot of this version.
 var ErrSnapshot = errors.New("events: no snapshot of a fold that this version can resume from")
-
-// sealedFold is a snapshot with what shows that it is whole.
-type sealedFold struct {
-	Version int             `json:"version"`
-	Sum     string          `json:"sha256"` // of what follows
-	Fold    json.RawMessage `json:"fold"`
-}
 
 // foldSnapshot is all that a fold knows.
 type foldSnapshot struct {
@@ -69,11 +61,7 @@ func (f *Fold) Snapshot() ([]byte, error) {
 	for _, key := range slices.SortedFunc(maps.Keys(f.locks), LockKey.compare) {
 		s.Locks = append(s.Locks, f.locks[key].snapshot())
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(sealedFold{FoldVersion, sumOf(text), text})
+	return seal(FoldVersion, s)
 }
 
 func (l *lockFold) snapshot() foldedLock {
@@ -103,19 +91,9 @@ func (g grant) snapshot() *grantSnapshot {
 // ResumeFold returns the fold of a snapshot. When the rest of the log is applied, it says the same as a fold of all of the log.
 // The error is [ErrSnapshot].
 func ResumeFold(snapshot []byte) (*Fold, error) {
-	var sealed sealedFold
 	var s foldSnapshot
-	if err := json.Unmarshal(snapshot, &sealed); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
-	}
-	switch {
-	case sealed.Version != FoldVersion:
-		return nil, fmt.Errorf("%w: it has version %d, and this is version %d", ErrSnapshot, sealed.Version, FoldVersion)
-	case sealed.Sum != sumOf(sealed.Fold):
-		return nil, fmt.Errorf("%w: it was changed", ErrSnapshot)
-	}
-	if err := json.Unmarshal(sealed.Fold, &s); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	if err := unseal(snapshot, FoldVersion, ErrSnapshot, &s); err != nil {
+		return nil, err
 	}
 	f := NewFold()
 	f.position, f.heard, f.alive, f.stores = s.Position, s.Heard, s.Alive, s.Joined
