@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/projection"
 )
 
@@ -19,7 +19,7 @@ type projectFlags struct {
 	kv       string
 	replicas int
 	maxBytes int64
-	rebuild  bool
+	begin    string
 }
 
 const exampleProject = "lockagent events project --kv holders --nats " + defaultNATS
@@ -32,8 +32,8 @@ func newEventsProject() *cobra.Command {
 		Long: `Keep who holds which lock in a key-value bucket of NATS, as far as the event log tells, so
 that a program in any language can watch it. Each lock that is held has a key: orders/42 has orders.42.
 
-It goes on until it is interrupted, and waits for servers that are away. Started again, it goes on
-where it was. Several may run at the same time.`,
+It goes on until it is interrupted, and waits for servers that are away. Started again, it reads the log,
+and writes what is stale. Several may run at the same time.`,
 		Example: "  " + exampleProject + `
   nats kv watch holders 'orders.>'`,
 		Args: noArgs,
@@ -44,7 +44,7 @@ where it was. Several may run at the same time.`,
 	flags.StringVar(&f.kv, "kv", "", "`name` of the bucket, which is made if there is none")
 	flags.IntVar(&f.replicas, "kv-replicas", 1, "`number` of copies of the bucket in the cluster, if it has to be made")
 	flags.Int64Var(&f.maxBytes, "kv-max-bytes", projection.DefaultMaxBytes, "`bytes` that the bucket may have, if it has to be made; -1 is no bound")
-	flags.BoolVar(&f.rebuild, "rebuild", false, "read the log from its beginning, and do not go on where the last projection was")
+	flags.StringVar(&f.begin, "begin", "", "read the log from this `time` on only, such as 1h; what goes on is told again every ten minutes")
 	f.nats.add(cmd, "nats", "`URL` of the NATS server that has the event log and the bucket, by default "+defaultNATS)
 	return cmd
 }
@@ -53,9 +53,14 @@ func (f *projectFlags) run(cmd *cobra.Command) error {
 	if f.kv == "" {
 		return usage(exampleProject, "--kv is missing")
 	}
-	p, err := projection.New(projection.Config{
-		Log: f.nats.config(newLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes, Rebuild: f.rebuild,
-	})
+	cfg := projection.Config{Log: f.nats.config(newLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes}
+	var err error
+	if f.begin != "" {
+		if cfg.Begin, err = parseMoment(f.begin, time.Now()); err != nil {
+			return usage(again(cmd)+" --kv "+f.kv+" --begin 1h", "--begin: %w", err)
+		}
+	}
+	p, err := projection.New(cfg)
 	if err != nil {
 		return f.failure(cmd, err)
 	}
@@ -76,11 +81,8 @@ func (f *projectFlags) failure(cmd *cobra.Command, err error) error {
 			return usage(exampleProject, "--%s: %s", flag, bad.Reason)
 		}
 	}
-	switch {
-	case errors.Is(err, projection.ErrOtherKeys):
+	if errors.Is(err, projection.ErrOtherKeys) {
 		return usage(again(cmd)+" --kv "+f.kv+"_locks", "%s", withoutPackage(err))
-	case errors.Is(err, projection.ErrOtherLog), errors.Is(err, audit.ErrSnapshot):
-		return usage(again(cmd)+" --kv "+f.kv+" --rebuild", "%s", withoutPackage(err))
 	}
 	return f.nats.failure(cmd, err)
 }

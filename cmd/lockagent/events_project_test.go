@@ -15,7 +15,7 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// What the log says of holders is in the bucket, and goes on there when the program is started again.
+// What the log says of holders is in the bucket, also when the program is started again.
 func TestEventsProject(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
@@ -63,19 +63,10 @@ func TestEventsProject(t *testing.T) {
 	waittest.Until(t, "the bucket to have the next holder", func() bool { return holder("orders.43") == 8 && holder("orders.42") == 0 })
 	r.interrupt(t).expect(t, exitOK, []string{"bucket holders has 1 lock that is held; 2 changes were written to it\n"}, []string{"were_stale=2"})
 
-	// A snapshot of a stream that was made anew is of no use.
-	if err := js.DeleteStream(t.Context(), natslog.DefaultStream); err != nil {
-		t.Fatal(err)
-	}
-	record(lockagent.EventGranted, "orders/44", 9)
-	waittest.Until(t, "the stream to be there again", func() bool {
-		_, err := js.Stream(t.Context(), natslog.DefaultStream)
-		return err == nil
-	})
 	project := func(args ...string) result {
 		return call(t, append([]string{"events", "project", "--nats", url}, args...)...)
 	}
-	project("--kv", "holders").expect(t, exitUsage, nil, []string{"of another event log", "Try: lockagent events project --kv holders --rebuild"})
+	project("--kv", "holders", "--begin", "soon").expect(t, exitUsage, nil, []string{"--begin: ", "Try: lockagent events project --kv holders --begin 1h"})
 	project().expect(t, exitUsage, nil, []string{"--kv is missing", "Try: " + exampleProject})
 	project("--kv", "a.b").expect(t, exitUsage, nil, []string{`--kv: "a.b" is no name of a bucket`})
 	project("--kv", "b", "--kv-replicas", "7").expect(t, exitUsage, nil, []string{"--kv-replicas: there are 1 to 5 copies"})

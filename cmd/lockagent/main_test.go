@@ -52,9 +52,7 @@ func TestMain(m *testing.M) {
 	if err := os.Chmod(bin, 0o755); err != nil { // some tests run the program as another user
 		panic(err)
 	}
-	// A write to an object store may leave this one behind: see package projection.
-	left := goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect")
-	goleak.VerifyTestMain(m, left, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(bin)
 		os.Exit(code)
 	}))

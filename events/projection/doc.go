@@ -3,7 +3,7 @@
 //
 // # Usage
 //
-//	p, err := projection.New(projection.Config{Log: events.ReaderConfig{...}, Bucket: "holders"})
+//	p, err := projection.New(projection.Config{Log: natslog.ReaderConfig{...}, Bucket: "holders"})
 //	...
 //	err = p.Run(ctx)
 //
@@ -13,8 +13,8 @@
 // has ended, or when another grant shows that it is over. Holds that begin and end within a tenth of a second may not be seen. The key
 // [StatusKey] has a [Status], which is written every ten seconds: if it is old, the bucket is stale.
 //
-// A snapshot of the fold is in an object store beside the bucket, so that a projector that starts again reads only what came
-// since. It compares the bucket with the log then, and writes what is stale, and nothing else.
+// A projector that starts reads the log first. Then it compares the bucket with what the log says, and writes what is stale,
+// and nothing else. Until then the bucket stays as it was.
 //
 // # Guarantees
 //

@@ -24,9 +24,6 @@ const (
 	// statusEvery is how often the bucket gets the status, and the silence of agents is looked at.
 	statusEvery = 10 * time.Second
 
-	// snapshotEvery is how often a snapshot is kept.
-	snapshotEvery = 30 * time.Second
-
 	// pause is between two attempts to reach NATS.
 	pause = time.Second
 )
@@ -42,13 +39,13 @@ type Config struct {
 	// Bucket is the name of the bucket, which is made if there is none.
 	Bucket string
 
-	// Replicas and MaxBytes are those of a bucket that is made, and of the object store of the snapshot. They default to 1 and
-	// DefaultMaxBytes. -1 bytes are no bound.
+	// Replicas and MaxBytes are those of a bucket that is made. They default to 1 and DefaultMaxBytes. -1 bytes are no bound.
 	Replicas int
 	MaxBytes int64
 
-	// Rebuild has the projector read the log from its beginning, and not go on with the snapshot.
-	Rebuild bool
+	// Begin is from when on the log is read, by the clock of its server. The zero Time is its beginning. Agents tell every ten
+	// minutes of what goes on. So an hour ago is enough for all but the leases of agents that crashed before.
+	Begin time.Time
 }
 
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,200}$`)
@@ -82,7 +79,6 @@ type Projector struct {
 	stream  string // whose events the fold has; empty before it has any
 	reached uint64 // up to which position of the log the bucket has it
 	away    bool   // it was said that the bucket is not kept up to date
-	saved   time.Time
 
 	mu     sync.Mutex
 	fold   *audit.Fold                               // guarded by mu
@@ -142,18 +138,16 @@ func (p *Projector) Stats() Stats {
 // Run keeps the bucket up to date until ctx ends, and returns the cause of that. It waits for a stream that is not there
 // yet, and survives the absence of the server.
 //
-// It returns a [*events.PermissionError], [ErrOtherKeys], [ErrOtherLog], [events.ErrSnapshot], or why the bucket cannot be
-// read at the beginning.
+// It returns a [*natslog.PermissionError], [ErrOtherKeys], or why the bucket cannot be read at the beginning.
 func (p *Projector) Run(ctx context.Context) error {
 	defer p.close()
-	if err := p.begin(ctx); err != nil {
+	if err := p.bucket.open(ctx); err != nil {
 		return p.bucket.explained(err)
 	}
 	for {
 		err, wait := p.round(ctx), pause
 		switch {
 		case ctx.Err() != nil:
-			p.end(ctx)
 			return context.Cause(ctx)
 		case errors.Is(err, natslog.ErrNotPermitted), errors.Is(err, ErrOtherKeys):
 			return err
@@ -178,64 +172,6 @@ func (p *Projector) stays(why string, args ...any) {
 		p.cfg.Log.Logger.Warn(why, append(args, "bucket", p.cfg.Bucket)...)
 	}
 	p.away = true
-}
-
-// begin takes the snapshot, if there is one.
-func (p *Projector) begin(ctx context.Context) error {
-	if err := p.bucket.open(ctx); err != nil {
-		return err
-	}
-	if !p.cfg.Rebuild {
-		stream, fold, err := p.bucket.resume(ctx)
-		if err != nil {
-			return err
-		}
-		if fold != nil {
-			return p.goOn(ctx, stream, fold)
-		}
-	}
-	return nil
-}
-
-// goOn goes on with what a snapshot knew of a stream.
-func (p *Projector) goOn(ctx context.Context, stream string, fold *audit.Fold) error {
-	state, err := p.reader.State(ctx)
-	if err != nil {
-		return err
-	}
-	if state.ID() != stream {
-		return fmt.Errorf("%w: %s, and this is %s", ErrOtherLog, stream, state.ID())
-	}
-	p.stream = stream
-	p.mu.Lock()
-	p.fold = fold
-	p.mu.Unlock()
-	if next := fold.Position() + 1; state.First > next {
-		p.cfg.Log.Logger.Warn("events: messages were discarded before they were read; a hold that ended there stays in the bucket until the lock is granted again",
-			"bucket", p.cfg.Bucket, "messages", state.First-next)
-	}
-	return nil
-}
-
-// end keeps what is known for the next projector, in a moment.
-func (p *Projector) end(ctx context.Context) {
-	if p.stream != "" {
-		p.save(context.WithoutCancel(ctx))
-	}
-}
-
-// save keeps a snapshot. Without it the next projector has more to read.
-func (p *Projector) save(ctx context.Context) {
-	p.mu.Lock()
-	text, err := p.fold.Snapshot()
-	p.mu.Unlock()
-	if err == nil {
-		err = p.bucket.save(ctx, p.stream, text)
-	}
-	if err != nil {
-		p.cfg.Log.Logger.Warn("events: the snapshot is not kept", "bucket", p.cfg.Bucket, "err", err)
-	}
-	p.saved = time.Now()
 }
 
 // round brings the bucket to what the log says, and keeps it there. It ends when another round is needed: whatever this
@@ -265,28 +201,30 @@ func (p *Projector) round(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// from is where to read on.
+// from is where to read on. A log that was cut or made anew is read from where the first one was.
 func (p *Projector) from(ctx context.Context) (natslog.From, error) {
 	state, err := p.reader.State(ctx)
 	if err != nil {
 		return natslog.From{}, err
 	}
-	position := p.Stats().Position
-	if p.stream != "" && (p.stream != state.ID() || state.Last < position) {
-		p.cfg.Log.Logger.Warn("events: the event log was cut or made anew; a hold whose end was lost stays in the bucket until the lock is granted again",
-			"bucket", p.cfg.Bucket)
-		position = 0 // what was applied before changes nothing
+	if p.stream != state.ID() || state.Last < p.Stats().Position {
+		if p.stream != "" {
+			p.cfg.Log.Logger.Warn("events: the event log was cut or made anew; the bucket will have what the log says now", "bucket", p.cfg.Bucket)
+		}
+		p.stream = state.ID()
+		p.mu.Lock()
+		p.fold = audit.NewFold()
+		p.mu.Unlock()
 	}
-	p.stream = state.ID()
-	if position == 0 {
-		return natslog.From{}, nil
-	}
-	return natslog.FromPosition(position), nil
+	return p.next(), nil
 }
 
 func (p *Projector) next() natslog.From {
-	if position := p.Stats().Position; position > 0 {
+	switch position := p.Stats().Position; {
+	case position > 0:
 		return natslog.FromPosition(position)
+	case !p.cfg.Begin.IsZero():
+		return natslog.FromTime(p.cfg.Begin)
 	}
 	return natslog.From{}
 }
@@ -447,17 +385,11 @@ func (p *Projector) lookForSilence(now time.Time) {
 	}
 }
 
-// status writes how far the bucket is, and keeps a snapshot now and then.
+// status writes how far the bucket is.
 func (p *Projector) status(ctx context.Context) error {
 	text, err := statusOf(p.stream, p.reached, time.Now())
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = p.bucket.publish(ctx, StatusKey, text)
 	}
-	if _, err := p.bucket.publish(ctx, StatusKey, text); err != nil {
-		return err
-	}
-	if time.Since(p.saved) >= snapshotEvery {
-		p.save(ctx)
-	}
-	return nil
+	return err
 }

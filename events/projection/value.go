@@ -39,6 +39,7 @@ type Value struct {
 // Holder is a hold that goes on, as far as the log tells.
 type Holder struct {
 	Owner    lockagent.Owner    `json:"owner,omitempty"`
+	Who      audit.Who          `json:"who,omitzero"` // the process that asked for it, if that is another one than the agent's
 	Token    lockagent.Token    `json:"token,omitempty"`
 	Since    time.Time          `json:"since"` // by the clock of the agent
 	Mode     lockagent.Mode     `json:"mode,omitempty"`
@@ -77,6 +78,9 @@ func holderOf(h *audit.Hold, seen, now time.Time) Holder {
 	v := Holder{
 		Owner: h.Owner, Token: h.Token, Since: h.From, Mode: h.Mode, Permits: h.Permits, Agent: h.Agent, Process: h.Process, Store: h.Store, LockKind: h.Kind,
 		Uncertain: h.Uncertain, Gone: h.Gone,
+	}
+	if !h.Who.Is(h.Process) {
+		v.Who = h.Who
 	}
 	if isSilent(seen, now) {
 		v.Silent = seen

@@ -23,6 +23,21 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// The value says who asked, if the agent did so for another process.
+func TestHolderSaysWho(t *testing.T) {
+	agent := lockagent.Process{Host: "web-1", Program: "lockagent", PID: 7}
+	for asked, want := range map[lockagent.Process]string{
+		{}: "", agent: "",
+		{Host: "web-1", Program: "flock", PID: 812}: `"who":{"host":"web-1","program":"flock","pid":812}`,
+	} {
+		h := audit.Hold{Process: audit.Process(agent), Who: audit.Who{Who: asked.Who()}}
+		text, err := json.Marshal(holderOf(&h, time.Time{}, time.Now()))
+		if err != nil || strings.Contains(string(text), `"who"`) != (want != "") || !strings.Contains(string(text), want) {
+			t.Errorf("%+v: %s, %v", asked, text, err)
+		}
+	}
+}
+
 // The value says of an agent that is silent since when, and when the lease of its hold ends.
 func TestSilentHolder(t *testing.T) {
 	began := time.Date(2026, 11, 21, 14, 3, 0, 0, time.UTC)
