@@ -31,9 +31,9 @@ type Config struct {
 	// ID is the identity of the agent, in place of a new one. It excludes Label. No other agent
 	// may have had it, except the agent that this one resumes: see [Resume].
 	ID lockagent.AgentID
-	// Process describes the process of the agent for the event log: see [lockagent.Who]. Its requests are of that process
-	// unless they name another one. Each field that is zero is found out, but for Command: that stays empty, because
-	// arguments may hold secrets.
+	// Process describes the process of the agent for the event log: see [lockagent.Who]. Its requests are of that
+	// process unless they name another one. Each field that is zero is found out, but for Command: that stays empty,
+	// because arguments may hold secrets.
 	Process lockagent.Process
 	// Recorder takes the events of the agent, or those that it wants, see
 	// [lockagent.SelectiveRecorder]. Defaults to none.

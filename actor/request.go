@@ -231,8 +231,8 @@ type Watcher interface {
 	// first call of either.
 	Warned(wanted, uncertain bool)
 	// Ended: the request was denied, with the error of its grant, or its hold is over, with the cause of that. Nobody
-	// else has been granted the lock yet. It is the last call. The cause is [lockagent.LostUnclaimed] if nobody received
-	// the grant in time, and [lockagent.ErrClosed] if nobody had received it when the agent closed.
+	// else has been granted the lock yet. It is the last call. The cause is [lockagent.LostUnclaimed] if nobody
+	// received the grant in time, and [lockagent.ErrClosed] if nobody had received it when the agent closed.
 	Ended(cause error)
 }
 

@@ -29,9 +29,9 @@ type Config struct {
 	// ~/.local/state/lockagent/agent.sock without that variable. Otherwise it is /run/lockagent/agent.sock.
 	Socket string
 
-	// Command says what the program does with its locks, for the people who look at the daemon, and for the event log: up
-	// to 1024 bytes, of which the log has the first 200. Defaults to none: arguments may hold secrets. The daemon knows the
-	// process and its user, and the client tells it the name of the program.
+	// Command says what the program does with its locks, for the people who look at the daemon, and for the event log:
+	// up to 1024 bytes, of which the log has the first 200. Defaults to none: arguments may hold secrets. The daemon
+	// knows the process and its user, and the client tells it the name of the program.
 	Command string
 
 	// Claim is how long a grant may lie in its channel before it is given back. Defaults to [channelapi.DefaultClaim].

@@ -29,7 +29,8 @@ type daemon struct {
 	operator *http.Client
 }
 
-// startDaemon starts a daemon with a directory of its own, and waits until it is ready. The end of this process kills it.
+// startDaemon starts a daemon with a directory of its own, and waits until it is ready. The end of this process kills
+// it.
 func (b *bench) startDaemon(ctx context.Context, flags ...string) (*daemon, error) {
 	path, err := b.programs.path(ctx, lockagentProgram)
 	if err != nil {

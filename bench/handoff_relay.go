@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// relayWorkers measure what it takes at least to wake a process by way of another one. A byte goes from the giver to the relay. The relay
-// passes it to the taker.
+// relayWorkers measure what it takes at least to wake a process by way of another one. A byte goes from the giver to
+// the relay. The relay passes it to the taker.
 type relayWorkers struct {
 	dir                 string
 	relay, giver, taker *worker

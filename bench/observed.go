@@ -165,8 +165,8 @@ func (b *bench) logged(ctx context.Context) error {
 	})
 }
 
-// longest has the load on the agent for a long time, between two shorter ones without a log. In the full plan these are long enough that
-// a moment in which the machine is slow decides nothing.
+// longest has the load on the agent for a long time, between two shorter ones without a log. In the full plan these are
+// long enough that a moment in which the machine is slow decides nothing.
 func (j *journal) longest(ctx context.Context, l load, d time.Duration, bare, slowed contender.Contender, found *series) error {
 	short := l
 	short.window = min(d, max(time.Second, d/6))

@@ -60,7 +60,8 @@ func (b *bench) cold(ctx context.Context, goroutines int, peers bool) error {
 	return b.besideFloor(ctx, t, load{goroutines: goroutines, window: b.plan.Window, name: name, floorName: name, grace: callsEnd}, kinds)
 }
 
-// do measures what most programs do: a name is used once, by Do if the contender has that, and each call has a deadline.
+// do measures what most programs do: a name is used once, by Do if the contender has that, and each call has a
+// deadline.
 func (b *bench) do(ctx context.Context, goroutines int) error {
 	t := &table{
 		Name:    "do-" + strconv.Itoa(goroutines),

@@ -29,8 +29,9 @@ type plan struct {
 	// Kills are how many holders are killed on each of one host and two, and Starts how often a program is started.
 	Kills, Starts int
 
-	// PriceFor is how long two agents take turns with each pause. JavaWaits is how often Java waits for a lock that rests, and HotWaits
-	// how often beside a hot loop. RestKills are how many processes are killed in which a lock rests.
+	// PriceFor is how long two agents take turns with each pause. JavaWaits is how often Java waits for a lock that
+	// rests, and HotWaits how often beside a hot loop. RestKills are how many processes are killed in which a lock
+	// rests.
 	PriceFor                       time.Duration
 	JavaWaits, HotWaits, RestKills int
 

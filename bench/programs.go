@@ -51,16 +51,17 @@ func (p *programs) path(ctx context.Context, source string) (string, error) {
 	return path, install(unfinished, path)
 }
 
-// install copies a program to where it is started, as who installs one does. The kernel keeps what the linker has written in single pages, and
-// what is copied in larger pieces. So a program that has just been linked starts up to 2 ms later.
+// install copies a program to where it is started, as who installs one does. The kernel keeps what the linker has
+// written in single pages, and what is copied in larger pieces. So a program that has just been linked starts up to 2
+// ms later.
 func install(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	// A program that is started meanwhile would have the file open for writing, too, for a moment. Then the system would
-	// not start what is in the file.
+	// A program that is started meanwhile would have the file open for writing, too, for a moment. Then the system
+	// would not start what is in the file.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)

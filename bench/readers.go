@@ -58,8 +58,8 @@ func (b *bench) readers(ctx context.Context) error {
 	})
 }
 
-// alone measures an agent of ours that has a server to itself, and whose locks never rest. The table gets one row. round
-// measures once, and adds what it has found.
+// alone measures an agent of ours that has a server to itself, and whose locks never rest. The table gets one row.
+// round measures once, and adds what it has found.
 func (b *bench) alone(ctx context.Context, t *table, round func(s *server, locks *channelapi.Locks, found *series) error) error {
 	b.results.Tables = append(b.results.Tables, t)
 	s, err := startServer()

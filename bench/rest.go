@@ -90,7 +90,8 @@ func (b *bench) rest(ctx context.Context) error {
 	return nil
 }
 
-// ownLoggedName is a lock that another agent has for a goroutine. One that rests in the first agent would have to be recalled.
+// ownLoggedName is a lock that another agent has for a goroutine. One that rests in the first agent would have to be
+// recalled.
 func ownLoggedName(goroutine, _ int) string { return ownLoggedNames[goroutine] }
 
 var ownLoggedNames = numbered("bench/logged/")

@@ -11,7 +11,8 @@ import (
 	"github.com/lockagent/lockagent/interop/redisson/driver"
 )
 
-// restGap is the time between two holds of a lock before Java asks for it. With it a lock rests for as long as it ever does.
+// restGap is the time between two holds of a lock before Java asks for it. With it a lock rests for as long as it ever
+// does.
 const restGap = 15 * time.Millisecond
 
 // javaTurn is how long a lock that Java has just had does not rest, and a little more.
@@ -113,8 +114,8 @@ type besideJava struct {
 	rate   float64         // of that
 }
 
-// untilItRests uses the lock until it rests in the agent, and some times more. It notes whether the lock rests then. It looks only
-// once, because an agent that is asked about a free lock forgets how it was used.
+// untilItRests uses the lock until it rests in the agent, and some times more. It notes whether the lock rests then. It
+// looks only once, because an agent that is asked about a free lock forgets how it was used.
 func (j *besideJava) untilItRests(ctx context.Context, more int) error {
 	const enough = int(javaTurn/restGap) + 4
 	if err := j.use(ctx, enough+more); err != nil {

@@ -30,8 +30,8 @@ type Config struct {
 	// store more often. It excludes Label.
 	ID AgentID
 
-	// Process describes this process in the event log: who has the locks. Each field that is zero is found out: the name
-	// of the host, the program, its version, the pid and the user. Command stays empty unless you set it, because
+	// Process describes this process in the event log: who has the locks. Each field that is zero is found out: the
+	// name of the host, the program, its version, the pid and the user. Command stays empty unless you set it, because
 	// arguments may hold secrets: of it the log has the first [lockagent.MaxProcessText] bytes.
 	Process Process
 

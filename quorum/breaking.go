@@ -79,7 +79,8 @@ func (e *ear) heard(i int, m lockagent.Message) {
 	case lockagent.MessageAlone:
 		e.isAlone(i)
 	case lockagent.MessageTwin:
-		// One node is enough, and must be: an agent that was alone before may reach only one of the nodes where another one is alone by now.
+		// One node is enough, and must be: an agent that was alone before may reach only one of the nodes where another
+		// one is alone by now.
 		e.hear(m)
 	}
 }

@@ -468,8 +468,8 @@ func TestBreakAtSomeNodes(t *testing.T) {
 	})
 }
 
-// An agent ends if another one with its identity came first at a single node, also if a majority of the nodes finds it alone: there the other
-// one may be cut off. So of two agents that start at the same moment both may end.
+// An agent ends if another one with its identity came first at a single node, also if a majority of the nodes finds it
+// alone: there the other one may be cut off. So of two agents that start at the same moment both may end.
 func TestTwinAtOneNode(t *testing.T) {
 	bubble(t, "came first", func(t *testing.T) {
 		all := newMemories(3)

@@ -113,9 +113,9 @@ func (p *probation) suspend(until time.Time) {
 	}
 }
 
-// forgot takes note of what a node says of its memory: since when it remembers, and its incarnation, if it names one. It reports
-// whether the node may have forgotten something more than was known: its reset may not have been told yet. Then the node has no vote from
-// now on, also for the answers to other calls. mu is held.
+// forgot takes note of what a node says of its memory: since when it remembers, and its incarnation, if it names one.
+// It reports whether the node may have forgotten something more than was known: its reset may not have been told yet.
+// Then the node has no vote from now on, also for the answers to other calls. mu is held.
 func (s *Store) forgot(i int, since time.Time, incarnation string) (more bool) {
 	n := s.nodes[i]
 	if incarnation != "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/lockagent/lockagent/storetest"
 )
 
-// connect has a store make the connection for a lone call. While other calls are under way, a call joins them. So connect
-// calls until a caller makes the exchange.
+// connect has a store make the connection for a lone call. While other calls are under way, a call joins them. So
+// connect calls until a caller makes the exchange.
 func connect(t *testing.T, store *redisstore.Store) {
 	t.Helper()
 	for alone, number := false, uint64(1); !alone; number++ {

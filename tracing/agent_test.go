@@ -115,8 +115,8 @@ func TestARealAgent(t *testing.T) {
 	})
 }
 
-// TestAnOwnerInBothModes has a real agent grant a session a read/write lock in both modes. The holds end in either order, and all that
-// begins ends.
+// TestAnOwnerInBothModes has a real agent grant a session a read/write lock in both modes. The holds end in either
+// order, and all that begins ends.
 func TestAnOwnerInBothModes(t *testing.T) {
 	for name, writeEndsFirst := range map[string]bool{"WriteEndsFirst": true, "ReadEndsFirst": false} {
 		t.Run(name, func(t *testing.T) {

@@ -57,8 +57,8 @@ type request struct {
 	queued bool   // and counted as a waiter
 }
 
-// holdKey names a hold of a lock. An owner may have several at once: of a semaphore, or in both modes. All grants of one hold have one
-// token.
+// holdKey names a hold of a lock. An owner may have several at once: of a semaphore, or in both modes. All grants of
+// one hold have one token.
 type holdKey struct {
 	owner lockagent.Owner
 	token lockagent.Token

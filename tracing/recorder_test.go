@@ -189,7 +189,8 @@ func TestHandOffLinksToTheReleaseBefore(t *testing.T) {
 	r.wantPoints("lockagent.lock.held", map[string]point{"": {}})
 }
 
-// A hold that was granted from a lock at rest has the lease of its tenure, which nobody tells. From its first renewal on it is known.
+// A hold that was granted from a lock at rest has the lease of its tenure, which nobody tells. From its first renewal
+// on it is known.
 func TestALockThatRests(t *testing.T) {
 	r := newRig(t)
 	rec := r.recorder()

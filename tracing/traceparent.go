@@ -24,8 +24,9 @@ func traceParent(sc trace.SpanContext) string {
 	return string(text)
 }
 
-// TraceParent is the W3C trace context of the span in ctx, or empty if there is none. It is for those who make a request on behalf of
-// others, such as agentclient.Config. It also tells that a trace is not sampled, so that nobody begins another one.
+// TraceParent is the W3C trace context of the span in ctx, or empty if there is none. It is for those who make a
+// request on behalf of others, such as agentclient.Config. It also tells that a trace is not sampled, so that nobody
+// begins another one.
 func TraceParent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)

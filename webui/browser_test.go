@@ -56,7 +56,8 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// tab is a tab of the browser. What it writes to its console is an error of the test: also what the policy of the page forbids.
+// tab is a tab of the browser. What it writes to its console is an error of the test: also what the policy of the page
+// forbids.
 type tab struct {
 	*running
 	t   *testing.T
@@ -412,7 +413,8 @@ const faint = `(() => {
 	return bad.join('; ');
 })()`
 
-// In both schemes of colours text has contrast. Whatever can be used has a name, tables have headers, and nothing is wider than the window.
+// In both schemes of colours text has contrast. Whatever can be used has a name, tables have headers, and nothing is
+// wider than the window.
 func readableByAll(t *testing.T, r *running, tb *tab) {
 	r.allowBreak.Store(true)
 	r.hold(t, "door", "knock")

@@ -1,21 +1,23 @@
-// Package webui is the live page of a daemon. It shows who holds which lock, who waits, what was lost, and what happens now.
+// Package webui is the live page of a daemon. It shows who holds which lock, who waits, what was lost, and what happens
+// now.
 //
 // # Usage
 //
-// [New] makes an [http.Handler]. It calls the API of the daemon, watches its changes, and reads its event log. The page computes no
-// state of its own.
+// [New] makes an [http.Handler]. It calls the API of the daemon, watches its changes, and reads its event log. The page
+// computes no state of its own.
 //
-// The server renders all pages, so they work without scripts, as a snapshot. A script of this package follows a stream of
-// server-sent events, which brings the same content again when something changes, and every two seconds.
+// The server renders all pages, so they work without scripts, as a snapshot. A script of this package follows a stream
+// of server-sent events, which brings the same content again when something changes, and every two seconds.
 //
 // # Who sees what
 //
-// [Config.Access] knows who asks by the context of a request. Whatever is on a page is what that user may look at. A lock is broken only
-// if [Config.AllowBreak] says so, and then by the same call and the same rules as on the socket of the daemon.
+// [Config.Access] knows who asks by the context of a request. Whatever is on a page is what that user may look at. A
+// lock is broken only if [Config.AllowBreak] says so, and then by the same call and the same rules as on the socket of
+// the daemon.
 //
-// A browser asks for whatever a foreign page tells it to. So the page answers only under names of this host. A foreign name that
-// leads here (DNS rebinding) is none of them. It answers no requests that another origin has made, but for plain links. It has no scripts
-// and styles but its own.
+// A browser asks for whatever a foreign page tells it to. So the page answers only under names of this host. A foreign
+// name that leads here (DNS rebinding) is none of them. It answers no requests that another origin has made, but for
+// plain links. It has no scripts and styles but its own.
 //
 // # Bounds
 //

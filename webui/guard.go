@@ -64,8 +64,8 @@ func (p *page) recovered(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ours reports whether a browser may ask for the page by the name in a Host header. A foreign name that leads to this host is
-// none: the pages of its owner would count as the same origin. An address leads to where it says.
+// ours reports whether a browser may ask for the page by the name in a Host header. A foreign name that leads to this
+// host is none: the pages of its owner would count as the same origin. An address leads to where it says.
 func (p *page) ours(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

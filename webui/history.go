@@ -39,8 +39,8 @@ const (
 	enoughPast = 10
 )
 
-// spans are how far back a history is read. It begins with the shortest, because a busy lock may have many holds even in
-// that, and goes on while there are few.
+// spans are how far back a history is read. It begins with the shortest, because a busy lock may have many holds even
+// in that, and goes on while there are few.
 var spans = []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour, 0}
 
 // readHistory reads the holds of a lock, for all users who may know of them. So it does not end with a request.

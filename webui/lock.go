@@ -135,7 +135,8 @@ func (p *page) breaking(ctx context.Context, data *oneLock, kind lockagentv1.Kin
 	return b
 }
 
-// indented is a message as the API of the daemon has it in JSON. The library changes its blanks from one run to the next.
+// indented is a message as the API of the daemon has it in JSON. The library changes its blanks from one run to the
+// next.
 func indented(m proto.Message) (string, error) {
 	text, err := protojson.Marshal(m)
 	if err != nil {

@@ -89,8 +89,8 @@ func (f *filter) shows(l *lockagentv1.Lock) bool {
 	return slices.ContainsFunc(l.GetHolders(), func(c *lockagentv1.Claim) bool { return states[c.GetState()] == f.State })
 }
 
-// scan visits locks in the order of their names until visit returns false, at most maxScan of them. full tells that there
-// are more.
+// scan visits locks in the order of their names until visit returns false, at most maxScan of them. full tells that
+// there are more.
 func (p *page) scan(ctx context.Context, pattern, after string, visit func(*lockagentv1.Lock) bool) (last string, full bool, err error) {
 	for seen := 0; seen < maxScan; seen += chunk {
 		found, err := p.Look.List(ctx, &lockagentv1.ListRequest{Pattern: pattern, PageSize: chunk, PageToken: after})

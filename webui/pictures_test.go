@@ -56,7 +56,8 @@ func play(text string) error {
 	return err
 }
 
-// client starts a process that makes a claim. The function that it returns ends the process, and so does the end of the test.
+// client starts a process that makes a claim. The function that it returns ends the process, and so does the end of the
+// test.
 func (r *running) client(t *testing.T, program, name, command string) (end func()) {
 	t.Helper()
 	self, err := os.Executable()

@@ -107,7 +107,8 @@ func at(path, query string) string {
 	return path + "?" + query
 }
 
-// ownerText is the process behind a request or, if the log does not say it, the owner. Here it needs no quotes around it.
+// ownerText is the process behind a request or, if the log does not say it, the owner. Here it needs no quotes around
+// it.
 func ownerText(who lockagent.Who, owner lockagent.Owner, agent lockagent.AgentID) string {
 	if !who.IsZero() {
 		return who.String()

@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-// Daemon is lockagent through the daemon of the host. It is not among [Kinds]: the address that it opens is the path of a
-// daemon's socket, and not that of Redis.
+// Daemon is lockagent through the daemon of the host. It is not among [Kinds]: the address that it opens is the path of
+// a daemon's socket, and not that of Redis.
 var Daemon = Kind{
 	Name: "lockagent-daemon", Family: Lockagent, Waits: true,
 	Setup: "agentclient.Dial, as it comes, in each process; `lockagent serve` with its defaults, and with `--redis` where others use Redis",

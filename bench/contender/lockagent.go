@@ -17,8 +17,8 @@ var lockagentKinds = []Kind{{
 	},
 }}
 
-// Unrested is lockagent whose locks never rest: each hold goes through Redis. It is not among [Kinds], because a lock that others want
-// does not rest anyway.
+// Unrested is lockagent whose locks never rest: each hold goes through Redis. It is not among [Kinds], because a lock
+// that others want does not rest anyway.
 var Unrested = Kind{
 	Name: "lockagent-unrested", Family: Lockagent, Waits: true,
 	Setup: "the same with `NoRest`: no lock rests in the process, so each hold goes through Redis",

@@ -104,8 +104,8 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	return nil
 }
 
-// detach waits until the daemon has detached a claim, and ends its stream. Before that the claim would end with the stream. What is not detached is
-// released.
+// detach waits until the daemon has detached a claim, and ends its stream. Before that the claim would end with the
+// stream. What is not detached is released.
 func (h *holding) detach(c *claimed) error {
 	silent := time.After(awayTime)
 	for {

@@ -13,7 +13,8 @@ import (
 	"github.com/lockagent/lockagent/internal/machinetest"
 )
 
-// clientLines have a line of a shell for each verb that asks the daemon, and for what else does. Each of them succeeds beside a daemon.
+// clientLines have a line of a shell for each verb that asks the daemon, and for what else does. Each of them succeeds
+// beside a daemon.
 var clientLines = []struct{ verb, line string }{
 	{"lock", `lockagent lock a true`},
 	{"check", `lockagent lock a sh -c 'unset LOCKAGENT_SOCKET; lockagent check a $LOCKAGENT_TOKEN'`},
@@ -38,8 +39,8 @@ var clientLines = []struct{ verb, line string }{
 	{"drain", `lockagent drain --timeout 1m && lockagent drain --undo`},
 }
 
-// Whoever asks the daemon finds it, whatever the settings of the daemon are: they may be for the daemon's user alone, or for its environment, or an edit
-// that is not finished.
+// Whoever asks the daemon finds it, whatever the settings of the daemon are: they may be for the daemon's user alone,
+// or for its environment, or an edit that is not finished.
 func TestClientsReadNoSettings(t *testing.T) {
 	t.Parallel()
 	var clients, readers, covered []string

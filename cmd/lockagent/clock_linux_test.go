@@ -28,7 +28,8 @@ func placed(t *testing.T, script string, args ...string) *exec.Cmd {
 	return try(append([]string{program(t)}, args...)...)
 }
 
-// A program that would not know when its lock is lost does not begin to hold it. It says why. What needs no deadline works.
+// A program that would not know when its lock is lost does not begin to hold it. It says why. What needs no deadline
+// works.
 func TestAnotherClock(t *testing.T) {
 	for name, place := range elsewhere {
 		t.Run("the client has "+name, func(t *testing.T) {

@@ -35,7 +35,8 @@ complete_line() {
 }
 `
 	const fish = "lockagent completion fish | source\nfunction complete_line; complete -C $argv[1]; end\n"
-	// zsh completes only at a terminal. So another zsh has one, gets the line and two tabs, and shows its list. The last key has it show the line.
+	// zsh completes only at a terminal. So another zsh has one, gets the line and two tabs, and shows its list. The
+	// last key has it show the line.
 	const zshrc = `
 autoload -Uz compinit && compinit -u -D
 source <(lockagent completion zsh)

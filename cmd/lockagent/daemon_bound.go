@@ -14,7 +14,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// silentTime is for how long a call waits for the answer of the daemon. A daemon that answers later than its store is slow, but well.
+// silentTime is for how long a call waits for the answer of the daemon. A daemon that answers later than its store is
+// slow, but well.
 const silentTime = awayTime + 2*time.Second
 
 // unanswered is the error of a call that the daemon has not answered for so long.
@@ -24,8 +25,9 @@ func (u unanswered) Error() string {
 	return fmt.Sprintf("no answer within %v", readable.Duration(time.Duration(u)))
 }
 
-// bounded ends calls that a silent daemon does not answer, such as one that is stopped. Once a stream has begun, it may be quiet for any time. The
-// daemon is not told of the bound: it would end the call with an error of its own at the same moment.
+// bounded ends calls that a silent daemon does not answer, such as one that is stopped. Once a stream has begun, it may
+// be quiet for any time. The daemon is not told of the bound: it would end the call with an error of its own at the
+// same moment.
 type bounded time.Duration
 
 var _ connect.Interceptor = bounded(0)

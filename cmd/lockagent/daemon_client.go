@@ -33,8 +33,8 @@ func (f *daemonFlag) add(cmd *cobra.Command) {
 	connectionFlag(cmd, &f.socket, "socket", "`path` of the daemon's Unix socket; by default that of this user's daemon if there is one, and else "+place.System)
 }
 
-// open returns the daemon on the socket. It does not connect yet. The settings of the daemon do not count: they may be for its user, or its
-// environment, alone.
+// open returns the daemon on the socket. It does not connect yet. The settings of the daemon do not count: they may be
+// for its user, or its environment, alone.
 func (f *daemonFlag) open(cmd *cobra.Command) (*daemonClient, error) {
 	path := cmp.Or(f.socket, place.Current().Find())
 	if len(path) > place.MostSocketPath {

@@ -239,8 +239,8 @@ func hear(ctx context.Context, fifo string) ([]byte, error) {
 // ofScript is a variable of the environment that tells the processes of a script from others.
 const ofScript = "LOCKAGENT_TEST_SCRIPT"
 
-// killAll kills all processes with a setting in their environment, and returns when they are gone. A script that fails leaves
-// some: they have its outputs, so the script would wait for them.
+// killAll kills all processes with a setting in their environment, and returns when they are gone. A script that fails
+// leaves some: they have its outputs, so the script would wait for them.
 func killAll(setting string) error {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

@@ -99,8 +99,8 @@ func awaitRenewal(t *testing.T, remaining func() time.Duration) {
 	})
 }
 
-// A daemon whose disk is full refuses what is new, and says why. It renews what is held. When there is room again, it goes on, and the next daemon
-// goes on with everything.
+// A daemon whose disk is full refuses what is new, and says why. It renews what is held. When there is room again, it
+// goes on, and the next daemon goes on with everything.
 func TestADiskThatIsFull(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -152,8 +152,8 @@ func TestADiskThatIsFull(t *testing.T) {
 	holder.ended(t, fmt.Sprintln(token))
 }
 
-// A daemon that is killed while its disk is full, or cannot be written any more, is followed by one that goes on with all that is held. New claims are
-// refused until there is room. Then the next daemon goes on with these, too.
+// A daemon that is killed while its disk is full, or cannot be written any more, is followed by one that goes on with
+// all that is held. New claims are refused until there is room. Then the next daemon goes on with these, too.
 func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 	for what, test := range map[string]struct {
 		take func(t *testing.T, disk string, do func(string), kill func()) (giveBack func())
@@ -254,8 +254,8 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 	}
 }
 
-// While a disk is full, holds are renewed without the journal. A daemon that is killed after the deadlines in its journal have passed is followed
-// by one that goes on with what is held all the same.
+// While a disk is full, holds are renewed without the journal. A daemon that is killed after the deadlines in its
+// journal have passed is followed by one that goes on with what is held all the same.
 func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 	for where, store := range map[string]func(t *testing.T) []string{
 		"memory": func(*testing.T) []string { return nil },

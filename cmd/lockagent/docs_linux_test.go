@@ -103,7 +103,8 @@ func TestExamplesOfTheAPI(t *testing.T) {
 	}
 }
 
-// What the document shows of gRPC is what its client writes. The fields of a JSON count, and each character of another text.
+// What the document shows of gRPC is what its client writes. The fields of a JSON count, and each character of another
+// text.
 func TestExamplesOfGRPC(t *testing.T) {
 	t.Parallel()
 	bin, err := filepath.Abs("../../bin")

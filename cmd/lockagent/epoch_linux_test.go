@@ -19,7 +19,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// Each start of a daemon has the next epoch. A daemon whose event log cannot be used goes on with what is held, and an audit misses its events.
+// Each start of a daemon has the next epoch. A daemon whose event log cannot be used goes on with what is held, and an
+// audit misses its events.
 func TestStartsAreCounted(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -63,7 +64,8 @@ func TestStartsAreCounted(t *testing.T) {
 	call(t, "events", "audit", "--dir", log).expect(t, exitIncomplete, []string{"epochs 2 to 2"}, nil)
 }
 
-// The journal may lack a start that the event log knows, because it could not be written, and the event log one that the journal knows.
+// The journal may lack a start that the event log knows, because it could not be written, and the event log one that
+// the journal knows.
 func TestTheNextEpoch(t *testing.T) {
 	t.Parallel()
 	c := natslog.Connection{InProcess: natstest.Start(t, natsserver.Config{})}

@@ -19,8 +19,8 @@ import (
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
-// The exit codes. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's. Those from 3 to 6 are
-// what an event log says.
+// The exit codes. Those from 64 to 78 are those of sysexits.h, and those from 126 on are the shell's. Those from 3 to 6
+// are what an event log says.
 const (
 	exitOK            = 0
 	exitFailed        = 1
@@ -104,7 +104,8 @@ func exitVerb(cmd *cobra.Command) string {
 	return strings.TrimPrefix(manual.Name(cmd), manual.Name(cmd.Root())+"-")
 }
 
-// exitItems are the codes that a verb may end with, and what they mean for it. The program itself has all codes and meanings.
+// exitItems are the codes that a verb may end with, and what they mean for it. The program itself has all codes and
+// meanings.
 func exitItems(verb string) (items []manual.Item) {
 	for _, e := range exitCodes {
 		var texts []string

@@ -27,7 +27,8 @@ type daemonLog struct{ *daemonClient }
 
 var _ grownLog = daemonLog{}
 
-// openDaemonLog returns the event log of the daemon on a socket, or where its clients look for it if that is empty. It does not connect yet.
+// openDaemonLog returns the event log of the daemon on a socket, or where its clients look for it if that is empty. It
+// does not connect yet.
 func openDaemonLog(cmd *cobra.Command, socket string) (grownLog, error) {
 	client, err := (&daemonFlag{socket}).open(cmd)
 	if err != nil {
@@ -98,7 +99,8 @@ func restarts(err error) bool {
 	return gone(told) || connect.CodeOf(err) == connect.CodeCanceled || errors.Is(told, lockagent.ErrClosed) || errors.Is(told, refusal.ErrDraining) || connect.CodeOf(err) == connect.CodeUnavailable
 }
 
-// again waits until the daemon tells of its log again. If the log has lost its end, or was made anew, the visit hears of it.
+// again waits until the daemon tells of its log again. If the log has lost its end, or was made anew, the visit hears
+// of it.
 func (d daemonLog) again(ctx context.Context, before *natslog.StreamState, at *logPlace) error {
 	const pause = time.Second
 	for {

@@ -31,7 +31,8 @@ func (hostNames) Users() []string { return namesIn("/etc/passwd") }
 // Groups implements [config.Names], as Users does.
 func (hostNames) Groups() []string { return namesIn("/etc/group") }
 
-// namesIn are the first fields of a file of users or groups. A file that cannot be read has nothing that somebody may have meant.
+// namesIn are the first fields of a file of users or groups. A file that cannot be read has nothing that somebody may
+// have meant.
 func namesIn(file string) (names []string) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -129,8 +129,8 @@ func (f *listFlag) writeTemplate(cmd *cobra.Command, l list) error {
 	return err
 }
 
-// templateView is the JSON of a row, as a template sees it. Whole numbers are integers: the digits of a token do not change, and a template can
-// compare them. Any other number is the text that stands for it in the JSON.
+// templateView is the JSON of a row, as a template sees it. Whole numbers are integers: the digits of a token do not
+// change, and a template can compare them. Any other number is the text that stands for it in the JSON.
 func templateView(v any) (view any, err error) {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// heldVariable has the locks that a command runs under: those of its lockagent lock, and before them those of its ancestors. They are
-// separated by blanks. Each is a name, as in the query of a URL, with its token and its session.
+// heldVariable has the locks that a command runs under: those of its lockagent lock, and before them those of its
+// ancestors. They are separated by blanks. Each is a name, as in the query of a URL, with its token and its session.
 const heldVariable = "LOCKAGENT_HELD"
 
 // ancestry is the locks that this process runs under.
@@ -41,8 +41,8 @@ func heldByAncestors(text string) (all ancestry) {
 	return all
 }
 
-// session is that in which an ancestor took the lock last, or empty. A request in the same session is known to the daemon as one that
-// would wait for itself.
+// session is that in which an ancestor took the lock last, or empty. A request in the same session is known to the
+// daemon as one that would wait for itself.
 func (a ancestry) session(name lockagent.Name) (session string) {
 	for _, one := range a {
 		if one.name == name {

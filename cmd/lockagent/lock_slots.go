@@ -19,8 +19,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// provide sets the number of slots that a request is about, unless somebody has set it. It refuses another number than was
-// set: with two numbers nobody knows how many may hold the lock. It is part of what the request may wait for.
+// provide sets the number of slots that a request is about, unless somebody has set it. It refuses another number than
+// was set: with two numbers nobody knows how many may hold the lock. It is part of what the request may wait for.
 func (h *holding) provide(d *daemonClient, name lockagent.Name, asked *opening, slots int32) error {
 	if slots == 0 {
 		return nil
@@ -61,7 +61,8 @@ func (d *daemonClient) slots(ctx context.Context, req *lockagentv1.PermitsReques
 	return r.GetFree() + r.GetTaken(), nil
 }
 
-// heeding is a context that ends by the signals that end a wait. It must be cancelled before anything else looks at the signals.
+// heeding is a context that ends by the signals that end a wait. It must be cancelled before anything else looks at the
+// signals.
 func (h *holding) heeding() (context.Context, func(error)) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done := make(chan struct{})

@@ -43,8 +43,8 @@ func (d *daemonClient) kindOf(ctx context.Context, name lockagent.Name, given ki
 	return kind, err
 }
 
-// named visits what the daemon knows under a name, once for each kind, until visit returns false. A user who may look at nothing visits nothing, and
-// is not refused: this is a part of verbs that are about something else.
+// named visits what the daemon knows under a name, once for each kind, until visit returns false. A user who may look
+// at nothing visits nothing, and is not refused: this is a part of verbs that are about something else.
 func (d *daemonClient) named(ctx context.Context, name lockagent.Name, visit func(*lockagentv1.Lock) bool) error {
 	found, err := d.look.List(ctx, &lockagentv1.ListRequest{Name: string(name), OnlyVisible: true})
 	if err != nil {
@@ -58,7 +58,8 @@ func (d *daemonClient) named(ctx context.Context, name lockagent.Name, visit fun
 	return nil
 }
 
-// holder says who holds a lock as ls does, if a program of this host does. Otherwise it is who was told, by the name in the store.
+// holder says who holds a lock as ls does, if a program of this host does. Otherwise it is who was told, by the name in
+// the store.
 func (d *daemonClient) holder(ctx context.Context, name lockagent.Name, told string) string {
 	text := told
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

@@ -10,8 +10,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// A Redis that cannot save its data refuses every write, and answers PING with an error. The doctor says so, and a daemon whose waiter
-// leaves goes on when Redis does.
+// A Redis that cannot save its data refuses every write, and answers PING with an error. The doctor says so, and a
+// daemon whose waiter leaves goes on when Redis does.
 func TestRedisThatCannotSave(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

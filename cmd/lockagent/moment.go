@@ -8,8 +8,8 @@ import (
 )
 
 // parseMoment reads a point in time as people write it: in the forms that --at, --since and --until document, and as
-// [readable.Time] writes it. What has no date is of today, and what has no zone is of now's place. There the clock may be
-// set forward or back. A time that it shows twice, or never, is refused. A day is its beginning.
+// [readable.Time] writes it. What has no date is of today, and what has no zone is of now's place. There the clock may
+// be set forward or back. A time that it shows twice, or never, is refused. A day is its beginning.
 func parseMoment(text string, now time.Time) (time.Time, error) {
 	if ago, ok := parseAgo(text); ok {
 		return now.Add(-ago), nil
@@ -57,8 +57,8 @@ func parseAgo(text string) (ago time.Duration, ok bool) {
 	return ago, err == nil && ago >= 0
 }
 
-// shown returns when the clock of a place shows what the clock of UTC shows at t. It returns an error with two moments if the
-// clock shows that twice, or never. text is what somebody wrote for it.
+// shown returns when the clock of a place shows what the clock of UTC shows at t. It returns an error with two moments
+// if the clock shows that twice, or never. text is what somebody wrote for it.
 func shown(t time.Time, text string, place *time.Location) (time.Time, error) {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
@@ -72,7 +72,8 @@ func shown(t time.Time, text string, place *time.Location) (time.Time, error) {
 		if change.IsZero() { // there is none
 			continue
 		}
-		// Who goes on with the offset from before the change gets one moment, who has the later offset already gets another one.
+		// Who goes on with the offset from before the change gets one moment, who has the later offset already gets
+		// another one.
 		before, after := at(change.Add(-1)), at(change)
 		switch {
 		case before.Before(change) && !after.Before(change):

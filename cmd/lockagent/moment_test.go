@@ -53,8 +53,8 @@ func TestParseMoment(t *testing.T) {
 	}
 }
 
-// TestParseMomentWhenTheClockIsSet: what a clock shows twice, or never, is no moment, and both that it may be are named.
-// Each of them is taken, and is written so that it is known again.
+// TestParseMomentWhenTheClockIsSet: what a clock shows twice, or never, is no moment, and both that it may be are
+// named. Each of them is taken, and is written so that it is known again.
 func TestParseMomentWhenTheClockIsSet(t *testing.T) {
 	for _, test := range []struct{ place, now, text, what, first, second string }{
 		{"Europe/Berlin", "2026-10-25T12:00:00Z", "02:30", "twice on 2026-10-25, for the clock is set back", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"},

@@ -162,7 +162,8 @@ func TestGuideTheDaemonIsKilled(t *testing.T) {
 	holder.ended(t, fmt.Sprintln(before.GetLock().GetHolders()[0].GetToken()))
 }
 
-// What the guide says of Redis that is gone: holders keep what they have, requests are refused, and all goes on when it is back.
+// What the guide says of Redis that is gone: holders keep what they have, requests are refused, and all goes on when it
+// is back.
 func TestGuideRedisIsGone(t *testing.T) {
 	t.Parallel()
 	redis, path := redistest.Start(t), socketPath(t)
@@ -216,7 +217,8 @@ func TestGuideNATSIsGone(t *testing.T) {
 	d.interrupt(t).expect(t, exitOK, nil, nil)
 }
 
-// What the guide says of a full disk: what is held stays held, requests are refused, and the daemon finds out when there is room.
+// What the guide says of a full disk: what is held stays held, requests are refused, and the daemon finds out when
+// there is room.
 func TestGuideTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -253,7 +255,8 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// serveOnSmallDisk starts a daemon whose state directory is a disk of its own, in a mount namespace of its own. So nothing is left behind.
+// serveOnSmallDisk starts a daemon whose state directory is a disk of its own, in a mount namespace of its own. So
+// nothing is left behind.
 func serveOnSmallDisk(t *testing.T, path string) *process {
 	t.Helper()
 	own := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}

@@ -279,7 +279,8 @@ func asNobody(t *testing.T, args ...string) result {
 	return ran(t, cmd)
 }
 
-// apart runs the program in a process of its own. The verb lock needs that: it takes all children of its process for its own.
+// apart runs the program in a process of its own. The verb lock needs that: it takes all children of its process for
+// its own.
 func apart(t *testing.T, args ...string) result {
 	t.Helper()
 	return ran(t, ourselves(t, args...))
@@ -322,7 +323,8 @@ func TestWhatOthersMayNot(t *testing.T) {
 	call(t, "release", "--socket", d.path, claim).expect(t, exitOK, nil, nil)
 }
 
-// Who may acquire and not look gets the name of the lock from the claim, and is refused nothing that no verb was asked for.
+// Who may acquire and not look gets the name of the lock from the claim, and is refused nothing that no verb was asked
+// for.
 func TestWhoMayNotLook(t *testing.T) {
 	t.Parallel()
 	all, err := access.ParsePattern("**")

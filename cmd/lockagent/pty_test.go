@@ -68,7 +68,8 @@ func runOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
 	return startOnTerminal(t, d, append([]string{program(t)}, args...)...)
 }
 
-// startOnTerminal starts a program in a session whose terminal is a new one. The test ends it, if it does not end itself.
+// startOnTerminal starts a program in a session whose terminal is a new one. The test ends it, if it does not end
+// itself.
 func startOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
 	t.Helper()
 	keyboard, terminal := newTerminal(t)
@@ -131,8 +132,8 @@ func (p *ptyProgram) code(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// untilN is a loop of a shell that ends when a trap has set n. A shell that reads instead would miss, now and then, a signal between its last look for
-// signals and the read.
+// untilN is a loop of a shell that ends when a trap has set n. A shell that reads instead would miss, now and then, a
+// signal between its last look for signals and the read.
 const untilN = `until [ "$n" ]; do sleep .01; done`
 
 // The command reads from the terminal, and gets the interrupts of the terminal once.
@@ -153,7 +154,8 @@ func TestLockOnATerminal(t *testing.T) {
 	}
 }
 
-// A command whose standard input is no terminal reads from the terminal all the same, as ssh and sudo do, and gets its interrupts once.
+// A command whose standard input is no terminal reads from the terminal all the same, as ssh and sudo do, and gets its
+// interrupts once.
 func TestACommandInAPipelineReadsFromTheTerminal(t *testing.T) {
 	t.Parallel()
 	d, bin := runDaemon(t), newBin(t)
@@ -200,8 +202,8 @@ func TestASignalToAJobInTheBackground(t *testing.T) {
 	}
 }
 
-// A command on a terminal is in the process group of the wrapper. A signal to the wrapper reaches all that the command has started, as it does
-// without a terminal.
+// A command on a terminal is in the process group of the wrapper. A signal to the wrapper reaches all that the command
+// has started, as it does without a terminal.
 func TestASignalReachesWhatACommandOnATerminalHasStarted(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
@@ -229,8 +231,8 @@ func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
 	d.until(t, "a", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 })
 }
 
-// A command of a wrapper may be another wrapper. The inner command then gets each signal once, whether it is from the terminal or for the outer wrapper
-// alone. Its exit code is that of both.
+// A command of a wrapper may be another wrapper. The inner command then gets each signal once, whether it is from the
+// terminal or for the outer wrapper alone. Its exit code is that of both.
 func TestNestedWrappersOnATerminal(t *testing.T) {
 	t.Parallel()
 	d, bin := runDaemon(t), newBin(t)
@@ -258,7 +260,8 @@ func TestNestedWrappersOnATerminal(t *testing.T) {
 					kill(t, p.cmd.Process.Pid, signal.name)
 				}
 				p.says(t, "got "+signal.name)
-				// A wrapper passes signals on one after the other. So when the command has got these, nothing of what came before is under way.
+				// A wrapper passes signals on one after the other. So when the command has got these, nothing of what
+				// came before is under way.
 				kill(t, p.cmd.Process.Pid, "USR1")
 				p.says(t, "got USR1")
 				kill(t, inner, "CONT") // which has a greater number than the others: of several, a program hears the smallest first

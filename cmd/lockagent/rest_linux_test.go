@@ -12,8 +12,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// A daemon is killed while a lock rests in it. Nobody holds the lock, so its lease is short: another host has it within 2 s, and so has the next
-// daemon of the same host.
+// A daemon is killed while a lock rests in it. Nobody holds the lock, so its lease is short: another host has it within
+// 2 s, and so has the next daemon of the same host.
 func TestADaemonIsKilledWhileALockRests(t *testing.T) {
 	t.Parallel()
 	for who, sameHost := range map[string]bool{"another host": false, "the same host": true} {

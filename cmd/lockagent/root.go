@@ -37,8 +37,8 @@ func verbs() []verb {
 
 func newRoot() *cobra.Command { return rootOf(verbs()) }
 
-// rootFor is a root for these arguments. A verb that takes locks is there alone, because scripts start it again and again. To make the other
-// verbs takes 0.4 ms.
+// rootFor is a root for these arguments. A verb that takes locks is there alone, because scripts start it again and
+// again. To make the other verbs takes 0.4 ms.
 func rootFor(args []string) *cobra.Command {
 	for _, v := range lockVerbs() {
 		if len(args) > 0 && v.name == args[0] {
@@ -130,7 +130,8 @@ func firstExample(cmd *cobra.Command) string {
 	return cmp.Or(line, cmd.CommandPath())
 }
 
-// flagsFirst is the annotation of a verb whose flags come before its arguments. Its value is arguments that are worth trying.
+// flagsFirst is the annotation of a verb whose flags come before its arguments. Its value is arguments that are worth
+// trying.
 const flagsFirst = "flags first"
 
 // withFlag is a command that is worth trying, with a flag and its value.
@@ -141,7 +142,8 @@ func withFlag(cmd *cobra.Command, flag string) string {
 	return again(cmd) + " " + flag
 }
 
-// again is how a command begins that is worth trying: with the verb and, if it needs one, a lock. Of a verb whose flags come first it is all.
+// again is how a command begins that is worth trying: with the verb and, if it needs one, a lock. Of a verb whose flags
+// come first it is all.
 func again(cmd *cobra.Command) string {
 	if args, first := cmd.Annotations[flagsFirst]; first {
 		return cmd.CommandPath() + " " + args

@@ -17,8 +17,8 @@ import (
 	"github.com/lockagent/lockagent/internal/place"
 )
 
-// source says where a verb finds the event log: in NATS, in a directory or in a file. If nothing says so, it is that of the
-// daemon of this host.
+// source says where a verb finds the event log: in NATS, in a directory or in a file. If nothing says so, it is that of
+// the daemon of this host.
 type source struct {
 	nats   natsFlags
 	dir    string
@@ -65,8 +65,8 @@ func (s *source) place() string {
 	return s.nats.again()
 }
 
-// ofDaemon reports whether the log is that of the daemon of this host: nothing says that it is elsewhere. A socket on the command
-// line counts for more than the environment.
+// ofDaemon reports whether the log is that of the daemon of this host: nothing says that it is elsewhere. A socket on
+// the command line counts for more than the environment.
 func (s *source) ofDaemon() bool {
 	return s.dir == "" && s.file == "" && (s.nats.flags.Changed("socket") || !s.nats.set())
 }

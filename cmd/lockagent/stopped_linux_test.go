@@ -9,7 +9,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// A wrapper that was stopped for longer than a lease has its lock all the time, because the daemon renews it. So its command goes on.
+// A wrapper that was stopped for longer than a lease has its lock all the time, because the daemon renews it. So its
+// command goes on.
 func TestAStoppedWrapperKeepsItsLock(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second

@@ -157,7 +157,8 @@ func (s *story) over(h hold) {
 	}
 }
 
-// all returns all holds: those of one lock in the order of their tokens for each store, and those of several locks in that of time.
+// all returns all holds: those of one lock in the order of their tokens for each store, and those of several locks in
+// that of time.
 func (s *story) all() []hold {
 	holds := slices.Clone(s.past)
 	for l := range s.fold.Locks() {

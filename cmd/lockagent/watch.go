@@ -75,8 +75,8 @@ messages of the log at most, and then those to come, each once. As jsonl an even
 	return cmd
 }
 
-// whileRead is a context that also ends when nobody can read any more what is written to out, which may be a pipe. Otherwise a watch would notice that
-// only at the next change.
+// whileRead is a context that also ends when nobody can read any more what is written to out, which may be a pipe.
+// Otherwise a watch would notice that only at the next change.
 func whileRead(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := out.(*os.File)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// What a watch since a time shows is what the log has: it begins in the past, goes on while locks are taken, and has each event once.
+// What a watch since a time shows is what the log has: it begins in the past, goes on while locks are taken, and has
+// each event once.
 func TestWatchSince(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)

@@ -1,4 +1,5 @@
-// Package backend says what package channelapi needs of whoever grants its locks: an agent in the same process, or a daemon.
+// Package backend says what package channelapi needs of whoever grants its locks: an agent in the same process, or a
+// daemon.
 package backend
 
 import (

@@ -46,8 +46,8 @@ func (l *loading) given(key string) bool {
 	return ok
 }
 
-// needs is for a setting that means nothing without another one. With a star in its key, it is for all others of a section. A
-// default may stand there for people. A variable may be meant for other verbs, which know the same names.
+// needs is for a setting that means nothing without another one. With a star in its key, it is for all others of a
+// section. A default may stand there for people. A variable may be meant for other verbs, which know the same names.
 func (l *loading) needs(key, other string) {
 	if l.given(other) {
 		return

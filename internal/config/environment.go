@@ -27,7 +27,8 @@ func environment(list []string) map[string]string {
 	return env
 }
 
-// variables takes the settings that are in the environment. A variable that is set to nothing is taken as one that is not set.
+// variables takes the settings that are in the environment. A variable that is set to nothing is taken as one that is
+// not set.
 func (l *loading) variables() {
 	known := make(map[string]*Setting)
 	for _, s := range table {

@@ -11,7 +11,8 @@ import (
 // width is how long a line of comments is.
 const width = 100
 
-// DefaultFile is a file with every setting and what it means. Those with a default have it, and the others are comments with an example.
+// DefaultFile is a file with every setting and what it means. Those with a default have it, and the others are comments
+// with an example.
 func DefaultFile() string {
 	var b strings.Builder
 	b.WriteString("# The settings of lockagent serve. What stands behind #, without a space, is an example.\n")

@@ -12,7 +12,8 @@ import (
 
 // Names are the users and groups of a host.
 type Names interface {
-	// User and Group return [user.UnknownUserError] and [user.UnknownGroupError] for a name that the host does not have.
+	// User and Group return [user.UnknownUserError] and [user.UnknownGroupError] for a name that the host does not
+	// have.
 	User(name string) error
 	Group(name string) error
 	// Users and Groups list names that somebody may have meant. They may lack some.
@@ -20,8 +21,8 @@ type Names interface {
 	Groups() []string
 }
 
-// CheckNames returns which users and groups in the settings the host does not have, as [Problems], or nil. [Load] does not ask, because another
-// host may have them.
+// CheckNames returns which users and groups in the settings the host does not have, as [Problems], or nil. [Load] does
+// not ask, because another host may have them.
 func (c *Config) CheckNames(host Names) error {
 	var problems Problems
 	look := func(at Origin, key, kind, name string, lookUp func(string) error, known func() []string) {

@@ -10,8 +10,9 @@ type Change struct {
 	Restart bool
 }
 
-// Reload reads the settings again, with the same flags and the same environment. It returns what counts from now on, and what
-// has changed. A change that needs a restart is told, and does not count. If Reload returns an error, c goes on counting.
+// Reload reads the settings again, with the same flags and the same environment. It returns what counts from now on,
+// and what has changed. A change that needs a restart is told, and does not count. If Reload returns an error, c goes
+// on counting.
 func (c *Config) Reload() (*Config, []Change, error) {
 	next, err := Load(c.in)
 	if err != nil {

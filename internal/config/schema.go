@@ -1,7 +1,7 @@
 package config
 
-// Schema is the JSON Schema of the file. Whatever [Load] takes is valid by it. Load is stricter: it knows ranges of durations, and settings
-// that exclude each other.
+// Schema is the JSON Schema of the file. Whatever [Load] takes is valid by it. Load is stricter: it knows ranges of
+// durations, and settings that exclude each other.
 func Schema() map[string]any {
 	root := object("The settings of lockagent serve.")
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -24,8 +24,8 @@ func ReadSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// Credentials returns a function that reads the password of Redis anew each time, so that a password that has changed in
-// its file is used for the next connection. It is nil if no file has the password.
+// Credentials returns a function that reads the password of Redis anew each time, so that a password that has changed
+// in its file is used for the next connection. It is nil if no file has the password.
 func (r *Redis) Credentials() func(context.Context) (user, password string, err error) {
 	if r.PasswordFile == "" {
 		return nil

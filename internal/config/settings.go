@@ -83,8 +83,8 @@ type Claims struct {
 	Commands bool // the commands of clients are kept
 }
 
-// MinRequestSize is the least that [Limits] may allow. The largest request for a claim needs less: it has a name, a session, a secret, a command and
-// 16 labels. A client puts several smaller commands in a message of half that size.
+// MinRequestSize is the least that [Limits] may allow. The largest request for a claim needs less: it has a name, a
+// session, a secret, a command and 16 labels. A client puts several smaller commands in a message of half that size.
 const MinRequestSize = 16 << 10
 
 // Limits are those of each user, and of each request.

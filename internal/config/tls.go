@@ -9,8 +9,8 @@ import (
 // mostCertificates bounds a file with certificates.
 const mostCertificates = 4 << 20
 
-// TLS is how to connect to Redis by the settings about TLS, or nil if there are none. The client certificate is read anew for each
-// connection, so it can be replaced without a restart.
+// TLS is how to connect to Redis by the settings about TLS, or nil if there are none. The client certificate is read
+// anew for each connection, so it can be replaced without a restart.
 func (r *Redis) TLS() (*tls.Config, error) {
 	if r.CA == "" && r.Cert == "" && r.ServerName == "" {
 		return nil, nil

@@ -45,8 +45,8 @@ func write(t *testing.T, name string, text []byte) string {
 	return name
 }
 
-// handshake connects to a server that wants a client certificate, and returns the one that it gets, or what the client has
-// against the server.
+// handshake connects to a server that wants a client certificate, and returns the one that it gets, or what the client
+// has against the server.
 func handshake(t *testing.T, server, client *tls.Config) ([]byte, error) {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)

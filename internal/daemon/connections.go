@@ -20,7 +20,8 @@ const reserve = 16
 // looksAfter reports whether a user looks after the daemon.
 func looksAfter(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
-// bound bounds the connections of clients: those of each user by the limits, and those of all by what there is room for.
+// bound bounds the connections of clients: those of each user by the limits, and those of all by what there is room
+// for.
 func bound(l net.Listener, a *access.Access, room int) net.Listener {
 	return socket.Bound(l, socket.User, quota.New(quota.Bounds{
 		Each: func() int { return each(a.Limits().Connections, room) }, All: room,

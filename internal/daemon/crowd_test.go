@@ -26,7 +26,8 @@ const (
 	crowdLinks = 10 // of a crowd that has links
 )
 
-// crowd is this program as many clients that wait, each with a connection of its own. It reads none of the answers, until it is killed.
+// crowd is this program as many clients that wait, each with a connection of its own. It reads none of the answers,
+// until it is killed.
 func crowd(path string, many int) error {
 	conns := make([]net.Conn, many)
 	for i := range conns {

@@ -36,8 +36,8 @@ type Config struct {
 	Store    lockagent.Store
 	Recorder lockagent.Recorder // may be nil
 	Logger   *slog.Logger
-	// Journal and Recovered are what [journal.Open] has returned. ID is then that of the agent in the journal, if it has one. Without a journal
-	// all claims end with the daemon. The daemon does not close the journal.
+	// Journal and Recovered are what [journal.Open] has returned. ID is then that of the agent in the journal, if it
+	// has one. Without a journal all claims end with the daemon. The daemon does not close the journal.
 	Journal   *journal.Journal
 	Recovered journal.Recovered
 	// Grace is for how long a claim waits for its client after a restart. 0 is the lease.
@@ -46,7 +46,8 @@ type Config struct {
 	Lease, Margin time.Duration
 	// NoRest has no lock rest in the daemon between two holds.
 	NoRest bool
-	// Access says what clients may do. By default the user of the daemon and root may do everything, and others nothing.
+	// Access says what clients may do. By default the user of the daemon and root may do everything, and others
+	// nothing.
 	Access *access.Access
 	// NoCommands has the daemon forget the commands of its clients.
 	NoCommands bool
@@ -54,7 +55,8 @@ type Config struct {
 	ReadTime time.Duration
 	// MaxRequest is how many bytes a request may have. 0 is 64 KiB.
 	MaxRequest int
-	// Quiet is for how long a stream of a claim has nothing to tell before the daemon spends less memory on it. 0 is 1 s.
+	// Quiet is for how long a stream of a claim has nothing to tell before the daemon spends less memory on it. 0 is 1
+	// s.
 	Quiet time.Duration
 	// Trace returns a context that has the trace of a request, and nothing else. Defaults to none.
 	Trace func(http.Header) context.Context
@@ -158,7 +160,8 @@ func Start(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// begin begins the agent and its claims, which may be bound to so many processes. They go on from the journal, if there is one.
+// begin begins the agent and its claims, which may be bound to so many processes. They go on from the journal, if there
+// is one.
 func begin(cfg *Config, processes int, who func(*claims.Request) lockagent.Who) (*claims.Book, *actor.Agent, error) {
 	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin, NoRest: cfg.NoRest}
 	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Processes: processes, Who: who}
@@ -250,9 +253,9 @@ func (d *Daemon) Address() string { return d.address }
 // Counts is how many claims there are.
 func (d *Daemon) Counts() claims.Counts { return d.book.Counts() }
 
-// Shutdown drains the daemon, and then closes it. It takes no new claims, tells the clients, and waits until all claims have ended, or ctx
-// ends. Then it releases those that are left, and tells their clients. The error is why the server had ended before, or why not all
-// locks could be released.
+// Shutdown drains the daemon, and then closes it. It takes no new claims, tells the clients, and waits until all claims
+// have ended, or ctx ends. Then it releases those that are left, and tells their clients. The error is why the server
+// had ended before, or why not all locks could be released.
 func (d *Daemon) Shutdown(ctx context.Context) error {
 	d.drain(ctx)
 	return d.close()
@@ -275,8 +278,8 @@ func (d *Daemon) close() error {
 	return errors.Join(d.failed, err)
 }
 
-// Leave drains the daemon as Shutdown does, and then leaves what is left to the next one. Clients learn only that their connections
-// have ended. Without a journal it is Shutdown.
+// Leave drains the daemon as Shutdown does, and then leaves what is left to the next one. Clients learn only that their
+// connections have ended. Without a journal it is Shutdown.
 func (d *Daemon) Leave(ctx context.Context) error {
 	if d.journal == nil {
 		return d.Shutdown(ctx)
@@ -348,7 +351,8 @@ const (
 	healthTime  = 2 * time.Second // for which a store may be silent
 )
 
-// check asks the store for all who want to know. Whoever does not wait for the answer learns that there is none yet, and it alone.
+// check asks the store for all who want to know. Whoever does not wait for the answer learns that there is none yet,
+// and it alone.
 func (h *health) check(ctx context.Context) error {
 	h.mu.Lock()
 	if !h.at.IsZero() && time.Since(h.at) < healthFresh {

@@ -215,7 +215,8 @@ func TestStoppedClients(t *testing.T) {
 	next.granted()
 }
 
-// A child that has inherited the connection keeps the claim, after its parent has died, as it would keep a lock of flock.
+// A child that has inherited the connection keeps the claim, after its parent has died, as it would keep a lock of
+// flock.
 func TestChildKeepsTheClaim(t *testing.T) {
 	d := run(t)
 	c := d.client(t)

@@ -95,8 +95,9 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// Programs of many calls. The messages are well formed, but what they say is wrong: names and ids of others, wrong secrets and numbers, fields
-// that do not fit together. All calls of a program go on until it ends them, or ends itself.
+// Programs of many calls. The messages are well formed, but what they say is wrong: names and ids of others, wrong
+// secrets and numbers, fields that do not fit together. All calls of a program go on until it ends them, or ends
+// itself.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{3, 5, 0, 0, 1, 0, 2, 3, 4, 0, 0, 0, 7, 1}, 8))
@@ -210,7 +211,8 @@ func (a *fuzzClient) step() {
 // repeated is a lock for which the fuzzer asks with one secret alone.
 const repeated = "mine/repeated"
 
-// repeats asks for a lock several times at once, on connections of their own, with one secret. All of that is one claim.
+// repeats asks for a lock several times at once, on connections of their own, with one secret. All of that is one
+// claim.
 func (a *fuzzClient) repeats() {
 	secret := strings.Repeat("r", claims.MinSecret)
 	acquire, attach := procedureOf(lockagentv1connect.LockServiceAcquireProcedure), procedureOf(lockagentv1connect.LockServiceAttachProcedure)
@@ -294,7 +296,8 @@ func (a *fuzzClient) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
 	panic("the fuzzer does not know the kind of " + f.FullName())
 }
 
-// text is a name, an id or a secret, of the fuzzer or of its victim. The fuzzer does not know the secrets of the victim.
+// text is a name, an id or a secret, of the fuzzer or of its victim. The fuzzer does not know the secrets of the
+// victim.
 func (a *fuzzClient) text() string {
 	words := []string{
 		"mine/door", "mine/desk", "mine/seats", victimLock, a.b.id, a.b.next, a.b.link, "job", strings.Repeat("m", claims.MinSecret), strings.Repeat("n", claims.MinSecret),

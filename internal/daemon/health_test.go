@@ -31,7 +31,8 @@ func (s *slowStore) Time(ctx context.Context, done func(lockagent.StoreTime, err
 	}()
 }
 
-// Somebody asks for the health of the store and goes away. Nobody else takes the store for gone by that, and nobody waits for longer than it likes.
+// Somebody asks for the health of the store and goes away. Nobody else takes the store for gone by that, and nobody
+// waits for longer than it likes.
 func TestHealthForOneWhoGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{takes: time.Second}

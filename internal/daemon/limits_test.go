@@ -147,7 +147,8 @@ func TestWatchesAreLimited(t *testing.T) {
 	}
 }
 
-// Semaphores and latches stay for ever, so there may be only so many. One that is deleted leaves its place to another, also after a restart.
+// Semaphores and latches stay for ever, so there may be only so many. One that is deleted leaves its place to another,
+// also after a restart.
 func TestNumbersAreLimited(t *testing.T) {
 	t.Parallel()
 	limited := withLimits(t, access.Limits{Numbers: 2})

@@ -16,9 +16,9 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// What a claim costs that has a connection of its own, each on another lock, when its stream is parked. Before that it is 42 KB, of which 18 are
-// the stacks of the two goroutines that net/http has for such a connection, and 10 its buffers. The clients of this test keep nothing but their
-// connections.
+// What a claim costs that has a connection of its own, each on another lock, when its stream is parked. Before that it
+// is 42 KB, of which 18 are the stacks of the two goroutines that net/http has for such a connection, and 10 its
+// buffers. The clients of this test keep nothing but their connections.
 func TestMemoryOfAClaim(t *testing.T) {
 	const claims, most = 500, 14_000
 	d := run(t, soonParked)

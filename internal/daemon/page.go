@@ -58,8 +58,8 @@ type page struct {
 
 // ServePage serves the live page until the daemon is shut down. Call it once at most.
 //
-// The kernel tells the users of connections within this host. They have the rights that they have on the socket. Whoever connects from
-// elsewhere is told to come through this host.
+// The kernel tells the users of connections within this host. They have the rights that they have on the socket.
+// Whoever connects from elsewhere is told to come through this host.
 func (d *Daemon) ServePage(cfg PageConfig) {
 	ctx, cut := context.WithCancel(context.Background())
 	p := &page{cut: cut, served: make(chan struct{})}
@@ -148,8 +148,8 @@ func asUser(ctx context.Context) context.Context {
 	return ctx
 }
 
-// peerOfUser is a user with the groups of the system's list of users: the kernel does not tell those of a process that connects by TCP. A
-// user whom the system does not know has none.
+// peerOfUser is a user with the groups of the system's list of users: the kernel does not tell those of a process that
+// connects by TCP. A user whom the system does not know has none.
 func peerOfUser(uid uint32) socket.Peer {
 	p := socket.Peer{UID: uid}
 	known, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))

@@ -220,7 +220,8 @@ func TestNumbersAfterARestart(t *testing.T) {
 	}
 }
 
-// Tokens grow over a restart, also if nobody has held the lock when the daemon ended, and also if the clock was set back.
+// Tokens grow over a restart, also if nobody has held the lock when the daemon ended, and also if the clock was set
+// back.
 func TestTokensAfterARestart(t *testing.T) {
 	t.Parallel()
 	l := newLives(t, nil)
@@ -277,8 +278,8 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The event log and the journal tell the same story: who holds and who waits, before a restart and after it. And the log proves that nobody held a lock
-// beside another.
+// The event log and the journal tell the same story: who holds and who waits, before a restart and after it. And the
+// log proves that nobody held a lock beside another.
 func TestEventLogAndJournal(t *testing.T) { eventLogAndJournal(t, 2, 10) }
 
 // eventLogAndJournal compares both after so many lives of the daemon. In each, several clients take so many locks each.

@@ -48,8 +48,8 @@ const (
 
 var fuzzerLimits = access.Limits{Claims: 64, Waiters: 32, Streams: 64}
 
-// besieged is a daemon in a bubble of virtual time. The connections are pipes, and so the bubble knows when all is quiet. One user
-// attacks it. Another one has a lock, and waits for it as well.
+// besieged is a daemon in a bubble of virtual time. The connections are pipes, and so the bubble knows when all is
+// quiet. One user attacks it. Another one has a lock, and waits for it as well.
 type besieged struct {
 	t           testing.TB
 	d           *Daemon

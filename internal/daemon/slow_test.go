@@ -115,7 +115,8 @@ func clientsDoNotRead(t *testing.T, readers, changes, most int) {
 			more := strings.Join(append(headers, ""), "\r\n")
 			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\n%sContent-Length: %d\r\n\r\n%s", path, kind, more, len(m), m)
 		}
-		// left reads what comes in a second, and then nothing more: its stream is parked, and nobody hears of the renewals.
+		// left reads what comes in a second, and then nothing more: its stream is parked, and nobody hears of the
+		// renewals.
 		left := func(request []byte) net.Conn {
 			conn := b.mute(request)
 			b.must(conn.SetReadDeadline(time.Now().Add(time.Second)))
@@ -254,8 +255,8 @@ func TestALinkThatIsNotRead(t *testing.T) {
 	})
 }
 
-// Connections that say half of something, and then nothing more, are ended by the daemon in time. What a client has ended to send is over: nobody
-// is told anything who cannot ask.
+// Connections that say half of something, and then nothing more, are ended by the daemon in time. What a client has
+// ended to send is over: nobody is told anything who cannot ask.
 func TestHalfOpenConnections(t *testing.T) {
 	const preface, settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	const head = " HTTP/1.1\r\nHost: x\r\nContent-Type: application/"

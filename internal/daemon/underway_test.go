@@ -24,8 +24,8 @@ import (
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
-// A user has a bounded number of requests under way, also of those whose rest does not come. Other users go on, and so does this one when its
-// requests have ended.
+// A user has a bounded number of requests under way, also of those whose rest does not come. Other users go on, and so
+// does this one when its requests have ended.
 func TestRequestsUnderWayAreLimited(t *testing.T) {
 	const most, beyond = 64 + 1024, 64 // the streams of the fuzzer and the calls beside them
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package filelock keeps a second process away from a file or a directory, with flock(2). The system gives the lock back
-// when the process dies.
+// Package filelock keeps a second process away from a file or a directory, with flock(2). The system gives the lock
+// back when the process dies.
 package filelock
 
 import (

@@ -12,8 +12,8 @@ type Config struct {
 	// Agent is the agent that the locks belong to.
 	Agent lockagent.AgentID
 
-	// Used reports whether the agent has used a number. A tenure with another number may be of another agent with the same
-	// identity, and is no ghost. If it is nil, the agent has used all numbers.
+	// Used reports whether the agent has used a number. A tenure with another number may be of another agent with the
+	// same identity, and is no ghost. If it is nil, the agent has used all numbers.
 	Used func(number uint64) bool
 
 	// Watchdog is a kept lease. It is renewed when a third of it has passed.

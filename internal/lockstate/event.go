@@ -23,20 +23,21 @@ const (
 	// Granted: a request is granted and leaves the queue. The shell delivers the grant. Request, Tenure, Hold, Grant,
 	// Decision, Confirmed.
 	Granted
-	// Reentered: as Granted, for an owner that holds the lock already. Request, Tenure, Hold, Grant, Decision, Confirmed.
-	Reentered
-	// Reclaiming: a grant lay in its channel for too long, or its request was cancelled. The shell tries to take the grant
-	// back. If it succeeds, it says so with [Unclaimed]. Request.
-	Reclaiming
-	// Ended: a grant is over. The shell tells the owner before it does anything else. If the event has a call, its answer
-	// follows when the lock has been handed off or the tenure returned. Request, Call, Tenure, Hold, End, Decision,
+	// Reentered: as Granted, for an owner that holds the lock already. Request, Tenure, Hold, Grant, Decision,
 	// Confirmed.
+	Reentered
+	// Reclaiming: a grant lay in its channel for too long, or its request was cancelled. The shell tries to take the
+	// grant back. If it succeeds, it says so with [Unclaimed]. Request.
+	Reclaiming
+	// Ended: a grant is over. The shell tells the owner before it does anything else. If the event has a call, its
+	// answer follows when the lock has been handed off or the tenure returned. Request, Call, Tenure, Hold, End,
+	// Decision, Confirmed.
 	Ended
 	// Unlocked: a call is answered. The shell delivers the answer. If there is a reason, the hold had been lost before.
 	// Call, Err, End.
 	Unlocked
-	// AskBreak: a call wants to break a lock that this agent does not hold alone. The shell asks the store, and answers.
-	// Call.
+	// AskBreak: a call wants to break a lock that this agent does not hold alone. The shell asks the store, and
+	// answers. Call.
 	AskBreak
 
 	// Attempted: an attempt begins, for the request at the head, and in the mode of that request. The shell calls the
@@ -44,8 +45,8 @@ const (
 	Attempted
 	// FoundBusy: another tenure or program has the lock. Another attempt follows. Tenure, Busy, Retry, Decision.
 	FoundBusy
-	// AttemptFailed: the attempt failed, and another one follows. The request is the one at the head, if it waits and no
-	// Queued has told of it. Request, Tenure, Traits, Err, Retry.
+	// AttemptFailed: the attempt failed, and another one follows. The request is the one at the head, if it waits and
+	// no Queued has told of it. Request, Tenure, Traits, Err, Retry.
 	AttemptFailed
 	// AttemptRefused: the attempt failed for good. Tenure, Err.
 	AttemptRefused
@@ -68,16 +69,16 @@ const (
 	// BecameUncertain: the holds that depend on a renewal are over soon unless one succeeds, see [State.Uncertain].
 	// Tenure.
 	BecameUncertain
-	// Denied: the tenure is over: the store says so, or has granted the lock to another tenure. All its grants have Ended
-	// before. Tenure, Traits, End, Decision.
+	// Denied: the tenure is over: the store says so, or has granted the lock to another tenure. All its grants have
+	// Ended before. Tenure, Traits, End, Decision.
 	Denied
 
 	// Rested: the last hold of the tenure has ended, and the tenure rests. Tenure.
 	Rested
 	// Returning: a release begins. The shell calls the store. Tenure, Traits, Ask.
 	Returning
-	// Withdrawing: as Returning, for a tenure that may have begun without the agent's knowledge, or may yet begin. Tenure,
-	// Traits, Ask.
+	// Withdrawing: as Returning, for a tenure that may have begun without the agent's knowledge, or may yet begin.
+	// Tenure, Traits, Ask.
 	Withdrawing
 	// Returned: the store confirmed the release of a Returning tenure. The agent does not ask for the lock before the
 	// next attempt is due. Tenure, Traits, End, Retry, Decision, Others.

@@ -30,8 +30,8 @@ func (l *logger) forget() {
 	}
 }
 
-// givenUp is what the server says, in small letters, of a stream or a consumer that it does not write any more after an error. It
-// offers no other way to learn of that. TestDiskFull of package events fails if it says something else.
+// givenUp is what the server says, in small letters, of a stream or a consumer that it does not write any more after an
+// error. It offers no other way to learn of that. TestDiskFull of package events fails if it says something else.
 const givenUp = "critical write error"
 
 func (l *logger) Debugf(format string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(format, v...)) }

@@ -18,8 +18,9 @@ const (
 	roomFile = "ROOM"
 )
 
-// mend starts the NATS server anew after it has given up writing a stream, as soon as the disk takes files again. A server
-// writes such a stream again only after it has read the stream once more, as at its start. mend returns when ctx ends.
+// mend starts the NATS server anew after it has given up writing a stream, as soon as the disk takes files again. A
+// server writes such a stream again only after it has read the stream once more, as at its start. mend returns when ctx
+// ends.
 func (s *Server) mend(ctx context.Context) {
 	for {
 		select {
@@ -43,7 +44,8 @@ func (s *Server) mend(ctx context.Context) {
 	}
 }
 
-// relaunch starts the NATS server anew if the disk has room. Otherwise it returns why not, and the server goes on as it is.
+// relaunch starts the NATS server anew if the disk has room. Otherwise it returns why not, and the server goes on as it
+// is.
 func (s *Server) relaunch(ctx context.Context) error {
 	if err := s.tryDisk(); err != nil {
 		return err

@@ -6,7 +6,8 @@ import "iter"
 // far is the distance from which on two words have nothing to do with each other.
 const far = 3
 
-// Of returns the candidate that is most like word, or "" if none is. It returns the first of several that are equally so.
+// Of returns the candidate that is most like word, or "" if none is. It returns the first of several that are equally
+// so.
 func Of(word string, candidates iter.Seq[string]) string {
 	best, least := "", min(far, len(word)/2+1) // a short word is soon like another one
 	for c := range candidates {

@@ -89,8 +89,9 @@ func (s *Server) isReady(nodes, masters int) bool {
 	return !strings.Contains(known, "disconnected") && c.knowsItsLinks(nodes)
 }
 
-// knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what another node passes
-// on of a PUBLISH, and closes the link, so that it is made anew. So the nodes publish until each knows its links.
+// knowsItsLinks reports whether a node knows from whom its links are. Until then Valkey 8.1 drops what another node
+// passes on of a PUBLISH, and closes the link, so that it is made anew. So the nodes publish until each knows its
+// links.
 func (c *Conn) knowsItsLinks(nodes int) bool {
 	if info, _ := c.Do("INFO", "server"); Field(info, "server_name") != "valkey" {
 		return true

@@ -30,7 +30,8 @@ type Config struct {
 	Program string
 	// Args come after the configuration file on the command line.
 	Args []string
-	// TLS has the server listen with TLS on a second port. Servers speak TLS among each other, too: the nodes of a Cluster, replicas, and Sentinels.
+	// TLS has the server listen with TLS on a second port. Servers speak TLS among each other, too: the nodes of a
+	// Cluster, replicas, and Sentinels.
 	TLS *TLS
 }
 

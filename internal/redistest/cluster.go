@@ -95,7 +95,8 @@ func (c *Cluster) MoveSlot(key string, to *Server) {
 	for _, node := range c.Nodes {
 		node.Do("CLUSTER", "SETSLOT", slot, "NODE", id)
 	}
-	// A ping of the node that had the slot may be on its way to a third one, and claim the slot back there for a moment.
+	// A ping of the node that had the slot may be on its way to a third one, and claim the slot back there for a
+	// moment.
 	for _, node := range c.Nodes {
 		waittest.Until(to.t, "the nodes to agree on the slot", func() bool {
 			_, err := node.Server.Do("EXISTS", key)
@@ -104,8 +105,8 @@ func (c *Cluster) MoveSlot(key string, to *Server) {
 	}
 }
 
-// epochsAgree reports whether all nodes know the greatest epoch, and each has one of its own. Then the next epoch is greater than
-// all. Otherwise two nodes may take the same, and a node that has given a slot away may get it back.
+// epochsAgree reports whether all nodes know the greatest epoch, and each has one of its own. Then the next epoch is
+// greater than all. Otherwise two nodes may take the same, and a node that has given a slot away may get it back.
 func (c *Cluster) epochsAgree() bool {
 	current, own := make(map[string]bool), make(map[string]bool)
 	for _, node := range c.Nodes {

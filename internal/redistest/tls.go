@@ -24,8 +24,8 @@ type certificates struct {
 	roots     *x509.CertPool
 }
 
-// WithTLS has the server listen with TLS on a second port, and speak TLS with other servers. See [Server.TLSURL]. All servers with
-// the same option have the same certificate, so that they trust each other.
+// WithTLS has the server listen with TLS on a second port, and speak TLS with other servers. See [Server.TLSURL]. All
+// servers with the same option have the same certificate, so that they trust each other.
 func WithTLS() Option {
 	var certs *certificates
 	return func(s *Server) {

@@ -30,7 +30,8 @@ func TestA17TriesDuringAFailoverInACluster(t *testing.T) {
 	}
 }
 
-// The master dies. The Sentinels take some time to agree on the replica, and then the lock works again, with its wake-ups.
+// The master dies. The Sentinels take some time to agree on the replica, and then the lock works again, with its
+// wake-ups.
 func TestN02LocksWorkAfterAFailoverBySentinels(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinels(t, 1, 500*time.Millisecond)

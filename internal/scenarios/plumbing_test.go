@@ -121,7 +121,8 @@ func TestP04TheReplyOfAReleaseIsLost(t *testing.T) {
 	must(t, next.release(t))
 }
 
-// An administrator breaks the lock, or deletes or replaces its key. No message tells of the last two, so a renewal has to.
+// An administrator breaks the lock, or deletes or replaces its key. No message tells of the last two, so a renewal has
+// to.
 func TestP15TheHolderLearnsOfItsLoss(t *testing.T) {
 	inMemory(t, plain, func(w *world) {
 		both := w.agents(2)

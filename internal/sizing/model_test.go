@@ -86,9 +86,9 @@ func (f fleet) attempts(n int) float64 {
 	return float64(n) / min(looks, f.lease).Seconds()
 }
 
-// attemptsBeside is how often n waiters ask in a second for locks that another program keeps, if each waits for a lock of
-// its own. That program may release a lock without a wake-up. So the first waiter asks every second, up to a twentieth
-// later.
+// attemptsBeside is how often n waiters ask in a second for locks that another program keeps, if each waits for a lock
+// of its own. That program may release a lock without a wake-up. So the first waiter asks every second, up to a
+// twentieth later.
 func (f fleet) attemptsBeside(n int) float64 {
 	const every, scatter = time.Second, 1.05
 	return float64(n) / (every.Seconds() * scatter)

@@ -10,8 +10,8 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// Redisson needs no more rights than the page gives it, and as a user who has these it does all that it can do. Nothing is denied to it, also
-// where Redisson would not say so.
+// Redisson needs no more rights than the page gives it, and as a user who has these it does all that it can do. Nothing
+// is denied to it, also where Redisson would not say so.
 func TestTheAccessRulesOfThePageSuffice(t *testing.T) {
 	t.Parallel()
 	user := redistest.WithUser("java", "secret", rulesOfThePage(t))

@@ -27,7 +27,8 @@ func TestRedissonAlone(t *testing.T) {
 	}
 }
 
-// kindsAlone has threads of Java use all that Redisson has. The names begin with orders/, as in the access rules of the page.
+// kindsAlone has threads of Java use all that Redisson has. The names begin with orders/, as in the access rules of the
+// page.
 func kindsAlone(t *testing.T, w *world, java *process) {
 	for _, test := range []struct {
 		title string
@@ -42,7 +43,8 @@ func kindsAlone(t *testing.T, w *world, java *process) {
 	}
 }
 
-// keyOfAnUnlock looks at what Redisson keeps of an unlock until it has the answer. Without that it could not send it again.
+// keyOfAnUnlock looks at what Redisson keeps of an unlock until it has the answer. Without that it could not send it
+// again.
 func keyOfAnUnlock(t *testing.T, redis *redistest.Server, java *process) {
 	lock := java.lock("plain", "orders", "a")
 	lock.lock(t, forever)

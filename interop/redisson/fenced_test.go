@@ -172,8 +172,8 @@ func fencedOverPlain(t *testing.T, java *process, ours *channelapi.Locks) {
 	j.unlock(t)
 }
 
-// fencedAmongSeveral acquires a fenced lock together with another, with a lease. Redisson would give the key of the tokens that
-// lease, too, and tokens would begin anew when it is over.
+// fencedAmongSeveral acquires a fenced lock together with another, with a lease. Redisson would give the key of the
+// tokens that lease, too, and tokens would begin anew when it is over.
 func fencedAmongSeveral(t *testing.T, b *both) {
 	token := keyOf("redisson_lock_token", "several")
 	for range 2 {

@@ -10,7 +10,8 @@ import (
 	"github.com/lockagent/lockagent/channelapi"
 )
 
-// nestedHolds has each side hold a lock of each kind twice. Both see how often Java does. Only the last release lets others in.
+// nestedHolds has each side hold a lock of each kind twice. Both see how often Java does. Only the last release lets
+// others in.
 func nestedHolds(t *testing.T, b *both) {
 	session, err := b.ours.Session("ann")
 	must(t, err)
@@ -58,8 +59,8 @@ func nestedHolds(t *testing.T, b *both) {
 	must(t, session.Close(t.Context()))
 }
 
-// severalLocks has each side hold two locks at once, twice. They are plain locks to the other side. Both see how often Java has
-// each, and only the last release lets others in.
+// severalLocks has each side hold two locks at once, twice. They are plain locks to the other side. Both see how often
+// Java has each, and only the last release lets others in.
 func severalLocks(t *testing.T, b *both) {
 	session, err := b.ours.Session("bob")
 	must(t, err)

@@ -102,8 +102,9 @@ func locksOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	}
 }
 
-// readerOfJava has Java read. When it was killed, readers of ours come and go, so the lock lives on. Nobody judges the dead
-// reader. When ours have left, the dead reader goes away with the longest of their leases, and keeps no writer of Java out.
+// readerOfJava has Java read. When it was killed, readers of ours come and go, so the lock lives on. Nobody judges the
+// dead reader. When ours have left, the dead reader goes away with the longest of their leases, and keeps no writer of
+// Java out.
 func readerOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	const name = "pages"
 	b.java.lock("read", name, "main").lock(t, kept)

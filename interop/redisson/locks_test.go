@@ -159,7 +159,8 @@ func tokensAlone(t *testing.T, java *process) {
 	b.unlock(t)
 }
 
-// lineAlone has two threads wait for a fair lock. Redisson moves the time of the last one when the first is granted the lock.
+// lineAlone has two threads wait for a fair lock. Redisson moves the time of the last one when the first is granted the
+// lock.
 func lineAlone(t *testing.T, w *world, java *process) {
 	const name = "orders/line"
 	holder, first, last := java.lock("fair", name, "a"), java.lock("fair", name, "b"), java.lock("fair", name, "c")
@@ -175,8 +176,8 @@ func lineAlone(t *testing.T, w *world, java *process) {
 	last.unlock(t)
 }
 
-// interruptedAlone shows that an interrupted thread keeps its place in the queue of a fair lock. It is the only one who can
-// get the free lock, for 5 minutes and the lease that it saw.
+// interruptedAlone shows that an interrupted thread keeps its place in the queue of a fair lock. It is the only one who
+// can get the free lock, for 5 minutes and the lease that it saw.
 func interruptedAlone(t *testing.T, w *world, java *process) {
 	const name = "orders/counter"
 	redis := w.nodeOf(name)

@@ -10,13 +10,14 @@ import (
 	"testing"
 )
 
-// allMethods are the public methods of Redisson's locks and synchronisers, one on each line: "RLock lock(long, TimeUnit)".
+// allMethods are the public methods of Redisson's locks and synchronisers, one on each line: "RLock lock(long,
+// TimeUnit)".
 //
 //go:embed testdata/methods.list
 var allMethods string
 
-// methodTypes are the types that the methods belong to. The last two are those of multi-locks, which have no interface of their
-// own, and of the methods that make all these objects.
+// methodTypes are the types that the methods belong to. The last two are those of multi-locks, which have no interface
+// of their own, and of the methods that make all these objects.
 var methodTypes = []string{
 	"java.util.concurrent.locks.Lock", "org.redisson.api.RLock", "org.redisson.api.RLockAsync",
 	"org.redisson.api.RObservable", "org.redisson.api.RObservableAsync",
@@ -49,8 +50,8 @@ var (
 	packageForm = regexp.MustCompile(`(?:\w+\.)+(\w)`)
 )
 
-// methodsIn returns the methods that javap has printed, in order, without the names of packages. Of a client it has those that
-// make locks and synchronisers.
+// methodsIn returns the methods that javap has printed, in order, without the names of packages. Of a client it has
+// those that make locks and synchronisers.
 func methodsIn(javap string) (methods []string) {
 	var in string
 	for line := range strings.Lines(javap) {

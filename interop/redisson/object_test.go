@@ -52,8 +52,8 @@ func (o object) number(t *testing.T, command string, args ...any) int {
 	return n
 }
 
-// waits sends a command that has to wait, and returns when Redisson waits for a message: it has asked once more after it
-// subscribed. Each time that it asks in vain it has Redis run the command asking. Nobody else may do so meanwhile.
+// waits sends a command that has to wait, and returns when Redisson waits for a message: it has asked once more after
+// it subscribed. Each time that it asks in vain it has Redis run the command asking. Nobody else may do so meanwhile.
 func (o object) waits(t *testing.T, redis *redistest.Server, asking, command string, args ...any) <-chan answer {
 	t.Helper()
 	before := redis.Calls(asking)
@@ -66,8 +66,8 @@ func (o object) waits(t *testing.T, redis *redistest.Server, asking, command str
 	return answers
 }
 
-// awaitSleep waits until a thread of Java sleeps. It may have asked in vain, and be about to sleep. Then Redisson loses the message 1, the
-// end of writing: it wakes only those who sleep.
+// awaitSleep waits until a thread of Java sleeps. It may have asked in vain, and be about to sleep. Then Redisson loses
+// the message 1, the end of writing: it wakes only those who sleep.
 func (p *process) awaitSleep(t *testing.T, thread string) {
 	t.Helper()
 	waittest.Until(t, "a thread that sleeps", func() bool { return p.do(t, thread, "sleeps") == "true" })

@@ -22,8 +22,8 @@ func TestBesideAnOldRedisson(t *testing.T) {
 	together(t, w, w.startJava(t, 30*time.Minute), []group{{"Wakes", wakes}, {"FairLock", fairLock}, {"ReadWriteLock", readWriteLock}, {"Latch", sharedLatch}})
 }
 
-// Redisson 3.44 to 3.52 does not renew the keys of a reader that holds the lock twice. They end, but the reader does not: our
-// release must not end it either. Here the keys are deleted instead.
+// Redisson 3.44 to 3.52 does not renew the keys of a reader that holds the lock twice. They end, but the reader does
+// not: our release must not end it either. Here the keys are deleted instead.
 func TestP06AnOldJavaReadsBesideGo(t *testing.T) {
 	t.Parallel()
 	b := old(t).start(t, 30*time.Minute)

@@ -104,8 +104,8 @@ func placesOfJava(t *testing.T, b *both, _ *process) (after func(*testing.T)) {
 	}
 }
 
-// firstPlaceHasNoScore has the first in the queue lose its score. It is one of ours, and is granted the lock all the same.
-// Then Java is.
+// firstPlaceHasNoScore has the first in the queue lose its score. It is one of ours, and is granted the lock all the
+// same. Then Java is.
 func firstPlaceHasNoScore(t *testing.T, b *both) {
 	for _, holder := range []string{"j0", "g0"} {
 		name := "no score " + holder

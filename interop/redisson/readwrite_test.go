@@ -105,8 +105,8 @@ func aWriterIsAlone(t *testing.T, b *both, name string) {
 	}
 }
 
-// awaitNoOutsider waits until Java listens no more. That takes a moment after a wait. Whoever listens may wait to write, so no
-// reader of ours joins meanwhile.
+// awaitNoOutsider waits until Java listens no more. That takes a moment after a wait. Whoever listens may wait to
+// write, so no reader of ours joins meanwhile.
 func (b *both) awaitNoOutsider(t *testing.T, name string) {
 	t.Helper()
 	agents := "lockagent_agents"
@@ -139,8 +139,8 @@ func (b *both) writer(t *testing.T, name string) (who, count string) {
 	return "", ""
 }
 
-// javaDowngrades has a thread of Java read while it writes, and go on reading. A reader of ours that waits learns of it, though Redisson tells
-// nobody. One that waited for the lease to end would outlast the test.
+// javaDowngrades has a thread of Java read while it writes, and go on reading. A reader of ours that waits learns of
+// it, though Redisson tells nobody. One that waited for the lease to end would outlast the test.
 func javaDowngrades(t *testing.T, b *both) {
 	const name = "pages"
 	writes, reads := b.has(t, thing{"write", name}, "j1", forever), b.has(t, thing{"read", name}, "j1", forever)
@@ -242,7 +242,8 @@ func denied(t *testing.T, err error) {
 	}
 }
 
-// weBreakReadWrite breaks a lock of Java, for which Java waits. If ours waited, too, Java could miss our message while it goes to sleep.
+// weBreakReadWrite breaks a lock of Java, for which Java waits. If ours waited, too, Java could miss our message while
+// it goes to sleep.
 func weBreakReadWrite(t *testing.T, b *both, name string) {
 	for _, kind := range []string{"read", "write"} {
 		holder := b.has(t, thing{kind, name}, "j0", forever)
@@ -261,8 +262,9 @@ func weBreakReadWrite(t *testing.T, b *both, name string) {
 	}
 }
 
-// javaWritesAmongReaders has goroutines of ours read without a pause, in one agent and in two. Each agent has one hold in
-// Redis for all of them. A writer of Java would have to wait until that is renewed, if the agent did not ask for those who wait.
+// javaWritesAmongReaders has goroutines of ours read without a pause, in one agent and in two. Each agent has one hold
+// in Redis for all of them. A writer of Java would have to wait until that is renewed, if the agent did not ask for
+// those who wait.
 func javaWritesAmongReaders(t *testing.T, b *both) {
 	const name = "pages"
 	java := b.java.lock("write", name, "j1")

@@ -153,8 +153,8 @@ func (s *someone) leaves(t *testing.T) {
 	}
 }
 
-// javaWaits makes a thread of Java ask, and returns when it waits for a message: it has asked once more after it subscribed.
-// Nobody else may ask meanwhile.
+// javaWaits makes a thread of Java ask, and returns when it waits for a message: it has asked once more after it
+// subscribed. Nobody else may ask meanwhile.
 func (b *both) javaWaits(t *testing.T, w thing, who string) *someone {
 	t.Helper()
 	redis, asking := b.nodeOf(w.name), "pttl" // of the lock, if the answer is no

@@ -15,8 +15,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// playAll has Java play the transcripts. They specify what each primitive of Redisson leaves in Redis; README.md says how to
-// read them.
+// playAll has Java play the transcripts. They specify what each primitive of Redisson leaves in Redis; README.md says
+// how to read them.
 func playAll(t *testing.T, redis *redistest.Server, java *process) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
@@ -169,7 +169,8 @@ func (s *transcript) channels() (channels []string) {
 	return channels
 }
 
-// asked is how often Redis ran some commands. Whoever asks in vain for a lock, permits or a latch has it run one of them.
+// asked is how often Redis ran some commands. Whoever asks in vain for a lock, permits or a latch has it run one of
+// them.
 func (s *transcript) asked() (calls [3]int) {
 	for i, command := range []string{"pttl", "hexists", "get"} {
 		calls[i] = s.redis.Calls(command)

@@ -13,12 +13,12 @@ import (
 	"github.com/lockagent/lockagent/internal/redistest"
 )
 
-// wireOf says what keys Redis has of a name. Whoever shares the name with Redisson must leave the same keys. Each has a line:
-// its type, how long it lasts if it expires, and its content. Times are in minutes, so the lines do not depend on how fast
-// the test runs.
+// wireOf says what keys Redis has of a name. Whoever shares the name with Redisson must leave the same keys. Each has a
+// line: its type, how long it lasts if it expires, and its content. Times are in minutes, so the lines do not depend on
+// how fast the test runs.
 //
-// Two sorts of keys are left out. Redisson removes the key of an unlock some time after its answer. And it does not look at
-// our own keys.
+// Two sorts of keys are left out. Redisson removes the key of an unlock some time after its answer. And it does not
+// look at our own keys.
 func wireOf(t *testing.T, redis *redistest.Server, name string, nick *nicknames) []string {
 	t.Helper()
 	var lines []string
@@ -104,8 +104,8 @@ func minutes(ms int64) string {
 	return fmt.Sprintf("%dm", d.Round(time.Minute)/time.Minute)
 }
 
-// nicknames stand for what is another text in every run. The owner of a lock has the name of its worker. Permits are p1, p2
-// and so on, as they come.
+// nicknames stand for what is another text in every run. The owner of a lock has the name of its worker. Permits are
+// p1, p2 and so on, as they come.
 type nicknames struct {
 	worker string            // whose command runs
 	of     map[string]string // by what they stand for

@@ -55,7 +55,8 @@ func counts(t *testing.T) []string {
 	return []string{"NUMSUB"}
 }
 
-// step runs a part of a test. The rest makes no sense if it fails: locks may be held still, so others would wait in vain.
+// step runs a part of a test. The rest makes no sense if it fails: locks may be held still, so others would wait in
+// vain.
 func step(t *testing.T, title string, run func(*testing.T)) {
 	t.Helper()
 	if !t.Run(title, run) {

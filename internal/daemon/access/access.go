@@ -19,8 +19,8 @@ type Config struct {
 	Directory Directory
 	// Now tells the time.
 	Now func() time.Time
-	// Refused is told of a refusal, for each user and reason once in a minute. unsaid is the number of refusals since the
-	// last one that was told. Several goroutines may call it at once.
+	// Refused is told of a refusal, for each user and reason once in a minute. unsaid is the number of refusals since
+	// the last one that was told. Several goroutines may call it at once.
 	Refused func(uid uint32, err error, unsaid uint64)
 
 	Rules  []Rule
@@ -50,8 +50,8 @@ func New(cfg Config) (*Access, error) {
 	return a, a.Replace(cfg.Rules, cfg.Limits)
 }
 
-// Replace has other rules and limits count from now on. Nothing that was allowed ends by that. If it returns an error, the old ones
-// go on counting.
+// Replace has other rules and limits count from now on. Nothing that was allowed ends by that. If it returns an error,
+// the old ones go on counting.
 func (a *Access) Replace(rules []Rule, limits Limits) error {
 	next, err := compile(rules, a.directory)
 	if err == nil {
@@ -60,8 +60,8 @@ func (a *Access) Replace(rules []Rule, limits Limits) error {
 	return err
 }
 
-// Check returns nil if p has a right to a name, and else a [*Forbidden] or a [*lockagent.NameError]. A drain has no name: give the empty one.
-// Ask for one right at a time.
+// Check returns nil if p has a right to a name, and else a [*Forbidden] or a [*lockagent.NameError]. A drain has no
+// name: give the empty one. Ask for one right at a time.
 func (a *Access) Check(p Peer, right Right, name string) error {
 	now := a.policy.Load()
 	if rule, ok := now.allows(p, right, name, a.self); !ok {
@@ -84,8 +84,8 @@ func (a *Access) Refused(uid uint32, err error) error {
 	return err
 }
 
-// Use returns nil if p may use the secret of a claim on a name: it is one of p's own, or p is root or may operate the name. Otherwise it counts
-// a refusal, and returns [refusal.ErrNoClaim], as if the secret were wrong.
+// Use returns nil if p may use the secret of a claim on a name: it is one of p's own, or p is root or may operate the
+// name. Otherwise it counts a refusal, and returns [refusal.ErrNoClaim], as if the secret were wrong.
 func (a *Access) Use(p Peer, owner uint32, name string) error {
 	if p.UID == owner || p.UID == 0 || a.Sees(p, Operate, name) {
 		return nil
@@ -100,7 +100,8 @@ func (a *Access) Sees(p Peer, right Right, name string) bool {
 	return ok
 }
 
-// Enter returns nil if there may be names to which p has a right, and else a [*Forbidden]. It is for a place where p sees such names.
+// Enter returns nil if there may be names to which p has a right, and else a [*Forbidden]. It is for a place where p
+// sees such names.
 func (a *Access) Enter(p Peer, right Right) error {
 	now := a.policy.Load()
 	if len(now.rules) == 0 && (p.UID == a.self || p.UID == 0) || slices.ContainsFunc(now.rules, func(r compiled) bool { return r.isFor(p) && r.allow&right == right }) {

@@ -296,7 +296,8 @@ func BenchmarkWorstName(b *testing.B) {
 	}
 }
 
-// The secret of a claim is for its user, root and operators. Whoever else has it is refused as if it were wrong, and counted.
+// The secret of a claim is for its user, root and operators. Whoever else has it is refused as if it were wrong, and
+// counted.
 func TestUse(t *testing.T) {
 	const owner = 1001
 	d := newDesk(t, Limits{}, rule(t, "a/**", Operate, "bob", ""), rule(t, "**", Acquire|Look|Watch, "", ""))

@@ -12,6 +12,6 @@ type Limits struct {
 	Numbers int // semaphores and latches in the memory of the daemon, of all users together
 }
 
-// Limits returns the limits that count now. Whoever has the claims and the streams counts them, and tells the refusals: see
-// [Access.Refused].
+// Limits returns the limits that count now. Whoever has the claims and the streams counts them, and tells the refusals:
+// see [Access.Refused].
 func (a *Access) Limits() Limits { return a.policy.Load().limits }

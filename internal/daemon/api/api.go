@@ -60,7 +60,8 @@ type Config struct {
 	Log    Log // nil if there is none
 	// Numbers is nil if the daemon remembers none itself.
 	Numbers Numbers
-	// Client returns the client of a request, from the context of its connection. It reports false if nobody knows who that is.
+	// Client returns the client of a request, from the context of its connection. It reports false if nobody knows who
+	// that is.
 	Client func(context.Context) (claims.Client, bool)
 	// UserName is the name of a user, or empty if it has none.
 	UserName func(uid uint32) string
@@ -76,8 +77,8 @@ type Config struct {
 	Logger *slog.Logger
 	// MaxRequest is how many bytes a request may have.
 	MaxRequest int
-	// Quiet is for how long a stream of a claim has nothing to tell before it leaves the server with its connection, if it can. Then the stream
-	// needs less memory.
+	// Quiet is for how long a stream of a claim has nothing to tell before it leaves the server with its connection, if
+	// it can. Then the stream needs less memory.
 	Quiet time.Duration
 	// Trace returns a context that has the trace of a request, and nothing else.
 	Trace func(http.Header) context.Context
@@ -89,8 +90,8 @@ type API struct {
 	parked *parked
 }
 
-// HangUp ends the streams that have left the server with their connections. It waits until they have been told their last word, or ctx ends.
-// Call it when the server has been shut down or closed.
+// HangUp ends the streams that have left the server with their connections. It waits until they have been told their
+// last word, or ctx ends. Call it when the server has been shut down or closed.
 func (a *API) HangUp(ctx context.Context) { a.parked.hangUp(ctx) }
 
 // New returns the handler of the API.
@@ -120,8 +121,8 @@ func New(cfg Config) *API {
 	return &API{&bounded{Config: &cfg, next: mux, errors: connect.NewErrorWriter(options...), underWay: underWay{count: make(map[ofUser]int)}}, parked}
 }
 
-// Look returns the handler of the LookService alone, for a part of the daemon that is in the same process. The contexts of
-// its calls have the client, as those of requests have.
+// Look returns the handler of the LookService alone, for a part of the daemon that is in the same process. The contexts
+// of its calls have the client, as those of requests have.
 func Look(cfg Config) lockagentv1connect.LookServiceHandler { return &looks{cfg} }
 
 // Operate is as [Look], for the OperateService.
@@ -141,7 +142,8 @@ func (c *Config) client(ctx context.Context) (claims.Client, error) {
 	return client, nil
 }
 
-// traceOf is a context with the trace of a claim, and nothing else: the trace of the claim itself, or else that of the call.
+// traceOf is a context with the trace of a claim, and nothing else: the trace of the claim itself, or else that of the
+// call.
 func (c *Config) traceOf(ctx context.Context, req *lockagentv1.AcquireRequest) context.Context {
 	if parent := req.GetTraceparent(); parent != "" {
 		return c.Trace(http.Header{"Traceparent": {parent}})

@@ -17,7 +17,8 @@ import (
 // writeTime is for how long a call that is no stream may take, with its answer.
 const writeTime = 30 * time.Second
 
-// writeTimes are the paths that have other bounds. 0 is none: the answer of a stream may go on for ever, also if nobody reads it.
+// writeTimes are the paths that have other bounds. 0 is none: the answer of a stream may go on for ever, also if nobody
+// reads it.
 var writeTimes = map[string]time.Duration{
 	lockagentv1connect.LockServiceAcquireProcedure:     0,
 	lockagentv1connect.LockServiceAttachProcedure:      0,
@@ -43,8 +44,8 @@ const reserve = 1024
 // nobody is the user of those whom the system does not tell.
 const nobody = math.MaxUint32
 
-// bounded bounds how many requests a user has under way, and how long a client may take to read the answer of a call. The server itself has one
-// bound of time for all calls. Calls without such a bound end with the life of the daemon.
+// bounded bounds how many requests a user has under way, and how long a client may take to read the answer of a call.
+// The server itself has one bound of time for all calls. Calls without such a bound end with the life of the daemon.
 type bounded struct {
 	*Config
 	next     http.Handler
@@ -78,8 +79,8 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = control.SetWriteDeadline(until) // a connection that has no deadlines is none of ours
 	if r.URL.Path == lockagentv1connect.LockServiceSubmitProcedure {
-		// The request goes on for as long as the client likes, or the daemon, once it has said to which link it belongs. From then on the
-		// link counts, which has no other one.
+		// The request goes on for as long as the client likes, or the daemon, once it has said to which link it
+		// belongs. From then on the link counts, which has no other one.
 		ctx := r.Context()
 		r = r.WithContext(context.WithValue(ctx, unhurriedKey{}, func() {
 			end()
@@ -96,7 +97,8 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.next.ServeHTTP(w, r)
 }
 
-// begin counts a request. Each list that is not read costs a page of memory, so of them there are as many as of streams that only watch.
+// begin counts a request. Each list that is not read costs a page of memory, so of them there are as many as of streams
+// that only watch.
 func (b *bounded) begin(r *http.Request) (end func(), err error) {
 	uid := uint32(nobody)
 	if client, ok := b.Client(r.Context()); ok {

@@ -20,8 +20,8 @@ func (c *counts) may(ctx context.Context, name string) error {
 
 // Numbers counts the semaphores and latches that the daemon itself remembers.
 type Numbers interface {
-	// Reserve has room for a number that a request may make, until end is called. If it is new, and there are as many as there may be, the error
-	// is a [*refusal.QuotaError].
+	// Reserve has room for a number that a request may make, until end is called. If it is new, and there are as many
+	// as there may be, the error is a [*refusal.QuotaError].
 	Reserve(name lockagent.Name, kind lockagent.LockKind, most int) (end func(), err error)
 }
 

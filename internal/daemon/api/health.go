@@ -13,8 +13,8 @@ import (
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
-// healthService is the standard service for health. "" is the health of the process, and "lockagent.v1.LockService" says whether
-// locks can be granted now.
+// healthService is the standard service for health. "" is the health of the process, and "lockagent.v1.LockService"
+// says whether locks can be granted now.
 const healthService = "grpc.health.v1.Health"
 
 // healthEvery is how often the health is looked at for those who watch it.

@@ -9,8 +9,8 @@ import (
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
-// limited counts the streams of each user that are no claims, and refuses those that are too many. A call that waits for as long as its client
-// likes is one of them.
+// limited counts the streams of each user that are no claims, and refuses those that are too many. A call that waits
+// for as long as its client likes is one of them.
 type limited struct{ *Config }
 
 var _ connect.Interceptor = limited{}

@@ -13,7 +13,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// link is the stream of many claims. One goroutine reads what becomes of them, and another one does what the client wants.
+// link is the stream of many claims. One goroutine reads what becomes of them, and another one does what the client
+// wants.
 type link struct {
 	id   string
 	uid  uint32
@@ -148,7 +149,8 @@ func (k *link) take(ref uint64, leaves bool) *claims.Stream {
 	return s
 }
 
-// drop removes a claim that is over. The client may have released it meanwhile, and may have another one with its number.
+// drop removes a claim that is over. The client may have released it meanwhile, and may have another one with its
+// number.
 func (k *link) drop(x *linked) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -213,8 +215,8 @@ func (k *link) later(answer func()) {
 	}()
 }
 
-// next waits for what there is to tell, and returns it. Its error is how the call of the link ends. If the Submit was refused, the link ends
-// with the same refusal: the client cannot tell in which order the two calls ended.
+// next waits for what there is to tell, and returns it. Its error is how the call of the link ends. If the Submit was
+// refused, the link ends with the same refusal: the client cannot tell in which order the two calls ended.
 func (k *link) next(ctx context.Context) ([]*lockagentv1.LinkEvent, error) {
 	for {
 		if events := k.collect(); len(events) > 0 {

@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The store is silent. A client that asks for ever more extensions waits with its commands, and the daemon does not grow.
+// The store is silent. A client that asks for ever more extensions waits with its commands, and the daemon does not
+// grow.
 func TestExtensionsUnderWayAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, answers := newLink(0), make(chan struct{})

@@ -20,12 +20,13 @@ import (
 
 // parked has the streams of claims that have had nothing to tell for a while, and whose connections carry nothing else.
 //
-// The server of net/http has two goroutines with deep stacks for such a stream, and buffers. Together they are several times what the
-// claim itself needs, and a claim may be held for days. A parked stream has left the server with its connection. It has one goroutine,
-// which waits for the end of the connection, and another one while there is something to tell.
+// The server of net/http has two goroutines with deep stacks for such a stream, and buffers. Together they are several
+// times what the claim itself needs, and a claim may be held for days. A parked stream has left the server with its
+// connection. It has one goroutine, which waits for the end of the connection, and another one while there is something
+// to tell.
 //
-// A stream can be parked if its client speaks the Connect protocol over HTTP/1.1, and has said that it makes no other request on the
-// connection. So nothing follows the stream that the server would have to read.
+// A stream can be parked if its client speaks the Connect protocol over HTTP/1.1, and has said that it makes no other
+// request on the connection. So nothing follows the stream that the server would have to read.
 type parked struct {
 	quiet time.Duration // after which a stream is parked
 
@@ -44,7 +45,8 @@ type place struct {
 
 type placeKey struct{}
 
-// placeOf returns the place for the stream of a call, or nil if it cannot be parked. A call that has a deadline ends with it.
+// placeOf returns the place for the stream of a call, or nil if it cannot be parked. A call that has a deadline ends
+// with it.
 func placeOf(ctx context.Context) *place {
 	p, _ := ctx.Value(placeKey{}).(*place)
 	if _, ends := ctx.Deadline(); ends {
@@ -53,8 +55,8 @@ func placeOf(ctx context.Context) *place {
 	return p
 }
 
-// quiet returns a channel that has a value when the stream is to be parked. Call stop in the end. A stream whose answer has not begun
-// is not parked: the server has not sent the header yet.
+// quiet returns a channel that has a value when the stream is to be parked. Call stop in the end. A stream whose answer
+// has not begun is not parked: the server has not sent the header yet.
 func (p *place) quiet(begun bool) (c <-chan time.Time, stop func()) {
 	if p == nil || !begun {
 		return nil, func() {}
@@ -165,8 +167,8 @@ func (s *parkedStream) watch() {
 	s.stream.Close()
 }
 
-// begin notes that there is something to tell, and reports whether a goroutine is to call tell. There is one at a time: if the client does
-// not read, that one waits for as long as the claim goes on.
+// begin notes that there is something to tell, and reports whether a goroutine is to call tell. There is one at a time:
+// if the client does not read, that one waits for as long as the claim goes on.
 func (s *parkedStream) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +186,8 @@ func (s *parkedStream) more() bool {
 	return s.telling
 }
 
-// tell tells the client what there is. When it was the last, or cannot be told, it ends the connection, and nothing more is told.
+// tell tells the client what there is. When it was the last, or cannot be told, it ends the connection, and nothing
+// more is told.
 func (s *parkedStream) tell() {
 	for s.more() {
 		if !s.tellAll() {
@@ -228,8 +231,8 @@ func (s *parkedStream) send(e *lockagentv1.ClaimEvent) error {
 // endOfStream is the flag of the last message of the Connect protocol.
 const endOfStream = 2
 
-// write writes a message of the Connect protocol as a chunk of HTTP/1.1. After the last message comes the last chunk, and the end of
-// the chunks.
+// write writes a message of the Connect protocol as a chunk of HTTP/1.1. After the last message comes the last chunk,
+// and the end of the chunks.
 func (s *parkedStream) write(flags byte, payload []byte, end string) error {
 	framed := append(binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(payload))), payload...)
 	var text bytes.Buffer

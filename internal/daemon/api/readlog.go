@@ -16,7 +16,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// Bounds of what waits in the memory of the daemon for a client that reads the log. A record of the log has about 600 bytes.
+// Bounds of what waits in the memory of the daemon for a client that reads the log. A record of the log has about 600
+// bytes.
 const (
 	maxAhead    = 256       // records that wait to be sent
 	maxLogPart  = 256       // records in a message
@@ -57,7 +58,8 @@ func (l *looks) wholeLog(ctx context.Context) (natslog.StreamState, error) {
 	return state, nil
 }
 
-// ReadLog implements [lockagentv1connect.LookServiceHandler]. A goroutine reads the log, and waits for a client that reads more slowly.
+// ReadLog implements [lockagentv1connect.LookServiceHandler]. A goroutine reads the log, and waits for a client that
+// reads more slowly.
 func (l *looks) ReadLog(ctx context.Context, req *lockagentv1.ReadLogRequest, out *connect.ServerStream[lockagentv1.ReadLogResponse]) error {
 	from, filter, err := askedOfLog(req)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// reflectionServices are the names of the standard service for reflection. The older version has the same messages by other names, and the
-// names of messages are not on the wire.
+// reflectionServices are the names of the standard service for reflection. The older version has the same messages by
+// other names, and the names of messages are not on the wire.
 var reflectionServices = []string{"grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
 
-// newReflection tells clients about the services and the messages of this program. It is not a library because that costs every verb 1 ms: the
-// libraries parse descriptions of messages while the program starts.
+// newReflection tells clients about the services and the messages of this program. It is not a library because that
+// costs every verb 1 ms: the libraries parse descriptions of messages while the program starts.
 func newReflection(services []string, options []connect.HandlerOption) map[string]http.Handler {
 	handlers := make(map[string]http.Handler)
 	for _, service := range reflectionServices {
@@ -106,7 +106,8 @@ func extensionsOf(name string) *reflectionv1.ServerReflectionResponse_AllExtensi
 	return &reflectionv1.ServerReflectionResponse_AllExtensionNumbersResponse{AllExtensionNumbersResponse: all}
 }
 
-// tell answers with a file and all that it imports. The file comes first. Imported files that the client has got are left out.
+// tell answers with a file and all that it imports. The file comes first. Imported files that the client has got are
+// left out.
 func (r *reflection) tell(file protoreflect.FileDescriptor, res *reflectionv1.ServerReflectionResponse) error {
 	files := []protoreflect.FileDescriptor{file}
 	r.told[file.Path()] = true

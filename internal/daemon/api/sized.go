@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// sized looks for a message of a request that is too large. Package connect refuses it, and tells nobody but the client.
+// sized looks for a message of a request that is too large. Package connect refuses it, and tells nobody but the
+// client.
 type sized struct {
 	io.ReadCloser
 	most     int64  // bytes in a message

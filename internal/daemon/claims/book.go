@@ -45,8 +45,8 @@ type lock struct {
 // usage is what one user has.
 type usage struct{ claims, waiting, streams, watches, bound int }
 
-// Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what the
-// claim may not be at all. If the client chose a secret, and has a claim with it, the stream is one of that claim.
+// Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what
+// the claim may not be at all. If the client chose a secret, and has a claim with it, the stream is one of that claim.
 func (b *Book) Acquire(req Request) (*Stream, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -89,7 +89,8 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 	return s, nil
 }
 
-// again returns another stream of the claim whose client chose the secret, or nil if there is none. The mutex must be held.
+// again returns another stream of the claim whose client chose the secret, or nil if there is none. The mutex must be
+// held.
 func (b *Book) again(secret string, req *Request) (*Stream, error) {
 	c := b.chosen[fingerprintOf(secret)]
 	switch {
@@ -105,9 +106,9 @@ func (b *Book) again(secret string, req *Request) (*Stream, error) {
 	return s, err
 }
 
-// Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not detached any more, and neither
-// its time to live nor its process ends it.
-// The id may be empty if the client of the claim chose the secret. news is as in [Request].
+// Attach returns a stream of a claim for a client, in place of the one that the claim has. A detached claim is not
+// detached any more, and neither its time to live nor its process ends it. The id may be empty if the client of the
+// claim chose the secret. news is as in [Request].
 func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +119,8 @@ func (b *Book) Attach(by Client, id, secret string, news func()) (*Stream, error
 	return c.attach(secret, by, news, false)
 }
 
-// named is the id of a claim that a client names. It may be empty if the client of the claim chose the secret. The mutex must be held.
+// named is the id of a claim that a client names. It may be empty if the client of the claim chose the secret. The
+// mutex must be held.
 func (b *Book) named(id, secret string) string {
 	if c := b.chosen[fingerprintOf(secret)]; id == "" && c != nil {
 		return c.id
@@ -126,8 +128,8 @@ func (b *Book) named(id, secret string) string {
 	return id
 }
 
-// attach is Attach, or what repeats a request. That one leaves the claim detached, or to be detached when the client is told of its grant. The mutex
-// must be held.
+// attach is Attach, or what repeats a request. That one leaves the claim detached, or to be detached when the client is
+// told of its grant. The mutex must be held.
 func (c *claim) attach(secret string, by Client, news func(), detach bool) (*Stream, error) {
 	b := c.book
 	if b.left {
@@ -300,7 +302,8 @@ func (c *claim) outlast(ttl time.Duration) error {
 	return nil
 }
 
-// live begins a time to live, or begins it anew. It reports false if the one before has passed just now. 0 is without end. The mutex must be held.
+// live begins a time to live, or begins it anew. It reports false if the one before has passed just now. 0 is without
+// end. The mutex must be held.
 func (c *claim) live(ttl time.Duration) bool {
 	switch {
 	case ttl == 0:
@@ -330,8 +333,8 @@ func (b *Book) living(id, secret string) (*claim, error) {
 	return c, err
 }
 
-// add enters a claim, which may be bound to a process, unless it is one too many, and opens its stream. If the client has a claim with the secret already, the stream is one
-// of that.
+// add enters a claim, which may be bound to a process, unless it is one too many, and opens its stream. If the client
+// has a claim with the secret already, the stream is one of that.
 func (b *Book) add(c *claim, bound *process, secret string) (*Stream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -386,8 +389,8 @@ func (b *Book) enter(c *claim) {
 	b.changed(c.Name)
 }
 
-// CountStream counts a stream of a user that is no claim, and perhaps only watches. Call end when it is over. The error is a [*refusal.QuotaError] if
-// it is one too many.
+// CountStream counts a stream of a user that is no claim, and perhaps only watches. Call end when it is over. The error
+// is a [*refusal.QuotaError] if it is one too many.
 func (b *Book) CountStream(uid uint32, watches bool, limits Limits) (end func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -461,7 +464,8 @@ func (b *Book) forget(uid uint32, u *usage) {
 	}
 }
 
-// Drain ends the taking of claims, and tells the clients that the daemon ends when left has passed. [Book.Undrain] takes it back.
+// Drain ends the taking of claims, and tells the clients that the daemon ends when left has passed. [Book.Undrain]
+// takes it back.
 func (b *Book) Drain(left time.Duration) { b.drain(left, false) }
 
 // End is [Book.Drain] that nobody can take back.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// newID makes the id of a claim: a UUID of version 7. The ids of later claims come later in the order of texts, but for those
-// of the same millisecond.
+// newID makes the id of a claim: a UUID of version 7. The ids of later claims come later in the order of texts, but for
+// those of the same millisecond.
 func newID(now time.Time) string {
 	var b [18]byte
 	_, _ = rand.Read(b[8:]) // it never fails

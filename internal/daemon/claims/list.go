@@ -1,6 +1,7 @@
 package claims
 
-// list has the claims on a lock that wait for it, or those that hold it, the oldest first. The mutex of the book guards it.
+// list has the claims on a lock that wait for it, or those that hold it, the oldest first. The mutex of the book guards
+// it.
 type list struct {
 	first, last *claim
 	len         int

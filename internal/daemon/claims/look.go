@@ -45,8 +45,8 @@ func (b *Book) Lock(name lockagent.Name) Lock {
 	return b.look(name)
 }
 
-// Holds reports whether a claim holds the lock of a name with a token. One that serves several holds has the tokens of all of them: the
-// client alone knows which of them it has come to.
+// Holds reports whether a claim holds the lock of a name with a token. One that serves several holds has the tokens of
+// all of them: the client alone knows which of them it has come to.
 func (b *Book) Holds(name lockagent.Name, token lockagent.Token) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,8 +71,8 @@ func (b *Book) Whose(id, secret string) (uid uint32, name lockagent.Name, ok boo
 	return c.Client.UID, c.Name, true
 }
 
-// Locks returns up to most locks whose names match, in the order of their names, and only those after a name. more tells that
-// there are others. If ctx ends, the error is its cause: nobody waits for the rest.
+// Locks returns up to most locks whose names match, in the order of their names, and only those after a name. more
+// tells that there are others. If ctx ends, the error is its cause: nobody waits for the rest.
 func (b *Book) Locks(
 	ctx context.Context, match func(lockagent.Name) bool, after lockagent.Name, most int,
 ) (found []Lock, more bool, err error) {

@@ -15,7 +15,8 @@ import (
 
 // process is a process that a claim is bound to. A nil process is none.
 //
-// A descriptor names the process, not its number. So it is no matter whether the system gives the number to another one.
+// A descriptor names the process, not its number. So it is no matter whether the system gives the number to another
+// one.
 type process struct{ file *os.File }
 
 // badProcess is the error of a request for a process that a claim cannot be bound to.
@@ -35,8 +36,8 @@ func sameNumbers(by Client) error {
 	return nil
 }
 
-// bind returns the process with a number. It must be of the client's user, unless the client is root. pid may be 0 for none. The error is a
-// [*refusal.QuotaError] if this process has no descriptor for it.
+// bind returns the process with a number. It must be of the client's user, unless the client is root. pid may be 0 for
+// none. The error is a [*refusal.QuotaError] if this process has no descriptor for it.
 func bind(pid int, by Client) (*process, error) {
 	if pid == 0 {
 		return nil, nil //nolint:nilnil // a nil process is none

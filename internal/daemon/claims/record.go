@@ -7,7 +7,8 @@ import (
 	"github.com/lockagent/lockagent/internal/bootclock"
 )
 
-// Journal keeps what the next daemon has to know. What the agent keeps of a request in the same journal is not in the records.
+// Journal keeps what the next daemon has to know. What the agent keeps of a request in the same journal is not in the
+// records.
 type Journal interface {
 	// Put adds a record, or replaces it. A record is kept before all that the agent adds later.
 	Put(id string, record []byte)

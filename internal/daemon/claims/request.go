@@ -50,7 +50,8 @@ type Request struct {
 	// Outlive leaves a hold in place when its stream ends, until its lease has run out.
 	Outlive bool
 
-	// Detach leaves the claim in place when the client has been told of its grant. It needs a TTL, a process or a Lease.
+	// Detach leaves the claim in place when the client has been told of its grant. It needs a TTL, a process or a
+	// Lease.
 	Detach bool
 	// TTL is for how long a detached claim lasts when nobody renews it. 0 is without end.
 	TTL time.Duration
@@ -76,8 +77,8 @@ type Request struct {
 	// Trace is a context with the trace that the request is part of. Nothing else of it counts. It may be nil.
 	Trace context.Context
 
-	// News is called when the stream of the claim may have something to tell, which [Stream.Take] returns. It must not block,
-	// and must not call this package. If it is nil, [Stream.Next] waits for that.
+	// News is called when the stream of the claim may have something to tell, which [Stream.Take] returns. It must not
+	// block, and must not call this package. If it is nil, [Stream.Next] waits for that.
 	News func()
 }
 

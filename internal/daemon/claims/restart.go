@@ -22,16 +22,18 @@ type Config struct {
 	Records map[string][]byte
 	// Grace is for how long a claim of the daemon before waits for its client.
 	Grace time.Duration
-	// Started tells when a process started, as in Client.Started, or 0 if there is no such process. If it is nil, nobody knows.
+	// Started tells when a process started, as in Client.Started, or 0 if there is no such process. If it is nil,
+	// nobody knows.
 	Started func(pid int) uint64
 	// Who says which process is behind a request. If it is nil, nobody knows.
 	Who func(*Request) lockagent.Who
-	// Processes is how many claims may be bound to processes: each of them takes a descriptor. A user may have half of them. 0 is no bound.
+	// Processes is how many claims may be bound to processes: each of them takes a descriptor. A user may have half of
+	// them. 0 is no bound.
 	Processes int
 }
 
-// New returns a book. It has the claims of the daemon before when Begin has returned. Nothing else may be called earlier, but
-// Resumed. The error is about a record.
+// New returns a book. It has the claims of the daemon before when Begin has returned. Nothing else may be called
+// earlier, but Resumed. The error is about a record.
 func New(cfg Config) (*Book, error) {
 	if cfg.Journal == nil {
 		cfg.Journal = forgetful{}
@@ -94,8 +96,8 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 	return ctx, c, b.who(&c.Request)
 }
 
-// Begin begins to serve the claims, which the agent holds. If the agent goes on from a journal, Resumed was in its Config.
-// It returns how many claims go on, and how many of the daemon before do not.
+// Begin begins to serve the claims, which the agent holds. If the agent goes on from a journal, Resumed was in its
+// Config. It returns how many claims go on, and how many of the daemon before do not.
 func (b *Book) Begin(agent *actor.Agent) (goOn, over int) {
 	b.agent = agent
 	b.mu.Lock()
@@ -131,8 +133,8 @@ func (b *Book) Begin(agent *actor.Agent) (goOn, over int) {
 	return goOn, over
 }
 
-// hasEnded reports whether what a claim of the daemon before was bound to has ended. If it has not, the claim is bound to it again. The
-// mutex must be held.
+// hasEnded reports whether what a claim of the daemon before was bound to has ended. If it has not, the claim is bound
+// to it again. The mutex must be held.
 func (b *Book) hasEnded(c *claim) bool {
 	if !c.detached && c.by.Started != 0 && b.cfg.Started != nil && b.cfg.Started(c.by.PID) != c.by.Started {
 		return true
@@ -169,8 +171,8 @@ func (b *Book) started(pid int) uint64 {
 	return b.cfg.Started(pid)
 }
 
-// Leave leaves the claims to the next daemon: from now on none of them ends, and nobody is told anything. Detach the agent, and end the
-// connections of the clients. They attach to their claims again, when the next daemon listens.
+// Leave leaves the claims to the next daemon: from now on none of them ends, and nobody is told anything. Detach the
+// agent, and end the connections of the clients. They attach to their claims again, when the next daemon listens.
 func (b *Book) Leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

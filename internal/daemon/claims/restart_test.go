@@ -221,8 +221,8 @@ func TestAClaimThatIsAbandonedIsLost(t *testing.T) {
 	}
 }
 
-// The instant of a record may be of a clock that was ahead of the present one, and nobody may know that. The claim lasts
-// no longer than its time to live all the same.
+// The instant of a record may be of a clock that was ahead of the present one, and nobody may know that. The claim
+// lasts no longer than its time to live all the same.
 func TestADetachedClaimLastsNoLongerThanItsTimeToLive(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := ask(t, w.book, Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute})
@@ -316,7 +316,8 @@ func TestRequestsWithASecret(t *testing.T) {
 	})
 }
 
-// A request that is to be detached can be repeated, and is detached then, however far it had come. Its time to live begins anew.
+// A request that is to be detached can be repeated, and is detached then, however far it had come. Its time to live
+// begins anew.
 func TestADetachedRequestIsRepeated(t *testing.T) {
 	const ttl = time.Minute
 	for name, test := range map[string]struct{ told, restart, detached bool }{
@@ -366,8 +367,8 @@ func TestADetachedRequestIsRepeated(t *testing.T) {
 	}
 }
 
-// Somebody has been told of a detached claim. So it outlasts a client that repeats its request, and ends before it is told. It ends with its time to
-// live then.
+// Somebody has been told of a detached claim. So it outlasts a client that repeats its request, and ends before it is
+// told. It ends with its time to live then.
 func TestARepeatedRequestThatEndsLeavesTheDetachedClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		req := Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute, Secret: strings.Repeat("s", MinSecret)}
@@ -387,7 +388,8 @@ func TestARepeatedRequestThatEndsLeavesTheDetachedClaim(t *testing.T) {
 	})
 }
 
-// Who attaches has the claim from then on. Neither its time to live nor its process ends it, nor does another request with the secret detach it.
+// Who attaches has the claim from then on. Neither its time to live nor its process ends it, nor does another request
+// with the secret detach it.
 func TestAClaimIsAttachedForGood(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		req := Request{Client: ann, Name: "door", Detach: true, TTL: time.Minute, Secret: strings.Repeat("s", MinSecret)}
@@ -487,7 +489,8 @@ func TestTheJournalFails(t *testing.T) {
 	})
 }
 
-// A hold that outlives its stream does so after a restart as well, whether its client comes back and leaves, has ended meanwhile, or does not come.
+// A hold that outlives its stream does so after a restart as well, whether its client comes back and leaves, has ended
+// meanwhile, or does not come.
 func TestHoldsOutliveTheirStreamsAfterARestart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		dead := Client{PID: 7, UID: ann.UID, Started: 70}
@@ -520,7 +523,8 @@ func TestHoldsOutliveTheirStreamsAfterARestart(t *testing.T) {
 	})
 }
 
-// A book that leaves its claims to the next daemon tells their clients nothing of holds: those end in this process only, and so do the deadlines.
+// A book that leaves its claims to the next daemon tells their clients nothing of holds: those end in this process
+// only, and so do the deadlines.
 func TestAClaimThatIsLeftTellsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		kept := ask(t, w.book, Request{Client: ann, Name: "door"})

@@ -8,7 +8,8 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// The lock may be granted, and another request with the secret may find the claim, before the first one knows what delivers the grant.
+// The lock may be granted, and another request with the secret may find the claim, before the first one knows what
+// delivers the grant.
 func TestASecondStreamIsThereBeforeTheGrant(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
 		req := Request{Client: ann, Name: "door", Secret: "secret of sixteen"}

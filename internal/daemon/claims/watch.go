@@ -12,8 +12,8 @@ import (
 // maxChanges is how many locks may have changed that the reader of a [Watch] has not been told of.
 const maxChanges = 10_000
 
-// Watch tells which locks change. Several changes of one lock are one, until the reader has been told of them. Stop it in the
-// end.
+// Watch tells which locks change. Several changes of one lock are one, until the reader has been told of them. Stop it
+// in the end.
 type Watch struct {
 	book  *Book
 	match func(lockagent.Name) bool
@@ -40,8 +40,8 @@ func (w *Watch) Stop() {
 	delete(w.book.watches, w)
 }
 
-// Next waits for changes, and returns the names of the locks in order. lost tells that there were too many: any lock may have
-// changed. If ctx ends, the error is its cause.
+// Next waits for changes, and returns the names of the locks in order. lost tells that there were too many: any lock
+// may have changed. If ctx ends, the error is its cause.
 func (w *Watch) Next(ctx context.Context) (names []lockagent.Name, lost bool, err error) {
 	for {
 		select {

@@ -1,5 +1,5 @@
-// Package refusal has the errors by which a daemon refuses its clients, beside those of package lockagent. Clients get back
-// the same errors.
+// Package refusal has the errors by which a daemon refuses its clients, beside those of package lockagent. Clients get
+// back the same errors.
 package refusal
 
 import (

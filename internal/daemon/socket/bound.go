@@ -76,8 +76,8 @@ func UserOf(conn net.Conn) (uid uint32, err error) {
 	return c.uid, c.unknown
 }
 
-// Room is how many connections the descriptors of this process allow, and how many processes that it watches. The rest of them is for files, and for
-// connections to servers.
+// Room is how many connections the descriptors of this process allow, and how many processes that it watches. The rest
+// of them is for files, and for connections to servers.
 func Room() (connections, processes int, err error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -87,7 +87,8 @@ func Room() (connections, processes int, err error) {
 	return connections, processes, nil
 }
 
-// roomOf leaves an eighth of the descriptors for others than connections, or 256, but never more than half. Half of those are for processes.
+// roomOf leaves an eighth of the descriptors for others than connections, or 256, but never more than half. Half of
+// those are for processes.
 func roomOf(descriptors uint64) (connections, processes int) {
 	n := int(min(descriptors, math.MaxInt32))
 	rest := min(n/2, max(n/8, 256))

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer is the process that made a connection, as the kernel tells. It is that of the time of the connection: the process may
-// have ended, and others may have the connection.
+// Peer is the process that made a connection, as the kernel tells. It is that of the time of the connection: the
+// process may have ended, and others may have the connection.
 type Peer struct {
 	PID      int
 	UID, GID uint32
@@ -116,8 +116,8 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 	}
 }
 
-// Process returns the name of a process, and when it started, in ticks since the boot. The system uses the number of a process
-// again, but not so soon. So number and start together name a process for one boot.
+// Process returns the name of a process, and when it started, in ticks since the boot. The system uses the number of a
+// process again, but not so soon. So number and start together name a process for one boot.
 func Process(pid int) (program string, started uint64, err error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -117,8 +117,8 @@ func hint(err error, path string) error {
 	return err
 }
 
-// lockFile opens the file and locks it. The file that is locked may have been removed meanwhile, by the daemon that had it
-// locked. Then another file is at the path, or none, and that one counts.
+// lockFile opens the file and locks it. The file that is locked may have been removed meanwhile, by the daemon that had
+// it locked. Then another file is at the path, or none, and that one counts.
 func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
@@ -170,7 +170,8 @@ func removeStale(path string) error {
 	return fmt.Errorf("%w: somebody listens there already; stop that program first, or use another socket", ErrTaken)
 }
 
-// Close implements [net.Listener]. It removes the files of the socket, unless somebody else has put another socket there.
+// Close implements [net.Listener]. It removes the files of the socket, unless somebody else has put another socket
+// there.
 func (l *listener) Close() (err error) {
 	l.close.Do(func() {
 		if present, failed := os.Lstat(l.path); failed == nil && os.SameFile(present, l.made) {

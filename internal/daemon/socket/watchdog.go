@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WatchdogEvery is how often systemd wants to hear from this process, or 0 if it does not: half of the time after which it takes the process for
-// dead. Tell it "WATCHDOG=1" by [Notify].
+// WatchdogEvery is how often systemd wants to hear from this process, or 0 if it does not: half of the time after which
+// it takes the process for dead. Tell it "WATCHDOG=1" by [Notify].
 func WatchdogEvery() time.Duration {
 	if pid := os.Getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return 0 // meant for another process

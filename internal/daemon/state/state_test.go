@@ -92,7 +92,8 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	refused(linked, "symbolic links")
 }
 
-// A disk that takes nothing is an error, unless there is a journal: what is in it goes on. The number of a process cannot be written into a fifo either.
+// A disk that takes nothing is an error, unless there is a journal: what is in it goes on. The number of a process
+// cannot be written into a fifo either.
 func TestADirectoryThatTakesNothing(t *testing.T) {
 	path := t.TempDir()
 	if err := errors.Join(os.Chmod(path, 0o700), syscall.Mkfifo(filepath.Join(path, lockName), 0o600)); err != nil {

@@ -4,8 +4,8 @@
 //
 // # Guarantees
 //
-// The user is that of the process that made the socket. Somebody on another machine, or in another network namespace, is nobody:
-// the kernel does not have that socket.
+// The user is that of the process that made the socket. Somebody on another machine, or in another network namespace,
+// is nobody: the kernel does not have that socket.
 //
 // # Not guaranteed
 //

@@ -13,7 +13,8 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// reasons has the error of each reason, and the code of a call that fails by it. An error may match several: the first counts.
+// reasons has the error of each reason, and the code of a call that fails by it. An error may match several: the first
+// counts.
 var reasons = []struct {
 	err    error
 	reason lockagentv1.Reason
@@ -58,7 +59,8 @@ var reasons = []struct {
 	{refusal.ErrQuota, lockagentv1.Reason_REASON_QUOTA, connect.CodeResourceExhausted},
 }
 
-// FromError is the message for an error, and the code of a call that fails by it. An error that is none of ours is a defect.
+// FromError is the message for an error, and the code of a call that fails by it. An error that is none of ours is a
+// defect.
 func FromError(err error) (*lockagentv1.Failure, connect.Code) {
 	f := &lockagentv1.Failure{Reason: lockagentv1.Reason_REASON_INTERNAL, Message: Text(err.Error())}
 	code := connect.CodeInternal

@@ -1,5 +1,5 @@
-// Package wire turns the values of the lock manager into messages of the daemon's API, and messages into values. The daemon and its
-// clients share it. So an error that the daemon tells is the same error for its client.
+// Package wire turns the values of the lock manager into messages of the daemon's API, and messages into values. The
+// daemon and its clients share it. So an error that the daemon tells is the same error for its client.
 package wire
 
 import (

@@ -74,8 +74,8 @@ var assemble = sync.OnceFunc(func() {
 
 // include returns a script with the parts that it shares with others in place of their --include lines. A part may
 // include others, and is there once. A function that the script does not use is left out, because a server makes each
-// function anew whenever it runs the script. Comments between functions are left out, too. What a comment names does not
-// count as used.
+// function anew whenever it runs the script. Comments between functions are left out, too. What a comment names does
+// not count as used.
 func include(source string) string {
 	blocks := expand(nil, blocksOf(source), map[string]bool{})
 	functions := map[string]*block{}

@@ -1,5 +1,5 @@
-// Package doctor judges what was found out about a store, an event log and a host: what is wrong, and what to do about it. It finds
-// out nothing itself.
+// Package doctor judges what was found out about a store, an event log and a host: what is wrong, and what to do about
+// it. It finds out nothing itself.
 package doctor
 
 import (
@@ -18,7 +18,8 @@ import (
 // State says how well a part is.
 type State string
 
-// The states. A warning is about a bad day, an error about today. What was skipped needs something else first, or is not in use.
+// The states. A warning is about a bad day, an error about today. What was skipped needs something else first, or is
+// not in use.
 const (
 	OK      State = "ok"
 	Warning State = "warning"
@@ -157,7 +158,8 @@ const (
 	roughBound = 0.05
 )
 
-// Clock judges how fast the store's clock runs beside that of this host. The locks need the same rate, and no common time.
+// Clock judges how fast the store's clock runs beside that of this host. The locks need the same rate, and no common
+// time.
 func Clock(first, second Sample, err error) Finding {
 	f := Finding{Check: "redis clock", State: OK}
 	if err != nil {
@@ -181,7 +183,8 @@ func Clock(first, second Sample, err error) Finding {
 	return f
 }
 
-// Deadlines judges whether this process can share a clock with others of the machine, or err, which is why nobody knows.
+// Deadlines judges whether this process can share a clock with others of the machine, or err, which is why nobody
+// knows.
 func Deadlines(err error) Finding {
 	if err != nil {
 		return Finding{"deadlines", Error, text(err), "have doctor, the daemon and its clients see that file"}

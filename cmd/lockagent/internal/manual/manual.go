@@ -49,7 +49,8 @@ func Name(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath
 // File is where the page of a command is in a directory of manuals.
 func File(cmd *cobra.Command) string { return "man1/" + Name(cmd) + ".1" }
 
-// Page is the page of a command, for section 1 of the manual. exits is its section about exit codes. also names other pages.
+// Page is the page of a command, for section 1 of the manual. exits is its section about exit codes. also names other
+// pages.
 func Page(cmd *cobra.Command, version string, exits Part, also ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" %q \"User Commands\"\n", strings.ToUpper(escape(Name(cmd))), version)

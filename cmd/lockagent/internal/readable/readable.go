@@ -51,8 +51,8 @@ func Percent(share float64) string {
 	return strconv.FormatFloat(math.Floor(share*1000)/10, 'f', 1, 64) + " %"
 }
 
-// Time is t on the clock of now's place, to the millisecond and with its zone: that clock may be set forward or back. The date
-// stands before it unless it is that of now.
+// Time is t on the clock of now's place, to the millisecond and with its zone: that clock may be set forward or back.
+// The date stands before it unless it is that of now.
 func Time(t, now time.Time) string {
 	t = t.In(now.Location())
 	if sameDay(t, now) {
