@@ -54,6 +54,8 @@ func TestEventsProject(t *testing.T) {
 	}
 	r := start(t, "events", "project", "--kv", "holders", "--nats", url, "--kv-max-bytes", "12345678")
 	waittest.Until(t, "the bucket to have the holder", func() bool { return holder("orders.42") == 7 })
+	compared := func(text string) bool { return strings.Contains(text, "the bucket has who holds what") }
+	r.stderr.await(t, "it knows what it has written", compared)
 	r.interrupt(t).expect(t, exitOK, []string{"bucket holders has 1 lock that is held; 1 change was written to it\n"},
 		[]string{"the bucket is made", "max_bytes=12345678", "were_stale=1"})
 
@@ -61,6 +63,7 @@ func TestEventsProject(t *testing.T) {
 	record(lockagent.EventGranted, "orders/43", 8)
 	r = start(t, "events", "project", "--kv", "holders", "--nats", url)
 	waittest.Until(t, "the bucket to have the next holder", func() bool { return holder("orders.43") == 8 && holder("orders.42") == 0 })
+	r.stderr.await(t, "it knows what it has written", compared)
 	r.interrupt(t).expect(t, exitOK, []string{"bucket holders has 1 lock that is held; 2 changes were written to it\n"}, []string{"were_stale=2"})
 
 	project := func(args ...string) result {

@@ -145,6 +145,9 @@ func start(t *testing.T, args ...string) *running {
 	t.Cleanup(func() {
 		stop()
 		waittest.Receive(t, "the end of the program", ended)
+		if t.Failed() {
+			t.Logf("lockagent %s: exit code %d\n%s", strings.Join(args, " "), r.end.code, r.end.stderr)
+		}
 	})
 	return r
 }

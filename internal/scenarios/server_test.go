@@ -49,7 +49,7 @@ func agentChannels(redis *redistest.Server) []any {
 
 func serverIsGone(w *world) {
 	a := w.agent()
-	try, wait := a.lock("alice", channelapi.Try()), a.lock("alice", channelapi.Wait(100*time.Millisecond))
+	try, wait := a.lock("alice", channelapi.Try()), a.lock("alice", channelapi.Wait(2*time.Second))
 	must(w, try.hold(w).release(w))
 	w.redis.Kill()
 	_, err := try.acquire(waittest.Context(w))
