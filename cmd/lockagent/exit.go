@@ -58,7 +58,7 @@ var exitCodes = []struct {
 	{exitIncomplete, "", []exitMeaning{{"incomplete: the event log shows nothing wrong, but too little for a proof", "events-audit"}}},
 	{exitEmpty, "", []exitMeaning{{"empty: the event log has nothing of what was asked for", "events"}}},
 	{exitExplained, "", []exitMeaning{{
-		"explained: holds overlapped, and the event log names the cause: a reset, a break, a clock that was set, or a process that did not run", "events-audit",
+		"explained: holds overlapped, and the event log names the cause: a reset, a break, or a process that did not run", "events-audit",
 	}}},
 	{exitUsage, "", []exitMeaning{{"the command line is wrong", ""}, {"a command asks for a lock that it has already", "lock"}}},
 	{exitNoDaemon, "", []exitMeaning{

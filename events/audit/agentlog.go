@@ -69,10 +69,6 @@ type agentLog struct {
 	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few
 
-	// Noted is a time on the clock of the log. The agent has noticed all steps of the store's clock that any agent
-	// had told of before.
-	Noted time.Duration `json:"noted,omitempty"`
-
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
 
 	pending []*events.Record // those behind a missing one, in their order
@@ -268,9 +264,6 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 	a.named(l, r)
 	a.lives(l, r)
 	l.Timed, l.Hidden, l.Missing, l.Ended = false, 0, 0, 0
-	if l.Noted = 0; r.Kind == lockagent.EventAgentStarted {
-		l.Noted = max(0, a.clock.Now-a.Patience)
-	}
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}

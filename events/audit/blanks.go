@@ -25,8 +25,6 @@ type blank struct {
 	Sure    bool         `json:"sure,omitempty"`    // a life: it left records, which are missing
 	Origin  string       `json:"origin,omitempty"`  // of a hole: the stream that it is in, if the messages were to be forwarded from there
 
-	Noted time.Duration `json:"noted,omitempty"` // of its agent: see there
-
 	// Anywhere says that the agent had not named its store. Then Low and High are times of none that is known. By the clock of
 	// the stream the blank was over at Stored. A hole was, too.
 	Anywhere bool      `json:"anywhere,omitempty"`
@@ -70,26 +68,25 @@ func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
 	if s.Start >= high {
 		return false
 	}
-	end, _ := store.reach(s, a.atMost(s), a.atMost(s))
-	believed, _ := store.reach(s, s.believed(), s.believed())
-	return end == 0 || max(end, believed) > low
+	end := a.atMost(s)
+	return end == 0 || max(end, s.believed()) > low
 }
 
-// extent returns the beginning and the end of a blank. If the agent may not have noticed a step of the clock, they are
-// the widest by the clock before the step and since.
+// extent returns the beginning and the end of a blank. The agent may not have noticed a step of the clock that came before the blank
+// was over. Then these are times of the clock before, and nobody knows how they compare with those since. So the blank is longer by
+// the stretch of the step at both sides. But what it has of the clock since is not before that stretch.
 func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime) {
 	if low, high = w.Low, w.High; w.Anywhere && store.ID != "" {
 		low, high = math.MinInt64, later(store.at(w.Stored), a.Tail)
 	}
 	for i := range store.Steps {
-		switch r := &store.Steps[i]; {
-		case a.ordered && w.Noted >= r.Noted || r.First > later(high, slack):
-		case r.forward():
-			high = later(high, r.size())
-		case r.Step != 0 && !r.back() && low > math.MinInt64:
-			low = low.Add(-r.size())
-		default:
-			low, high = min(low, r.First), max(high, r.Last)
+		r := &store.Steps[i]
+		if r.First > later(high, slack) {
+			continue
+		}
+		stretch := r.Last.Sub(r.First)
+		if high = later(high, stretch); low > r.First {
+			low = max(r.First, low.Add(-stretch))
 		}
 	}
 	return low, high
@@ -103,7 +100,7 @@ func (a *Audit) open(l *agentLog, w blank) {
 		l.Open[i].Gap.Last = w.Gap.Last
 		return
 	}
-	w.Agent, w.Epoch, w.High, w.Noted = l.ID, l.Epoch, math.MaxInt64, l.Noted
+	w.Agent, w.Epoch, w.High = l.ID, l.Epoch, math.MaxInt64
 	l.Open = append(l.Open, w)
 }
 
@@ -214,7 +211,7 @@ func (a *Audit) lives(l *agentLog, r *events.Record) {
 func (a *Audit) died(l *agentLog) {
 	w := blank{
 		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.hidden(),
-		Gap: events.Range{Last: l.last()}, Process: l.folded.Process, Assumed: true, Noted: l.Noted,
+		Gap: events.Range{Last: l.last()}, Process: l.folded.Process, Assumed: true,
 	}
 	w.High = a.livedUntil(l, l.Store, l.low())
 	a.bounded(l, w.High)

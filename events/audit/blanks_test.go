@@ -386,16 +386,19 @@ func TestAuditOfAnAgentThatComesBack(t *testing.T) {
 // The clock of the store is set while an agent may have had a hold of which the log does not have all.
 func TestAuditOfABlankAndAStep(t *testing.T) {
 	for name, test := range map[string]struct {
-		by, notes, crash int    // A notes the step itself, or -1; it crashes
+		by, notes, crash int    // A notes the step itself, or -1: it does not; it crashes
 		holds            [3]int // of B: one before the step, and two since
 
 		verdict Verdict
 		found   string
 	}{
 		"SetForward":          {60_000, -1, 104_000, [3]int{104_100, 168_000, 180_000}, Incomplete, "not stopped: 1, unproven: 2"},
-		"SetBack":             {-60_000, -1, 104_000, [3]int{104_100, 48_000, 107_000}, Incomplete, "not stopped: 1, unproven: 2"},
-		"SetForwardLongSince": {60_000, 111_000, 304_000, [3]int{90_000, 250_000, 380_000}, Proven, "not stopped: 1"},
-		"SetBackLongSince":    {-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 260_000}, Proven, "not stopped: 1"},
+		"SetBack":             {-60_000, -1, 104_000, [3]int{104_100, 48_000, 125_000}, Incomplete, "not stopped: 1, unproven: 2"},
+		"SetForwardLongSince": {60_000, 111_000, 304_000, [3]int{90_000, 250_000, 445_000}, Proven, "not stopped: 1"},
+		"SetBackLongSince":    {-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 330_000}, Incomplete, "belated: 1, not stopped: 1, unproven: 1"}, // beside the step
+		// Its signs of life go on by the clock of before.
+		"SetForwardUnnoticed": {60_000, -1, 304_000, [3]int{90_000, 370_000, 400_000}, Incomplete, "not stopped: 1, unproven: 1"},
+		"SetBackUnnoticed":    {-60_000, -1, 304_000, [3]int{20_000, 250_000, 400_000}, Incomplete, "belated: 1, not stopped: 1"}, // the hold at 250 s was judged by then,
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := agent("A"), agent("B").of("b")
@@ -406,7 +409,7 @@ func TestAuditOfABlankAndAStep(t *testing.T) {
 				if ms > set {
 					shows += test.by
 				}
-				step := lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(set), Before: clock(shows)}
+				step := setBy(test.by, set, shows)
 				if ms == test.notes {
 					a.reset(step)
 				}
@@ -420,7 +423,11 @@ func TestAuditOfABlankAndAStep(t *testing.T) {
 				}
 				if ms%10_000 == 1000 {
 					b.alive(shows)
-					if ms < test.crash {
+					switch {
+					case ms >= test.crash:
+					case test.notes < 0:
+						a.alive(ms)
+					default:
 						a.alive(shows)
 					}
 				}

@@ -131,7 +131,6 @@ func (a *Audit) snapshot() *snapshot {
 		c := *of
 		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
 		c.Ends, c.Names = slices.Clone(c.Ends), maps.Clone(c.Names)
-		c.Bygone.detach()
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
 	}

@@ -67,7 +67,6 @@ func noWait(*agentLog) bool { return false }
 func (a *Audit) closeWith(living map[string]bool) Report {
 	a.stillOpen()
 	var judged []Judged
-	var resets List[StoreReset]
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}
 		a.found.Locks += len(s.Names)
@@ -92,17 +91,13 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 		if j.Holds > 0 || j.Pending > 0 {
 			judged = append(judged, j)
 		}
-		for _, x := range s.Bygone.First {
-			resets.add(x)
-		}
-		resets.Count += s.Bygone.Count - len(s.Bygone.First)
 		for _, x := range slices.Concat(s.Resets, s.Steps) {
-			resets.add(x.StoreReset)
+			a.found.Resets.add(x.StoreReset) // those that are forgotten are there
 		}
 	}
 	a.nameless()
 	r := a.found.Report
-	r.Version, r.Within, r.Stores, r.Resets = ReportVersion, a.within, judged, resets
+	r.Version, r.Within, r.Stores = ReportVersion, a.within, judged
 	r.Verdict = r.verdict()
 	for i := range r.Stores {
 		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {

@@ -7,8 +7,7 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// explain looks for the cause of an overlap in the log: a reset of the store, a break, or a clock
-// that was set. The first span has the earlier start.
+// explain looks for the cause of an overlap in the log: a reset of the store, or a break. The first span has the earlier start.
 //
 // A cause explains only what its holder could not know yet. An agent trusts a lease only until its
 // end, and the store confirms none of a tenure that it has forgotten. So the first must have been
@@ -21,9 +20,6 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 	from, lease := first.Start, first.Lease
 	if lease == 0 {
 		return Explanation{}, false
-	}
-	if s := store.byStep(first, end, second.Start); s != nil && known {
-		return s.explains(), true
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
 		return Explanation{}, false
@@ -121,6 +117,5 @@ func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
 			return true
 		}
 	}
-	step, size := store.step(s.Start, until)
-	return step != nil && (s.confirmedEnd() == 0 || s.DeniedAt.Add(size+slack) >= s.confirmedEnd())
+	return false
 }

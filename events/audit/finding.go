@@ -125,6 +125,7 @@ func (f *findings) clone() findings {
 	}
 	c.OpenHolds.detach()
 	c.NotJudged.detach()
+	c.Resets.detach()
 	c.Acknowledged = slices.Clone(c.Acknowledged)
 	return c
 }

@@ -79,11 +79,8 @@ func (a *Audit) holeIn(s *storeLog) blank {
 	w := blank{Kind: hole, Low: math.MinInt64, High: later(s.at(a.lost.Stored), a.Tail), Gap: a.lost.Range, Origin: a.lost.Origin, Stored: a.lost.Stored}
 	if w.Origin != "" {
 		w.Low = a.lowOf(w.Origin, s)
-	} else {
-		w.Noted = a.clock.Now + 1
-		if s.Floor != 0 {
-			w.Low = s.Floor
-		}
+	} else if s.Floor != 0 {
+		w.Low = s.Floor
 	}
 	a.blank(s.ID, w)
 	return w

@@ -38,8 +38,7 @@ type storeLog struct {
 	Resets []resetSpan `json:"resets,omitempty"`
 	Steps  []resetSpan `json:"steps,omitempty"` // of the clock
 
-	// Bygone are those that no tenure reaches that is still to be judged. Stepped is when the last of the steps was over.
-	Bygone  List[StoreReset]    `json:"bygone,omitzero"`
+	// Stepped is when the last step was over that is forgotten, as no tenure reaches it that is still to be judged.
 	Stepped lockagent.StoreTime `json:"stepped,omitempty"`
 
 	First  lockagent.StoreTime `json:"first,omitempty"` // the earliest and the latest time that is judged
@@ -226,7 +225,7 @@ func (a *Audit) dueAt(lock *lockLog) lockagent.StoreTime {
 	at := lockagent.StoreTime(endOfTime)
 	for _, s := range lock.Spans {
 		if end, over := a.over(s); over {
-			at = min(at, a.store(lock.Store).overlaps(s, end))
+			at = min(at, s.overlaps(end))
 		}
 	}
 	for _, b := range lock.Breaks {
@@ -252,12 +251,10 @@ func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 	return end, end != 0 || s.Open == 0
 }
 
-// overlaps returns a time. A tenure that begins then or later does not overlap with x, which ended at end,
-// even if its owner believed to have it for longer.
-func (s *storeLog) overlaps(x *span, end lockagent.StoreTime) lockagent.StoreTime {
-	reach, _ := s.reach(x, end, endOfTime)
-	believed, _ := s.reach(x, x.believed(), endOfTime)
-	return max(x.Start, reach, believed)
+// overlaps returns a time. A tenure that begins then or later does not overlap with s, which ended at end, even if the owner
+// of s believed for longer that it had the lock.
+func (s *span) overlaps(end lockagent.StoreTime) lockagent.StoreTime {
+	return max(s.Start, end, s.believed())
 }
 
 // touch notes that something happens on a lock.
@@ -333,7 +330,7 @@ func (s *storeLog) forgot(key LockKey, agent lockagent.AgentID, start lockagent.
 	if c.By == agent {
 		c = s.Cleared[1] // its own records tell their order
 	}
-	return start < c.At || start < s.Stepped || s.Ends != nil && start < s.Ends[placeOf(key)] || s.steppedBack(start)
+	return start < c.At || start < s.Stepped || s.Ends != nil && start < s.Ends[placeOf(key)]
 }
 
 // judgeLock judges what is over on a lock.
@@ -353,7 +350,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	kept := 0
 	for i, s := range lock.Spans {
 		end, over := a.over(s)
-		reach := store.overlaps(s, end)
+		reach := s.overlaps(end)
 		if !over && until != endOfTime || reach >= known {
 			lock.Spans[kept] = s
 			kept++
@@ -388,7 +385,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 // ended at end.
 func (a *Audit) compareAll(store *storeLog, lock *lockLog, first, i int, end lockagent.StoreTime) {
 	s := lock.Spans[i]
-	reach := store.overlaps(s, end)
+	reach := s.overlaps(end)
 	for _, x := range lock.Spans[:first] {
 		a.compare(store, lock, x, s)
 	}
@@ -441,6 +438,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	}
 	if s.Open > 0 && s.Gone && s.Holed {
 		s.doubt("the log does not have its end, which may be among the missing records, as may a renewal")
+	}
+	if step := store.stepBeside(s, end); step != nil {
+		s.doubt(step.text())
 	}
 	if s.Denied && !a.expected(store, lock, s) {
 		s.doubt("the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out")

@@ -120,7 +120,7 @@ func TestStoresJoinedWhenJudged(t *testing.T) {
 	a, b, z := agent("A"), agent("B").at("t"), agent("Z")
 	var log tape
 	log.add(500, a.held(1, 1000, 2000), b.held(1, 1500, 2500), z)
-	log.add(600, b.missing(1).of("b").held(3, 20_000, 21_000).of("a").reset(setBy(2000, 22_000, 24_100)), a.reset(resetAt("x", "y", 30_000)))
+	log.add(600, b.missing(1).of("b").held(3, 18_000, 19_000).of("a").reset(setBy(2000, 22_000, 24_100)), a.reset(resetAt("x", "y", 30_000)))
 	log.live(40_000, 120_000, a, b, z)
 	log.add(121_000, z.reset(lockagent.Reset{Store: "t"}))
 	log.live(130_000, 200_000, a, b, z)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -18,7 +17,8 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	if a.aside(store, first, second) {
 		return
 	}
-	end := a.atMost(first)
+	end, step := a.atMost(first), a.stepOver(store, first, second)
+	over := end != 0 && end <= second.Start
 	switch {
 	case first.Modes == shared && second.Modes == shared:
 		return
@@ -26,21 +26,11 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		return
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
-	case end != 0 && end <= second.Start:
-		e := Explanation{Late: true}
-		if told, _ := store.reach(first, first.Told, second.Start); told <= second.Start {
-			at, step := store.reach(first, end, second.Start)
-			if at <= second.Start {
-				return
-			}
-			if first.Open > 0 {
-				first.doubt("the log does not have its end, and the clock of the store was set before its lease was over")
-				return
-			}
-			e = step.explains()
-		}
-		e.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
-		a.found.Explained.add(e)
+	case over && first.Told <= second.Start:
+		return
+	case over && step == nil:
+		late := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+		a.found.Explained.add(Explanation{Violation: late, Late: true})
 		return
 	case first.Agent == second.Agent && first.Last.Epoch == second.first().Epoch && second.Start >= a.atLeast(first).Add(-rounding(lock.Store)):
 		return // an agent's own records tell their order
@@ -51,6 +41,11 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		}
 		return // said of that one
 	}
+	if step != nil {
+		first.doubt(step.text())
+		second.doubt(step.text())
+		return
+	}
 	cause, explained := a.explain(store, lock, first, second)
 	switch {
 	case explained:
@@ -60,7 +55,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		// said of that one
 	case a.apart(first, second):
 		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
-	case second.Start < a.atLeast(first) && store.byStep(first, a.atLeast(first), second.Start) == nil:
+	case second.Start < a.atLeast(first):
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
@@ -147,25 +142,16 @@ func (a *Audit) compareTokens(store *storeLog, lock *lockLog, last, s *span) {
 	}
 	if fell {
 		v := a.tokens(lock, first, &first.Last, second, second.first())
-		step, size := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
+		step := store.step(min(s.Start, last.Start), max(s.Start, last.Start))
 		switch {
-		case step != nil && tokenStep(s, last) <= size+slack:
-			a.found.Explained.add(step.excuses(v))
+		case step != nil:
+			s.doubt(fmt.Sprintf("its token is not greater than %d, but %s", greatest, step.text()))
 		case s.Begun == 0 || last.Begun == 0: // it is not known when the tenure began
 			s.doubt(fmt.Sprintf("its token is not greater than %d, and the log does not have the grants that would tell why", greatest))
 		default:
 			a.found.violation(v)
 		}
 	}
-}
-
-// tokenStep is the step of the clock that would explain why the tokens of two tenures do not grow with
-// their times.
-func tokenStep(s, last *span) time.Duration {
-	if s.FirstToken > last.LastToken {
-		return last.Start.Sub(s.Start)
-	}
-	return lockagent.StoreTime(last.LastToken).Sub(lockagent.StoreTime(s.FirstToken))
 }
 
 // tokens tells of a hold that does not have a greater token than an earlier one.
@@ -217,8 +203,8 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 	default:
 		v.Look = "This is a defect of the agent, or its records were changed. Look at its records around this number."
 	}
-	if step, size := store.step(s.Start, what.At); step != nil && what.By <= size+slack {
-		a.found.Explained.add(step.excuses(v))
+	if step := store.step(s.Start, what.At); step != nil && what.By > 0 {
+		s.doubt(what.Why + ", but " + step.text())
 		return
 	}
 	if what.By > 0 && what.Holed {
@@ -309,13 +295,11 @@ func (a *Audit) joined(to, from string) {
 		s.Timed, s.Ahead = gone.Timed, gone.Ahead
 	}
 	s.Blanks = append(s.Blanks, gone.Blanks...)
-	for _, x := range gone.Bygone.First {
-		s.Bygone.add(x)
-	}
-	s.Bygone.Count += gone.Bygone.Count - len(gone.Bygone.First)
 	s.Stepped = max(s.Stepped, gone.Stepped)
 	s.Resets = append(s.Resets, gone.Resets...)
-	s.Steps = append(s.Steps, gone.Steps...)
+	for _, x := range gone.Steps {
+		s.noteStep(x)
+	}
 	s.Holds, s.Within = s.Holds+gone.Holds, s.Within+gone.Within
 	for name := range gone.Names {
 		a.count(s, name)

@@ -105,7 +105,7 @@ func (a *Audit) judgePermits(store *storeLog, lock *lockLog, until lockagent.Sto
 	}
 	var ends []ending
 	for _, s := range lock.Spans {
-		if at := a.inUseUntil(store, s); at > s.Start {
+		if at := a.inUseUntil(s); at > s.Start {
 			ends = append(ends, ending{at, s.Permits})
 		}
 	}
@@ -129,7 +129,7 @@ func (a *Audit) judgePermits(store *storeLog, lock *lockLog, until lockagent.Sto
 			judged = min(judged, s.Start)
 			waiting++
 		}
-		if a.inUseUntil(store, s) > s.Start {
+		if a.inUseUntil(s) > s.Start {
 			most += s.Permits
 		}
 	}
@@ -137,11 +137,11 @@ func (a *Audit) judgePermits(store *storeLog, lock *lockLog, until lockagent.Sto
 }
 
 // inUseUntil is a time from which the permits of a tenure are not in use for certain.
-func (a *Audit) inUseUntil(store *storeLog, s *span) lockagent.StoreTime {
+func (a *Audit) inUseUntil(s *span) lockagent.StoreTime {
 	if end, over := a.over(s); s.Start == 0 {
 		return 0
 	} else if over && end != 0 {
-		return store.overlaps(s, end)
+		return s.overlaps(end)
 	}
 	return endOfTime
 }
@@ -271,7 +271,8 @@ type using struct {
 	holds   []*span // those that are sure
 	of      *span   // the first of those that are excused,
 	cause   Explanation
-	waiting bool // the log will tell more of those that may have been
+	waiting bool       // the log will tell more of those that may have been
+	step    *resetSpan // of the clock, between the times of one of them and the grant; or nil
 }
 
 // countPermits compares the permits that were in use when the store granted some with the number that there was. It
@@ -283,7 +284,7 @@ func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *
 	}
 	var in using
 	for _, x := range before {
-		if x.Start != 0 && a.inUseUntil(store, x) > s.Start {
+		if x.Start != 0 && a.inUseUntil(x) > s.Start {
 			a.use(store, lock, &in, x, s)
 		}
 	}
@@ -311,7 +312,11 @@ func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *
 	case in.waiting && !last:
 		return false
 	default:
-		s.doubt(fmt.Sprintf("perhaps more permits were in use than there were: up to %d of %d", all, s.Limit))
+		why := fmt.Sprintf("perhaps more permits were in use than there were: up to %d of %d", all, s.Limit)
+		if in.step != nil {
+			why += ", for " + in.step.text()
+		}
+		s.doubt(why)
 	}
 	return true
 }
@@ -329,19 +334,16 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 			in.of, in.cause = x, e
 		}
 	}
-	end := a.atMost(x)
-	if n == 0 || end != 0 && end <= s.Start {
-		told, _ := store.reach(x, x.Told, s.Start)
-		at, step := store.reach(x, end, s.Start)
-		switch {
-		case n == 0 || told <= s.Start && at <= s.Start:
-		case told > s.Start:
-			excuse(Explanation{Late: true})
-		case x.Open > 0:
-			in.perhaps += n
-		default:
-			excuse(step.explains())
-		}
+	end, step := a.atMost(x), a.stepOver(store, x, s)
+	over := end != 0 && end <= s.Start
+	switch {
+	case n == 0 || over && x.Told <= s.Start:
+		return
+	case step != nil:
+		in.perhaps, in.step = in.perhaps+n, step
+		return
+	case over:
+		excuse(Explanation{Late: true})
 		return
 	}
 	if e, ok := a.explain(store, lock, x, s); ok {
@@ -350,7 +352,7 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 	}
 	certain := a.surely(lock, x)
 	switch {
-	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && !a.apart(x, s) && store.byStep(x, certain, s.Start) == nil:
+	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && !a.apart(x, s):
 		in.sure += n
 		in.holds = append(in.holds, x)
 	default:

@@ -19,7 +19,7 @@ const (
 	// Proven: every hold is shown to have ended before the next one began, and permits to have sufficed.
 	Proven Verdict = "proven"
 	// Explained: some holds overlapped, and for each the log names the cause: a reset of the
-	// store, a break, a clock that was set, a process that did not run. All other holds are
+	// store, a break, a process that did not run. All other holds are
 	// proven.
 	Explained Verdict = "explained"
 	// Incomplete: nothing contradicts that, but something is missing that the proof would need.

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,12 +13,10 @@ import (
 // resetSpan is what all agents together tell of one reset. They notice it at different times: the
 // old incarnation may still serve one agent when the new one has long served another.
 type resetSpan struct {
-	StoreReset // the earliest that any of them tells; of steps see [storeLog.stepped]
+	StoreReset // the earliest that any of them tells
 
 	First lockagent.StoreTime `json:"first"` // the earliest and the latest time that any of them tells
 	Last  lockagent.StoreTime `json:"last"`
-
-	Noted time.Duration `json:"noted"` // when it was told of first, on the clock of the log
 }
 
 func newReset(r lockagent.Reset) StoreReset {
@@ -29,235 +29,131 @@ func (r *resetSpan) explains() Explanation {
 	return Explanation{Reset: &reset}
 }
 
-func (r *resetSpan) excuses(v Violation) Explanation {
-	e := r.explains()
-	e.Violation = v
-	return e
-}
-
 // slack is by how much times of different agents about one matter may differ.
 const slack = time.Second
 
 // reset notes a reset of the store, or a step of its clock.
 func (a *Audit) reset(l *agentLog, r *events.Record) {
-	reset, earlier := newReset(r.Reset), l.Resets
+	reset := newReset(r.Reset)
 	l.Resets = append(l.Resets, reset)
 	if len(l.Resets) > maxResets {
 		l.Resets = slices.Delete(l.Resets, 0, 1)
 	}
 	s := a.store(l.Store)
-	known := false
 	if reset.Before < reset.After {
 		a.toldNothing(s)
 	}
 	switch {
 	case reset.From != reset.To:
-		s.Resets, _ = noteReset(s.Resets, a.spanOfReset(reset))
-		return
-	case reset.Step != 0:
-		known = s.stepped(a.spanOfReset(reset), earlier)
-	case reset.After == reset.Before:
-		return // only the name of the store is another one
-	default:
-		s.Steps, known = noteReset(s.Steps, a.spanOfReset(reset))
-	}
-	l.Noted = a.clock.Now + 1
-	if !known && reset.Before > reset.After && s.Last != 0 && reset.After < min(s.Floor, s.Last) {
-		// Perhaps a hold by the clock since was beside one by the clock before, which is forgotten.
-		a.found.Belated.add(Belated{Stretch: Stretch{s.ID, reset.After, s.Floor}, Why: "somebody set the clock of the store"})
-	}
-	if !known && reset.Before < reset.After {
-		// The clock was set back: what is to come has earlier times.
-		s.Floor, s.Newest = min(s.Floor, reset.Before.Add(-delay)), min(s.Newest, reset.Before)
-		for _, other := range a.logs {
-			if born, known := other.Elsewhere[l.Store]; known {
-				other.Elsewhere[l.Store] = min(born, reset.Before)
-			}
-			if other.Store == l.Store {
-				other.Settled, other.Told, other.Ended = min(other.Settled, reset.Before), 0, 0
-				other.Born, other.Early = min(other.Born, reset.Before), min(other.Early, reset.Before)
-				a.place(other)
-			}
-		}
+		s.noteReset(resetSpan{reset, min(reset.After, reset.Before), max(reset.After, reset.Before)})
+	case reset.After != reset.Before || reset.Step != 0: // else only the name of the store is another one
+		a.step(s, spanOfStep(reset))
 	}
 }
 
-func (a *Audit) spanOfReset(reset StoreReset) resetSpan {
-	return resetSpan{reset, min(reset.After, reset.Before), max(reset.After, reset.Before), a.clock.Now + 1}
-}
-
-func sortResets(list []resetSpan) {
-	slices.SortFunc(list, func(x, y resetSpan) int { return x.compare(y.StoreReset) })
-}
-
-// noteReset adds a reset to those that are known, and reports whether another agent has told of it
-// already: each tells of a reset once. A clock may be set more than once.
-func noteReset(list []resetSpan, n resetSpan) (all []resetSpan, known bool) {
-	for i := range list {
-		x := &list[i]
-		if x.From != n.From || x.To != n.To || x.Step != 0 || n.From == n.To && (n.First > x.Last.Add(slack) || n.Last < x.First.Add(-slack)) {
+// noteReset adds a reset to those that are known. Each agent tells of it once.
+func (s *storeLog) noteReset(n resetSpan) {
+	for i := range s.Resets {
+		x := &s.Resets[i]
+		if x.From != n.From || x.To != n.To {
 			continue
 		}
 		x.First, x.Last = min(x.First, n.First), max(x.Last, n.Last)
 		if n.compare(x.StoreReset) < 0 {
 			x.StoreReset = n.StoreReset
 		}
-		return list, true
+		return
 	}
-	list = append(list, n)
-	sortResets(list)
-	return list, false
+	s.Resets = append(s.Resets, n)
+	slices.SortFunc(s.Resets, func(x, y resetSpan) int { return x.compare(y.StoreReset) })
 }
 
-// stepped notes a step of the clock of which the size is known. It reports whether another agent has told
-// of it already. earlier are those of which the same agent has told.
-//
-// A step was at some time between two readings of the clock. For an agent that does not use the store
-// these are many minutes apart. One that uses it tells of the same step in a shorter time.
-func (s *storeLog) stepped(n resetSpan, earlier []StoreReset) (known bool) {
-	for i := range s.Steps {
-		x := &s.Steps[i]
-		if !x.alike(&n) || slices.ContainsFunc(earlier, func(e StoreReset) bool {
-			return x.alike(&resetSpan{StoreReset: e, First: min(e.After, e.Before), Last: max(e.After, e.Before)})
-		}) {
-			continue
-		}
-		switch {
-		case n.within(x) && !x.back():
-			n.Noted = x.Noted
-			*x = n
-		case x.within(&n) && !x.back():
-		default: // perhaps two steps of one size
-			x.First, x.Last = min(x.First, n.First), max(x.Last, n.Last)
-		}
-		known = true
-		break
+// spanOfStep is the stretch of a step of the clock: it has all times that the clock may have shown at the moment of the step, before
+// it and since. Nobody knows when that moment was between the two readings. So the clock of before may have gone on until it would
+// have shown what was read next, and the clock of now may have begun where the first reading would have been. A time that
+// is earlier than the stretch is from before the step, and a later one from behind it.
+func spanOfStep(reset StoreReset) resetSpan {
+	size := cmp.Or(time.Duration(reset.Step), reset.Before.Sub(reset.After))
+	before, since := reset.Before.Add(-size), reset.After.Add(size)
+	return resetSpan{reset, min(reset.After, reset.Before, since), max(reset.After, reset.Before, before)}
+}
+
+// step notes a step of the clock.
+func (a *Audit) step(s *storeLog, step resetSpan) {
+	early := Stretch{s.ID, step.First, min(step.Last, s.Last)} // what has been judged of it
+	told := func(x resetSpan) bool { return x.First <= early.From && early.To <= x.Last }
+	if early.From < early.To && !slices.ContainsFunc(s.Steps, told) {
+		a.found.Belated.add(Belated{Stretch: early, Why: "somebody set the clock of the store"})
 	}
-	if !known {
-		s.Steps = append(s.Steps, n)
+	if known := s.noteStep(step); known || step.Before >= step.After {
+		return
 	}
-	// A reading may be followed by several steps until the next one.
-	sum := func(of *resetSpan) (n int, sum Micros) {
-		for i := range s.Steps {
-			if x := &s.Steps[i]; x != of && x.Step != 0 && x.within(of) {
-				n, sum = n+1, sum+x.Step
-			}
+	// The clock was set back: what is to come has earlier times.
+	s.Floor, s.Newest = min(s.Floor, step.Before.Add(-delay)), min(s.Newest, step.Before)
+	for _, l := range a.logs {
+		if born, known := l.Elsewhere[s.ID]; known {
+			l.Elsewhere[s.ID] = min(born, step.Before)
 		}
-		return n, sum
-	}
-	for i := range s.Steps {
-		if x := &s.Steps[i]; x.Step != 0 {
-			if n, sum := sum(x); n > 0 && x.fits(sum) {
-				s.Steps = slices.Delete(s.Steps, i, i+1)
-				break
-			}
+		if l.Store == s.ID {
+			l.Settled, l.Told, l.Ended = min(l.Settled, step.Before), 0, 0
+			l.Born, l.Early = min(l.Born, step.Before), min(l.Early, step.Before)
+			a.place(l)
 		}
 	}
-	sortResets(s.Steps)
+}
+
+// noteStep adds a step of the clock to those that are known, and reports whether one was about then. Agents notice one step at different
+// times, and several steps as one. So what touches becomes one stretch.
+func (s *storeLog) noteStep(n resetSpan) (known bool) {
+	s.Steps = slices.DeleteFunc(s.Steps, func(x resetSpan) bool {
+		if x.First > later(n.Last, slack) || n.First > later(x.Last, slack) {
+			return false
+		}
+		n.First, n.Last, known = min(x.First, n.First), max(x.Last, n.Last), true
+		if x.compare(n.StoreReset) < 0 {
+			n.StoreReset = x.StoreReset
+		}
+		return true
+	})
+	s.Steps = append(s.Steps, n)
+	slices.SortFunc(s.Steps, func(x, y resetSpan) int { return cmp.Compare(x.First, y.First) })
 	return known
 }
 
-// alike reports whether two agents may tell of one step.
-func (r *resetSpan) alike(other *resetSpan) bool {
-	return r.From == other.From && r.To == other.To && (r.Step > 0) == (other.Step > 0) && (r.Step < 0) == (other.Step < 0) &&
-		r.First <= other.Last && other.First <= r.Last && (r.fits(other.Step) || other.fits(r.Step))
+// text says why times are not compared. The report tells apart from that how far the clock was set.
+func (r *resetSpan) text() string {
+	return fmt.Sprintf("somebody set the clock of the store at some time from %s to %s, and times before and since cannot be compared",
+		storeText(r.First), storeText(r.Last))
 }
 
-func (r *resetSpan) within(other *resetSpan) bool {
-	return other.First <= r.First && r.Last <= other.Last
-}
-
-// back reports whether the clock showed some times twice.
-func (r *resetSpan) back() bool { return r.Before < r.After }
-
-// fits reports whether a step of this size may be the same.
-func (r *resetSpan) fits(size Micros) bool {
-	return time.Duration(size-r.Step).Abs() <= stepTolerance+r.drift()
-}
-
-// stepTolerance is by how much two agents may see one step differently, beside the drift of their clocks.
-const stepTolerance = 200 * time.Millisecond
-
-// drift is by how much clocks may differ that nobody sets, between the readings.
-func (r *resetSpan) drift() time.Duration { return r.Last.Sub(r.First) / drift }
-
-// steppedBack reports whether a time may have come twice.
-func (s *storeLog) steppedBack(t lockagent.StoreTime) bool {
-	return slices.ContainsFunc(s.Steps, func(x resetSpan) bool {
-		return x.back() && t >= x.First.Add(-delay) && t <= x.Last.Add(delay)
-	})
-}
-
-// step returns the first step of the clock between two times, or nil, and by how much the clock was set in
-// that time at most.
-func (s *storeLog) step(from, to lockagent.StoreTime) (first *resetSpan, size time.Duration) {
-	vague := false
+// step returns the first step of the clock that may have been between two times, or nil.
+func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
 	for i := range s.Steps {
-		x := &s.Steps[i]
-		if !x.near(from, to) || vague && x.Step == 0 {
-			continue
+		if r := &s.Steps[i]; r.First <= later(to, slack) && from <= later(r.Last, slack) {
+			return r
 		}
-		if first == nil {
-			first = x
-		}
-		size, vague = size+x.size(), vague || x.Step == 0
 	}
-	return first, size
+	return nil
 }
 
-// near reports whether it may have been between two times.
-func (r *resetSpan) near(from, to lockagent.StoreTime) bool {
-	return r.Last.Add(delay) >= from && r.First.Add(-delay) <= to
-}
-
-// byStep returns a step of the clock that explains why a hold ended after the start of the next one, or nil. It
-// comes before that start. The store keeps a lease by its own clock. So if the clock was set forward, the next
-// hold does not begin before the lease seems to be over.
-func (s *storeLog) byStep(x *span, end, start lockagent.StoreTime) *resetSpan {
-	from, to := max(x.Start, x.Confirmed), min(end, start)
-	step, size := s.step(from, to)
-	onlyForward := !slices.ContainsFunc(s.Steps, func(r resetSpan) bool { return r.near(from, to) && r.Step <= 0 })
-	if step == nil || end.Sub(start) > size+slack || onlyForward && start.Add(slack) < x.confirmedEnd() {
-		return nil
-	}
-	return step
-}
-
-// size is by how much the clock was set at most. If the log does not say it, the readings tell. Agents
-// that notice such a step one after another late tell of several as one.
-func (r *resetSpan) size() time.Duration {
-	if r.Step == 0 {
-		return r.Last.Sub(r.First)
-	}
-	return time.Duration(r.Step).Abs() + r.drift()
-}
-
-func (r *resetSpan) forward() bool {
-	if r.Step == 0 {
-		return r.Before > r.After
-	}
-	return r.Step > 0
-}
-
-// reach is when a tenure ended at the latest, by the clock as it is now. Its holder had perhaps not
-// noticed that somebody set the clock forward since the store confirmed the tenure last. Then the end
-// is a time of the clock before. Steps after a time do not count. The last of those that do is returned
-// as well, or nil.
-func (s *storeLog) reach(x *span, end, until lockagent.StoreTime) (at lockagent.StoreTime, step *resetSpan) {
-	if end == 0 {
-		return 0, nil
-	}
+// stepBeside returns a step of the clock that a tenure touches, which ended at end, or nil. It touches none if it began before the
+// step and the store confirmed it since: then it went on all the time.
+func (s *storeLog) stepBeside(x *span, end lockagent.StoreTime) *resetSpan {
 	for i := range s.Steps {
 		r := &s.Steps[i]
-		last := r.Last
-		if r.Step == 0 {
-			last = r.Before
-		}
-		if r.forward() && last > x.Confirmed && r.First <= until && (r.Step == 0 || r.First <= end) {
-			end, step = end.Add(r.size()), r
+		low, high := r.First.Add(-slack), later(r.Last, slack)
+		if x.Start <= high && (end == 0 || x.overlaps(end) >= low) && (x.Start >= low || x.Confirmed <= high) {
+			return r
 		}
 	}
-	return end, step
+	return nil
+}
+
+// stepOver returns a step of the clock that may have been between the beginning of the second of two tenures and what is known of the end of
+// the first one, or nil. An end is told by the clock that confirmed the tenure last.
+func (a *Audit) stepOver(store *storeLog, first, second *span) *resetSpan {
+	end := max(cmp.Or(a.atMost(first), a.atLeast(first)), first.Told)
+	return store.step(min(max(first.Start, first.Confirmed), second.Start), max(end, second.Start))
 }
 
 // forgetResets forgets the resets and steps that were over before a time, as no tenure reaches them that is still to be judged.
@@ -291,13 +187,13 @@ func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 	past := func(r resetSpan) bool { return later(r.Last, delay) < least }
 	for _, r := range s.Steps {
 		if past(r) {
-			s.Bygone.add(r.StoreReset)
+			a.found.Resets.add(r.StoreReset)
 			s.Stepped = max(s.Stepped, r.Last)
 		}
 	}
 	for _, r := range s.Resets {
 		if past(r) {
-			s.Bygone.add(r.StoreReset)
+			a.found.Resets.add(r.StoreReset)
 		}
 	}
 	s.Steps, s.Resets = slices.DeleteFunc(s.Steps, past), slices.DeleteFunc(s.Resets, past)

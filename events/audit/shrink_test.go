@@ -44,7 +44,7 @@ func unitOf(r *events.Record) unit {
 
 // without is the history without a unit.
 func (w *world) without(log []events.Record, u unit) (*world, []events.Record) {
-	smaller := &world{cfg: w.cfg, when: make(map[identity]int), had: w.had, lives: w.lives, steps: w.steps}
+	smaller := &world{cfg: w.cfg, when: make(map[identity]int), had: w.had, lives: w.lives}
 	for _, h := range w.holds {
 		if u.tenure == 0 || u.agent != h.agent || u.tenure != h.tenure {
 			smaller.holds = append(smaller.holds, h)

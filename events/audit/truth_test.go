@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
@@ -171,9 +170,6 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 	named := namedBy(r)
 	for _, p := range bad {
 		first, second := tenureKey{p.first.agent, p.first.tenure}, tenureKey{p.second.agent, p.second.tenure}
-		if size := w.stepOf(p.first.store); p.what == "overlap" && !w.had["pause"] && p.overlapped() > size && explainedByStep(r, first, second) {
-			return fmt.Sprintf("a step of %v explains %v", size, p)
-		}
 		switch {
 		case w.had["step of "+p.first.store] && !stepped[p.first.store]:
 			// Each agent that used the store before was cut off from it since, or stopped. So none noticed the
@@ -191,50 +187,6 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 			return "proven, but " + p.String()
 		default:
 			return fmt.Sprintf("%s, and it names neither: %v", r.Verdict, p)
-		}
-	}
-	return ""
-}
-
-// stepOf is the largest overlap that a step of the clock of a store can explain.
-func (w *world) stepOf(store string) time.Duration {
-	return (time.Duration(w.steps[store]) * time.Millisecond).Abs() + slack + quietFor*time.Millisecond/drift
-}
-
-// overlapped is for how long both held the lock.
-func (p badPair) overlapped() time.Duration {
-	return time.Duration(min(p.first.until, p.second.until)-max(p.first.from, p.second.from)) * time.Millisecond
-}
-
-func byStep(e *Explanation) bool {
-	return e.Kind == Overlap && e.Reset != nil && e.Reset.From == e.Reset.To
-}
-
-func explainedByStep(r Report, x, y tenureKey) bool {
-	return slices.ContainsFunc(r.Explained.First, func(e Explanation) bool {
-		first, second := tenureKey{e.First.Agent, e.First.Tenure}, tenureKey{e.Second.Agent, e.Second.Tenure}
-		return byStep(&e) && (first == x && second == y || first == y && second == x)
-	})
-}
-
-// needless is an overlap that is explained by a step of the clock, though there was more time between the
-// holds, or nothing.
-func (w *world) needless(r Report) string {
-	for _, e := range r.Explained.First {
-		if !byStep(&e) {
-			continue
-		}
-		var until, from int
-		for _, h := range w.holds {
-			switch {
-			case h.agent == e.First.Agent && h.tenure == e.First.Tenure:
-				until = max(until, h.until)
-			case h.agent == e.Second.Agent && h.tenure == e.Second.Tenure && (from == 0 || h.from < from):
-				from = h.from
-			}
-		}
-		if between, size := time.Duration(from-until)*time.Millisecond, w.stepOf(e.First.Store); between > size {
-			return fmt.Sprintf("explained, though %v were between them, and the step was one of %v: %v", between, size, e)
 		}
 	}
 	return ""

@@ -25,7 +25,6 @@ type world struct {
 	holds  []*trueHold
 	when   map[identity]int // when each record was made
 	had    map[string]bool  // what happened
-	steps  map[string]int   // of the clock of each store: one, for nobody can tell two apart that an agent notices at once
 	lives  map[lifeOf]bool  // those that left a record
 }
 
@@ -191,7 +190,7 @@ var worldLocks = []lockagent.Name{"a", "b", "c/d", semaphore}
 func newWorld(r *rand.Rand, cfg worldConfig) *world {
 	w := &world{
 		rand: r, cfg: cfg,
-		when: make(map[identity]int), had: make(map[string]bool), steps: make(map[string]int), lives: make(map[lifeOf]bool),
+		when: make(map[identity]int), had: make(map[string]bool), lives: make(map[lifeOf]bool),
 	}
 	for n := range max(cfg.stores, 1) {
 		w.stores = append(w.stores, &worldStore{id: fmt.Sprintf("s%d", n), kind: []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}[r.IntN(2)], locks: make(map[lockagent.Name][]*worldTenure), inc: 1})
@@ -322,10 +321,9 @@ func (w *world) step() {
 				w.empty(s, name)
 			}
 		}
-		if w.steps[s.id] == 0 && w.happened(w.cfg.steps, 80, "step") {
+		if !w.had["step of "+s.id] && w.happened(w.cfg.steps, 80, "step") {
 			w.had["step of "+s.id] = true
 			d := []int{-30_000, -5000, -300, 300, 5000, 60_000}[w.rand.IntN(6)]
-			w.steps[s.id] = d
 			s.set += max(d, 0) // it never goes back, but leases last longer
 			for _, l := range s.locks {
 				for _, t := range l {
