@@ -307,13 +307,7 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 		a.found.Late.add(lateRecord(r))
 		return
 	}
-	back := l.Dead && r.Epoch == l.Epoch
-	if back { // what was judged without it stays judged
-		late := lateRecord(r)
-		late.Dead = true
-		a.found.Late.add(late)
-	}
-	l.Dead = false
+	back := (l.Dead || l.Stopped) && r.Epoch == l.Epoch
 	if e == nil || r.Epoch != l.Epoch {
 		e = a.turn(l, r)
 	}
@@ -324,9 +318,9 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 	a.found.Events++
 	a.current = l
 	if back {
-		a.comeBack(l)
+		a.comesBack(l, r)
 	}
-	l.Stopped = false
+	l.Stopped, l.Dead = false, false
 	a.named(l, r)
 	switch r.Kind {
 	case 0:

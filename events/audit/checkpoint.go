@@ -65,7 +65,6 @@ type lockSnapshot struct {
 type holdSnapshot struct {
 	Hold  Hold                `json:"hold"`
 	Holes uint32              `json:"holes,omitempty"`
-	Over  lockagent.StoreTime `json:"over,omitempty"`
 	After lockagent.StoreTime `json:"after,omitempty"`
 
 	Shares int `json:"shares,omitempty"`
@@ -173,7 +172,7 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 	}
 	if folded != nil {
 		for _, h := range folded.open {
-			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.over, h.after, h.shares})
+			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.after, h.shares})
 		}
 	}
 	return s
@@ -253,7 +252,7 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	folded := a.fold.lock(s.LockKey)
 	for i := range s.Open {
 		h := &s.Open[i].Hold
-		h.holes, h.over, h.after, h.shares = s.Open[i].Holes, s.Open[i].Over, s.Open[i].After, s.Open[i].Shares
+		h.holes, h.after, h.shares = s.Open[i].Holes, s.Open[i].After, s.Open[i].Shares
 		folded.open = append(folded.open, h)
 		a.fold.agents[h.Agent].holds[h] = folded
 	}

@@ -227,7 +227,10 @@ func (r LateRecord) String() string {
 		text += " " + plainText(string(r.Lock))
 	}
 	if r.Dead {
-		text += "; the agent counted as dead until this record came, and holds were judged without it"
+		text += "; the log of the agent was taken to be over until this record came"
+	}
+	for _, in := range r.In {
+		text += fmt.Sprintf("; holds %v were judged without it, and are not proven", in)
 	}
 	return text
 }

@@ -99,8 +99,6 @@ type Hold struct {
 	shares int // how many of the grants of an exclusive hold are shared
 
 	after lockagent.StoreTime // the hold before it in its tenure ended later; 0 if there was none
-
-	over lockagent.StoreTime // up to when it is judged, as its agent counted as dead; 0 if it was not
 }
 
 // Process is a [lockagent.Process] as reports write it.

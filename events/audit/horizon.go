@@ -368,9 +368,6 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		a.conclude(store, lock, s, end, i == len(lock.Spans)-1)
 		store.ended(placeOf(lock.LockKey), max(reach, cmp.Or(end, s.confirmedEnd())))
 		lock.over(s)
-		if s.Open > 0 && s.Gone {
-			a.judgedAway(lock, s)
-		}
 		a.logs[s.Agent].spans--
 		a.spare = append(a.spare, s)
 	}
@@ -458,6 +455,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	if s.Doubt == "" || s.Guilty || outside {
 		return
 	}
-	a.found.Unproven.add(Unproven{a.hold(lock.LockKey, s, &s.Last), s.Doubt})
+	h := a.hold(lock.LockKey, s, &s.Last)
+	if !s.Rough || !slices.ContainsFunc(a.found.Unproven.First, h.named) { // it may have been named before its end was told
+		a.found.Unproven.add(Unproven{h, s.Doubt})
+	}
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))
 }

@@ -112,29 +112,12 @@ func (l *UnprovenList) because(r Reason) {
 	l.Reasons = slices.Insert(l.Reasons, i, r)
 	if len(l.Reasons) > mostReasons {
 		least := slices.MinFunc(l.Reasons, func(x, y Reason) int { return cmp.Compare(x.Count, y.Count) })
-		l.forgetReasons(func(x Reason) bool { return x == least })
+		l.Reasons = slices.DeleteFunc(l.Reasons, func(x Reason) bool { return x == least })
 	}
 }
 
 func (r Reason) compare(other Reason) int {
 	return cmp.Compare(r.Why, other.Why)
-}
-
-// remove takes back something that is among the first.
-func (l *UnprovenList) remove(it func(Unproven) bool) {
-	for _, u := range l.First {
-		if it(u) {
-			l.because(Reason{u.Why, -1})
-		}
-	}
-	l.forgetReasons(func(r Reason) bool { return r.Count <= 0 })
-	l.List.remove(it)
-}
-
-func (l *UnprovenList) forgetReasons(it func(Reason) bool) {
-	if l.Reasons = slices.DeleteFunc(l.Reasons, it); len(l.Reasons) == 0 {
-		l.Reasons = nil // as in a new checkpoint
-	}
 }
 
 func (l *UnprovenList) reset() { *l = UnprovenList{} }

@@ -341,8 +341,10 @@ type LateRecord struct {
 	Kind  string            `json:"kind"`
 	Lock  lockagent.Name    `json:"lock,omitempty"`
 
-	// Dead says that the agent counted as dead until this record came. Holds have been judged without it.
-	Dead bool `json:"dead,omitempty"`
+	// Dead says that the agent counted as dead until this record came, or had stopped. Holds have been judged without it: those In these
+	// times are not proven.
+	Dead bool      `json:"dead,omitempty"`
+	In   []Stretch `json:"in,omitempty"`
 }
 
 // Tail is the end of the log of an agent that did not stop.

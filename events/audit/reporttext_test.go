@@ -165,8 +165,8 @@ func TestReasonsAreCounted(t *testing.T) {
 	check(Reason{"a", 30}, Reason{"b", 30}, Reason{"x", 1})
 	kept := l
 	kept.detach()
-	l.remove(func(u Unproven) bool { return u.Hold.Token == 1 })
-	check(Reason{"a", 30}, Reason{"b", 30})
+	l.add(of(2, "x"))
+	check(Reason{"a", 30}, Reason{"b", 30}, Reason{"x", 2})
 	l = kept
 	check(Reason{"a", 30}, Reason{"b", 30}, Reason{"x", 1})
 	for i := range 2 * mostReasons {

@@ -288,6 +288,10 @@ func TestAuditOfASilentAgent(t *testing.T) {
 	if report = a.ReportAt(wall(310_000)); report.Verdict != Incomplete || report.Unproven.Count != 2 || report.Tails.Count != 1 || report.Late.Count != 1 {
 		t.Errorf("%v", report)
 	}
+	// Nothing is proven of what was judged without it.
+	if in := report.Late.First[0].In; len(in) != 1 || in[0] != (Stretch{"s", clock(2000), a.stores["s"].Floor}) || in[0].To < clock(250_000) {
+		t.Errorf("%v", report.Late)
+	}
 }
 
 // What goes on is judged up to the horizon, and no further.

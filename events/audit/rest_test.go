@@ -21,14 +21,14 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			func(a *story) { a.reentered(1, 5000) },
 			func(b, _ *story) { b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Incomplete, "belated: 1, late: 1, not stopped: 2, unproven: 3", "the log does not have its end, and token 1772373620000000 was granted",
+			Incomplete, "belated: 1, late: 1, not stopped: 2, unproven: 2", "the log does not have its end, and token 1772373620000000 was granted",
 		},
 		"ItWentOn": {
 			func(a *story) { a.granted(1, 1000) },
 			func(a *story) { a.renewed(1, 40_000).released(1, 60_000).returned(1, 60_001).alive(131_000).stop() },
 			func(b, _ *story) { b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Incomplete, "late: 1, not stopped: 1, unproven: 2", "",
+			Incomplete, "late: 1, not stopped: 1, unproven: 1", "",
 		},
 		"ItWasBroken": {
 			func(a *story) { a.granted(1, 1000) },
@@ -80,6 +80,30 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			s.want(t, test.verdict, test.found, test.says)
 		})
 	}
+}
+
+// An agent stops, and leaves a hold to another process. The hold is judged until its lease was over. Then the same process goes on: that a
+// process stops does not make all true that was judged.
+func TestAuditOfAnAgentThatGoesOnAfterItsStop(t *testing.T) {
+	a, b := agent("A"), agent("B").of("b")
+	s := new(tape).add(1000, a.granted(1, 1000).stop(), b).live(2000, 112_000, b).add(116_000, b.of("a").held(1, 114_000, 115_000))
+	s.live(122_000, 152_000, b)
+	if l := s.read(newAudit()).logs["A"]; l.spans > 0 {
+		t.Fatal("the hold is not judged yet")
+	}
+	s.add(160_000, a.renewed(1, 150_000).released(1, 155_000).stop(), b.stop())
+	s.want(t, Incomplete, "late: 1, unproven: 1", "it was judged until its lease was over, and went on")
+}
+
+// The same, with a next process that goes on with the hold.
+func TestAuditOfAHoldThatGoesOnInTheNextProcess(t *testing.T) {
+	a, b := agent("A"), agent("B").of("b")
+	s := new(tape).add(1000, a.granted(1, 1000).stop(), b).live(2000, 32_000, b).add(33_000, a.next()).live(42_000, 112_000, a.of("c"), b)
+	if l := s.read(newAudit()).logs["A"]; l.spans > 0 {
+		t.Fatal("the hold is not judged yet")
+	}
+	s.add(120_000, a.of("a").renewed(1, 110_000).released(1, 115_000).stop(), b.stop())
+	s.want(t, Incomplete, "unproven: 1", "it was judged until its lease was over, and went on")
 }
 
 // A lease is long, and the hold was judged until it was over. It was renewed until an operator broke the lock.

@@ -34,7 +34,7 @@ func TestAuditOfAStoreWhoseClockSlews(t *testing.T) {
 			Incomplete, "unproven: 1", says,
 		},
 		"OthersAreProven": { // before it and after it
-			[]*story{agent("C").held(1, 100, 900).stop(), hold().returned(1, over).stop(), next(over).stop()},
+			[]*story{agent("C").held(1, 100, 900).stop(), hold().returned(1, over).stop(), next(over)},
 			Incomplete, "unproven: 1", "3 holds",
 		},
 		"BothClocks": { // the agent's is fast by a twelfth as well: 25.4 s

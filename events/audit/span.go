@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 // lockLog is what an audit has to remember of one lock.
@@ -395,51 +396,60 @@ func (s *span) believed() lockagent.StoreTime {
 	return s.Told
 }
 
-// comeBack notes that the log of an agent goes on.
-func (a *Audit) comeBack(l *agentLog) {
+// goesOn notes that a hold goes on, perhaps in another process, and returns its tenure, or nil if its kind is not judged.
+func (a *Audit) goesOn(h *Hold) *span {
+	s := a.spanOf(h)
+	switch {
+	case s != nil:
+		a.outlasts(h, s)
+		s.Gone = false
+	case judged(h.LockKey):
+		s = a.anew(h)
+	}
+	return s
+}
+
+// anew begins a tenure once more that was judged until its lease was over, for a hold of it went on. It is not proven.
+func (a *Audit) anew(h *Hold) *span {
+	same := func(o Hold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
+	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
+		a.found.OpenHolds.remove(same)
+	}
+	s := a.newSpan(a.lock(h.LockKey), h)
+	s.Open, s.Rough = 1, true
+	s.doubt("it was judged until its lease was over, and went on")
+	for x := range a.logs[h.Agent].folded.holds {
+		if x != h && x.Tenure == h.Tenure && x.LockKey == h.LockKey {
+			s.Open++
+			s.Modes |= modeOf(x.Mode)
+			s.Confirmed, s.Lease = max(s.Confirmed, x.Confirmed), max(s.Lease, x.Lease)
+			s.FirstToken, s.LastToken = min(s.FirstToken, x.Token), max(s.LastToken, x.lastToken())
+		}
+	}
+	return s
+}
+
+// comesBack notes that an agent goes on that had counted as dead, or had stopped. Its holds go on. What was judged without it stays
+// judged. So nothing is proven of the time that has been judged since all was known that the agent did.
+func (a *Audit) comesBack(l *agentLog, r *events.Record) {
+	late := lateRecord(r)
+	late.Dead, late.In = true, a.judgedWithout(l)
+	a.found.Late.add(late)
 	for _, h := range l.folded.sorted() {
 		a.goesOn(h)
 	}
 	a.fold.setAllGone(l.folded, false)
 }
 
-// judgedAway notes that a tenure was judged whose holds may go on after all.
-func (a *Audit) judgedAway(lock *lockLog, s *span) {
-	for h := range a.logs[s.Agent].folded.holds {
-		if h.Tenure == s.Tenure && h.LockKey == lock.LockKey {
-			h.over = s.LeaseEnd
+// judgedWithout is what has been judged of the time of which the log does not have all that an agent did. If it has not named its store, it may
+// have had holds in any.
+func (a *Audit) judgedWithout(l *agentLog) (all []Stretch) {
+	for _, s := range sorted(a.stores) {
+		if low := max(0, l.hidden()); (l.Store == s.ID || l.Store == "") && low < s.Floor {
+			all = append(all, Stretch{s.ID, low, s.Floor})
 		}
 	}
-}
-
-// goesOn notes that a hold goes on after all. If it was judged until its lease was over, it is judged once more, and not
-// proven. It returns its tenure, or nil if it is not judged.
-func (a *Audit) goesOn(h *Hold) *span {
-	s := a.spanOf(h)
-	if h.over == 0 || !judged(h.LockKey) {
-		if s != nil {
-			a.outlasts(h, s)
-			s.Gone = false
-		}
-		return s
-	}
-	h.over = 0
-	if s != nil { // another hold of the tenure goes on
-		s.Open++
-		s.Gone = false
-		s.Modes |= modeOf(h.Mode)
-		s.Confirmed, s.Lease = max(s.Confirmed, h.Confirmed), max(s.Lease, h.Lease)
-		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.lastToken())
-		return s
-	}
-	same := func(o Hold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
-	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
-		a.found.OpenHolds.remove(same)
-	}
-	s = a.newSpan(a.lock(h.LockKey), h)
-	s.Open, s.Rough = 1, true
-	s.doubt("it was judged until its lease was over, and went on")
-	return s
+	return all
 }
 
 // sorted returns the holds of an agent in the order of their records.

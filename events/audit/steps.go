@@ -54,8 +54,7 @@ func (a *Audit) granted(h *Hold) {
 		s.doubt("the log does not say when the store began its tenure")
 	}
 	s.Open++
-	a.outlasts(h, s)
-	s.Gone = false
+	a.goesOn(h)
 }
 
 // join adds a hold to its tenure.
@@ -137,7 +136,7 @@ func (a *Audit) replaced(h *Hold, by *events.Record) {
 	}
 	lock, l := a.lock(h.LockKey), a.current
 	s := lock.live(h.Agent, h.Tenure)
-	if s == nil || h.over != 0 || s.Gone && by.Tenure != h.Tenure {
+	if s == nil || s.Gone && by.Tenure != h.Tenure {
 		return // a crash ended it, and its lease bounds that
 	}
 	s.Open--
@@ -159,7 +158,7 @@ func (a *Audit) replaced(h *Hold, by *events.Record) {
 func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
 	l := a.current
 	if h != nil {
-		a.mentioned(h)
+		a.goesOn(h)
 	}
 	switch {
 	case !judged(key):
@@ -178,11 +177,6 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
 	}
 }
 
-// mentioned notes that a hold goes on, perhaps in another process.
-func (a *Audit) mentioned(h *Hold) {
-	a.goesOn(h)
-}
-
 // counted finds that the number of grants of a hold is wrong.
 func (a *Audit) counted(key LockKey, h *Hold, r *events.Record) {
 	if s := a.lock(key).live(h.Agent, h.Tenure); s != nil {
@@ -195,7 +189,7 @@ func (a *Audit) counted(key LockKey, h *Hold, r *events.Record) {
 func (a *Audit) partly(key LockKey, h *Hold, r *events.Record) {
 	l := a.current
 	if h != nil {
-		a.mentioned(h)
+		a.goesOn(h)
 	}
 	switch {
 	case !judged(key):
@@ -236,19 +230,13 @@ func (a *Audit) ended(h *Hold, r *events.Record) {
 	}
 	lock := a.lock(h.LockKey)
 	s := lock.live(h.Agent, h.Tenure)
-	if !h.stray && h.over != 0 {
-		if s == nil && r.Until != 0 && r.Until <= h.over {
-			return // up to there it was judged
-		}
-		s = a.goesOn(h)
-	}
 	if h.stray {
 		if s = a.endOnly(lock, l, s, h, r); s == nil {
 			return
 		}
 	}
 	if s == nil {
-		return
+		s = a.goesOn(h)
 	}
 	a.outlasts(h, s)
 	s.Open--
@@ -275,9 +263,6 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *events.
 		return nil
 	case s != nil && (s.Guilty || len(s.Found) > 0) && s.FirstToken <= h.Token && h.Token <= s.LastToken:
 		return nil // it was ended by what is wrong already
-	}
-	if slices.ContainsFunc(a.found.Unproven.First, h.named) {
-		a.found.Unproven.remove(h.named) // now the end tells more of it
 	}
 	if r.Held > 0 && r.Until != 0 {
 		h.Start = r.Until.Add(-r.Held - r.Held/drift)
