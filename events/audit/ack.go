@@ -78,7 +78,7 @@ func (k *Acknowledged) counts() (all []string) {
 			n = *what.accepted(k)
 		}
 		if n > 0 {
-			all = append(all, number(n, what.one, what.many))
+			all = append(all, plural(n, what.one, what.many))
 		}
 	}
 	return all

@@ -402,7 +402,7 @@ func (a *Audit) behind(l *agentLog) lockagent.StoreTime {
 func (a *Audit) next(l *agentLog) time.Duration {
 	at := l.Heard + a.Patience
 	if l.Stopped || l.Dead {
-		at = l.Heard + resting*(1+(a.clock.Now-l.Heard)/resting)
+		at = l.Heard + keptFor*(1+(a.clock.Now-l.Heard)/keptFor)
 	}
 	if len(l.pending) > 0 {
 		at = min(at, l.Since+recordPatience)

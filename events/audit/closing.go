@@ -84,7 +84,7 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 			}
 		}
 		j.Holds, j.Unproven, j.From = s.Holds, s.Unproven, max(s.From, s.First)
-		j.rest = s.Last > s.Unproven
+		j.laterProven = s.Last > s.Unproven
 		if a.cover(s, &j); !a.within.IsZero() {
 			j.Holds = s.Within
 		}
@@ -101,7 +101,7 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 	r.Verdict = r.verdict()
 	for i := range r.Stores {
 		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {
-			r.Stores[i].rest = false
+			r.Stores[i].laterProven = false
 		}
 	}
 	return r

@@ -55,7 +55,7 @@ func (h Hold) String() string { return h.who() + ", " + h.when() }
 func (h *Hold) who() string {
 	permits := ""
 	if h.Permits > 1 {
-		permits = number(h.Permits, "", "permits, ")
+		permits = plural(h.Permits, "", "permits, ")
 	}
 	return fmt.Sprintf("%s, %stoken %d, agent %s", WhoText(h.Who, h.Owner, h.Agent, h.Process), permits, h.Token, AgentText(h.Agent, h.Process))
 }
@@ -113,7 +113,7 @@ func (v *Violation) what() string {
 	case Outlived:
 		text = "a hold outlived its lease"
 	case TooManyPermits:
-		text = fmt.Sprintf("%s in use, and there were %d,", number(v.InUse, "permit was", "permits were"), v.Total)
+		text = fmt.Sprintf("%s in use, and there were %d,", plural(v.InUse, "permit was", "permits were"), v.Total)
 	case StrayReentry:
 		text = "a re-entry without a hold"
 	}
@@ -124,17 +124,17 @@ func (v *Violation) what() string {
 }
 
 // String names the lock, says what is wrong, and tells of both holds.
-func (v Violation) String() string { return v.text() + v.rest() }
+func (v Violation) String() string { return v.text() + v.alikeText() }
 
-// rest tells for how many more it stands.
-func (v *Violation) rest() string {
+// alikeText tells for how many more it stands.
+func (v *Violation) alikeText() string {
 	switch {
 	case v.More == 0:
 		return ""
 	case v.Kind != Overlap:
-		return "\n    more:   likewise with " + number(v.More, "later hold", "later holds")
+		return "\n    more:   likewise with " + plural(v.More, "later hold", "later holds")
 	}
-	text := "\n    more:   the first overlapped likewise with " + number(v.More, "later hold", "later holds")
+	text := "\n    more:   the first overlapped likewise with " + plural(v.More, "later hold", "later holds")
 	if v.Last != 0 {
 		text += ", up to " + storeText(v.Last)
 	}
@@ -175,7 +175,7 @@ func (v *Violation) text() string {
 }
 
 func (e Explanation) String() string {
-	return fmt.Sprintf("%s\n    cause:  %s%s", e.text(), e.Cause(), e.rest())
+	return fmt.Sprintf("%s\n    cause:  %s%s", e.text(), e.Cause(), e.alikeText())
 }
 
 // Cause is what explains it, for people.
@@ -276,7 +276,7 @@ func (b Belated) String() string {
 
 // String tells from when to when a store was judged.
 func (j Judged) String() string {
-	text := "judged: " + number(j.Holds, "tenure", "tenures")
+	text := "judged: " + plural(j.Holds, "tenure", "tenures")
 	if j.Store != "" {
 		text += " of store " + plainText(j.Store)
 	}
@@ -289,9 +289,9 @@ func (j Judged) String() string {
 		text += ", up to " + storeText(j.To)
 	}
 	if j.Pending > 0 {
-		text += fmt.Sprintf("; %s not judged yet", number(j.Pending, "later one is", "later ones are"))
+		text += fmt.Sprintf("; %s not judged yet", plural(j.Pending, "later one is", "later ones are"))
 	}
-	if j.Unproven != 0 && j.rest {
+	if j.Unproven != 0 && j.laterProven {
 		text += "; all after " + storeText(j.Unproven) + " are proven"
 	}
 	return text

@@ -132,7 +132,7 @@ func (a *Audit) settle(id string) {
 // abandon judges a store of which no agent lives, and none has come for a while. Its clock went on
 // with the log.
 func (a *Audit) abandon(s *storeLog) {
-	if a.horizon(s) == endOfTime && a.clock.Now-s.Heard > resting {
+	if a.horizon(s) == endOfTime && a.clock.Now-s.Heard > keptFor {
 		s.Floor = max(s.Floor, min(s.Newest.Add(a.clock.Now-s.Heard-delay), a.unnamed(s)))
 		a.judge(s, s.Floor)
 	}

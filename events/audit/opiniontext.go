@@ -64,9 +64,9 @@ func (o *Opinion) String() string {
 	var b strings.Builder
 	switch o.Verdict {
 	case Proven:
-		fmt.Fprintf(&b, "second opinion: proven: no two of %s overlapped\n", number(o.Holds, "hold", "holds"))
+		fmt.Fprintf(&b, "second opinion: proven: no two of %s overlapped\n", plural(o.Holds, "hold", "holds"))
 	case Violated:
-		fmt.Fprintf(&b, "second opinion: violated: %s\n", number(len(o.Pairs), "pair of tenures", "pairs of tenures"))
+		fmt.Fprintf(&b, "second opinion: violated: %s\n", plural(len(o.Pairs), "pair of tenures", "pairs of tenures"))
 	default:
 		fmt.Fprintf(&b, "second opinion: no verdict: %s\n", o.Why)
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// resting is how long an audit keeps all that it knows of an agent whose log is over. By then a
+	// keptFor is how long an audit keeps all that it knows of an agent whose log is over. By then a
 	// message is not repeated any more, and an agent that was cut off for a while is back.
-	resting = 5 * time.Minute
+	keptFor = 5 * time.Minute
 
 	// mostPast is of how many agents with a log that is over an audit remembers the end: so many
 	// that a whole fleet can start again. It remembers twice as many at most.
@@ -82,7 +82,7 @@ func (p *pastAgents) clone() pastAgents {
 
 // retire forgets most of an agent whose log is over, and reports whether it did.
 func (a *Audit) retire(l *agentLog) bool {
-	if l.speaks() || l.current == nil || a.clock.Now-l.Heard <= resting {
+	if l.speaks() || l.current == nil || a.clock.Now-l.Heard <= keptFor {
 		return false
 	}
 	if l.spans > 0 {

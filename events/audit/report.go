@@ -121,7 +121,7 @@ type Judged struct {
 	// all holds, such as a message that cannot be read.
 	Unproven lockagent.StoreTime `json:"unproven_us,omitempty"`
 
-	rest bool // some holds ended later, and are proven
+	laterProven bool // some holds ended later, and are proven
 }
 
 // Counts sums a log up.

@@ -15,13 +15,13 @@ func (r Report) String() string {
 	if !r.Within.IsZero() {
 		fmt.Fprintf(&b, "The verdict is about what was held %s. All that was read counts:\n", r.Within)
 	}
-	locks := number(r.Locks, "lock", "locks")
+	locks := plural(r.Locks, "lock", "locks")
 	if r.MoreLocks {
 		locks = fmt.Sprintf("%d or more locks", r.Locks)
 	}
 	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off, %d by rest\n",
-		number(r.Events, "record", "records"), r.Duplicates+r.Unchecked, number(r.Agents, "agent", "agents"),
-		locks, number(r.Grants, "hold", "holds"), r.HandOffs, r.Rests)
+		plural(r.Events, "record", "records"), r.Duplicates+r.Unchecked, plural(r.Agents, "agent", "agents"),
+		locks, plural(r.Grants, "hold", "holds"), r.HandOffs, r.Rests)
 	paragraphs := list(nil, "", List[Judged]{len(r.Stores), r.Stores[:min(len(r.Stores), most)]})
 	for _, reason := range slices.Sorted(maps.Keys(r.Losses)) {
 		paragraphs = append(paragraphs, fmt.Sprintf("lost (%s): %d", reason, r.Losses[reason]))
@@ -41,7 +41,7 @@ func (r Report) String() string {
 		{r.Unjudged, "hold is of a kind of lock that this version does not judge", "holds are of kinds of locks that this version does not judge"},
 	} {
 		if count.n > 0 {
-			paragraphs = append(paragraphs, number(count.n, count.one, count.many))
+			paragraphs = append(paragraphs, plural(count.n, count.one, count.many))
 		}
 	}
 	for _, p := range paragraphs {
@@ -64,13 +64,13 @@ func (r Report) Findings() (all []string) {
 func (r Report) Summary() string {
 	switch r.Verdict {
 	case Violated:
-		return number(r.Violations.Count, "violation", "violations")
+		return plural(r.Violations.Count, "violation", "violations")
 	case Empty:
 		return r.nothing()
 	case Incomplete:
 		return "no violation was found, but " + r.lacks()
 	case Explained:
-		return fmt.Sprintf("nothing overlapped that must not, apart from %s of which the log names the cause", number(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
+		return fmt.Sprintf("nothing overlapped that must not, apart from %s of which the log names the cause", plural(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
 	}
 	return "nothing overlapped that must not" + r.assumption()
 }
@@ -95,7 +95,7 @@ func (r Report) assumption() string {
 	if r.Assumed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", number(r.Assumed, "agent", "agents"))
+	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", plural(r.Assumed, "agent", "agents"))
 }
 
 // lacks says why nothing is proven.
@@ -104,7 +104,7 @@ func (r Report) lacks() string {
 	for i := range findingKinds {
 		k := &findingKinds[i]
 		if n := k.of(&r).count(); n > 0 && k.verdict == Incomplete {
-			lacks = append(lacks, number(n, k.one, k.many))
+			lacks = append(lacks, plural(n, k.one, k.many))
 		}
 	}
 	if len(lacks) == 0 {
@@ -140,7 +140,7 @@ func unproven(all []string, title string, l UnprovenList) []string {
 			all = append(all, title+first[0].String())
 			continue
 		}
-		text := fmt.Sprintf("%s%s: %s", title, number(n, "hold", "holds"), why)
+		text := fmt.Sprintf("%s%s: %s", title, plural(n, "hold", "holds"), why)
 		for _, u := range first {
 			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.who(), u.Hold.lasted())
 		}
@@ -150,7 +150,7 @@ func unproven(all []string, title string, l UnprovenList) []string {
 		all = append(all, text)
 	}
 	if more := l.Count - told; more > 0 {
-		all = append(all, fmt.Sprintf("%s%s for other reasons", title, number(more, "hold", "holds")))
+		all = append(all, fmt.Sprintf("%s%s for other reasons", title, plural(more, "hold", "holds")))
 	}
 	return all
 }
@@ -177,17 +177,17 @@ func list[T Listed[T]](all []string, what string, l List[T]) []string {
 	for _, x := range l.First {
 		all = append(all, what+x.String())
 	}
-	return rest(all, what, l)
+	return andMore(all, what, l)
 }
 
-func rest[T Listed[T]](all []string, what string, l List[T]) []string {
+func andMore[T Listed[T]](all []string, what string, l List[T]) []string {
 	if more := l.Count - l.named(); more > 0 {
 		all = append(all, fmt.Sprintf("%sand %d more", what, more))
 	}
 	return all
 }
 
-func number(n int, one, many string) string {
+func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

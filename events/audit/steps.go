@@ -458,7 +458,7 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	var why string
 	switch {
 	case r.Count != known:
-		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", number(r.Count, "hold", "holds"), known)
+		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", plural(r.Count, "hold", "holds"), known)
 	case l.Kept == 0 && r.Confirmed > l.Free.Add(rounding(l.Store)):
 		why = fmt.Sprintf("a lease was renewed at %s, and all tenures were over by then", storeText(r.Confirmed))
 	default:
