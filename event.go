@@ -64,7 +64,7 @@ const (
 	// EventStoreReset: the store is another incarnation than before, or its clock was set. Reset.
 	EventStoreReset
 	// EventAgentStarted and EventAgentStopped: the first and the last event of an agent. An
-	// agent that crashed has no last event. EventAgentStarted sets Process, and Count (the holds
+	// agent that crashed has no last event. EventAgentStarted sets Process, and Count and Sum (of the holds
 	// that the agent goes on with from another process).
 	EventAgentStarted
 	EventAgentStopped
@@ -77,11 +77,12 @@ const (
 	// set if the tenure was returned as well.
 	EventHeld
 	// EventAlive: the agent runs, and all that it recorded before is in the log, or was
-	// dropped. StoreTime, Confirmed, Lease, Count.
+	// dropped. StoreTime, Confirmed, Lease, Count, Sum.
 	//
 	// StoreTime is a lower bound of the store's clock, or 0 if it is not known. Confirmed is the
 	// latest renewal of any tenure. Every lease that was renewed is over at Confirmed + Lease.
-	// Lease is never less than the lease that the agent keeps. Count is the number of its holds.
+	// Lease is never less than the lease that the agent keeps. Count is the number of its holds, and Sum says which
+	// these are.
 	//
 	// The agent records this event when the store tells it the time, with nothing but StoreTime
 	// and the lease that it keeps. The log makes its own of that, and adds the rest.
@@ -90,13 +91,18 @@ const (
 	// of this one, are missing.
 	EventDropped
 
-	// Agents record this kind, as those above EventHeld.
+	// Agents record these kinds, as those above EventHeld.
 
 	// EventPermits: an agent changed the number of permits of a semaphore, deleted the semaphore, or
 	// gave back a permit by its id, whoever had that. Op, Permits (the number of the operation; of
 	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime. If the store did not
 	// answer, nobody knows whether it was done. Then there is Err, and neither Total nor StoreTime.
 	EventPermits
+	// EventHolding: a hold goes on. The agent tells of each hold every ten minutes, so that a log which has lost its
+	// beginning has it. As EventGranted without Waited and Link, and Held and Confirmed. The StoreTime is that of the
+	// grant, and the Request the first one of those that the owner holds it by. Count is the number of grants that the
+	// owner has now. If one of them is exclusive, so is the Mode.
+	EventHolding
 )
 
 var eventNames = [...]string{
@@ -122,6 +128,7 @@ var eventNames = [...]string{
 	EventAlive:        "alive",
 	EventDropped:      "dropped",
 	EventPermits:      "permits",
+	EventHolding:      "holding",
 }
 
 // EventKinds returns every kind of event, in the order of a lock's life.
@@ -217,6 +224,9 @@ type Event struct {
 	How     How
 	Count   int // grants that the owner has of the lock, after this event
 	Waiters int // requests that wait in this agent, after this event
+
+	// Sum is that of the [HoldSum] of each hold that the agent has: see EventAlive and EventAgentStarted.
+	Sum uint64
 
 	// Permits is the number of permits of a hold of a semaphore, where 0 is 1, or that of an operation on a
 	// semaphore. Total is the number of all permits of the semaphore: when the store granted those of the hold,

@@ -141,7 +141,7 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	a.broadcast.registry = &a.registry
 	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: cfg.Process}
 	if from != nil {
-		begun.Count = from.Holds()
+		begun.Count, begun.Sum = from.Holds()
 	}
 	a.record(context.Background(), begun)
 	messages := a.load(from) // before Listen: a message about a lock that is not loaded would look like a ghost's

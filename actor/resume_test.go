@@ -97,7 +97,7 @@ func TestResumeBeforeListening(t *testing.T) {
 		w := &witness{}
 		next := resuming(t, Config{Store: s, Recorder: w}, n)
 		g := claimed(t, next, "door")
-		time.Sleep(time.Hour)
+		time.Sleep(9 * time.Minute)
 		if before != "" || s.count("release") != 0 {
 			t.Errorf("calls before it listened: %q, and all: %q", before, s.kinds())
 		}

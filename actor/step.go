@@ -84,6 +84,9 @@ func (l *lock) process(m message) {
 			} // otherwise the tenure goes back, and whoever wants the name has this actor leave when it is idle
 		}
 		l.step(m.command)
+		if _, tick := m.command.(lockstate.Tick); tick {
+			l.tellHolds()
+		}
 	case *newsMsg:
 		if m.news.Trace != "" {
 			l.link = &link{m.news.Tenure.Number, m.news.Trace}

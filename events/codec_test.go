@@ -140,6 +140,7 @@ func drawRecord(t *rapid.T) Record {
 			Token:       lockagent.Token(rapid.Uint64Range(1, uint64(lockagent.MaxToken)).Draw(t, "token")),
 			How:         rapid.SampledFrom([]lockagent.How{lockagent.ByStore, lockagent.ByHandOff, lockagent.ByRest}).Draw(t, "how"),
 			Count:       rapid.IntRange(0, math.MaxInt).Draw(t, "count"),
+			Sum:         rapid.Uint64().Draw(t, "sum"),
 			Permits:     rapid.Int().Draw(t, "permits"),
 			Total:       rapid.Int().Draw(t, "total"),
 			Op:          lockagent.PermitsOp(something("op")),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,6 +25,7 @@ const (
 	fieldToken
 	fieldHow
 	fieldCount
+	fieldSum
 	fieldPermits
 	fieldTotal
 	fieldOp
@@ -63,6 +65,7 @@ var fieldNames = newNames([]string{
 	fieldToken:       "token",
 	fieldHow:         "how",
 	fieldCount:       "count",
+	fieldSum:         "sum",
 	fieldPermits:     "permits",
 	fieldTotal:       "total",
 	fieldOp:          "op",
@@ -140,6 +143,8 @@ func (d *decoder) field(field int, v jsontext.Value, r *Record) error {
 		return d.how(v, &r.How)
 	case fieldCount:
 		return amount(v, &r.Count)
+	case fieldSum:
+		return hexadecimal(v, &r.Sum)
 	case fieldPermits:
 		return amount(v, &r.Permits)
 	case fieldTotal:
@@ -290,6 +295,24 @@ func (d *decoder) word(v jsontext.Value, to *string) error {
 func whole(v jsontext.Value, to *uint64) (err error) {
 	*to, err = unsigned(v)
 	return err
+}
+
+// hexadecimal reads a number as appendHex of package wire writes it.
+func hexadecimal(v jsontext.Value, to *uint64) error {
+	text, err := textOf(v)
+	if err != nil {
+		return err
+	}
+	n := uint64(0)
+	for _, c := range text {
+		digit := strings.IndexByte("0123456789abcdef", c)
+		if digit < 0 || len(text) != 16 {
+			return fmt.Errorf("%.20q is not 16 hexadecimal digits in lower case", text)
+		}
+		n = n<<4 | uint64(digit)
+	}
+	*to = n
+	return nil
 }
 
 func amount(v jsontext.Value, to *int) error {

@@ -105,11 +105,14 @@ func goldenRecord(kind lockagent.EventKind) Record {
 		e.Count = 0
 		e.Returned = at + 250_900
 	case lockagent.EventAlive:
-		e.StoreTime, e.Confirmed, e.Count, e.Lease = at+9_000_000, at+8_000_000, 5, 30*time.Second
+		e.StoreTime, e.Confirmed, e.Count, e.Sum, e.Lease = at+9_000_000, at+8_000_000, 5, 0x0a1b2c3d4e5f6071, 30*time.Second
 	case lockagent.EventPermits:
 		e.Lock, e.LockKind = "billing/printers", lockagent.Permits
 		e.Op, e.Permits, e.Total, e.Permit = lockagent.ReleasePermit, 1, 12, "0af7651916cd43dd8448eb211c80319c"
 		e.StoreTime = at + 1_000_000
+	case lockagent.EventHolding:
+		grant()
+		e.Count, e.Waited, e.Held, e.Confirmed = 2, 0, 20*time.Minute, at+1_197_000_000
 	case lockagent.EventDropped:
 		r.Dropped[lockagent.EventRequested], r.Dropped[lockagent.EventQueued], r.Dropped[lockagent.EventTimedOut] = 9000, 1200, 3
 	}
@@ -141,13 +144,15 @@ func goldenHolds() []Record {
 func addedFields() map[string]Record {
 	step, replicas, several := goldenRecord(lockagent.EventStoreReset), goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventHeld)
 	asked, started := goldenRecord(lockagent.EventHeld), goldenRecord(lockagent.EventAgentStarted)
+	resumed := started
+	resumed.Count, resumed.Sum = 2, 0x00f1e2d3c4b5a697
 	r := &step.Reset
 	*r = lockagent.Reset{From: r.From, To: r.From, Reason: "clock stepped", After: r.After, Before: r.Before + 600_000_000, Step: -300 * time.Millisecond}
 	replicas.Replicas = 2
 	several.Holds = 64
 	asked.Who = lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full /srv"}.Who()
 	started.Process.User, started.Process.Command = "billing", "billing --all"
-	return map[string]Record{"step": step, "replicas": replicas, "several": several, "who": asked, "user": started}
+	return map[string]Record{"step": step, "replicas": replicas, "several": several, "who": asked, "user": started, "resumed": resumed}
 }
 
 // golden returns a golden file without its indentation.
@@ -222,7 +227,7 @@ func TestGolden(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
-			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas", "several", "who", "user"}, name) {
+			if _, ok := lockagent.ParseEventKind(name); !ok && !slices.Contains([]string{"batch", "holds", "step", "replicas", "several", "who", "user", "resumed"}, name) {
 				t.Errorf("%s is of no kind", file)
 			}
 		}

@@ -186,7 +186,7 @@ func required(kind lockagent.EventKind) (fields []string) {
 		return append(lock, "owner", "request")
 	case lockagent.EventGranted, lockagent.EventHeld:
 		return append(grant, "how")
-	case lockagent.EventReentered:
+	case lockagent.EventReentered, lockagent.EventHolding:
 		return grant
 	case lockagent.EventReleased, lockagent.EventExpired, lockagent.EventUnclaimed:
 		return end

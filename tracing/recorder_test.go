@@ -353,6 +353,7 @@ func wholeLife(to lockagent.Recorder) {
 	h.requested(1, "a").granted(1, "a", lockagent.ByStore, 0)
 	h.requested(2, "a").reentered(2, 1, "a", 2)
 	h.requested(3, "b").queued(3, "b")
+	h.add(lockagent.Event{Kind: lockagent.EventHolding, Owner: "a", Token: 101, Count: 1})
 	h.add(lockagent.Event{Kind: lockagent.EventRenewed}).add(lockagent.Event{Kind: lockagent.EventUncertain, Owner: "a", Token: 101})
 	h.ended(lockagent.EventReleased, 0, 2, "a", 1).ended(lockagent.EventReleased, 0, 1, "a", 0)
 	h.granted(3, "b", lockagent.ByHandOff, 0).ended(lockagent.EventUnclaimed, lockagent.LostUnclaimed, 3, "b", 0)

@@ -66,7 +66,7 @@ func (p *page) selection(ctx context.Context, f *filter) selection {
 	pattern, _ := access.ParsePattern(f.pattern()) // filterOf has looked at it
 	return selection{events.Filter{Urgent: f.Only == urgent}, func(r *events.Record) bool {
 		switch {
-		case r.Kind == lockagent.EventAlive || r.Kind == lockagent.EventRenewed: // they say that all goes on
+		case r.Kind == lockagent.EventAlive || r.Kind == lockagent.EventRenewed || r.Kind == lockagent.EventHolding: // they say that all goes on
 			return false
 		case r.Lock == "":
 			return f.Match == ""

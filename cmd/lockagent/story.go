@@ -23,7 +23,7 @@ type story struct {
 	found bool   // there is a record about the lock
 	most  int    // how many of them are wanted, the last ones; 0 for all
 
-	// granted is the position of the last grant to each agent.
+	// granted is the position of the last record of each agent that tells of a hold which goes on.
 	granted map[lockagent.AgentID]uint64
 
 	// keep says of a hold that is over whether to keep it.
@@ -136,7 +136,7 @@ func (s *story) apply(r *events.Record) {
 		}
 	}
 	switch r.Kind {
-	case lockagent.EventGranted:
+	case lockagent.EventGranted, lockagent.EventHolding:
 		s.granted[r.Agent] = r.Position
 	case lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused:
 		if s.gaveUp != nil {

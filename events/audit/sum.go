@@ -48,6 +48,9 @@ func (l *summing) sum(r *events.Record) uint32 {
 		s.text(string(e.Op))
 		s.text(string(e.Permit))
 	}
+	if e.Sum != 0 {
+		s.pair(e.Sum, 2)
+	}
 	if e.Replicas != 0 || e.Holds != 0 {
 		s.pair(uint64(e.Replicas), uint64(e.Holds))
 	}

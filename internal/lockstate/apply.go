@@ -16,7 +16,10 @@ func (s *State) apply(e *Event) {
 		s.requests.remove(s.requests.find(e.Request.ID))
 		s.touch(e.Now)
 	case Granted, Reentered:
-		of := grant{token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy}
+		of := grant{token: e.Token, since: e.Now, fixed: e.Fixed, claimBy: e.ClaimBy, confirmed: e.StoreTime}
+		if first := s.requests.again(&e.Request); e.Kind == Reentered && first != nil {
+			of.confirmed = first.confirmed
+		}
 		s.requests.grant(s.requests.find(e.Request.ID), of)
 		if e.Kind == Granted {
 			s.tenure.rests = s.tenure.rests && !e.Request.NoRest

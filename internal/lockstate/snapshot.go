@@ -32,6 +32,8 @@ type SavedRequest struct {
 	Fixed   Instant // when a fixed lease ends, or 0
 	Own     Instant // see [Grant]
 	ClaimBy Instant // 0 once somebody is known to have received the grant
+	// Confirmed is when the store had confirmed the tenure last when the hold began. All grants of a session are one hold.
+	Confirmed lockagent.StoreTime
 }
 
 // Compare compares two requests by the order that they have in a [Snapshot].
@@ -143,6 +145,7 @@ func (s *State) savedRequest(x *slot) SavedRequest {
 	if x.held {
 		saved.Tenure, saved.Token, saved.Since = s.tenure.number, x.token, x.since
 		saved.Fixed, saved.Own, saved.ClaimBy = x.fixed, x.own, x.claimBy
+		saved.Confirmed = x.confirmed
 	}
 	return saved
 }
@@ -242,7 +245,7 @@ func (s *State) resume(n *SavedTenure, requests []SavedRequest, shift time.Durat
 		if g.Tenure != n.Number {
 			continue
 		}
-		r, own := g.Request, grant{token: g.Token, since: moved(g.Since)}
+		r, own := g.Request, grant{token: g.Token, since: moved(g.Since), confirmed: g.Confirmed}
 		r.Arrived = moved(r.Arrived)
 		switch end, of := ends[g.Owner]; {
 		case of && g.Session && end == 0 && !g.Outlive && g.Fixed != 0:

@@ -53,6 +53,9 @@ type grant struct {
 	fixed   Instant // when the fixed lease ends, or 0 for a kept lease
 	own     Instant // while another hold keeps the fixed lease: no end of it is earlier; or 0
 	claimBy Instant // when the grant is reclaimed if nobody has received it; 0 afterwards
+
+	// confirmed is when the store had confirmed the tenure last when the hold began. All grants of a session are one hold.
+	confirmed lockagent.StoreTime
 }
 
 // slotID is the number of a slot, from 1. 0 is none.
@@ -85,8 +88,8 @@ const (
 // fewRequests is how many requests are looked at one by one. It is changed by tests: their worlds have few requests.
 var fewRequests = 8
 
-// retainedSlots is the room that a lock keeps when most of its requests have gone.
-const retainedSlots = 16
+// retainedSlots is the room that a lock keeps when most of its requests have gone: what append makes for 16.
+const retainedSlots = 18
 
 // at is the slot with a number, or nil.
 func (t *table) at(i slotID) *slot {

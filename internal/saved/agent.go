@@ -57,22 +57,24 @@ func (l *Lock) Snapshot() lockstate.Snapshot {
 // Age returns how long ago the agent wrote the time, and false if nobody knows.
 func (a *Agent) Age() (passed time.Duration, known bool) { return a.Taken.age() }
 
-// Holds is how many holds the next process goes on with. A session has one hold of a lock, however often it was granted
-// the lock.
-func (a *Agent) Holds() (n int) {
+// Holds is how many holds the next process goes on with, and the sum of these: see [lockagent.HoldSum]. A session has one
+// hold of a lock, however often it was granted the lock.
+func (a *Agent) Holds() (n int, sum uint64) {
 	if _, known := a.Age(); !known {
-		return 0
+		return 0, 0
 	}
 	for i := range a.Locks {
+		of := &a.Locks[i]
 		owners := make(map[lockagent.Owner]bool)
-		for j := range a.Locks[i].Requests {
-			if r := &a.Locks[i].Requests[j]; r.Tenure != 0 {
+		for j := range of.Requests {
+			if r := &of.Requests[j]; r.Tenure != 0 && !owners[r.Owner] {
 				owners[r.Owner] = true
+				n++
+				sum += lockagent.HoldSum(of.Name, r.Tenure, r.Token)
 			}
 		}
-		n += len(owners)
 	}
-	return n
+	return n, sum
 }
 
 // Check returns an error if no agent could have written this.

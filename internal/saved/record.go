@@ -154,6 +154,7 @@ func RequestRecord(name lockagent.Name, kind lockagent.LockKind, r *Request) Cha
 	if r.Tenure != 0 {
 		e.int(int64(r.Token))
 		e.instants(r.Since, r.Fixed, r.Own)
+		e.int(int64(r.Confirmed))
 	}
 	return Change{RequestKey(name, r.ID), e.b}
 }
@@ -170,6 +171,7 @@ func (d *decoder) request(r *Request) {
 	if r.Tenure = d.uint(); r.Tenure != 0 {
 		r.Token = lockagent.Token(d.int())
 		d.instants(&r.Since, &r.Fixed, &r.Own)
+		r.Confirmed = lockagent.StoreTime(d.int())
 	}
 }
 

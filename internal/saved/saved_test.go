@@ -51,7 +51,7 @@ func lived() Agent {
 	tagged := request(7, lockstate.Request{Arrived: 9, Permits: 3, Try: true, NoRest: true}, 0)
 	tagged.Tag, tagged.Until, tagged.Part = "a tag", 50, 8
 	fixed := request(4, lockstate.Request{Mode: lockstate.Shared, Lease: time.Hour, Session: true, Outlive: true}, 5)
-	fixed.Since, fixed.Fixed, fixed.Own = 1, 2, 3
+	fixed.Since, fixed.Fixed, fixed.Own, fixed.Confirmed = 1, 2, 3, 4
 	return Agent{
 		Stay: Stay{ID: "agent", First: 1, Last: 9, Taken: Stamp{Wall: time.Unix(3, 4), Boot: "x", Up: 5, At: 6}},
 		Locks: []Lock{

@@ -27,6 +27,7 @@ func Full(kind lockagent.EventKind) lockagent.Event {
 		Token:       lockagent.MaxToken,
 		How:         lockagent.ByHandOff,
 		Count:       13,
+		Sum:         0x0f1e2d3c4b5a6978,
 		Permits:     27,
 		Total:       -28,
 		Op:          lockagent.AddPermits,

@@ -168,6 +168,7 @@ var Alterations = []Alteration{
 	{"fixed", event(func(r *rand.Rand, e *lockagent.Event) { e.Fixed = !e.Fixed }, ofGrant), another},
 	{"count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count++ }, ofGrant), another},
 	{"no count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count = 0 }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventReleased && e.Count > 0 }), ""},
+	{"sum", event(func(r *rand.Rand, e *lockagent.Event) { e.Sum += 1 + r.Uint64N(9) }, func(e *lockagent.Event) bool { return e.Sum != 0 }), NeverRead},
 	{"lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock += "x" }, aboutLock), elsewhere},
 	{"other lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock = "a" }, func(e *lockagent.Event) bool { return e.Lock != "" && e.Lock != "a" }), another},
 	{"kind of lock", event(func(r *rand.Rand, e *lockagent.Event) { e.LockKind = "barrier" }, aboutLock), notJudgedIt},

@@ -47,6 +47,7 @@ var abouts = [...]about{
 	lockagent.EventAlive:        {value: hint}, // the next one says as much
 	lockagent.EventDropped:      {value: landmark},
 	lockagent.EventPermits:      {value: proof},
+	lockagent.EventHolding:      {value: hint, hold: true}, // the next one says as much
 }
 
 // aboutOf needs a kind of the catalogue.

@@ -26,6 +26,7 @@ type Pulse struct {
 
 	store     string // identity
 	holds     int
+	sum       uint64 // of these holds: see [lockagent.HoldSum]
 	confirmed lockagent.StoreTime
 	over      lockagent.StoreTime // all leases that were renewed are over then
 	lease     time.Duration       // that the agent keeps, if it has said so
@@ -46,9 +47,10 @@ func (p *Pulse) See(now time.Duration, e *lockagent.Event) (earlier bool) {
 	}
 	switch e.Kind {
 	case lockagent.EventAgentStarted:
-		p.holds = e.Count
+		p.holds, p.sum = e.Count, e.Sum
 	case lockagent.EventGranted:
 		p.holds++
+		p.sum += lockagent.HoldSum(e.Lock, e.Tenure, e.Token)
 		if e.How == lockagent.ByStore { // a hand-off has an older time
 			p.read(now, e.StoreTime)
 		}
@@ -76,6 +78,7 @@ func (p *Pulse) See(now time.Duration, e *lockagent.Event) (earlier bool) {
 		// An operator who breaks the lock of another agent ends no hold here.
 		if e.Kind.EndsHold() && e.Count == 0 && e.Token != 0 && p.holds > 0 {
 			p.holds--
+			p.sum -= lockagent.HoldSum(e.Lock, e.Tenure, e.Token)
 		}
 	}
 	return earlier
@@ -97,7 +100,7 @@ func (p *Pulse) Beat(now time.Duration, wall time.Time) lockagent.Event {
 	p.Next = now + p.Every
 	e := lockagent.Event{
 		Kind: lockagent.EventAlive, Time: wall, Store: p.store,
-		Count: p.holds, Confirmed: p.confirmed, Lease: p.lease,
+		Count: p.holds, Sum: p.sum, Confirmed: p.confirmed, Lease: p.lease,
 	}
 	if p.confirmed != 0 {
 		e.Lease = max(e.Lease, p.over.Sub(p.confirmed))

@@ -18,8 +18,15 @@ func TestPulse(t *testing.T) {
 			t.Errorf("at %v: due %v; a moment before: %v", at, p.Due(at), p.Due(at-1))
 		}
 	}
-	wantBeat := func(at time.Duration, want lockagent.Event) {
+	sumOf := func(tokens ...lockagent.Token) (sum uint64) { // of holds of the lock without a name
+		for _, token := range tokens {
+			sum += lockagent.HoldSum("", 0, token)
+		}
+		return sum
+	}
+	wantBeat := func(at time.Duration, want lockagent.Event, holds ...lockagent.Token) {
 		t.Helper()
+		want.Count, want.Sum = len(holds), sumOf(holds...)
 		want.Kind = lockagent.EventAlive
 		if at > 10*time.Second && want.Lease == 0 {
 			want.Lease = 30 * time.Second
@@ -32,24 +39,25 @@ func TestPulse(t *testing.T) {
 		t.Error("nothing was recorded")
 	}
 	// It goes on with a hold from another process.
-	see(0, lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s", Count: 1})
+	see(0, lockagent.Event{Kind: lockagent.EventAgentStarted, Store: "s", Count: 1, Sum: sumOf(3)})
 	wantDue(10 * time.Second)
-	wantBeat(10*time.Second, lockagent.Event{Store: "s", Count: 1})
+	wantBeat(10*time.Second, lockagent.Event{Store: "s"}, 3)
 	wantDue(20 * time.Second)
 	see(10500*time.Millisecond, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 900 * second, Lease: 30 * time.Second})
 	wantDue(20 * time.Second)
-	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", Count: 1, StoreTime: 900 * second, Lease: 30 * time.Second})
+	wantBeat(10500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 900 * second, Lease: 30 * time.Second}, 3)
 
 	see(11*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 3})
 	grant := lockagent.Event{Kind: lockagent.EventGranted, Token: 5, Count: 1, How: lockagent.ByStore, StoreTime: 1000 * second}
 	see(11*time.Second, grant)
-	grant.How, grant.StoreTime = lockagent.ByHandOff, 990*second // the tenure is older
+	grant.Token, grant.How, grant.StoreTime = 6, lockagent.ByHandOff, 990*second // the tenure is older
 	see(12*time.Second, grant)
 	see(12*time.Second, lockagent.Event{Kind: lockagent.EventReentered, Token: 5, Count: 2})
 	see(13*time.Second, lockagent.Event{Kind: lockagent.EventReleased, Token: 5, Count: 1})
+	see(13*time.Second, lockagent.Event{Kind: lockagent.EventHolding, Token: 5, Count: 1})
 	see(13*time.Second, lockagent.Event{Kind: lockagent.EventBroken}) // of another agent
 	// A part in a thousand may be the drift of the clocks.
-	wantBeat(21*time.Second, lockagent.Event{Store: "s", Count: 2, StoreTime: 1000*second + 10*second - second/100})
+	wantBeat(21*time.Second, lockagent.Event{Store: "s", StoreTime: 1000*second + 10*second - second/100}, 6, 5)
 
 	see(22*time.Second, lockagent.Event{Kind: lockagent.EventReleased, Token: 5})
 	if !see(22*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1015 * second, Lease: 30 * time.Second}) {
@@ -60,21 +68,21 @@ func TestPulse(t *testing.T) {
 		t.Error("it is due earlier")
 	}
 	wantDue(23 * time.Second) // the first renewal has waited longer
-	wantBeat(22500*time.Millisecond, lockagent.Event{Store: "s", Count: 1, StoreTime: 1014 * second, Confirmed: 1015 * second, Lease: 59 * time.Second})
+	wantBeat(22500*time.Millisecond, lockagent.Event{Store: "s", StoreTime: 1014 * second, Confirmed: 1015 * second, Lease: 59 * time.Second}, 6)
 
 	// The renewal for a minute is over long before the others.
 	see(23*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1016 * second, Lease: 30 * time.Second})
-	wantBeat(23*time.Second, lockagent.Event{Store: "s", Count: 1, StoreTime: 1016 * second, Confirmed: 1016 * second, Lease: 58 * time.Second})
+	wantBeat(23*time.Second, lockagent.Event{Store: "s", StoreTime: 1016 * second, Confirmed: 1016 * second, Lease: 58 * time.Second}, 6)
 	see(24*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1050 * second, Lease: 30 * time.Second})
-	wantBeat(24*time.Second, lockagent.Event{Store: "s", Count: 1, StoreTime: 1050 * second, Confirmed: 1050 * second})
+	wantBeat(24*time.Second, lockagent.Event{Store: "s", StoreTime: 1050 * second, Confirmed: 1050 * second}, 6)
 
 	// The clock was set back. Renewals from before may still arrive.
 	see(30*time.Second, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "x", To: "x", Before: 500 * second}})
 	see(31*time.Second, lockagent.Event{Kind: lockagent.EventRenewed, StoreTime: 1020 * second})
 	see(31*time.Second, lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 1020 * second})
-	wantBeat(39*time.Second, lockagent.Event{Store: "s", Count: 1, StoreTime: 500*second + 9*second - 9*second/1000})
+	wantBeat(39*time.Second, lockagent.Event{Store: "s", StoreTime: 500*second + 9*second - 9*second/1000}, 6)
 	see(40*time.Second, lockagent.Event{Kind: lockagent.EventReturned, Returned: 509 * second})
-	see(40*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 5})
+	see(40*time.Second, lockagent.Event{Kind: lockagent.EventLost, Token: 6})
 	wantBeat(40*time.Second, lockagent.Event{Store: "s", StoreTime: 509 * second})
 
 	see(41*time.Second, lockagent.Event{Kind: lockagent.EventAgentStopped})

@@ -104,6 +104,23 @@ func (q *Queue) Add(now time.Duration, e *lockagent.Event) (older uint64, moved 
 			q.put(s, now, e, facts)
 			return older, true
 		}
+	case lockagent.EventHolding:
+		// While nothing leaves the queue, one record says that the hold goes on: its grant, or else the last of these.
+		it := q.lastOf(e.Lock)
+		switch {
+		case it == nil || it.Tenure != e.Tenure || it.Token != e.Token:
+		case it.Kind == lockagent.EventGranted:
+			it.facts++
+			q.facts++
+			return 0, false
+		case it.Kind == lockagent.EventHolding:
+			facts, older = facts+it.facts, it.Order
+			s := it.own
+			q.unlink(s)
+			q.save(it)
+			q.put(s, now, e, facts)
+			return older, true
+		}
 	case lockagent.EventReleased, lockagent.EventReturned:
 		if it := q.lastOf(e.Lock); it != nil && it.Order >= q.signed && merge(&it.Fact, e) {
 			it.facts++

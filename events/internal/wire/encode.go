@@ -147,7 +147,7 @@ func Attribute(s string) bool {
 // Counted reports whether the data of a record of kind k always has a count. A proof cannot
 // rest on a number that is perhaps missing.
 func Counted(k lockagent.EventKind) bool {
-	return k == lockagent.EventGranted || k == lockagent.EventReentered || k.EndsHold()
+	return k == lockagent.EventGranted || k == lockagent.EventReentered || k == lockagent.EventHolding || k.EndsHold()
 }
 
 // appendNames appends the first fields, each with a comma in front.
@@ -169,6 +169,9 @@ func appendRest(b []byte, e *lockagent.Event, last *Before) []byte {
 		b = append(b, `,"count":0`...)
 	}
 	b = appendInt(b, `,"count":`, int64(e.Count))
+	if e.Sum != 0 {
+		b = append(appendHex(append(b, `,"sum":"`...), e.Sum), '"')
+	}
 	b = appendInt(b, `,"permits":`, int64(e.Permits))
 	b = appendInt(b, `,"total":`, int64(e.Total))
 	b = appendText(b, `,"op":`, string(e.Op))
@@ -275,6 +278,15 @@ func appendUint(b []byte, key string, n uint64) []byte {
 		return b
 	}
 	return appendNumber(append(b, key...), n)
+}
+
+// appendHex appends 16 hexadecimal digits. As a number of JSON many programs would round it.
+func appendHex(b []byte, n uint64) []byte {
+	const digits = "0123456789abcdef"
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, digits[n>>shift&15])
+	}
+	return b
 }
 
 func appendInt(b []byte, key string, n int64) []byte {

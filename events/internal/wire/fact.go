@@ -57,6 +57,7 @@ type More struct {
 	Permit                lockagent.PermitID
 	Reset                 lockagent.Reset
 	Process               lockagent.Process
+	Sum                   uint64
 }
 
 // Set makes f the fact of e, with what e has in common with others, and what few have, or nil. Each field of an
@@ -96,11 +97,11 @@ func FactOf(e *lockagent.Event) (f Fact) {
 // HasMore reports whether e has something that few events have.
 func HasMore(e *lockagent.Event) bool {
 	return e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Op != "" || e.Permit != "" ||
-		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{})
+		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) || e.Sum != 0
 }
 
 func MoreOf(e *lockagent.Event) More {
-	return More{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process}
+	return More{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process, e.Sum}
 }
 
 // Size is about how many bytes the record of f has in a batch, and never less than half of them. All but these
@@ -132,7 +133,7 @@ func (f *Fact) Event(e *lockagent.Event) {
 	if m := f.More; m != nil {
 		e.Op, e.Permit = m.Op, m.Permit
 		e.Holder, e.Operator, e.Err, e.Reset, e.Process = m.Holder, m.Operator, m.Err, m.Reset, m.Process
-		e.Waiters, e.Remaining = m.Waiters, m.Remaining
+		e.Waiters, e.Remaining, e.Sum = m.Waiters, m.Remaining, m.Sum
 	}
 	e.Kind, e.How, e.Reason, e.Fixed = f.Kind, f.How, f.Reason, f.Fixed
 	e.Time = f.time()

@@ -111,7 +111,7 @@ func (f *follower) visit(r *events.Record, err error) error {
 	switch {
 	case err != nil:
 		return f.missing(err.Error())
-	case r.Kind == lockagent.EventAlive, r.Kind == lockagent.EventRenewed: // they say that all goes on
+	case r.Kind == lockagent.EventAlive, r.Kind == lockagent.EventRenewed, r.Kind == lockagent.EventHolding: // they say that all goes on
 		return nil
 	case r.Lock == "" && !f.all, r.Lock != "" && !f.visible(r.Lock):
 		return nil
