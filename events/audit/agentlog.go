@@ -52,8 +52,7 @@ type agentLog struct {
 
 	// Hidden is a time of the store, or 0: an agent may have holds since then of which the grants are
 	// missing. They go on behind the missing records. If their ends are missing, too, nothing tells of them.
-	Hidden  lockagent.StoreTime `json:"hidden,omitempty"`
-	Missing uint64              `json:"missing,omitempty"` // numbers of this epoch
+	Hidden lockagent.StoreTime `json:"hidden,omitempty"`
 
 	// Whole says that the log has all that the agent recorded in this life, which began without holds. Kept is how many of its
 	// tenures may go on, and Free is when those that do not were over at the latest.
@@ -263,7 +262,7 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 	}
 	a.named(l, r)
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Missing, l.Ended = false, 0, 0, 0
+	l.Timed, l.Hidden, l.Ended = false, 0, 0
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}
@@ -299,7 +298,7 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *events.Record) {
 		hole.Last -= n
 	}
 	if hole.First == 1 && a.late && len(l.Epochs) == 1 && l.Began <= a.Patience {
-		l.Hidden, l.Missing = math.MinInt64, hole.Last
+		l.Hidden = math.MinInt64
 		a.open(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
 		return
 	}
@@ -315,7 +314,6 @@ func (a *Audit) gap(l *agentLog, hole events.Range) {
 		a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
 	}
 	l.Hidden = l.hidden()
-	l.Missing += hole.Last - hole.First + 1
 	a.open(l, blank{Kind: missing, Low: l.Hidden, Gap: hole})
 }
 
@@ -326,29 +324,6 @@ func (l *agentLog) hidden() lockagent.StoreTime {
 		return min(l.Hidden, l.low())
 	}
 	return l.low()
-}
-
-// tells notes how many holds an agent has. If the log has the grants of so many since records were missing
-// last, there are no others. An earlier hold may go on. If there is another one in its place, its end and
-// the grant of the other are missing: these are two records.
-func (l *agentLog) tells(holds int) {
-	if l.Hidden == 0 {
-		return
-	}
-	known, earlier := 0, 0
-	for h := range l.folded.holds {
-		switch {
-		case h.Epoch != l.Epoch:
-		case h.holes == l.Holes:
-			known++
-		default:
-			earlier++
-		}
-	}
-	ended := known + earlier + 1 - holds // of the earlier, if one is not known
-	if ended > earlier || ended >= 0 && uint64(ended)+1 > l.Missing {
-		l.Hidden = 0
-	}
 }
 
 // low is a time of the store before which the log has all that the agent did.

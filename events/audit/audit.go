@@ -374,7 +374,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *events.Record) {
 	case lockagent.EventAlive:
 		l.Unsigned = false
 		a.agrees(l, r)
-		l.tells(r.Count)
+		l.tells(r)
 		if r.StoreTime == 0 {
 			return
 		}

@@ -4,7 +4,7 @@ package audit
 type ChangeKind uint8
 
 const (
-	// HoldGranted is told when a hold begins.
+	// HoldGranted is told when a hold begins, or when the log tells that one goes on of which it does not have the grant.
 	HoldGranted ChangeKind = iota + 1
 
 	// HoldChanged is told when a hold goes on with another number of grants, another mode, another lease or at another

@@ -220,6 +220,10 @@ func TestChanges(t *testing.T) {
 		{of(10, lockagent.EventReleased, "tim", 5, lockagent.Event{}), "tim ended"},
 		{of(11, lockagent.EventReleased, "tim", 20, lockagent.Event{}), "eve superseded, tim ended"},
 		{record(12, lockagent.EventAlive, lockagent.Event{}), ""},
+		{of(13, lockagent.EventHolding, "pia", 30, lockagent.Event{Count: 1}), "pia granted, eve changed"},
+		{of(14, lockagent.EventHolding, "pia", 30, lockagent.Event{Count: 1, Confirmed: 40}), ""},
+		{of(15, lockagent.EventHolding, "pia", 30, lockagent.Event{Count: 2}), "pia changed"},
+		{of(16, lockagent.EventHolding, "ute", 31, lockagent.Event{Count: 1}), "pia superseded, pia forgotten, ute granted"},
 	} {
 		if got := text(f.Apply(step.r)); got != step.want {
 			t.Errorf("%v of %s changes %q, want %q", step.r.Kind, step.r.Owner, got, step.want)

@@ -69,6 +69,8 @@ type watcher interface {
 	granted(*Hold)
 	replaced(h *Hold, by *events.Record) // h has no end, but by shows that it is over
 	reentered(LockKey, *Hold, *events.Record)
+	appeared(*Hold, *events.Record)        // a record tells that it goes on, and the log does not have its grant
+	confirmed(*Hold, *events.Record)       // a record tells that it goes on; it is as it was before
 	partly(LockKey, *Hold, *events.Record) // the owner gave back one of several grants
 	ended(*Hold, *events.Record)           // h is as it was before
 	returned(LockKey, *events.Record)
@@ -177,6 +179,8 @@ func (f *Fold) about(a *folded, r *events.Record) {
 			}
 			f.tell(HoldChanged, h)
 		}
+	case lockagent.EventHolding:
+		f.holding(a, l, r)
 	case lockagent.EventRenewed:
 		for _, h := range l.open {
 			if h.Agent == r.Agent && h.Tenure == r.Tenure {
@@ -292,15 +296,23 @@ func (f *Fold) noWait(a *folded, l *lockFold, r *events.Record) (behind *Party) 
 	return behind
 }
 
-// find returns the hold that a record is about, or nil. It went on until that record.
-func (l *lockFold) find(r *events.Record) *Hold {
+// named returns the hold that a record is about, or nil.
+func (l *lockFold) named(r *events.Record) *Hold {
 	for _, h := range l.open {
 		if h.Token == r.Token && h.Tenure == r.Tenure && h.Agent == r.Agent {
-			h.Gone = false
 			return h
 		}
 	}
 	return nil
+}
+
+// find returns the same hold. It went on until that record.
+func (l *lockFold) find(r *events.Record) *Hold {
+	h := l.named(r)
+	if h != nil {
+		h.Gone = false
+	}
+	return h
 }
 
 // newHold returns the hold that a grant or an end is about.
@@ -329,15 +341,9 @@ func (f *Fold) granted(a *folded, l *lockFold, r *events.Record, waited *Party) 
 	}
 	h := f.newHold(a, l, r)
 	h.Behind = waited
-	if !r.Fixed {
-		a.Lease = max(a.Lease, r.Lease)
-	}
-	f.tell(HoldGranted, h)
+	f.begun(a, l, h)
 	if f.watch != nil {
 		f.watch.granted(h)
-	} else {
-		f.supersede(l, h)
-		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && exclusiveKind(l.Kind) })
 	}
 	if r.Kind == lockagent.EventHeld {
 		h.Until = r.Time.Add(r.Held)
@@ -346,6 +352,18 @@ func (f *Fold) granted(a *folded, l *lockFold, r *events.Record, waited *Party) 
 	}
 	l.open = append(l.open, h)
 	a.holds[h] = l
+}
+
+// begun notes that a hold has begun.
+func (f *Fold) begun(a *folded, l *lockFold, h *Hold) {
+	if !h.Fixed {
+		a.Lease = max(a.Lease, h.Lease)
+	}
+	f.tell(HoldGranted, h)
+	if f.watch == nil {
+		f.supersede(l, h)
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && exclusiveKind(l.Kind) })
+	}
 }
 
 // supersede notes which holds are over because the store has granted the lock to another agent

@@ -25,7 +25,7 @@ type Hold struct {
 	Agent   lockagent.AgentID `json:"agent"`
 	Process Process           `json:"process,omitzero"` // of the agent
 	Epoch   uint64            `json:"epoch"`
-	Seq     uint64            `json:"seq"` // of the record that granted it, or else of the one that ended it
+	Seq     uint64            `json:"seq"` // of the first record that tells of it: most often that of its grant
 	Request uint64            `json:"request,omitempty"`
 	Tenure  uint64            `json:"tenure,omitempty"`
 	Token   lockagent.Token   `json:"token,omitempty"`

@@ -93,6 +93,7 @@ type oneLife struct {
 	tenures map[tenureID][]*events.Record // those that the store has not taken back
 	tokens  map[LockKey]lockagent.Token
 	open    int                 // holds
+	sum     uint64              // of these
 	free    lockagent.StoreTime // when the store had taken back the last one
 }
 
@@ -143,6 +144,8 @@ func (x *Independent) follow(a *oneLife, r *events.Record) {
 	case r.Kind == lockagent.EventAlive:
 		if r.Count != a.open {
 			x.contradicts(r, fmt.Sprintf("it counts %d holds, and the log has %d", r.Count, a.open))
+		} else if r.Sum != 0 && r.Sum != a.sum {
+			x.contradicts(r, "it has other holds than the log")
 		} else if len(a.tenures) == 0 && r.Confirmed > a.free.Add(imprecise(a.store)) {
 			x.contradicts(r, "a lease was renewed when all tenures were over")
 		}
@@ -153,12 +156,15 @@ func (x *Independent) follow(a *oneLife, r *events.Record) {
 		}
 		return
 	case r.Kind == lockagent.EventReturned && len(log) > 1:
-	case r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventReentered:
+	case r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventReentered || r.Kind == lockagent.EventHolding:
 	case r.Kind.EndsHold() && r.Token != 0: // else it tells of the hold of another agent
 	default:
 		return
 	}
 	a.tenures[id] = log
+	if r.Kind == lockagent.EventHolding {
+		return
+	}
 	if r.How == lockagent.ByStore && r.Token <= a.tokens[id.LockKey] && !permitKind(id.Kind) {
 		x.contradicts(r, "its token is not greater than that of the tenure before")
 	} else if r.How == lockagent.ByStore {
@@ -166,8 +172,10 @@ func (x *Independent) follow(a *oneLife, r *events.Record) {
 	}
 	if r.Kind == lockagent.EventGranted {
 		a.open++
+		a.sum += lockagent.HoldSum(r.Lock, r.Tenure, r.Token)
 	} else if r.Kind.EndsHold() && r.Kind != lockagent.EventHeld && r.Count == 0 {
 		a.open--
+		a.sum -= lockagent.HoldSum(r.Lock, r.Tenure, r.Token)
 	}
 	if r.Returned != 0 {
 		x.judge(log)
@@ -193,6 +201,7 @@ func (x *Independent) judge(log []*events.Record) {
 		t.permits, t.total = max(1, first.Permits), first.Total
 	}
 	type hold struct {
+		grant  *events.Record
 		from   lockagent.StoreTime
 		grants int
 	}
@@ -211,7 +220,7 @@ func (x *Independent) judge(log []*events.Record) {
 			x.pair(first, r, "the agent granted the second before the end of the first")
 		}
 		if begins {
-			h = &hold{r.StoreTime, 1}
+			h = &hold{r, r.StoreTime, 1}
 			if !shared && len(open) == 0 {
 				h.from = max(h.from, t.least) // it follows the hold before
 			}
@@ -224,6 +233,13 @@ func (x *Independent) judge(log []*events.Record) {
 			h.grants++
 		} else if r.Kind.EndsHold() {
 			h.grants--
+		}
+		if r.Kind == lockagent.EventHolding {
+			if g := h.grant; r.StoreTime != g.StoreTime || r.Owner != g.Owner || r.Incarnation != g.Incarnation || r.Permits != g.Permits ||
+				r.Holds != g.Holds || r.Total != 0 && r.Total != g.Total || r.How == lockagent.ByStore && r.How != g.How {
+				x.contradicts(r, "it does not tell of its hold what the grant told")
+			}
+			t.confirmed, t.least = max(t.confirmed, r.Confirmed), max(t.least, r.Confirmed)
 		}
 		if h != nil && h.grants != r.Count {
 			x.contradicts(r, fmt.Sprintf("it leaves %d grants, and the log has %d", r.Count, h.grants))

@@ -139,7 +139,7 @@ func TestTokensSideBySide(t *testing.T) {
 			s.add(run.from, b.granted(1, run.from).edit(token(run.token)))
 			delete(b.holds, b.latest[1])
 			b.latest[1] = lockagent.Token(clock(run.token))
-			b.holds[b.latest[1]] = &storyHold{run.from, 1, b.epoch}
+			b.holds[b.latest[1]] = &storyHold{run.from, 1, b.epoch, lockagent.HoldSum(b.lock, 1, b.latest[1])}
 			s.add(2100, c.held(1, 2000, 2100)).live(3000, 70_000, a, b, c)
 			s.add(71_000, a.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001), b.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001))
 			r := s.live(72_000, 90_000, a, b, c).add(91_000, a.stop(), b.stop(), c.stop()).read(newAudit()).Report()

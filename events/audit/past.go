@@ -33,7 +33,6 @@ type past struct {
 
 	Unsigned bool                `json:"unsigned,omitempty"`
 	Hidden   lockagent.StoreTime `json:"hidden,omitempty"`
-	Missing  uint64              `json:"missing,omitempty"`
 	Holes    uint32              `json:"holes,omitempty"`
 	Lease    time.Duration       `json:"lease,omitempty"`
 	Process  Process             `json:"process,omitzero"`
@@ -97,7 +96,7 @@ func (a *Audit) retire(l *agentLog) bool {
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Settled: l.Settled, Told: l.Told,
-		Ended: l.Ended, Unsigned: l.Unsigned, Hidden: l.Hidden, Missing: l.Missing, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Ended: l.Ended, Unsigned: l.Unsigned, Hidden: l.Hidden, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })
@@ -114,7 +113,7 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Holes, l.Lease = p.Holes, p.Lease
 	newest := a.home(l).Newest // less if the clock was set back
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
-	l.Stored, l.Ended, l.Hidden, l.Missing = p.Stored, p.Ended, p.Hidden, p.Missing
+	l.Stored, l.Ended, l.Hidden = p.Stored, p.Ended, p.Hidden
 	l.Unsigned = p.Unsigned
 	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
 	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped

@@ -449,16 +449,13 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	if !l.Whole {
 		return
 	}
-	known := 0
-	for h := range l.folded.holds {
-		if h.Epoch == l.Epoch {
-			known++
-		}
-	}
+	known, sum := l.known()
 	var why string
 	switch {
 	case r.Count != known:
 		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", plural(r.Count, "hold", "holds"), known)
+	case r.Sum != sum && r.Sum != 0:
+		why = fmt.Sprintf("it has %s, and not those whose grants the log has", plural(r.Count, "hold", "holds"))
 	case l.Kept == 0 && r.Confirmed > l.Free.Add(rounding(l.Store)):
 		why = fmt.Sprintf("a lease was renewed at %s, and all tenures were over by then", storeText(r.Confirmed))
 	default:

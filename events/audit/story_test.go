@@ -32,6 +32,7 @@ type story struct {
 type storyHold struct {
 	at, grants int
 	epoch      uint64
+	sum        uint64
 }
 
 // agent begins the log of an agent that starts.
@@ -84,13 +85,26 @@ func (s *story) dropped(kinds ...lockagent.EventKind) *story {
 }
 
 func (s *story) alive(ms int) *story {
-	holds := 0
+	holds, sum := 0, uint64(0)
 	for _, h := range s.holds {
 		if h.grants > 0 && h.epoch == s.epoch {
 			holds++
+			sum += h.sum
 		}
 	}
-	return s.add(lockagent.Event{Kind: lockagent.EventAlive, StoreTime: clock(ms), Time: wall(ms), Count: holds})
+	return s.add(lockagent.Event{Kind: lockagent.EventAlive, StoreTime: clock(ms), Time: wall(ms), Count: holds, Sum: sum})
+}
+
+// holding tells that the latest hold of a tenure goes on.
+func (s *story) holding(tenure uint64, ms int) *story {
+	e := s.about(ms, lockagent.EventHolding, tenure, s.latest[tenure])
+	h := s.holds[e.Token]
+	e.Count, e.Held, e.Incarnation = h.grants, time.Duration(ms-h.at)*time.Millisecond, s.inc
+	e.Confirmed, e.StoreTime = clock(s.conf[tenure]), clock(h.at)
+	if lockagent.Token(clock(h.at)) == e.Token {
+		e.How = lockagent.ByStore
+	}
+	return s.add(e)
 }
 
 // clock is a time of the store, wall the same time on the wall.
@@ -119,7 +133,7 @@ func (s *story) granted(tenure uint64, ms int) *story {
 	e := s.about(ms, lockagent.EventGranted, tenure, lockagent.Token(clock(ms)))
 	e.How, e.StoreTime, e.Count, e.Incarnation = lockagent.ByStore, clock(ms), 1, s.inc
 	s.latest[tenure], s.conf[tenure] = e.Token, ms
-	s.holds[e.Token] = &storyHold{ms, 1, s.epoch}
+	s.holds[e.Token] = &storyHold{ms, 1, s.epoch, lockagent.HoldSum(s.lock, tenure, e.Token)}
 	return s.add(e)
 }
 
@@ -128,7 +142,7 @@ func (s *story) handedOff(tenure uint64, ms int) *story {
 	e := s.about(ms, lockagent.EventGranted, tenure, s.latest[tenure]+1)
 	e.How, e.StoreTime, e.Count, e.Incarnation = lockagent.ByHandOff, clock(s.conf[tenure]), 1, s.inc
 	s.latest[tenure] = e.Token
-	s.holds[e.Token] = &storyHold{ms, 1, s.epoch}
+	s.holds[e.Token] = &storyHold{ms, 1, s.epoch, lockagent.HoldSum(s.lock, tenure, e.Token)}
 	return s.add(e)
 }
 

@@ -135,6 +135,16 @@ type worldHold struct {
 	owner  lockagent.Owner
 	grants int
 	ends   int // when the owner releases it
+	how    lockagent.How
+	said   int // when the agent told last that it goes on
+}
+
+// both are the holds of a tenure that does not rest.
+func (t *worldTenure) both() []*worldHold {
+	if t.beside == nil {
+		return []*worldHold{&t.worldHold}
+	}
+	return []*worldHold{&t.worldHold, t.beside}
 }
 
 // swap makes the other one of two holds the one that is dealt with.
@@ -402,12 +412,12 @@ func (w *world) live(a *worldAgent) {
 func (w *world) tellAlive(a *worldAgent) {
 	e := lockagent.Event{Kind: lockagent.EventAlive}
 	for _, t := range a.has {
-		switch {
-		case t.rests:
-		case t.beside != nil:
-			e.Count += 2
-		default:
+		if t.rests {
+			continue
+		}
+		for _, h := range t.both() {
 			e.Count++
+			e.Sum += lockagent.HoldSum(t.lock, t.number, h.hold.token)
 		}
 	}
 	if a.shown != 0 {

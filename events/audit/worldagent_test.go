@@ -13,6 +13,9 @@ func (w *world) act(a *worldAgent) {
 		if t := a.has[name]; t != nil {
 			w.keep(a, t)
 		}
+		if t := a.has[name]; t != nil && !t.rests {
+			w.tellHolding(a, t)
+		}
 	}
 	if w.now < a.deaf {
 		return
@@ -105,7 +108,7 @@ func (w *world) confirm(t *worldTenure, at lockagent.StoreTime) {
 }
 
 func (w *world) grant(a *worldAgent, t *worldTenure, how lockagent.How) {
-	t.grants = 1
+	t.grants, t.how, t.said = 1, how, w.now
 	t.owner = lockagent.Owner(fmt.Sprintf("o%d", w.rand.IntN(9)))
 	t.ends = w.now + []int{1, 15, 300, 2000, 25_000, 70_000}[w.rand.IntN(6)]
 	t.holds++
@@ -144,6 +147,29 @@ func (w *world) short(a *worldAgent, t *worldTenure) {
 // free takes a tenure out of the store.
 func (w *world) free(a *worldAgent, t *worldTenure) {
 	a.store.locks[t.lock] = slices.DeleteFunc(a.store.locks[t.lock], func(x *worldTenure) bool { return x == t })
+}
+
+// holdingEvery is how often a hold that goes on is told of.
+const holdingEvery = 20_000
+
+// tellHolding tells of the holds of a tenure that go on.
+func (w *world) tellHolding(a *worldAgent, t *worldTenure) {
+	for _, h := range t.both() {
+		if w.now-h.said < holdingEvery {
+			continue
+		}
+		h.said = w.now
+		e := lockagent.Event{
+			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: t.mode, Owner: h.owner, Tenure: t.number,
+			Token: h.hold.token, Fixed: t.fixed, Lease: time.Duration(t.lease) * time.Millisecond, Permits: t.n, Total: h.hold.total,
+			Count: h.grants, Held: time.Duration(w.now-h.hold.from) * time.Millisecond, StoreTime: h.hold.began, Confirmed: t.confirmed,
+			Incarnation: incarnation(t.inc),
+		}
+		if h.how == lockagent.ByStore { // of others the agent does not tell it
+			e.How = h.how
+		}
+		w.record(a, e)
+	}
 }
 
 // lapse ends a hold whose deadline has passed. If the process did not run, it learns of that now.

@@ -209,8 +209,20 @@ func (w *writer) renewals(token lockagent.Token) {
 	w.grant("kept/2", token+1, lockagent.ByHandOff, true)
 	w.grant("kept/3", token+2, lockagent.ByStore, true)
 	e := w.grant("kept/4", token+3, lockagent.ByStore, false)
-	e.StoreTime += 1000
-	w.record(lockagent.EventRenewed, e)
+	renewed := e
+	renewed.StoreTime += 1000
+	w.record(lockagent.EventRenewed, renewed)
+	e.Confirmed, e.Lease, e.Held = e.StoreTime+2000, 2*time.Minute, time.Minute
+	w.record(lockagent.EventHolding, e)
+}
+
+// older makes up a hold that goes on, of which the log does not have the grant.
+func (w *writer) older(token lockagent.Token) {
+	w.tenure++
+	w.record(lockagent.EventHolding, lockagent.Event{
+		Lock: "older/1", LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "joe", Request: uint64(token), Tenure: w.tenure,
+		Token: token, Count: 1, Lease: time.Minute, StoreTime: lockagent.StoreTime(token), Confirmed: lockagent.StoreTime(token) + 500, Held: time.Minute,
+	})
 }
 
 // closed ends a hold because its agent closes its locks. If the lease is fixed, it may stay.
@@ -265,6 +277,7 @@ func TestSameAsPackageEvents(t *testing.T) {
 		writers[random.IntN(len(writers))].step(lockagent.Token(10*i + 1))
 	}
 	writers[0].renewals(3000)
+	writers[2].older(3100)
 	awaitAlive(t, url, writers[0].agent)
 	// Each lives once more. Only y goes on with its holds.
 	for i, w := range writers {

@@ -109,24 +109,34 @@ class Holders:
             "confirmed_us": max(data.get("store_time_us", 0), data.get("confirmed_us", 0)),
             "superseded": False,
         }
-        if kind in ("granted", "held"):
+        begins = kind in ("granted", "held")
+        if kind == "holding":  # the hold goes on, and its grant may be older than the log
+            known = self.holds.get(self._key(hold))
+            if known:
+                known.update({field: hold[field] for field in ("mode", "lease_us", "fixed", "gone")})
+                known["confirmed_us"] = max(known["confirmed_us"], hold["confirmed_us"])
+                return None
+            held = datetime.timedelta(microseconds=data.get("held_us", 0))
+            hold["since"] = (datetime.datetime.fromisoformat(event["time"]) - held).isoformat().replace("+00:00", "Z")
+            begins = True
+        if begins:
             # If the agent still had the lock in a way that excludes this, the event that says so is missing.
             self._remove(lambda old: self._same_lock(old, hold) and old["agent"] == agent and self._excludes(old, hold))
             if not hold["fixed"]:
                 confirmed, lease = self.renewals.get(agent, [0, 0])
                 self._renews(agent, confirmed, max(lease, hold["lease_us"]))
-        if kind in ("granted", "held"):  # now the store has no earlier lease, unless both are shared
+        if begins:  # now the store has no earlier lease, unless both are shared
             self.leases = {
                 k: h for k, h in self.leases.items()
                 if not self._same_lock(h, hold) or h["token"] >= hold["token"] or h["mode"] == hold["mode"] == "shared"
             }
         if kind == "broken" and not hold["token"]:  # an operator has freed the lock
             self.leases = {k: h for k, h in self.leases.items() if not self._same_lock(h, hold)}
-        if kind in ("granted", "held") or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
+        if begins or kind in ENDS and data.get("count", 0) == 0 and hold["token"]:
             self._supersede(hold)
         if kind in ("reentered", "uncertain", *ENDS) and self._key(hold) in self.holds:
             self.holds[self._key(hold)]["gone"] = False  # another process goes on with it
-        if kind == "granted":
+        if begins and kind != "held":
             self.holds[self._key(hold)] = hold
             return f"{hold['lock']}: {hold['owner']} holds it, token {hold['token']}"
         if kind == "renewed":

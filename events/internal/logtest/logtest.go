@@ -139,6 +139,7 @@ const (
 	NeverRead   = "no verdict depends on the field"
 	another     = "the hold was a little longer, shorter, earlier or later, beside no other"
 	elsewhere   = "the record is about a lock, an agent or a store of which the log says nothing else"
+	toldOnce    = "no verdict depends on the field, unless the log tells of the hold again while it goes on"
 	notJudgedIt = "holds of that kind are not judged, and are counted"
 )
 
@@ -168,7 +169,7 @@ var Alterations = []Alteration{
 	{"fixed", event(func(r *rand.Rand, e *lockagent.Event) { e.Fixed = !e.Fixed }, ofGrant), another},
 	{"count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count++ }, ofGrant), another},
 	{"no count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count = 0 }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventReleased && e.Count > 0 }), ""},
-	{"sum", event(func(r *rand.Rand, e *lockagent.Event) { e.Sum += 1 + r.Uint64N(9) }, func(e *lockagent.Event) bool { return e.Sum != 0 }), NeverRead},
+	{"sum", event(func(r *rand.Rand, e *lockagent.Event) { e.Sum += 1 + r.Uint64N(9) }, func(e *lockagent.Event) bool { return e.Sum != 0 }), ""},
 	{"lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock += "x" }, aboutLock), elsewhere},
 	{"other lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock = "a" }, func(e *lockagent.Event) bool { return e.Lock != "" && e.Lock != "a" }), another},
 	{"kind of lock", event(func(r *rand.Rand, e *lockagent.Event) { e.LockKind = "barrier" }, aboutLock), notJudgedIt},
@@ -189,7 +190,7 @@ var Alterations = []Alteration{
 	{"a change of permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Permits++ }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
 	{"no change of permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Op = "" }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
 	{"incarnation", event(func(r *rand.Rand, e *lockagent.Event) { e.Incarnation += "x" }, func(e *lockagent.Event) bool { return e.Incarnation != "" }), another},
-	{"owner", event(func(r *rand.Rand, e *lockagent.Event) { e.Owner += "x" }, func(e *lockagent.Event) bool { return e.Owner != "" }), NeverRead},
+	{"owner", event(func(r *rand.Rand, e *lockagent.Event) { e.Owner += "x" }, func(e *lockagent.Event) bool { return e.Owner != "" }), toldOnce},
 	{"wall clock", event(func(r *rand.Rand, e *lockagent.Event) { e.Time = e.Time.Add(-time.Hour) }, always), NeverRead},
 	{"request", event(func(r *rand.Rand, e *lockagent.Event) { e.Request += 1 + r.Uint64N(9) }, always), NeverRead},
 	{"waiters", event(func(r *rand.Rand, e *lockagent.Event) { e.Waiters++ }, always), NeverRead},
@@ -236,7 +237,7 @@ var leastCaught = map[string]int{
 	"the tail of an agent is removed": 90, "the tail of an epoch is removed": 90, "a stretch of the stream is removed": 90,
 	Retirement: 60, "an epoch is removed": 25, "an agent is removed": 0,
 
-	"token": 80, "tenure": 60, "store time": 5, "until": 8, "confirmed": 4, "returned": 20, "held": 4, "count": 90, "no count": 100,
+	"sum": 100, "token": 80, "tenure": 60, "store time": 5, "until": 8, "confirmed": 4, "returned": 20, "held": 4, "count": 90, "no count": 100,
 	"lock": 50, "other lock": 60, "kind of lock": 60, "exclusive": 10, "store": 40, "kind": 60, "how": 80, "reason": 40,
 	"number": 100, "epoch": 100, "agent": 100,
 }

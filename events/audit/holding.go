@@ -1,0 +1,117 @@
+package audit
+
+import (
+	"fmt"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// appeared takes a hold of which the log does not have the grant, but a record that it goes on. The grant may be missing, or
+// the log begins late.
+func (a *Audit) appeared(h *Hold, r *events.Record) {
+	l := a.current
+	h.holes = l.Holes
+	if !judged(h.LockKey) {
+		a.found.Unjudged++
+		l.Kept++ // nobody follows whether it goes back
+		return
+	}
+	if l.Whole {
+		l.Whole = false
+		a.found.violation(Violation{
+			Kind: Contradiction, First: a.heldBy(l, r), Why: "the agent tells that a hold goes on of which it has not told the grant",
+			Look: "This is a defect of the agent, or its records were changed. Look at its records before this number.",
+		})
+	}
+	lock := a.lock(h.LockKey)
+	s := lock.live(h.Agent, h.Tenure)
+	if s == nil {
+		s = a.newSpan(lock, h)
+	} else { // another hold of the tenure is known
+		if h.Start != 0 && (s.Start == 0 || h.Start < s.Start) {
+			s.Start = h.Start
+		}
+		s.Confirmed, s.Lease = max(s.Confirmed, h.Confirmed), max(s.Lease, h.Lease)
+		s.Modes |= modeOf(h.Mode)
+		s.beginAlone(h)
+		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.lastToken())
+	}
+	s.Open++
+	a.outlasts(h, s)
+	s.Gone = false
+	s.Least = max(s.Least, r.Confirmed)
+	if h.Start == 0 {
+		s.doubt("the log does not say when the store began its tenure")
+	}
+	s.doubt("the log tells that it goes on, and does not have its grant")
+}
+
+// confirmed holds a record that a hold goes on against what the log says of the hold.
+func (a *Audit) confirmed(h *Hold, r *events.Record) {
+	l := a.current
+	s := a.goesOn(h)
+	if s == nil {
+		return
+	}
+	odd := func(why string) {
+		a.suspect(s, suspect{Kind: Contradiction, Hold: h.piece(), Why: why})
+	}
+	switch whole := h.holes == l.Holes; {
+	case h.Start != r.StoreTime && h.Start != 0:
+		odd(fmt.Sprintf("the agent tells that it began at %s, and told before that it began at %s", storeText(r.StoreTime), storeText(h.Start)))
+	case h.Owner != r.Owner || h.Incarnation != r.Incarnation || h.Permits != r.Permits || h.Holds != r.Holds ||
+		r.Total != 0 && r.Total != h.Total || r.How == lockagent.ByStore && h.How != r.How:
+		odd("what the agent tells of it while it goes on is not what it told when it began")
+	case whole && h.Grants != r.Count:
+		a.counted(h.LockKey, h, r)
+	case whole && h.Mode != r.Mode:
+		odd(fmt.Sprintf("the agent tells that it is %s, and by its other records it is %s", r.Mode, h.Mode))
+	}
+	if h.Mode != r.Mode && modeOf(r.Mode) == shared && modeOf(h.Mode) == exclusive {
+		// The record is missing that says when its owner gave back what excluded others.
+		s.Modes |= shared
+		s.endAlone(h, max(s.Start, s.Least))
+		s.doubt("the log does not say since when it is shared")
+	}
+	s.Confirmed = max(s.Confirmed, r.Confirmed)
+	if r.Lease != 0 {
+		s.Lease = r.Lease
+	}
+	s.Least = max(s.Least, r.Confirmed)
+}
+
+// has reports whether a hold goes on in the present life of the agent, by its log. A whole life began without holds.
+func (l *agentLog) has(h *Hold) bool { return h.Epoch == l.Epoch || !l.Whole && !h.Gone }
+
+// known is how many holds these are, and their sum.
+func (l *agentLog) known() (holds int, sum uint64) {
+	for h := range l.folded.holds {
+		if l.has(h) {
+			holds++
+			sum += lockagent.HoldSum(h.Lock, h.Tenure, h.Token)
+		}
+	}
+	return holds, sum
+}
+
+// tells takes what a sign of life says of the holds of the agent. If they are those of which the log has the grants, or some of these, there
+// are no others. Of the others the ends are missing, and one of them can be found.
+func (l *agentLog) tells(r *events.Record) {
+	if l.Hidden == 0 {
+		return
+	}
+	holds, sum := l.known()
+	switch {
+	case r.Count == 0:
+		l.Hidden = 0
+	case r.Count == holds && r.Sum == sum:
+		l.Hidden = 0
+	case r.Count == holds-1 && r.Sum != 0:
+		for h := range l.folded.holds {
+			if l.has(h) && r.Sum == sum-lockagent.HoldSum(h.Lock, h.Tenure, h.Token) {
+				l.Hidden = 0
+			}
+		}
+	}
+}
