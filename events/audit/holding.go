@@ -95,8 +95,8 @@ func (l *agentLog) known() (holds int, sum uint64) {
 	return holds, sum
 }
 
-// tells takes what a sign of life says of the holds of the agent. If they are those of which the log has the grants, or some of these, there
-// are no others. Of the others the ends are missing, and one of them can be found.
+// tells takes what a sign of life says of the holds of the agent. There are no hidden ones if it has none, or those that
+// the log has, or all of these but one, of which the end is missing.
 func (l *agentLog) tells(r *events.Record) {
 	if l.Hidden == 0 {
 		return
