@@ -182,6 +182,9 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		report = auditor.ReportAt(now)
 	}
 	f.narrow(&report)
+	if report.Kept, err = f.kept(cmd, log, &state); err != nil {
+		return err
+	}
 	if f.second {
 		return f.tellBoth(cmd, log, &report, second.opinion(&state, f.file != ""))
 	}
@@ -189,6 +192,28 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		return errors.Join(err, saved)
 	}
 	return errors.Join(f.verdictOf(log, &report), saved)
+}
+
+// kept counts what has consequences and is older than the log: see [audit.Report].Kept.
+func (f *auditFlags) kept(cmd *cobra.Command, log *eventLog, state *natslog.StreamState) (map[string]int, error) {
+	if f.file != "" || !f.from.IsZero() {
+		return nil, nil
+	}
+	kept, urgent := make(map[string]int), f.locks
+	urgent.Urgent = true
+	err := log.replay(cmd.Context(), startAt{}, urgent, func(r *events.Record, err error) error {
+		switch {
+		case r.Position >= state.First:
+			return errSeen
+		case err == nil:
+			kept[r.Kind.String()]++
+		}
+		return nil
+	})
+	if errors.Is(err, errSeen) {
+		err = nil
+	}
+	return kept, err
 }
 
 // narrow tells a report what was asked for. It makes the verdict empty if one lock was asked for, and there is

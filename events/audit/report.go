@@ -55,6 +55,10 @@ type Report struct {
 	// Within is the stretch of time that the verdict is about, see [Audit.Within]. The Counts are of all that was read.
 	Within TimeRange `json:"within,omitzero"`
 
+	// Kept are the numbers of records, by their kinds, of what has consequences and is older than all that was read: see
+	// [events.Urgent]. Whoever reads the log sets it.
+	Kept map[string]int `json:"kept,omitempty"`
+
 	// Stores are what was judged of each store, and from when to when.
 	Stores []Judged `json:"stores,omitempty"`
 

@@ -31,6 +31,13 @@ func (r Report) String() string {
 	paragraphs = list(paragraphs, "acknowledged: ", List[Acknowledged]{len(r.Acknowledged), r.Acknowledged})
 	paragraphs = list(paragraphs, "still held: ", named(r.OpenHolds))
 	paragraphs = list(paragraphs, "not judged: ", named(r.NotJudged))
+	if len(r.Kept) > 0 {
+		var kept []string
+		for _, kind := range slices.Sorted(maps.Keys(r.Kept)) {
+			kept = append(kept, fmt.Sprintf("%d %s", r.Kept[kind], kind))
+		}
+		paragraphs = append(paragraphs, "kept from before the beginning of the log: "+strings.Join(kept, ", "))
+	}
 	for _, count := range []struct {
 		n         int
 		one, many string

@@ -177,7 +177,9 @@ func (s *forwardSession) makeHub() (err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, forwardTimeout)
 	defer cancel()
 	made := s.f.cfg.hubStream()
-	if s.hub.stream, err = createStream(ctx, s.hub.js, made.stream()); err == nil {
+	want := made.stream()
+	if s.hub.stream, err = createStream(ctx, s.hub.js, want); err == nil {
+		made.tellUrgent(makeUrgent(ctx, s.hub.js, &want, made.Prefix))
 		s.f.cfg.Logger.Info("events: the stream of the hub is made",
 			"stream", made.Stream, "max_bytes", made.MaxBytes, "max_age", made.MaxAge, "replicas", made.Replicas)
 	}

@@ -46,7 +46,7 @@ func SetLimits(ctx context.Context, cfg ReaderConfig, want Limits) (had Limits, 
 	had = limitsOf(&is)
 	want = want.plain()
 	if had == want {
-		return had, nil
+		return had, limitUrgent(ctx, js, &is, cfg.Prefix)
 	}
 	is.MaxBytes, is.MaxAge = want.MaxBytes, want.MaxAge
 	if want.MaxBytes == 0 {
@@ -58,7 +58,15 @@ func SetLimits(ctx context.Context, cfg ReaderConfig, want Limits) (had Limits, 
 	if _, err := js.UpdateStream(ctx, is); err != nil {
 		return had, fmt.Errorf("events: limits of stream %q: %w", cfg.Stream, noRoomFor(&is, err))
 	}
-	return had, nil
+	return had, limitUrgent(ctx, js, &is, cfg.Prefix)
+}
+
+// limitUrgent gives the second stream of a log the limits that follow from those of the log.
+func limitUrgent(ctx context.Context, js jetstream.JetStream, log *jetstream.StreamConfig, prefix string) error {
+	if err := makeUrgent(ctx, js, log, prefix); err != nil {
+		return fmt.Errorf("events: limits: %w", err)
+	}
+	return nil
 }
 
 // limitsOf are the limits of a stream.

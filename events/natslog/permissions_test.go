@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,29 +27,47 @@ import (
 // documented returns the only block of a language in docs/nats.md.
 func documented(t *testing.T, language string) string {
 	t.Helper()
+	return documentedBlocks(t, language, 1)[0]
+}
+
+// documentedBlocks returns the blocks of a language in docs/nats.md, of which there are so many.
+func documentedBlocks(t *testing.T, language string, n int) (texts []string) {
+	t.Helper()
 	page, err := os.ReadFile("../../docs/nats.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)\n```"+language+"\n(.*?)\n```\n").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 1 {
-		t.Fatalf("the page has %d blocks of %s, want 1", len(blocks), language)
+	if len(blocks) != n {
+		t.Fatalf("the page has %d blocks of %s, want %d", len(blocks), language, n)
 	}
-	return blocks[0][1]
+	for _, block := range blocks {
+		texts = append(texts, block[1])
+	}
+	return texts
 }
 
 // documentedStream returns the settings of the stream in docs/nats.md, for one server with a
 // small disk.
 func documentedStream(t *testing.T) jetstream.StreamConfig {
 	t.Helper()
-	var cfg jetstream.StreamConfig
-	d := json.NewDecoder(strings.NewReader(documented(t, "json")))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&cfg); err != nil {
-		t.Fatal(err)
+	log, _ := documentedStreams(t)
+	log.Replicas, log.MaxBytes = 1, 1<<20
+	return log
+}
+
+// documentedStreams returns the settings of both streams in docs/nats.md.
+func documentedStreams(t *testing.T) (log, urgent jetstream.StreamConfig) {
+	t.Helper()
+	blocks := documentedBlocks(t, "json", 2)
+	for i, cfg := range []*jetstream.StreamConfig{&log, &urgent} {
+		d := json.NewDecoder(strings.NewReader(blocks[i]))
+		d.DisallowUnknownFields()
+		if err := d.Decode(cfg); err != nil {
+			t.Fatal(err)
+		}
 	}
-	cfg.Replicas, cfg.MaxBytes = 1, 1<<20
-	return cfg
+	return log, urgent
 }
 
 // documentedServer starts a server as docs/nats.md configures it, and makes the stream as
@@ -145,7 +164,7 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		}, DefaultStream, events.DefaultPrefix, "")
 	})
 	t.Run("TheyMakeTheStream", func(t *testing.T) {
-		more := strings.ReplaceAll(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"")
+		more := strings.ReplaceAll(conf, "publish: [", "publish: [\n\"$JS.API.STREAM.CREATE.LOCKAGENT\"\n\"$JS.API.STREAM.CREATE.LOCKAGENT_URGENT\"")
 		permitted(t, func() *natsserver.Server { return natstest.StartSecured(t, more) }, DefaultStream, events.DefaultPrefix, "")
 	})
 	t.Run("OwnAnswers", func(t *testing.T) {
@@ -570,5 +589,22 @@ func TestDocumentedStream(t *testing.T) {
 	}
 	if !cfg.DenyDelete || !cfg.DenyPurge || !cfg.AllowDirect {
 		t.Errorf("it is %+v", cfg)
+	}
+	log, urgent := documentedStreams(t)
+	want := urgentOf(&log, events.DefaultPrefix)
+	want.Description, want.MaxConsumers, want.MaxMsgs = "", -1, -1
+	sources := func(cfg *jetstream.StreamConfig) (all []jetstream.SubjectTransformConfig) {
+		for _, s := range cfg.Sources {
+			all = append(all, s.SubjectTransforms...)
+		}
+		cfg.Sources = nil
+		slices.SortFunc(all, func(a, b jetstream.SubjectTransformConfig) int { return strings.Compare(a.Source, b.Source) })
+		return all
+	}
+	if got, want := sources(&urgent), sources(&want); !slices.Equal(got, want) {
+		t.Errorf("copied is %v, want %v", got, want)
+	}
+	if !reflect.DeepEqual(urgent, want) {
+		t.Errorf("the copies are\n%+v, want\n%+v", urgent, want)
 	}
 }

@@ -89,7 +89,7 @@ func (r *Reader) Close() {
 // does not answer a request that it does not permit: it only tells us so.
 func (r *Reader) refused(err error) (told bool) {
 	missing, ok := errors.AsType[*PermissionError](err)
-	if !ok || strings.Contains(missing.Subject, ".CONSUMER.DELETE.") { // nothing waits for this one
+	if !ok || strings.Contains(missing.Subject, ".CONSUMER.DELETE.") || strings.HasSuffix(missing.Subject, ".STREAM.INFO."+urgentName(r.cfg.Stream)) { // nothing needs these
 		return false
 	}
 	r.mu.Lock()
@@ -125,7 +125,8 @@ func causeOf(ctx context.Context) error {
 }
 
 // Replay calls visit for the selected records from from until the end that the
-// stream had when Replay was called.
+// stream had when Replay was called. With [events.Filter].Urgent it begins with the records of
+// consequence that the stream itself has forgotten, if there are copies of them.
 //
 // It returns
 //
@@ -145,6 +146,9 @@ func (r *Reader) Replay(ctx context.Context, from From, filter events.Filter, vi
 	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
+		return err
+	}
+	if err := r.readUrgent(ctx, stream, from, filter, visit); err != nil {
 		return err
 	}
 	state := stream.CachedInfo().State
@@ -172,6 +176,9 @@ func (r *Reader) Tail(ctx context.Context, from From, filter events.Filter, visi
 	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
+		return err
+	}
+	if err := r.readUrgent(ctx, stream, from, filter, visit); err != nil {
 		return err
 	}
 	at := uint64(0) // up to where the stream was read

@@ -61,11 +61,11 @@ type decoded struct {
 // returns the position up to which it has read, or 0 if it has read nothing.
 func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, filter events.Filter, last uint64, visit events.Visit) (uint64, error) {
 	reconnects := r.nc.Stats().Reconnects
-	consumer, err := r.consume(ctx, from, filter)
+	consumer, err := r.consume(ctx, stream, from, filter)
 	if err != nil {
 		return 0, r.failed(ctx, err)
 	}
-	defer r.forget(consumer)
+	defer r.forget(stream, consumer)
 	reading := reading{
 		r: r, stream: stream, consumer: consumer, since: from.time, filter: filter, last: last,
 		name: consumer.CachedInfo().Name, reconnects: reconnects,
@@ -258,6 +258,9 @@ func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
 // decode decodes a message, up to the first record that is wrong.
 func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	d.position, d.origin = meta.Sequence.Stream, m.Headers().Get(events.OriginHeader)
+	if g.stream.CachedInfo().Config.Name != g.r.cfg.Stream {
+		d.position = placeOfCopy(g.r.cfg.Stream, m)
+	}
 	d.records = d.records[:0]
 	err := events.DecodeMessage(m.Headers().Get("Content-Type"), m.Data(), func(r events.Record) error {
 		d.records = append(d.records, r)
@@ -308,7 +311,7 @@ func (p *place) fits(r *events.Record) error {
 	return nil
 }
 
-func (r *Reader) consume(ctx context.Context, from From, filter events.Filter) (jetstream.Consumer, error) {
+func (r *Reader) consume(ctx context.Context, stream jetstream.Stream, from From, filter events.Filter) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	cfg := jetstream.OrderedConsumerConfig{
@@ -322,14 +325,14 @@ func (r *Reader) consume(ctx context.Context, from From, filter events.Filter) (
 	if !from.time.IsZero() {
 		cfg.OptStartTime = &from.time
 	}
-	return r.js.OrderedConsumer(ctx, r.cfg.Stream, cfg)
+	return r.js.OrderedConsumer(ctx, stream.CachedInfo().Config.Name, cfg)
 }
 
 // forget removes the consumer from the server, which would do so by itself later.
-func (r *Reader) forget(consumer jetstream.Consumer) {
+func (r *Reader) forget(stream jetstream.Stream, consumer jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = r.js.DeleteConsumer(ctx, r.cfg.Stream, consumer.CachedInfo().Name)
+	_ = r.js.DeleteConsumer(ctx, stream.CachedInfo().Config.Name, consumer.CachedInfo().Name)
 }
 
 // getNext returns the first message with a subject from a position on.

@@ -98,11 +98,11 @@ func TestConsumerBehindTheStream(t *testing.T) {
 		"None":      {events.Filter{Lock: "orders/7"}, From{}, [4]bool{true, true, true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own, err := r.consume(t.Context(), test.from, test.filter)
+			own, err := r.consume(t.Context(), stream, test.from, test.filter)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := r.consume(t.Context(), From{}, events.Filter{})
+			all, err := r.consume(t.Context(), stream, From{}, events.Filter{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,9 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 	want := s.p.cfg.stream()
 	stream, err := findStream(ctx, s.js, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = createStream(ctx, s.js, want)
+		if stream, err = createStream(ctx, s.js, want); err == nil {
+			s.p.cfg.tellUrgent(makeUrgent(ctx, s.js, &want, s.p.cfg.Prefix))
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stream %q: %w", want.Name, err)

@@ -274,7 +274,7 @@ var table = []*Setting{
 	{
 		Key: "events.max_size", Flag: "events-max-size", field: func(s *Settings) any { return &s.Events.MaxSize },
 		kind: size{min: 1 << 20, max: 1 << 40, orZero: "is no bound"},
-		Help: "How much the event log keeps. The oldest events are removed. A smaller size removes them at the next start.", Usage: "`size` of the event log",
+		Help: "How much the event log keeps. The oldest events are removed. What has consequences is kept for longer, in an eighth of this size on top. A smaller size removes events at the next start.", Usage: "`size` of the event log",
 		Default: "1GiB", Example: "64MiB",
 	},
 	{
