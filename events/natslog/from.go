@@ -28,3 +28,11 @@ func FromTime(t time.Time) From {
 // FromNow begins with the first record that arrives after the call to
 // [Reader.Tail].
 func FromNow() From { return From{policy: jetstream.DeliverNewPolicy} }
+
+// before is up to which position a stream has messages that come before.
+func (from From) before(stream jetstream.Stream) uint64 {
+	if from.position == 0 {
+		return 0
+	}
+	return min(from.position-1, stream.CachedInfo().State.LastSeq)
+}

@@ -181,7 +181,7 @@ func (r *Reader) Tail(ctx context.Context, from From, filter events.Filter, visi
 	if err := r.readUrgent(ctx, stream, from, filter, visit); err != nil {
 		return err
 	}
-	at := uint64(0) // up to where the stream was read
+	at := from.before(stream) // up to where the stream was read
 	if from.policy == jetstream.DeliverNewPolicy {
 		at = stream.CachedInfo().State.LastSeq
 		from = FromPosition(at + 1)

@@ -38,6 +38,7 @@ type reading struct {
 	filter   events.Filter
 	last     uint64 // up to which position, or 0 if without end
 
+	before     uint64 // up to which position the stream had messages that it is not to fetch
 	at         uint64 // up to which position it has fetched, or 0 if it has fetched nothing
 	name       string // of the consumer that the last message came from
 	reconnects uint64 // of the connection, when it began
@@ -67,7 +68,7 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 	}
 	defer r.forget(stream, consumer)
 	reading := reading{
-		r: r, stream: stream, consumer: consumer, since: from.time, filter: filter, last: last,
+		r: r, stream: stream, consumer: consumer, since: from.time, filter: filter, last: last, before: from.before(stream),
 		name: consumer.CachedInfo().Name, reconnects: reconnects,
 		free: make(chan *decoded, ahead), ready: make(chan *decoded, ahead),
 	}
@@ -164,7 +165,7 @@ func (g *reading) idle(ctx context.Context) (done bool, err error) {
 		if g.r.nc.Stats().Reconnects != g.reconnects {
 			return false, &interruption{errors.New("the connection was interrupted")}
 		}
-		return false, nil
+		return false, g.follow(ctx, g.consumer.CachedInfo().Name)
 	}
 	return g.ends(ctx, 0) // what was left may have been removed
 }
@@ -211,16 +212,8 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 	if g.last > 0 && position > g.last {
 		return true, nil
 	}
-	if meta.Consumer != g.name {
-		// The library has made a new consumer, perhaps of another stream.
-		now, err := g.r.stream(ctx)
-		if err != nil {
-			return false, err
-		}
-		if commonEnd(g.stream, now) < g.at {
-			return false, &interruption{errors.New("the stream was replaced")}
-		}
-		g.name = meta.Consumer
+	if err := g.follow(ctx, meta.Consumer); err != nil {
+		return false, err
 	}
 	if !meta.Timestamp.Before(g.since) {
 		g.since = time.Time{} // the clocks of servers differ: what follows may seem to be earlier
@@ -234,6 +227,23 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 	}
 	g.at = position
 	return g.ends(ctx, meta.NumPending)
+}
+
+// follow notes which consumer is read now. If the library has made a new one, it may be that of another stream, which has nothing
+// to say for a long time behind the position that was reached.
+func (g *reading) follow(ctx context.Context, consumer string) error {
+	if consumer == g.name {
+		return nil
+	}
+	now, err := g.r.stream(ctx)
+	if err != nil {
+		return err
+	}
+	if commonEnd(g.stream, now) < max(g.at, g.before) {
+		return &interruption{errors.New("the stream was replaced")}
+	}
+	g.name = consumer
+	return nil
 }
 
 // ends reports whether the end is reached, when the consumer says how many messages are pending. If it
