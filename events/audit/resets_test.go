@@ -340,6 +340,13 @@ func TestAuditOfAStepThatIsNoticedLate(t *testing.T) {
 			},
 			Incomplete, "unproven: 2", "somebody set the clock of the store at some time",
 		},
+		"OfPermits": { // two are in use, and there is one
+			[]*story{
+				agent("A").permits(lockagent.Permits, 1, 1).changes(90_000, lockagent.TrySetPermits, 1).leasing(400*time.Second).granted(1, 300_000).released(1, 650_000).returned(1, 650_000).stop(),
+				agent("B").permits(lockagent.Permits, 1, 1).leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).granted(1, 310_000).released(1, 600_000).returned(1, 600_000).stop(),
+			},
+			Incomplete, "unproven: 2", "up to 2 of 1, for somebody set the clock of the store",
+		},
 		"OfAnOverlapSinceThen": { // the store has confirmed the first by its clock since
 			[]*story{
 				agent("A").leasing(400*time.Second).granted(1, 300_000).renewed(1, 720_000).released(1, 750_000).returned(1, 750_000).stop(),
