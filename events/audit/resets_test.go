@@ -169,6 +169,13 @@ func TestAuditOfResets(t *testing.T) {
 			},
 			Explained, "explained: 1", "its process did not run, and learned of it late",
 		},
+		"ProcessStoppedAndTheClockWasSet": { // nobody knows when it learned of that, by the clock of the second
+			[]*story{
+				agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 3600_000).stop(),
+				agent("B").reset(setBy(60_000, 10_000, 71_000)).held(1, 200_000, 201_000).stop(),
+			},
+			Incomplete, "unproven: 2", "somebody set the clock of the store at some time",
+		},
 		"ProcessStoppedAndNobodyCame": {
 			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 3600_000).stop()},
 			Proven, "", "",
