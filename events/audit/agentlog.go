@@ -238,7 +238,7 @@ func harmless(d *events.Drops) bool {
 		switch lockagent.EventKind(kind) {
 		case lockagent.EventRequested, lockagent.EventQueued, lockagent.EventRenewed, lockagent.EventUncertain,
 			lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused,
-			lockagent.EventAlive, lockagent.EventReturned, lockagent.EventReentered:
+			lockagent.EventAlive, lockagent.EventReturned, lockagent.EventReentered, lockagent.EventHolding:
 		default:
 			if n > 0 {
 				return false
@@ -261,8 +261,12 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 		a.gap(l, events.Range{First: 1, Last: f.Seq}) // how much of it came is forgotten
 	}
 	a.named(l, r)
+	hidden := l.hidden()
 	a.lives(l, r)
 	l.Timed, l.Hidden, l.Ended = false, 0, 0
+	if r.Kind == lockagent.EventAgentStarted && r.Count > 0 {
+		l.Hidden = hidden // the process may go on with holds that the log does not have
+	}
 	e := l.Epochs[r.Epoch]
 	if e == nil {
 		e = &epochLog{Next: 1}

@@ -84,3 +84,39 @@ func TestAHoldFromBeforeTheBeginningOverlaps(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// What was dropped only said that a hold goes on. So nothing is missing.
+func TestDroppedRecordsThatAHoldGoesOn(t *testing.T) {
+	a := agent("A").granted(1, 1000).dropped(lockagent.EventHolding).released(1, 9000).returned(1, 9001).stop()
+	if r := audited(a.records); r.Verdict != Proven {
+		t.Errorf("%v", r)
+	}
+}
+
+// A process goes on with the holds of the one before, whose last records are lost. If it has the sum of those that the log
+// has, there is no other. Otherwise its crash touches the time since then.
+func TestAuditOfHoldsThatGoOnInAnotherProcess(t *testing.T) {
+	for name, test := range map[string]struct {
+		other   uint64 // by how much the sum is that of other holds
+		verdict Verdict
+		found   string
+	}{
+		"TheHoldsOfTheLog": {0, Proven, "not stopped: 2, open: 1"},
+		"OtherHolds":       {1, Incomplete, "belated: 1, not stopped: 2, open: 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agent("A").of("l").leasing(time.Hour).granted(1, 1000), agent("B").of("b")
+			sum := lockagent.HoldSum("l", 1, a.latest[1]) + test.other
+			s := new(tape).add(2000, a.alive(2000), b.alive(2000))
+			s.add(4000, a.next().edit(func(r *events.Record) { r.Count, r.Sum = 1, sum }))
+			for ms := 5000; ms <= 95_000; ms += 10_000 {
+				s.add(ms, a.alive(ms).edit(func(r *events.Record) { r.Count, r.Sum = 1, sum }), b.alive(ms))
+				if ms == 35_000 {
+					b.held(1, 40_000, 41_000)
+				}
+			}
+			s.live(106_000, 206_000, b).add(207_000, b.stop())
+			s.want(t, test.verdict, test.found, "")
+		})
+	}
+}
