@@ -26,7 +26,7 @@ func newLoad(p *Publisher, locks int) *load {
 	l := &load{p: p, e: eventstest.Full(lockagent.EventGranted)}
 	l.e.Reset, l.e.Process, l.e.Err, l.e.Holder, l.e.Operator = lockagent.Reset{}, lockagent.Process{}, "", "", ""
 	l.e.TraceParent, l.e.Reason, l.e.Returned, l.e.Time = "", 0, 0, time.Now()
-	l.e.Waiters, l.e.Remaining, l.e.Confirmed = 0, 0, l.e.StoreTime
+	l.e.Waiters, l.e.Remaining, l.e.Confirmed, l.e.Sum = 0, 0, l.e.StoreTime, 0
 	l.e.Permits, l.e.Total, l.e.Op, l.e.Permit, l.e.Replicas, l.e.Holds = 0, 0, "", "", 0, 0
 	for i := range locks {
 		l.locks = append(l.locks, lockagent.Name(fmt.Sprintf("orders/%04d", i)))
