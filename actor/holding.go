@@ -8,13 +8,13 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// tellEvery is how often the event log is told of a hold that goes on. After that time a log that has lost its beginning
-// has all holds again that went on when the rest began.
+// tellEvery is how often the event log is told of a hold that goes on. So a log that has lost its beginning tells of
+// that hold again. The tick that tells of it may come later, by [longestSleep] at most.
 const tellEvery = 10 * time.Minute
 
-// tellHolds tells the event log of each hold that goes on, tellEvery after its grant and then again and again. Each tick
-// calls it, and a lock with holds has a tick every [longestSleep] at least. So grants and releases cost nothing more. It
-// looks at the holds only if one may be due. One that is granted after a look is not due before tellAt.
+// tellHolds tells the event log of each hold that goes on, tellEvery after its grant and then again and again. Each
+// tick calls it, and a lock with holds has a tick every [longestSleep] at least. So grants and releases cost nothing
+// more. It looks at the holds only if one may be due. One that is granted after a look is not due before tellAt.
 func (l *lock) tellHolds() {
 	if l.agent.cfg.Recorder == nil || l.now < l.tellAt || !l.agent.recording(context.Background()) {
 		return

@@ -29,8 +29,8 @@ func newEventsHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history NAME",
 		Short: "Show the holds of a lock",
-		Long: `Show the holds of a lock, the oldest first: from when to when, for how long, the process
-that had it or, if that is the process of the agent, the owner, the agent, the token, how each hold came, and how it ended.
+		Long: `Show the holds of a lock, the oldest first. A row has the times, the agent, the token, how the hold
+came, and how it ended. It names the process that had the lock, or the owner if that is the process of the agent.
 The name may be a pattern, in which a part * is any part, and a last part > is all that follows.
 
 Times are those of the agents' clocks, in the zone of this machine, which each time names. The order is that of the

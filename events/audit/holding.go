@@ -95,8 +95,8 @@ func (l *agentLog) known() (holds int, sum uint64) {
 	return holds, sum
 }
 
-// tells takes what a sign of life says of the holds of the agent. There are no hidden ones if it has none, or those that
-// the log has, or all of these but one, of which the end is missing.
+// tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in three cases: it has no
+// hold; it has those that the log has; or it has all of these but one, and the end of that one is missing.
 func (l *agentLog) tells(r *events.Record) {
 	if l.Hidden == 0 {
 		return

@@ -210,7 +210,7 @@ func (x *Independent) judge(log []*events.Record) {
 		h, shared := open[r.Token], r.Mode == lockagent.Shared
 		begins := r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld
 		switch {
-		case r.Token != 0 && begins != (h == nil), begins && r.Token <= t.last,
+		case (r.Token != 0 || r.Kind != lockagent.EventReturned) && begins != (h == nil), begins && r.Token <= t.last,
 			begins && (i == 0) != (r.How == lockagent.ByStore), begins && r.StoreTime == 0:
 			x.contradicts(r, "it does not fit what came before it in its tenure")
 			return
