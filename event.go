@@ -98,10 +98,11 @@ const (
 	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime. If the store did not
 	// answer, nobody knows whether it was done. Then there is Err, and neither Total nor StoreTime.
 	EventPermits
-	// EventHolding: a hold goes on. The agent tells of each hold every ten minutes, so that a log which has lost its
-	// beginning has it. As EventGranted without Waited and Link, and Held and Confirmed. The StoreTime is that of the
-	// grant, and the Request the first one of those that the owner holds it by. Count is the number of grants that the
-	// owner has now. If one of them is exclusive, so is the Mode.
+	// EventHolding: a hold goes on. The agent tells of the holds of each lock every ten minutes, and soon after a process
+	// began to go on with them. So a log which has lost its beginning has them. As EventGranted without Waited and Link, and
+	// Held and Confirmed. The StoreTime is that of the grant, and the Request the oldest of those by which the owner has the
+	// hold; Held is since that was granted. Count is the number of grants that the owner has now. If one of them is
+	// exclusive, so is the Mode.
 	EventHolding
 )
 

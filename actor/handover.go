@@ -196,6 +196,7 @@ func (l *lock) goOn(m *resumedMsg) {
 			})
 		}
 	}
+	l.tellAt = max(l.now, 1) // the next tick tells of them, however short this process lives
 	l.step(lockstate.Tick{})
 }
 

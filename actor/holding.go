@@ -8,31 +8,29 @@ import (
 	"github.com/lockagent/lockagent/internal/lockstate"
 )
 
-// tellEvery is how often the event log is told of a hold that goes on. So a log that has lost its beginning tells of
-// that hold again. The tick that tells of it may come later, by [longestSleep] at most.
+// tellEvery is how often the event log is told of the holds of a lock that go on. So a log that has lost its beginning
+// tells of them again. Ticks tell of them, so each time may be later, by [longestSleep] at most.
 const tellEvery = 10 * time.Minute
 
-// tellHolds tells the event log of each hold that goes on, tellEvery after its grant and then again and again. Each
-// tick calls it, and a lock with holds has a tick every [longestSleep] at least. So grants and releases cost nothing
-// more. It looks at the holds only if one may be due. One that is granted after a look is not due before tellAt.
+// tellHolds tells the event log of all holds that go on, if it is time for that. Each tick calls it, and a lock with holds
+// has a tick every [longestSleep] at least. So grants and releases cost nothing more. The first tick tells nothing: no
+// hold is old.
 func (l *lock) tellHolds() {
 	if l.agent.cfg.Recorder == nil || l.now < l.tellAt || !l.agent.recording(context.Background()) {
 		return
 	}
-	last := l.told
-	l.told, l.tellAt = l.now, l.now+lockstate.Instant(tellEvery)
+	first := l.tellAt == 0
+	l.tellAt = l.now + lockstate.Instant(tellEvery)
+	if first {
+		return
+	}
 	n := l.state.Snapshot()
 	tenures := make(map[uint64]*lockstate.SavedTenure, len(n.Tenures))
 	for i := range n.Tenures {
 		tenures[n.Tenures[i].Number] = &n.Tenures[i]
 	}
 	for _, grants := range holdsIn(n.Requests) {
-		since := grants[0].Since
-		times := l.now.Sub(since) / tellEvery
-		l.tellAt = min(l.tellAt, since+lockstate.Instant((times+1)*tellEvery))
-		if times > max(0, last.Sub(since))/tellEvery {
-			l.tellHold(grants, tenures[grants[0].Tenure])
-		}
+		l.tellHold(grants, tenures[grants[0].Tenure])
 	}
 }
 
@@ -63,9 +61,6 @@ func holdsIn(requests []lockstate.SavedRequest) (holds [][]*lockstate.SavedReque
 func (l *lock) tellHold(grants []*lockstate.SavedRequest, t *lockstate.SavedTenure) {
 	first := grants[0]
 	r := l.requests.get(first.ID)
-	if r == nil || t == nil {
-		return
-	}
 	out := lockagent.Event{
 		Kind: lockagent.EventHolding, Time: l.time, Lock: l.entry.name, LockKind: l.entry.kind, Mode: modeOf(first.Mode),
 		Owner: first.Owner, Who: l.agent.who, Request: uint64(first.ID), Tenure: t.Number, Token: first.Token,

@@ -48,8 +48,7 @@ type lock struct {
 	armed       lockstate.Instant // when the next tick comes, or 0
 	timer       *time.Timer       // sends it; nil until the first one is armed
 	used        lockstate.Instant // when the last counted message was processed
-	told        lockstate.Instant // when the lock looked last whether to tell of its holds, see tellHolds
-	tellAt      lockstate.Instant // when it looks again
+	tellAt      lockstate.Instant // when the event log is told of its holds; 0 before the first tick
 	watching    int32             // how many holds ask whether others want the lock
 	wanted      bool              // others want it; only if holds ask
 }

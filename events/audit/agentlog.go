@@ -264,7 +264,7 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 	hidden := l.hidden()
 	a.lives(l, r)
 	l.Timed, l.Hidden, l.Ended = false, 0, 0
-	if r.Kind == lockagent.EventAgentStarted && r.Count > 0 {
+	if r.Kind == lockagent.EventAgentStarted && !hasNone(r) {
 		l.Hidden = hidden // the process may go on with holds that the log does not have
 	}
 	e := l.Epochs[r.Epoch]

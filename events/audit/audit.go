@@ -343,7 +343,7 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 	switch {
 	case r.Kind == lockagent.EventAgentStarted:
 		e.Process = l.folded.Process
-		l.Whole, l.Kept, l.Free = r.Seq == 1 && r.Count == 0, 0, 0
+		l.Whole, l.Kept, l.Free = r.Seq == 1 && hasNone(r), 0, 0
 		l.tells(r)
 	case r.Kind == lockagent.EventRequested && r.Lock == "":
 		l.Whole = false // it stands for what the agent recorded of a lock that the audit does not ask for

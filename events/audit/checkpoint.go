@@ -66,6 +66,7 @@ type holdSnapshot struct {
 	Hold  Hold                `json:"hold"`
 	Holes uint32              `json:"holes,omitempty"`
 	After lockagent.StoreTime `json:"after,omitempty"`
+	Long  Micros              `json:"long_us,omitempty"`
 
 	Shares int `json:"shares,omitempty"`
 }
@@ -172,7 +173,7 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 	}
 	if folded != nil {
 		for _, h := range folded.open {
-			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.after, h.shares})
+			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.after, Micros(h.long), h.shares})
 		}
 	}
 	return s
@@ -253,6 +254,7 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for i := range s.Open {
 		h := &s.Open[i].Hold
 		h.holes, h.after, h.shares = s.Open[i].Holes, s.Open[i].After, s.Open[i].Shares
+		h.long = time.Duration(s.Open[i].Long)
 		folded.open = append(folded.open, h)
 		a.fold.agents[h.Agent].holds[h] = folded
 	}

@@ -56,7 +56,7 @@ func (f *Fold) begins(a *folded, r *events.Record) {
 		if !h.Gone && f.watch == nil {
 			h.Confirmed, h.Lease = a.renewed(h)
 		}
-		f.setGone(h, h.Epoch < r.Epoch && r.Count == 0)
+		f.setGone(h, h.Epoch < r.Epoch && hasNone(r))
 	}
 	f.waitsNoMore(a)
 	if f.watch == nil {

@@ -99,6 +99,8 @@ type Hold struct {
 	shares int // how many of the grants of an exclusive hold are shared
 
 	after lockagent.StoreTime // the hold before it in its tenure ended later; 0 if there was none
+
+	long time.Duration // it was held for so long when its agent told last that it goes on; 0 if never
 }
 
 // Process is a [lockagent.Process] as reports write it.

@@ -7,8 +7,8 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// appeared takes a hold of which the log does not have the grant, but a record that it goes on. The grant may be missing, or
-// the log begins late.
+// appeared takes a hold of which the log does not have the grant, but a record that it goes on. The grant may be
+// missing, or the log begins late.
 func (a *Audit) appeared(h *Hold, r *events.Record) {
 	l := a.current
 	h.holes = l.Holes
@@ -40,7 +40,7 @@ func (a *Audit) appeared(h *Hold, r *events.Record) {
 	s.Open++
 	a.outlasts(h, s)
 	s.Gone = false
-	s.Least = max(s.Least, r.Confirmed)
+	a.lasts(h, s, r)
 	if h.Start == 0 {
 		s.doubt("the log does not say when the store began its tenure")
 	}
@@ -78,11 +78,29 @@ func (a *Audit) confirmed(h *Hold, r *events.Record) {
 	if r.Lease != 0 {
 		s.Lease = r.Lease
 	}
+	a.lasts(h, s, r)
+}
+
+// lasts notes for how long a hold has gone on by a record that tells so. Its end is held against that.
+func (a *Audit) lasts(h *Hold, s *span, r *events.Record) {
+	h.long = max(h.long, r.Held)
 	s.Least = max(s.Least, r.Confirmed)
+	if h.Start == 0 {
+		return
+	}
+	end := s.confirmedEnd()
+	if until := max(h.Start, h.after).Add(slowed(r.Held)); end != 0 && until > end.Add(rounding(h.Store)) {
+		a.suspect(s, suspect{Kind: Outlived, Hold: h.piece(), By: until.Sub(end), At: until, Why: fmt.Sprintf(
+			"the store had confirmed its lease until %s, and its agent says that it goes on at %s at least",
+			storeText(end), storeText(until))})
+	}
 }
 
 // has reports whether a hold goes on in the present life of the agent, by its log. A whole life began without holds.
 func (l *agentLog) has(h *Hold) bool { return h.Epoch == l.Epoch || !l.Whole && !h.Gone }
+
+// hasNone reports whether an agent has no holds, by what it tells of all that it has.
+func hasNone(r *events.Record) bool { return r.Count == 0 && r.Sum == 0 }
 
 // known is how many holds these are, and their sum.
 func (l *agentLog) known() (holds int, sum uint64) {
@@ -95,15 +113,15 @@ func (l *agentLog) known() (holds int, sum uint64) {
 	return holds, sum
 }
 
-// tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in three cases: it has no
-// hold; it has those that the log has; or it has all of these but one, and the end of that one is missing.
+// tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in three cases: it has
+// no hold; it has those that the log has; or it has all of these but one, and the end of that one is missing.
 func (l *agentLog) tells(r *events.Record) {
 	if l.Hidden == 0 {
 		return
 	}
 	holds, sum := l.known()
 	switch {
-	case r.Count == 0:
+	case hasNone(r):
 		l.Hidden = 0
 	case r.Count == holds && r.Sum == sum:
 		l.Hidden = 0

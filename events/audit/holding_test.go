@@ -42,18 +42,23 @@ func TestAHoldThatGoesOnIsHeldAgainstItsGrant(t *testing.T) {
 		change  func(*events.Record) // of the record that it goes on
 		verdict Verdict
 	}{
-		"AllFits":          {func(*events.Record) {}, Proven},
-		"Owner":            {func(r *events.Record) { r.Owner = "eve" }, Violated},
-		"Incarnation":      {func(r *events.Record) { r.Incarnation = "i9" }, Violated},
-		"StoreTime":        {func(r *events.Record) { r.StoreTime++ }, Violated},
-		"Count":            {func(r *events.Record) { r.Count++ }, Violated},
-		"Token":            {func(r *events.Record) { r.Token++ }, Violated},
-		"Tenure":           {func(r *events.Record) { r.Tenure++ }, Violated},
-		"How":              {func(r *events.Record) { r.How = 0 }, Proven}, // an agent tells it of first holds only
-		"ConfirmedTooLate": {func(r *events.Record) { r.Confirmed = clock(15_000) }, Violated},
-		"ConfirmedEarlier": {func(r *events.Record) { r.Confirmed = clock(1500) }, Proven},
-		"Lock":             {func(r *events.Record) { r.Lock = "other" }, Violated},
-		"Mode":             {func(r *events.Record) { r.Mode = lockagent.Shared }, Violated},
+		"AllFits":            {func(*events.Record) {}, Proven},
+		"Owner":              {func(r *events.Record) { r.Owner = "eve" }, Violated},
+		"Incarnation":        {func(r *events.Record) { r.Incarnation = "i9" }, Violated},
+		"StoreTime":          {func(r *events.Record) { r.StoreTime++ }, Violated},
+		"Count":              {func(r *events.Record) { r.Count++ }, Violated},
+		"Token":              {func(r *events.Record) { r.Token++ }, Violated},
+		"Tenure":             {func(r *events.Record) { r.Tenure++ }, Violated},
+		"How":                {func(r *events.Record) { r.How = 0 }, Proven}, // an agent tells it of first holds only
+		"ConfirmedTooLate":   {func(r *events.Record) { r.Confirmed = clock(15_000) }, Violated},
+		"ConfirmedEarlier":   {func(r *events.Record) { r.Confirmed = clock(1500) }, Proven},
+		"Lock":               {func(r *events.Record) { r.Lock = "other" }, Violated},
+		"Mode":               {func(r *events.Record) { r.Mode = lockagent.Shared }, Violated},
+		"HeldForLonger":      {func(r *events.Record) { r.Held = 20 * time.Second }, Violated},
+		"HeldBeyondItsLease": {func(r *events.Record) { r.Held = time.Minute }, Violated},
+		"NoSum": {func(r *events.Record) {
+			r.Kind, r.Lock, r.Count, r.Sum, r.StoreTime = lockagent.EventAlive, "", 1, 0, clock(5000)
+		}, Violated},
 		"TheSumOfOtherHolds": {func(r *events.Record) {
 			r.Kind, r.Lock, r.Count, r.Sum, r.StoreTime = lockagent.EventAlive, "", 1, 7, clock(5000)
 		}, Violated},
@@ -118,5 +123,13 @@ func TestAuditOfHoldsThatGoOnInAnotherProcess(t *testing.T) {
 			s.live(106_000, 206_000, b).add(207_000, b.stop())
 			s.want(t, test.verdict, test.found, "")
 		})
+	}
+}
+
+// An agent tells that its hold goes on when the lease is over that the store has confirmed. Nothing tells the end.
+func TestAHoldThatGoesOnBeyondItsLease(t *testing.T) {
+	a := agent("A").granted(1, 1000).holding(1, 301_000).alive(302_000)
+	if r := audited(recordsOf([]*story{a, agent("B").held(1, 100_000, 101_000).alive(302_000).stop()})); r.Verdict != Violated {
+		t.Errorf("%v", r)
 	}
 }

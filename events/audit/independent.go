@@ -15,7 +15,8 @@ import (
 // It keeps all records in memory. The zero value is an empty log. It is not safe for concurrent use.
 //
 //   - A log has no verdict unless it is whole: each agent has told of all from its start to its stop, by records that
-//     this program knows, and of one store, which nobody has reset, and of which nobody has set the clock.
+//     this program knows, and of one store, which nobody has reset, and of which nobody has set the clock. Stores with
+//     different names are judged apart.
 //   - A tenure is the time for which the store gives a lock to one agent. It is over when the agent says that the last
 //     hold ended, or that the store took the lock back. But it lasts for as long as the agent says that it held the
 //     lock, and until the store confirmed the lease for the last time, whatever the agent says of the end.
@@ -32,7 +33,8 @@ type Independent struct {
 	locks    map[LockKey][]oneTenure
 }
 
-// Visit adds what a [natslog.Reader] or [events.ReadLines] passes. A caller sets the [events.Record.Position] to 0 if it tells nothing.
+// Visit adds what a [natslog.Reader] or [events.ReadLines] passes. A Position says which message had the record: then
+// messages in between must not be missing. A caller whose positions have gaps sets each [events.Record.Position] to 0.
 func (x *Independent) Visit(r *events.Record, err error) error {
 	if err != nil {
 		x.why = cmp.Or(x.why, fmt.Sprintf("a record cannot be read: %v", err))
@@ -110,7 +112,7 @@ func (a *oneLife) misses(last, r *events.Record) string {
 	}
 	begins := last.Kind == lockagent.EventAgentStopped
 	follows := !begins && r.Agent == last.Agent && place == events.Place{Epoch: before.Epoch, Seq: before.Seq + 1}
-	starts := begins && r.Count == 0 && r.Follows == before && place == events.Place{Epoch: before.Epoch + 1, Seq: 1}
+	starts := begins && r.Count == 0 && r.Sum == 0 && r.Follows == before && place == events.Place{Epoch: before.Epoch + 1, Seq: 1}
 	kind := lockKind(r.LockKind)
 	foreign := r.Token != 0 && !exclusiveKind(kind) && !permitKind(kind) || r.Op == lockagent.ReleasePermit
 	switch {
@@ -144,7 +146,7 @@ func (x *Independent) follow(a *oneLife, r *events.Record) {
 	case r.Kind == lockagent.EventAlive:
 		if r.Count != a.open {
 			x.contradicts(r, fmt.Sprintf("it counts %d holds, and the log has %d", r.Count, a.open))
-		} else if r.Sum != 0 && r.Sum != a.sum {
+		} else if r.Sum != a.sum {
 			x.contradicts(r, "it has other holds than the log")
 		} else if len(a.tenures) == 0 && r.Confirmed > a.free.Add(imprecise(a.store)) {
 			x.contradicts(r, "a lease was renewed when all tenures were over")
@@ -235,11 +237,16 @@ func (x *Independent) judge(log []*events.Record) {
 			h.grants--
 		}
 		if r.Kind == lockagent.EventHolding {
-			if g := h.grant; r.StoreTime != g.StoreTime || r.Owner != g.Owner || r.Incarnation != g.Incarnation || r.Permits != g.Permits ||
-				r.Holds != g.Holds || r.Total != 0 && r.Total != g.Total || r.How == lockagent.ByStore && r.How != g.How {
+			if g := h.grant; r.StoreTime != g.StoreTime || r.Owner != g.Owner || r.Incarnation != g.Incarnation ||
+				r.Permits != g.Permits || r.Holds != g.Holds || r.Total != 0 && r.Total != g.Total ||
+				r.How == lockagent.ByStore && r.How != g.How {
 				x.contradicts(r, "it does not tell of its hold what the grant told")
 			}
-			t.confirmed, t.least = max(t.confirmed, r.Confirmed), max(t.least, r.Confirmed)
+			t.confirmed = max(t.confirmed, r.Confirmed)
+			t.least = max(t.least, r.Confirmed, h.from.Add(r.Held-r.Held/drift))
+			if r.Lease != 0 && t.least > t.confirmed.Add(r.Lease+near) {
+				x.contradicts(r, "its hold goes on beyond its lease")
+			}
 		}
 		if h != nil && h.grants != r.Count {
 			x.contradicts(r, fmt.Sprintf("it leaves %d grants, and the log has %d", r.Count, h.grants))
@@ -247,7 +254,7 @@ func (x *Independent) judge(log []*events.Record) {
 		if r.Kind.EndsHold() && h.grants == 0 {
 			delete(open, r.Token)
 			t.confirmed = max(t.confirmed, r.Confirmed)
-			least := max(h.from.Add(r.Held-r.Held/1000), r.Confirmed) // the rates of clocks differ by a thousandth at most
+			least := max(h.from.Add(r.Held-r.Held/drift), r.Confirmed)
 			t.least = max(t.least, least)
 			until, limit := r.Until, t.confirmed.Add(r.Lease)
 			if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {

@@ -12,6 +12,7 @@ import (
 func TestIndependent(t *testing.T) {
 	a := func() *story { return agent("A").granted(1, 1000).released(1, 2000).returned(1, 2001) }
 	early := agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).stop()
+	onT := agent("B").edit(func(r *events.Record) { r.Store = "t" }).at("t")
 	b := func(at int) *story { return agent("B").held(1, at, at+500).stop() }
 	for name, test := range map[string]struct {
 		stories []*story
@@ -52,6 +53,19 @@ func TestIndependent(t *testing.T) {
 		"AnotherKindOfLock": {
 			[]*story{a().edit(func(r *events.Record) { r.Token, r.LockKind = 1, "barrier" }).stop()},
 			NoVerdict, "record A:1:4 is about a lock that the second opinion does not judge", 0,
+		},
+		"HeldForLongerThanUntilItsEnd": { // as a record says that tells that the hold goes on
+			[]*story{agent("A").granted(1, 1000).holding(1, 601_000).released(1, 2000).returned(1, 2001).stop(), b(301_000)},
+			Violated, "", 1,
+		},
+		"StoresWithOtherNames": {
+			[]*story{a().stop(), onT.held(1, 1500, 2000).stop()},
+			Proven, "", 0,
+		},
+		"StartsWithASumOfNoHolds": {
+			[]*story{
+				a().stop().next().edit(func(r *events.Record) { r.Sum = 7 }).stop(), b(3000),
+			}, NoVerdict, "between records A:1:5 and A:2:1 something is missing or contradicts", 0,
 		},
 		"Nothing": {nil, NoVerdict, "record :0:0 is the last one, and its agent did not stop", 0},
 		"AHiddenHold": {

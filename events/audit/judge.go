@@ -74,8 +74,8 @@ func untilText(t lockagent.StoreTime) string {
 	return storeText(t)
 }
 
-// orderTokens looks whether the tokens of tenures that go on side by side grew: each is compared with the one that began
-// before it. They end in another order, so later they could only be compared with those that are left.
+// orderTokens looks whether the tokens of tenures that go on side by side grew: each is compared with the one that
+// began before it. They end in another order, so later they could only be compared with those that are left.
 func (a *Audit) orderTokens(store *storeLog, lock *lockLog, until lockagent.StoreTime) {
 	before := lock.Last
 	for _, s := range lock.Spans {
@@ -95,8 +95,8 @@ func (a *Audit) orderTokens(store *storeLog, lock *lockLog, until lockagent.Stor
 	}
 }
 
-// remembersToken compares the token of a tenure that is over with the greatest before, unless that was done, and remembers it
-// if it is greater.
+// remembersToken compares the token of a tenure that is over with the greatest before, unless that was done, and
+// remembers it if it is greater.
 func (a *Audit) remembersToken(store *storeLog, lock *lockLog, s *span) {
 	last := lock.Last
 	switch {
@@ -249,8 +249,8 @@ func (a *Audit) move(l *agentLog, to string) {
 	}
 }
 
-// inherit begins the log of the first store that an agent names. Holds that do not name their store have been judged. They may be
-// of that one, so what the log tells of their time from now on comes late.
+// inherit begins the log of the first store that an agent names. Holds that do not name their store have been judged.
+// They may be of that one, so what the log tells of their time from now on comes late.
 func (a *Audit) inherit(to string) {
 	s, none := a.store(to), a.nowhere
 	s.Floor, s.From, s.Last, s.Cleared = none.Floor, none.From, none.Last, none.Cleared

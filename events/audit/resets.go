@@ -68,10 +68,11 @@ func (s *storeLog) noteReset(n resetSpan) {
 	slices.SortFunc(s.Resets, func(x, y resetSpan) int { return x.compare(y.StoreReset) })
 }
 
-// spanOfStep is the stretch of a step of the clock: it has all times that the clock may have shown at the moment of the step, before
-// it and since. Nobody knows when that moment was between the two readings. So the clock of before may have gone on until it would
-// have shown what was read next, and the clock of now may have begun where the first reading would have been. A time that
-// is earlier than the stretch is from before the step, and a later one from behind it.
+// spanOfStep is the stretch of a step of the clock: it has all times that the clock may have shown at the moment of the
+// step, before it and since. Nobody knows when that moment was between the two readings. So the clock of before may
+// have gone on until it would have shown what was read next, and the clock of now may have begun where the first
+// reading would have been. A time that is earlier than the stretch is from before the step, and a later one from behind
+// it.
 func spanOfStep(reset StoreReset) resetSpan {
 	size := cmp.Or(time.Duration(reset.Step), reset.Before.Sub(reset.After))
 	before, since := reset.Before.Add(-size), reset.After.Add(size)
@@ -102,8 +103,8 @@ func (a *Audit) step(s *storeLog, step resetSpan) {
 	}
 }
 
-// noteStep adds a step of the clock to those that are known, and reports whether one was about then. Agents notice one step at different
-// times, and several steps as one. So what touches becomes one stretch.
+// noteStep adds a step of the clock to those that are known, and reports whether one was about then. Agents notice one
+// step at different times, and several steps as one. So what touches becomes one stretch.
 func (s *storeLog) noteStep(n resetSpan) (known bool) {
 	s.Steps = slices.DeleteFunc(s.Steps, func(x resetSpan) bool {
 		if x.First > later(n.Last, slack) || n.First > later(x.Last, slack) {
@@ -136,8 +137,8 @@ func (s *storeLog) step(from, to lockagent.StoreTime) *resetSpan {
 	return nil
 }
 
-// stepBeside returns a step of the clock that a tenure touches, which ended at end, or nil. It touches none if it began before the
-// step and the store confirmed it since: then it went on all the time.
+// stepBeside returns a step of the clock that a tenure touches, which ended at end, or nil. It touches none if it began
+// before the step and the store confirmed it since: then it went on all the time.
 func (s *storeLog) stepBeside(x *span, end lockagent.StoreTime) *resetSpan {
 	for i := range s.Steps {
 		r := &s.Steps[i]
@@ -149,15 +150,15 @@ func (s *storeLog) stepBeside(x *span, end lockagent.StoreTime) *resetSpan {
 	return nil
 }
 
-// stepOver returns a step of the clock that may have been between the beginning of the second of two tenures and what is known of the end of
-// the first one, or nil. An end is told by the clock that confirmed the tenure last.
+// stepOver returns a step of the clock that may have been between the beginning of the second of two tenures and what
+// is known of the end of the first one, or nil. An end is told by the clock that confirmed the tenure last.
 func (a *Audit) stepOver(store *storeLog, first, second *span) *resetSpan {
 	end := max(cmp.Or(a.atMost(first), a.atLeast(first)), first.Told)
 	return store.step(min(max(first.Start, first.Confirmed), second.Start), max(end, second.Start))
 }
 
-// forgetResets forgets the resets and steps that were over before a time, as no tenure reaches them that is still to be judged.
-// That takes a look at all locks, so it is worth while only after as many records.
+// forgetResets forgets the resets and steps that were over before a time, as no tenure reaches them that is still to be
+// judged. That takes a look at all locks, so it is worth while only after as many records.
 func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 	if until == endOfTime {
 		return

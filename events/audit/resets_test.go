@@ -151,6 +151,13 @@ func TestAuditOfResets(t *testing.T) {
 			},
 			Incomplete, "unproven: 2", "somebody set the clock of the store at some time",
 		},
+		"ClockSetForwardAndTheHolderDoesNotKnow": { // by an hour, 20 s after the grant; the end is told by the clock before
+			[]*story{
+				agent("A").granted(1, 100_000).ended(lockagent.EventLost, lockagent.LostDeadline, 1, 130_000).stop(),
+				agent("B").reset(setBy(3600_000, 119_500, 3_720_500)).held(1, 3_721_000, 3_722_000).stop(),
+			},
+			Incomplete, "unproven: 2", "somebody set the clock of the store at some time",
+		},
 		"HeldForLongAfterTheClockWasSet": {
 			[]*story{
 				agent("A").granted(1, 1000).renewed(1, 3590_000).released(1, 3600_000).returned(1, 3600_000).stop(),
@@ -446,5 +453,24 @@ func TestStepsOfWhichSeveralTell(t *testing.T) {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// The clock of the store was set back by ten hours. Hours later an agent has a lock again, with a token that is less than
+// its token before. Nobody knows whether the store has lost tokens.
+func TestATokenThatIsLessThanOneBeforeAStep(t *testing.T) {
+	const hour = 3600_000
+	a, b := agent("A").of("b"), agent("B")
+	s := new(tape).add(20*hour, b.held(1, 20*hour, 20*hour+100))
+	back := setBy(-10*hour, 20*hour+200, 10*hour+300)
+	s.add(20*hour+1000, a.reset(back), b.reset(back))
+	for n := range 30 {
+		at := 10*hour + 10_000 + n*hour/4
+		s.add(10*hour+at, a.held(uint64(n+1), at, at+100).alive(at+200), b.alive(at+200))
+	}
+	at := 18 * hour
+	s.add(10*hour+at, b.held(2, at, at+100).alive(at+200), a.alive(at+200)).live(10*hour+at+10_000, 10*hour+at+200_000, a, b)
+	if r := s.read(newAudit()).Report(); r.Verdict != Incomplete || r.Unproven.Count != 32 {
+		t.Errorf("%v", r)
 	}
 }

@@ -37,8 +37,9 @@ func (a *Audit) granted(h *Hold) {
 	lock := a.lock(h.LockKey)
 	s := lock.live(h.Agent, h.Tenure)
 	if s == nil {
-		a.afterOthers(lock, h)
+		last := lock.lastOf(h.Agent)
 		s = a.newSpan(lock, h)
+		a.follows(lock, last, s)
 		if h.How != lockagent.ByStore && !headless(l) {
 			s.doubt("the log does not have the grant that began its tenure")
 		}
@@ -88,21 +89,29 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	}
 }
 
-// afterOthers compares the token of a new tenure with the last one of the same agent.
-func (a *Audit) afterOthers(lock *lockLog, h *Hold) {
-	if permitKind(lock.Kind) {
-		return // the agent may learn of the later one first
-	}
-	for i := len(lock.Spans) - 1; i >= 0 && i >= len(lock.Spans)-16; i-- {
-		if s := lock.Spans[i]; s.Agent == h.Agent {
-			if h.Token <= s.LastToken && h.Start <= s.Start { // else the times tell
-				p := h.piece()
-				a.found.violation(a.tokens(lock, s, &s.Last, &span{Agent: h.Agent, Tenure: h.Tenure}, &p))
-				s.Guilty = true
-			}
-			return
+// lastOf returns the last tenure of an agent, if it is one of the last few of the lock.
+func (l *lockLog) lastOf(agent lockagent.AgentID) *span {
+	for i := len(l.Spans) - 1; i >= 0 && i >= len(l.Spans)-16; i-- {
+		if s := l.Spans[i]; s.Agent == agent {
+			return s
 		}
 	}
+	return nil
+}
+
+// follows holds a new tenure against the last one of its agent, or nil: the agent tells their order. The times of the
+// store tell the same order, or tokens and times contradict the agent.
+func (a *Audit) follows(lock *lockLog, last, s *span) {
+	if last == nil || permitKind(lock.Kind) || s.FirstToken > last.LastToken || s.Start > last.Start {
+		return // an agent may learn of later permits first
+	}
+	v := a.tokens(lock, last, &last.Last, s, &s.Last)
+	if step := a.store(lock.Store).step(s.Start, last.Start); step != nil {
+		s.doubt(fmt.Sprintf("its token is not greater than %d, but %s", last.LastToken, step.text()))
+		return
+	}
+	a.found.violation(v)
+	last.Guilty = true
 }
 
 // headless reports whether a record that came before may be missing.
@@ -282,8 +291,8 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *events.
 // are kept right by NTP differ by half of it at most.
 const drift = 1000
 
-// slowed is how far a clock moves in a time by another one, if both are corrected as fast as chrony does it unless it is told
-// otherwise: the first is slowed down by a twelfth, and the second hurried by as much.
+// slowed is how far a clock moves in a time by another one, if both are corrected as fast as chrony does it unless it
+// is told otherwise: the first is slowed down by a twelfth, and the second hurried by as much.
 func slowed(d time.Duration) time.Duration { return d * 11 / 13 }
 
 // end notes what the record of an end says.
@@ -302,9 +311,10 @@ func (s *span) end(a *Audit, h *Hold, r *events.Record) {
 
 	least := r.Confirmed
 	if from := max(h.Start, h.after); !h.stray && h.Start != 0 {
-		least = max(least, from.Add(r.Held-r.Held/drift))
+		held := max(r.Held, h.long)
+		least = max(least, from.Add(held-held/drift))
 		if at := earlier(until, returned); at != 0 && at >= s.Start {
-			least = s.paced(at, least, max(r.Confirmed, from.Add(slowed(r.Held))), h.Store)
+			least = s.paced(at, least, max(r.Confirmed, from.Add(slowed(held))), h.Store)
 		}
 	}
 	if until != 0 && (until < least.Add(-rounding(h.Store)) || until < s.Start) {
@@ -352,8 +362,9 @@ func (s *span) end(a *Audit, h *Hold, r *events.Record) {
 	}
 }
 
-// paced returns how long a hold lasted at least, by the clock of the store. That is until least if this clock and that of the agent ran
-// at rates that nearly agree. If it was over at an earlier time, but not before slowest, they did not. Then nothing is proven of it.
+// paced returns how long a hold lasted at least, by the clock of the store. That is until least if this clock and that
+// of the agent ran at rates that nearly agree. If it was over at an earlier time, but not before slowest, they did not.
+// Then nothing is proven of it.
 func (s *span) paced(at, least, slowest lockagent.StoreTime, store string) lockagent.StoreTime {
 	if at >= least.Add(-rounding(store)) || at < slowest.Add(-rounding(store)) {
 		return least
@@ -369,8 +380,8 @@ func tooEarly(what, how string, at, least lockagent.StoreTime, p piece) suspect 
 		"it is said to have %s at %s, but was held until %s at least", what, strings.TrimSpace(storeText(at)+" "+how), storeText(least))}
 }
 
-// rounding is by how much two times of a store that are computed from durations may differ. The clocks of the nodes of a quorum
-// differ by more than durations do.
+// rounding is by how much two times of a store that are computed from durations may differ. The clocks of the nodes of
+// a quorum differ by more than durations do.
 func rounding(store string) time.Duration {
 	if strings.HasPrefix(store, "quorum-") {
 		return slack
@@ -454,7 +465,7 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	switch {
 	case r.Count != known:
 		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", plural(r.Count, "hold", "holds"), known)
-	case r.Sum != sum && r.Sum != 0:
+	case r.Sum != sum:
 		why = fmt.Sprintf("it has %s, and not those whose grants the log has", plural(r.Count, "hold", "holds"))
 	case l.Kept == 0 && r.Confirmed > l.Free.Add(rounding(l.Store)):
 		why = fmt.Sprintf("a lease was renewed at %s, and all tenures were over by then", storeText(r.Confirmed))

@@ -178,8 +178,8 @@ func (q *Queue) moreFor(e *lockagent.Event) *wire.More {
 	return m
 }
 
-// save keeps the memory of what a record of the queue had and few others have, for the next one. The caller gives the record
-// another fact. A busy lock has a request that waits for each hold.
+// save keeps the memory of the fields that few records have, for a later record. The caller then gives this record another
+// fact. On a busy lock each hold has a request that waited, so the memory is used again for each hold.
 func (q *Queue) save(it *Item) {
 	if it.More != nil && len(q.spare) < mostSpare {
 		*it.More = wire.More{} // its texts are not kept
@@ -197,8 +197,8 @@ func (q *Queue) push(now time.Duration, e *lockagent.Event, facts uint32) {
 	q.put(q.Slots.take(), now, e, facts)
 }
 
-// Sign adds a sign of life. It counts the holds that go on where it stands. So what was recorded before it goes before it, and tells
-// of nothing that comes after it.
+// Sign adds a sign of life. The sign of life counts the holds that go on at its place in the log. So all records that wait in
+// the queue are sent before the sign of life, and no later event becomes part of one of them.
 func (q *Queue) Sign(now time.Duration, e *lockagent.Event) {
 	q.signed = q.Next
 	q.push(now, e, 0)
