@@ -163,7 +163,7 @@ func TestResumedHoldsAreToldAgain(t *testing.T) {
 		if e := later.of(lockagent.EventAgentStarted)[0]; e.Count != 2 || e.Sum != n {
 			t.Errorf("it goes on with %d holds of the sum %x, want 2 of %x", e.Count, e.Sum, n)
 		}
-		time.Sleep(longestSleep)
+		time.Sleep(longestSleep + time.Second)
 		all, _ := later.told()
 		if len(before) != 2 || len(all) != 2 {
 			t.Fatalf("told %+v, and then %+v", before, all)
