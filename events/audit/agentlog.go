@@ -66,7 +66,7 @@ type agentLog struct {
 	Dead    bool          `json:"dead,omitempty"`
 	Open    []blank       `json:"open,omitempty"`   // of which the end is not known
 	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
-	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few
+	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few; all before it names its store
 
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
 
@@ -99,9 +99,9 @@ type epochLog struct {
 
 const (
 	leastSums = 64
-	mostSums  = 2048 // of what a repetition can be compared with
 	maxResets = 16
-	maxEpochs = 4 // of which repetitions are noticed
+	mostSums  = 2048 // of what a repetition can be compared with
+	maxEpochs = 4    // of which repetitions are noticed
 )
 
 func (e *epochLog) note(r *events.Record) {

@@ -67,6 +67,7 @@ func noWait(*agentLog) bool { return false }
 func (a *Audit) closeWith(living map[string]bool) Report {
 	a.stillOpen()
 	var judged []Judged
+	resets := make(map[StoreReset]bool)
 	for _, s := range sorted(a.stores) {
 		j := Judged{Store: s.ID}
 		a.found.Locks += len(s.Names)
@@ -92,7 +93,10 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 			judged = append(judged, j)
 		}
 		for _, x := range slices.Concat(s.Resets, s.Steps) {
-			a.found.Resets.add(x.StoreReset) // those that are forgotten are there
+			if !resets[x.StoreReset] { // else an agent told of it, and named its store then
+				a.found.Resets.add(x.StoreReset) // those that are forgotten are there
+			}
+			resets[x.StoreReset] = true
 		}
 	}
 	a.nameless()

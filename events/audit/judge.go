@@ -223,6 +223,9 @@ func (a *Audit) move(l *agentLog, to string) {
 	s := a.store(to)
 	s.Holds, a.nowhere.Holds = s.Holds+l.Nameless, a.nowhere.Holds-l.Nameless
 	l.Nameless, l.Elsewhere = 0, nil
+	for _, reset := range l.Resets {
+		a.wasReset(s, reset)
+	}
 	if l.spans == 0 {
 		return
 	}

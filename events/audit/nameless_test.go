@@ -151,3 +151,14 @@ func TestAuditOfAHoleBeforeAStopOnAWrongClock(t *testing.T) {
 		}
 	}
 }
+
+// An agent tells that the clock of the store was set before it names the store. Times of the store that it names are not
+// compared across that step.
+func TestAStepThatIsToldBeforeTheStoreIsNamed(t *testing.T) {
+	a := nameless("A").reset(setBy(60_000, 10_000, 70_000)).at("s").held(1, 70_500, 71_000)
+	b := agent("B").granted(1, 9000).ended(lockagent.EventLost, lockagent.LostDeadline, 1, 39_000)
+	s := new(tape).add(0, b).add(20_000, a).live(80_000, 180_000, a, b).add(190_000, a.stop(), b.stop())
+	if r := s.read(newAudit()).Report(); r.Verdict != Incomplete || r.Resets.Count != 1 {
+		t.Errorf("%v", r)
+	}
+}

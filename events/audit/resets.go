@@ -36,10 +36,14 @@ const slack = time.Second
 func (a *Audit) reset(l *agentLog, r *events.Record) {
 	reset := newReset(r.Reset)
 	l.Resets = append(l.Resets, reset)
-	if len(l.Resets) > maxResets {
+	if len(l.Resets) > maxResets && l.Store != "" {
 		l.Resets = slices.Delete(l.Resets, 0, 1)
 	}
-	s := a.store(l.Store)
+	a.wasReset(a.store(l.Store), reset)
+}
+
+// wasReset notes it of a store.
+func (a *Audit) wasReset(s *storeLog, reset StoreReset) {
 	if reset.Before < reset.After {
 		a.toldNothing(s)
 	}
