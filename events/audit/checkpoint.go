@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -63,12 +62,8 @@ type lockSnapshot struct {
 }
 
 type holdSnapshot struct {
-	Hold  Hold                `json:"hold"`
-	Holes uint32              `json:"holes,omitempty"`
-	After lockagent.StoreTime `json:"after,omitempty"`
-	Long  Micros              `json:"long_us,omitempty"`
-
-	Shares int `json:"shares,omitempty"`
+	Hold   Hold `json:"hold"`
+	Shares int  `json:"shares,omitempty"`
 }
 
 // Identify says which stream the records are from, for example its name and when it was made. It
@@ -173,7 +168,7 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 	}
 	if folded != nil {
 		for _, h := range folded.open {
-			s.Open = append(s.Open, holdSnapshot{*h, h.holes, h.after, Micros(h.long), h.shares})
+			s.Open = append(s.Open, holdSnapshot{*h, h.shares})
 		}
 	}
 	return s
@@ -253,8 +248,7 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	folded := a.fold.lock(s.LockKey)
 	for i := range s.Open {
 		h := &s.Open[i].Hold
-		h.holes, h.after, h.shares = s.Open[i].Holes, s.Open[i].After, s.Open[i].Shares
-		h.long = time.Duration(s.Open[i].Long)
+		h.shares = s.Open[i].Shares
 		folded.open = append(folded.open, h)
 		a.fold.agents[h.Agent].holds[h] = folded
 	}

@@ -93,14 +93,8 @@ type Hold struct {
 	// end may still come.
 	Superseded bool `json:"superseded,omitempty"`
 
-	stray bool   // the log has its end, but not its grant
-	holes uint32 // that the log of the agent had when the hold began
-
-	shares int // how many of the grants of an exclusive hold are shared
-
-	after lockagent.StoreTime // the hold before it in its tenure ended later; 0 if there was none
-
-	long time.Duration // it was held for so long when its agent told last that it goes on; 0 if never
+	stray  bool // the log has its end, but not its grant
+	shares int  // how many of the grants of an exclusive hold are shared
 }
 
 // Process is a [lockagent.Process] as reports write it.

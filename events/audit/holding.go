@@ -11,7 +11,6 @@ import (
 // missing, or the log begins late.
 func (a *Audit) appeared(h *Hold, r *events.Record) {
 	l := a.current
-	h.holes = l.Holes
 	if !judged(h.LockKey) {
 		a.found.Unjudged++
 		l.Kept++ // nobody follows whether it goes back
@@ -49,7 +48,6 @@ func (a *Audit) appeared(h *Hold, r *events.Record) {
 
 // confirmed holds a record that a hold goes on against what the log says of the hold.
 func (a *Audit) confirmed(h *Hold, r *events.Record) {
-	l := a.current
 	s := a.goesOn(h)
 	if s == nil {
 		return
@@ -57,7 +55,7 @@ func (a *Audit) confirmed(h *Hold, r *events.Record) {
 	odd := func(why string) {
 		a.suspect(s, suspect{Kind: Contradiction, Hold: h.piece(), Why: why})
 	}
-	switch whole := h.holes == l.Holes; {
+	switch whole := a.hasAll(s); {
 	case h.Start != r.StoreTime && h.Start != 0:
 		odd(fmt.Sprintf("the agent tells that it began at %s, and told before that it began at %s", storeText(r.StoreTime), storeText(h.Start)))
 	case h.Owner != r.Owner || h.Incarnation != r.Incarnation || h.Permits != r.Permits || h.Holds != r.Holds ||
@@ -81,15 +79,16 @@ func (a *Audit) confirmed(h *Hold, r *events.Record) {
 	a.lasts(h, s, r)
 }
 
-// lasts notes for how long a hold has gone on by a record that tells so. Its end is held against that.
+// lasts notes for how long a hold has gone on by a record that tells so. The end of the tenure is held against that.
 func (a *Audit) lasts(h *Hold, s *span, r *events.Record) {
-	h.long = max(h.long, r.Held)
 	s.Least = max(s.Least, r.Confirmed)
 	if h.Start == 0 {
 		return
 	}
+	from := max(h.Start, s.After)
+	s.Lasted = max(s.Lasted, from.Add(r.Held-r.Held/drift))
 	end := s.confirmedEnd()
-	if until := max(h.Start, h.after).Add(slowed(r.Held)); end != 0 && until > end.Add(rounding(h.Store)) {
+	if until := from.Add(slowed(r.Held)); end != 0 && until > end.Add(rounding(h.Store)) {
 		a.suspect(s, suspect{Kind: Outlived, Hold: h.piece(), By: until.Sub(end), At: until, Why: fmt.Sprintf(
 			"the store had confirmed its lease until %s, and its agent says that it goes on at %s at least",
 			storeText(end), storeText(until))})

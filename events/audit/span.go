@@ -90,6 +90,10 @@ type span struct {
 	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
 	Least lockagent.StoreTime `json:"least,omitempty"`
 	Until lockagent.StoreTime `json:"until,omitempty"`
+	// After is a time at which the last of its holds had not begun: the hold before had not ended. It is 0 if there was none.
+	After lockagent.StoreTime `json:"after,omitempty"`
+	// Lasted is when a hold went on by the clock of its agent, which told so while the hold went on.
+	Lasted lockagent.StoreTime `json:"lasted,omitempty"`
 	// Told is later than Until if the owner learned of the end late: its process did not run.
 	Told lockagent.StoreTime `json:"told,omitempty"`
 
@@ -293,7 +297,7 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
-		Holes: h.holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: h.piece(),
+		Holes: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: h.piece(),
 		Permits: h.permits(), Total: h.Total,
 	}
 	s.beginAlone(h)
@@ -407,6 +411,11 @@ func (a *Audit) goesOn(h *Hold) *span {
 		s = a.anew(h)
 	}
 	return s
+}
+
+// hasAll reports whether the log has all that an agent did since a tenure began, or nil.
+func (a *Audit) hasAll(s *span) bool {
+	return s != nil && !s.Rough && s.Holes == a.logs[s.Agent].Holes
 }
 
 // anew begins a tenure once more that was judged until its lease was over, for a hold of it went on. It is not proven.

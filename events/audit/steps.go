@@ -18,7 +18,6 @@ func judged(key LockKey) bool { return exclusiveKind(key.Kind) || permitKind(key
 
 func (a *Audit) granted(h *Hold) {
 	l := a.current
-	h.holes = l.Holes
 	if !judged(h.LockKey) {
 		a.found.Unjudged++
 		l.Kept++ // nobody follows whether it goes back
@@ -70,7 +69,7 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	s.Modes |= modeOf(h.Mode)
 	s.beginAlone(h)
 	if s.Modes == exclusive && s.Open == 0 {
-		h.after = s.Least
+		s.After = s.Least
 	}
 	p := h.piece()
 	if h.Token <= s.LastToken {
@@ -151,7 +150,7 @@ func (a *Audit) replaced(h *Hold, by *events.Record) {
 	s.Open--
 	p := h.piece()
 	switch {
-	case h.holes != l.Holes:
+	case !a.hasAll(s):
 		s.NoEnd, s.Holed, s.Cut = true, true, &p
 		s.doubt("the log does not have its end, which may be among the missing records")
 	case by.Kind == lockagent.EventReturned:
@@ -166,12 +165,13 @@ func (a *Audit) replaced(h *Hold, by *events.Record) {
 
 func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
 	l := a.current
+	var s *span
 	if h != nil {
-		a.goesOn(h)
+		s = a.goesOn(h)
 	}
 	switch {
 	case !judged(key):
-	case h != nil && (h.Grants == 0 || r.Count == h.Grants+1 || h.holes != l.Holes):
+	case h != nil && (h.Grants == 0 || r.Count == h.Grants+1 || !a.hasAll(s)):
 	case h != nil:
 		a.counted(key, h, r)
 	case headless(l):
@@ -197,20 +197,19 @@ func (a *Audit) counted(key LockKey, h *Hold, r *events.Record) {
 
 func (a *Audit) partly(key LockKey, h *Hold, r *events.Record) {
 	l := a.current
+	var s *span
 	if h != nil {
-		a.goesOn(h)
+		s = a.goesOn(h)
 	}
 	switch {
 	case !judged(key):
 	case h == nil:
 		a.ungranted(l, r, "the log has the end of one of its grants, but not its grant")
-	case h.Grants != 0 && r.Count != h.Grants-1 && h.holes == l.Holes:
+	case h.Grants != 0 && r.Count != h.Grants-1 && a.hasAll(s):
 		a.counted(key, h, r)
 	case h.downgrades(r):
-		if s := a.spanOf(h); s != nil {
-			s.Modes |= shared
-			s.endAlone(h, r.Until)
-		}
+		s.Modes |= shared
+		s.endAlone(h, r.Until)
 	}
 }
 
@@ -249,7 +248,7 @@ func (a *Audit) ended(h *Hold, r *events.Record) {
 	}
 	a.outlasts(h, s)
 	s.Open--
-	if r.Kind == lockagent.EventHeld && r.Count > 0 || r.Kind != lockagent.EventHeld && h.Grants > 1 && h.holes == l.Holes {
+	if r.Kind == lockagent.EventHeld && r.Count > 0 || r.Kind != lockagent.EventHeld && h.Grants > 1 && a.hasAll(s) {
 		a.counted(h.LockKey, h, r)
 	}
 	if !r.Fixed {
@@ -278,6 +277,7 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *events.
 	}
 	if s == nil {
 		s = a.newSpan(lock, h)
+		s.Holed = true
 	} else if h.Start != 0 {
 		s.Start = min(s.Start, h.Start)
 	}
@@ -310,11 +310,14 @@ func (s *span) end(a *Audit, h *Hold, r *events.Record) {
 	}
 
 	least := r.Confirmed
-	if from := max(h.Start, h.after); !h.stray && h.Start != 0 {
-		held := max(r.Held, h.long)
-		least = max(least, from.Add(held-held/drift))
+	if from := max(h.Start, s.After); !h.stray && h.Start != 0 {
+		least = max(least, from.Add(r.Held-r.Held/drift))
+		slowest := max(r.Confirmed, from.Add(slowed(r.Held)))
+		if s.Open == 0 && s.Lasted > max(least, s.Until) {
+			least, slowest = s.Lasted, max(slowest, s.Start.Add(slowed(s.Lasted.Sub(s.Start))))
+		}
 		if at := earlier(until, returned); at != 0 && at >= s.Start {
-			least = s.paced(at, least, max(r.Confirmed, from.Add(slowed(held))), h.Store)
+			least = s.paced(at, least, slowest, h.Store)
 		}
 	}
 	if until != 0 && (until < least.Add(-rounding(h.Store)) || until < s.Start) {
