@@ -50,9 +50,31 @@ type snapshot struct {
 }
 
 type agentSnapshot struct {
-	Log     agentLog         `json:"log"`
-	State   AgentState       `json:"state"`
-	Pending []*events.Record `json:"pending,omitempty"`
+	Log     agentLog        `json:"log"`
+	State   AgentState      `json:"state"`
+	Pending []pendingRecord `json:"pending,omitempty"`
+}
+
+// pendingRecord is a record in JSON. Its Who is written as that of a [Hold], for a [lockagent.Who] has no form in JSON.
+type pendingRecord struct {
+	events.Record
+	Who Who
+}
+
+func (l *agentLog) snapshotPending() (all []pendingRecord) {
+	for _, r := range l.pending {
+		all = append(all, pendingRecord{*r, Who{r.Who}})
+	}
+	return all
+}
+
+func (s *agentSnapshot) pending() (all []*events.Record) {
+	for i := range s.Pending {
+		r := s.Pending[i].Record
+		r.Who = s.Pending[i].Who.Who
+		all = append(all, &r)
+	}
+	return all
 }
 
 type lockSnapshot struct {
@@ -120,7 +142,7 @@ func (a *Audit) snapshot() *snapshot {
 		s.Origins[stream] = maps.Clone(told)
 	}
 	for _, l := range a.logs {
-		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, slices.Clone(l.pending)})
+		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, l.snapshotPending()})
 	}
 	for _, of := range sorted(a.stores) {
 		c := *of
@@ -220,7 +242,7 @@ func (a *Audit) restoreAgent(s *agentSnapshot) {
 	l := &s.Log
 	l.folded = a.fold.agent(l.ID)
 	l.folded.AgentState = s.State
-	l.pending = s.Pending
+	l.pending = s.pending()
 	if l.Epochs == nil {
 		l.Epochs = make(map[uint64]*epochLog)
 	}
