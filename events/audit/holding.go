@@ -63,9 +63,10 @@ func (a *Audit) confirmed(h *Hold, r *events.Record) {
 		odd("what the agent tells of it while it goes on is not what it told when it began")
 	case whole && h.Grants != r.Count:
 		a.counted(h.LockKey, h, r)
-	case whole && h.Mode != r.Mode:
+	case whole && h.Mode != r.Mode && (modeOf(h.Mode) != shared || modeOf(r.Mode) != exclusive): // else it is said below
 		odd(fmt.Sprintf("the agent tells that it is %s, and by its other records it is %s", r.Mode, h.Mode))
 	}
+	a.upgraded(h, r)
 	if h.Mode != r.Mode && modeOf(r.Mode) == shared && modeOf(h.Mode) == exclusive {
 		// The record is missing that says when its owner gave back what excluded others.
 		s.Modes |= shared
@@ -82,16 +83,22 @@ func (a *Audit) confirmed(h *Hold, r *events.Record) {
 // lasts notes for how long a hold has gone on by a record that tells so. The end of the tenure is held against that.
 func (a *Audit) lasts(h *Hold, s *span, r *events.Record) {
 	s.Least = max(s.Least, r.Confirmed)
+	s.lastsUntil(h, r)
 	if h.Start == 0 {
 		return
 	}
-	from := max(h.Start, s.After)
-	s.Lasted = max(s.Lasted, from.Add(r.Held-r.Held/drift))
 	end := s.confirmedEnd()
-	if until := from.Add(slowed(r.Held)); end != 0 && until > end.Add(rounding(h.Store)) {
+	if until := max(h.Start, s.After).Add(slowed(r.Held)); end != 0 && until > end.Add(rounding(h.Store)) {
 		a.suspect(s, suspect{Kind: Outlived, Hold: h.piece(), By: until.Sub(end), At: until, Why: fmt.Sprintf(
 			"the store had confirmed its lease until %s, and its agent says that it goes on at %s at least",
 			storeText(end), storeText(until))})
+	}
+}
+
+// lastsUntil notes until when a hold has gone on at least, by the clock of its agent.
+func (s *span) lastsUntil(h *Hold, r *events.Record) {
+	if s != nil && h.Start != 0 {
+		s.Lasted = max(s.Lasted, max(h.Start, s.After).Add(r.Held-r.Held/drift))
 	}
 }
 

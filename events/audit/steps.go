@@ -168,6 +168,8 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
 	var s *span
 	if h != nil {
 		s = a.goesOn(h)
+		a.reconfirmed(s, r)
+		a.upgraded(h, r)
 	}
 	switch {
 	case !judged(key):
@@ -186,6 +188,28 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
 	}
 }
 
+// reconfirmed takes from a re-entry when the store had confirmed the tenure, and for how long.
+func (a *Audit) reconfirmed(s *span, r *events.Record) {
+	if s == nil {
+		return
+	}
+	s.Confirmed, s.Least = max(s.Confirmed, r.StoreTime), max(s.Least, r.StoreTime)
+	if r.Lease != 0 {
+		s.Lease = r.Lease
+	}
+}
+
+// upgraded finds that a record calls a hold exclusive that is shared. No hold becomes exclusive later.
+func (a *Audit) upgraded(h *Hold, r *events.Record) {
+	if modeOf(h.Mode) != shared || modeOf(r.Mode) != exclusive {
+		return
+	}
+	if s := a.spanOf(h); s != nil {
+		a.suspect(s, suspect{Kind: Contradiction, Hold: h.piece(), Why: fmt.Sprintf(
+			"it is shared, and the record that it was %s says that it is %s", r.Kind, r.Mode)})
+	}
+}
+
 // counted finds that the number of grants of a hold is wrong.
 func (a *Audit) counted(key LockKey, h *Hold, r *events.Record) {
 	if s := a.lock(key).live(h.Agent, h.Tenure); s != nil {
@@ -200,6 +224,8 @@ func (a *Audit) partly(key LockKey, h *Hold, r *events.Record) {
 	var s *span
 	if h != nil {
 		s = a.goesOn(h)
+		a.upgraded(h, r)
+		s.lastsUntil(h, r)
 	}
 	switch {
 	case !judged(key):
@@ -246,6 +272,7 @@ func (a *Audit) ended(h *Hold, r *events.Record) {
 	if s == nil {
 		s = a.goesOn(h)
 	}
+	a.upgraded(h, r)
 	a.outlasts(h, s)
 	s.Open--
 	if r.Kind == lockagent.EventHeld && r.Count > 0 || r.Kind != lockagent.EventHeld && h.Grants > 1 && a.hasAll(s) {
