@@ -262,6 +262,9 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 	}
 	a.named(l, r)
 	hidden := l.hidden()
+	if l.current == nil {
+		hidden = math.MinInt64 // nobody knows what the process before had
+	}
 	a.lives(l, r)
 	l.Timed, l.Hidden, l.Ended = false, 0, 0
 	if r.Kind == lockagent.EventAgentStarted && !hasNone(r) {

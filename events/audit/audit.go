@@ -344,7 +344,7 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 	case r.Kind == lockagent.EventAgentStarted:
 		e.Process = l.folded.Process
 		l.Whole, l.Kept, l.Free = r.Seq == 1 && hasNone(r), 0, 0
-		l.tells(r)
+		a.tells(l, r)
 	case r.Kind == lockagent.EventRequested && r.Lock == "":
 		l.Whole = false // it stands for what the agent recorded of a lock that the audit does not ask for
 	}
@@ -375,7 +375,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *events.Record) {
 	case lockagent.EventAlive:
 		l.Unsigned = false
 		a.agrees(l, r)
-		l.tells(r)
+		a.tells(l, r)
 		if r.StoreTime == 0 {
 			return
 		}
@@ -385,7 +385,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *events.Record) {
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
 		a.bounded(l, a.home(l).at(r.Stored))
-		l.Stopped, e.Stopped, l.Hidden = true, true, 0
+		l.Stopped, e.Stopped = true, true // the next process may go on with a hidden hold
 		a.leave(l)
 		a.place(l)
 		a.settle(l.Store)

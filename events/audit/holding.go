@@ -121,7 +121,7 @@ func (l *agentLog) known() (holds int, sum uint64) {
 
 // tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in three cases: it has
 // no hold; it has those that the log has; or it has all of these but one, and the end of that one is missing.
-func (l *agentLog) tells(r *events.Record) {
+func (a *Audit) tells(l *agentLog, r *events.Record) {
 	if l.Hidden == 0 {
 		return
 	}
@@ -130,12 +130,27 @@ func (l *agentLog) tells(r *events.Record) {
 	case hasNone(r):
 		l.Hidden = 0
 	case r.Count == holds && r.Sum == sum:
-		l.Hidden = 0
+		a.goOn(l, nil)
 	case r.Count == holds-1 && r.Sum != 0:
 		for h := range l.folded.holds {
 			if l.has(h) && r.Sum == sum-lockagent.HoldSum(h.Lock, h.Tenure, h.Token) {
-				l.Hidden = 0
+				a.goOn(l, h)
+				return
 			}
+		}
+	}
+}
+
+// goOn notes that an agent has all holds that the log has, but perhaps one, and no hidden hold. Those of the process before
+// go on.
+func (a *Audit) goOn(l *agentLog, but *Hold) {
+	l.Hidden = 0
+	for _, h := range l.folded.sorted() {
+		if s := a.spanOf(h); h == but || !l.has(h) || s != nil && !s.Gone {
+			continue
+		}
+		if s := a.goesOn(h); s != nil {
+			s.Seen = l.Holes
 		}
 	}
 }

@@ -286,7 +286,7 @@ func (a *Audit) atMost(s *span) lockagent.StoreTime {
 
 // atLeast is a time until which a hold of the span went on for certain.
 func (a *Audit) atLeast(s *span) lockagent.StoreTime {
-	if l := a.logs[s.Agent]; s.Open > 0 && !s.Gone && !s.Holed && l.Holes == s.Holes {
+	if l := a.logs[s.Agent]; s.Open > 0 && !s.Gone && !s.Holed && !s.endMissing(l) {
 		return max(s.Least, l.Settled)
 	}
 	return s.Least

@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -90,13 +92,18 @@ func (a *Audit) retire(l *agentLog) bool {
 	if l.spans > 0 {
 		return false
 	}
-	if len(l.folded.holds) > 0 {
-		l.Holes++ // what it tells of these holds, if it comes back, is of a grant that is not known any more
+	hidden := l.Hidden
+	if len(l.folded.holds) > 0 { // if it comes back, these may go on, and the audit does not know them any more
+		l.Holes++
+		hidden = l.hidden()
+		for h := range l.folded.holds {
+			hidden = min(hidden, cmp.Or(h.Start, math.MinInt64))
+		}
 	}
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Settled: l.Settled, Told: l.Told,
-		Ended: l.Ended, Unsigned: l.Unsigned, Hidden: l.Hidden, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Ended: l.Ended, Unsigned: l.Unsigned, Hidden: hidden, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
 	})
 	delete(a.logs, l.ID)
 	a.fold.forget(l.folded, func(*Hold) bool { return true })

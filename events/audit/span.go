@@ -136,6 +136,7 @@ type span struct {
 	// would be larger by an eighth otherwise.
 
 	Holes   uint32 `json:"holes,omitempty"` // those that the log of the agent had when it began
+	Seen    uint32 `json:"seen,omitempty"`  // those when the next process told that it goes on
 	Modes   modes  `json:"modes,omitempty"`
 	Gone    bool   `json:"gone,omitempty"`    // the log of the agent has ended before the holds did
 	Over    bool   `json:"over,omitempty"`    // the log tells that it was returned, or found over
@@ -359,7 +360,7 @@ func (a *Audit) leave(l *agentLog) {
 			continue
 		}
 		last := s.Least // that shows the hold
-		s.Holed = s.Holed || s.Holes != l.Holes
+		s.Holed = s.Holed || s.endMissing(l)
 		if !s.Holed {
 			s.Least = max(s.Least, l.Settled)
 			last = max(s.Least, l.low(), l.Ended)
@@ -379,6 +380,10 @@ func (a *Audit) leave(l *agentLog) {
 	}
 	a.fold.setAllGone(l.folded, true)
 }
+
+// endMissing reports whether the end of a hold that goes on, as far as the log tells, may be among records that are
+// missing.
+func (s *span) endMissing(l *agentLog) bool { return max(s.Holes, s.Seen) != l.Holes }
 
 // livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
 func (a *Audit) livedOn(l *agentLog, w *blank) {
