@@ -62,7 +62,6 @@ var scenarios = []scenario{
 	{"rest-killed", (*bench).restKilled},
 	{"events", (*bench).logged},
 	{"audit", (*bench).audited},
-	{"audit-tables", (*bench).auditedTables},
 	{"tracing", (*bench).traced},
 	{"kept-10000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-10000", b.plan.KeptFew) }},
 	{"kept-100000", func(b *bench, ctx context.Context) error { return b.kept(ctx, "kept-100000", b.plan.KeptMany) }},
