@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" { // this is a process of a test
 		os.Exit(runChild(role))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, natstest.LeftBehind())
 }
 
 // The life of one lock, seen from outside, through every layer. It is the same on

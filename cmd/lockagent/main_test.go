@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 	if err := os.Chmod(bin, 0o755); err != nil { // some tests run the program as another user
 		panic(err)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, natstest.LeftBehind(), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(bin)
 		os.Exit(code)
 	}))

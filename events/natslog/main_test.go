@@ -21,6 +21,7 @@ import (
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/internal/eventstest"
 	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redisserver"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(parts[part]())
 	}
 	setPasswords()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, natstest.LeftBehind())
 }
 
 // servePart is a NATS server.

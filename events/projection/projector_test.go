@@ -21,7 +21,7 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natstest.LeftBehind()) }
 
 // hub is a NATS server with an event log and a bucket.
 type hub struct {

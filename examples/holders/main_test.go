@@ -19,7 +19,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natstest.LeftBehind()) }
 
 // begin runs the example. It returns its lines, one at a time.
 func begin(t *testing.T, url string, point time.Time) (next func() string) {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natstest.LeftBehind()) }
 
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, natstest.LeftBehind(), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(venv) // what is left is in the directory for what is temporary
 		os.Exit(code)
 	}))

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv("DAEMON_TEST_ROLE"); role != "" {
 		os.Exit(play(role))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, natstest.LeftBehind())
 }
 
 var background = context.Background()
