@@ -86,6 +86,7 @@ func TestPermissionWithdrawn(t *testing.T) {
 		"Listen":  {`"_INBOX.>"`, "subscribe", "_INBOX."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			var l link
 			// The server forgets who was permitted what, and closes the connections of those that this touches.
@@ -142,6 +143,7 @@ func TestPermissionWithdrawn(t *testing.T) {
 // TestSmallAccount has an account with less room than a new stream shall have, or than its events need. Then an
 // operator gives it more.
 func TestSmallAccount(t *testing.T) {
+	t.Parallel()
 	const conf = `accounts: { A: { jetstream: { max_file: %d, max_mem: 0 }, users: [ { user: joe, password: secret } ] } }`
 	for name, test := range map[string]struct {
 		maxBytes, account int64
@@ -189,6 +191,7 @@ func TestSmallAccount(t *testing.T) {
 // TestSlowReader has a reader stop in the middle of the log. The publisher does not notice. The
 // reader goes on where it was, and what the stream has removed in the meantime is a gap for an audit.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	for name, keeps := range map[string]int64{"KeepsAll": -1, "Forgets": 100} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +201,7 @@ func TestSlowReader(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			const many = 10_000 // more messages than are under way to a reader
+			const many = prefetch + 2000 // more messages than are under way to a reader
 			p := newPublisher(t, Config{Connection: c})
 			record := func(from, to int) {
 				for n := from; n < to; n++ {

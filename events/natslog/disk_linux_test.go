@@ -83,6 +83,7 @@ func serveUntilFull(kind, dir, addr string) error {
 
 // TestDiskFull has no room left on the disk of the NATS server, until the operator makes some.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{ownDisk, fileLimit} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

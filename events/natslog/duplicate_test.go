@@ -20,6 +20,7 @@ import (
 // publisher sends it again, the stream has a message of this id. It came there at the last moment:
 // after the publisher has looked for it.
 func TestDuplicateOfTheFirstMessage(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		moment  string // what the publisher says at that moment
 		foreign bool   // the message is of another publisher

@@ -7,6 +7,7 @@ import (
 
 // The stream of a hub has a bound if nobody says anything, and what is said.
 func TestForwarderBoundsTheHub(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		cfg   ForwardConfig
 		bytes int64

@@ -143,6 +143,7 @@ func TestForeignMessagesAlone(t *testing.T) {
 // TestAnotherPublisherWasThere has records in the stream, when the connection is back, that nobody but
 // a publisher of the same identity can have made.
 func TestAnotherPublisherWasThere(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		id    string
 		doubt bool // whether our own second record has the first of these numbers

@@ -66,8 +66,9 @@ func (a *logAudit) resumed() *logAudit {
 func reportOf(t testing.TB, log []events.Record) audit.Report {
 	t.Helper()
 	a := newLogAudit(t)
+	a.log = log // it only reads them
 	for _, r := range log {
-		a.Add(r)
+		a.Audit.Add(r)
 	}
 	return a.Report()
 }

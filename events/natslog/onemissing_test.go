@@ -21,7 +21,7 @@ import (
 // TestOneMissing deletes one record of a long log in a real stream. The audit names exactly that one.
 func TestOneMissing(t *testing.T) {
 	t.Parallel()
-	const records, deleted = 6000, 3333
+	const records, deleted = 3000, 1777
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	js := client(t, c)
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects}})

@@ -8,6 +8,7 @@ import (
 
 // The outbox is full at either of its bounds, until half of it is settled.
 func TestRoomInTheOutbox(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ messages, bytes int }{
 		"Messages": {outboxMessages, 10},
 		"Bytes":    {16, outboxBytes / 16},

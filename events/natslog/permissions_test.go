@@ -452,6 +452,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 	}
 	for _, less := range all {
 		t.Run(less.permission, func(t *testing.T) {
+			t.Parallel()
 			s := documentedServer(t, less.conf)
 			p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-1"})
 			p.Record(t.Context(), requested(1))
@@ -493,6 +494,7 @@ func TestForwarderNamesTheMissingPermission(t *testing.T) {
 		}
 		for _, less := range all {
 			t.Run(end+"/"+less.permission, func(t *testing.T) {
+				t.Parallel()
 				confs := map[string]string{SourceEnd: conf, HubEnd: conf}
 				confs[end] = less.conf
 				source, hub := documentedServer(t, rooted(confs[SourceEnd])), documentedServer(t, rooted(confs[HubEnd]))

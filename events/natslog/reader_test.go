@@ -325,7 +325,10 @@ func TestTail(t *testing.T) {
 func TestTailOfAStreamThatIsCut(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{10, 30} {
-		t.Run(fmt.Sprint(length), func(t *testing.T) { testTailOfAStreamThatIsCut(t, length) })
+		t.Run(fmt.Sprint(length), func(t *testing.T) {
+			t.Parallel()
+			testTailOfAStreamThatIsCut(t, length)
+		})
 	}
 }
 

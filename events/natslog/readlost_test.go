@@ -147,6 +147,7 @@ func (s catchingUp) OrderedConsumer(ctx context.Context, stream string, cfg jets
 // TestFromTimeBehindTheStream has a member of a cluster look up a time that does not have the messages around that
 // time yet. It begins with the next one that it stores, which is from before.
 func TestFromTimeBehindTheStream(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		filter events.Filter
 		want   []uint64

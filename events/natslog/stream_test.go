@@ -20,6 +20,7 @@ import (
 // TestStreamsThatLoseEvents are refused, with the setting and what mends it. As soon as somebody
 // does that, the publisher goes on.
 func TestStreamsThatLoseEvents(t *testing.T) {
+	t.Parallel()
 	base := jetstream.StreamConfig{Name: DefaultStream, Subjects: []string{events.AllSubjects}}
 	for name, test := range map[string]struct {
 		change  func(*jetstream.StreamConfig)

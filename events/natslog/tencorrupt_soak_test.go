@@ -4,4 +4,4 @@ package natslog
 
 import "testing"
 
-func TestSoakCorruptedTenMinutes(t *testing.T) { corruptedTenMinutes(t, 10) }
+func TestSoakCorruptedTenMinutes(t *testing.T) { corrupted(t, orderlyMinutes(t), 10) }

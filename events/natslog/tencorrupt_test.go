@@ -78,6 +78,7 @@ func byStore(r *events.Record) bool {
 
 // Each kind of lie in a log that was proven is found.
 func TestLiesInTenMinutes(t *testing.T) {
+	t.Parallel()
 	log := orderlyMinutes(t)
 	ends := make(map[lockagent.Name][]int) // by their tokens
 	for i := range log {
@@ -111,32 +112,45 @@ func TestLiesInTenMinutes(t *testing.T) {
 	}
 }
 
-// A second record of the same number is found. The same record once more changes nothing.
+// A second record of the same number is found, of each kind. The same record once more changes nothing.
 func TestRepetitionsInTenMinutes(t *testing.T) {
-	log := orderlyMinutes(t)
+	t.Parallel()
 	kinds := make(map[lockagent.EventKind]bool)
-	for i, r := range log {
-		if kinds[r.Kind] {
-			continue
+	var again, altered []events.Record
+	for _, r := range orderlyMinutes(t) {
+		again, altered = append(again, r), append(altered, r)
+		if !kinds[r.Kind] {
+			kinds[r.Kind] = true
+			again = append(again, r)
+			r.Waited++
+			altered = append(altered, r)
 		}
-		kinds[r.Kind] = true
-		if report := reportOf(t, slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != audit.Proven || report.Duplicates != 1 {
-			t.Errorf("%v twice: %v", r.Kind, report)
-		}
-		r.Waited++
-		if report := reportOf(t, slices.Insert(slices.Clone(log), i+1, r)); report.Verdict != audit.Violated || report.Violations.First[0].Kind != audit.Equivocation {
-			t.Errorf("%v with another content: %v", r.Kind, report)
+	}
+	report := reportOf(t, again)
+	if report.Verdict != audit.Proven || report.Duplicates != len(kinds) {
+		t.Errorf("%d records come twice: %v", len(kinds), report)
+	}
+	report = reportOf(t, altered)
+	if report.Verdict != audit.Violated || report.Violations.Count != len(kinds) {
+		t.Errorf("%d records come again with another content: %v", len(kinds), report)
+	}
+	for _, v := range report.Violations.First {
+		if v.Kind != audit.Equivocation {
+			t.Errorf("it is no equivocation: %v", v)
 		}
 	}
 }
 
 // Each kind of corruption is caught, or what is left is the log of another history that is possible, in
 // which no two holds overlapped.
-func TestCorruptedTenMinutes(t *testing.T) { corruptedTenMinutes(t, 4) }
+func TestCorruptedMinutes(t *testing.T) {
+	t.Parallel()
+	corrupted(t, history(t, 3*time.Minute, orderly), 1)
+}
 
-func corruptedTenMinutes(t *testing.T, tries int) {
+// corrupted corrupts a log that is proven, in each way so many times.
+func corrupted(t *testing.T, whole []events.Record, tries int) {
 	t.Helper()
-	whole := orderlyMinutes(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	harmless := func(name string, log []events.Record, report audit.Report) bool {
 		if report.Verdict != audit.Proven {

@@ -19,12 +19,12 @@ import (
 	"github.com/lockagent/lockagent/memstore"
 )
 
-// fleet is what several agents do in ten minutes of virtual time.
+// fleet is what several agents do in some minutes of virtual time.
 type fleet struct {
 	t      *testing.T
 	stream *virtualStream
 	memory *memstore.Store
-	ctx    context.Context // ends after ten minutes
+	ctx    context.Context // ends with the history
 	began  time.Time
 
 	agents  []*virtualAgent
@@ -36,12 +36,16 @@ var fleetLocks = []string{"orders/42", "stock", "mail"}
 
 const fleetSize = 4
 
-// tenMinutes runs agents that work on three locks, and meanwhile a script of troubles. It
+func tenMinutes(t *testing.T, script func(*fleet)) []events.Record {
+	return history(t, 10*time.Minute, script)
+}
+
+// history runs agents that work on three locks for so long, and meanwhile a script of troubles. It
 // returns what is in the stream afterwards.
-func tenMinutes(t *testing.T, script func(*fleet)) (log []events.Record) {
+func history(t *testing.T, d time.Duration, script func(*fleet)) (log []events.Record) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{t: t, stream: &virtualStream{}, memory: memstore.New(), began: time.Now()}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
 		f.ctx = ctx
 		for n := range fleetSize {
@@ -152,27 +156,27 @@ func (f *fleet) keep(n int, name string, d time.Duration) {
 
 var errAway = errors.New("the network is down")
 
-// orderly are troubles that leave nothing open: calls to the store fail for a while, or the stream
+// orderly are troubles of three minutes that leave nothing open: calls to the store fail for a while, or the stream
 // cannot be reached, or an agent ends and its identity goes on in the next epoch.
 func orderly(f *fleet) {
-	f.at(time.Minute)
+	f.at(20 * time.Second)
 	f.keep(1, "stock", 30*time.Second)
 	f.agents[1].store.SetOutage(errAway)
 	time.Sleep(12 * time.Second) // long enough that a renewal fails
 	f.agents[1].store.SetOutage(nil)
 
-	f.at(2 * time.Minute)
+	f.at(35 * time.Second)
 	over := f.agents[2].cutOff()
 	time.Sleep(40 * time.Second)
 	over()
 
-	f.at(4 * time.Minute)
+	f.at(80 * time.Second)
 	f.keep(0, "mail", time.Minute)
 	f.agents[0].store.SetOutage(errAway)
 	time.Sleep(45 * time.Second) // longer than a lease: the hold is lost
 	f.agents[0].store.SetOutage(nil)
 
-	f.at(7 * time.Minute)
+	f.at(150 * time.Second)
 	f.agents[3].stop(f.t)
 	f.join(3, f.agents[3].ID(), 2)
 }
@@ -233,6 +237,7 @@ func kindsOf(log []events.Record) map[lockagent.EventKind]int {
 
 // Ten minutes of a mixed life are proven, from what the publishers really send.
 func TestTenMinutesAreProven(t *testing.T) {
+	t.Parallel()
 	log := orderlyMinutes(t)
 	r := reportOf(t, log)
 	if found := r.Findings(); r.Verdict != audit.Proven || len(found) > 0 {
@@ -256,6 +261,7 @@ func TestTenMinutesAreProven(t *testing.T) {
 
 // What resets, breaks and steps of a clock do to a history is explained. Only what was beside a step is left open.
 func TestTenStormyMinutesAreExplained(t *testing.T) {
+	t.Parallel()
 	log := tenMinutes(t, stormy)
 	r := reportOf(t, log)
 	if r.Verdict != audit.Incomplete || r.Explained.Count == 0 || r.Resets.Count != 3 {
@@ -271,6 +277,7 @@ func TestTenStormyMinutesAreExplained(t *testing.T) {
 
 // A crash leaves open what the agent may have done last, and nothing else.
 func TestTenMinutesWithCrashes(t *testing.T) {
+	t.Parallel()
 	log := tenMinutes(t, crashes)
 	r := reportOf(t, log)
 	if r.Verdict != audit.Incomplete || r.Tails.Count != 2 || r.Gaps.Count+r.Late.Count+r.Explained.Count > 0 {

@@ -18,6 +18,7 @@ import (
 
 // A flood of other events pushes nothing out that has consequences.
 func TestUrgentEventsOutliveAFlood(t *testing.T) {
+	t.Parallel()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c, MaxBytes: 512 << 10})
 	urgent := func(kind lockagent.EventKind, lock lockagent.Name) {
