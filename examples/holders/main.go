@@ -3,10 +3,9 @@
 // The log is all that it needs. Nothing asks the locks, their agents or their store. What holds
 // there are is the fold of all events, from the oldest to any point:
 //
-//   - [events.Reader] reads the log. Replay ends with the events that are there, Tail goes on.
-//   - [events.Fold] is what the events up to now add up to. Events of different agents may arrive in
+//   - [natslog.Reader] reads the log. Replay ends with the events that are there, Tail goes on.
+//   - [audit.Fold] is what the events up to now add up to. Events of different agents may arrive in
 //     any order, and more than once: the outcome is the same. Apply returns what an event has changed.
-//   - A record has a Position in the log. Whoever has applied all up to one reads on behind it.
 //   - A record has a Time, by the clock of its agent. When the stream took it says little: a forwarder
 //     brings what happened during an outage when that is over.
 //
@@ -36,15 +35,9 @@ import (
 
 func main() {
 	url := flag.String("nats", "nats://127.0.0.1:4222", "`URL` of the NATS server")
-	at := flag.String("at", "", "begin with who held what at this `time`, as in 2026-11-21T14:03:07Z; by default now")
+	var point time.Time
+	flag.TextVar(&point, "at", time.Now(), "begin with who held what at this `time`")
 	flag.Parse()
-	point := time.Now()
-	if *at != "" {
-		var err error
-		if point, err = time.Parse(time.RFC3339, *at); err != nil {
-			log.Fatal(err)
-		}
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *url, point, os.Stdout); err != nil && ctx.Err() == nil {
@@ -73,49 +66,47 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 			return nil
 		}
 		for _, c := range fold.Apply(*r) { // a record that was applied before changes nothing
-			switch h := c.Hold; c.Kind {
+			switch c.Kind {
 			case audit.HoldGranted:
-				fmt.Fprintf(out, "+ %s: %s holds it, token %d\n", h.Lock, h.Owner, h.Token)
-			case audit.HoldEnded:
-				fmt.Fprintf(out, "- %s: %s held it for %v, %s\n", h.Lock, h.Owner, h.Held, h.Ended)
-			case audit.HoldSuperseded: // the log does not have its end
-				fmt.Fprintf(out, "- %s: %s does not hold it any more\n", h.Lock, h.Owner)
+				fmt.Fprintf(out, "+ %s: %v\n", c.Lock.Lock, c.Hold)
+			case audit.HoldEnded, audit.HoldSuperseded: // superseded: the log does not have its end
+				fmt.Fprintf(out, "- %s: %v, %v\n", c.Lock.Lock, c.Hold, c.Kind)
 			}
 		}
 		return nil
 	})
 }
 
-// rebuild applies all records up to a point in time. It returns the position of the first record that it
-// has not applied. Behind that are records of other agents that it has.
+// rebuild applies all records up to a point in time. It returns the position to read on from. Some records behind that
+// are applied already.
 func rebuild(ctx context.Context, reader *natslog.Reader, fold *audit.Fold, point time.Time) (next uint64, err error) {
 	later := make(map[lockagent.AgentID]bool) // the records of an agent are applied in their order
-	last := uint64(0)
 	err = reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
-		last = r.Position
+		later[r.Agent] = later[r.Agent] || r.Time.After(point)
 		switch {
 		case err != nil:
-		case later[r.Agent] || r.Time.After(point):
-			later[r.Agent], next = true, cmp.Or(next, r.Position)
-		default:
+		case !later[r.Agent]:
 			fold.Apply(*r)
+		case next == 0:
+			next = r.Position
 		}
 		return nil
 	})
-	return cmp.Or(next, last+1), err
+	return cmp.Or(next, fold.Position()), err
 }
 
+// show tells who held what at a point in time.
 func show(out io.Writer, fold *audit.Fold, point time.Time) {
 	locks := slices.SortedFunc(fold.Locks(), func(a, b audit.LockState) int { return cmp.Compare(a.Lock, b.Lock) })
 	held := 0
 	for _, l := range locks {
 		for _, h := range l.Now() {
 			held++
-			fmt.Fprintf(out, "%s: %s, token %d, since %s, %d waiting\n", l.Lock, h.Owner, h.Token, h.From.Local().Format(time.DateTime), len(l.Waiters))
+			fmt.Fprintf(out, "%s: %v, %d waiting\n", l.Lock, h, len(l.Waiters))
 		}
 		for _, h := range l.Left {
 			if end := time.UnixMicro(int64(h.LeaseEnd())); end.After(point) {
-				fmt.Fprintf(out, "%s: nobody, but the lease of %s stays until %s\n", l.Lock, h.Owner, end.Local().Format(time.DateTime))
+				fmt.Fprintf(out, "%s: nobody, but the lease of %s stays until %v\n", l.Lock, h.Owner, end)
 			}
 		}
 	}

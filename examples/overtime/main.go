@@ -1,7 +1,7 @@
 // Command overtime alerts when a lock is held for longer than a limit, and again when it is free.
 //
 // It needs nothing but the event log, and disturbs nobody. First it reads the log up to now, to
-// learn which holds go on. Then it follows the log, and looks at the clock.
+// learn which holds go on. Then it follows the log, with a timer for each hold.
 //
 //	go run ./examples/overtime -nats nats://127.0.0.1:4222 -limit 10s
 //
@@ -44,44 +44,36 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 	defer reader.Close()
 
 	w := newWatch(limit, alert)
-	position := uint64(0)
+	defer w.stop()
 	err = reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
-		position = r.Position
 		if err == nil {
-			w.fold.Apply(*r) // nothing was told yet that could end
+			w.fold.Apply(*r) // what is over already is nobody's concern
 		}
-		return nil
+		return nil // what is no event says nothing of a hold
 	})
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	records, ended := make(chan events.Record), make(chan error, 1)
-	go func() {
-		ended <- reader.Tail(ctx, natslog.FromPosition(position+1), events.Filter{}, func(r *events.Record, err error) error {
-			if err != nil {
-				return nil // what is no event says nothing of a hold
-			}
-			select {
-			case records <- *r:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		})
-		stop()
-	}()
-	w.follow(ctx, records)
-	stop()
-	return <-ended
+	for l := range w.fold.Locks() {
+		for _, h := range l.Now() {
+			w.begin(h)
+		}
+	}
+	next := natslog.FromPosition(w.fold.Position())
+	return reader.Tail(ctx, next, events.Filter{}, func(r *events.Record, err error) error {
+		if err == nil {
+			w.apply(*r)
+		}
+		return nil
+	})
 }
 
-// watch knows the holds that go on, and those of which it has told.
+// watch has a timer for each hold that goes on.
 type watch struct {
-	limit time.Duration
-	alert func(text string)
-	fold  *audit.Fold
-	told  map[hold]bool
+	limit  time.Duration
+	alert  func(text string) // also called by the timers
+	fold   *audit.Fold
+	timers map[hold]*time.Timer
 }
 
 // hold identifies a hold: the record that granted it.
@@ -91,54 +83,45 @@ type hold struct {
 }
 
 func newWatch(limit time.Duration, alert func(text string)) *watch {
-	return &watch{limit: limit, alert: alert, fold: audit.NewFold(), told: make(map[hold]bool)}
+	return &watch{limit: limit, alert: alert, fold: audit.NewFold(), timers: make(map[hold]*time.Timer)}
 }
 
-// follow applies the records that come, and looks at the clock often enough for the limit.
-func (w *watch) follow(ctx context.Context, records <-chan events.Record) {
-	tick := time.NewTicker(max(w.limit/10, time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case r := <-records:
-			w.apply(r)
-		case <-tick.C:
-			w.check(time.Now())
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// check alerts on the holds that have passed the limit.
-func (w *watch) check(now time.Time) {
-	for l := range w.fold.Locks() {
-		for _, h := range l.Now() {
-			id := hold{h.Agent, h.Epoch, h.Seq}
-			if !w.told[id] && now.Sub(h.From) > w.limit {
-				w.told[id] = true
-				w.alert(fmt.Sprintf("%s: %s of agent %s on %s holds it for more than %v; %d wait", h.Lock, h.Owner, h.Agent, h.Process.Host, w.limit, len(l.Waiters)))
-			}
-		}
-	}
+// begin alerts when a hold has passed the limit. If that is long ago, its end may come at once.
+func (w *watch) begin(h audit.Hold) {
+	left := max(time.Until(h.From.Add(w.limit)), w.limit/10)
+	w.timers[hold{h.Agent, h.Epoch, h.Seq}] = time.AfterFunc(left, func() {
+		w.alert(fmt.Sprintf("%s: %s of agent %s on %s holds it for more than %v",
+			h.Lock, h.Owner, h.Agent, h.Process.Host, w.limit))
+	})
 }
 
 // apply applies a record, and tells of the end of what was told of. A hold of which the log has no end is over when
 // the lock is granted to another agent.
 func (w *watch) apply(r events.Record) {
 	for _, c := range w.fold.Apply(r) {
-		h := c.Hold
-		if h == nil || !w.told[hold{h.Agent, h.Epoch, h.Seq}] {
-			continue
-		}
 		switch c.Kind {
+		case audit.HoldGranted:
+			w.begin(*c.Hold)
 		case audit.HoldEnded:
-			w.alert(fmt.Sprintf("%s: %s held it for %v, until it was %s", h.Lock, h.Owner, h.Held.Round(time.Millisecond), h.Ended))
+			held := c.Hold.Held.Round(time.Millisecond)
+			w.over(c.Hold, fmt.Sprintf("held it for %v, until it was %s", held, c.Hold.Ended))
 		case audit.HoldSuperseded:
-			w.alert(fmt.Sprintf("%s: %s does not hold it any more; the log does not say since when", h.Lock, h.Owner))
-		default:
-			continue
+			w.over(c.Hold, "does not hold it any more; the log does not say since when")
 		}
-		delete(w.told, hold{h.Agent, h.Epoch, h.Seq})
+	}
+}
+
+// over ends the timer of a hold, or tells how the hold went on if the timer has told of it.
+func (w *watch) over(h *audit.Hold, text string) {
+	id := hold{h.Agent, h.Epoch, h.Seq}
+	if timer := w.timers[id]; timer != nil && !timer.Stop() {
+		w.alert(fmt.Sprintf("%s: %s %s", h.Lock, h.Owner, text))
+	}
+	delete(w.timers, id)
+}
+
+func (w *watch) stop() {
+	for _, timer := range w.timers {
+		timer.Stop()
 	}
 }

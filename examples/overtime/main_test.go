@@ -24,18 +24,12 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alerts := make(chan string, 10)
 		w := newWatch(10*time.Second, func(text string) { alerts <- text })
-		ctx, stop := context.WithCancel(t.Context())
-		records, ended := make(chan events.Record), make(chan bool)
-		go func() {
-			defer close(ended)
-			w.follow(ctx, records)
-		}()
 		seq := uint64(0)
 		sayOf := func(agent lockagent.AgentID, kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration) {
 			seq++
-			records <- events.Record{Epoch: 1, Seq: seq, Event: lockagent.Event{
+			w.apply(events.Record{Epoch: 1, Seq: seq, Event: lockagent.Event{
 				Kind: kind, Agent: agent, Time: time.Now(), Lock: lock, Owner: "joe", Tenure: 1, Token: token, Held: held,
-			}}
+			}})
 		}
 		say := func(kind lockagent.EventKind, lock lockagent.Name, token lockagent.Token, held time.Duration) {
 			sayOf("a", kind, lock, token, held)
@@ -73,10 +67,18 @@ func TestWatch(t *testing.T) {
 		sayOf("b", lockagent.EventReleased, "crash", 4, 2*time.Second)
 		time.Sleep(time.Minute)
 		expect()
-		stop()
-		<-ended
-		if len(w.told) != 0 {
-			t.Errorf("it remembers %v", w.told)
+
+		// What was over long ago comes late, with its end.
+		seq++
+		w.apply(events.Record{Epoch: 1, Seq: seq, Event: lockagent.Event{
+			Kind: lockagent.EventGranted, Agent: "a", Time: time.Now().Add(-time.Hour), Lock: "late", Tenure: 1, Token: 5,
+		}})
+		synctest.Wait()
+		say(lockagent.EventReleased, "late", 5, time.Second)
+		time.Sleep(time.Minute)
+		expect()
+		if len(w.timers) != 0 {
+			t.Errorf("it remembers %v", w.timers)
 		}
 	})
 }
