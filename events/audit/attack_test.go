@@ -120,6 +120,18 @@ func releasedAfterTheEnd() *story {
 	return agent("A").granted(1, 1000).reentered(1, 1500).released(1, 20_000).released(1, 10_000).returned(1, 10_001).alive(700_000)
 }
 
+// One permit that is given back twice is one permit.
+func TestAttackByAPermitThatIsGivenBackTwice(t *testing.T) {
+	x := agent("X").permits(lockagent.Permits, 1, 2).changes(500, lockagent.TrySetPermits, 2).gaveBack(5000, "A", 1).gaveBack(6000, "A", 1)
+	r := audited(recordsOf([]*story{
+		x.stop(),
+		agent("A").permits(lockagent.Permits, 2, 2).granted(1, 1000).renewed(1, 9000).released(1, 20_000).returned(1, 20_001).stop(),
+		agent("B").permits(lockagent.Permits, 1, 2).granted(1, 7000).released(1, 15_000).returned(1, 15_001).stop(),
+		agent("C").permits(lockagent.Permits, 1, 2).granted(1, 8000).released(1, 15_000).returned(1, 15_001).stop(),
+	}))
+	wantReport(t, r, Violated, "too many permits: 1", "")
+}
+
 // A record waits for a missing one when a checkpoint is made. Then its message is read again: that is no contradiction.
 func TestACheckpointKeepsWhoAskedForAHoldThatWaits(t *testing.T) {
 	a := agent("A").missing(1).granted(1, 1000)

@@ -30,6 +30,12 @@ type permitChange struct {
 	Permit lockagent.PermitID  `json:"permit,omitempty"`
 }
 
+// permitBack is a permit that was given back by its id.
+type permitBack struct {
+	Permit lockagent.PermitID  `json:"permit"`
+	At     lockagent.StoreTime `json:"at"` // the first time that the log tells of
+}
+
 // permitNumber is how many permits a semaphore has at most, as far as the log tells: its changes, and what the
 // store told of its grants.
 type permitNumber struct {
@@ -191,8 +197,9 @@ func (l *lockLog) apply(c *permitChange, late bool) {
 	n := &l.Number
 	if c.Op == lockagent.ReleasePermit {
 		for _, s := range l.Spans {
-			if s.Start <= c.At && s.hasPermit(c.Permit) {
-				s.Back = append(s.Back, c.At)
+			gone := slices.ContainsFunc(s.Back, func(b permitBack) bool { return b.Permit == c.Permit })
+			if s.Start <= c.At && s.hasPermit(c.Permit) && !gone {
+				s.Back = append(s.Back, permitBack{c.Permit, c.At})
 			}
 		}
 		return
@@ -325,7 +332,7 @@ func (a *Audit) countPermits(store *storeLog, lock *lockLog, before []*span, s *
 func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 	n := x.Permits
 	for _, back := range x.Back {
-		if back <= s.Start {
+		if back.At <= s.Start {
 			n--
 		}
 	}

@@ -116,12 +116,12 @@ type span struct {
 	Alone      lockagent.StoreTime `json:"alone,omitempty"`
 	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
 
-	// Of a semaphore. Permits is how many the hold has. Back has the times at which some were given back by their ids.
+	// Of a semaphore. Permits is how many the hold has. Back has those that were given back by their ids.
 	// Total is how many there were in all, as the store told. Limit is the number that the hold is judged by.
-	Permits int                   `json:"permits,omitempty"`
-	Back    []lockagent.StoreTime `json:"back,omitempty"`
-	Total   int                   `json:"total,omitempty"`
-	Limit   int                   `json:"limit,omitempty"`
+	Permits int          `json:"permits,omitempty"`
+	Back    []permitBack `json:"back,omitempty"`
+	Total   int          `json:"total,omitempty"`
+	Limit   int          `json:"limit,omitempty"`
 
 	First *piece `json:"first,omitempty"` // the first hold, or nil if it is the last
 	Last  piece  `json:"last,omitzero"`   // the hold that ended last, or began last if none has ended
