@@ -105,7 +105,15 @@ func TestAttacksByRecordsOfAHold(t *testing.T) {
 			agent("B").held(1, 40_000, 41_000).alive(200_000).stop(),
 		},
 	} {
-		t.Run(name, func(t *testing.T) { wantNoProof(t, audited(recordsOf(stories))) })
+		t.Run(name, func(t *testing.T) {
+			wantNoProof(t, audited(recordsOf(stories)))
+			for _, s := range stories {
+				s.stop()
+			}
+			if o := opinionOf(recordsOf(stories)); o.Verdict == Proven {
+				t.Errorf("the second opinion is %+v", o)
+			}
+		})
 	}
 }
 

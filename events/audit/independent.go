@@ -235,6 +235,7 @@ func (x *Independent) judge(log []*events.Record) {
 			h.grants++
 		} else if r.Kind.EndsHold() {
 			h.grants--
+			t.least = max(t.least, h.from.Add(r.Held-r.Held/drift), r.Confirmed) // so the hold went on until then
 		}
 		if r.Kind == lockagent.EventHolding {
 			if g := h.grant; r.StoreTime != g.StoreTime || r.Owner != g.Owner || r.Incarnation != g.Incarnation ||
@@ -255,7 +256,9 @@ func (x *Independent) judge(log []*events.Record) {
 			delete(open, r.Token)
 			t.confirmed = max(t.confirmed, r.Confirmed)
 			least := max(h.from.Add(r.Held-r.Held/drift), r.Confirmed)
-			t.least = max(t.least, least)
+			if len(open) == 0 {
+				least = t.least
+			}
 			until, limit := r.Until, t.confirmed.Add(r.Lease)
 			if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
 				until = min(until, limit) // the agent trusts no lease beyond its end
