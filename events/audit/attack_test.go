@@ -104,6 +104,13 @@ func TestAttacksByRecordsOfAHold(t *testing.T) {
 			agent("A").granted(1, 1000).renewed(1, 20_000).reentered(1, 21_000),
 			agent("B").held(1, 40_000, 41_000).alive(200_000).stop(),
 		},
+		"ARenewalTellsOfItself": { // likewise
+			agent("A").granted(1, 1000).add(lockagent.Event{
+				Kind: lockagent.EventRenewed, Lock: "a", LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Tenure: 1,
+				StoreTime: clock(20_000), Lease: 30 * time.Second, Time: wall(20_000),
+			}),
+			agent("B").held(1, 40_000, 41_000).alive(200_000).stop(),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantNoProof(t, audited(recordsOf(stories)))

@@ -71,6 +71,7 @@ type watcher interface {
 	reentered(LockKey, *Hold, *events.Record)
 	appeared(*Hold, *events.Record)        // a record tells that it goes on, and the log does not have its grant
 	confirmed(*Hold, *events.Record)       // a record tells that it goes on; it is as it was before
+	renewed(LockKey, *events.Record)       // the store confirmed the lease of a tenure
 	partly(LockKey, *Hold, *events.Record) // the owner gave back one of several grants
 	ended(*Hold, *events.Record)           // h is as it was before
 	returned(LockKey, *events.Record)
@@ -182,6 +183,9 @@ func (f *Fold) about(a *folded, r *events.Record) {
 	case lockagent.EventHolding:
 		f.holding(a, l, r)
 	case lockagent.EventRenewed:
+		if f.watch != nil {
+			f.watch.renewed(l.LockKey, r)
+		}
 		for _, h := range l.open {
 			if h.Agent == r.Agent && h.Tenure == r.Tenure {
 				h.Confirmed, h.Lease, h.Uncertain, h.Gone = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}, false

@@ -168,7 +168,7 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
 	var s *span
 	if h != nil {
 		s = a.goesOn(h)
-		a.reconfirmed(s, r)
+		s.reconfirmed(r)
 		a.upgraded(h, r)
 	}
 	switch {
@@ -188,14 +188,20 @@ func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
 	}
 }
 
-// reconfirmed takes from a re-entry when the store had confirmed the tenure, and for how long.
-func (a *Audit) reconfirmed(s *span, r *events.Record) {
-	if s == nil {
+// reconfirmed takes from a record when the store had confirmed a tenure with holds that go on, and for how long.
+func (s *span) reconfirmed(r *events.Record) {
+	if s == nil || s.Open == 0 {
 		return
 	}
 	s.Confirmed, s.Least = max(s.Confirmed, r.StoreTime), max(s.Least, r.StoreTime)
 	if r.Lease != 0 {
 		s.Lease = r.Lease
+	}
+}
+
+func (a *Audit) renewed(key LockKey, r *events.Record) {
+	if judged(key) {
+		a.lock(key).live(r.Agent, r.Tenure).reconfirmed(r)
 	}
 }
 
