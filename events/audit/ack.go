@@ -34,9 +34,8 @@ type Acknowledged struct {
 	Unchecked  int             `json:"unchecked,omitempty"`
 	Uncovered  int             `json:"uncovered,omitempty"`
 
-	OtherVersions  int `json:"other_versions,omitempty"`
-	UnknownOfLocks int `json:"unknown_of_locks,omitempty"`
-	Unjudged       int `json:"unjudged,omitempty"`
+	Unknown  int `json:"unknown,omitempty"`
+	Unjudged int `json:"unjudged,omitempty"`
 }
 
 // Acknowledge sets aside what the audit has found up to now. It stays in every report, and the verdict

@@ -54,6 +54,14 @@ type agentLog struct {
 	// missing. They go on behind the missing records. If their ends are missing, too, nothing tells of them.
 	Hidden lockagent.StoreTime `json:"hidden,omitempty"`
 
+	// Unshown is since when its signs of life say that it has such holds, or 0. Hides is how many, and Shown of how many holds
+	// without a grant the log has told since. Partial says that the audit does not ask for some of its locks, so that it has
+	// more holds than those of the log.
+	Unshown lockagent.StoreTime `json:"unshown,omitempty"`
+	Hides   int                 `json:"hides,omitempty"`
+	Shown   int                 `json:"shown,omitempty"`
+	Partial bool                `json:"partial,omitempty"`
+
 	// Whole says that the log has all that the agent recorded in this life, which began without holds. Kept is how many of its
 	// tenures may go on, and Free is when those that do not were over at the latest.
 	Whole bool                `json:"whole,omitempty"`
@@ -266,7 +274,7 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 		hidden = math.MinInt64 // nobody knows what the process before had
 	}
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Ended = false, 0, 0
+	l.Timed, l.Hidden, l.Unshown, l.Ended = false, 0, 0, 0
 	if r.Kind == lockagent.EventAgentStarted && !hasNone(r) {
 		l.Hidden = hidden // the process may go on with holds that the log does not have
 	}
@@ -321,6 +329,7 @@ func (a *Audit) gap(l *agentLog, hole events.Range) {
 		a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
 	}
 	l.Hidden = l.hidden()
+	l.Shown = math.MaxInt32 // what is missing may tell of hidden holds
 	a.open(l, blank{Kind: missing, Low: l.Hidden, Gap: hole})
 }
 

@@ -157,6 +157,123 @@ func TestACheckpointKeepsWhoAskedForAHoldThatWaits(t *testing.T) {
 	wantReport(t, x.Report(), Incomplete, "missing: 1, not stopped: 1, open: 1", "")
 }
 
+// The first hold of each of these logs is not judged, or somebody has acknowledged what was found of it. The second hold is
+// judged, and may have overlapped with the first.
+func TestAttacksByAHoldThatIsNotNamed(t *testing.T) {
+	for name, report := range map[string]func(t *testing.T) Report{
+		"ItEndedPerhapsBefore": func(t *testing.T) Report {
+			a, b := agent("A").alive(100), agent("B").alive(100)
+			s := new(tape).lose(1000, a, b).add(2000, a.granted(1, 1500), b.alive(2000)).live(10_000, 20_000, a, b)
+			s.add(31_000, a.renewed(1, 20_000).released(1, 29_000).edit(func(r *events.Record) { r.Until = clock(31_000) }))
+			s.add(32_000, a.alive(32_000), b.held(1, 30_500, 30_800).alive(32_000))
+			return s.live(40_000, 100_000, a, b).add(101_000, a.stop(), b.stop()).read(newAudit()).Report()
+		},
+		"ItsLeaseWasNotOver": func(t *testing.T) Report {
+			a, b := agent("A").alive(100).leasing(time.Hour), agent("B").alive(100)
+			s := new(tape).lose(1000, a, b).add(2000, a.granted(1, 1500), b.alive(2000)).live(10_000, 10_000, a, b)
+			s.live(20_000, 200_000, b).add(210_000, b.held(1, 205_000, 206_000))
+			return s.live(210_000, 300_000, b).add(301_000, b.stop()).read(newAudit()).Report()
+		},
+		"TheLogHasItsEnd": func(t *testing.T) Report {
+			a, b := agent("A").granted(1, 1000), agent("B").alive(100)
+			s := new(tape).lose(1000, a, b).live(5000, 25_000, a, b).add(27_000, b.held(1, 25_500, 26_000))
+			s.add(30_000, a.renewed(1, 20_000).released(1, 29_000).returned(1, 29_001))
+			return s.live(35_000, 105_000, a, b).add(106_000, a.stop(), b.stop()).read(newAudit()).Report()
+		},
+		"ItDoesNotNameItsStore": func(t *testing.T) Report {
+			a, b := agent("A").at("").alive(100), agent("B").alive(100)
+			s := new(tape).lose(1000, a, b).add(5000, a.granted(1, 4000), b.alive(5000)).live(15_000, 25_000, a, b)
+			s.add(31_500, b.held(1, 30_000, 31_000)).live(35_000, 55_000, a, b)
+			s.add(61_000, a.renewed(1, 50_000).released(1, 60_000).returned(1, 60_001).stop())
+			return s.live(65_000, 105_000, b).add(106_000, b.stop()).read(newAudit()).Report()
+		},
+		"ItsViolationIsAcknowledged": func(t *testing.T) Report {
+			a, b := agent("A").leasing(time.Hour), agent("B")
+			s := new(tape).add(1000, a.granted(1, 1000), b).live(10_000, 20_000, a, b).add(21_000, b.held(1, 20_500, 20_900))
+			x := s.live(30_000, 60_000, a, b).read(newAudit())
+			x.Acknowledge(wall(61_000), Acknowledgement{})
+			s.records = nil
+			s.live(70_000, 170_000, b).add(181_000, b.held(2, 180_500, 180_900))
+			return s.live(190_000, 300_000, b).add(301_000, b.stop()).read(x).Report()
+		},
+	} {
+		t.Run(name, func(t *testing.T) { wantNoProof(t, report(t)) })
+	}
+}
+
+// An agent tells that it has a hold of which the log does not have the grant.
+func TestAttacksByAHiddenHold(t *testing.T) {
+	late := func() (a, b *story, s *tape) {
+		a, b = agent("A").of("l").leasing(time.Hour).granted(1, 500), agent("B").of("l")
+		s = new(tape).lose(1000, a, b).live(10_000, 100_000, a, b).add(105_000, b.held(1, 101_000, 102_000))
+		return a, b, s.live(110_000, 200_000, a, b)
+	}
+	for name, report := range map[string]func(t *testing.T) Report{
+		"WhileTheAgentLives": func(t *testing.T) Report {
+			_, _, s := late()
+			return s.read(newAudit()).ReportAt(wall(201_000))
+		},
+		"TheAgentStopsAndLeavesIt": func(t *testing.T) Report {
+			a, b, s := late()
+			return s.add(201_000, a.stop()).live(210_000, 300_000, b).add(301_000, b.stop()).read(newAudit()).Report()
+		},
+		"NothingIsMissingSinceItHadNone": func(t *testing.T) Report {
+			a, b := agent("A").of("l").alive(500), agent("B").of("l")
+			s := new(tape).lose(1000, a, b).live(10_000, 40_000, a, b) // it has none
+			s.tells(50_000, 90_000, func(r *events.Record) { r.Count, r.Sum = 1, 77 }, a, b).add(95_000, b.held(1, 85_000, 86_000))
+			return s.live(100_000, 200_000, a, b).add(201_000, a.stop(), b.stop()).read(newAudit()).Report()
+		},
+	} {
+		t.Run(name, func(t *testing.T) { wantNoProof(t, report(t)) })
+	}
+}
+
+// The only permit is in use. Then what the agent did is missing. It may have been granted the permit again.
+func TestAttacksByAPermitOfTheSameAgent(t *testing.T) {
+	begin := func() (x, a *story) {
+		x = agent("X").permits(lockagent.Permits, 1, 1).changes(500, lockagent.TrySetPermits, 1)
+		return x, agent("A").permits(lockagent.Permits, 1, 1).granted(1, 1000).alive(2000)
+	}
+	t.Run("ItCrashed", func(t *testing.T) {
+		x, a := begin()
+		wantNoProof(t, audited(recordsOf([]*story{x.stop(), a})))
+	})
+	t.Run("TheHoleIsAcknowledged", func(t *testing.T) {
+		x, a := begin()
+		s := new(tape).add(2000, x, a.missing(3)).live(10_000, 20_000, x, a)
+		y := s.read(newAudit())
+		y.Acknowledge(wall(20_000), Acknowledgement{})
+		s.records = nil
+		s.add(22_000, a.renewed(1, 11_000).released(1, 21_000).returned(1, 21_001)).live(30_000, 90_000, x, a)
+		wantNoProof(t, s.add(91_000, x.stop(), a.stop()).read(y).Report())
+	})
+}
+
+// What else can be proven wrongly.
+func TestOtherAttacks(t *testing.T) {
+	t.Run("AReplyComesWithinTheDelay", func(t *testing.T) { // a sign of life comes before the record of a grant that was decided earlier
+		a, b := agent("A"), agent("B")
+		s := new(tape).add(1000, a.alive(500), b.alive(500)).live(10_000, 10_000, a, b)
+		s.add(20_000, a.alive(20_000), b.held(1, 18_000, 18_700).alive(20_000))
+		x := s.read(newAudit())
+		r := x.ReportAt(wall(20_100))
+		s.records = nil
+		s.add(21_000, a.granted(1, 18_500).released(1, 21_500).returned(1, 21_600).stop(), b.alive(22_000).stop())
+		if later := s.read(x).Report(); r.Verdict == Proven && later.Verdict == Violated {
+			t.Errorf("%v\nand later\n%v", r, later)
+		}
+	})
+	t.Run("OneNameOfTwoKinds", func(t *testing.T) { // such locks exclude each other, says docs/semantics.md
+		b := agent("B")
+		b.kind = lockagent.FairLock
+		wantNoProof(t, audited(recordsOf([]*story{agent("A").held(1, 1000, 5000).stop(), b.held(1, 2000, 3000).stop()})))
+	})
+	t.Run("AnUnknownKindOfNoLock", func(t *testing.T) { // docs/audit.md says that nothing is proven
+		a := agent("A").held(1, 1000, 2000).add(lockagent.Event{}).edit(func(r *events.Record) { r.Raw = "{}" }).stop()
+		wantNoProof(t, audited(a.records))
+	})
+}
+
 func wantNoProof(t *testing.T, r Report) {
 	t.Helper()
 	if r.Verdict == Proven || r.Verdict == Empty {

@@ -325,12 +325,6 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 	switch r.Kind {
 	case 0:
 		a.found.Unknown++
-		switch {
-		case r.OtherVersion:
-			a.found.OtherVersions++
-		case r.Lock != "":
-			a.found.UnknownOfLocks++
-		}
 		l.Whole = false
 	case lockagent.EventStoreReset:
 		a.reset(l, r)
@@ -346,7 +340,9 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 		l.Whole, l.Kept, l.Free = r.Seq == 1 && hasNone(r), 0, 0
 		a.tells(l, r)
 	case r.Kind == lockagent.EventRequested && r.Lock == "":
-		l.Whole = false // it stands for what the agent recorded of a lock that the audit does not ask for
+		// It stands for what the agent recorded of a lock that the audit does not ask for.
+		l.Whole, l.Partial, l.Hides = false, true, 0
+		a.shows(l, 0)
 	}
 	a.heard(l, e, r)
 }
@@ -384,7 +380,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *events.Record) {
 		a.place(l)
 		a.settle(l.Store)
 	case lockagent.EventAgentStopped:
-		a.bounded(l, a.home(l).at(r.Stored))
+		a.departed(l, a.home(l).at(r.Stored))
 		l.Stopped, e.Stopped = true, true // the next process may go on with a hidden hold
 		a.leave(l)
 		a.place(l)

@@ -39,6 +39,7 @@ const (
 	life                       // the agent had lives without a record
 	hole                       // messages of the stream are missing
 	beginning                  // the beginning of the log was retired
+	hidden                     // the agent has holds that the log does not have
 )
 
 const didNotStop = "did not stop"
@@ -49,6 +50,9 @@ func (w *blank) text() string {
 		return fmt.Sprintf("agent %s (epoch %d) %s, and may have held the lock until %s", AgentText(w.Agent, w.Process), w.Epoch, didNotStop, untilText(w.High))
 	case life:
 		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
+	case hidden:
+		return fmt.Sprintf("agent %s (epoch %d) told that it had holds of which the log does not tell, until %s at the latest",
+			AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
 	case hole:
 		of := "the stream"
 		if w.Origin != "" {
@@ -61,8 +65,8 @@ func (w *blank) text() string {
 
 // touches reports whether the agent of a blank may have had the lock while a span of a store had it.
 func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
-	if s.Agent == w.Agent && (w.Kind != missing || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
-		return false // an agent's own records tell their order
+	if s.Agent == w.Agent && s.Permits == 0 && (w.Kind != missing || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
+		return false // an agent's own records tell their order; but an agent may have several permits at a time
 	}
 	low, high := a.extent(store, w)
 	if s.Start >= high {
@@ -106,13 +110,18 @@ func (a *Audit) open(l *agentLog, w blank) {
 
 // bounded ends the blanks of an agent: it recorded something after them, no later than at high.
 func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
+	a.overBy(l, high, func(w *blank) bool { return w.Kind != hidden })
+}
+
+// departed ends all blanks of an agent, which has stopped or died.
+func (a *Audit) departed(l *agentLog, high lockagent.StoreTime) {
 	a.overBy(l, high, func(*blank) bool { return true })
 }
 
 // begunBy says that the process of an agent had begun at a time of the store. The earlier
 // processes were over by then.
 func (a *Audit) begunBy(l *agentLog, t lockagent.StoreTime) {
-	a.overBy(l, t, func(w *blank) bool { return w.Kind == tail || w.Kind == life })
+	a.overBy(l, t, func(w *blank) bool { return w.Kind == tail || w.Kind == life || w.Kind == hidden && w.Epoch < l.Epoch })
 }
 
 func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank) bool) {
@@ -214,7 +223,7 @@ func (a *Audit) died(l *agentLog) {
 		Gap: events.Range{Last: l.last()}, Process: l.folded.Process, Assumed: true,
 	}
 	w.High = a.livedUntil(l, l.Store, l.low())
-	a.bounded(l, w.High)
+	a.departed(l, w.High)
 	if a.concerns(l.Store, w.Low, w.High) {
 		a.found.Tails.add(w.tail())
 		a.found.Assumed++

@@ -178,7 +178,7 @@ func (l *agentLog) clone() agentLog {
 }
 
 func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
-	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number}}
+	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number, Mixed: l.Mixed}}
 	if l.Last != nil {
 		s.Last = l.Last.clone()
 	}

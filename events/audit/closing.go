@@ -45,7 +45,7 @@ func (a *Audit) depart(alive, wait func(*agentLog) bool) map[string]bool {
 		case len(l.pending) > 0:
 			living[l.Store] = true
 		case l.Stopped || l.Dead:
-			a.bounded(l, a.livedUntil(l, l.Store, l.low()))
+			a.departed(l, a.livedUntil(l, l.Store, l.low()))
 		case alive(l):
 			living[l.Store] = true
 		default:
@@ -73,8 +73,9 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 		a.found.Locks += len(s.Names)
 		until := lockagent.StoreTime(endOfTime)
 		if living[s.ID] || living[""] {
-			if until = s.Floor; !a.clock.outage(a.Tail) {
-				until = max(until, min(a.horizon(s), a.unnamed(s)))
+			until = s.Floor
+			if h := a.horizon(s); h > 0 && !a.clock.outage(a.Tail) {
+				until = max(until, h.Add(-delay)) // the record of an earlier decision may be under way
 			}
 			j.To = until
 		}
@@ -104,7 +105,7 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 	r.Version, r.Within, r.Stores = ReportVersion, a.within, judged
 	r.Verdict = r.verdict()
 	for i := range r.Stores {
-		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.OtherVersions+r.Late.Count > 0 {
+		if r.Violations.Count+r.Unreadable.Count+r.Joined.Count+r.Unchecked+r.Unknown+r.Late.Count > 0 {
 			r.Stores[i].laterProven = false
 		}
 	}

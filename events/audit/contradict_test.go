@@ -61,7 +61,7 @@ func TestAuditOfAnAgentThatContradictsItself(t *testing.T) {
 					alive(30_000).edit(func(r *events.Record) { r.Count = 1 }).stop(),
 				other(15_000, 16_000),
 			},
-			Violated, "contradiction: 1", `violation: agent A, billing on host-A, pid 7: contradiction
+			Violated, "contradiction: 1, unproven: 1", `violation: agent A, billing on host-A, pid 7: contradiction
     record: from 2026-03-01T14:00:10.000Z [A:1:3]
     why:    a sign of life of the agent contradicts its other records: it counts 1 hold, and the log has the grants of 0 that go on`,
 		},

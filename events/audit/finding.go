@@ -75,12 +75,9 @@ var findingKinds = []findingKind{
 		"store could not be told from another", "stores could not be told from others", "unproven: ", func(k *Acknowledged) *int { return &k.Joined },
 	},
 	{
-		func(r *Report) tallied { return (*bare)(&r.OtherVersions) }, Incomplete,
-		"record is of another version of the format", "records are of other versions of the format", "", func(k *Acknowledged) *int { return &k.OtherVersions },
-	},
-	{
-		func(r *Report) tallied { return (*bare)(&r.UnknownOfLocks) }, Incomplete,
-		"record about a lock is of an unknown kind", "records about locks are of unknown kinds", "", func(k *Acknowledged) *int { return &k.UnknownOfLocks },
+		func(r *Report) tallied { return (*bare)(&r.Unknown) }, Incomplete,
+		"record is of a kind or version that this version does not know",
+		"records are of kinds or versions that this version does not know", "", func(k *Acknowledged) *int { return &k.Unknown },
 	},
 	{
 		func(r *Report) tallied { return (*bare)(&r.Unjudged) }, Incomplete,

@@ -475,12 +475,10 @@ func (f *Fold) ended(a *folded, l *lockFold, r *events.Record) {
 
 // exclusiveKind reports whether exclusive holds of such locks keep all others out. Holds of other kinds are
 // permits.
-func exclusiveKind(k lockagent.LockKind) bool {
-	switch k {
-	case lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock:
-		return true
-	}
-	return false
+func exclusiveKind(k lockagent.LockKind) bool { return slices.Contains(exclusiveKinds, k) }
+
+var exclusiveKinds = []lockagent.LockKind{
+	lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock,
 }
 
 // downgrades reports whether only shared grants are left of an exclusive hold, after one of its grants has

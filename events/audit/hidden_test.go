@@ -83,17 +83,17 @@ func TestAuditOfAHoldBetweenTwoHoles(t *testing.T) {
 		"AnotherOneHasItsPlace": {
 			func(a *story) { a.granted(1, 1000).missing(2) }, 1, 1,
 			func(a *story) { a.missing(2) },
-			Incomplete, "belated: 1, missing: 2, open: 1, unproven: 1", "for its records 15 to 16 are missing",
+			Incomplete, "missing: 2, open: 1, unproven: 2", "for its records 15 to 16 are missing",
 		},
 		"AnotherOneHasItsPlaceInACrash": {
 			func(a *story) { a.granted(1, 1000).missing(2) }, 1, 1,
 			nil,
-			Incomplete, "belated: 1, missing: 1, not stopped: 1, open: 1, unproven: 1", "did not stop",
+			Incomplete, "missing: 1, not stopped: 1, open: 1, unproven: 2", "it had holds of which the log does not tell",
 		},
 		"ThereIsOneMore": {
 			func(a *story) { a.granted(1, 1000).missing(1) }, 2, 1,
 			func(a *story) { a.missing(2) },
-			Incomplete, "belated: 1, missing: 2, open: 1, unproven: 1", "for its records 14 to 15 are missing",
+			Incomplete, "missing: 2, open: 1, unproven: 2", "for its records 14 to 15 are missing",
 		},
 		"OfSeveralOnlyOneGoesOn": { // the end of the other is missing, in the first hole
 			func(a *story) {
@@ -154,12 +154,12 @@ func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 		s.add(ms, b.alive(ms))
 	}
 	dead := s.read(newAudit())
-	wantReport(t, dead.ReportAt(wall(196_000)), Incomplete, "belated: 1, missing: 1, not stopped: 1, open: 1", "1 time was judged too early")
+	wantReport(t, dead.ReportAt(wall(196_000)), Incomplete, "missing: 1, not stopped: 1, open: 1, unproven: 1", "it had holds of which the log does not tell")
 	acknowledged := resumed(t, dead)
 	acknowledged.Acknowledge(wall(196_000), Acknowledgement{})
 	s.records = nil
 	s.add(200_000, b.stop(), a.stop())
-	wantReport(t, s.read(resumed(t, dead)).Report(), Incomplete, "belated: 1, late: 1, missing: 1, not stopped: 1, open: 1, unproven: 1", "")
+	wantReport(t, s.read(resumed(t, dead)).Report(), Incomplete, "late: 1, missing: 1, not stopped: 1, open: 1, unproven: 2", "")
 	if r := s.read(acknowledged).Report(); r.Belated.Count != 0 {
 		t.Errorf("%v", r)
 	}
@@ -168,7 +168,7 @@ func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 	s.records, s.position = s.records[:1], dead.Position()+1
 	a.seq = 14
 	s.add(200_000, a.next().alive(200_000).stop())
-	wantReport(t, s.read(dead).Report(), Incomplete, "belated: 2, missing: 1, not stopped: 2, open: 1, unproven: 1", "")
+	wantReport(t, s.read(dead).Report(), Incomplete, "belated: 1, missing: 1, not stopped: 2, open: 1, unproven: 2", "")
 }
 
 // An agent has a hold from before the beginning of the log. It crashes, so nothing ever tells of the hold.
@@ -179,7 +179,7 @@ func TestAuditOfAHoldFromBeforeTheBeginning(t *testing.T) {
 		verdict Verdict
 		found   string
 	}{
-		"OneHold":           {1, false, Incomplete, "belated: 1, not stopped: 1"},
+		"OneHold":           {1, false, Incomplete, "not stopped: 1, unproven: 1"},
 		"OneHoldThatIsTold": {1, true, Proven, "not judged: 1, not stopped: 1"},
 		"NoHold":            {0, false, Proven, "not stopped: 1"},
 	} {

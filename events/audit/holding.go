@@ -2,6 +2,9 @@ package audit
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
@@ -11,6 +14,7 @@ import (
 // missing, or the log begins late.
 func (a *Audit) appeared(h *Hold, r *events.Record) {
 	l := a.current
+	l.Shown++
 	if !judged(h.LockKey) {
 		a.found.Unjudged++
 		l.Kept++ // nobody follows whether it goes back
@@ -119,32 +123,68 @@ func (l *agentLog) known() (holds int, sum uint64) {
 	return holds, sum
 }
 
+// toldAgain bounds for how long an agent has a hold before it tells that the hold goes on.
+const toldAgain = 11 * time.Minute
+
 // tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in three cases: it has
-// no hold; it has those that the log has; or it has all of these but one, and the end of that one is missing.
+// no hold; it has those that the log has; or it has all of these but one, and the end of that one is missing. Otherwise
+// it may have hidden holds. It will tell of each that goes on, so nothing is judged meanwhile. If it does not, nothing is
+// proven of that time.
 func (a *Audit) tells(l *agentLog, r *events.Record) {
-	if l.Hidden == 0 {
-		return
-	}
 	holds, sum := l.known()
 	switch {
 	case hasNone(r):
-		l.Hidden = 0
+		a.shows(l, r.StoreTime)
+		return
 	case r.Count == holds && r.Sum == sum:
-		a.goOn(l, nil)
-	case r.Count == holds-1 && r.Sum != 0:
+		a.goOn(l, r, nil)
+		return
+	case r.Count == holds-1:
 		for h := range l.folded.holds {
 			if l.has(h) && r.Sum == sum-lockagent.HoldSum(h.Lock, h.Tenure, h.Token) {
-				a.goOn(l, h)
+				a.goOn(l, r, h)
 				return
 			}
 		}
 	}
+	more := max(1, r.Count-holds)
+	switch {
+	case l.Partial:
+	case l.Unshown == 0:
+		a.hides(l, r.StoreTime, more)
+	case r.StoreTime > l.Unshown.Add(toldAgain):
+		a.notShown(l, r.StoreTime)
+		a.hides(l, r.StoreTime, more)
+	default:
+		l.Hides = max(l.Hides, l.Shown+more)
+	}
+}
+
+// hides notes that an agent has so many holds that the log does not have, or more.
+func (a *Audit) hides(l *agentLog, now lockagent.StoreTime, holds int) {
+	l.Hidden = l.hidden()
+	l.Unshown, l.Hides, l.Shown = max(now, 1), holds, 0
+	l.Open = append(l.Open, blank{Agent: l.ID, Epoch: l.Epoch, Kind: hidden, Low: l.Hidden, High: math.MaxInt64, Process: l.folded.Process})
+}
+
+// shows notes that an agent has no hidden hold any more. If the log tells of as many as the agent had, these are judged as others.
+func (a *Audit) shows(l *agentLog, now lockagent.StoreTime) {
+	if l.Shown < l.Hides {
+		a.notShown(l, now)
+	}
+	l.Open = slices.DeleteFunc(l.Open, func(w blank) bool { return w.Kind == hidden })
+	l.Hidden, l.Unshown, l.Hides, l.Shown = 0, 0, 0, 0
+}
+
+// notShown notes that nothing is proven up to a time, because an agent had hidden holds.
+func (a *Audit) notShown(l *agentLog, now lockagent.StoreTime) {
+	a.overBy(l, now.Add(aliveLag), func(w *blank) bool { return w.Kind == hidden })
 }
 
 // goOn notes that an agent has all holds that the log has, but perhaps one, and no hidden hold. Those of the process before
 // go on.
-func (a *Audit) goOn(l *agentLog, but *Hold) {
-	l.Hidden = 0
+func (a *Audit) goOn(l *agentLog, r *events.Record, but *Hold) {
+	a.shows(l, r.StoreTime)
 	for _, h := range l.folded.sorted() {
 		if s := a.spanOf(h); h == but || !l.has(h) || s != nil && !s.Gone {
 			continue

@@ -107,7 +107,7 @@ func TestAuditOfHoldsThatGoOnInAnotherProcess(t *testing.T) {
 		found   string
 	}{
 		"TheHoldsOfTheLog": {0, Proven, "not stopped: 2, open: 1"},
-		"OtherHolds":       {1, Incomplete, "belated: 1, not stopped: 2, open: 1"},
+		"OtherHolds":       {1, Incomplete, "not stopped: 2, open: 1, unproven: 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := agent("A").of("l").leasing(time.Hour).granted(1, 1000), agent("B").of("b")

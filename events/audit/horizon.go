@@ -414,7 +414,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 		a.accuse(store, lock, s, what)
 	}
 	outside := a.outside(store, s, end)
-	if s.Start < store.From {
+	if s.Start < store.From && store != a.nowhere { // a hold of any store may overlap with one that is judged
 		if !outside {
 			a.found.NotJudged.add(a.hold(lock.LockKey, s, s.first()))
 		}
@@ -441,6 +441,9 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	}
 	if s.Denied && !a.expected(store, lock, s) {
 		s.doubt("the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out")
+	}
+	if lock.Mixed {
+		s.doubt("the name is used as another kind of lock, too, and holds of two kinds are not compared")
 	}
 	if s.Modes&strange != 0 {
 		s.doubt("its mode is not known to this version")

@@ -82,8 +82,13 @@ func (x *Independent) Opinion() Opinion {
 	if last.Kind != lockagent.EventAgentStopped || len(x.records) == 0 {
 		x.why = cmp.Or(x.why, fmt.Sprintf("record %s is the last one, and its agent did not stop", placeText(last)))
 	}
-	holds := 0
+	holds, names := 0, make(map[LockKey]bool)
 	for key, all := range x.locks {
+		name := LockKey{Store: key.Store, Lock: key.Lock}
+		if exclusiveKind(key.Kind) && names[name] {
+			x.why = cmp.Or(x.why, fmt.Sprintf("lock %q is used as two kinds of lock, which exclude each other", key.Lock))
+		}
+		names[name] = names[name] || exclusiveKind(key.Kind)
 		holds += x.compare(key, all)
 	}
 	return x.opinion(holds)

@@ -17,6 +17,12 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	if a.aside(store, first, second) {
 		return
 	}
+	silent := first.Guilty || first.Start < store.From // no report tells its doubts
+	doubt := func(why string) {
+		if first.doubt(why); silent {
+			second.doubt(why)
+		}
+	}
 	end, step := a.atMost(first), a.stepOver(store, first, second)
 	over := end != 0 && end <= second.Start
 	switch {
@@ -36,7 +42,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		return // an agent's own records tell their order
 	}
 	if first.Rough || second.Rough {
-		if first.Open > 0 {
+		if first.Open > 0 || silent {
 			second.doubt(fmt.Sprintf("it began when the hold with token %d went on, of which the log does not tell all", first.LastToken))
 		}
 		return // said of that one
@@ -54,15 +60,15 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case (first.Modes|second.Modes)&strange != 0:
 		// said of that one
 	case a.apart(first, second):
-		first.doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
+		doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
 	case second.Start < a.atLeast(first):
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
-		first.doubt(fmt.Sprintf("the log does not have its end, and token %d was granted at %s, before its lease was over",
+		doubt(fmt.Sprintf("the log does not have its end, and token %d was granted at %s, before its lease was over",
 			second.FirstToken, storeText(second.Start)))
 	default:
-		first.doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
+		doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
 			storeText(a.atLeast(first)), untilText(end), second.FirstToken, storeText(second.Start)))
 	}
 }
@@ -321,6 +327,7 @@ func (a *Audit) joined(to, from string) {
 		other.Breaks = append(other.Breaks, l.Breaks...)
 		other.Changes = append(other.Changes, l.Changes...)
 		other.Number.join(l.Number)
+		other.Mixed = other.Mixed || l.Mixed
 		a.recount(other, 0)
 		for _, x := range l.Spans {
 			if l.live(x.Agent, x.Tenure) == x {

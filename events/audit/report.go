@@ -139,15 +139,11 @@ type Counts struct {
 	HandOffs   int `json:"hand_offs"` // of the grants
 	Rests      int `json:"rests"`     // of the grants: the lock rested in the agent
 	Dropped    int `json:"dropped"`   // events that found no room
-	Unknown    int `json:"unknown"`   // records of kinds that this version does not know
-	// OtherVersions are those of the Unknown that are of another version of the format. They may tell of
-	// holds, so nothing is proven.
-	OtherVersions int `json:"other_versions,omitempty"`
-	// UnknownOfLocks are those of the Unknown that are about locks. Unjudged are holds of kinds of locks that
-	// this version does not judge. So nothing is proven of these locks.
-	UnknownOfLocks int `json:"unknown_of_locks,omitempty"`
-	Unjudged       int `json:"unjudged"`
-	Assumed        int `json:"assumed"` // of the Tails: those that no later record bounds
+	// Unknown are records of kinds that this version does not know, or of another version of the format. They may tell of
+	// holds, so nothing is proven. Unjudged are holds of kinds of locks that this version does not judge.
+	Unknown  int `json:"unknown"`
+	Unjudged int `json:"unjudged"`
+	Assumed  int `json:"assumed"` // of the Tails: those that no later record bounds
 
 	// MoreLocks says that there may be more Locks: those of one store are counted up to a number.
 	MoreLocks bool `json:"more_locks,omitempty"`

@@ -44,7 +44,10 @@ func (r Report) String() string {
 	}{
 		{r.Dropped, "event found no room and was dropped", "events found no room and were dropped"},
 		{r.Unchecked, "repetition came too late to be compared with the first", "repetitions came too late to be compared with the first"},
-		{r.Unknown, "record is of a kind that this version does not know", "records are of kinds that this version does not know"},
+		{
+			r.Unknown, "record is of a kind or version that this version does not know",
+			"records are of kinds or versions that this version does not know",
+		},
 		{r.Unjudged, "hold is of a kind of lock that this version does not judge", "holds are of kinds of locks that this version does not judge"},
 	} {
 		if count.n > 0 {

@@ -21,6 +21,9 @@ type lockLog struct {
 	Number  permitNumber   `json:"number,omitzero"`
 	kept    bool           // only for the number
 
+	// Mixed says that the name is used as another kind of lock, too. To the store both are one lock.
+	Mixed bool `json:"mixed,omitempty"`
+
 	Last *span `json:"last,omitempty"` // that with the greatest token of those that are forgotten
 
 	// Those that may go on: the newest, and earlier ones.
@@ -280,12 +283,25 @@ func (a *Audit) lock(key LockKey) *lockLog {
 	if l == nil {
 		l = &lockLog{LockKey: key}
 		a.locks[key] = l
+		a.mixes(l)
 		key.Store = "" // another identity of the store may turn up
 		a.count(a.store(l.Store), key.sum())
 	}
 	a.latest = l
 	a.touch(l)
 	return l
+}
+
+// mixes finds that a name is used as two kinds of lock which exclude each other.
+func (a *Audit) mixes(l *lockLog) {
+	if !exclusiveKind(l.Kind) {
+		return
+	}
+	for _, kind := range exclusiveKinds {
+		if other := a.locks[LockKey{l.Store, kind, l.Lock}]; other != nil && other != l {
+			l.Mixed, other.Mixed = true, true
+		}
+	}
 }
 
 // newSpan begins a tenure with its first hold.
@@ -299,7 +315,10 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
 		Holes: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: h.piece(),
-		Permits: h.permits(), Total: h.Total,
+		Total: h.Total,
+	}
+	if permitKind(lock.Kind) {
+		s.Permits = h.permits()
 	}
 	s.beginAlone(h)
 	s.Late = a.toldLate(h, h.Start)

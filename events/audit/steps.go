@@ -271,6 +271,7 @@ func (a *Audit) ended(h *Hold, r *events.Record) {
 	lock := a.lock(h.LockKey)
 	s := lock.live(h.Agent, h.Tenure)
 	if h.stray {
+		l.Shown++
 		if s = a.endOnly(lock, l, s, h, r); s == nil {
 			return
 		}
