@@ -238,6 +238,7 @@ func (x *Independent) judge(log []*events.Record) {
 		}
 		if r.Kind == lockagent.EventReentered {
 			h.grants++
+			t.confirmed, t.least = max(t.confirmed, r.StoreTime), max(t.least, r.StoreTime)
 		} else if r.Kind.EndsHold() {
 			h.grants--
 			t.least = max(t.least, h.from.Add(r.Held-r.Held/drift), r.Confirmed) // so the hold went on until then
@@ -250,7 +251,7 @@ func (x *Independent) judge(log []*events.Record) {
 			}
 			t.confirmed = max(t.confirmed, r.Confirmed)
 			t.least = max(t.least, r.Confirmed, h.from.Add(r.Held-r.Held/drift))
-			if r.Lease != 0 && t.least > t.confirmed.Add(r.Lease+near) {
+			if r.Lease != 0 && h.from.Add(slowed(r.Held)) > t.confirmed.Add(r.Lease+near) {
 				x.contradicts(r, "its hold goes on beyond its lease")
 			}
 		}
