@@ -92,11 +92,12 @@ func (f *eventsTopFlags) run(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// mostLoads bounds the locks that were waited for. If there are twice as many, the half that was waited for the least is forgotten.
+// mostLoads bounds the locks that were waited for. If there are twice as many, the half that was waited for the least
+// is forgotten.
 const mostLoads = 10_000
 
-// topList is what was waited for, held and lost the most in a stretch of time. Its memory is bounded by what goes on at once, by the bound
-// above, and by the number of hosts.
+// topList is what was waited for, held and lost the most in a stretch of time. Its memory is bounded by what goes on at
+// once, by the bound above, and by the number of hosts.
 type topList struct {
 	filter       events.Filter
 	since, until time.Time
@@ -131,7 +132,9 @@ type waitRow struct {
 	Process  audit.Process     `json:"process,omitzero"`
 	Since    time.Time         `json:"since"`
 	WaitedUS int64             `json:"waited_us"`
-	BecameOf string            `json:"became_of,omitempty"` // granted, or the kind of the event that ended it; missing: it still waits
+
+	// BecameOf is granted, or the kind of the event that ended the request. It is missing while the request waits.
+	BecameOf string `json:"became_of,omitempty"`
 
 	waited time.Duration
 }
@@ -184,7 +187,10 @@ func (t *topList) waited(r *events.Record, became lockagent.EventKind) {
 	if r.Waited <= 0 || !t.within(r.Time) {
 		return
 	}
-	t.addWait(waitRow{Lock: r.Lock, Owner: r.Owner, Who: audit.Who{Who: r.Who}, Agent: r.Agent, Since: r.Time.Add(-r.Waited), BecameOf: became.String(), waited: r.Waited})
+	t.addWait(waitRow{
+		Lock: r.Lock, Owner: r.Owner, Who: audit.Who{Who: r.Who}, Agent: r.Agent, Since: r.Time.Add(-r.Waited),
+		BecameOf: became.String(), waited: r.Waited,
+	})
 }
 
 func (t *topList) addWait(w waitRow) {
@@ -254,7 +260,8 @@ func (t *topList) held(h hold, held time.Duration) {
 	if held <= 0 || !h.heldWithin(t.since, t.until) {
 		return
 	}
-	t.holds = keepMost(t.holds, holdRow{Hold: h.Hold, HeldUS: held.Microseconds(), held: held}, t.limit, func(a, b holdRow) int {
+	row := holdRow{Hold: h.Hold, HeldUS: held.Microseconds(), held: held}
+	t.holds = keepMost(t.holds, row, t.limit, func(a, b holdRow) int {
 		return cmp.Or(cmp.Compare(b.held, a.held), a.Hold.From.Compare(b.Hold.From), cmp.Compare(a.Hold.Lock, b.Hold.Lock))
 	})
 }
@@ -274,7 +281,9 @@ func (t *topList) finish() {
 	for l := range t.fold.Locks() {
 		for _, w := range l.Waiters {
 			if waited := t.until.Sub(w.Since); waited > 0 {
-				t.addWait(waitRow{Lock: l.Lock, Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, waited: waited})
+				t.addWait(waitRow{
+					Lock: l.Lock, Owner: w.Owner, Who: w.Who, Agent: w.Agent, Since: w.Since, waited: waited,
+				})
 			}
 		}
 		for _, h := range l.Now() {
@@ -294,13 +303,16 @@ type topView struct {
 	Waits   []waitRow  `json:"waits"`
 	Holds   []holdRow  `json:"holds"`
 	Losses  []lossRow  `json:"losses"`
-	Forgot  bool       `json:"forgot,omitempty"` // some locks that were waited for the least: others may be in their place
+
+	// Forgot says that some locks were forgotten that were waited for the least: others may be in their place.
+	Forgot bool `json:"forgot,omitempty"`
 }
 
 func (t *topList) view(during *timeRange) topView {
 	v := topView{
 		Version: jsonVersion, Since: during.since, Until: during.until, Forgot: t.forgot,
-		Locks: []lockLoad{}, Waits: append([]waitRow{}, t.waits...), Holds: append([]holdRow{}, t.holds...), Losses: []lossRow{},
+		Locks: []lockLoad{}, Losses: []lossRow{},
+		Waits: append([]waitRow{}, t.waits...), Holds: append([]holdRow{}, t.holds...),
 	}
 	loads := t.sortedLoads()
 	for _, l := range loads[:min(len(loads), t.limit)] {
@@ -352,52 +364,57 @@ func (v *topView) lines() (all []any) {
 // text is the lists for people. Those that are empty are left out.
 func (v *topView) text(now time.Time, when string) string {
 	var b strings.Builder
-	section := func(title string, rows *table) {
-		if b.Len() > 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString(title + when + ":\n" + rows.String())
+	section(&b, "Locks that were waited for the longest"+when, v.Locks,
+		[]string{"LOCK", "WAITED", "WAITS", "LONGEST", "IN VAIN"},
+		func(l *lockLoad) []string {
+			return []string{
+				string(l.Lock), readable.Duration(l.Waited), readable.Number(l.Waits), readable.Duration(l.Longest),
+				readable.Number(l.GaveUp),
+			}
+		})
+	if v.Forgot {
+		b.WriteString("So many locks were waited for that some may be missing here.\n")
 	}
-	if len(v.Locks) > 0 {
-		rows := newTable("LOCK", "WAITED", "WAITS", "LONGEST", "IN VAIN")
-		for i := range v.Locks {
-			l := &v.Locks[i]
-			rows.add(string(l.Lock), readable.Duration(l.Waited), readable.Number(l.Waits), readable.Duration(l.Longest), readable.Number(l.GaveUp))
-		}
-		section("Locks that were waited for the longest", rows)
-		if v.Forgot {
-			b.WriteString("So many locks were waited for that some may be missing here.\n")
-		}
-	}
-	if len(v.Waits) > 0 {
-		rows := newTable("LOCK", "OWNER", "SINCE", "WAITED", "BECAME OF IT", "AGENT")
-		for i := range v.Waits {
-			w := &v.Waits[i]
-			rows.add(string(w.Lock), audit.WhoText(w.Who, w.Owner, w.Agent, w.Process), readable.Time(w.Since, now), readable.Duration(w.waited),
-				cmp.Or(w.BecameOf, "waits"), audit.AgentText(w.Agent, w.Process))
-		}
-		section("Longest waits", rows)
-	}
-	if len(v.Holds) > 0 {
-		rows := newTable("LOCK", "OWNER", "SINCE", "HELD", "ENDED", "AGENT")
-		for i := range v.Holds {
-			h := hold{Hold: v.Holds[i].Hold}
-			rows.add(string(h.Lock), audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(v.Holds[i].held),
-				h.ended(now), audit.AgentText(h.Agent, h.Process))
-		}
-		section("Longest holds", rows)
-	}
-	if len(v.Losses) > 0 {
-		rows := newTable("HOST", "LOST", "REASONS")
-		for i := range v.Losses {
-			l := &v.Losses[i]
+	section(&b, "Longest waits"+when, v.Waits,
+		[]string{"LOCK", "OWNER", "SINCE", "WAITED", "BECAME OF IT", "AGENT"},
+		func(w *waitRow) []string {
+			return []string{
+				string(w.Lock), audit.WhoText(w.Who, w.Owner, w.Agent, w.Process), readable.Time(w.Since, now),
+				readable.Duration(w.waited), cmp.Or(w.BecameOf, "waits"), audit.AgentText(w.Agent, w.Process),
+			}
+		})
+	section(&b, "Longest holds"+when, v.Holds,
+		[]string{"LOCK", "OWNER", "SINCE", "HELD", "ENDED", "AGENT"},
+		func(row *holdRow) []string {
+			h := hold{Hold: row.Hold}
+			return []string{
+				string(h.Lock), audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now),
+				readable.Duration(row.held), h.ended(now), audit.AgentText(h.Agent, h.Process),
+			}
+		})
+	section(&b, "Holds that were lost"+when, v.Losses,
+		[]string{"HOST", "LOST", "REASONS"},
+		func(l *lossRow) []string {
 			var reasons []string
 			for _, why := range slices.Sorted(maps.Keys(l.Reasons)) {
 				reasons = append(reasons, fmt.Sprintf("%s: %d", why, l.Reasons[why]))
 			}
-			rows.add(l.Host, readable.Number(l.Losses), strings.Join(reasons, ", "))
-		}
-		section("Holds that were lost", rows)
-	}
+			return []string{l.Host, readable.Number(l.Losses), strings.Join(reasons, ", ")}
+		})
 	return b.String()
+}
+
+// section adds a list under its title, unless the list is empty.
+func section[T any](b *strings.Builder, title string, list []T, columns []string, cells func(row *T) []string) {
+	if len(list) == 0 {
+		return
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	rows := newTable(columns...)
+	for i := range list {
+		rows.add(cells(&list[i])...)
+	}
+	b.WriteString(title + ":\n" + rows.String())
 }
