@@ -85,12 +85,13 @@ const rulesKey = "rules"
 // Settings with the same form.
 var (
 	certificate = path{}
-	subject     = word{"parts of letters, digits, '-' and '_' with dots between them", `^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`}
-	plainName   = word{"letters, digits, '-' and '_'", `^[A-Za-z0-9_-]+$`}
-	hostName    = word{"the name of a host", `^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$`}
-	userName    = word{"a text without spaces", `^[^\s]+$`}
-	groupName   = word{"the name or the number of a group", `^([a-z_][a-z0-9_.-]*\$?|[0-9]+)$`}
-	hostLabel   = word{"up to 27 ASCII letters, digits, '-' and '_'", `^[A-Za-z0-9_-]{1,27}$`}
+	subject     = word{"parts of letters, digits, '-' and '_' with dots between them",
+		`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`}
+	plainName = word{"letters, digits, '-' and '_'", `^[A-Za-z0-9_-]+$`}
+	hostName  = word{"the name of a host", `^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$`}
+	userName  = word{"a text without spaces", `^[^\s]+$`}
+	groupName = word{"the name or the number of a group", `^([a-z_][a-z0-9_.-]*\$?|[0-9]+)$`}
+	hostLabel = word{"up to 27 ASCII letters, digits, '-' and '_'", `^[A-Za-z0-9_-]{1,27}$`}
 )
 
 // most is the greatest number of claims, waiters or streams.
@@ -103,7 +104,8 @@ type Section struct{ Name, Help string }
 var sections = []Section{
 	{"socket", "Where clients connect."},
 	{"operator", "For those who look after the daemon."},
-	{"redis", "The store of the locks. Without a URL the locks are in memory, and so they are those of this host alone."},
+	{"redis", "The store of the locks. " +
+		"Without a URL the locks are in memory, and so they are those of this host alone."},
 	{"nats", "The hub for the events of all hosts. Without a URL the events stay on this host."},
 	{"events", "The event log of this host, which is in the state directory."},
 	{"lease", "How long a lock stays with a daemon that has died."},
@@ -119,49 +121,61 @@ var sections = []Section{
 var table = []*Setting{
 	{
 		Key: "host", Flag: "host", kind: hostLabel, field: func(s *Settings) any { return &s.Host },
-		Help: "What other hosts call this one, when it holds a lock.", Usage: "`name` that other hosts see when this one holds a lock",
+		Help:        "What other hosts call this one, when it holds a lock.",
+		Usage:       "`name` that other hosts see when this one holds a lock",
 		DefaultText: "the name of the host", Example: "web-1",
 	},
 	{
 		Key: "state_dir", Flag: "state-dir", kind: path{}, field: func(s *Settings) any { return &s.StateDir },
-		Help:        "The directory of the daemon's identity, its journal and its event log. Only one daemon can use it.",
-		Usage:       "`directory` for the identity, the journal and the event log",
-		DefaultText: "$STATE_DIRECTORY; for root /var/lib/lockagent; otherwise $XDG_STATE_HOME/lockagent or ~/.local/state/lockagent",
-		Example:     "/var/lib/lockagent",
+		Help: "The directory of the daemon's identity, its journal and its event log. " +
+			"Only one daemon can use it.",
+		Usage: "`directory` for the identity, the journal and the event log",
+		DefaultText: "$STATE_DIRECTORY; for root /var/lib/lockagent; otherwise $XDG_STATE_HOME/lockagent or " +
+			"~/.local/state/lockagent",
+		Example: "/var/lib/lockagent",
 	},
 	{
-		Key: "socket.path", Flag: "socket", kind: path{socket: true}, field: func(s *Settings) any { return &s.Socket.Path },
-		Help:        "The Unix socket on which clients connect.",
-		Usage:       "`path` of the Unix socket on which clients connect",
-		DefaultText: "agent.sock in $RUNTIME_DIRECTORY; for root in /run/lockagent; otherwise in $XDG_RUNTIME_DIR/lockagent or in the state directory",
-		Example:     "/run/lockagent/agent.sock",
+		Key: "socket.path", Flag: "socket", kind: path{socket: true},
+		field: func(s *Settings) any { return &s.Socket.Path },
+		Help:  "The Unix socket on which clients connect.",
+		Usage: "`path` of the Unix socket on which clients connect",
+		DefaultText: "agent.sock in $RUNTIME_DIRECTORY; for root in /run/lockagent; otherwise in " +
+			"$XDG_RUNTIME_DIR/lockagent or in the state directory",
+		Example: "/run/lockagent/agent.sock",
 	},
 	{
 		Key: "socket.mode", Flag: "socket-mode", kind: mode{}, field: func(s *Settings) any { return &s.Socket.Mode },
-		Help: "Who may connect, as chmod takes it. What a client may do then is for the rules.", Usage: "`mode` of the socket",
+		Help:    "Who may connect, as chmod takes it. What a client may do then is for the rules.",
+		Usage:   "`mode` of the socket",
 		Default: "0660", Example: "0666",
 	},
 	{
-		Key: "socket.group", Flag: "socket-group", kind: groupName, field: func(s *Settings) any { return &s.Socket.Group },
-		Help: "The group of the socket.", Usage: "`group` of the socket",
+		Key: "socket.group", Flag: "socket-group", kind: groupName,
+		field: func(s *Settings) any { return &s.Socket.Group },
+		Help:  "The group of the socket.", Usage: "`group` of the socket",
 		DefaultText: "that of the daemon", Example: "lockagent",
 	},
 	{
-		Key: "operator.socket", Flag: "operator-socket", kind: path{socket: true}, field: func(s *Settings) any { return &s.Operator.Socket },
-		Help:        "The Unix socket for profiles and for what else shows the daemon from the inside. Only the daemon's user and root can connect.",
+		Key: "operator.socket", Flag: "operator-socket", kind: path{socket: true},
+		field: func(s *Settings) any { return &s.Operator.Socket },
+		Help: "The Unix socket for profiles and for what else shows the daemon from the inside. Only the " +
+			"daemon's user and root can connect.",
 		Usage:       "`path` of the Unix socket for operators",
 		DefaultText: "beside the socket for clients: agent-operator.sock for agent.sock",
 		Example:     "/run/lockagent/agent-operator.sock",
 	},
 	{
 		Key: "redis.url", Flag: "redis", field: func(s *Settings) any { return &s.Redis.URL },
-		kind: server{schemes: []string{"redis", "rediss", "unix"}, example: "redis://127.0.0.1:6379", secrets: []string{"redis.password_file"}},
-		Help: "The Redis that has the locks. rediss:// is TLS. A password belongs into a file of its own.", Usage: "`URL` of the Redis that has the locks",
+		kind: server{schemes: []string{"redis", "rediss", "unix"}, example: "redis://127.0.0.1:6379",
+			secrets: []string{"redis.password_file"}},
+		Help:    "The Redis that has the locks. rediss:// is TLS. A password belongs into a file of its own.",
+		Usage:   "`URL` of the Redis that has the locks",
 		Example: "rediss://lockagent@redis.example:6379",
 	},
 	{
-		Key: "redis.password_file", Flag: "redis-password-file", kind: path{secret: true}, field: func(s *Settings) any { return &s.Redis.PasswordFile },
-		Help: "The file with the password for Redis.", Usage: "`file` with the password for Redis",
+		Key: "redis.password_file", Flag: "redis-password-file", kind: path{secret: true},
+		field: func(s *Settings) any { return &s.Redis.PasswordFile },
+		Help:  "The file with the password for Redis.", Usage: "`file` with the password for Redis",
 		Example: "${CREDENTIALS_DIRECTORY}/redis",
 	},
 	{
@@ -186,29 +200,36 @@ var table = []*Setting{
 		DefaultText: "that of redis.cert", Example: "${CREDENTIALS_DIRECTORY}/redis-key.pem",
 	},
 	{
-		Key: "redis.server_name", Flag: "redis-server-name", kind: hostName, field: func(s *Settings) any { return &s.Redis.ServerName },
-		Help: "The name in the server's certificate.", Usage: "`name` in the certificate of Redis",
+		Key: "redis.server_name", Flag: "redis-server-name", kind: hostName,
+		field: func(s *Settings) any { return &s.Redis.ServerName },
+		Help:  "The name in the server's certificate.", Usage: "`name` in the certificate of Redis",
 		DefaultText: "the host in the URL", Example: "redis.example",
 	},
 	{
-		Key: "redis.min_replicas", Flag: "redis-min-replicas", kind: number{0, 100}, field: func(s *Settings) any { return &s.Redis.MinReplicas },
-		Help: "How many replicas have to acknowledge a grant before it counts.", Usage: "`number` of replicas that have to acknowledge a grant",
+		Key: "redis.min_replicas", Flag: "redis-min-replicas", kind: number{0, 100},
+		field:   func(s *Settings) any { return &s.Redis.MinReplicas },
+		Help:    "How many replicas have to acknowledge a grant before it counts.",
+		Usage:   "`number` of replicas that have to acknowledge a grant",
 		Default: "0", Example: "1",
 	},
 	{
 		Key: "nats.url", Flag: "nats", field: func(s *Settings) any { return &s.NATS.URL },
-		kind: server{schemes: []string{"nats", "tls", "ws", "wss"}, example: "nats://127.0.0.1:4222", secrets: []string{"nats.creds", "nats.password_file", "nats.token_file"}, list: true},
-		Help: "The NATS servers that get a copy of all events, with commas between them.", Usage: "`URL` of the NATS server that gets a copy of all events",
+		kind: server{schemes: []string{"nats", "tls", "ws", "wss"}, example: "nats://127.0.0.1:4222",
+			secrets: []string{"nats.creds", "nats.password_file", "nats.token_file"}, list: true},
+		Help:    "The NATS servers that get a copy of all events, with commas between them.",
+		Usage:   "`URL` of the NATS server that gets a copy of all events",
 		Example: "nats://hub.example:4222",
 	},
 	{
-		Key: "nats.creds", Flag: "nats-creds", kind: path{secret: true}, field: func(s *Settings) any { return &s.NATS.Creds },
-		Help: "The credentials file of the user, with JWT and seed.", Usage: "credentials `file` of the user",
+		Key: "nats.creds", Flag: "nats-creds", kind: path{secret: true},
+		field: func(s *Settings) any { return &s.NATS.Creds },
+		Help:  "The credentials file of the user, with JWT and seed.", Usage: "credentials `file` of the user",
 		Example: "${CREDENTIALS_DIRECTORY}/nats.creds",
 	},
 	{
-		Key: "nats.nkey", Flag: "nats-nkey", kind: path{secret: true}, field: func(s *Settings) any { return &s.NATS.Nkey },
-		Help: "The file with the seed of the user's nkey.", Usage: "`file` with the seed of the user's nkey",
+		Key: "nats.nkey", Flag: "nats-nkey", kind: path{secret: true},
+		field: func(s *Settings) any { return &s.NATS.Nkey },
+		Help:  "The file with the seed of the user's nkey.", Usage: "`file` with the seed of the user's nkey",
 		Example: "${CREDENTIALS_DIRECTORY}/nats.nkey",
 	},
 	{
@@ -217,18 +238,21 @@ var table = []*Setting{
 		Example: "lockagent",
 	},
 	{
-		Key: "nats.password_file", Flag: "nats-password-file", kind: path{secret: true}, field: func(s *Settings) any { return &s.NATS.PasswordFile },
-		Help: "The file with the password of the user.", Usage: "`file` with the password of the user",
+		Key: "nats.password_file", Flag: "nats-password-file", kind: path{secret: true},
+		field: func(s *Settings) any { return &s.NATS.PasswordFile },
+		Help:  "The file with the password of the user.", Usage: "`file` with the password of the user",
 		Example: "${CREDENTIALS_DIRECTORY}/nats",
 	},
 	{
-		Key: "nats.token_file", Flag: "nats-token-file", kind: path{secret: true}, field: func(s *Settings) any { return &s.NATS.TokenFile },
-		Help: "The file with a token.", Usage: "`file` with a token",
+		Key: "nats.token_file", Flag: "nats-token-file", kind: path{secret: true},
+		field: func(s *Settings) any { return &s.NATS.TokenFile },
+		Help:  "The file with a token.", Usage: "`file` with a token",
 		Example: "${CREDENTIALS_DIRECTORY}/nats-token",
 	},
 	{
 		Key: "nats.ca", Flag: "nats-ca", kind: certificate, field: func(s *Settings) any { return &s.NATS.CA },
-		Help: "PEM file of those who may vouch for the server.", Usage: "PEM `file` of those who may vouch for the server",
+		Help:        "PEM file of those who may vouch for the server.",
+		Usage:       "PEM `file` of those who may vouch for the server",
 		DefaultText: "those whom the system trusts", Example: "/etc/lockagent/nats-ca.pem",
 	},
 	{
@@ -242,28 +266,34 @@ var table = []*Setting{
 		DefaultText: "that of nats.cert", Example: "${CREDENTIALS_DIRECTORY}/nats-key.pem",
 	},
 	{
-		Key: "nats.server_name", Flag: "nats-server-name", kind: hostName, field: func(s *Settings) any { return &s.NATS.ServerName },
-		Help: "The name in the server's certificate.", Usage: "`name` in the server's certificate",
+		Key: "nats.server_name", Flag: "nats-server-name", kind: hostName,
+		field: func(s *Settings) any { return &s.NATS.ServerName },
+		Help:  "The name in the server's certificate.", Usage: "`name` in the server's certificate",
 		DefaultText: "the host in the URL", Example: "hub.example",
 	},
 	{
-		Key: "nats.tls_first", Flag: "nats-tls-first", kind: boolean{}, field: func(s *Settings) any { return &s.NATS.TLSFirst },
-		Help: "Begin with TLS, for servers with handshake_first.", Usage: "begin with TLS, for servers with handshake_first",
+		Key: "nats.tls_first", Flag: "nats-tls-first", kind: boolean{},
+		field:   func(s *Settings) any { return &s.NATS.TLSFirst },
+		Help:    "Begin with TLS, for servers with handshake_first.",
+		Usage:   "begin with TLS, for servers with handshake_first",
 		Default: "false", Example: "true",
 	},
 	{
-		Key: "nats.domain", Flag: "nats-domain", kind: plainName, field: func(s *Settings) any { return &s.NATS.Domain },
-		Help: "The JetStream domain of the stream.", Usage: "JetStream `domain` of the stream",
+		Key: "nats.domain", Flag: "nats-domain", kind: plainName,
+		field: func(s *Settings) any { return &s.NATS.Domain },
+		Help:  "The JetStream domain of the stream.", Usage: "JetStream `domain` of the stream",
 		DefaultText: "that of the server", Example: "hub",
 	},
 	{
-		Key: "nats.inbox_prefix", Flag: "nats-inbox-prefix", kind: subject, field: func(s *Settings) any { return &s.NATS.InboxPrefix },
-		Help: "What begins the subjects of all answers.", Usage: "`subject` that begins the subjects of all answers",
+		Key: "nats.inbox_prefix", Flag: "nats-inbox-prefix", kind: subject,
+		field: func(s *Settings) any { return &s.NATS.InboxPrefix },
+		Help:  "What begins the subjects of all answers.", Usage: "`subject` that begins the subjects of all answers",
 		DefaultText: "_INBOX", Example: "_INBOX_lockagent",
 	},
 	{
-		Key: "nats.stream", Flag: "nats-stream", kind: plainName, field: func(s *Settings) any { return &s.NATS.Stream },
-		Help: "The name of the stream.", Usage: "`name` of the stream",
+		Key: "nats.stream", Flag: "nats-stream", kind: plainName,
+		field: func(s *Settings) any { return &s.NATS.Stream },
+		Help:  "The name of the stream.", Usage: "`name` of the stream",
 		Default: "LOCKAGENT", Example: "LOCKS",
 	},
 	{
@@ -274,7 +304,9 @@ var table = []*Setting{
 	{
 		Key: "events.max_size", Flag: "events-max-size", field: func(s *Settings) any { return &s.Events.MaxSize },
 		kind: size{min: 1 << 20, max: 1 << 40, orZero: "is no bound"},
-		Help: "How much the event log keeps. The oldest events are removed. What has consequences is kept for longer, in an eighth of this size on top. A smaller size removes events at the next start.", Usage: "`size` of the event log",
+		Help: "How much the event log keeps. The oldest events are removed. What has consequences is kept for " +
+			"longer, in an eighth of this size on top. A smaller size removes events at the next start.",
+		Usage:   "`size` of the event log",
 		Default: "1GiB", Example: "64MiB",
 	},
 	{
@@ -285,116 +317,154 @@ var table = []*Setting{
 	},
 	{
 		Key: "lease.duration", Flag: "lease", field: func(s *Settings) any { return &s.Lease.Duration },
-		kind:  duration{min: 10 * time.Millisecond, max: lockagent.MaxLease},
-		Help:  "When the host dies, its locks are free after this time at most. The daemon renews a lease when a third of it has passed.",
+		kind: duration{min: 10 * time.Millisecond, max: lockagent.MaxLease},
+		Help: "When the host dies, its locks are free after this time at most. The daemon renews a lease when a " +
+			"third of it has passed.",
 		Usage: "`time` after which the locks of a dead host are free", Default: "30s", Example: "10s",
 	},
 	{
 		Key: "lease.margin", Flag: "lease-margin", field: func(s *Settings) any { return &s.Lease.Margin },
-		kind:    duration{min: time.Millisecond, max: lockagent.MaxLease, orZero: "is a tenth of the lease, and at most 2s"},
+		kind: duration{min: time.Millisecond, max: lockagent.MaxLease,
+			orZero: "is a tenth of the lease, and at most 2s"},
 		Help:    "How long before the end of a lease the holder is told of its loss. It is at most half of the lease.",
 		Usage:   "`time` before the end of a lease at which the holder is told of its loss",
 		Default: "0s", Example: "1s",
 	},
 	{
 		Key: "lease.rest", Flag: "lease-rest", kind: boolean{}, field: func(s *Settings) any { return &s.Lease.Rest },
-		Help:  "Whether a lock that only this daemon uses, again and again, stays in the daemon between two holds, for up to 100 ms. Other hosts get it at once when they want it.",
+		Help: "Whether a lock that only this daemon uses, again and again, stays in the daemon between two holds, " +
+			"for up to 100 ms. Other hosts get it at once when they want it.",
 		Usage: "let a lock that only this daemon uses stay here between two holds", Default: "true", Example: "false",
 	},
 	{
 		Key: "claims.grace", Flag: "claims-grace", field: func(s *Settings) any { return &s.Claims.Grace }, Live: true,
-		kind:  duration{min: 100 * time.Millisecond, max: time.Hour},
-		Help:  "How long a claim waits for its client after a restart of the daemon. It never waits longer than until its deadline.",
+		kind: duration{min: 100 * time.Millisecond, max: time.Hour},
+		Help: "How long a claim waits for its client after a restart of the daemon. It never waits longer than " +
+			"until its deadline.",
 		Usage: "`time` that a claim waits for its client after a restart", Default: "10s", Example: "5s",
 	},
 	{
-		Key: "claims.commands", Flag: "claims-commands", kind: boolean{}, field: func(s *Settings) any { return &s.Claims.Commands },
-		Help: "Whether the daemon keeps the commands that its clients tell. They are in the list of locks, on the page, in the journal and in the event log. " +
+		Key: "claims.commands", Flag: "claims-commands", kind: boolean{},
+		field: func(s *Settings) any { return &s.Claims.Commands },
+		Help: "Whether the daemon keeps the commands that its clients tell. They are in the list of locks, on the " +
+			"page, in the journal and in the event log. " +
 			"Arguments may hold secrets. Without the commands, only the name of the program is left.",
 		Usage: "keep the commands of clients, with their arguments", Default: "true", Example: "false",
 	},
 	{
-		Key: "limits.claims", Flag: "limit-claims", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Claims }, Live: true,
-		Help: "How many claims a user may have at once, granted or not.", Usage: "`number` of claims that a user may have at once",
+		Key: "limits.claims", Flag: "limit-claims", kind: number{1, most},
+		field: func(s *Settings) any { return &s.Limits.Claims }, Live: true,
+		Help:    "How many claims a user may have at once, granted or not.",
+		Usage:   "`number` of claims that a user may have at once",
 		Default: "16384", Example: "1000",
 	},
 	{
-		Key: "limits.waiters", Flag: "limit-waiters", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Waiters }, Live: true,
+		Key: "limits.waiters", Flag: "limit-waiters", kind: number{1, most},
+		field: func(s *Settings) any { return &s.Limits.Waiters }, Live: true,
 		Help: "How many of these claims may wait at once.", Usage: "`number` of claims of a user that may wait at once",
 		Default: "16384", Example: "1000",
 	},
 	{
-		Key: "limits.streams", Flag: "limit-streams", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Streams }, Live: true,
-		Help: "How many streams a user may have at once. A user may have 1,024 requests more under way than that, from their headers on.", Usage: "`number` of streams that a user may have at once",
+		Key: "limits.streams", Flag: "limit-streams", kind: number{1, most},
+		field: func(s *Settings) any { return &s.Limits.Streams }, Live: true,
+		Help: "How many streams a user may have at once. A user may have 1,024 requests more under way than that, " +
+			"from their headers on.",
+		Usage:   "`number` of streams that a user may have at once",
 		Default: "16384", Example: "1000",
 	},
 	{
-		Key: "limits.watches", Flag: "limit-watches", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Watches }, Live: true,
-		Help: "How many of these streams may only watch: changes of locks, events, or the health of the daemon. A user may have as many lists of locks under way.", Usage: "`number` of streams of a user that may only watch",
+		Key: "limits.watches", Flag: "limit-watches", kind: number{1, most},
+		field: func(s *Settings) any { return &s.Limits.Watches }, Live: true,
+		Help: "How many of these streams may only watch: changes of locks, events, or the health of the daemon. A " +
+			"user may have as many lists of locks under way.",
+		Usage:   "`number` of streams of a user that may only watch",
 		Default: "256", Example: "32",
 	},
 	{
-		Key: "limits.connections", Flag: "limit-connections", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Connections }, Live: true,
-		Help: "How many connections a user may have at once. The daemon closes one that is too many. All users together have no more than the descriptors of the daemon allow, and each user leaves an eighth of that to others. " +
-			"Root and the daemon's own user have a few beyond both.",
+		Key: "limits.connections", Flag: "limit-connections", kind: number{1, most},
+		field: func(s *Settings) any { return &s.Limits.Connections }, Live: true,
+		Help: "How many connections a user may have at once. The daemon closes one that is too many. All users " +
+			"together have no more than the descriptors of the daemon allow, and each user leaves an eighth of that " +
+			"to others. Root and the daemon's own user have a few beyond both.",
 		Usage:   "`number` of connections that a user may have at once",
 		Default: "16384", Example: "1000",
 	},
 	{
-		Key: "limits.numbers", Flag: "limit-numbers", kind: number{1, most}, field: func(s *Settings) any { return &s.Limits.Numbers }, Live: true,
-		Help:  "How many semaphores and latches there may be in the memory of the daemon, of all users together. They stay until somebody deletes them. Those in Redis have no such limit.",
+		Key: "limits.numbers", Flag: "limit-numbers", kind: number{1, most},
+		field: func(s *Settings) any { return &s.Limits.Numbers }, Live: true,
+		Help: "How many semaphores and latches there may be in the memory of the daemon, of all users together. " +
+			"They stay until somebody deletes them. Those in Redis have no such limit.",
 		Usage: "`number` of semaphores and latches in the memory of the daemon", Default: "16384", Example: "1000",
 	},
 	{
-		Key: "limits.name_length", Flag: "limit-name-length", kind: number{1, lockagent.MaxNameLen}, field: func(s *Settings) any { return &s.Limits.NameLen }, Live: true,
+		Key: "limits.name_length", Flag: "limit-name-length", kind: number{1, lockagent.MaxNameLen},
+		field: func(s *Settings) any { return &s.Limits.NameLen }, Live: true,
 		Help: "How many bytes the name of a lock may have.", Usage: "`bytes` that the name of a lock may have",
 		Default: fmt.Sprint(lockagent.MaxNameLen), Example: "128",
 	},
 	{
-		Key: "limits.request_size", Flag: "limit-request-size", kind: size{min: MinRequestSize, max: 16 << 20}, field: func(s *Settings) any { return &s.Limits.RequestSize },
-		Help: "How large a request may be.", Usage: "`size` that a request may have",
+		Key: "limits.request_size", Flag: "limit-request-size", kind: size{min: MinRequestSize, max: 16 << 20},
+		field: func(s *Settings) any { return &s.Limits.RequestSize },
+		Help:  "How large a request may be.", Usage: "`size` that a request may have",
 		Default: "64KiB", Example: "32KiB",
 	},
 	{
 		Key: rulesKey, kind: ruleList{}, field: func(s *Settings) any { return &s.Rules }, Live: true,
-		Help: "Who may do what with which locks. The first rule counts that is for the user, or for one of the user's groups, and for the name. " +
-			"In match, * is any text without a slash and ** is any text. A rule without users and groups is for everybody. " +
+		Help: "Who may do what with which locks. The first rule counts that is for the user, or for one of the " +
+			"user's groups, and for the name. " +
+			"In match, * is any text without a slash and ** is any text. A rule without users and groups is for " +
+			"everybody. " +
 			"Without rules, the user of the daemon and root may do everything, and others nothing.",
-		Example: `[{match: "deploy/**", allow: [acquire, look, watch], groups: [deploy]}, {match: "**", allow: [acquire, look, watch, operate], users: [root]}]`,
+		Example: `[{match: "deploy/**", allow: [acquire, look, watch], groups: [deploy]}, ` +
+			`{match: "**", allow: [acquire, look, watch, operate], users: [root]}]`,
 	},
 	{
 		Key: "web.listen", Flag: "web", kind: listen{}, field: func(s *Settings) any { return &s.Web.Listen },
-		Help: "Where the live page is. It is for users of this host, whom the kernel tells. Each sees what the rules let that user look at.", Usage: "`address` of the live page",
+		Help: "Where the live page is. It is for users of this host, whom the kernel tells. Each sees what the rules " +
+			"let that user look at.",
+		Usage:       "`address` of the live page",
 		DefaultText: "there is no page", Example: "127.0.0.1:7070",
 	},
 	{
-		Key: "web.allow_break", Flag: "web-allow-break", kind: boolean{}, field: func(s *Settings) any { return &s.Web.AllowBreak }, Live: true,
-		Help: "Whether a lock can be broken on the page, by users who may operate it.", Usage: "let locks be broken on the live page",
+		Key: "web.allow_break", Flag: "web-allow-break", kind: boolean{},
+		field: func(s *Settings) any { return &s.Web.AllowBreak }, Live: true,
+		Help:    "Whether a lock can be broken on the page, by users who may operate it.",
+		Usage:   "let locks be broken on the live page",
 		Default: "false", Example: "true",
 	},
 	{
-		Key: "metrics.listen", Flag: "metrics", kind: listen{}, field: func(s *Settings) any { return &s.Metrics.Listen },
-		Help: "Where Prometheus finds the metrics.", Usage: "`address` for Prometheus",
+		Key: "metrics.listen", Flag: "metrics", kind: listen{},
+		field: func(s *Settings) any { return &s.Metrics.Listen },
+		Help:  "Where Prometheus finds the metrics.", Usage: "`address` for Prometheus",
 		DefaultText: "there are none", Example: "127.0.0.1:9464",
 	},
 	{
-		Key: "drain.timeout", Flag: "drain-timeout", kind: duration{min: time.Millisecond, max: time.Hour, orZero: "is no wait"}, field: func(s *Settings) any { return &s.Drain.Timeout }, Live: true,
-		Help: "How long the daemon waits for claims to end before it releases them, if drain.then is release. Otherwise it does not wait. systemd waits as long.", Usage: "`time` to wait for claims to end, before they are released",
+		Key: "drain.timeout", Flag: "drain-timeout",
+		kind:  duration{min: time.Millisecond, max: time.Hour, orZero: "is no wait"},
+		field: func(s *Settings) any { return &s.Drain.Timeout }, Live: true,
+		Help: "How long the daemon waits for claims to end before it releases them, if drain.then is release. " +
+			"Otherwise it does not wait. systemd waits as long.",
+		Usage:   "`time` to wait for claims to end, before they are released",
 		Default: "30s", Example: "5s",
 	},
 	{
-		Key: "drain.then", Flag: "drain-then", kind: choice{KeepClaims, ReleaseClaims}, field: func(s *Settings) any { return &s.Drain.Then }, Live: true,
-		Help: "What becomes of the claims when the daemon ends: the next one keeps them, or they are released.", Usage: "`what` becomes of the claims at the end of the daemon: keep or release",
+		Key: "drain.then", Flag: "drain-then", kind: choice{KeepClaims, ReleaseClaims},
+		field: func(s *Settings) any { return &s.Drain.Then }, Live: true,
+		Help:    "What becomes of the claims when the daemon ends: the next one keeps them, or they are released.",
+		Usage:   "`what` becomes of the claims at the end of the daemon: keep or release",
 		Default: KeepClaims, Example: ReleaseClaims,
 	},
 	{
-		Key: "log.level", Flag: "log-level", kind: choice{"debug", "info", "warn", "error"}, field: func(s *Settings) any { return &s.Log.Level }, Live: true,
-		Help: "What is logged: this level, and what is worse.", Usage: "`level` of what is logged: debug, info, warn or error",
+		Key: "log.level", Flag: "log-level", kind: choice{"debug", "info", "warn", "error"},
+		field: func(s *Settings) any { return &s.Log.Level }, Live: true,
+		Help:    "What is logged: this level, and what is worse.",
+		Usage:   "`level` of what is logged: debug, info, warn or error",
 		Default: "info", Example: "debug",
 	},
 	{
-		Key: "log.format", Flag: "log-format", kind: choice{TextLog, JSONLog}, field: func(s *Settings) any { return &s.Log.Format },
-		Help: "The form of the log.", Usage: "`form` of the log: text or json",
+		Key: "log.format", Flag: "log-format", kind: choice{TextLog, JSONLog},
+		field: func(s *Settings) any { return &s.Log.Format },
+		Help:  "The form of the log.", Usage: "`form` of the log: text or json",
 		Default: TextLog, Example: JSONLog,
 	},
 }

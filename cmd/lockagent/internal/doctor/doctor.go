@@ -52,7 +52,8 @@ func Redis(e *redisstore.Examination, err error, minReplicas int) []Finding {
 		all[0].Found = "it answers"
 	}
 	if e.Unfit != nil {
-		return append(all, Finding{"redis version", Error, text(e.Unfit), "use Redis 6.2 or newer, or Valkey, with RESP3; correct redis.url if it names another server"})
+		return append(all, Finding{"redis version", Error, text(e.Unfit),
+			"use Redis 6.2 or newer, or Valkey, with RESP3; correct redis.url if it names another server"})
 	}
 	all = append(all,
 		Finding{"redis version", OK, e.Version + ", with RESP3", ""},
@@ -79,13 +80,15 @@ func tried(check, found string, err error) Finding {
 	case errors.Is(err, lockagent.ErrNotPermitted):
 		return Finding{check, Error, text(err), "see the permissions"}
 	}
-	return Finding{check, Error, text(err), "see the log of Redis; a proxy before it must let scripts, subscriptions and RESP3 through"}
+	return Finding{check, Error, text(err),
+		"see the log of Redis; a proxy before it must let scripts, subscriptions and RESP3 through"}
 }
 
 func permissions(e *redisstore.Examination) Finding {
 	for _, err := range []error{e.Scripts, e.Messages} {
 		if errors.Is(err, lockagent.ErrNotPermitted) {
-			return Finding{"redis permissions", Error, text(err), "ACL SETUSER with the rules in the documentation of package redisstore, which lists all commands, keys and channels"}
+			return Finding{"redis permissions", Error, text(err), "ACL SETUSER with the rules in the " +
+				"documentation of package redisstore, which lists all commands, keys and channels"}
 		}
 	}
 	return Finding{"redis permissions", OK, "the user may do all that locks need", ""}
@@ -94,7 +97,8 @@ func permissions(e *redisstore.Examination) Finding {
 // master judges one master.
 func master(m redisstore.Master, minReplicas int) []Finding {
 	if m.Err != nil {
-		return []Finding{{"redis settings", Skipped, m.Addr + " does not tell them: " + text(m.Err), "give the user +info to have them checked"}}
+		return []Finding{{"redis settings", Skipped, m.Addr + " does not tell them: " + text(m.Err),
+			"give the user +info to have them checked"}}
 	}
 	return []Finding{eviction(m), persistence(m), replicas(m, minReplicas)}
 }
@@ -135,10 +139,12 @@ func replicas(m redisstore.Master, minReplicas int) Finding {
 	f := Finding{"redis replicas", OK, fmt.Sprintf("%s: %d", m.Addr, m.Replicas), ""}
 	switch {
 	case m.Replicas < minReplicas:
-		f.State, f.Found = Error, fmt.Sprintf("%s: %d, and redis.min_replicas demands %d: no lock is granted", m.Addr, m.Replicas, minReplicas)
+		f.State, f.Found = Error, fmt.Sprintf("%s: %d, and redis.min_replicas demands %d: no lock is granted",
+			m.Addr, m.Replicas, minReplicas)
 		f.Do = "see whether the replicas run and follow, or lower redis.min_replicas"
 	case m.Replicas > 0 && m.GoodReplicas < 0:
-		f.State, f.Found = Warning, f.Found+": a master that is cut off goes on granting locks for some seconds after a failover"
+		f.State, f.Found = Warning,
+			f.Found+": a master that is cut off goes on granting locks for some seconds after a failover"
 		f.Do = "CONFIG SET min-replicas-to-write 1 and CONFIG SET min-replicas-max-lag 2, and in redis.conf"
 	case m.Replicas > 0 && minReplicas == 0:
 		f.Found += "; redis.min_replicas is 0, so a failover can forget the newest grants"
@@ -176,9 +182,11 @@ func Clock(first, second Sample, err error) Finding {
 	f.Found = fmt.Sprintf("it runs at %.2f times the rate of ours, give or take %.2f", 1+off, rough)
 	switch {
 	case max(off, -off)-rough > rateBound:
-		f.State, f.Do = Error, "mend the clock of one of the two hosts: see chronyc tracking, and whether a virtual machine is paused"
+		f.State, f.Do = Error,
+			"mend the clock of one of the two hosts: see chronyc tracking, and whether a virtual machine is paused"
 	case rough > roughBound:
-		f.State, f.Found, f.Do = Warning, f.Found+": Redis answers too slowly to be sure", "run it again when the network and the hosts are less busy"
+		f.State, f.Found, f.Do = Warning, f.Found+": Redis answers too slowly to be sure",
+			"run it again when the network and the hosts are less busy"
 	}
 	return f
 }
@@ -197,18 +205,21 @@ func NATS(e *natslog.Examination, stream string, err error) []Finding {
 	const optional = "; locks work without it, and their events stay on this host"
 	switch {
 	case errors.Is(err, natslog.ErrNotPermitted):
-		return []Finding{{"nats", Error, text(err) + optional, "correct the credentials: nats.creds, nats.nkey, nats.user and nats.password_file, or nats.token_file"}}
+		return []Finding{{"nats", Error, text(err) + optional,
+			"correct the credentials: nats.creds, nats.nkey, nats.user and nats.password_file, or nats.token_file"}}
 	case err != nil:
 		return []Finding{{"nats", Error, text(err) + optional, "start NATS, or correct --nats or nats.url"}}
 	}
 	all := []Finding{{"nats", OK, "version " + e.Version, ""}}
-	f := Finding{"nats stream", OK, fmt.Sprintf("%s has %s messages, %s", stream, readable.Number(e.Events), readable.Bytes(int64(e.Bytes))), ""}
+	f := Finding{"nats stream", OK,
+		fmt.Sprintf("%s has %s messages, %s", stream, readable.Number(e.Events), readable.Bytes(int64(e.Bytes))), ""}
 	flaw, isFlaw := errors.AsType[*natslog.StreamError](e.Flaw)
 	switch {
 	case errors.Is(e.Unusable, natslog.ErrNotPermitted):
 		f = Finding{f.Check, Error, text(e.Unusable), "give the user the permissions that docs/nats.md lists"}
 	case e.Unusable != nil:
-		f = Finding{f.Check, Error, text(e.Unusable), "switch JetStream on in the server, and for the account; see also nats.domain"}
+		f = Finding{f.Check, Error, text(e.Unusable),
+			"switch JetStream on in the server, and for the account; see also nats.domain"}
 	case isFlaw:
 		f = Finding{f.Check, Error, text(flaw), flaw.Mend}
 	case e.Unknown != nil:
@@ -253,15 +264,20 @@ func (h Host) state() Finding {
 	const check = "state directory"
 	switch {
 	case h.WriteErr != nil:
-		return Finding{check, Error, h.Dir + ": " + text(h.WriteErr), "choose another with --state-dir, or make it one of the daemon's user: install -d -m 0700 -o USER " + h.Dir}
+		return Finding{check, Error, h.Dir + ": " + text(h.WriteErr),
+			"choose another with --state-dir, or make it one of the daemon's user: install -d -m 0700 -o USER " + h.Dir}
 	case h.Info == nil:
 		return Finding{check, OK, h.Dir + ": the daemon makes it when it starts", ""}
 	case h.Info.Mode().Perm()&0o022 != 0:
-		return Finding{check, Error, fmt.Sprintf("%s: others can write there (%04o)", h.Dir, h.Info.Mode().Perm()), "chmod 0700 " + h.Dir}
+		return Finding{check, Error, fmt.Sprintf("%s: others can write there (%04o)", h.Dir, h.Info.Mode().Perm()),
+			"chmod 0700 " + h.Dir}
 	case h.Free < noRoom:
-		return Finding{check, Error, fmt.Sprintf("%s: %s are free, and new claims need a journal", h.Dir, readable.Bytes(h.Free)), "make room on that file system, or choose another one with --state-dir"}
+		return Finding{check, Error,
+			fmt.Sprintf("%s: %s are free, and new claims need a journal", h.Dir, readable.Bytes(h.Free)),
+			"make room on that file system, or choose another one with --state-dir"}
 	case h.Free < littleRoom:
-		return Finding{check, Warning, fmt.Sprintf("%s: %s are free", h.Dir, readable.Bytes(h.Free)), "make room on that file system, or bound the event log with events.max_size"}
+		return Finding{check, Warning, fmt.Sprintf("%s: %s are free", h.Dir, readable.Bytes(h.Free)),
+			"make room on that file system, or bound the event log with events.max_size"}
 	}
 	return Finding{check, OK, fmt.Sprintf("%s: %s free", h.Dir, readable.Bytes(h.Free)), ""}
 }
@@ -272,10 +288,12 @@ func (h Host) socket() Finding {
 	case h.SocketInfo == nil:
 		return Finding{check, Skipped, h.Socket + ": there is none", "start the daemon"}
 	case h.SocketInfo.Mode().Type() != fs.ModeSocket:
-		return Finding{check, Error, h.Socket + " is no socket", "choose another path with --socket, or remove the file"}
+		return Finding{check, Error, h.Socket + " is no socket",
+			"choose another path with --socket, or remove the file"}
 	case h.SocketInfo.Mode().Perm()&^h.Mode.Perm() != 0:
 		return Finding{
-			check, Warning, fmt.Sprintf("%s lets more users connect (%04o) than socket.mode (%04o)", h.Socket, h.SocketInfo.Mode().Perm(), h.Mode.Perm()),
+			check, Warning, fmt.Sprintf("%s lets more users connect (%04o) than socket.mode (%04o)",
+				h.Socket, h.SocketInfo.Mode().Perm(), h.Mode.Perm()),
 			fmt.Sprintf("chmod %04o %s, or restart the daemon", h.Mode.Perm(), h.Socket),
 		}
 	}
@@ -289,11 +307,14 @@ func (h Host) Daemon() Finding {
 	case h.SocketInfo == nil:
 		return Finding{check, Warning, "it does not run", "lockagent serve --socket " + h.Socket}
 	case errors.Is(h.Served, fs.ErrPermission):
-		return Finding{check, Warning, "you may not connect to it", "run it as root, or as a member of the group of the socket"}
+		return Finding{check, Warning, "you may not connect to it",
+			"run it as root, or as a member of the group of the socket"}
 	case h.Served != nil:
-		return Finding{check, Error, text(h.Served), "start the daemon; it takes over a socket that a killed one has left"}
+		return Finding{check, Error, text(h.Served),
+			"start the daemon; it takes over a socket that a killed one has left"}
 	case !h.Ready:
-		f := Finding{check, Error, "it runs, and can grant no lock at the moment", "see the store above and its log, and whether it drains: lockagent drain --undo takes that back"}
+		f := Finding{check, Error, "it runs, and can grant no lock at the moment",
+			"see the store above and its log, and whether it drains: lockagent drain --undo takes that back"}
 		if h.Why != nil {
 			f.Found += ": " + text(h.Why)
 		}
