@@ -58,9 +58,9 @@
 //	data.columns   the names of the others, and "time"
 //	data.rows      an array for each row, with a value for each column
 //
-// A table has at most 256 rows. A null in a row is a field that is left out, or the time of the table. A
-// column is time, or a field behind the mode that is no object. A reader takes columns in any order, and more or fewer of them. If it does not know one, [Record.Raw]
-// is a table of one row. What [WriteLine] writes has a line for each record.
+// A table has at most 256 rows. A null in a row is a field that is left out, or the time of the table. A column is
+// time, or a field behind the mode that is no object. A reader takes columns in any order, and more or fewer of them.
+// If it does not know one, [Record.Raw] is a table of one row. What [WriteLine] writes has a line for each record.
 //
 // A field of the data is left out if it is zero. Only count is always there in grants and
 // ends: a proof cannot rest on a number that is perhaps missing. A held without a confirmed_us was
@@ -72,11 +72,11 @@
 //
 // # Promise
 //
-// Version 1 only grows: attributes, fields, types, reasons and other words are added, and none is
-// removed or gets another meaning. A reader does not fail at what it does not know. It has the
-// whole event in [Record.Raw]. [Append], [WriteLine] and every other writer here pass that on. What changes the meaning of a field makes a type that ends in .v2; of
-// that a reader of version 1 knows only the envelope. From the first release on, the files under
-// testdata/v1 never change.
+// Version 1 only grows: attributes, fields, types, reasons and other words are added, and none is removed or gets
+// another meaning. A reader does not fail at what it does not know. It has the whole event in [Record.Raw]. [Append],
+// [WriteLine] and every other writer here pass that on. What changes the meaning of a field makes a type that ends in
+// .v2; of that a reader of version 1 knows only the envelope. From the first release on, the files under testdata/v1
+// never change.
 //
 // # Concurrency
 //

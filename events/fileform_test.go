@@ -47,8 +47,8 @@ func inUTF16(order binary.AppendByteOrder, text []byte) (file []byte) {
 	return file
 }
 
-// TestReadLinesOfAnotherForm: a log that is compressed or in UTF-16 is refused once, with what it is and the command that makes
-// lines of it. The command does so.
+// TestReadLinesOfAnotherForm: a log that is compressed or in UTF-16 is refused once, with what it is and the command
+// that makes lines of it. The command does so.
 func TestReadLinesOfAnotherForm(t *testing.T) {
 	t.Parallel()
 	log := someLines(t)

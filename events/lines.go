@@ -19,8 +19,8 @@ func WriteLine(w io.Writer, r Record) error {
 // ReadLines calls visit for each line that [WriteLine] wrote. The Position of a
 // record is the number of its line. Empty lines are skipped and not counted.
 //
-// It returns nil at the end of in, what visit returned, or why in cannot be read. That is a [*FormError] if it is compressed
-// or no text in UTF-8.
+// It returns nil at the end of in, what visit returned, or why in cannot be read. That is a [*FormError] if it is
+// compressed or no text in UTF-8.
 func ReadLines(in io.Reader, visit Visit) error {
 	in, err := textIn(in)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 //	<stream>.<position>
 //	<stream>.<position>.<first>-<last>
 //
-// The second form says that messages of the source are lost, and that this is the first copy behind them. They are among
-// those from first to last. A message that was forwarded several times has several of these, with commas between them.
+// The second form says that messages of the source are lost, and that this is the first copy behind them. They are
+// among those from first to last. A message that was forwarded several times has several of these, with commas between
+// them.
 const OriginHeader = "Lockagent-Origin"
 
 // Origin is one of what the header says.

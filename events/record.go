@@ -48,9 +48,9 @@ type Record struct {
 	// envelope is known: its Kind is 0, and Raw has the rest.
 	OtherVersion bool
 
-	// Raw is empty if this version knows all of the event. Otherwise it is the encoded event as it was read: its kind, its
-	// reason or a field is unknown. Of a table it is a table of one row. [Append] appends it instead of what the other
-	// fields say. So unknown things pass through every reader.
+	// Raw is empty if this version knows all of the event. Otherwise it is the encoded event as it was read: its kind,
+	// its reason or a field is unknown. Of a table it is a table of one row. [Append] appends it instead of what the
+	// other fields say. So unknown things pass through every reader.
 	Raw string
 }
 

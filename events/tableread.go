@@ -106,8 +106,8 @@ func (d *decoder) named(v jsontext.Value) error {
 	return t.err
 }
 
-// unfold reads the rows of a table, and appends a record for each. d.record has what they have in common, and the number
-// of the first one.
+// unfold reads the rows of a table, and appends a record for each. d.record has what they have in common, and the
+// number of the first one.
 func (d *decoder) unfold(records []Record, text *tableText, single bool) ([]Record, error) {
 	t, unknown, most := &d.rows, d.unknown, wire.MaxRecords
 	if single {

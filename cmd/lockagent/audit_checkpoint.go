@@ -29,8 +29,8 @@ func (f *auditFlags) checkCheckpoint() error {
 	return nil
 }
 
-// followPatience is the default of --patience with --follow. What is judged stays judged, so an agent that is cut off from
-// the hub for less holds up the judgement instead.
+// followPatience is the default of --patience with --follow. What is judged stays judged, so an agent that is cut off
+// from the hub for less holds up the judgement instead.
 const followPatience = 10 * time.Minute
 
 // newAudit returns an audit of an empty log, or the one that the checkpoint has.

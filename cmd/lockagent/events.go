@@ -73,8 +73,8 @@ func parsePattern(cmd *cobra.Command, text string) (events.Filter, error) {
 	return filter, nil
 }
 
-// lockFilter selects the lock with a name. If a part of the name is *, or the last one is >, it selects all locks that fit. It selects
-// everything if there is no name.
+// lockFilter selects the lock with a name. If a part of the name is *, or the last one is >, it selects all locks that
+// fit. It selects everything if there is no name.
 func lockFilter(name lockagent.Name) events.Filter {
 	if parts := strings.Split(string(name), "/"); slices.Contains(parts, "*") || slices.Contains(parts, ">") {
 		return events.Filter{Pattern: string(name)}

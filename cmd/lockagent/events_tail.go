@@ -102,8 +102,8 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 // errSeen ends the reading of a log when all was seen that was asked for.
 var errSeen = errors.New("all was seen")
 
-// later reports whether an event came when all had come that was asked for. That is when the stream took it, as with --since. Of
-// a file it is when its agent recorded it.
+// later reports whether an event came when all had come that was asked for. That is when the stream took it, as with
+// --since. Of a file it is when its agent recorded it.
 func (f *tailFlags) later(r *events.Record) bool {
 	at := r.Stored
 	if at.IsZero() {

@@ -61,8 +61,8 @@ type Config struct {
 
 	// QueueSize is how many records are kept until there is room for them in what is under way. A record takes 250 to
 	// 700 bytes. The least is a request for a lock that others want, too. The most is a request that waits for a lock
-	// of its own. Long texts come on top, with at most 1 KiB each. QueueSize decides how long an outage of NATS may last
-	// before events are dropped. Defaults to [DefaultQueueSize].
+	// of its own. Long texts come on top, with at most 1 KiB each. QueueSize decides how long an outage of NATS may
+	// last before events are dropped. Defaults to [DefaultQueueSize].
 	QueueSize int
 
 	// Linger is how long an event waits for others that can be told in the same record or the

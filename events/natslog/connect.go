@@ -175,8 +175,8 @@ func checkInbox(prefix string) error {
 // it, too. options come on top of c, such as [nats.Name] and [nats.ErrorHandler].
 //
 // NATS must be there. A connection that is interrupted later tries for ever to come back. Until then nothing is
-// buffered: Publish returns [nats.ErrReconnectBufExceeded]. What goes wrong with the connection goes to c.Logger.
-// An option replaces what Connect would have set: with an [nats.ErrorHandler] of your own the Logger hears less, and with
+// buffered: Publish returns [nats.ErrReconnectBufExceeded]. What goes wrong with the connection goes to c.Logger. An
+// option replaces what Connect would have set: with an [nats.ErrorHandler] of your own the Logger hears less, and with
 // [nats.RetryOnFailedConnect] NATS need not be there.
 //
 // The caller closes the connection, with its method Close or Drain. It is safe for concurrent use, and so is

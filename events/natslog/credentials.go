@@ -87,7 +87,8 @@ func (c *Connection) tlsOption() string {
 	return ""
 }
 
-// file is an option of the client library that reads a file at each connection. It reads the file also when it is applied.
+// file is an option of the client library that reads a file at each connection. It reads the file also when it is
+// applied.
 type file struct {
 	field  string
 	option nats.Option
@@ -147,8 +148,8 @@ func badFile(option string, err error) error {
 	return badOption(option, "%v", err)
 }
 
-// options returns what tells a server who we are, and what makes the connection use TLS if c asks for it. complain is told of
-// a file that cannot be read later. Then the server gets no password and no token, and refuses us.
+// options returns what tells a server who we are, and what makes the connection use TLS if c asks for it. complain is
+// told of a file that cannot be read later. Then the server gets no password and no token, and refuses us.
 func (c *Connection) options(complain func(error)) (options []nats.Option) {
 	if c.PasswordFile != "" {
 		options = append(options, nats.UserInfoHandler(func() (string, string) {

@@ -1,5 +1,5 @@
-// Package natslog keeps the event log in NATS JetStream: it publishes the events of an agent to a stream, reads the events
-// of all agents back, and forwards a stream to another one.
+// Package natslog keeps the event log in NATS JetStream: it publishes the events of an agent to a stream, reads the
+// events of all agents back, and forwards a stream to another one.
 //
 // # Usage
 //

@@ -28,8 +28,8 @@ type Examination struct {
 	Weaker string
 }
 
-// Examine connects to NATS, and tells what an operator may want to mend. It changes nothing. The error is that of [Connect] if there
-// is no connection.
+// Examine connects to NATS, and tells what an operator may want to mend. It changes nothing. The error is that of
+// [Connect] if there is no connection.
 func Examine(ctx context.Context, cfg ReaderConfig) (*Examination, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err

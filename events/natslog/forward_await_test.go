@@ -10,7 +10,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// Whoever awaits a position goes on when the hub has all up to it, also if the hub had it before, or if nothing of it is to be forwarded.
+// Whoever awaits a position goes on when the hub has all up to it, also if the hub had it before, or if nothing of it
+// is to be forwarded.
 func TestForwardAwait(t *testing.T) {
 	t.Parallel()
 	hub := natstest.Start(t, natsserver.Config{})

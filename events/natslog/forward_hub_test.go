@@ -40,8 +40,8 @@ func (h *heard) warnings(text string) (n int) {
 	return n
 }
 
-// toldOnce waits until a forwarder has tried in vain several times, and says of the hub what is wrong. It fails the test
-// unless the forwarder told the operator once, and once more each time it had forwarded something meanwhile.
+// toldOnce waits until a forwarder has tried in vain several times, and says of the hub what is wrong. It fails the
+// test unless the forwarder told the operator once, and once more each time it had forwarded something meanwhile.
 func toldOnce(t *testing.T, f *forwarding, log *heard, says string) {
 	t.Helper()
 	waittest.Until(t, "it tries again and again, and says of the hub: "+says, func() bool {

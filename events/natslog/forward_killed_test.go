@@ -185,8 +185,8 @@ func forwardKilled(t *testing.T, rounds int) {
 	t.Logf("%d messages, %d records, %v", n, len(all), report.Verdict)
 }
 
-// withoutTailEnds returns a report without the ends of its tails. The hub has each message later than the source, so there
-// they differ.
+// withoutTailEnds returns a report without the ends of its tails. The hub has each message later than the source, so
+// there they differ.
 func withoutTailEnds(r audit.Report) audit.Report {
 	r.Tails.First = slices.Clone(r.Tails.First)
 	for i := range r.Tails.First {

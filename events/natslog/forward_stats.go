@@ -80,9 +80,10 @@ func (f *Forwarder) tellNews() {
 	}
 }
 
-// Await waits until the messages of the source up to a position are in the hub, as far as they can be. It returns how many of them were not
-// looked at yet, which is 0 then. It returns earlier when ctx ends, and when nothing can be forwarded at the moment: see [ForwardStats].
-// Until the forwarder has reached both ends for the first time, nobody knows what the hub has, and all messages count.
+// Await waits until the messages of the source up to a position are in the hub, as far as they can be. It returns how
+// many of them were not looked at yet, which is 0 then. It returns earlier when ctx ends, and when nothing can be
+// forwarded at the moment: see [ForwardStats]. Until the forwarder has reached both ends for the first time, nobody
+// knows what the hub has, and all messages count.
 func (f *Forwarder) Await(ctx context.Context, position uint64) (left uint64) {
 	for {
 		f.mu.Lock()

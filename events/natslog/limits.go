@@ -15,11 +15,12 @@ type Limits struct {
 	MaxAge   time.Duration
 }
 
-// SetLimits gives the stream other limits, if it has others, and leaves the rest of it as it is. It is for a stream that belongs to
-// the caller alone: a [Publisher] never changes one. Smaller limits remove events at once. It returns the limits that the stream had.
+// SetLimits gives the stream other limits, if it has others, and leaves the rest of it as it is. It is for a stream
+// that belongs to the caller alone: a [Publisher] never changes one. Smaller limits remove events at once. It returns
+// the limits that the stream had.
 //
-// The error is [ErrNoStream] if nobody has published yet: then the first publisher makes the stream with its own limits. Otherwise it is that of
-// [Connect], or why the server refuses the limits.
+// The error is [ErrNoStream] if nobody has published yet: then the first publisher makes the stream with its own
+// limits. Otherwise it is that of [Connect], or why the server refuses the limits.
 func SetLimits(ctx context.Context, cfg ReaderConfig, want Limits) (had Limits, err error) {
 	if err := cfg.check(); err != nil {
 		return had, err
@@ -75,7 +76,8 @@ func limitsOf(cfg *jetstream.StreamConfig) Limits { return Limits{cfg.MaxBytes, 
 // plain has 0 for no bound.
 func (l Limits) plain() Limits { return Limits{max(0, l.MaxBytes), max(0, l.MaxAge)} }
 
-// duplicates is for how long a stream remembers the ids of messages. The server insists that it is not longer than it keeps them.
+// duplicates is for how long a stream remembers the ids of messages. The server insists that it is not longer than it
+// keeps them.
 func duplicates(maxAge time.Duration) time.Duration {
 	if maxAge > 0 {
 		return min(remembered, maxAge)

@@ -17,7 +17,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// A stream that exists is given other limits: smaller ones discard, larger ones keep more, and nothing else of it changes.
+// A stream that exists is given other limits: smaller ones discard, larger ones keep more, and nothing else of it
+// changes.
 func TestSetLimits(t *testing.T) {
 	dir := t.TempDir()
 	const large = 10 << 10 // bytes of a message

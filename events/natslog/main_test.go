@@ -67,7 +67,8 @@ func newProcess(t testing.TB) *process {
 // addresses are those that were given to servers of this process.
 var addresses sync.Map
 
-// address returns a loopback address for a server that is started again and again: no outgoing connection takes it meanwhile.
+// address returns a loopback address for a server that is started again and again: no outgoing connection takes it
+// meanwhile.
 func address(t testing.TB) string {
 	for {
 		port, err := redisserver.FreePort()

@@ -33,7 +33,8 @@ func TestParseOrigin(t *testing.T) {
 	}
 }
 
-// holding are the events of one hold of a lock, which the agent has from a time on, and gives back. A token is a time of the store.
+// holding are the events of one hold of a lock, which the agent has from a time on, and gives back. A token is a time
+// of the store.
 func holding(lock lockagent.Name, n uint64, from, to lockagent.StoreTime) []lockagent.Event {
 	granted := lockagent.Event{
 		Kind: lockagent.EventGranted, Store: "s", Lock: lock, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "w",
@@ -57,9 +58,9 @@ func unprovenLocks(r audit.Report) (names []lockagent.Name) {
 	return names
 }
 
-// While the hub is away, the stream of a host discards all that one agent told, which then crashed. The audit of the hub
-// cannot know of that agent. It names the messages that are missing. The holds of all hosts are not proven from a minute before
-// what the host had told last until the next message of the host. They are proven before and after.
+// While the hub is away, the stream of a host discards all that one agent told, which then crashed. The audit of the
+// hub cannot know of that agent. It names the messages that are missing. The holds of all hosts are not proven from a
+// minute before what the host had told last until the next message of the host. They are proven before and after.
 func TestForwardedLossIsAudited(t *testing.T) {
 	t.Parallel()
 	e := newEnds(t)
@@ -151,8 +152,9 @@ func (l *originLog) tell(agent lockagent.AgentID, after time.Duration, recorded 
 	}
 }
 
-// A host is cut off from the hub for a while, and its stream discards what it told first. Its copies come when the holds of others
-// have been judged. The time since it told anything is named. An audit that resumes at any place says the same.
+// A host is cut off from the hub for a while, and its stream discards what it told first. Its copies come when the
+// holds of others have been judged. The time since it told anything is named. An audit that resumes at any place says
+// the same.
 func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	const outage = 20 * time.Minute

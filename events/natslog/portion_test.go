@@ -12,7 +12,8 @@ import (
 	"github.com/lockagent/lockagent/events/internal/queue"
 )
 
-// withRecords returns a publisher without a sender with n records in its queue, each of a lock of its own, which may hold most.
+// withRecords returns a publisher without a sender with n records in its queue, each of a lock of its own, which may
+// hold most.
 func withRecords(t *testing.T, n, most int) *Publisher {
 	t.Helper()
 	cfg := Config{Connection: Connection{InProcess: &link{}}, Agent: eventstest.Agent, Heartbeat: time.Hour, QueueSize: most}
@@ -68,7 +69,8 @@ func TestYoungPortionsLeave(t *testing.T) {
 	}
 }
 
-// What has become complete between two portions leaves as it is then. What was recorded meanwhile and may still become fewer stays.
+// What has become complete between two portions leaves as it is then. What was recorded meanwhile and may still become
+// fewer stays.
 func TestFactsBetweenPortions(t *testing.T) {
 	const n = 2 * portion
 	p := withRecords(t, n, 1<<16)
@@ -93,7 +95,8 @@ func TestFactsBetweenPortions(t *testing.T) {
 	}
 }
 
-// A sign of life counts the holds that go on where it stands. So a hold that ends when the sign waits in the queue is two records.
+// A sign of life counts the holds that go on where it stands. So a hold that ends when the sign waits in the queue is
+// two records.
 func TestASignOfLifeBetweenPortions(t *testing.T) {
 	const n = 2 * portion
 	p := withRecords(t, n, 1<<16)

@@ -95,8 +95,8 @@ func (a *actingAgent) act() {
 	a.p.Record(context.Background(), a.held[n])
 }
 
-// release gives a lock back. It renews no lease. If somebody stopped the process, the lease may be over by now. Then it says
-// what a true agent says, that the hold is lost. A release after the end of the lease would be a violation.
+// release gives a lock back. It renews no lease. If somebody stopped the process, the lease may be over by now. Then it
+// says what a true agent says, that the hold is lost. A release after the end of the lease would be a violation.
 func (a *actingAgent) release(n int) {
 	e := a.held[n]
 	a.held[n] = lockagent.Event{}

@@ -229,8 +229,8 @@ func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err err
 	return g.ends(ctx, meta.NumPending)
 }
 
-// follow notes which consumer is read now. If the library has made a new one, it may be that of another stream, which has nothing
-// to say for a long time behind the position that was reached.
+// follow notes which consumer is read now. If the library has made a new one, it may be that of another stream, which
+// has nothing to say for a long time behind the position that was reached.
 func (g *reading) follow(ctx context.Context, consumer string) error {
 	if consumer == g.name {
 		return nil

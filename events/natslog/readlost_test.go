@@ -214,7 +214,8 @@ func (s *short) GetMsg(ctx context.Context, at uint64, opts ...jetstream.GetMsgO
 	return m, err
 }
 
-// TestAnswerBehindTheStream has a member of a cluster say that nothing is left that does not have all of the stream yet.
+// TestAnswerBehindTheStream has a member of a cluster say that nothing is left that does not have all of the stream
+// yet.
 func TestAnswerBehindTheStream(t *testing.T) {
 	r := newReader(t, threeRecords(t))
 	stream, err := r.stream(t.Context())

@@ -10,7 +10,8 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// Who follows a stream learns that another one is in its place, also if that is shorter: then nothing comes where the reader is.
+// Who follows a stream learns that another one is in its place, also if that is shorter: then nothing comes where the
+// reader is.
 func TestTailOfAStreamThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}

@@ -86,7 +86,8 @@ func (s *sender) checkEpoch(ctx context.Context) error {
 	return nil
 }
 
-// lastIn returns the last message of an agent in a stream, with its id, or nil. subject is that of all messages of the agent.
+// lastIn returns the last message of an agent in a stream, with its id, or nil. subject is that of all messages of the
+// agent.
 func lastIn(ctx context.Context, stream jetstream.Stream, subject string, agent lockagent.AgentID) (*jetstream.RawStreamMsg, queue.MessageID, error) {
 	m, err := stream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

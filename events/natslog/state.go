@@ -64,8 +64,8 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 	}, nil
 }
 
-// Latest is the place of the last record of an agent in the stream. It is zero if there is none, or no stream. A publisher of that agent
-// needs a greater epoch.
+// Latest is the place of the last record of an agent in the stream. It is zero if there is none, or no stream. A
+// publisher of that agent needs a greater epoch.
 //
 // It returns the cause of ctx, a [*PermissionError], or why the server does not answer.
 func (r *Reader) Latest(ctx context.Context, agent lockagent.AgentID) (events.Place, error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// A log that is bounded forgets its oldest messages. So whoever floods it with grants could remove what tells of a loss, or of a
-// break. Messages of the kinds that are [events.Urgent] are therefore also in a second stream, which has no room for others. The
-// server copies them. A copy says at which position of the log its message was.
+// A log that is bounded forgets its oldest messages. So whoever floods it with grants could remove what tells of a
+// loss, or of a break. Messages of the kinds that are [events.Urgent] are therefore also in a second stream, which has
+// no room for others. The server copies them. A copy says at which position of the log its message was.
 
 const (
 	// urgentShare is how small the second stream is: the log has so many times as many bytes.
@@ -47,7 +47,8 @@ func urgentOf(log *jetstream.StreamConfig, prefix string) jetstream.StreamConfig
 	}
 }
 
-// makeUrgent makes the second stream of a log, or gives it the present limits of the log. A log without a bound needs none.
+// makeUrgent makes the second stream of a log, or gives it the present limits of the log. A log without a bound needs
+// none.
 func makeUrgent(ctx context.Context, js jetstream.JetStream, log *jetstream.StreamConfig, prefix string) error {
 	if log.MaxBytes <= 0 {
 		return nil
@@ -70,9 +71,9 @@ func (cfg *Config) tellUrgent(err error) {
 	}
 }
 
-// readUrgent visits the records that only the second stream has any more, if the filter selects none but urgent ones. A log
-// without a second stream has none. Who may read the log may lack the permission to ask for that stream, and then learns of no
-// such record either.
+// readUrgent visits the records that only the second stream has any more, if the filter selects none but urgent ones. A
+// log without a second stream has none. Who may read the log may lack the permission to ask for that stream, and then
+// learns of no such record either.
 func (r *Reader) readUrgent(ctx context.Context, log jetstream.Stream, from From, filter events.Filter, visit events.Visit) error {
 	first := log.CachedInfo().State.FirstSeq
 	if !filter.Urgent || from.policy == jetstream.DeliverNewPolicy || first <= max(1, from.position) {

@@ -199,8 +199,8 @@ func (b *bucket) entry(key string) entry {
 	return e
 }
 
-// write replaces an entry. If that is not what the bucket has any more, it returns errOtherWrote, unless somebody else has
-// written the same.
+// write replaces an entry. If that is not what the bucket has any more, it returns errOtherWrote, unless somebody else
+// has written the same.
 func (b *bucket) write(ctx context.Context, key string, before entry, value []byte) (wrote bool, err error) {
 	after := entry{value: value, removed: time.Now()}
 	after.revision, err = b.publish(ctx, key, value, jetstream.WithExpectLastSequencePerSubject(before.revision))
@@ -242,8 +242,8 @@ func (b *bucket) latest(ctx context.Context, key string) (entry, error) {
 // operation is the header of a message of a bucket that is no value.
 const operation = "KV-Operation"
 
-// publish writes to a key, as the client library does. It tells the revision of a removal, too, which the client library does
-// not.
+// publish writes to a key, as the client library does. It tells the revision of a removal, too, which the client
+// library does not.
 func (b *bucket) publish(ctx context.Context, key string, value []byte, options ...jetstream.PublishOpt) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -265,8 +265,8 @@ func (b *bucket) publish(ctx context.Context, key string, value []byte, options 
 	return ack.Sequence, nil
 }
 
-// explained returns the first error of a connection as one that says so if the user lacks a permission. The server does not
-// answer such a request.
+// explained returns the first error of a connection as one that says so if the user lacks a permission. The server does
+// not answer such a request.
 func (b *bucket) explained(err error) error {
 	if missing := b.nc.LastError(); errors.Is(missing, nats.ErrPermissionViolation) && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %s", natslog.ErrNotPermitted, strings.TrimPrefix(missing.Error(), "nats: "))

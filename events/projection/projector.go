@@ -39,12 +39,13 @@ type Config struct {
 	// Bucket is the name of the bucket, which is made if there is none.
 	Bucket string
 
-	// Replicas and MaxBytes are those of a bucket that is made. They default to 1 and DefaultMaxBytes. -1 bytes are no bound.
+	// Replicas and MaxBytes are those of a bucket that is made. They default to 1 and DefaultMaxBytes. -1 bytes are no
+	// bound.
 	Replicas int
 	MaxBytes int64
 
-	// Begin is from when on the log is read, by the clock of its server. The zero Time is its beginning. Agents tell every ten
-	// minutes of what goes on. So an hour ago is enough for all but the leases of agents that crashed before.
+	// Begin is from when on the log is read, by the clock of its server. The zero Time is its beginning. Agents tell
+	// every ten minutes of what goes on. So an hour ago is enough for all but the leases of agents that crashed before.
 	Begin time.Time
 }
 
@@ -135,8 +136,8 @@ func (p *Projector) Stats() Stats {
 	return s
 }
 
-// Run keeps the bucket up to date until ctx ends, and returns the cause of that. It waits for a stream that is not there
-// yet, and survives the absence of the server.
+// Run keeps the bucket up to date until ctx ends, and returns the cause of that. It waits for a stream that is not
+// there yet, and survives the absence of the server.
 //
 // It returns a [*natslog.PermissionError], [ErrOtherKeys], or why the bucket cannot be read at the beginning.
 func (p *Projector) Run(ctx context.Context) error {
@@ -175,7 +176,8 @@ func (p *Projector) stays(why string, args ...any) {
 }
 
 // round brings the bucket to what the log says, and keeps it there. It ends when another round is needed: whatever this
-// projector and others have written, the next one begins with what the bucket has, and then reads the log up to its end.
+// projector and others have written, the next one begins with what the bucket has, and then reads the log up to its
+// end.
 func (p *Projector) round(ctx context.Context) error {
 	if err := p.bucket.open(ctx); err != nil {
 		return err
@@ -312,8 +314,8 @@ func (p *Projector) compare(ctx context.Context) error {
 	return p.status(ctx)
 }
 
-// flush writes the keys in wanted, and those of the locks that are dirty, if they have another value. It returns how many it has
-// written.
+// flush writes the keys in wanted, and those of the locks that are dirty, if they have another value. It returns how
+// many it has written.
 func (p *Projector) flush(ctx context.Context, wanted map[string][]byte) (written int, err error) {
 	position, err := p.values(wanted)
 	if err != nil {

@@ -32,7 +32,8 @@ type SavedRequest struct {
 	Fixed   Instant // when a fixed lease ends, or 0
 	Own     Instant // see [Grant]
 	ClaimBy Instant // 0 once somebody is known to have received the grant
-	// Confirmed is when the store had confirmed the tenure last when the hold began. All grants of a session are one hold.
+	// Confirmed is when the store had confirmed the tenure last when the hold began. All grants of a session are one
+	// hold.
 	Confirmed lockagent.StoreTime
 }
 

@@ -54,7 +54,8 @@ type grant struct {
 	own     Instant // while another hold keeps the fixed lease: no end of it is earlier; or 0
 	claimBy Instant // when the grant is reclaimed if nobody has received it; 0 afterwards
 
-	// confirmed is when the store had confirmed the tenure last when the hold began. All grants of a session are one hold.
+	// confirmed is when the store had confirmed the tenure last when the hold began. All grants of a session are one
+	// hold.
 	confirmed lockagent.StoreTime
 }
 

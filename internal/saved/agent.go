@@ -57,8 +57,8 @@ func (l *Lock) Snapshot() lockstate.Snapshot {
 // Age returns how long ago the agent wrote the time, and false if nobody knows.
 func (a *Agent) Age() (passed time.Duration, known bool) { return a.Taken.age() }
 
-// Holds is how many holds the next process goes on with, and the sum of these: see [lockagent.HoldSum]. A session has one
-// hold of a lock, however often it was granted the lock.
+// Holds is how many holds the next process goes on with, and the sum of these: see [lockagent.HoldSum]. A session has
+// one hold of a lock, however often it was granted the lock.
 func (a *Agent) Holds() (n int, sum uint64) {
 	if _, known := a.Age(); !known {
 		return 0, 0

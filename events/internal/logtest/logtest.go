@@ -242,8 +242,8 @@ var leastCaught = map[string]int{
 	"number": 100, "epoch": 100, "agent": 100,
 }
 
-// FewCaught returns an error unless enough corruptions of a kind were caught, of so many that were tried. Of a few there
-// may be fewer: none of ten, if it is one in a hundred.
+// FewCaught returns an error unless enough corruptions of a kind were caught, of so many that were tried. Of a few
+// there may be fewer: none of ten, if it is one in a hundred.
 func FewCaught(name string, caught, tried int) error {
 	least := leastCaught[name]
 	if tried < 20 {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
-// TestFactKeepsAll sets one field of an event after the other, alone and beside all others. The queue shares what it can with
-// the record before.
+// TestFactKeepsAll sets one field of an event after the other, alone and beside all others. The queue shares what it
+// can with the record before.
 func TestFactKeepsAll(t *testing.T) {
 	full := eventstest.Full(lockagent.EventGranted)
 	typ := reflect.TypeFor[lockagent.Event]()

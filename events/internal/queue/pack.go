@@ -215,8 +215,8 @@ func (p *Packer) Encode(b []byte, m *Message) []byte {
 	return b
 }
 
-// Bound cuts what is too long to be sent, and so too long to be kept. Only requests that were refused for their names, and
-// texts for people, are ever that long.
+// Bound cuts what is too long to be sent, and so too long to be kept. Only requests that were refused for their names,
+// and texts for people, are ever that long.
 func Bound(e *lockagent.Event) {
 	if r, p := &e.Reset, &e.Process; len(e.Store)+len(e.Lock)+len(e.LockKind)+len(e.Mode)+len(e.Owner)+
 		len(e.Incarnation)+len(e.Permit)+len(e.Holder)+len(e.Operator)+len(e.Err)+len(e.TraceParent)+len(e.Link)+

@@ -1,5 +1,5 @@
-// Package queue keeps what an agent recorded for a while, makes fewer records of it, and makes messages of these. It has
-// no goroutine and no clock.
+// Package queue keeps what an agent recorded for a while, makes fewer records of it, and makes messages of these. It
+// has no goroutine and no clock.
 package queue
 
 import (
@@ -58,7 +58,8 @@ type Item struct {
 // chain is a list of items that begins and ends with 0 if it is empty.
 type chain struct{ first, last slot }
 
-// mostSpare is how many more are spare at most: 15 KiB. A request is mostly answered soon after another one began to wait.
+// mostSpare is how many more are spare at most: 15 KiB. A request is mostly answered soon after another one began to
+// wait.
 const mostSpare = 64
 
 // busy is how many times the linger it takes from one departure to the next. An agent with little to
@@ -149,8 +150,8 @@ func (q *Queue) lastOf(name lockagent.Name) *Item {
 	return nil
 }
 
-// commonFor returns what e has in common with others. A grant mostly has it in common with the hold before. The requests that
-// wait have it in common with each other, as long as they are about the same lock.
+// commonFor returns what e has in common with others. A grant mostly has it in common with the hold before. The
+// requests that wait have it in common with each other, as long as they are about the same lock.
 func (q *Queue) commonFor(e *lockagent.Event) *wire.Common {
 	if it := q.lastOf(e.Lock); it != nil && it.Common.Of(e) {
 		return it.Common
@@ -178,8 +179,8 @@ func (q *Queue) moreFor(e *lockagent.Event) *wire.More {
 	return m
 }
 
-// save keeps the memory of the fields that few records have, for a later record. The caller then gives this record another
-// fact. On a busy lock each hold has a request that waited, so the memory is used again for each hold.
+// save keeps the memory of the fields that few records have, for a later record. The caller then gives this record
+// another fact. On a busy lock each hold has a request that waited, so the memory is used again for each hold.
 func (q *Queue) save(it *Item) {
 	if it.More != nil && len(q.spare) < mostSpare {
 		*it.More = wire.More{} // its texts are not kept
@@ -197,8 +198,8 @@ func (q *Queue) push(now time.Duration, e *lockagent.Event, facts uint32) {
 	q.put(q.Slots.take(), now, e, facts)
 }
 
-// Sign adds a sign of life. The sign of life counts the holds that go on at its place in the log. So all records that wait in
-// the queue are sent before the sign of life, and no later event becomes part of one of them.
+// Sign adds a sign of life. The sign of life counts the holds that go on at its place in the log. So all records that
+// wait in the queue are sent before the sign of life, and no later event becomes part of one of them.
 func (q *Queue) Sign(now time.Duration, e *lockagent.Event) {
 	q.signed = q.Next
 	q.push(now, e, 0)

@@ -52,8 +52,8 @@ func (m *slots) give(s slot) {
 	m.free, m.fresh = m.free[:0], 0
 }
 
-// lasts has a slot for each lock. It remembers the answer to the last question, because most records are about the same lock as
-// the record before.
+// lasts has a slot for each lock. It remembers the answer to the last question, because most records are about the same
+// lock as the record before.
 type lasts struct {
 	slots map[lockagent.Name]slot
 	name  lockagent.Name // which was asked for last

@@ -104,8 +104,9 @@ func MoreOf(e *lockagent.Event) More {
 	return More{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process, e.Sum}
 }
 
-// Size is about how many bytes the record of f has in a batch, and never less than half of them. All but these
-// texts takes at most 880 bytes, 80 more if it is about permits, and 100 more if it has a Who. A byte of a text takes up to six.
+// Size is about how many bytes the record of f has in a batch, and never less than half of them. All but these texts
+// takes at most 880 bytes, 80 more if it is about permits, and 100 more if it has a Who. A byte of a text takes up to
+// six.
 func (f *Fact) Size() int {
 	c := f.Common
 	texts := c.bytes() + len(c.Lock) + len(f.Owner) + len(f.TraceParent)

@@ -41,8 +41,8 @@ func Start(t testing.TB, cfg natsserver.Config) *natsserver.Server {
 }
 
 // LeftBehind has goleak overlook the goroutine that a NATS server may leave behind for half a minute when it stops. A
-// stream has asked its source for a consumer, and the goroutine waits for the answer. The stream of the urgent copies has a
-// source.
+// stream has asked its source for a consumer, and the goroutine waits for the answer. The stream of the urgent copies
+// has a source.
 func LeftBehind() goleak.Option {
 	return goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*stream).trySetupSourceConsumer.func3")
 }
