@@ -36,37 +36,51 @@ func emptied(q *Queue) []string {
 func TestFactsMerge(t *testing.T) {
 	type facts = []lockagent.Event
 	const a, b = lockagent.Name("a"), lockagent.Name("b")
+	step := func(kind lockagent.EventKind) func(lock lockagent.Name, n uint64) lockagent.Event {
+		return func(lock lockagent.Name, n uint64) lockagent.Event { return eventstest.Step(kind, lock, n) }
+	}
+	requested, queued := step(lockagent.EventRequested), step(lockagent.EventQueued)
+	granted, timedOut := step(lockagent.EventGranted), step(lockagent.EventTimedOut)
+	released, returned, lost := step(lockagent.EventReleased), step(lockagent.EventReturned), step(lockagent.EventLost)
 	reentered := eventstest.Step(lockagent.EventReentered, a, 1)
-	otherTenure := eventstest.Step(lockagent.EventReleased, a, 1)
+	otherTenure := released(a, 1)
 	otherTenure.Tenure = 2
-	otherToken := eventstest.Step(lockagent.EventReleased, a, 1)
+	otherToken := released(a, 1)
 	otherToken.Token = 2
-	left := eventstest.Step(lockagent.EventReleased, a, 1)
+	left := released(a, 1)
 	left.Count = 1
-	denied := eventstest.Step(lockagent.EventReturned, a, 0)
+	denied := returned(a, 0)
 	denied.Reason = lockagent.LostDenied
-	tenure2 := eventstest.Step(lockagent.EventReturned, a, 0)
+	tenure2 := returned(a, 0)
 	tenure2.Tenure = 2
 	for name, test := range map[string]struct {
 		facts facts
 		want  []string
 	}{
-		"Hold":            {facts{eventstest.Step(lockagent.EventRequested, a, 1), eventstest.Step(lockagent.EventQueued, a, 1), eventstest.Step(lockagent.EventGranted, a, 1), eventstest.Step(lockagent.EventReleased, a, 1), eventstest.Step(lockagent.EventReturned, a, 0)}, []string{"held1+returned"}},
-		"Waits":           {facts{eventstest.Step(lockagent.EventRequested, a, 1), eventstest.Step(lockagent.EventQueued, a, 1)}, []string{"queued1"}},
-		"OthersWait":      {facts{eventstest.Step(lockagent.EventGranted, a, 1), eventstest.Step(lockagent.EventRequested, a, 2), eventstest.Step(lockagent.EventQueued, a, 2), eventstest.Step(lockagent.EventReleased, a, 1)}, []string{"held1", "queued2"}},
-		"HandOff":         {facts{eventstest.Step(lockagent.EventGranted, a, 1), eventstest.Step(lockagent.EventQueued, a, 2), eventstest.Step(lockagent.EventReleased, a, 1), eventstest.Step(lockagent.EventGranted, a, 2), eventstest.Step(lockagent.EventReleased, a, 2), eventstest.Step(lockagent.EventReturned, a, 0)}, []string{"held1", "held2+returned"}},
-		"OtherLocks":      {facts{eventstest.Step(lockagent.EventGranted, a, 1), eventstest.Step(lockagent.EventGranted, b, 2), eventstest.Step(lockagent.EventReleased, a, 1), eventstest.Step(lockagent.EventReleased, b, 2)}, []string{"held1", "held2"}},
-		"Shared":          {facts{eventstest.Step(lockagent.EventGranted, a, 1), eventstest.Step(lockagent.EventGranted, a, 2), eventstest.Step(lockagent.EventReleased, a, 1), eventstest.Step(lockagent.EventReleased, a, 2)}, []string{"granted1", "granted2", "released1", "released2"}},
-		"Reentered":       {facts{eventstest.Step(lockagent.EventGranted, a, 1), reentered, left, eventstest.Step(lockagent.EventReleased, a, 1)}, []string{"granted1", "reentered1", "released1", "released1"}},
-		"OtherTenure":     {facts{eventstest.Step(lockagent.EventGranted, a, 1), otherTenure}, []string{"granted1", "released1"}},
-		"OtherToken":      {facts{eventstest.Step(lockagent.EventGranted, a, 1), otherToken}, []string{"granted1", "released1"}},
-		"Lost":            {facts{eventstest.Step(lockagent.EventGranted, a, 1), eventstest.Step(lockagent.EventLost, a, 1)}, []string{"granted1", "lost1"}},
-		"ReleasedEarlier": {facts{eventstest.Step(lockagent.EventReleased, a, 1), eventstest.Step(lockagent.EventReturned, a, 0)}, []string{"released1+returned"}},
-		"NotTheLast":      {facts{eventstest.Step(lockagent.EventReleased, a, 1), eventstest.Step(lockagent.EventGranted, a, 2), eventstest.Step(lockagent.EventReturned, a, 0)}, []string{"released1", "granted2", "returned0"}},
-		"Denied":          {facts{eventstest.Step(lockagent.EventReleased, a, 1), denied}, []string{"released1", "returned0"}},
-		"TenureBefore":    {facts{eventstest.Step(lockagent.EventReleased, a, 1), tenure2}, []string{"released1", "returned0"}},
-		"ReturnedTwice":   {facts{eventstest.Step(lockagent.EventReleased, a, 1), eventstest.Step(lockagent.EventReturned, a, 0), eventstest.Step(lockagent.EventReturned, a, 0)}, []string{"released1+returned", "returned0"}},
-		"TimedOut":        {facts{eventstest.Step(lockagent.EventRequested, a, 1), eventstest.Step(lockagent.EventTimedOut, a, 1)}, []string{"timedout1"}},
+		"Hold": {facts{requested(a, 1), queued(a, 1), granted(a, 1), released(a, 1), returned(a, 0)},
+			[]string{"held1+returned"}},
+		"Waits": {facts{requested(a, 1), queued(a, 1)}, []string{"queued1"}},
+		"OthersWait": {facts{granted(a, 1), requested(a, 2), queued(a, 2), released(a, 1)},
+			[]string{"held1", "queued2"}},
+		"HandOff": {facts{granted(a, 1), queued(a, 2), released(a, 1), granted(a, 2), released(a, 2), returned(a, 0)},
+			[]string{"held1", "held2+returned"}},
+		"OtherLocks": {facts{granted(a, 1), granted(b, 2), released(a, 1), released(b, 2)},
+			[]string{"held1", "held2"}},
+		"Shared": {facts{granted(a, 1), granted(a, 2), released(a, 1), released(a, 2)},
+			[]string{"granted1", "granted2", "released1", "released2"}},
+		"Reentered": {facts{granted(a, 1), reentered, left, released(a, 1)},
+			[]string{"granted1", "reentered1", "released1", "released1"}},
+		"OtherTenure":     {facts{granted(a, 1), otherTenure}, []string{"granted1", "released1"}},
+		"OtherToken":      {facts{granted(a, 1), otherToken}, []string{"granted1", "released1"}},
+		"Lost":            {facts{granted(a, 1), lost(a, 1)}, []string{"granted1", "lost1"}},
+		"ReleasedEarlier": {facts{released(a, 1), returned(a, 0)}, []string{"released1+returned"}},
+		"NotTheLast": {facts{released(a, 1), granted(a, 2), returned(a, 0)},
+			[]string{"released1", "granted2", "returned0"}},
+		"Denied":       {facts{released(a, 1), denied}, []string{"released1", "returned0"}},
+		"TenureBefore": {facts{released(a, 1), tenure2}, []string{"released1", "returned0"}},
+		"ReturnedTwice": {facts{released(a, 1), returned(a, 0), returned(a, 0)},
+			[]string{"released1+returned", "returned0"}},
+		"TimedOut": {facts{requested(a, 1), timedOut(a, 1)}, []string{"timedout1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := New(100, time.Second)
@@ -89,12 +103,14 @@ func TestFactsMerge(t *testing.T) {
 // TestHeldHasBoth looks at the fields of a record that was made of three facts.
 func TestHeldHasBoth(t *testing.T) {
 	q := New(100, time.Second)
-	grant, release, end := eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReleased, "a", 1), eventstest.Step(lockagent.EventReturned, "a", 0)
+	grant := eventstest.Step(lockagent.EventGranted, "a", 1)
+	release, end := eventstest.Step(lockagent.EventReleased, "a", 1), eventstest.Step(lockagent.EventReturned, "a", 0)
 	grant.TraceParent, grant.How, grant.Lease, grant.Incarnation = "00-grant", lockagent.ByStore, 5, "run"
 	release.TraceParent, release.Lease = "00-release", 30 // it was renewed, with the lease that its owner wants
 	want := grant
 	want.Kind, want.Count = lockagent.EventHeld, 0
-	want.Held, want.Lease, want.Until, want.Confirmed, want.Returned = release.Held, release.Lease, release.Until, release.Confirmed, end.Returned
+	want.Held, want.Lease, want.Until = release.Held, release.Lease, release.Until
+	want.Confirmed, want.Returned = release.Confirmed, end.Returned
 	for _, e := range []lockagent.Event{grant, release, end} {
 		q.Add(0, &e)
 	}
@@ -281,7 +297,8 @@ func TestQueueAgainstFacts(t *testing.T) {
 					continue
 				}
 				if e.Kind == lockagent.EventHeld {
-					toldFacts[e.Lock] = append(toldFacts[e.Lock], fmt.Sprint(lockagent.EventGranted, e.Token), fmt.Sprint(lockagent.EventReleased, e.Token))
+					toldFacts[e.Lock] = append(toldFacts[e.Lock],
+						fmt.Sprint(lockagent.EventGranted, e.Token), fmt.Sprint(lockagent.EventReleased, e.Token))
 				} else {
 					toldFacts[e.Lock] = append(toldFacts[e.Lock], fmt.Sprint(e.Kind, e.Token))
 				}
@@ -356,7 +373,8 @@ func subsequence(some, all []string) bool {
 // What leaves the queue is told as it is. A later fact about it is a record of its own.
 func TestAFactAboutARecordThatHasLeft(t *testing.T) {
 	q := New(100, time.Second)
-	granted, released := eventstest.Step(lockagent.EventGranted, "a", 1), eventstest.Step(lockagent.EventReleased, "a", 1)
+	granted := eventstest.Step(lockagent.EventGranted, "a", 1)
+	released := eventstest.Step(lockagent.EventReleased, "a", 1)
 	q.Add(0, &granted)
 	q.HurryUp()
 	left := q.Take(0, 1, nil)
