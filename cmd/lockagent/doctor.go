@@ -57,7 +57,8 @@ change the exit code.`,
 			case bad == nil:
 				found = examine(cmd.Context(), &settings.Settings)
 			case codeOf(bad) == exitConfig: // the daemon may run all the same, where its clients look for it
-				socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(variable("socket")), place.Current().Find())
+				socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(variable("socket")),
+					place.Current().Find())
 				found = []doctor.Finding{askDaemon(cmd.Context(), doctor.Host{Socket: socket}, "").Daemon()}
 			default:
 				return bad
@@ -68,8 +69,10 @@ change the exit code.`,
 			if err := format.write(cmd, listFindings(found)); err != nil || bad != nil {
 				return errors.Join(err, bad)
 			}
-			if n := len(slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.State != doctor.Error })); n > 0 {
-				return &failure{code: exitFailed, err: fmt.Errorf("%s wrong", readable.Counted(n, "thing is", "things are"))}
+			wrong := slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.State != doctor.Error })
+			if n := len(wrong); n > 0 {
+				err := fmt.Errorf("%s wrong", readable.Counted(n, "thing is", "things are"))
+				return &failure{code: exitFailed, err: err}
 			}
 			return nil
 		},
@@ -96,7 +99,10 @@ func examine(ctx context.Context, settings *config.Settings) []doctor.Finding {
 
 func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 	if redis.URL == "" {
-		return []doctor.Finding{{Check: "redis", State: doctor.Skipped, Found: "none: the locks are those of this host alone", Do: "set redis.url if several hosts shall share locks"}}
+		return []doctor.Finding{{
+			Check: "redis", State: doctor.Skipped, Found: "none: the locks are those of this host alone",
+			Do: "set redis.url if several hosts shall share locks",
+		}}
 	}
 	cfg := redisstore.Config{MinReplicas: redis.MinReplicas, Logger: slog.New(slog.DiscardHandler)}
 	url, err := redis.Address()
@@ -150,7 +156,10 @@ func watchClock(ctx context.Context, cfg redisstore.Config, url string) (first, 
 
 func examineNATS(ctx context.Context, hub *config.NATS) []doctor.Finding {
 	if hub.URL == "" {
-		return []doctor.Finding{{Check: "nats", State: doctor.Skipped, Found: "none: the events stay on this host", Do: "set nats.url if a hub shall have the events of all hosts"}}
+		return []doctor.Finding{{
+			Check: "nats", State: doctor.Skipped, Found: "none: the events stay on this host",
+			Do: "set nats.url if a hub shall have the events of all hosts",
+		}}
 	}
 	cfg := natslog.ReaderConfig{Connection: hubConnection(hub), Stream: hub.Stream, Prefix: hub.Prefix}
 	cfg.Logger = slog.New(slog.DiscardHandler)

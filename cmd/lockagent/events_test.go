@@ -41,7 +41,8 @@ func TestEventsTail(t *testing.T) {
 		t.Errorf("the last hour has %d lines, want all %d", len(lines(since.stdout)), len(lines(all.stdout)))
 	}
 
-	some := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--lock", "lockagent/demo/2", "--kind", "granted,released")
+	some := call(t, "events", "tail", "--nats", url, "--all", "--follow=false",
+		"--lock", "lockagent/demo/2", "--kind", "granted,released")
 	some.expect(t, exitOK, nil, nil)
 	for _, line := range lines(some.stdout) {
 		// A hold that was over soon is one event, which tells of the grant and the release.
@@ -67,15 +68,18 @@ func TestEventsTail(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the lines cannot be read back: %v", err)
 	}
-	one := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl", "--agent", string(agent))
+	one := call(t, "events", "tail", "--nats", url, "--all", "--follow=false",
+		"--format", "jsonl", "--agent", string(agent))
 	for _, line := range lines(one.stdout) {
 		if !strings.Contains(line, string(agent)) {
 			t.Fatalf("not asked for: %s", line)
 		}
 	}
-	short := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl", "--agent", string(agent[:8]))
+	short := call(t, "events", "tail", "--nats", url, "--all", "--follow=false",
+		"--format", "jsonl", "--agent", string(agent[:8]))
 	if short.stdout != one.stdout {
-		t.Errorf("the beginning of its identity gives %d lines, want %d", len(lines(short.stdout)), len(lines(one.stdout)))
+		t.Errorf("the beginning of its identity gives %d lines, want %d",
+			len(lines(short.stdout)), len(lines(one.stdout)))
 	}
 	if n := strings.Count(one.stdout, "agent.stopped"); n != 1 {
 		t.Errorf("%d agents, want 1", n)
@@ -97,7 +101,9 @@ func TestEventsTailWaitsForTheFirstAgent(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	t.Setenv("LOCKAGENT_NATS", server.URL())
 	r := start(t, "events", "tail")
-	r.stderr.await(t, "that it waits", func(text string) bool { return strings.Contains(text, "waiting for the first agent") })
+	r.stderr.await(t, "that it waits", func(text string) bool {
+		return strings.Contains(text, "waiting for the first agent")
+	})
 	call(t, "demo", "--duration", "100ms", "--agents", "2").expect(t, exitOK, nil, nil)
 	r.await(t, "what came", func(text string) bool {
 		return strings.Count(text, "agentstarted") == 2 && strings.Count(text, "agentstopped") == 2
@@ -108,7 +114,8 @@ func TestEventsTailWaitsForTheFirstAgent(t *testing.T) {
 func TestEventsWithoutNATS(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	for _, args := range [][]string{{"tail", "--all", "--follow=false"}, {"audit"}} {
-		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitEmpty, nil, []string{"no such stream", natslog.DefaultStream, "Try: "})
+		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitEmpty, nil,
+			[]string{"no such stream", natslog.DefaultStream, "Try: "})
 	}
 	url := server.URL()
 	if err := server.Stop(); err != nil {
@@ -122,8 +129,10 @@ func TestEventsWithoutNATS(t *testing.T) {
 func TestEventsAudit(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
-	call(t, "events", "audit", "--nats", url).expect(t, exitOK, []string{"proven: nothing overlapped that must not\n", " of 3 agents on 2 locks: "}, nil)
-	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK, []string{"proven: ", " of 3 agents on 1 lock: "}, nil)
+	call(t, "events", "audit", "--nats", url).expect(t, exitOK,
+		[]string{"proven: nothing overlapped that must not\n", " of 3 agents on 2 locks: "}, nil)
+	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK,
+		[]string{"proven: ", " of 3 agents on 1 lock: "}, nil)
 	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
 	r.expect(t, exitOK, nil, nil)
@@ -151,10 +160,12 @@ func TestEventsAuditOfAFile(t *testing.T) {
 	all := lines(log)
 	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.held") })
 	missing := strings.Join(slices.Delete(slices.Clone(all), i, i+1), "")
-	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitIncomplete, []string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
+	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitIncomplete,
+		[]string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
 
 	all[i] = "{}\n"
-	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitIncomplete, []string{"unreadable: "}, []string{"not proven"})
+	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitIncomplete,
+		[]string{"unreadable: "}, []string{"not proven"})
 }
 
 // overlapping is a log in which two agents held a lock at the same time.
@@ -165,7 +176,8 @@ func overlapping(t *testing.T, at time.Time) string {
 		until := from.Add(4 * time.Second)
 		began, ended := lockagent.StoreTime(from.UnixMicro()), lockagent.StoreTime(until.UnixMicro())
 		hold := lockagent.Event{
-			Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began), Lease: 10 * time.Second,
+			Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began),
+			Lease: 10 * time.Second,
 		}
 		granted, released := hold, hold
 		granted.Kind, granted.How, granted.Count, granted.StoreTime = lockagent.EventGranted, lockagent.ByStore, 1, began
@@ -185,7 +197,8 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 	}
 	at := begun.Add(time.Second).Format("2006-01-02T15:04:05.000Z07:00")
 	auditor().expect(t, exitViolated,
-		[]string{"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n", "agent b\n"},
+		[]string{"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n",
+			"agent b\n"},
 		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + "\n"})
 	auditor("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
 	auditor("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
@@ -202,8 +215,11 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 		log        string
 		args, want []string
 	}{
-		"File":        {log, []string{"--file", "-"}, []string{none + readable.Time(begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit\n"}},
-		"Stream":      {"", []string{"--nats", url}, []string{none, "Try: lockagent events audit --nats " + url + "\n"}},
+		"File": {log, []string{"--file", "-"}, []string{
+			none + readable.Time(begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit\n",
+		}},
+		"Stream": {"", []string{"--nats", url},
+			[]string{none, "Try: lockagent events audit --nats " + url + "\n"}},
 		"EmptyFile":   {"", []string{"--file", "-"}, []string{"the event log is empty"}},
 		"EmptyStream": {"", []string{"--nats", unused}, []string{"the event log is empty"}},
 		"Lock": {
@@ -214,12 +230,14 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"events", "audit", "--begin", "1ns"}, test.args...)
-			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: there are no records since 2"}, test.want)
+			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: there are no records since 2"},
+				test.want)
 		})
 	}
 	var report audit.Report
 	recent := overlapping(t, time.Now().Add(-time.Minute))
-	r := callWith(t, recent, "events", "audit", "--file", "-", "--begin", "1h", "--lock", "orders/41", "--format", "json")
+	r := callWith(t, recent, "events", "audit", "--file", "-",
+		"--begin", "1h", "--lock", "orders/41", "--format", "json")
 	r.expect(t, exitEmpty, nil, []string{`no holds of "orders/41"`})
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		t.Fatal(err)
@@ -245,22 +263,38 @@ func TestEventText(t *testing.T) {
 			"granted       orders/42  token 123  by handoff  owner /7  waited 3.4ms",
 		},
 		{
-			lockagent.Event{Kind: lockagent.EventLost, Lock: "orders/42", Owner: "joe", Token: 123, Held: time.Second, Reason: lockagent.LostDeadline},
+			lockagent.Event{
+				Kind: lockagent.EventLost, Lock: "orders/42", Owner: "joe", Token: 123, Held: time.Second,
+				Reason: lockagent.LostDeadline,
+			},
 			`lost          orders/42  token 123  owner "joe"  held 1s  reason deadline`,
 		},
 		{
-			lockagent.Event{Kind: lockagent.EventUncertain, Lock: "orders/42", Owner: "joe", Remaining: time.Second, Err: "no answer"},
+			lockagent.Event{
+				Kind: lockagent.EventUncertain, Lock: "orders/42", Owner: "joe", Remaining: time.Second,
+				Err: "no answer",
+			},
 			`uncertain     orders/42  owner "joe"  trusted for 1s  error "no answer"`,
 		},
-		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3}, "queued        orders/42  3 waiting"},
-		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"}, "queued        orders/42  behind agent 1e3d6805"},
-		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"}, "queued        orders/42  behind /5"},
-		{lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}}, "storereset    emptied, from a to b"},
+		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3},
+			"queued        orders/42  3 waiting"},
+		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"},
+			"queued        orders/42  behind agent 1e3d6805"},
+		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"},
+			"queued        orders/42  behind /5"},
 		{
-			lockagent.Event{Kind: lockagent.EventPermits, Lock: "printers", Op: lockagent.ReleasePermit, Permits: 1, Total: 5, Permit: "0af7651916cd"},
+			lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}},
+			"storereset    emptied, from a to b",
+		},
+		{
+			lockagent.Event{
+				Kind: lockagent.EventPermits, Lock: "printers", Op: lockagent.ReleasePermit, Permits: 1,
+				Total: 5, Permit: "0af7651916cd",
+			},
 			"permits       printers  release  1 permit  of 5  id 0af7651916cd",
 		},
-		{lockagent.Event{Kind: lockagent.EventRenewed, Lock: "orders/42", Replicas: 2}, "renewed       orders/42  on 2 replicas"},
+		{lockagent.Event{Kind: lockagent.EventRenewed, Lock: "orders/42", Replicas: 2},
+			"renewed       orders/42  on 2 replicas"},
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at

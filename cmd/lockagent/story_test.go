@@ -32,7 +32,9 @@ func (s *script) restart(agent lockagent.AgentID, at time.Time) {
 	}
 	s.life[agent]++
 	s.seq[agent] = 0
-	s.add(agent, at, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "again", PID: 8}})
+	s.add(agent, at, lockagent.Event{
+		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "again", PID: 8},
+	})
 }
 
 // add adds an event that an agent recorded.
@@ -46,7 +48,8 @@ func (s *script) add(agent lockagent.AgentID, at time.Time, e lockagent.Event) {
 	if e.Lock != "" {
 		e.LockKind, e.Mode = lockagent.PlainLock, lockagent.Exclusive
 	}
-	if err := events.WriteLine(&s.text, events.Record{Event: e, Epoch: s.life[agent] + 1, Seq: s.seq[agent]}); err != nil {
+	r := events.Record{Event: e, Epoch: s.life[agent] + 1, Seq: s.seq[agent]}
+	if err := events.WriteLine(&s.text, r); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -67,12 +70,14 @@ func lossOf(t *testing.T, from time.Time) string {
 		Process: lockagent.Process{Host: "web-2", Program: "shop", PID: 77},
 	})
 	s.add("a", at(1), lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: lock, Owner: "joe", Request: 1, Tenure: 1, Token: 100, How: lockagent.ByStore,
+		Kind: lockagent.EventGranted, Lock: lock, Owner: "joe", Request: 1, Tenure: 1, Token: 100,
+		How:   lockagent.ByStore,
 		Count: 1, Lease: 4 * time.Second, StoreTime: store(1),
 	})
 	for request, owner := range []lockagent.Owner{"b/7", "sue"} {
 		s.add("b", at(2), lockagent.Event{
-			Kind: lockagent.EventQueued, Lock: lock, Owner: owner, Request: uint64(request + 1), Waiters: request + 1, Holder: "a:1",
+			Kind: lockagent.EventQueued, Lock: lock, Owner: owner, Request: uint64(request + 1), Waiters: request + 1,
+			Holder: "a:1",
 		})
 	}
 	s.add("a", at(5), lockagent.Event{
@@ -80,18 +85,21 @@ func lossOf(t *testing.T, from time.Time) string {
 		Reason: lockagent.LostDeadline, Lease: 4 * time.Second, Confirmed: store(1), Until: store(5),
 	})
 	s.add("b", at(5.5), lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: lock, Owner: "b/7", Request: 1, Tenure: 1, Token: 200, How: lockagent.ByStore,
+		Kind: lockagent.EventGranted, Lock: lock, Owner: "b/7", Request: 1, Tenure: 1, Token: 200,
+		How:   lockagent.ByStore,
 		Count: 1, Lease: 4 * time.Second, StoreTime: store(5.5), Waited: 3500 * time.Millisecond,
 	})
 	s.add("b", at(6), lockagent.Event{
 		Kind: lockagent.EventTimedOut, Lock: lock, Owner: "sue", Request: 2, Waited: 4 * time.Second,
 	})
 	s.add("b", at(7), lockagent.Event{
-		Kind: lockagent.EventReleased, Lock: lock, Owner: "b/7", Request: 1, Tenure: 1, Token: 200, Held: 1500 * time.Millisecond,
+		Kind: lockagent.EventReleased, Lock: lock, Owner: "b/7", Request: 1, Tenure: 1, Token: 200,
+		Held:  1500 * time.Millisecond,
 		Lease: 4 * time.Second, Confirmed: store(5.5), Until: store(7),
 	})
 	s.add("b", at(8), lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: "orders/43", Owner: "b/8", Request: 3, Tenure: 2, Token: 300, How: lockagent.ByStore,
+		Kind: lockagent.EventGranted, Lock: "orders/43", Owner: "b/8", Request: 3, Tenure: 2, Token: 300,
+		How:   lockagent.ByStore,
 		Count: 1, Lease: 4 * time.Second, StoreTime: store(8),
 	})
 	s.add("a", at(9), lockagent.Event{
@@ -152,7 +160,10 @@ FROM           UNTIL  FOR  OWNER  TOKEN  CAME            ENDED  AGENT
 // stateAt is the state of a lock some seconds after the beginning.
 func stateAt(t *testing.T, name lockagent.Name, seconds float64) *lockThen {
 	t.Helper()
-	then := &lockThen{name: name, since: begun.Add(time.Duration(seconds * float64(time.Second))), until: begun.Add(time.Duration(seconds * float64(time.Second)))}
+	then := &lockThen{
+		name: name, since: begun.Add(time.Duration(seconds * float64(time.Second))),
+		until: begun.Add(time.Duration(seconds * float64(time.Second))),
+	}
 	s := newStory(name, then.keep)
 	s.gaveUp = then.gaveUp
 	then.finish(told(t, lossOf(t, begun), s))
@@ -213,7 +224,8 @@ func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
 	s := &script{t: t}
 	for i, waited := range []time.Duration{0, 2 * time.Second} {
 		s.add("a", begun.Add(time.Duration(3+i)*time.Second), lockagent.Event{
-			Kind: lockagent.EventQueued, Lock: "orders/42", Owner: lockagent.Owner("waited " + waited.String()), Request: uint64(i + 1), Waited: 2 * waited,
+			Kind: lockagent.EventQueued, Lock: "orders/42", Owner: lockagent.Owner("waited " + waited.String()),
+			Request: uint64(i + 1), Waited: 2 * waited,
 		})
 	}
 	then := &lockThen{name: "orders/42", since: begun.Add(5 * time.Second), until: begun.Add(5 * time.Second)}
@@ -263,7 +275,8 @@ func TestHoldersAreNotSuperseded(t *testing.T) {
 			Token: lockagent.Token(100 * (i + 1)), How: lockagent.ByStore, Count: 1,
 		})
 	}
-	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, exitOK, []string{`"of b"`, "1 hold, 0 requests wait"}, nil)
+	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, exitOK,
+		[]string{`"of b"`, "1 hold, 0 requests wait"}, nil)
 }
 
 // A store that was emptied comes back with another identity. It is the same store.
@@ -298,8 +311,10 @@ func TestEventsLook(t *testing.T) {
 		return callWith(t, log, append(append([]string{"events"}, args...), "--file", "-")...)
 	}
 	run("history", "orders/42").expect(t, exitOK, []string{"orders/42: 2 holds of 2 agents", "lost (deadline)"}, nil)
-	run("history", "orders/42", "--last", "1").expect(t, exitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
-	run("history", "orders/42", "--since", "1m").expect(t, exitEmpty, []string{"orders/42: 0 holds of 0 agents\n"}, []string{"no holds", "Try: "})
+	run("history", "orders/42", "--last", "1").
+		expect(t, exitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
+	run("history", "orders/42", "--since", "1m").
+		expect(t, exitEmpty, []string{"orders/42: 0 holds of 0 agents\n"}, []string{"no holds", "Try: "})
 	run("history", "orders/43", "--since", "1m").expect(t, exitOK, []string{"orders/43: 1 hold of 1 agent\n"}, nil)
 	run("state", "orders/43").expect(t, exitOK, []string{"held by  /8", `waiting  "joe"`}, nil)
 	run("state", "orders/42", "--at", "-30m").expect(t, exitOK, []string{"nobody held it", "before   /7"}, nil)
@@ -316,21 +331,25 @@ func TestEventsLook(t *testing.T) {
 	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
 	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)
 	run("state", "orders/44", "--at", "-1m").expect(t, exitEmpty, nil, nothing)
-	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil, []string{"the event log has nothing", "Try: "})
+	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil,
+		[]string{"the event log has nothing", "Try: "})
 
 	var history historyView
 	decodeJSON(t, run("history", "orders/42", "--format", "json"), &history)
-	if h := history.Holds; history.Version != 1 || len(h) != 2 || h[0].Owner != "joe" || h[0].Process.Host != "web-1" || h[0].Reason != lockagent.LostDeadline {
+	if h := history.Holds; history.Version != 1 || len(h) != 2 || h[0].Owner != "joe" || h[0].Process.Host != "web-1" ||
+		h[0].Reason != lockagent.LostDeadline {
 		t.Errorf("the history is %+v", history)
 	}
 	var state stateView
 	decodeJSON(t, run("state", "orders/43", "--format", "json"), &state)
-	if state.Version != 1 || len(state.Holders) != 1 || state.Holders[0].Token != 300 || len(state.Waiters) != 1 || state.Waiters[0].Owner != "joe" {
+	if state.Version != 1 || len(state.Holders) != 1 || state.Holders[0].Token != 300 ||
+		len(state.Waiters) != 1 || state.Waiters[0].Owner != "joe" {
 		t.Errorf("the state is %+v", state)
 	}
 	var holders holdersView
 	decodeJSON(t, run("holders", "--format", "json"), &holders)
-	if h := holders.Holds; holders.Version != 1 || len(h) != 1 || h[0].Hold.Lock != "orders/43" || h[0].LeaseEnd == nil || holders.Waiters != 1 {
+	if h := holders.Holds; holders.Version != 1 || len(h) != 1 || h[0].Hold.Lock != "orders/43" || h[0].LeaseEnd == nil ||
+		holders.Waiters != 1 {
 		t.Errorf("the holders are %+v", holders)
 	}
 }
@@ -354,12 +373,15 @@ func crashed(t *testing.T, more ...lockagent.Event) string {
 	granted := func(seconds int, owner lockagent.Owner) lockagent.Event {
 		now := at(seconds).UnixMicro()
 		return lockagent.Event{
-			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: owner, Request: 1, Tenure: 1, Token: lockagent.Token(now),
-			How: lockagent.ByStore, Count: 1, Lease: 5 * time.Second, StoreTime: lockagent.StoreTime(now),
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: owner, Request: 1, Tenure: 1,
+			Token: lockagent.Token(now),
+			How:   lockagent.ByStore, Count: 1, Lease: 5 * time.Second, StoreTime: lockagent.StoreTime(now),
 		}
 	}
 	for _, agent := range []lockagent.AgentID{"a", "b"} {
-		s.add(agent, at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-" + string(agent), PID: 7}})
+		s.add(agent, at(0), lockagent.Event{
+			Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-" + string(agent), PID: 7},
+		})
 	}
 	s.add("a", at(1), granted(1, "joe"))
 	s.add("b", at(31), granted(31, "sue"))
@@ -396,7 +418,10 @@ func TestStoryOfACrash(t *testing.T) {
 			}
 		}
 		for seconds, want := range map[int]string{3: `held by "joe"`, 10: `free nobody held it before "joe"`, 35: `held by "sue"`} {
-			then := &lockThen{name: "orders/42", since: begun.Add(time.Duration(seconds) * time.Second), until: begun.Add(time.Duration(seconds) * time.Second)}
+			then := &lockThen{
+				name: "orders/42", since: begun.Add(time.Duration(seconds) * time.Second),
+				until: begun.Add(time.Duration(seconds) * time.Second),
+			}
 			text := strings.Join(strings.Fields(then.of(t, log)), " ")
 			if !strings.Contains(text, want) || strings.Count(text, "held by") > 1 {
 				t.Errorf("after %d s the state is\n%s, want %q", seconds, text, want)
@@ -411,13 +436,19 @@ func passed(t *testing.T) *script {
 	s := &script{t: t}
 	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
 	store := func(seconds int) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
-	s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
-	s.add("b", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", PID: 7}})
+	s.add("a", at(0), lockagent.Event{
+		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7},
+	})
+	s.add("b", at(0), lockagent.Event{
+		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", PID: 7},
+	})
 	s.add("a", at(1), lockagent.Event{
 		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: 1, Tenure: 1, Token: 100,
 		How: lockagent.ByStore, Count: 1, Lease: lockagent.PassLease, StoreTime: store(1),
 	})
-	s.add("a", at(4), lockagent.Event{Kind: lockagent.EventAlive, Count: 1, StoreTime: store(4), Confirmed: store(3), Lease: 30 * time.Second})
+	s.add("a", at(4), lockagent.Event{
+		Kind: lockagent.EventAlive, Count: 1, StoreTime: store(4), Confirmed: store(3), Lease: 30 * time.Second,
+	})
 	return s
 }
 
@@ -425,7 +456,8 @@ func TestHoldersOfALockThatWasPassed(t *testing.T) {
 	log := passed(t).text.String()
 	var v holdersView
 	decodeJSON(t, callWith(t, log, "events", "holders", "--file", "-", "--format", "json"), &v)
-	if want := begun.Add(33 * time.Second); len(v.Holds) != 1 || v.Holds[0].LeaseEnd == nil || !v.Holds[0].LeaseEnd.Equal(want) {
+	if want := begun.Add(33 * time.Second); len(v.Holds) != 1 || v.Holds[0].LeaseEnd == nil ||
+		!v.Holds[0].LeaseEnd.Equal(want) {
 		t.Errorf("the holders are %+v, want a lease until %v", v.Holds, want)
 	}
 }
@@ -436,11 +468,16 @@ func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
 	s := passed(t)
 	crashed := s.text.String()
 	s.restart("a", begun.Add(20*time.Second))
-	s.add("a", begun.Add(21*time.Second), lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Owner: "ann", Request: 1, Holder: "a:1"})
-	s.add("a", begun.Add(22*time.Second), lockagent.Event{Kind: lockagent.EventAlive, StoreTime: 5, Confirmed: 4, Lease: time.Hour})
+	s.add("a", begun.Add(21*time.Second), lockagent.Event{
+		Kind: lockagent.EventQueued, Lock: "orders/42", Owner: "ann", Request: 1, Holder: "a:1",
+	})
+	s.add("a", begun.Add(22*time.Second), lockagent.Event{
+		Kind: lockagent.EventAlive, StoreTime: 5, Confirmed: 4, Lease: time.Hour,
+	})
 	restarted := s.text.String()
 	s.add("b", begun.Add(40*time.Second), lockagent.Event{
-		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "sue", Tenure: 1, Token: 200, How: lockagent.ByStore, Count: 1,
+		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "sue", Tenure: 1, Token: 200, How: lockagent.ByStore,
+		Count: 1,
 		Lease: time.Second, StoreTime: lockagent.StoreTime(begun.Add(40 * time.Second).UnixMicro()),
 	})
 	for log, want := range map[string]string{
@@ -455,7 +492,8 @@ func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
 			verb = append(append([]string{"events"}, verb...), "--format", "json")
 			file, stream := callWith(t, log, append(verb, "--file", "-")...), call(t, append(verb, "--nats", url)...)
 			if file.stdout != stream.stdout || file.code != exitOK || !strings.Contains(file.stdout, want) {
-				t.Errorf("%q says of a file\n%s%s\nof a stream\n%s%s\nwant %s", verb, file.stdout, file.stderr, stream.stdout, stream.stderr, want)
+				t.Errorf("%q says of a file\n%s%s\nof a stream\n%s%s\nwant %s", verb, file.stdout, file.stderr,
+					stream.stdout, stream.stderr, want)
 			}
 		}
 	}
@@ -501,10 +539,13 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 		until := from.Add(4 * time.Second)
 		began, ended := lockagent.StoreTime(from.UnixMicro()), lockagent.StoreTime(until.UnixMicro())
 		hold := lockagent.Event{
-			Kind: kind, Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began), Lease: 10 * time.Second,
-			How: lockagent.ByStore, StoreTime: began, Held: 4 * time.Second, Confirmed: began, Until: ended,
+			Kind: kind, Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began),
+			Lease: 10 * time.Second,
+			How:   lockagent.ByStore, StoreTime: began, Held: 4 * time.Second, Confirmed: began, Until: ended,
 		}
-		s.add(agent, from, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web", PID: 7}})
+		s.add(agent, from, lockagent.Event{
+			Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web", PID: 7},
+		})
 		if kind == lockagent.EventGranted {
 			granted := hold
 			granted.Count, granted.Held, granted.Confirmed, granted.Until = 1, 0, 0, 0
