@@ -80,7 +80,6 @@ type agentLog struct {
 
 	pending []*events.Record // those behind a missing one, in their order
 	current *epochLog
-	folded  *folded
 	spans   int // tenures that are not judged
 
 	home  *storeLog       // that has it among its living, or nil
@@ -195,10 +194,10 @@ func (a *Audit) compareSums(l *agentLog, r *events.Record, was uint32) {
 
 // heldBy is what a record says of a hold.
 func (a *Audit) heldBy(l *agentLog, r *events.Record) Hold {
-	key := LockKey{a.fold.stores.find(cmp.Or(r.Store, l.Store)), lockKind(r.LockKind), r.Lock}
+	key := keyOf(a.fold.Store(cmp.Or(r.Store, l.Store)), r)
 	return Hold{
 		LockKey: key, Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Owner: r.Owner, Request: r.Request, Tenure: r.Tenure,
-		Token: r.Token, Mode: r.Mode, From: r.Time, Process: l.folded.Process,
+		Token: r.Token, Mode: r.Mode, From: r.Time, Process: a.processOf(l),
 	}
 }
 
@@ -263,7 +262,7 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 			a.gap(l, events.Range{First: last.Next, Last: f.Seq})
 		}
 		last.Sums = slices.Clip(last.Sums)
-		a.fold.forget(l.folded, func(h *Hold) bool { return h.Epoch < l.Epoch && judged(h.LockKey) && a.spanOf(h) == nil })
+		a.fold.Forget(l.ID, func(h *Hold) bool { return h.Epoch < l.Epoch && judged(h.LockKey) && a.spanOf(h) == nil })
 	} else if f := r.Follows; f.Epoch != 0 && a.past.Forgotten {
 		l.Epoch = f.Epoch
 		a.gap(l, events.Range{First: 1, Last: f.Seq}) // how much of it came is forgotten
@@ -275,7 +274,7 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 	}
 	a.lives(l, r)
 	l.Timed, l.Hidden, l.Unshown, l.Ended = false, 0, 0, 0
-	if r.Kind == lockagent.EventAgentStarted && !hasNone(r) {
+	if r.Kind == lockagent.EventAgentStarted && !r.HasNoHolds() {
 		l.Hidden = hidden // the process may go on with holds that the log does not have
 	}
 	e := l.Epochs[r.Epoch]

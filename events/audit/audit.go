@@ -106,7 +106,7 @@ func New() *Audit {
 		ordered: true,
 	}
 	a.found.Losses = make(map[string]int)
-	a.fold.watch = a
+	a.fold.Watch(follower{a})
 	return a
 }
 
@@ -236,7 +236,7 @@ func (a *Audit) named(l *agentLog, r *events.Record) {
 	if r.Store == "" || r.Store == l.Store {
 		return
 	}
-	if id := a.fold.stores.find(r.Store); id != l.Store {
+	if id := a.fold.Store(r.Store); id != l.Store {
 		if l.Store == "" {
 			a.move(l, id)
 		}
@@ -333,11 +333,11 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 			a.found.Dropped += int(n)
 		}
 	}
-	a.fold.apply(l.folded, r)
+	a.fold.Follow(r)
 	switch {
 	case r.Kind == lockagent.EventAgentStarted:
-		e.Process = l.folded.Process
-		l.Whole, l.Kept, l.Free = r.Seq == 1 && hasNone(r), 0, 0
+		e.Process = a.processOf(l)
+		l.Whole, l.Kept, l.Free = r.Seq == 1 && r.HasNoHolds(), 0, 0
 		a.tells(l, r)
 	case r.Kind == lockagent.EventRequested && r.Lock == "":
 		// It stands for what the agent recorded of a lock that the audit does not ask for.
@@ -392,7 +392,7 @@ func (a *Audit) heard(l *agentLog, e *epochLog, r *events.Record) {
 func (a *Audit) log(id lockagent.AgentID) *agentLog {
 	l := a.logs[id]
 	if l == nil {
-		l = &agentLog{ID: id, Epochs: make(map[uint64]*epochLog), Began: a.clock.Now, folded: a.fold.agent(id)}
+		l = &agentLog{ID: id, Epochs: make(map[uint64]*epochLog), Began: a.clock.Now}
 		a.logs[id] = l
 		if p, found := a.past.take(id); found {
 			a.revive(l, &p)

@@ -205,7 +205,7 @@ func (a *Audit) lives(l *agentLog, r *events.Record) {
 		}
 	case last != nil && !last.Stopped:
 		a.leave(l)
-		a.open(l, blank{Kind: tail, Low: l.hidden(), Gap: events.Range{Last: l.last()}, Process: l.folded.Process})
+		a.open(l, blank{Kind: tail, Low: l.hidden(), Gap: events.Range{Last: l.last()}, Process: a.processOf(l)})
 	}
 	if known+1 < r.Epoch {
 		w := blank{Kind: life, Low: l.low(), Gap: events.Range{First: known + 1, Last: r.Epoch - 1}}
@@ -220,7 +220,7 @@ func (a *Audit) lives(l *agentLog, r *events.Record) {
 func (a *Audit) died(l *agentLog) {
 	w := blank{
 		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.hidden(),
-		Gap: events.Range{Last: l.last()}, Process: l.folded.Process, Assumed: true,
+		Gap: events.Range{Last: l.last()}, Process: a.processOf(l), Assumed: true,
 	}
 	w.High = a.livedUntil(l, l.Store, l.low())
 	a.departed(l, w.High)

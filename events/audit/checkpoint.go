@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,14 +45,15 @@ type snapshot struct {
 	Past     pastAgents      `json:"past"`
 	Stores   []storeLog      `json:"stores"`
 	Anywhere []blank         `json:"anywhere,omitempty"`
-	Joined   stores          `json:"joined,omitempty"` // identities of one store
 	Locks    []lockSnapshot  `json:"locks"`
 	Found    findings        `json:"found"`
+
+	Fold json.RawMessage `json:"fold"` // the snapshot of the fold
+	fold *Fold
 }
 
 type agentSnapshot struct {
 	Log     agentLog        `json:"log"`
-	State   AgentState      `json:"state"`
 	Pending []pendingRecord `json:"pending,omitempty"`
 }
 
@@ -79,13 +81,7 @@ func (s *agentSnapshot) pending() (all []*events.Record) {
 
 type lockSnapshot struct {
 	lockLog
-	Live []int          `json:"live,omitempty"` // the spans that may go on, by their index
-	Open []holdSnapshot `json:"open,omitempty"`
-}
-
-type holdSnapshot struct {
-	Hold   Hold `json:"hold"`
-	Shares int  `json:"shares,omitempty"`
+	Live []int `json:"live,omitempty"` // the spans that may go on, by their index
 }
 
 // Identify says which stream the records are from, for example its name and when it was made. It
@@ -114,6 +110,10 @@ func (a *Audit) Snapshot() Snapshot { return Snapshot{a.snapshot()} }
 func (s Snapshot) Checkpoint() ([]byte, error) {
 	slices.SortFunc(s.of.Agents, func(x, y agentSnapshot) int { return cmp.Compare(x.Log.ID, y.Log.ID) })
 	slices.SortFunc(s.of.Locks, func(x, y lockSnapshot) int { return x.LockKey.compare(y.LockKey) })
+	var err error
+	if s.of.Fold, err = s.of.fold.Snapshot(); err != nil {
+		return nil, err
+	}
 	return seal(CheckpointVersion, s.of)
 }
 
@@ -123,6 +123,10 @@ func Resume(text []byte) (*Audit, error) {
 	var s snapshot
 	if err := unseal(text, CheckpointVersion, ErrCheckpoint, &s); err != nil {
 		return nil, err
+	}
+	var err error
+	if s.fold, err = ResumeFold(s.Fold); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	a := s.restore()
 	a.resumed = a.position
@@ -135,14 +139,14 @@ func (a *Audit) snapshot() *snapshot {
 	s := &snapshot{
 		Stream: a.stream, Position: a.position, Ordered: a.ordered, Late: a.late, Whole: a.whole, Lapsed: a.lapsed, Clock: a.clock,
 		Tail: a.Tail, Patience: a.Patience, First: a.first, Lost: a.lost, Within: a.within,
-		Joined: maps.Clone(a.fold.stores), Found: a.found.clone(),
+		Found: a.found.clone(), fold: a.fold.Clone(),
 		Past: a.past.clone(), Anywhere: slices.Clone(a.anywhere), Origins: make(map[string]storeTimes, len(a.origins)),
 	}
 	for stream, told := range a.origins {
 		s.Origins[stream] = maps.Clone(told)
 	}
 	for _, l := range a.logs {
-		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.folded.AgentState, l.snapshotPending()})
+		s.Agents = append(s.Agents, agentSnapshot{l.clone(), l.snapshotPending()})
 	}
 	for _, of := range sorted(a.stores) {
 		c := *of
@@ -151,20 +155,15 @@ func (a *Audit) snapshot() *snapshot {
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)
 	}
-	for key, l := range a.locks {
-		s.Locks = append(s.Locks, l.snapshot(a.fold.locks[key]))
-	}
-	for key, l := range a.fold.locks {
-		if a.locks[key] == nil && len(l.open) > 0 { // holds that are judged and may go on, or of which the kind is not judged
-			s.Locks = append(s.Locks, (&lockLog{LockKey: key}).snapshot(l))
-		}
+	for _, l := range a.locks {
+		s.Locks = append(s.Locks, l.snapshot())
 	}
 	return s
 }
 
 func (l *agentLog) clone() agentLog {
 	c := *l
-	c.pending, c.current, c.folded = nil, nil, nil
+	c.pending, c.current = nil, nil
 	c.home, c.least, c.watch = nil, spot[*agentLog]{}, spot[*agentLog]{}
 	c.Resets, c.Elsewhere = slices.Clone(l.Resets), maps.Clone(l.Elsewhere)
 	c.Epochs = make(map[uint64]*epochLog, len(l.Epochs))
@@ -177,8 +176,10 @@ func (l *agentLog) clone() agentLog {
 	return c
 }
 
-func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
-	s := lockSnapshot{lockLog: lockLog{LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number, Mixed: l.Mixed}}
+func (l *lockLog) snapshot() lockSnapshot {
+	s := lockSnapshot{lockLog: lockLog{
+		LockKey: l.LockKey, Breaks: slices.Clone(l.Breaks), Changes: slices.Clone(l.Changes), Number: l.Number, Mixed: l.Mixed,
+	}}
 	if l.Last != nil {
 		s.Last = l.Last.clone()
 	}
@@ -186,11 +187,6 @@ func (l *lockLog) snapshot(folded *lockFold) lockSnapshot {
 		s.Spans = append(s.Spans, x.clone())
 		if l.live(x.Agent, x.Tenure) == x {
 			s.Live = append(s.Live, i)
-		}
-	}
-	if folded != nil {
-		for _, h := range folded.open {
-			s.Open = append(s.Open, holdSnapshot{*h, h.shares})
 		}
 	}
 	return s
@@ -216,7 +212,9 @@ func (s *snapshot) restore() *Audit {
 	a.stream, a.position, a.ordered, a.late, a.whole, a.clock = s.Stream, s.Position, s.Ordered, s.Late, s.Whole, s.Clock
 	a.Tail, a.Patience, a.first, a.lost, a.lapsed = s.Tail, s.Patience, s.First, s.Lost, s.Lapsed
 	a.within = s.Within
-	a.found, a.fold.stores, a.past, a.anywhere = s.Found, s.Joined, s.Past, s.Anywhere
+	a.fold = s.fold
+	a.fold.Watch(follower{a})
+	a.found, a.past, a.anywhere = s.Found, s.Past, s.Anywhere
 	if a.found.Losses == nil {
 		a.found.Losses = make(map[string]int)
 	}
@@ -240,8 +238,6 @@ func (s *snapshot) restore() *Audit {
 
 func (a *Audit) restoreAgent(s *agentSnapshot) {
 	l := &s.Log
-	l.folded = a.fold.agent(l.ID)
-	l.folded.AgentState = s.State
 	l.pending = s.pending()
 	if l.Epochs == nil {
 		l.Epochs = make(map[uint64]*epochLog)
@@ -260,18 +256,6 @@ func (a *Audit) restoreLock(s *lockSnapshot) {
 	for _, x := range lock.Spans {
 		a.logs[x.Agent].spans++
 	}
-	if len(lock.Spans)+len(lock.Breaks)+len(lock.Changes) > 0 || lock.Last != nil || lock.Number.Known {
-		a.locks[s.LockKey] = &lock
-		a.touch(&lock)
-	}
-	if len(s.Open) == 0 {
-		return
-	}
-	folded := a.fold.lock(s.LockKey)
-	for i := range s.Open {
-		h := &s.Open[i].Hold
-		h.shares = s.Open[i].Shares
-		folded.open = append(folded.open, h)
-		a.fold.agents[h.Agent].holds[h] = folded
-	}
+	a.locks[s.LockKey] = &lock
+	a.touch(&lock)
 }

@@ -32,7 +32,7 @@ func TestCheckpointOfAHoldThatIsNotJudged(t *testing.T) {
 		a.Add(r)
 	}
 	a = resumed(t, a)
-	if n := len(a.logs["A"].folded.holds); n != 1 {
+	if n := len(a.fold.Holds("A")); n != 1 {
 		t.Errorf("%d holds", n)
 	}
 }

@@ -4,101 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/lockagent/lockagent"
 )
-
-// timeText is how people read a time, and give it to --at.
-const timeText = "2006-01-02T15:04:05.000Z07:00"
-
-// zone is that of the reports. Tests have another one than their machine.
-var zone = time.Local
-
-func wallText(t time.Time) string {
-	if t.IsZero() {
-		return "an unknown time"
-	}
-	return t.In(zone).Format(timeText)
-}
-
-// storeText is a time on the clock of a store, which counts from 1970.
-func storeText(t lockagent.StoreTime) string { return wallText(storeWall(t)) }
-
-func storeWall(t lockagent.StoreTime) time.Time { return time.UnixMicro(int64(t)) }
-
-// rangeText is from when to when. Of the second time the day and the zone are left out if they are those of the first.
-func rangeText(from, to time.Time) string {
-	text := "from " + wallText(from) + " to "
-	from, to = from.In(zone), to.In(zone)
-	const dayAndZone = time.DateOnly + "Z07:00"
-	if from.Format(dayAndZone) == to.Format(dayAndZone) {
-		return text + to.Format("15:04:05.000")
-	}
-	return text + wallText(to)
-}
-
-// durationText is as exact as helps.
-func durationText(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(100 * time.Microsecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
-// String tells who held what from when to when, in one line.
-func (h Hold) String() string { return h.who() + ", " + h.when() }
-
-// who is the owner, the token and the agent.
-func (h *Hold) who() string {
-	permits := ""
-	if h.Permits > 1 {
-		permits = plural(h.Permits, "", "permits, ")
-	}
-	return fmt.Sprintf("%s, %stoken %d, agent %s", WhoText(h.Who, h.Owner, h.Agent, h.Process), permits, h.Token, AgentText(h.Agent, h.Process))
-}
-
-// when is from when to when, how it ended, and the record that tells of it.
-func (h *Hold) when() string {
-	return fmt.Sprintf("%s [%s:%d:%d]", h.lasted(), h.Agent, h.Epoch, h.Seq)
-}
-
-// lasted is from when to when, and how it ended.
-func (h *Hold) lasted() string {
-	var b strings.Builder
-	over := h.Ended != 0 && !h.Until.IsZero()
-	switch {
-	case !h.From.IsZero() && over:
-		b.WriteString(rangeText(h.From, h.Until))
-	case !h.From.IsZero():
-		b.WriteString("from " + wallText(h.From))
-	case h.Start != 0 && h.Ended != 0 && h.End > h.Start:
-		b.WriteString(rangeText(storeWall(h.Start), storeWall(h.End)) + " on the clock of the store")
-	case h.Start != 0:
-		b.WriteString("from " + storeText(h.Start) + " on the clock of the store")
-	case over:
-		b.WriteString("to " + wallText(h.Until))
-	default:
-		b.WriteString("at an unknown time")
-	}
-	if h.Held > 0 {
-		fmt.Fprintf(&b, " (%s)", durationText(h.Held))
-	}
-	switch {
-	case h.Ended != 0 && h.Reason != 0:
-		fmt.Fprintf(&b, ", %s (%s)", h.Ended, h.Reason)
-	case h.Ended != 0:
-		fmt.Fprintf(&b, ", %s", h.Ended)
-	case h.Gone:
-		b.WriteString(", its agent is gone without a release")
-	}
-	if h.Operator != "" {
-		fmt.Fprintf(&b, " by %s", plainText(h.Operator))
-	}
-	return b.String()
-}
 
 // what is wrong, and for how long it was at most.
 func (v *Violation) what() string {
@@ -145,17 +51,17 @@ func (v *Violation) text() string {
 	var b strings.Builder
 	switch {
 	case v.First.Lock == "": // a record of no lock
-		fmt.Fprintf(&b, "agent %s: %s\n    record: %s", AgentText(v.First.Agent, v.First.Process), v.what(), v.First.when())
+		fmt.Fprintf(&b, "agent %s: %s\n    record: %s", AgentText(v.First.Agent, v.First.Process), v.what(), v.First.record())
 	case v.Second == (Hold{}):
 		fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
-		fmt.Fprintf(&b, "\n    hold:   %s\n            %s", v.First.who(), v.First.when())
+		fmt.Fprintf(&b, "\n    hold:   %s\n            %s", v.First.holder(), v.First.record())
 	default:
 		fmt.Fprintf(&b, "%q: %s", v.First.Lock, v.what())
-		fmt.Fprintf(&b, "\n    first:  %s\n            %s", v.First.who(), v.First.when())
-		fmt.Fprintf(&b, "\n    second: %s\n            %s", v.Second.who(), v.Second.when())
+		fmt.Fprintf(&b, "\n    first:  %s\n            %s", v.First.holder(), v.First.record())
+		fmt.Fprintf(&b, "\n    second: %s\n            %s", v.Second.holder(), v.Second.record())
 	}
 	for i := range v.Others {
-		fmt.Fprintf(&b, "\n    also:   %s\n            %s", v.Others[i].who(), v.Others[i].when())
+		fmt.Fprintf(&b, "\n    also:   %s\n            %s", v.Others[i].holder(), v.Others[i].record())
 	}
 	if v.MoreOthers > 0 {
 		fmt.Fprintf(&b, "\n            and %d more", v.MoreOthers)

@@ -19,7 +19,7 @@ import (
 //
 // A Fold must be made by [NewFold] and is not safe for concurrent use.
 type Fold struct {
-	watch  watcher // or nil
+	watch  Watcher // or nil
 	agents map[lockagent.AgentID]*folded
 	locks  map[LockKey]*lockFold
 	stores stores
@@ -61,23 +61,6 @@ type grant struct {
 	token lockagent.Token
 	agent lockagent.AgentID
 	start lockagent.StoreTime
-}
-
-// watcher is told of each step of a fold. It must not change the fold, nor keep a hold. A hold is
-// nil if the log does not have the hold that the record is about.
-type watcher interface {
-	granted(*Hold)
-	replaced(h *Hold, by *events.Record) // h has no end, but by shows that it is over
-	reentered(LockKey, *Hold, *events.Record)
-	appeared(*Hold, *events.Record)        // a record tells that it goes on, and the log does not have its grant
-	confirmed(*Hold, *events.Record)       // a record tells that it goes on; it is as it was before
-	renewed(LockKey, *events.Record)       // the store confirmed the lease of a tenure
-	partly(LockKey, *Hold, *events.Record) // the owner gave back one of several grants
-	ended(*Hold, *events.Record)           // h is as it was before
-	returned(LockKey, *events.Record)
-	broke(LockKey, *events.Record)   // an operator broke the lock of another agent
-	changed(LockKey, *events.Record) // the number of permits of a semaphore
-	joined(to, from string)          // two identities of a store
 }
 
 // NewFold returns the fold of an empty log.
@@ -157,7 +140,7 @@ func (f *Fold) apply(a *folded, r *events.Record) {
 
 // about applies a record about a lock.
 func (f *Fold) about(a *folded, r *events.Record) {
-	l := f.lock(LockKey{f.stores.find(a.Store), lockKind(r.LockKind), r.Lock})
+	l := f.lock(keyOf(f.stores.find(a.Store), r))
 	switch r.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:
 		if f.watch == nil { // an audit does not ask who waits
@@ -171,7 +154,7 @@ func (f *Fold) about(a *folded, r *events.Record) {
 		f.noWait(a, l, r)
 		h := l.find(r)
 		if f.watch != nil {
-			f.watch.reentered(l.LockKey, h, r)
+			f.watch.Reentered(l.LockKey, h, r)
 		}
 		if h != nil {
 			h.Grants = r.Count
@@ -184,7 +167,7 @@ func (f *Fold) about(a *folded, r *events.Record) {
 		f.holding(a, l, r)
 	case lockagent.EventRenewed:
 		if f.watch != nil {
-			f.watch.renewed(l.LockKey, r)
+			f.watch.Renewed(l.LockKey, r)
 		}
 		for _, h := range l.open {
 			if h.Agent == r.Agent && h.Tenure == r.Tenure {
@@ -201,14 +184,14 @@ func (f *Fold) about(a *folded, r *events.Record) {
 		}
 	case lockagent.EventPermits:
 		if f.watch != nil {
-			f.watch.changed(l.LockKey, r)
+			f.watch.Changed(l.LockKey, r)
 		}
 	case lockagent.EventReturned:
 		// All holds of the tenure are over. If one is not, the record that says so is missing.
 		l.left = slices.DeleteFunc(l.left, func(h *Hold) bool { return h.Agent == r.Agent && h.Tenure == r.Tenure })
 		f.replace(a, l, r, func(h *Hold) bool { return h.Tenure == r.Tenure })
 		if f.watch != nil {
-			f.watch.returned(l.LockKey, r)
+			f.watch.Returned(l.LockKey, r)
 		}
 	default:
 		switch {
@@ -216,7 +199,7 @@ func (f *Fold) about(a *folded, r *events.Record) {
 		case r.Kind == lockagent.EventBroken && r.Token == 0:
 			l.left = nil
 			if f.watch != nil {
-				f.watch.broke(l.LockKey, r)
+				f.watch.Broke(l.LockKey, r)
 			}
 		default:
 			f.ended(a, l, r)
@@ -238,14 +221,6 @@ func (f *Fold) lock(key LockKey) *lockFold {
 	}
 	f.latest = l
 	return l
-}
-
-// lockKind is the kind of a lock. A log that does not say it is about plain locks.
-func lockKind(k lockagent.LockKind) lockagent.LockKind {
-	if k == "" {
-		return lockagent.PlainLock
-	}
-	return k
 }
 
 func (l *lockFold) empty() bool { return len(l.open) == 0 && len(l.left) == 0 && len(l.waiters) == 0 }
@@ -347,7 +322,7 @@ func (f *Fold) granted(a *folded, l *lockFold, r *events.Record, waited *Party) 
 	h.Behind = waited
 	f.begun(a, l, h)
 	if f.watch != nil {
-		f.watch.granted(h)
+		f.watch.Granted(h)
 	}
 	if r.Kind == lockagent.EventHeld {
 		h.Until = r.Time.Add(r.Held)
@@ -366,14 +341,14 @@ func (f *Fold) begun(a *folded, l *lockFold, h *Hold) {
 	f.tell(HoldGranted, h)
 	if f.watch == nil {
 		f.supersede(l, h)
-		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && exclusiveKind(l.Kind) })
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && l.excludes() })
 	}
 }
 
 // supersede notes which holds are over because the store has granted the lock to another agent
 // since. Their ends may be missing in the log, or still under way. An audit compares times instead.
 func (f *Fold) supersede(l *lockFold, h *Hold) {
-	if !exclusiveKind(l.Kind) {
+	if !l.excludes() {
 		return // several may hold it
 	}
 	by := grant{h.Token, h.Agent, h.Start}
@@ -437,7 +412,7 @@ func bothShared(a, b lockagent.Mode) bool { return a == lockagent.Shared && b ==
 // conflict reports whether a hold and another one that an agent grants cannot go on side by side.
 func conflict(h *Hold, r *events.Record) bool {
 	switch {
-	case permitKind(h.Kind):
+	case h.hasPermits():
 		return h.Tenure == r.Tenure
 	case bothShared(h.Mode, r.Mode):
 		return false
@@ -452,7 +427,7 @@ func (f *Fold) ended(a *folded, l *lockFold, r *events.Record) {
 	switch {
 	case r.Count > 0:
 		if f.watch != nil {
-			f.watch.partly(l.LockKey, h, r)
+			f.watch.Partly(l.LockKey, h, r)
 		}
 		if h != nil {
 			h.Grants = r.Count
@@ -471,14 +446,6 @@ func (f *Fold) ended(a *folded, l *lockFold, r *events.Record) {
 	}
 	h.Until = r.Time
 	f.over(l, h, r)
-}
-
-// exclusiveKind reports whether exclusive holds of such locks keep all others out. Holds of other kinds are
-// permits.
-func exclusiveKind(k lockagent.LockKind) bool { return slices.Contains(exclusiveKinds, k) }
-
-var exclusiveKinds = []lockagent.LockKind{
-	lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock,
 }
 
 // downgrades reports whether only shared grants are left of an exclusive hold, after one of its grants has
@@ -535,7 +502,7 @@ func (f *Fold) replace(a *folded, l *lockFold, by *events.Record, over func(*Hol
 		}
 		f.close(a, l, h)
 		if f.watch != nil {
-			f.watch.replaced(h, by)
+			f.watch.Replaced(h, by)
 		} else {
 			f.lapsed(h, by)
 		}
@@ -562,7 +529,7 @@ func (f *Fold) close(a *folded, l *lockFold, h *Hold) {
 // over ends a hold.
 func (f *Fold) over(l *lockFold, h *Hold, r *events.Record) {
 	if f.watch != nil {
-		f.watch.ended(h, r)
+		f.watch.Ended(h, r, h.stray)
 	}
 	superseded := h.Superseded
 	h.finish(r)

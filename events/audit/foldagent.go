@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,24 +31,24 @@ func (f *Fold) wasAlive(a *folded, r *events.Record) {
 	for h := range a.holds {
 		if h.Epoch == r.Epoch && h.Gone {
 			then := AgentState{Confirmed: r.Confirmed, Lease: r.Lease}
-			h.Confirmed, h.Lease = then.renewed(h)
+			h.Confirmed, h.Lease = then.Renewed(h)
 		}
 	}
 }
 
-// renewed is when the store has confirmed the lease of a hold last, at the latest, and for how long. The
+// Renewed is when the store has confirmed the lease of a hold last, at the latest, and for how long. The
 // log does not tell of each renewal, so this rests on what the agent tells of all of them. After a pass or a
 // hand-off, a hold begins with the lease of its tenure. The next renewal asks for the lease that the hold
 // needs.
-func (a *AgentState) renewed(h *Hold) (confirmed lockagent.StoreTime, lease time.Duration) {
-	if !h.renewable() {
+func (a *AgentState) Renewed(h *Hold) (confirmed lockagent.StoreTime, lease time.Duration) {
+	if !h.Renewable() {
 		return h.Confirmed, h.Lease
 	}
 	return max(h.Confirmed, a.Confirmed), max(h.Lease, a.Lease)
 }
 
-// renewable is false of a fixed lease that the store granted in full.
-func (h *Hold) renewable() bool {
+// Renewable is false of a fixed lease that the store granted in full.
+func (h *Hold) Renewable() bool {
 	return !h.Fixed || h.How != lockagent.ByStore || h.Lease <= lockagent.PassLease
 }
 
@@ -54,9 +56,9 @@ func (h *Hold) renewable() bool {
 func (f *Fold) begins(a *folded, r *events.Record) {
 	for _, h := range a.sorted() {
 		if !h.Gone && f.watch == nil {
-			h.Confirmed, h.Lease = a.renewed(h)
+			h.Confirmed, h.Lease = a.Renewed(h)
 		}
-		f.setGone(h, h.Epoch < r.Epoch && hasNone(r))
+		f.setGone(h, h.Epoch < r.Epoch && r.HasNoHolds())
 	}
 	f.waitsNoMore(a)
 	if f.watch == nil {
@@ -159,4 +161,11 @@ func (f *Fold) leaveLease(l *lockFold, h *Hold) {
 			f.tidy(l)
 		}
 	}
+}
+
+// sorted returns the holds of an agent in the order of their records.
+func (a *folded) sorted() []*Hold {
+	return slices.SortedFunc(maps.Keys(a.holds), func(x, y *Hold) int {
+		return cmp.Or(cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Seq, y.Seq))
+	})
 }

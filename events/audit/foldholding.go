@@ -17,7 +17,7 @@ func (f *Fold) holding(a *folded, l *lockFold, r *events.Record) {
 	h.From = r.Time.Add(-r.Held)
 	f.begun(a, l, h)
 	if f.watch != nil {
-		f.watch.appeared(h, r)
+		f.watch.Appeared(h, r)
 	}
 	l.open = append(l.open, h)
 	a.holds[h] = l
@@ -26,7 +26,7 @@ func (f *Fold) holding(a *folded, l *lockFold, r *events.Record) {
 // holdsOn applies it to a hold that is known. Most often it says nothing new.
 func (f *Fold) holdsOn(h *Hold, r *events.Record) {
 	if f.watch != nil {
-		f.watch.confirmed(h, r)
+		f.watch.Confirmed(h, r)
 	}
 	changed := h.Gone || h.Grants != r.Count || h.Mode != r.Mode || h.Lease != r.Lease || h.Fixed != r.Fixed
 	if h.Mode != r.Mode && r.Mode == lockagent.Shared {

@@ -58,7 +58,7 @@ func (f *Fold) waiter(l *lockFold, w *Waiter) Waiter {
 func (f *Fold) asOfNow(h *Hold) Hold {
 	now := *h
 	if a := f.agents[h.Agent]; !h.Gone || h.Epoch == a.Epoch {
-		now.Confirmed, now.Lease = a.renewed(h)
+		now.Confirmed, now.Lease = a.Renewed(h)
 	}
 	if h.Superseded {
 		now.End = earlier(h.End, now.LeaseEnd())

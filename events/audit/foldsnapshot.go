@@ -51,21 +51,29 @@ func (f *Fold) Position() uint64 { return f.position }
 // Snapshot is all that the fold knows, as JSON, to resume from. Read on from [Fold.Position], which the snapshot has. Its size
 // depends on how many locks are held or wanted, and on how many agents run or ran in the last hour, but not on the length
 // of the log. It does not say which log that is.
-func (f *Fold) Snapshot() ([]byte, error) {
-	s := foldSnapshot{Position: f.position, Heard: f.heard, Alive: f.alive, Joined: f.stores}
+func (f *Fold) Snapshot() ([]byte, error) { return seal(FoldVersion, f.snapshot()) }
+
+// snapshot shares nothing with the fold.
+func (f *Fold) snapshot() foldSnapshot {
+	s := foldSnapshot{Position: f.position, Heard: f.heard, Alive: f.alive, Joined: maps.Clone(f.stores)}
 	for _, id := range slices.Sorted(maps.Keys(f.agents)) {
 		if a := f.agents[id]; len(a.holds)+len(a.waits) > 0 || !f.longSilent(a) {
 			s.Agents = append(s.Agents, foldedSnapshot{a.AgentState, a.heard})
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(f.locks), LockKey.compare) {
-		s.Locks = append(s.Locks, f.locks[key].snapshot())
+		if l := f.locks[key]; !l.empty() || l.exclusive.token != 0 || l.shared.token != 0 {
+			s.Locks = append(s.Locks, l.snapshot())
+		}
 	}
-	return seal(FoldVersion, s)
+	return s
 }
 
 func (l *lockFold) snapshot() foldedLock {
-	s := foldedLock{LockState: LockState{LockKey: l.LockKey, Waiters: l.waiters}, Exclusive: l.exclusive.snapshot(), Shared: l.shared.snapshot()}
+	s := foldedLock{
+		LockState: LockState{LockKey: l.LockKey, Waiters: slices.Clone(l.waiters)},
+		Exclusive: l.exclusive.snapshot(), Shared: l.shared.snapshot(),
+	}
 	shares := 0
 	for _, h := range l.open {
 		s.Holders = append(s.Holders, *h)
@@ -95,6 +103,11 @@ func ResumeFold(snapshot []byte) (*Fold, error) {
 	if err := unseal(snapshot, FoldVersion, ErrSnapshot, &s); err != nil {
 		return nil, err
 	}
+	return s.resume()
+}
+
+// resume makes the fold of a snapshot, which it takes over.
+func (s *foldSnapshot) resume() (*Fold, error) {
 	f := NewFold()
 	f.position, f.heard, f.alive, f.stores = s.Position, s.Heard, s.Alive, s.Joined
 	for _, a := range s.Agents {

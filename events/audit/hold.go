@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
 )
 
 // LockKey names a lock among those of all stores.
@@ -13,6 +14,41 @@ type LockKey struct {
 	Store string             `json:"store,omitempty"` // the identity of the store, empty if the log does not say it
 	Kind  lockagent.LockKind `json:"lock_kind,omitempty"`
 	Lock  lockagent.Name     `json:"lock"`
+}
+
+// keyOf names the lock that a record is about, of a store by that identity. A record that does not say the kind of the
+// lock is about a plain lock.
+func keyOf(store string, r *events.Record) LockKey {
+	return LockKey{store, lockKind(r.LockKind), r.Lock}
+}
+
+// lockKind is the kind of a lock. A log that does not say it is about plain locks.
+func lockKind(k lockagent.LockKind) lockagent.LockKind {
+	if k == "" {
+		return lockagent.PlainLock
+	}
+	return k
+}
+
+// excludes reports whether exclusive holds of the lock keep all others out. To the store, locks with one name are one
+// lock, of whichever kind that does so they are.
+func (k LockKey) excludes() bool {
+	switch k.Kind {
+	case lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock:
+		return true
+	}
+	return false
+}
+
+// hasPermits reports whether the holds of the lock are permits: several go on side by side, and no more are in use than
+// there are.
+func (k LockKey) hasPermits() bool {
+	return k.Kind == lockagent.Semaphore || k.Kind == lockagent.Permits
+}
+
+// compare compares two locks by their names, then by their kinds and stores.
+func (k LockKey) compare(other LockKey) int {
+	return cmp.Or(cmp.Compare(k.Lock, other.Lock), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Store, other.Store))
 }
 
 // Hold is one hold of a lock, as a log tells of it. Times of the wall are those of the holder's
@@ -106,6 +142,9 @@ type Process struct {
 	User    string `json:"user,omitempty"`
 	Command string `json:"command,omitempty"`
 }
+
+// lastToken is the greatest token that the owner may have used.
+func (h *Hold) lastToken() lockagent.Token { return h.Token + lockagent.Token(max(1, h.Holds)-1) }
 
 // LeaseEnd is the time on the clock of the store at which the lease of h is over, unless there
 // was another renewal. It is 0 if the log does not say that.
@@ -219,7 +258,3 @@ func (h *Hold) UnmarshalJSON(b []byte) error {
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
-func (k LockKey) compare(other LockKey) int {
-	return cmp.Or(cmp.Compare(k.Lock, other.Lock), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Store, other.Store))
-}

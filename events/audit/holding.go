@@ -12,7 +12,7 @@ import (
 
 // appeared takes a hold of which the log does not have the grant, but a record that it goes on. The grant may be
 // missing, or the log begins late.
-func (a *Audit) appeared(h *Hold, r *events.Record) {
+func (a follower) Appeared(h *Hold, r *events.Record) {
 	l := a.current
 	l.Shown++
 	if !judged(h.LockKey) {
@@ -51,13 +51,13 @@ func (a *Audit) appeared(h *Hold, r *events.Record) {
 }
 
 // confirmed holds a record that a hold goes on against what the log says of the hold.
-func (a *Audit) confirmed(h *Hold, r *events.Record) {
+func (a follower) Confirmed(h *Hold, r *events.Record) {
 	s := a.goesOn(h)
 	if s == nil {
 		return
 	}
 	odd := func(why string) {
-		a.suspect(s, suspect{Kind: Contradiction, Hold: h.piece(), Why: why})
+		a.suspect(s, suspect{Kind: Contradiction, Hold: pieceOf(h), Why: why})
 	}
 	switch whole := a.hasAll(s); {
 	case h.Start != r.StoreTime && h.Start != 0:
@@ -93,7 +93,7 @@ func (a *Audit) lasts(h *Hold, s *span, r *events.Record) {
 	}
 	end := s.confirmedEnd()
 	if until := max(h.Start, s.After).Add(slowed(r.Held)); end != 0 && until > end.Add(rounding(h.Store)) {
-		a.suspect(s, suspect{Kind: Outlived, Hold: h.piece(), By: until.Sub(end), At: until, Why: fmt.Sprintf(
+		a.suspect(s, suspect{Kind: Outlived, Hold: pieceOf(h), By: until.Sub(end), At: until, Why: fmt.Sprintf(
 			"the store had confirmed its lease until %s, and its agent says that it goes on at %s at least",
 			storeText(end), storeText(until))})
 	}
@@ -109,12 +109,9 @@ func (s *span) lastsUntil(h *Hold, r *events.Record) {
 // has reports whether a hold goes on in the present life of the agent, by its log. A whole life began without holds.
 func (l *agentLog) has(h *Hold) bool { return h.Epoch == l.Epoch || !l.Whole && !h.Gone }
 
-// hasNone reports whether an agent has no holds, by what it tells of all that it has.
-func hasNone(r *events.Record) bool { return r.Count == 0 && r.Sum == 0 }
-
 // known is how many holds these are, and their sum.
-func (l *agentLog) known() (holds int, sum uint64) {
-	for h := range l.folded.holds {
+func (a *Audit) known(l *agentLog) (holds int, sum uint64) {
+	for _, h := range a.fold.Holds(l.ID) {
 		if l.has(h) {
 			holds++
 			sum += lockagent.HoldSum(h.Lock, h.Tenure, h.Token)
@@ -131,16 +128,16 @@ const toldAgain = 11 * time.Minute
 // it may have hidden holds. It will tell of each that goes on, so nothing is judged meanwhile. If it does not, nothing is
 // proven of that time.
 func (a *Audit) tells(l *agentLog, r *events.Record) {
-	holds, sum := l.known()
+	holds, sum := a.known(l)
 	switch {
-	case hasNone(r):
+	case r.HasNoHolds():
 		a.shows(l, r.StoreTime)
 		return
 	case r.Count == holds && r.Sum == sum:
 		a.goOn(l, r, nil)
 		return
 	case r.Count == holds-1:
-		for h := range l.folded.holds {
+		for _, h := range a.fold.Holds(l.ID) {
 			if l.has(h) && r.Sum == sum-lockagent.HoldSum(h.Lock, h.Tenure, h.Token) {
 				a.goOn(l, r, h)
 				return
@@ -164,7 +161,7 @@ func (a *Audit) tells(l *agentLog, r *events.Record) {
 func (a *Audit) hides(l *agentLog, now lockagent.StoreTime, holds int) {
 	l.Hidden = l.hidden()
 	l.Unshown, l.Hides, l.Shown = max(now, 1), holds, 0
-	l.Open = append(l.Open, blank{Agent: l.ID, Epoch: l.Epoch, Kind: hidden, Low: l.Hidden, High: math.MaxInt64, Process: l.folded.Process})
+	l.Open = append(l.Open, blank{Agent: l.ID, Epoch: l.Epoch, Kind: hidden, Low: l.Hidden, High: math.MaxInt64, Process: a.processOf(l)})
 }
 
 // shows notes that an agent has no hidden hold any more. If the log tells of as many as the agent had, these are judged as others.
@@ -185,7 +182,7 @@ func (a *Audit) notShown(l *agentLog, now lockagent.StoreTime) {
 // go on.
 func (a *Audit) goOn(l *agentLog, r *events.Record, but *Hold) {
 	a.shows(l, r.StoreTime)
-	for _, h := range l.folded.sorted() {
+	for _, h := range a.fold.Holds(l.ID) {
 		if s := a.spanOf(h); h == but || !l.has(h) || s != nil && !s.Gone {
 			continue
 		}

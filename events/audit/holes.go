@@ -108,7 +108,7 @@ func (a *Audit) toldOf(r *events.Record, store string, t lockagent.StoreTime) {
 // toldNothing says that what origins have told of a store does not count any more: its clock was set back.
 func (a *Audit) toldNothing(s *storeLog) {
 	for _, told := range a.origins {
-		maps.DeleteFunc(told, func(store string, _ lockagent.StoreTime) bool { return a.fold.stores.find(store) == s.ID })
+		maps.DeleteFunc(told, func(store string, _ lockagent.StoreTime) bool { return a.fold.Store(store) == s.ID })
 	}
 }
 
@@ -121,7 +121,7 @@ func (a *Audit) lowOf(of string, s *storeLog) lockagent.StoreTime {
 		return low
 	}
 	for store, t := range a.origins[of] {
-		if a.fold.stores.find(store) == s.ID {
+		if a.fold.Store(store) == s.ID {
 			low = max(low, t.Add(-a.Patience))
 		}
 	}

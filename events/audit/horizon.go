@@ -339,7 +339,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.FirstToken, y.FirstToken))
 	})
 	blind := store == a.nowhere && len(a.stores) > 2
-	permits := permitKind(lock.Kind)
+	permits := lock.hasPermits()
 	known := until
 	if !blind {
 		a.orderTokens(store, lock, until)

@@ -85,10 +85,10 @@ func (x *Independent) Opinion() Opinion {
 	holds, names := 0, make(map[LockKey]bool)
 	for key, all := range x.locks {
 		name := LockKey{Store: key.Store, Lock: key.Lock}
-		if exclusiveKind(key.Kind) && names[name] {
+		if key.excludes() && names[name] {
 			x.why = cmp.Or(x.why, fmt.Sprintf("lock %q is used as two kinds of lock, which exclude each other", key.Lock))
 		}
-		names[name] = names[name] || exclusiveKind(key.Kind)
+		names[name] = names[name] || key.excludes()
 		holds += x.compare(key, all)
 	}
 	return x.opinion(holds)
@@ -118,8 +118,8 @@ func (a *oneLife) misses(last, r *events.Record) string {
 	begins := last.Kind == lockagent.EventAgentStopped
 	follows := !begins && r.Agent == last.Agent && place == events.Place{Epoch: before.Epoch, Seq: before.Seq + 1}
 	starts := begins && r.Count == 0 && r.Sum == 0 && r.Follows == before && place == events.Place{Epoch: before.Epoch + 1, Seq: 1}
-	kind := lockKind(r.LockKind)
-	foreign := r.Token != 0 && !exclusiveKind(kind) && !permitKind(kind) || r.Op == lockagent.ReleasePermit
+	key := keyOf(r.Store, r)
+	foreign := r.Token != 0 && !judged(key) || r.Op == lockagent.ReleasePermit
 	switch {
 	case !follows && !starts, starts != (r.Kind == lockagent.EventAgentStarted):
 		return fmt.Sprintf("between records %s and %s something is missing or contradicts", placeText(last), placeText(r))
@@ -129,7 +129,7 @@ func (a *oneLife) misses(last, r *events.Record) string {
 		return fmt.Sprintf("record %s tells of what makes times or numbers incomparable: %v", placeText(r), r.Kind)
 	case r.Store != "" && r.Store != a.store, r.Store == "" && r.Lock != "":
 		return fmt.Sprintf("record %s does not name the store of its agent", placeText(r))
-	case foreign, permitKind(kind) && r.How == lockagent.ByStore && r.Total == 0:
+	case foreign, key.hasPermits() && r.How == lockagent.ByStore && r.Total == 0:
 		return fmt.Sprintf("record %s is about a lock that the second opinion does not judge", placeText(r))
 	}
 	return ""
@@ -145,7 +145,7 @@ func imprecise(store string) time.Duration {
 
 // follow follows one record of an agent.
 func (x *Independent) follow(a *oneLife, r *events.Record) {
-	id := tenureID{LockKey{r.Store, lockKind(r.LockKind), r.Lock}, r.Tenure}
+	id := tenureID{keyOf(r.Store, r), r.Tenure}
 	log := append(a.tenures[id], r)
 	switch {
 	case r.Kind == lockagent.EventAlive:
@@ -172,7 +172,7 @@ func (x *Independent) follow(a *oneLife, r *events.Record) {
 	if r.Kind == lockagent.EventHolding {
 		return
 	}
-	if r.How == lockagent.ByStore && r.Token <= a.tokens[id.LockKey] && !permitKind(id.Kind) {
+	if r.How == lockagent.ByStore && r.Token <= a.tokens[id.LockKey] && !id.hasPermits() {
 		x.contradicts(r, "its token is not greater than that of the tenure before")
 	} else if r.How == lockagent.ByStore {
 		a.tokens[id.LockKey] = r.Token
@@ -202,9 +202,9 @@ type oneTenure struct {
 // judge makes a tenure of its records.
 func (x *Independent) judge(log []*events.Record) {
 	first, near := log[0], imprecise(log[0].Store)
-	key := LockKey{first.Store, lockKind(first.LockKind), first.Lock}
+	key := keyOf(first.Store, first)
 	t := oneTenure{grant: first, start: first.StoreTime, permits: 1, total: 1}
-	if permitKind(key.Kind) {
+	if key.hasPermits() {
 		t.permits, t.total = max(1, first.Permits), first.Total
 	}
 	type hold struct {

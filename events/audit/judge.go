@@ -91,7 +91,7 @@ func (a *Audit) orderTokens(store *storeLog, lock *lockLog, until lockagent.Stor
 		if s.Start == 0 {
 			continue
 		}
-		if (s.Modes == shared || permitKind(lock.Kind)) && !s.Ordered {
+		if (s.Modes == shared || lock.hasPermits()) && !s.Ordered {
 			s.Ordered = true
 			a.compareTokens(store, lock, before, s)
 		}
@@ -276,7 +276,7 @@ func (a *Audit) inherit(to string) {
 }
 
 // joined makes one store of two.
-func (a *Audit) joined(to, from string) {
+func (a follower) Joined(to, from string) {
 	s, gone := a.store(to), a.store(from)
 	delete(a.stores, from)
 	for _, l := range a.logs {

@@ -109,10 +109,11 @@ func (c *churn) step(after time.Duration, crashes bool) {
 
 // sizes names all that an audit keeps, with its number.
 func (a *Audit) sizes() map[string]int {
+	foldAgents, foldLocks := a.fold.Size()
 	n := map[string]int{
-		"agents": len(a.logs), "agents of the fold": len(a.fold.agents), "past agents": len(a.past.New) + len(a.past.Old),
-		"locks": len(a.locks), "locks of the fold": len(a.fold.locks), "stores": len(a.stores), "watched agents": len(a.watched.spots),
-		"spare tenures": len(a.spare), "spare holds": len(a.fold.spare),
+		"agents": len(a.logs), "agents of the fold": foldAgents, "past agents": len(a.past.New) + len(a.past.Old),
+		"locks": len(a.locks), "locks of the fold": foldLocks, "stores": len(a.stores), "watched agents": len(a.watched.spots),
+		"spare tenures": len(a.spare),
 	}
 	for _, s := range a.stores {
 		n["names"] += len(s.Names)
@@ -126,7 +127,7 @@ func (a *Audit) sizes() map[string]int {
 	}
 	for _, l := range a.logs {
 		n["epochs"] += len(l.Epochs)
-		n["holds of agents"] += len(l.folded.holds)
+		n["holds of agents"] += len(a.fold.Holds(l.ID))
 		n["records that wait"] += len(l.pending)
 	}
 	return n

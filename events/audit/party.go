@@ -2,9 +2,7 @@ package audit
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/lockagent/lockagent"
 )
@@ -51,15 +49,6 @@ func AgentText(id lockagent.AgentID, p Process) string {
 		return fmt.Sprintf("%s on %s, pid %d", text, plainText(p.Host), p.PID)
 	}
 	return fmt.Sprintf("%s, %s on %s, pid %d", text, plainText(p.Program), plainText(p.Host), p.PID)
-}
-
-// plainText is a text of a log for people. Whoever wrote the log must not control their terminals, nor make up lines of a
-// report.
-func plainText(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
 }
 
 // behind returns the holder that a request has found, or nil if the request names none. The text is

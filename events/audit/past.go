@@ -93,21 +93,20 @@ func (a *Audit) retire(l *agentLog) bool {
 		return false
 	}
 	hidden := l.Hidden
-	if len(l.folded.holds) > 0 { // if it comes back, these may go on, and the audit does not know them any more
+	if len(a.fold.Holds(l.ID)) > 0 { // if it comes back, these may go on, and the audit does not know them any more
 		l.Holes++
 		hidden = l.hidden()
-		for h := range l.folded.holds {
+		for _, h := range a.fold.Holds(l.ID) {
 			hidden = min(hidden, cmp.Or(h.Start, math.MinInt64))
 		}
 	}
 	a.past.add(l.ID, past{
 		Epoch: l.Epoch, Next: l.current.Next, Stopped: l.Stopped, Store: l.Store,
 		Judged: l.Judged, Stored: l.Stored, Settled: l.Settled, Told: l.Told,
-		Ended: l.Ended, Unsigned: l.Unsigned, Hidden: hidden, Holes: l.Holes, Lease: l.Lease, Process: l.folded.Process,
+		Ended: l.Ended, Unsigned: l.Unsigned, Hidden: hidden, Holes: l.Holes, Lease: l.Lease, Process: a.processOf(l),
 	})
 	delete(a.logs, l.ID)
-	a.fold.forget(l.folded, func(*Hold) bool { return true })
-	delete(a.fold.agents, l.ID)
+	a.fold.ForgetAgent(l.ID)
 	return true
 }
 
@@ -116,25 +115,13 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.current = &epochLog{Process: p.Process, Next: p.Next, Known: p.Next, Stopped: p.Stopped}
 	l.Epoch, l.Epochs[p.Epoch] = p.Epoch, l.current
 	l.Stopped, l.Dead = p.Stopped, !p.Stopped
-	l.Store = a.fold.stores.find(p.Store)
+	l.Store = a.fold.Store(p.Store)
 	l.Holes, l.Lease = p.Holes, p.Lease
 	newest := a.home(l).Newest // less if the clock was set back
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
 	l.Stored, l.Ended, l.Hidden = p.Stored, p.Ended, p.Hidden
 	l.Unsigned = p.Unsigned
-	l.folded.Epoch, l.folded.Seq, l.folded.Store = p.Epoch, p.Next-1, l.Store
-	l.folded.Process, l.folded.Stopped = p.Process, p.Stopped
-}
-
-// forget forgets holds of an agent. It has not told their end, but they are over.
-func (f *Fold) forget(a *folded, over func(*Hold) bool) {
-	for h, l := range a.holds {
-		if over(h) {
-			f.close(a, l, h)
-			f.spare = append(f.spare, h)
-			if l.empty() && l != f.latest {
-				delete(f.locks, l.LockKey)
-			}
-		}
-	}
+	a.fold.Revive(AgentState{
+		Agent: l.ID, Epoch: p.Epoch, Seq: p.Next - 1, Store: l.Store, Process: p.Process, Stopped: p.Stopped,
+	})
 }

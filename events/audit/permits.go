@@ -10,14 +10,8 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// permitKind reports whether the holds of such locks are permits: several go on side by side, and no more are in
-// use than there are.
-func permitKind(k lockagent.LockKind) bool {
-	return k == lockagent.Semaphore || k == lockagent.Permits
-}
-
-// permits is how many permits a hold has.
-func (h *Hold) permits() int { return max(1, h.Permits) }
+// permitsOf is how many permits a hold has.
+func permitsOf(h *Hold) int { return max(1, h.Permits) }
 
 // maxSemaphores bounds the semaphores whose numbers an audit follows while nobody has permits of them.
 const maxSemaphores = 10_000
@@ -51,8 +45,8 @@ type permitNumber struct {
 }
 
 // changed notes what an agent did to a semaphore.
-func (a *Audit) changed(key LockKey, r *events.Record) {
-	if !permitKind(key.Kind) {
+func (a follower) Changed(key LockKey, r *events.Record) {
+	if !key.hasPermits() {
 		return
 	}
 	lock, c := a.lock(key), permitChange{r.StoreTime, r.Op, r.Permits, r.Permit}
@@ -404,7 +398,7 @@ func (a *Audit) tooMany(lock *lockLog, first, s *span, others int) Violation {
 // recount has the grants of permits since a time counted once more: the log tells late of others that may have been
 // in use then.
 func (a *Audit) recount(lock *lockLog, since lockagent.StoreTime) {
-	if !permitKind(lock.Kind) {
+	if !lock.hasPermits() {
 		return
 	}
 	for _, s := range lock.Spans {

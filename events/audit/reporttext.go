@@ -152,7 +152,7 @@ func unproven(all []string, title string, l UnprovenList) []string {
 		}
 		text := fmt.Sprintf("%s%s: %s", title, plural(n, "hold", "holds"), why)
 		for _, u := range first {
-			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.who(), u.Hold.lasted())
+			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.holder(), u.Hold.lasted())
 		}
 		if more := n - len(first); more > 0 && len(first) > 0 {
 			text += fmt.Sprintf("\n    and %d more", more)
@@ -195,11 +195,4 @@ func andMore[T Listed[T]](all []string, what string, l List[T]) []string {
 		all = append(all, fmt.Sprintf("%sand %d more", what, more))
 	}
 	return all
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -209,10 +207,7 @@ type piece struct {
 	Incarnate string               `json:"incarnation,omitempty"`
 }
 
-// lastToken is the greatest token that the owner may have used.
-func (h *Hold) lastToken() lockagent.Token { return h.Token + lockagent.Token(max(1, h.Holds)-1) }
-
-func (h *Hold) piece() piece {
+func pieceOf(h *Hold) piece {
 	return piece{
 		Owner: h.Owner, Epoch: h.Epoch, Seq: h.Seq, Token: h.Token, Mode: h.Mode, From: h.From, Until: h.Until, Held: h.Held,
 		Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
@@ -234,7 +229,7 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
-	if permitKind(key.Kind) {
+	if key.hasPermits() {
 		if h.Total = s.Total; s.Permits > 1 {
 			h.Permits = s.Permits
 		}
@@ -250,13 +245,19 @@ func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 // gone reports whether no process goes on with a hold, as far as the log tells.
 func (a *Audit) gone(s *span, token lockagent.Token) bool {
 	if l := a.logs[s.Agent]; l != nil {
-		for h := range l.folded.holds {
+		for _, h := range a.fold.Holds(l.ID) {
 			if h.Tenure == s.Tenure && h.Token == token {
 				return h.Gone
 			}
 		}
 	}
 	return true
+}
+
+// processOf is where the present process of an agent runs.
+func (a *Audit) processOf(l *agentLog) Process {
+	s, _ := a.fold.Agent(l.ID)
+	return s.Process
 }
 
 // process is where an agent ran in an epoch, if the audit remembers it.
@@ -294,11 +295,12 @@ func (a *Audit) lock(key LockKey) *lockLog {
 
 // mixes finds that a name is used as two kinds of lock which exclude each other.
 func (a *Audit) mixes(l *lockLog) {
-	if !exclusiveKind(l.Kind) {
+	if !l.excludes() {
 		return
 	}
-	for _, kind := range exclusiveKinds {
-		if other := a.locks[LockKey{l.Store, kind, l.Lock}]; other != nil && other != l {
+	for _, kind := range lockagent.LockKinds() {
+		key := LockKey{l.Store, kind, l.Lock}
+		if other := a.locks[key]; key.excludes() && other != nil && other != l {
 			l.Mixed, other.Mixed = true, true
 		}
 	}
@@ -314,11 +316,11 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
-		Holes: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: h.piece(),
+		Holes: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: pieceOf(h),
 		Total: h.Total,
 	}
-	if permitKind(lock.Kind) {
-		s.Permits = h.permits()
+	if lock.hasPermits() {
+		s.Permits = permitsOf(h)
 	}
 	s.beginAlone(h)
 	s.Late = a.toldLate(h, h.Start)
@@ -373,7 +375,8 @@ func (a *Audit) outlasts(h *Hold, s *span) {
 // leave notes that the log of an agent has ended while it had holds. Their leases are over at the
 // latest when those are over of which the log knows.
 func (a *Audit) leave(l *agentLog) {
-	for h := range l.folded.holds {
+	state, _ := a.fold.Agent(l.ID)
+	for _, h := range a.fold.Holds(l.ID) {
 		s := a.spanOf(h)
 		if s == nil || s.Gone {
 			continue
@@ -387,7 +390,7 @@ func (a *Audit) leave(l *agentLog) {
 		s.Gone, s.LeaseEnd, s.Lived = true, 0, 0
 		then := *h
 		then.Confirmed, then.Lease = s.Confirmed, s.Lease
-		confirmed, lease := l.folded.renewed(&then)
+		confirmed, lease := state.Renewed(&then)
 		if confirmed != 0 {
 			s.LeaseEnd = confirmed.Add(lease)
 			if s.LeaseEnd < last {
@@ -397,7 +400,7 @@ func (a *Audit) leave(l *agentLog) {
 			}
 		}
 	}
-	a.fold.setAllGone(l.folded, true)
+	a.fold.SetGone(l.ID, true)
 }
 
 // endMissing reports whether the end of a hold that goes on, as far as the log tells, may be among records that are
@@ -406,8 +409,8 @@ func (s *span) endMissing(l *agentLog) bool { return max(s.Holes, s.Seen) != l.H
 
 // livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
 func (a *Audit) livedOn(l *agentLog, w *blank) {
-	for h := range l.folded.holds {
-		if s := a.spanOf(h); s != nil && s.Gone && s.LeaseEnd >= w.Low && h.renewable() {
+	for _, h := range a.fold.Holds(l.ID) {
+		if s := a.spanOf(h); s != nil && s.Gone && s.LeaseEnd >= w.Low && h.Renewable() {
 			a.recount(a.lock(h.LockKey), s.LeaseEnd)
 			if s.Lived = max(s.Lived, w.High); s.Lived == endOfTime {
 				s.LeaseEnd, s.Lived = 0, 0 // nobody knows when it was over
@@ -451,7 +454,7 @@ func (a *Audit) anew(h *Hold) *span {
 	s := a.newSpan(a.lock(h.LockKey), h)
 	s.Open, s.Rough = 1, true
 	s.doubt("it was judged until its lease was over, and went on")
-	for x := range a.logs[h.Agent].folded.holds {
+	for _, x := range a.fold.Holds(h.Agent) {
 		if x != h && x.Tenure == h.Tenure && x.LockKey == h.LockKey {
 			s.Open++
 			s.Modes |= modeOf(x.Mode)
@@ -468,10 +471,10 @@ func (a *Audit) comesBack(l *agentLog, r *events.Record) {
 	late := lateRecord(r)
 	late.Dead, late.In = true, a.judgedWithout(l)
 	a.found.Late.add(late)
-	for _, h := range l.folded.sorted() {
+	for _, h := range a.fold.Holds(l.ID) {
 		a.goesOn(h)
 	}
-	a.fold.setAllGone(l.folded, false)
+	a.fold.SetGone(l.ID, false)
 }
 
 // judgedWithout is what has been judged of the time of which the log does not have all that an agent did. If it has not named its store, it may
@@ -483,13 +486,6 @@ func (a *Audit) judgedWithout(l *agentLog) (all []Stretch) {
 		}
 	}
 	return all
-}
-
-// sorted returns the holds of an agent in the order of their records.
-func (a *folded) sorted() []*Hold {
-	return slices.SortedFunc(maps.Keys(a.holds), func(x, y *Hold) int {
-		return cmp.Or(cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Seq, y.Seq))
-	})
 }
 
 // spanOf returns the tenure of a hold that goes on, or nil if it is not judged.

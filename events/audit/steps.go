@@ -10,13 +10,15 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// The methods of a watcher: an audit follows a fold step by step.
-var _ watcher = (*Audit)(nil)
+// follower has an audit follow its fold step by step.
+type follower struct{ *Audit }
+
+var _ Watcher = follower{}
 
 // judged reports whether locks of a kind are judged.
-func judged(key LockKey) bool { return exclusiveKind(key.Kind) || permitKind(key.Kind) }
+func judged(key LockKey) bool { return key.excludes() || key.hasPermits() }
 
-func (a *Audit) granted(h *Hold) {
+func (a follower) Granted(h *Hold) {
 	l := a.current
 	if !judged(h.LockKey) {
 		a.found.Unjudged++
@@ -43,7 +45,7 @@ func (a *Audit) granted(h *Hold) {
 			s.doubt("the log does not have the grant that began its tenure")
 		}
 	} else {
-		s.join(a, lock, h)
+		s.join(a.Audit, lock, h)
 	}
 	if h.How == lockagent.ByStore {
 		if s.Begun++; s.Begun > 1 {
@@ -71,7 +73,7 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	if s.Modes == exclusive && s.Open == 0 {
 		s.After = s.Least
 	}
-	p := h.piece()
+	p := pieceOf(h)
 	if h.Token <= s.LastToken {
 		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
 	}
@@ -101,7 +103,7 @@ func (l *lockLog) lastOf(agent lockagent.AgentID) *span {
 // follows holds a new tenure against the last one of its agent, or nil: the agent tells their order. The times of the
 // store tell the same order, or tokens and times contradict the agent.
 func (a *Audit) follows(lock *lockLog, last, s *span) {
-	if last == nil || permitKind(lock.Kind) || s.FirstToken > last.LastToken || s.Start > last.Start {
+	if last == nil || lock.hasPermits() || s.FirstToken > last.LastToken || s.Start > last.Start {
 		return // an agent may learn of later permits first
 	}
 	v := a.tokens(lock, last, &last.Last, s, &s.Last)
@@ -138,7 +140,7 @@ func (a *Audit) suspect(s *span, what suspect) {
 	}
 }
 
-func (a *Audit) replaced(h *Hold, by *events.Record) {
+func (a follower) Replaced(h *Hold, by *events.Record) {
 	if !judged(h.LockKey) {
 		return
 	}
@@ -148,7 +150,7 @@ func (a *Audit) replaced(h *Hold, by *events.Record) {
 		return // a crash ended it, and its lease bounds that
 	}
 	s.Open--
-	p := h.piece()
+	p := pieceOf(h)
 	switch {
 	case !a.hasAll(s):
 		s.NoEnd, s.Holed, s.Cut = true, true, &p
@@ -163,7 +165,7 @@ func (a *Audit) replaced(h *Hold, by *events.Record) {
 	}
 }
 
-func (a *Audit) reentered(key LockKey, h *Hold, r *events.Record) {
+func (a follower) Reentered(key LockKey, h *Hold, r *events.Record) {
 	l := a.current
 	var s *span
 	if h != nil {
@@ -199,7 +201,7 @@ func (s *span) reconfirmed(r *events.Record) {
 	}
 }
 
-func (a *Audit) renewed(key LockKey, r *events.Record) {
+func (a follower) Renewed(key LockKey, r *events.Record) {
 	if judged(key) {
 		a.lock(key).live(r.Agent, r.Tenure).reconfirmed(r)
 	}
@@ -211,7 +213,7 @@ func (a *Audit) upgraded(h *Hold, r *events.Record) {
 		return
 	}
 	if s := a.spanOf(h); s != nil {
-		a.suspect(s, suspect{Kind: Contradiction, Hold: h.piece(), Why: fmt.Sprintf(
+		a.suspect(s, suspect{Kind: Contradiction, Hold: pieceOf(h), Why: fmt.Sprintf(
 			"it is shared, and the record that it was %s says that it is %s", r.Kind, r.Mode)})
 	}
 }
@@ -219,13 +221,13 @@ func (a *Audit) upgraded(h *Hold, r *events.Record) {
 // counted finds that the number of grants of a hold is wrong.
 func (a *Audit) counted(key LockKey, h *Hold, r *events.Record) {
 	if s := a.lock(key).live(h.Agent, h.Tenure); s != nil {
-		p := h.piece()
+		p := pieceOf(h)
 		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: fmt.Sprintf(
 			"the owner had %d grants, and after %q it has %d", h.Grants, r.Kind, r.Count)})
 	}
 }
 
-func (a *Audit) partly(key LockKey, h *Hold, r *events.Record) {
+func (a follower) Partly(key LockKey, h *Hold, r *events.Record) {
 	l := a.current
 	var s *span
 	if h != nil {
@@ -260,7 +262,7 @@ func (h *Hold) named(u Unproven) bool {
 	return u.Hold.Agent == h.Agent && u.Hold.Tenure == h.Tenure && u.Hold.Token == h.Token && u.Hold.LockKey == h.LockKey
 }
 
-func (a *Audit) ended(h *Hold, r *events.Record) {
+func (a follower) Ended(h *Hold, r *events.Record, ungranted bool) {
 	if !judged(h.LockKey) {
 		return
 	}
@@ -270,7 +272,7 @@ func (a *Audit) ended(h *Hold, r *events.Record) {
 	}
 	lock := a.lock(h.LockKey)
 	s := lock.live(h.Agent, h.Tenure)
-	if h.stray {
+	if ungranted {
 		l.Shown++
 		if s = a.endOnly(lock, l, s, h, r); s == nil {
 			return
@@ -288,7 +290,7 @@ func (a *Audit) ended(h *Hold, r *events.Record) {
 	if !r.Fixed {
 		l.Lease = max(l.Lease, r.Lease)
 	}
-	s.end(a, h, r)
+	s.end(a.Audit, h, r)
 	if s.Over && s.Open == 0 {
 		lock.over(s)
 	}
@@ -337,7 +339,7 @@ func (s *span) end(a *Audit, h *Hold, r *events.Record) {
 		s.Lease = r.Lease
 	}
 	s.Confirmed = max(s.Confirmed, r.Confirmed)
-	p := h.piece()
+	p := pieceOf(h)
 	p.Until, p.Held, p.Kind, p.Reason, p.Operator = h.Until, r.Held, r.Kind, r.Reason, r.Operator
 	if h.stray {
 		p.Start = 0
@@ -442,7 +444,7 @@ func earlier(a, b lockagent.StoreTime) lockagent.StoreTime {
 	return a
 }
 
-func (a *Audit) returned(key LockKey, r *events.Record) {
+func (a follower) Returned(key LockKey, r *events.Record) {
 	if !judged(key) {
 		return
 	}
@@ -497,7 +499,7 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	if !l.Whole {
 		return
 	}
-	known, sum := l.known()
+	known, sum := a.known(l)
 	var why string
 	switch {
 	case r.Count != known:
@@ -516,7 +518,7 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	})
 }
 
-func (a *Audit) broke(key LockKey, r *events.Record) {
+func (a follower) Broke(key LockKey, r *events.Record) {
 	if judged(key) {
 		lock := a.lock(key)
 		lock.Breaks = append(lock.Breaks, lockBreak{At: r.StoreTime, Operator: r.Operator})

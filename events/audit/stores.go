@@ -82,7 +82,7 @@ func (f *Fold) joinStores(a, b string) {
 	}
 	f.latest = nil
 	if f.watch != nil {
-		f.watch.joined(to, from)
+		f.watch.Joined(to, from)
 	}
 	for key, l := range f.locks {
 		if key.Store != from {

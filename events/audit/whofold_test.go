@@ -28,7 +28,7 @@ func TestFoldTellsWho(t *testing.T) {
 		if h.Who.Process() != backup || w.Who.Process() != daemon || w.Behind.Who != h.Who {
 			t.Errorf("got %+v, %+v, %+v", h, w, w.Behind)
 		}
-		if got, want := h.who(), "backup.sh (pid 4711, root@db3), token 1, agent d, lockagent on db3, pid 1"; got != want {
+		if got, want := h.holder(), "backup.sh (pid 4711, root@db3), token 1, agent d, lockagent on db3, pid 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if got, want := fmt.Sprint(w.Behind), "backup.sh (pid 4711, root@db3) of agent d, lockagent on db3, pid 1"; got != want {
