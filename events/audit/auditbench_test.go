@@ -108,3 +108,22 @@ func BenchmarkAuditOfManyPermits(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFold folds a log of whole holds of a few locks.
+func BenchmarkFold(b *testing.B) {
+	const ring = 1 << 16
+	s, f := newSynthetic(), NewFold()
+	records := make([]events.Record, 0, ring)
+	b.ReportAllocs()
+	for done := 0; done < b.N; done += len(records) {
+		b.StopTimer()
+		records = records[:0]
+		for range min(ring, b.N-done) {
+			records = append(records, s.next())
+		}
+		b.StartTimer()
+		for i := range records {
+			f.Apply(records[i])
+		}
+	}
+}

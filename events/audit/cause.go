@@ -48,7 +48,7 @@ func (g Gap) cause() string {
 
 func (Note) cause() string         { return "" }
 func (StoreReset) cause() string   { return "" }
-func (Hold) cause() string         { return "" }
+func (NamedHold) cause() string    { return "" }
 func (LateRecord) cause() string   { return "" }
 func (Hole) cause() string         { return "" }
 func (Tail) cause() string         { return "" }

@@ -16,14 +16,19 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// endedBy applies a record, and returns the holds that the fold knows no more.
-func endedBy(f *Fold, r events.Record) (all []Hold) {
-	for _, c := range f.Apply(r) {
-		if c.Kind == HoldEnded || c.Kind == HoldForgotten {
-			all = append(all, *c.Hold)
-		}
+// wallAt is a time so many milliseconds after a beginning, and clockAt the same on the clock of the store.
+func wallAt(ms int) time.Time {
+	return time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
+}
+
+func clockAt(ms int) lockagent.StoreTime { return lockagent.StoreTime(wallAt(ms).UnixMicro()) }
+
+// anyLogs calls a test with so many seeds.
+func anyLogs(t *testing.T, many int, test func(seed uint64, r *rand.Rand)) {
+	t.Helper()
+	for seed := uint64(1); seed <= uint64(many); seed++ {
+		test(seed, rand.New(rand.NewPCG(seed, 1)))
 	}
-	return all
 }
 
 // anyLog is a log of records that nobody would write: all kinds, about a few locks, holds and requests.
@@ -59,9 +64,9 @@ func (l *anyLog) next() events.Record {
 	l.last[agent] = last
 	l.at += r.IntN(1000)
 	e := lockagent.Event{
-		Kind: kind, Agent: agent, Time: wall(l.at), Store: pick(r, "", storeOf[agent]), Count: r.IntN(3) / 2,
+		Kind: kind, Agent: agent, Time: wallAt(l.at), Store: pick(r, "", storeOf[agent]), Count: r.IntN(3) / 2,
 		Process:   lockagent.Process{Host: "host-" + string(agent), Program: "billing", PID: int(last.Epoch)},
-		StoreTime: clock(l.at), Confirmed: clock(l.at - r.IntN(5000)), Lease: time.Duration(1+r.IntN(30)) * time.Second, Fixed: r.IntN(2) == 0,
+		StoreTime: clockAt(l.at), Confirmed: clockAt(l.at - r.IntN(5000)), Lease: time.Duration(1+r.IntN(30)) * time.Second, Fixed: r.IntN(2) == 0,
 	}
 	switch kind {
 	case lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventAlive, lockagent.EventDropped:
@@ -73,13 +78,13 @@ func (l *anyLog) next() events.Record {
 		e.Owner, e.Request, e.Tenure, e.Token = pick[lockagent.Owner](r, "ann", "bob"), n, 1+n/2, lockagent.Token(10*n)
 		e.Mode, e.How = pick(r, lockagent.Exclusive, lockagent.Exclusive, lockagent.Shared), pick(r, lockagent.ByStore, lockagent.ByHandOff)
 		if kind.EndsHold() {
-			e.Held, e.Until, e.Reason = time.Duration(r.IntN(5))*time.Second, clock(l.at), pick(r, 0, lockagent.LostClosed, lockagent.LostExpired)
+			e.Held, e.Until, e.Reason = time.Duration(r.IntN(5))*time.Second, clockAt(l.at), pick(r, 0, lockagent.LostClosed, lockagent.LostExpired)
 		}
 		if kind == lockagent.EventQueued {
 			e.Holder = pick(r, "", "ann", lockagent.Tenure{Agent: "A", Number: e.Tenure}.String())
 		}
 	}
-	return events.Record{Event: e, Epoch: last.Epoch, Seq: last.Seq, Position: uint64(l.at/1000 + 1), Stored: wall(l.at)}
+	return events.Record{Event: e, Epoch: last.Epoch, Seq: last.Seq, Position: uint64(l.at/1000 + 1), Stored: wallAt(l.at)}
 }
 
 // known is what can be known of the locks from the changes alone.
@@ -141,7 +146,7 @@ func (k *known) apply(t *testing.T, changes []Change) {
 // nothing.
 func TestChangesAddUpToTheFold(t *testing.T) {
 	told := make(map[ChangeKind]int)
-	seeds(t, 50, func(seed uint64, r *rand.Rand) {
+	anyLogs(t, 50, func(seed uint64, r *rand.Rand) {
 		log, f, k := newAnyLog(r), NewFold(), newKnown()
 		for range 300 {
 			next := log.next()
@@ -183,6 +188,15 @@ func TestChangesAddUpToTheFold(t *testing.T) {
 	}
 }
 
+// recordOf is a record of agent A, about lock a unless it names another one or is of a kind of no lock.
+func recordOf(seq uint64, kind lockagent.EventKind, e lockagent.Event) events.Record {
+	e.Kind, e.Agent = kind, "A"
+	if e.Lock == "" && kind != lockagent.EventAgentStarted && kind != lockagent.EventAlive && kind != lockagent.EventAgentStopped {
+		e.Lock = "a"
+	}
+	return events.Record{Event: e, Epoch: 1, Seq: seq}
+}
+
 // What one record changes is told in its order.
 func TestChanges(t *testing.T) {
 	text := func(changes []Change) string {
@@ -199,7 +213,7 @@ func TestChanges(t *testing.T) {
 	f := NewFold()
 	of := func(seq uint64, kind lockagent.EventKind, owner lockagent.Owner, token lockagent.Token, e lockagent.Event) events.Record {
 		e.Owner, e.Request, e.Tenure, e.Token, e.Store, e.StoreTime = owner, uint64(token), uint64(token), token, "s", lockagent.StoreTime(token)
-		return record(seq, kind, e)
+		return recordOf(seq, kind, e)
 	}
 	other := of(2, lockagent.EventGranted, "eve", 9, lockagent.Event{How: lockagent.ByStore})
 	other.Agent = "B"
@@ -219,7 +233,7 @@ func TestChanges(t *testing.T) {
 		{of(9, lockagent.EventHeld, "joe", 4, lockagent.Event{}), "joe granted, joe superseded, joe ended"},
 		{of(10, lockagent.EventReleased, "tim", 5, lockagent.Event{}), "tim ended"},
 		{of(11, lockagent.EventReleased, "tim", 20, lockagent.Event{}), "eve superseded, tim ended"},
-		{record(12, lockagent.EventAlive, lockagent.Event{}), ""},
+		{recordOf(12, lockagent.EventAlive, lockagent.Event{}), ""},
 		{of(13, lockagent.EventHolding, "pia", 30, lockagent.Event{Count: 1}), "pia granted, eve changed"},
 		{of(14, lockagent.EventHolding, "pia", 30, lockagent.Event{Count: 1, Confirmed: 40}), ""},
 		{of(15, lockagent.EventHolding, "pia", 30, lockagent.Event{Count: 2}), "pia changed"},
@@ -247,25 +261,6 @@ func TestChangesAllocateNothing(t *testing.T) {
 		apply(lockagent.EventHeld)
 	}); allocs > 0 {
 		t.Errorf("it allocates %v times", allocs)
-	}
-}
-
-// BenchmarkFold folds a log of whole holds of a few locks.
-func BenchmarkFold(b *testing.B) {
-	const ring = 1 << 16
-	s, f := newSynthetic(), NewFold()
-	records := make([]events.Record, 0, ring)
-	b.ReportAllocs()
-	for done := 0; done < b.N; done += len(records) {
-		b.StopTimer()
-		records = records[:0]
-		for range min(ring, b.N-done) {
-			records = append(records, s.next())
-		}
-		b.StartTimer()
-		for i := range records {
-			f.Apply(records[i])
-		}
 	}
 }
 
@@ -298,7 +293,7 @@ func jsonOf(t *testing.T, v any) string {
 
 // A fold that goes on from a snapshot says the same as one that has read all, and tells the same changes.
 func TestFoldResumes(t *testing.T) {
-	seeds(t, 20, func(seed uint64, r *rand.Rand) {
+	anyLogs(t, 20, func(seed uint64, r *rand.Rand) {
 		log, one, two := newAnyLog(r), NewFold(), NewFold()
 		for range 200 {
 			next := log.next()
@@ -331,13 +326,16 @@ func TestFoldResumes(t *testing.T) {
 func TestFoldSnapshotIsBounded(t *testing.T) {
 	sizeAfter := func(holds int) int {
 		f := NewFold()
-		f.Apply(agent("steady").of("steady").granted(1, 0).records[1])
-		at := 0
+		grant := lockagent.Event{Kind: lockagent.EventGranted, Lock: "steady", Tenure: 1, Token: 1, Count: 1}
+		steady := grant
+		steady.Agent = "steady"
+		f.Apply(events.Record{Event: steady, Epoch: 1, Seq: 1})
 		for i := range holds {
-			at = i * 60_000
-			for _, r := range agent(lockagent.AgentID(fmt.Sprint(i))).of(lockagent.Name(fmt.Sprint(i%50))).held(1, at, at+1).alive(at + 1).stop().records {
-				r.Stored, r.Position = wall(at), uint64(1000+i)
-				f.Apply(r)
+			held, alive := grant, lockagent.Event{Kind: lockagent.EventAlive}
+			held.Kind, held.Lock, held.Count = lockagent.EventHeld, lockagent.Name(fmt.Sprint(i%50)), 0
+			for n, e := range []lockagent.Event{{Kind: lockagent.EventAgentStarted}, held, alive, {Kind: lockagent.EventAgentStopped}} {
+				e.Agent, e.Store = lockagent.AgentID(fmt.Sprint(i)), "s"
+				f.Apply(events.Record{Event: e, Epoch: 1, Seq: uint64(n) + 1, Stored: wallAt(i * 60_000), Position: uint64(1000 + i)})
 			}
 		}
 		text, err := f.Snapshot()
@@ -353,9 +351,7 @@ func TestFoldSnapshotIsBounded(t *testing.T) {
 
 func TestFoldResumesFromNothingElse(t *testing.T) {
 	f := NewFold()
-	for _, r := range agent("A").granted(1, 0).records {
-		f.Apply(r)
-	}
+	f.Apply(events.Record{Event: lockagent.Event{Kind: lockagent.EventGranted, Agent: "A", Lock: "a", Token: 1, Count: 1}, Epoch: 1, Seq: 1})
 	text, err := f.Snapshot()
 	if err != nil {
 		t.Fatal(err)

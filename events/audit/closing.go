@@ -142,7 +142,7 @@ func (a *Audit) stillHeld(store *storeLog, lock *lockLog) (pending int) {
 		}
 		pending++
 		if s.Open > 0 {
-			a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
+			a.found.OpenHolds.add(NamedHold{a.hold(lock.LockKey, s, &s.Last)})
 		}
 	}
 	return pending

@@ -203,7 +203,7 @@ func (j Judged) String() string {
 	return text
 }
 
-// is reports whether both are one hold.
-func (h *Hold) is(other *Hold) bool {
+// sameHold reports whether both are one hold.
+func sameHold(h, other *Hold) bool {
 	return h.LockKey == other.LockKey && h.Agent == other.Agent && h.Epoch == other.Epoch && h.Seq == other.Seq
 }

@@ -397,7 +397,7 @@ func (f *Fold) supersededBy(h *Hold, mode lockagent.Mode, g grant) {
 // not say if that is 0.
 func (f *Fold) superseded(h *Hold, by lockagent.StoreTime) {
 	known, end := h.Superseded, h.End
-	h.Superseded, h.End = true, earlier(h.End, by)
+	h.Superseded, h.End = true, sooner(h.End, by)
 	switch {
 	case h.stray: // it ends at once
 	case !known:
@@ -515,7 +515,7 @@ func (f *Fold) replace(a *folded, l *lockFold, by *events.Record, over func(*Hol
 func (f *Fold) lapsed(h *Hold, by *events.Record) {
 	next := by.Returned
 	if by.How == lockagent.ByStore {
-		next = earlier(next, by.StoreTime)
+		next = sooner(next, by.StoreTime)
 	}
 	f.superseded(h, next)
 }
@@ -537,4 +537,12 @@ func (f *Fold) over(l *lockFold, h *Hold, r *events.Record) {
 		f.leaveLease(l, h)
 	}
 	f.tell(HoldEnded, h)
+}
+
+// sooner is the earlier of two times that may not be known.
+func sooner(a, b lockagent.StoreTime) lockagent.StoreTime {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

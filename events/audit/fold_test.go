@@ -281,6 +281,9 @@ func TestFoldOfTheNextLife(t *testing.T) {
 	}
 }
 
+// manyAgents is how many agents a fold remembers without a look whether some are over.
+const manyAgents = 16384
+
 // A fold that runs for long does not remember all agents that there were, whether they stopped or crashed.
 func TestFoldForgetsAgents(t *testing.T) {
 	over := 0
@@ -299,7 +302,7 @@ func TestFoldForgetsAgents(t *testing.T) {
 	steady := agent("steady").of("steady").granted(1, 0)
 	queued := lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7}
 	tell(0, agent("waits").add(queued))
-	const many = 5 * fewAgents / 2
+	const many = 5 * manyAgents / 2
 	for i := range many {
 		ms := 1000 * i
 		s := agent(lockagent.AgentID(strconv.Itoa(i))).of(lockagent.Name(strconv.Itoa(i/12))).held(1, ms, ms+1)
@@ -314,23 +317,36 @@ func TestFoldForgetsAgents(t *testing.T) {
 			tell(ms, steady.alive(ms))
 		}
 	}
-	if n := len(f.agents); n > fewAgents || f.agents["steady"] == nil || f.agents["waits"] == nil {
-		t.Errorf("it knows %d agents", n)
+	_, steadily := f.Agent("steady")
+	_, waits := f.Agent("waits")
+	agents, locks := f.Size()
+	if agents > manyAgents || !steadily || !waits {
+		t.Errorf("it knows %d agents", agents)
 	}
-	if n := len(f.locks); n > many/15 || over < many/6 {
-		t.Errorf("it knows %d locks, and has told of %d superseded holds", n, over)
+	if locks > many/15 || over < many/6 {
+		t.Errorf("it knows %d locks, and has told of %d superseded holds", locks, over)
 	}
 }
 
 // Signs of life that are not read show nothing of an agent that is silent.
 func TestFoldWithoutSignsOfLife(t *testing.T) {
 	f := NewFold()
-	for i := range fewAgents + 10 {
+	for i := range manyAgents + 10 {
 		r := agent(lockagent.AgentID(strconv.Itoa(i))).records[0]
 		r.Stored = wall(1000 * i)
 		f.Apply(r)
 	}
-	if n := len(f.agents); n != fewAgents+10 {
+	if n, _ := f.Size(); n != manyAgents+10 {
 		t.Errorf("it knows %d agents", n)
 	}
+}
+
+// endedBy applies a record, and returns the holds that the fold knows no more.
+func endedBy(f *Fold, r events.Record) (all []Hold) {
+	for _, c := range f.Apply(r) {
+		if c.Kind == HoldEnded || c.Kind == HoldForgotten {
+			all = append(all, *c.Hold)
+		}
+	}
+	return all
 }

@@ -61,7 +61,7 @@ func (f *Fold) asOfNow(h *Hold) Hold {
 		now.Confirmed, now.Lease = a.Renewed(h)
 	}
 	if h.Superseded {
-		now.End = earlier(h.End, now.LeaseEnd())
+		now.End = sooner(h.End, now.LeaseEnd())
 	}
 	return now
 }

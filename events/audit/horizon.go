@@ -295,7 +295,7 @@ func (a *Audit) atLeast(s *span) lockagent.StoreTime {
 // places is how many ends of forgotten holds a store remembers.
 const places = 1024
 
-func placeOf(key LockKey) int { return int(key.sum() % places) }
+func placeOf(key LockKey) int { return int(keySum(key) % places) }
 
 // ended notes when a hold ended that is forgotten.
 func (s *storeLog) ended(place int, end lockagent.StoreTime) {
@@ -416,7 +416,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	outside := a.outside(store, s, end)
 	if s.Start < store.From && store != a.nowhere { // a hold of any store may overlap with one that is judged
 		if !outside {
-			a.found.NotJudged.add(a.hold(lock.LockKey, s, s.first()))
+			a.found.NotJudged.add(NamedHold{a.hold(lock.LockKey, s, s.first())})
 		}
 		if !s.Late {
 			return
@@ -428,7 +428,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	}
 	store.Last = max(store.Last, s.Start, end)
 	if s.Open > 0 && last && !s.Guilty && !outside {
-		a.found.OpenHolds.add(a.hold(lock.LockKey, s, &s.Last))
+		a.found.OpenHolds.add(NamedHold{a.hold(lock.LockKey, s, &s.Last)})
 	}
 	if s.Late {
 		s.doubt(fmt.Sprintf("the log told of it when all up to %s had been judged", storeText(store.Floor)))
@@ -459,7 +459,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 		return
 	}
 	h := a.hold(lock.LockKey, s, &s.Last)
-	if !s.Rough || !slices.ContainsFunc(a.found.Unproven.First, h.named) { // it may have been named before its end was told
+	if !s.Rough || !slices.ContainsFunc(a.found.Unproven.First, func(u Unproven) bool { return u.of(&h) }) { // it may have been named before its end was told
 		a.found.Unproven.add(Unproven{h, s.Doubt})
 	}
 	store.Unproven = max(store.Unproven, s.Start, cmp.Or(end, s.confirmedEnd()))

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -86,11 +87,11 @@ type Report struct {
 	Belated List[Belated] `json:"belated,omitzero"`
 
 	// OpenHolds are holds that have not ended as far as the log goes, and overlapped with nothing.
-	OpenHolds List[Hold] `json:"open_holds,omitzero"`
+	OpenHolds List[NamedHold] `json:"open_holds,omitzero"`
 
 	// NotJudged are holds that began before the beginning of the log. The verdict says nothing
 	// of them.
-	NotJudged List[Hold] `json:"not_judged,omitzero"`
+	NotJudged List[NamedHold] `json:"not_judged,omitzero"`
 
 	// Resets are what the log tells of resets of stores and of their clocks.
 	Resets List[StoreReset] `json:"resets,omitzero"`
@@ -175,7 +176,7 @@ func (m Micros) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (m *Micros) UnmarshalJSON(text []byte) error {
 	us, err := strconv.ParseInt(string(text), 10, 64)
-	*m = Micros(micros(us))
+	*m = Micros(time.Duration(us) * time.Microsecond)
 	return err
 }
 
@@ -239,11 +240,11 @@ type Violation struct {
 
 // join makes one of two that are of one hold.
 func (v Violation) join(other Violation) (both Violation, joined bool) {
-	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (Hold{}) || other.Second == (Hold{}) || !v.First.is(&other.First) {
+	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (Hold{}) || other.Second == (Hold{}) || !sameHold(&v.First, &other.First) {
 		return v, false
 	}
 	both, later := v, other
-	if later.Second.compare(both.Second) < 0 {
+	if compareHolds(&later.Second, &both.Second) < 0 {
 		both, later = later, both
 	}
 	if both.First.Ended == 0 {
@@ -404,19 +405,26 @@ func sorted[K cmp.Ordered, V any](m map[K]V) []V {
 	return all
 }
 
-func (h Hold) compare(other Hold) int {
+// NamedHold is a hold in a list of a report, which names its lock.
+type NamedHold struct{ Hold }
+
+func (h NamedHold) String() string { return fmt.Sprintf("%q: %v", h.Lock, h.Hold) }
+
+func (h NamedHold) compare(other NamedHold) int { return compareHolds(&h.Hold, &other.Hold) }
+
+func compareHolds(h, other *Hold) int {
 	return cmp.Or(cmp.Compare(max(h.Start, h.End), max(other.Start, other.End)), h.LockKey.compare(other.LockKey), cmp.Compare(h.Token, other.Token),
 		cmp.Compare(h.Agent, other.Agent), cmp.Compare(h.Epoch, other.Epoch), cmp.Compare(h.Seq, other.Seq))
 }
 
 func (v Violation) compare(other Violation) int {
-	return cmp.Or(v.First.compare(other.First), v.Second.compare(other.Second), cmp.Compare(v.Kind, other.Kind))
+	return cmp.Or(compareHolds(&v.First, &other.First), compareHolds(&v.Second, &other.Second), cmp.Compare(v.Kind, other.Kind))
 }
 
 func (e Explanation) compare(other Explanation) int { return e.Violation.compare(other.Violation) }
 
 func (u Unproven) compare(other Unproven) int {
-	return cmp.Or(u.Hold.compare(other.Hold), cmp.Compare(u.Why, other.Why))
+	return cmp.Or(compareHolds(&u.Hold, &other.Hold), cmp.Compare(u.Why, other.Why))
 }
 
 func (g Gap) compare(other Gap) int {

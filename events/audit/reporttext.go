@@ -29,8 +29,8 @@ func (r Report) String() string {
 	paragraphs = append(paragraphs, r.Findings()...)
 	paragraphs = list(paragraphs, "reset: ", r.Resets)
 	paragraphs = list(paragraphs, "acknowledged: ", List[Acknowledged]{len(r.Acknowledged), r.Acknowledged})
-	paragraphs = list(paragraphs, "still held: ", named(r.OpenHolds))
-	paragraphs = list(paragraphs, "not judged: ", named(r.NotJudged))
+	paragraphs = list(paragraphs, "still held: ", r.OpenHolds)
+	paragraphs = list(paragraphs, "not judged: ", r.NotJudged)
 	if len(r.Kept) > 0 {
 		var kept []string
 		for _, kind := range slices.Sorted(maps.Keys(r.Kept)) {
@@ -161,21 +161,6 @@ func unproven(all []string, title string, l UnprovenList) []string {
 	}
 	if more := l.Count - told; more > 0 {
 		all = append(all, fmt.Sprintf("%s%s for other reasons", title, plural(more, "hold", "holds")))
-	}
-	return all
-}
-
-// namedHold is a hold with the name of its lock.
-type namedHold struct{ Hold }
-
-func (h namedHold) compare(other namedHold) int { return h.Hold.compare(other.Hold) }
-
-func (h namedHold) String() string { return fmt.Sprintf("%q: %v", h.Lock, h.Hold) }
-
-func named(l List[Hold]) List[namedHold] {
-	all := List[namedHold]{Count: l.Count}
-	for _, h := range l.First {
-		all.First = append(all.First, namedHold{h})
 	}
 	return all
 }

@@ -226,7 +226,7 @@ func (s *span) first() *piece {
 func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
 	h := Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: endKind(p.Kind), Reason: p.Reason,
+		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if key.hasPermits() {
@@ -286,7 +286,7 @@ func (a *Audit) lock(key LockKey) *lockLog {
 		a.locks[key] = l
 		a.mixes(l)
 		key.Store = "" // another identity of the store may turn up
-		a.count(a.store(l.Store), key.sum())
+		a.count(a.store(l.Store), keySum(key))
 	}
 	a.latest = l
 	a.touch(l)
@@ -447,7 +447,7 @@ func (a *Audit) hasAll(s *span) bool {
 
 // anew begins a tenure once more that was judged until its lease was over, for a hold of it went on. It is not proven.
 func (a *Audit) anew(h *Hold) *span {
-	same := func(o Hold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
+	same := func(o NamedHold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
 	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
 		a.found.OpenHolds.remove(same)
 	}

@@ -250,15 +250,15 @@ func (a follower) Partly(key LockKey, h *Hold, r *events.Record) {
 // ungranted names a hold of which the log has neither the grant nor the end, once. Its end may still come.
 func (a *Audit) ungranted(l *agentLog, r *events.Record, why string) {
 	h := a.heldBy(l, r)
-	if !slices.ContainsFunc(a.found.Unproven.First, h.named) {
+	if !slices.ContainsFunc(a.found.Unproven.First, func(u Unproven) bool { return u.of(&h) }) {
 		a.found.Unproven.add(Unproven{Hold: h, Why: why})
 	}
 	s := a.store(h.Store)
 	s.Unproven = max(s.Unproven, told(r), r.Until)
 }
 
-// named reports whether it is this hold that is not proven.
-func (h *Hold) named(u Unproven) bool {
+// of reports whether it is this hold that is not proven.
+func (u *Unproven) of(h *Hold) bool {
 	return u.Hold.Agent == h.Agent && u.Hold.Tenure == h.Tenure && u.Hold.Token == h.Token && u.Hold.LockKey == h.LockKey
 }
 
@@ -290,7 +290,7 @@ func (a follower) Ended(h *Hold, r *events.Record, ungranted bool) {
 	if !r.Fixed {
 		l.Lease = max(l.Lease, r.Lease)
 	}
-	s.end(a.Audit, h, r)
+	s.end(a.Audit, h, r, ungranted)
 	if s.Over && s.Open == 0 {
 		lock.over(s)
 	}
@@ -332,7 +332,7 @@ const drift = 1000
 func slowed(d time.Duration) time.Duration { return d * 11 / 13 }
 
 // end notes what the record of an end says.
-func (s *span) end(a *Audit, h *Hold, r *events.Record) {
+func (s *span) end(a *Audit, h *Hold, r *events.Record, ungranted bool) {
 	until, returned := r.Until, r.Returned
 	foundOver := r.Reason != 0 && (r.Kind == lockagent.EventReleased || r.Kind == lockagent.EventHeld)
 	if r.Lease != 0 {
@@ -341,12 +341,15 @@ func (s *span) end(a *Audit, h *Hold, r *events.Record) {
 	s.Confirmed = max(s.Confirmed, r.Confirmed)
 	p := pieceOf(h)
 	p.Until, p.Held, p.Kind, p.Reason, p.Operator = h.Until, r.Held, r.Kind, r.Reason, r.Operator
-	if h.stray {
+	if r.Kind == lockagent.EventHeld {
+		p.Kind = lockagent.EventReleased
+	}
+	if ungranted {
 		p.Start = 0
 	}
 
 	least := r.Confirmed
-	if from := max(h.Start, s.After); !h.stray && h.Start != 0 {
+	if from := max(h.Start, s.After); !ungranted && h.Start != 0 {
 		least = max(least, from.Add(r.Held-r.Held/drift))
 		slowest := max(r.Confirmed, from.Add(slowed(r.Held)))
 		if s.Open == 0 && s.Lasted > max(least, s.Until) {
@@ -436,14 +439,6 @@ func (s *span) confirmedEnd() lockagent.StoreTime {
 	return s.Confirmed.Add(s.Lease)
 }
 
-// earlier is the earlier of two times that may not be known.
-func earlier(a, b lockagent.StoreTime) lockagent.StoreTime {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
 func (a follower) Returned(key LockKey, r *events.Record) {
 	if !judged(key) {
 		return
@@ -531,4 +526,12 @@ func lossOf(kind lockagent.EventKind, reason lockagent.LossReason) string {
 		return kind.String()
 	}
 	return reason.String()
+}
+
+// earlier is the earlier of two times that may not be known.
+func earlier(a, b lockagent.StoreTime) lockagent.StoreTime {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

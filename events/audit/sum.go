@@ -111,7 +111,7 @@ func (s *summer) text(text string) {
 	s.pair(binary.LittleEndian.Uint64(rest[:8]), binary.LittleEndian.Uint64(rest[8:])^length)
 }
 
-func (k LockKey) sum() uint64 {
+func keySum(k LockKey) uint64 {
 	s := summer(1)
 	s.text(k.Store)
 	s.text(string(k.Kind))

@@ -205,8 +205,10 @@ func namedBy(r Report) map[tenureKey]bool {
 }
 
 // namedHolds are the holds that a report does not say to be proven.
-func namedHolds(r Report) []Hold {
-	all := slices.Clone(r.NotJudged.First)
+func namedHolds(r Report) (all []Hold) {
+	for _, h := range r.NotJudged.First {
+		all = append(all, h.Hold)
+	}
 	for _, v := range r.Violations.First {
 		all = append(all, v.First, v.Second)
 	}

@@ -359,8 +359,10 @@ func copiedOf(subject string, h map[string][]string, body []byte) copied {
 }
 
 // notProven are the holds that a report does not say to be proven.
-func notProven(r audit.Report) []audit.Hold {
-	all := slices.Clone(r.NotJudged.First)
+func notProven(r audit.Report) (all []audit.Hold) {
+	for _, h := range r.NotJudged.First {
+		all = append(all, h.Hold)
+	}
 	for _, v := range r.Violations.First {
 		all = append(all, v.First, v.Second)
 	}
