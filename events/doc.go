@@ -7,8 +7,9 @@
 //
 //   - package [github.com/lockagent/lockagent/events/natslog] publishes the events of an agent to a NATS JetStream stream,
 //     reads the events of all agents back, and forwards a stream to another one;
-//   - package [github.com/lockagent/lockagent/events/audit] makes holds of what was read, and says whether they prove
-//     that no two holds of a lock overlapped. It needs no NATS.
+//   - package [github.com/lockagent/lockagent/events/fold] makes of what was read who holds what and who waits;
+//   - package [github.com/lockagent/lockagent/events/audit] says whether the records prove that no two holds of a lock
+//     overlapped. It needs no NATS.
 //
 // [Append] and [Decode] write and read one record, [AppendBatch] and [DecodeMessage] the contents of a message, and
 // [WriteLine] and [ReadLines] keep a log in a file. A [Filter] selects records.

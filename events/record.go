@@ -141,7 +141,6 @@ func Append(b []byte, r Record) []byte {
 // HasNoHolds reports whether the agent has no holds, of a record that counts them: see [lockagent.EventAlive].
 func (r *Record) HasNoHolds() bool { return r.Count == 0 && r.Sum == 0 }
 
-
 func (r *Record) added() wire.Added {
 	return wire.Added{
 		Epoch: r.Epoch, Seq: r.Seq, FollowsEpoch: r.Follows.Epoch, FollowsSeq: r.Follows.Seq,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -65,13 +65,13 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 	if since > 0 {
 		from = natslog.FromTime(time.Now().Add(-since))
 	}
-	fold := audit.NewFold()
+	folded := fold.New()
 	err := p.Log.Replay(ctx, from, events.Filter{Lock: name}, func(r *events.Record, err error) error {
 		if err != nil { // the audit tells of what is no event
 			return nil
 		}
-		for _, c := range fold.Apply(*r) {
-			if c.Kind == audit.HoldEnded || c.Kind == audit.HoldForgotten {
+		for _, c := range folded.Apply(*r) {
+			if c.Kind == fold.HoldEnded || c.Kind == fold.HoldForgotten {
 				is.add(c.Hold)
 			}
 		}
@@ -80,7 +80,7 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 	if err != nil && !errors.Is(err, natslog.ErrNoStream) {
 		is.Err = err
 	}
-	for l := range fold.Locks() {
+	for l := range folded.Locks() {
 		for _, h := range l.Now() {
 			is.add(&h)
 		}
@@ -95,10 +95,10 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 }
 
 // add adds a hold, and forgets old ones when there are many.
-func (is *historyOf) add(h *audit.Hold) {
+func (is *historyOf) add(h *fold.Hold) {
 	row := pastHold{
 		From: h.From, Until: h.Until, Held: h.Held, Waited: h.Waited, Token: uint64(h.Token),
-		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Agent: audit.AgentText(h.Agent, h.Process),
+		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Agent: fold.AgentText(h.Agent, h.Process),
 		Ended: h.Ended.String(), Bad: h.Ended == lockagent.EventLost || h.Ended == lockagent.EventBroken,
 	}
 	switch {

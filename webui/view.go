@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // functions are those of the templates.
@@ -113,7 +113,7 @@ func ownerText(who lockagent.Who, owner lockagent.Owner, agent lockagent.AgentID
 	if !who.IsZero() {
 		return who.String()
 	}
-	return short(strings.Trim(audit.OwnerText(owner, agent), `"`))
+	return short(strings.Trim(fold.OwnerText(owner, agent), `"`))
 }
 
 // short is an id for people: its end, because the beginnings of those that were made at about the same time are alike.

@@ -8,7 +8,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // eventText is an event on a line, for people.
@@ -30,7 +30,7 @@ func eventText(r events.Record, now time.Time) string {
 	case !r.Who.IsZero():
 		field("%s", r.Who)
 	case r.Owner != "":
-		field("owner %s", audit.OwnerText(r.Owner, r.Agent))
+		field("owner %s", fold.OwnerText(r.Owner, r.Agent))
 	}
 	if who.Command != "" {
 		field("command %q", who.Command)
@@ -90,7 +90,7 @@ func holderText(r events.Record) string {
 	if t, ok := lockagent.ParseTenure(r.Holder); ok {
 		return fmt.Sprintf("agent %.8s", t.Agent)
 	}
-	return audit.OwnerText(lockagent.Owner(r.Holder), r.Agent)
+	return fold.OwnerText(lockagent.Owner(r.Holder), r.Agent)
 }
 
 // aboutAgent writes what an event says of its agent or of the store.

@@ -10,11 +10,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/spf13/cobra"
 )
 
 // historyFlags are the flags of the verb history.
@@ -66,13 +65,13 @@ type historyView struct {
 	Version int            `json:"version"`
 	Lock    lockagent.Name `json:"lock,omitempty"`
 	Pattern lockagent.Name `json:"pattern,omitempty"`
-	Holds   []audit.Hold   `json:"holds"`
+	Holds   []fold.Hold    `json:"holds"`
 }
 
 // holdLine is a hold on a line of JSON.
 type holdLine struct {
-	Version int        `json:"version"`
-	Hold    audit.Hold `json:"hold"`
+	Version int       `json:"version"`
+	Hold    fold.Hold `json:"hold"`
 }
 
 func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
@@ -130,8 +129,8 @@ func writeHistory(out io.Writer, name lockagent.Name, pattern bool, holds []hold
 			until = readable.Time(h.Until, now)
 		}
 		cells := []string{
-			readable.Time(h.From, now), until, h.lasted(now), audit.WhoText(h.Who, h.Owner, h.Agent, h.Process),
-			fmt.Sprint(h.Token), h.came(), h.ended(now), audit.AgentText(h.Agent, h.Process),
+			readable.Time(h.From, now), until, h.lasted(now), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process),
+			fmt.Sprint(h.Token), h.came(), h.ended(now), fold.AgentText(h.Agent, h.Process),
 		}
 		if pattern {
 			cells = append([]string{string(h.Lock)}, cells...)

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/spf13/cobra"
 )
 
 // holdersFlags are the flags of the verb holders.
@@ -66,7 +65,7 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	fold, records, locks := audit.NewFold(), 0, 0
+	folded, records, locks := fold.New(), 0, 0
 	// Filtered by the server, the records would not tell whether the agents live.
 	err = log.replay(cmd.Context(), startAt{}, events.Filter{}, func(r *events.Record, err error) error {
 		if err == nil && (r.Lock == "" || filter.Match(r)) {
@@ -74,7 +73,7 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 			if r.Lock != "" {
 				locks++
 			}
-			fold.Apply(*r)
+			folded.Apply(*r)
 		}
 		return nil
 	})
@@ -89,7 +88,7 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	}
 	log.warn()
 	now := time.Now()
-	view := heldNow(fold, now)
+	view := heldNow(folded, now)
 	if f.format == "json" {
 		return writeJSON(cmd.OutOrStdout(), view)
 	}
@@ -111,9 +110,9 @@ type holdersView struct {
 // waitView is a request that waits.
 type waitView struct {
 	Lock lockagent.Name `json:"lock"`
-	audit.Waiter
-	Process *audit.Process `json:"process,omitempty"`   // of its agent
-	Seen    time.Time      `json:"agent_seen,omitzero"` // the last event of its agent, if it waits now
+	fold.Waiter
+	Process *fold.Process `json:"process,omitempty"`   // of its agent
+	Seen    time.Time     `json:"agent_seen,omitzero"` // the last event of its agent, if it waits now
 
 	// Of a request that waited at a time: until when, and how that ended.
 	Until    time.Time `json:"until,omitzero"`
@@ -133,7 +132,7 @@ const mostWaiting = 20
 
 // heldView is a hold that goes on.
 type heldView struct {
-	Hold     audit.Hold `json:"hold"`
+	Hold     fold.Hold  `json:"hold"`
 	LeaseEnd *time.Time `json:"lease_end,omitempty"` // on the clock of the store, unless there is another renewal
 	Seen     time.Time  `json:"agent_seen,omitzero"` // the last event of the agent, if it goes on
 	Waiters  int        `json:"waiters"`             // for this lock
@@ -145,20 +144,20 @@ func (v heldView) compare(other heldView) int {
 }
 
 // heldNow is who holds what after all that was folded.
-func heldNow(fold *audit.Fold, now time.Time) holdersView {
+func heldNow(folded *fold.Fold, now time.Time) holdersView {
 	v := holdersView{Version: jsonVersion, At: now, Holds: []heldView{}, Waiting: []waitView{}}
-	for l := range fold.Locks() {
+	for l := range folded.Locks() {
 		v.Waiters += len(l.Waiters)
 		for _, w := range l.Waiters {
 			wait := waitView{Lock: l.Lock, Waiter: w}
-			a, _ := fold.Agent(w.Agent)
-			if wait.Seen = a.Time; a.Process != (audit.Process{}) {
+			a, _ := folded.Agent(w.Agent)
+			if wait.Seen = a.Time; a.Process != (fold.Process{}) {
 				wait.Process = &a.Process
 			}
 			v.Waiting = append(v.Waiting, wait)
 		}
-		view := func(h audit.Hold) heldView {
-			agent, _ := fold.Agent(h.Agent) // it has granted the hold
+		view := func(h fold.Hold) heldView {
+			agent, _ := folded.Agent(h.Agent) // it has granted the hold
 			held := heldView{Hold: h, Seen: agent.Time, Waiters: len(l.Waiters)}
 			if end := h.LeaseEnd(); end != 0 {
 				held.LeaseEnd = moment(time.UnixMicro(int64(end)))
@@ -190,8 +189,8 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 		for i := range v.Holds {
 			held := &v.Holds[i]
 			h := &held.Hold
-			rows.add(string(h.Lock), audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
-				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), audit.AgentText(h.Agent, h.Process))
+			rows.add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
+				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), fold.AgentText(h.Agent, h.Process))
 		}
 		text = rows.String() + "\n" + readable.Counted(len(v.Holds), "hold", "holds")
 	}
@@ -199,7 +198,7 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 	for i := range v.Left {
 		left := &v.Left[i]
 		h := &left.Hold
-		text += oneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", h.Lock, audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), left.state(now))) + "\n"
+		text += oneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", h.Lock, fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), left.state(now))) + "\n"
 	}
 	if len(v.Waiting) > 0 {
 		text += "\n" + v.waiting(now)
@@ -213,15 +212,15 @@ func (v *holdersView) waiting(now time.Time) string {
 	rows := newTable("LOCK", "OWNER", "WAITS SINCE", "FOR", "BEHIND", "STATE", "AGENT")
 	for i := range v.Waiting {
 		w := &v.Waiting[i]
-		behind, process := "", audit.Process{}
+		behind, process := "", fold.Process{}
 		if w.Behind != nil {
 			behind = partyText(*w.Behind)
 		}
 		if w.Process != nil {
 			process = *w.Process
 		}
-		rows.add(string(w.Lock), audit.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
-			behind, w.state(now), audit.AgentText(w.Agent, process))
+		rows.add(string(w.Lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
+			behind, w.state(now), fold.AgentText(w.Agent, process))
 	}
 	text := rows.String()
 	if more := v.Waiters - len(v.Waiting); more > 0 {

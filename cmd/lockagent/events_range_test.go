@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // stretch has the flags for a stretch of time, so many seconds after the beginning of the log. A negative end is open.
@@ -65,7 +65,7 @@ func TestHistoryOfAPattern(t *testing.T) {
 		for _, line := range lines {
 			var of struct {
 				Version int
-				Hold    audit.Hold
+				Hold    fold.Hold
 			}
 			if err := json.Unmarshal([]byte(line), &of); err != nil || of.Version != jsonVersion {
 				t.Errorf("%v: %s", err, line)

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/spf13/cobra"
 )
 
 // stateFlags are the flags of the verb state.
@@ -118,12 +117,12 @@ type lockThen struct {
 type waiter struct {
 	lock     lockagent.Name
 	Owner    lockagent.Owner   `json:"owner"`
-	Who      audit.Who         `json:"who,omitzero"`
+	Who      fold.Who          `json:"who,omitzero"`
 	Agent    lockagent.AgentID `json:"agent"`
-	Process  *audit.Process    `json:"process,omitempty"`
+	Process  *fold.Process     `json:"process,omitempty"`
 	Since    time.Time         `json:"since"`
 	Until    *time.Time        `json:"until,omitempty"`     // missing: it still waits
-	Behind   *audit.Party      `json:"behind,omitempty"`    // who had the lock when the request was queued
+	Behind   *fold.Party       `json:"behind,omitempty"`    // who had the lock when the request was queued
 	BecameOf string            `json:"became_of,omitempty"` // granted, or the kind of the event that ended it
 	Error    string            `json:"error,omitempty"`
 }
@@ -153,13 +152,13 @@ func (s *lockThen) waitedFor(h *hold) bool {
 }
 
 // gaveUp looks at a request that has waited in vain.
-func (s *lockThen) gaveUp(r events.Record, behind *audit.Party) {
+func (s *lockThen) gaveUp(r events.Record, behind *fold.Party) {
 	since := r.Time.Add(-r.Waited)
 	if since.After(s.until) || !r.Time.After(s.since) {
 		return
 	}
 	s.waiters = append(s.waiters, waiter{
-		lock: r.Lock, Owner: r.Owner, Who: audit.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
+		lock: r.Lock, Owner: r.Owner, Who: fold.Who{Who: r.Who}, Agent: r.Agent, Since: since, Until: moment(r.Time), Behind: behind,
 		BecameOf: r.Kind.String(), Error: r.Err,
 	})
 }
@@ -189,7 +188,7 @@ func (s *lockThen) finish(told *story) {
 	}
 	slices.SortStableFunc(s.waiters, func(a, b waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.lock, b.lock)) })
 	for i := range s.waiters {
-		if p := told.process(s.waiters[i].Agent); p != (audit.Process{}) {
+		if p := told.process(s.waiters[i].Agent); p != (fold.Process{}) {
 			s.waiters[i].Process = &p
 		}
 	}
@@ -214,10 +213,10 @@ type stateView struct {
 	At      time.Time      `json:"at,omitzero"`
 	Since   time.Time      `json:"since,omitzero"`
 	Until   time.Time      `json:"until,omitzero"`
-	Holders []audit.Hold   `json:"holders"`
+	Holders []fold.Hold    `json:"holders"`
 	Waiters []waiter       `json:"waiters"`
-	Before  *audit.Hold    `json:"before,omitempty"` // the hold that was over last
-	After   *audit.Hold    `json:"after,omitempty"`  // the hold that came next
+	Before  *fold.Hold     `json:"before,omitempty"` // the hold that was over last
+	After   *fold.Hold     `json:"after,omitempty"`  // the hold that came next
 }
 
 func (s *lockThen) view() stateView {
@@ -249,7 +248,7 @@ func (s *lockThen) text(now time.Time) string {
 		stores[s.holders[i].Store] = true
 	}
 	about := func(what string, h *hold) {
-		line(what, "%s, token %d, agent %s", audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), h.Token, audit.AgentText(h.Agent, h.Process))
+		line(what, "%s, token %d, agent %s", fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), h.Token, fold.AgentText(h.Agent, h.Process))
 		if command := h.Who.Process().Command; command != "" {
 			line("", "command %q", command)
 		}
@@ -275,11 +274,11 @@ func (s *lockThen) text(now time.Time) string {
 		about("held by", &s.holders[i])
 	}
 	for _, w := range s.waiters {
-		var p audit.Process
+		var p fold.Process
 		if w.Process != nil {
 			p = *w.Process
 		}
-		line("waiting", "%s, since %s, agent %s", audit.WhoText(w.Who, w.Owner, w.Agent, p), readable.Time(w.Since, now), audit.AgentText(w.Agent, p))
+		line("waiting", "%s, since %s, agent %s", fold.WhoText(w.Who, w.Owner, w.Agent, p), readable.Time(w.Since, now), fold.AgentText(w.Agent, p))
 		if w.Behind != nil {
 			line("", "queued behind %s", *w.Behind)
 		}

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/spf13/cobra"
 )
 
 // eventsTopFlags are the flags of the verb top.
@@ -103,7 +102,7 @@ type topList struct {
 	since, until time.Time
 	limit        int
 
-	fold   *audit.Fold
+	fold   *fold.Fold
 	loads  map[lockagent.Name]*lockLoad
 	forgot bool // some of the loads
 	waits  []waitRow
@@ -127,9 +126,9 @@ type lockLoad struct {
 type waitRow struct {
 	Lock     lockagent.Name    `json:"lock"`
 	Owner    lockagent.Owner   `json:"owner,omitempty"`
-	Who      audit.Who         `json:"who,omitzero"`
+	Who      fold.Who          `json:"who,omitzero"`
 	Agent    lockagent.AgentID `json:"agent"`
-	Process  audit.Process     `json:"process,omitzero"`
+	Process  fold.Process      `json:"process,omitzero"`
 	Since    time.Time         `json:"since"`
 	WaitedUS int64             `json:"waited_us"`
 
@@ -141,8 +140,8 @@ type waitRow struct {
 
 // holdRow is a hold, and for how long it was held up to the end of the time.
 type holdRow struct {
-	Hold   audit.Hold `json:"hold"`
-	HeldUS int64      `json:"held_us"`
+	Hold   fold.Hold `json:"hold"`
+	HeldUS int64     `json:"held_us"`
 
 	held time.Duration
 }
@@ -156,7 +155,7 @@ type lossRow struct {
 
 func newTopList(filter events.Filter, since, until time.Time, limit int) *topList {
 	return &topList{
-		fold: audit.NewFold(), filter: filter, since: since, until: until, limit: limit,
+		fold: fold.New(), filter: filter, since: since, until: until, limit: limit,
 		loads: make(map[lockagent.Name]*lockLoad), losses: make(map[string]*lossRow),
 	}
 }
@@ -175,7 +174,7 @@ func (t *topList) visit(r *events.Record, err error) error {
 		t.waited(r, r.Kind)
 	}
 	for _, c := range t.fold.Apply(*r) {
-		if c.Kind == audit.HoldEnded || c.Kind == audit.HoldForgotten {
+		if c.Kind == fold.HoldEnded || c.Kind == fold.HoldForgotten {
 			t.ended(hold{Hold: *c.Hold})
 		}
 	}
@@ -188,7 +187,7 @@ func (t *topList) waited(r *events.Record, became lockagent.EventKind) {
 		return
 	}
 	t.addWait(waitRow{
-		Lock: r.Lock, Owner: r.Owner, Who: audit.Who{Who: r.Who}, Agent: r.Agent, Since: r.Time.Add(-r.Waited),
+		Lock: r.Lock, Owner: r.Owner, Who: fold.Who{Who: r.Who}, Agent: r.Agent, Since: r.Time.Add(-r.Waited),
 		BecameOf: became.String(), waited: r.Waited,
 	})
 }
@@ -379,8 +378,8 @@ func (v *topView) text(now time.Time, when string) string {
 		[]string{"LOCK", "OWNER", "SINCE", "WAITED", "BECAME OF IT", "AGENT"},
 		func(w *waitRow) []string {
 			return []string{
-				string(w.Lock), audit.WhoText(w.Who, w.Owner, w.Agent, w.Process), readable.Time(w.Since, now),
-				readable.Duration(w.waited), cmp.Or(w.BecameOf, "waits"), audit.AgentText(w.Agent, w.Process),
+				string(w.Lock), fold.WhoText(w.Who, w.Owner, w.Agent, w.Process), readable.Time(w.Since, now),
+				readable.Duration(w.waited), cmp.Or(w.BecameOf, "waits"), fold.AgentText(w.Agent, w.Process),
 			}
 		})
 	section(&b, "Longest holds"+when, v.Holds,
@@ -388,8 +387,8 @@ func (v *topView) text(now time.Time, when string) string {
 		func(row *holdRow) []string {
 			h := hold{Hold: row.Hold}
 			return []string{
-				string(h.Lock), audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now),
-				readable.Duration(row.held), h.ended(now), audit.AgentText(h.Agent, h.Process),
+				string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now),
+				readable.Duration(row.held), h.ended(now), fold.AgentText(h.Agent, h.Process),
 			}
 		})
 	section(&b, "Holds that were lost"+when, v.Losses,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // jsonVersion is the version of the JSON that the readers of the event log write. Fields are only
@@ -15,8 +15,8 @@ import (
 const jsonVersion = 1
 
 // bare returns holds as JSON has them.
-func bare(holds []hold) []audit.Hold {
-	all := make([]audit.Hold, len(holds))
+func bare(holds []hold) []fold.Hold {
+	all := make([]fold.Hold, len(holds))
 	for i := range holds {
 		all[i] = holds[i].Hold
 	}
@@ -32,15 +32,15 @@ func moment(t time.Time) *time.Time {
 }
 
 // partyText is who has a lock, and its agent, where there is little room.
-func partyText(p audit.Party) string {
+func partyText(p fold.Party) string {
 	text := "agent"
 	switch {
 	case !p.Who.IsZero() && !p.Who.Is(p.Process):
 		return p.Who.String()
 	case p.Agent == "":
-		return audit.OwnerText(p.Owner, "")
+		return fold.OwnerText(p.Owner, "")
 	case p.Owner != "":
-		text = audit.OwnerText(p.Owner, p.Agent) + " of"
+		text = fold.OwnerText(p.Owner, p.Agent) + " of"
 	}
 	text += fmt.Sprintf(" %.8s", p.Agent)
 	if p.Process.Host != "" {
@@ -51,7 +51,7 @@ func partyText(p audit.Party) string {
 
 // hold is a hold for people.
 type hold struct {
-	audit.Hold
+	fold.Hold
 	seen time.Time // of a hold that goes on: the last event of its agent
 }
 

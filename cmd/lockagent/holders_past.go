@@ -5,11 +5,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/spf13/cobra"
 )
 
 // past shows who held which lock from since until then, and who waited.
@@ -45,7 +44,7 @@ func (s *lockThen) holdersView() holdersView {
 	}
 	for i := range s.waiters {
 		w := &s.waiters[i]
-		wait := waitView{Lock: w.lock, Waiter: audit.Waiter{Agent: w.Agent, Owner: w.Owner, Who: w.Who, Since: w.Since, Behind: w.Behind}, Process: w.Process, BecameOf: w.BecameOf}
+		wait := waitView{Lock: w.lock, Waiter: fold.Waiter{Agent: w.Agent, Owner: w.Owner, Who: w.Who, Since: w.Since, Behind: w.Behind}, Process: w.Process, BecameOf: w.BecameOf}
 		if w.Until != nil {
 			wait.Until = *w.Until
 		}
@@ -65,8 +64,8 @@ func (s *lockThen) holdersText(now time.Time) string {
 			if !h.Until.IsZero() {
 				until = readable.Time(h.Until, now)
 			}
-			rows.add(string(h.Lock), audit.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), until, h.lasted(now),
-				fmt.Sprint(h.Token), h.ended(now), audit.AgentText(h.Agent, h.Process))
+			rows.add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), until, h.lasted(now),
+				fmt.Sprint(h.Token), h.ended(now), fold.AgentText(h.Agent, h.Process))
 		}
 		text = rows.String() + "\n" + readable.Counted(len(s.holders), "hold", "holds") + s.when(now)
 	}
@@ -77,7 +76,7 @@ func (s *lockThen) holdersText(now time.Time) string {
 	rows := newTable("LOCK", "OWNER", "WAITED SINCE", "UNTIL", "BEHIND", "BECAME OF IT", "AGENT")
 	for i := range s.waiters {
 		w := &s.waiters[i]
-		until, behind, process := "", "", audit.Process{}
+		until, behind, process := "", "", fold.Process{}
 		if w.Until != nil {
 			until = readable.Time(*w.Until, now)
 		}
@@ -87,7 +86,7 @@ func (s *lockThen) holdersText(now time.Time) string {
 		if w.Process != nil {
 			process = *w.Process
 		}
-		rows.add(string(w.lock), audit.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), until, behind, w.BecameOf, audit.AgentText(w.Agent, process))
+		rows.add(string(w.lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), until, behind, w.BecameOf, fold.AgentText(w.Agent, process))
 	}
 	return text + "\n" + rows.String()
 }

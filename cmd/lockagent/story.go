@@ -7,18 +7,17 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/spf13/cobra"
 )
 
 // story is what the log tells of one lock, or of those that a pattern selects.
 type story struct {
 	name  lockagent.Name // or a pattern, or empty for all locks
 	of    events.Filter
-	fold  *audit.Fold
+	fold  *fold.Fold
 	past  []hold // those that were kept
 	found bool   // there is a record about the lock
 	most  int    // how many of them are wanted, the last ones; 0 for all
@@ -30,11 +29,11 @@ type story struct {
 	keep func(*hold) bool
 	// gaveUp is called with the end of each request that has waited in vain, and with whom it has waited for, if it
 	// is not nil.
-	gaveUp func(r events.Record, behind *audit.Party)
+	gaveUp func(r events.Record, behind *fold.Party)
 }
 
 func newStory(name lockagent.Name, keep func(*hold) bool) *story {
-	return &story{name: name, of: lockFilter(name), keep: keep, fold: audit.NewFold(), granted: make(map[lockagent.AgentID]uint64)}
+	return &story{name: name, of: lockFilter(name), keep: keep, fold: fold.New(), granted: make(map[lockagent.AgentID]uint64)}
 }
 
 // read reads what there is about the lock, and says so if there is nothing.
@@ -126,12 +125,12 @@ func (s *story) visit(r *events.Record, err error) error {
 }
 
 func (s *story) apply(r *events.Record) {
-	var behind *audit.Party
+	var behind *fold.Party
 	for _, c := range s.fold.Apply(*r) {
 		switch c.Kind {
-		case audit.RequestOver:
+		case fold.RequestOver:
 			behind = c.Waiter.Behind
-		case audit.HoldEnded, audit.HoldForgotten:
+		case fold.HoldEnded, fold.HoldForgotten:
 			s.over(hold{Hold: *c.Hold})
 		}
 	}
@@ -195,7 +194,7 @@ func (s *story) compare(h, other hold) int {
 }
 
 // process is where an agent ran last.
-func (s *story) process(id lockagent.AgentID) audit.Process {
+func (s *story) process(id lockagent.AgentID) fold.Process {
 	a, _ := s.fold.Agent(id)
 	return a.Process
 }

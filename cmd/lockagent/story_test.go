@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // script is a log that a test makes up.
@@ -236,9 +236,9 @@ func TestStateShowsWhoWaitsLongestFirst(t *testing.T) {
 }
 
 func TestHolders(t *testing.T) {
-	fold := audit.NewFold()
+	folded := fold.New()
 	err := events.ReadLines(strings.NewReader(lossOf(t, begun)), func(r *events.Record, err error) error {
-		fold.Apply(*r)
+		folded.Apply(*r)
 		return err
 	})
 	if err != nil {
@@ -256,7 +256,7 @@ orders/43  "joe"  14:03:09.000Z  1s   /8 of b on web-2  waits  a, shop on web-1,
 	} {
 		now := begun.Add(after)
 		var b strings.Builder
-		v := heldNow(fold, now)
+		v := heldNow(folded, now)
 		if err := v.write(&b, now); err != nil {
 			t.Fatal(err)
 		}
@@ -567,7 +567,7 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 		t.Fatalf("the report is %+v, the history %+v", report, history)
 	}
 	v := report.Violations.First[0]
-	for i, told := range []audit.Hold{v.First, v.Second} {
+	for i, told := range []fold.Hold{v.First, v.Second} {
 		want := history.Holds[i]
 		if i == 1 { // of the second the audit tells how it began
 			want.Ended, want.Reason, want.Until, want.Held, want.End = told.Ended, told.Reason, told.Until, told.Held, told.End

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // What runs under lockagent lock is in the event log with its program, pid, user, host and command. Every verb that
@@ -46,8 +46,8 @@ func TestTheLogTellsWho(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.stdout), &view); err != nil || len(view.Holds) != 1 {
 			t.Fatalf("%v: %+v", err, r)
 		}
-		want := audit.Process{Host: host, Program: "sh", PID: pids[name], User: me.Username, Command: command}
-		if got := audit.Process(view.Holds[0].Who.Process()); got != want {
+		want := fold.Process{Host: host, Program: "sh", PID: pids[name], User: me.Username, Command: command}
+		if got := fold.Process(view.Holds[0].Who.Process()); got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 		text := view.Holds[0].Who.String()

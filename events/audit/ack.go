@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // Acknowledgement says that somebody has looked at what an audit found, and goes on with it.
@@ -77,7 +79,7 @@ func (k *Acknowledged) counts() (all []string) {
 			n = *what.accepted(k)
 		}
 		if n > 0 {
-			all = append(all, plural(n, what.one, what.many))
+			all = append(all, show.Plural(n, what.one, what.many))
 		}
 	}
 	return all
@@ -86,7 +88,7 @@ func (k *Acknowledged) counts() (all []string) {
 // String tells who acknowledged what, and the violations themselves.
 func (k Acknowledged) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "by %s at %s, up to position %d: %s (%s)", k.By, wallText(k.Time), k.Position, strings.Join(k.counts(), ", "), k.Text)
+	fmt.Fprintf(&b, "by %s at %s, up to position %d: %s (%s)", k.By, show.Wall(k.Time), k.Position, strings.Join(k.counts(), ", "), k.Text)
 	for _, v := range k.Violations.First {
 		fmt.Fprintf(&b, "\n  violation: %v", v)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // agentLog is the log of one agent, as an audit follows it.
@@ -92,7 +93,7 @@ type epochLog struct {
 	Next    uint64 `json:"next"` // the number of the next record
 	Stopped bool   `json:"stopped,omitempty"`
 
-	Process Process `json:"process,omitzero"`
+	Process fold.Process `json:"process,omitzero"`
 
 	// Known is the number of the first record that the audit may know the content of.
 	Known uint64 `json:"known,omitempty"`
@@ -193,9 +194,9 @@ func (a *Audit) compareSums(l *agentLog, r *events.Record, was uint32) {
 }
 
 // heldBy is what a record says of a hold.
-func (a *Audit) heldBy(l *agentLog, r *events.Record) Hold {
-	key := keyOf(a.fold.Store(cmp.Or(r.Store, l.Store)), r)
-	return Hold{
+func (a *Audit) heldBy(l *agentLog, r *events.Record) fold.Hold {
+	key := fold.KeyOf(a.fold.Store(cmp.Or(r.Store, l.Store)), r)
+	return fold.Hold{
 		LockKey: key, Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Owner: r.Owner, Request: r.Request, Tenure: r.Tenure,
 		Token: r.Token, Mode: r.Mode, From: r.Time, Process: a.processOf(l),
 	}
@@ -262,7 +263,7 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 			a.gap(l, events.Range{First: last.Next, Last: f.Seq})
 		}
 		last.Sums = slices.Clip(last.Sums)
-		a.fold.Forget(l.ID, func(h *Hold) bool { return h.Epoch < l.Epoch && judged(h.LockKey) && a.spanOf(h) == nil })
+		a.fold.Forget(l.ID, func(h *fold.Hold) bool { return h.Epoch < l.Epoch && judged(h.LockKey) && a.spanOf(h) == nil })
 	} else if f := r.Follows; f.Epoch != 0 && a.past.Forgotten {
 		l.Epoch = f.Epoch
 		a.gap(l, events.Range{First: 1, Last: f.Seq}) // how much of it came is forgotten

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // What an audit takes for granted of agents that speak the truth.
@@ -58,11 +59,11 @@ type Audit struct {
 
 	within TimeRange // that the verdict is about
 
-	fold   *Fold
+	fold   *fold.Fold
 	logs   map[lockagent.AgentID]*agentLog
 	past   pastAgents
 	stores map[string]*storeLog
-	locks  map[LockKey]*lockLog
+	locks  map[fold.LockKey]*lockLog
 	found  findings
 
 	stream   string // see Checkpoint
@@ -97,10 +98,10 @@ func New() *Audit {
 		Tail:     DefaultTail,
 		Patience: DefaultPatience,
 
-		fold:    NewFold(),
+		fold:    fold.New(),
 		logs:    make(map[lockagent.AgentID]*agentLog),
 		stores:  make(map[string]*storeLog),
-		locks:   make(map[LockKey]*lockLog),
+		locks:   make(map[fold.LockKey]*lockLog),
 		origins: make(map[string]storeTimes),
 		nowhere: &storeLog{},
 		ordered: true,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // synthetic makes the n-th record of a log of whole holds on a few locks by a few agents, with signs
@@ -112,7 +113,7 @@ func BenchmarkAuditOfManyPermits(b *testing.B) {
 // BenchmarkFold folds a log of whole holds of a few locks.
 func BenchmarkFold(b *testing.B) {
 	const ring = 1 << 16
-	s, f := newSynthetic(), NewFold()
+	s, f := newSynthetic(), fold.New()
 	records := make([]events.Record, 0, ring)
 	b.ReportAllocs()
 	for done := 0; done < b.N; done += len(records) {

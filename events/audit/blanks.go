@@ -7,6 +7,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // blank is a time of a store in which an agent may have had holds that the log does not have. If no
@@ -20,7 +22,7 @@ type blank struct {
 
 	// Gap is what is missing: records, epochs, messages. Of a tail Last is the last record.
 	Gap     events.Range `json:"gap,omitzero"`
-	Process Process      `json:"process,omitzero"`  // of a tail
+	Process fold.Process `json:"process,omitzero"`  // of a tail
 	Assumed bool         `json:"assumed,omitempty"` // a tail that no later record bounds
 	Sure    bool         `json:"sure,omitempty"`    // a life: it left records, which are missing
 	Origin  string       `json:"origin,omitempty"`  // of a hole: the stream that it is in, if the messages were to be forwarded from there
@@ -47,16 +49,16 @@ const didNotStop = "did not stop"
 func (w *blank) text() string {
 	switch w.Kind {
 	case tail:
-		return fmt.Sprintf("agent %s (epoch %d) %s, and may have held the lock until %s", AgentText(w.Agent, w.Process), w.Epoch, didNotStop, untilText(w.High))
+		return fmt.Sprintf("agent %s (epoch %d) %s, and may have held the lock until %s", fold.AgentText(w.Agent, w.Process), w.Epoch, didNotStop, untilText(w.High))
 	case life:
 		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
 	case hidden:
 		return fmt.Sprintf("agent %s (epoch %d) told that it had holds of which the log does not tell, until %s at the latest",
-			AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
+			fold.AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
 	case hole:
 		of := "the stream"
 		if w.Origin != "" {
-			of = "origin " + plainText(w.Origin)
+			of = "origin " + show.Plain(w.Origin)
 		}
 		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of %s are missing", w.Gap.First, w.Gap.Last, of)
 	}

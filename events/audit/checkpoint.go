@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/seal"
 )
 
 // CheckpointVersion is the version of a checkpoint. An audit resumes from no other.
@@ -49,7 +51,7 @@ type snapshot struct {
 	Found    findings        `json:"found"`
 
 	Fold json.RawMessage `json:"fold"` // the snapshot of the fold
-	fold *Fold
+	fold *fold.Fold
 }
 
 type agentSnapshot struct {
@@ -57,15 +59,15 @@ type agentSnapshot struct {
 	Pending []pendingRecord `json:"pending,omitempty"`
 }
 
-// pendingRecord is a record in JSON. Its Who is written as that of a [Hold], for a [lockagent.Who] has no form in JSON.
+// pendingRecord is a record in JSON. Its Who is written as that of a [fold.Hold], for a [lockagent.Who] has no form in JSON.
 type pendingRecord struct {
 	events.Record
-	Who Who
+	Who fold.Who
 }
 
 func (l *agentLog) snapshotPending() (all []pendingRecord) {
 	for _, r := range l.pending {
-		all = append(all, pendingRecord{*r, Who{r.Who}})
+		all = append(all, pendingRecord{*r, fold.Who{Who: r.Who}})
 	}
 	return all
 }
@@ -109,23 +111,23 @@ func (a *Audit) Snapshot() Snapshot { return Snapshot{a.snapshot()} }
 // Checkpoint is the snapshot as JSON: see [Audit.Checkpoint].
 func (s Snapshot) Checkpoint() ([]byte, error) {
 	slices.SortFunc(s.of.Agents, func(x, y agentSnapshot) int { return cmp.Compare(x.Log.ID, y.Log.ID) })
-	slices.SortFunc(s.of.Locks, func(x, y lockSnapshot) int { return x.LockKey.compare(y.LockKey) })
+	slices.SortFunc(s.of.Locks, func(x, y lockSnapshot) int { return x.LockKey.Compare(y.LockKey) })
 	var err error
 	if s.of.Fold, err = s.of.fold.Snapshot(); err != nil {
 		return nil, err
 	}
-	return seal(CheckpointVersion, s.of)
+	return seal.Seal(CheckpointVersion, s.of)
 }
 
 // Resume returns the audit of a checkpoint. It says of the log, when the rest is added, the
 // same as an audit that has read all of it. The error is [ErrCheckpoint].
 func Resume(text []byte) (*Audit, error) {
 	var s snapshot
-	if err := unseal(text, CheckpointVersion, ErrCheckpoint, &s); err != nil {
+	if err := seal.Open(text, CheckpointVersion, ErrCheckpoint, &s); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.fold, err = ResumeFold(s.Fold); err != nil {
+	if s.fold, err = fold.Resume(s.Fold); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	a := s.restore()

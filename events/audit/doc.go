@@ -1,10 +1,10 @@
-// Package audit makes holds of the records of a log, and says whether they prove that no two holds of a lock overlapped.
+// Package audit says whether the records of a log prove that no two holds of a lock overlapped.
 //
 // # Usage
 //
-// A [Fold] keeps what is held and who waits, from the records that it is given. An [Audit] judges a log as it grows, and
-// makes a [Report] of it at any time. Both take the records of all agents, of each agent in its order. An [Independent]
-// is a second opinion on a log that is complete. The page docs/audit.md says what a verdict means.
+// An [Audit] judges a log as it grows, and makes a [Report] of it at any time. It takes the records of all agents, of each
+// agent in its order, and gives them to a [fold.Fold]. An [Independent] is a second opinion on a log that is complete. The
+// page docs/audit.md says what a verdict means.
 //
 // # Guarantees
 //

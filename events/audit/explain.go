@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // explain looks for the cause of an overlap in the log: a reset of the store, or a break. The first span has the earlier start.
@@ -47,7 +48,7 @@ func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Ex
 
 // breaks are those of a lock. An agent that had not named its store may have broken the lock of any.
 func (a *Audit) breaks(lock *lockLog) []lockBreak {
-	if of := a.locks[LockKey{"", lock.Kind, lock.Lock}]; of != nil && of != lock && len(of.Breaks) > 0 {
+	if of := a.locks[fold.LockKey{Store: "", Kind: lock.Kind, Lock: lock.Lock}]; of != nil && of != lock && len(of.Breaks) > 0 {
 		return slices.Concat(lock.Breaks, of.Breaks)
 	}
 	return lock.Breaks

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // at is a time of the wall, so many seconds after a beginning.
@@ -27,8 +28,8 @@ func record(seq uint64, kind lockagent.EventKind, e lockagent.Event) events.Reco
 }
 
 func TestFold(t *testing.T) {
-	var ended []Hold
-	f := NewFold()
+	var ended []fold.Hold
+	f := fold.New()
 	apply := func(r events.Record) { ended = append(ended, endedBy(f, r)...) }
 	process := lockagent.Process{Host: "one", Program: "billing", PID: 7}
 	records := []events.Record{
@@ -44,26 +45,26 @@ func TestFold(t *testing.T) {
 		apply(r)
 		apply(r)
 	}
-	s, ok := f.Lock(LockKey{"s", "", "a"})
+	s, ok := f.Lock(fold.LockKey{Store: "s", Kind: "", Lock: "a"})
 	if !ok || len(s.Holders) != 1 || len(s.Waiters) != 1 || len(ended) != 0 {
 		t.Fatalf("%+v", s)
 	}
 	h := s.Holders[0]
-	if h.Owner != "ann" || h.Grants != 2 || h.Process != Process(process) || h.From != at(1) || h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 || h.Replicas != 2 {
+	if h.Owner != "ann" || h.Grants != 2 || h.Process != fold.Process(process) || h.From != at(1) || h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 || h.Replicas != 2 {
 		t.Errorf("%+v", h)
 	}
-	ann := &Party{Owner: "ann", Agent: "A", Process: Process(process)}
-	if w := s.Waiters[0]; !reflect.DeepEqual(w, Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann", Behind: ann}) {
+	ann := &fold.Party{Owner: "ann", Agent: "A", Process: fold.Process(process)}
+	if w := s.Waiters[0]; !reflect.DeepEqual(w, fold.Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann", Behind: ann}) {
 		t.Errorf("%+v", w)
 	}
 	apply(record(8, lockagent.EventAlive, lockagent.Event{StoreTime: 5e6, Confirmed: 4e6, Time: at(6)}))
 	apply(record(9, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(7), Count: 1}))
-	if s, _ = f.Lock(LockKey{"s", "", "a"}); s.Holders[0].Confirmed != 4e6 || s.Holders[0].Grants != 1 {
+	if s, _ = f.Lock(fold.LockKey{Store: "s", Kind: "", Lock: "a"}); s.Holders[0].Confirmed != 4e6 || s.Holders[0].Grants != 1 {
 		t.Errorf("%+v", s)
 	}
 	apply(record(10, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(8), Held: 7 * time.Second, Until: 7e6}))
 	apply(record(11, lockagent.EventHeld, lockagent.Event{Owner: "bob", Request: 2, Tenure: 1, Token: 101, Time: at(8), Held: 2 * time.Second, Until: 10e6, Returned: 9e6, How: lockagent.ByHandOff}))
-	if s, ok = f.Lock(LockKey{"s", "", "a"}); ok || len(ended) != 2 {
+	if s, ok = f.Lock(fold.LockKey{Store: "s", Kind: "", Lock: "a"}); ok || len(ended) != 2 {
 		t.Fatalf("%+v", s)
 	}
 	if h := ended[0]; h.Owner != "ann" || h.Until != at(8) || h.End != 7e6 || h.Ended != lockagent.EventReleased || h.Held != 7*time.Second {
@@ -73,7 +74,7 @@ func TestFold(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	text, err := json.Marshal(ended[1])
-	var back Hold
+	var back fold.Hold
 	if err != nil || json.Unmarshal(text, &back) != nil || !reflect.DeepEqual(back, ended[1]) {
 		t.Errorf("%s is %+v, want %+v; %v", text, back, ended[1], err)
 	}
@@ -83,20 +84,20 @@ func TestFold(t *testing.T) {
 // program. The record of the grant may come later than that of the request.
 func TestFoldNamesWhoIsWaitedFor(t *testing.T) {
 	holder := agent("A").granted(7, 1000).records
-	process := Process{Host: "host-A", Program: "billing", PID: 7}
-	for text, want := range map[string]struct{ before, after Party }{
-		"A:7":         {Party{Agent: "A", Process: process}, Party{Owner: "owner-A", Agent: "A", Process: process}},
-		"A:8":         {Party{Agent: "A", Process: process}, Party{Agent: "A", Process: process}},
-		"B/3":         {Party{Owner: "B/3", Agent: "B"}, Party{Owner: "B/3", Agent: "B"}},
-		"f81d4fae:31": {Party{Owner: "f81d4fae:31"}, Party{Owner: "f81d4fae:31"}},
+	process := fold.Process{Host: "host-A", Program: "billing", PID: 7}
+	for text, want := range map[string]struct{ before, after fold.Party }{
+		"A:7":         {fold.Party{Agent: "A", Process: process}, fold.Party{Owner: "owner-A", Agent: "A", Process: process}},
+		"A:8":         {fold.Party{Agent: "A", Process: process}, fold.Party{Agent: "A", Process: process}},
+		"B/3":         {fold.Party{Owner: "B/3", Agent: "B"}, fold.Party{Owner: "B/3", Agent: "B"}},
+		"f81d4fae:31": {fold.Party{Owner: "f81d4fae:31"}, fold.Party{Owner: "f81d4fae:31"}},
 	} {
-		f := NewFold()
+		f := fold.New()
 		f.Apply(holder[0])
 		f.Apply(events.Record{Event: lockagent.Event{
 			Kind: lockagent.EventQueued, Agent: "B", Store: "s", Lock: "a", Owner: "B/1", Request: 1, Time: wall(1100), Holder: text,
 		}, Epoch: 1, Seq: 1})
-		behind := func() Party {
-			s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+		behind := func() fold.Party {
+			s, _ := f.Lock(fold.LockKey{Store: "s", Lock: "a"})
 			return *s.Waiters[0].Behind
 		}
 		if got := behind(); got != want.before {
@@ -110,11 +111,11 @@ func TestFoldNamesWhoIsWaitedFor(t *testing.T) {
 }
 
 func TestPartyText(t *testing.T) {
-	for want, p := range map[string]Party{
+	for want, p := range map[string]fold.Party{
 		`"joe"`:                {Owner: "joe"},
 		`/7 of agent 470d6805`: {Owner: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81/7", Agent: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81"},
-		`"joe" of agent a, shop on web-1, pid 812`: {Owner: "joe", Agent: "a", Process: Process{Host: "web-1", Program: "shop", PID: 812}},
-		"agent a on web-1, pid 812":                {Agent: "a", Process: Process{Host: "web-1", PID: 812}},
+		`"joe" of agent a, shop on web-1, pid 812`: {Owner: "joe", Agent: "a", Process: fold.Process{Host: "web-1", Program: "shop", PID: 812}},
+		"agent a on web-1, pid 812":                {Agent: "a", Process: fold.Process{Host: "web-1", PID: 812}},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("it is %q, want %q", got, want)
@@ -129,10 +130,10 @@ func TestFoldInAnyOrder(t *testing.T) {
 		agent("B").granted(1, 200).stop().records,
 		agent("C").granted(1, 150).released(1, 160).of("b").granted(2, 150).records,
 	}
-	var want []Hold
+	var want []fold.Hold
 	for range 20 {
 		rest := slices.Clone(logs)
-		f := NewFold()
+		f := fold.New()
 		for len(rest) > 0 {
 			i := rand.IntN(len(rest))
 			f.Apply(rest[i][0])
@@ -140,11 +141,11 @@ func TestFoldInAnyOrder(t *testing.T) {
 				rest = slices.Delete(rest, i, i+1)
 			}
 		}
-		var got []Hold
+		var got []fold.Hold
 		for s := range f.Locks() {
 			got = append(got, s.Holders...)
 		}
-		slices.SortFunc(got, func(a, b Hold) int { return int(a.Token) - int(b.Token) })
+		slices.SortFunc(got, func(a, b fold.Hold) int { return int(a.Token) - int(b.Token) })
 		if want == nil {
 			want = got
 		}
@@ -155,14 +156,14 @@ func TestFoldInAnyOrder(t *testing.T) {
 }
 
 func TestFoldOfAStoreWithTwoIdentities(t *testing.T) {
-	f := NewFold()
+	f := fold.New()
 	f.Apply(record(1, lockagent.EventGranted, lockagent.Event{Store: "x", Tenure: 1, Token: 1, Owner: "ann"}))
-	if s, ok := f.Lock(LockKey{"y", "", "a"}); ok {
+	if s, ok := f.Lock(fold.LockKey{Store: "y", Kind: "", Lock: "a"}); ok {
 		t.Errorf("%+v", s)
 	}
 	f.Apply(record(2, lockagent.EventStoreReset, lockagent.Event{Store: "y", Reset: lockagent.Reset{Store: "x"}}))
 	for _, store := range []string{"x", "y"} {
-		if s, ok := f.Lock(LockKey{store, "", "a"}); !ok || len(s.Holders) != 1 {
+		if s, ok := f.Lock(fold.LockKey{Store: store, Kind: "", Lock: "a"}); !ok || len(s.Holders) != 1 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -190,15 +191,15 @@ func TestFoldOfASupersededHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, order := range [][]*story{{test.first, test.second}, {test.second, test.first}} {
-				f := NewFold()
+				f := fold.New()
 				for _, s := range order {
 					for _, r := range s.records {
 						f.Apply(r)
 					}
 				}
-				s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
-				i := slices.IndexFunc(s.Holders, func(h Hold) bool { return h.Agent == "A" })
-				now := slices.ContainsFunc(s.Now(), func(h Hold) bool { return h.Agent == "A" })
+				s, _ := f.Lock(fold.LockKey{Store: "s", Lock: "a"})
+				i := slices.IndexFunc(s.Holders, func(h fold.Hold) bool { return h.Agent == "A" })
+				now := slices.ContainsFunc(s.Now(), func(h fold.Hold) bool { return h.Agent == "A" })
 				if h := s.Holders[i]; h.Superseded != (test.want != 0) || now == h.Superseded || h.End != test.want {
 					t.Errorf("%+v; is it among those of now? %v; want the end %v", h, now, test.want)
 				}
@@ -207,15 +208,15 @@ func TestFoldOfASupersededHold(t *testing.T) {
 	}
 
 	// The end may have been under way.
-	var last Hold
-	f := NewFold()
+	var last fold.Hold
+	f := fold.New()
 	first := agent("A").granted(1, 1000).released(1, 9000).records
 	for _, r := range slices.Concat(first[:2], agent("B").granted(1, 10_000).records, first[2:]) {
 		for _, h := range endedBy(f, r) {
 			last = h
 		}
 	}
-	s, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+	s, _ := f.Lock(fold.LockKey{Store: "s", Lock: "a"})
 	if len(s.Holders) != 1 || last.Agent != "A" || last.Superseded || last.End != clock(9000)+100 {
 		t.Errorf("%+v, last %+v", s, last)
 	}
@@ -229,11 +230,11 @@ func confirmed(ms int) func(*events.Record) {
 // It does not matter when the log tells that two identities are those of one store.
 func TestFoldOfASupersededHoldOfOneStore(t *testing.T) {
 	first, second := agent("A").at("x").granted(1, 1000).records, agent("B").at("y").granted(1, 11_000).released(1, 12_000)
-	f := NewFold()
+	f := fold.New()
 	for _, r := range slices.Concat(first, second.reset(lockagent.Reset{Store: "x"}).records) {
 		f.Apply(r)
 	}
-	s, _ := f.Lock(LockKey{Store: "y", Lock: "a"})
+	s, _ := f.Lock(fold.LockKey{Store: "y", Lock: "a"})
 	if len(s.Holders) != 1 || !s.Holders[0].Superseded {
 		t.Errorf("%+v", s)
 	}
@@ -258,13 +259,13 @@ func TestFoldOfTheNextLife(t *testing.T) {
 		"Released":  {queued(agent("A").granted(1, 1000).released(1, 2000)).stop(), false, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, a := NewFold(), newAudit()
+			f, a := fold.New(), newAudit()
 			for i, r := range test.log.records {
 				r.Position, r.Stored = uint64(i+1), wall(8000)
 				f.Apply(r)
 				a.Add(r)
 			}
-			var holders []Hold
+			var holders []fold.Hold
 			waits := 0
 			for l := range f.Locks() {
 				holders = append(holders, l.Holders...)
@@ -287,7 +288,7 @@ const manyAgents = 16384
 // A fold that runs for long does not remember all agents that there were, whether they stopped or crashed.
 func TestFoldForgetsAgents(t *testing.T) {
 	over := 0
-	f := NewFold()
+	f := fold.New()
 	tell := func(ms int, s *story) {
 		for _, r := range s.records {
 			r.Stored = wall(ms)
@@ -330,7 +331,7 @@ func TestFoldForgetsAgents(t *testing.T) {
 
 // Signs of life that are not read show nothing of an agent that is silent.
 func TestFoldWithoutSignsOfLife(t *testing.T) {
-	f := NewFold()
+	f := fold.New()
 	for i := range manyAgents + 10 {
 		r := agent(lockagent.AgentID(strconv.Itoa(i))).records[0]
 		r.Stored = wall(1000 * i)
@@ -342,9 +343,9 @@ func TestFoldWithoutSignsOfLife(t *testing.T) {
 }
 
 // endedBy applies a record, and returns the holds that the fold knows no more.
-func endedBy(f *Fold, r events.Record) (all []Hold) {
+func endedBy(f *fold.Fold, r events.Record) (all []fold.Hold) {
 	for _, c := range f.Apply(r) {
-		if c.Kind == HoldEnded || c.Kind == HoldForgotten {
+		if c.Kind == fold.HoldEnded || c.Kind == fold.HoldForgotten {
 			all = append(all, *c.Hold)
 		}
 	}

@@ -8,11 +8,13 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // appeared takes a hold of which the log does not have the grant, but a record that it goes on. The grant may be
 // missing, or the log begins late.
-func (a follower) Appeared(h *Hold, r *events.Record) {
+func (a follower) Appeared(h *fold.Hold, r *events.Record) {
 	l := a.current
 	l.Shown++
 	if !judged(h.LockKey) {
@@ -38,7 +40,7 @@ func (a follower) Appeared(h *Hold, r *events.Record) {
 		s.Confirmed, s.Lease = max(s.Confirmed, h.Confirmed), max(s.Lease, h.Lease)
 		s.Modes |= modeOf(h.Mode)
 		s.beginAlone(h)
-		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.lastToken())
+		s.FirstToken, s.LastToken = min(s.FirstToken, h.Token), max(s.LastToken, h.LastToken())
 	}
 	s.Open++
 	a.outlasts(h, s)
@@ -51,7 +53,7 @@ func (a follower) Appeared(h *Hold, r *events.Record) {
 }
 
 // confirmed holds a record that a hold goes on against what the log says of the hold.
-func (a follower) Confirmed(h *Hold, r *events.Record) {
+func (a follower) Confirmed(h *fold.Hold, r *events.Record) {
 	s := a.goesOn(h)
 	if s == nil {
 		return
@@ -61,7 +63,7 @@ func (a follower) Confirmed(h *Hold, r *events.Record) {
 	}
 	switch whole := a.hasAll(s); {
 	case h.Start != r.StoreTime && h.Start != 0:
-		odd(fmt.Sprintf("the agent tells that it began at %s, and told before that it began at %s", storeText(r.StoreTime), storeText(h.Start)))
+		odd(fmt.Sprintf("the agent tells that it began at %s, and told before that it began at %s", show.Store(r.StoreTime), show.Store(h.Start)))
 	case h.Owner != r.Owner || h.Incarnation != r.Incarnation || h.Permits != r.Permits || h.Holds != r.Holds ||
 		r.Total != 0 && r.Total != h.Total || r.How == lockagent.ByStore && h.How != r.How:
 		odd("what the agent tells of it while it goes on is not what it told when it began")
@@ -85,7 +87,7 @@ func (a follower) Confirmed(h *Hold, r *events.Record) {
 }
 
 // lasts notes for how long a hold has gone on by a record that tells so. The end of the tenure is held against that.
-func (a *Audit) lasts(h *Hold, s *span, r *events.Record) {
+func (a *Audit) lasts(h *fold.Hold, s *span, r *events.Record) {
 	s.Least = max(s.Least, r.Confirmed)
 	s.lastsUntil(h, r)
 	if h.Start == 0 {
@@ -95,19 +97,19 @@ func (a *Audit) lasts(h *Hold, s *span, r *events.Record) {
 	if until := max(h.Start, s.After).Add(slowed(r.Held)); end != 0 && until > end.Add(rounding(h.Store)) {
 		a.suspect(s, suspect{Kind: Outlived, Hold: pieceOf(h), By: until.Sub(end), At: until, Why: fmt.Sprintf(
 			"the store had confirmed its lease until %s, and its agent says that it goes on at %s at least",
-			storeText(end), storeText(until))})
+			show.Store(end), show.Store(until))})
 	}
 }
 
 // lastsUntil notes until when a hold has gone on at least, by the clock of its agent.
-func (s *span) lastsUntil(h *Hold, r *events.Record) {
+func (s *span) lastsUntil(h *fold.Hold, r *events.Record) {
 	if s != nil && h.Start != 0 {
 		s.Lasted = max(s.Lasted, max(h.Start, s.After).Add(r.Held-r.Held/drift))
 	}
 }
 
 // has reports whether a hold goes on in the present life of the agent, by its log. A whole life began without holds.
-func (l *agentLog) has(h *Hold) bool { return h.Epoch == l.Epoch || !l.Whole && !h.Gone }
+func (l *agentLog) has(h *fold.Hold) bool { return h.Epoch == l.Epoch || !l.Whole && !h.Gone }
 
 // known is how many holds these are, and their sum.
 func (a *Audit) known(l *agentLog) (holds int, sum uint64) {
@@ -180,7 +182,7 @@ func (a *Audit) notShown(l *agentLog, now lockagent.StoreTime) {
 
 // goOn notes that an agent has all holds that the log has, but perhaps one, and no hidden hold. Those of the process before
 // go on.
-func (a *Audit) goOn(l *agentLog, r *events.Record, but *Hold) {
+func (a *Audit) goOn(l *agentLog, r *events.Record, but *fold.Hold) {
 	a.shows(l, r.StoreTime)
 	for _, h := range a.fold.Holds(l.ID) {
 		if s := a.spanOf(h); h == but || !l.has(h) || s != nil && !s.Gone {

@@ -6,20 +6,21 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // A log that has lost its beginning knows a hold as well when it is told that the hold goes on.
 func TestFoldOfAHoldThatGoesOn(t *testing.T) {
 	a := agent("A").leasing(time.Hour).on("i1").granted(1, 1000).reentered(1, 2000).renewed(1, 590_000).holding(1, 601_000)
-	whole, late := NewFold(), NewFold()
+	whole, late := fold.New(), fold.New()
 	for _, r := range a.records {
 		whole.Apply(r)
 	}
 	late.Apply(a.records[0])
 	late.Apply(a.records[len(a.records)-1])
-	var holds []Hold
-	for _, f := range []*Fold{whole, late} {
-		l, _ := f.Lock(LockKey{"s", lockagent.PlainLock, "a"})
+	var holds []fold.Hold
+	for _, f := range []*fold.Fold{whole, late} {
+		l, _ := f.Lock(fold.LockKey{Store: "s", Kind: lockagent.PlainLock, Lock: "a"})
 		if len(l.Holders) != 1 {
 			t.Fatalf("%+v", l)
 		}

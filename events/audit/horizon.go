@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // storeLog is what an audit knows of one store.
@@ -206,7 +208,7 @@ func (a *Audit) due(s *storeLog, until lockagent.StoreTime) (all []*lockLog) {
 	} else {
 		s.locks.before(int64(until), func(l *lockLog) { all = append(all, l) })
 	}
-	slices.SortFunc(all, func(x, y *lockLog) int { return x.compare(y.LockKey) })
+	slices.SortFunc(all, func(x, y *lockLog) int { return x.Compare(y.LockKey) })
 	return all
 }
 
@@ -295,7 +297,7 @@ func (a *Audit) atLeast(s *span) lockagent.StoreTime {
 // places is how many ends of forgotten holds a store remembers.
 const places = 1024
 
-func placeOf(key LockKey) int { return int(keySum(key) % places) }
+func placeOf(key fold.LockKey) int { return int(keySum(key) % places) }
 
 // ended notes when a hold ended that is forgotten.
 func (s *storeLog) ended(place int, end lockagent.StoreTime) {
@@ -325,7 +327,7 @@ func (s *storeLog) clear(c cleared) {
 
 // forgot reports whether something may be forgotten that a hold of a lock has to be compared with, if
 // it began at a time that was judged.
-func (s *storeLog) forgot(key LockKey, agent lockagent.AgentID, start lockagent.StoreTime) bool {
+func (s *storeLog) forgot(key fold.LockKey, agent lockagent.AgentID, start lockagent.StoreTime) bool {
 	c := s.Cleared[0]
 	if c.By == agent {
 		c = s.Cleared[1] // its own records tell their order
@@ -339,7 +341,7 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.FirstToken, y.FirstToken))
 	})
 	blind := store == a.nowhere && len(a.stores) > 2
-	permits := lock.hasPermits()
+	permits := lock.HasPermits()
 	known := until
 	if !blind {
 		a.orderTokens(store, lock, until)
@@ -431,7 +433,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 		a.found.OpenHolds.add(NamedHold{a.hold(lock.LockKey, s, &s.Last)})
 	}
 	if s.Late {
-		s.doubt(fmt.Sprintf("the log told of it when all up to %s had been judged", storeText(store.Floor)))
+		s.doubt(fmt.Sprintf("the log told of it when all up to %s had been judged", show.Store(store.Floor)))
 	}
 	if s.Open > 0 && s.Gone && s.Holed {
 		s.doubt("the log does not have its end, which may be among the missing records, as may a renewal")

@@ -9,9 +9,10 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
-// Independent is a second opinion on a log. It judges without [Audit] and [Fold], and can be reviewed in ten minutes.
+// Independent is a second opinion on a log. It judges without [Audit] and [fold.Fold], and can be reviewed in ten minutes.
 // It keeps all records in memory. The zero value is an empty log. It is not safe for concurrent use.
 //
 //   - A log has no verdict unless it is whole: each agent has told of all from its start to its stop, by records that
@@ -30,7 +31,7 @@ type Independent struct {
 	doubt    string // the first
 	odd      bool   // the log contradicts itself
 	pairs    []OpinionPair
-	locks    map[LockKey][]oneTenure
+	locks    map[fold.LockKey][]oneTenure
 }
 
 // Visit adds what a [natslog.Reader] or [events.ReadLines] passes. A Position says which message had the record: then
@@ -58,7 +59,7 @@ func (x *Independent) pair(first, second *events.Record, what string) {
 
 // Opinion judges the records. Call it once.
 func (x *Independent) Opinion() Opinion {
-	x.locks = make(map[LockKey][]oneTenure)
+	x.locks = make(map[fold.LockKey][]oneTenure)
 	slices.SortStableFunc(x.records, func(a, b events.Record) int {
 		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))
 	})
@@ -70,7 +71,7 @@ func (x *Independent) Opinion() Opinion {
 			continue // it is there twice
 		}
 		if r.Kind == lockagent.EventAgentStarted {
-			a = oneLife{tenures: make(map[tenureID][]*events.Record), tokens: make(map[LockKey]lockagent.Token)}
+			a = oneLife{tenures: make(map[tenureID][]*events.Record), tokens: make(map[fold.LockKey]lockagent.Token)}
 		}
 		a.store = cmp.Or(a.store, r.Store)
 		if x.why = cmp.Or(x.why, a.misses(last, r)); x.why != "" {
@@ -82,13 +83,13 @@ func (x *Independent) Opinion() Opinion {
 	if last.Kind != lockagent.EventAgentStopped || len(x.records) == 0 {
 		x.why = cmp.Or(x.why, fmt.Sprintf("record %s is the last one, and its agent did not stop", placeText(last)))
 	}
-	holds, names := 0, make(map[LockKey]bool)
+	holds, names := 0, make(map[fold.LockKey]bool)
 	for key, all := range x.locks {
-		name := LockKey{Store: key.Store, Lock: key.Lock}
-		if key.excludes() && names[name] {
+		name := fold.LockKey{Store: key.Store, Lock: key.Lock}
+		if key.Excludes() && names[name] {
 			x.why = cmp.Or(x.why, fmt.Sprintf("lock %q is used as two kinds of lock, which exclude each other", key.Lock))
 		}
-		names[name] = names[name] || key.excludes()
+		names[name] = names[name] || key.Excludes()
 		holds += x.compare(key, all)
 	}
 	return x.opinion(holds)
@@ -98,14 +99,14 @@ func (x *Independent) Opinion() Opinion {
 type oneLife struct {
 	store   string
 	tenures map[tenureID][]*events.Record // those that the store has not taken back
-	tokens  map[LockKey]lockagent.Token
+	tokens  map[fold.LockKey]lockagent.Token
 	open    int                 // holds
 	sum     uint64              // of these
 	free    lockagent.StoreTime // when the store had taken back the last one
 }
 
 type tenureID struct {
-	LockKey
+	fold.LockKey
 	number uint64
 }
 
@@ -118,7 +119,7 @@ func (a *oneLife) misses(last, r *events.Record) string {
 	begins := last.Kind == lockagent.EventAgentStopped
 	follows := !begins && r.Agent == last.Agent && place == events.Place{Epoch: before.Epoch, Seq: before.Seq + 1}
 	starts := begins && r.Count == 0 && r.Sum == 0 && r.Follows == before && place == events.Place{Epoch: before.Epoch + 1, Seq: 1}
-	key := keyOf(r.Store, r)
+	key := fold.KeyOf(r.Store, r)
 	foreign := r.Token != 0 && !judged(key) || r.Op == lockagent.ReleasePermit
 	switch {
 	case !follows && !starts, starts != (r.Kind == lockagent.EventAgentStarted):
@@ -129,7 +130,7 @@ func (a *oneLife) misses(last, r *events.Record) string {
 		return fmt.Sprintf("record %s tells of what makes times or numbers incomparable: %v", placeText(r), r.Kind)
 	case r.Store != "" && r.Store != a.store, r.Store == "" && r.Lock != "":
 		return fmt.Sprintf("record %s does not name the store of its agent", placeText(r))
-	case foreign, key.hasPermits() && r.How == lockagent.ByStore && r.Total == 0:
+	case foreign, key.HasPermits() && r.How == lockagent.ByStore && r.Total == 0:
 		return fmt.Sprintf("record %s is about a lock that the second opinion does not judge", placeText(r))
 	}
 	return ""
@@ -145,7 +146,7 @@ func imprecise(store string) time.Duration {
 
 // follow follows one record of an agent.
 func (x *Independent) follow(a *oneLife, r *events.Record) {
-	id := tenureID{keyOf(r.Store, r), r.Tenure}
+	id := tenureID{fold.KeyOf(r.Store, r), r.Tenure}
 	log := append(a.tenures[id], r)
 	switch {
 	case r.Kind == lockagent.EventAlive:
@@ -172,7 +173,7 @@ func (x *Independent) follow(a *oneLife, r *events.Record) {
 	if r.Kind == lockagent.EventHolding {
 		return
 	}
-	if r.How == lockagent.ByStore && r.Token <= a.tokens[id.LockKey] && !id.hasPermits() {
+	if r.How == lockagent.ByStore && r.Token <= a.tokens[id.LockKey] && !id.HasPermits() {
 		x.contradicts(r, "its token is not greater than that of the tenure before")
 	} else if r.How == lockagent.ByStore {
 		a.tokens[id.LockKey] = r.Token
@@ -202,9 +203,9 @@ type oneTenure struct {
 // judge makes a tenure of its records.
 func (x *Independent) judge(log []*events.Record) {
 	first, near := log[0], imprecise(log[0].Store)
-	key := keyOf(first.Store, first)
+	key := fold.KeyOf(first.Store, first)
 	t := oneTenure{grant: first, start: first.StoreTime, permits: 1, total: 1}
-	if key.hasPermits() {
+	if key.HasPermits() {
 		t.permits, t.total = max(1, first.Permits), first.Total
 	}
 	type hold struct {
@@ -294,7 +295,7 @@ func (x *Independent) judge(log []*events.Record) {
 }
 
 // compare looks whether the tenures of a lock exclude each other, and whether their tokens grow. It counts the holds.
-func (x *Independent) compare(key LockKey, all []oneTenure) (holds int) {
+func (x *Independent) compare(key fold.LockKey, all []oneTenure) (holds int) {
 	slices.SortFunc(all, func(a, b oneTenure) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.grant.Token, b.grant.Token))
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // joinedStores are logs of agents of one store. B may have another name for it.
@@ -80,7 +81,7 @@ func TestJoinedStores(t *testing.T) {
 			slices.SortStableFunc(records, func(x, y events.Record) int { return x.Time.Compare(y.Time) })
 			tells := agent("Z").reset(lockagent.Reset{Store: "s"})
 			tells.stop()
-			with := func(at int, store string) (report Report, state []LockState) {
+			with := func(at int, store string) (report Report, state []fold.LockState) {
 				all := slices.Insert(slices.Clone(records), at, tells.records...)
 				for i := range all {
 					switch r := &all[i]; {
@@ -90,14 +91,14 @@ func TestJoinedStores(t *testing.T) {
 						r.Reset.Store = store
 					}
 				}
-				fold := NewFold()
+				folded := fold.New()
 				for _, r := range all {
-					fold.Apply(r)
+					folded.Apply(r)
 				}
-				for l := range fold.Locks() {
+				for l := range folded.Locks() {
 					state = append(state, l)
 				}
-				slices.SortFunc(state, func(x, y LockState) int { return cmp.Compare(x.Lock, y.Lock) })
+				slices.SortFunc(state, func(x, y fold.LockState) int { return cmp.Compare(x.Lock, y.Lock) })
 				return audited(all), state
 			}
 			want, wantState := with(0, "s")

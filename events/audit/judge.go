@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // compare looks whether two tenures of a lock overlapped.
@@ -66,10 +68,10 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
 	case first.Open > 0:
 		doubt(fmt.Sprintf("the log does not have its end, and token %d was granted at %s, before its lease was over",
-			second.FirstToken, storeText(second.Start)))
+			second.FirstToken, show.Store(second.Start)))
 	default:
 		doubt(fmt.Sprintf("it ended between %s and %s, and token %d was granted at %s",
-			storeText(a.atLeast(first)), untilText(end), second.FirstToken, storeText(second.Start)))
+			show.Store(a.atLeast(first)), untilText(end), second.FirstToken, show.Store(second.Start)))
 	}
 }
 
@@ -77,7 +79,7 @@ func untilText(t lockagent.StoreTime) string {
 	if t == 0 || t == endOfTime {
 		return "a time that the log does not tell"
 	}
-	return storeText(t)
+	return show.Store(t)
 }
 
 // orderTokens looks whether the tokens of tenures that go on side by side grew: each is compared with the one that
@@ -91,7 +93,7 @@ func (a *Audit) orderTokens(store *storeLog, lock *lockLog, until lockagent.Stor
 		if s.Start == 0 {
 			continue
 		}
-		if (s.Modes == shared || lock.hasPermits()) && !s.Ordered {
+		if (s.Modes == shared || lock.HasPermits()) && !s.Ordered {
 			s.Ordered = true
 			a.compareTokens(store, lock, before, s)
 		}
@@ -174,7 +176,7 @@ func (a *Audit) tokens(lock *lockLog, first *span, p *piece, second *span, q *pi
 }
 
 // overlap tells of two holds that overlapped.
-func (a *Audit) overlap(lock *lockLog, s *span, p *piece, second Hold) Violation {
+func (a *Audit) overlap(lock *lockLog, s *span, p *piece, second fold.Hold) Violation {
 	v := Violation{Kind: Overlap, First: a.hold(lock.LockKey, s, p), Second: second, Overlapped: second.Start}
 	end := a.atMost(s)
 	if s.Told != 0 {
@@ -249,7 +251,7 @@ func (a *Audit) move(l *agentLog, to string) {
 				lock.over(s)
 				other.goOn(s)
 			}
-			s.Late = s.Late || a.toldLate(&Hold{LockKey: key, Agent: s.Agent}, s.Start)
+			s.Late = s.Late || a.toldLate(&fold.Hold{LockKey: key, Agent: s.Agent}, s.Start)
 			other.Spans = append(other.Spans, s)
 			return true
 		})
@@ -290,7 +292,7 @@ func (a follower) Joined(to, from string) {
 	}
 	if s.Holds > 0 && gone.Holds > 0 {
 		a.found.Joined.add(Note(fmt.Sprintf("the stores %s and %s are one, but holds of each were judged apart, up to %s", to, from,
-			storeText(min(s.Judged, gone.Judged)))))
+			show.Store(min(s.Judged, gone.Judged)))))
 	}
 	s.Floor, s.From = min(s.Floor, gone.Floor), max(s.From, gone.From)
 	s.clear(gone.Cleared[0])

@@ -7,6 +7,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // A fold and an audit take the lease of a hold that has no end for over at the same time. The grant of a
@@ -34,13 +36,13 @@ func TestLeaseEndOfAHold(t *testing.T) {
 			if test.then != nil {
 				test.then(test.holder)
 			}
-			f := NewFold()
+			f := fold.New()
 			for _, r := range test.holder.records {
 				f.Apply(r)
 			}
-			l, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+			l, _ := f.Lock(fold.LockKey{Store: "s", Lock: "a"})
 			if end := l.Holders[0].LeaseEnd(); end != test.want {
-				t.Errorf("the fold says %v, want %v", storeText(end), storeText(test.want))
+				t.Errorf("the fold says %v, want %v", show.Store(end), show.Store(test.want))
 			}
 			for after, want := range map[time.Duration]int{-time.Millisecond: 1, time.Millisecond: 0} {
 				at := int(test.want.Add(after).Sub(clock(0)).Milliseconds())
@@ -150,11 +152,11 @@ func TestFoldOfALeaseThatIsLeft(t *testing.T) {
 		"OfAnotherIdentity": {[]*story{left(agent("A").at("x")), agent("B").at("s").reset(lockagent.Reset{Store: "x"})}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := NewFold()
+			f := fold.New()
 			for _, r := range recordsOf(test.stories) {
 				f.Apply(r)
 			}
-			l, _ := f.Lock(LockKey{Store: "s", Lock: "a"})
+			l, _ := f.Lock(fold.LockKey{Store: "s", Lock: "a"})
 			if len(l.Left) != test.want || len(l.Now()) > 1 {
 				t.Fatalf("%+v", l)
 			}
@@ -169,7 +171,7 @@ func TestFoldOfALeaseThatIsLeft(t *testing.T) {
 
 // A fold that runs for long forgets leases that are over.
 func TestFoldForgetsLeases(t *testing.T) {
-	f, s := NewFold(), fixed(agent("A"))
+	f, s := fold.New(), fixed(agent("A"))
 	const mostIdle = 1024 // locks that a fold keeps though there is nothing to say about them
 	for i := range 10 * mostIdle {
 		s.of(lockagent.Name(fmt.Sprintf("cron/%d", i))).granted(uint64(i+1), 1000*i).lost(lockagent.LostClosed, uint64(i+1), 1000*i+1)
@@ -181,7 +183,7 @@ func TestFoldForgetsLeases(t *testing.T) {
 	if _, n := f.Size(); n > 2*mostIdle {
 		t.Errorf("it knows %d locks", n)
 	}
-	if l, _ := f.Lock(LockKey{Store: "s", Lock: s.lock}); len(l.Left) != 1 {
+	if l, _ := f.Lock(fold.LockKey{Store: "s", Lock: s.lock}); len(l.Left) != 1 {
 		t.Errorf("%+v", l)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // nameless begins the log of an agent that does not know yet which store it uses.
@@ -105,7 +106,7 @@ func TestAuditOfAHoldThatBeganWithoutAStore(t *testing.T) {
 	}
 	log(5100).want(t, Proven, "", "")
 	log(1200).want(t, Violated, "overlap: 1", "")
-	f := NewFold()
+	f := fold.New()
 	for _, r := range log(5100).records {
 		f.Apply(r)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // NoVerdict is the verdict of an [Opinion] on a log that [Independent] does not judge.
@@ -64,9 +65,9 @@ func (o *Opinion) String() string {
 	var b strings.Builder
 	switch o.Verdict {
 	case Proven:
-		fmt.Fprintf(&b, "second opinion: proven: no two of %s overlapped\n", plural(o.Holds, "hold", "holds"))
+		fmt.Fprintf(&b, "second opinion: proven: no two of %s overlapped\n", show.Plural(o.Holds, "hold", "holds"))
 	case Violated:
-		fmt.Fprintf(&b, "second opinion: violated: %s\n", plural(len(o.Pairs), "pair of tenures", "pairs of tenures"))
+		fmt.Fprintf(&b, "second opinion: violated: %s\n", show.Plural(len(o.Pairs), "pair of tenures", "pairs of tenures"))
 	default:
 		fmt.Fprintf(&b, "second opinion: no verdict: %s\n", o.Why)
 	}

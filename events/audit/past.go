@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 const (
@@ -37,7 +38,7 @@ type past struct {
 	Hidden   lockagent.StoreTime `json:"hidden,omitempty"`
 	Holes    uint32              `json:"holes,omitempty"`
 	Lease    time.Duration       `json:"lease,omitempty"`
-	Process  Process             `json:"process,omitzero"`
+	Process  fold.Process        `json:"process,omitzero"`
 }
 
 // pastAgents remembers the last agents whose logs are over.
@@ -121,7 +122,7 @@ func (a *Audit) revive(l *agentLog, p *past) {
 	l.Judged, l.Settled, l.Told = p.Judged, min(p.Settled, newest), min(p.Told, newest)
 	l.Stored, l.Ended, l.Hidden = p.Stored, p.Ended, p.Hidden
 	l.Unsigned = p.Unsigned
-	a.fold.Revive(AgentState{
+	a.fold.Revive(fold.AgentState{
 		Agent: l.ID, Epoch: p.Epoch, Seq: p.Next - 1, Store: l.Store, Process: p.Process, Stopped: p.Stopped,
 	})
 }

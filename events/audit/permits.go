@@ -8,10 +8,11 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // permitsOf is how many permits a hold has.
-func permitsOf(h *Hold) int { return max(1, h.Permits) }
+func permitsOf(h *fold.Hold) int { return max(1, h.Permits) }
 
 // maxSemaphores bounds the semaphores whose numbers an audit follows while nobody has permits of them.
 const maxSemaphores = 10_000
@@ -45,8 +46,8 @@ type permitNumber struct {
 }
 
 // changed notes what an agent did to a semaphore.
-func (a follower) Changed(key LockKey, r *events.Record) {
-	if !key.hasPermits() {
+func (a follower) Changed(key fold.LockKey, r *events.Record) {
+	if !key.HasPermits() {
 		return
 	}
 	lock, c := a.lock(key), permitChange{r.StoreTime, r.Op, r.Permits, r.Permit}
@@ -388,7 +389,7 @@ func (a *Audit) tooMany(lock *lockLog, first, s *span, others int) Violation {
 	v := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, s, s.first()))
 	v.Kind, v.InUse, v.Total = TooManyPermits, others+s.Permits, s.Limit
 	if first == s {
-		v.Second = Hold{}
+		v.Second = fold.Hold{}
 	}
 	v.Why = "the store granted permits while too many others were in use by leases that were not over"
 	v.Look = "Look whether the store lost data or fails over, whether somebody deleted its keys, and whether its clock was set forward."
@@ -398,7 +399,7 @@ func (a *Audit) tooMany(lock *lockLog, first, s *span, others int) Violation {
 // recount has the grants of permits since a time counted once more: the log tells late of others that may have been
 // in use then.
 func (a *Audit) recount(lock *lockLog, since lockagent.StoreTime) {
-	if !lock.hasPermits() {
+	if !lock.HasPermits() {
 		return
 	}
 	for _, s := range lock.Spans {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/internal/logtest"
 )
 
@@ -86,7 +87,7 @@ func (w *world) wrong(log []events.Record, r Report) string {
 	for i := range r.Violations.First {
 		v := &r.Violations.First[i]
 		first, second := bad[tenureKey{v.First.Agent, v.First.Tenure}], bad[tenureKey{v.Second.Agent, v.Second.Tenure}]
-		if v.Second == (Hold{}) || !first || !second {
+		if v.Second == (fold.Hold{}) || !first || !second {
 			return "violated, though nothing was wrong: " + v.String()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // Verdict says what a log proves.
@@ -213,8 +214,8 @@ const (
 // Violation is a contradiction to mutual exclusion.
 type Violation struct {
 	Kind   ViolationKind `json:"kind"`
-	First  Hold          `json:"first"`
-	Second Hold          `json:"second,omitzero"` // zero if the kind has no second
+	First  fold.Hold     `json:"first"`
+	Second fold.Hold     `json:"second,omitzero"` // zero if the kind has no second
 
 	// Overlapped and Until are from when to when it lasted, on the clock of the store; 0 if the
 	// log does not say it.
@@ -226,8 +227,8 @@ type Violation struct {
 	Total int `json:"total,omitempty"`
 
 	// Others are those that also had permits then: the first few. MoreOthers is how many more had some.
-	Others     []Hold `json:"others,omitempty"`
-	MoreOthers int    `json:"more_others,omitempty"`
+	Others     []fold.Hold `json:"others,omitempty"`
+	MoreOthers int         `json:"more_others,omitempty"`
 
 	// Why says how it could come to it, and Look where to look.
 	Why  string `json:"why"`
@@ -240,7 +241,7 @@ type Violation struct {
 
 // join makes one of two that are of one hold.
 func (v Violation) join(other Violation) (both Violation, joined bool) {
-	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (Hold{}) || other.Second == (Hold{}) || !sameHold(&v.First, &other.First) {
+	if v.Kind != other.Kind || v.Why != other.Why || v.Second == (fold.Hold{}) || other.Second == (fold.Hold{}) || !sameHold(&v.First, &other.First) {
 		return v, false
 	}
 	both, later := v, other
@@ -291,8 +292,8 @@ func (e Explanation) join(other Explanation) (both Explanation, joined bool) {
 
 // Unproven is a hold that cannot be shown not to have overlapped.
 type Unproven struct {
-	Hold Hold   `json:"hold"`
-	Why  string `json:"why"`
+	Hold fold.Hold `json:"hold"`
+	Why  string    `json:"why"`
 }
 
 // Gap is records of one agent that are missing.
@@ -352,7 +353,7 @@ type LateRecord struct {
 type Tail struct {
 	Agent   lockagent.AgentID `json:"agent"`
 	Epoch   uint64            `json:"epoch"`
-	Process Process           `json:"process,omitzero"`
+	Process fold.Process      `json:"process,omitzero"`
 	Last    uint64            `json:"last"` // its last record
 
 	// From is the last time of the store of which the log has all that the agent did. Holds of others
@@ -406,14 +407,14 @@ func sorted[K cmp.Ordered, V any](m map[K]V) []V {
 }
 
 // NamedHold is a hold in a list of a report, which names its lock.
-type NamedHold struct{ Hold }
+type NamedHold struct{ fold.Hold }
 
 func (h NamedHold) String() string { return fmt.Sprintf("%q: %v", h.Lock, h.Hold) }
 
 func (h NamedHold) compare(other NamedHold) int { return compareHolds(&h.Hold, &other.Hold) }
 
-func compareHolds(h, other *Hold) int {
-	return cmp.Or(cmp.Compare(max(h.Start, h.End), max(other.Start, other.End)), h.LockKey.compare(other.LockKey), cmp.Compare(h.Token, other.Token),
+func compareHolds(h, other *fold.Hold) int {
+	return cmp.Or(cmp.Compare(max(h.Start, h.End), max(other.Start, other.End)), h.LockKey.Compare(other.LockKey), cmp.Compare(h.Token, other.Token),
 		cmp.Compare(h.Agent, other.Agent), cmp.Compare(h.Epoch, other.Epoch), cmp.Compare(h.Seq, other.Seq))
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // String is the report for people, in lines.
@@ -15,13 +17,13 @@ func (r Report) String() string {
 	if !r.Within.IsZero() {
 		fmt.Fprintf(&b, "The verdict is about what was held %s. All that was read counts:\n", r.Within)
 	}
-	locks := plural(r.Locks, "lock", "locks")
+	locks := show.Plural(r.Locks, "lock", "locks")
 	if r.MoreLocks {
 		locks = fmt.Sprintf("%d or more locks", r.Locks)
 	}
 	fmt.Fprintf(&b, "%s (%d repeated) of %s on %s: %s, %d of them handed off, %d by rest\n",
-		plural(r.Events, "record", "records"), r.Duplicates+r.Unchecked, plural(r.Agents, "agent", "agents"),
-		locks, plural(r.Grants, "hold", "holds"), r.HandOffs, r.Rests)
+		show.Plural(r.Events, "record", "records"), r.Duplicates+r.Unchecked, show.Plural(r.Agents, "agent", "agents"),
+		locks, show.Plural(r.Grants, "hold", "holds"), r.HandOffs, r.Rests)
 	paragraphs := list(nil, "", List[Judged]{len(r.Stores), r.Stores[:min(len(r.Stores), most)]})
 	for _, reason := range slices.Sorted(maps.Keys(r.Losses)) {
 		paragraphs = append(paragraphs, fmt.Sprintf("lost (%s): %d", reason, r.Losses[reason]))
@@ -51,7 +53,7 @@ func (r Report) String() string {
 		{r.Unjudged, "hold is of a kind of lock that this version does not judge", "holds are of kinds of locks that this version does not judge"},
 	} {
 		if count.n > 0 {
-			paragraphs = append(paragraphs, plural(count.n, count.one, count.many))
+			paragraphs = append(paragraphs, show.Plural(count.n, count.one, count.many))
 		}
 	}
 	for _, p := range paragraphs {
@@ -74,13 +76,13 @@ func (r Report) Findings() (all []string) {
 func (r Report) Summary() string {
 	switch r.Verdict {
 	case Violated:
-		return plural(r.Violations.Count, "violation", "violations")
+		return show.Plural(r.Violations.Count, "violation", "violations")
 	case Empty:
 		return r.nothing()
 	case Incomplete:
 		return "no violation was found, but " + r.lacks()
 	case Explained:
-		return fmt.Sprintf("nothing overlapped that must not, apart from %s of which the log names the cause", plural(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
+		return fmt.Sprintf("nothing overlapped that must not, apart from %s of which the log names the cause", show.Plural(r.Explained.Count, "overlap", "overlaps")) + r.assumption()
 	}
 	return "nothing overlapped that must not" + r.assumption()
 }
@@ -93,11 +95,11 @@ func (r Report) nothing() string {
 	case none && r.Since.IsZero():
 		return "there are no records"
 	case none:
-		return "there are no records since " + wallText(r.Since)
+		return "there are no records since " + show.Wall(r.Since)
 	case r.Since.IsZero():
 		return "there are no holds"
 	}
-	return "no hold began since " + wallText(r.Since)
+	return "no hold began since " + show.Wall(r.Since)
 }
 
 // assumption is what the verdict takes for granted of agents that crashed.
@@ -105,7 +107,7 @@ func (r Report) assumption() string {
 	if r.Assumed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", plural(r.Assumed, "agent", "agents"))
+	return fmt.Sprintf(", if %s that did not stop lived no longer than it says below", show.Plural(r.Assumed, "agent", "agents"))
 }
 
 // lacks says why nothing is proven.
@@ -114,7 +116,7 @@ func (r Report) lacks() string {
 	for i := range findingKinds {
 		k := &findingKinds[i]
 		if n := k.of(&r).count(); n > 0 && k.verdict == Incomplete {
-			lacks = append(lacks, plural(n, k.one, k.many))
+			lacks = append(lacks, show.Plural(n, k.one, k.many))
 		}
 	}
 	if len(lacks) == 0 {
@@ -150,9 +152,9 @@ func unproven(all []string, title string, l UnprovenList) []string {
 			all = append(all, title+first[0].String())
 			continue
 		}
-		text := fmt.Sprintf("%s%s: %s", title, plural(n, "hold", "holds"), why)
+		text := fmt.Sprintf("%s%s: %s", title, show.Plural(n, "hold", "holds"), why)
 		for _, u := range first {
-			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.holder(), u.Hold.lasted())
+			text += fmt.Sprintf("\n    %q: %s, %s", u.Hold.Lock, u.Hold.Holder(), u.Hold.Lasted())
 		}
 		if more := n - len(first); more > 0 && len(first) > 0 {
 			text += fmt.Sprintf("\n    and %d more", more)
@@ -160,7 +162,7 @@ func unproven(all []string, title string, l UnprovenList) []string {
 		all = append(all, text)
 	}
 	if more := l.Count - told; more > 0 {
-		all = append(all, fmt.Sprintf("%s%s for other reasons", title, plural(more, "hold", "holds")))
+		all = append(all, fmt.Sprintf("%s%s for other reasons", title, show.Plural(more, "hold", "holds")))
 	}
 	return all
 }

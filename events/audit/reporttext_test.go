@@ -9,10 +9,12 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // In these tests the zone is always the same.
-func init() { zone = time.UTC }
+func init() { show.Zone = time.UTC }
 
 // One hold that overlaps with many others for one reason is told once.
 func TestReportTellsOfOneHoldOnce(t *testing.T) {
@@ -78,7 +80,7 @@ func TestReportSaysWhatIsMissing(t *testing.T) {
 func TestListOfTwoCauses(t *testing.T) {
 	var l List[Unproven]
 	add := func(n int, why string) {
-		l.add(Unproven{Hold: Hold{Start: clock(n)}, Why: why})
+		l.add(Unproven{Hold: fold.Hold{Start: clock(n)}, Why: why})
 	}
 	for n := range 100 {
 		add(100-n, (&blank{Kind: tail, Agent: lockagent.AgentID(fmt.Sprint("A", n))}).text())
@@ -156,7 +158,7 @@ func TestReasonsAreCounted(t *testing.T) {
 			t.Errorf("the reasons of %d holds are %v, want %v", l.Count, l.Reasons, want)
 		}
 	}
-	of := func(token lockagent.Token, why string) Unproven { return Unproven{Hold{Token: token}, why} }
+	of := func(token lockagent.Token, why string) Unproven { return Unproven{fold.Hold{Token: token}, why} }
 	l.add(of(1, "x"))
 	for i := range 30 {
 		l.add(of(lockagent.Token(10+i), "a"))
@@ -237,14 +239,14 @@ func TestRangeText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zone = place
-	defer func() { zone = time.UTC }()
+	show.Zone = place
+	defer func() { show.Zone = time.UTC }()
 	for want, from := range map[string]time.Time{
 		"from 2026-10-25T02:59:00.000+02:00 to 2026-10-25T02:01:00.000+01:00": time.Date(2026, 10, 25, 0, 59, 0, 0, time.UTC),
 		"from 2026-10-25T03:59:00.000+01:00 to 04:01:00.000":                  time.Date(2026, 10, 25, 2, 59, 0, 0, time.UTC),
 		"from 2026-10-25T23:59:00.000+01:00 to 2026-10-26T00:01:00.000+01:00": time.Date(2026, 10, 25, 22, 59, 0, 0, time.UTC),
 	} {
-		if got := rangeText(from, from.Add(2*time.Minute)); got != want {
+		if got := show.Range(from, from.Add(2*time.Minute)); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // resetSpan is what all agents together tell of one reset. They notice it at different times: the
@@ -128,7 +129,7 @@ func (s *storeLog) noteStep(n resetSpan) (known bool) {
 // text says why times are not compared. The report tells apart from that how far the clock was set.
 func (r *resetSpan) text() string {
 	return fmt.Sprintf("somebody set the clock of the store at some time from %s to %s, and times before and since cannot be compared",
-		storeText(r.First), storeText(r.Last))
+		show.Store(r.First), show.Store(r.Last))
 }
 
 // step returns the first step of the clock that may have been between two times, or nil.

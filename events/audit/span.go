@@ -6,11 +6,12 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // lockLog is what an audit has to remember of one lock.
 type lockLog struct {
-	LockKey
+	fold.LockKey
 	Spans  []*span     `json:"spans,omitempty"`
 	Breaks []lockBreak `json:"breaks,omitempty"`
 
@@ -207,7 +208,7 @@ type piece struct {
 	Incarnate string               `json:"incarnation,omitempty"`
 }
 
-func pieceOf(h *Hold) piece {
+func pieceOf(h *fold.Hold) piece {
 	return piece{
 		Owner: h.Owner, Epoch: h.Epoch, Seq: h.Seq, Token: h.Token, Mode: h.Mode, From: h.From, Until: h.Until, Held: h.Held,
 		Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
@@ -223,13 +224,13 @@ func (s *span) first() *piece {
 }
 
 // hold is the hold of a piece, as reports tell it.
-func (a *Audit) hold(key LockKey, s *span, p *piece) Hold {
-	h := Hold{
+func (a *Audit) hold(key fold.LockKey, s *span, p *piece) fold.Hold {
+	h := fold.Hold{
 		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
 		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
-	if key.hasPermits() {
+	if key.HasPermits() {
 		if h.Total = s.Total; s.Permits > 1 {
 			h.Permits = s.Permits
 		}
@@ -255,27 +256,27 @@ func (a *Audit) gone(s *span, token lockagent.Token) bool {
 }
 
 // processOf is where the present process of an agent runs.
-func (a *Audit) processOf(l *agentLog) Process {
+func (a *Audit) processOf(l *agentLog) fold.Process {
 	s, _ := a.fold.Agent(l.ID)
 	return s.Process
 }
 
 // process is where an agent ran in an epoch, if the audit remembers it.
-func (a *Audit) process(id lockagent.AgentID, epoch uint64) Process {
+func (a *Audit) process(id lockagent.AgentID, epoch uint64) fold.Process {
 	if l := a.logs[id]; l != nil {
 		if e := l.Epochs[epoch]; e != nil {
 			return e.Process
 		}
-		return Process{}
+		return fold.Process{}
 	}
 	if p := a.past.with(id)[id]; p.Epoch == epoch {
 		return p.Process
 	}
-	return Process{}
+	return fold.Process{}
 }
 
 // lock returns what the audit remembers of a lock.
-func (a *Audit) lock(key LockKey) *lockLog {
+func (a *Audit) lock(key fold.LockKey) *lockLog {
 	if a.latest != nil && a.latest.LockKey == key {
 		a.touch(a.latest)
 		return a.latest
@@ -295,19 +296,19 @@ func (a *Audit) lock(key LockKey) *lockLog {
 
 // mixes finds that a name is used as two kinds of lock which exclude each other.
 func (a *Audit) mixes(l *lockLog) {
-	if !l.excludes() {
+	if !l.Excludes() {
 		return
 	}
 	for _, kind := range lockagent.LockKinds() {
-		key := LockKey{l.Store, kind, l.Lock}
-		if other := a.locks[key]; key.excludes() && other != nil && other != l {
+		key := fold.LockKey{Store: l.Store, Kind: kind, Lock: l.Lock}
+		if other := a.locks[key]; key.Excludes() && other != nil && other != l {
 			l.Mixed, other.Mixed = true, true
 		}
 	}
 }
 
 // newSpan begins a tenure with its first hold.
-func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
+func (a *Audit) newSpan(lock *lockLog, h *fold.Hold) *span {
 	var s *span
 	if n := len(a.spare); n > 0 {
 		s, a.spare = a.spare[n-1], a.spare[:n-1]
@@ -316,10 +317,10 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 	}
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
-		Holes: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.lastToken(), Modes: modeOf(h.Mode), Last: pieceOf(h),
+		Holes: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.LastToken(), Modes: modeOf(h.Mode), Last: pieceOf(h),
 		Total: h.Total,
 	}
-	if lock.hasPermits() {
+	if lock.HasPermits() {
 		s.Permits = permitsOf(h)
 	}
 	s.beginAlone(h)
@@ -336,14 +337,14 @@ func (a *Audit) newSpan(lock *lockLog, h *Hold) *span {
 }
 
 // beginAlone and endAlone note an exclusive hold of the tenure, and its end.
-func (s *span) beginAlone(h *Hold) {
+func (s *span) beginAlone(h *fold.Hold) {
 	if modeOf(h.Mode) == exclusive {
 		s.Exclusive++
-		s.AloneToken = max(s.AloneToken, h.lastToken())
+		s.AloneToken = max(s.AloneToken, h.LastToken())
 	}
 }
 
-func (s *span) endAlone(h *Hold, until lockagent.StoreTime) {
+func (s *span) endAlone(h *fold.Hold, until lockagent.StoreTime) {
 	if modeOf(h.Mode) == exclusive && until != 0 {
 		s.Exclusive--
 		s.Alone = max(s.Alone, until)
@@ -358,14 +359,14 @@ func (s *span) sharedFrom(t lockagent.StoreTime) bool {
 
 // toldLate reports whether something may be forgotten that a hold has to be compared with, if the log tells only now
 // that it was held since a time.
-func (a *Audit) toldLate(h *Hold, since lockagent.StoreTime) bool {
+func (a *Audit) toldLate(h *fold.Hold, since lockagent.StoreTime) bool {
 	store := a.store(h.Store)
 	return since < store.Floor && store.Floor > store.From && store.forgot(h.LockKey, h.Agent, since)
 }
 
 // outlasts notes that a hold goes on when the log of its agent has ended. Others were compared with it up to the end of
 // its lease.
-func (a *Audit) outlasts(h *Hold, s *span) {
+func (a *Audit) outlasts(h *fold.Hold, s *span) {
 	if s.Gone {
 		s.Late = s.Late || a.toldLate(h, s.LeaseEnd)
 		a.recount(a.lock(h.LockKey), s.LeaseEnd)
@@ -428,7 +429,7 @@ func (s *span) believed() lockagent.StoreTime {
 }
 
 // goesOn notes that a hold goes on, perhaps in another process, and returns its tenure, or nil if its kind is not judged.
-func (a *Audit) goesOn(h *Hold) *span {
+func (a *Audit) goesOn(h *fold.Hold) *span {
 	s := a.spanOf(h)
 	switch {
 	case s != nil:
@@ -446,7 +447,7 @@ func (a *Audit) hasAll(s *span) bool {
 }
 
 // anew begins a tenure once more that was judged until its lease was over, for a hold of it went on. It is not proven.
-func (a *Audit) anew(h *Hold) *span {
+func (a *Audit) anew(h *fold.Hold) *span {
 	same := func(o NamedHold) bool { return o.Agent == h.Agent && o.Tenure == h.Tenure && o.LockKey == h.LockKey }
 	if slices.ContainsFunc(a.found.OpenHolds.First, same) {
 		a.found.OpenHolds.remove(same)
@@ -459,7 +460,7 @@ func (a *Audit) anew(h *Hold) *span {
 			s.Open++
 			s.Modes |= modeOf(x.Mode)
 			s.Confirmed, s.Lease = max(s.Confirmed, x.Confirmed), max(s.Lease, x.Lease)
-			s.FirstToken, s.LastToken = min(s.FirstToken, x.Token), max(s.LastToken, x.lastToken())
+			s.FirstToken, s.LastToken = min(s.FirstToken, x.Token), max(s.LastToken, x.LastToken())
 		}
 	}
 	return s
@@ -489,7 +490,7 @@ func (a *Audit) judgedWithout(l *agentLog) (all []Stretch) {
 }
 
 // spanOf returns the tenure of a hold that goes on, or nil if it is not judged.
-func (a *Audit) spanOf(h *Hold) *span {
+func (a *Audit) spanOf(h *fold.Hold) *span {
 	if lock := a.locks[h.LockKey]; lock != nil {
 		a.touch(lock)
 		return lock.live(h.Agent, h.Tenure)

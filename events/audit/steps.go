@@ -8,17 +8,19 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // follower has an audit follow its fold step by step.
 type follower struct{ *Audit }
 
-var _ Watcher = follower{}
+var _ fold.Watcher = follower{}
 
 // judged reports whether locks of a kind are judged.
-func judged(key LockKey) bool { return key.excludes() || key.hasPermits() }
+func judged(key fold.LockKey) bool { return key.Excludes() || key.HasPermits() }
 
-func (a follower) Granted(h *Hold) {
+func (a follower) Granted(h *fold.Hold) {
 	l := a.current
 	if !judged(h.LockKey) {
 		a.found.Unjudged++
@@ -60,7 +62,7 @@ func (a follower) Granted(h *Hold) {
 }
 
 // join adds a hold to its tenure.
-func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
+func (s *span) join(a *Audit, lock *lockLog, h *fold.Hold) {
 	if h.Start != 0 && h.Start < s.Start {
 		s.Start = h.Start
 	}
@@ -77,7 +79,7 @@ func (s *span) join(a *Audit, lock *lockLog, h *Hold) {
 	if h.Token <= s.LastToken {
 		a.found.violation(a.tokens(lock, s, &s.Last, s, &p))
 	}
-	s.LastToken = max(s.LastToken, h.lastToken())
+	s.LastToken = max(s.LastToken, h.LastToken())
 	if s.First == nil {
 		first := s.Last
 		s.First = &first
@@ -103,7 +105,7 @@ func (l *lockLog) lastOf(agent lockagent.AgentID) *span {
 // follows holds a new tenure against the last one of its agent, or nil: the agent tells their order. The times of the
 // store tell the same order, or tokens and times contradict the agent.
 func (a *Audit) follows(lock *lockLog, last, s *span) {
-	if last == nil || lock.hasPermits() || s.FirstToken > last.LastToken || s.Start > last.Start {
+	if last == nil || lock.HasPermits() || s.FirstToken > last.LastToken || s.Start > last.Start {
 		return // an agent may learn of later permits first
 	}
 	v := a.tokens(lock, last, &last.Last, s, &s.Last)
@@ -140,7 +142,7 @@ func (a *Audit) suspect(s *span, what suspect) {
 	}
 }
 
-func (a follower) Replaced(h *Hold, by *events.Record) {
+func (a follower) Replaced(h *fold.Hold, by *events.Record) {
 	if !judged(h.LockKey) {
 		return
 	}
@@ -165,7 +167,7 @@ func (a follower) Replaced(h *Hold, by *events.Record) {
 	}
 }
 
-func (a follower) Reentered(key LockKey, h *Hold, r *events.Record) {
+func (a follower) Reentered(key fold.LockKey, h *fold.Hold, r *events.Record) {
 	l := a.current
 	var s *span
 	if h != nil {
@@ -201,14 +203,14 @@ func (s *span) reconfirmed(r *events.Record) {
 	}
 }
 
-func (a follower) Renewed(key LockKey, r *events.Record) {
+func (a follower) Renewed(key fold.LockKey, r *events.Record) {
 	if judged(key) {
 		a.lock(key).live(r.Agent, r.Tenure).reconfirmed(r)
 	}
 }
 
 // upgraded finds that a record calls a hold exclusive that is shared. No hold becomes exclusive later.
-func (a *Audit) upgraded(h *Hold, r *events.Record) {
+func (a *Audit) upgraded(h *fold.Hold, r *events.Record) {
 	if modeOf(h.Mode) != shared || modeOf(r.Mode) != exclusive {
 		return
 	}
@@ -219,7 +221,7 @@ func (a *Audit) upgraded(h *Hold, r *events.Record) {
 }
 
 // counted finds that the number of grants of a hold is wrong.
-func (a *Audit) counted(key LockKey, h *Hold, r *events.Record) {
+func (a *Audit) counted(key fold.LockKey, h *fold.Hold, r *events.Record) {
 	if s := a.lock(key).live(h.Agent, h.Tenure); s != nil {
 		p := pieceOf(h)
 		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: fmt.Sprintf(
@@ -227,7 +229,7 @@ func (a *Audit) counted(key LockKey, h *Hold, r *events.Record) {
 	}
 }
 
-func (a follower) Partly(key LockKey, h *Hold, r *events.Record) {
+func (a follower) Partly(key fold.LockKey, h *fold.Hold, r *events.Record) {
 	l := a.current
 	var s *span
 	if h != nil {
@@ -241,7 +243,7 @@ func (a follower) Partly(key LockKey, h *Hold, r *events.Record) {
 		a.ungranted(l, r, "the log has the end of one of its grants, but not its grant")
 	case h.Grants != 0 && r.Count != h.Grants-1 && a.hasAll(s):
 		a.counted(key, h, r)
-	case h.downgrades(r):
+	case h.Downgrades(r):
 		s.Modes |= shared
 		s.endAlone(h, r.Until)
 	}
@@ -258,11 +260,11 @@ func (a *Audit) ungranted(l *agentLog, r *events.Record, why string) {
 }
 
 // of reports whether it is this hold that is not proven.
-func (u *Unproven) of(h *Hold) bool {
+func (u *Unproven) of(h *fold.Hold) bool {
 	return u.Hold.Agent == h.Agent && u.Hold.Tenure == h.Tenure && u.Hold.Token == h.Token && u.Hold.LockKey == h.LockKey
 }
 
-func (a follower) Ended(h *Hold, r *events.Record, ungranted bool) {
+func (a follower) Ended(h *fold.Hold, r *events.Record, ungranted bool) {
 	if !judged(h.LockKey) {
 		return
 	}
@@ -297,7 +299,7 @@ func (a follower) Ended(h *Hold, r *events.Record, ungranted bool) {
 }
 
 // endOnly takes the end of a hold that the log has no grant of.
-func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *Hold, r *events.Record) *span {
+func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *fold.Hold, r *events.Record) *span {
 	switch {
 	case s != nil && s.Cut != nil && s.Cut.Token == h.Token:
 		// The next hold began before this end.
@@ -332,7 +334,7 @@ const drift = 1000
 func slowed(d time.Duration) time.Duration { return d * 11 / 13 }
 
 // end notes what the record of an end says.
-func (s *span) end(a *Audit, h *Hold, r *events.Record, ungranted bool) {
+func (s *span) end(a *Audit, h *fold.Hold, r *events.Record, ungranted bool) {
 	until, returned := r.Until, r.Returned
 	foundOver := r.Reason != 0 && (r.Kind == lockagent.EventReleased || r.Kind == lockagent.EventHeld)
 	if r.Lease != 0 {
@@ -373,7 +375,7 @@ func (s *span) end(a *Audit, h *Hold, r *events.Record, ungranted bool) {
 			until = end // the agent does not trust a lease beyond its end, whenever its process runs again
 		} else {
 			a.suspect(s, suspect{Kind: Outlived, Hold: p, By: until.Sub(end), At: until, Why: fmt.Sprintf(
-				"the store had confirmed its lease until %s, and its agent says that it was held until %s", storeText(end), storeText(until))})
+				"the store had confirmed its lease until %s, and its agent says that it was held until %s", show.Store(end), show.Store(until))})
 		}
 		least = min(least, end)
 	}
@@ -412,14 +414,14 @@ func (s *span) paced(at, least, slowest lockagent.StoreTime, store string) locka
 		return least
 	}
 	s.doubt(fmt.Sprintf("by the clock of its agent it was held until %s at least, and by that of the store it was over at %s: "+
-		"the two clocks ran at different rates, as clocks do that somebody corrects", storeText(least), storeText(at)))
+		"the two clocks ran at different rates, as clocks do that somebody corrects", show.Store(least), show.Store(at)))
 	return min(at, slowest)
 }
 
 // tooEarly is the suspicion that a hold ended, or was returned, before it had been held until least.
 func tooEarly(what, how string, at, least lockagent.StoreTime, p piece) suspect {
 	return suspect{Kind: Contradiction, Hold: p, By: least.Sub(at), At: least, Why: fmt.Sprintf(
-		"it is said to have %s at %s, but was held until %s at least", what, strings.TrimSpace(storeText(at)+" "+how), storeText(least))}
+		"it is said to have %s at %s, but was held until %s at least", what, strings.TrimSpace(show.Store(at)+" "+how), show.Store(least))}
 }
 
 // rounding is by how much two times of a store that are computed from durations may differ. The clocks of the nodes of
@@ -439,7 +441,7 @@ func (s *span) confirmedEnd() lockagent.StoreTime {
 	return s.Confirmed.Add(s.Lease)
 }
 
-func (a follower) Returned(key LockKey, r *events.Record) {
+func (a follower) Returned(key fold.LockKey, r *events.Record) {
 	if !judged(key) {
 		return
 	}
@@ -498,11 +500,11 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	var why string
 	switch {
 	case r.Count != known:
-		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", plural(r.Count, "hold", "holds"), known)
+		why = fmt.Sprintf("it counts %s, and the log has the grants of %d that go on", show.Plural(r.Count, "hold", "holds"), known)
 	case r.Sum != sum:
-		why = fmt.Sprintf("it has %s, and not those whose grants the log has", plural(r.Count, "hold", "holds"))
+		why = fmt.Sprintf("it has %s, and not those whose grants the log has", show.Plural(r.Count, "hold", "holds"))
 	case l.Kept == 0 && r.Confirmed > l.Free.Add(rounding(l.Store)):
-		why = fmt.Sprintf("a lease was renewed at %s, and all tenures were over by then", storeText(r.Confirmed))
+		why = fmt.Sprintf("a lease was renewed at %s, and all tenures were over by then", show.Store(r.Confirmed))
 	default:
 		return
 	}
@@ -513,7 +515,7 @@ func (a *Audit) agrees(l *agentLog, r *events.Record) {
 	})
 }
 
-func (a follower) Broke(key LockKey, r *events.Record) {
+func (a follower) Broke(key fold.LockKey, r *events.Record) {
 	if judged(key) {
 		lock := a.lock(key)
 		lock.Breaks = append(lock.Breaks, lockBreak{At: r.StoreTime, Operator: r.Operator})

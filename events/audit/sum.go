@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
@@ -111,7 +112,7 @@ func (s *summer) text(text string) {
 	s.pair(binary.LittleEndian.Uint64(rest[:8]), binary.LittleEndian.Uint64(rest[8:])^length)
 }
 
-func keySum(k LockKey) uint64 {
+func keySum(k fold.LockKey) uint64 {
 	s := summer(1)
 	s.text(k.Store)
 	s.text(string(k.Kind))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // badPair are two holds of a true history that should not have been: they overlapped, or the later
@@ -205,7 +206,7 @@ func namedBy(r Report) map[tenureKey]bool {
 }
 
 // namedHolds are the holds that a report does not say to be proven.
-func namedHolds(r Report) (all []Hold) {
+func namedHolds(r Report) (all []fold.Hold) {
 	for _, h := range r.NotJudged.First {
 		all = append(all, h.Hold)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // TimeRange is a stretch of time. A zero time is an open end.
@@ -23,11 +24,11 @@ func (t TimeRange) String() string {
 	case t.IsZero():
 		return "all the time"
 	case t.Until.IsZero():
-		return "since " + wallText(t.From)
+		return "since " + show.Wall(t.From)
 	case t.From.IsZero():
-		return "up to " + wallText(t.Until)
+		return "up to " + show.Wall(t.Until)
 	}
-	return rangeText(t.From, t.Until)
+	return show.Range(t.From, t.Until)
 }
 
 // Within has the audit give its verdict on a stretch of time. What it finds counts only if it may concern a hold that was
@@ -47,13 +48,13 @@ func (s *storeLog) steady() bool { return len(s.Steps) == 0 && s.Stepped == 0 }
 // beganLater reports whether a tenure began behind the stretch.
 func (a *Audit) beganLater(store *storeLog, s *span) bool {
 	until := a.within.Until
-	return !until.IsZero() && store.steady() && s.Start != 0 && storeWall(s.Start).After(until) && s.first().From.After(until)
+	return !until.IsZero() && store.steady() && s.Start != 0 && show.StoreWall(s.Start).After(until) && s.first().From.After(until)
 }
 
 // endedBefore reports whether a tenure was over before the stretch. end is when it ended at the latest, or 0.
 func (a *Audit) endedBefore(store *storeLog, s *span, end lockagent.StoreTime) bool {
 	from, wall := a.within.From, s.Last.Until
-	return !from.IsZero() && store.steady() && s.Open == 0 && end != 0 && storeWall(end).Before(from) && !wall.IsZero() && wall.Before(from)
+	return !from.IsZero() && store.steady() && s.Open == 0 && end != 0 && show.StoreWall(end).Before(from) && !wall.IsZero() && wall.Before(from)
 }
 
 // outside reports whether no part of a tenure is in the stretch.
@@ -72,8 +73,8 @@ func (a *Audit) concerns(store string, low, high lockagent.StoreTime) bool {
 		return true
 	}
 	from, until := a.within.From, a.within.Until
-	behind := !until.IsZero() && low > 0 && storeWall(low).After(until.Add(slack))
-	before := !from.IsZero() && high != math.MaxInt64 && storeWall(high).Before(from.Add(-slack))
+	behind := !until.IsZero() && low > 0 && show.StoreWall(low).After(until.Add(slack))
+	before := !from.IsZero() && high != math.MaxInt64 && show.StoreWall(high).Before(from.Add(-slack))
 	return !behind && !before
 }
 
@@ -110,12 +111,12 @@ func (a *Audit) cover(s *storeLog, j *Judged) {
 	from, until := a.within.From, a.within.Until
 	of := "the locks"
 	if s.ID != "" {
-		of += " of store " + plainText(s.ID)
+		of += " of store " + show.Plain(s.ID)
 	}
-	if !from.IsZero() && a.late && storeWall(s.From).After(from) {
-		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged from %s on: the log that was read begins later than the time that was asked for", of, storeText(s.From))))
+	if !from.IsZero() && a.late && show.StoreWall(s.From).After(from) {
+		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged from %s on: the log that was read begins later than the time that was asked for", of, show.Store(s.From))))
 	}
-	if !until.IsZero() && j.To != 0 && storeWall(j.To).Before(until) {
+	if !until.IsZero() && j.To != 0 && show.StoreWall(j.To).Before(until) {
 		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged up to %s: agents that live may still tell of later holds, so ask again in a while", of, untilText(j.To))))
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"log"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent/channelapi"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/memstore"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // A program has its event log written, and then reads it.
@@ -36,11 +36,11 @@ func Example() {
 	}
 	defer reader.Close()
 	auditor := audit.New()
-	fold := audit.NewFold()
+	folded := fold.New()
 	err = reader.Replay(context.Background(), natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		if err == nil {
-			for _, c := range fold.Apply(*r) {
-				if c.Kind == audit.HoldEnded {
+			for _, c := range folded.Apply(*r) {
+				if c.Kind == fold.HoldEnded {
 					fmt.Println(c.Hold.Lock, c.Hold.Ended)
 				}
 			}

@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // killSeed has a test kill the same parts in the same order as it did before.
@@ -201,7 +201,7 @@ func keep(t *testing.T, all []events.Record, r audit.Report) {
 	t.Helper()
 	const around = 6 // records of the same lock
 	shown := make(map[int]bool)
-	show := func(h audit.Hold) {
+	show := func(h fold.Hold) {
 		var of []int
 		first, last := -1, -1
 		for i := range all {
@@ -230,7 +230,7 @@ func keep(t *testing.T, all []events.Record, r audit.Report) {
 		show(h)
 	}
 	for _, g := range r.Gaps.First {
-		show(audit.Hold{Agent: g.Agent})
+		show(fold.Hold{Agent: g.Agent})
 	}
 	var text, log strings.Builder
 	for i := range all {
@@ -359,7 +359,7 @@ func copiedOf(subject string, h map[string][]string, body []byte) copied {
 }
 
 // notProven are the holds that a report does not say to be proven.
-func notProven(r audit.Report) (all []audit.Hold) {
+func notProven(r audit.Report) (all []fold.Hold) {
 	for _, h := range r.NotJudged.First {
 		all = append(all, h.Hold)
 	}

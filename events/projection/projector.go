@@ -9,12 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -82,11 +81,11 @@ type Projector struct {
 	away    bool   // it was said that the bucket is not kept up to date
 
 	mu     sync.Mutex
-	fold   *audit.Fold                               // guarded by mu
-	locks  map[lockagent.Name]map[audit.LockKey]bool // guarded by mu; those that are held, by their names
-	dirty  map[lockagent.Name]bool                   // guarded by mu; those that the bucket may have in another state
-	silent map[lockagent.AgentID]bool                // guarded by mu; agents with holds that say nothing
-	stats  Stats                                     // guarded by mu
+	fold   *fold.Fold                               // guarded by mu
+	locks  map[lockagent.Name]map[fold.LockKey]bool // guarded by mu; those that are held, by their names
+	dirty  map[lockagent.Name]bool                  // guarded by mu; those that the bucket may have in another state
+	silent map[lockagent.AgentID]bool               // guarded by mu; agents with holds that say nothing
+	stats  Stats                                    // guarded by mu
 }
 
 // Stats is what a [Projector] has done.
@@ -106,7 +105,7 @@ func New(cfg Config) (*Projector, error) {
 		return nil, err
 	}
 	p := &Projector{
-		cfg: cfg, reader: reader, fold: audit.NewFold(), locks: make(map[lockagent.Name]map[audit.LockKey]bool), dirty: make(map[lockagent.Name]bool),
+		cfg: cfg, reader: reader, fold: fold.New(), locks: make(map[lockagent.Name]map[fold.LockKey]bool), dirty: make(map[lockagent.Name]bool),
 		silent: make(map[lockagent.AgentID]bool),
 	}
 	p.bucket = bucket{cfg: &p.cfg}
@@ -215,7 +214,7 @@ func (p *Projector) from(ctx context.Context) (natslog.From, error) {
 		}
 		p.stream = state.ID()
 		p.mu.Lock()
-		p.fold = audit.NewFold()
+		p.fold = fold.New()
 		p.mu.Unlock()
 	}
 	return p.next(), nil
@@ -261,10 +260,10 @@ func (p *Projector) visit(r *events.Record, err error) error {
 }
 
 // note notes that a lock may be held.
-func (p *Projector) note(key audit.LockKey) {
+func (p *Projector) note(key fold.LockKey) {
 	of := p.locks[key.Lock]
 	if of == nil {
-		of = make(map[audit.LockKey]bool, 1)
+		of = make(map[fold.LockKey]bool, 1)
 		p.locks[key.Lock] = of
 	}
 	of[key] = true
@@ -273,7 +272,7 @@ func (p *Projector) note(key audit.LockKey) {
 // value is what the bucket has to have of a lock: nil if nobody holds it.
 func (p *Projector) value(name lockagent.Name, now time.Time) ([]byte, error) {
 	var holders []Holder
-	held := make(map[audit.LockKey]bool, 1)
+	held := make(map[fold.LockKey]bool, 1)
 	for key := range p.locks[name] {
 		l, _ := p.fold.Lock(key)
 		if held[l.LockKey] { // by the identity that stands for all of its store

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // Version is that of the values. Fields are only added to it.
@@ -39,13 +39,13 @@ type Value struct {
 // Holder is a hold that goes on, as far as the log tells.
 type Holder struct {
 	Owner    lockagent.Owner    `json:"owner,omitempty"`
-	Who      audit.Who          `json:"who,omitzero"` // the process that asked for it, if that is another one than the agent's
+	Who      fold.Who           `json:"who,omitzero"` // the process that asked for it, if that is another one than the agent's
 	Token    lockagent.Token    `json:"token,omitempty"`
 	Since    time.Time          `json:"since"` // by the clock of the agent
 	Mode     lockagent.Mode     `json:"mode,omitempty"`
 	Permits  int                `json:"permits,omitempty"` // of a semaphore, where 0 is 1
 	Agent    lockagent.AgentID  `json:"agent"`
-	Process  audit.Process      `json:"process,omitzero"` // of the agent
+	Process  fold.Process       `json:"process,omitzero"` // of the agent
 	Store    string             `json:"store,omitempty"`
 	LockKind lockagent.LockKind `json:"lock_kind,omitempty"`
 
@@ -74,7 +74,7 @@ type Status struct {
 const silence = 30 * time.Second
 
 // holderOf returns a hold as the bucket has it. seen is when its agent has said something last.
-func holderOf(h *audit.Hold, seen, now time.Time) Holder {
+func holderOf(h *fold.Hold, seen, now time.Time) Holder {
 	v := Holder{
 		Owner: h.Owner, Token: h.Token, Since: h.From, Mode: h.Mode, Permits: h.Permits, Agent: h.Agent, Process: h.Process, Store: h.Store, LockKind: h.Kind,
 		Uncertain: h.Uncertain, Gone: h.Gone,

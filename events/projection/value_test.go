@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 func TestKey(t *testing.T) {
@@ -30,7 +30,7 @@ func TestHolderSaysWho(t *testing.T) {
 		{}: "", agent: "",
 		{Host: "web-1", Program: "flock", PID: 812}: `"who":{"host":"web-1","program":"flock","pid":812}`,
 	} {
-		h := audit.Hold{Process: audit.Process(agent), Who: audit.Who{Who: asked.Who()}}
+		h := fold.Hold{Process: fold.Process(agent), Who: fold.Who{Who: asked.Who()}}
 		text, err := json.Marshal(holderOf(&h, time.Time{}, time.Now()))
 		if err != nil || strings.Contains(string(text), `"who"`) != (want != "") || !strings.Contains(string(text), want) {
 			t.Errorf("%+v: %s, %v", asked, text, err)
@@ -42,7 +42,7 @@ func TestHolderSaysWho(t *testing.T) {
 func TestSilentHolder(t *testing.T) {
 	began := time.Date(2026, 11, 21, 14, 3, 0, 0, time.UTC)
 	p := &Projector{
-		fold: audit.NewFold(), locks: make(map[lockagent.Name]map[audit.LockKey]bool), dirty: make(map[lockagent.Name]bool),
+		fold: fold.New(), locks: make(map[lockagent.Name]map[fold.LockKey]bool), dirty: make(map[lockagent.Name]bool),
 		silent: make(map[lockagent.AgentID]bool),
 	}
 	seq := uint64(0)

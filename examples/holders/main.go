@@ -4,7 +4,7 @@
 // there are is the fold of all events, from the oldest to any point:
 //
 //   - [natslog.Reader] reads the log. Replay ends with the events that are there, Tail goes on.
-//   - [audit.Fold] is what the events up to now add up to. Events of different agents may arrive in
+//   - [fold.Fold] is what the events up to now add up to. Events of different agents may arrive in
 //     any order, and more than once: the outcome is the same. Apply returns what an event has changed.
 //   - A record has a Time, by the clock of its agent. When the stream took it says little: a forwarder
 //     brings what happened during an outage when that is over.
@@ -29,7 +29,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -53,23 +53,23 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 	}
 	defer reader.Close()
 
-	fold := audit.NewFold()
-	next, err := rebuild(ctx, reader, fold, point)
+	folded := fold.New()
+	next, err := rebuild(ctx, reader, folded, point)
 	if err != nil {
 		return err
 	}
-	show(out, fold, point)
+	show(out, folded, point)
 
 	return reader.Tail(ctx, natslog.FromPosition(next), events.Filter{}, func(r *events.Record, err error) error {
 		if err != nil {
 			log.Print(err) // not an event, or events were lost: the rest still counts
 			return nil
 		}
-		for _, c := range fold.Apply(*r) { // a record that was applied before changes nothing
+		for _, c := range folded.Apply(*r) { // a record that was applied before changes nothing
 			switch c.Kind {
-			case audit.HoldGranted:
+			case fold.HoldGranted:
 				fmt.Fprintf(out, "+ %s: %v\n", c.Lock.Lock, c.Hold)
-			case audit.HoldEnded, audit.HoldSuperseded: // superseded: the log does not have its end
+			case fold.HoldEnded, fold.HoldSuperseded: // superseded: the log does not have its end
 				fmt.Fprintf(out, "- %s: %v, %v\n", c.Lock.Lock, c.Hold, c.Kind)
 			}
 		}
@@ -79,25 +79,25 @@ func run(ctx context.Context, url string, point time.Time, out io.Writer) error 
 
 // rebuild applies all records up to a point in time. It returns the position to read on from. Some records behind that
 // are applied already.
-func rebuild(ctx context.Context, reader *natslog.Reader, fold *audit.Fold, point time.Time) (next uint64, err error) {
+func rebuild(ctx context.Context, reader *natslog.Reader, folded *fold.Fold, point time.Time) (next uint64, err error) {
 	later := make(map[lockagent.AgentID]bool) // the records of an agent are applied in their order
 	err = reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 		later[r.Agent] = later[r.Agent] || r.Time.After(point)
 		switch {
 		case err != nil:
 		case !later[r.Agent]:
-			fold.Apply(*r)
+			folded.Apply(*r)
 		case next == 0:
 			next = r.Position
 		}
 		return nil
 	})
-	return cmp.Or(next, fold.Position()), err
+	return cmp.Or(next, folded.Position()), err
 }
 
 // show tells who held what at a point in time.
-func show(out io.Writer, fold *audit.Fold, point time.Time) {
-	locks := slices.SortedFunc(fold.Locks(), func(a, b audit.LockState) int { return cmp.Compare(a.Lock, b.Lock) })
+func show(out io.Writer, folded *fold.Fold, point time.Time) {
+	locks := slices.SortedFunc(folded.Locks(), func(a, b fold.LockState) int { return cmp.Compare(a.Lock, b.Lock) })
 	held := 0
 	for _, l := range locks {
 		for _, h := range l.Now() {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -72,7 +72,7 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 type watch struct {
 	limit  time.Duration
 	alert  func(text string) // also called by the timers
-	fold   *audit.Fold
+	fold   *fold.Fold
 	timers map[hold]*time.Timer
 }
 
@@ -83,11 +83,11 @@ type hold struct {
 }
 
 func newWatch(limit time.Duration, alert func(text string)) *watch {
-	return &watch{limit: limit, alert: alert, fold: audit.NewFold(), timers: make(map[hold]*time.Timer)}
+	return &watch{limit: limit, alert: alert, fold: fold.New(), timers: make(map[hold]*time.Timer)}
 }
 
 // begin alerts when a hold has passed the limit. If that is long ago, its end may come at once.
-func (w *watch) begin(h audit.Hold) {
+func (w *watch) begin(h fold.Hold) {
 	left := max(time.Until(h.From.Add(w.limit)), w.limit/10)
 	w.timers[hold{h.Agent, h.Epoch, h.Seq}] = time.AfterFunc(left, func() {
 		w.alert(fmt.Sprintf("%s: %s of agent %s on %s holds it for more than %v",
@@ -100,19 +100,19 @@ func (w *watch) begin(h audit.Hold) {
 func (w *watch) apply(r events.Record) {
 	for _, c := range w.fold.Apply(r) {
 		switch c.Kind {
-		case audit.HoldGranted:
+		case fold.HoldGranted:
 			w.begin(*c.Hold)
-		case audit.HoldEnded:
+		case fold.HoldEnded:
 			held := c.Hold.Held.Round(time.Millisecond)
 			w.over(c.Hold, fmt.Sprintf("held it for %v, until it was %s", held, c.Hold.Ended))
-		case audit.HoldSuperseded:
+		case fold.HoldSuperseded:
 			w.over(c.Hold, "does not hold it any more; the log does not say since when")
 		}
 	}
 }
 
 // over ends the timer of a hold, or tells how the hold went on if the timer has told of it.
-func (w *watch) over(h *audit.Hold, text string) {
+func (w *watch) over(h *fold.Hold, text string) {
 	id := hold{h.Agent, h.Epoch, h.Seq}
 	if timer := w.timers[id]; timer != nil && !timer.Stop() {
 		w.alert(fmt.Sprintf("%s: %s %s", h.Lock, h.Owner, text))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
-	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -345,18 +345,18 @@ func heldNow(t *testing.T, url string) (all told) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	fold := audit.NewFold()
+	folded := fold.New()
 	err = reader.Replay(t.Context(), natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
-		fold.Apply(*r)
+		folded.Apply(*r)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(h *audit.Hold) held {
+	of := func(h *fold.Hold) held {
 		return held{Lock: h.Lock, Token: h.Token, Agent: h.Agent, Owner: h.Owner, Gone: h.Gone, End: int64(h.LeaseEnd())}
 	}
-	for l := range fold.Locks() {
+	for l := range folded.Locks() {
 		for _, h := range l.Now() {
 			all.Holds = append(all.Holds, of(&h))
 		}

@@ -167,7 +167,7 @@ var rules = []rule{
 	},
 	{
 		name:   "an audit needs no NATS",
-		of:     []string{"./events", "./events/audit/...", "./events/internal/..."},
+		of:     []string{"./events", "./events/fold/...", "./events/audit/...", "./events/internal/..."},
 		never:  []string{"./events/natslog/...", "github.com/nats-io/..."},
 		reach:  indirect,
 		reason: "who audits a file, or reviews the audit, has nothing to do with a server",

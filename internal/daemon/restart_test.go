@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
@@ -28,6 +27,8 @@ import (
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
+	"golang.org/x/sys/unix"
+
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -316,17 +317,17 @@ func eventLogAndJournal(t *testing.T, lives, each int) {
 			if err := publisher.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
-			fold := audit.NewFold()
+			folded := fold.New()
 			if err := reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
 				if err == nil {
-					fold.Apply(*r)
+					folded.Apply(*r)
 				}
 				return err
 			}); err != nil {
 				t.Fatal(err)
 			}
 			var told []string
-			for lock := range fold.Locks() {
+			for lock := range folded.Locks() {
 				for _, h := range lock.Now() {
 					told = append(told, fmt.Sprint(lock.Lock, " is held by ", h.Owner, " with ", h.Token))
 				}

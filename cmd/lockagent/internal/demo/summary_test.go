@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		"gaps":       {report: complete(audit.Report{Verdict: audit.Incomplete, Gaps: listed(12, audit.Gap{Agent: "a"})}), says: "       and 2 more"},
 		"unproven":   {report: complete(audit.Report{Verdict: audit.Incomplete, Unproven: audit.UnprovenList{List: listed(1, audit.Unproven{Why: "a reason"}), Reasons: []audit.Reason{{Why: "a reason", Count: 1}}}}), says: "a reason"},
 		"unreadable": {report: complete(audit.Report{Verdict: audit.Incomplete, Unreadable: listed(1, audit.Note("message 7"))}), says: "message 7"},
-		"open hold":  {report: complete(audit.Report{Verdict: audit.Proven, OpenHolds: listed(1, audit.Hold{})}), says: "0 agents and 1 hold"},
+		"open hold":  {report: complete(audit.Report{Verdict: audit.Proven, OpenHolds: listed(1, audit.NamedHold{})}), says: "0 agents and 1 hold"},
 		"open end":   {report: complete(audit.Report{Verdict: audit.Proven, Tails: listed(1, audit.Tail{})}), says: "1 agent and 0 holds"},
 		"no log":     {report: audit.Report{Verdict: audit.Proven}, says: "2 agents and 0 holds"},
 		"error":      {err: errors.New("no stream"), says: "no stream"},

@@ -1,4 +1,4 @@
-package audit
+package fold
 
 import (
 	"encoding/json"
@@ -147,7 +147,7 @@ func (k *known) apply(t *testing.T, changes []Change) {
 func TestChangesAddUpToTheFold(t *testing.T) {
 	told := make(map[ChangeKind]int)
 	anyLogs(t, 50, func(seed uint64, r *rand.Rand) {
-		log, f, k := newAnyLog(r), NewFold(), newKnown()
+		log, f, k := newAnyLog(r), New(), newKnown()
 		for range 300 {
 			next := log.next()
 			changes := f.Apply(next)
@@ -210,7 +210,7 @@ func TestChanges(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	f := NewFold()
+	f := New()
 	of := func(seq uint64, kind lockagent.EventKind, owner lockagent.Owner, token lockagent.Token, e lockagent.Event) events.Record {
 		e.Owner, e.Request, e.Tenure, e.Token, e.Store, e.StoreTime = owner, uint64(token), uint64(token), token, "s", lockagent.StoreTime(token)
 		return recordOf(seq, kind, e)
@@ -247,7 +247,7 @@ func TestChanges(t *testing.T) {
 
 // What a fold does for a record of a hold takes no memory, however many there were.
 func TestChangesAllocateNothing(t *testing.T) {
-	f, n := NewFold(), uint64(0)
+	f, n := New(), uint64(0)
 	e := lockagent.Event{Agent: "A", Lock: "a", LockKind: lockagent.PlainLock, Owner: "ann", Store: "s", How: lockagent.ByStore}
 	apply := func(kind lockagent.EventKind) {
 		n++
@@ -276,7 +276,7 @@ func stateOf(t *testing.T, f *Fold) string {
 		agents = append(agents, f.agents[id].AgentState)
 	}
 	var all []LockState
-	for _, key := range slices.SortedFunc(maps.Keys(locks), LockKey.compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(locks), LockKey.Compare) {
 		all = append(all, locks[key])
 	}
 	return jsonOf(t, all) + jsonOf(t, agents)
@@ -294,7 +294,7 @@ func jsonOf(t *testing.T, v any) string {
 // A fold that goes on from a snapshot says the same as one that has read all, and tells the same changes.
 func TestFoldResumes(t *testing.T) {
 	anyLogs(t, 20, func(seed uint64, r *rand.Rand) {
-		log, one, two := newAnyLog(r), NewFold(), NewFold()
+		log, one, two := newAnyLog(r), New(), New()
 		for range 200 {
 			next := log.next()
 			first, second := one.Apply(next), two.Apply(next)
@@ -312,7 +312,7 @@ func TestFoldResumes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if two, err = ResumeFold(text); err != nil || two.Position() != next.Position {
+			if two, err = Resume(text); err != nil || two.Position() != next.Position {
 				t.Fatalf("seed %d: position %d of %d, %v", seed, two.Position(), next.Position, err)
 			}
 			if again, err := two.Snapshot(); err != nil || string(again) != string(text) {
@@ -325,7 +325,7 @@ func TestFoldResumes(t *testing.T) {
 // The size of a snapshot does not depend on how much has happened, nor on agents that are over.
 func TestFoldSnapshotIsBounded(t *testing.T) {
 	sizeAfter := func(holds int) int {
-		f := NewFold()
+		f := New()
 		grant := lockagent.Event{Kind: lockagent.EventGranted, Lock: "steady", Tenure: 1, Token: 1, Count: 1}
 		steady := grant
 		steady.Agent = "steady"
@@ -350,7 +350,7 @@ func TestFoldSnapshotIsBounded(t *testing.T) {
 }
 
 func TestFoldResumesFromNothingElse(t *testing.T) {
-	f := NewFold()
+	f := New()
 	f.Apply(events.Record{Event: lockagent.Event{Kind: lockagent.EventGranted, Agent: "A", Lock: "a", Token: 1, Count: 1}, Epoch: 1, Seq: 1})
 	text, err := f.Snapshot()
 	if err != nil {
@@ -362,7 +362,7 @@ func TestFoldResumesFromNothingElse(t *testing.T) {
 		"Changed":      {strings.Replace(string(text), `"token"`, `"tokem"`, 1), "it was changed"},
 		"Checkpoint":   {`{"version":3,"sha256":"","snapshot":{}}`, "it has version 3"},
 	} {
-		_, err := ResumeFold([]byte(bad.text))
+		_, err := Resume([]byte(bad.text))
 		if !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), bad.why) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,4 +1,4 @@
-package audit
+package fold
 
 import (
 	"bytes"
@@ -14,21 +14,21 @@ import (
 func TestFoldTellsWho(t *testing.T) {
 	daemon := lockagent.Process{Host: "db3", Program: "lockagent", PID: 1}
 	backup := lockagent.Process{Host: "db3", Program: "backup.sh", PID: 4711, User: "root", Command: "backup.sh --full"}
-	fold := NewFold()
+	folded := New()
 	for i, e := range []lockagent.Event{
 		{Kind: lockagent.EventAgentStarted, Process: daemon},
 		{Kind: lockagent.EventGranted, Lock: "a", Owner: "0/KK5FN", Request: 1, Tenure: 1, Token: 1, Count: 1, Who: backup.Who()},
 		{Kind: lockagent.EventQueued, Lock: "a", Owner: "d/2", Request: 2, Holder: "0/KK5FN", Who: daemon.Who()},
 	} {
 		e.Agent = "d"
-		fold.Apply(events.Record{Event: e, Epoch: 1, Seq: uint64(i) + 1})
+		folded.Apply(events.Record{Event: e, Epoch: 1, Seq: uint64(i) + 1})
 	}
-	for l := range fold.Locks() {
+	for l := range folded.Locks() {
 		h, w := l.Holders[0], l.Waiters[0]
 		if h.Who.Process() != backup || w.Who.Process() != daemon || w.Behind.Who != h.Who {
 			t.Errorf("got %+v, %+v, %+v", h, w, w.Behind)
 		}
-		if got, want := h.holder(), "backup.sh (pid 4711, root@db3), token 1, agent d, lockagent on db3, pid 1"; got != want {
+		if got, want := h.Holder(), "backup.sh (pid 4711, root@db3), token 1, agent d, lockagent on db3, pid 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if got, want := fmt.Sprint(w.Behind), "backup.sh (pid 4711, root@db3) of agent d, lockagent on db3, pid 1"; got != want {

@@ -1,4 +1,4 @@
-package audit
+package fold
 
 // ChangeKind is what a [Change] tells. The zero ChangeKind is none.
 type ChangeKind uint8

@@ -1,4 +1,4 @@
-package audit
+package fold
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ import (
 // Hold.Superseded. Kinds that this version does not know change nothing. Another process can go on with a
 // [Fold.Snapshot].
 //
-// A Fold must be made by [NewFold] and is not safe for concurrent use.
+// A Fold must be made by [New] and is not safe for concurrent use.
 type Fold struct {
 	watch  Watcher // or nil
 	agents map[lockagent.AgentID]*folded
@@ -63,8 +63,8 @@ type grant struct {
 	start lockagent.StoreTime
 }
 
-// NewFold returns the fold of an empty log.
-func NewFold() *Fold {
+// New returns the fold of an empty log.
+func New() *Fold {
 	return &Fold{agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold), most: fewAgents}
 }
 
@@ -140,7 +140,7 @@ func (f *Fold) apply(a *folded, r *events.Record) {
 
 // about applies a record about a lock.
 func (f *Fold) about(a *folded, r *events.Record) {
-	l := f.lock(keyOf(f.stores.find(a.Store), r))
+	l := f.lock(KeyOf(f.stores.find(a.Store), r))
 	switch r.Kind {
 	case lockagent.EventRequested, lockagent.EventQueued:
 		if f.watch == nil { // an audit does not ask who waits
@@ -341,14 +341,14 @@ func (f *Fold) begun(a *folded, l *lockFold, h *Hold) {
 	f.tell(HoldGranted, h)
 	if f.watch == nil {
 		f.supersede(l, h)
-		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && l.excludes() })
+		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && l.Excludes() })
 	}
 }
 
 // supersede notes which holds are over because the store has granted the lock to another agent
 // since. Their ends may be missing in the log, or still under way. An audit compares times instead.
 func (f *Fold) supersede(l *lockFold, h *Hold) {
-	if !l.excludes() {
+	if !l.Excludes() {
 		return // several may hold it
 	}
 	by := grant{h.Token, h.Agent, h.Start}
@@ -412,7 +412,7 @@ func bothShared(a, b lockagent.Mode) bool { return a == lockagent.Shared && b ==
 // conflict reports whether a hold and another one that an agent grants cannot go on side by side.
 func conflict(h *Hold, r *events.Record) bool {
 	switch {
-	case h.hasPermits():
+	case h.HasPermits():
 		return h.Tenure == r.Tenure
 	case bothShared(h.Mode, r.Mode):
 		return false
@@ -448,9 +448,9 @@ func (f *Fold) ended(a *folded, l *lockFold, r *events.Record) {
 	f.over(l, h, r)
 }
 
-// downgrades reports whether only shared grants are left of an exclusive hold, after one of its grants has
+// Downgrades reports whether only shared grants are left of an exclusive hold, after one of its grants has
 // ended: the owner goes on reading.
-func (h *Hold) downgrades(r *events.Record) bool {
+func (h *Hold) Downgrades(r *events.Record) bool {
 	if h.Mode == lockagent.Shared || h.shares == 0 {
 		return false
 	}
@@ -462,7 +462,7 @@ func (h *Hold) downgrades(r *events.Record) bool {
 }
 
 func (h *Hold) downgrade(r *events.Record) {
-	if h.downgrades(r) {
+	if h.Downgrades(r) {
 		h.Mode, h.shares = lockagent.Shared, 0
 	} else if r.Mode == lockagent.Shared && h.shares > 0 {
 		h.shares--

@@ -1,4 +1,5 @@
-package audit
+// Package seal keeps a snapshot as JSON that shows whether it is whole, and of which version it is.
+package seal
 
 import (
 	"crypto/sha256"
@@ -13,7 +14,8 @@ type sealed struct {
 	Snapshot json.RawMessage `json:"snapshot"`
 }
 
-func seal(version int, snapshot any) ([]byte, error) {
+// Seal is a snapshot of a version, as JSON.
+func Seal(version int, snapshot any) ([]byte, error) {
 	text, err := json.Marshal(snapshot)
 	if err != nil {
 		return nil, err
@@ -21,8 +23,8 @@ func seal(version int, snapshot any) ([]byte, error) {
 	return json.Marshal(sealed{version, sumOf(text), text})
 }
 
-// unseal is the inverse of seal. What is wrong with the text is an error as bad.
-func unseal(text []byte, version int, bad error, snapshot any) error {
+// Open is the inverse of [Seal]. What is wrong with the text is an error as bad.
+func Open(text []byte, version int, bad error, snapshot any) error {
 	var s sealed
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("%w: %w", bad, err)

@@ -1,4 +1,4 @@
-package audit
+package fold
 
 import (
 	"github.com/lockagent/lockagent"

@@ -1,4 +1,4 @@
-package audit
+package fold
 
 import (
 	"cmp"
@@ -16,9 +16,9 @@ type LockKey struct {
 	Lock  lockagent.Name     `json:"lock"`
 }
 
-// keyOf names the lock that a record is about, of a store by that identity. A record that does not say the kind of the
+// KeyOf names the lock that a record is about, of a store by that identity. A record that does not say the kind of the
 // lock is about a plain lock.
-func keyOf(store string, r *events.Record) LockKey {
+func KeyOf(store string, r *events.Record) LockKey {
 	return LockKey{store, lockKind(r.LockKind), r.Lock}
 }
 
@@ -30,9 +30,9 @@ func lockKind(k lockagent.LockKind) lockagent.LockKind {
 	return k
 }
 
-// excludes reports whether exclusive holds of the lock keep all others out. To the store, locks with one name are one
+// Excludes reports whether exclusive holds of the lock keep all others out. To the store, locks with one name are one
 // lock, of whichever kind that does so they are.
-func (k LockKey) excludes() bool {
+func (k LockKey) Excludes() bool {
 	switch k.Kind {
 	case lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock:
 		return true
@@ -40,14 +40,14 @@ func (k LockKey) excludes() bool {
 	return false
 }
 
-// hasPermits reports whether the holds of the lock are permits: several go on side by side, and no more are in use than
+// HasPermits reports whether the holds of the lock are permits: several go on side by side, and no more are in use than
 // there are.
-func (k LockKey) hasPermits() bool {
+func (k LockKey) HasPermits() bool {
 	return k.Kind == lockagent.Semaphore || k.Kind == lockagent.Permits
 }
 
-// compare compares two locks by their names, then by their kinds and stores.
-func (k LockKey) compare(other LockKey) int {
+// Compare compares two locks by their names, then by their kinds and stores.
+func (k LockKey) Compare(other LockKey) int {
 	return cmp.Or(cmp.Compare(k.Lock, other.Lock), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Store, other.Store))
 }
 
@@ -143,8 +143,8 @@ type Process struct {
 	Command string `json:"command,omitempty"`
 }
 
-// lastToken is the greatest token that the owner may have used.
-func (h *Hold) lastToken() lockagent.Token { return h.Token + lockagent.Token(max(1, h.Holds)-1) }
+// LastToken is the greatest token that the owner may have used.
+func (h *Hold) LastToken() lockagent.Token { return h.Token + lockagent.Token(max(1, h.Holds)-1) }
 
 // LeaseEnd is the time on the clock of the store at which the lease of h is over, unless there
 // was another renewal. It is 0 if the log does not say that.

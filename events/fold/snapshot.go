@@ -1,4 +1,4 @@
-package audit
+package fold
 
 import (
 	"errors"
@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/seal"
 )
 
-// FoldVersion is the version of a snapshot of a fold. [ResumeFold] takes no other.
-const FoldVersion = 1
+// FoldVersion is the version of a snapshot of a fold. [Resume] takes no other.
+const Version = 1
 
-// ErrSnapshot is returned by [ResumeFold] for something that is no snapshot of this version.
+// ErrSnapshot is returned by [Resume] for something that is no snapshot of this version.
 var ErrSnapshot = errors.New("events: no snapshot of a fold that this version can resume from")
 
 // foldSnapshot is all that a fold knows.
@@ -51,7 +52,7 @@ func (f *Fold) Position() uint64 { return f.position }
 // Snapshot is all that the fold knows, as JSON, to resume from. Read on from [Fold.Position], which the snapshot has. Its size
 // depends on how many locks are held or wanted, and on how many agents run or ran in the last hour, but not on the length
 // of the log. It does not say which log that is.
-func (f *Fold) Snapshot() ([]byte, error) { return seal(FoldVersion, f.snapshot()) }
+func (f *Fold) Snapshot() ([]byte, error) { return seal.Seal(Version, f.snapshot()) }
 
 // snapshot shares nothing with the fold.
 func (f *Fold) snapshot() foldSnapshot {
@@ -61,7 +62,7 @@ func (f *Fold) snapshot() foldSnapshot {
 			s.Agents = append(s.Agents, foldedSnapshot{a.AgentState, a.heard})
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(f.locks), LockKey.compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(f.locks), LockKey.Compare) {
 		if l := f.locks[key]; !l.empty() || l.exclusive.token != 0 || l.shared.token != 0 {
 			s.Locks = append(s.Locks, l.snapshot())
 		}
@@ -96,11 +97,11 @@ func (g grant) snapshot() *grantSnapshot {
 	return &grantSnapshot{g.token, g.agent, g.start}
 }
 
-// ResumeFold returns the fold of a snapshot. When the rest of the log is applied, it says the same as a fold of all of the log.
+// Resume returns the fold of a snapshot. When the rest of the log is applied, it says the same as a fold of all of the log.
 // The error is [ErrSnapshot].
-func ResumeFold(snapshot []byte) (*Fold, error) {
+func Resume(snapshot []byte) (*Fold, error) {
 	var s foldSnapshot
-	if err := unseal(snapshot, FoldVersion, ErrSnapshot, &s); err != nil {
+	if err := seal.Open(snapshot, Version, ErrSnapshot, &s); err != nil {
 		return nil, err
 	}
 	return s.resume()
@@ -108,7 +109,7 @@ func ResumeFold(snapshot []byte) (*Fold, error) {
 
 // resume makes the fold of a snapshot, which it takes over.
 func (s *foldSnapshot) resume() (*Fold, error) {
-	f := NewFold()
+	f := New()
 	f.position, f.heard, f.alive, f.stores = s.Position, s.Heard, s.Alive, s.Joined
 	for _, a := range s.Agents {
 		f.agent(a.State.Agent).restore(a)

@@ -1,10 +1,11 @@
-package audit
+package fold
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events/internal/show"
 )
 
 // Party is an owner with its agent, as far as a log knows them. What it does not know is zero.
@@ -30,7 +31,7 @@ func (p Party) String() string {
 // identity and a number. Of such a name it is the number alone, as in /7.
 func OwnerText(owner lockagent.Owner, agent lockagent.AgentID) string {
 	if number, ok := strings.CutPrefix(string(owner), string(agent)+"/"); ok && agent != "" {
-		return "/" + plainText(number)
+		return "/" + show.Plain(number)
 	}
 	return fmt.Sprintf("%q", owner)
 }
@@ -46,9 +47,9 @@ func AgentText(id lockagent.AgentID, p Process) string {
 	case p.Host == "":
 		return text
 	case p.Program == "":
-		return fmt.Sprintf("%s on %s, pid %d", text, plainText(p.Host), p.PID)
+		return fmt.Sprintf("%s on %s, pid %d", text, show.Plain(p.Host), p.PID)
 	}
-	return fmt.Sprintf("%s, %s on %s, pid %d", text, plainText(p.Program), plainText(p.Host), p.PID)
+	return fmt.Sprintf("%s, %s on %s, pid %d", text, show.Plain(p.Program), show.Plain(p.Host), p.PID)
 }
 
 // behind returns the holder that a request has found, or nil if the request names none. The text is
