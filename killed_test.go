@@ -137,7 +137,7 @@ func killedAgain(t *testing.T, kills int) {
 	report := auditor.Report()
 	t.Logf("%d of %d lives left records\n%s", lives, kills+1, report)
 	nothingLeft := 0
-	for _, gap := range report.Gaps.First {
+	for _, gap := range report.RecordHoles.First {
 		nothingLeft += int(gap.Lives)
 	}
 	if report.Violations.Count > 0 || nothingLeft != kills+1-lives || report.Late.Count > 0 {

@@ -96,7 +96,7 @@ func (b *bench) audited(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if report.Verdict != audit.Incomplete || report.Events != log.events-1 || report.Gaps.Count != 1 || report.Gaps.First[0] != log.middle {
+	if report.Verdict != audit.Incomplete || report.Events != log.events-1 || report.RecordHoles.Count != 1 || report.RecordHoles.First[0] != log.middle {
 		return fmt.Errorf("the audit does not name the record %+v, which is missing:\n%v", log.middle, report)
 	}
 	return nil
@@ -107,7 +107,7 @@ type filledLog struct {
 	stream jetstream.Stream
 	events int
 
-	middle   audit.Gap // what is missing without the record in the middle
+	middle   audit.RecordHole // what is missing without the record in the middle
 	position uint64    // of that record, which is a message of its own
 }
 
@@ -140,7 +140,7 @@ func fillLog(ctx context.Context, js jetstream.JetStream, n int) (*filledLog, er
 		}
 		if middle {
 			log.position = w.messages
-			log.middle = audit.Gap{Agent: w.agents[agent], Epoch: 1, Range: events.Range{First: w.seqs[agent], Last: w.seqs[agent]}}
+			log.middle = audit.RecordHole{Agent: w.agents[agent], Epoch: 1, Range: events.Range{First: w.seqs[agent], Last: w.seqs[agent]}}
 		}
 		if err := w.alive(); err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func measureAudit(provider metric.MeterProvider, report func() audit.Report, pen
 	lag := m.seconds("lockagent.audit.horizon.lag", "How far behind now the log is judged for good.")
 	behind := m.number("lockagent.audit.pending", "{message}", "Messages of the stream that were not read yet.")
 	read := m.counter("lockagent.audit.events", "{event}", "Events that were read.")
-	missing := m.number("lockagent.audit.gaps", "{gap}", "Stretches of events that are missing. What comes late is not missing any more.")
+	missing := m.number("lockagent.audit.holes", "{hole}", "Stretches of events that are missing. What comes late is not missing any more.")
 	violations := m.counter("lockagent.audit.violations", "{violation}", "Violations of mutual exclusion, or of the order of tokens.")
 	if m.err != nil {
 		return m.err
@@ -65,7 +65,7 @@ func measureAudit(provider metric.MeterProvider, report func() audit.Report, pen
 		}
 		o.ObserveFloat64(lag, horizonLag(&r, time.Now()).Seconds())
 		o.ObserveInt64(read, int64(r.Events))
-		o.ObserveInt64(missing, int64(r.Gaps.Count+r.Holes.Count))
+		o.ObserveInt64(missing, int64(r.RecordHoles.Count+r.MessageHoles.Count))
 		o.ObserveInt64(violations, int64(r.Violations.Count))
 		return nil
 	}, verdict, lag, behind, read, missing, violations)

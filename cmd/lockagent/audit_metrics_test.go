@@ -19,7 +19,7 @@ func TestAuditMetrics(t *testing.T) {
 		judged := lockagent.StoreTime(time.Now().UnixMicro())
 		report := audit.Report{
 			Verdict: audit.Explained, Counts: audit.Counts{Events: 1000},
-			Gaps: audit.List[audit.Gap]{Count: 3}, Violations: audit.List[audit.Violation]{Count: 2},
+			RecordHoles: audit.List[audit.RecordHole]{Count: 3}, Violations: audit.List[audit.Violation]{Count: 2},
 			Stores: []audit.Judged{{To: judged}, {To: judged.Add(-30 * time.Second)}, {}},
 		}
 		reader := metric.NewManualReader()
@@ -32,7 +32,7 @@ func TestAuditMetrics(t *testing.T) {
 
 		want := map[string]float64{
 			"lockagent.audit.horizon.lag": 42, "lockagent.audit.pending": 7, "lockagent.audit.events": 1000,
-			"lockagent.audit.gaps": 3, "lockagent.audit.violations": 2,
+			"lockagent.audit.holes": 3, "lockagent.audit.violations": 2,
 			"lockagent.audit.verdict proven": 0, "lockagent.audit.verdict explained": 1, "lockagent.audit.verdict incomplete": 0,
 			"lockagent.audit.verdict violated": 0, "lockagent.audit.verdict empty": 0,
 		}

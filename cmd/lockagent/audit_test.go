@@ -91,7 +91,7 @@ func TestEventsAuditFollows(t *testing.T) {
 	metrics := scrape(t, regexp.MustCompile(`Metrics: (http://\S+)`).FindStringSubmatch(r.stderr.String())[1])
 	for _, want := range []string{
 		`lockagent_audit_verdict{verdict="violated"} 1`, `lockagent_audit_verdict{verdict="proven"} 0`,
-		"lockagent_audit_violations_total 1", "lockagent_audit_gaps 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
+		"lockagent_audit_violations_total 1", "lockagent_audit_holes 0", "lockagent_audit_horizon_lag_seconds ", "lockagent_audit_pending 0", "lockagent_audit_events_total ",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %q:\n%s", want, metrics)

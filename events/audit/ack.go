@@ -23,18 +23,18 @@ type Acknowledged struct {
 	Position uint64  `json:"position"` // up to which the log was read
 	Verdict  Verdict `json:"verdict"`  // at that time
 
-	Violations List[Violation] `json:"violations,omitzero"`
-	Explained  int             `json:"explained,omitempty"`
-	Unproven   int             `json:"unproven,omitempty"`
-	Gaps       int             `json:"gaps,omitempty"`
-	Holes      int             `json:"holes,omitempty"`
-	Belated    int             `json:"belated,omitempty"`
-	Tails      int             `json:"tails,omitempty"`
-	Late       int             `json:"late,omitempty"`
-	Unreadable int             `json:"unreadable,omitempty"`
-	Joined     int             `json:"joined,omitempty"`
-	Unchecked  int             `json:"unchecked,omitempty"`
-	Uncovered  int             `json:"uncovered,omitempty"`
+	Violations   List[Violation] `json:"violations,omitzero"`
+	Explained    int             `json:"explained,omitempty"`
+	Unproven     int             `json:"unproven,omitempty"`
+	RecordHoles  int             `json:"record_holes,omitempty"`
+	MessageHoles int             `json:"message_holes,omitempty"`
+	Belated      int             `json:"belated,omitempty"`
+	Tails        int             `json:"tails,omitempty"`
+	Late         int             `json:"late,omitempty"`
+	Unreadable   int             `json:"unreadable,omitempty"`
+	Joined       int             `json:"joined,omitempty"`
+	Unchecked    int             `json:"unchecked,omitempty"`
+	Uncovered    int             `json:"uncovered,omitempty"`
 
 	Unknown  int `json:"unknown,omitempty"`
 	Unjudged int `json:"unjudged,omitempty"`

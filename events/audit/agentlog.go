@@ -55,16 +55,16 @@ type agentLog struct {
 	// missing. They go on behind the missing records. If their ends are missing, too, nothing tells of them.
 	Hidden lockagent.StoreTime `json:"hidden,omitempty"`
 
-	// Unshown is since when its signs of life say that it has such holds, or 0. Hides is how many, and Shown of how many holds
-	// without a grant the log has told since. Partial says that the audit does not ask for some of its locks, so that it has
-	// more holds than those of the log.
+	// Unshown is since when its signs of life say that it has such holds, or 0. Hides is how many, and Shown of how
+	// many holds without a grant the log has told since. Partial says that the audit does not ask for some of its
+	// locks, so that it has more holds than those of the log.
 	Unshown lockagent.StoreTime `json:"unshown,omitempty"`
 	Hides   int                 `json:"hides,omitempty"`
 	Shown   int                 `json:"shown,omitempty"`
 	Partial bool                `json:"partial,omitempty"`
 
-	// Whole says that the log has all that the agent recorded in this life, which began without holds. Kept is how many of its
-	// tenures may go on, and Free is when those that do not were over at the latest.
+	// Whole says that the log has all that the agent recorded in this life, which began without holds. Kept is how many
+	// of its tenures may go on, and Free is when those that do not were over at the latest.
 	Whole bool                `json:"whole,omitempty"`
 	Kept  int                 `json:"kept,omitempty"`
 	Free  lockagent.StoreTime `json:"free,omitempty"`
@@ -73,7 +73,7 @@ type agentLog struct {
 	Holes   uint32        `json:"holes,omitempty"`
 	Stopped bool          `json:"stopped,omitempty"`
 	Dead    bool          `json:"dead,omitempty"`
-	Open    []blank       `json:"open,omitempty"`   // of which the end is not known
+	Open    []hole        `json:"open,omitempty"`   // of which the end is not known
 	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few; all before it names its store
 
@@ -260,13 +260,13 @@ func harmless(d *events.Drops) bool {
 func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 	if last := l.current; last != nil {
 		if f := r.Follows; r.Kind == lockagent.EventAgentStarted && f.Epoch == l.Epoch && f.Seq >= last.Next {
-			a.gap(l, events.Range{First: last.Next, Last: f.Seq})
+			a.missing(l, events.Range{First: last.Next, Last: f.Seq})
 		}
 		last.Sums = slices.Clip(last.Sums)
 		a.fold.Forget(l.ID, func(h *fold.Hold) bool { return h.Epoch < l.Epoch && judged(h.LockKey) && a.spanOf(h) == nil })
 	} else if f := r.Follows; f.Epoch != 0 && a.past.Forgotten {
 		l.Epoch = f.Epoch
-		a.gap(l, events.Range{First: 1, Last: f.Seq}) // how much of it came is forgotten
+		a.missing(l, events.Range{First: 1, Last: f.Seq}) // how much of it came is forgotten
 	}
 	a.named(l, r)
 	hidden := l.hidden()
@@ -297,9 +297,9 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 	return e
 }
 
-// missing judges the numbers that are missing before a record.
-func (a *Audit) missing(l *agentLog, e *epochLog, r *events.Record) {
-	hole := events.Range{First: e.Next, Last: r.Seq - 1}
+// judgeMissing judges the numbers that are missing before a record.
+func (a *Audit) judgeMissing(l *agentLog, e *epochLog, r *events.Record) {
+	lost := events.Range{First: e.Next, Last: r.Seq - 1}
 	if r.Kind == lockagent.EventDropped && harmless(&r.Dropped) {
 		d := &r.Dropped
 		if d[lockagent.EventAlive]+d[lockagent.EventReturned]+d[lockagent.EventReentered] > 0 {
@@ -307,30 +307,30 @@ func (a *Audit) missing(l *agentLog, e *epochLog, r *events.Record) {
 		}
 		l.Unsigned = l.Unsigned || d[lockagent.EventAlive] > 0
 		n := r.Dropped.Sum()
-		if n >= hole.Last-hole.First+1 {
+		if n >= lost.Last-lost.First+1 {
 			return
 		}
-		hole.Last -= n
+		lost.Last -= n
 	}
-	if hole.First == 1 && a.late && len(l.Epochs) == 1 && l.Began <= a.Patience {
+	if lost.First == 1 && a.late && len(l.Epochs) == 1 && l.Began <= a.Patience {
 		l.Hidden = math.MinInt64
-		a.open(l, blank{Kind: beginning, Low: math.MinInt64, Gap: hole})
+		a.open(l, hole{Kind: ofBeginning, Low: math.MinInt64, Range: lost})
 		return
 	}
-	if hole.First == 1 {
+	if lost.First == 1 {
 		l.Judged = 0 // perhaps it had told of its start
 	}
-	a.gap(l, hole)
+	a.missing(l, lost)
 }
 
-// gap notes that records of an agent are missing.
-func (a *Audit) gap(l *agentLog, hole events.Range) {
+// missing notes that records of an agent are missing.
+func (a *Audit) missing(l *agentLog, lost events.Range) {
 	if a.within.IsZero() { // else it counts when it is known until when
-		a.found.Gaps.add(Gap{Agent: l.ID, Epoch: l.Epoch, Range: hole})
+		a.found.RecordHoles.add(RecordHole{Agent: l.ID, Epoch: l.Epoch, Range: lost})
 	}
 	l.Hidden = l.hidden()
 	l.Shown = math.MaxInt32 // what is missing may tell of hidden holds
-	a.open(l, blank{Kind: missing, Low: l.Hidden, Gap: hole})
+	a.open(l, hole{Kind: ofRecords, Low: l.Hidden, Range: lost})
 }
 
 // hidden is for the case that the next records of the agent are missing. Then the log may have neither the

@@ -124,8 +124,8 @@ func TestAttacksByRecordsOfAHold(t *testing.T) {
 	}
 }
 
-// holdingAfterTheEnd is the log of a hold that went on for 600 s and ended after 595 s. It is not stopped, so the second
-// opinion has no verdict.
+// holdingAfterTheEnd is the log of a hold that went on for 600 s and ended after 595 s. It is not stopped, so the
+// second opinion has no verdict.
 func holdingAfterTheEnd() *story {
 	return agent("A").granted(1, 1000).renewed(1, 595_000).holding(1, 601_000).released(1, 596_000).returned(1, 596_001).alive(700_000)
 }
@@ -157,8 +157,8 @@ func TestACheckpointKeepsWhoAskedForAHoldThatWaits(t *testing.T) {
 	wantReport(t, x.Report(), Incomplete, "missing: 1, not stopped: 1, open: 1", "")
 }
 
-// The first hold of each of these logs is not judged, or somebody has acknowledged what was found of it. The second hold is
-// judged, and may have overlapped with the first.
+// The first hold of each of these logs is not judged, or somebody has acknowledged what was found of it. The second
+// hold is judged, and may have overlapped with the first.
 func TestAttacksByAHoldThatIsNotNamed(t *testing.T) {
 	for name, report := range map[string]func(t *testing.T) Report{
 		"ItEndedPerhapsBefore": func(t *testing.T) Report {

@@ -76,14 +76,15 @@ type Audit struct {
 	lapsed   bool   // the number of one was forgotten
 	whole    bool   // each message of the stream is read
 
-	first time.Time // when the stream took the first message that was read
-	lost  Hole      // the last one
+	first time.Time   // when the stream took the first message that was read
+	lost  MessageHole // the last one
 
-	// origins have, of each stream from which forwarders bring messages, the latest time of each store that these tell of.
+	// origins have, of each stream from which forwarders bring messages, the latest time of each store that these tell
+	// of.
 	origins map[string]storeTimes
 
 	nowhere  *storeLog       // the store "", which is among the stores only if it has holds
-	anywhere []blank         // of agents that had not named their store
+	anywhere []hole          // of agents that had not named their store
 	watched  heap[*agentLog] // by the time at which there is something to do about it
 
 	current *agentLog // of the record that is applied now
@@ -313,7 +314,7 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 		e = a.turn(l, r)
 	}
 	if r.Seq != e.Next {
-		a.missing(l, e, r)
+		a.judgeMissing(l, e, r)
 	}
 	e.note(r)
 	a.found.Events++

@@ -78,7 +78,7 @@ func BenchmarkAudit(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-in-the-end")
-	if r := a.ReportAt(time.UnixMicro(int64(s.now))); b.N > 100 && (r.Verdict != Proven && r.Verdict != Incomplete || r.Violations.Count+r.Unproven.Count+r.Gaps.Count > 0) {
+	if r := a.ReportAt(time.UnixMicro(int64(s.now))); b.N > 100 && (r.Verdict != Proven && r.Verdict != Incomplete || r.Violations.Count+r.Unproven.Count+r.RecordHoles.Count > 0) {
 		b.Fatalf("%v", r)
 	}
 }

@@ -39,7 +39,7 @@ func unnamed(why string) string {
 	return why
 }
 
-func (g Gap) cause() string {
+func (g RecordHole) cause() string {
 	if g.Lives > 0 {
 		return "lives"
 	}
@@ -50,7 +50,7 @@ func (Note) cause() string         { return "" }
 func (StoreReset) cause() string   { return "" }
 func (NamedHold) cause() string    { return "" }
 func (LateRecord) cause() string   { return "" }
-func (Hole) cause() string         { return "" }
+func (MessageHole) cause() string  { return "" }
 func (Tail) cause() string         { return "" }
 func (Judged) cause() string       { return "" }
 func (Acknowledged) cause() string { return "" }

@@ -38,7 +38,7 @@ type snapshot struct {
 	Tail     time.Duration `json:"tail"`
 	Patience time.Duration `json:"patience"`
 	First    time.Time     `json:"first,omitzero"`
-	Lost     Hole          `json:"lost,omitzero"`
+	Lost     MessageHole   `json:"lost,omitzero"`
 	Within   TimeRange     `json:"within,omitzero"`
 
 	Origins map[string]storeTimes `json:"origins,omitempty"`
@@ -46,7 +46,7 @@ type snapshot struct {
 	Agents   []agentSnapshot `json:"agents"`
 	Past     pastAgents      `json:"past"`
 	Stores   []storeLog      `json:"stores"`
-	Anywhere []blank         `json:"anywhere,omitempty"`
+	Anywhere []hole          `json:"anywhere,omitempty"`
 	Locks    []lockSnapshot  `json:"locks"`
 	Found    findings        `json:"found"`
 
@@ -59,7 +59,8 @@ type agentSnapshot struct {
 	Pending []pendingRecord `json:"pending,omitempty"`
 }
 
-// pendingRecord is a record in JSON. Its Who is written as that of a [fold.Hold], for a [lockagent.Who] has no form in JSON.
+// pendingRecord is a record in JSON. Its Who is written as that of a [fold.Hold], for a [lockagent.Who] has no form in
+// JSON.
 type pendingRecord struct {
 	events.Record
 	Who fold.Who
@@ -152,7 +153,7 @@ func (a *Audit) snapshot() *snapshot {
 	}
 	for _, of := range sorted(a.stores) {
 		c := *of
-		c.Blanks, c.Resets, c.Steps = slices.Clone(c.Blanks), slices.Clone(c.Resets), slices.Clone(c.Steps)
+		c.Holes, c.Resets, c.Steps = slices.Clone(c.Holes), slices.Clone(c.Resets), slices.Clone(c.Steps)
 		c.Ends, c.Names = slices.Clone(c.Ends), maps.Clone(c.Names)
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)

@@ -20,7 +20,7 @@ func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 	for _, r := range log[4:] {
 		a.Add(r)
 	}
-	if r := a.Report(); r.Violations.Count != 1 || r.Violations.First[0].Kind != Contradiction || r.Gaps.Count != 1 {
+	if r := a.Report(); r.Violations.Count != 1 || r.Violations.First[0].Kind != Contradiction || r.RecordHoles.Count != 1 {
 		t.Errorf("%v", r)
 	}
 }

@@ -2,9 +2,9 @@
 //
 // # Usage
 //
-// An [Audit] judges a log as it grows, and makes a [Report] of it at any time. It takes the records of all agents, of each
-// agent in its order, and gives them to a [fold.Fold]. An [Independent] is a second opinion on a log that is complete. The
-// page docs/audit.md says what a verdict means.
+// An [Audit] judges a log as it grows, and makes a [Report] of it at any time. It takes the records of all agents, of
+// each agent in its order, and gives them to a [fold.Fold]. An [Independent] is a second opinion on a log that is
+// complete. The page docs/audit.md says what a verdict means.
 //
 // # Guarantees
 //

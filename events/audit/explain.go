@@ -8,7 +8,8 @@ import (
 	"github.com/lockagent/lockagent/events/fold"
 )
 
-// explain looks for the cause of an overlap in the log: a reset of the store, or a break. The first span has the earlier start.
+// explain looks for the cause of an overlap in the log: a reset of the store, or a break. The first span has the
+// earlier start.
 //
 // A cause explains only what its holder could not know yet. An agent trusts a lease only until its
 // end, and the store confirms none of a tenure that it has forgotten. So the first must have been

@@ -43,12 +43,12 @@ var findingKinds = []findingKind{
 		"hold is not proven", "holds are not proven", "unproven: ", func(k *Acknowledged) *int { return &k.Unproven },
 	},
 	{
-		func(r *Report) tallied { return &r.Gaps }, Incomplete,
-		"stretch of records is missing", "stretches of records are missing", "missing: ", func(k *Acknowledged) *int { return &k.Gaps },
+		func(r *Report) tallied { return &r.RecordHoles }, Incomplete,
+		"stretch of records is missing", "stretches of records are missing", "missing: ", func(k *Acknowledged) *int { return &k.RecordHoles },
 	},
 	{
-		func(r *Report) tallied { return &r.Holes }, Incomplete,
-		"stretch of messages is missing", "stretches of messages are missing", "missing: ", func(k *Acknowledged) *int { return &k.Holes },
+		func(r *Report) tallied { return &r.MessageHoles }, Incomplete,
+		"stretch of messages is missing", "stretches of messages are missing", "missing: ", func(k *Acknowledged) *int { return &k.MessageHoles },
 	},
 	{
 		func(r *Report) tallied { return &r.Belated }, Incomplete,

@@ -123,7 +123,7 @@ func (r StoreReset) String() string {
 
 func (u Unproven) String() string { return fmt.Sprintf("%q: %v: %s", u.Hold.Lock, u.Hold, u.Why) }
 
-func (g Gap) String() string {
+func (g RecordHole) String() string {
 	if g.Lives > 0 {
 		return fmt.Sprintf("all records of agent %s, epochs %d to %d", g.Agent, g.Epoch, g.Epoch+g.Lives-1)
 	}
@@ -157,7 +157,7 @@ func (t Tail) String() string {
 	return text + "; the next process of this agent had begun by then"
 }
 
-func (h Hole) String() string {
+func (h MessageHole) String() string {
 	text := fmt.Sprintf("messages %d to %d of the stream", h.First, h.Last)
 	if h.Origin != "" {
 		text = fmt.Sprintf("messages %d to %d of origin %s, which has agent %s: they were lost before they were forwarded", h.First, h.Last, show.Plain(h.Origin), h.Agent)

@@ -127,8 +127,8 @@ const toldAgain = 11 * time.Minute
 
 // tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in three cases: it has
 // no hold; it has those that the log has; or it has all of these but one, and the end of that one is missing. Otherwise
-// it may have hidden holds. It will tell of each that goes on, so nothing is judged meanwhile. If it does not, nothing is
-// proven of that time.
+// it may have hidden holds. It will tell of each that goes on, so nothing is judged meanwhile. If it does not, nothing
+// is proven of that time.
 func (a *Audit) tells(l *agentLog, r *events.Record) {
 	holds, sum := a.known(l)
 	switch {
@@ -163,25 +163,26 @@ func (a *Audit) tells(l *agentLog, r *events.Record) {
 func (a *Audit) hides(l *agentLog, now lockagent.StoreTime, holds int) {
 	l.Hidden = l.hidden()
 	l.Unshown, l.Hides, l.Shown = max(now, 1), holds, 0
-	l.Open = append(l.Open, blank{Agent: l.ID, Epoch: l.Epoch, Kind: hidden, Low: l.Hidden, High: math.MaxInt64, Process: a.processOf(l)})
+	l.Open = append(l.Open, hole{Agent: l.ID, Epoch: l.Epoch, Kind: ofHolds, Low: l.Hidden, High: math.MaxInt64, Process: a.processOf(l)})
 }
 
-// shows notes that an agent has no hidden hold any more. If the log tells of as many as the agent had, these are judged as others.
+// shows notes that an agent has no hidden hold any more. If the log tells of as many as the agent had, these are judged
+// as others.
 func (a *Audit) shows(l *agentLog, now lockagent.StoreTime) {
 	if l.Shown < l.Hides {
 		a.notShown(l, now)
 	}
-	l.Open = slices.DeleteFunc(l.Open, func(w blank) bool { return w.Kind == hidden })
+	l.Open = slices.DeleteFunc(l.Open, func(w hole) bool { return w.Kind == ofHolds })
 	l.Hidden, l.Unshown, l.Hides, l.Shown = 0, 0, 0, 0
 }
 
 // notShown notes that nothing is proven up to a time, because an agent had hidden holds.
 func (a *Audit) notShown(l *agentLog, now lockagent.StoreTime) {
-	a.overBy(l, now.Add(aliveLag), func(w *blank) bool { return w.Kind == hidden })
+	a.overBy(l, now.Add(aliveLag), func(w *hole) bool { return w.Kind == ofHolds })
 }
 
-// goOn notes that an agent has all holds that the log has, but perhaps one, and no hidden hold. Those of the process before
-// go on.
+// goOn notes that an agent has all holds that the log has, but perhaps one, and no hidden hold. Those of the process
+// before go on.
 func (a *Audit) goOn(l *agentLog, r *events.Record, but *fold.Hold) {
 	a.shows(l, r.StoreTime)
 	for _, h := range a.fold.Holds(l.ID) {

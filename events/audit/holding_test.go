@@ -35,8 +35,8 @@ func TestFoldOfAHoldThatGoesOn(t *testing.T) {
 	}
 }
 
-// What an agent tells of a hold that goes on must be what it told when the hold began, and a sign of life must be of the
-// holds that the log has. Both opinions find what does not fit.
+// What an agent tells of a hold that goes on must be what it told when the hold began, and a sign of life must be of
+// the holds that the log has. Both opinions find what does not fit.
 func TestAHoldThatGoesOnIsHeldAgainstItsGrant(t *testing.T) {
 	ended := func(s *story) { s.released(1, 9000).returned(1, 9001).stop() }
 	for name, test := range map[string]struct {
@@ -99,8 +99,8 @@ func TestDroppedRecordsThatAHoldGoesOn(t *testing.T) {
 	}
 }
 
-// A process goes on with the holds of the one before, whose last records are lost. If it has the sum of those that the log
-// has, there is no other. Otherwise its crash touches the time since then.
+// A process goes on with the holds of the one before, whose last records are lost. If it has the sum of those that the
+// log has, there is no other. Otherwise its crash touches the time since then.
 func TestAuditOfHoldsThatGoOnInAnotherProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		other   uint64 // by how much the sum is that of other holds

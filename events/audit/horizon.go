@@ -22,7 +22,7 @@ type storeLog struct {
 	From  lockagent.StoreTime `json:"from,omitempty"`
 
 	// Ends is when the last hold ended that is forgotten, of the locks that have one place of it.
-	// Cleared is when the last blank ended that is forgotten, and the last one of other agents.
+	// Cleared is when the last hole ended that is forgotten, and the last one of other agents.
 	Ends    []lockagent.StoreTime `json:"ends,omitempty"`
 	Cleared [2]cleared            `json:"cleared"`
 
@@ -36,7 +36,7 @@ type storeLog struct {
 	// Began is the first time that any agent has told of.
 	Began lockagent.StoreTime `json:"began,omitempty"`
 
-	Blanks []blank     `json:"blanks,omitempty"`
+	Holes  []hole      `json:"holes,omitempty"`
 	Resets []resetSpan `json:"resets,omitempty"`
 	Steps  []resetSpan `json:"steps,omitempty"` // of the clock
 
@@ -61,7 +61,7 @@ type storeLog struct {
 	Newest lockagent.StoreTime `json:"newest,omitempty"`
 	Heard  time.Duration       `json:"heard,omitempty"`
 
-	// Swept is how many records had come when all locks were last compared with blanks. Cleaned is likewise
+	// Swept is how many records had come when all locks were last compared with holes. Cleaned is likewise
 	// of resets.
 	Swept   int `json:"swept,omitempty"`
 	Cleaned int `json:"cleaned,omitempty"`
@@ -86,8 +86,8 @@ func (a *Audit) store(id string) *storeLog {
 	return s
 }
 
-// horizon is a time of a store. All agents that live have told what they did before. It is endOfTime if none lives that has named
-// the store.
+// horizon is a time of a store. All agents that live have told what they did before. It is endOfTime if none lives that
+// has named the store.
 func (a *Audit) horizon(s *storeLog) lockagent.StoreTime {
 	if least := s.living.least(); least != nil {
 		return min(lockagent.StoreTime(least.at), a.unnamed(s))
@@ -95,8 +95,8 @@ func (a *Audit) horizon(s *storeLog) lockagent.StoreTime {
 	return endOfTime
 }
 
-// unnamed is a time of a store: agents that live and have not named their store still have to tell of what is later. They may have
-// had holds in any. It is endOfTime if there are none.
+// unnamed is a time of a store: agents that live and have not named their store still have to tell of what is later.
+// They may have had holds in any. It is endOfTime if there are none.
 func (a *Audit) unnamed(s *storeLog) lockagent.StoreTime {
 	at := lockagent.StoreTime(endOfTime)
 	if s == a.nowhere {
@@ -148,14 +148,14 @@ func (a *Audit) judge(s *storeLog, until lockagent.StoreTime) {
 	a.forgetResets(s, until)
 }
 
-// sweep forgets the blanks that were over before a time. First it notes which holds that go on were
+// sweep forgets the holes that were over before a time. First it notes which holds that go on were
 // beside them. That takes a look at all locks, so it is worth while only after as many records.
 func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
-	past := func(w blank) bool {
+	past := func(w hole) bool {
 		_, high := a.extent(s, &w)
 		return high < until
 	}
-	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Blanks, past) {
+	if a.found.Events-s.Swept < len(a.locks) || !slices.ContainsFunc(s.Holes, past) {
 		return
 	}
 	s.Swept = a.found.Events
@@ -164,20 +164,20 @@ func (a *Audit) sweep(s *storeLog, until lockagent.StoreTime) {
 			continue
 		}
 		for _, x := range l.Spans {
-			for i := range s.Blanks {
-				if w := &s.Blanks[i]; past(*w) && a.touches(s, w, x) {
-					x.doubtBeside(w)
+			for i := range s.Holes {
+				if w := &s.Holes[i]; past(*w) && a.touches(s, w, x) {
+					x.doubtBy(w)
 				}
 			}
 		}
 	}
-	for _, w := range s.Blanks {
+	for _, w := range s.Holes {
 		if past(w) {
 			_, high := a.extent(s, &w)
 			s.clear(cleared{w.Agent, high})
 		}
 	}
-	s.Blanks = slices.DeleteFunc(s.Blanks, past)
+	s.Holes = slices.DeleteFunc(s.Holes, past)
 }
 
 // judgeLocks judges what is over on the locks of a store.
@@ -253,8 +253,8 @@ func (a *Audit) over(s *span) (end lockagent.StoreTime, over bool) {
 	return end, end != 0 || s.Open == 0
 }
 
-// overlaps returns a time. A tenure that begins then or later does not overlap with s, which ended at end, even if the owner
-// of s believed for longer that it had the lock.
+// overlaps returns a time. A tenure that begins then or later does not overlap with s, which ended at end, even if the
+// owner of s believed for longer that it had the lock.
 func (s *span) overlaps(end lockagent.StoreTime) lockagent.StoreTime {
 	return max(s.Start, end, s.believed())
 }
@@ -288,7 +288,7 @@ func (a *Audit) atMost(s *span) lockagent.StoreTime {
 
 // atLeast is a time until which a hold of the span went on for certain.
 func (a *Audit) atLeast(s *span) lockagent.StoreTime {
-	if l := a.logs[s.Agent]; s.Open > 0 && !s.Gone && !s.Holed && !s.endMissing(l) {
+	if l := a.logs[s.Agent]; s.Open > 0 && !s.Gone && !s.EndMissing && !s.endMissing(l) {
 		return max(s.Least, l.Settled)
 	}
 	return s.Least
@@ -307,7 +307,7 @@ func (s *storeLog) ended(place int, end lockagent.StoreTime) {
 	s.Ends[place] = max(s.Ends[place], end)
 }
 
-// cleared is when a blank ended that is forgotten.
+// cleared is when a hole ended that is forgotten.
 type cleared struct {
 	By lockagent.AgentID   `json:"by,omitempty"`
 	At lockagent.StoreTime `json:"at,omitempty"`
@@ -380,8 +380,8 @@ func (a *Audit) judgeLock(store *storeLog, lock *lockLog, until lockagent.StoreT
 	}
 }
 
-// compareAll compares the i-th span of a lock with the first spans, so many of them, and with the spans behind it. The span
-// ended at end.
+// compareAll compares the i-th span of a lock with the first spans, so many of them, and with the spans behind it. The
+// span ended at end.
 func (a *Audit) compareAll(store *storeLog, lock *lockLog, first, i int, end lockagent.StoreTime) {
 	s := lock.Spans[i]
 	reach := s.overlaps(end)
@@ -435,7 +435,7 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	if s.Late {
 		s.doubt(fmt.Sprintf("the log told of it when all up to %s had been judged", show.Store(store.Floor)))
 	}
-	if s.Open > 0 && s.Gone && s.Holed {
+	if s.Open > 0 && s.Gone && s.EndMissing {
 		s.doubt("the log does not have its end, which may be among the missing records, as may a renewal")
 	}
 	if step := store.stepBeside(s, end); step != nil {
@@ -450,10 +450,10 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	if s.Modes&strange != 0 {
 		s.doubt("its mode is not known to this version")
 	}
-	for _, of := range [][]blank{store.Blanks, a.anywhere} {
+	for _, of := range [][]hole{store.Holes, a.anywhere} {
 		for i := range of {
 			if w := &of[i]; a.touches(store, w, s) {
-				s.doubtBeside(w)
+				s.doubtBy(w)
 			}
 		}
 	}

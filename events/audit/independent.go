@@ -12,8 +12,8 @@ import (
 	"github.com/lockagent/lockagent/events/fold"
 )
 
-// Independent is a second opinion on a log. It judges without [Audit] and [fold.Fold], and can be reviewed in ten minutes.
-// It keeps all records in memory. The zero value is an empty log. It is not safe for concurrent use.
+// Independent is a second opinion on a log. It judges without [Audit] and [fold.Fold], and can be reviewed in ten
+// minutes. It keeps all records in memory. The zero value is an empty log. It is not safe for concurrent use.
 //
 //   - A log has no verdict unless it is whole: each agent has told of all from its start to its stop, by records that
 //     this program knows, and of one store, which nobody has reset, and of which nobody has set the clock. Stores with
@@ -35,7 +35,8 @@ type Independent struct {
 }
 
 // Visit adds what a [natslog.Reader] or [events.ReadLines] passes. A Position says which message had the record: then
-// messages in between must not be missing. A caller whose positions have gaps sets each [events.Record.Position] to 0.
+// messages in between must not be missing. A caller whose positions leave out some sets each [events.Record.Position]
+// to 0.
 func (x *Independent) Visit(r *events.Record, err error) error {
 	if err != nil {
 		x.why = cmp.Or(x.why, fmt.Sprintf("a record cannot be read: %v", err))

@@ -115,8 +115,8 @@ func TestJoinedStores(t *testing.T) {
 	}
 }
 
-// What was judged of two names stays judged when the log tells that they are of one store. The report says that the holds were not
-// compared with each other.
+// What was judged of two names stays judged when the log tells that they are of one store. The report says that the
+// holds were not compared with each other.
 func TestStoresJoinedWhenJudged(t *testing.T) {
 	a, b, z := agent("A"), agent("B").at("t"), agent("Z")
 	var log tape

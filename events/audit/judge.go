@@ -215,7 +215,7 @@ func (a *Audit) accuse(store *storeLog, lock *lockLog, s *span, what suspect) {
 		s.doubt(what.Why + ", but " + step.text())
 		return
 	}
-	if what.By > 0 && what.Holed {
+	if what.By > 0 && what.Unsure {
 		s.doubt(what.Why + ", and records are missing that may tell that the clock was set")
 		return
 	}
@@ -305,7 +305,7 @@ func (a follower) Joined(to, from string) {
 	if !s.Timed || gone.Timed && gone.Ahead > s.Ahead {
 		s.Timed, s.Ahead = gone.Timed, gone.Ahead
 	}
-	s.Blanks = append(s.Blanks, gone.Blanks...)
+	s.Holes = append(s.Holes, gone.Holes...)
 	s.Stepped = max(s.Stepped, gone.Stepped)
 	s.Resets = append(s.Resets, gone.Resets...)
 	for _, x := range gone.Steps {

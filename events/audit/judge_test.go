@@ -114,7 +114,8 @@ func TestViolationsSayWhereToLook(t *testing.T) {
 	}
 }
 
-// Tenures that go on side by side end in another order than they began in. Each token is compared with the one before it.
+// Tenures that go on side by side end in another order than they began in. Each token is compared with the one before
+// it.
 func TestTokensSideBySide(t *testing.T) {
 	for name, of := range map[string]func(lockagent.AgentID) *story{
 		"Semaphore": func(id lockagent.AgentID) *story { return agent(id).permits(lockagent.Semaphore, 1, 3) },

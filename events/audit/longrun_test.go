@@ -117,7 +117,7 @@ func (a *Audit) sizes() map[string]int {
 	}
 	for _, s := range a.stores {
 		n["names"] += len(s.Names)
-		n["blanks"] += len(s.Blanks)
+		n["holes"] += len(s.Holes)
 		n["resets"] += len(s.Resets) + len(s.Steps)
 		n["living"] += len(s.living.spots)
 		n["locks to judge"] += len(s.locks.spots) + len(s.touched)
@@ -160,7 +160,7 @@ func TestAuditForgetsTheCrashed(t *testing.T) {
 		}
 	}
 	r := a.ReportAt(time.UnixMicro(int64(c.now)))
-	if r.Verdict != Incomplete || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
+	if r.Verdict != Incomplete || r.Violations.Count+r.RecordHoles.Count+r.Late.Count > 0 || r.Agents < c.born {
 		t.Errorf("%v", r)
 	}
 }
@@ -200,7 +200,7 @@ func auditForgets(t *testing.T, crashes bool, later int) {
 			t.Errorf("%d holds: %s", reason.Count, reason.Why)
 		}
 	}
-	if r.Verdict != Incomplete || r.Violations.Count+r.Gaps.Count+r.Late.Count > 0 || r.Agents < c.born {
+	if r.Verdict != Incomplete || r.Violations.Count+r.RecordHoles.Count+r.Late.Count > 0 || r.Agents < c.born {
 		t.Errorf("%v", r)
 	}
 	if r.Resets.Count != 2*c.resets {
@@ -255,7 +255,7 @@ func TestForgottenAgentComesBack(t *testing.T) {
 				c.step(200*time.Millisecond, false)
 			}
 			const says = "records 1 to 3 of agent A, epoch 1"
-			if r := a.ReportAt(time.UnixMicro(int64(c.now))); r.Verdict != Incomplete || r.Gaps.Count != 1 || r.Gaps.First[0].String() != says {
+			if r := a.ReportAt(time.UnixMicro(int64(c.now))); r.Verdict != Incomplete || r.RecordHoles.Count != 1 || r.RecordHoles.First[0].String() != says {
 				t.Errorf("%v", r)
 			}
 		})

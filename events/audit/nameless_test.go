@@ -117,8 +117,8 @@ func TestAuditOfAHoldThatBeganWithoutAStore(t *testing.T) {
 	}
 }
 
-// A whole fleet starts when the identity of its store is not known, as that of a quorum while a node is down. What it held was judged
-// when the identity becomes known, and is of that store.
+// A whole fleet starts when the identity of its store is not known, as that of a quorum while a node is down. What it
+// held was judged when the identity becomes known, and is of that store.
 func TestAuditOfAFleetThatNamesItsStoreLater(t *testing.T) {
 	log := func(late func(c *story)) *tape {
 		a, b, c := nameless("A"), nameless("B"), nameless("C").of("c")
@@ -153,8 +153,8 @@ func TestAuditOfAHoleBeforeAStopOnAWrongClock(t *testing.T) {
 	}
 }
 
-// An agent tells that the clock of the store was set before it names the store. Times of the store that it names are not
-// compared across that step.
+// An agent tells that the clock of the store was set before it names the store. Times of the store that it names are
+// not compared across that step.
 func TestAStepThatIsToldBeforeTheStoreIsNamed(t *testing.T) {
 	a := nameless("A").reset(setBy(60_000, 10_000, 70_000)).at("s").held(1, 70_500, 71_000)
 	b := agent("B").granted(1, 9000).ended(lockagent.EventLost, lockagent.LostDeadline, 1, 39_000)

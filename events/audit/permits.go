@@ -82,8 +82,8 @@ func (a *Audit) unanswered(lock *lockLog, c *permitChange, stored time.Time) {
 	}
 }
 
-// perhapsGone reports whether a tenure may have been deleted when others were granted permits. It was not if the store has
-// confirmed it since, or has taken it back.
+// perhapsGone reports whether a tenure may have been deleted when others were granted permits. It was not if the store
+// has confirmed it since, or has taken it back.
 func (l *lockLog) perhapsGone(x, s *span) bool {
 	return slices.ContainsFunc(l.Breaks, func(b lockBreak) bool {
 		return b.Perhaps && x.Start < b.At && b.Since <= s.Start && x.Confirmed < b.At && (!x.Over || x.Denied)
@@ -186,8 +186,8 @@ func (c *permitChange) lowers() bool {
 	return c.Op == lockagent.DrainPermits || c.Op == lockagent.DeletePermits || c.Op == lockagent.AddPermits && c.N < 0
 }
 
-// apply follows one change. One that the log tells of late has perhaps been seen by a grant. If the beginning of the log is
-// missing, it may not tell how many there were before.
+// apply follows one change. One that the log tells of late has perhaps been seen by a grant. If the beginning of the
+// log is missing, it may not tell how many there were before.
 func (l *lockLog) apply(c *permitChange, late bool) {
 	n := &l.Number
 	if c.Op == lockagent.ReleasePermit {

@@ -411,8 +411,8 @@ func TestAuditOfPermitsLoweredLate(t *testing.T) {
 	s.want(t, Incomplete, "unproven: 1", "the store told of 5, and the log explains 3")
 }
 
-// An agent that counted as dead comes back. Its hold went on beyond the end of the lease that was known, and beside one that
-// had been counted without it.
+// An agent that counted as dead comes back. Its hold went on beyond the end of the lease that was known, and beside one
+// that had been counted without it.
 func TestPermitsOfAnAgentThatComesBack(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		a := agent("A").permits(lockagent.Semaphore, 2, 3)

@@ -122,7 +122,7 @@ func trueHistories(t *testing.T, many int) {
 			return "explained, though nothing happened"
 		case r.Verdict == Incomplete && !had("crash", "late", "reset", "step", "nameless"):
 			return "incomplete, though nothing is missing"
-		case r.Duplicates > 0 || slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives == 0 }): // a life may leave nothing
+		case r.Duplicates > 0 || slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives == 0 }): // a life may leave nothing
 			return "something is missing, or comes twice"
 		}
 		return ""

@@ -26,8 +26,8 @@ const (
 	Explained Verdict = "explained"
 	// Incomplete: nothing contradicts that, but something is missing that the proof would need.
 	Incomplete Verdict = "incomplete"
-	// Violated: two holds overlapped, more permits were in use than there were, tokens did not grow, or the log contradicts
-	// itself.
+	// Violated: two holds overlapped, more permits were in use than there were, tokens did not grow, or the log
+	// contradicts itself.
 	Violated Verdict = "violated"
 	// Empty: there are no records, or none of what was asked for.
 	Empty Verdict = "empty"
@@ -57,8 +57,8 @@ type Report struct {
 	// Within is the stretch of time that the verdict is about, see [Audit.Within]. The Counts are of all that was read.
 	Within TimeRange `json:"within,omitzero"`
 
-	// Kept are the numbers of records, by their kinds, of what has consequences and is older than all that was read: see
-	// [events.Urgent]. Whoever reads the log sets it.
+	// Kept are the numbers of records, by their kinds, of what has consequences and is older than all that was read:
+	// see [events.Urgent]. Whoever reads the log sets it.
 	Kept map[string]int `json:"kept,omitempty"`
 
 	// Stores are what was judged of each store, and from when to when.
@@ -72,14 +72,14 @@ type Report struct {
 	// Unproven are holds that cannot be shown not to have overlapped.
 	Unproven UnprovenList `json:"unproven,omitzero"`
 
-	// Gaps are records that are missing. Late came when their place had been judged, or
+	// RecordHoles are records that are missing. Late came when their place had been judged, or
 	// when their agent counted as dead.
-	Gaps List[Gap]        `json:"gaps,omitzero"`
-	Late List[LateRecord] `json:"late,omitzero"`
+	RecordHoles List[RecordHole] `json:"record_holes,omitzero"`
+	Late        List[LateRecord] `json:"late,omitzero"`
 
-	// Holes are messages that the stream does not have any more, though it has earlier ones, and messages that were lost
-	// before they were forwarded to it.
-	Holes List[Hole] `json:"holes,omitzero"`
+	// MessageHoles are messages that the stream does not have any more, though it has earlier ones, and messages that
+	// were lost before they were forwarded to it.
+	MessageHoles List[MessageHole] `json:"message_holes,omitzero"`
 
 	// Tails are agents that died: their logs have no end. What they did last may be missing.
 	Tails List[Tail] `json:"tails,omitzero"`
@@ -141,8 +141,8 @@ type Counts struct {
 	HandOffs   int `json:"hand_offs"` // of the grants
 	Rests      int `json:"rests"`     // of the grants: the lock rested in the agent
 	Dropped    int `json:"dropped"`   // events that found no room
-	// Unknown are records of kinds that this version does not know, or of another version of the format. They may tell of
-	// holds, so nothing is proven. Unjudged are holds of kinds of locks that this version does not judge.
+	// Unknown are records of kinds that this version does not know, or of another version of the format. They may tell
+	// of holds, so nothing is proven. Unjudged are holds of kinds of locks that this version does not judge.
 	Unknown  int `json:"unknown"`
 	Unjudged int `json:"unjudged"`
 	Assumed  int `json:"assumed"` // of the Tails: those that no later record bounds
@@ -296,8 +296,8 @@ type Unproven struct {
 	Why  string    `json:"why"`
 }
 
-// Gap is records of one agent that are missing.
-type Gap struct {
+// RecordHole is records of one agent that are missing.
+type RecordHole struct {
 	Agent lockagent.AgentID `json:"agent"`
 	Epoch uint64            `json:"epoch"`
 	events.Range
@@ -306,12 +306,12 @@ type Gap struct {
 	Lives uint64 `json:"lives,omitempty"`
 }
 
-// Hole is messages that are missing in the middle of a stream. Any agent may have published them.
-type Hole struct {
+// MessageHole is messages that are missing in the middle of a stream. Any agent may have published them.
+type MessageHole struct {
 	events.Range // positions
 
-	// Origin is the stream in which they stood if they were lost before they were forwarded, or empty. It is the name from
-	// the header Lockagent-Origin. Agent is one of that stream: its message is the first behind them.
+	// Origin is the stream in which they stood if they were lost before they were forwarded, or empty. It is the name
+	// from the header Lockagent-Origin. Agent is one of that stream: its message is the first behind them.
 	Origin string            `json:"origin,omitempty"`
 	Agent  lockagent.AgentID `json:"agent,omitempty"`
 
@@ -343,8 +343,8 @@ type LateRecord struct {
 	Kind  string            `json:"kind"`
 	Lock  lockagent.Name    `json:"lock,omitempty"`
 
-	// Dead says that the agent counted as dead until this record came, or had stopped. Holds have been judged without it: those In these
-	// times are not proven.
+	// Dead says that the agent counted as dead until this record came, or had stopped. Holds have been judged without
+	// it: those In these times are not proven.
 	Dead bool      `json:"dead,omitempty"`
 	In   []Stretch `json:"in,omitempty"`
 }
@@ -428,7 +428,7 @@ func (u Unproven) compare(other Unproven) int {
 	return cmp.Or(compareHolds(&u.Hold, &other.Hold), cmp.Compare(u.Why, other.Why))
 }
 
-func (g Gap) compare(other Gap) int {
+func (g RecordHole) compare(other RecordHole) int {
 	return cmp.Or(cmp.Compare(g.Agent, other.Agent), cmp.Compare(g.Epoch, other.Epoch), cmp.Compare(g.First, other.First))
 }
 
@@ -436,7 +436,7 @@ func (r LateRecord) compare(other LateRecord) int {
 	return cmp.Or(cmp.Compare(r.Agent, other.Agent), cmp.Compare(r.Epoch, other.Epoch), cmp.Compare(r.Seq, other.Seq))
 }
 
-func (h Hole) compare(other Hole) int {
+func (h MessageHole) compare(other MessageHole) int {
 	return cmp.Or(h.Stored.Compare(other.Stored), cmp.Compare(h.Origin, other.Origin), cmp.Compare(h.First, other.First))
 }
 

@@ -66,7 +66,7 @@ func TestReportSaysWhatIsMissing(t *testing.T) {
 		"no violation was found, but no hold could be judged so far": {},
 		"no violation was found, but 1 hold is not proven":           {Unproven: UnprovenList{List: List[Unproven]{Count: 1}}},
 		"no violation was found, but 2 holds are not proven, 1 stretch of records is missing, 3 messages cannot be read": {
-			Unproven: UnprovenList{List: List[Unproven]{Count: 2}}, Gaps: List[Gap]{Count: 1}, Unreadable: List[Note]{Count: 3},
+			Unproven: UnprovenList{List: List[Unproven]{Count: 2}}, RecordHoles: List[RecordHole]{Count: 1}, Unreadable: List[Note]{Count: 3},
 		},
 	} {
 		r.Verdict = Incomplete
@@ -83,10 +83,10 @@ func TestListOfTwoCauses(t *testing.T) {
 		l.add(Unproven{Hold: fold.Hold{Start: clock(n)}, Why: why})
 	}
 	for n := range 100 {
-		add(100-n, (&blank{Kind: tail, Agent: lockagent.AgentID(fmt.Sprint("A", n))}).text())
+		add(100-n, (&hole{Kind: ofTail, Agent: lockagent.AgentID(fmt.Sprint("A", n))}).text())
 	}
-	add(1000, (&blank{Kind: missing, Agent: "B"}).text())
-	add(999, (&blank{Kind: missing, Agent: "C"}).text())
+	add(1000, (&hole{Kind: ofRecords, Agent: "B"}).text())
+	add(999, (&hole{Kind: ofRecords, Agent: "C"}).text())
 	if n := len(l.First); l.Count != 102 || n != most+2 || l.First[0].Hold.Start != clock(1) || l.First[most-1].Hold.Start != clock(most) || l.First[most].Hold.Start != clock(999) {
 		t.Errorf("%+v", l)
 	}
@@ -190,14 +190,14 @@ func TestReportWaitsForALateRecord(t *testing.T) {
 		auditor.Add(r)
 	}
 	for ms, want := range map[int]int{1300: 0, 11_100: 0, 11_300: 1} {
-		if r := auditor.ReportAt(wall(ms)); r.Gaps.Count != want {
+		if r := auditor.ReportAt(wall(ms)); r.RecordHoles.Count != want {
 			t.Errorf("at %d ms it says\n%v", ms, r)
 		}
 	}
 	late := b.records[2]
 	late.Position, late.Stored = uint64(len(records)+1), wall(1300)
 	auditor.Add(late)
-	if r := auditor.ReportAt(wall(20_000)); r.Gaps.Count != 0 || r.Grants != 2 {
+	if r := auditor.ReportAt(wall(20_000)); r.RecordHoles.Count != 0 || r.Grants != 2 {
 		t.Errorf("when it has come it says\n%v", r)
 	}
 }

@@ -182,8 +182,8 @@ func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 			least = min(least, x.Start)
 		}
 	}
-	for i := range s.Blanks {
-		least = min(least, s.Blanks[i].Low)
+	for i := range s.Holes {
+		least = min(least, s.Holes[i].Low)
 	}
 	for _, l := range a.logs {
 		for i := range l.Open {

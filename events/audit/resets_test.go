@@ -248,7 +248,7 @@ func TestAuditOfALogThatBeginsLate(t *testing.T) {
 	for i := range records {
 		records[i].Position = uint64(i) + 1
 	}
-	if r := audited(records); r.Verdict != Incomplete || r.Gaps.Count != 2 {
+	if r := audited(records); r.Verdict != Incomplete || r.RecordHoles.Count != 2 {
 		t.Errorf("%v", r)
 	}
 }
@@ -419,7 +419,8 @@ func TestAuditOfAStepThatIsNoticedLate(t *testing.T) {
 	}.check(t)
 }
 
-// Agents notice one step at different times, and several steps as one. What touches is one time in which nothing is compared.
+// Agents notice one step at different times, and several steps as one. What touches is one time in which nothing is
+// compared.
 func TestStepsOfWhichSeveralTell(t *testing.T) {
 	for name, test := range map[string]struct {
 		told [][]lockagent.Reset // by each agent
@@ -456,8 +457,8 @@ func TestStepsOfWhichSeveralTell(t *testing.T) {
 	}
 }
 
-// The clock of the store was set back by ten hours. Hours later an agent has a lock again, with a token that is less than
-// its token before. Nobody knows whether the store has lost tokens.
+// The clock of the store was set back by ten hours. Hours later an agent has a lock again, with a token that is less
+// than its token before. Nobody knows whether the store has lost tokens.
 func TestATokenThatIsLessThanOneBeforeAStep(t *testing.T) {
 	const hour = 3600_000
 	a, b := agent("A").of("b"), agent("B")

@@ -82,8 +82,8 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 	}
 }
 
-// An agent stops, and leaves a hold to another process. The hold is judged until its lease was over. Then the same process goes on: that a
-// process stops does not make all true that was judged.
+// An agent stops, and leaves a hold to another process. The hold is judged until its lease was over. Then the same
+// process goes on: that a process stops does not make all true that was judged.
 func TestAuditOfAnAgentThatGoesOnAfterItsStop(t *testing.T) {
 	a, b := agent("A"), agent("B").of("b")
 	s := new(tape).add(1000, a.granted(1, 1000).stop(), b).live(2000, 112_000, b).add(116_000, b.of("a").held(1, 114_000, 115_000))
@@ -193,8 +193,8 @@ func TestAuditOfATailUpToAReset(t *testing.T) {
 	s.want(t, Incomplete, "not stopped: 1, open: 1, unproven: 1", "it is taken to have lived until 2026-03-01T14:00:50.000Z at the latest")
 }
 
-// A hold was judged, for its agent counted as dead. It goes on, and somebody accepts that. What another agent has of the lock
-// meanwhile is not proven, before the end of the first hold is told and since.
+// A hold was judged, for its agent counted as dead. It goes on, and somebody accepts that. What another agent has of
+// the lock meanwhile is not proven, before the end of the first hold is told and since.
 func TestAuditOfAHoldBesideOneThatWasJudged(t *testing.T) {
 	a, b, c := agent("A"), agent("B"), agent("C").of("c")
 	s := new(tape).add(1000, a.granted(1, 1000), b, c).live(2000, 202_000, b, c)

@@ -8,8 +8,8 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// The clock of the store is corrected while an agent has the lock, slowly enough that no reading looks like a step. So the store
-// counts fewer seconds than the agent. Nothing is wrong with that, and nothing is proven of such a hold.
+// The clock of the store is corrected while an agent has the lock, slowly enough that no reading looks like a step. So
+// the store counts fewer seconds than the agent. Nothing is wrong with that, and nothing is proven of such a hold.
 func TestAuditOfAStoreWhoseClockSlews(t *testing.T) {
 	// A hold of 30 s by the agent, renewed twice. The store's clock is slow by a twelfth: it counts 27.5 s.
 	const began, over = 1000, 28_500
@@ -60,7 +60,8 @@ func TestAuditOfAStoreWhoseClockSlews(t *testing.T) {
 	}.check(t)
 }
 
-// A clock that is fast shows no contradiction. A lease that was lost is proven to be over by the margin that its agent keeps.
+// A clock that is fast shows no contradiction. A lease that was lost is proven to be over by the margin that its agent
+// keeps.
 func TestAuditOfAStoreWhoseClockIsFast(t *testing.T) {
 	verdicts{
 		"Released": {

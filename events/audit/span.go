@@ -92,7 +92,8 @@ type span struct {
 	// The last hold ended after Least, and at Until at the latest; 0 if that is not known.
 	Least lockagent.StoreTime `json:"least,omitempty"`
 	Until lockagent.StoreTime `json:"until,omitempty"`
-	// After is a time at which the last of its holds had not begun: the hold before had not ended. It is 0 if there was none.
+	// After is a time at which the last of its holds had not begun: the hold before had not ended. It is 0 if there was
+	// none.
 	After lockagent.StoreTime `json:"after,omitempty"`
 	// Lasted is when a hold went on by the clock of its agent, which told so while the hold went on.
 	Lasted lockagent.StoreTime `json:"lasted,omitempty"`
@@ -103,17 +104,17 @@ type span struct {
 	Lease     time.Duration       `json:"lease,omitempty"`
 
 	Open int `json:"open,omitempty"` // holds that go on
-	// If the span is Gone, the lease of the holds is over at LeaseEnd. But the process may have lived until Lived, and a
-	// renewal may be lost with the end of its log.
+	// If the span is Gone, the lease of the holds is over at LeaseEnd. But the process may have lived until Lived, and
+	// a renewal may be lost with the end of its log.
 	LeaseEnd lockagent.StoreTime `json:"lease_end,omitempty"`
 	Lived    lockagent.StoreTime `json:"lived,omitempty"`
 
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
 
-	// Exclusive is how many exclusive holds go on. Alone is when the last exclusive hold that is over had ended, or 0 if
-	// there was none or nobody knows. A tenure that has become shared is shared from then on. AloneToken is the greatest of
-	// their tokens.
+	// Exclusive is how many exclusive holds go on. Alone is when the last exclusive hold that is over had ended, or 0
+	// if there was none or nobody knows. A tenure that has become shared is shared from then on. AloneToken is the
+	// greatest of their tokens.
 	Exclusive  int                 `json:"exclusive,omitempty"`
 	Alone      lockagent.StoreTime `json:"alone,omitempty"`
 	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
@@ -134,24 +135,24 @@ type span struct {
 	Found    []suspect           `json:"suspect,omitempty"` // what it says that cannot be
 	Doubt    string              `json:"doubt,omitempty"`   // the first reason why it proves nothing; few have one
 
-	// An audit has tens of thousands of spans. So what is small is here together, and what few have is elsewhere. Each span
-	// would be larger by an eighth otherwise.
+	// An audit has tens of thousands of spans. So what is small is here together, and what few have is elsewhere. Each
+	// span would be larger by an eighth otherwise.
 
-	Holes   uint32 `json:"holes,omitempty"` // those that the log of the agent had when it began
-	Seen    uint32 `json:"seen,omitempty"`  // those when the next process told that it goes on
-	Modes   modes  `json:"modes,omitempty"`
-	Gone    bool   `json:"gone,omitempty"`    // the log of the agent has ended before the holds did
-	Over    bool   `json:"over,omitempty"`    // the log tells that it was returned, or found over
-	Denied  bool   `json:"denied,omitempty"`  // the store said that it was over
-	NoEnd   bool   `json:"no_end,omitempty"`  // of a hold the end is missing
-	Holed   bool   `json:"holed,omitempty"`   // records of the agent are missing since it began
-	Ordered bool   `json:"ordered,omitempty"` // its token was compared with the one that began before it
-	Rough   bool   `json:"rough,omitempty"`   // Start is too early: the log does not have it
-	Late    bool   `json:"late,omitempty"`    // it was told when its time had been judged
-	Guilty  bool   `json:"guilty,omitempty"`  // it is the first of a violation
+	HolesBefore uint32 `json:"holes_before,omitempty"` // those that the log of the agent had when it began
+	Seen        uint32 `json:"seen,omitempty"`         // those when the next process told that it goes on
+	Modes       modes  `json:"modes,omitempty"`
+	Gone        bool   `json:"gone,omitempty"`        // the log of the agent has ended before the holds did
+	Over        bool   `json:"over,omitempty"`        // the log tells that it was returned, or found over
+	Denied      bool   `json:"denied,omitempty"`      // the store said that it was over
+	NoEnd       bool   `json:"no_end,omitempty"`      // of a hold the end is missing
+	EndMissing  bool   `json:"end_missing,omitempty"` // records of the agent are missing since it began
+	Ordered     bool   `json:"ordered,omitempty"`     // its token was compared with the one that began before it
+	Rough       bool   `json:"rough,omitempty"`       // Start is too early: the log does not have it
+	Late        bool   `json:"late,omitempty"`        // it was told when its time had been judged
+	Guilty      bool   `json:"guilty,omitempty"`      // it is the first of a violation
 
-	// The grant of a semaphore is Numbered when its Limit is known, and Counted when the permits in use then have been compared
-	// with it. It has Excess if they were too many.
+	// The grant of a semaphore is Numbered when its Limit is known, and Counted when the permits in use then have been
+	// compared with it. It has Excess if they were too many.
 	Numbered bool `json:"numbered,omitempty"`
 	Unknown  bool `json:"unknown,omitempty"` // how many permits there were
 	Counted  bool `json:"counted,omitempty"`
@@ -167,7 +168,7 @@ type suspect struct {
 	Why  string              `json:"why"`
 
 	// Holed says that records of the agent are missing, which may tell that the clock was set.
-	Holed bool `json:"holed,omitempty"`
+	Unsure bool `json:"end_missing,omitempty"`
 }
 
 // modes are those of the holds of a tenure.
@@ -317,7 +318,7 @@ func (a *Audit) newSpan(lock *lockLog, h *fold.Hold) *span {
 	}
 	*s = span{
 		Agent: h.Agent, Tenure: h.Tenure, Start: h.Start, Least: h.Start, Confirmed: h.Confirmed, Lease: h.Lease,
-		Holes: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.LastToken(), Modes: modeOf(h.Mode), Last: pieceOf(h),
+		HolesBefore: a.logs[h.Agent].Holes, FirstToken: h.Token, LastToken: h.LastToken(), Modes: modeOf(h.Mode), Last: pieceOf(h),
 		Total: h.Total,
 	}
 	if lock.HasPermits() {
@@ -383,8 +384,8 @@ func (a *Audit) leave(l *agentLog) {
 			continue
 		}
 		last := s.Least // that shows the hold
-		s.Holed = s.Holed || s.endMissing(l)
-		if !s.Holed {
+		s.EndMissing = s.EndMissing || s.endMissing(l)
+		if !s.EndMissing {
 			s.Least = max(s.Least, l.Settled)
 			last = max(s.Least, l.low(), l.Ended)
 		}
@@ -406,10 +407,10 @@ func (a *Audit) leave(l *agentLog) {
 
 // endMissing reports whether the end of a hold that goes on, as far as the log tells, may be among records that are
 // missing.
-func (s *span) endMissing(l *agentLog) bool { return max(s.Holes, s.Seen) != l.Holes }
+func (s *span) endMissing(l *agentLog) bool { return max(s.HolesBefore, s.Seen) != l.Holes }
 
 // livedOn notes up to when the process of an agent may have lived, and renewed the leases that were not over.
-func (a *Audit) livedOn(l *agentLog, w *blank) {
+func (a *Audit) livedOn(l *agentLog, w *hole) {
 	for _, h := range a.fold.Holds(l.ID) {
 		if s := a.spanOf(h); s != nil && s.Gone && s.LeaseEnd >= w.Low && h.Renewable() {
 			a.recount(a.lock(h.LockKey), s.LeaseEnd)
@@ -428,7 +429,8 @@ func (s *span) believed() lockagent.StoreTime {
 	return s.Told
 }
 
-// goesOn notes that a hold goes on, perhaps in another process, and returns its tenure, or nil if its kind is not judged.
+// goesOn notes that a hold goes on, perhaps in another process, and returns its tenure, or nil if its kind is not
+// judged.
 func (a *Audit) goesOn(h *fold.Hold) *span {
 	s := a.spanOf(h)
 	switch {
@@ -443,7 +445,7 @@ func (a *Audit) goesOn(h *fold.Hold) *span {
 
 // hasAll reports whether the log has all that an agent did since a tenure began, or nil.
 func (a *Audit) hasAll(s *span) bool {
-	return s != nil && !s.Rough && s.Holes == a.logs[s.Agent].Holes
+	return s != nil && !s.Rough && s.HolesBefore == a.logs[s.Agent].Holes
 }
 
 // anew begins a tenure once more that was judged until its lease was over, for a hold of it went on. It is not proven.
@@ -466,8 +468,9 @@ func (a *Audit) anew(h *fold.Hold) *span {
 	return s
 }
 
-// comesBack notes that an agent goes on that had counted as dead, or had stopped. Its holds go on. What was judged without it stays
-// judged. So nothing is proven of the time that has been judged since all was known that the agent did.
+// comesBack notes that an agent goes on that had counted as dead, or had stopped. Its holds go on. What was judged
+// without it stays judged. So nothing is proven of the time that has been judged since all was known that the agent
+// did.
 func (a *Audit) comesBack(l *agentLog, r *events.Record) {
 	late := lateRecord(r)
 	late.Dead, late.In = true, a.judgedWithout(l)
@@ -478,8 +481,8 @@ func (a *Audit) comesBack(l *agentLog, r *events.Record) {
 	a.fold.SetGone(l.ID, false)
 }
 
-// judgedWithout is what has been judged of the time of which the log does not have all that an agent did. If it has not named its store, it may
-// have had holds in any.
+// judgedWithout is what has been judged of the time of which the log does not have all that an agent did. If it has not
+// named its store, it may have had holds in any.
 func (a *Audit) judgedWithout(l *agentLog) (all []Stretch) {
 	for _, s := range sorted(a.stores) {
 		if low := max(0, l.hidden()); (l.Store == s.ID || l.Store == "") && low < s.Floor {

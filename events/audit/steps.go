@@ -128,7 +128,7 @@ func (s *span) doubt(why string) {
 }
 
 // doubtBeside notes that a tenure was beside a time of which the log does not have all.
-func (s *span) doubtBeside(w *blank) {
+func (s *span) doubtBy(w *hole) {
 	if s.Doubt == "" {
 		s.doubt(w.text())
 	}
@@ -136,7 +136,7 @@ func (s *span) doubtBeside(w *blank) {
 
 func (a *Audit) suspect(s *span, what suspect) {
 	what.At = max(what.At, s.Until, s.Least, s.Start)
-	what.Holed = a.logs[s.Agent].Holes != s.Holes
+	what.Unsure = a.logs[s.Agent].Holes != s.HolesBefore
 	if len(s.Found) < 4 {
 		s.Found = append(s.Found, what)
 	}
@@ -155,7 +155,7 @@ func (a follower) Replaced(h *fold.Hold, by *events.Record) {
 	p := pieceOf(h)
 	switch {
 	case !a.hasAll(s):
-		s.NoEnd, s.Holed, s.Cut = true, true, &p
+		s.NoEnd, s.EndMissing, s.Cut = true, true, &p
 		s.doubt("the log does not have its end, which may be among the missing records")
 	case by.Kind == lockagent.EventReturned:
 		a.suspect(s, suspect{Kind: Contradiction, Hold: p, Why: "the agent returned its tenure while it was held"})
@@ -315,7 +315,7 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *fold.Hold, r *ev
 	}
 	if s == nil {
 		s = a.newSpan(lock, h)
-		s.Holed = true
+		s.EndMissing = true
 	} else if h.Start != 0 {
 		s.Start = min(s.Start, h.Start)
 	}

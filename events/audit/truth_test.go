@@ -26,7 +26,7 @@ func (p badPair) String() string {
 }
 
 // of reports whether a hold was in a life of an agent of which a report misses all records.
-func (h *trueHold) of(g Gap) bool {
+func (h *trueHold) of(g RecordHole) bool {
 	return h.agent == g.Agent && g.Epoch <= h.epoch && h.epoch < g.Epoch+g.Lives
 }
 
@@ -179,7 +179,7 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 		case w.had["nameless"] && r.Joined.Count > 0: // the report says that tenures do not say of which store they are
 		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
-		case slices.ContainsFunc(r.Gaps.First, func(g Gap) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
+		case slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
 		case named == nil || named[first] || named[second] || slices.ContainsFunc(p.others, func(h *trueHold) bool { return named[tenureKey{h.agent, h.tenure}] }):
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):

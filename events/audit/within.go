@@ -31,15 +31,15 @@ func (t TimeRange) String() string {
 	return show.Range(t.From, t.Until)
 }
 
-// Within has the audit give its verdict on a stretch of time. What it finds counts only if it may concern a hold that was
-// held in the stretch: an overlap that began later does not, and neither does a hold that was over before.
+// Within has the audit give its verdict on a stretch of time. What it finds counts only if it may concern a hold that
+// was held in the stretch: an overlap that began later does not, and neither does a hold that was over before.
 //
-// All records of the log have to be added all the same. A hold of the stretch may have begun long before, and what happened in
-// the stretch may be told long after it. Call Within before the first Add.
+// All records of the log have to be added all the same. A hold of the stretch may have begun long before, and what
+// happened in the stretch may be told long after it. Call Within before the first Add.
 //
-// A hold is outside only if the clock of its store and that of its agent both say so. What an agent says that cannot be counts
-// whenever it says so, because nobody knows what is true of its other records. If the clock of a store was set, nothing of that
-// store is outside.
+// A hold is outside only if the clock of its store and that of its agent both say so. What an agent says that cannot be
+// counts whenever it says so, because nobody knows what is true of its other records. If the clock of a store was set,
+// nothing of that store is outside.
 func (a *Audit) Within(stretch TimeRange) { a.within = stretch }
 
 // steady reports whether times of a store can be compared with those of the stretch.
@@ -96,14 +96,15 @@ func (a *Audit) stillOpen() {
 	}
 	for _, l := range sorted(a.logs) {
 		for i := range l.Open {
-			if w := &l.Open[i]; w.Kind == missing && a.concerns(l.Store, w.Low, w.High) {
-				a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Epoch, Range: w.Gap})
+			if w := &l.Open[i]; w.Kind == ofRecords && a.concerns(l.Store, w.Low, w.High) {
+				a.found.RecordHoles.add(RecordHole{Agent: l.ID, Epoch: w.Epoch, Range: w.Range})
 			}
 		}
 	}
 }
 
-// cover notes which part of the stretch is not judged: the log begins later, or agents that live still have to tell of it.
+// cover notes which part of the stretch is not judged: the log begins later, or agents that live still have to tell of
+// it.
 func (a *Audit) cover(s *storeLog, j *Judged) {
 	if a.within.IsZero() || s.Newest == 0 {
 		return

@@ -11,7 +11,8 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// auditedWithin is the report on a stretch of time, from and until so many milliseconds after the beginning, or open if negative.
+// auditedWithin is the report on a stretch of time, from and until so many milliseconds after the beginning, or open if
+// negative.
 func auditedWithin(records []events.Record, from, until int) Report {
 	a, stretch := New(), TimeRange{}
 	if from >= 0 {
@@ -81,8 +82,8 @@ func TestAuditWithinAStretch(t *testing.T) {
 	}
 }
 
-// A hold that began long before the stretch and goes on in it is judged with those of the stretch, and so is one of which the
-// end is told long after it.
+// A hold that began long before the stretch and goes on in it is judged with those of the stretch, and so is one of
+// which the end is told long after it.
 func TestHoldsThatReachIntoAStretch(t *testing.T) {
 	for name, log := range map[string][]events.Record{
 		"FromLongBefore": recordsOf([]*story{

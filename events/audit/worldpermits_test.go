@@ -17,7 +17,8 @@ func (s *worldStore) kindOf(name lockagent.Name) lockagent.LockKind {
 	return lockagent.PlainLock
 }
 
-// wantsPermits is how many permits an agent asks for, and whether too few are free. Before that it may change their number.
+// wantsPermits is how many permits an agent asks for, and whether too few are free. Before that it may change their
+// number.
 func (w *world) wantsPermits(a *worldAgent) (n int, busy bool) {
 	s := a.store
 	switch {

@@ -70,8 +70,8 @@ const (
 	// fewAgents is how many agents a Fold remembers without a look whether some are over.
 	fewAgents = 16384
 
-	// longSilent is how long a Fold remembers an agent that has stopped or is silent, by the clock of the stream: what it
-	// has told may be read again.
+	// longSilent is how long a Fold remembers an agent that has stopped or is silent, by the clock of the stream: what
+	// it has told may be read again.
 	longSilent = time.Hour
 )
 

@@ -4,25 +4,28 @@ package fold
 type ChangeKind uint8
 
 const (
-	// HoldGranted is told when a hold begins, or when the log tells that one goes on of which it does not have the grant.
+	// HoldGranted is told when a hold begins, or when the log tells that one goes on of which it does not have the
+	// grant.
 	HoldGranted ChangeKind = iota + 1
 
 	// HoldChanged is told when a hold goes on with another number of grants, another mode, another lease or at another
-	// [LockKey], or when End, Uncertain or Gone is another one. What a sign of life tells of the leases of an agent is not told for
-	// each of its holds.
+	// [LockKey], or when End, Uncertain or Gone is another one. What a sign of life tells of the leases of an agent is
+	// not told for each of its holds.
 	HoldChanged
 
 	// HoldSuperseded is told when another grant shows that a hold is over. Its end may still come, or the
 	// hold is forgotten.
 	HoldSuperseded
 
-	// HoldEnded is told when the log has the end of a hold. A hold of which the log has only the end was not granted before.
+	// HoldEnded is told when the log has the end of a hold. A hold of which the log has only the end was not granted
+	// before.
 	HoldEnded
 
 	// HoldForgotten is told when the log will not have the end of a hold that is superseded.
 	HoldForgotten
 
-	// RequestWaits is told when a request begins to wait, when it finds another holder, and when it waits at another [LockKey].
+	// RequestWaits is told when a request begins to wait, when it finds another holder, and when it waits at another
+	// [LockKey].
 	RequestWaits
 
 	// RequestOver is told when a request waits no longer. If it was granted, the hold is told next.
@@ -50,8 +53,8 @@ func (k ChangeKind) String() string {
 	return "nothing"
 }
 
-// Change is one thing that a record has changed in a [Fold]. Each hold is granted first, unless the log has only its end. It
-// is superseded at most once, and then it ends or is forgotten.
+// Change is one thing that a record has changed in a [Fold]. Each hold is granted first, unless the log has only its
+// end. It is superseded at most once, and then it ends or is forgotten.
 type Change struct {
 	Kind ChangeKind
 

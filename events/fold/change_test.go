@@ -142,8 +142,8 @@ func (k *known) apply(t *testing.T, changes []Change) {
 	}
 }
 
-// Whoever knows nothing but the changes knows the state of the fold after each record. A record that was applied before changes
-// nothing.
+// Whoever knows nothing but the changes knows the state of the fold after each record. A record that was applied before
+// changes nothing.
 func TestChangesAddUpToTheFold(t *testing.T) {
 	told := make(map[ChangeKind]int)
 	anyLogs(t, 50, func(seed uint64, r *rand.Rand) {

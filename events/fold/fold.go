@@ -68,7 +68,8 @@ func New() *Fold {
 	return &Fold{agents: make(map[lockagent.AgentID]*folded), locks: make(map[LockKey]*lockFold), most: fewAgents}
 }
 
-// Apply applies a record, and returns what has changed. It is part of a [events.Visit] if it is called with what was read:
+// Apply applies a record, and returns what has changed. It is part of a [events.Visit] if it is called with what was
+// read:
 //
 //	reader.Replay(ctx, from, filter, func(r *events.Record, err error) error {
 //		if err != nil {
@@ -80,9 +81,9 @@ func New() *Fold {
 //		return nil
 //	})
 //
-// Most records change one thing or two. The end of an agent changes all of its holds and requests. The changes and their
-// holds are valid until the next call of Apply, which uses their memory again. A caller that needs them for longer keeps a
-// copy of the hold.
+// Most records change one thing or two. The end of an agent changes all of its holds and requests. The changes and
+// their holds are valid until the next call of Apply, which uses their memory again. A caller that needs them for
+// longer keeps a copy of the hold.
 func (f *Fold) Apply(r events.Record) []Change {
 	f.recycle()
 	f.record = r
@@ -393,8 +394,8 @@ func (f *Fold) supersededBy(h *Hold, mode lockagent.Mode, g grant) {
 	f.superseded(h, g.start)
 }
 
-// superseded notes that a hold without an end was over by a time on the clock of the store, or by a time that the log does
-// not say if that is 0.
+// superseded notes that a hold without an end was over by a time on the clock of the store, or by a time that the log
+// does not say if that is 0.
 func (f *Fold) superseded(h *Hold, by lockagent.StoreTime) {
 	known, end := h.Superseded, h.End
 	h.Superseded, h.End = true, sooner(h.End, by)

@@ -78,8 +78,8 @@ type Hold struct {
 	// ask them.
 	Replicas int `json:"replicas,omitempty"`
 
-	// Holds is how many holds the owner could make of the grant, one after the other, where 0 is 1. They have the tokens from
-	// Token on.
+	// Holds is how many holds the owner could make of the grant, one after the other, where 0 is 1. They have the
+	// tokens from Token on.
 	Holds int `json:"holds,omitempty"`
 
 	// From and Until are times of the wall. Until is zero while the lock is held.

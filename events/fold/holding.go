@@ -5,8 +5,8 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// holding applies a record which tells that a hold goes on. If the log does not have its grant, the record takes the place
-// of that: it has the time of the store at which the hold began.
+// holding applies a record which tells that a hold goes on. If the log does not have its grant, the record takes the
+// place of that: it has the time of the store at which the hold began.
 func (f *Fold) holding(a *folded, l *lockFold, r *events.Record) {
 	if h := l.named(r); h != nil {
 		f.holdsOn(h, r)

@@ -45,13 +45,13 @@ type grantSnapshot struct {
 	Start lockagent.StoreTime `json:"start_us,omitempty"`
 }
 
-// Position is that of the last record that was applied, or 0. Its message may have more records. So a reader that goes on
-// begins at this position again: records that were applied before change nothing.
+// Position is that of the last record that was applied, or 0. Its message may have more records. So a reader that goes
+// on begins at this position again: records that were applied before change nothing.
 func (f *Fold) Position() uint64 { return f.position }
 
-// Snapshot is all that the fold knows, as JSON, to resume from. Read on from [Fold.Position], which the snapshot has. Its size
-// depends on how many locks are held or wanted, and on how many agents run or ran in the last hour, but not on the length
-// of the log. It does not say which log that is.
+// Snapshot is all that the fold knows, as JSON, to resume from. Read on from [Fold.Position], which the snapshot has.
+// Its size depends on how many locks are held or wanted, and on how many agents run or ran in the last hour, but not on
+// the length of the log. It does not say which log that is.
 func (f *Fold) Snapshot() ([]byte, error) { return seal.Seal(Version, f.snapshot()) }
 
 // snapshot shares nothing with the fold.
@@ -97,8 +97,8 @@ func (g grant) snapshot() *grantSnapshot {
 	return &grantSnapshot{g.token, g.agent, g.start}
 }
 
-// Resume returns the fold of a snapshot. When the rest of the log is applied, it says the same as a fold of all of the log.
-// The error is [ErrSnapshot].
+// Resume returns the fold of a snapshot. When the rest of the log is applied, it says the same as a fold of all of the
+// log. The error is [ErrSnapshot].
 func Resume(snapshot []byte) (*Fold, error) {
 	var s foldSnapshot
 	if err := seal.Open(snapshot, Version, ErrSnapshot, &s); err != nil {

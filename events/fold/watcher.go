@@ -46,8 +46,8 @@ type Watcher interface {
 }
 
 // Watch has a watcher told of each step from now on, such as an audit. The fold then knows nobody who waits, finds no
-// hold superseded, and forgets no agent by itself. Use [Fold.Follow] instead of [Fold.Apply]. Call Watch before the first
-// record, or of a fold that was watched before.
+// hold superseded, and forgets no agent by itself. Use [Fold.Follow] instead of [Fold.Apply]. Call Watch before the
+// first record, or of a fold that was watched before.
 func (f *Fold) Watch(w Watcher) { f.watch = w }
 
 // Follow applies a record, and tells the watcher of each step. The record must not change meanwhile.

@@ -21,8 +21,8 @@ func (w *Who) UnmarshalJSON(b []byte) error {
 }
 
 // WhoText is who has a lock or waits for it, for people. It is the process that asked for the lock, as
-// [lockagent.Who.String] writes it. If this process is not known, or is that of the agent, it is the owner: what is said
-// of the agent tells its process.
+// [lockagent.Who.String] writes it. If this process is not known, or is that of the agent, it is the owner: what is
+// said of the agent tells its process.
 func WhoText(who Who, owner lockagent.Owner, agent lockagent.AgentID, of Process) string {
 	if who.IsZero() || who.Is(of) {
 		return OwnerText(owner, agent)

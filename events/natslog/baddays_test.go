@@ -246,8 +246,8 @@ func TestSlowReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			report := auditor.Report()
-			if report.Gaps.Count != gaps || (gaps > 0) != (keeps > 0) || (read < many) != (keeps > 0) {
-				t.Errorf("%d records were read, with %d gaps; the audit names %d", read, gaps, report.Gaps.Count)
+			if report.RecordHoles.Count != gaps || (gaps > 0) != (keeps > 0) || (read < many) != (keeps > 0) {
+				t.Errorf("%d records were read, with %d gaps; the audit names %d", read, gaps, report.RecordHoles.Count)
 			}
 			if want := map[bool]audit.Verdict{true: audit.Incomplete, false: audit.Proven}[gaps > 0]; report.Verdict != want {
 				t.Errorf("the verdict is %v, want %v", report.Verdict, want)

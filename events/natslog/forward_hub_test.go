@@ -292,11 +292,11 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	f.stop()
 
 	all, report := replayed(t, e.to, "")
-	var hole audit.Gap
+	var hole audit.RecordHole
 	last := make(map[lockagent.AgentID]uint64)
 	for _, r := range all {
 		if want := last[r.Agent] + 1; r.Seq != want {
-			hole = audit.Gap{Agent: r.Agent, Epoch: 1, Range: events.Range{First: want, Last: r.Seq - 1}}
+			hole = audit.RecordHole{Agent: r.Agent, Epoch: 1, Range: events.Range{First: want, Last: r.Seq - 1}}
 		}
 		last[r.Agent] = r.Seq
 	}
@@ -309,11 +309,11 @@ func TestForwardedGapIsAudited(t *testing.T) {
 	if n := log.count(fmt.Sprintf(`msg="events: messages were discarded before they were forwarded" messages=%d first=%d last=%d`, discarded, before+1, before+discarded)); n != 1 {
 		t.Errorf("it logs %s", log.String())
 	}
-	if want := []audit.Gap{hole}; report.Gaps.Count != 1 || !slices.Equal(report.Gaps.First, want) {
-		t.Errorf("the audit misses %v, want %v", report.Gaps, want)
+	if want := []audit.RecordHole{hole}; report.RecordHoles.Count != 1 || !slices.Equal(report.RecordHoles.First, want) {
+		t.Errorf("the audit misses %v, want %v", report.RecordHoles, want)
 	}
-	if want := (events.Range{First: before + 1, Last: before + discarded}); report.Holes.Count != 1 || report.Holes.First[0].Range != want || report.Holes.First[0].Agent != "busy" {
-		t.Errorf("the audit misses %v, want %v", report.Holes, want)
+	if want := (events.Range{First: before + 1, Last: before + discarded}); report.MessageHoles.Count != 1 || report.MessageHoles.First[0].Range != want || report.MessageHoles.First[0].Agent != "busy" {
+		t.Errorf("the audit misses %v, want %v", report.MessageHoles, want)
 	}
 	if report.Verdict != audit.Incomplete {
 		t.Errorf("the audit says %v", report)

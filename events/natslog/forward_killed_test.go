@@ -173,7 +173,7 @@ func forwardKilled(t *testing.T, rounds int) {
 	if untold > 0 {
 		verdict = audit.Incomplete
 	}
-	for _, g := range report.Gaps.First {
+	for _, g := range report.RecordHoles.First {
 		missing += g.Lives
 		if g.Lives == 0 {
 			t.Errorf("missing: %v", g)
@@ -229,7 +229,7 @@ func keep(t *testing.T, all []events.Record, r audit.Report) {
 	for _, h := range notProven(r) {
 		show(h)
 	}
-	for _, g := range r.Gaps.First {
+	for _, g := range r.RecordHoles.First {
 		show(fold.Hold{Agent: g.Agent})
 	}
 	var text, log strings.Builder

@@ -305,7 +305,7 @@ func TestForwardFromASourceThatForgot(t *testing.T) {
 	if got := f.Stats(); got.Discarded != 0 {
 		t.Errorf("got %+v", got)
 	}
-	if all, report := replayed(t, e.to, ""); len(all) != 6 || report.Gaps.Count != 0 {
+	if all, report := replayed(t, e.to, ""); len(all) != 6 || report.RecordHoles.Count != 0 {
 		t.Errorf("the hub has %v; %v", all, report)
 	}
 }

@@ -271,7 +271,7 @@ func TestForwardedRecords(t *testing.T) {
 	wantCopy(t, e.source, e.hub)
 	want, _ := replayed(t, e.from, "")
 	got, report := replayed(t, e.to, "")
-	if len(got) != len(want) || report.Duplicates != 0 || report.Gaps.Count != 0 {
+	if len(got) != len(want) || report.Duplicates != 0 || report.RecordHoles.Count != 0 {
 		t.Errorf("%d records, want %d; %v", len(got), len(want), report)
 	}
 }

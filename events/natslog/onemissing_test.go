@@ -57,8 +57,8 @@ func TestOneMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, report = replayed(t, c, "")
-	want := []audit.Gap{{Agent: eventstest.Agent, Epoch: 1, Range: events.Range{First: deleted, Last: deleted}}}
-	if report.Verdict != audit.Incomplete || report.Events != records-1 || !slices.Equal(report.Gaps.First, want) {
+	want := []audit.RecordHole{{Agent: eventstest.Agent, Epoch: 1, Range: events.Range{First: deleted, Last: deleted}}}
+	if report.Verdict != audit.Incomplete || report.Events != records-1 || !slices.Equal(report.RecordHoles.First, want) {
 		t.Errorf("got %v", report)
 	}
 }

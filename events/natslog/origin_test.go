@@ -116,16 +116,16 @@ func TestForwardedLossIsAudited(t *testing.T) {
 		auditor.Add(r)
 	}
 	report := auditor.Report()
-	if report.Verdict != audit.Incomplete || report.Gaps.Count != 0 || report.Tails.Count != 0 {
+	if report.Verdict != audit.Incomplete || report.RecordHoles.Count != 0 || report.Tails.Count != 0 {
 		t.Errorf("the audit says %v", report)
 	}
 	if got := unprovenLocks(report); !slices.Equal(got, []lockagent.Name{"another", "beside"}) {
 		t.Errorf("not proven: %v\n%v", got, report)
 	}
-	if report.Holes.Count != 1 {
+	if report.MessageHoles.Count != 1 {
 		t.Fatalf("the audit says %v", report)
 	}
-	hole := report.Holes.First[0]
+	hole := report.MessageHoles.First[0]
 	if hole.Range != (events.Range{First: 5, Last: 8}) || hole.Origin != events.OriginOf(source.CachedInfo().Created) || hole.Agent != "kept" {
 		t.Errorf("it names %v", hole)
 	}
@@ -194,10 +194,10 @@ func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 		whole.Add(r)
 	}
 	report := whole.Report()
-	if report.Verdict != audit.Incomplete || report.Holes.Count != 1 || report.Belated.Count != 1 || report.Unproven.Count != 0 {
+	if report.Verdict != audit.Incomplete || report.MessageHoles.Count != 1 || report.Belated.Count != 1 || report.Unproven.Count != 0 {
 		t.Fatalf("the audit says %v", report)
 	}
-	hole, early := report.Holes.First[0], report.Belated.First[0]
+	hole, early := report.MessageHoles.First[0], report.Belated.First[0]
 	if hole.Range != (events.Range{First: 4, Last: 30}) || hole.Origin != "host" || len(hole.In) != 1 || hole.In[0].From != at(4*time.Minute) || hole.In[0].To < at(outage) || hole.In[0].To > at(outage+time.Minute) {
 		t.Errorf("it names %v", hole)
 	}

@@ -280,7 +280,7 @@ func TestTenMinutesWithCrashes(t *testing.T) {
 	t.Parallel()
 	log := tenMinutes(t, crashes)
 	r := reportOf(t, log)
-	if r.Verdict != audit.Incomplete || r.Tails.Count != 2 || r.Gaps.Count+r.Late.Count+r.Explained.Count > 0 {
+	if r.Verdict != audit.Incomplete || r.Tails.Count != 2 || r.RecordHoles.Count+r.Late.Count+r.Explained.Count > 0 {
 		t.Fatalf("%q\n%v", r.Findings(), r)
 	}
 	for _, u := range r.Unproven.First {

@@ -34,11 +34,11 @@ func TestJudge(t *testing.T) {
 			ok:     true, says: `the store was reset (emptied)`,
 		},
 		"incomplete": {
-			report: complete(audit.Report{Verdict: audit.Incomplete, Gaps: listed(1, audit.Gap{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
+			report: complete(audit.Report{Verdict: audit.Incomplete, RecordHoles: listed(1, audit.RecordHole{Agent: "a", Epoch: 1, Range: events.Range{First: 3, Last: 9}})}),
 			says:   "missing: records 3 to 9 of agent a, epoch 1",
 		},
 		"violated":   {report: complete(audit.Report{Verdict: audit.Violated, Violations: listed(12, audit.Violation{})}), says: "       and 2 more"},
-		"gaps":       {report: complete(audit.Report{Verdict: audit.Incomplete, Gaps: listed(12, audit.Gap{Agent: "a"})}), says: "       and 2 more"},
+		"gaps":       {report: complete(audit.Report{Verdict: audit.Incomplete, RecordHoles: listed(12, audit.RecordHole{Agent: "a"})}), says: "       and 2 more"},
 		"unproven":   {report: complete(audit.Report{Verdict: audit.Incomplete, Unproven: audit.UnprovenList{List: listed(1, audit.Unproven{Why: "a reason"}), Reasons: []audit.Reason{{Why: "a reason", Count: 1}}}}), says: "a reason"},
 		"unreadable": {report: complete(audit.Report{Verdict: audit.Incomplete, Unreadable: listed(1, audit.Note("message 7"))}), says: "message 7"},
 		"open hold":  {report: complete(audit.Report{Verdict: audit.Proven, OpenHolds: listed(1, audit.NamedHold{})}), says: "0 agents and 1 hold"},

@@ -38,7 +38,7 @@ func (a *Audit) follow(r *events.Record) {
 		case !ok:
 			a.AddError(fmt.Errorf("events: message %d: the header %s has %q", r.Position, events.OriginHeader, text))
 		case o.Lost.Last != 0:
-			a.hole(Hole{Range: o.Lost, Origin: o.Stream, Agent: r.Agent, Stored: r.Stored})
+			a.messagesMissing(MessageHole{Range: o.Lost, Origin: o.Stream, Agent: r.Agent, Stored: r.Stored})
 		}
 	}
 }
@@ -55,34 +55,34 @@ func (a *Audit) reach(position uint64, stored time.Time) {
 		a.late = a.late || position > 1
 		a.first = stored
 	case a.whole && a.ordered && position > before+1:
-		a.hole(Hole{Range: events.Range{First: before + 1, Last: position - 1}, Stored: stored})
+		a.messagesMissing(MessageHole{Range: events.Range{First: before + 1, Last: position - 1}, Stored: stored})
 	}
 }
 
-// hole notes that messages are missing, which the stream took before a time, or would have taken. They may be all that there
-// was of an agent.
-func (a *Audit) hole(h Hole) {
+// messagesMissing notes that messages are missing, which the stream took before a time, or would have taken. They may
+// be all that there was of an agent.
+func (a *Audit) messagesMissing(h MessageHole) {
 	a.lost = h
 	for _, s := range sorted(a.stores) {
 		if s.Timed || h.Stored.IsZero() {
-			w := a.holeIn(s)
+			w := a.messagesMissingIn(s)
 			h.In = append(h.In, Stretch{s.ID, max(w.Low, 0), w.High})
 		}
 	}
 	if a.concernsAny(h.In) {
-		a.found.Holes.add(h)
+		a.found.MessageHoles.add(h)
 	}
 }
 
-// holeIn has the time of a store to which the last hole leads.
-func (a *Audit) holeIn(s *storeLog) blank {
-	w := blank{Kind: hole, Low: math.MinInt64, High: later(s.at(a.lost.Stored), a.Tail), Gap: a.lost.Range, Origin: a.lost.Origin, Stored: a.lost.Stored}
+// messagesMissingIn has the time of a store to which the last hole leads.
+func (a *Audit) messagesMissingIn(s *storeLog) hole {
+	w := hole{Kind: ofMessages, Low: math.MinInt64, High: later(s.at(a.lost.Stored), a.Tail), Range: a.lost.Range, Origin: a.lost.Origin, Stored: a.lost.Stored}
 	if w.Origin != "" {
 		w.Low = a.lowOf(w.Origin, s)
 	} else if s.Floor != 0 {
 		w.Low = s.Floor
 	}
-	a.blank(s.ID, w)
+	a.addHole(s.ID, w)
 	return w
 }
 
@@ -112,9 +112,9 @@ func (a *Audit) toldNothing(s *storeLog) {
 	}
 }
 
-// lowOf is a time of a store: an agent of which an origin has told nothing yet had no holds before. A forwarder may be behind for
-// days, so it does not matter when the hub took the last copy. What the copies tell counts. An agent tells of its start
-// within the patience of the audit. A time from before a step of the clock that is forgotten says nothing.
+// lowOf is a time of a store: an agent of which an origin has told nothing yet had no holds before. A forwarder may be
+// behind for days, so it does not matter when the hub took the last copy. What the copies tell counts. An agent tells
+// of its start within the patience of the audit. A time from before a step of the clock that is forgotten says nothing.
 func (a *Audit) lowOf(of string, s *storeLog) lockagent.StoreTime {
 	low := lockagent.StoreTime(math.MinInt64)
 	if s.Stepped != 0 {

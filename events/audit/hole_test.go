@@ -93,7 +93,7 @@ func TestAuditOfAHoleInTheStream(t *testing.T) {
 
 	// The report says where the hole is.
 	r := rest(whole().lose(63_000, b.stop())).read(newAudit()).Report()
-	if h := r.Holes.First[0]; h.Range != (events.Range{First: 10, Last: 11}) || len(h.In) != 1 || h.In[0].From > clock(60_000) || h.In[0].To < clock(85_000) || h.In[0].To > clock(87_000) {
+	if h := r.MessageHoles.First[0]; h.Range != (events.Range{First: 10, Last: 11}) || len(h.In) != 1 || h.In[0].From > clock(60_000) || h.In[0].To < clock(85_000) || h.In[0].To > clock(87_000) {
 		t.Errorf("%+v", h)
 	}
 

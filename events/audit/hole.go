@@ -11,63 +11,63 @@ import (
 	"github.com/lockagent/lockagent/events/internal/show"
 )
 
-// blank is a time of a store in which an agent may have had holds that the log does not have. If no
+// hole is a time of a store in which an agent may have had holds that the log does not have. If no
 // agent is named, it may be any.
-type blank struct {
+type hole struct {
 	Agent lockagent.AgentID   `json:"agent,omitempty"`
 	Epoch uint64              `json:"epoch,omitempty"`
-	Kind  blankKind           `json:"kind"`
+	Kind  holeKind            `json:"kind"`
 	Low   lockagent.StoreTime `json:"low"`
 	High  lockagent.StoreTime `json:"high"`
 
-	// Gap is what is missing: records, epochs, messages. Of a tail Last is the last record.
-	Gap     events.Range `json:"gap,omitzero"`
+	// Range is what is missing: records, epochs, messages. Of a tail Last is the last record.
+	Range   events.Range `json:"range,omitzero"`
 	Process fold.Process `json:"process,omitzero"`  // of a tail
 	Assumed bool         `json:"assumed,omitempty"` // a tail that no later record bounds
 	Sure    bool         `json:"sure,omitempty"`    // a life: it left records, which are missing
-	Origin  string       `json:"origin,omitempty"`  // of a hole: the stream that it is in, if the messages were to be forwarded from there
+	Origin  string       `json:"origin,omitempty"`  // of messages: the stream that they stood in, if the messages were to be forwarded from there
 
-	// Anywhere says that the agent had not named its store. Then Low and High are times of none that is known. By the clock of
-	// the stream the blank was over at Stored. A hole was, too.
+	// Anywhere says that the agent had not named its store. Then Low and High are times of none that is known. By the
+	// clock of the stream the hole was over at Stored. Missing messages were, too.
 	Anywhere bool      `json:"anywhere,omitempty"`
 	Stored   time.Time `json:"stored,omitzero"`
 }
 
-type blankKind uint8
+type holeKind uint8
 
 const (
-	missing   blankKind = iota // records are missing
-	tail                       // the log of the agent has no end
-	life                       // the agent had lives without a record
-	hole                       // messages of the stream are missing
-	beginning                  // the beginning of the log was retired
-	hidden                     // the agent has holds that the log does not have
+	ofRecords   holeKind = iota // records are missing
+	ofTail                      // the log of the agent has no end
+	ofLives                     // the agent had lives without a record
+	ofMessages                  // messages of the stream are missing
+	ofBeginning                 // the beginning of the log was retired
+	ofHolds                     // the agent has holds that the log does not have
 )
 
 const didNotStop = "did not stop"
 
-func (w *blank) text() string {
+func (w *hole) text() string {
 	switch w.Kind {
-	case tail:
+	case ofTail:
 		return fmt.Sprintf("agent %s (epoch %d) %s, and may have held the lock until %s", fold.AgentText(w.Agent, w.Process), w.Epoch, didNotStop, untilText(w.High))
-	case life:
-		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Gap.Last+1)
-	case hidden:
+	case ofLives:
+		return fmt.Sprintf("agent %s may have held the lock in a life of which the log has no record, before epoch %d", w.Agent, w.Range.Last+1)
+	case ofHolds:
 		return fmt.Sprintf("agent %s (epoch %d) told that it had holds of which the log does not tell, until %s at the latest",
 			fold.AgentText(w.Agent, w.Process), w.Epoch, untilText(w.High))
-	case hole:
+	case ofMessages:
 		of := "the stream"
 		if w.Origin != "" {
 			of = "origin " + show.Plain(w.Origin)
 		}
-		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of %s are missing", w.Gap.First, w.Gap.Last, of)
+		return fmt.Sprintf("any agent may have held the lock, for the messages %d to %d of %s are missing", w.Range.First, w.Range.Last, of)
 	}
-	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Gap.First, w.Gap.Last)
+	return fmt.Sprintf("agent %s (epoch %d) may have held the lock, for its records %d to %d are missing", w.Agent, w.Epoch, w.Range.First, w.Range.Last)
 }
 
-// touches reports whether the agent of a blank may have had the lock while a span of a store had it.
-func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
-	if s.Agent == w.Agent && s.Permits == 0 && (w.Kind != missing || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Gap.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Gap.Last) {
+// touches reports whether the agent of a hole may have had the lock while a span of a store had it.
+func (a *Audit) touches(store *storeLog, w *hole, s *span) bool {
+	if s.Agent == w.Agent && s.Permits == 0 && (w.Kind != ofRecords || s.Last.Epoch == w.Epoch && s.Last.Seq < w.Range.First || s.first().Epoch == w.Epoch && s.first().Seq > w.Range.Last) {
 		return false // an agent's own records tell their order; but an agent may have several permits at a time
 	}
 	low, high := a.extent(store, w)
@@ -78,10 +78,11 @@ func (a *Audit) touches(store *storeLog, w *blank, s *span) bool {
 	return end == 0 || max(end, s.believed()) > low
 }
 
-// extent returns the beginning and the end of a blank. The agent may not have noticed a step of the clock that came before the blank
-// was over. Then these are times of the clock before, and nobody knows how they compare with those since. So the blank is longer by
-// the stretch of the step at both sides. But what it has of the clock since is not before that stretch.
-func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime) {
+// extent returns the beginning and the end of a hole. The agent may not have noticed a step of the clock that came
+// before the hole was over. Then these are times of the clock before, and nobody knows how they compare with those
+// since. So the hole is longer by the stretch of the step at both sides. But what it has of the clock since is not
+// before that stretch.
+func (a *Audit) extent(store *storeLog, w *hole) (low, high lockagent.StoreTime) {
 	if low, high = w.Low, w.High; w.Anywhere && store.ID != "" {
 		low, high = math.MinInt64, later(store.at(w.Stored), a.Tail)
 	}
@@ -98,35 +99,37 @@ func (a *Audit) extent(store *storeLog, w *blank) (low, high lockagent.StoreTime
 	return low, high
 }
 
-// open begins a blank of an agent. It goes on until the log shows a time at which it was over.
-func (a *Audit) open(l *agentLog, w blank) {
+// open begins a hole of an agent. It goes on until the log shows a time at which it was over.
+func (a *Audit) open(l *agentLog, w hole) {
 	l.Holes++
 	l.Whole = false
-	if i := len(l.Open) - 1; w.Kind == missing && i >= 0 && l.Open[i].Kind == missing && l.Open[i].Epoch == l.Epoch {
-		l.Open[i].Gap.Last = w.Gap.Last
+	if i := len(l.Open) - 1; w.Kind == ofRecords && i >= 0 && l.Open[i].Kind == ofRecords && l.Open[i].Epoch == l.Epoch {
+		l.Open[i].Range.Last = w.Range.Last
 		return
 	}
 	w.Agent, w.Epoch, w.High = l.ID, l.Epoch, math.MaxInt64
 	l.Open = append(l.Open, w)
 }
 
-// bounded ends the blanks of an agent: it recorded something after them, no later than at high.
+// bounded ends the holes of an agent: it recorded something after them, no later than at high.
 func (a *Audit) bounded(l *agentLog, high lockagent.StoreTime) {
-	a.overBy(l, high, func(w *blank) bool { return w.Kind != hidden })
+	a.overBy(l, high, func(w *hole) bool { return w.Kind != ofHolds })
 }
 
-// departed ends all blanks of an agent, which has stopped or died.
+// departed ends all holes of an agent, which has stopped or died.
 func (a *Audit) departed(l *agentLog, high lockagent.StoreTime) {
-	a.overBy(l, high, func(*blank) bool { return true })
+	a.overBy(l, high, func(*hole) bool { return true })
 }
 
 // begunBy says that the process of an agent had begun at a time of the store. The earlier
 // processes were over by then.
 func (a *Audit) begunBy(l *agentLog, t lockagent.StoreTime) {
-	a.overBy(l, t, func(w *blank) bool { return w.Kind == tail || w.Kind == life || w.Kind == hidden && w.Epoch < l.Epoch })
+	a.overBy(l, t, func(w *hole) bool {
+		return w.Kind == ofTail || w.Kind == ofLives || w.Kind == ofHolds && w.Epoch < l.Epoch
+	})
 }
 
-func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank) bool) {
+func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*hole) bool) {
 	kept := l.Open[:0]
 	for _, w := range l.Open {
 		if !which(&w) {
@@ -135,28 +138,28 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank)
 		}
 		w.High = high
 		switch s := a.store(l.Store); w.Kind {
-		case beginning:
+		case ofBeginning:
 			s.From = max(s.From, high)
 			continue
-		case life:
+		case ofLives:
 			if l.Store == "" && !w.Sure {
 				continue // an agent that never has a store holds nothing
 			}
 			if a.concerns(l.Store, w.Low, high) {
-				a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Gap.First, Lives: w.Gap.Last - w.Gap.First + 1})
+				a.found.RecordHoles.add(RecordHole{Agent: l.ID, Epoch: w.Range.First, Lives: w.Range.Last - w.Range.First + 1})
 			}
-		case tail:
+		case ofTail:
 			if a.concerns(l.Store, w.Low, high) {
 				a.found.Tails.add(w.tail())
 			}
 			a.livedOn(l, &w)
-		case missing:
+		case ofRecords:
 			if !a.within.IsZero() && a.concerns(l.Store, w.Low, high) {
-				a.found.Gaps.add(Gap{Agent: l.ID, Epoch: w.Epoch, Range: w.Gap})
+				a.found.RecordHoles.add(RecordHole{Agent: l.ID, Epoch: w.Epoch, Range: w.Range})
 			}
 		}
 		w.Stored = l.Stored
-		a.blank(l.Store, w)
+		a.addHole(l.Store, w)
 	}
 	if l.Open = kept; len(kept) == 0 {
 		l.Open = nil
@@ -164,30 +167,30 @@ func (a *Audit) overBy(l *agentLog, high lockagent.StoreTime, which func(*blank)
 }
 
 // tail is how reports tell of it.
-func (w *blank) tail() Tail {
-	return Tail{Agent: w.Agent, Epoch: w.Epoch, Process: w.Process, Last: w.Gap.Last, From: max(w.Low, 0), To: w.High, Assumed: w.Assumed}
+func (w *hole) tail() Tail {
+	return Tail{Agent: w.Agent, Epoch: w.Epoch, Process: w.Process, Last: w.Range.Last, From: max(w.Low, 0), To: w.High, Assumed: w.Assumed}
 }
 
-// blank notes that holds in a time of a store are not proven, or of any store if that is not named. A part of it may have been
-// judged.
-func (a *Audit) blank(store string, w blank) {
+// addHole notes that holds in a time of a store are not proven, or of any store if that is not named. A part of it may
+// have been judged.
+func (a *Audit) addHole(store string, w hole) {
 	if store != "" {
 		s := a.store(store)
-		s.Blanks = append(s.Blanks, w)
+		s.Holes = append(s.Holes, w)
 		a.belated(s, &w)
 		return
 	}
 	w.Anywhere = true
 	a.anywhere = append(a.anywhere, w)
-	if w.Kind == life || w.Kind == missing && w.Gap.First == 1 { // else nothing has been judged since the agent began
+	if w.Kind == ofLives || w.Kind == ofRecords && w.Range.First == 1 { // else nothing has been judged since the agent began
 		for _, s := range sorted(a.stores) {
 			a.belated(s, &w)
 		}
 	}
 }
 
-// belated notes that a part of a blank had been judged.
-func (a *Audit) belated(s *storeLog, w *blank) {
+// belated notes that a part of a hole had been judged.
+func (a *Audit) belated(s *storeLog, w *hole) {
 	if low, high := a.extent(s, w); s.Last != 0 && low < min(s.Floor, s.Last) && a.concerns(s.ID, low, high) {
 		a.found.Belated.add(Belated{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()})
 	}
@@ -207,10 +210,10 @@ func (a *Audit) lives(l *agentLog, r *events.Record) {
 		}
 	case last != nil && !last.Stopped:
 		a.leave(l)
-		a.open(l, blank{Kind: tail, Low: l.hidden(), Gap: events.Range{Last: l.last()}, Process: a.processOf(l)})
+		a.open(l, hole{Kind: ofTail, Low: l.hidden(), Range: events.Range{Last: l.last()}, Process: a.processOf(l)})
 	}
 	if known+1 < r.Epoch {
-		w := blank{Kind: life, Low: l.low(), Gap: events.Range{First: known + 1, Last: r.Epoch - 1}}
+		w := hole{Kind: ofLives, Low: l.low(), Range: events.Range{First: known + 1, Last: r.Epoch - 1}}
 		if l.current == nil {
 			w.Low, w.Sure = math.MinInt64, r.Follows.Epoch != 0 // nobody knows when the first of them began
 		}
@@ -220,9 +223,9 @@ func (a *Audit) lives(l *agentLog, r *events.Record) {
 
 // died notes that an agent is silent for good, and did not stop.
 func (a *Audit) died(l *agentLog) {
-	w := blank{
-		Agent: l.ID, Epoch: l.Epoch, Kind: tail, Low: l.hidden(),
-		Gap: events.Range{Last: l.last()}, Process: a.processOf(l), Assumed: true,
+	w := hole{
+		Agent: l.ID, Epoch: l.Epoch, Kind: ofTail, Low: l.hidden(),
+		Range: events.Range{Last: l.last()}, Process: a.processOf(l), Assumed: true,
 	}
 	w.High = a.livedUntil(l, l.Store, l.low())
 	a.departed(l, w.High)
@@ -233,7 +236,7 @@ func (a *Audit) died(l *agentLog) {
 	if w.Stored = l.Stored; l.Later.After(w.Stored) {
 		w.Stored = l.Later
 	}
-	a.blank(l.Store, w)
+	a.addHole(l.Store, w)
 	l.Dead = true
 	a.leave(l)
 	a.livedOn(l, &w)
@@ -300,15 +303,15 @@ func (a *Audit) timed(s *storeLog, t lockagent.StoreTime, stored time.Time) {
 	known := s.Timed
 	if ahead := t.Sub(lockagent.StoreTime(stored.UnixMicro())); !known || ahead > s.Ahead {
 		s.Ahead, s.Timed = ahead, true
-		for i := range s.Blanks {
+		for i := range s.Holes {
 			// What was known of the clock may have been from copies that came even later than those behind the loss.
-			if w := &s.Blanks[i]; w.Origin != "" {
+			if w := &s.Holes[i]; w.Origin != "" {
 				w.High = max(w.High, later(s.at(w.Stored), a.Tail))
 			}
 		}
 	}
 	if !known && a.lost.Last != 0 {
-		a.holeIn(s)
+		a.messagesMissingIn(s)
 	}
 }
 
