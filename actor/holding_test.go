@@ -103,7 +103,7 @@ func TestASessionIsToldAsOneHold(t *testing.T) {
 		granted(t, a.Acquire(background, "book", ask))
 		time.Sleep(10 * time.Minute)
 		released(t, write)
-		time.Sleep(10*time.Minute)
+		time.Sleep(10 * time.Minute)
 		grant := w.of(lockagent.EventGranted)[0]
 		all, _ := w.told()
 		if len(all) != 2 {

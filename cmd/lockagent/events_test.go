@@ -197,8 +197,10 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 	}
 	at := begun.Add(time.Second).Format("2006-01-02T15:04:05.000Z07:00")
 	auditor().expect(t, exitViolated,
-		[]string{"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n",
-			"agent b\n"},
+		[]string{
+			"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n",
+			"agent b\n",
+		},
 		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + "\n"})
 	auditor("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
 	auditor("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
@@ -218,8 +220,11 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 		"File": {log, []string{"--file", "-"}, []string{
 			none + readable.Time(begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit\n",
 		}},
-		"Stream": {"", []string{"--nats", url},
-			[]string{none, "Try: lockagent events audit --nats " + url + "\n"}},
+		"Stream": {
+			"",
+			[]string{"--nats", url},
+			[]string{none, "Try: lockagent events audit --nats " + url + "\n"},
+		},
 		"EmptyFile":   {"", []string{"--file", "-"}, []string{"the event log is empty"}},
 		"EmptyStream": {"", []string{"--nats", unused}, []string{"the event log is empty"}},
 		"Lock": {
@@ -276,12 +281,18 @@ func TestEventText(t *testing.T) {
 			},
 			`uncertain     orders/42  owner "joe"  trusted for 1s  error "no answer"`,
 		},
-		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3},
-			"queued        orders/42  3 waiting"},
-		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"},
-			"queued        orders/42  behind agent 1e3d6805"},
-		{lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"},
-			"queued        orders/42  behind /5"},
+		{
+			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3},
+			"queued        orders/42  3 waiting",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"},
+			"queued        orders/42  behind agent 1e3d6805",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"},
+			"queued        orders/42  behind /5",
+		},
 		{
 			lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}},
 			"storereset    emptied, from a to b",
@@ -293,8 +304,10 @@ func TestEventText(t *testing.T) {
 			},
 			"permits       printers  release  1 permit  of 5  id 0af7651916cd",
 		},
-		{lockagent.Event{Kind: lockagent.EventRenewed, Lock: "orders/42", Replicas: 2},
-			"renewed       orders/42  on 2 replicas"},
+		{
+			lockagent.Event{Kind: lockagent.EventRenewed, Lock: "orders/42", Replicas: 2},
+			"renewed       orders/42  on 2 replicas",
+		},
 		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
 	} {
 		test.event.Agent, test.event.Time = agent, at

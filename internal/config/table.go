@@ -85,8 +85,10 @@ const rulesKey = "rules"
 // Settings with the same form.
 var (
 	certificate = path{}
-	subject     = word{"parts of letters, digits, '-' and '_' with dots between them",
-		`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`}
+	subject     = word{
+		"parts of letters, digits, '-' and '_' with dots between them",
+		`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`,
+	}
 	plainName = word{"letters, digits, '-' and '_'", `^[A-Za-z0-9_-]+$`}
 	hostName  = word{"the name of a host", `^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$`}
 	userName  = word{"a text without spaces", `^[^\s]+$`}
@@ -166,8 +168,10 @@ var table = []*Setting{
 	},
 	{
 		Key: "redis.url", Flag: "redis", field: func(s *Settings) any { return &s.Redis.URL },
-		kind: server{schemes: []string{"redis", "rediss", "unix"}, example: "redis://127.0.0.1:6379",
-			secrets: []string{"redis.password_file"}},
+		kind: server{
+			schemes: []string{"redis", "rediss", "unix"}, example: "redis://127.0.0.1:6379",
+			secrets: []string{"redis.password_file"},
+		},
 		Help:    "The Redis that has the locks. rediss:// is TLS. A password belongs into a file of its own.",
 		Usage:   "`URL` of the Redis that has the locks",
 		Example: "rediss://lockagent@redis.example:6379",
@@ -214,8 +218,10 @@ var table = []*Setting{
 	},
 	{
 		Key: "nats.url", Flag: "nats", field: func(s *Settings) any { return &s.NATS.URL },
-		kind: server{schemes: []string{"nats", "tls", "ws", "wss"}, example: "nats://127.0.0.1:4222",
-			secrets: []string{"nats.creds", "nats.password_file", "nats.token_file"}, list: true},
+		kind: server{
+			schemes: []string{"nats", "tls", "ws", "wss"}, example: "nats://127.0.0.1:4222",
+			secrets: []string{"nats.creds", "nats.password_file", "nats.token_file"}, list: true,
+		},
 		Help:    "The NATS servers that get a copy of all events, with commas between them.",
 		Usage:   "`URL` of the NATS server that gets a copy of all events",
 		Example: "nats://hub.example:4222",
@@ -324,8 +330,10 @@ var table = []*Setting{
 	},
 	{
 		Key: "lease.margin", Flag: "lease-margin", field: func(s *Settings) any { return &s.Lease.Margin },
-		kind: duration{min: time.Millisecond, max: lockagent.MaxLease,
-			orZero: "is a tenth of the lease, and at most 2s"},
+		kind: duration{
+			min: time.Millisecond, max: lockagent.MaxLease,
+			orZero: "is a tenth of the lease, and at most 2s",
+		},
 		Help:    "How long before the end of a lease the holder is told of its loss. It is at most half of the lease.",
 		Usage:   "`time` before the end of a lease at which the holder is told of its loss",
 		Default: "0s", Example: "1s",

@@ -57,29 +57,45 @@ func TestFactsMerge(t *testing.T) {
 		facts facts
 		want  []string
 	}{
-		"Hold": {facts{requested(a, 1), queued(a, 1), granted(a, 1), released(a, 1), returned(a, 0)},
-			[]string{"held1+returned"}},
+		"Hold": {
+			facts{requested(a, 1), queued(a, 1), granted(a, 1), released(a, 1), returned(a, 0)},
+			[]string{"held1+returned"},
+		},
 		"Waits": {facts{requested(a, 1), queued(a, 1)}, []string{"queued1"}},
-		"OthersWait": {facts{granted(a, 1), requested(a, 2), queued(a, 2), released(a, 1)},
-			[]string{"held1", "queued2"}},
-		"HandOff": {facts{granted(a, 1), queued(a, 2), released(a, 1), granted(a, 2), released(a, 2), returned(a, 0)},
-			[]string{"held1", "held2+returned"}},
-		"OtherLocks": {facts{granted(a, 1), granted(b, 2), released(a, 1), released(b, 2)},
-			[]string{"held1", "held2"}},
-		"Shared": {facts{granted(a, 1), granted(a, 2), released(a, 1), released(a, 2)},
-			[]string{"granted1", "granted2", "released1", "released2"}},
-		"Reentered": {facts{granted(a, 1), reentered, left, released(a, 1)},
-			[]string{"granted1", "reentered1", "released1", "released1"}},
+		"OthersWait": {
+			facts{granted(a, 1), requested(a, 2), queued(a, 2), released(a, 1)},
+			[]string{"held1", "queued2"},
+		},
+		"HandOff": {
+			facts{granted(a, 1), queued(a, 2), released(a, 1), granted(a, 2), released(a, 2), returned(a, 0)},
+			[]string{"held1", "held2+returned"},
+		},
+		"OtherLocks": {
+			facts{granted(a, 1), granted(b, 2), released(a, 1), released(b, 2)},
+			[]string{"held1", "held2"},
+		},
+		"Shared": {
+			facts{granted(a, 1), granted(a, 2), released(a, 1), released(a, 2)},
+			[]string{"granted1", "granted2", "released1", "released2"},
+		},
+		"Reentered": {
+			facts{granted(a, 1), reentered, left, released(a, 1)},
+			[]string{"granted1", "reentered1", "released1", "released1"},
+		},
 		"OtherTenure":     {facts{granted(a, 1), otherTenure}, []string{"granted1", "released1"}},
 		"OtherToken":      {facts{granted(a, 1), otherToken}, []string{"granted1", "released1"}},
 		"Lost":            {facts{granted(a, 1), lost(a, 1)}, []string{"granted1", "lost1"}},
 		"ReleasedEarlier": {facts{released(a, 1), returned(a, 0)}, []string{"released1+returned"}},
-		"NotTheLast": {facts{released(a, 1), granted(a, 2), returned(a, 0)},
-			[]string{"released1", "granted2", "returned0"}},
+		"NotTheLast": {
+			facts{released(a, 1), granted(a, 2), returned(a, 0)},
+			[]string{"released1", "granted2", "returned0"},
+		},
 		"Denied":       {facts{released(a, 1), denied}, []string{"released1", "returned0"}},
 		"TenureBefore": {facts{released(a, 1), tenure2}, []string{"released1", "returned0"}},
-		"ReturnedTwice": {facts{released(a, 1), returned(a, 0), returned(a, 0)},
-			[]string{"released1+returned", "returned0"}},
+		"ReturnedTwice": {
+			facts{released(a, 1), returned(a, 0), returned(a, 0)},
+			[]string{"released1+returned", "returned0"},
+		},
 		"TimedOut": {facts{requested(a, 1), timedOut(a, 1)}, []string{"timedout1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,8 +52,10 @@ func Redis(e *redisstore.Examination, err error, minReplicas int) []Finding {
 		all[0].Found = "it answers"
 	}
 	if e.Unfit != nil {
-		return append(all, Finding{"redis version", Error, text(e.Unfit),
-			"use Redis 6.2 or newer, or Valkey, with RESP3; correct redis.url if it names another server"})
+		return append(all, Finding{
+			"redis version", Error, text(e.Unfit),
+			"use Redis 6.2 or newer, or Valkey, with RESP3; correct redis.url if it names another server",
+		})
 	}
 	all = append(all,
 		Finding{"redis version", OK, e.Version + ", with RESP3", ""},
@@ -80,8 +82,10 @@ func tried(check, found string, err error) Finding {
 	case errors.Is(err, lockagent.ErrNotPermitted):
 		return Finding{check, Error, text(err), "see the permissions"}
 	}
-	return Finding{check, Error, text(err),
-		"see the log of Redis; a proxy before it must let scripts, subscriptions and RESP3 through"}
+	return Finding{
+		check, Error, text(err),
+		"see the log of Redis; a proxy before it must let scripts, subscriptions and RESP3 through",
+	}
 }
 
 func permissions(e *redisstore.Examination) Finding {
@@ -97,8 +101,10 @@ func permissions(e *redisstore.Examination) Finding {
 // master judges one master.
 func master(m redisstore.Master, minReplicas int) []Finding {
 	if m.Err != nil {
-		return []Finding{{"redis settings", Skipped, m.Addr + " does not tell them: " + text(m.Err),
-			"give the user +info to have them checked"}}
+		return []Finding{{
+			"redis settings", Skipped, m.Addr + " does not tell them: " + text(m.Err),
+			"give the user +info to have them checked",
+		}}
 	}
 	return []Finding{eviction(m), persistence(m), replicas(m, minReplicas)}
 }
@@ -205,21 +211,27 @@ func NATS(e *natslog.Examination, stream string, err error) []Finding {
 	const optional = "; locks work without it, and their events stay on this host"
 	switch {
 	case errors.Is(err, natslog.ErrNotPermitted):
-		return []Finding{{"nats", Error, text(err) + optional,
-			"correct the credentials: nats.creds, nats.nkey, nats.user and nats.password_file, or nats.token_file"}}
+		return []Finding{{
+			"nats", Error, text(err) + optional,
+			"correct the credentials: nats.creds, nats.nkey, nats.user and nats.password_file, or nats.token_file",
+		}}
 	case err != nil:
 		return []Finding{{"nats", Error, text(err) + optional, "start NATS, or correct --nats or nats.url"}}
 	}
 	all := []Finding{{"nats", OK, "version " + e.Version, ""}}
-	f := Finding{"nats stream", OK,
-		fmt.Sprintf("%s has %s messages, %s", stream, readable.Number(e.Events), readable.Bytes(int64(e.Bytes))), ""}
+	f := Finding{
+		"nats stream", OK,
+		fmt.Sprintf("%s has %s messages, %s", stream, readable.Number(e.Events), readable.Bytes(int64(e.Bytes))), "",
+	}
 	flaw, isFlaw := errors.AsType[*natslog.StreamError](e.Flaw)
 	switch {
 	case errors.Is(e.Unusable, natslog.ErrNotPermitted):
 		f = Finding{f.Check, Error, text(e.Unusable), "give the user the permissions that docs/nats.md lists"}
 	case e.Unusable != nil:
-		f = Finding{f.Check, Error, text(e.Unusable),
-			"switch JetStream on in the server, and for the account; see also nats.domain"}
+		f = Finding{
+			f.Check, Error, text(e.Unusable),
+			"switch JetStream on in the server, and for the account; see also nats.domain",
+		}
 	case isFlaw:
 		f = Finding{f.Check, Error, text(flaw), flaw.Mend}
 	case e.Unknown != nil:
@@ -264,20 +276,28 @@ func (h Host) state() Finding {
 	const check = "state directory"
 	switch {
 	case h.WriteErr != nil:
-		return Finding{check, Error, h.Dir + ": " + text(h.WriteErr),
-			"choose another with --state-dir, or make it one of the daemon's user: install -d -m 0700 -o USER " + h.Dir}
+		return Finding{
+			check, Error, h.Dir + ": " + text(h.WriteErr),
+			"choose another with --state-dir, or make it one of the daemon's user: install -d -m 0700 -o USER " + h.Dir,
+		}
 	case h.Info == nil:
 		return Finding{check, OK, h.Dir + ": the daemon makes it when it starts", ""}
 	case h.Info.Mode().Perm()&0o022 != 0:
-		return Finding{check, Error, fmt.Sprintf("%s: others can write there (%04o)", h.Dir, h.Info.Mode().Perm()),
-			"chmod 0700 " + h.Dir}
+		return Finding{
+			check, Error, fmt.Sprintf("%s: others can write there (%04o)", h.Dir, h.Info.Mode().Perm()),
+			"chmod 0700 " + h.Dir,
+		}
 	case h.Free < noRoom:
-		return Finding{check, Error,
+		return Finding{
+			check, Error,
 			fmt.Sprintf("%s: %s are free, and new claims need a journal", h.Dir, readable.Bytes(h.Free)),
-			"make room on that file system, or choose another one with --state-dir"}
+			"make room on that file system, or choose another one with --state-dir",
+		}
 	case h.Free < littleRoom:
-		return Finding{check, Warning, fmt.Sprintf("%s: %s are free", h.Dir, readable.Bytes(h.Free)),
-			"make room on that file system, or bound the event log with events.max_size"}
+		return Finding{
+			check, Warning, fmt.Sprintf("%s: %s are free", h.Dir, readable.Bytes(h.Free)),
+			"make room on that file system, or bound the event log with events.max_size",
+		}
 	}
 	return Finding{check, OK, fmt.Sprintf("%s: %s free", h.Dir, readable.Bytes(h.Free)), ""}
 }
@@ -288,8 +308,10 @@ func (h Host) socket() Finding {
 	case h.SocketInfo == nil:
 		return Finding{check, Skipped, h.Socket + ": there is none", "start the daemon"}
 	case h.SocketInfo.Mode().Type() != fs.ModeSocket:
-		return Finding{check, Error, h.Socket + " is no socket",
-			"choose another path with --socket, or remove the file"}
+		return Finding{
+			check, Error, h.Socket + " is no socket",
+			"choose another path with --socket, or remove the file",
+		}
 	case h.SocketInfo.Mode().Perm()&^h.Mode.Perm() != 0:
 		return Finding{
 			check, Warning, fmt.Sprintf("%s lets more users connect (%04o) than socket.mode (%04o)",
@@ -307,14 +329,20 @@ func (h Host) Daemon() Finding {
 	case h.SocketInfo == nil:
 		return Finding{check, Warning, "it does not run", "lockagent serve --socket " + h.Socket}
 	case errors.Is(h.Served, fs.ErrPermission):
-		return Finding{check, Warning, "you may not connect to it",
-			"run it as root, or as a member of the group of the socket"}
+		return Finding{
+			check, Warning, "you may not connect to it",
+			"run it as root, or as a member of the group of the socket",
+		}
 	case h.Served != nil:
-		return Finding{check, Error, text(h.Served),
-			"start the daemon; it takes over a socket that a killed one has left"}
+		return Finding{
+			check, Error, text(h.Served),
+			"start the daemon; it takes over a socket that a killed one has left",
+		}
 	case !h.Ready:
-		f := Finding{check, Error, "it runs, and can grant no lock at the moment",
-			"see the store above and its log, and whether it drains: lockagent drain --undo takes that back"}
+		f := Finding{
+			check, Error, "it runs, and can grant no lock at the moment",
+			"see the store above and its log, and whether it drains: lockagent drain --undo takes that back",
+		}
 		if h.Why != nil {
 			f.Found += ": " + text(h.Why)
 		}
