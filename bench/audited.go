@@ -108,7 +108,7 @@ type filledLog struct {
 	events int
 
 	middle   audit.RecordHole // what is missing without the record in the middle
-	position uint64    // of that record, which is a message of its own
+	position uint64           // of that record, which is a message of its own
 }
 
 // fillLog makes a log of about n events.
