@@ -82,6 +82,14 @@ func lockFilter(name lockagent.Name) events.Filter {
 	return events.Filter{Lock: name}
 }
 
+// checkLock checks the name of a lock, or the pattern, that a verb is about.
+func checkLock(cmd *cobra.Command, name lockagent.Name) error {
+	if err := lockFilter(name).Validate(); err != nil {
+		return usage(cmd.CommandPath()+" 'orders/>'", "%s", reason(err))
+	}
+	return nil
+}
+
 // reason is what is wrong with an option.
 func reason(err error) string {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {

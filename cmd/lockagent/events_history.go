@@ -51,8 +51,8 @@ func (f *historyFlags) check(cmd *cobra.Command, name lockagent.Name, now time.T
 	if cmd.Flags().Changed("last") && f.last <= 0 {
 		return usage(again(cmd)+" --last 20", "--last must be at least 1, not %d", f.last)
 	}
-	if err := lockFilter(name).Validate(); err != nil {
-		return usage(cmd.CommandPath()+" 'orders/>'", "%s", reason(err))
+	if err := checkLock(cmd, name); err != nil {
+		return err
 	}
 	if err := f.during.check(cmd, now); err != nil {
 		return err
@@ -137,7 +137,7 @@ func writeHistory(out io.Writer, name lockagent.Name, pattern bool, holds []hold
 		}
 		rows.add(cells...)
 	}
-	text := fmt.Sprintf("%s: %s of %s\n", name, readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
+	text := fmt.Sprintf("%s: %s of %s\n", oneLine(string(name)), readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
 	if len(stores) > 1 && !pattern {
 		text += fmt.Sprintf("The log has locks of this name in %d stores; they are different locks.\n", len(stores))
 	}

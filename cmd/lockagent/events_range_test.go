@@ -197,3 +197,25 @@ func TestEventsTopForgets(t *testing.T) {
 		t.Errorf("%d locks, of which the first is %+v; forgot is %v", len(list.loads), v.Locks[0], v.Forgot)
 	}
 }
+
+// A verb that is about a lock refuses a pattern that cannot be one, and says what a pattern is like.
+func TestPatternOfOneLock(t *testing.T) {
+	for _, verb := range []string{"history", "state"} {
+		ofFile(t, "", nil, verb, "orders/>/x").expect(t, exitUsage, nil,
+			[]string{"lockagent: '>' is not the last part", "Try: lockagent events " + verb + " 'orders/>'\n"})
+	}
+}
+
+// What a name has in it does not control the terminal.
+func TestNameThatControlsTheTerminal(t *testing.T) {
+	const name = "orders/\x1b[31m42"
+	s := &script{t: t}
+	s.add("a", begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+	s.add("a", begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventGranted, Lock: name, Owner: "joe", Request: 1, Tenure: 1, Token: 1})
+	for _, verb := range []string{"history", "state"} {
+		r := ofFile(t, s.text.String(), nil, verb, name)
+		if r.expect(t, exitOK, []string{"orders/\ufffd[31m42"}, nil); strings.Contains(r.stdout, "\x1b") {
+			t.Errorf("%s: %q", verb, r.stdout)
+		}
+	}
+}

@@ -85,6 +85,9 @@ func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	if err != nil {
 		return err
 	}
+	if err := checkLock(cmd, name); err != nil {
+		return err
+	}
 	if err := f.check(cmd); err != nil {
 		return err
 	}
@@ -239,7 +242,7 @@ func (s *lockThen) view() stateView {
 // text is the state for people.
 func (s *lockThen) text(now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\n", s.name, s.when(now))
+	fmt.Fprintf(&b, "%s%s\n", oneLine(string(s.name)), s.when(now))
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-8s %s\n", what, oneLine(fmt.Sprintf(format, args...)))
 	}
