@@ -97,6 +97,15 @@ func TestHoldersThen(t *testing.T) {
 			ofFile(t, log, test.flags, "holders").expect(t, exitOK, test.says, nil)
 		})
 	}
+	var v holdersView
+	decodeJSON(t, ofFile(t, log, append(stretch(4, 8.5), "--format", "json"), "holders"), &v)
+	waiters := make(map[lockagent.Name]int)
+	for _, h := range v.Holds {
+		waiters[h.Hold.Lock] = h.Waiters
+	}
+	if waiters["orders/42"] != 2 || waiters["orders/43"] != 0 {
+		t.Errorf("so many wait: %v", waiters)
+	}
 	ofFile(t, log, stretch(4, 8.5), "holders", "--lock", "billing/>").expect(t, exitEmpty, nil, []string{`nothing of locks such as "billing/>"`})
 }
 

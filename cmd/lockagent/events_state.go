@@ -180,7 +180,7 @@ func (s *lockThen) finish(told *story) {
 		}
 	}
 	if s.before != nil {
-		told.findLeft(s.before)
+		s.before.Left = s.before.Left || told.left()[leaseOf(&s.before.Hold)]
 	}
 	for l := range told.fold.Locks() {
 		for _, w := range l.Waiters {

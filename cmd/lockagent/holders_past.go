@@ -33,14 +33,13 @@ func (s *lockThen) holdersView() holdersView {
 	if s.moment() {
 		v.At, v.Since, v.Until = s.until, time.Time{}, time.Time{}
 	}
+	waiters := make(map[lockagent.Name]int)
+	for i := range s.waiters {
+		waiters[s.waiters[i].lock]++
+	}
 	for i := range s.holders {
-		held := heldView{Hold: s.holders[i].Hold, Seen: s.holders[i].seen}
-		for j := range s.waiters {
-			if s.waiters[j].lock == held.Hold.Lock {
-				held.Waiters++
-			}
-		}
-		v.Holds = append(v.Holds, held)
+		h := &s.holders[i]
+		v.Holds = append(v.Holds, heldView{Hold: h.Hold, Seen: h.seen, Waiters: waiters[h.Hold.Lock]})
 	}
 	for i := range s.waiters {
 		w := &s.waiters[i]

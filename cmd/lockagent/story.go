@@ -160,6 +160,7 @@ func (s *story) over(h hold) {
 // that of time.
 func (s *story) all() []hold {
 	holds := slices.Clone(s.past)
+	left := s.left()
 	for l := range s.fold.Locks() {
 		for _, h := range l.Holders {
 			agent, _ := s.fold.Agent(h.Agent)
@@ -169,21 +170,31 @@ func (s *story) all() []hold {
 	for i := range holds {
 		h := &holds[i]
 		h.Store = s.fold.Store(h.Store) // it may have had another identity then
-		s.findLeft(h)
+		h.Left = h.Left || left[leaseOf(&h.Hold)]
 	}
 	slices.SortStableFunc(holds, s.compare)
 	return holds
 }
 
-// findLeft looks whether a hold that is over has left its lease in the store. That shows when all was read.
-func (s *story) findLeft(h *hold) {
+// lease identifies the lease that a hold has left in the store.
+type lease struct {
+	lock   lockagent.Name
+	agent  lockagent.AgentID
+	tenure uint64
+	token  lockagent.Token
+}
+
+func leaseOf(h *audit.Hold) lease { return lease{h.Lock, h.Agent, h.Tenure, h.Token} }
+
+// left are the leases that holds have left in the store which are over. That shows when all was read.
+func (s *story) left() map[lease]bool {
+	all := make(map[lease]bool)
 	for l := range s.fold.Locks() {
-		for _, left := range l.Left {
-			if left.Lock == h.Lock && left.Agent == h.Agent && left.Tenure == h.Tenure && left.Token == h.Token {
-				h.Left = true
-			}
+		for i := range l.Left {
+			all[leaseOf(&l.Left[i])] = true
 		}
 	}
+	return all
 }
 
 func (s *story) compare(h, other hold) int {
