@@ -191,7 +191,8 @@ func TestEventsTop(t *testing.T) {
 		t.Errorf("the lines are\n%s", text)
 	}
 	ofFile(t, log, nil, "top", "--lock", "billing/>").expect(t, exitEmpty, nil, []string{"nothing that was waited for, held or lost", `locks such as "billing/>"`})
-	ofFile(t, log, stretch(-1, 0.5), "top").expect(t, exitEmpty, nil, []string{"lost until "})
+	ofFile(t, log, stretch(-1, 0.5), "top").expect(t, exitEmpty, nil, []string{"lost until ", "Try: lockagent events top"})
+	ofFile(t, "", nil, "top").expect(t, exitEmpty, nil, []string{"held or lost\nTry: lockagent demo"}) // not the same again
 }
 
 // The memory for locks is bounded: those that were waited for the least go first, and the list says so.

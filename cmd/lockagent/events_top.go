@@ -73,11 +73,14 @@ func (f *eventsTopFlags) run(cmd *cobra.Command) (err error) {
 	}
 	t.finish()
 	if t.empty() {
-		what := "the event log has nothing that was waited for, held or lost" + f.during.text(now)
-		if f.lock != "" {
+		what, try := "the event log has nothing that was waited for, held or lost"+f.during.text(now), "lockagent events top"+f.place()
+		switch {
+		case f.lock != "":
 			what += fmt.Sprintf(", of locks such as %q", f.lock)
+		case !f.during.asked():
+			try = "lockagent demo --keep demo.log"
 		}
-		return log.nothing(what, "lockagent events top"+f.place())
+		return log.nothing(what, try)
 	}
 	log.warn()
 	view := t.view(&f.during)
