@@ -260,12 +260,15 @@ func (b *bucket) publish(ctx context.Context, key string, value []byte, options 
 	}
 	ack, err := b.js.PublishMsg(ctx, m, options...)
 	if err != nil {
+		if missing := b.nc.LastError(); missing != nil && strings.Contains(missing.Error(), `"`+m.Subject+`"`) {
+			err = b.explained(err)
+		}
 		return 0, err
 	}
 	return ack.Sequence, nil
 }
 
-// explained returns the first error of a connection as one that says so if the user lacks a permission. The server does
+// explained returns an error of a connection as one that says so if the user lacks a permission. The server does
 // not answer such a request.
 func (b *bucket) explained(err error) error {
 	if missing := b.nc.LastError(); errors.Is(missing, nats.ErrPermissionViolation) && errors.Is(err, context.DeadlineExceeded) {

@@ -138,7 +138,7 @@ func (p *Projector) Stats() Stats {
 // Run keeps the bucket up to date until ctx ends, and returns the cause of that. It waits for a stream that is not
 // there yet, and survives the absence of the server.
 //
-// It returns a [*natslog.PermissionError], [ErrOtherKeys], or why the bucket cannot be read at the beginning.
+// It returns a [natslog.ErrNotPermitted], [ErrOtherKeys], or why the bucket cannot be read at the beginning.
 func (p *Projector) Run(ctx context.Context) error {
 	defer p.close()
 	if err := p.bucket.open(ctx); err != nil {
@@ -307,10 +307,13 @@ func (p *Projector) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.status(ctx); err != nil {
+		return err
+	}
 	s := p.Stats()
 	p.away = false
 	p.cfg.Log.Logger.Info("events: the bucket has who holds what", "bucket", p.cfg.Bucket, "locks", s.Held, "were_stale", stale, "position", s.Position)
-	return p.status(ctx)
+	return nil
 }
 
 // flush writes the keys in wanted, and those of the locks that are dirty, if they have another value. It returns how

@@ -457,3 +457,26 @@ func TestProjectionRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Who may not write to the bucket learns which permission is missing.
+func TestProjectionMayNotWrite(t *testing.T) {
+	t.Parallel()
+	server := natstest.StartSecured(t, `
+jetstream: enabled
+accounts: { LOCKS: { jetstream: enabled, users: [
+  { user: root, password: pw }
+  { user: ann, password: pw, permissions: { publish: { allow: ">", deny: "$KV.>" }, subscribe: ">" } }
+] } }`)
+	at := func(user string) string {
+		return "nats://" + user + ":pw@" + strings.TrimPrefix(server.URL(), "nats://")
+	}
+	newHub(t, at("root")).writer("A").granted("orders/42", 1)
+	p, err := New(Config{Log: natslog.ReaderConfig{Connection: natslog.Connection{URL: at("ann")}}, Bucket: "holders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Run(waittest.Context(t))
+	if !errors.Is(err, natslog.ErrNotPermitted) || !strings.Contains(err.Error(), `"$KV.holders.orders.42"`) {
+		t.Errorf("it ends with %v", err)
+	}
+}
