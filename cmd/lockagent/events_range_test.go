@@ -191,6 +191,10 @@ func TestEventsTop(t *testing.T) {
 		t.Errorf("the lines are\n%s", text)
 	}
 	ofFile(t, log, nil, "top", "--lock", "billing/>").expect(t, exitEmpty, nil, []string{"nothing that was waited for, held or lost", `locks such as "billing/>"`})
+	// What went on at the end counts up to there, whatever became of it later.
+	ofFile(t, log, stretch(-1, 3), "top").expect(t, exitOK, []string{
+		"orders/42  2s      2      1s       0", `1s      waits `, `orders/42  "joe"  2026-11-21 14:03:01.000Z  2s `,
+	}, nil)
 	ofFile(t, log, stretch(-1, 0.5), "top").expect(t, exitEmpty, nil, []string{"lost until ", "Try: lockagent events top"})
 	ofFile(t, "", nil, "top").expect(t, exitEmpty, nil, []string{"held or lost\nTry: lockagent demo"}) // not the same again
 }

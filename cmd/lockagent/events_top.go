@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/fold"
-	"github.com/spf13/cobra"
 )
 
 // eventsTopFlags are the flags of the verb top.
@@ -33,8 +34,8 @@ func newEventsTop() *cobra.Command {
 		Long: `Show the locks that were waited for the longest, the longest waits, the longest holds,
 and from which hosts how many holds were lost.
 
-With --since and --until these are the waits and the losses that ended in that time, or go on,
-and what was held at some time in it. Times are those of the agents' clocks. Of a log with more than
+With --since and --until these are the waits and the losses that ended in that time, the waits
+that went on at its end, and what was held at some time in it. Times are those of the agents' clocks. Of a log with more than
 20,000 locks that were waited for, it forgets those that were waited for the least so far, and says so.`,
 		Example: `  lockagent events top --since 1h
   lockagent events top --since yesterday --until today --lock 'billing/>' --limit 3
@@ -186,13 +187,16 @@ func (t *topList) visit(r *events.Record, err error) error {
 
 // waited notes a request that has waited, and what became of it.
 func (t *topList) waited(r *events.Record, became lockagent.EventKind) {
-	if r.Waited <= 0 || !t.within(r.Time) {
-		return
-	}
-	t.addWait(waitRow{
+	w := waitRow{
 		Lock: r.Lock, Owner: r.Owner, Who: fold.Who{Who: r.Who}, Agent: r.Agent, Since: r.Time.Add(-r.Waited),
 		BecameOf: became.String(), waited: r.Waited,
-	})
+	}
+	if r.Time.After(t.until) { // it went on then
+		w.BecameOf, w.waited = "", t.until.Sub(w.Since)
+	}
+	if w.waited > 0 && !r.Time.Before(t.since) {
+		t.addWait(w)
+	}
 }
 
 func (t *topList) addWait(w waitRow) {
@@ -236,7 +240,7 @@ func (t *topList) sortedLoads() []*lockLoad {
 
 // ended notes a hold that is over.
 func (t *topList) ended(h hold) {
-	t.held(h, h.Held)
+	t.held(h, min(h.Held, t.until.Sub(h.From)))
 	switch h.Ended {
 	case 0, lockagent.EventReleased, lockagent.EventHeld:
 		return

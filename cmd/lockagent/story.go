@@ -184,7 +184,7 @@ type lease struct {
 	token  lockagent.Token
 }
 
-func leaseOf(h *audit.Hold) lease { return lease{h.Lock, h.Agent, h.Tenure, h.Token} }
+func leaseOf(h *fold.Hold) lease { return lease{h.Lock, h.Agent, h.Tenure, h.Token} }
 
 // left are the leases that holds have left in the store which are over. That shows when all was read.
 func (s *story) left() map[lease]bool {
