@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // eventText is an event on a line, for people.
 func eventText(r events.Record, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %.8s #%-6d  %-12s", readable.Time(r.Time, now), r.Agent, r.Seq, r.Kind)
+	fmt.Fprintf(&b, "%s  %s #%-6d  %-12s", readable.Time(r.Time, now), shortAgent(r.Agent), r.Seq, r.Kind)
 	field := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format, args...) }
 	if r.Lock != "" {
 		field("%s", r.Lock)
@@ -84,11 +85,28 @@ func eventText(r events.Record, now time.Time) string {
 	return oneLine(b.String())
 }
 
+var (
+	// madeUp is an identity that was made up: see [lockagent.NewAgentID]. That of a daemon begins with its host.
+	madeUp = regexp.MustCompile(`^((?:.+-)?[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+	// shortened is what may be shown of such an identity.
+	shortened = regexp.MustCompile(`^(.+-)?[0-9a-f]{8}$`)
+)
+
+// shortAgent is an agent where there is little room. Of an identity that was made up it is the host, if that is a part
+// of it, and the first eight digits.
+func shortAgent(id lockagent.AgentID) string {
+	if found := madeUp.FindStringSubmatch(string(id)); found != nil {
+		return found[1]
+	}
+	return string(id)
+}
+
 // holderText is the holder that a request found. Which owner has a tenure of another agent, one event
 // does not say.
 func holderText(r events.Record) string {
 	if t, ok := lockagent.ParseTenure(r.Holder); ok {
-		return fmt.Sprintf("agent %.8s", t.Agent)
+		return "agent " + shortAgent(t.Agent)
 	}
 	return fold.OwnerText(lockagent.Owner(r.Holder), r.Agent)
 }

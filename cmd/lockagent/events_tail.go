@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -52,7 +51,7 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only these `kinds` of events, such as granted,lost")
 	flags.BoolVar(&f.urgent, "urgent", false, "only events that have consequences, such as lost, broken and storereset")
 	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`")
-	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`; the eight digits that each line shows are enough")
+	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`; what each line shows of an identity is enough")
 	flags.StringVar(&f.during.sinceText, "since", "", "begin with the events since this `time`: "+momentForms)
 	flags.StringVar(&f.during.untilText, "until", "", "end with the events until this `time`, in the same forms; a day is its beginning")
 	flags.BoolVar(&f.all, "all", false, "begin with the oldest event")
@@ -123,7 +122,7 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	if filter.Kinds, err = parseKinds(cmd, f.kinds); err != nil {
 		return filter, from, err
 	}
-	if !slices.ContainsFunc(f.agents, shortened) { // else they are selected after decoding
+	if !slices.ContainsFunc(f.agents, shortened.MatchString) { // else they are selected after decoding
 		for _, agent := range f.agents {
 			filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
 		}
@@ -134,16 +133,9 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	return filter, from, nil
 }
 
-// shortened reports whether an identity may be what the lines of this verb show of one that was made up.
-func shortened(agent string) bool {
-	return len(agent) == 8 && strings.Trim(agent, "0123456789abcdef") == ""
-}
-
 // of reports whether an agent is one of those that were asked for.
 func (f *tailFlags) of(agent lockagent.AgentID) bool {
-	return len(f.agents) == 0 || slices.ContainsFunc(f.agents, func(asked string) bool {
-		return string(agent) == asked || shortened(asked) && strings.HasPrefix(string(agent), asked+"-")
-	})
+	return len(f.agents) == 0 || slices.Contains(f.agents, string(agent)) || slices.Contains(f.agents, shortAgent(agent))
 }
 
 // check finds out whether the flags fit together. What is in a directory or a file is all there

@@ -286,7 +286,7 @@ func TestEventText(t *testing.T) {
 			"queued        orders/42  3 waiting",
 		},
 		{
-			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d:77"},
+			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d-4d11-9cd2-eb57ba61b13c:77"},
 			"queued        orders/42  behind agent 1e3d6805",
 		},
 		{
@@ -314,6 +314,26 @@ func TestEventText(t *testing.T) {
 		want := "03:04:05.678Z  470d6805 #9       " + test.want
 		if got := eventText(events.Record{Event: test.event, Seq: 9}, now); got != want {
 			t.Errorf("the line is\n%q, want\n%q", got, want)
+		}
+	}
+}
+
+// Whatever a line shows of an agent's identity selects its events, and tells the daemons of two hosts apart.
+func TestShortAgent(t *testing.T) {
+	const made = "7da413f3-4969-83d3-a471-6d22f76c89bc"
+	for id, want := range map[lockagent.AgentID]string{
+		made: "7da413f3", "webserver-1-" + made: "webserver-1-7da413f3", "vm-" + made: "vm-7da413f3",
+		"agent-number-1": "agent-number-1", "a": "a", "deadbeef": "deadbeef",
+	} {
+		s := &script{t: t}
+		s.add(id, begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		s.add("another", begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		for _, asked := range []string{want, string(id)} {
+			r := callWith(t, s.text.String(), "events", "tail", "--file", "-", "--agent", asked)
+			r.expect(t, exitOK, []string{"Z  " + want + " #"}, nil)
+			if n := len(lines(r.stdout)); n != 1 {
+				t.Errorf("%s selects %d lines:\n%s", asked, n, r.stdout)
+			}
 		}
 	}
 }

@@ -42,7 +42,7 @@ func partyText(p fold.Party) string {
 	case p.Owner != "":
 		text = fold.OwnerText(p.Owner, p.Agent) + " of"
 	}
-	text += fmt.Sprintf(" %.8s", p.Agent)
+	text += " " + shortAgent(p.Agent)
 	if p.Process.Host != "" {
 		text += " on " + p.Process.Host
 	}
