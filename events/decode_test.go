@@ -122,6 +122,7 @@ func TestAttributesOfOthers(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, why string }{
 		"NoJSON":           {`{"spec`, `"spec`, `byte 0: string stands where an event is wanted`},
+		"Text":             {`{"spec`, `hello {"spec`, `byte 0: 'h' stands where an event is wanted`},
 		"TrailingText":     {`}}}`, `}}}}`, `invalid character '}'`},
 		"Unfinished":       {`}}}`, `}}`, `unexpected EOF`},
 		"Version":          {`"specversion":"1.0"`, `"specversion":"0.3"`, "specversion"},

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -55,7 +56,11 @@ func (t *tokens) open(kind jsontext.Kind, wanted string) {
 		return
 	}
 	if got := t.decoder.PeekKind(); got != kind && got != 0 {
-		t.fail("byte %d: %s stands where %s is wanted", t.decoder.InputOffset(), got, wanted)
+		text := got.String()
+		if strings.HasPrefix(text, "<") { // no JSON begins with that
+			text = strconv.QuoteRune(rune(got))
+		}
+		t.fail("byte %d: %s stands where %s is wanted", t.decoder.InputOffset(), text, wanted)
 	} else if _, err := t.decoder.ReadToken(); err != nil {
 		t.broken(err)
 	}

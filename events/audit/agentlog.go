@@ -55,8 +55,8 @@ type agentLog struct {
 	// missing. They go on behind the missing records. If their ends are missing, too, nothing tells of them.
 	Hidden lockagent.StoreTime `json:"hidden,omitempty"`
 
-	// Unshown is since when its signs of life say that it has such holds, or 0. Hides is how many, and Shown of how
-	// many holds without a grant the log has told since. Partial says that the audit does not ask for some of its
+	// Hides is how many such holds it has by its signs of life. Unshown is since when they say so, or 0 if no time is
+	// known. Shown is of how many holds without a grant the log has told since. Partial says that the audit does not ask for some of its
 	// locks, so that it has more holds than those of the log.
 	Unshown lockagent.StoreTime `json:"unshown,omitempty"`
 	Hides   int                 `json:"hides,omitempty"`
@@ -274,7 +274,8 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 		hidden = math.MinInt64 // nobody knows what the process before had
 	}
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Unshown, l.Ended = false, 0, 0, 0
+	l.Timed, l.Hidden, l.Ended = false, 0, 0
+	l.Unshown, l.Hides, l.Shown = 0, 0, 0
 	if r.Kind == lockagent.EventAgentStarted && !r.HasNoHolds() {
 		l.Hidden = hidden // the process may go on with holds that the log does not have
 	}

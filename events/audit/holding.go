@@ -149,8 +149,10 @@ func (a *Audit) tells(l *agentLog, r *events.Record) {
 	more := max(1, r.Count-holds)
 	switch {
 	case l.Partial:
-	case l.Unshown == 0:
+	case l.Hides == 0:
 		a.hides(l, r.StoreTime, more)
+	case l.Unshown == 0: // the start of the agent had no time
+		l.Unshown, l.Hides = r.StoreTime, max(l.Hides, l.Shown+more)
 	case r.StoreTime > l.Unshown.Add(toldAgain):
 		a.notShown(l, r.StoreTime)
 		a.hides(l, r.StoreTime, more)
@@ -162,7 +164,7 @@ func (a *Audit) tells(l *agentLog, r *events.Record) {
 // hides notes that an agent has so many holds that the log does not have, or more.
 func (a *Audit) hides(l *agentLog, now lockagent.StoreTime, holds int) {
 	l.Hidden = l.hidden()
-	l.Unshown, l.Hides, l.Shown = max(now, 1), holds, 0
+	l.Unshown, l.Hides, l.Shown = now, holds, 0
 	l.Open = append(l.Open, hole{Agent: l.ID, Epoch: l.Epoch, Kind: ofHolds, Low: l.Hidden, High: math.MaxInt64, Process: a.processOf(l)})
 }
 

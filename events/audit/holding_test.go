@@ -134,3 +134,32 @@ func TestAHoldThatGoesOnBeyondItsLease(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 }
+
+// A log that begins late does not have a hold with which the next process of its agent goes on. The process tells of the
+// hold a while after its start. So what others held meanwhile is judged then.
+func TestAuditOfAHoldThatTheNextProcessTells(t *testing.T) {
+	for name, test := range map[string]struct {
+		tells   bool
+		verdict Verdict
+	}{"Told": {true, Proven}, "NotTold": {false, Incomplete}} {
+		t.Run(name, func(t *testing.T) {
+			a, b := agent("A").of("l").leasing(time.Hour).granted(1, 1000), agent("B").of("b")
+			sum := lockagent.HoldSum("l", 1, a.latest[1])
+			has := func(r *events.Record) { r.Count, r.Sum = 1, sum }
+			s := new(tape).lose(2000, a, b).live(10_000, 10_000, b).add(40_000, a.next().edit(has))
+			for ms := 50_000; ms <= 140_000; ms += 10_000 {
+				if ms == 70_000 && test.tells {
+					a.holding(1, ms)
+				}
+				if ms == 50_000 {
+					b.held(1, 46_000, 47_000)
+				}
+				s.add(ms, a.alive(ms).edit(has), b.alive(ms))
+			}
+			s.add(150_000, a.stop(), b.stop())
+			if r := s.read(newAudit()).Report(); r.Verdict != test.verdict {
+				t.Errorf("%v", r)
+			}
+		})
+	}
+}

@@ -102,6 +102,7 @@ func (a *Audit) step(s *storeLog, step resetSpan) {
 		}
 		if l.Store == s.ID {
 			l.Settled, l.Told, l.Ended = min(l.Settled, step.Before), 0, 0
+			l.Unshown = min(l.Unshown, step.Before)
 			l.Born, l.Early = min(l.Born, step.Before), min(l.Early, step.Before)
 			a.place(l)
 		}

@@ -193,6 +193,7 @@ func stormy(f *fleet) {
 	})
 	f.whileDeaf(2, "orders/42", f.memory.Reset)
 	time.Sleep(20 * time.Second)
+	f.keep(1, "stock", 500*time.Millisecond) // at the step, so nothing is proven of it
 	f.memory.StepClock(20 * time.Second)
 	time.Sleep(10 * time.Second)
 	f.memory.StepClock(-7 * time.Second)
