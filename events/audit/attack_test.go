@@ -100,6 +100,11 @@ func TestAttacksByRecordsOfAHold(t *testing.T) {
 		},
 		"HoldingAfterTheEnd":            {holdingAfterTheEnd(), agent("B").held(1, 597_000, 598_000).stop()},
 		"OneGrantIsReleasedAfterTheEnd": {releasedAfterTheEnd(), agent("B").held(1, 12_000, 13_000).stop()},
+		"AReentryIsConfirmedAfterTheEnd": {
+			agent("A").granted(1, 1000).reentered(1, 1500).edit(func(r *events.Record) { r.StoreTime = clock(15_000) }).
+				released(1, 1800).released(1, 2000).returned(1, 2001),
+			agent("B").held(1, 12_000, 13_000).alive(200_000).stop(),
+		},
 		"AReentryTellsOfARenewal": { // and the lease goes on until 50 s
 			agent("A").granted(1, 1000).renewed(1, 20_000).reentered(1, 21_000),
 			agent("B").held(1, 40_000, 41_000).alive(200_000).stop(),

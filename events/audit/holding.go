@@ -88,7 +88,7 @@ func (a follower) Confirmed(h *fold.Hold, r *events.Record) {
 
 // lasts notes for how long a hold has gone on by a record that tells so. The end of the tenure is held against that.
 func (a *Audit) lasts(h *fold.Hold, s *span, r *events.Record) {
-	s.Least = max(s.Least, r.Confirmed)
+	s.Least, s.Lasted = max(s.Least, r.Confirmed), max(s.Lasted, r.Confirmed)
 	s.lastsUntil(h, r)
 	if h.Start == 0 {
 		return

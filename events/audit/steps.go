@@ -198,6 +198,7 @@ func (s *span) reconfirmed(r *events.Record) {
 		return
 	}
 	s.Confirmed, s.Least = max(s.Confirmed, r.StoreTime), max(s.Least, r.StoreTime)
+	s.Lasted = max(s.Lasted, r.StoreTime)
 	if r.Lease != 0 {
 		s.Lease = r.Lease
 	}
