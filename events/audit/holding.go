@@ -104,7 +104,7 @@ func (a *Audit) lasts(h *fold.Hold, s *span, r *events.Record) {
 // lastsUntil notes until when a hold has gone on at least, by the clock of its agent.
 func (s *span) lastsUntil(h *fold.Hold, r *events.Record) {
 	if s != nil && h.Start != 0 {
-		s.Lasted = max(s.Lasted, max(h.Start, s.After).Add(r.Held-r.Held/drift))
+		s.Lasted = max(s.Lasted, r.Confirmed, max(h.Start, s.After).Add(r.Held-r.Held/drift))
 	}
 }
 

@@ -215,6 +215,7 @@ func (x *Independent) judge(log []*events.Record) {
 		grants int
 	}
 	open := make(map[lockagent.Token]*hold)
+	var lasted lockagent.StoreTime // a hold went on then, as a record told before its end
 	for i, r := range log {
 		h, shared := open[r.Token], r.Mode == lockagent.Shared
 		begins := r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld
@@ -240,10 +241,11 @@ func (x *Independent) judge(log []*events.Record) {
 		}
 		if r.Kind == lockagent.EventReentered {
 			h.grants++
-			t.confirmed, t.least = max(t.confirmed, r.StoreTime), max(t.least, r.StoreTime)
+			t.confirmed, lasted = max(t.confirmed, r.StoreTime), max(lasted, r.StoreTime)
 		} else if r.Kind.EndsHold() {
-			h.grants--
-			t.least = max(t.least, h.from.Add(r.Held-r.Held/drift), r.Confirmed) // so the hold went on until then
+			if h.grants--; h.grants > 0 {
+				lasted = max(lasted, h.from.Add(r.Held-r.Held/drift), r.Confirmed)
+			}
 		}
 		if r.Kind == lockagent.EventHolding {
 			if g := h.grant; r.StoreTime != g.StoreTime || r.Owner != g.Owner || r.Incarnation != g.Incarnation ||
@@ -252,7 +254,7 @@ func (x *Independent) judge(log []*events.Record) {
 				x.contradicts(r, "it does not tell of its hold what the grant told")
 			}
 			t.confirmed = max(t.confirmed, r.Confirmed)
-			t.least = max(t.least, r.Confirmed, h.from.Add(r.Held-r.Held/drift))
+			lasted = max(lasted, r.Confirmed, h.from.Add(r.Held-r.Held/drift))
 			if r.Lease != 0 && h.from.Add(slowed(r.Held)) > t.confirmed.Add(r.Lease+near) {
 				x.contradicts(r, "its hold goes on beyond its lease")
 			}
@@ -264,8 +266,8 @@ func (x *Independent) judge(log []*events.Record) {
 			delete(open, r.Token)
 			t.confirmed = max(t.confirmed, r.Confirmed)
 			least := max(h.from.Add(r.Held-r.Held/drift), r.Confirmed)
-			if len(open) == 0 {
-				least = t.least
+			if t.least = max(t.least, least, lasted); len(open) == 0 {
+				least = max(least, lasted)
 			}
 			until, limit := r.Until, t.confirmed.Add(r.Lease)
 			if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
