@@ -55,25 +55,10 @@ func (s *synthetic) next() events.Record {
 // BenchmarkAudit judges a log of whole holds of a few locks, at 3,300 a second. It reports how much
 // memory is left in the end.
 func BenchmarkAudit(b *testing.B) {
-	const ring = 1 << 16
-	s := newSynthetic()
 	a := New()
-	records := make([]events.Record, 0, ring)
-	b.ReportAllocs()
-	for done := 0; done < b.N; done += len(records) {
-		b.StopTimer()
-		records = records[:0]
-		for range min(ring, b.N-done) {
-			records = append(records, s.next())
-		}
-		b.StartTimer()
-		for i := range records {
-			a.Add(records[i])
-		}
-	}
+	s := eachSynthetic(b, a.Add)
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
-	records = nil
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
@@ -112,8 +97,14 @@ func BenchmarkAuditOfManyPermits(b *testing.B) {
 
 // BenchmarkFold folds a log of whole holds of a few locks.
 func BenchmarkFold(b *testing.B) {
+	f := fold.New()
+	eachSynthetic(b, func(r events.Record) { f.Apply(r) })
+}
+
+// eachSynthetic measures what is done with as many records as the benchmark wants.
+func eachSynthetic(b *testing.B, do func(events.Record)) *synthetic {
 	const ring = 1 << 16
-	s, f := newSynthetic(), fold.New()
+	s := newSynthetic()
 	records := make([]events.Record, 0, ring)
 	b.ReportAllocs()
 	for done := 0; done < b.N; done += len(records) {
@@ -124,7 +115,8 @@ func BenchmarkFold(b *testing.B) {
 		}
 		b.StartTimer()
 		for i := range records {
-			f.Apply(records[i])
+			do(records[i])
 		}
 	}
+	return s
 }

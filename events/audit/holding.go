@@ -125,10 +125,14 @@ func (a *Audit) known(l *agentLog) (holds int, sum uint64) {
 // toldAgain bounds for how long an agent has a hold before it tells that the hold goes on.
 const toldAgain = 11 * time.Minute
 
-// tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in three cases: it has
-// no hold; it has those that the log has; or it has all of these but one, and the end of that one is missing. Otherwise
-// it may have hidden holds. It will tell of each that goes on, so nothing is judged meanwhile. If it does not, nothing
-// is proven of that time.
+// tells takes what a sign of life says of the holds of the agent. The agent has no hidden hold in these cases:
+//
+//   - The agent has no hold.
+//   - The agent has the holds that the log has.
+//   - The agent has all of these holds but one. The end of that hold is missing.
+//
+// Otherwise the agent may have hidden holds. The agent will tell of each hold that goes on. So nothing is judged until
+// then. If the agent does not tell, nothing is proven of that time.
 func (a *Audit) tells(l *agentLog, r *events.Record) {
 	holds, sum := a.known(l)
 	switch {

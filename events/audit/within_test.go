@@ -82,8 +82,8 @@ func TestAuditWithinAStretch(t *testing.T) {
 	}
 }
 
-// A hold that began long before the stretch and goes on in it is judged with those of the stretch, and so is one of
-// which the end is told long after it.
+// Two holds are judged with those of the stretch. The first began long before the stretch, and goes on in the stretch.
+// The end of the second is told long after the stretch.
 func TestHoldsThatReachIntoAStretch(t *testing.T) {
 	for name, log := range map[string][]events.Record{
 		"FromLongBefore": recordsOf([]*story{
