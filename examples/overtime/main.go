@@ -1,7 +1,7 @@
 // Command overtime alerts when a lock is held for longer than a limit, and again when it is free.
 //
-// It needs nothing but the event log, and disturbs nobody. First it reads the log up to now, to
-// learn which holds go on. Then it follows the log, with a timer for each hold.
+// It needs nothing but the event log, and disturbs nobody. It reads the log from its beginning, and then follows it, with
+// a timer for each hold.
 //
 //	go run ./examples/overtime -nats nats://127.0.0.1:4222 -limit 10s
 //
@@ -45,23 +45,8 @@ func run(ctx context.Context, url string, limit time.Duration, alert func(text s
 
 	w := newWatch(limit, alert)
 	defer w.stop()
-	err = reader.Replay(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
-		if err == nil {
-			w.fold.Apply(*r) // what is over already is nobody's concern
-		}
-		return nil // what is no event says nothing of a hold
-	})
-	if err != nil {
-		return err
-	}
-	for l := range w.fold.Locks() {
-		for _, h := range l.Now() {
-			w.begin(h)
-		}
-	}
-	next := natslog.FromPosition(w.fold.Position())
-	return reader.Tail(ctx, next, events.Filter{}, func(r *events.Record, err error) error {
-		if err == nil {
+	return reader.Tail(ctx, natslog.From{}, events.Filter{}, func(r *events.Record, err error) error {
+		if err == nil { // what is no event says nothing of a hold
 			w.apply(*r)
 		}
 		return nil
@@ -86,7 +71,7 @@ func newWatch(limit time.Duration, alert func(text string)) *watch {
 	return &watch{limit: limit, alert: alert, fold: fold.New(), timers: make(map[hold]*time.Timer)}
 }
 
-// begin alerts when a hold has passed the limit. If that is long ago, its end may come at once.
+// begin alerts when a hold has passed the limit. If that is long ago, the end of the hold may be the next record.
 func (w *watch) begin(h fold.Hold) {
 	left := max(time.Until(h.From.Add(w.limit)), w.limit/10)
 	w.timers[hold{h.Agent, h.Epoch, h.Seq}] = time.AfterFunc(left, func() {
