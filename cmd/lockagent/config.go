@@ -40,6 +40,10 @@ func loadSettings(cmd *cobra.Command) (*config.Config, error) {
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		return nil, badSettings(cmd, problems)
 	}
+	if err == nil && len(settings.UnknownVariables) > 0 {
+		cmd.PrintErrf("lockagent: no setting has the name of these variables: $%s\n",
+			strings.Join(settings.UnknownVariables, ", $"))
+	}
 	return settings, err
 }
 

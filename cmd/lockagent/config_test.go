@@ -79,7 +79,10 @@ func TestConfigShowOfNothing(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	file := settings(t, "host: web-1\n")
-	call(t, "config", "validate").expect(t, exitOK, []string{file + " is valid\n"}, nil)
+	t.Setenv("LOCKAGENT_FROBNICATE", "1")
+	call(t, "config", "validate").expect(
+		t, exitOK, []string{file + " is valid\n"}, []string{"these variables: $LOCKAGENT_FROBNICATE\n"},
+	)
 	t.Setenv("LOCKAGENT_CONFIG", "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	if _, err := os.Stat("/etc/lockagent/config.yaml"); err != nil {

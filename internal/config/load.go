@@ -39,6 +39,9 @@ type Config struct {
 	Settings Settings
 	// File is the configuration file, or empty if there is none.
 	File string
+	// UnknownVariables are those of the environment that begin with LOCKAGENT_ and mean nothing to any verb. Nor are
+	// they so like a setting that they are a problem.
+	UnknownVariables []string
 
 	in      Inputs
 	origins map[string]Origin // by key; a key that is missing has its default

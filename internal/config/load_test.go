@@ -162,7 +162,34 @@ func TestFlags(t *testing.T) {
 // What a test or a reader sets in the environment of a host is meant for other verbs, too.
 func TestVariablesOfOthers(t *testing.T) {
 	h := newHost(t)
-	h.Environ = append(h.Environ, "LOCKAGENT_NATS_STREAM=OTHER", "LOCKAGENT_LOCK=a", "LOCKAGENT_TOKEN=7", "LOCKAGENT_CLAIM=a.b", "LOCKAGENT_HUB=nats://a", "LOCKAGENT_HELD=x",
-		"LOCKAGENT_TEST_MAIN=1", "LOCKAGENT_HUB_CREDS=/x", "PATH=/bin", "NOVALUE")
-	h.expect(h.load(), "nats.stream", "OTHER", "$LOCKAGENT_NATS_STREAM")
+	h.Environ = append(h.Environ,
+		"LOCKAGENT_NATS_STREAM=OTHER", "LOCKAGENT_LOCK=a", "LOCKAGENT_TOKEN=7", "LOCKAGENT_CLAIM=a.b",
+		"LOCKAGENT_HUB=nats://a", "LOCKAGENT_HELD=x",
+		"LOCKAGENT_TEST_MAIN=1", "LOCKAGENT_HUB_CREDS=/x", "LOCKAGENT_PORT=tcp://10.0.0.1:1", "PATH=/bin", "NOVALUE")
+	c := h.load()
+	h.expect(c, "nats.stream", "OTHER", "$LOCKAGENT_NATS_STREAM")
+	if len(c.UnknownVariables) > 0 {
+		t.Errorf("%v mean nothing, as it says", c.UnknownVariables)
+	}
+}
+
+// A variable that looks like a setting must not be passed over: without $LOCKAGENT_REDIS the locks are in memory.
+// Others may belong to other programs.
+func TestVariablesThatAreNoSettings(t *testing.T) {
+	for name, want := range map[string]string{
+		"LOCKAGENT_REDIS_URL":    "$LOCKAGENT_REDIS_URL is no setting; did you mean $LOCKAGENT_REDIS?",
+		"LOCKAGENT_RULES":        "$LOCKAGENT_RULES is no setting; rules is a setting of the file only",
+		"LOCKAGENT_STATE_DIRS":   "$LOCKAGENT_STATE_DIRS is no setting; did you mean $LOCKAGENT_STATE_DIR?",
+		"LOCKAGENT_SERVICE_HOST": "", // of a service in Kubernetes
+	} {
+		h := newHost(t)
+		h.Environ = append(h.Environ, name+"=10.0.0.1")
+		c, err := Load(h.Inputs)
+		switch {
+		case want != "" && (err == nil || err.Error() != want):
+			t.Errorf("%s: %v, want %q", name, err, want)
+		case want == "" && (err != nil || len(c.UnknownVariables) != 1 || c.UnknownVariables[0] != name):
+			t.Errorf("%s: %v, and unknown are %v", name, err, c.UnknownVariables)
+		}
+	}
 }

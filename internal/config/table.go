@@ -32,7 +32,11 @@ func (s *Setting) Variable() string {
 	if s.Flag == "" {
 		return ""
 	}
-	return variablePrefix + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_"))
+	return variableOf(s.Flag)
+}
+
+func variableOf(name string) string {
+	return variablePrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }
 
 // Type is what its values are, for people.
