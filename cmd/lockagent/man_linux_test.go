@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
+	"github.com/lockagent/lockagent/internal/config"
 )
 
 // The reference and the recipes are made of the same text as the help.
 func TestTheReferenceIsCurrent(t *testing.T) {
-	made(t, "../../docs/cli.md", manual.Markdown(newRoot()))
+	made(t, "../../docs/cli.md", manual.Markdown(
+		newRoot(), "configuration.md", "settings of the daemon", config.IsSetting,
+	))
 	made(t, "../../docs/recipes.md", recipesDocument().Markdown())
 }
 

@@ -26,11 +26,17 @@ func AddFlags(flags *pflag.FlagSet) {
 func Given(flags *pflag.FlagSet) map[string]string {
 	given := make(map[string]string)
 	flags.Visit(func(f *pflag.Flag) {
-		if _, ours := f.Value.(*flagValue); ours || f.Name == FileFlag {
+		if IsSetting(f) || f.Name == FileFlag {
 			given[f.Name] = f.Value.String()
 		}
 	})
 	return given
+}
+
+// IsSetting reports whether a flag is that of a setting.
+func IsSetting(f *pflag.Flag) bool {
+	_, ours := f.Value.(*flagValue)
+	return ours
 }
 
 // flagValue is a flag that is not checked yet.

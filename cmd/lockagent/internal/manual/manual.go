@@ -4,6 +4,7 @@ package manual
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -91,9 +92,43 @@ func Page(cmd *cobra.Command, version string, exits Part, also ...string) string
 	return b.String()
 }
 
-// Markdown is the reference of all commands.
-func Markdown(root *cobra.Command) string {
+// several is how many commands have a flag, with the same text, that the reference explains once for all of them.
+const several = 5
+
+// group has the flags that the same commands have.
+type group struct {
+	verbs []string
+	flags []flag
+}
+
+// groups returns which commands have each flag, and the groups of the flags that several have. Those for which elsewhere
+// is true are left out.
+func groups(root *cobra.Command, elsewhere func(*pflag.Flag) bool) (verbs map[flag][]string, all []*group) {
+	verbs = make(map[flag][]string)
+	var shared []flag
+	for cmd := range Commands(root) {
+		for _, f := range flagsBut(cmd, elsewhere) {
+			_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+			if verbs[f] = append(verbs[f], "`"+name+"`"); len(verbs[f]) == several {
+				shared = append(shared, f)
+			}
+		}
+	}
+	for _, f := range shared {
+		i := slices.IndexFunc(all, func(g *group) bool { return slices.Equal(g.verbs, verbs[f]) })
+		if i < 0 {
+			i, all = len(all), append(all, &group{verbs: verbs[f]})
+		}
+		all[i].flags = append(all[i].flags, f)
+	}
+	return verbs, all
+}
+
+// Markdown is the reference of all commands. Another page, with an address and a title, has the flags for which
+// elsewhere is true.
+func Markdown(root *cobra.Command, page, title string, elsewhere func(*pflag.Flag) bool) string {
 	var b strings.Builder
+	verbs, shared := groups(root, elsewhere)
 	for cmd := range Commands(root) {
 		if !cmd.HasParent() {
 			continue
@@ -111,17 +146,46 @@ func Markdown(root *cobra.Command) string {
 				fmt.Fprintf(&b, "- [%s](#%s): %s\n", c.CommandPath(), Name(c), mark(c.Short))
 			}
 		}
-		if flags := flagsOf(cmd); len(flags) > 0 {
-			b.WriteString("\n| flag | meaning |\n|---|---|\n")
-			for _, f := range flags {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", strings.TrimSpace(f.name+" "+f.value), strings.ReplaceAll(mark(f.text), "|", `\|`))
+		var own []flag
+		var others []string
+		flags := flagsBut(cmd, elsewhere)
+		for _, f := range flags {
+			if len(verbs[f]) < several {
+				own = append(own, f)
+			} else {
+				others = append(others, "`"+f.name+"`")
 			}
+		}
+		table(&b, own)
+		if len(others) > 0 {
+			fmt.Fprintf(&b, "\nAlso %s: see [below](#flags-of-several-verbs).\n", strings.Join(others, ", "))
+		}
+		if len(flags) < len(flagsOf(cmd)) {
+			fmt.Fprintf(&b, "\nAlso the flags of the [%s](%s).\n", title, page)
 		}
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", unindent(cmd.Example))
 		}
 	}
+	if len(shared) > 0 {
+		b.WriteString("\n## Flags of several verbs\n")
+	}
+	for _, g := range shared {
+		fmt.Fprintf(&b, "\nOf %s:\n", strings.Join(g.verbs, ", "))
+		table(&b, g.flags)
+	}
 	return b.String()
+}
+
+// table is that of flags, in Markdown.
+func table(b *strings.Builder, flags []flag) {
+	if len(flags) > 0 {
+		b.WriteString("\n| flag | meaning |\n|---|---|\n")
+	}
+	for _, f := range flags {
+		text := strings.ReplaceAll(mark(f.text), "|", `\|`)
+		fmt.Fprintf(b, "| `%s` | %s |\n", strings.TrimSpace(f.name+" "+f.value), text)
+	}
 }
 
 // usage is the path of a command, and what follows it on a command line.
@@ -139,10 +203,15 @@ func usage(cmd *cobra.Command) (path, rest string) {
 // flag is a flag for people.
 type flag struct{ name, value, text string }
 
-func flagsOf(cmd *cobra.Command) (all []flag) {
+func flagsOf(cmd *cobra.Command) []flag {
+	return flagsBut(cmd, func(*pflag.Flag) bool { return false })
+}
+
+// flagsBut are the flags of a command but for those for which leave is true.
+func flagsBut(cmd *cobra.Command, leave func(*pflag.Flag) bool) (all []flag) {
 	cmd.InitDefaultHelpFlag()
 	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
+		if f.Hidden || f.Name == "help" || leave(f) {
 			return
 		}
 		one := flag{name: "--" + f.Name}

@@ -1,10 +1,13 @@
 package manual
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func tree() *cobra.Command {
@@ -89,7 +92,36 @@ func TestMarkdown(t *testing.T) {
 	const want = "\n## tool zap\n\nZap a \\*name\\*.\n\n```\ntool zap [flags] NAME\n```\n\n| flag | meaning |\n|---|---|\n" +
 		"| `-n, --name word` | a word, or a\\|b (default x) |\n\n```sh\ntool zap -n x\n.run\n```\n" +
 		"\n## tool also\n\nAlso.\n\n```\ntool also\n```\n"
-	if got := Markdown(tree()); got != want {
+	none := func(*pflag.Flag) bool { return false }
+	if got := Markdown(tree(), "", "", none); got != want {
 		t.Errorf("the reference is\n%s", got)
+	}
+}
+
+// What several verbs have alike is told once, and what another page tells is not told.
+func TestFlagsOfSeveralVerbs(t *testing.T) {
+	root := &cobra.Command{Use: "tool"}
+	var verbs, names []string
+	for i := range several {
+		c := &cobra.Command{Use: fmt.Sprint("verb", i), Run: func(*cobra.Command, []string) {}}
+		c.Flags().StringP("all", "a", "", "a `word`")
+		c.Flags().Bool("other", i == 0, "not alike")
+		c.Flags().Bool("there", false, "told on another page")
+		root.AddCommand(c)
+		text := "\n## tool " + c.Use + "\n\n.\n\n```\ntool " + c.Use + " [flags]\n```\n"
+		if i == 0 {
+			text += "\n| flag | meaning |\n|---|---|\n| `--other` | not alike (default true) |\n"
+		} else {
+			text += "\n| flag | meaning |\n|---|---|\n| `--other` | not alike |\n"
+		}
+		verbs = append(verbs, text+"\nAlso `-a, --all`: see [below](#flags-of-several-verbs).\n"+
+			"\nAlso the flags of the [other page](page.md).\n")
+		names = append(names, "`"+c.Use+"`")
+	}
+	want := strings.Join(verbs, "") + "\n## Flags of several verbs\n\nOf " + strings.Join(names, ", ") + ":\n" +
+		"\n| flag | meaning |\n|---|---|\n| `-a, --all word` | a word |\n"
+	got := Markdown(root, "page.md", "other page", func(f *pflag.Flag) bool { return f.Name == "there" })
+	if got != want {
+		t.Errorf("the reference is\n%s\nand not\n%s", got, want)
 	}
 }
