@@ -127,6 +127,7 @@ func TestExamplesOfGRPC(t *testing.T) {
 	for _, command := range commands {
 		line, want, _ := strings.Cut(command, "\n")
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+		cmd.Dir = "../.." // of the files in proto
 		cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "PATH="+bin+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if err != nil {

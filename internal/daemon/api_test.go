@@ -22,7 +22,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lockagent/lockagent"
@@ -68,7 +67,7 @@ func TestEveryClientCanLock(t *testing.T) {
 	}
 }
 
-// gRPC's own client, its health service, and reflection.
+// gRPC's own client, and its health service.
 func TestGRPC(t *testing.T) {
 	t.Parallel()
 	d := run(t)
@@ -130,27 +129,6 @@ func TestGRPC(t *testing.T) {
 	if r, err := watch.Recv(); err != nil || r.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("%v, %v", r, err)
 	}
-
-	reflection, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := reflection.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := reflection.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, s := range r.GetListServicesResponse().GetService() {
-		names = append(names, s.GetName())
-	}
-	slices.Sort(names)
-	if want := []string{"grpc.health.v1.Health", "lockagent.v1.CountService", "lockagent.v1.LockService", "lockagent.v1.LookService", "lockagent.v1.OperateService"}; !slices.Equal(names, want) {
-		t.Errorf("the services are %q", names)
-	}
-	_ = reflection.CloseSend()
 }
 
 func TestHealthWithoutAStore(t *testing.T) {

@@ -247,18 +247,33 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
+// A request that is too large is refused in every protocol, whether it is a call or a stream.
 func TestRequestsAreLimited(t *testing.T) {
-	d := run(t, func(cfg *Config) { cfg.MaxRequest = 4096 })
-	c := d.client(t)
-	ask := func(size int) error {
-		_, err := c.Release(background, &lockagentv1.ReleaseRequest{Claim: strings.Repeat("x", size)})
-		return err
-	}
-	if err := ask(4000); err != nil {
-		t.Error(err)
-	}
-	if err := ask(4200); connect.CodeOf(err) != connect.CodeResourceExhausted {
-		t.Errorf("a request that is too large: %v", err)
+	const most = 4096
+	d := run(t, func(cfg *Config) { cfg.MaxRequest = most })
+	for kind, c := range d.clients(t) {
+		t.Run(kind, func(t *testing.T) {
+			for what, ask := range map[string]func(size int) error{
+				"a call": func(size int) error {
+					_, err := c.Release(background, &lockagentv1.ReleaseRequest{Claim: strings.Repeat("x", size)})
+					return err
+				},
+				"a stream": func(size int) error {
+					end, err := firstOf(t, func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
+						return c.Acquire(ctx, &lockagentv1.AcquireRequest{Name: "door", Command: strings.Repeat("x", size)})
+					})
+					end()
+					return err
+				},
+			} {
+				if err := ask(most - 100); connect.CodeOf(err) == connect.CodeResourceExhausted {
+					t.Errorf("%s that is large enough: %v", what, err)
+				}
+				if err := ask(most + 100); connect.CodeOf(err) != connect.CodeResourceExhausted {
+					t.Errorf("%s that is too large: %v", what, err)
+				}
+			}
+		})
 	}
 }
 

@@ -13,13 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -169,51 +167,5 @@ func TestPagesAreLimited(t *testing.T) {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the pages have %d locks: %v", len(got), got)
-	}
-}
-
-// A request that is too large is a refusal, in every protocol.
-func TestRequestsThatAreTooLargeAreRefusals(t *testing.T) {
-	const most = 4096
-	limited := withLimits(t, access.Limits{})
-	d := run(t, func(cfg *Config) { cfg.MaxRequest, cfg.Access = most, limited })
-	count := func() (n uint64) {
-		for _, r := range limited.Refusals() {
-			if r.Reason == refusal.RequestSize {
-				n += r.Count
-			}
-		}
-		return n
-	}
-	for kind, c := range d.clients(t) {
-		t.Run(kind, func(t *testing.T) {
-			unary := func(size int) error {
-				_, err := c.Release(background, &lockagentv1.ReleaseRequest{Claim: strings.Repeat("x", size)})
-				return err
-			}
-			stream := func(size int) error {
-				s, err := c.Acquire(background, &lockagentv1.AcquireRequest{Name: "door", Command: strings.Repeat("x", size)})
-				if err != nil {
-					return err
-				}
-				defer func() { _ = s.Close() }()
-				s.Receive()
-				return s.Err()
-			}
-			for what, call := range map[string]func(int) error{"a call": unary, "a stream": stream} {
-				before := count()
-				if err := call(most - 100); connect.CodeOf(err) == connect.CodeResourceExhausted || count() != before {
-					t.Errorf("%s that is large enough: %v, and %d refusals", what, err, count()-before)
-				}
-				for range 2 {
-					if err := call(2 * most); connect.CodeOf(err) != connect.CodeResourceExhausted {
-						t.Errorf("%s that is too large: %v", what, err)
-					}
-				}
-				if n := count() - before; n != 2 {
-					t.Errorf("%s: %d refusals of 2 are counted", what, n)
-				}
-			}
-		})
 	}
 }

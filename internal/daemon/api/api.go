@@ -115,9 +115,6 @@ func New(cfg Config) *API {
 	for path, handler := range newHealth(cfg.Ready, options) {
 		mux.Handle(path, handler)
 	}
-	for path, handler := range newReflection(append(services(), healthService), options) {
-		mux.Handle(path, handler)
-	}
 	return &API{&bounded{Config: &cfg, next: mux, errors: connect.NewErrorWriter(options...), underWay: underWay{count: make(map[ofUser]int)}}, parked}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -91,9 +90,6 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}))
 		defer untilEnd(ctx, func() { _ = control.SetReadDeadline(time.Now()) })()
 	}
-	r.Body = sizedBody(r, b.MaxRequest, func() {
-		_ = b.Access.Refused(r.Context(), &refusal.QuotaError{What: refusal.RequestSize, Limit: b.MaxRequest}) // it counts, and is told
-	})
 	b.next.ServeHTTP(w, r)
 }
 

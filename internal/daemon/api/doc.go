@@ -1,5 +1,5 @@
 // Package api is the API of the daemon: the handlers of its services, which turn messages into claims and back. The
-// standard services for health and reflection are there as well.
+// standard service for health is there as well.
 //
 // Connect, gRPC and gRPC-Web clients can use it, and so can curl: see package [lockagentv1].
 //

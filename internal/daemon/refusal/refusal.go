@@ -31,9 +31,6 @@ const (
 	Files              = "open files"
 )
 
-// RequestSize is what a [QuotaError] speaks of that is about one request.
-const RequestSize = "request_size"
-
 // QuotaError says that a user has as many of something as the user may have.
 type QuotaError struct {
 	What  string // such as "claims"
@@ -48,8 +45,6 @@ func (e *QuotaError) Error() string {
 		return fmt.Sprintf("lockagent: the daemon has %d %s, and takes no more", e.Limit, e.What)
 	case Numbers:
 		return fmt.Sprintf("lockagent: the daemon has %d %s in its memory, and may not have more; delete some, or have limits.numbers raised", e.Limit, e.What)
-	case RequestSize:
-		return fmt.Sprintf("lockagent: the request is larger than %d bytes; ask for less, or have limits.request_size raised", e.Limit)
 	}
 	return fmt.Sprintf("lockagent: the user has %d %s, and may not have more; end some, or have the quota raised", e.Limit, e.What)
 }
