@@ -40,7 +40,7 @@ func (b *bench) claims(ctx context.Context) error {
 		},
 		Notes: []string{
 			"The daemon is `lockagent serve` without Redis, and all that it has for its clients counts: connections, buffers, goroutines, claims, locks, the store, the journal and the event log. " +
-				"Heap and stacks are the spans in use (HeapInuse and StackInuse) after collections, less those before the first claim, when all claims have been held for some seconds: a stream is parked when it has been quiet for one. Resident is how much more of the process is in memory, with the garbage that the collector tolerates. " +
+				"Heap and stacks are the spans in use (HeapInuse and StackInuse) after collections, less those before the first claim, when all claims have been held for some seconds. Resident is how much more of the process is in memory, with the garbage that the collector tolerates. " +
 				"`" + contender.Lockagent + "` is one process with agentclient, whose claims share a link. `" + claimStreams + "` is a connection for each claim, as each `lockagent lock` has one. " +
 				"The restart is after kill -9; it counts the processor time of the new process from its start until /readyz says that it is ready.",
 		},

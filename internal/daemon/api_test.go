@@ -35,7 +35,7 @@ import (
 )
 
 func TestEveryClientCanLock(t *testing.T) {
-	d := run(t, soonParked)
+	d := run(t)
 	for name, c := range d.clients(t) {
 		t.Run(name, func(t *testing.T) {
 			before := bootclock.Now()
@@ -426,7 +426,7 @@ func TestOperate(t *testing.T) {
 }
 
 func TestShutdownTellsHoldersAndWaiters(t *testing.T) {
-	d := run(t, soonParked)
+	d := run(t)
 	for name, c := range d.clients(t) {
 		holder, waiter := c.acquire(t, &lockagentv1.AcquireRequest{Name: name}), c.acquire(t, &lockagentv1.AcquireRequest{Name: name})
 		holder.granted()
@@ -445,7 +445,6 @@ func TestShutdownTellsHoldersAndWaiters(t *testing.T) {
 			}
 		}()
 	}
-	awaitParked(t, 2)
 	ctx, cancel := context.WithCancel(background)
 	cancel()
 	if err := d.Shutdown(ctx); err != nil {

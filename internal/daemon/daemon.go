@@ -55,9 +55,6 @@ type Config struct {
 	ReadTime time.Duration
 	// MaxRequest is how many bytes a request may have. 0 is 64 KiB.
 	MaxRequest int
-	// Quiet is for how long a stream of a claim has nothing to tell before the daemon spends less memory on it. 0 is 1
-	// s.
-	Quiet time.Duration
 	// Trace returns a context that has the trace of a request, and nothing else. Defaults to none.
 	Trace func(http.Header) context.Context
 	// Numbers counts the semaphores and latches of a store of [Remember], which is one. With another store it is nil.
@@ -72,7 +69,6 @@ type Daemon struct {
 	book    *claims.Book
 	journal *journal.Journal // may be nil
 	server  *http.Server
-	handler *api.API
 	logger  *slog.Logger
 	cut     context.CancelFunc // ends all streams
 	health  health
@@ -92,7 +88,6 @@ type Daemon struct {
 const (
 	defaultRead    = 10 * time.Second // for a request
 	defaultRequest = 64 << 10
-	defaultQuiet   = time.Second
 	idleTime       = 2 * time.Minute // without a request
 	maxHeader      = 16 << 10
 	maxStreams     = 1 << 10     // at once, on one connection of HTTP/2; clients with more have links, or further connections
@@ -134,14 +129,13 @@ func Start(cfg Config) (*Daemon, error) {
 	d.rules = rules{cfg.Access}
 	d.api = api.Config{
 		Agent: agent, Book: d.book, Access: d.rules, Client: client, UserName: users.name, Who: who, NoCommands: cfg.NoCommands,
-		Log: cfg.Log, Numbers: cfg.Numbers, Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Quiet: cmp.Or(cfg.Quiet, defaultQuiet), Trace: cfg.Trace,
+		Log: cfg.Log, Numbers: cfg.Numbers, Ready: d.Ready, Life: life, Logger: cfg.Logger, MaxRequest: cfg.MaxRequest, Trace: cfg.Trace,
 	}
-	d.handler = api.New(d.api)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	d.server = &http.Server{
-		Handler:        d.handler,
+		Handler:        api.New(d.api),
 		ConnContext:    socket.ConnContext,
 		ReadTimeout:    cfg.ReadTime, // it is over with the last byte of a request, and a stream goes on
 		IdleTimeout:    idleTime,
@@ -273,7 +267,6 @@ func (d *Daemon) close() error {
 	if d.server.Shutdown(parting) != nil {
 		_ = d.server.Close() // a client that does not read may keep it no longer
 	}
-	d.handler.HangUp(parting)
 	<-d.served
 	return errors.Join(d.failed, err)
 }
@@ -292,7 +285,6 @@ func (d *Daemon) Leave(ctx context.Context) error {
 	_ = d.server.Close() // the clients may be anywhere in their streams, and shall connect to the next daemon
 	<-d.served
 	d.cut()
-	d.handler.HangUp(ended()) // the same
 	var err error
 	if d.page != nil {
 		parting, cancel := context.WithTimeout(context.Background(), partingTime)
@@ -300,13 +292,6 @@ func (d *Daemon) Leave(ctx context.Context) error {
 		err = d.page.close(parting)
 	}
 	return errors.Join(d.failed, err, d.agent.Close(), d.journal.Flush())
-}
-
-// ended is a context that has ended.
-func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 // drain waits for claims to end. It returns how many are left.

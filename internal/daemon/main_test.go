@@ -115,13 +115,12 @@ type testClient struct {
 	look    lockagentv1connect.LookServiceClient
 	operate lockagentv1connect.OperateServiceClient
 	http    *http.Client
-	alone   bool // each call has a connection of its own
 }
 
 func clientOver(h *http.Client, options ...connect.ClientOption) *testClient {
 	return &testClient{
 		lockagentv1connect.NewLockServiceClient(h, baseURL, options...), lockagentv1connect.NewLookServiceClient(h, baseURL, options...),
-		lockagentv1connect.NewOperateServiceClient(h, baseURL, options...), h, false,
+		lockagentv1connect.NewOperateServiceClient(h, baseURL, options...), h,
 	}
 }
 
@@ -137,6 +136,13 @@ func (r *running) clients(t testing.TB) map[string]*testClient {
 		"gRPC":                            clientOver(httpClient(t, r.path, 2), connect.WithGRPC()),
 		"gRPC-Web":                        clientOver(httpClient(t, r.path, 1), connect.WithGRPCWeb()),
 	}
+}
+
+// alone is a client that makes a connection for each call.
+func (r *running) alone(t testing.TB) *testClient {
+	h := httpClient(t, r.path, 1)
+	h.Transport.(*http.Transport).DisableKeepAlives = true
+	return clientOver(h)
 }
 
 // stream is a claim of a test.

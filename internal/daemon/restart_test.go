@@ -105,15 +105,12 @@ func TestLeave(t *testing.T) {
 }
 
 func leave(t *testing.T, client func(*lives, testing.TB) *testClient) {
-	l := newLives(t, soonParked)
+	l := newLives(t, nil)
 	c := client(l, t)
 	holder := c.acquire(t, &lockagentv1.AcquireRequest{Name: "door", Labels: map[string]string{"ticket": "7"}})
 	g := holder.granted()
 	waiter := c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"})
 	q := waiter.queued()
-	if c.alone {
-		awaitParked(t, 2)
-	}
 	id := l.agent.ID()
 	l.end(l.Leave)
 	for _, s := range []*stream{holder, waiter} {

@@ -115,8 +115,7 @@ func clientsDoNotRead(t *testing.T, readers, changes, most int) {
 			more := strings.Join(append(headers, ""), "\r\n")
 			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/%s\r\n%sContent-Length: %d\r\n\r\n%s", path, kind, more, len(m), m)
 		}
-		// left reads what comes in a second, and then nothing more: its stream is parked, and nobody hears of the
-		// renewals.
+		// left reads what comes in a second, and then nothing more: nobody hears of the renewals.
 		left := func(request []byte) net.Conn {
 			conn := b.mute(request)
 			b.must(conn.SetReadDeadline(time.Now().Add(time.Second)))

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"time"
 
 	"connectrpc.com/connect"
 
@@ -77,25 +76,12 @@ type Config struct {
 	Logger *slog.Logger
 	// MaxRequest is how many bytes a request may have.
 	MaxRequest int
-	// Quiet is for how long a stream of a claim has nothing to tell before it leaves the server with its connection, if
-	// it can. Then the stream needs less memory.
-	Quiet time.Duration
 	// Trace returns a context that has the trace of a request, and nothing else.
 	Trace func(http.Header) context.Context
 }
 
-// API is the handler of the API. Make one with [New].
-type API struct {
-	http.Handler
-	parked *parked
-}
-
-// HangUp ends the streams that have left the server with their connections. It waits until they have been told their
-// last word, or ctx ends. Call it when the server has been shut down or closed.
-func (a *API) HangUp(ctx context.Context) { a.parked.hangUp(ctx) }
-
 // New returns the handler of the API.
-func New(cfg Config) *API {
+func New(cfg Config) http.Handler {
 	options := []connect.HandlerOption{
 		connect.WithInterceptors(limited{&cfg}),
 		connect.WithReadMaxBytes(cfg.MaxRequest),
@@ -106,16 +92,14 @@ func New(cfg Config) *API {
 		}),
 	}
 	mux := http.NewServeMux()
-	parked := &parked{quiet: cfg.Quiet, open: make(map[*parkedStream]struct{})}
-	path, handler := lockagentv1connect.NewLockServiceHandler(&locks{Config: cfg, links: links{open: make(map[string]*link)}}, options...)
-	mux.Handle(path, parked.wrap(handler))
+	mux.Handle(lockagentv1connect.NewLockServiceHandler(&locks{Config: cfg, links: links{open: make(map[string]*link)}}, options...))
 	mux.Handle(lockagentv1connect.NewCountServiceHandler(&counts{cfg}, options...))
 	mux.Handle(lockagentv1connect.NewLookServiceHandler(&looks{cfg}, options...))
 	mux.Handle(lockagentv1connect.NewOperateServiceHandler(&operates{cfg}, options...))
 	for path, handler := range newHealth(cfg.Ready, options) {
 		mux.Handle(path, handler)
 	}
-	return &API{&bounded{Config: &cfg, next: mux, errors: connect.NewErrorWriter(options...), underWay: underWay{count: make(map[ofUser]int)}}, parked}
+	return &bounded{Config: &cfg, next: mux, errors: connect.NewErrorWriter(options...), underWay: underWay{count: make(map[ofUser]int)}}
 }
 
 // Look returns the handler of the LookService alone, for a part of the daemon that is in the same process. The contexts

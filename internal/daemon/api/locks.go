@@ -107,26 +107,15 @@ func (l *locks) use(ctx context.Context, of interface {
 }
 
 // tell tells the client what becomes of its claim, until one of them ends. The claim ends with the stream.
-// It goes on without the call if it was parked.
 func tell(ctx context.Context, stream *claims.Stream, out *connect.ServerStream[lockagentv1.ClaimEvent]) error {
-	at := placeOf(ctx)
-	defer func() {
-		if !at.parked() {
-			stream.Close()
+	defer stream.Close()
+	for {
+		e, err := stream.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-	}()
-	for begun := false; ; begun = true {
-		quiet, stop := at.quiet(begun)
-		e, err := stream.NextOrQuiet(ctx, quiet)
-		stop()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+		if err != nil {
 			return wire.Refuse(err)
-		case e == nil:
-			at.park(stream)
-			return nil
 		}
 		if err := out.Send(alone(stream, e)); err != nil {
 			return err

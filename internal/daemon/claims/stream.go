@@ -108,28 +108,15 @@ func (s *Stream) Extend(ctx context.Context, lease time.Duration) (Deadline, err
 	return s.claim.book.extend(ctx, g, lease)
 }
 
-// Notify has news be called, as in [Request], in place of what wakes up [Stream.Next]. What happened before is not told
-// again: take it.
-func (s *Stream) Notify(news func()) {
-	s.claim.book.mu.Lock()
-	defer s.claim.book.mu.Unlock()
-	s.news = news
-}
-
 // Next waits for the next event. Whoever calls it has told the client the one before. After the last one the error is
 // [io.EOF]. If ctx ends, it is the cause of that.
-func (s *Stream) Next(ctx context.Context) (Event, error) { return s.NextOrQuiet(ctx, nil) }
-
-// NextOrQuiet is Next that returns neither an event nor an error when quiet has a value. quiet may be nil.
-func (s *Stream) NextOrQuiet(ctx context.Context, quiet <-chan time.Time) (Event, error) {
+func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, err := s.Take(); e != nil || err != nil {
 			return e, err
 		}
 		select {
 		case <-s.wake:
-		case <-quiet:
-			return nil, nil //nolint:nilnil // there is neither
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
