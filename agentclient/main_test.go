@@ -19,6 +19,7 @@ import (
 	"github.com/lockagent/lockagent/internal/channeltest"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 	"github.com/lockagent/lockagent/internal/daemon/state"
 	"github.com/lockagent/lockagent/internal/waittest"
@@ -136,7 +137,7 @@ func serve() {
 	if redis := os.Getenv("AGENTCLIENT_TEST_REDIS"); redis != "" {
 		cfg.Store, err = redisstore.Open(context.Background(), redis)
 	} else if cfg.Journal != nil {
-		cfg.Store, err = daemon.Remember(memstore.New(), cfg.Journal, cfg.Recovered, cfg.Lease, cfg.Margin)
+		cfg.Store, err = daemon.Remember(memstore.New(), cfg.Journal, cfg.Recovered, cfg.Lease, cfg.Margin, quota.New(quota.Config{}))
 	}
 	must(err)
 	cfg.Listener, err = socket.Listen(socket.Config{Path: os.Getenv("LOCKAGENT_SOCKET")})

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/lockagent/lockagent/internal/daemon/access"
 )
 
 // metricsServer serves the metrics of this process to Prometheus.
@@ -26,18 +28,10 @@ type metricsServer struct {
 	served chan error // capacity 1: why the server has ended
 }
 
-// maxMetricsConns bounds the connections of the server of metrics. Its descriptors are those that connections of
-// clients need.
-const maxMetricsConns = 64
-
-// refusedFunc is told of a connection to the metrics that is too many: its user, and the bound. all says that it is the
-// one of all users.
-type refusedFunc func(uid uint32, all bool, bound int)
-
 // serveMetrics starts a server on a host and port. It speaks OpenMetrics to those who
 // ask for it, for only that format has exemplars: the traces behind the numbers. routes add what else it serves.
-// refused may be nil.
-func serveMetrics(address string, refused refusedFunc, routes ...func(*http.ServeMux)) (*metricsServer, error) {
+// quotas are those of a daemon, or nil.
+func serveMetrics(address string, quotas *access.Access, routes ...func(*http.ServeMux)) (*metricsServer, error) {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
 	if err != nil {
@@ -60,7 +54,7 @@ func serveMetrics(address string, refused refusedFunc, routes ...func(*http.Serv
 		},
 		served: make(chan error, 1),
 	}
-	go func() { m.served <- m.server.Serve(fewConnections(listener, refused)) }()
+	go func() { m.served <- m.server.Serve(fewConnections(listener, quotas)) }()
 	return m, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/lockagent/lockagent/internal/daemon/access"
 )
 
 // The connections to the metrics are bounded, and each user has a part of them: the rest of the process needs
@@ -27,7 +29,7 @@ func TestMetricsHaveFewConnections(t *testing.T) {
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		return conn, err == nil && resp.StatusCode == http.StatusOK
 	}
-	const most = maxMetricsConns/2 + 16 // as those have who look after the daemon
+	const most = 32 + access.Reserve // as those have who look after the daemon
 	for i := range most {
 		if _, ok := ask(); !ok {
 			t.Fatalf("connection %d has no answer", i)

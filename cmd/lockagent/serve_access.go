@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
 
 // openAccess makes the rules and the limits of the settings count.
@@ -19,12 +20,17 @@ func (s *server) openAccess() (err error) {
 		return err
 	}
 	settings := s.settings()
+	connections, processes, err := socket.Room()
+	if err != nil {
+		return err
+	}
 	s.access, err = access.New(access.Config{
 		Self: uint32(os.Geteuid()), Directory: daemon.Directory{}, Now: time.Now,
 		Refused: func(uid uint32, err error, unsaid uint64) {
 			s.logger.Warn("refused", "user", strconv.FormatUint(uint64(uid), 10), "why", err, "unsaid", unsaid)
 		},
 		Rules: settings.Rules, Limits: settings.Limits.Limits,
+		Room: access.Room{Connections: connections, Processes: processes},
 	})
 	if err != nil {
 		return badRules(s.config.Load(), err)

@@ -56,7 +56,7 @@ func (s *status) route(mux *http.ServeMux) {
 
 // openTelemetry begins what the settings and the environment want to know of the daemon.
 func (s *server) openTelemetry() error {
-	_, sdk, err := startTelemetry(s.cmd, s.logger, s.settings().Metrics.Listen, daemon.RefusedMetrics(s.access), s.status.route)
+	_, sdk, err := startTelemetry(s.cmd, s.logger, s.settings().Metrics.Listen, s.access, s.status.route)
 	s.telemetry = sdk
 	s.onClose(func() error {
 		sdk.close()

@@ -25,7 +25,7 @@ func (s *server) openStore() error {
 	if redis.URL == "" {
 		store := memstore.New()
 		s.onClose(store.Close)
-		remembered, err := daemon.Remember(store, s.journal, s.before, s.settings().Lease.Duration, s.settings().Lease.Margin)
+		remembered, err := daemon.Remember(store, s.journal, s.before, s.settings().Lease.Duration, s.settings().Lease.Margin, s.access.Quotas())
 		if err != nil {
 			return err
 		}

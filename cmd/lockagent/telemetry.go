@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/tracing"
 )
 
@@ -30,8 +31,8 @@ type telemetry struct {
 	tracing.Config
 	url        string // where Prometheus finds the metrics, or empty
 	complaints *complaints
-	verb       string      // of this process, for what is worth trying
-	refused    refusedFunc // of the server of the metrics, or nil
+	verb       string         // of this process, for what is worth trying
+	quotas     *access.Access // of the server of the metrics, or nil
 	routes     []func(*http.ServeMux)
 	closers    []func(context.Context) error
 }
@@ -58,12 +59,12 @@ func exportMetrics(cmd *cobra.Command, logger *slog.Logger, address string, meas
 
 // startTelemetry starts what the environment asks for. If metrics is an address, it
 // serves metrics to Prometheus there, and what routes add. Go on with the context that it returns: this process
-// may be part of a trace. refused may be nil. Close the telemetry also if there is an error.
-func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string, refused refusedFunc,
+// may be part of a trace. quotas are those of a daemon, or nil. Close the telemetry also if there is an error.
+func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string, quotas *access.Access,
 	routes ...func(*http.ServeMux),
 ) (context.Context, *telemetry, error) {
 	ctx := cmd.Context()
-	t := &telemetry{refused: refused, routes: routes, complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
+	t := &telemetry{quotas: quotas, routes: routes, complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
 	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
 	if metrics == "" && (disabled || !asked("TRACES") && !asked("METRICS")) {
 		return ctx, t, nil
@@ -134,7 +135,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 		}
 	}
 	if address != "" {
-		server, err := serveMetrics(address, t.refused, t.routes...)
+		server, err := serveMetrics(address, t.quotas, t.routes...)
 		if err != nil {
 			return &failure{exitFailed, err, metricsExample(t.verb)}
 		}

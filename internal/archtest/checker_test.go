@@ -12,7 +12,7 @@ func world() tree {
 	for path, imports := range map[string]string{
 		".":                               "errors context",
 		"./internal/lockstate":            ". time",
-		"./internal/daemon/access":        ". time",
+		"./internal/daemon/access":        ". time ./internal/daemon/quota",
 		"./internal/natsserver":           "github.com/nats-io/nats-server/v2/server github.com/nats-io/nats.go",
 		"./internal/natsserver/natstest":  "./internal/natsserver testing",
 		"./internal/redistest":            "testing github.com/redis/rueidis",
@@ -30,7 +30,8 @@ func world() tree {
 		"./actor":                         ". ./internal/lockstate github.com/asynkron/protoactor-go/actor",
 		"./channelapi":                    ". ./actor",
 		"./internal/daemon/refusal":       "errors",
-		"./internal/daemon/claims":        "./actor ./internal/daemon/refusal",
+		"./internal/daemon/quota":         "./internal/daemon/refusal",
+		"./internal/daemon/claims":        "./actor ./internal/daemon/quota ./internal/daemon/refusal",
 		"./internal/daemon/socket":        "errors",
 		"./internal/daemon/wire":          ". connectrpc.com/connect",
 		"./agentclient":                   "./channelapi ./internal/daemon/wire",

@@ -48,7 +48,7 @@ var rules = []rule{
 	{
 		name:   "access is pure",
 		of:     []string{"./internal/daemon/access"},
-		only:   []string{"std", ".", "./internal/daemon/refusal"},
+		only:   []string{"std", ".", "./internal/daemon/quota", "./internal/daemon/refusal"},
 		reason: "who may do what can be tested without a daemon, users, or a clock",
 	},
 	{
@@ -202,7 +202,7 @@ var rules = []rule{
 	},
 	{
 		name:   "claims know no RPC",
-		of:     []string{"./internal/daemon/claims", "./internal/daemon/refusal", "./internal/daemon/socket"},
+		of:     []string{"./internal/daemon/claims", "./internal/daemon/quota", "./internal/daemon/refusal", "./internal/daemon/socket"},
 		never:  []string{"connectrpc.com/...", "./proto/...", "./internal/daemon/api", "./internal/daemon/wire"},
 		reach:  indirect,
 		reason: "what clients hold does not depend on how they ask for it",

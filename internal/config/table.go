@@ -380,15 +380,14 @@ var table = []*Setting{
 		Key: "limits.streams", Flag: "limit-streams", kind: number{1, most},
 		field: func(s *Settings) any { return &s.Limits.Streams }, Live: true,
 		Help: "How many streams a user may have at once. A user may have 1,024 requests more under way than that, " +
-			"from their headers on.",
+			"from their headers on. 32 of its requests may be for lists of locks.",
 		Usage:   "`number` of streams that a user may have at once",
 		Default: "16384", Example: "1000",
 	},
 	{
 		Key: "limits.watches", Flag: "limit-watches", kind: number{1, most},
 		field: func(s *Settings) any { return &s.Limits.Watches }, Live: true,
-		Help: "How many of these streams may only watch: changes of locks, events, or the health of the daemon. A " +
-			"user may have as many lists of locks under way.",
+		Help:    "How many of these streams may only watch: changes of locks, events, or the health of the daemon.",
 		Usage:   "`number` of streams of a user that may only watch",
 		Default: "256", Example: "32",
 	},

@@ -22,6 +22,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/api"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
@@ -46,8 +47,8 @@ type Config struct {
 	Lease, Margin time.Duration
 	// NoRest has no lock rest in the daemon between two holds.
 	NoRest bool
-	// Access says what clients may do. By default the user of the daemon and root may do everything, and others
-	// nothing.
+	// Access says what clients may do, and counts what they have. By default the user of the daemon and root may do
+	// everything, and others nothing, and all limits are 0.
 	Access *access.Access
 	// NoCommands has the daemon forget the commands of its clients.
 	NoCommands bool
@@ -96,20 +97,12 @@ const (
 
 // Start starts a daemon.
 func Start(cfg Config) (*Daemon, error) {
-	connections, processes, err := socket.Room()
-	if err != nil {
-		return nil, err
-	}
 	history, ok := lockagent.Layer[lockagent.History](cfg.Store)
 	if !ok {
 		return nil, &lockagent.OptionError{Option: "store", Reason: "a daemon asks the store for the time, so use one that has lockagent.History"}
 	}
 	users := newUserNames()
 	who := whoOf(users.name)
-	book, agent, err := begin(&cfg, processes, who)
-	if err != nil {
-		return nil, err
-	}
 	if cfg.Trace == nil {
 		cfg.Trace = func(http.Header) context.Context { return context.Background() }
 	}
@@ -120,6 +113,10 @@ func Start(cfg Config) (*Daemon, error) {
 				cfg.Logger.Warn("lockagent: refused", "user", uid, "why", err, "unsaid", unsaid)
 			},
 		})
+	}
+	book, agent, err := begin(&cfg, who)
+	if err != nil {
+		return nil, err
 	}
 	life, cut := context.WithCancel(context.Background())
 	d := &Daemon{
@@ -144,7 +141,7 @@ func Start(cfg Config) (*Daemon, error) {
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}
-	listener := bound(cfg.Listener, cfg.Access, connections)
+	listener := bound(cfg.Listener, socket.User, cfg.Access, quota.Connections)
 	go func() {
 		defer close(d.served)
 		if err := d.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -154,11 +151,10 @@ func Start(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// begin begins the agent and its claims, which may be bound to so many processes. They go on from the journal, if there
-// is one.
-func begin(cfg *Config, processes int, who func(*claims.Request) lockagent.Who) (*claims.Book, *actor.Agent, error) {
+// begin begins the agent and its claims. They go on from the journal, if there is one.
+func begin(cfg *Config, who func(*claims.Request) lockagent.Who) (*claims.Book, *actor.Agent, error) {
 	agents := actor.Config{Store: cfg.Store, Recorder: cfg.Recorder, Logger: cfg.Logger, Lease: cfg.Lease, Margin: cfg.Margin, NoRest: cfg.NoRest}
-	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Processes: processes, Who: who}
+	books := claims.Config{Grace: cmp.Or(cfg.Grace, cfg.Lease, actor.DefaultLease), Started: started, Quotas: cfg.Access.Quotas(), Who: who}
 	if cfg.Journal != nil {
 		agents.Journal, books.Journal = cfg.Journal, cfg.Journal
 		cfg.Journal.Tell(func(err error) {

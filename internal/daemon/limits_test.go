@@ -29,7 +29,7 @@ import (
 )
 
 // withLimits returns an access with limits. The user of the tests may do everything.
-func withLimits(t *testing.T, limits access.Limits) *access.Access {
+func withLimits(t testing.TB, limits access.Limits) *access.Access {
 	t.Helper()
 	a, err := access.New(access.Config{Self: uint32(os.Geteuid()), Directory: Directory{}, Now: time.Now, Refused: func(uint32, error, uint64) {}, Limits: limits})
 	if err != nil {
@@ -151,8 +151,11 @@ func TestWatchesAreLimited(t *testing.T) {
 // also after a restart.
 func TestNumbersAreLimited(t *testing.T) {
 	t.Parallel()
-	limited := withLimits(t, access.Limits{Numbers: 2})
-	l := newLives(t, func(cfg *Config) { cfg.Access = limited })
+	var limited *access.Access // of each life
+	l := newLives(t, func(cfg *Config) {
+		limited = withLimits(t, access.Limits{Numbers: 2})
+		cfg.Access = limited
+	})
 	permits := func(name string, op lockagentv1.PermitsOp) error {
 		req := &lockagentv1.PermitsRequest{Name: name, Kind: lockagentv1.Kind_KIND_SEMAPHORE, Op: op, N: 3}
 		_, err := lockagentv1connect.NewCountServiceClient(l.client(t).http, baseURL).Permits(background, req)
@@ -183,11 +186,11 @@ func TestNumbersAreLimited(t *testing.T) {
 		refused(latch("more", lockagentv1.LatchOp_LATCH_OP_SET))
 		ok(permits("seats", lockagentv1.PermitsOp_PERMITS_OP_ADD)) // there is one already
 		ok(permits("more", lockagentv1.PermitsOp_PERMITS_OP_READ))
+		if all := limited.Refusals(); len(all) != 1 || all[0].Reason != refusal.Numbers || all[0].Count != 3 {
+			t.Errorf("the refusals are %v", all)
+		}
 		l.end(l.Leave)
 		l.begin()
-	}
-	if all := limited.Refusals(); len(all) != 1 || all[0].Reason != refusal.Numbers || all[0].Count != 6 {
-		t.Errorf("the refusals are %v", all)
 	}
 	ok(permits("seats", lockagentv1.PermitsOp_PERMITS_OP_DELETE))
 	var all sync.WaitGroup
@@ -209,14 +212,6 @@ func TestNumbersAreLimited(t *testing.T) {
 	ok(latch("more", lockagentv1.LatchOp_LATCH_OP_SET))
 }
 
-func TestNobodyHasAllConnections(t *testing.T) {
-	for _, c := range [][3]int{{16384, 128, 112}, {0, 128, 112}, {10, 128, 10}, {10, 1, 1}} {
-		if got := each(c[0], c[1]); got != c[2] {
-			t.Errorf("with the limit %d and room for %d a user has %d, want %d", c[0], c[1], got, c[2])
-		}
-	}
-}
-
 // A connection that is one too many is closed. Whoever looks after the daemon has a few more.
 func TestConnectionsAreLimited(t *testing.T) {
 	limited := withLimits(t, access.Limits{Connections: 2})
@@ -226,7 +221,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		_, err := c.Check(background, &lockagentv1.CheckRequest{Name: "door"})
 		return c.http.CloseIdleConnections, err == nil
 	}
-	closers := make([]func(), 2+reserve)
+	closers := make([]func(), 2+access.Reserve)
 	for i := range closers {
 		closed, ok := works()
 		if closers[i] = closed; !ok {

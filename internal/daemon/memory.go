@@ -15,7 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/api"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 )
 
 // Memory is a store in the memory of the process.
@@ -40,9 +40,9 @@ const clockEvery lockagent.StoreTime = 1_000_000
 // numbers, and the tenures that serve holds: see [github.com/lockagent/lockagent/internal/saved.Agent.Reassert], also
 // for the lease and the margin. Nobody may have used the store before.
 func Remember(
-	store Memory, j *journal.Journal, before journal.Recovered, lease, margin time.Duration,
+	store Memory, j *journal.Journal, before journal.Recovered, lease, margin time.Duration, quotas *quota.Bureau,
 ) (*Remembered, error) {
-	m := &Remembered{Memory: store, journal: j, numbers: make(map[string]bool), reserved: make(map[string]int)}
+	m := &Remembered{Memory: store, journal: j, quotas: quotas, numbers: make(map[string]*room)}
 	if err := m.restore(store, before.Records); err != nil {
 		return nil, err
 	}
@@ -56,13 +56,20 @@ func Remember(
 type Remembered struct {
 	Memory
 	journal *journal.Journal
+	quotas  *quota.Bureau
 	clock   atomic.Int64 // of the record
 
 	mu sync.Mutex // held from the reading of a number until its record is there
 
 	counting sync.Mutex // guards what follows
-	numbers  map[string]bool
-	reserved map[string]int // the numbers that requests under way may make, and how many requests that are
+	numbers  map[string]*room
+}
+
+// room is that of a number which exists, or which requests under way may make. Each has its place in the quota. The
+// place is of nobody: a number stays when the user who has made it goes, and others may delete it.
+type room struct {
+	exists bool
+	asked  int // by so many requests
 }
 
 var _ api.Numbers = (*Remembered)(nil)
@@ -71,27 +78,24 @@ var _ api.Numbers = (*Remembered)(nil)
 func (m *Remembered) Unwrap() lockagent.Store { return m.Memory }
 
 // Reserve implements [api.Numbers].
-func (m *Remembered) Reserve(name lockagent.Name, kind lockagent.LockKind, most int) (end func(), err error) {
+func (m *Remembered) Reserve(name lockagent.Name, kind lockagent.LockKind) (end func(), err error) {
 	id := (&quantity{Name: name, Kind: kind}).id()
 	m.counting.Lock()
 	defer m.counting.Unlock()
-	if all := len(m.numbers); most > 0 && !m.numbers[id] && m.reserved[id] == 0 {
-		for other := range m.reserved {
-			if !m.numbers[other] {
-				all++
-			}
+	n := m.numbers[id]
+	if n == nil {
+		if err := m.quotas.Take(quota.Nobody, quota.Numbers); err != nil {
+			return nil, err
 		}
-		if all >= most {
-			return nil, &refusal.QuotaError{What: refusal.Numbers, Limit: most}
-		}
+		n = &room{}
+		m.numbers[id] = n
 	}
-	m.reserved[id]++
+	n.asked++
 	return func() {
 		m.counting.Lock()
 		defer m.counting.Unlock()
-		if m.reserved[id]--; m.reserved[id] == 0 {
-			delete(m.reserved, id)
-		}
+		n.asked--
+		m.settle(id)
 	}, nil
 }
 
@@ -99,10 +103,21 @@ func (m *Remembered) Reserve(name lockagent.Name, kind lockagent.LockKind, most 
 func (m *Remembered) counts(id string, exists bool) {
 	m.counting.Lock()
 	defer m.counting.Unlock()
-	if exists {
-		m.numbers[id] = true
-	} else {
+	if exists && m.numbers[id] == nil { // of the daemon before, or made by a request for something else
+		m.quotas.Add(quota.Nobody, quota.Numbers)
+		m.numbers[id] = &room{}
+	}
+	if n := m.numbers[id]; n != nil {
+		n.exists = exists
+		m.settle(id)
+	}
+}
+
+// settle gives up the place of a number that does not exist, and that nobody makes. counting must be held.
+func (m *Remembered) settle(id string) {
+	if n := m.numbers[id]; !n.exists && n.asked == 0 {
 		delete(m.numbers, id)
+		m.quotas.Leave(quota.Nobody, quota.Numbers)
 	}
 }
 

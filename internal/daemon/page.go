@@ -20,8 +20,8 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/api"
 	"github.com/lockagent/lockagent/internal/daemon/quota"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
 	"github.com/lockagent/lockagent/webui"
 )
 
@@ -42,12 +42,6 @@ type PageConfig struct {
 	Names []string
 }
 
-// Bounds of the page, for all users together. See [few].
-const (
-	maxPageConns   = 256
-	maxPageStreams = 64
-)
-
 // page serves the live page.
 type page struct {
 	server *http.Server
@@ -63,11 +57,9 @@ type page struct {
 func (d *Daemon) ServePage(cfg PageConfig) {
 	ctx, cut := context.WithCancel(context.Background())
 	p := &page{cut: cut, served: make(chan struct{})}
-	tooMany := refusals(d.rules.Access, "connections to the live page", refusal.PageConnections)
-	streams := few(maxPageStreams, refusals(d.rules.Access, "live pages", refusal.PageStreams))
 	handler := webui.New(webui.Config{
 		Look: api.Look(d.api), Break: api.Operate(d.api), Watch: d.book,
-		Access: pageAccess{d.rules, d.api.UserName, streams},
+		Access: pageAccess{d.rules, d.api.UserName},
 		Log:    cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
 		Lease: cmp.Or(d.lease, actor.DefaultLease),
 		Parts: func(ctx context.Context) []webui.Part {
@@ -85,7 +77,7 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 		ErrorLog:       slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug),
 	}
 	d.page = p
-	listener := boundTCP(cfg.Listener, maxPageConns, tooMany)
+	listener := bound(cfg.Listener, tcppeer.User, d.rules.Access, quota.PageConnections)
 	go func() {
 		defer close(p.served)
 		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -172,7 +164,6 @@ func peerOfUser(uid uint32) socket.Peer {
 type pageAccess struct {
 	rules
 	userName func(uint32) string
-	streams  *quota.Quota
 }
 
 var _ webui.Access = pageAccess{}
@@ -198,11 +189,8 @@ func (a pageAccess) Enter(ctx context.Context) (string, error) {
 
 // Stream implements [webui.Access].
 func (a pageAccess) Stream(ctx context.Context) (leave func(), ok bool) {
-	p, ok := socket.FromContext(ctx)
-	if !ok {
-		p.UID = quota.Nobody
-	}
-	return a.streams.Take(p.UID)
+	leave, err := a.Hold(ctx, quota.Pages)
+	return leave, err == nil
 }
 
 // Operates implements [webui.Access].

@@ -121,6 +121,7 @@ func dialAs(t *testing.T, uid int, address string) net.Conn {
 func TestPageHasAReserve(t *testing.T) {
 	machinetest.NeedsRoot(t)
 	const greedy, greedier, other = 54321, 54322, 54323 // nobody else runs a process as one of them
+	const pages, connections = 32, 128                  // of a user; all have twice as many
 	everything, err := access.ParsePattern("**")
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestPageHasAReserve(t *testing.T) {
 		return resp.StatusCode
 	}
 	for _, uid := range []int{greedy, greedier} {
-		for i := range maxPageStreams / 2 {
+		for i := range pages {
 			if status := ask(uid, "/live/locks"); status != http.StatusOK {
 				t.Fatalf("stream %d of user %d: %d", i, uid, status)
 			}
@@ -158,7 +159,7 @@ func TestPageHasAReserve(t *testing.T) {
 			t.Errorf("a stream of user %d: %d, want %d", uid, status, want)
 		}
 	}
-	for range maxPageConns / 2 { // some are refused
+	for range connections { // some are refused
 		dialAs(t, greedy, address)
 	}
 	for uid, want := range map[int]int{greedy: 0, other: http.StatusOK} {
@@ -166,7 +167,7 @@ func TestPageHasAReserve(t *testing.T) {
 			t.Errorf("beside a user with many connections, user %d: %d, want %d", uid, status, want)
 		}
 	}
-	for range maxPageConns / 2 {
+	for range connections {
 		dialAs(t, greedier, address)
 	}
 	for uid, want := range map[int]int{other: 0, 0: http.StatusOK} {

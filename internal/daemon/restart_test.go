@@ -20,6 +20,7 @@ import (
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
+	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
 	"github.com/lockagent/lockagent/internal/daemon/journal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
@@ -68,14 +69,17 @@ func (l *lives) begin() {
 	store := memstore.New()
 	// Nothing ends by itself while a slow machine starts the next daemon.
 	cfg := Config{Journal: j, Recovered: before, Lease: time.Hour, Logger: slog.New(slog.DiscardHandler)}
-	remembered, err := Remember(store, j, before, 0, 0)
+	if l.change != nil {
+		l.change(&cfg)
+	}
+	if cfg.Access == nil {
+		cfg.Access = withLimits(l.t, access.Limits{})
+	}
+	remembered, err := Remember(store, j, before, 0, 0, cfg.Access.Quotas())
 	must(err)
 	cfg.Store, cfg.Numbers = remembered, remembered
 	cfg.Listener, err = socket.Listen(socket.Config{Path: l.path})
 	must(err)
-	if l.change != nil {
-		l.change(&cfg)
-	}
 	d, err := Start(cfg)
 	must(err)
 	l.Daemon, l.store, l.journal = d, store, j

@@ -9,7 +9,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/api"
-	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
@@ -35,14 +35,14 @@ func (r rules) Acquire(ctx context.Context, name lockagent.Name) error {
 	return r.check(ctx, access.Acquire, name)
 }
 
-// Limits implements [api.Access].
-func (r rules) Limits() claims.Limits {
-	limits := r.Access.Limits()
-	return claims.Limits{Claims: limits.Claims, Waiting: limits.Waiters, Streams: limits.Streams, Watches: limits.Watches}
+// Hold implements [api.Access].
+func (r rules) Hold(ctx context.Context, of ...quota.Kind) (leave func(), err error) {
+	uid := uint32(quota.Nobody)
+	if p, ok := socket.FromContext(ctx); ok {
+		uid = p.UID
+	}
+	return r.Access.Hold(uid, of...)
 }
-
-// MostNumbers implements [api.Access].
-func (r rules) MostNumbers() int { return r.Access.Limits().Numbers }
 
 // Look implements [api.Access].
 func (r rules) Look(ctx context.Context, name lockagent.Name) error {

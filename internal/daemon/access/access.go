@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
@@ -25,12 +26,15 @@ type Config struct {
 
 	Rules  []Rule
 	Limits Limits
+	Room   Room
 }
 
 // Access decides what clients may do. Make it with [New].
 type Access struct {
 	self      uint32
 	directory Directory
+	room      Room
+	quotas    *quota.Bureau
 	policy    atomic.Pointer[policy]
 	refusals  refusals
 }
@@ -44,9 +48,10 @@ type policy struct {
 // New returns an Access. It returns an error if a user or a group in a rule is not known.
 func New(cfg Config) (*Access, error) {
 	a := &Access{
-		self: cfg.Self, directory: cfg.Directory,
+		self: cfg.Self, directory: cfg.Directory, room: cfg.Room,
 		refusals: refusals{now: cfg.Now, tell: cfg.Refused, seen: make(map[refusalKey]*refusalState)},
 	}
+	a.quotas = quota.New(quota.Config{Bound: a.bound, Privileged: func(uid uint32) bool { return uid == 0 || uid == a.self }})
 	return a, a.Replace(cfg.Rules, cfg.Limits)
 }
 
@@ -75,8 +80,8 @@ func (a *Access) Check(p Peer, right Right, name string) error {
 	return nil
 }
 
-// Refused counts a refusal that somebody else has decided because of the limits, and returns it. What is no
-// [*refusal.QuotaError] is not counted.
+// Refused counts and tells a refusal of [Access.Quotas], and returns it. What is no [*refusal.QuotaError] is not
+// counted.
 func (a *Access) Refused(uid uint32, err error) error {
 	if quota, ok := errors.AsType[*refusal.QuotaError](err); ok {
 		return a.refusals.refuse(uid, quota.What, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -24,10 +25,9 @@ import (
 type Access interface {
 	// Acquire is for who makes a claim on a name.
 	Acquire(context.Context, lockagent.Name) error
-	// Limits are those of each client.
-	Limits() claims.Limits
-	// MostNumbers is how many semaphores and latches the daemon may have in its memory. 0 is no bound.
-	MostNumbers() int
+	// Hold counts one more of each of these kinds for the client, until leave is called. An error has been counted as a
+	// refusal already.
+	Hold(ctx context.Context, of ...quota.Kind) (leave func(), err error)
 	// Look is for who looks at a name.
 	Look(context.Context, lockagent.Name) error
 	// Operate is for who breaks the lock of a name. The empty name stands for the daemon, and for its whole event log.
@@ -83,7 +83,6 @@ type Config struct {
 // New returns the handler of the API.
 func New(cfg Config) http.Handler {
 	options := []connect.HandlerOption{
-		connect.WithInterceptors(limited{&cfg}),
 		connect.WithReadMaxBytes(cfg.MaxRequest),
 		connect.WithCompression("gzip", nil, nil), // it costs more than it saves within one host
 		connect.WithRecover(func(_ context.Context, spec connect.Spec, header http.Header, p any) error {
@@ -99,7 +98,7 @@ func New(cfg Config) http.Handler {
 	for path, handler := range newHealth(cfg.Ready, options) {
 		mux.Handle(path, handler)
 	}
-	return &bounded{Config: &cfg, next: mux, errors: connect.NewErrorWriter(options...), underWay: underWay{count: make(map[ofUser]int)}}
+	return &bounded{&cfg, mux, connect.NewErrorWriter(options...)}
 }
 
 // Look returns the handler of the LookService alone, for a part of the daemon that is in the same process. The contexts

@@ -2,13 +2,13 @@ package api
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"sync"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -16,61 +16,66 @@ import (
 // writeTime is for how long a call that is no stream may take, with its answer.
 const writeTime = 30 * time.Second
 
-// writeTimes are the paths that have other bounds. 0 is none: the answer of a stream may go on for ever, also if nobody
-// reads it.
-var writeTimes = map[string]time.Duration{
-	lockagentv1connect.LockServiceAcquireProcedure:     0,
-	lockagentv1connect.LockServiceAttachProcedure:      0,
-	lockagentv1connect.LockServiceLinkProcedure:        0,
-	lockagentv1connect.LockServiceSubmitProcedure:      0,
-	lockagentv1connect.CountServiceAwaitLatchProcedure: 0,
-	lockagentv1connect.LookServiceWatchProcedure:       0,
-	lockagentv1connect.LookServiceFollowProcedure:      0,
-	lockagentv1connect.LookServiceReadLogProcedure:     0,
-	lockagentv1connect.OperateServiceDrainProcedure:    maxDrain + writeTime,
-	"/" + healthService + "/Watch":                     0,
+// bounds are those of the requests for a path.
+type bounds struct {
+	// time is for how long the request may take. 0 is none: the answer of a stream may go on for ever, also if nobody
+	// reads it.
+	time time.Duration
+	// holds is what the client has while the request is under way.
+	holds []quota.Kind
 }
 
-// What [underWay] counts.
-const (
-	requests = "requests"
-	lists    = "lists of locks"
+// What is under way: a call, and one that waits for as long as its client likes, or only watches.
+var (
+	aCall   = bounds{time: writeTime, holds: []quota.Kind{quota.Requests}}
+	aStream = bounds{holds: []quota.Kind{quota.Requests, quota.Streams}}
+	aWatch  = bounds{holds: []quota.Kind{quota.Requests, quota.Streams, quota.Watches}}
 )
 
-// reserve is how many requests a user may have beyond the limit of the streams, so that there are calls beside them.
-const reserve = 1024
-
-// nobody is the user of those whom the system does not tell.
-const nobody = math.MaxUint32
+// boundsOf has the paths that are no plain calls. The claims count the streams of Acquire and Attach. A Submit needs a
+// link, which counts as a stream.
+var boundsOf = map[string]bounds{
+	lockagentv1connect.LockServiceAcquireProcedure:     {holds: aCall.holds},
+	lockagentv1connect.LockServiceAttachProcedure:      {holds: aCall.holds},
+	lockagentv1connect.LockServiceSubmitProcedure:      {holds: aCall.holds},
+	lockagentv1connect.LockServiceLinkProcedure:        aStream,
+	lockagentv1connect.CountServiceAwaitLatchProcedure: aStream,
+	lockagentv1connect.LookServiceWatchProcedure:       aWatch,
+	lockagentv1connect.LookServiceFollowProcedure:      aWatch,
+	lockagentv1connect.LookServiceReadLogProcedure:     aWatch,
+	"/" + healthService + "/Watch":                     aWatch,
+	lockagentv1connect.LookServiceListProcedure:        {writeTime, []quota.Kind{quota.Requests, quota.Lists}},
+	lockagentv1connect.OperateServiceDrainProcedure:    {maxDrain + writeTime, aStream.holds},
+}
 
 // bounded bounds how many requests a user has under way, and how long a client may take to read the answer of a call.
-// The server itself has one bound of time for all calls. Calls without such a bound end with the life of the daemon.
+// What a user has under way counts from the header of a request on: the rest of it may never come, and its answer may
+// never be read. The server itself has one bound of time for all calls. Calls without such a bound end with the life of
+// the daemon.
 type bounded struct {
 	*Config
-	next     http.Handler
-	errors   *connect.ErrorWriter
-	underWay underWay
+	next   http.Handler
+	errors *connect.ErrorWriter
 }
 
 // ServeHTTP implements [http.Handler].
 func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
-	end, err := b.begin(r)
+	bounds, other := boundsOf[r.URL.Path]
+	if !other {
+		bounds = aCall
+	}
+	leave, err := b.Access.Hold(r.Context(), bounds.holds...)
 	if err != nil {
-		_ = control.SetWriteDeadline(time.Now().Add(writeTime))                   // as below
-		_ = b.errors.Write(w, r, wire.Refuse(b.Access.Refused(r.Context(), err))) // an error is about a client that has gone
+		_ = control.SetWriteDeadline(time.Now().Add(writeTime)) // as below
+		_ = b.errors.Write(w, r, wire.Refuse(err))              // an error is about a client that has gone
 		return
 	}
-	defer end()
-	bound, other := writeTimes[r.URL.Path]
-	if !other {
-		bound = writeTime
-	}
+	defer leave()
 	until := time.Time{}
-	if bound != 0 {
-		until = time.Now().Add(bound)
-	}
-	if bound == 0 {
+	if bounds.time != 0 {
+		until = time.Now().Add(bounds.time)
+	} else {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		defer context.AfterFunc(b.Life, func() { cancel(context.Cause(b.Life)) })()
@@ -82,7 +87,7 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// belongs. From then on the link counts, which has no other one.
 		ctx := r.Context()
 		r = r.WithContext(context.WithValue(ctx, unhurriedKey{}, func() {
-			end()
+			leave()
 			_ = control.SetReadDeadline(time.Time{})
 			if ctx.Err() != nil { // perhaps it has ended just before
 				_ = control.SetReadDeadline(time.Now())
@@ -91,33 +96,6 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer untilEnd(ctx, func() { _ = control.SetReadDeadline(time.Now()) })()
 	}
 	b.next.ServeHTTP(w, r)
-}
-
-// begin counts a request. Each list that is not read costs a page of memory, so of them there are as many as of streams
-// that only watch.
-func (b *bounded) begin(r *http.Request) (end func(), err error) {
-	uid := uint32(nobody)
-	if client, ok := b.Client(r.Context()); ok {
-		uid = client.UID
-	}
-	limits := b.Access.Limits()
-	most := limits.Streams
-	if most > 0 {
-		most += reserve
-	}
-	endRequest, err := b.underWay.begin(uid, requests, most)
-	if err != nil || r.URL.Path != lockagentv1connect.LookServiceListProcedure {
-		return endRequest, err
-	}
-	endList, err := b.underWay.begin(uid, lists, limits.Watches)
-	if err != nil {
-		endRequest()
-		return nil, err
-	}
-	return func() {
-		endList()
-		endRequest()
-	}, nil
 }
 
 // unhurriedKey is that of a function in the context of a Submit.

@@ -22,7 +22,7 @@ func (c *counts) may(ctx context.Context, name string) error {
 type Numbers interface {
 	// Reserve has room for a number that a request may make, until end is called. If it is new, and there are as many
 	// as there may be, the error is a [*refusal.QuotaError].
-	Reserve(name lockagent.Name, kind lockagent.LockKind, most int) (end func(), err error)
+	Reserve(name lockagent.Name, kind lockagent.LockKind) (end func(), err error)
 }
 
 // reserve has room for the number that a request may make.
@@ -30,7 +30,7 @@ func (c *counts) reserve(ctx context.Context, makes bool, name lockagent.Name, k
 	if c.Numbers == nil || !makes {
 		return func() {}, nil
 	}
-	end, err = c.Numbers.Reserve(name, kind, c.Access.MostNumbers())
+	end, err = c.Numbers.Reserve(name, kind)
 	return end, c.Access.Refused(ctx, err)
 }
 

@@ -50,7 +50,7 @@ func (l *locks) request(ctx context.Context, req *lockagentv1.AcquireRequest) (r
 	if err = l.Access.Acquire(ctx, r.Name); err != nil {
 		return r, err
 	}
-	r.Limits, r.Trace = l.Access.Limits(), l.traceOf(ctx, req)
+	r.Trace = l.traceOf(ctx, req)
 	r.Kind, r.Mode, r.Permits = wire.ToKind(req.GetKind()), wire.ToMode(req.GetMode()), int(req.GetPermits())
 	r.Try, r.Detach, r.ForPID = req.GetTry(), req.GetDetach(), int(req.GetForPid())
 	r.Session, r.NoReentry = req.GetSession(), req.GetNoReentry()

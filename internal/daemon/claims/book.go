@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
@@ -24,9 +25,7 @@ type Book struct {
 	claims   map[string]*claim
 	chosen   map[fingerprint]*claim // those whose clients chose the secret
 	locks    map[lockagent.Name]*lock
-	users    map[uint32]*usage
 	watches  map[*Watch]struct{}
-	bound    int // how many claims are bound to a process
 	draining bool
 	ending   bool          // with draining: nobody takes that back
 	drained  chan struct{} // closed when there is no claim, or claims are taken again; nil unless somebody waits for that
@@ -41,9 +40,6 @@ type lock struct {
 	kind          lockagent.LockKind
 	waiting, held list
 }
-
-// usage is what one user has.
-type usage struct{ claims, waiting, streams, watches, bound int }
 
 // Acquire makes a claim. The stream tells what becomes of it, and that it was denied as well. An error is about what
 // the claim may not be at all. If the client chose a secret, and has a claim with it, the stream is one of that claim.
@@ -135,20 +131,14 @@ func (c *claim) attach(secret string, by Client, news func(), detach bool) (*Str
 	if b.left {
 		return nil, lockagent.ErrClosed
 	}
-	u := b.users[c.Client.UID]
-	if c.stream == nil && full(u.streams, c.Limits.Streams) {
-		return nil, &refusal.QuotaError{What: "streams", Limit: c.Limits.Streams}
+	if c.stream != nil { // the new stream takes its place
+		b.cfg.Quotas.Add(c.Client.UID, quota.Streams)
+	} else if err := b.cfg.Quotas.Take(c.Client.UID, quota.Streams); err != nil {
+		return nil, err
 	}
-	switch {
-	case detach && c.detached: // somebody may have been told of it, so it does not end with this stream
-		if !c.live(c.TTL) {
-			return nil, refusal.ErrNoClaim
-		}
-	case c.expiry != nil:
-		if !c.expiry.Stop() { // it has passed just now, and the claim is about to end
-			return nil, refusal.ErrNoClaim
-		}
-		c.expiry = nil
+	if !c.goOn(detach) {
+		b.cfg.Quotas.Leave(c.Client.UID, quota.Streams)
+		return nil, refusal.ErrNoClaim
 	}
 	if c.stream != nil {
 		c.stream.close()
@@ -166,11 +156,27 @@ func (c *claim) attach(secret string, by Client, news func(), detach bool) (*Str
 	}
 	c.resumed = false
 	s := newStream(c, secret, news)
-	s.open()
+	c.stream = s
 	s.queued, s.granted, s.uncertain = c.state == Waiting, c.state != Waiting, c.doubt != nil
 	s.awake()
 	b.changed(c.Name)
 	return s, nil
+}
+
+// goOn keeps the claim from the end that waits for it: it has a stream again. One that repeats a request leaves a
+// detached claim detached, and begins its time to live anew. It reports false if the time has passed just now, and the
+// claim is about to end. The mutex must be held.
+func (c *claim) goOn(detach bool) bool {
+	switch {
+	case detach && c.detached: // somebody may have been told of it, so it does not end with this stream
+		return c.live(c.TTL)
+	case c.expiry == nil:
+		return true
+	case !c.expiry.Stop():
+		return false
+	}
+	c.expiry = nil
+	return true
 }
 
 // free has nothing but its client end the claim from now on. The mutex must be held.
@@ -179,22 +185,12 @@ func (c *claim) free() {
 	c.Detach, c.detached, c.TTL, c.ForPID, c.boundStart = false, false, 0, 0, 0
 }
 
-// bindTo binds the claim to a process, which may be nil. The mutex must be held.
-func (c *claim) bindTo(p *process) {
-	if p != nil {
-		c.bound = p
-		c.book.bound++
-		c.book.users[c.Client.UID].bound++
-	}
-}
-
 // unbind takes the process from the claim, which may have none. The mutex must be held.
 func (c *claim) unbind() *process {
 	p := c.bound
 	if p != nil {
 		c.bound = nil
-		c.book.bound--
-		c.book.users[c.Client.UID].bound--
+		c.book.cfg.Quotas.Leave(c.Client.UID, quota.Processes)
 	}
 	return p
 }
@@ -343,38 +339,41 @@ func (b *Book) add(c *claim, bound *process, secret string) (*Stream, error) {
 			return s, err
 		}
 	}
-	uid, limits := c.Client.UID, c.Limits
-	u := b.usage(uid)
-	switch {
-	case b.draining:
+	if b.draining {
 		return nil, refusal.ErrDraining
-	case b.cfg.Journal.Err() != nil:
+	}
+	if b.cfg.Journal.Err() != nil {
 		return nil, refusal.ErrJournal
-	case full(u.claims, limits.Claims):
-		return nil, &refusal.QuotaError{What: "claims", Limit: limits.Claims}
-	case full(u.waiting, limits.Waiting) && !c.Try:
-		return nil, &refusal.QuotaError{What: "waiting claims", Limit: limits.Waiting}
-	case full(u.streams, limits.Streams):
-		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
-	case bound != nil && b.cfg.Processes > 0 && u.bound >= max(b.cfg.Processes/2, 1):
-		return nil, &refusal.QuotaError{What: "claims that end with processes", Limit: max(b.cfg.Processes/2, 1)}
-	case bound != nil && full(b.bound, b.cfg.Processes):
-		return nil, &refusal.QuotaError{What: refusal.Processes, Limit: b.cfg.Processes}
+	}
+	if err := b.take(c, bound != nil); err != nil {
+		return nil, err
 	}
 	b.enter(c)
-	c.bindTo(bound)
+	c.bound = bound
 	c.save(false, 0) // before the agent writes the request
-	s := newStream(c, secret, c.News)
-	s.open()
-	return s, nil
+	c.stream = newStream(c, secret, c.News)
+	return c.stream, nil
 }
 
-// enter enters a claim that waits. The mutex must be held.
+// take counts a claim with its stream, which may be bound to a process. One that does not wait is never one too many of
+// those that wait. The mutex must be held.
+func (b *Book) take(c *claim, bound bool) error {
+	of := []quota.Kind{quota.Claims, quota.Waiters, quota.Streams}
+	if c.Try {
+		of = []quota.Kind{quota.Claims, quota.Streams}
+	}
+	if bound {
+		of = append(of, quota.Processes)
+	}
+	err := b.cfg.Quotas.Take(c.Client.UID, of...)
+	if err == nil && c.Try {
+		b.cfg.Quotas.Add(c.Client.UID, quota.Waiters)
+	}
+	return err
+}
+
+// enter enters a claim that waits, and that has been counted. The mutex must be held.
 func (b *Book) enter(c *claim) {
-	u := b.usage(c.Client.UID)
-	b.users[c.Client.UID] = u
-	u.claims++
-	u.waiting++
 	b.claims[c.id] = c
 	if c.chosen {
 		b.chosen[c.secret] = c
@@ -389,39 +388,9 @@ func (b *Book) enter(c *claim) {
 	b.changed(c.Name)
 }
 
-// CountStream counts a stream of a user that is no claim, and perhaps only watches. Call end when it is over. The error
-// is a [*refusal.QuotaError] if it is one too many.
-func (b *Book) CountStream(uid uint32, watches bool, limits Limits) (end func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	u := b.usage(uid)
-	if full(u.streams, limits.Streams) {
-		return nil, &refusal.QuotaError{What: "streams", Limit: limits.Streams}
-	}
-	watching := 0
-	if watches {
-		watching = 1
-		if full(u.watches, limits.Watches) {
-			return nil, &refusal.QuotaError{What: "streams that only watch", Limit: limits.Watches}
-		}
-	}
-	b.users[uid] = u
-	u.streams++
-	u.watches += watching
-	return sync.OnceFunc(func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		u.streams--
-		u.watches -= watching
-		b.forget(uid, u)
-	}), nil
-}
-
-func full(n, limit int) bool { return limit > 0 && n >= limit }
-
 // granted enters that a claim holds its lock. The mutex must be held.
 func (b *Book) granted(c *claim) {
-	b.users[c.Client.UID].waiting--
+	b.cfg.Quotas.Leave(c.Client.UID, quota.Waiters)
 	c.remove()
 	b.locks[c.Name].held.add(c)
 	b.changed(c.Name)
@@ -429,12 +398,10 @@ func (b *Book) granted(c *claim) {
 
 // remove removes a claim that is over. The mutex must be held.
 func (b *Book) remove(c *claim, waited bool) {
-	u := b.users[c.Client.UID]
-	u.claims--
+	b.cfg.Quotas.Leave(c.Client.UID, quota.Claims)
 	if waited {
-		u.waiting--
+		b.cfg.Quotas.Leave(c.Client.UID, quota.Waiters)
 	}
-	b.forget(c.Client.UID, u)
 	c.remove()
 	if l := b.locks[c.Name]; l.waiting.len+l.held.len == 0 {
 		delete(b.locks, c.Name)
@@ -446,21 +413,6 @@ func (b *Book) remove(c *claim, waited bool) {
 	b.changed(c.Name)
 	if len(b.claims) == 0 {
 		b.wakeDrained()
-	}
-}
-
-// usage is what a user has. One who has nothing is not in the book: enter it with what it gets. The mutex must be held.
-func (b *Book) usage(uid uint32) *usage {
-	if u := b.users[uid]; u != nil {
-		return u
-	}
-	return &usage{}
-}
-
-// forget forgets a user who has nothing. The mutex must be held.
-func (b *Book) forget(uid uint32, u *usage) {
-	if *u == (usage{}) {
-		delete(b.users, uid)
 	}
 }
 
@@ -532,12 +484,9 @@ func (b *Book) Await(ctx context.Context) int {
 type Counts struct{ Held, Waiting int }
 
 // Counts tells how many claims there are.
-func (b *Book) Counts() (n Counts) {
+func (b *Book) Counts() Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, u := range b.users {
-		n.Waiting += u.waiting
-		n.Held += u.claims - u.waiting
-	}
-	return n
+	waiting := b.cfg.Quotas.Total(quota.Waiters)
+	return Counts{Held: len(b.claims) - waiting, Waiting: waiting}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/waittest"
 	"github.com/lockagent/lockagent/memstore"
@@ -414,10 +415,9 @@ func TestAttachToAClaimThatWaits(t *testing.T) {
 }
 
 func TestQuotas(t *testing.T) {
-	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
-		req := func(c Client, name lockagent.Name) Request {
-			return Request{Client: c, Name: name, Limits: Limits{Claims: 4, Waiting: 2, Streams: 3}}
-		}
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := openWith(t, map[quota.Kind]quota.Bound{quota.Claims: {Each: 4}, quota.Waiters: {Each: 2}, quota.Streams: {Each: 3}})
+		req := func(c Client, name lockagent.Name) Request { return Request{Client: c, Name: name} }
 		refused := func(what string, _ *Stream, err error) {
 			t.Helper()
 			if q, ok := errors.AsType[*refusal.QuotaError](err); !ok || q.What != what || !errors.Is(err, refusal.ErrQuota) {
@@ -442,6 +442,9 @@ func TestQuotas(t *testing.T) {
 		refused("claims", s, err)
 		s, err = b.Attach(ann, g.Claim, g.Secret, nil)
 		refused("streams", s, err)
+		if third, err = b.Attach(ann, third.claim.id, third.secret, nil); err != nil {
+			t.Errorf("a stream in place of another one: %v", err)
+		}
 		other := ask(t, b, req(bob, "other")) // has its own
 		read[Granted](t, other)
 		for _, s := range []*Stream{holder, one, third, other} {
@@ -561,11 +564,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			t.Error(r.Err)
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.users)+len(b.locks) != 0 {
-		t.Errorf("left are %v, %v", b.users, b.locks)
-	}
+	nothing(t, b)
 }
 
 // The time to live has passed, and the claim has not ended yet.

@@ -28,7 +28,8 @@
 // # Concurrency
 //
 // A [Book] is safe for concurrent use. A [Stream] has one reader, and anybody may close it. One mutex guards all
-// claims. It is never held while the agent is called, because the agent calls back.
+// claims. It is never held while the agent is called, because the agent calls back. The quotas are asked while it is
+// held: they call nobody.
 //
 // No claim costs a goroutine, except one that is bound to a process.
 package claims

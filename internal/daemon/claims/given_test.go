@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/memstore"
 )
@@ -39,8 +40,9 @@ func TestAClaimThatIsGivenUpIsNotFound(t *testing.T) {
 
 // A claim that does not wait is not one too many of those that wait.
 func TestTheQuotaOfWaitersIsForThoseThatWait(t *testing.T) {
-	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
-		req := Request{Client: ann, Name: "door", Limits: Limits{Waiting: 1}}
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := openWith(t, map[quota.Kind]quota.Bound{quota.Waiters: {Each: 1}})
+		req := Request{Client: ann, Name: "door"}
 		holder := ask(t, b, req)
 		read[Granted](t, holder)
 		waits := ask(t, b, req)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -21,8 +22,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var background = context.Background()
 
-// open opens a book over an agent and a store, which the end of the test closes.
+// open opens a book without bounds over an agent and a store, which the end of the test closes.
 func open(t testing.TB) (*Book, *memstore.Store) {
+	t.Helper()
+	return openWith(t, nil)
+}
+
+// openWith is open with bounds.
+func openWith(t testing.TB, bounds map[quota.Kind]quota.Bound) (*Book, *memstore.Store) {
 	t.Helper()
 	store := memstore.New()
 	agent, err := actor.New(actor.Config{Store: store, Logger: slog.New(slog.DiscardHandler)})
@@ -33,7 +40,9 @@ func open(t testing.TB) (*Book, *memstore.Store) {
 		_ = agent.Close()
 		_ = store.Close()
 	})
-	b, err := New(Config{})
+	b, err := New(Config{Quotas: quota.New(quota.Config{
+		Bound: func(k quota.Kind) quota.Bound { return bounds[k] }, Privileged: func(uint32) bool { return false },
+	})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +127,20 @@ func free(t testing.TB, b *Book, name lockagent.Name) {
 	if r := <-b.agent.Status(name, ""); r.Err != nil || r.Value.Locked {
 		t.Fatalf("%+v", r)
 	}
+	nothing(t, b)
+}
+
+// nothing checks that nothing is left of claims.
+func nothing(t testing.TB, b *Book) {
+	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if left := fmt.Sprint(b.claims, b.chosen, b.locks, b.users); left != "map[] map[] map[] map[]" {
-		t.Fatalf("left is %s", left)
+	if left := fmt.Sprint(b.claims, b.chosen, b.locks); left != "map[] map[] map[]" {
+		t.Errorf("left is %s", left)
+	}
+	for _, kind := range []quota.Kind{quota.Claims, quota.Waiters, quota.Streams, quota.Processes} {
+		if n := b.cfg.Quotas.Total(kind); n != 0 {
+			t.Errorf("%d of kind %d are counted", n, kind)
+		}
 	}
 }

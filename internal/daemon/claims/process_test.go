@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/machinetest"
 )
@@ -239,8 +240,7 @@ func TestAProcessInAnotherNamespace(t *testing.T) {
 
 // Each claim that is bound to a process takes a descriptor.
 func TestProcessesAreLimited(t *testing.T) {
-	b, _ := open(t)
-	b.cfg.Processes = 2
+	b, _ := openWith(t, map[quota.Kind]quota.Bound{quota.Processes: {Each: 1, All: 2}})
 	cmd, _ := sleeper(t, me.UID)
 	req := func(name lockagent.Name) Request {
 		return Request{Client: me, Name: name, Detach: true, ForPID: cmd.Process.Pid}
@@ -261,9 +261,7 @@ func TestProcessesAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.mu.Lock()
-	b.bound = 2 // those of others
-	b.mu.Unlock()
+	b.cfg.Quotas.Add(me.UID+1, quota.Processes, quota.Processes)
 	refused(refusal.Processes, 2, req("door"))
 }
 

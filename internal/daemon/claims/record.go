@@ -43,7 +43,6 @@ type record struct {
 	Session  string            `json:"session,omitempty"`
 	Command  string            `json:"command,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Limits   Limits            `json:"limits,omitzero"`
 	Holds    int               `json:"holds,omitempty"` // that the client wants to make
 	Outlive  bool              `json:"outlive,omitempty"`
 }
@@ -55,7 +54,7 @@ func (c *claim) save(detached bool, expires time.Duration) {
 	}
 	r := record{
 		Secret: c.secret[:], Chosen: c.chosen, Client: c.Client, Detach: c.Detach, Detached: detached, TTL: c.TTL, Expires: expires,
-		ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels, Limits: c.Limits, Holds: c.Holds, Outlive: c.Outlive,
+		ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels, Holds: c.Holds, Outlive: c.Outlive,
 	}
 	if c.by != c.Client {
 		r.By = &c.by

@@ -72,20 +72,12 @@ type Request struct {
 	Command string // for people
 	Labels  map[string]string
 
-	Limits Limits
-
 	// Trace is a context with the trace that the request is part of. Nothing else of it counts. It may be nil.
 	Trace context.Context
 
 	// News is called when the stream of the claim may have something to tell, which [Stream.Take] returns. It must not
 	// block, and must not call this package. If it is nil, [Stream.Next] waits for that.
 	News func()
-}
-
-// Limits bound what one user may have at the same time. 0 is no bound.
-type Limits struct {
-	Claims, Waiting, Streams int
-	Watches                  int // streams that only watch
 }
 
 // check returns a [*lockagent.OptionError] if something is wrong that the agent does not look at.

@@ -11,6 +11,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
@@ -27,9 +28,10 @@ type Config struct {
 	Started func(pid int) uint64
 	// Who says which process is behind a request. If it is nil, nobody knows.
 	Who func(*Request) lockagent.Who
-	// Processes is how many claims may be bound to processes: each of them takes a descriptor. A user may have half of
-	// them. 0 is no bound.
-	Processes int
+	// Quotas counts the claims, their streams, and the processes to which they are bound, each of which takes a
+	// descriptor. The book asks it while it holds its own mutex. So a count is never of something that has just ended.
+	// If it is nil, there are no bounds.
+	Quotas *quota.Bureau
 }
 
 // New returns a book. It has the claims of the daemon before when Begin has returned. Nothing else may be called
@@ -38,9 +40,12 @@ func New(cfg Config) (*Book, error) {
 	if cfg.Journal == nil {
 		cfg.Journal = forgetful{}
 	}
+	if cfg.Quotas == nil {
+		cfg.Quotas = quota.New(quota.Config{})
+	}
 	b := &Book{
 		cfg: cfg, claims: make(map[string]*claim), chosen: make(map[fingerprint]*claim), locks: make(map[lockagent.Name]*lock),
-		users: make(map[uint32]*usage), watches: make(map[*Watch]struct{}), records: make(map[string]record, len(cfg.Records)), begun: make(chan struct{}),
+		watches: make(map[*Watch]struct{}), records: make(map[string]record, len(cfg.Records)), begun: make(chan struct{}),
 	}
 	for id, data := range cfg.Records {
 		var r record
@@ -69,7 +74,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 		book: b, id: id, secret: fingerprint(of.Secret), chosen: of.Chosen, cancel: cancel, boundStart: of.ForStart,
 		Request: Request{
 			Client: of.Client, Name: r.Name, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Lease: r.Lease, Detach: of.Detach, TTL: of.TTL,
-			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Limits: of.Limits, Holds: of.Holds, Outlive: of.Outlive,
+			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Holds: of.Holds, Outlive: of.Outlive,
 		},
 		since: time.Now().Add(-r.For), grants: r.Grant, by: of.Client, resumed: !of.Detached, detached: of.Detached,
 	}
@@ -77,6 +82,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 		c.by = *of.By
 	}
 	left := b.cfg.Grace
+	b.cfg.Quotas.Add(c.Client.UID, quota.Claims, quota.Waiters)
 	b.enter(c)
 	if !r.Waits {
 		c.state = Held
@@ -150,7 +156,8 @@ func (b *Book) hasEnded(c *claim) bool {
 		bound.close()
 		return true
 	}
-	c.bindTo(bound)
+	c.bound = bound
+	b.cfg.Quotas.Add(c.Client.UID, quota.Processes)
 	bound.watch(func() { c.giveUp(0) })
 	return false
 }

@@ -117,7 +117,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 func TestClaimsGoOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		labels := map[string]string{"ticket": "7"}
-		held := ask(t, w.book, Request{Client: ann, Name: "door", Command: "make", Labels: labels, Limits: Limits{Claims: 9}})
+		held := ask(t, w.book, Request{Client: ann, Name: "door", Command: "make", Labels: labels})
 		g := read[Granted](t, held)
 		var session []Granted
 		for range 2 {

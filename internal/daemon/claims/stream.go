@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 )
 
 // Stream tells what becomes of a claim, and its end ends the claim. It has one reader.
@@ -33,12 +34,6 @@ func newStream(c *claim, secret string, news func()) *Stream {
 	return &Stream{claim: c, secret: secret, wake: make(chan struct{}, 1), news: news}
 }
 
-// open makes the stream that of its claim. The mutex must be held.
-func (s *Stream) open() {
-	s.claim.stream = s
-	s.claim.book.users[s.claim.Client.UID].streams++
-}
-
 // close ends the stream, and not its claim. It reports false if it was closed before. The mutex must be held.
 func (s *Stream) close() bool {
 	if s.closed {
@@ -47,9 +42,7 @@ func (s *Stream) close() bool {
 	s.closed = true
 	c := s.claim
 	c.stream = nil
-	u := c.book.users[c.Client.UID]
-	u.streams--
-	c.book.forget(c.Client.UID, u)
+	c.book.cfg.Quotas.Leave(c.Client.UID, quota.Streams)
 	s.awake()
 	return true
 }

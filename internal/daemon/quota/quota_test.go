@@ -2,71 +2,135 @@ package quota
 
 import (
 	"fmt"
-	"slices"
+	"sync"
 	"testing"
+
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
-func TestQuota(t *testing.T) {
-	const ann, root = 1000, 0
+const ann, bob, root = 1000, 1001, 0
+
+func bureau(bounds map[Kind]Bound) *Bureau {
+	return New(Config{Bound: func(k Kind) Bound { return bounds[k] }, Privileged: func(uid uint32) bool { return uid == root }})
+}
+
+// A user has as many as the bound of each user allows, and of all users. Those who look after the daemon have a few
+// more. What was left has room for another.
+func TestOfEachAndOfAll(t *testing.T) {
 	for name, c := range map[string]struct {
-		each, all int
-		uid       uint32
-		others    int // that another user has
-		most      int
-		told      string
+		bound  Bound
+		uid    uint32
+		others int // that another user has
+		most   int
+		want   refusal.QuotaError
 	}{
-		"of a user":                             {2, 9, ann, 0, 2, "1000 false 2"},
-		"of all users":                          {9, 2, ann, 0, 2, "1000 true 2"},
-		"beside another user":                   {9, 4, ann, 3, 1, "1000 true 4"},
-		"of those who look after it":            {2, 9, root, 0, 5, "0 false 5"},
-		"of them, when others have all of them": {0, 4, root, 4, 3, "0 true 7"},
+		"of a user":                             {Bound{2, 9, 3}, ann, 0, 2, refusal.QuotaError{What: "connections", Limit: 2}},
+		"of all users":                          {Bound{9, 2, 3}, ann, 0, 2, refusal.QuotaError{What: refusal.Connections, Limit: 2}},
+		"beside another user":                   {Bound{9, 4, 3}, ann, 3, 1, refusal.QuotaError{What: refusal.Connections, Limit: 4}},
+		"of those who look after it":            {Bound{2, 9, 3}, root, 0, 5, refusal.QuotaError{What: "connections", Limit: 5}},
+		"of them, when others have all of them": {Bound{0, 4, 3}, root, 4, 3, refusal.QuotaError{What: refusal.Connections, Limit: 7}},
+		"of them, without a reserve":            {Bound{2, 9, 0}, root, 0, 2, refusal.QuotaError{What: "connections", Limit: 2}},
+		"of those whom nobody knows":            {Bound{2, 9, 3}, Nobody, 0, 2, refusal.QuotaError{What: "connections", Limit: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []string
-			q := New(Bounds{
-				Each: func() int { return c.each }, All: c.all, Reserve: 3, Privileged: func(uid uint32) bool { return uid == root },
-				Refused: func(uid uint32, all bool, bound int) { told = append(told, fmt.Sprint(uid, all, bound)) },
-			})
-			take := func(uid uint32) func() {
-				leave, ok := q.Take(uid)
-				if !ok {
-					return nil
-				}
-				return leave
-			}
+			b := bureau(map[Kind]Bound{Connections: c.bound})
 			for range c.others {
-				take(Nobody)
+				b.Add(bob, Connections)
 			}
-			var taken []func()
-			for range c.most {
-				leave := take(c.uid)
-				if leave == nil {
-					t.Fatalf("%d is refused", len(taken)+1)
+			for i := range c.most {
+				if err := b.Take(c.uid, Connections); err != nil {
+					t.Fatalf("%d: %v", i+1, err)
 				}
-				taken = append(taken, leave)
 			}
 			for range 2 {
-				if take(c.uid) != nil {
-					t.Error("one too many")
+				if err := b.Take(c.uid, Connections); fmt.Sprint(err) != c.want.Error() {
+					t.Errorf("one too many: %v, want %v", err, &c.want)
 				}
 			}
-			if !slices.Equal(told, []string{c.told, c.told}) {
-				t.Errorf("told %q", told)
+			b.Leave(c.uid, Connections)
+			if err := b.Take(c.uid, Connections); err != nil {
+				t.Errorf("the place of one that was left: %v", err)
 			}
-			taken[0]()
-			taken[0]()
-			if taken[0] = take(c.uid); taken[0] == nil {
-				t.Error("what was left keeps its place")
+			if n := b.Total(Connections); n != c.others+c.most {
+				t.Errorf("there are %d", n)
 			}
-			if take(c.uid) != nil {
-				t.Error("what was left twice leaves two places")
+			for range c.most {
+				b.Leave(c.uid, Connections)
 			}
-			for _, leave := range taken {
-				leave()
-			}
-			if _, some := q.open[c.uid]; some || q.all != c.others {
-				t.Errorf("%d are left", q.all)
+			if len(b.users) != min(c.others, 1) || b.Total(Connections) != c.others {
+				t.Errorf("left are %v", b.users)
 			}
 		})
+	}
+}
+
+// Several kinds are taken together, or none of them. One kind takes nothing from another.
+func TestSeveralKindsAtOnce(t *testing.T) {
+	b := bureau(map[Kind]Bound{Streams: {Each: 2}, Watches: {Each: 1}})
+	if err := b.Take(ann, Streams, Watches); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Take(ann, Streams, Watches); err == nil {
+		t.Error("there are two watches")
+	}
+	if err := b.Take(ann, Streams); err != nil {
+		t.Errorf("what was refused has taken a stream: %v", err)
+	}
+	b.Add(ann, Streams, Watches)
+	if streams, watches := b.Total(Streams), b.Total(Watches); streams != 3 || watches != 2 {
+		t.Errorf("there are %d and %d", streams, watches)
+	}
+}
+
+// Without bounds everything is counted, and nothing is refused.
+func TestWithoutBounds(t *testing.T) {
+	for name, b := range map[string]*Bureau{"zero": New(Config{}), "bounds of 0": bureau(nil)} {
+		for range 100 {
+			if err := b.Take(ann, Claims, Waiters); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if n := b.Total(Waiters); n != 100 {
+			t.Errorf("%s: there are %d", name, n)
+		}
+	}
+}
+
+// Each kind has a text for each of the bounds that it may have.
+func TestTexts(t *testing.T) {
+	seen := make(map[string]bool)
+	for kind, text := range texts {
+		if text.each == "" && text.all == "" {
+			t.Errorf("kind %d has none", kind)
+		}
+		for _, s := range []string{text.each, text.all} {
+			if s != "" && seen[s] {
+				t.Errorf("%q stands for two", s)
+			}
+			seen[s] = true
+		}
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	const goroutines, rounds, most = 8, 1000, 3
+	b := bureau(map[Kind]Bound{Requests: {All: most}})
+	var work sync.WaitGroup
+	for uid := range uint32(goroutines) {
+		work.Go(func() {
+			for range rounds {
+				if b.Take(uid, Requests) != nil {
+					continue
+				}
+				if n := b.Total(Requests); n > most {
+					t.Errorf("there are %d", n)
+				}
+				b.Leave(uid, Requests)
+			}
+		})
+	}
+	work.Wait()
+	if len(b.users) != 0 || b.all != (counts{}) {
+		t.Errorf("left are %v", b.users)
 	}
 }

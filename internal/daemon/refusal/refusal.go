@@ -26,7 +26,7 @@ const (
 	Connections        = "connections of all users"
 	PageConnections    = "connections of all users to the live page"
 	MetricsConnections = "connections of all users to the metrics"
-	PageStreams        = "live pages of all users"
+	Pages              = "live pages of all users"
 	Processes          = "processes with which claims end"
 	Files              = "open files"
 )
@@ -41,7 +41,7 @@ func (e *QuotaError) Error() string {
 	switch e.What {
 	case Connections, Processes, Files:
 		return fmt.Sprintf("lockagent: the daemon has %d %s, and its descriptors allow no more; end some, or have it start with more descriptors", e.Limit, e.What)
-	case PageConnections, MetricsConnections, PageStreams:
+	case PageConnections, MetricsConnections, Pages:
 		return fmt.Sprintf("lockagent: the daemon has %d %s, and takes no more", e.Limit, e.What)
 	case Numbers:
 		return fmt.Sprintf("lockagent: the daemon has %d %s in its memory, and may not have more; delete some, or have limits.numbers raised", e.Limit, e.What)

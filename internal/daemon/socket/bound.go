@@ -13,17 +13,19 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/quota"
 )
 
-// Bound returns l with a quota of the connections that each user has. One that is too many is closed when it is
-// accepted: nobody has written anything. user tells who has made a connection. Those whose user it does not know are
-// [quota.Nobody].
-func Bound(l net.Listener, user func(net.Conn) (uint32, error), q *quota.Quota) net.Listener {
-	return &bounded{l, user, q}
+// Bound returns l with a bound of the connections that each user has. user tells who has made a connection. Those whose
+// user it does not know are [quota.Nobody]. hold counts a connection of a user until leave is called. If its error is
+// not nil, the connection is one too many, and is closed when it is accepted: nobody has written anything.
+func Bound(
+	l net.Listener, user func(net.Conn) (uint32, error), hold func(uid uint32) (leave func(), err error),
+) net.Listener {
+	return &bounded{l, user, hold}
 }
 
 type bounded struct {
 	net.Listener
-	user  func(net.Conn) (uint32, error)
-	quota *quota.Quota
+	user func(net.Conn) (uint32, error)
+	hold func(uid uint32) (leave func(), err error)
 }
 
 // Accept implements [net.Listener].
@@ -37,7 +39,7 @@ func (l *bounded) Accept() (net.Conn, error) {
 		if unknown != nil {
 			uid = quota.Nobody
 		}
-		if leave, ok := l.quota.Take(uid); ok {
+		if leave, err := l.hold(uid); err == nil {
 			return &boundConn{conn, uid, unknown, leave}, nil
 		}
 		_ = conn.Close()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,9 +19,14 @@ import (
 func listenBounded(t *testing.T, under net.Listener, user func(net.Conn) (uint32, error)) (dial func() (accepted net.Conn)) {
 	t.Helper()
 	refused := make(chan uint32, 1)
-	l := Bound(under, user, quota.New(quota.Bounds{
-		Each: func() int { return 2 }, Privileged: func(uint32) bool { return false }, Refused: func(uid uint32, _ bool, _ int) { refused <- uid },
-	}))
+	quotas := quota.New(quota.Config{Bound: func(quota.Kind) quota.Bound { return quota.Bound{Each: 2} }, Privileged: func(uint32) bool { return false }})
+	l := Bound(under, user, func(uid uint32) (leave func(), err error) {
+		if err := quotas.Take(uid, quota.Connections); err != nil {
+			refused <- uid
+			return nil, err
+		}
+		return sync.OnceFunc(func() { quotas.Leave(uid, quota.Connections) }), nil
+	})
 	accepted := make(chan net.Conn)
 	ended := make(chan struct{})
 	go func() {

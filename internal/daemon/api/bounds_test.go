@@ -4,25 +4,30 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
-	"github.com/lockagent/lockagent/internal/daemon/claims"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
-// unlimited has no limits, and is asked for nothing else.
-type unlimited struct{ Access }
+// counting counts, and is asked for nothing else.
+type counting struct {
+	Access
+	*quota.Bureau
+}
 
-func (unlimited) Limits() claims.Limits { return claims.Limits{} }
+func (c counting) Hold(_ context.Context, of ...quota.Kind) (leave func(), err error) {
+	c.Add(0, of...)
+	return sync.OnceFunc(func() { c.Leave(0, of...) }), nil
+}
 
 // A Submit counts until it has its link, which counts as a stream. So a user may have as many links as streams.
 func TestASubmitCountsUntilItHasItsLink(t *testing.T) {
 	var counts []int
-	b := &bounded{
-		Config:   &Config{Client: func(context.Context) (claims.Client, bool) { return claims.Client{}, true }, Access: unlimited{}, Life: t.Context()},
-		underWay: underWay{count: make(map[ofUser]int)},
-	}
-	count := func() { counts = append(counts, b.underWay.count[ofUser{0, requests}]) }
+	quotas := quota.New(quota.Config{})
+	b := &bounded{Config: &Config{Access: counting{Bureau: quotas}, Life: t.Context()}}
+	count := func() { counts = append(counts, quotas.Total(quota.Requests)) }
 	b.next = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		count()
 		unhurried(r.Context())
