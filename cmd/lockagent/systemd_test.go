@@ -92,6 +92,11 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 	if stop := service["TimeoutStopSec"][0]; stop != "60s" || s.Drain.Timeout.Seconds()+publishTime.Seconds() >= 60 {
 		t.Errorf("systemd waits %s for a drain of %v", stop, s.Drain.Timeout)
 	}
+	for option, want := range map[string]string{"LimitCORE": "0", "OOMScoreAdjust": "-500", "MemoryMax": "50%"} {
+		if got := service[option]; len(got) != 1 || got[0] != want {
+			t.Errorf("%s is %q, want %s", option, got, want)
+		}
+	}
 	if dog := service["WatchdogSec"][0]; dog != "20s" || s.Lease.Duration.Seconds()*0.9 <= 20 {
 		t.Errorf("the watchdog waits for %s, and a lease is %v", dog, s.Lease.Duration)
 	}
