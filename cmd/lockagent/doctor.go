@@ -223,7 +223,7 @@ func whyNotReady(ctx context.Context, path string) error {
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxWhy))
-	why, found := strings.CutPrefix(strings.TrimSpace(string(text)), notReady)
+	why, found := strings.CutPrefix(strings.TrimSpace(string(text)), notReady+": ")
 	if err != nil || !found {
 		return nil
 	}

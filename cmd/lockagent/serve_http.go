@@ -40,14 +40,23 @@ func (s *status) ready(ctx context.Context) error {
 }
 
 // notReady begins the answer of a daemon that can grant no lock.
-const notReady = "not ready: "
+const notReady = "not ready"
 
-// route adds what is asked over HTTP.
-func (s *status) route(mux *http.ServeMux) {
+// route adds what is asked over HTTP by anybody. Why a lock cannot be granted is for the operator alone: it has paths,
+// addresses and errors.
+func (s *status) route(mux *http.ServeMux) { s.routeWith(mux, func(error) string { return notReady }) }
+
+// routeForOperator is route that also says why.
+func (s *status) routeForOperator(mux *http.ServeMux) {
+	s.routeWith(mux, func(err error) string { return notReady + ": " + err.Error() })
+}
+
+// routeWith is route that says the text of an error.
+func (s *status) routeWith(mux *http.ServeMux, text func(error) string) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }) // a client that has gone
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.ready(r.Context()); err != nil {
-			http.Error(w, notReady+err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, text(err), http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = fmt.Fprintln(w, "ok") // likewise
@@ -88,7 +97,7 @@ func (s *server) openOperator() error {
 		return &failure{code: exitFailed, err: err}
 	}
 	mux := http.NewServeMux()
-	s.status.route(mux)
+	s.status.routeForOperator(mux)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

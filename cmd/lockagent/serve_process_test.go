@@ -240,7 +240,10 @@ func TestHealthAndMetrics(t *testing.T) {
 	d.stderr.await(t, "that it drains", says("Draining"))
 	has(tcp, base+"/healthz", 200, "ok")
 	waittest.Until(t, "that it is not ready", func() bool {
-		status, _ := page(t, tcp, base+"/readyz")
+		status, text := page(t, tcp, base+"/readyz")
+		if status == http.StatusServiceUnavailable && text != "not ready\n" {
+			t.Errorf("everybody may read %q", text) // and the reason has paths and addresses
+		}
 		return status == http.StatusServiceUnavailable
 	})
 	has(operator, "http://operator/readyz", 503, "not ready: lockagent: the daemon drains: it takes no new claims")
