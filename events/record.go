@@ -29,8 +29,8 @@ type Record struct {
 	// event.
 	Position uint64
 
-	// Stored is when the stream took the record, by the clock of the server, or zero. It is
-	// not part of the encoded event either.
+	// Stored is when the stream took the record, by the clock of the server. It is zero if nobody knows that, such as of
+	// a line of a file, or of a copy that outlived the record. It is not part of the encoded event either.
 	Stored time.Time
 
 	// Origin says from which streams forwarders have brought the message of the record, and which messages of these are

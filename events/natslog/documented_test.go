@@ -12,6 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/internal/natsserver"
+	"github.com/lockagent/lockagent/internal/natsserver/natstest"
+	"github.com/lockagent/lockagent/internal/waittest"
 )
 
 // documented returns the only block of a language in docs/nats.md.
@@ -58,6 +61,31 @@ func documentedStreams(t *testing.T) (log, urgent jetstream.StreamConfig) {
 		}
 	}
 	return log, urgent
+}
+
+// documentedServer starts a server as docs/nats.md configures it, and makes both streams as its operator.
+func documentedServer(t *testing.T, conf string) *natsserver.Server {
+	t.Helper()
+	s := natstest.StartSecured(t, conf)
+	makeStreams(t, asUser(t, s, "operator"), func(*jetstream.StreamConfig) {})
+	return s
+}
+
+// makeStreams makes both streams as docs/nats.md has them, but for what change changes.
+func makeStreams(t *testing.T, operator Connection, change func(*jetstream.StreamConfig)) {
+	t.Helper()
+	log, copies := documentedStreams(t)
+	js := client(t, operator)
+	for _, cfg := range []*jetstream.StreamConfig{&log, &copies} {
+		cfg.Replicas, cfg.MaxBytes = 1, 1<<20 // one server with a small disk
+		change(cfg)
+		if _, err := js.CreateStream(waittest.Context(t), *cfg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.UpdateStream(waittest.Context(t), *cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestDocumentedStream: the publisher takes the stream in docs/nats.md as it is.

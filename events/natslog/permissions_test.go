@@ -22,21 +22,6 @@ import (
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// documentedServer starts a server as docs/nats.md configures it, and makes the stream as
-// its operator.
-func documentedServer(t *testing.T, conf string) *natsserver.Server {
-	t.Helper()
-	s := natstest.StartSecured(t, conf)
-	js := client(t, asUser(t, s, "operator"))
-	if _, err := js.CreateStream(waittest.Context(t), documentedStream(t)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.UpdateStream(waittest.Context(t), documentedStream(t)); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // setPasswords sets the variables that the documented configuration takes its passwords from.
 func setPasswords() {
 	for _, name := range []string{"AGENT", "AUDITOR", "FORWARDER", "OPERATOR"} {
@@ -104,14 +89,10 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 		permitted(t, func() *natsserver.Server { return documentedServer(t, conf) }, DefaultStream, events.DefaultPrefix, "")
 	})
 	t.Run("WithoutDirectAccess", func(t *testing.T) {
-		direct := regexp.MustCompile(`DIRECT\.GET\.LOCKAGENT[^"]*"`)
-		cfg := documentedStream(t)
-		cfg.AllowDirect = false
+		direct := regexp.MustCompile(`DIRECT\.GET\.(LOCKAGENT(_URGENT)?)[^"]*"`)
 		permitted(t, func() *natsserver.Server {
-			s := natstest.StartSecured(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.LOCKAGENT"`))
-			if _, err := client(t, asUser(t, s, "operator")).CreateStream(waittest.Context(t), cfg); err != nil {
-				t.Fatal(err)
-			}
+			s := natstest.StartSecured(t, direct.ReplaceAllString(conf, `STREAM.MSG.GET.$1"`))
+			makeStreams(t, asUser(t, s, "operator"), func(cfg *jetstream.StreamConfig) { cfg.AllowDirect = false })
 			return s
 		}, DefaultStream, events.DefaultPrefix, "")
 	})
@@ -127,15 +108,17 @@ func TestDocumentedPermissionsAreEnough(t *testing.T) {
 	t.Run("OtherNamesInADomain", func(t *testing.T) {
 		other := strings.NewReplacer("LOCKAGENT", "OTHER", "lockagent.v1", "other.prefix",
 			"jetstream: enabled\naccounts", "jetstream: { domain: hub }\naccounts").Replace(conf)
-		cfg := documentedStream(t)
-		cfg.Name, cfg.Subjects = "OTHER", []string{"other.prefix.>"}
 		permitted(t, func() *natsserver.Server {
 			s := natstest.StartSecured(t, other)
 			c := asUser(t, s, "operator")
 			c.Domain = "hub"
-			if _, err := client(t, c).CreateStream(waittest.Context(t), cfg); err != nil {
-				t.Fatal(err)
-			}
+			makeStreams(t, c, func(cfg *jetstream.StreamConfig) {
+				if cfg.Name == DefaultStream {
+					cfg.Name, cfg.Subjects = "OTHER", []string{"other.prefix.>"}
+					return
+				}
+				*cfg = urgentOf(&jetstream.StreamConfig{Name: "OTHER", Storage: cfg.Storage, Replicas: cfg.Replicas, AllowDirect: cfg.AllowDirect}, "other.prefix")
+			})
 			return s
 		}, "OTHER", "other.prefix", "hub")
 	})
@@ -166,8 +149,40 @@ func permitted(t *testing.T, start func() *natsserver.Server, stream, prefix, do
 		readAll(t, r, filter)
 	}
 	forwardDoubtfully(t, s, r.cfg, start(), &log)
+	readForgotten(t, s, r)
 	if strings.Contains(log.String(), "not permit") {
 		t.Errorf("not permitted:\n%s", log.String())
+	}
+}
+
+// readForgotten has the operator make the log forget all but its last message, which has no consequences. Then the
+// reader finds in the copies what had some.
+func readForgotten(t *testing.T, s *natsserver.Server, r *Reader) {
+	t.Helper()
+	ctx := waittest.Context(t)
+	c := asUser(t, s, "operator")
+	c.Domain = r.cfg.Domain
+	js := client(t, c)
+	var all, kept []uint64
+	if err := r.Replay(ctx, From{}, events.Filter{Urgent: true}, positions(&all, 0)); err != nil || len(all) == 0 {
+		t.Fatalf("read %v, %v", all, err)
+	}
+	awaitCopies(t, js, urgentName(r.cfg.Stream), uint64(len(all)))
+	log, err := js.Stream(ctx, r.cfg.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := log.CachedInfo().Config
+	cfg.MaxMsgs = 1
+	if _, err := js.UpdateStream(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Replay(ctx, From{}, events.Filter{Urgent: true}, positions(&kept, 0)); err != nil || !slices.Equal(kept, all) {
+		t.Errorf("read %v, %v; want %v", kept, err, all)
+	}
+	kept = nil
+	if err := r.Tail(ctx, From{}, events.Filter{Urgent: true}, positions(&kept, all[len(all)-1])); !errors.Is(err, errEnough) || !slices.Equal(kept, all) {
+		t.Errorf("followed %v, %v; want %v", kept, err, all)
 	}
 }
 
@@ -276,10 +291,11 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 			},
 		},
 		"auditor": {
-			[]string{api + "INFO.LOCKAGENT"},
+			[]string{api + "INFO.LOCKAGENT", api + "INFO.LOCKAGENT_URGENT"},
 			[]string{
 				"lockagent.v1.agent-1.lock.orders.42",
 				api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT", api + "DELETE.LOCKAGENT", api + "UPDATE.LOCKAGENT",
+				api + "MSG.DELETE.LOCKAGENT_URGENT", api + "PURGE.LOCKAGENT_URGENT", api + "DELETE.LOCKAGENT_URGENT", api + "UPDATE.LOCKAGENT_URGENT",
 			},
 		},
 		"forwarder": {
@@ -290,8 +306,11 @@ func TestDocumentedPermissionsAreNotMore(t *testing.T) {
 			},
 		},
 		"operator": {
-			[]string{api + "INFO.LOCKAGENT"},
-			[]string{"lockagent.v1.agent-1.lock.orders.42", api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT"},
+			[]string{api + "INFO.LOCKAGENT", api + "INFO.LOCKAGENT_URGENT"},
+			[]string{
+				"lockagent.v1.agent-1.lock.orders.42", api + "MSG.DELETE.LOCKAGENT", api + "PURGE.LOCKAGENT",
+				api + "MSG.DELETE.LOCKAGENT_URGENT", api + "PURGE.LOCKAGENT_URGENT", api + "DELETE.LOCKAGENT_URGENT",
+			},
 		},
 	} {
 		t.Run(user, func(t *testing.T) {
@@ -444,25 +463,53 @@ func without(conf, user string) (all []lessPermitted) {
 	return all
 }
 
+// forget has the operator make the log forget its only message, of which there is a copy. One without consequences
+// comes behind that message.
+func forget(t *testing.T, p *Publisher, operator jetstream.JetStream) {
+	t.Helper()
+	awaitCopies(t, operator, copiesOf, 1)
+	log := documentedStream(t)
+	log.MaxMsgs = 1
+	if _, err := operator.UpdateStream(waittest.Context(t), log); err != nil {
+		t.Fatal(err)
+	}
+	p.Record(t.Context(), requested(1))
+	flushed(t, p)
+}
+
 func TestReaderNamesTheMissingPermission(t *testing.T) {
 	t.Parallel()
 	all := without(documented(t, "conf"), "auditor")
-	if len(all) != 6 {
-		t.Errorf("%d permissions tested, want 6", len(all))
+	if len(all) != 11 {
+		t.Errorf("%d permissions tested, want 11", len(all))
 	}
 	for _, less := range all {
 		t.Run(less.permission, func(t *testing.T) {
 			t.Parallel()
 			s := documentedServer(t, less.conf)
 			p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-1"})
-			p.Record(t.Context(), requested(1))
+			p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventBroken, Lock: "orders/42"})
 			flushed(t, p)
 
-			r := newReader(t, asUser(t, s, "auditor"))
+			var log heard
+			c := asUser(t, s, "auditor")
+			c.Logger = log.logger()
+			r, err := OpenReader(ReaderConfig{Connection: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if strings.Contains(less.permission, "_URGENT") {
+				forget(t, p, client(t, asUser(t, s, "operator")))
+			}
 			var got []uint64
-			err := r.Replay(waittest.Context(t), From{}, events.Filter{}, seqs(&got, 0))
+			err = r.Replay(waittest.Context(t), From{}, events.Filter{Urgent: true}, positions(&got, 0))
 			missing, ok := errors.AsType[*PermissionError](err)
 			switch {
+			case strings.Contains(less.permission, "STREAM.INFO.LOCKAGENT_URGENT"):
+				if warned := strings.Contains(log.String(), "what the log has forgotten is not read"); err != nil || len(got) > 0 || !warned {
+					t.Errorf("read %v, %v\n%s", got, err, &log)
+				}
 			case strings.Contains(less.permission, "CONSUMER.DELETE"), strings.Contains(less.permission, "DIRECT.GET"):
 				// The server tidies up by itself, and this reader waits for nothing that is gone.
 				if err != nil || len(got) != 1 {
@@ -473,7 +520,7 @@ func TestReaderNamesTheMissingPermission(t *testing.T) {
 			case errors.Is(err, context.Canceled):
 				t.Errorf("our own context has not ended: %v", err)
 			}
-			if strings.Contains(less.permission, "STREAM.INFO") {
+			if strings.HasSuffix(less.permission, "STREAM.INFO.LOCKAGENT") {
 				if _, err := r.State(waittest.Context(t)); !errors.Is(err, ErrNotPermitted) {
 					t.Errorf("the state: %v", err)
 				}
@@ -489,6 +536,7 @@ func TestForwarderNamesTheMissingPermission(t *testing.T) {
 	conf := documented(t, "conf")
 	for end, user := range map[string]string{SourceEnd: "auditor", HubEnd: "forwarder"} {
 		all := without(conf, user)
+		all = slices.DeleteFunc(all, func(less lessPermitted) bool { return strings.Contains(less.permission, "_URGENT") }) // it reads no copies
 		if want := map[string]int{SourceEnd: 6, HubEnd: 5}[end]; len(all) != want {
 			t.Errorf("%d permissions of the %s tested, want %d", len(all), end, want)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -49,9 +48,8 @@ type Reader struct {
 	js   jetstream.JetStream
 	gone chan signal // closed when the connection is closed
 
-	mu      sync.Mutex
-	allowed context.Context         // guarded by mu; ends when a permission is missing
-	forbid  context.CancelCauseFunc // guarded by mu; ends allowed
+	reads  *permission // to read the stream, or a second stream that was found
+	copies *permission // to ask whether there is a second stream
 }
 
 // OpenReader connects to NATS, which must be there; the stream need not.
@@ -62,8 +60,7 @@ func OpenReader(cfg ReaderConfig) (*Reader, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	r := &Reader{cfg: cfg, gone: make(chan signal)}
-	r.allowed, r.forbid = context.WithCancelCause(context.Background())
+	r := &Reader{cfg: cfg, gone: make(chan signal), reads: newPermission(), copies: newPermission()}
 	var err error
 	r.nc, err = Connect(cfg.Connection, nats.Name("lockagent reader"),
 		nats.ErrorHandler(cfg.errorHandler(r.refused)),
@@ -89,30 +86,15 @@ func (r *Reader) Close() {
 // does not answer a request that it does not permit: it only tells us so.
 func (r *Reader) refused(err error) (told bool) {
 	missing, ok := errors.AsType[*PermissionError](err)
-	if !ok || strings.Contains(missing.Subject, ".CONSUMER.DELETE.") || strings.HasSuffix(missing.Subject, ".STREAM.INFO."+urgentName(r.cfg.Stream)) { // nothing needs these
+	switch {
+	case !ok, strings.Contains(missing.Subject, ".CONSUMER.DELETE."): // nothing needs it
 		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.forbid(missing)
-	// The subscription for answers is made once. All that follows needs it.
-	if missing.Operation == "publish" {
-		r.allowed, r.forbid = context.WithCancelCause(context.Background())
+	case strings.HasSuffix(missing.Subject, ".STREAM.INFO."+urgentName(r.cfg.Stream)):
+		r.copies.isMissing(missing)
+	default:
+		r.reads.isMissing(missing)
 	}
 	return true
-}
-
-// whilePermitted returns a context that ends with ctx or when a permission is missing.
-func (r *Reader) whilePermitted(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	r.mu.Lock()
-	allowed := r.allowed
-	r.mu.Unlock()
-	stop := context.AfterFunc(allowed, func() { cancel(context.Cause(allowed)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 // causeOf is the error of a read whose context has ended. That context also ends when a permission is missing, and then
@@ -126,7 +108,8 @@ func causeOf(ctx context.Context) error {
 
 // Replay calls visit for the selected records from from until the end that the
 // stream had when Replay was called. With [events.Filter].Urgent it begins with the records of
-// consequence that the stream itself has forgotten, if there are copies of them.
+// consequence that the stream itself has forgotten, if there are copies of them. Nobody knows any more when the stream
+// took these, so their Stored is zero. [FromTime] begins with what was copied since then. That may be earlier.
 //
 // It returns
 //
@@ -142,13 +125,13 @@ func (r *Reader) Replay(ctx context.Context, from From, filter events.Filter, vi
 	if err := filter.Validate(); err != nil {
 		return err
 	}
-	ctx, done := r.whilePermitted(ctx)
+	ctx, done := r.reads.while(ctx)
 	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.readUrgent(ctx, stream, from, filter, visit); err != nil {
+	if _, err := r.readUrgent(ctx, stream, from, 0, filter, visit); err != nil {
 		return err
 	}
 	state := stream.CachedInfo().State
@@ -172,26 +155,29 @@ func (r *Reader) Tail(ctx context.Context, from From, filter events.Filter, visi
 	if err := filter.Validate(); err != nil {
 		return err
 	}
-	ctx, done := r.whilePermitted(ctx)
+	ctx, done := r.reads.while(ctx)
 	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.readUrgent(ctx, stream, from, filter, visit); err != nil {
-		return err
-	}
 	at := from.before(stream) // up to where the stream was read
+	var copied uint64         // up to where its copies were read
 	if from.policy == jetstream.DeliverNewPolicy {
 		at = stream.CachedInfo().State.LastSeq
 		from = FromPosition(at + 1)
 	}
 	for {
-		read, err := r.read(ctx, stream, from, filter, 0, visit)
+		var read uint64
+		copied, err = r.readUrgent(ctx, stream, from, copied, filter, visit)
+		if err == nil {
+			read, err = r.read(ctx, stream, from, filter, 0, visit)
+		}
 		if !passing(err) {
 			return err
 		}
 		r.cfg.Logger.Debug("events: reading is interrupted", "err", err)
+		at = max(at, copied)
 		if read > 0 {
 			at = read
 			from = FromPosition(at + 1)
@@ -204,7 +190,7 @@ func (r *Reader) Tail(ctx context.Context, from From, filter events.Filter, visi
 			if err := visit(&events.Record{Position: end}, ErrRewound); err != nil {
 				return err
 			}
-			at = end
+			at, copied = end, 0
 			from = FromPosition(at + 1)
 		}
 	}
@@ -234,11 +220,16 @@ func (r *Reader) await(ctx context.Context) (jetstream.Stream, error) {
 }
 
 func (r *Reader) stream(ctx context.Context) (jetstream.Stream, error) {
+	return r.named(ctx, r.cfg.Stream)
+}
+
+// named asks for a stream: for the one that is read, or for the second stream of a log.
+func (r *Reader) named(ctx context.Context, name string) (jetstream.Stream, error) {
 	bounded, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	stream, err := findStream(bounded, r.js, r.cfg.Stream)
+	stream, err := findStream(bounded, r.js, name)
 	if err != nil {
-		return nil, r.failed(ctx, err)
+		return nil, r.failed(ctx, name, err)
 	}
 	return stream, nil
 }
@@ -256,13 +247,13 @@ func passing(err error) bool {
 	return ok || errors.Is(err, ErrNoStream)
 }
 
-// failed says what an error of the client library means to our caller.
-func (r *Reader) failed(ctx context.Context, err error) error {
+// failed says what an error of the client library about a stream means to our caller.
+func (r *Reader) failed(ctx context.Context, stream string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return causeOf(ctx)
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("%w: %s", ErrNoStream, r.cfg.Stream)
+		return fmt.Errorf("%w: %s", ErrNoStream, stream)
 	case r.nc.IsClosed():
 		return fmt.Errorf("events: read: %w", lockagent.ErrClosed)
 	}

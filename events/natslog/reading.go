@@ -64,7 +64,7 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 	reconnects := r.nc.Stats().Reconnects
 	consumer, err := r.consume(ctx, stream, from, filter)
 	if err != nil {
-		return 0, r.failed(ctx, err)
+		return 0, r.failed(ctx, nameOf(stream), err)
 	}
 	defer r.forget(stream, consumer)
 	reading := reading{
@@ -77,7 +77,7 @@ func (r *Reader) read(ctx context.Context, stream jetstream.Stream, from From, f
 	}
 	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(prefetch, prefetchBytes), jetstream.PullHeartbeat(readerBeat))
 	if err != nil {
-		return 0, r.failed(ctx, err)
+		return 0, r.failed(ctx, nameOf(stream), err)
 	}
 	defer messages.Stop()
 	return reading.run(ctx, messages, visit)
@@ -107,7 +107,7 @@ func (g *reading) run(ctx context.Context, messages jetstream.MessagesContext, v
 		if err := m.visit(&g.filter, visit); err != nil {
 			return at, err
 		}
-		at = m.position
+		at = max(at, m.position) // what is no copy, in a stream of copies, has no position
 		g.free <- m
 	}
 	return at, <-fetched
@@ -147,7 +147,7 @@ func (g *reading) while(ctx context.Context, messages jetstream.MessagesContext)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
-			return false, g.r.failed(ctx, err)
+			return false, g.r.failed(ctx, nameOf(g.stream), err)
 		case idle:
 			return g.idle(ctx)
 		default:
@@ -206,7 +206,7 @@ func (g *reading) late(ctx context.Context) (bool, error) {
 func (g *reading) take(ctx context.Context, m jetstream.Msg) (done bool, err error) {
 	meta, err := m.Metadata()
 	if err != nil {
-		return false, g.r.failed(ctx, err)
+		return false, g.r.failed(ctx, nameOf(g.stream), err)
 	}
 	position := meta.Sequence.Stream
 	if g.last > 0 && position > g.last {
@@ -235,7 +235,7 @@ func (g *reading) follow(ctx context.Context, consumer string) error {
 	if consumer == g.name {
 		return nil
 	}
-	now, err := g.r.stream(ctx)
+	now, err := g.r.named(ctx, nameOf(g.stream))
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
 	}
 	left, err := g.anyLeft(ctx, at+1)
 	if err != nil {
-		return false, g.r.failed(ctx, err)
+		return false, g.r.failed(ctx, nameOf(g.stream), err)
 	}
 	return !left, nil
 }
@@ -268,15 +268,16 @@ func (g *reading) ends(ctx context.Context, pending uint64) (bool, error) {
 // decode decodes a message, up to the first record that is wrong.
 func (g *reading) decode(d *decoded, m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	d.position, d.origin = meta.Sequence.Stream, m.Headers().Get(events.OriginHeader)
-	if g.stream.CachedInfo().Config.Name != g.r.cfg.Stream {
-		d.position = placeOfCopy(g.r.cfg.Stream, m)
+	stored := meta.Timestamp.UTC()
+	if nameOf(g.stream) != g.r.cfg.Stream {
+		d.position, stored = placeOfCopy(g.r.cfg.Stream, m), time.Time{} // the server's time is that of the copying
 	}
 	d.records = d.records[:0]
 	err := events.DecodeMessage(m.Headers().Get("Content-Type"), m.Data(), func(r events.Record) error {
 		d.records = append(d.records, r)
 		return nil
 	})
-	place, stored := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}, meta.Timestamp.UTC()
+	place := place{prefix: g.r.cfg.Prefix, subject: m.Subject()}
 	for i := range d.records {
 		r := &d.records[i]
 		if wrong := place.fits(r); wrong != nil {
@@ -335,15 +336,17 @@ func (r *Reader) consume(ctx context.Context, stream jetstream.Stream, from From
 	if !from.time.IsZero() {
 		cfg.OptStartTime = &from.time
 	}
-	return r.js.OrderedConsumer(ctx, stream.CachedInfo().Config.Name, cfg)
+	return r.js.OrderedConsumer(ctx, nameOf(stream), cfg)
 }
 
 // forget removes the consumer from the server, which would do so by itself later.
 func (r *Reader) forget(stream jetstream.Stream, consumer jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = r.js.DeleteConsumer(ctx, stream.CachedInfo().Config.Name, consumer.CachedInfo().Name)
+	_ = r.js.DeleteConsumer(ctx, nameOf(stream), consumer.CachedInfo().Name)
 }
+
+func nameOf(stream jetstream.Stream) string { return stream.CachedInfo().Config.Name }
 
 // getNext returns the first message with a subject from a position on.
 func getNext(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jetstream.RawStreamMsg, error) {

@@ -51,7 +51,7 @@ func (s StreamState) ID() string {
 // It returns the cause of ctx, [ErrNoStream], a [*PermissionError], or why the server does not
 // answer.
 func (r *Reader) State(ctx context.Context) (StreamState, error) {
-	ctx, done := r.whilePermitted(ctx)
+	ctx, done := r.reads.while(ctx)
 	defer done()
 	stream, err := r.stream(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *Reader) State(ctx context.Context) (StreamState, error) {
 //
 // It returns the cause of ctx, a [*PermissionError], or why the server does not answer.
 func (r *Reader) Latest(ctx context.Context, agent lockagent.AgentID) (events.Place, error) {
-	ctx, done := r.whilePermitted(ctx)
+	ctx, done := r.reads.while(ctx)
 	defer done()
 	stream, err := r.stream(ctx)
 	if errors.Is(err, ErrNoStream) {
@@ -80,7 +80,7 @@ func (r *Reader) Latest(ctx context.Context, agent lockagent.AgentID) (events.Pl
 	}
 	_, id, err := lastIn(ctx, stream, agentSubjects(r.cfg.Prefix, agent), agent)
 	if err != nil {
-		return events.Place{}, r.failed(ctx, err)
+		return events.Place{}, r.failed(ctx, r.cfg.Stream, err)
 	}
 	return events.Place{Epoch: id.Epoch, Seq: id.Last}, nil
 }

@@ -71,40 +71,57 @@ func (cfg *Config) tellUrgent(err error) {
 	}
 }
 
-// readUrgent visits the records that only the second stream has any more, if the filter selects none but urgent ones. A
-// log without a second stream has none. Who may read the log may lack the permission to ask for that stream, and then
-// learns of no such record either.
-func (r *Reader) readUrgent(ctx context.Context, log jetstream.Stream, from From, filter events.Filter, visit events.Visit) error {
+// readUrgent visits the records that only the second stream has any more, if the filter selects none but urgent ones. It
+// leaves out those up to the position copied of the log, and returns the position up to which it has read.
+//
+// A log without a second stream has no such records. Who may read the log may lack the permission to ask for that stream,
+// and then learns of no such record either: a warning says so.
+func (r *Reader) readUrgent(ctx context.Context, log jetstream.Stream, from From, copied uint64, filter events.Filter, visit events.Visit) (uint64, error) {
 	first := log.CachedInfo().State.FirstSeq
-	if !filter.Urgent || from.policy == jetstream.DeliverNewPolicy || first <= max(1, from.position) {
-		return nil
+	from.position = max(from.position, copied+1)
+	if !filter.Urgent || from.policy == jetstream.DeliverNewPolicy || first <= from.position {
+		return copied, nil
 	}
-	asked, cancel := context.WithTimeout(ctx, takersTimeout)
-	defer cancel()
-	copies, err := findStream(asked, r.js, urgentName(log.CachedInfo().Config.Name))
-	switch {
-	case ctx.Err() != nil:
-		return causeOf(ctx)
-	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, context.DeadlineExceeded):
-		return nil
-	case err != nil:
-		return r.failed(ctx, err)
+	copies, err := r.findCopies(ctx, urgentName(nameOf(log)))
+	if copies == nil || err != nil {
+		return copied, err
 	}
 	last := copies.CachedInfo().State.LastSeq
 	if last == 0 {
-		return nil
+		return copied, nil
 	}
 	begin := From{policy: from.policy, time: from.time}
-	if from.position > 0 {
+	if from.policy == jetstream.DeliverByStartSequencePolicy {
 		begin = From{}
 	}
-	_, err = r.read(ctx, copies, begin, filter, last, func(record *events.Record, err error) error {
-		if record.Position < max(1, from.position) || record.Position >= first {
+	read, err := r.read(ctx, copies, begin, filter, last, func(record *events.Record, err error) error {
+		if record.Position < from.position || record.Position >= first {
 			return nil
 		}
 		return visit(record, err)
 	})
-	return err
+	if errors.Is(err, ErrNoStream) {
+		err = &interruption{fmt.Errorf("stream %q was removed while it was read", nameOf(copies))}
+	}
+	return max(copied, min(read, first-1)), err
+}
+
+// findCopies returns the second stream of a log, or nil if there is none or if we may not ask for it. A server that
+// does not answer in time is an error: there may be copies.
+func (r *Reader) findCopies(ctx context.Context, name string) (jetstream.Stream, error) {
+	asked, done := r.copies.while(ctx)
+	defer done()
+	copies, err := r.named(asked, name)
+	switch {
+	case ctx.Err() != nil:
+		return nil, causeOf(ctx)
+	case errors.Is(err, ErrNoStream):
+		return nil, nil
+	case errors.Is(err, ErrNotPermitted):
+		r.cfg.Logger.Warn("events: what the log has forgotten is not read, though it may have had consequences", "err", err)
+		return nil, nil
+	}
+	return copies, err
 }
 
 // placeOfCopy returns at which position of a log a message was that is a copy, or 0 for what is none.

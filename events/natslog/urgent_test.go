@@ -136,7 +136,9 @@ func TestLogWithoutUrgentCopies(t *testing.T) {
 // Who may not ask for the copies reads what the log has.
 func TestUrgentCopiesThatAreNotPermitted(t *testing.T) {
 	t.Parallel()
-	s := documentedServer(t, rooted(documented(t, "conf")))
+	conf := strings.ReplaceAll(documented(t, "conf"), `"$JS.API.STREAM.INFO.LOCKAGENT_URGENT"`, `"nothing"`)
+	s := natstest.StartSecured(t, rooted(conf))
+	makeStreams(t, asUser(t, s, "root"), func(*jetstream.StreamConfig) {})
 	p := newPublisher(t, Config{Connection: asUser(t, s, "agent-1"), Agent: "agent-1"})
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventAgentStarted})
 	p.Record(t.Context(), lockagent.Event{Kind: lockagent.EventBroken, Lock: "a"})
