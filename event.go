@@ -44,8 +44,8 @@ const (
 	// EventLost: a hold ended against the will of its owner. As EventReleased,
 	// and Reason.
 	EventLost
-	// EventBroken: an operator ended a hold of this agent. As EventLost, and Operator. If Token
-	// is 0, an operator broke the lock of another holder through this agent: StoreTime, Operator.
+	// EventBroken: an operator ended a hold of this agent. As EventLost, and Operator. If Token is 0, the operator
+	// broke, through this agent, a lock whose holder is not of this agent. Then StoreTime and Operator are set.
 	EventBroken
 	// EventUnclaimed: the agent took a grant back. Nobody had received it, or the
 	// application dropped it without a release. Or the client of a daemon did not come back after a restart of the
@@ -98,11 +98,14 @@ const (
 	// DrainPermits how many it removed), Total (after it), Permit (of ReleasePermit), StoreTime. If the store did not
 	// answer, nobody knows whether it was done. Then there is Err, and neither Total nor StoreTime.
 	EventPermits
-	// EventHolding: a hold goes on. The agent tells of the holds of each lock every ten minutes, and soon after a process
-	// began to go on with them. So a log which has lost its beginning has them. As EventGranted without Waited and Link, and
-	// Held and Confirmed. The StoreTime is that of the grant, and the Request the oldest of those by which the owner has the
-	// hold; Held is since that was granted. Count is the number of grants that the owner has now. If one of them is
-	// exclusive, so is the Mode.
+	// EventHolding: a hold goes on. The agent records this event for each of its holds every ten minutes. After a
+	// restart the agent soon records it for each hold with which the new process goes on. So a log that has lost its
+	// beginning has these holds. The event has the fields of EventGranted apart from Waited and Link, and also Held and
+	// Confirmed.
+	//
+	// StoreTime is that of the grant. Request is the oldest request whose grant the owner still has. Held is the time
+	// since the grant of that request. Count is the number of grants that the owner has now. If one of these grants is
+	// exclusive, Mode is exclusive.
 	EventHolding
 )
 

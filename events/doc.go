@@ -1,9 +1,10 @@
-// Package events is the log of what happened to locks: its records, their form in JSON, the subjects under which they
-// are published, and what selects some of them.
+// Package events defines the log of what happened to locks. A [Record] is one event, with its place in the log of its
+// agent. The package writes records as JSON, and reads that JSON. It makes the NATS subjects of records. A [Filter]
+// selects records.
 //
 // # Usage
 //
-// Others write the log, read it and judge it:
+// Other packages write the log, read it and judge it:
 //
 //   - package [github.com/lockagent/lockagent/events/natslog] publishes the events of an agent to a NATS JetStream stream,
 //     reads the events of all agents back, and forwards a stream to another one;
@@ -59,9 +60,10 @@
 //	data.columns   the names of the others, and "time"
 //	data.rows      an array for each row, with a value for each column
 //
-// A table has at most 256 rows. A null in a row is a field that is left out, or the time of the table. A column is
-// time, or a field behind the mode that is no object. A reader takes columns in any order, and more or fewer of them.
-// If it does not know one, [Record.Raw] is a table of one row. What [WriteLine] writes has a line for each record.
+// A table has at most 256 rows. A null in the column "time" is the time of the table. A null in another column says that
+// the record leaves out that field. Each column but "time" is a field that stands behind the mode and is no object. A
+// reader accepts columns in any order, and more or fewer of them. If a reader does not know a column, [Record.Raw] of each
+// row is a table of that row. [WriteLine] writes a line for each record.
 //
 // A field of the data is left out if it is zero. Only count is always there in grants and
 // ends: a proof cannot rest on a number that is perhaps missing. A held without a confirmed_us was
