@@ -43,7 +43,7 @@ func (f Filter) Validate() error {
 	}
 	for _, agent := range f.Agents {
 		if !validAgent(agent) {
-			return bad("%q is no agent", agent)
+			return bad("%q is no agent: a name is 1 to 64 letters, digits, '-' and '_'", agent)
 		}
 	}
 	for _, k := range f.Kinds {

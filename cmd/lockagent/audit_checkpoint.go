@@ -24,9 +24,14 @@ func (f *auditFlags) checkCheckpoint() error {
 	}
 	dir := filepath.Dir(f.checkpoint)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usage("lockagent events audit --checkpoint audit.json", "there is no directory %s for the checkpoint", dir)
+		return usage(f.withCheckpoint("audit.json"), "there is no directory %s for the checkpoint", dir)
 	}
 	return nil
+}
+
+// withCheckpoint is an audit of the same log with another checkpoint.
+func (f *auditFlags) withCheckpoint(path string) string {
+	return "lockagent events audit" + f.place() + " --checkpoint " + shellWord(path)
 }
 
 // followPatience is the default of --patience with --follow. What is judged stays judged, so an agent that is cut off
@@ -63,11 +68,11 @@ func (f *auditFlags) resume() (*audit.Audit, error) {
 		return audit.New(), nil
 	}
 	if err != nil {
-		return nil, usage("lockagent events audit --checkpoint audit.json", "the checkpoint cannot be read: %w", err)
+		return nil, usage(f.withCheckpoint("audit.json"), "the checkpoint cannot be read: %w", err)
 	}
 	auditor, err := audit.Resume(text)
 	if err != nil {
-		return nil, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
+		return nil, usage(f.withCheckpoint(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	return auditor, nil
 }
@@ -85,7 +90,7 @@ func (f *auditFlags) identify(ctx context.Context, log *eventLog, auditor *audit
 		return state, log.explain(err)
 	}
 	if err := auditor.Identify(state.ID()); err != nil {
-		return state, usage("lockagent events audit --checkpoint "+shellWord(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
+		return state, usage(f.withCheckpoint(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	if !state.Shared {
 		auditor.ReadsAll()

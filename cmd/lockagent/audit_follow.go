@@ -110,10 +110,17 @@ func (w *follower) run(ctx context.Context, replay, tail func(context.Context) e
 		}
 		return context.Cause(both)
 	})
-	if err := group.Wait(); ctx.Err() == nil {
+	err := group.Wait()
+	switch {
+	case unread(err): // nobody can be told; the exit code tells the verdict
+		return w.flags.save(w.snapshot)
+	case ctx.Err() == nil:
 		return err
 	}
-	return errors.Join(w.tell(time.Now(), w.look()), w.flags.save(w.snapshot))
+	if err = w.tell(time.Now(), w.look()); unread(err) {
+		err = nil
+	}
+	return errors.Join(err, w.flags.save(w.snapshot))
 }
 
 func (w *follower) position() uint64 {

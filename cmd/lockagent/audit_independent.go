@@ -68,7 +68,7 @@ func (f *auditFlags) tellBoth(
 		_, err = io.WriteString(cmd.OutOrStdout(), r.String()+o.String())
 	}
 	switch {
-	case err != nil:
+	case err != nil && !unread(err): // the exit code tells the verdict all the same
 		return err
 	case disagree:
 		const text = "THE TWO OPINIONS DISAGREE: the audit says %s, and the second opinion says %s; " +

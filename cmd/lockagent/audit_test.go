@@ -42,11 +42,11 @@ func TestEventsAuditCheckpoint(t *testing.T) {
 		t.Errorf("there are the files %v, %v", files, err)
 	}
 
-	auditor(kept(t)).expect(t, exitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --checkpoint "})
+	auditor(kept(t)).expect(t, exitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --dir ", " --checkpoint "})
 	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	auditor(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --checkpoint "})
+	auditor(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --dir ", " --checkpoint "})
 }
 
 // changes decodes the lines of an audit that goes on.

@@ -58,7 +58,7 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 		{"OtherDirectory", all, []string{"--dir", dir}, exitEmpty, "there is no event log in", "lockagent demo --keep demo.log"},
 		{"NothingReadable", [][]string{history, state, holders}, []string{"--file", notes}, exitFailed, "that can be read: 1 message cannot", "lockagent events audit --file " + notes},
 		{"NothingReadable", [][]string{audit}, []string{"--file", notes}, exitIncomplete, "not proven: incomplete", ""},
-		{"NothingReadable", [][]string{{"tail"}}, []string{"--file", notes}, exitOK, "line 1: ", ""},
+		{"NothingReadable", [][]string{{"tail"}}, []string{"--file", notes}, exitFailed, "line 1: ", "lockagent events audit --file " + notes},
 		{"Torn", [][]string{history, state, holders}, []string{"--file", torn}, exitOK, "1 message cannot be read, so this may lack something; see lockagent events audit --file " + torn, ""},
 		{"Torn", [][]string{audit}, []string{"--file", torn}, exitIncomplete, "not proven", ""},
 		{"Foreign", [][]string{history, state, holders}, []string{"--file", foreign}, exitOK, "1 event is of kinds or versions that this program does not know", ""},
@@ -103,17 +103,17 @@ func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			audit(path).expect(t, exitUsage, nil, []string{path + ": " + "no checkpoint", test.says, "\nTry: lockagent events audit --checkpoint " + path + ".new\n"})
+			audit(path).expect(t, exitUsage, nil, []string{path + ": " + "no checkpoint", test.says, "\nTry: lockagent events audit --dir " + shellWord(log) + " --checkpoint " + path + ".new\n"})
 			if left, err := os.ReadFile(path); err != nil || string(left) != test.content {
 				t.Errorf("the file was changed: %v", err)
 			}
 		})
 	}
-	audit(dir).expect(t, exitUsage, nil, []string{"the checkpoint cannot be read", "\nTry: lockagent events audit --checkpoint audit.json\n"})
+	audit(dir).expect(t, exitUsage, nil, []string{"the checkpoint cannot be read", "\nTry: lockagent events audit --dir " + shellWord(log) + " --checkpoint audit.json\n"})
 }
 
 // Whoever mistypes the name of a lock is not told that it is proven.
 func TestAuditOfALockThatIsNotThere(t *testing.T) {
 	r := callWith(t, lossOf(t, begun), "events", "audit", "--file", "-", "--lock", "orders/4")
-	r.expect(t, exitEmpty, []string{"empty: there are no holds\n"}, []string{`the event log has no holds of "orders/4"`, "Try: lockagent events holders\n"})
+	r.expect(t, exitEmpty, []string{"empty: there are no holds\n"}, []string{`the event log has no holds of "orders/4"`, "Try: lockagent events holders --file -\n"})
 }

@@ -22,7 +22,7 @@ func aboutClaim(
 	f *daemonFlag, run func(cmd *cobra.Command, d *daemonClient, id, secret string) error,
 ) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		try := cmd.CommandPath() + " - <claim"
+		try := cmd.CommandPath() + places(cmd.Flags()) + " - <claim"
 		if len(args) > 1 {
 			return usage(try, "%q takes one claim, which lockagent acquire prints", cmd.CommandPath())
 		}

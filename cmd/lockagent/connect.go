@@ -25,6 +25,7 @@ const defaultNATS = "nats://127.0.0.1:4222"
 // connectionFlag adds a flag for an address.
 func connectionFlag(cmd *cobra.Command, value *string, name, usage string) {
 	cmd.Flags().StringVar(value, name, "", usage)
+	markPlace(cmd, name)
 	fromEnvironment(cmd, name)
 }
 
@@ -131,6 +132,7 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 		}
 	}
 	slices.Sort(names)
+	markPlace(cmd, names...)
 	fromEnvironment(cmd, names...)
 }
 
@@ -192,35 +194,22 @@ func (f *natsFlags) has(flag *pflag.Flag) bool {
 	return flag.Name == f.name || strings.HasPrefix(flag.Name, f.name+"-")
 }
 
-// again repeats the flags that are on the command line, for that of another verb. Of an address that may
-// have a password it says only that there is to be one.
-func (f *natsFlags) again() (text string) {
-	f.flags.Visit(func(flag *pflag.Flag) {
-		value := flag.Value.String()
-		switch {
-		case !f.has(flag):
-		case flag.Value.Type() == "bool":
-			text += " --" + flag.Name + "=" + value
-		case flag.Name == f.name && strings.Contains(value, "@"):
-			text += " --" + flag.Name + " URL"
-		default:
-			text += " --" + flag.Name + " " + shellWord(value)
-		}
-	})
-	return text
-}
-
 // open connects to the event log.
 func (f *natsFlags) open(cmd *cobra.Command, logger *slog.Logger) (*natslog.Reader, error) {
 	reader, err := natslog.OpenReader(f.config(logger))
 	if err != nil {
-		failed := f.failure(cmd, err)
-		if failed.code == exitUnavailable {
-			failed.err = fmt.Errorf("%w: %s", err, address.Redacted(f.URL))
-		}
-		return nil, failed
+		return nil, f.unreached(cmd, err)
 	}
 	return reader, nil
+}
+
+// unreached gives what keeps us from a connection its exit code, and names the server that cannot be reached.
+func (f *natsFlags) unreached(cmd *cobra.Command, err error) *failure {
+	failed := f.failure(cmd, err)
+	if failed.code == exitUnavailable {
+		failed.err = fmt.Errorf("%w: %s", err, address.Redacted(cmp.Or(f.URL, defaultNATS)))
+	}
+	return failed
 }
 
 // failure gives what keeps us from the event log its exit code.
@@ -231,14 +220,28 @@ func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
 		}
 		return &failure{exitUsage, err, cmd.CommandPath() + " --help"}
 	}
-	flag := again(cmd) + " --" + f.name
+	instead := func(of func(*pflag.Flag) bool, flag string) string {
+		return commandLine(cmd, places(cmd.Flags(), of)+" --"+f.name+flag)
+	}
 	switch {
 	case errors.Is(err, natslog.ErrBadURL):
-		return &failure{exitUsage, err, flag + " " + defaultNATS}
+		return &failure{exitUsage, err, instead(f.names, " "+defaultNATS)}
 	case errors.Is(err, natslog.ErrNotPermitted):
-		return &failure{exitNotPermitted, err, flag + "-creds FILE    (or another of the ways in docs/nats.md)"}
+		return &failure{exitNotPermitted, err, instead(f.saysWho, "-creds FILE    (or another of the ways in docs/nats.md)")}
 	case errors.Is(err, natslog.ErrNoStream):
 		return &failure{exitEmpty, err, "lockagent demo --nats URL    (publishes to it)"}
 	}
-	return &failure{exitUnavailable, err, flag + " URL    (of the server that has the event log)"}
+	return &failure{exitUnavailable, err, instead(f.names, " URL    (of the server that has the event log)")}
+}
+
+// names reports whether a flag says which server has the event log, or that none has it.
+func (f *natsFlags) names(flag *pflag.Flag) bool {
+	return slices.Contains([]string{f.name, "dir", "file", "socket"}, flag.Name)
+}
+
+// saysWho reports whether a flag says who the user is.
+func (f *natsFlags) saysWho(flag *pflag.Flag) bool {
+	return slices.ContainsFunc([]string{"Creds", "Nkey", "User", "UserFile", "PasswordFile", "TokenFile"}, func(option string) bool {
+		return flag.Name == f.flag(option)
+	})
 }

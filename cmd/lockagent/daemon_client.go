@@ -38,7 +38,7 @@ func (f *daemonFlag) add(cmd *cobra.Command) {
 func (f *daemonFlag) open(cmd *cobra.Command) (*daemonClient, error) {
 	path := cmp.Or(f.socket, place.Current().Find())
 	if len(path) > place.MostSocketPath {
-		return nil, usage(withFlag(cmd, "--socket "+place.System), "--socket (or $%s) has %d bytes, and the path of a socket has at most %d",
+		return nil, usage(withPlace(cmd, "--socket "+place.System), "--socket (or $%s) has %d bytes, and the path of a socket has at most %d",
 			variable("socket"), len(path), place.MostSocketPath)
 	}
 	return newDaemonClient(path), nil

@@ -12,8 +12,37 @@ import (
 	"github.com/lockagent/lockagent/events/fold"
 )
 
-// eventText is an event on a line, for people.
-func eventText(r events.Record, now time.Time) string {
+// eventTexts makes lines of the events of a log, in their order. It knows what the earlier ones told.
+type eventTexts struct{ fold *fold.Fold }
+
+// newEventTexts returns what makes lines of the events that a filter selects. If they are of some kinds or owners only,
+// it cannot tell which holds are over, so it remembers none.
+func newEventTexts(filter *events.Filter) *eventTexts {
+	t := &eventTexts{}
+	if len(filter.Kinds) == 0 && !filter.Urgent && filter.Owner == "" {
+		t.fold = fold.New()
+	}
+	return t
+}
+
+// line is an event on a line, for people.
+func (t *eventTexts) line(r events.Record, now time.Time) string {
+	holder := holderText(&r)
+	if t.fold != nil {
+		for _, c := range t.fold.Apply(r) {
+			if behind := c.Waiter.Behind; c.Kind == fold.RequestWaits && behind != nil && behind.Agent != "" {
+				holder = partyText(*behind)
+			}
+			if h := c.Hold; h != nil && r.Who.IsZero() && h.Agent == r.Agent && h.Owner == r.Owner {
+				r.Who = h.Who.Who // of an event about a hold that names no request
+			}
+		}
+	}
+	return eventText(&r, holder, now)
+}
+
+// eventText is an event on a line, for people. holder is who has the lock that a request waits for.
+func eventText(r *events.Record, holder string, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s #%-6d  %-12s", readable.Time(r.Time, now), shortAgent(r.Agent), r.Seq, r.Kind)
 	field := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format, args...) }
@@ -67,7 +96,7 @@ func eventText(r events.Record, now time.Time) string {
 		field("%d waiting", r.Waiters)
 	}
 	if r.Holder != "" {
-		field("behind %s", holderText(r))
+		field("behind %s", holder)
 	}
 	if r.Remaining != 0 {
 		field("trusted for %s", readable.Duration(r.Remaining))
@@ -102,9 +131,9 @@ func shortAgent(id lockagent.AgentID) string {
 	return string(id)
 }
 
-// holderText is the holder that a request found. Which owner has a tenure of another agent, one event
-// does not say.
-func holderText(r events.Record) string {
+// holderText is the holder that a request found, as far as its own event tells: that does not say which owner has a
+// tenure of another agent.
+func holderText(r *events.Record) string {
 	if t, ok := lockagent.ParseTenure(r.Holder); ok {
 		return "agent " + shortAgent(t.Agent)
 	}
@@ -112,7 +141,7 @@ func holderText(r events.Record) string {
 }
 
 // aboutAgent writes what an event says of its agent or of the store.
-func aboutAgent(r events.Record, field func(format string, args ...any)) {
+func aboutAgent(r *events.Record, field func(format string, args ...any)) {
 	switch r.Kind {
 	case lockagent.EventAgentStarted:
 		field("agent %s", r.Agent)

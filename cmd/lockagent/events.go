@@ -39,7 +39,7 @@ func parseKinds(cmd *cobra.Command, texts []string) ([]lockagent.EventKind, erro
 	for _, text := range texts {
 		kind, ok := lockagent.ParseEventKind(text)
 		if !ok {
-			return nil, usage(cmd.CommandPath()+" --kind granted,lost", "there is no kind of event %q; the kinds are %s", text, kindNames())
+			return nil, usage(again(cmd)+" --kind granted,lost", "there is no kind of event %q; the kinds are %s", text, kindNames())
 		}
 		kinds = append(kinds, kind)
 	}
@@ -63,7 +63,7 @@ func parsePattern(cmd *cobra.Command, text string) (events.Filter, error) {
 		return events.Filter{}, nil
 	}
 	filter := events.Filter{Pattern: text}
-	try := cmd.CommandPath() + " --lock 'orders/>'"
+	try := again(cmd) + " --lock 'orders/>'"
 	if _, err := parseLock(text, try); err != nil {
 		return filter, err
 	}
@@ -85,7 +85,7 @@ func lockFilter(name lockagent.Name) events.Filter {
 // checkLock checks the name of a lock, or the pattern, that a verb is about.
 func checkLock(cmd *cobra.Command, name lockagent.Name) error {
 	if err := lockFilter(name).Validate(); err != nil {
-		return usage(cmd.CommandPath()+" 'orders/>'", "%s", reason(err))
+		return usage(cmd.CommandPath()+" 'orders/>'"+places(cmd.Flags()), "%s", reason(err))
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ event for another program: a line of JSON.`,
 }
 
 func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
-	const try = "lockagent events audit "
+	try := again(cmd) + " "
 	if err := f.during.check(cmd, now); err != nil {
 		return err
 	}
@@ -106,9 +106,9 @@ func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
 	case f.follow && !f.during.until.IsZero():
 		return usage(try+"--until 10m", "--follow and --until exclude each other, for what is to come is later")
 	case f.follow && (f.dir != "" || f.file != ""):
-		return usage(try+"--follow", "--follow excludes --dir and --file, for nothing can be added to what they read")
+		return usage(again(cmd), "--follow excludes --dir and --file, for nothing can be added to what they read")
 	case f.metrics != "" && !f.follow:
-		return usage(try+"--follow --metrics "+f.metrics, "--metrics needs --follow")
+		return usage(try+"--follow --metrics "+shellWord(f.metrics), "--metrics needs --follow")
 	case f.ack != "" && (f.checkpoint == "" || f.follow):
 		return usage(try+"--checkpoint audit.json --acknowledge "+shellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
 	case f.tail < audit.DefaultTail:
@@ -120,7 +120,7 @@ func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
 	case f.checkpoint != "" && f.lock != "":
 		return usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
 	case f.checkpoint != "" && f.file != "":
-		return usage(try+"--file "+shellWord(f.file), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
+		return usage(again(cmd), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
 	}
 	if f.second && (f.follow || f.lock != "" || f.during.asked() || f.begin != "" || f.checkpoint != "") {
 		return usage(try+"--independent", "--independent judges a whole log, so it excludes --follow, --lock, --since, --until, --begin and --checkpoint")
@@ -229,11 +229,16 @@ func (f *auditFlags) narrow(r *audit.Report) {
 	}
 }
 
-func (f *auditFlags) write(cmd *cobra.Command, report *audit.Report) error {
+// write writes the report. If nobody reads it to its end, the exit code still tells the verdict.
+func (f *auditFlags) write(cmd *cobra.Command, report *audit.Report) (err error) {
 	if f.format == "json" {
-		return writeJSON(cmd.OutOrStdout(), report)
+		err = writeJSON(cmd.OutOrStdout(), report)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), report.String())
+	if unread(err) {
+		return nil
+	}
 	return err
 }
 

@@ -17,18 +17,19 @@ type forwardFlags struct {
 	metrics     string
 }
 
-// newEventsForward makes the verb that runs a forwarder by itself. It is hidden, because the daemon of
-// a host will run it.
+// newEventsForward makes the verb that runs a forwarder by itself, for a host whose log is in a NATS server of its own. A
+// daemon forwards its own log.
 func newEventsForward() *cobra.Command {
 	var f forwardFlags
 	cmd := &cobra.Command{
 		Use:   "forward",
 		Short: "Copy the event log of a host to a hub",
-		Long: `Copy the event log of one NATS server to another: in order, and each event once. It
-goes on until it is interrupted, and waits for servers that are away.`,
-		Example: "  " + exampleForward,
+		Long: `Copy the event log of one NATS server to another, the hub: in order, and each event once. It
+goes on until it is interrupted, and waits for servers that are away.
+
+A daemon needs no such program: with nats.url in its configuration it forwards its own log to that server.`,
+		Example: "  lockagent events forward --nats " + defaultNATS + " --hub nats://hub:4222",
 		Args:    noArgs,
-		Hidden:  true,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().SortFlags = false
@@ -38,11 +39,9 @@ goes on until it is interrupted, and waits for servers that are away.`,
 	return cmd
 }
 
-const exampleForward = "lockagent events forward --nats " + defaultNATS + " --hub nats://hub:4222"
-
 func (f *forwardFlags) run(cmd *cobra.Command) error {
 	if f.hub.URL == "" {
-		return usage(exampleForward, "--hub is missing")
+		return usage(again(cmd)+" --hub nats://hub:4222", "--hub is missing")
 	}
 	if err := checkMetrics(cmd, f.metrics); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 		of = &f.hub
 	}
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "Hub" {
-		return usage(exampleForward, "--%s (or $%s): it has the same stream as --%s", f.hub.name, variable(f.hub.name), f.source.name)
+		return usage(commandLine(cmd, places(cmd.Flags(), f.hub.names)+" --hub nats://hub:4222"), "--%s (or $%s): it has the same stream as --%s", f.hub.name, variable(f.hub.name), f.source.name)
 	}
 	return of.failure(cmd, err)
 }

@@ -155,9 +155,9 @@ func TestEventsForwardUsage(t *testing.T) {
 		args      []string
 		says, try string
 	}{
-		"NoHub":      {[]string{"--nats", url}, "--hub is missing", " --nats " + defaultNATS + " --hub nats://hub:4222"},
-		"BadHub":     {[]string{"--nats", url, "--hub", "hub"}, "it has no scheme", " --hub "},
-		"BadSource":  {[]string{"--nats", "host", "--hub", url}, "it has no scheme", " --nats "},
+		"NoHub":      {[]string{"--nats", url}, "--hub is missing", " --nats " + url + " --hub nats://hub:4222"},
+		"BadHub":     {[]string{"--nats", url, "--hub", "hub"}, "it has no scheme", " --nats " + url + " --hub " + defaultNATS},
+		"BadSource":  {[]string{"--nats", "host", "--hub", url}, "it has no scheme", " --hub " + url + " --nats " + defaultNATS},
 		"NoHubCreds": {[]string{"--hub", url, "--hub-creds", "/does/not/exist"}, "--hub-creds (or $LOCKAGENT_HUB_CREDS): the file cannot be read", " --help"},
 		"NoCreds":    {[]string{"--hub", url, "--nats-creds", "/does/not/exist"}, "--nats-creds (or $LOCKAGENT_NATS_CREDS): the file cannot be read", " --help"},
 		"Replicas":   {[]string{"--hub", url, "--nats-replicas", "3"}, "unknown flag: --nats-replicas", ""},
@@ -172,5 +172,5 @@ func TestEventsForwardToItself(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	publish(t, url, 1)
-	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"--hub (or $LOCKAGENT_HUB): it has the same stream as --nats", "Try: " + exampleForward})
+	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"--hub (or $LOCKAGENT_HUB): it has the same stream as --nats", "Try: lockagent events forward --nats " + url + " --hub nats://hub:4222\n"})
 }

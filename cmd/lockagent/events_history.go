@@ -42,7 +42,7 @@ tokens, which no clock disturbs. The holds of several locks are in the order of 
 		RunE: aboutLock(f.run),
 	}
 	f.during.addFlags(cmd, "holds that were held")
-	cmd.Flags().IntVar(&f.last, "last", 0, "only this `number` of holds, the last ones")
+	cmd.Flags().IntVar(&f.last, "last", 0, "only this `number` of holds: those that began last")
 	f.lookFlags.addFlags(cmd, "jsonl")
 	return cmd
 }
@@ -86,9 +86,7 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		return err
 	}
 	holds := slices.DeleteFunc(told.all(), func(h hold) bool { return !held(&h) })
-	if f.last > 0 {
-		holds = holds[max(0, len(holds)-f.last):]
-	}
+	holds = told.latest(holds)
 	pattern := told.of.Pattern != ""
 	var err error
 	switch f.format {
@@ -108,7 +106,7 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		err = writeHistory(cmd.OutOrStdout(), name, pattern, holds, now)
 	}
 	if err == nil && len(holds) == 0 {
-		err = &failure{exitEmpty, fmt.Errorf("the event log has no holds of %q%s", name, f.during.text(now)), again(cmd) + f.place()}
+		err = &failure{exitEmpty, fmt.Errorf("the event log has no holds of %q%s", name, f.during.text(now)), again(cmd)}
 	}
 	return err
 }

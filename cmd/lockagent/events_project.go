@@ -22,8 +22,6 @@ type projectFlags struct {
 	begin    string
 }
 
-const exampleProject = "lockagent events project --kv holders --nats " + defaultNATS
-
 func newEventsProject() *cobra.Command {
 	var f projectFlags
 	cmd := &cobra.Command{
@@ -34,7 +32,7 @@ that a program in any language can watch it. Each lock that is held has a key: o
 
 It goes on until it is interrupted, and waits for servers that are away. Started again, it reads the log,
 and writes what is stale. Several may run at the same time.`,
-		Example: "  " + exampleProject + `
+		Example: "  lockagent events project --kv holders --nats " + defaultNATS + `
   nats kv watch holders 'orders.>'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -51,22 +49,22 @@ and writes what is stale. Several may run at the same time.`,
 
 func (f *projectFlags) run(cmd *cobra.Command) error {
 	if f.kv == "" {
-		return usage(exampleProject, "--kv is missing")
+		return usage(again(cmd)+" --kv holders", "--kv is missing")
 	}
 	cfg := projection.Config{Log: f.nats.config(newLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes}
 	var err error
 	if f.begin != "" {
 		if cfg.Begin, err = parseMoment(f.begin, time.Now()); err != nil {
-			return usage(again(cmd)+" --kv "+f.kv+" --begin 1h", "--begin: %w", err)
+			return usage(again(cmd)+" --kv "+shellWord(f.kv)+" --begin 1h", "--begin: %w", err)
 		}
 	}
 	p, err := projection.New(cfg)
 	if err != nil {
-		return f.failure(cmd, err)
+		return f.failure(cmd, err, f.nats.unreached)
 	}
 	err = p.Run(cmd.Context())
 	if !errors.Is(err, context.Cause(cmd.Context())) { // else it ended as it is meant to
-		return f.failure(cmd, err)
+		return f.failure(cmd, err, f.nats.failure)
 	}
 	s := p.Stats()
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "bucket %s has %s; %s to it\n", f.kv, readable.Counted(s.Held, "lock that is held", "locks that are held"),
@@ -74,15 +72,27 @@ func (f *projectFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-// failure gives what keeps us from the bucket its exit code.
-func (f *projectFlags) failure(cmd *cobra.Command, err error) error {
+// failure gives what keeps us from the bucket its exit code. of does so with what keeps us from NATS.
+func (f *projectFlags) failure(cmd *cobra.Command, err error, of func(*cobra.Command, error) *failure) error {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
 		if flag := map[string]string{"Bucket": "kv", "BucketReplicas": "kv-replicas", "BucketMaxBytes": "kv-max-bytes"}[bad.Option]; flag != "" {
-			return usage(exampleProject, "--%s: %s", flag, bad.Reason)
+			return usage(f.with(cmd, flag), "--%s: %s", flag, bad.Reason)
 		}
 	}
 	if errors.Is(err, projection.ErrOtherKeys) {
-		return usage(again(cmd)+" --kv "+f.kv+"_locks", "%s", withoutPackage(err))
+		return usage(again(cmd)+" --kv "+shellWord(f.kv+"_locks"), "%s", withoutPackage(err))
 	}
-	return f.nats.failure(cmd, err)
+	return of(cmd, err)
+}
+
+// with is a command that is worth trying in place of one with a wrong flag.
+func (f *projectFlags) with(cmd *cobra.Command, flag string) string {
+	bucket := " --kv " + shellWord(f.kv)
+	switch flag {
+	case "kv":
+		return again(cmd) + " --kv holders"
+	case "kv-replicas":
+		return again(cmd) + bucket + " --kv-replicas 1"
+	}
+	return again(cmd) + bucket + fmt.Sprintf(" --kv-max-bytes %d", projection.DefaultMaxBytes)
 }

@@ -69,8 +69,8 @@ func TestEventsProject(t *testing.T) {
 	project := func(args ...string) result {
 		return call(t, append([]string{"events", "project", "--nats", url}, args...)...)
 	}
-	project("--kv", "holders", "--begin", "soon").expect(t, exitUsage, nil, []string{"--begin: ", "Try: lockagent events project --kv holders --begin 1h"})
-	project().expect(t, exitUsage, nil, []string{"--kv is missing", "Try: " + exampleProject})
+	project("--kv", "holders", "--begin", "soon").expect(t, exitUsage, nil, []string{"--begin: ", "Try: lockagent events project --nats " + url + " --kv holders --begin 1h"})
+	project().expect(t, exitUsage, nil, []string{"--kv is missing", "Try: lockagent events project --nats " + url + " --kv holders\n"})
 	project("--kv", "a.b").expect(t, exitUsage, nil, []string{`--kv: "a.b" is no name of a bucket`})
 	project("--kv", "b", "--kv-replicas", "7").expect(t, exitUsage, nil, []string{"--kv-replicas: there are 1 to 5 copies"})
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "others"})
@@ -80,7 +80,7 @@ func TestEventsProject(t *testing.T) {
 	if _, err := kv.PutString(t.Context(), "orders.42", "mine"); err != nil {
 		t.Fatal(err)
 	}
-	project("--kv", "others").expect(t, exitUsage, nil, []string{"the bucket has keys that are no locks", "orders.42", "Try: lockagent events project --kv others_locks"})
+	project("--kv", "others").expect(t, exitUsage, nil, []string{"the bucket has keys that are no locks", "orders.42", "Try: lockagent events project --nats " + url + " --kv others_locks"})
 	if e, err := kv.Get(t.Context(), "orders.42"); err != nil || string(e.Value()) != "mine" {
 		t.Errorf("%v, %v", e, err)
 	}
@@ -96,7 +96,7 @@ func TestEventsProjectIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = call(t, "events", "project", "--kv", "holders", "--nats", server.URL())
-	if r.expect(t, exitUnavailable, nil, []string{"connect to NATS", "Try: "}); strings.Contains(r.stderr, natsSecret) {
+	if r.expect(t, exitUnavailable, nil, []string{"connect to NATS", ": " + server.URL() + "\nTry: "}); strings.Contains(r.stderr, natsSecret) {
 		t.Error(r.stderr)
 	}
 }

@@ -216,7 +216,7 @@ func TestEventsTopForgets(t *testing.T) {
 func TestPatternOfOneLock(t *testing.T) {
 	for _, verb := range []string{"history", "state"} {
 		ofFile(t, "", nil, verb, "orders/>/x").expect(t, exitUsage, nil,
-			[]string{"lockagent: '>' is not the last part", "Try: lockagent events " + verb + " 'orders/>'\n"})
+			[]string{"lockagent: '>' is not the last part", "Try: lockagent events " + verb + " 'orders/>' --file -\n"})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,7 +74,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		read = log.tail
 	}
-	out := cmd.OutOrStdout()
+	out, texts, shown := cmd.OutOrStdout(), newEventTexts(&filter), false
 	err = read(cmd.Context(), from, filter, func(r *events.Record, err error) error {
 		switch {
 		case err == nil && !f.of(r.Agent):
@@ -86,14 +85,18 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 		case err != nil:
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(err.Error()))
 		case f.format == "jsonl":
-			err = events.WriteLine(out, *r)
+			shown, err = true, events.WriteLine(out, *r)
 		default:
-			_, err = io.WriteString(out, eventText(*r, time.Now())+"\n")
+			shown = true
+			_, err = io.WriteString(out, texts.line(*r, time.Now())+"\n")
 		}
 		return err
 	})
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, errSeen) { // whoever read it has seen enough
+	switch {
+	case errors.Is(err, errSeen):
 		return nil
+	case err == nil && !shown && log.unreadable > 0:
+		return log.nothing("the event log has nothing", "")
 	}
 	return err
 }
@@ -102,7 +105,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 var errSeen = errors.New("all was seen")
 
 // later reports whether an event came when all had come that was asked for. That is when the stream took it, as with
-// --since. Of a file it is when its agent recorded it.
+// --since. Of a line in a file, and of a copy that outlived its event, it is when the agent recorded the event.
 func (f *tailFlags) later(r *events.Record) bool {
 	at := r.Stored
 	if at.IsZero() {
@@ -122,12 +125,20 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	if filter.Kinds, err = parseKinds(cmd, f.kinds); err != nil {
 		return filter, from, err
 	}
-	if !slices.ContainsFunc(f.agents, shortened.MatchString) { // else they are selected after decoding
-		for _, agent := range f.agents {
-			filter.Agents = append(filter.Agents, lockagent.AgentID(agent))
+	for _, agent := range f.agents {
+		id, err := lockagent.ParseAgentID(agent)
+		if err != nil {
+			return filter, from, usage(again(cmd)+" --agent web-1,web-2", "--agent: no agent is named %q; a name is 1 to 64 letters, digits, '-' and '_'", agent)
 		}
+		filter.Agents = append(filter.Agents, id)
+	}
+	if slices.ContainsFunc(f.agents, shortened.MatchString) {
+		filter.Agents = nil // they are selected after decoding
 	}
 	filter.Owner, filter.Urgent = lockagent.Owner(f.owner), f.urgent
+	if err := filter.Validate(); err != nil {
+		return filter, from, usage(again(cmd)+" --urgent", "--urgent and --kind: %s", reason(err))
+	}
 	from.time = f.during.since
 	from.now = from.time.IsZero() && !f.all
 	return filter, from, nil
@@ -151,21 +162,21 @@ func (f *tailFlags) check(cmd *cobra.Command) error {
 	since := changed("since")
 	if changed("until") {
 		if changed("follow") && f.follow {
-			return usage("lockagent events tail --until 10m", "--follow and --until exclude each other, for what is to come is later")
+			return usage(again(cmd)+" --until 10m", "--follow and --until exclude each other, for what is to come is later")
 		}
 		f.follow, f.all = false, f.all || !since
 	}
 	if f.dir != "" || f.file != "" {
 		if changed("follow") && f.follow {
-			return usage("lockagent events tail", "--follow excludes --dir and --file, for nothing can be added to what they read")
+			return usage(again(cmd), "--follow excludes --dir and --file, for nothing can be added to what they read")
 		}
 		f.follow, f.all = false, f.all || !since
 	}
 	switch {
 	case since && f.all:
-		return usage("lockagent events tail --all", "--since and --all exclude each other")
+		return usage(again(cmd)+" --all", "--since and --all exclude each other")
 	case !f.follow && !since && !f.all:
-		return usage("lockagent events tail --all --follow=false", "--follow=false without --since or --all shows nothing")
+		return usage(again(cmd)+" --all --follow=false", "--follow=false without --since or --all shows nothing")
 	}
 	return checkFormat(cmd, f.format, "text", "jsonl")
 }

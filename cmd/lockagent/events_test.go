@@ -201,7 +201,7 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 			"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n",
 			"agent b\n",
 		},
-		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + "\n"})
+		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + " --file -\n"})
 	auditor("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
 	auditor("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
 }
@@ -218,7 +218,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 		args, want []string
 	}{
 		"File": {log, []string{"--file", "-"}, []string{
-			none + readable.Time(begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit\n",
+			none + readable.Time(begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit --file -\n",
 		}},
 		"Stream": {
 			"",
@@ -312,7 +312,8 @@ func TestEventText(t *testing.T) {
 	} {
 		test.event.Agent, test.event.Time = agent, at
 		want := "03:04:05.678Z  470d6805 #9       " + test.want
-		if got := eventText(events.Record{Event: test.event, Seq: 9}, now); got != want {
+		r := events.Record{Event: test.event, Seq: 9}
+		if got := eventText(&r, holderText(&r), now); got != want {
 			t.Errorf("the line is\n%q, want\n%q", got, want)
 		}
 	}

@@ -34,9 +34,12 @@ func newEventsTop() *cobra.Command {
 		Long: `Show the locks that were waited for the longest, the longest waits, the longest holds,
 and from which hosts how many holds were lost.
 
-With --since and --until these are the waits and the losses that ended in that time, the waits
-that went on at its end, and what was held at some time in it. Times are those of the agents' clocks. Of a log with more than
-20,000 locks that were waited for, it forgets those that were waited for the least so far, and says so.`,
+--since and --until select a stretch of time, by the clocks of the agents. A wait counts if it ended in the
+stretch. A wait that went on at the end of the stretch counts up to there. A loss counts if it was in the stretch. A hold
+counts if an owner had it at some time in the stretch.
+
+The verb counts the waits of 20,000 locks at most. If programs waited for more locks, the verb forgets the locks with the
+shortest waits so far. Then its output says that some locks may be missing.`,
 		Example: `  lockagent events top --since 1h
   lockagent events top --since yesterday --until today --lock 'billing/>' --limit 3
   lockagent events top --since 24h --format jsonl`,

@@ -229,7 +229,7 @@ func reportError(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, syscall.EPIPE): // whoever read our output does not want to know
+	case unread(err): // whoever read our output does not want to know
 		return exitFailed
 	case errors.Is(err, errQuiet):
 		return codeOf(err)
@@ -239,6 +239,30 @@ func reportError(stderr io.Writer, err error) int {
 		fmt.Fprintf(stderr, "Try: %s\n", f.try)
 	}
 	return codeOf(err)
+}
+
+// unread reports whether err says that nobody reads our output any more. A connection that was closed has another error.
+func unread(err error) bool {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	return ok && errors.Is(failed, syscall.EPIPE)
+}
+
+// untilUnread has a verb that only shows something, and the verbs below it, end in order when nobody reads their output
+// any more.
+func untilUnread(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		untilUnread(below)
+	}
+	run := cmd.RunE
+	if run == nil {
+		return
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); !unread(err) {
+			return err
+		}
+		return nil
+	}
 }
 
 // plain is the text of an error without the name of the program, for a place that has the name already.

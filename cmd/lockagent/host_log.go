@@ -232,13 +232,13 @@ func (s startAt) request(filter events.Filter, follow bool) *lockagentv1.ReadLog
 
 // failure implements [grownLog].
 func (d daemonLog) failure(cmd *cobra.Command, err error) error {
-	elsewhere := again(cmd) + " --nats URL    (of the server that has the event log; or --dir DIRECTORY, or --file FILE)"
+	other := withPlace(cmd, "--nats URL    (of the server that has the event log; or --dir DIRECTORY, or --file FILE)")
 	switch {
 	case errors.Is(err, natslog.ErrNoStream):
 		return &failure{exitEmpty, fmt.Errorf("the event log of the daemon on %s has no events yet", d.path), "lockagent lock NAME -- COMMAND"}
 	case absent(err):
 		return &failure{
-			exitNoDaemon, fmt.Errorf("no daemon listens on %s; without --nats, --dir and --file its event log is read", d.path), elsewhere,
+			exitNoDaemon, fmt.Errorf("no daemon listens on %s; without --nats, --dir and --file its event log is read", d.path), other,
 		}
 	case errors.Is(wire.Refused(err), refusal.ErrForbidden):
 		return &failure{
@@ -246,9 +246,9 @@ func (d daemonLog) failure(cmd *cobra.Command, err error) error {
 			"lockagent watch --since 10m    (shows the events of the locks that you may watch)",
 		}
 	case connect.CodeOf(err) == connect.CodeFailedPrecondition:
-		return &failure{exitUnavailable, fmt.Errorf("the daemon on %s has no event log; lockagent doctor says why", d.path), elsewhere}
+		return &failure{exitUnavailable, fmt.Errorf("the daemon on %s has no event log; lockagent doctor says why", d.path), other}
 	case connect.CodeOf(err) == connect.CodeUnimplemented:
-		return &failure{exitUnavailable, fmt.Errorf("the daemon on %s is of a version that does not show its event log", d.path), elsewhere}
+		return &failure{exitUnavailable, fmt.Errorf("the daemon on %s is of a version that does not show its event log", d.path), other}
 	}
 	return d.failed(err)
 }

@@ -8,5 +8,5 @@ import (
 
 // openDaemonLog has no log to open: only on Linux there is a daemon.
 func openDaemonLog(cmd *cobra.Command, _ string) (grownLog, error) {
-	return nil, usage(again(cmd)+" --nats "+defaultNATS, "there is no daemon on this system; say with --nats, --dir or --file where the event log is")
+	return nil, usage(withPlace(cmd, "--nats "+defaultNATS), "there is no daemon on this system; say with --nats, --dir or --file where the event log is")
 }

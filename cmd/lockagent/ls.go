@@ -158,7 +158,7 @@ func patternOf(cmd *cobra.Command, args []string) (string, error) {
 	case 1:
 		return args[0], nil
 	}
-	return "", usage(cmd.CommandPath()+" 'orders/*'", "%q takes one pattern, in quotes", cmd.CommandPath())
+	return "", usage(cmd.CommandPath()+" 'orders/*'"+places(cmd.Flags()), "%q takes one pattern, in quotes", cmd.CommandPath())
 }
 
 func newShow() *cobra.Command {

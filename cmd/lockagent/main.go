@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -39,6 +41,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 	}()
 	root := rootFor(args)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		readPlaces(cmd, args)
+		return flagError(cmd, err)
+	})
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,17 +76,18 @@ func checkMetrics(cmd *cobra.Command, address string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return usage(metricsExample(cmd.CommandPath()), "--metrics wants an address such as 127.0.0.1:9464, not %q: %w", address, err)
+		return usage(metricsExample(cmd), "--metrics wants an address such as 127.0.0.1:9464, not %q: %w", address, err)
 	}
 	return nil
 }
 
 // metricsExample is a verb with an address for its metrics that nobody else has.
-func metricsExample(verb string) string {
-	if strings.HasSuffix(verb, " audit") {
-		verb += " --follow"
+func metricsExample(cmd *cobra.Command) string {
+	flags := "--metrics 127.0.0.1:0"
+	if cmd.Name() == "audit" {
+		flags = "--follow " + flags
 	}
-	return verb + " --metrics 127.0.0.1:0"
+	return withFlag(cmd, flags)
 }
 
 // wantsPrometheus reports whether the environment wants metrics to be served. The

@@ -78,9 +78,9 @@ started anew.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case undo && cmd.Flags().Changed("timeout"):
-				return usage("lockagent drain --undo", "--undo and --timeout exclude each other")
+				return usage(again(cmd)+" --undo", "--undo and --timeout exclude each other")
 			case timeout < 0 || timeout > time.Hour:
-				return usage("lockagent drain --timeout 30s", "--timeout must be between 0s and 1h, not %v", timeout)
+				return usage(again(cmd)+" --timeout 30s", "--timeout must be between 0s and 1h, not %v", timeout)
 			}
 			daemon, err := f.open(cmd)
 			if err != nil {
@@ -98,7 +98,7 @@ started anew.`,
 			case !undo && r.GetUndone():
 				return &failure{code: exitFailed, err: errors.New("somebody has taken the drain back")}
 			case !undo && r.GetLeft() > 0:
-				return &failure{exitFailed, fmt.Errorf("%s left", readable.Counted(int(r.GetLeft()), "claim is", "claims are")), "lockagent drain --undo    (new claims are taken again)"}
+				return &failure{exitFailed, fmt.Errorf("%s left", readable.Counted(int(r.GetLeft()), "claim is", "claims are")), again(cmd) + " --undo    (new claims are taken again)"}
 			}
 			return nil
 		},

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/nearest"
 )
 
@@ -75,9 +74,13 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 	for _, v := range verbs {
 		c := v.make()
 		c.GroupID = v.group
+		if v.group == "look" || v.group == "more" || v.name == "config" {
+			untilUnread(c)
+		}
 		root.AddCommand(c)
 	}
 	verb := newHelp()
+	untilUnread(verb)
 	verb.GroupID = "more"
 	root.SetHelpCommand(verb)
 	root.AddCommand(newDemoAgent())
@@ -130,41 +133,11 @@ func firstExample(cmd *cobra.Command) string {
 	return cmp.Or(line, cmd.CommandPath())
 }
 
-// flagsFirst is the annotation of a verb whose flags come before its arguments. Its value is arguments that are worth
-// trying.
-const flagsFirst = "flags first"
-
-// withFlag is a command that is worth trying, with a flag and its value.
-func withFlag(cmd *cobra.Command, flag string) string {
-	if args, first := cmd.Annotations[flagsFirst]; first {
-		return cmd.CommandPath() + " " + flag + " " + args
-	}
-	return again(cmd) + " " + flag
-}
-
-// again is how a command begins that is worth trying: with the verb and, if it needs one, a lock. Of a verb whose flags
-// come first it is all.
-func again(cmd *cobra.Command) string {
-	if args, first := cmd.Annotations[flagsFirst]; first {
-		return cmd.CommandPath() + " " + args
-	}
-	if !strings.HasSuffix(cmd.Use, " NAME") {
-		return cmd.CommandPath()
-	}
-	name := "orders/42"
-	if args := cmd.Flags().Args(); len(args) > 0 {
-		if _, err := lockagent.ParseName(args[0]); err == nil {
-			name = shellWord(args[0])
-		}
-	}
-	return cmd.CommandPath() + " " + name
-}
-
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage(cmd.CommandPath(), "%q takes flags only, not %q", cmd.CommandPath(), args[0])
+	return usage(again(cmd), "%q takes flags only, not %q", cmd.CommandPath(), args[0])
 }
 
 // noEmptyFlags refuses a flag that is set to nothing: a shell variable that is not
@@ -251,6 +224,9 @@ func example(cmd *cobra.Command, f *pflag.Flag) string {
 		text += " " + f.DefValue
 	default:
 		text += " " + strings.ToUpper(what)
+	}
+	if _, place := f.Annotations[placeFlag]; place {
+		return withPlace(cmd, text)
 	}
 	return withFlag(cmd, text)
 }

@@ -116,7 +116,7 @@ func TestUsage(t *testing.T) {
 			"lockagent events audit --format json",
 		},
 		{"events audit --lock {", `a lock cannot be named "{"`, "lockagent events audit --lock 'orders/>'"},
-		{"events audit --follow --dir x", "--follow excludes --dir and --file", "lockagent events audit --follow"},
+		{"events audit --follow --dir x", "--follow excludes --dir and --file", "lockagent events audit --dir x"},
 		{
 			"events audit --follow --format json", `--format must be text or jsonl with --follow`,
 			"lockagent events audit --follow --format jsonl",
@@ -203,7 +203,7 @@ func TestUsage(t *testing.T) {
 			"lockagent events audit --patience 5m",
 		},
 		{"events audit --dir x --file y", "--dir and --file exclude each other", "lockagent events audit --dir x"},
-		{"events tail --dir x --follow", "--follow excludes --dir and --file", "lockagent events tail"},
+		{"events tail --dir x --follow", "--follow excludes --dir and --file", "lockagent events tail --dir x"},
 		{"events history", "takes the name of one lock", "lockagent events history orders/42"},
 		{"events history a b", "takes the name of one lock", "lockagent events history a"},
 		{"events history {", `a lock cannot be named "{"`, "lockagent events history orders/42"},

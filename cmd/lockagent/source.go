@@ -29,6 +29,7 @@ type source struct {
 func (s *source) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
 	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
+	markPlace(cmd, "dir", "file")
 	connectionFlag(cmd, &s.socket, "socket", "`path` of the Unix socket of the daemon whose event log is read unless --nats, --dir or --file is there; "+
 		"by default that of this user's daemon if there is one, and else "+place.System)
 	s.nats.add(cmd, "nats", "`URL` of a NATS server that has the event log; with other flags of NATS by default "+defaultNATS)
@@ -44,26 +45,13 @@ func (s *source) check(cmd *cobra.Command) error {
 	}
 	if len(named) > 1 {
 		value := cmd.Flags().Lookup(named[0]).Value.String()
-		return usage(again(cmd)+" --"+named[0]+" "+shellWord(value), "--%s and --%s exclude each other", named[0], named[1])
+		return usage(withPlace(cmd, "--"+named[0]+" "+shellWord(value)), "--%s and --%s exclude each other", named[0], named[1])
 	}
 	return nil
 }
 
-// place says again where the log is, on the command line of another verb. What comes from the environment
-// or from the standard input cannot be said again.
-func (s *source) place() string {
-	switch {
-	case s.dir != "":
-		return " --dir " + shellWord(s.dir)
-	case s.file == "-":
-		return ""
-	case s.file != "":
-		return " --file " + shellWord(s.file)
-	case s.nats.flags.Changed("socket"):
-		return " --socket " + shellWord(s.socket)
-	}
-	return s.nats.again()
-}
+// place says again where the log is, on the command line of another verb.
+func (s *source) place() string { return places(s.nats.flags) }
 
 // ofDaemon reports whether the log is that of the daemon of this host: nothing says that it is elsewhere. A socket on
 // the command line counts for more than the environment.
@@ -105,13 +93,13 @@ func (s *source) openFile(cmd *cobra.Command) (*eventLog, error) {
 	}
 	file, err := os.Open(s.file)
 	if err != nil {
-		return nil, usage(again(cmd)+" --file events.jsonl", "the event log cannot be read: %w", err)
+		return nil, usage(withPlace(cmd, "--file events.jsonl"), "the event log cannot be read: %w", err)
 	}
 	l.file, l.lines.from = file, file
 	if info, err := file.Stat(); err == nil {
 		l.lines.size = info.Size()
 		if info.IsDir() {
-			return nil, errors.Join(usage(again(cmd)+" --dir "+shellWord(s.file), "%s is a directory", s.file), file.Close())
+			return nil, errors.Join(usage(withPlace(cmd, "--dir "+shellWord(s.file)), "%s is a directory", s.file), file.Close())
 		}
 	}
 	return l, nil
@@ -256,7 +244,7 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		} else {
 			file = shellWord(file)
 		}
-		return usage(form.Lines+" "+file+" | "+again(l.cmd)+" --file -", "the event log is %s; it must be a text in lines of JSON", form.Form)
+		return usage(form.Lines+" "+file+" | "+withPlace(l.cmd, "--file -"), "the event log is %s; it must be a text in lines of JSON", form.Form)
 	}
 	if err != nil && own == nil {
 		return usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)

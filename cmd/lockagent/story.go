@@ -20,7 +20,7 @@ type story struct {
 	fold  *fold.Fold
 	past  []hold // those that were kept
 	found bool   // there is a record about the lock
-	most  int    // how many of them are wanted, the last ones; 0 for all
+	most  int    // how many of them are wanted, the latest ones; 0 for all
 
 	// granted is the position of the last record of each agent that tells of a hold which goes on.
 	granted map[lockagent.AgentID]uint64
@@ -144,16 +144,55 @@ func (s *story) apply(r *events.Record) {
 	}
 }
 
-// over looks at a hold that is over. Of those that are kept the last ones count, if not all are wanted.
+// over looks at a hold that is over. Of those that are kept the latest ones count, if not all are wanted.
 func (s *story) over(h hold) {
 	if !s.keep(&h) {
 		return
 	}
 	s.past = append(s.past, h)
 	if s.most > 0 && len(s.past) >= 2*s.most+100 {
+		for i := range s.past {
+			s.past[i].Store = s.fold.Store(s.past[i].Store)
+		}
 		slices.SortStableFunc(s.past, s.compare)
-		s.past = slices.Clone(s.past[len(s.past)-s.most:])
+		s.past = s.latest(s.past)
 	}
+}
+
+// latest are the latest of some holds, as many as are wanted, in their order. The holds that one lock has in two stores
+// are in the order of each store, so those that began last are at the end of each.
+func (s *story) latest(holds []hold) []hold {
+	if s.most == 0 || len(holds) <= s.most {
+		return holds
+	}
+	if s.of.Lock == "" {
+		return slices.Clone(holds[len(holds)-s.most:])
+	}
+	var stores [][]hold // the holds of each
+	for _, h := range holds {
+		if n := len(stores); n == 0 || stores[n-1][0].Store != h.Store {
+			stores = append(stores, nil)
+		}
+		stores[len(stores)-1] = append(stores[len(stores)-1], h)
+	}
+	begins := make([]int, len(stores)) // from where the latest ones are
+	for i := range stores {
+		begins[i] = len(stores[i])
+	}
+	for range s.most {
+		last := -1 // the store whose next hold began last
+		for i, begin := range begins {
+			if begin > 0 && (last < 0 || stores[i][begin-1].From.After(stores[last][begins[last]-1].From)) {
+				last = i
+			}
+		}
+		begins[last]--
+	}
+	var all []hold
+	for i, begin := range begins {
+		all = append(all, stores[i][begin:]...)
+	}
+	return all
 }
 
 // all returns all holds: those of one lock in the order of their tokens for each store, and those of several locks in

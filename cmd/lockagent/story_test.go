@@ -326,7 +326,7 @@ func TestEventsLook(t *testing.T) {
 	for _, verb := range []string{"holders", "tail"} {
 		run(verb, "--lock", "zz/>/x").expect(t, exitUsage, nil, []string{"'>' is not the last part", "Try: "})
 	}
-	run("tail", "--agent", "a.b").expect(t, exitUsage, nil, []string{`"a.b" is no agent`})
+	run("tail", "--agent", "a.b").expect(t, exitUsage, nil, []string{`no agent is named "a.b"`})
 
 	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
 	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)

@@ -31,7 +31,7 @@ type telemetry struct {
 	tracing.Config
 	url        string // where Prometheus finds the metrics, or empty
 	complaints *complaints
-	verb       string         // of this process, for what is worth trying
+	cmd        *cobra.Command // of this process, for what is worth trying
 	quotas     *access.Access // of the server of the metrics, or nil
 	routes     []func(*http.ServeMux)
 	closers    []func(context.Context) error
@@ -64,7 +64,7 @@ func startTelemetry(cmd *cobra.Command, logger *slog.Logger, metrics string, quo
 	routes ...func(*http.ServeMux),
 ) (context.Context, *telemetry, error) {
 	ctx := cmd.Context()
-	t := &telemetry{quotas: quotas, routes: routes, complaints: &complaints{logger: logger}, verb: cmd.CommandPath()}
+	t := &telemetry{quotas: quotas, routes: routes, complaints: &complaints{logger: logger}, cmd: cmd}
 	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
 	if metrics == "" && (disabled || !asked("TRACES") && !asked("METRICS")) {
 		return ctx, t, nil
@@ -137,7 +137,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 	if address != "" {
 		server, err := serveMetrics(address, t.quotas, t.routes...)
 		if err != nil {
-			return &failure{exitFailed, err, metricsExample(t.verb)}
+			return &failure{exitFailed, err, metricsExample(t.cmd)}
 		}
 		t.url = server.url
 		t.closers = append(t.closers, server.close)
@@ -153,7 +153,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 }
 
 func (t *telemetry) badEnvironment(variable string, err error) error {
-	return &failure{exitUsage, fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), variable + "=otlp " + t.verb}
+	return &failure{exitUsage, fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), variable + "=otlp " + again(t.cmd)}
 }
 
 // close sends what has not been sent yet. Trouble with that is no failure of the

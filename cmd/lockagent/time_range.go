@@ -50,7 +50,11 @@ func (r *timeRange) check(cmd *cobra.Command, now time.Time) error {
 		end, name = now, "now"
 	}
 	if !r.since.IsZero() && !r.since.Before(end) {
-		return usage(again(cmd)+" --since yesterday --until today", "--since %s is not before %s; a day is its beginning", readable.Time(r.since, now), name)
+		try := again(cmd) + " --since yesterday --until today"
+		if cmd.Flags().Lookup("until") == nil {
+			try = again(cmd) + " --since 10m"
+		}
+		return usage(try, "--since %s is not before %s; a day is its beginning", readable.Time(r.since, now), name)
 	}
 	return nil
 }

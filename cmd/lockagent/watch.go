@@ -45,7 +45,7 @@ messages of the log at most, and then those to come, each once. As jsonl an even
 				return err
 			}
 			if format.form == "json" || format.form == "table" {
-				return usage("lockagent watch --format jsonl", "--format must be text, jsonl or go-template=TEMPLATE, not %q: a watch has no end", format.form)
+				return usage(again(cmd)+" --format jsonl", "--format must be text, jsonl or go-template=TEMPLATE, not %q: a watch has no end", format.form)
 			}
 			if format.form == "" {
 				format.form = "text" // rather than a table for each line
@@ -147,6 +147,7 @@ func (w *watch) events() error {
 		return w.daemon.failed(err)
 	}
 	defer func() { _ = logged.Close() }()
+	texts := newEventTexts(&events.Filter{})
 	err = w.read(logged, func() error {
 		if missing := logged.Msg().GetMissing(); missing != "" {
 			_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(missing))
@@ -157,11 +158,11 @@ func (w *watch) events() error {
 			if err != nil {
 				return err
 			}
-			return w.format.write(w.cmd, list{rows: []row{{[]string{eventText(*r, time.Now())}, json.RawMessage(event)}}})
+			return w.format.write(w.cmd, list{rows: []row{{[]string{texts.line(*r, time.Now())}, json.RawMessage(event)}}})
 		})
 	})
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "since" {
-		return usage("lockagent watch", "--since: %s", bad.Reason)
+		return usage(again(w.cmd), "--since: %s", bad.Reason)
 	}
 	return err
 }

@@ -66,8 +66,8 @@ func TestWatchSinceWhat(t *testing.T) {
 		call(t, "watch", "--socket", d.path, "--since", since).expect(t, exitUsage, nil, []string{"--since: " + wrong})
 	}
 	watch("1m", "this daemon has no event log")
-	call(t, "watch", "--socket", d.path, "--since", "0s").expect(t, exitUsage, nil, []string{"is not before now", "Try: lockagent watch --since"})
-	call(t, "watch", "--socket", d.path, "--since", "9999-01-01").expect(t, exitUsage, nil, []string{"is in the future", "Try: lockagent watch --since 10m"})
+	call(t, "watch", "--socket", d.path, "--since", "0s").expect(t, exitUsage, nil, []string{"is not before now", "Try: lockagent watch --socket " + d.path + " --since 10m\n"})
+	call(t, "watch", "--socket", d.path, "--since", "9999-01-01").expect(t, exitUsage, nil, []string{"is in the future", "Try: lockagent watch --socket " + d.path + " --since 10m\n"})
 	watch("soon", `"soon" is no time such as 14:03:07`)
 	call(t, "watch", "--socket", d.path, "--since", "1m", "--format", "json").expect(t, exitUsage, nil, []string{"a watch has no end"})
 	call(t, "watch", "--socket", d.path+"none", "--since", "1m").expect(t, exitNoDaemon, nil, nil)

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// The last holds of a lock are those that began last, in whichever store. They stand in the order of each store.
+func TestLastHoldsOfTwoStores(t *testing.T) {
+	const lock = "orders/42"
+	for _, n := range []int{6, 600} { // more than the story keeps at once
+		for last, want := range map[int][]string{1: {"1"}, 2: {"1", "2"}, 3: {"1", "1", "2"}, 4: {"1", "1", "2", "2"}} {
+			s := newStory(lock, func(*hold) bool { return true })
+			s.most = last
+			for i := range n { // in turn, and in store 1 at last
+				store, token := fmt.Sprint(2-i%2), lockagent.Token(100*(2-i%2)*n+i)
+				at := begun.Add(time.Duration(i) * time.Second)
+				hold := lockagent.Event{Agent: "a", Store: store, Lock: lock, Owner: "joe", Tenure: uint64(i + 1), Token: token, Time: at}
+				granted, released := hold, hold
+				granted.Kind, granted.How, granted.Count = lockagent.EventGranted, lockagent.ByStore, 1
+				released.Kind, released.Held, released.Time = lockagent.EventReleased, time.Second, at.Add(time.Second)
+				for j, e := range []lockagent.Event{granted, released} {
+					if err := s.visit(&events.Record{Event: e, Epoch: 1, Seq: uint64(2*i + j + 1)}, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var stores []string
+			for _, h := range s.latest(s.all()) {
+				stores = append(stores, h.Store)
+				if before := begun.Add(time.Duration(n-last) * time.Second); h.From.Before(before) {
+					t.Errorf("the last %d of %d begin at %v, and this one at %v", last, n, before, h.From)
+				}
+			}
+			if !slices.Equal(stores, want) {
+				t.Errorf("the last %d of %d are of the stores %q, want %q", last, n, stores, want)
+			}
+		}
+	}
+}
+
+// A hold that an agent left in the store when it closed its locks is shown with the end of its lease, until the lock is
+// granted to somebody else.
+func TestLeaseThatWasLeft(t *testing.T) {
+	const lock, left = "orders/42", "lost (closed), its lease ended at "
+	start := time.Now().Add(-time.Hour)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	s := &script{t: t}
+	hold := lockagent.Event{Lock: lock, Owner: "joe", Request: 1, Tenure: 1, Token: 100, Lease: time.Minute, Fixed: true}
+	granted, lost := hold, hold
+	granted.Kind, granted.How, granted.Count, granted.StoreTime = lockagent.EventGranted, lockagent.ByStore, 1, lockagent.StoreTime(at(1).UnixMicro())
+	lost.Kind, lost.Held, lost.Reason, lost.Confirmed, lost.Until = lockagent.EventLost, time.Second, lockagent.LostClosed, granted.StoreTime, lockagent.StoreTime(at(2).UnixMicro())
+	s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	s.add("a", at(1), granted)
+	s.add("a", at(2), lost)
+	s.add("a", at(3), lockagent.Event{Kind: lockagent.EventAgentStopped})
+	look := func(want bool, verb ...string) {
+		t.Helper()
+		r := callWith(t, s.text.String(), append(append([]string{"events"}, verb...), "--file", "-")...)
+		r.expect(t, exitOK, []string{"lost (closed)"}, nil)
+		if strings.Contains(r.stdout, left) != want {
+			t.Errorf("%q says\n%s", verb, r.stdout)
+		}
+	}
+	history, state := []string{"history", lock}, []string{"state", lock, "--at", at(10).Format(time.RFC3339Nano)}
+	look(true, history...)
+	look(true, state...)
+	callWith(t, s.text.String(), "events", "state", lock, "--at", at(10).Format(time.RFC3339Nano), "--file", "-").
+		expect(t, exitOK, []string{"left     nobody held it, but its lease stayed in the store"}, nil)
+
+	next := granted
+	next.Owner, next.Token, next.Tenure, next.StoreTime = "sue", 200, 2, lockagent.StoreTime(at(70).UnixMicro())
+	s.add("b", at(70), next)
+	look(false, history...)
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+// A line names the process that has a lock, if an earlier event told who that is.
+func TestTailNamesTheProcess(t *testing.T) {
+	shop := lockagent.Process{Host: "web-1", Program: "shop", PID: 812, User: "joe"}
+	const lock, owner = "orders/42", "0/CB6X"
+	s := &script{t: t}
+	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+	s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", Program: "lockagent", PID: 1}})
+	s.add("b", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", Program: "lockagent", PID: 2}})
+	s.add("a", at(1), lockagent.Event{
+		Kind: lockagent.EventGranted, Lock: lock, Owner: owner, Who: shop.Who(), Request: 1, Tenure: 7, Token: 100, How: lockagent.ByStore, Count: 1,
+	})
+	s.add("a", at(2), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/XYZ", Request: 2, Waiters: 1, Holder: owner})
+	s.add("b", at(3), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/ABC", Request: 1, Waiters: 1, Holder: "a:7"})
+	s.add("a", at(4), lockagent.Event{Kind: lockagent.EventUncertain, Lock: lock, Owner: owner, Tenure: 7, Token: 100, Remaining: time.Second, Err: "no answer"})
+	tail := func(args ...string) []string {
+		r := callWith(t, s.text.String(), append([]string{"events", "tail", "--file", "-"}, args...)...)
+		r.expect(t, exitOK, nil, nil)
+		return lines(r.stdout)
+	}
+	all := tail()
+	if len(all) != 6 {
+		t.Fatalf("there are %d lines", len(all))
+	}
+	name := shop.Who().String()
+	for i, want := range map[int]string{3: "  behind " + name, 4: "  behind " + name, 5: "  token 100  " + name + "  "} {
+		if !strings.Contains(all[i], want) || strings.Contains(all[i], owner) {
+			t.Errorf("the line is\n%swant\n%s", all[i], want)
+		}
+	}
+	// Of some kinds only, the lines tell what each event tells.
+	if some := tail("--kind", "queued"); len(some) != 2 || !strings.Contains(some[0], `  behind "`+owner+`"`) || !strings.Contains(some[1], "  behind agent a") {
+		t.Errorf("the lines are %q", some)
+	}
+}
+
+// An agent that cannot be is refused with what an agent may be called, also beside one that is shortened.
+func TestTailOfAnAgentThatCannotBe(t *testing.T) {
+	const want = `--agent: no agent is named "a.b"; a name is 1 to 64 letters, digits, '-' and '_'`
+	for _, agents := range []string{"a.b", "deadbeef,a.b"} {
+		callWith(t, "", "events", "tail", "--file", "-", "--agent", agents).expect(t, exitUsage, nil, []string{want})
+	}
+	err := events.Filter{Agents: []lockagent.AgentID{"a.b"}}.Validate()
+	if err == nil || !strings.Contains(err.Error(), "a name is 1 to 64 letters, digits, '-' and '_'") {
+		t.Error(err)
+	}
+	callWith(t, "", "events", "tail", "--file", "-", "--urgent", "--kind", "granted").expect(t, exitUsage, nil, []string{"--urgent and --kind: none of the kinds"})
+}

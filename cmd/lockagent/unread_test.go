@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent/internal/waittest"
+)
+
+// A verb that shows something ends in order when nobody reads it, as behind "| head -1". That of an audit still tells
+// the verdict by its exit code.
+func TestNobodyReadsOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kept := func(name, log string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	log, wrong := kept("log.jsonl", lossOf(t, time.Now().Add(-time.Hour))), kept("wrong.jsonl", overlapping(t, begun))
+	for args, code := range map[string]int{
+		"events tail --file " + log:                                exitOK,
+		"events tail --format jsonl --file " + log:                 exitOK,
+		"events history orders/42 --file " + log:                   exitOK,
+		"events history orders/42 --format json --file " + log:     exitOK,
+		"events history orders/42 --format jsonl --file " + log:    exitOK,
+		"events top --file " + log:                                 exitOK,
+		"events top --format json --file " + log:                   exitOK,
+		"events top --format jsonl --file " + log:                  exitOK,
+		"events state orders/42 --file " + log:                     exitOK,
+		"events state orders/42 --format json --file " + log:       exitOK,
+		"events holders --file " + log:                             exitOK,
+		"events holders --at 30m --file " + log:                    exitOK,
+		"events holders --format json --file " + log:               exitOK,
+		"events audit --file " + wrong:                             exitViolated,
+		"events audit --format json --file " + wrong:               exitViolated,
+		"events audit --independent --file " + wrong:               exitViolated,
+		"events audit --independent --format json --file " + wrong: exitViolated,
+		"config default":  exitOK,
+		"help recipes":    exitOK,
+		"help lock":       exitOK,
+		"man lock":        exitOK,
+		"version":         exitOK,
+		"completion bash": exitOK,
+	} {
+		t.Run(args, func(t *testing.T) {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := read.Close(); err != nil {
+				t.Fatal(err)
+			}
+			defer write.Close()
+			var stderr bytes.Buffer
+			got := run(waittest.Context(t), strings.Fields(args), strings.NewReader(""), write, &stderr)
+			if got != code || strings.Contains(stderr.String(), "broken pipe") {
+				t.Errorf("exit code %d, want %d\n%s", got, code, &stderr)
+			}
+		})
+	}
+}
