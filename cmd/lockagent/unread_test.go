@@ -49,20 +49,34 @@ func TestNobodyReadsOn(t *testing.T) {
 		"version":         exitOK,
 		"completion bash": exitOK,
 	} {
-		t.Run(args, func(t *testing.T) {
-			read, write, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := read.Close(); err != nil {
-				t.Fatal(err)
-			}
-			defer write.Close()
-			var stderr bytes.Buffer
-			got := run(waittest.Context(t), strings.Fields(args), strings.NewReader(""), write, &stderr)
-			if got != code || strings.Contains(stderr.String(), "broken pipe") {
-				t.Errorf("exit code %d, want %d\n%s", got, code, &stderr)
-			}
-		})
+		t.Run(args, func(t *testing.T) { unreadRun(t, code, strings.Fields(args)...) })
+	}
+}
+
+// An audit that goes on ends when nobody can be told of the verdict.
+func TestNobodyReadsAnAuditThatGoesOn(t *testing.T) {
+	t.Parallel()
+	url := published(t, overlapping(t, begun))
+	for _, format := range []string{"text", "jsonl"} {
+		unreadRun(t, exitViolated, "events", "audit", "--follow", "--format", format, "--nats", url)
+	}
+}
+
+// unreadRun runs the program with a standard output that nobody reads.
+func unreadRun(t *testing.T, code int, args ...string) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	var stderr bytes.Buffer
+	ctx := waittest.Context(t)
+	got := run(ctx, args, strings.NewReader(""), write, &stderr)
+	if got != code || ctx.Err() != nil || strings.Contains(stderr.String(), "broken pipe") {
+		t.Errorf("exit code %d, want %d\n%s", got, code, &stderr)
 	}
 }
