@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -279,66 +278,6 @@ func TestFoldOfTheNextLife(t *testing.T) {
 				t.Errorf("the fold says that it is gone: %v, the audit: %v; want %v", holders[0].Gone, r.OpenHolds.First[0].Gone, test.gone)
 			}
 		})
-	}
-}
-
-// manyAgents is how many agents a fold remembers without a look whether some are over.
-const manyAgents = 16384
-
-// A fold that runs for long does not remember all agents that there were, whether they stopped or crashed.
-func TestFoldForgetsAgents(t *testing.T) {
-	over := 0
-	f := fold.New()
-	tell := func(ms int, s *story) {
-		for _, r := range s.records {
-			r.Stored = wall(ms)
-			for _, h := range endedBy(f, r) {
-				if h.Superseded {
-					over++
-				}
-			}
-		}
-		s.records = nil
-	}
-	steady := agent("steady").of("steady").granted(1, 0)
-	queued := lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7}
-	tell(0, agent("waits").add(queued))
-	const many = 5 * manyAgents / 2
-	for i := range many {
-		ms := 1000 * i
-		s := agent(lockagent.AgentID(strconv.Itoa(i))).of(lockagent.Name(strconv.Itoa(i/12))).held(1, ms, ms+1)
-		switch i % 3 {
-		case 0:
-			s.stop()
-		case 1:
-			s.granted(2, ms+2) // and crashes
-		}
-		tell(ms, s)
-		if i%100 == 0 {
-			tell(ms, steady.alive(ms))
-		}
-	}
-	_, steadily := f.Agent("steady")
-	_, waits := f.Agent("waits")
-	agents, locks := f.Size()
-	if agents > manyAgents || !steadily || !waits {
-		t.Errorf("it knows %d agents", agents)
-	}
-	if locks > many/15 || over < many/6 {
-		t.Errorf("it knows %d locks, and has told of %d superseded holds", locks, over)
-	}
-}
-
-// Signs of life that are not read show nothing of an agent that is silent.
-func TestFoldWithoutSignsOfLife(t *testing.T) {
-	f := fold.New()
-	for i := range manyAgents + 10 {
-		r := agent(lockagent.AgentID(strconv.Itoa(i))).records[0]
-		r.Stored = wall(1000 * i)
-		f.Apply(r)
-	}
-	if n, _ := f.Size(); n != manyAgents+10 {
-		t.Errorf("it knows %d agents", n)
 	}
 }
 

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -166,25 +165,6 @@ func TestFoldOfALeaseThatIsLeft(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A fold that runs for long forgets leases that are over.
-func TestFoldForgetsLeases(t *testing.T) {
-	f, s := fold.New(), fixed(agent("A"))
-	const mostIdle = 1024 // locks that a fold keeps though there is nothing to say about them
-	for i := range 10 * mostIdle {
-		s.of(lockagent.Name(fmt.Sprintf("cron/%d", i))).granted(uint64(i+1), 1000*i).lost(lockagent.LostClosed, uint64(i+1), 1000*i+1)
-		for _, r := range s.records {
-			f.Apply(r)
-		}
-		s.records = nil
-	}
-	if _, n := f.Size(); n > 2*mostIdle {
-		t.Errorf("it knows %d locks", n)
-	}
-	if l, _ := f.Lock(fold.LockKey{Store: "s", Lock: s.lock}); len(l.Left) != 1 {
-		t.Errorf("%+v", l)
 	}
 }
 

@@ -109,11 +109,13 @@ func (c *churn) step(after time.Duration, crashes bool) {
 
 // sizes names all that an audit keeps, with its number.
 func (a *Audit) sizes() map[string]int {
-	foldAgents, foldLocks := a.fold.Size()
+	snapshot, err := a.fold.Snapshot()
+	if err != nil {
+		panic(err)
+	}
 	n := map[string]int{
-		"agents": len(a.logs), "agents of the fold": foldAgents, "past agents": len(a.past.New) + len(a.past.Old),
-		"locks": len(a.locks), "locks of the fold": foldLocks, "stores": len(a.stores), "watched agents": len(a.watched.spots),
-		"spare tenures": len(a.spare),
+		"agents": len(a.logs), "kilobytes of the fold": len(snapshot) / 1000, "past agents": len(a.past.New) + len(a.past.Old),
+		"locks": len(a.locks), "stores": len(a.stores), "watched agents": len(a.watched.spots), "spare tenures": len(a.spare),
 	}
 	for _, s := range a.stores {
 		n["names"] += len(s.Names)

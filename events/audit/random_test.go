@@ -1,14 +1,11 @@
 package audit
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,21 +14,6 @@ import (
 	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/internal/logtest"
 )
-
-// seedVariable is the first seed of the random tests, if it is not 1.
-const seedVariable = "LOCKAGENT_TEST_SEED"
-
-// seeds calls test with so many seeds.
-func seeds(t *testing.T, many int, test func(seed uint64, r *rand.Rand)) {
-	t.Helper()
-	first, err := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), "1"), 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", seedVariable, err)
-	}
-	for seed := first; seed < first+uint64(many) && !t.Failed(); seed++ {
-		test(seed, rand.New(rand.NewPCG(seed, 1)))
-	}
-}
 
 // drawWorld is any history: of stores that are right, or wrong.
 func drawWorld(r *rand.Rand, evils evil) *world {

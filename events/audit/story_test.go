@@ -5,6 +5,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/internal/logtest"
 )
 
 // story writes the log of one agent by hand, about lock "a" unless it is told otherwise. All
@@ -107,12 +108,11 @@ func (s *story) holding(tenure uint64, ms int) *story {
 	return s.add(e)
 }
 
-// clock is a time of the store, wall the same time on the wall.
-func clock(ms int) lockagent.StoreTime { return lockagent.StoreTime(wall(ms).UnixMicro()) }
-
-func wall(ms int) time.Time {
-	return time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
-}
+var (
+	clock = logtest.Clock
+	wall  = logtest.Wall
+	seeds = logtest.Seeds
+)
 
 func (s *story) add(e lockagent.Event) *story {
 	s.seq++
@@ -152,6 +152,13 @@ func (s *story) rested(tenure uint64, ms int) *story {
 }
 
 func (s *story) renewed(tenure uint64, ms int) *story { s.conf[tenure] = ms; return s }
+
+// renewing is a renewal of which a record tells.
+func (s *story) renewing(tenure uint64, ms int) *story {
+	e := s.about(ms, lockagent.EventRenewed, tenure, 0)
+	e.Owner, e.Fixed, e.Permits, e.Total, e.StoreTime = "", false, 0, 0, clock(ms)
+	return s.renewed(tenure, ms).add(e)
+}
 
 func (s *story) reentered(tenure uint64, ms int) *story {
 	e := s.about(ms, lockagent.EventReentered, tenure, s.latest[tenure])

@@ -14,22 +14,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/internal/logtest"
 )
-
-// wallAt is a time so many milliseconds after a beginning, and clockAt the same on the clock of the store.
-func wallAt(ms int) time.Time {
-	return time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
-}
-
-func clockAt(ms int) lockagent.StoreTime { return lockagent.StoreTime(wallAt(ms).UnixMicro()) }
-
-// anyLogs calls a test with so many seeds.
-func anyLogs(t *testing.T, many int, test func(seed uint64, r *rand.Rand)) {
-	t.Helper()
-	for seed := uint64(1); seed <= uint64(many); seed++ {
-		test(seed, rand.New(rand.NewPCG(seed, 1)))
-	}
-}
 
 // anyLog is a log of records that nobody would write: all kinds, about a few locks, holds and requests.
 type anyLog struct {
@@ -64,9 +50,9 @@ func (l *anyLog) next() events.Record {
 	l.last[agent] = last
 	l.at += r.IntN(1000)
 	e := lockagent.Event{
-		Kind: kind, Agent: agent, Time: wallAt(l.at), Store: pick(r, "", storeOf[agent]), Count: r.IntN(3) / 2,
+		Kind: kind, Agent: agent, Time: logtest.Wall(l.at), Store: pick(r, "", storeOf[agent]), Count: r.IntN(3) / 2,
 		Process:   lockagent.Process{Host: "host-" + string(agent), Program: "billing", PID: int(last.Epoch)},
-		StoreTime: clockAt(l.at), Confirmed: clockAt(l.at - r.IntN(5000)), Lease: time.Duration(1+r.IntN(30)) * time.Second, Fixed: r.IntN(2) == 0,
+		StoreTime: logtest.Clock(l.at), Confirmed: logtest.Clock(l.at - r.IntN(5000)), Lease: time.Duration(1+r.IntN(30)) * time.Second, Fixed: r.IntN(2) == 0,
 	}
 	switch kind {
 	case lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventAlive, lockagent.EventDropped:
@@ -78,13 +64,13 @@ func (l *anyLog) next() events.Record {
 		e.Owner, e.Request, e.Tenure, e.Token = pick[lockagent.Owner](r, "ann", "bob"), n, 1+n/2, lockagent.Token(10*n)
 		e.Mode, e.How = pick(r, lockagent.Exclusive, lockagent.Exclusive, lockagent.Shared), pick(r, lockagent.ByStore, lockagent.ByHandOff)
 		if kind.EndsHold() {
-			e.Held, e.Until, e.Reason = time.Duration(r.IntN(5))*time.Second, clockAt(l.at), pick(r, 0, lockagent.LostClosed, lockagent.LostExpired)
+			e.Held, e.Until, e.Reason = time.Duration(r.IntN(5))*time.Second, logtest.Clock(l.at), pick(r, 0, lockagent.LostClosed, lockagent.LostExpired)
 		}
 		if kind == lockagent.EventQueued {
 			e.Holder = pick(r, "", "ann", lockagent.Tenure{Agent: "A", Number: e.Tenure}.String())
 		}
 	}
-	return events.Record{Event: e, Epoch: last.Epoch, Seq: last.Seq, Position: uint64(l.at/1000 + 1), Stored: wallAt(l.at)}
+	return events.Record{Event: e, Epoch: last.Epoch, Seq: last.Seq, Position: uint64(l.at/1000 + 1), Stored: logtest.Wall(l.at)}
 }
 
 // known is what can be known of the locks from the changes alone.
@@ -146,7 +132,7 @@ func (k *known) apply(t *testing.T, changes []Change) {
 // changes nothing.
 func TestChangesAddUpToTheFold(t *testing.T) {
 	told := make(map[ChangeKind]int)
-	anyLogs(t, 50, func(seed uint64, r *rand.Rand) {
+	logtest.Seeds(t, 50, func(seed uint64, r *rand.Rand) {
 		log, f, k := newAnyLog(r), New(), newKnown()
 		for range 300 {
 			next := log.next()
@@ -293,7 +279,7 @@ func jsonOf(t *testing.T, v any) string {
 
 // A fold that goes on from a snapshot says the same as one that has read all, and tells the same changes.
 func TestFoldResumes(t *testing.T) {
-	anyLogs(t, 20, func(seed uint64, r *rand.Rand) {
+	logtest.Seeds(t, 20, func(seed uint64, r *rand.Rand) {
 		log, one, two := newAnyLog(r), New(), New()
 		for range 200 {
 			next := log.next()
@@ -335,7 +321,7 @@ func TestFoldSnapshotIsBounded(t *testing.T) {
 			held.Kind, held.Lock, held.Count = lockagent.EventHeld, lockagent.Name(fmt.Sprint(i%50)), 0
 			for n, e := range []lockagent.Event{{Kind: lockagent.EventAgentStarted}, held, alive, {Kind: lockagent.EventAgentStopped}} {
 				e.Agent, e.Store = lockagent.AgentID(fmt.Sprint(i)), "s"
-				f.Apply(events.Record{Event: e, Epoch: 1, Seq: uint64(n) + 1, Stored: wallAt(i * 60_000), Position: uint64(1000 + i)})
+				f.Apply(events.Record{Event: e, Epoch: 1, Seq: uint64(n) + 1, Stored: logtest.Wall(i * 60_000), Position: uint64(1000 + i)})
 			}
 		}
 		text, err := f.Snapshot()

@@ -103,6 +103,3 @@ func (f *Fold) Clone() *Fold {
 	}
 	return c
 }
-
-// Size is how many agents and locks a fold remembers.
-func (f *Fold) Size() (agents, locks int) { return len(f.agents), len(f.locks) }
