@@ -458,6 +458,12 @@ func TestAuditIsNotSure(t *testing.T) {
 			[]*story{agent("A").released(1, 1100).stop()},
 			Incomplete, "unproven: 1", "the log has its end, but not its grant",
 		},
+		"EndWithoutAGrantThatWasReturnedBeforeItsBound": { // the answer of the store took a while when it confirmed the tenure
+			[]*story{agent("A").released(1, 1032).edit(func(r *events.Record) {
+				r.Held, r.Confirmed, r.Until = 32*time.Millisecond, clock(1000), clock(1096)
+			}).returned(1, 1033).stop()},
+			Incomplete, "unproven: 1", "the log has its end, but not its grant",
+		},
 		"HandOffWithoutABeginning": {
 			[]*story{agent("A").handedOff(1, 1100).edit(func(r *events.Record) { r.StoreTime = clock(1000) }).released(1, 1200).edit(func(r *events.Record) { r.Confirmed = clock(1000) }).stop()},
 			Incomplete, "unproven: 1", "the log does not have the grant that began its tenure",

@@ -30,7 +30,7 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	switch {
 	case first.Modes == shared && second.Modes == shared:
 		return
-	case second.Modes == shared && first.sharedFrom(second.Start):
+	case second.Modes == shared && first.sharedBy() != 0 && first.sharedBy() <= second.Start:
 		return
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one
@@ -63,6 +63,9 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		// said of that one
 	case a.apart(first, second):
 		doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
+	case second.Modes == shared && first.Modes&shared != 0 && second.Start >= first.AloneLeast:
+		doubt(fmt.Sprintf("it became shared between %s and %s, and token %d was granted at %s",
+			show.Store(first.AloneLeast), untilText(first.sharedBy()), second.FirstToken, show.Store(second.Start)))
 	case second.Start < a.atLeast(first):
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))

@@ -112,10 +112,11 @@ type span struct {
 	FirstToken lockagent.Token `json:"first_token,omitempty"`
 	LastToken  lockagent.Token `json:"last_token,omitempty"`
 
-	// Exclusive is how many exclusive holds go on. Alone is when the last exclusive hold that is over had ended, or 0
-	// if there was none or nobody knows. A tenure that has become shared is shared from then on. AloneToken is the
-	// greatest of their tokens.
+	// Exclusive is how many exclusive holds go on. The last exclusive hold that is over ended after AloneLeast, and had
+	// ended at Alone, which is 0 if there was none or nobody knows. A tenure that has become shared is shared from then
+	// on. AloneToken is the greatest of their tokens.
 	Exclusive  int                 `json:"exclusive,omitempty"`
+	AloneLeast lockagent.StoreTime `json:"alone_least,omitempty"`
 	Alone      lockagent.StoreTime `json:"alone,omitempty"`
 	AloneToken lockagent.Token     `json:"alone_token,omitempty"`
 
@@ -342,20 +343,24 @@ func (s *span) beginAlone(h *fold.Hold) {
 	if modeOf(h.Mode) == exclusive {
 		s.Exclusive++
 		s.AloneToken = max(s.AloneToken, h.LastToken())
+		s.AloneLeast = max(s.AloneLeast, h.Start)
 	}
 }
 
-func (s *span) endAlone(h *fold.Hold, until lockagent.StoreTime) {
+func (s *span) endAlone(h *fold.Hold, least, until lockagent.StoreTime) {
 	if modeOf(h.Mode) == exclusive && until != 0 {
 		s.Exclusive--
-		s.Alone = max(s.Alone, until)
+		s.AloneLeast, s.Alone = max(s.AloneLeast, min(least, until)), max(s.Alone, until)
 	}
 }
 
-// sharedFrom reports whether the tenure had no exclusive hold any more at a time, so that readers of other agents
-// may have joined it.
-func (s *span) sharedFrom(t lockagent.StoreTime) bool {
-	return s.Modes == exclusive|shared && s.Exclusive == 0 && s.Alone != 0 && s.Alone <= t
+// sharedBy is when the tenure had no exclusive hold any more, so that readers of other agents may have joined it. It is
+// 0 if the tenure has not become shared, or if nobody knows when.
+func (s *span) sharedBy() lockagent.StoreTime {
+	if s.Modes != exclusive|shared || s.Exclusive != 0 {
+		return 0
+	}
+	return s.Alone
 }
 
 // toldLate reports whether something may be forgotten that a hold has to be compared with, if the log tells only now

@@ -246,7 +246,7 @@ func (a follower) Partly(key fold.LockKey, h *fold.Hold, r *events.Record) {
 		a.counted(key, h, r)
 	case h.Downgrades(r):
 		s.Modes |= shared
-		s.endAlone(h, r.Until)
+		s.endAlone(h, s.Lasted, r.Until)
 	}
 }
 
@@ -316,7 +316,7 @@ func (a *Audit) endOnly(lock *lockLog, l *agentLog, s *span, h *fold.Hold, r *ev
 	}
 	if s == nil {
 		s = a.newSpan(lock, h)
-		s.EndMissing = true
+		s.EndMissing, s.Least = true, 0 // its end may have been earlier than Until, so it may have begun before Start
 	} else if h.Start != 0 {
 		s.Start = min(s.Start, h.Start)
 	}
@@ -393,7 +393,7 @@ func (s *span) end(a *Audit, h *fold.Hold, r *events.Record, ungranted bool) {
 	default:
 		s.Until = max(s.Until, until)
 	}
-	s.endAlone(h, until)
+	s.endAlone(h, least, until)
 	s.Least = max(s.Least, min(least, max(until, least)))
 	s.Last = p
 	if r.Reason == lockagent.LostDenied || foundOver {
