@@ -38,8 +38,9 @@ type permitNumber struct {
 	N     int                 `json:"n,omitempty"`
 	Seen  lockagent.StoreTime `json:"seen,omitempty"` // the last grant that told of it
 
-	// Grown is the last grant that told of more permits than the log explains.
-	Grown lockagent.StoreTime `json:"grown,omitempty"`
+	// Since is when something told N that has all earlier changes: a change that set the number, or a grant that told of
+	// more permits than the log explains.
+	Since lockagent.StoreTime `json:"since,omitempty"`
 
 	// Unsure is up to when a change may have lowered it that the store has not answered, if no grant has told since.
 	Unsure lockagent.StoreTime `json:"unsure,omitempty"`
@@ -186,8 +187,8 @@ func (c *permitChange) lowers() bool {
 	return c.Op == lockagent.DrainPermits || c.Op == lockagent.DeletePermits || c.Op == lockagent.AddPermits && c.N < 0
 }
 
-// apply follows one change. One that the log tells of late has perhaps been seen by a grant. If the beginning of the
-// log is missing, it may not tell how many there were before.
+// apply follows one change. If the log tells of it late, the number that is known may have it already. If the beginning of
+// the log is missing, the log may not tell how many permits there were before.
 func (l *lockLog) apply(c *permitChange, late bool) {
 	n := &l.Number
 	if c.Op == lockagent.ReleasePermit {
@@ -200,7 +201,7 @@ func (l *lockLog) apply(c *permitChange, late bool) {
 		return
 	}
 	switch exact := l.Kind == lockagent.Permits; {
-	case exact && c.At < n.Seen, c.At < n.Grown:
+	case exact && c.At < n.Seen, c.At < n.Since:
 		return
 	case late && !n.Known && (c.Op == lockagent.AddPermits || c.Op == lockagent.DrainPermits):
 		return
@@ -208,13 +209,13 @@ func (l *lockLog) apply(c *permitChange, late bool) {
 	n.Known = true
 	switch c.Op {
 	case lockagent.TrySetPermits, lockagent.SetPermits:
-		n.N = c.N
+		n.N, n.Since = c.N, c.At
 	case lockagent.AddPermits:
 		n.N += c.N
 	case lockagent.DrainPermits:
 		n.N -= c.N
 	case lockagent.DeletePermits:
-		n.N = 0
+		n.N, n.Since = 0, c.At
 	}
 }
 
@@ -252,13 +253,13 @@ func (a *Audit) numberGrant(lock *lockLog, s *span) {
 		return
 	case !n.Known && a.lapsed:
 		s.doubt("too many semaphores have had permits, and the number of these is forgotten")
-		n.Grown = s.Start
+		n.Since = s.Start
 	case !n.Known && !a.late:
 		s.doubt(fmt.Sprintf("the log does not tell who set the number of permits, which was %d", s.Total))
-		n.Grown = s.Start
+		n.Since = s.Start
 	case n.Known && s.Total > n.N:
 		s.doubt(fmt.Sprintf("another program has changed the number of permits: the store told of %d, and the log explains %d", s.Total, n.N))
-		n.Grown = s.Start
+		n.Since = s.Start
 	case n.Known && lock.Kind == lockagent.Semaphore:
 		n.Seen = s.Start
 		return
@@ -428,6 +429,6 @@ func (a *Audit) numbered(lock *lockLog) bool {
 // join makes one number of two that are of one semaphore.
 func (n *permitNumber) join(other permitNumber) {
 	n.Known, n.N = n.Known || other.Known, max(n.N, other.N)
-	n.Seen, n.Grown = max(n.Seen, other.Seen), max(n.Grown, other.Grown)
+	n.Seen, n.Since = max(n.Seen, other.Seen), max(n.Since, other.Since)
 	n.Unsure = max(n.Unsure, other.Unsure)
 }
