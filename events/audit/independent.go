@@ -164,14 +164,14 @@ func (x *Independent) follow(a *oneLife, r *events.Record) {
 			x.judge(log)
 		}
 		return
-	case r.Kind == lockagent.EventReturned && len(log) > 1:
+	case (r.Kind == lockagent.EventReturned || r.Kind == lockagent.EventRenewed) && len(log) > 1:
 	case r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventReentered || r.Kind == lockagent.EventHolding:
 	case r.Kind.EndsHold() && r.Token != 0: // else it tells of the hold of another agent
 	default:
 		return
 	}
 	a.tenures[id] = log
-	if r.Kind == lockagent.EventHolding {
+	if r.Kind == lockagent.EventHolding || r.Kind == lockagent.EventRenewed {
 		return
 	}
 	if r.How == lockagent.ByStore && r.Token <= a.tokens[id.LockKey] && !id.HasPermits() {
@@ -219,8 +219,9 @@ func (x *Independent) judge(log []*events.Record) {
 	for i, r := range log {
 		h, shared := open[r.Token], r.Mode == lockagent.Shared
 		begins := r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld
+		ofTenure := r.Token == 0 && (r.Kind == lockagent.EventReturned || r.Kind == lockagent.EventRenewed)
 		switch {
-		case (r.Token != 0 || r.Kind != lockagent.EventReturned) && begins != (h == nil), begins && r.Token <= t.last,
+		case !ofTenure && begins != (h == nil), begins && r.Token <= t.last,
 			begins && (i == 0) != (r.How == lockagent.ByStore), begins && r.StoreTime == 0:
 			x.contradicts(r, "it does not fit what came before it in its tenure")
 			return
@@ -239,7 +240,9 @@ func (x *Independent) judge(log []*events.Record) {
 			t.confirmed = max(t.confirmed, r.StoreTime, r.Confirmed)
 			t.last, t.holds = r.Token+lockagent.Token(max(1, r.Holds)-1), t.holds+1
 		}
-		if r.Kind == lockagent.EventReentered {
+		if r.Kind == lockagent.EventRenewed && len(open) > 0 {
+			t.confirmed, lasted = max(t.confirmed, r.StoreTime), max(lasted, r.StoreTime)
+		} else if r.Kind == lockagent.EventReentered {
 			h.grants++
 			t.confirmed, lasted = max(t.confirmed, r.StoreTime), max(lasted, r.StoreTime)
 		} else if r.Kind.EndsHold() {

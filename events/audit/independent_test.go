@@ -58,6 +58,9 @@ func TestIndependent(t *testing.T) {
 			[]*story{agent("A").granted(1, 1000).holding(1, 601_000).released(1, 2000).returned(1, 2001).stop(), b(301_000)},
 			Violated, "", 1,
 		},
+		"RenewedBehindItsEnd": {
+			[]*story{agent("A").granted(1, 1000).renewing(1, 5000).released(1, 2000).edit(func(r *events.Record) { r.Confirmed = clock(1000) }).stop(), b(3000)}, Violated, "", 1,
+		},
 		"StoresWithOtherNames": {
 			[]*story{a().stop(), onT.held(1, 1500, 2000).stop()},
 			Proven, "", 0,
