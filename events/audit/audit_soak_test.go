@@ -14,6 +14,8 @@ func TestSoakAlteredHistories(t *testing.T) { alteredHistories(t, 40) }
 
 func TestSoakResumedAudit(t *testing.T) { resumedAudit(t, 60) }
 
+func TestSoakAcknowledgedHistories(t *testing.T) { acknowledgedHistories(t, 600) }
+
 func TestSoakJudgedWhileRead(t *testing.T) { judgedWhileRead(t, 500) }
 
 func TestSoakPastAgentsComeBack(t *testing.T) {

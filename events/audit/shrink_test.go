@@ -17,7 +17,7 @@ func shrunk(w *world, log []events.Record, fails func(*world, []events.Record) b
 		again = false
 		for i := 0; i < len(log); i++ {
 			switch log[i].Kind {
-			case lockagent.EventStoreReset, lockagent.EventAgentStarted, lockagent.EventAgentStopped:
+			case lockagent.EventStoreReset, lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventPermits:
 				continue // without it, something else would be wrong
 			}
 			if smaller, rest := w.without(log, unitOf(&log[i])); fails(smaller, rest) {
@@ -44,7 +44,7 @@ func unitOf(r *events.Record) unit {
 
 // without is the history without a unit.
 func (w *world) without(log []events.Record, u unit) (*world, []events.Record) {
-	smaller := &world{cfg: w.cfg, when: make(map[identity]int), had: w.had, lives: w.lives}
+	smaller := &world{cfg: w.cfg, stores: w.stores, when: make(map[identity]int), had: w.had, lives: w.lives}
 	for _, h := range w.holds {
 		if u.tenure == 0 || u.agent != h.agent || u.tenure != h.tenure {
 			smaller.holds = append(smaller.holds, h)
@@ -66,18 +66,15 @@ func (w *world) without(log []events.Record, u unit) (*world, []events.Record) {
 		p.Seq -= min(uint64(before), p.Seq)
 		return p
 	}
-	open := func(of lifeOf, seq uint64) (n int) { // holds of the unit that went on then
-		for i := range log {
-			r := &log[i]
-			switch {
-			case unitOf(r) != u || (lifeOf{r.Agent, r.Epoch}) != of || r.Seq > seq:
-			case r.Kind == lockagent.EventGranted:
-				n++
-			case r.Kind.EndsHold() && r.Count == 0 && r.Kind != lockagent.EventHeld:
-				n--
+	// open are the holds of the unit that went on at a time, and their sum.
+	open := func(ms int) (holds int, sum uint64) {
+		for _, h := range w.holds {
+			if u.agent == h.agent && u.tenure == h.tenure && h.from <= ms && ms < h.until {
+				holds++
+				sum += lockagent.HoldSum(h.lock, h.tenure, h.token)
 			}
 		}
-		return n
+		return holds, sum
 	}
 	var rest []events.Record
 	for _, r := range log {
@@ -85,9 +82,10 @@ func (w *world) without(log []events.Record, u unit) (*world, []events.Record) {
 			continue
 		}
 		at := w.when[identityOf(&r)]
-		if r.Kind == lockagent.EventAlive && r.Agent == u.agent && u.tenure != 0 {
+		if (r.Kind == lockagent.EventAlive || r.Kind == lockagent.EventAgentStarted) && r.Agent == u.agent && u.tenure != 0 {
 			r.Confirmed = 0 // it may have been that of the tenure
-			r.Count -= open(lifeOf{r.Agent, r.Epoch}, r.Seq)
+			holds, sum := open(at)
+			r.Count, r.Sum = r.Count-holds, r.Sum-sum
 		}
 		p := closed(r.Agent, events.Place{Epoch: r.Epoch, Seq: r.Seq})
 		r.Seq, r.Follows = p.Seq, closed(r.Agent, r.Follows)
@@ -127,6 +125,9 @@ func logText(w *world, log []events.Record) string {
 			if d.d != 0 {
 				fmt.Fprintf(&b, " %s %v", d.name, d.d)
 			}
+		}
+		if r.Op != "" {
+			fmt.Fprintf(&b, " %s %d %s of %d", r.Op, r.Permits, r.Permit, r.Total)
 		}
 		if r.Reason != 0 {
 			fmt.Fprintf(&b, " because %v", r.Reason)

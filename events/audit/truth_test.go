@@ -30,6 +30,32 @@ func (h *trueHold) of(g RecordHole) bool {
 	return h.agent == g.Agent && g.Epoch <= h.epoch && h.epoch < g.Epoch+g.Lives
 }
 
+// trueEnd is how a process ended that had a hold which another process went on with: when, and when the lease was over.
+type trueEnd struct{ until, lease int }
+
+// upTo is the hold as far as the processes up to an epoch had it.
+func (h *trueHold) upTo(epoch uint64) *trueHold {
+	part := *h
+	if n := epoch - h.epoch; n < uint64(len(h.ends)) {
+		part.until, part.lease, part.ends = h.ends[n].until, h.ends[n].lease, h.ends[:n]
+	}
+	return &part
+}
+
+// process is that which had the hold last.
+func (h *trueHold) process() lifeOf { return lifeOf{h.agent, h.epoch + uint64(len(h.ends))} }
+
+// alone is up to when nobody could have the lock beside the hold.
+func (h *trueHold) alone() int {
+	switch {
+	case h.mode == lockagent.Shared:
+		return h.from
+	case h.reads != 0:
+		return h.reads
+	}
+	return h.until
+}
+
 // badPairs compares all holds of each lock.
 func badPairs(holds []*trueHold) (bad []badPair) {
 	type lockOf struct {
@@ -50,10 +76,11 @@ func badPairs(holds []*trueHold) (bad []badPair) {
 			for _, y := range of[i+1:] {
 				switch {
 				case y.from >= x.until && y.token > x.token:
-				case x.mode == lockagent.Shared && y.mode == lockagent.Shared:
 				case y.from < x.until && y.until > y.from:
-					bad = append(bad, badPair{x, y, "overlap", nil})
-				case y.from >= x.until:
+					if x.alone() > y.from || y.alone() > y.from {
+						bad = append(bad, badPair{x, y, "overlap", nil})
+					}
+				case y.from >= x.until && (x.mode != lockagent.Shared || y.mode != lockagent.Shared):
 					bad = append(bad, badPair{x, y, "token", nil})
 				}
 			}
@@ -114,12 +141,13 @@ func (w *world) history(log []events.Record) []*trueHold {
 	}
 	const due = 10_000 + 1000
 	var holds []*trueHold
-	for _, h := range w.holds {
-		of := lifeOf{h.agent, h.epoch}
-		if latest[h.agent] < h.epoch || !w.lives[of] {
+	for _, whole := range w.holds {
+		if latest[whole.agent] < whole.epoch || !w.hasRecord(whole) {
 			continue
 		}
-		if l := lives[of]; l != nil && !l.stopped && h.epoch == latest[h.agent] {
+		h := whole.upTo(latest[whole.agent])
+		of, over := h.process(), len(h.ends) < len(whole.ends)
+		if l := lives[of]; l != nil && !l.stopped && of.epoch == latest[h.agent] {
 			dead := max(l.last, l.signed+due)
 			if l.late {
 				dead = l.last
@@ -127,15 +155,24 @@ func (w *world) history(log []events.Record) []*trueHold {
 			if h.from >= dead {
 				continue
 			}
-			cut := *h
-			if cut.until = min(h.until, dead); !ended[h.key()] {
-				cut.until = min(cut.until, h.lease)
-			}
-			h = &cut
+			h.until, over = min(h.until, dead), true
+		}
+		if over && !ended[h.key()] {
+			h.until = min(h.until, h.lease)
 		}
 		holds = append(holds, h)
 	}
 	return holds
+}
+
+// hasRecord reports whether one of the processes that had a hold has left a record.
+func (w *world) hasRecord(h *trueHold) bool {
+	for n := range len(h.ends) + 1 {
+		if w.lives[lifeOf{h.agent, h.epoch + uint64(n)}] {
+			return true
+		}
+	}
+	return false
 }
 
 // unsound says what is wrong with a verdict on a log whose true history is known, or nothing.
@@ -159,11 +196,8 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 		late[identity{x.Agent, events.Place{Epoch: x.Epoch, Seq: x.Seq}}] = !x.Dead
 	}
 	visible := make(map[tenureKey]bool)
-	stepped := make(map[string]bool) // stores of which the log tells that the clock was set
+	unnoticed := w.unnoticed(log)
 	for i := range log {
-		if r := &log[i]; r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To {
-			stepped[r.Store] = true
-		}
 		if r := &log[i]; !late[identityOf(r)] && (r.Kind == lockagent.EventGranted || r.Kind.EndsHold() && r.Count == 0) {
 			visible[tenureKey{r.Agent, r.Tenure}] = true
 		}
@@ -172,10 +206,7 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 	for _, p := range bad {
 		first, second := tenureKey{p.first.agent, p.first.tenure}, tenureKey{p.second.agent, p.second.tenure}
 		switch {
-		case w.had["step of "+p.first.store] && !stepped[p.first.store]:
-			// Each agent that used the store before was cut off from it since, or stopped. So none noticed the
-			// step, and the times that the log has are those of two clocks. That no such step happens is an
-			// assumption of the audit.
+		case unnoticed[p.first.store]:
 		case w.had["nameless"] && r.Joined.Count > 0: // the report says that tenures do not say of which store they are
 		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
 		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
@@ -191,6 +222,22 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 		}
 	}
 	return ""
+}
+
+// unnoticed has the stores of which the clock was set, and the log does not tell that. Each agent that used the store
+// before was cut off from it since, or stopped. So none noticed the step, and the times that the log has are those of two
+// clocks. That no such step happens is an assumption of the audit.
+func (w *world) unnoticed(log []events.Record) map[string]bool {
+	stores := make(map[string]bool)
+	for _, s := range w.stores {
+		stores[s.id] = w.had["step of "+s.id]
+	}
+	for i := range log {
+		if r := &log[i]; r.Kind == lockagent.EventStoreReset && r.Reset.From == r.Reset.To {
+			stores[r.Store] = false
+		}
+	}
+	return stores
 }
 
 // namedBy are the tenures that a report does not say to be proven, or nil if there are too many.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -37,6 +38,8 @@ type worldConfig struct {
 	pauses  bool // of processes
 	outages bool // of NATS, and of the way to the store
 	late    bool // agents learn the identity of their store some time after their start
+	resumes bool // the next process of an agent may go on with its holds
+	mixed   bool // tenures become shared, and permits are set, drained and given back by their ids
 	stores  int  // at least 1
 	evil    evil
 }
@@ -80,9 +83,12 @@ type trueHold struct {
 	tenure uint64
 	token  lockagent.Token
 	from   int
+	reads  int                 // when it became shared, or 0
 	until  int                 // when the owner knew that it was over
 	lease  int                 // when it was over, unless its process did not run
 	began  lockagent.StoreTime // as the store said
+	ends   []trueEnd           // of the processes that had it, but for the last one
+	back   []int               // when permits of it were given back by their ids
 }
 
 type worldStore struct {
@@ -109,8 +115,9 @@ type worldTenure struct {
 	agent  *worldAgent
 	lock   lockagent.Name
 	number uint64
-	mode   lockagent.Mode
+	mode   lockagent.Mode      // as the store knows
 	n      int                 // permits, if it is one of a semaphore
+	back   int                 // so many of them were given back by their ids
 	token  lockagent.StoreTime // of its first hold
 	lease  int
 	fixed  bool
@@ -124,6 +131,9 @@ type worldTenure struct {
 	over      bool                // the store has it no more
 	rests     bool                // it is the agent's still, and nobody holds it
 	broken    bool
+	turns     bool // it is shared from now on, and the store does not know that yet
+	doubt     bool // the process that goes on with it has not asked the store yet
+	silent    bool // no record tells that it is returned
 
 	worldHold
 	beside *worldHold // another one, which goes on at the same time, or nil
@@ -132,8 +142,10 @@ type worldTenure struct {
 // worldHold is a hold that goes on, as the agent sees it.
 type worldHold struct {
 	hold   *trueHold
+	mode   lockagent.Mode
 	owner  lockagent.Owner
 	grants int
+	reads  int // of an exclusive hold: how many of its grants are shared
 	ends   int // when the owner releases it
 	how    lockagent.How
 	said   int // when the agent told last that it goes on
@@ -178,7 +190,9 @@ type worldAgent struct {
 	tenure uint64
 	has    map[lockagent.Name]*worldTenure
 	debts  []*worldTenure // to be returned when the store can be reached
+	tells  []worldChange  // of permits, which are told later
 
+	begins        bool                // its process begins when it is paused no longer, and goes on with holds
 	crash, stop   int                 // when it will; 0: never
 	paused, from  int                 // until when and since when its process does not run
 	mute          int                 // until when it does not reach NATS
@@ -217,9 +231,12 @@ func newWorld(r *rand.Rand, cfg worldConfig) *world {
 		w.step()
 	}
 	for _, a := range slices.Clone(w.agents) {
-		if w.now >= a.paused {
+		switch {
+		case a.begins:
+			w.neverBegins(a)
+		case w.now >= a.paused:
 			w.stop(a)
-		} else {
+		default:
 			w.crashed(a)
 		}
 	}
@@ -265,7 +282,14 @@ func (w *world) follow(a *worldAgent) {
 }
 
 func (w *world) start(a *worldAgent) {
-	a.has, a.alive, a.skew = make(map[lockagent.Name]*worldTenure), w.now, w.rand.IntN(10_000_000)-5_000_000
+	a.has, a.skew = make(map[lockagent.Name]*worldTenure), w.rand.IntN(10_000_000)-5_000_000
+	w.agents = append(w.agents, a)
+	w.begun(a)
+}
+
+// begun begins the process of an agent.
+func (w *world) begun(a *worldAgent) {
+	a.alive = w.now
 	if w.cfg.crashes && w.chance(3) {
 		a.crash = w.now + 1000 + w.rand.IntN(w.cfg.length)
 	} else if w.chance(3) {
@@ -274,8 +298,9 @@ func (w *world) start(a *worldAgent) {
 	if w.happened(w.cfg.late, 2, "nameless") {
 		a.named = w.now + w.rand.IntN(40_000)
 	}
-	w.agents = append(w.agents, a)
-	w.record(a, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "h", PID: w.ids}})
+	e := lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "h", PID: w.ids}}
+	e.Count, e.Sum = a.holding()
+	w.record(a, e)
 	a.queue[len(a.queue)-1].Follows = a.last
 }
 
@@ -313,7 +338,7 @@ func (w *world) publish(a *worldAgent, until int) {
 			// start, and judges without it. Its holds are named then: the log told of them late.
 			w.had["late"] = true
 		}
-		if a.last.Epoch == r.Epoch && w.now-a.said > int(DefaultPatience.Milliseconds()) {
+		if a.last.Epoch+1 >= r.Epoch && a.said > 0 && w.now-a.said > int(DefaultPatience.Milliseconds()) {
 			w.had["late"] = true // an audit takes it for dead
 		}
 		a.last, a.said = events.Place{Epoch: r.Epoch, Seq: r.Seq}, w.now
@@ -373,13 +398,29 @@ func (w *world) harm(s *worldStore) {
 
 func (w *world) live(a *worldAgent) {
 	switch {
+	case a.begins:
+		if w.now >= a.paused {
+			w.goesOn(a)
+		}
+		return
 	case a.crash != 0 && w.now >= a.crash && w.now >= a.mute:
+		if w.happened(w.cfg.resumes, 2, "resume") {
+			w.had["crash"] = true
+			w.leaves(a, w.now-w.rand.IntN(3000))
+			return
+		}
 		w.crashed(a)
 		w.follow(a)
 		return
 	case w.now < a.paused:
 		return
 	case a.stop != 0 && w.now >= a.stop:
+		if w.happened(w.cfg.resumes, 2, "resume") {
+			w.tellChanges(a, math.MaxInt)
+			w.record(a, lockagent.Event{Kind: lockagent.EventAgentStopped})
+			w.leaves(a, w.now)
+			return
+		}
 		w.stop(a)
 		w.follow(a)
 		return
@@ -411,15 +452,7 @@ func (w *world) live(a *worldAgent) {
 
 func (w *world) tellAlive(a *worldAgent) {
 	e := lockagent.Event{Kind: lockagent.EventAlive}
-	for _, t := range a.has {
-		if t.rests {
-			continue
-		}
-		for _, h := range t.both() {
-			e.Count++
-			e.Sum += lockagent.HoldSum(t.lock, t.number, h.hold.token)
-		}
-	}
+	e.Count, e.Sum = a.holding()
 	if a.shown != 0 {
 		passed := w.now - a.shownAt
 		e.StoreTime = a.shown.Add(time.Duration(passed)*time.Millisecond - time.Duration(passed)*time.Microsecond)
@@ -468,6 +501,7 @@ func (w *world) stop(a *worldAgent) {
 			w.giveBack(a, t)
 		}
 	}
+	w.tellChanges(a, math.MaxInt)
 	w.record(a, lockagent.Event{Kind: lockagent.EventAgentStopped})
 	if w.now < a.mute && w.chance(2) {
 		w.had["crash"] = true // to those who read the log

@@ -31,6 +31,7 @@ func (w *world) act(a *worldAgent) {
 		w.returned(a, t)
 	}
 	a.debts = nil
+	w.tellChanges(a, w.now)
 	name := worldLocks[w.rand.IntN(len(worldLocks))]
 	if a.has[name] == nil {
 		if w.cfg.breaks && w.chance(60) {
@@ -87,6 +88,7 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 	a.tenure++
 	at := s.begin(w.now)
 	t := &worldTenure{agent: a, lock: name, number: a.tenure, mode: mode, n: n, token: at - s.behind, inc: s.inc, lease: 30_000}
+	t.worldHold.mode = mode
 	switch w.rand.IntN(4) {
 	case 0:
 		t.lease = 9000
@@ -96,24 +98,37 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 	w.confirm(t, at)
 	s.locks[name] = append(s.locks[name], t)
 	a.has[name] = t
-	w.grant(a, t, lockagent.ByStore)
+	w.grant(a, t, mode, lockagent.ByStore)
 	if t.ends-w.now < 20 { // a short hold is one record
 		w.short(a, t)
 	}
 }
 
-// confirm is a grant or a renewal.
+// confirm is a grant or a renewal. The agent knows when it asked, and the answer may have taken a while.
 func (w *world) confirm(t *worldTenure, at lockagent.StoreTime) {
-	t.told, t.confirmed, t.at, t.expires = at, at, w.now, w.now+t.lease+1
+	t.told, t.confirmed, t.at, t.expires, t.doubt = at, at, w.now, w.now+t.lease+1, false
+	if w.chance(4) {
+		t.at -= w.rand.IntN(300)
+	}
 }
 
-func (w *world) grant(a *worldAgent, t *worldTenure, how lockagent.How) {
-	t.grants, t.how, t.said = 1, how, w.now
+// next grants the lock to the next owner of a tenure.
+func (w *world) next(a *worldAgent, t *worldTenure, how lockagent.How) {
+	mode := t.mode
+	if t.turns || w.cfg.mixed && t.n == 0 && w.chance(3) {
+		mode = lockagent.Shared
+	}
+	t.turns = mode != t.mode
+	w.grant(a, t, mode, how)
+}
+
+func (w *world) grant(a *worldAgent, t *worldTenure, mode lockagent.Mode, how lockagent.How) {
+	t.worldHold.mode, t.reads, t.grants, t.how, t.said = mode, 0, 1, how, w.now
 	t.owner = lockagent.Owner(fmt.Sprintf("o%d", w.rand.IntN(9)))
 	t.ends = w.now + []int{1, 15, 300, 2000, 25_000, 70_000}[w.rand.IntN(6)]
 	t.holds++
 	t.hold = &trueHold{
-		store: a.store.id, lock: t.lock, mode: t.mode, n: t.n, agent: a.id, epoch: a.epoch, tenure: t.number,
+		store: a.store.id, lock: t.lock, mode: mode, n: t.n, agent: a.id, epoch: a.epoch, tenure: t.number,
 		token: lockagent.Token(t.token) + lockagent.Token(t.holds) - 1, from: w.now, began: t.told,
 	}
 	if t.n > 0 {
@@ -127,7 +142,7 @@ func (w *world) grant(a *worldAgent, t *worldTenure, how lockagent.How) {
 
 func (w *world) about(t *worldTenure, kind lockagent.EventKind) lockagent.Event {
 	return lockagent.Event{
-		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.hold.total, Mode: t.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
+		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.hold.total, Mode: t.worldHold.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
 		Token: t.hold.token, Lease: time.Duration(t.lease) * time.Millisecond,
 	}
 }
@@ -160,7 +175,7 @@ func (w *world) tellHolding(a *worldAgent, t *worldTenure) {
 		}
 		h.said = w.now
 		e := lockagent.Event{
-			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: t.mode, Owner: h.owner, Tenure: t.number,
+			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: h.mode, Owner: h.owner, Tenure: t.number,
 			Token: h.hold.token, Fixed: t.fixed, Lease: time.Duration(t.lease) * time.Millisecond, Permits: t.n, Total: h.hold.total,
 			Count: h.grants, Held: time.Duration(w.now-h.hold.from) * time.Millisecond, StoreTime: h.hold.began, Confirmed: t.confirmed,
 			Incarnation: incarnation(t.inc),
@@ -201,25 +216,36 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 	case t.broken && w.now >= a.deaf && w.chance(3): // a message tells of it
 		w.lose(a, t, lockagent.EventBroken, lockagent.LostBroken, w.now)
 		w.giveBack(a, t)
-	case !t.fixed && w.now-t.at >= t.lease/3 && w.now >= a.deaf:
+	case !t.fixed && (w.now-t.at >= t.lease/3 || t.turns || t.doubt) && w.now >= a.deaf:
 		w.answered(a)
-		if w.cfg.evil != confirmAll && (t.over || w.now >= t.expires) {
+		if w.cfg.evil != confirmAll && (t.over || t.back > 0 || w.now >= t.expires) {
 			t.told, t.at = a.store.clock(w.now), w.now // what the denial says of the clock
 			w.lose(a, t, lockagent.EventLost, lockagent.LostDenied, w.now)
 			w.giveBack(a, t)
 			return
 		}
 		w.confirm(t, a.store.clock(w.now))
+		if t.turns {
+			t.mode, t.turns = lockagent.Shared, false
+		}
 		a.newest, a.confirmed = w.now, max(a.confirmed, t.confirmed)
+		if w.chance(3) {
+			e := w.about(t, lockagent.EventRenewed)
+			e.Mode, e.Owner, e.Token, e.Fixed, e.StoreTime, e.Permits, e.Total = t.mode, "", 0, false, t.confirmed, 0, 0
+			w.record(a, e)
+		}
 	case w.now < t.ends && t.n == 0 && t.grants == 1 && w.chance(20):
 		t.grants++
 		e := w.about(t, lockagent.EventReentered)
 		e.Count, e.StoreTime = t.grants, t.told
+		if w.cfg.mixed && t.worldHold.mode == lockagent.Exclusive && w.chance(2) {
+			t.reads, e.Mode = 1, lockagent.Shared
+		}
 		w.record(a, e)
-	case w.now < t.ends && t.mode == lockagent.Shared && t.beside == nil && t.holds < 5 && w.chance(10):
+	case w.now < t.ends && t.worldHold.mode == lockagent.Shared && t.beside == nil && t.holds < 5 && w.chance(10):
 		t.beside = &worldHold{}
 		t.swap()
-		w.grant(a, t, lockagent.ByHandOff)
+		w.grant(a, t, lockagent.Shared, lockagent.ByHandOff)
 	case w.now < t.ends:
 	case t.grants > 1:
 		w.end(a, t, lockagent.EventReleased, 0, w.now)
@@ -228,11 +254,11 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 		if t.left() {
 			return
 		}
-		if w.chance(2) && t.n == 0 && t.holds < 5 && !t.fixed {
-			w.grant(a, t, lockagent.ByHandOff)
+		if w.chance(2) && t.n == 0 && t.holds < 5 && !t.fixed && !t.doubt {
+			w.next(a, t, lockagent.ByHandOff)
 			return
 		}
-		if w.chance(2) && t.n == 0 && t.holds < 5 && !t.fixed {
+		if w.chance(2) && t.n == 0 && t.holds < 5 && !t.fixed && !t.doubt {
 			t.rests, t.ends = true, w.now+w.rand.IntN(1000)
 			return
 		}
@@ -248,7 +274,7 @@ func (w *world) rest(a *worldAgent, t *worldTenure) {
 		w.giveBack(a, t)
 	case w.chance(2):
 		t.rests = false
-		w.grant(a, t, lockagent.ByRest)
+		w.next(a, t, lockagent.ByRest)
 	}
 }
 
@@ -265,6 +291,14 @@ func (w *world) end(a *worldAgent, t *worldTenure, kind lockagent.EventKind, why
 	for {
 		t.grants--
 		e := w.about(t, kind)
+		switch {
+		case t.reads == 0:
+		case t.grants > 0 && (why != 0 || w.chance(2)):
+			// What it was granted to write ends first. From now on it reads.
+			t.worldHold.mode, t.reads, t.turns, t.hold.reads = lockagent.Shared, 0, true, ms
+		default:
+			e.Mode, t.reads = lockagent.Shared, 0
+		}
 		e.Reason, e.Count, e.Held = why, t.grants, time.Duration(ms-t.hold.from)*time.Millisecond
 		e.Confirmed, e.Until = t.confirmed, t.until(ms)+1+lockagent.StoreTime(w.rand.IntN(900))
 		if kind == lockagent.EventBroken {
@@ -292,10 +326,14 @@ func (w *world) giveBack(a *worldAgent, t *worldTenure) {
 
 func (w *world) returned(a *worldAgent, t *worldTenure) {
 	w.answered(a)
+	if t.silent {
+		w.free(a, t)
+		return
+	}
 	e := w.about(t, lockagent.EventReturned)
-	e.Token, e.Owner, e.Lease, e.Fixed = 0, "", 0, false
+	e.Mode, e.Token, e.Owner, e.Lease, e.Fixed = t.mode, 0, "", 0, false
 	e.Returned = a.store.clock(w.now)
-	if t.over || w.now >= t.expires {
+	if t.over || t.back > 0 || w.now >= t.expires {
 		e.Reason = lockagent.LostDenied
 	}
 	w.record(a, e)

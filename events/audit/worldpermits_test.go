@@ -17,6 +17,12 @@ func (s *worldStore) kindOf(name lockagent.Name) lockagent.LockKind {
 	return lockagent.PlainLock
 }
 
+// worldChange is what an agent has to tell of a change of permits at a time.
+type worldChange struct {
+	at    int
+	event lockagent.Event
+}
+
 // wantsPermits is how many permits an agent asks for, and whether too few are free. Before that it may change their
 // number.
 func (w *world) wantsPermits(a *worldAgent) (n int, busy bool) {
@@ -30,31 +36,87 @@ func (w *world) wantsPermits(a *worldAgent) (n int, busy bool) {
 		w.had["break"] = true
 		w.changes(a, lockagent.DeletePermits, 0)
 		return 1, true
+	case w.cfg.mixed && w.chance(15):
+		w.changesMore(a)
 	}
 	n = 1 + w.rand.IntN(3)
-	taken := 0
-	for _, t := range s.locks[semaphore] {
-		taken += t.n
-	}
-	return n, taken+n > s.total
+	return n, s.taken()+n > s.total
 }
 
-// changes is a change by an agent. What it tells of the others comes later.
+// taken is how many permits are in use.
+func (s *worldStore) taken() (n int) {
+	for _, t := range s.locks[semaphore] {
+		n += t.n - t.back
+	}
+	return n
+}
+
+// changesMore makes a change that few agents make.
+func (w *world) changesMore(a *worldAgent) {
+	s := a.store
+	switch free := s.total - s.taken(); {
+	case s.kind == lockagent.Semaphore && free > 0 && free < s.total:
+		w.changes(a, lockagent.DrainPermits, free)
+	case s.kind == lockagent.Permits && w.chance(2):
+		w.changes(a, lockagent.SetPermits, 1+w.rand.IntN(4))
+	case s.kind == lockagent.Permits && len(s.locks[semaphore]) > 0:
+		t := s.locks[semaphore][w.rand.IntN(len(s.locks[semaphore]))]
+		t.back++
+		t.hold.back = append(t.hold.back, w.now)
+		// Its other permits come back when the agent renews or releases the tenure.
+		tenure := lockagent.Tenure{Agent: t.agent.id, Number: t.number}
+		w.changed(a, lockagent.Event{Op: lockagent.ReleasePermit, Permits: 1, Permit: tenure.PermitID(t.back)}, true)
+		if t.back == t.n {
+			t.over = true
+			w.free(a, t)
+		}
+	}
+}
+
+// changes is a change of the number of permits by an agent.
 func (w *world) changes(a *worldAgent, op lockagent.PermitsOp, n int) {
 	s := a.store
-	w.answered(a)
-	at := s.begin(w.now)
-	switch op {
-	case lockagent.TrySetPermits:
+	unanswered := w.happened(w.cfg.mixed, 10, "late change")
+	switch {
+	case unanswered && w.chance(2): // it was not made
+	case op == lockagent.TrySetPermits, op == lockagent.SetPermits:
 		s.total = n
-	case lockagent.AddPermits:
+	case op == lockagent.AddPermits:
 		s.total += n
-	case lockagent.DeletePermits:
+	case op == lockagent.DrainPermits:
+		s.total -= n
+	case op == lockagent.DeletePermits:
 		s.total = 0
 		w.empty(s, semaphore)
 	}
-	w.record(a, lockagent.Event{
-		Kind: lockagent.EventPermits, Lock: semaphore, LockKind: s.kind, Op: op, Permits: n, Total: s.total, StoreTime: at,
+	w.changed(a, lockagent.Event{Op: op, Permits: n}, !unanswered)
+}
+
+// changed has an agent tell of a change that it has made. It asks again until it is answered, for half a minute at most.
+func (w *world) changed(a *worldAgent, e lockagent.Event, answered bool) {
+	s, at := a.store, w.now
+	if e.Kind, e.Lock, e.LockKind = lockagent.EventPermits, semaphore, s.kind; answered {
+		w.answered(a)
+		e.StoreTime, e.Total = s.begin(w.now), s.total
+	} else {
+		e.Err = "nobody answers"
+	}
+	if w.cfg.mixed && (!answered || w.chance(4)) {
+		at += w.rand.IntN(30_000)
+		w.had["late change"] = true
+	}
+	a.tells = append(a.tells, worldChange{at, e})
+	w.tellChanges(a, w.now)
+}
+
+// tellChanges records the changes that an agent has to tell of by a time.
+func (w *world) tellChanges(a *worldAgent, by int) {
+	a.tells = slices.DeleteFunc(a.tells, func(c worldChange) bool {
+		if c.at > by {
+			return false
+		}
+		w.record(a, c.event)
+		return true
 	})
 }
 
@@ -68,7 +130,7 @@ func crowds(of []*trueHold) (bad []badPair) {
 			if x.until > y.from {
 				crowd.first = x
 				crowd.others = append(crowd.others, x)
-				taken += x.n
+				taken += x.n - x.backAt(y.from)
 			}
 		}
 		if taken > y.total && y.until > y.from {
@@ -76,4 +138,14 @@ func crowds(of []*trueHold) (bad []badPair) {
 		}
 	}
 	return bad
+}
+
+// backAt is how many permits of a hold had been given back by their ids at a time.
+func (h *trueHold) backAt(ms int) (n int) {
+	for _, at := range h.back {
+		if at <= ms {
+			n++
+		}
+	}
+	return n
 }

@@ -238,7 +238,7 @@ var leastCaught = map[string]int{
 	Retirement: 60, "an epoch is removed": 25, "an agent is removed": 0,
 
 	"sum": 100, "token": 80, "tenure": 60, "store time": 5, "until": 8, "confirmed": 4, "returned": 20, "held": 4, "count": 90, "no count": 100,
-	"lock": 50, "other lock": 60, "kind of lock": 60, "exclusive": 10, "store": 40, "kind": 60, "how": 80, "reason": 40,
+	"lock": 50, "other lock": 60, "kind of lock": 60, "exclusive": 10, "store": 40, "kind": 40, "how": 80, "reason": 40,
 	"number": 100, "epoch": 100, "agent": 100,
 }
 
