@@ -12,10 +12,11 @@ import (
 )
 
 // What an audit forgets of agents whose logs are over changes nothing that it says.
-func TestPastAgentsComeBack(t *testing.T) { pastAgentsComeBack(t, 2, 2000) }
+func TestPastAgentsComeBack(t *testing.T) { pastAgentsComeBack(t, 2, 3000) }
 
 // pastAgentsComeBack has agents crash if the seed is even. It resumes the audit from checkpoints with the seeds 2 and 3
-// of each four.
+// of each four. An agent that crashes with a hold does not come back: the next process may go on with the hold, and an
+// audit that has forgotten the hold says less then. See [TestPastAgentComesBackToAHold].
 func pastAgentsComeBack(t *testing.T, seed uint64, steps int) {
 	t.Helper()
 	back := 0
@@ -32,8 +33,9 @@ func pastAgentsComeBack(t *testing.T, seed uint64, steps int) {
 		}
 	})
 	var regulars [20]churner
+	regular := func(n int) churner { return churner{id: lockagent.AgentID(fmt.Sprintf("regular-%d", n))} }
 	for i := range regulars {
-		regulars[i].id = lockagent.AgentID(fmt.Sprintf("regular-%d", i))
+		regulars[i] = regular(i)
 	}
 	for n := range steps {
 		c.step(500*time.Millisecond, seed%2 == 0)
@@ -46,6 +48,7 @@ func pastAgentsComeBack(t *testing.T, seed uint64, steps int) {
 			switch r.IntN(3) {
 			case 0:
 				c.hold(of, lock, lockagent.EventGranted)
+				*of = regular(len(regulars) + n)
 			case 1:
 				c.hold(of, lock, lockagent.EventHeld)
 				c.record(of, lockagent.Event{Kind: lockagent.EventAgentStopped})
