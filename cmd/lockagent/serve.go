@@ -212,30 +212,31 @@ func (s *server) notify(states ...string) {
 	}
 }
 
-// beat tells systemd that the daemon is alive, for as long as it can count its claims. A store that is away is no
-// reason to start the daemon anew.
+// beat tells systemd that the daemon is alive, for as long as requests get their answers.
 func (s *server) beat() error {
 	every := socket.WatchdogEvery()
 	if every == 0 {
 		return nil
 	}
 	s.notify("WATCHDOG=1")
-	ticker, stop, stopped := time.NewTicker(every), make(chan struct{}), make(chan struct{})
+	life, stop := context.WithCancel(context.Background())
+	ticker, stopped := time.NewTicker(every), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				s.daemon.Counts()
-				s.notify("WATCHDOG=1")
-			case <-stop:
+				if s.daemon.Alive(life) {
+					s.notify("WATCHDOG=1")
+				}
+			case <-life.Done():
 				return
 			}
 		}
 	}()
 	s.onClose(func() error {
-		close(stop)
+		stop()
 		<-stopped
 		return nil
 	})

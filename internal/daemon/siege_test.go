@@ -121,7 +121,7 @@ func (b *besieged) WithAttrs([]slog.Attr) slog.Handler { return b }
 func (b *besieged) WithGroup(string) slog.Handler { return b }
 
 // besiege starts the daemon. Call end.
-func besiege(t testing.TB) *besieged {
+func besiege(t testing.TB, changes ...func(*Config)) *besieged {
 	b := &besieged{t: t, conns: newPipes(), store: memstore.New()}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -137,7 +137,11 @@ func besiege(t testing.TB) *besieged {
 		},
 	})
 	b.must(err)
-	b.d, err = Start(Config{Listener: b.conns, Store: b.store, Logger: slog.New(b), Access: b.rules, Lease: fuzzerLease})
+	cfg := Config{Listener: b.conns, Store: b.store, Logger: slog.New(b), Access: b.rules, Lease: fuzzerLease}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	b.d, err = Start(cfg)
 	b.must(err)
 	b.shut = sync.OnceFunc(func() {
 		ctx, cancel := context.WithCancel(background)
