@@ -43,7 +43,8 @@ func (a *Access) bound(kind quota.Kind) quota.Bound {
 	limits := a.policy.Load().limits
 	switch kind {
 	case quota.Connections:
-		return quota.Bound{Each: connections(limits.Connections, a.room.Connections), All: a.room.Connections, Reserve: Reserve}
+		all := a.room.Connections
+		return quota.Bound{Each: connections(limits.Connections, all), All: all, Reserve: Reserve}
 	case quota.PageConnections:
 		return half(pageConnections)
 	case quota.MetricsConnections:

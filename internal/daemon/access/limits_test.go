@@ -11,6 +11,7 @@ import (
 
 // The table of limits, as they are set and as they are without.
 func TestBounds(t *testing.T) {
+	half := func(n int) quota.Bound { return quota.Bound{Each: n, All: 2 * n, Reserve: 16} }
 	set := Limits{Claims: 1, Waiters: 2, Streams: 3, Watches: 4, Connections: 5, Numbers: 6}
 	for kind, want := range map[quota.Kind]struct{ set, unset quota.Bound }{
 		quota.Claims:             {quota.Bound{Each: 1}, quota.Bound{}},
@@ -22,9 +23,9 @@ func TestBounds(t *testing.T) {
 		quota.Processes:          {quota.Bound{Each: 4, All: 7}, quota.Bound{}},
 		quota.Numbers:            {quota.Bound{All: 6}, quota.Bound{}},
 		quota.Lists:              {quota.Bound{Each: 32}, quota.Bound{Each: 32}},
-		quota.Pages:              {quota.Bound{Each: 32, All: 64, Reserve: 16}, quota.Bound{Each: 32, All: 64, Reserve: 16}},
-		quota.PageConnections:    {quota.Bound{Each: 128, All: 256, Reserve: 16}, quota.Bound{Each: 128, All: 256, Reserve: 16}},
-		quota.MetricsConnections: {quota.Bound{Each: 32, All: 64, Reserve: 16}, quota.Bound{Each: 32, All: 64, Reserve: 16}},
+		quota.Pages:              {half(32), half(32)},
+		quota.PageConnections:    {half(128), half(128)},
+		quota.MetricsConnections: {half(32), half(32)},
 	} {
 		for limits, want := range map[Limits]quota.Bound{set: want.set, {}: want.unset} {
 			a, err := New(Config{Now: time.Now, Limits: limits})

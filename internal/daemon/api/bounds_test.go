@@ -33,7 +33,8 @@ func TestASubmitCountsUntilItHasItsLink(t *testing.T) {
 		unhurried(r.Context())
 		count()
 	})
-	b.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, lockagentv1connect.LockServiceSubmitProcedure, nil))
+	submit := httptest.NewRequest(http.MethodPost, lockagentv1connect.LockServiceSubmitProcedure, nil)
+	b.ServeHTTP(httptest.NewRecorder(), submit)
 	count()
 	if len(counts) != 3 || counts[0] != 1 || counts[1] != 0 || counts[2] != 0 {
 		t.Errorf("it counts as %v, want 1, 0 and 0", counts)

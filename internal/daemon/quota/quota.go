@@ -82,8 +82,8 @@ type counts [kinds]int
 // New returns a bureau that has counted nothing.
 func New(cfg Config) *Bureau { return &Bureau{cfg: cfg, users: make(map[uint32]*counts)} }
 
-// Take counts one more of each of these kinds for a user. If one of them is too many, it counts none, and the error is a
-// [*refusal.QuotaError].
+// Take counts one more of each of these kinds for a user. If one of them is too many, it counts none, and the error is
+// a [*refusal.QuotaError].
 func (b *Bureau) Take(uid uint32, of ...Kind) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
