@@ -19,6 +19,17 @@ func TestAHoldThatAppearsIsAloneUntilItsEnd(t *testing.T) {
 	verdicts{
 		"": {[]*story{a.stop(), b.stop()}, Incomplete, "missing: 1, unproven: 1", "the log tells that it goes on, and does not have its grant"},
 	}.check(t)
+
+	// The token of the reader has to be greater than that of the hold.
+	log := recordsOf([]*story{a, b})
+	for i := range log {
+		if log[i].Agent == "B" && log[i].Token != 0 {
+			log[i].Token = lockagent.Token(clock(1000)) + 1
+		}
+	}
+	if r := audited(log); r.Violations.Count != 1 || r.Violations.First[0].Kind != TokenFell {
+		t.Errorf("%v", r)
+	}
 }
 
 // A change of the number of permits is told late. A grant that came after the change told of more permits than the log
