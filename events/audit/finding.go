@@ -22,7 +22,7 @@ type tallied interface {
 	count() int
 	reset()
 	detach() // from its copies
-	tell(all []string, title string) []string
+	lines(all []string, title string) []string
 }
 
 var findingKinds = []findingKind{
@@ -93,15 +93,15 @@ func (l *List[T]) detach() {
 	l.First = slices.Clone(l.First)
 }
 
-func (l *List[T]) tell(all []string, title string) []string { return list(all, title, *l) }
+func (l *List[T]) lines(all []string, title string) []string { return list(all, title, *l) }
 
 // bare is one of which there is only the number. Another line of the report tells it.
 type bare int
 
-func (n *bare) count() int                           { return int(*n) }
-func (n *bare) reset()                               { *n = 0 }
-func (n *bare) detach()                              {}
-func (n *bare) tell(all []string, _ string) []string { return all }
+func (n *bare) count() int                            { return int(*n) }
+func (n *bare) reset()                                { *n = 0 }
+func (n *bare) detach()                               {}
+func (n *bare) lines(all []string, _ string) []string { return all }
 
 // leadTo counts the findings that lead to a verdict.
 func (r *Report) leadTo(v Verdict) (n int) {

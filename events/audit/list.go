@@ -127,4 +127,4 @@ func (l *UnprovenList) detach() {
 	l.Reasons = slices.Clone(l.Reasons)
 }
 
-func (l *UnprovenList) tell(all []string, title string) []string { return unproven(all, title, *l) }
+func (l *UnprovenList) lines(all []string, title string) []string { return unproven(all, title, *l) }

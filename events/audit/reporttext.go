@@ -67,7 +67,7 @@ func (r Report) String() string {
 func (r Report) Findings() (all []string) {
 	for i := range findingKinds {
 		k := &findingKinds[i]
-		all = k.of(&r).tell(all, k.title)
+		all = k.of(&r).lines(all, k.title)
 	}
 	return all
 }

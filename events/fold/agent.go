@@ -103,7 +103,7 @@ func (f *Fold) forgetAgents() {
 		for _, h := range a.sorted() {
 			if l := a.holds[h]; h.Superseded { // its end will not come
 				f.close(a, l, h)
-				f.tell(HoldForgotten, h)
+				f.notify(HoldForgotten, h)
 				f.tidy(l)
 			}
 		}
@@ -141,7 +141,7 @@ func (f *Fold) setAllGone(a *folded, gone bool) {
 func (f *Fold) setGone(h *Hold, gone bool) {
 	if h.Gone != gone {
 		h.Gone = gone
-		f.tell(HoldChanged, h)
+		f.notify(HoldChanged, h)
 	}
 }
 

@@ -72,7 +72,7 @@ type Change struct {
 func (c *Change) over() bool { return c.Kind == HoldEnded || c.Kind == HoldForgotten }
 
 // tell notes what has changed about a hold. An audit has a watcher instead.
-func (f *Fold) tell(kind ChangeKind, h *Hold) {
+func (f *Fold) notify(kind ChangeKind, h *Hold) {
 	switch {
 	case f.watch == nil:
 		f.changes = append(f.changes, Change{Kind: kind, Lock: h.LockKey, Hold: h})

@@ -162,7 +162,7 @@ func (f *Fold) about(a *folded, r *events.Record) {
 			if r.Mode == lockagent.Shared && h.Mode != lockagent.Shared {
 				h.shares++
 			}
-			f.tell(HoldChanged, h)
+			f.notify(HoldChanged, h)
 		}
 	case lockagent.EventHolding:
 		f.holding(a, l, r)
@@ -173,7 +173,7 @@ func (f *Fold) about(a *folded, r *events.Record) {
 		for _, h := range l.open {
 			if h.Agent == r.Agent && h.Tenure == r.Tenure {
 				h.Confirmed, h.Lease, h.Uncertain, h.Gone = max(h.Confirmed, r.StoreTime), r.Lease, time.Time{}, false
-				f.tell(HoldChanged, h)
+				f.notify(HoldChanged, h)
 			}
 		}
 	case lockagent.EventUncertain:
@@ -181,7 +181,7 @@ func (f *Fold) about(a *folded, r *events.Record) {
 			if h.Uncertain.IsZero() {
 				h.Uncertain = r.Time
 			}
-			f.tell(HoldChanged, h)
+			f.notify(HoldChanged, h)
 		}
 	case lockagent.EventPermits:
 		if f.watch != nil {
@@ -339,7 +339,7 @@ func (f *Fold) begun(a *folded, l *lockFold, h *Hold) {
 	if !h.Fixed {
 		a.Lease = max(a.Lease, h.Lease)
 	}
-	f.tell(HoldGranted, h)
+	f.notify(HoldGranted, h)
 	if f.watch == nil {
 		f.supersede(l, h)
 		l.left = slices.DeleteFunc(l.left, func(o *Hold) bool { return o.Token < h.Token && !bothShared(o.Mode, h.Mode) && l.Excludes() })
@@ -402,9 +402,9 @@ func (f *Fold) superseded(h *Hold, by lockagent.StoreTime) {
 	switch {
 	case h.stray: // it ends at once
 	case !known:
-		f.tell(HoldSuperseded, h)
+		f.notify(HoldSuperseded, h)
 	case h.End != end:
-		f.tell(HoldChanged, h)
+		f.notify(HoldChanged, h)
 	}
 }
 
@@ -433,7 +433,7 @@ func (f *Fold) ended(a *folded, l *lockFold, r *events.Record) {
 		if h != nil {
 			h.Grants = r.Count
 			h.downgrade(r)
-			f.tell(HoldChanged, h)
+			f.notify(HoldChanged, h)
 		}
 		return
 	case h == nil:
@@ -507,7 +507,7 @@ func (f *Fold) replace(a *folded, l *lockFold, by *events.Record, over func(*Hol
 		} else {
 			f.lapsed(h, by)
 		}
-		f.tell(HoldForgotten, h)
+		f.notify(HoldForgotten, h)
 		i--
 	}
 }
@@ -537,7 +537,7 @@ func (f *Fold) over(l *lockFold, h *Hold, r *events.Record) {
 	if f.watch == nil && !superseded && r.Fixed && r.Reason == lockagent.LostClosed {
 		f.leaveLease(l, h)
 	}
-	f.tell(HoldEnded, h)
+	f.notify(HoldEnded, h)
 }
 
 // sooner is the earlier of two times that may not be known.

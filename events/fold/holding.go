@@ -35,6 +35,6 @@ func (f *Fold) holdsOn(h *Hold, r *events.Record) {
 	h.Gone, h.Grants, h.Mode, h.Lease, h.Fixed = false, r.Count, r.Mode, r.Lease, r.Fixed
 	h.Confirmed = max(h.Confirmed, r.Confirmed)
 	if changed {
-		f.tell(HoldChanged, h)
+		f.notify(HoldChanged, h)
 	}
 }

@@ -55,7 +55,7 @@ func (f *Fold) move(a *folded, store string) {
 		}
 		to.open = append(to.open, h)
 		a.holds[h] = to
-		f.tell(HoldChanged, h)
+		f.notify(HoldChanged, h)
 	}
 	for l, n := range a.waits {
 		if l.Store != "" {
@@ -94,7 +94,7 @@ func (f *Fold) joinStores(a, b string) {
 		for _, h := range l.open {
 			h.LockKey = key
 			f.agents[h.Agent].holds[h] = other
-			f.tell(HoldChanged, h)
+			f.notify(HoldChanged, h)
 		}
 		if f.watch == nil {
 			f.join(other, l)

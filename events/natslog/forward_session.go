@@ -113,8 +113,8 @@ func (s *forwardSession) lose(lost events.Range) {
 	s.lost.Last = lost.Last
 }
 
-// told notes that the hub has a copy that says what is lost.
-func (s *forwardSession) told() {
+// copied notes that the hub has a copy that says what is lost.
+func (s *forwardSession) copied() {
 	if n := s.discarded; n > 0 {
 		s.f.count(func(st *ForwardStats) { st.Discarded += n })
 		s.f.complain(slog.LevelError, "events: messages were discarded before they were forwarded",

@@ -44,10 +44,10 @@ func (f *Forwarder) count(change func(*ForwardStats)) {
 // stall notes why nothing is forwarded.
 func (f *Forwarder) stall(err error) {
 	f.mu.Lock()
-	tell := f.stalled.note(err, time.Since(f.began))
-	f.tellNews()
+	logs := f.stalled.note(err, time.Since(f.began))
+	f.wake()
 	f.mu.Unlock()
-	if tell {
+	if logs {
 		f.cfg.Logger.Warn("events: nothing is forwarded until this is over; events wait in their stream", "stream", f.cfg.Source.Stream, "err", err)
 	} else {
 		f.cfg.Logger.Debug("events: still nothing is forwarded", "stream", f.cfg.Source.Stream, "err", err)
@@ -57,9 +57,9 @@ func (f *Forwarder) stall(err error) {
 // flows notes that nothing keeps us from forwarding.
 func (f *Forwarder) flows() {
 	f.mu.Lock()
-	tell := f.stalled.over()
+	logs := f.stalled.over()
 	f.mu.Unlock()
-	if tell {
+	if logs {
 		f.cfg.Logger.Info("events: forwarding again", "stream", f.cfg.Source.Stream)
 	}
 }
@@ -69,11 +69,11 @@ func (f *Forwarder) reach(position uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reached = position
-	f.tellNews()
+	f.wake()
 }
 
-// tellNews wakes those who wait. f.mu must be held.
-func (f *Forwarder) tellNews() {
+// wake wakes those who wait. f.mu must be held.
+func (f *Forwarder) wake() {
 	if f.news != nil {
 		close(f.news)
 		f.news = nil

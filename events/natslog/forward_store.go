@@ -62,7 +62,7 @@ func (s *forwardSession) storeAtOnce(entries []entry) error {
 		s.stored(e, answer, answer.Seq-uint64(len(entries)-1-i))
 	}
 	if !answer.Duplicate { // else the hub has an earlier copy, which does not say what is lost
-		s.told()
+		s.copied()
 	}
 	s.f.count(func(st *ForwardStats) {
 		if answer.Duplicate {

@@ -45,42 +45,42 @@ func (p *Publisher) Stats() Stats {
 
 // stall is what keeps a publisher or a forwarder from its work.
 type stall struct {
-	err  error
-	told []string      // the last reasons that were logged
-	at   time.Duration // when something was logged, or 0
+	err    error
+	logged []string      // the last reasons that were logged
+	at     time.Duration // when something was logged, or 0
 }
 
 // mostTold is of how many reasons a stall knows that they were logged.
-const mostTold = 16
+const mostLogged = 16
 
 // port is what differs from one attempt to connect to the next.
 var port = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:[0-9]+`) })
 
 // note reports whether err is to be logged: each reason is logged once, and not more often than
 // every ten seconds. The rest is for those who look for it.
-func (s *stall) note(err error, now time.Duration) (tell bool) {
+func (s *stall) note(err error, now time.Duration) (logs bool) {
 	s.err = err
 	reason := port().ReplaceAllLiteralString(err.Error(), "")
-	if slices.Contains(s.told, reason) || s.at != 0 && now-s.at < quiet {
+	if slices.Contains(s.logged, reason) || s.at != 0 && now-s.at < quiet {
 		return false
 	}
-	s.told, s.at = append(s.told[max(0, len(s.told)-mostTold+1):], reason), now
+	s.logged, s.at = append(s.logged[max(0, len(s.logged)-mostLogged+1):], reason), now
 	return true
 }
 
 // over notes that the work goes on. It reports whether it was logged that it did not.
-func (s *stall) over() (tell bool) {
-	tell = len(s.told) > 0
+func (s *stall) over() (logs bool) {
+	logs = len(s.logged) > 0
 	*s = stall{at: s.at}
-	return tell
+	return logs
 }
 
 // stall notes why nothing is published.
 func (p *Publisher) stall(err error) {
 	p.mu.Lock()
-	tell := p.stalled.note(err, time.Since(p.began))
+	logs := p.stalled.note(err, time.Since(p.began))
 	p.mu.Unlock()
-	if tell {
+	if logs {
 		p.cfg.Logger.Warn("events: nothing is published until this is over; events wait in the queue", "err", err)
 	} else {
 		p.cfg.Logger.Debug("events: still nothing is published", "err", err)
@@ -91,9 +91,9 @@ func (p *Publisher) stall(err error) {
 // is nothing to publish.
 func (p *Publisher) recovered() {
 	p.mu.Lock()
-	tell := p.stalled.over()
+	logs := p.stalled.over()
 	p.mu.Unlock()
-	if tell {
+	if logs {
 		p.cfg.Logger.Info("events: publishing again", "dropped", p.Stats().Dropped)
 	}
 }
@@ -125,10 +125,10 @@ func (p *Publisher) overloaded(now time.Duration) {
 	if o.at > 0 {
 		wait = max(wait, o.at+quiet-now)
 	}
-	o.timer = time.AfterFunc(wait, p.tellDrops)
+	o.timer = time.AfterFunc(wait, p.logDrops)
 }
 
-func (p *Publisher) tellDrops() {
+func (p *Publisher) logDrops() {
 	p.logging.Lock()
 	defer p.logging.Unlock()
 	p.mu.Lock()
@@ -150,5 +150,5 @@ func (p *Publisher) endOverload() {
 	}
 	p.overload.ended = true
 	p.mu.Unlock()
-	p.tellDrops()
+	p.logDrops()
 }

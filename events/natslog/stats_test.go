@@ -134,7 +134,7 @@ func TestStallsOfManyServersAreLogged(t *testing.T) {
 			p.stall(fmt.Errorf("reason %d", i))
 			time.Sleep(quiet)
 		}
-		if n := len(p.stalled.told); n != mostTold {
+		if n := len(p.stalled.logged); n != mostLogged {
 			t.Errorf("it keeps %d reasons", n)
 		}
 	})
