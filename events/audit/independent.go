@@ -213,9 +213,9 @@ func (x *Independent) judge(log []*events.Record) {
 		grant  *events.Record
 		from   lockagent.StoreTime
 		grants int
+		lasted lockagent.StoreTime // it went on then, as a record told before its end
 	}
 	open := make(map[lockagent.Token]*hold)
-	var lasted lockagent.StoreTime // a hold went on then, as a record told before its end
 	for i, r := range log {
 		h, shared := open[r.Token], r.Mode == lockagent.Shared
 		begins := r.Kind == lockagent.EventGranted || r.Kind == lockagent.EventHeld
@@ -227,11 +227,13 @@ func (x *Independent) judge(log []*events.Record) {
 			return
 		case r.Mode != first.Mode:
 			x.why = cmp.Or(x.why, fmt.Sprintf("record %s is of a tenure that is exclusive and shared", placeText(r)))
+		case begins && r.StoreTime < first.StoreTime:
+			x.why = cmp.Or(x.why, fmt.Sprintf("record %s tells of a decision before its tenure began", placeText(r)))
 		case begins && !shared && len(open) > 0:
 			x.pair(first, r, "the agent granted the second before the end of the first")
 		}
 		if begins {
-			h = &hold{r, r.StoreTime, 1}
+			h = &hold{grant: r, from: r.StoreTime, grants: 1}
 			if !shared && len(open) == 0 {
 				h.from = max(h.from, t.least) // it follows the hold before
 			}
@@ -241,13 +243,18 @@ func (x *Independent) judge(log []*events.Record) {
 			t.last, t.holds = r.Token+lockagent.Token(max(1, r.Holds)-1), t.holds+1
 		}
 		if r.Kind == lockagent.EventRenewed && len(open) > 0 {
-			t.confirmed, lasted = max(t.confirmed, r.StoreTime), max(lasted, r.StoreTime)
+			t.confirmed, t.least = max(t.confirmed, r.StoreTime), max(t.least, r.StoreTime)
+			for _, of := range open {
+				if len(open) == 1 { // else one of several readers had the lock
+					of.lasted = max(of.lasted, r.StoreTime)
+				}
+			}
 		} else if r.Kind == lockagent.EventReentered {
 			h.grants++
-			t.confirmed, lasted = max(t.confirmed, r.StoreTime), max(lasted, r.StoreTime)
+			t.confirmed, h.lasted = max(t.confirmed, r.StoreTime), max(h.lasted, r.StoreTime)
 		} else if r.Kind.EndsHold() {
 			if h.grants--; h.grants > 0 {
-				lasted = max(lasted, h.from.Add(r.Held-r.Held/drift), r.Confirmed)
+				h.lasted = max(h.lasted, h.from.Add(r.Held-r.Held/drift), r.Confirmed)
 			}
 		}
 		if r.Kind == lockagent.EventHolding {
@@ -257,7 +264,7 @@ func (x *Independent) judge(log []*events.Record) {
 				x.contradicts(r, "it does not tell of its hold what the grant told")
 			}
 			t.confirmed = max(t.confirmed, r.Confirmed)
-			lasted = max(lasted, r.Confirmed, h.from.Add(r.Held-r.Held/drift))
+			h.lasted = max(h.lasted, r.Confirmed, h.from.Add(r.Held-r.Held/drift))
 			if r.Lease != 0 && h.from.Add(slowed(r.Held)) > t.confirmed.Add(r.Lease+near) {
 				x.contradicts(r, "its hold goes on beyond its lease")
 			}
@@ -268,10 +275,8 @@ func (x *Independent) judge(log []*events.Record) {
 		if r.Kind.EndsHold() && h.grants == 0 {
 			delete(open, r.Token)
 			t.confirmed = max(t.confirmed, r.Confirmed)
-			least := max(h.from.Add(r.Held-r.Held/drift), r.Confirmed)
-			if t.least = max(t.least, least, lasted); len(open) == 0 {
-				least = max(least, lasted)
-			}
+			least := max(h.from.Add(r.Held-r.Held/drift), r.Confirmed, h.lasted)
+			t.least = max(t.least, least)
 			until, limit := r.Until, t.confirmed.Add(r.Lease)
 			if r.Kind == lockagent.EventExpired || r.Reason == lockagent.LostDeadline {
 				until = min(until, limit) // the agent trusts no lease beyond its end
