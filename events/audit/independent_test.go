@@ -61,6 +61,25 @@ func TestIndependent(t *testing.T) {
 		"RenewedBehindItsEnd": {
 			[]*story{agent("A").granted(1, 1000).renewing(1, 5000).released(1, 2000).edit(func(r *events.Record) { r.Confirmed = clock(1000) }).stop(), b(3000)}, Violated, "", 1,
 		},
+		"AHandOffThatWasDecidedBeforeItsTenure": {
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 1500).handedOff(1, 1600).edit(func(r *events.Record) {
+					r.StoreTime, r.Confirmed = clock(500), 0
+				}).released(1, 2000).returned(1, 2001).stop(), b(3000),
+			},
+			NoVerdict, "record A:1:4 tells of a decision before its tenure began", 0,
+		},
+		// The last reader that the agent tells of is not the one that had the lock for the longest time.
+		"AReaderThatEndedEarlierThanOneToldBefore": {
+			[]*story{
+				agent("A").in(lockagent.Shared).granted(1, 1000).reentered(1, 1050).handedOff(1, 1100).
+					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 3000).
+					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 3000).
+					released(1, 2000).returned(1, 3001).stop(),
+				b(4000),
+			},
+			Proven, "", 0,
+		},
 		"StoresWithOtherNames": {
 			[]*story{a().stop(), onT.held(1, 1500, 2000).stop()},
 			Proven, "", 0,
