@@ -59,6 +59,7 @@ type news struct {
 	doubt    string         // about the last renewal
 	warning  *lockagentv1.Warning
 	away     error // why there has been no daemon for a while
+	unbound  error // why the daemon does not know the process that works under the claim
 	ended    error // why the claim is over
 	lost     bool  // with ended: it held its lock
 }

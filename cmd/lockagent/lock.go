@@ -51,11 +51,13 @@ of the command. Without a command it prints the name, the token and the claim, a
 until a signal or the end of its standard input.
 
 Flags come before the name. The command is executed as it is, without a shell; see --command.
-It finds the name of the lock in $LOCKAGENT_LOCK, and the token in $LOCKAGENT_TOKEN. It inherits the
-connection of the lock: if lockagent lock is killed, the lock lasts as long as the command. What the command leaves
-in the background keeps the lock as well; see --close. If the daemon was started anew meanwhile, lockagent lock waits for that.
-While lockagent lock is stopped, as by Ctrl-Z, the daemon keeps the lock; see --ttl. A command whose lockagent lock was killed
-loses the lock when the daemon is started anew: nobody is left who comes back for it.
+It finds the name of the lock in $LOCKAGENT_LOCK, and the token in $LOCKAGENT_TOKEN.
+
+The lock lasts until lockagent lock and the command have both ended. So it outlasts a lockagent lock that is killed, and
+daemons that are started anew. What the command leaves in the background keeps the lock as well. If the daemon was started
+anew meanwhile, lockagent lock waits for that. With --close the lock ends with lockagent lock. While lockagent lock is
+stopped, as by Ctrl-Z, the daemon keeps the lock; see --ttl. In a container with a PID namespace of its own, the daemon
+cannot know the command. There a lock whose lockagent lock was killed ends when the daemon is started anew.
 
 If the lock is lost, the command gets SIGTERM before somebody else can have the lock, and SIGKILL
 when somebody else can. See --on-lost and --grace. It can be warned before: with --on-wanted when somebody waits for

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 // supervised is a command that runs while locks are held.
@@ -71,6 +73,20 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: r.own}
 	if err := r.start(closed); err != nil {
 		return h.giveBack(&failure{code: codeOfCommand(err), err: err})
+	}
+	if !closed {
+		binding, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			err := h.bind(binding, int32(cmd.Process.Pid))
+			if err == nil {
+				return
+			}
+			select {
+			case h.news <- news{of: h.claims[0], unbound: err}:
+			case <-binding.Done():
+			}
+		}()
 	}
 	ended := make(chan exit, 1)
 	go r.await(ended)
@@ -146,6 +162,50 @@ func (r *supervised) start(closed bool) error {
 	}
 	return r.cmd.Start()
 }
+
+// bind tells the daemon which processes work under the locks. If this process is killed, the locks last until they have
+// ended. The connections that they inherit do the same for as long as the daemon lives.
+func (h *holding) bind(ctx context.Context, pids ...int32) error {
+	var errs []error
+	for _, c := range h.claims {
+		errs = append(errs, c.daemon.persist(ctx, awayTime, func() error {
+			_, err := c.daemon.locks.Bind(ctx, &lockagentv1.BindRequest{Claim: c.id, Secret: c.secret, Pids: pids})
+			if err != nil {
+				return c.daemon.failed(err)
+			}
+			return nil
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// inheritors are the processes that the command has left in the background and that have inherited a lock. Those of
+// which the daemon would know too many are left out.
+func (r *supervised) inheritors() (pids []int32) {
+	locks := make(map[string]bool)
+	for _, c := range r.claims {
+		if raw, err := c.conn.(*net.UnixConn).SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) {
+				link, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+				locks[link] = true
+			})
+		}
+	}
+	for _, p := range descendants(nobody) {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.pid))
+		has := slices.ContainsFunc(files, func(file string) bool {
+			link, err := os.Readlink(file)
+			return err == nil && locks[link]
+		})
+		if has && len(pids) < maxBound {
+			pids = append(pids, int32(p.pid))
+		}
+	}
+	return pids
+}
+
+// maxBound is how many processes the daemon may know of that work under a claim.
+const maxBound = 16
 
 // inherited reports whether what the command has left in the background keeps the locks without this process.
 func (r *supervised) inherited() bool {
@@ -306,6 +366,11 @@ func (r *supervised) sweep() {
 func (r *supervised) end(closed bool) error {
 	if !r.alone && !closed && r.lost == nil {
 		r.say("what the command left in the background keeps the lock")
+		ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+		defer cancel()
+		if err := r.bind(ctx, r.inheritors()...); err != nil { // it was told so of the command as well
+			r.say("the next daemon will not know of that: %s", plain(err))
+		}
 	} else {
 		r.finish()
 	}

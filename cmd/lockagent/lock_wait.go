@@ -283,6 +283,8 @@ func (h *holding) hear(n news) {
 		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.name, holder, n.queued.GetAhead())
 	case n.away != nil:
 		fmt.Fprintf(h.stderr, "lockagent: %s; waiting for it\n", plain(n.away))
+	case n.unbound != nil:
+		h.say("if this process is killed, the lock lasts only until the daemon is started anew: %s", plain(n.unbound))
 	case n.doubt != "":
 		h.say("%s could not be renewed: %s", n.of.name, oneLine(n.doubt))
 	case n.warning != nil:

@@ -32,6 +32,7 @@ type claimView struct {
 	Permits  int32             `json:"permits,omitempty"`
 	Token    uint64            `json:"token,omitempty"`
 	PID      int32             `json:"pid"`
+	PIDs     []int32           `json:"pids,omitempty"`
 	UID      uint32            `json:"uid"`
 	User     string            `json:"user,omitempty"`
 	Program  string            `json:"program,omitempty"`
@@ -53,7 +54,8 @@ func viewOf(l *lockagentv1.Lock) lockView {
 		for i, c := range claims {
 			all[i] = claimView{
 				Claim: c.GetClaim(), State: stateNames[c.GetState()], Shared: c.GetMode() == lockagentv1.Mode_MODE_SHARED, Permits: c.GetPermits(),
-				Token: c.GetToken(), PID: c.GetClient().GetPid(), UID: c.GetClient().GetUid(), User: c.GetClient().GetUser(),
+				Token: c.GetToken(), PID: c.GetClient().GetPid(), PIDs: c.GetPids(),
+				UID: c.GetClient().GetUid(), User: c.GetClient().GetUser(),
 				Program: c.GetClient().GetProgram(), Command: c.GetCommand(), Since: c.GetSince().AsTime(),
 				LeftMS: c.GetLeft().AsDuration().Milliseconds(), Detached: c.GetDetached(), Labels: c.GetLabels(),
 			}
@@ -68,7 +70,11 @@ func viewOf(l *lockagentv1.Lock) lockView {
 
 // whose says whose a claim is, for people.
 func (c *claimView) whose() string {
-	text := lockagent.Process{Program: c.Program, PID: int(c.PID), User: c.User}.String()
+	pid := c.PID
+	if len(c.PIDs) > 0 {
+		pid = c.PIDs[0] // it does the work
+	}
+	text := lockagent.Process{Program: c.Program, PID: int(pid), User: c.User}.String()
 	if c.Command != "" && c.Command != c.Program {
 		text += ": " + c.Command
 	}

@@ -118,6 +118,56 @@ func TestLockOverARestart(t *testing.T) {
 	}
 }
 
+// A command whose wrapper was killed keeps its lock until it ends, whenever daemons are started anew.
+func TestACommandKeepsItsLockWithoutItsWrapper(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	d := serveProcess(t, path, nil)
+	looks := &testDaemon{daemonClient: newDaemonClient(path)}
+	t.Cleanup(looks.close)
+	restart := func() {
+		t.Helper()
+		d.signal(t, syscall.SIGKILL)
+		waittest.Receive(t, "the end of the process", d.stderr.ended)
+		d = serveProcess(t, path, nil)
+	}
+	for _, before := range []bool{true, false} { // the wrapper is killed before the first restart, or after it
+		w := lockProcess(t, path, "--also", "desk", "door", "--", "sh", "-c", "cat >/dev/null 2>&1")
+		pids := make(map[int32]bool)
+		bound := func(l *lockagentv1.Lock) bool {
+			for _, h := range l.GetHolders() {
+				if len(h.GetPids()) == 1 && h.GetState() == lockagentv1.State_STATE_HELD {
+					pids[h.GetPids()[0]] = true
+					return true
+				}
+			}
+			return false
+		}
+		for _, name := range []string{"door", "desk"} {
+			looks.until(t, name, bound)
+		}
+		if len(pids) != 1 || pids[int32(w.Process.Pid)] {
+			t.Errorf("the wrapper is %d, and the daemon knows %v", w.Process.Pid, pids)
+		}
+		if !before {
+			restart()
+			looks.until(t, "door", bound) // it has come back
+		}
+		w.signal(t, syscall.SIGKILL)
+		waittest.Receive(t, "the end of the process", w.stderr.ended)
+		for range 2 {
+			restart()
+			for _, name := range []string{"door", "desk"} {
+				apart(t, "lock", "--socket", path, "-n", name, "true").expect(t, exitFailed, nil, []string{"is held by"})
+			}
+		}
+		_ = w.in.Close() // ends the command
+		for _, name := range []string{"door", "desk"} {
+			apart(t, "lock", "--socket", path, name, "true").expect(t, exitOK, nil, nil)
+		}
+	}
+}
+
 // A daemon that has started anew detaches a claim that waited before.
 func TestAcquireOverARestart(t *testing.T) {
 	t.Parallel()
@@ -310,6 +360,30 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	}
 	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "desk").expect(t, exitOK, nil, nil)
 	holder.ended(t, "")
+}
+
+// What a command has left in the background keeps the lock, also when the daemon is started anew.
+func TestWhatIsLeftBehindKeepsItsLockOverARestart(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	fifo := path + ".fifo"
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = end.Close() }()
+	d := serveProcess(t, path, nil)
+	left := "cat <" + fifo + " >/dev/null 2>&1 &"
+	apart(t, "lock", "--socket", path, "door", "-c", left).expect(t, exitOK, nil, nil)
+	d.signal(t, syscall.SIGKILL)
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
+	serveProcess(t, path, nil)
+	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+	_ = end.Close()
+	apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
 }
 
 // What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the

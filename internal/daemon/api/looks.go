@@ -184,6 +184,10 @@ var states = map[claims.State]lockagentv1.State{
 func (l *looks) claims(of []claims.Claim) (told []*lockagentv1.Claim) {
 	for i := range of {
 		c := &of[i]
+		var pids []int32
+		for _, pid := range c.Workers {
+			pids = append(pids, int32(pid))
+		}
 		state := states[c.State]
 		if c.Resumed && c.State != claims.Waiting {
 			state = lockagentv1.State_STATE_RESUMED
@@ -194,7 +198,7 @@ func (l *looks) claims(of []claims.Claim) (told []*lockagentv1.Claim) {
 				Pid: int32(c.Client.PID), Uid: c.Client.UID, Gid: c.Client.GID, User: wire.Text(l.UserName(c.Client.UID)), Program: wire.Text(c.Client.Program),
 			},
 			Since: timestamppb.New(c.Since), Left: wire.FromDuration(max(0, c.Left).Truncate(time.Millisecond)), Detached: c.Detached,
-			Session: c.Session, Command: c.Command, Labels: c.Labels,
+			Session: c.Session, Command: c.Command, Labels: c.Labels, Pids: pids,
 		})
 	}
 	return told

@@ -80,7 +80,7 @@ func (b *Book) Acquire(req Request) (*Stream, error) {
 		bound.close()
 		return s, err
 	}
-	bound.watch(func() { c.giveUp(0) })
+	bound.watch(func() { c.processEnded(bound) })
 	c.willGet(b.agent.Acquire(ctx, req.Name, req.asks(c.id, c, b.who(&req))))
 	return s, nil
 }

@@ -35,6 +35,7 @@ type claim struct {
 	cancel     context.CancelCauseFunc // ends the wait, and takes back a grant that nobody has received
 	bound      *process                // what Request.ForPID names, or nil
 	boundStart uint64                  // as Client.Started, of that process
+	workers    []worker                // those that the claim lasts for without its client
 
 	state    State
 	ahead    int                    // how many claims waited for the lock when this one came
@@ -173,14 +174,14 @@ func (c *claim) giveUp(lost lockagent.LossReason) (release <-chan error, first b
 }
 
 // abandon ends a claim whose client has gone for good, or a detached one whose time to live has passed, unless it is a
-// hold that stays. The client counts the hold as lost.
+// hold that stays, or whose workers are left. The client counts the hold as lost.
 func (c *claim) abandon() {
 	c.book.mu.Lock()
 	lost := lockagent.LostUnclaimed
 	if c.detached {
 		lost = lockagent.LostExpired
 	}
-	stays := c.stay()
+	stays := c.stay() || !c.detached && c.passOn()
 	c.book.mu.Unlock()
 	if !stays {
 		c.giveUp(lost)

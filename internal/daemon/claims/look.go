@@ -36,6 +36,7 @@ type Claim struct {
 	Session  string
 	Command  string
 	Labels   map[string]string
+	Workers  []int // the processes that work under it, as its client has told
 }
 
 // Lock returns a lock as it is now. It is without claims if no client uses it.
@@ -115,6 +116,7 @@ func (l *list) tell() (told []Claim) {
 		told = append(told, Claim{
 			ID: c.id, State: c.state, Client: c.Client, Mode: c.Mode, Permits: c.Permits, Token: c.grant.Token(), Since: c.since,
 			Left: c.grant.Remaining(), Detached: c.detached, Resumed: c.resumed, Session: c.Session, Command: c.Command, Labels: c.Labels,
+			Workers: c.workerPIDs(),
 		})
 	}
 	return told

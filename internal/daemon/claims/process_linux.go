@@ -36,12 +36,9 @@ func sameNumbers(by Client) error {
 	return nil
 }
 
-// bind returns the process with a number. It must be of the client's user, unless the client is root. pid may be 0 for
-// none. The error is a [*refusal.QuotaError] if this process has no descriptor for it.
-func bind(pid int, by Client) (*process, error) {
-	if pid == 0 {
-		return nil, nil //nolint:nilnil // a nil process is none
-	}
+// openProcess returns the process with a number. The error is a [*refusal.QuotaError] if this process has no descriptor
+// for it.
+func openProcess(pid int) (*process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	switch {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL):
@@ -49,10 +46,22 @@ func bind(pid int, by Client) (*process, error) {
 	case err != nil:
 		return nil, unwatched(pid, err)
 	}
-	p := &process{os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid))}
+	return &process{os.NewFile(uintptr(fd), "process "+strconv.Itoa(pid))}, nil
+}
+
+// bind is openProcess for a process of the client's user. If the client is root, it may be of any user. pid may be 0
+// for none.
+func bind(pid int, by Client) (*process, error) {
+	if pid == 0 {
+		return nil, nil //nolint:nilnil // a nil process is none
+	}
+	p, err := openProcess(pid)
+	if err != nil {
+		return nil, err
+	}
 	uid, err := userOf(pid)
 	switch {
-	case hasEnded(fd): // otherwise what was read is not about another process
+	case p.ended(): // otherwise what was read is not about another process
 		err = badProcess("there is no process %d; it has ended", pid)
 	case err != nil:
 		err = unwatched(pid, err)
@@ -97,6 +106,12 @@ func status(pid int, line string) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf("process %d: its status has no %s", pid, line)
+}
+
+// ended reports whether the process has ended.
+func (p *process) ended() (ended bool) {
+	raw, err := p.file.SyscallConn()
+	return err == nil && raw.Control(func(fd uintptr) { ended = hasEnded(int(fd)) }) == nil && ended
 }
 
 func hasEnded(fd int) bool {

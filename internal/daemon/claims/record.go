@@ -45,6 +45,7 @@ type record struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Holds    int               `json:"holds,omitempty"` // that the client wants to make
 	Outlive  bool              `json:"outlive,omitempty"`
+	Workers  []worker          `json:"workers,omitempty"`
 }
 
 // save has the journal keep the claim. expires is as in a record. The mutex of the book must be held.
@@ -55,6 +56,7 @@ func (c *claim) save(detached bool, expires time.Duration) {
 	r := record{
 		Secret: c.secret[:], Chosen: c.chosen, Client: c.Client, Detach: c.Detach, Detached: detached, TTL: c.TTL, Expires: expires,
 		ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels, Holds: c.Holds, Outlive: c.Outlive,
+		Workers: c.workers,
 	}
 	if c.by != c.Client {
 		r.By = &c.by

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/daemon/quota"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // Config is what a book is made of. The zero Config is that of a book whose claims end with the process.
@@ -71,7 +69,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 	}
 	delete(b.records, id)
 	c := &claim{
-		book: b, id: id, secret: fingerprint(of.Secret), chosen: of.Chosen, cancel: cancel, boundStart: of.ForStart,
+		book: b, id: id, secret: fingerprint(of.Secret), chosen: of.Chosen, cancel: cancel, boundStart: of.ForStart, workers: of.Workers,
 		Request: Request{
 			Client: of.Client, Name: r.Name, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Lease: r.Lease, Detach: of.Detach, TTL: of.TTL,
 			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Holds: of.Holds, Outlive: of.Outlive,
@@ -112,7 +110,7 @@ func (b *Book) Begin(agent *actor.Agent) (goOn, over int) {
 		if c.state != Waiting {
 			c.grant = <-c.grants // the agent has delivered it
 		}
-		if b.hasEnded(c) && !c.stay() {
+		if b.hasEnded(c) && !c.stay() && !c.passOn() {
 			ended = append(ended, c)
 		}
 	}
@@ -148,18 +146,7 @@ func (b *Book) hasEnded(c *claim) bool {
 	if c.ForPID == 0 {
 		return false
 	}
-	bound, err := bind(c.ForPID, c.Client)
-	switch {
-	case errors.Is(err, refusal.ErrQuota): // nobody knows whether it has ended, so the claim goes on until somebody releases it
-		return false
-	case err != nil || b.started(c.ForPID) != c.boundStart: // another process may have the number by now
-		bound.close()
-		return true
-	}
-	c.bound = bound
-	b.cfg.Quotas.Add(c.Client.UID, quota.Processes)
-	bound.watch(func() { c.giveUp(0) })
-	return false
+	return !c.bindAgain(c.ForPID, c.boundStart)
 }
 
 // who says which process is behind a request.

@@ -61,12 +61,12 @@ func (s *Stream) awake() {
 	}
 }
 
-// Close ends the stream, and with it the claim, unless that is over, is detached, has another stream, or outlives its
-// stream.
+// Close ends the stream, and with it the claim, unless that is over, is detached, has another stream, outlives its
+// stream, or has workers that are left.
 func (s *Stream) Close() {
 	c := s.claim
 	c.book.mu.Lock()
-	ends := s.close() && !c.detached && !c.stay()
+	ends := s.close() && !c.detached && !c.stay() && !c.passOn()
 	c.book.mu.Unlock()
 	if ends {
 		c.giveUp(0)

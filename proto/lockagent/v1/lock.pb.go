@@ -1699,7 +1699,10 @@ type ReleaseRequest struct {
 	// lost is why the client counts the hold as lost: its deadline has passed or is too near, nobody has received the
 	// grant, or the client or its session was closed. Then the event log says that too. Otherwise, and with any other
 	// reason, the hold is released.
-	Lost          LossReason `protobuf:"varint,3,opt,name=lost,proto3,enum=lockagent.v1.LossReason" json:"lost,omitempty"`
+	Lost LossReason `protobuf:"varint,3,opt,name=lost,proto3,enum=lockagent.v1.LossReason" json:"lost,omitempty"`
+	// keep leaves the lock held for this time, up to a year, and ends the claim then. The answer does not wait for that. It
+	// excludes lost, and a claim that waits ends at once.
+	Keep          *durationpb.Duration `protobuf:"bytes,4,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1753,6 +1756,13 @@ func (x *ReleaseRequest) GetLost() LossReason {
 		return x.Lost
 	}
 	return LossReason_LOSS_REASON_UNSPECIFIED
+}
+
+func (x *ReleaseRequest) GetKeep() *durationpb.Duration {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
 }
 
 type ReleaseResponse struct {
@@ -1925,6 +1935,104 @@ func (x *RenewResponse) GetExpires() *Deadline {
 	return nil
 }
 
+type BindRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// claim has a stream, and is granted.
+	Claim  string `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
+	Secret string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	// pids are the processes, at most 16. Each is as for_pid in AcquireRequest.
+	Pids          []int32 `protobuf:"varint,3,rep,packed,name=pids,proto3" json:"pids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BindRequest) Reset() {
+	*x = BindRequest{}
+	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BindRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BindRequest) ProtoMessage() {}
+
+func (x *BindRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
+func (*BindRequest) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BindRequest) GetClaim() string {
+	if x != nil {
+		return x.Claim
+	}
+	return ""
+}
+
+func (x *BindRequest) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *BindRequest) GetPids() []int32 {
+	if x != nil {
+		return x.Pids
+	}
+	return nil
+}
+
+type BindResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BindResponse) Reset() {
+	*x = BindResponse{}
+	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BindResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BindResponse) ProtoMessage() {}
+
+func (x *BindResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
+func (*BindResponse) Descriptor() ([]byte, []int) {
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{19}
+}
+
 type CheckRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1936,7 +2044,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2056,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[18]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2069,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{18}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CheckRequest) GetName() string {
@@ -1999,7 +2107,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2119,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[19]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2132,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{19}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CheckResponse) GetCurrent() bool {
@@ -2056,7 +2164,7 @@ type LinkRequest struct {
 
 func (x *LinkRequest) Reset() {
 	*x = LinkRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2176,7 @@ func (x *LinkRequest) String() string {
 func (*LinkRequest) ProtoMessage() {}
 
 func (x *LinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[20]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2189,7 @@ func (x *LinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkRequest.ProtoReflect.Descriptor instead.
 func (*LinkRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{20}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{22}
 }
 
 // LinkNews tells what became of claims.
@@ -2096,7 +2204,7 @@ type LinkNews struct {
 
 func (x *LinkNews) Reset() {
 	*x = LinkNews{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2216,7 @@ func (x *LinkNews) String() string {
 func (*LinkNews) ProtoMessage() {}
 
 func (x *LinkNews) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[21]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2229,7 @@ func (x *LinkNews) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkNews.ProtoReflect.Descriptor instead.
 func (*LinkNews) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{21}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LinkNews) GetLink() string {
@@ -2156,7 +2264,7 @@ type LinkEvent struct {
 
 func (x *LinkEvent) Reset() {
 	*x = LinkEvent{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2276,7 @@ func (x *LinkEvent) String() string {
 func (*LinkEvent) ProtoMessage() {}
 
 func (x *LinkEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[22]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2289,7 @@ func (x *LinkEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkEvent.ProtoReflect.Descriptor instead.
 func (*LinkEvent) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{22}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LinkEvent) GetRef() uint64 {
@@ -2279,7 +2387,7 @@ type Extended struct {
 
 func (x *Extended) Reset() {
 	*x = Extended{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2399,7 @@ func (x *Extended) String() string {
 func (*Extended) ProtoMessage() {}
 
 func (x *Extended) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[23]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2412,7 @@ func (x *Extended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extended.ProtoReflect.Descriptor instead.
 func (*Extended) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{23}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Extended) GetId() uint64 {
@@ -2340,7 +2448,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2352,7 +2460,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[24]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2365,7 +2473,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{24}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SubmitRequest) GetLink() string {
@@ -2401,7 +2509,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2521,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[25]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2534,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{25}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Command) GetRef() uint64 {
@@ -2531,7 +2639,7 @@ type Warn struct {
 
 func (x *Warn) Reset() {
 	*x = Warn{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2651,7 @@ func (x *Warn) String() string {
 func (*Warn) ProtoMessage() {}
 
 func (x *Warn) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[26]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2664,7 @@ func (x *Warn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warn.ProtoReflect.Descriptor instead.
 func (*Warn) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{26}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{28}
 }
 
 // Give ends a claim of the link.
@@ -2570,7 +2678,7 @@ type Give struct {
 
 func (x *Give) Reset() {
 	*x = Give{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2690,7 @@ func (x *Give) String() string {
 func (*Give) ProtoMessage() {}
 
 func (x *Give) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[27]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2703,7 @@ func (x *Give) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Give.ProtoReflect.Descriptor instead.
 func (*Give) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{27}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Give) GetLost() LossReason {
@@ -2617,7 +2725,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[28]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2737,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[28]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2750,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{28}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Extend) GetId() uint64 {
@@ -2667,7 +2775,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_lockagent_v1_lock_proto_msgTypes[29]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2679,7 +2787,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_lock_proto_msgTypes[29]
+	mi := &file_lockagent_v1_lock_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2692,7 +2800,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{29}
+	return file_lockagent_v1_lock_proto_rawDescGZIP(), []int{31}
 }
 
 var File_lockagent_v1_lock_proto protoreflect.FileDescriptor
@@ -2805,11 +2913,12 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x03why\x18\x11 \x01(\tR\x03why\x12\x14\n" +
 	"\x05limit\x18\x12 \x01(\x05R\x05limit\x12&\n" +
 	"\x04lost\x18\x13 \x01(\v2\x12.lockagent.v1.LostR\x04lost\x12+\n" +
-	"\x05store\x18\x14 \x01(\v2\x15.lockagent.v1.FailureR\x05store\"l\n" +
+	"\x05store\x18\x14 \x01(\v2\x15.lockagent.v1.FailureR\x05store\"\x9b\x01\n" +
 	"\x0eReleaseRequest\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12,\n" +
-	"\x04lost\x18\x03 \x01(\x0e2\x18.lockagent.v1.LossReasonR\x04lost\"'\n" +
+	"\x04lost\x18\x03 \x01(\x0e2\x18.lockagent.v1.LossReasonR\x04lost\x12-\n" +
+	"\x04keep\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04keep\"'\n" +
 	"\x0fReleaseResponse\x12\x14\n" +
 	"\x05ended\x18\x01 \x01(\bR\x05ended\"\x9a\x01\n" +
 	"\fRenewRequest\x12\x14\n" +
@@ -2819,7 +2928,12 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"u\n" +
 	"\rRenewResponse\x122\n" +
 	"\bdeadline\x18\x01 \x01(\v2\x16.lockagent.v1.DeadlineR\bdeadline\x120\n" +
-	"\aexpires\x18\x02 \x01(\v2\x16.lockagent.v1.DeadlineR\aexpires\"`\n" +
+	"\aexpires\x18\x02 \x01(\v2\x16.lockagent.v1.DeadlineR\aexpires\"O\n" +
+	"\vBindRequest\x12\x14\n" +
+	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x12\n" +
+	"\x04pids\x18\x03 \x03(\x05R\x04pids\"\x0e\n" +
+	"\fBindResponse\"`\n" +
 	"\fCheckRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockagent.v1.KindR\x04kind\x12\x14\n" +
@@ -2928,12 +3042,13 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x0fREASON_RELEASED\x10\"\x12\x12\n" +
 	"\x0eREASON_BAD_URL\x10#\x12\x14\n" +
 	"\x10REASON_NO_TOKENS\x10$\x12\x1a\n" +
-	"\x16REASON_IDENTITY_IN_USE\x10%2\xe5\x03\n" +
+	"\x16REASON_IDENTITY_IN_USE\x10%2\xa4\x04\n" +
 	"\vLockService\x12C\n" +
 	"\aAcquire\x12\x1c.lockagent.v1.AcquireRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12A\n" +
 	"\x06Attach\x12\x1b.lockagent.v1.AttachRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12F\n" +
 	"\aRelease\x12\x1c.lockagent.v1.ReleaseRequest\x1a\x1d.lockagent.v1.ReleaseResponse\x12@\n" +
-	"\x05Renew\x12\x1a.lockagent.v1.RenewRequest\x1a\x1b.lockagent.v1.RenewResponse\x12@\n" +
+	"\x05Renew\x12\x1a.lockagent.v1.RenewRequest\x1a\x1b.lockagent.v1.RenewResponse\x12=\n" +
+	"\x04Bind\x12\x19.lockagent.v1.BindRequest\x1a\x1a.lockagent.v1.BindResponse\x12@\n" +
 	"\x05Check\x12\x1a.lockagent.v1.CheckRequest\x1a\x1b.lockagent.v1.CheckResponse\x12;\n" +
 	"\x04Link\x12\x19.lockagent.v1.LinkRequest\x1a\x16.lockagent.v1.LinkNews0\x01\x12E\n" +
 	"\x06Submit\x12\x1b.lockagent.v1.SubmitRequest\x1a\x1c.lockagent.v1.SubmitResponse(\x01B?Z=github.com/lockagent/lockagent/proto/lockagent/v1;lockagentv1b\x06proto3"
@@ -2951,7 +3066,7 @@ func file_lockagent_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_lockagent_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_lockagent_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_lockagent_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_lockagent_v1_lock_proto_goTypes = []any{
 	(Kind)(0),                   // 0: lockagent.v1.Kind
 	(Mode)(0),                   // 1: lockagent.v1.Mode
@@ -2975,28 +3090,30 @@ var file_lockagent_v1_lock_proto_goTypes = []any{
 	(*ReleaseResponse)(nil),     // 19: lockagent.v1.ReleaseResponse
 	(*RenewRequest)(nil),        // 20: lockagent.v1.RenewRequest
 	(*RenewResponse)(nil),       // 21: lockagent.v1.RenewResponse
-	(*CheckRequest)(nil),        // 22: lockagent.v1.CheckRequest
-	(*CheckResponse)(nil),       // 23: lockagent.v1.CheckResponse
-	(*LinkRequest)(nil),         // 24: lockagent.v1.LinkRequest
-	(*LinkNews)(nil),            // 25: lockagent.v1.LinkNews
-	(*LinkEvent)(nil),           // 26: lockagent.v1.LinkEvent
-	(*Extended)(nil),            // 27: lockagent.v1.Extended
-	(*SubmitRequest)(nil),       // 28: lockagent.v1.SubmitRequest
-	(*Command)(nil),             // 29: lockagent.v1.Command
-	(*Warn)(nil),                // 30: lockagent.v1.Warn
-	(*Give)(nil),                // 31: lockagent.v1.Give
-	(*Extend)(nil),              // 32: lockagent.v1.Extend
-	(*SubmitResponse)(nil),      // 33: lockagent.v1.SubmitResponse
-	nil,                         // 34: lockagent.v1.AcquireRequest.LabelsEntry
-	(*durationpb.Duration)(nil), // 35: google.protobuf.Duration
+	(*BindRequest)(nil),         // 22: lockagent.v1.BindRequest
+	(*BindResponse)(nil),        // 23: lockagent.v1.BindResponse
+	(*CheckRequest)(nil),        // 24: lockagent.v1.CheckRequest
+	(*CheckResponse)(nil),       // 25: lockagent.v1.CheckResponse
+	(*LinkRequest)(nil),         // 26: lockagent.v1.LinkRequest
+	(*LinkNews)(nil),            // 27: lockagent.v1.LinkNews
+	(*LinkEvent)(nil),           // 28: lockagent.v1.LinkEvent
+	(*Extended)(nil),            // 29: lockagent.v1.Extended
+	(*SubmitRequest)(nil),       // 30: lockagent.v1.SubmitRequest
+	(*Command)(nil),             // 31: lockagent.v1.Command
+	(*Warn)(nil),                // 32: lockagent.v1.Warn
+	(*Give)(nil),                // 33: lockagent.v1.Give
+	(*Extend)(nil),              // 34: lockagent.v1.Extend
+	(*SubmitResponse)(nil),      // 35: lockagent.v1.SubmitResponse
+	nil,                         // 36: lockagent.v1.AcquireRequest.LabelsEntry
+	(*durationpb.Duration)(nil), // 37: google.protobuf.Duration
 }
 var file_lockagent_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: lockagent.v1.AcquireRequest.kind:type_name -> lockagent.v1.Kind
 	1,  // 1: lockagent.v1.AcquireRequest.mode:type_name -> lockagent.v1.Mode
-	35, // 2: lockagent.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
-	35, // 3: lockagent.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
-	35, // 4: lockagent.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
-	34, // 5: lockagent.v1.AcquireRequest.labels:type_name -> lockagent.v1.AcquireRequest.LabelsEntry
+	37, // 2: lockagent.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
+	37, // 3: lockagent.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
+	37, // 4: lockagent.v1.AcquireRequest.ttl:type_name -> google.protobuf.Duration
+	36, // 5: lockagent.v1.AcquireRequest.labels:type_name -> lockagent.v1.AcquireRequest.LabelsEntry
 	7,  // 6: lockagent.v1.ClaimEvent.queued:type_name -> lockagent.v1.Queued
 	8,  // 7: lockagent.v1.ClaimEvent.granted:type_name -> lockagent.v1.Granted
 	10, // 8: lockagent.v1.ClaimEvent.renewed:type_name -> lockagent.v1.Renewed
@@ -3005,61 +3122,64 @@ var file_lockagent_v1_lock_proto_depIdxs = []int32{
 	13, // 11: lockagent.v1.ClaimEvent.draining:type_name -> lockagent.v1.Draining
 	12, // 12: lockagent.v1.ClaimEvent.warning:type_name -> lockagent.v1.Warning
 	9,  // 13: lockagent.v1.Granted.deadline:type_name -> lockagent.v1.Deadline
-	35, // 14: lockagent.v1.Granted.waited:type_name -> google.protobuf.Duration
+	37, // 14: lockagent.v1.Granted.waited:type_name -> google.protobuf.Duration
 	9,  // 15: lockagent.v1.Renewed.deadline:type_name -> lockagent.v1.Deadline
-	35, // 16: lockagent.v1.Draining.left:type_name -> google.protobuf.Duration
+	37, // 16: lockagent.v1.Draining.left:type_name -> google.protobuf.Duration
 	15, // 17: lockagent.v1.Ended.released:type_name -> lockagent.v1.Released
 	16, // 18: lockagent.v1.Ended.lost:type_name -> lockagent.v1.Lost
 	17, // 19: lockagent.v1.Ended.denied:type_name -> lockagent.v1.Failure
 	2,  // 20: lockagent.v1.Lost.reason:type_name -> lockagent.v1.LossReason
 	3,  // 21: lockagent.v1.Failure.reason:type_name -> lockagent.v1.Reason
-	35, // 22: lockagent.v1.Failure.left:type_name -> google.protobuf.Duration
-	35, // 23: lockagent.v1.Failure.waited:type_name -> google.protobuf.Duration
-	35, // 24: lockagent.v1.Failure.silent:type_name -> google.protobuf.Duration
+	37, // 22: lockagent.v1.Failure.left:type_name -> google.protobuf.Duration
+	37, // 23: lockagent.v1.Failure.waited:type_name -> google.protobuf.Duration
+	37, // 24: lockagent.v1.Failure.silent:type_name -> google.protobuf.Duration
 	0,  // 25: lockagent.v1.Failure.kind:type_name -> lockagent.v1.Kind
 	0,  // 26: lockagent.v1.Failure.used:type_name -> lockagent.v1.Kind
 	16, // 27: lockagent.v1.Failure.lost:type_name -> lockagent.v1.Lost
 	17, // 28: lockagent.v1.Failure.store:type_name -> lockagent.v1.Failure
 	2,  // 29: lockagent.v1.ReleaseRequest.lost:type_name -> lockagent.v1.LossReason
-	35, // 30: lockagent.v1.RenewRequest.ttl:type_name -> google.protobuf.Duration
-	35, // 31: lockagent.v1.RenewRequest.lease:type_name -> google.protobuf.Duration
-	9,  // 32: lockagent.v1.RenewResponse.deadline:type_name -> lockagent.v1.Deadline
-	9,  // 33: lockagent.v1.RenewResponse.expires:type_name -> lockagent.v1.Deadline
-	0,  // 34: lockagent.v1.CheckRequest.kind:type_name -> lockagent.v1.Kind
-	26, // 35: lockagent.v1.LinkNews.events:type_name -> lockagent.v1.LinkEvent
-	6,  // 36: lockagent.v1.LinkEvent.event:type_name -> lockagent.v1.ClaimEvent
-	17, // 37: lockagent.v1.LinkEvent.refused:type_name -> lockagent.v1.Failure
-	17, // 38: lockagent.v1.LinkEvent.released:type_name -> lockagent.v1.Failure
-	27, // 39: lockagent.v1.LinkEvent.extended:type_name -> lockagent.v1.Extended
-	9,  // 40: lockagent.v1.Extended.deadline:type_name -> lockagent.v1.Deadline
-	17, // 41: lockagent.v1.Extended.failure:type_name -> lockagent.v1.Failure
-	29, // 42: lockagent.v1.SubmitRequest.commands:type_name -> lockagent.v1.Command
-	4,  // 43: lockagent.v1.Command.acquire:type_name -> lockagent.v1.AcquireRequest
-	5,  // 44: lockagent.v1.Command.attach:type_name -> lockagent.v1.AttachRequest
-	31, // 45: lockagent.v1.Command.release:type_name -> lockagent.v1.Give
-	32, // 46: lockagent.v1.Command.extend:type_name -> lockagent.v1.Extend
-	30, // 47: lockagent.v1.Command.warn:type_name -> lockagent.v1.Warn
-	2,  // 48: lockagent.v1.Give.lost:type_name -> lockagent.v1.LossReason
-	35, // 49: lockagent.v1.Extend.lease:type_name -> google.protobuf.Duration
-	4,  // 50: lockagent.v1.LockService.Acquire:input_type -> lockagent.v1.AcquireRequest
-	5,  // 51: lockagent.v1.LockService.Attach:input_type -> lockagent.v1.AttachRequest
-	18, // 52: lockagent.v1.LockService.Release:input_type -> lockagent.v1.ReleaseRequest
-	20, // 53: lockagent.v1.LockService.Renew:input_type -> lockagent.v1.RenewRequest
-	22, // 54: lockagent.v1.LockService.Check:input_type -> lockagent.v1.CheckRequest
-	24, // 55: lockagent.v1.LockService.Link:input_type -> lockagent.v1.LinkRequest
-	28, // 56: lockagent.v1.LockService.Submit:input_type -> lockagent.v1.SubmitRequest
-	6,  // 57: lockagent.v1.LockService.Acquire:output_type -> lockagent.v1.ClaimEvent
-	6,  // 58: lockagent.v1.LockService.Attach:output_type -> lockagent.v1.ClaimEvent
-	19, // 59: lockagent.v1.LockService.Release:output_type -> lockagent.v1.ReleaseResponse
-	21, // 60: lockagent.v1.LockService.Renew:output_type -> lockagent.v1.RenewResponse
-	23, // 61: lockagent.v1.LockService.Check:output_type -> lockagent.v1.CheckResponse
-	25, // 62: lockagent.v1.LockService.Link:output_type -> lockagent.v1.LinkNews
-	33, // 63: lockagent.v1.LockService.Submit:output_type -> lockagent.v1.SubmitResponse
-	57, // [57:64] is the sub-list for method output_type
-	50, // [50:57] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	37, // 30: lockagent.v1.ReleaseRequest.keep:type_name -> google.protobuf.Duration
+	37, // 31: lockagent.v1.RenewRequest.ttl:type_name -> google.protobuf.Duration
+	37, // 32: lockagent.v1.RenewRequest.lease:type_name -> google.protobuf.Duration
+	9,  // 33: lockagent.v1.RenewResponse.deadline:type_name -> lockagent.v1.Deadline
+	9,  // 34: lockagent.v1.RenewResponse.expires:type_name -> lockagent.v1.Deadline
+	0,  // 35: lockagent.v1.CheckRequest.kind:type_name -> lockagent.v1.Kind
+	28, // 36: lockagent.v1.LinkNews.events:type_name -> lockagent.v1.LinkEvent
+	6,  // 37: lockagent.v1.LinkEvent.event:type_name -> lockagent.v1.ClaimEvent
+	17, // 38: lockagent.v1.LinkEvent.refused:type_name -> lockagent.v1.Failure
+	17, // 39: lockagent.v1.LinkEvent.released:type_name -> lockagent.v1.Failure
+	29, // 40: lockagent.v1.LinkEvent.extended:type_name -> lockagent.v1.Extended
+	9,  // 41: lockagent.v1.Extended.deadline:type_name -> lockagent.v1.Deadline
+	17, // 42: lockagent.v1.Extended.failure:type_name -> lockagent.v1.Failure
+	31, // 43: lockagent.v1.SubmitRequest.commands:type_name -> lockagent.v1.Command
+	4,  // 44: lockagent.v1.Command.acquire:type_name -> lockagent.v1.AcquireRequest
+	5,  // 45: lockagent.v1.Command.attach:type_name -> lockagent.v1.AttachRequest
+	33, // 46: lockagent.v1.Command.release:type_name -> lockagent.v1.Give
+	34, // 47: lockagent.v1.Command.extend:type_name -> lockagent.v1.Extend
+	32, // 48: lockagent.v1.Command.warn:type_name -> lockagent.v1.Warn
+	2,  // 49: lockagent.v1.Give.lost:type_name -> lockagent.v1.LossReason
+	37, // 50: lockagent.v1.Extend.lease:type_name -> google.protobuf.Duration
+	4,  // 51: lockagent.v1.LockService.Acquire:input_type -> lockagent.v1.AcquireRequest
+	5,  // 52: lockagent.v1.LockService.Attach:input_type -> lockagent.v1.AttachRequest
+	18, // 53: lockagent.v1.LockService.Release:input_type -> lockagent.v1.ReleaseRequest
+	20, // 54: lockagent.v1.LockService.Renew:input_type -> lockagent.v1.RenewRequest
+	22, // 55: lockagent.v1.LockService.Bind:input_type -> lockagent.v1.BindRequest
+	24, // 56: lockagent.v1.LockService.Check:input_type -> lockagent.v1.CheckRequest
+	26, // 57: lockagent.v1.LockService.Link:input_type -> lockagent.v1.LinkRequest
+	30, // 58: lockagent.v1.LockService.Submit:input_type -> lockagent.v1.SubmitRequest
+	6,  // 59: lockagent.v1.LockService.Acquire:output_type -> lockagent.v1.ClaimEvent
+	6,  // 60: lockagent.v1.LockService.Attach:output_type -> lockagent.v1.ClaimEvent
+	19, // 61: lockagent.v1.LockService.Release:output_type -> lockagent.v1.ReleaseResponse
+	21, // 62: lockagent.v1.LockService.Renew:output_type -> lockagent.v1.RenewResponse
+	23, // 63: lockagent.v1.LockService.Bind:output_type -> lockagent.v1.BindResponse
+	25, // 64: lockagent.v1.LockService.Check:output_type -> lockagent.v1.CheckResponse
+	27, // 65: lockagent.v1.LockService.Link:output_type -> lockagent.v1.LinkNews
+	35, // 66: lockagent.v1.LockService.Submit:output_type -> lockagent.v1.SubmitResponse
+	59, // [59:67] is the sub-list for method output_type
+	51, // [51:59] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_lockagent_v1_lock_proto_init() }
@@ -3081,13 +3201,13 @@ func file_lockagent_v1_lock_proto_init() {
 		(*Ended_Lost)(nil),
 		(*Ended_Denied)(nil),
 	}
-	file_lockagent_v1_lock_proto_msgTypes[22].OneofWrappers = []any{
+	file_lockagent_v1_lock_proto_msgTypes[24].OneofWrappers = []any{
 		(*LinkEvent_Event)(nil),
 		(*LinkEvent_Refused)(nil),
 		(*LinkEvent_Released)(nil),
 		(*LinkEvent_Extended)(nil),
 	}
-	file_lockagent_v1_lock_proto_msgTypes[25].OneofWrappers = []any{
+	file_lockagent_v1_lock_proto_msgTypes[27].OneofWrappers = []any{
 		(*Command_Acquire)(nil),
 		(*Command_Attach)(nil),
 		(*Command_Release)(nil),
@@ -3100,7 +3220,7 @@ func file_lockagent_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockagent_v1_lock_proto_rawDesc), len(file_lockagent_v1_lock_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

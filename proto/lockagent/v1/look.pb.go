@@ -310,11 +310,13 @@ type Claim struct {
 	// since is when the claim was granted, or asked for.
 	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	// left is what is left until the deadline.
-	Left          *durationpb.Duration `protobuf:"bytes,8,opt,name=left,proto3" json:"left,omitempty"`
-	Detached      bool                 `protobuf:"varint,9,opt,name=detached,proto3" json:"detached,omitempty"`
-	Command       string               `protobuf:"bytes,10,opt,name=command,proto3" json:"command,omitempty"`
-	Labels        map[string]string    `protobuf:"bytes,11,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Session       string               `protobuf:"bytes,12,opt,name=session,proto3" json:"session,omitempty"`
+	Left     *durationpb.Duration `protobuf:"bytes,8,opt,name=left,proto3" json:"left,omitempty"`
+	Detached bool                 `protobuf:"varint,9,opt,name=detached,proto3" json:"detached,omitempty"`
+	Command  string               `protobuf:"bytes,10,opt,name=command,proto3" json:"command,omitempty"`
+	Labels   map[string]string    `protobuf:"bytes,11,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Session  string               `protobuf:"bytes,12,opt,name=session,proto3" json:"session,omitempty"`
+	// pids are the processes that work under the claim, if its client has told them: see Bind.
+	Pids          []int32 `protobuf:"varint,13,rep,packed,name=pids,proto3" json:"pids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -431,6 +433,13 @@ func (x *Claim) GetSession() string {
 		return x.Session
 	}
 	return ""
+}
+
+func (x *Claim) GetPids() []int32 {
+	if x != nil {
+		return x.Pids
+	}
+	return nil
 }
 
 // Client is the process that made a claim, as the kernel tells.
@@ -1490,7 +1499,7 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\aholders\x18\x03 \x03(\v2\x13.lockagent.v1.ClaimR\aholders\x12-\n" +
 	"\awaiters\x18\x04 \x03(\v2\x13.lockagent.v1.ClaimR\awaiters\x12\x12\n" +
 	"\x04held\x18\x05 \x01(\x05R\x04held\x12\x18\n" +
-	"\awaiting\x18\x06 \x01(\x05R\awaiting\"\xf3\x03\n" +
+	"\awaiting\x18\x06 \x01(\x05R\awaiting\"\x87\x04\n" +
 	"\x05Claim\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12)\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x13.lockagent.v1.StateR\x05state\x12&\n" +
@@ -1504,7 +1513,8 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\acommand\x18\n" +
 	" \x01(\tR\acommand\x127\n" +
 	"\x06labels\x18\v \x03(\v2\x1f.lockagent.v1.Claim.LabelsEntryR\x06labels\x12\x18\n" +
-	"\asession\x18\f \x01(\tR\asession\x1a9\n" +
+	"\asession\x18\f \x01(\tR\asession\x12\x12\n" +
+	"\x04pids\x18\r \x03(\x05R\x04pids\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"l\n" +

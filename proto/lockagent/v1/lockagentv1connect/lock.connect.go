@@ -43,6 +43,8 @@ const (
 	LockServiceReleaseProcedure = "/lockagent.v1.LockService/Release"
 	// LockServiceRenewProcedure is the fully-qualified name of the LockService's Renew RPC.
 	LockServiceRenewProcedure = "/lockagent.v1.LockService/Renew"
+	// LockServiceBindProcedure is the fully-qualified name of the LockService's Bind RPC.
+	LockServiceBindProcedure = "/lockagent.v1.LockService/Bind"
 	// LockServiceCheckProcedure is the fully-qualified name of the LockService's Check RPC.
 	LockServiceCheckProcedure = "/lockagent.v1.LockService/Check"
 	// LockServiceLinkProcedure is the fully-qualified name of the LockService's Link RPC.
@@ -65,6 +67,9 @@ type LockServiceClient interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Renew puts off the end of a detached claim that has a time to live, or that of a fixed lease.
 	Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error)
+	// Bind names the processes that work under a claim, in place of those that were named before. When the client has
+	// gone for good, the claim goes on until they have ended, also after a restart of the daemon.
+	Bind(context.Context, *v1.BindRequest) (*v1.BindResponse, error)
 	// Check tells whether the lock is held with a token through this daemon.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
 	// Link opens a link: one stream for all claims of a client, in place of a stream for each. It tells what becomes of them. When it
@@ -110,6 +115,12 @@ func NewLockServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(lockServiceMethods.ByName("Renew")),
 			connect.WithClientOptions(opts...),
 		),
+		bind: connect.NewClient[v1.BindRequest, v1.BindResponse](
+			httpClient,
+			baseURL+LockServiceBindProcedure,
+			connect.WithSchema(lockServiceMethods.ByName("Bind")),
+			connect.WithClientOptions(opts...),
+		),
 		check: connect.NewClient[v1.CheckRequest, v1.CheckResponse](
 			httpClient,
 			baseURL+LockServiceCheckProcedure,
@@ -137,6 +148,7 @@ type lockServiceClient struct {
 	attach  *connect.Client[v1.AttachRequest, v1.ClaimEvent]
 	release *connect.Client[v1.ReleaseRequest, v1.ReleaseResponse]
 	renew   *connect.Client[v1.RenewRequest, v1.RenewResponse]
+	bind    *connect.Client[v1.BindRequest, v1.BindResponse]
 	check   *connect.Client[v1.CheckRequest, v1.CheckResponse]
 	link    *connect.Client[v1.LinkRequest, v1.LinkNews]
 	submit  *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
@@ -164,6 +176,15 @@ func (c *lockServiceClient) Release(ctx context.Context, req *v1.ReleaseRequest)
 // Renew calls lockagent.v1.LockService.Renew.
 func (c *lockServiceClient) Renew(ctx context.Context, req *v1.RenewRequest) (*v1.RenewResponse, error) {
 	response, err := c.renew.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Bind calls lockagent.v1.LockService.Bind.
+func (c *lockServiceClient) Bind(ctx context.Context, req *v1.BindRequest) (*v1.BindResponse, error) {
+	response, err := c.bind.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -203,6 +224,9 @@ type LockServiceHandler interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Renew puts off the end of a detached claim that has a time to live, or that of a fixed lease.
 	Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error)
+	// Bind names the processes that work under a claim, in place of those that were named before. When the client has
+	// gone for good, the claim goes on until they have ended, also after a restart of the daemon.
+	Bind(context.Context, *v1.BindRequest) (*v1.BindResponse, error)
 	// Check tells whether the lock is held with a token through this daemon.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
 	// Link opens a link: one stream for all claims of a client, in place of a stream for each. It tells what becomes of them. When it
@@ -244,6 +268,12 @@ func NewLockServiceHandler(svc LockServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(lockServiceMethods.ByName("Renew")),
 		connect.WithHandlerOptions(opts...),
 	)
+	lockServiceBindHandler := connect.NewUnaryHandlerSimple(
+		LockServiceBindProcedure,
+		svc.Bind,
+		connect.WithSchema(lockServiceMethods.ByName("Bind")),
+		connect.WithHandlerOptions(opts...),
+	)
 	lockServiceCheckHandler := connect.NewUnaryHandlerSimple(
 		LockServiceCheckProcedure,
 		svc.Check,
@@ -272,6 +302,8 @@ func NewLockServiceHandler(svc LockServiceHandler, opts ...connect.HandlerOption
 			lockServiceReleaseHandler.ServeHTTP(w, r)
 		case LockServiceRenewProcedure:
 			lockServiceRenewHandler.ServeHTTP(w, r)
+		case LockServiceBindProcedure:
+			lockServiceBindHandler.ServeHTTP(w, r)
 		case LockServiceCheckProcedure:
 			lockServiceCheckHandler.ServeHTTP(w, r)
 		case LockServiceLinkProcedure:
@@ -301,6 +333,10 @@ func (UnimplementedLockServiceHandler) Release(context.Context, *v1.ReleaseReque
 
 func (UnimplementedLockServiceHandler) Renew(context.Context, *v1.RenewRequest) (*v1.RenewResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LockService.Renew is not implemented"))
+}
+
+func (UnimplementedLockServiceHandler) Bind(context.Context, *v1.BindRequest) (*v1.BindResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LockService.Bind is not implemented"))
 }
 
 func (UnimplementedLockServiceHandler) Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error) {
