@@ -87,7 +87,7 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		if errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) {
 			return &failure{code: int(f.busy), err: err}
 		}
-		return err
+		return f.otherKind(err, "lockagent acquire", "--ttl 10m "+shellWord(string(name)))
 	}
 	c := h.of(name)
 	if err := h.detach(c); err != nil {

@@ -43,14 +43,16 @@ resources that cannot compare tokens themselves. It answers for now, and not for
 				return err
 			}
 			defer daemon.close()
-			is, err := daemon.kindOf(cmd.Context(), name, kind)
-			if err != nil {
+			var r *lockagentv1.CheckResponse
+			err = daemon.ofKind(cmd.Context(), name, kind, func(is lockagentv1.Kind) (err error) {
+				r, err = daemon.locks.Check(
+					cmd.Context(), &lockagentv1.CheckRequest{Name: string(name), Kind: is, Token: token},
+				)
 				return err
-			}
-			r, err := daemon.locks.Check(cmd.Context(), &lockagentv1.CheckRequest{Name: string(name), Kind: wire.FromKind(is), Token: token})
+			})
 			switch {
 			case err != nil:
-				return daemon.failed(err)
+				return err
 			case r.GetCurrent():
 				return nil
 			case r.GetHeld():
@@ -68,7 +70,7 @@ resources that cannot compare tokens themselves. It answers for now, and not for
 type kindFlag lockagent.LockKind
 
 func (k *kindFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Var(k, "kind", "`kind` of the lock: plain, fair, readwrite, and so on; by default as this daemon knows it, or plain")
+	cmd.Flags().Var(k, "kind", "`kind` of the lock: readwrite, plain, fair, and so on; by default as it is in use")
 }
 
 func (k *kindFlag) String() string { return string(*k) }

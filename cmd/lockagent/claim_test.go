@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,7 +116,33 @@ func (blind) List(_ context.Context, r *lockagentv1.ListRequest) (*lockagentv1.L
 // kind.
 func TestTheKindForWhoMayNotLook(t *testing.T) {
 	d := &daemonClient{look: blind{}}
-	if kind, err := d.kindOf(t.Context(), "door", ""); kind != "" || err != nil {
-		t.Errorf("got %q, %v", kind, err)
+	for given, want := range map[kindFlag]lockagentv1.Kind{
+		"": lockagentv1.Kind_KIND_READ_WRITE, "fair": lockagentv1.Kind_KIND_FAIR,
+	} {
+		var asked []lockagentv1.Kind
+		err := d.ofKind(t.Context(), "door", given, func(is lockagentv1.Kind) error {
+			asked = append(asked, is)
+			return nil
+		})
+		if err != nil || !slices.Equal(asked, []lockagentv1.Kind{want}) {
+			t.Errorf("asked for %v: %v", asked, err)
+		}
+	}
+}
+
+// A lock that another host has as another kind than lockagent lock takes is looked at as that kind.
+func TestTheKindThatALockIsInUseAs(t *testing.T) {
+	d := &daemonClient{look: blind{}}
+	for given, want := range map[kindFlag]int{"": 2, "fair": 1} {
+		asked := 0
+		err := d.ofKind(t.Context(), "door", given, func(is lockagentv1.Kind) error {
+			if asked++; is == lockagentv1.Kind_KIND_PLAIN {
+				return nil
+			}
+			return wire.Refuse(&lockagent.KindError{Name: "door", Kind: wire.ToKind(is), Used: lockagent.PlainLock})
+		})
+		if asked != want || errors.Is(err, lockagent.ErrWrongKind) != (given != "") {
+			t.Errorf("%q: asked %d times: %v", given, asked, err)
+		}
 	}
 }

@@ -187,7 +187,9 @@ func TestScripts(t *testing.T) {
 				}))
 			},
 			"break": func(ts *testscript.TestScript, _ bool, args []string) {
-				_, err := of(ts).operate.Break(context.Background(), &lockagentv1.BreakRequest{Name: args[0], Reason: "test"})
+				_, err := of(ts).operate.Break(context.Background(), &lockagentv1.BreakRequest{
+					Name: args[0], Kind: lockagentv1.Kind_KIND_READ_WRITE, Reason: "test",
+				})
 				ts.Check(err)
 			},
 			"outage": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -112,7 +112,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
 	look := func() *lockagentv1.GetResponse {
 		t.Helper()
-		r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "door"})
+		r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 				held := func(name string) *lockagentv1.GetResponse {
 					t.Helper()
 					looks.until(t, name, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
-					r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: name})
+					r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: name})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -272,7 +272,7 @@ func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 			look := func() *lockagentv1.GetResponse {
 				t.Helper()
 				looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
-				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "door"})
+				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -142,10 +142,11 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	until := time.Now().Add(f.wait.of)
 	for _, name := range names {
 		f.session[name] = cmp.Or(held.session(name), rand.Text())
-		if f.slots > 0 && held.holds(name) >= int(f.slots) && !f.reentrant {
+		again := f.reentrant || f.shared && held.shared(name) // a reader never waits for itself
+		if f.slots > 0 && held.holds(name) >= int(f.slots) && !again {
 			return f.denied(name, lockagent.ErrReentry)
 		}
-		req := f.request(name, f.describe(command), until, !f.reentrant)
+		req := f.request(name, f.describe(command), until, !again)
 		asked := acquiring(req)
 		if err := h.provide(daemon, name, &asked, f.slots); err != nil {
 			return f.denied(name, err)
@@ -180,7 +181,7 @@ func (f *lockFlags) under(
 	command.Env = append(command.Environ(),
 		"LOCKAGENT_LOCK="+string(first.name), "LOCKAGENT_TOKEN="+strconv.FormatUint(uint64(first.token), 10),
 		"LOCKAGENT_SOCKET="+daemon.path,
-		heldVariable+"="+heldByAncestors(os.Getenv(heldVariable)).with(h.claims, f.session).String())
+		heldVariable+"="+heldByAncestors(os.Getenv(heldVariable)).with(h.claims, f.session, f.shared).String())
 	return h.supervise(command, f.close)
 }
 
@@ -283,19 +284,34 @@ func (f *lockFlags) denied(name lockagent.Name, err error) error {
 			),
 			"lockagent lock --reentrant " + shellWord(string(name)) + " true",
 		}
-	case errors.Is(err, lockagent.ErrWrongKind) && !f.shared && !f.exclusive:
-		return &failure{
-			exitUsage, err,
-			"lockagent lock -x " + shellWord(string(name)) + " true    (excludes those who take it with -s)",
-		}
 	}
-	return err
+	return f.otherKind(err, "lockagent lock", shellWord(string(name))+" true")
+}
+
+// otherKind adds to an error about the kind of a lock how a verb takes a lock of the kind that it is in use as.
+func (a *asking) otherKind(err error, verb, rest string) error {
+	other, ok := errors.AsType[*lockagent.KindError](err)
+	if !ok {
+		return err
+	}
+	try := "lockagent ls    (shows the kinds)"
+	switch other.Used {
+	case lockagent.PlainLock:
+		try = verb + " --plain " + rest + "    (if programs share it that use plain locks)"
+	case lockagent.ReadWriteLock:
+		try = verb + " " + rest + "    (without the flags for other kinds)"
+	case lockagent.FairLock:
+		try = verb + " --fair " + rest
+	case lockagent.Permits:
+		try = "lockagent slots " + shellWord(string(other.Name)) + "    (tells the number for --slots)"
+	}
+	return &failure{exitUsage, err, try}
 }
 
 // asking are the flags of each verb that asks for a lock.
 type asking struct {
-	try, shared, exclusive, fair bool
-	slots                        int32
+	try, shared, fair, plain bool
+	slots                    int32
 	wait                         waitFlag
 	lease                        time.Duration
 	labels                       map[string]string
@@ -313,7 +329,12 @@ func (a *asking) add(cmd *cobra.Command) {
 		"wait at most this `time`, such as 5s, or 2.5 for seconds; 0 is -n; by default without end",
 	)
 	flags.BoolVarP(&a.shared, "shared", "s", false, "hold the lock beside others who take it with -s")
-	flags.BoolVarP(&a.exclusive, "exclusive", "x", false, "exclude those who take the lock with -s or -x")
+	flags.BoolP("exclusive", "x", false, "hold the lock alone, as without -s and -x")
+	flags.BoolVar(
+		&a.plain, "plain", false,
+		"take the lock as a Lock of package channelapi or agentclient, or an RLock of Redisson, is taken; all others "+
+			"must use it for this lock too",
+	)
 	flags.BoolVar(
 		&a.fair, "fair", false,
 		"wait in the order of arrival, over all hosts; all others must use it for this lock too",
@@ -332,7 +353,7 @@ func (a *asking) add(cmd *cobra.Command) {
 	)
 
 	// What flock calls them too.
-	flags.BoolVarP(&a.exclusive, "exclusively", "e", false, "")
+	flags.BoolP("exclusively", "e", false, "")
 	_ = flags.MarkHidden("exclusively") // it is there
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(cmp.Or(map[string]string{"nb": "nonblock", "timeout": "wait"}[name], name))
@@ -345,6 +366,10 @@ func (a *asking) check(cmd *cobra.Command) error {
 		{"shared", "exclusively"},
 		{"shared", "fair"},
 		{"exclusive", "fair"},
+		{"plain", "shared"},
+		{"plain", "exclusive"},
+		{"plain", "fair"},
+		{"plain", "slots"},
 		{"nonblock", "wait"},
 		{"slots", "shared"},
 		{"slots", "exclusive"},
@@ -381,15 +406,17 @@ func (a *asking) request(name lockagent.Name, of described) *lockagentv1.Acquire
 	// A command lasts, and should have the long lease from the start.
 	req := &lockagentv1.AcquireRequest{Name: string(name), Try: a.try, Labels: a.labels, NoRest: true}
 	switch {
-	case a.shared, a.exclusive:
-		req.Kind = lockagentv1.Kind_KIND_READ_WRITE
-		if a.shared {
-			req.Mode = lockagentv1.Mode_MODE_SHARED
-		}
+	case a.plain:
+		req.Kind = lockagentv1.Kind_KIND_PLAIN
 	case a.fair:
 		req.Kind = lockagentv1.Kind_KIND_FAIR
 	case a.slots > 0:
 		req.Kind = lockagentv1.Kind_KIND_PERMITS
+	default: // so that -s and -x, and neither of them, meet
+		req.Kind = lockagentv1.Kind_KIND_READ_WRITE
+		if a.shared {
+			req.Mode = lockagentv1.Mode_MODE_SHARED
+		}
 	}
 	if a.wait.of > 0 {
 		req.Wait = durationpb.New(a.wait.of)

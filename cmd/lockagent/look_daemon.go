@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,17 +31,29 @@ func (d *daemonClient) list(ctx context.Context, req *lockagentv1.ListRequest, v
 	}
 }
 
-// kindOf is the kind of a lock: the one that was given, or else as the daemon knows it, or else plain.
-func (d *daemonClient) kindOf(ctx context.Context, name lockagent.Name, given kindFlag) (lockagent.LockKind, error) {
+// ofKind makes a call about a lock, with its kind: the one that was given, or else as the daemon knows it, or else as
+// lockagent lock takes it, or else as the store says that it is in use.
+func (d *daemonClient) ofKind(
+	ctx context.Context, name lockagent.Name, given kindFlag, call func(lockagentv1.Kind) error,
+) error {
 	kind := lockagent.LockKind(given)
-	if given != "" {
-		return kind, nil
+	if given == "" {
+		err := d.named(ctx, name, func(l *lockagentv1.Lock) bool {
+			kind = wire.ToKind(l.GetKind())
+			return kind == ""
+		})
+		if err != nil {
+			return err
+		}
 	}
-	err := d.named(ctx, name, func(l *lockagentv1.Lock) bool {
-		kind = wire.ToKind(l.GetKind())
-		return kind == ""
-	})
-	return kind, err
+	err := call(wire.FromKind(cmp.Or(kind, lockagent.ReadWriteLock)))
+	if other, ok := errors.AsType[*lockagent.KindError](wire.Refused(err)); ok && kind == "" {
+		err = call(wire.FromKind(other.Used))
+	}
+	if err != nil {
+		return d.failed(err)
+	}
+	return nil
 }
 
 // named visits what the daemon knows under a name, once for each kind, until visit returns false. A user who may look

@@ -186,13 +186,13 @@ func newShow() *cobra.Command {
 				return err
 			}
 			defer daemon.close()
-			is, err := daemon.kindOf(cmd.Context(), name, kind)
+			var got *lockagentv1.GetResponse
+			err = daemon.ofKind(cmd.Context(), name, kind, func(is lockagentv1.Kind) (err error) {
+				got, err = daemon.look.Get(cmd.Context(), &lockagentv1.GetRequest{Name: string(name), Kind: is})
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			got, err := daemon.look.Get(cmd.Context(), &lockagentv1.GetRequest{Name: string(name), Kind: wire.FromKind(is)})
-			if err != nil {
-				return daemon.failed(err)
 			}
 			v := viewOf(got.GetLock())
 			l := list{name: "claims", columns: []string{"STATE", "TOKEN", "FOR", "LEFT", "USER", "WHO"}}

@@ -39,13 +39,15 @@ that it does nothing any more. The event log has the reason. With --token it bre
 				return err
 			}
 			defer daemon.close()
-			is, err := daemon.kindOf(cmd.Context(), name, kind)
+			var r *lockagentv1.BreakResponse
+			err = daemon.ofKind(cmd.Context(), name, kind, func(is lockagentv1.Kind) (err error) {
+				r, err = daemon.operate.Break(
+					cmd.Context(), &lockagentv1.BreakRequest{Name: string(name), Kind: is, Token: token, Reason: reason},
+				)
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			r, err := daemon.operate.Break(cmd.Context(), &lockagentv1.BreakRequest{Name: string(name), Kind: wire.FromKind(is), Token: token, Reason: reason})
-			if err != nil {
-				return daemon.failed(err)
 			}
 			if !r.GetBroken() {
 				return &failure{code: exitFailed, err: fmt.Errorf("nobody holds %s", name)}

@@ -122,7 +122,7 @@ func TestGuideDrain(t *testing.T) {
 	serving(t, path, "--drain-timeout", "1ms")
 	held, client := claims(t, path, "orders/42")
 	guided{path: path}.run(t, "checked while a lock is held")
-	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
 }
@@ -137,7 +137,7 @@ func TestGuideTheDaemonIsKilled(t *testing.T) {
 	t.Cleanup(looks.close)
 	holder := lockProcess(t, path, "orders/42", "--", "sh", "-c", "echo it runs >&2; read line; echo $LOCKAGENT_TOKEN")
 	holder.stderr.await(t, "the command", says("it runs"))
-	before, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "orders/42"})
+	before, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "orders/42"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestGuideRedisIsGone(t *testing.T) {
 	waittest.Until(t, "a lock is granted again", func() bool {
 		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
 	})
-	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
 }
@@ -244,7 +244,7 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 		return try() == exitUnavailable
 	})
 	guided{path: path}.run(t, "checked on a full disk")
-	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
+	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
 	}
 	if err := os.Remove(disk + "ballast"); err != nil {

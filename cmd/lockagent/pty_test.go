@@ -294,10 +294,10 @@ func TestTopOnATerminal(t *testing.T) {
 	}
 	first := claim("orders/1")
 	p := runOnTerminal(t, d, "top", "orders/*")
-	p.says(t, `orders/1 +plain +held`)
+	p.says(t, `orders/1 +readwrite +held`)
 	claim("other")
 	claim("orders/2")
-	p.says(t, `orders/2 +plain +held`)
+	p.says(t, `orders/2 +readwrite +held`)
 	call(t, "release", "--socket", d.path, first).expect(t, exitOK, nil, nil)
 	p.says(t, "1 lock   1 held   0 waiting")
 	p.press(t, "s")

@@ -34,9 +34,17 @@ chmod +x once.sh
 	},
 	{
 		Title: "Readers beside each other, and a writer alone",
-		Text:  `Each program that takes the lock says -s or -x.`,
+		Text:  `With -s a program shares the lock with others that say -s. Without it, or with -x, it holds the lock alone.`,
 		Code: `lockagent lock -s cache ./read.sh
 lockagent lock -x cache ./write.sh`,
+	},
+	{
+		Title: "Share a lock with a program in Go or Java",
+		Text: `The lock of lockagent lock is a read/write lock. So it meets ReadLock and WriteLock of packages channelapi and
+agentclient, and those of Redisson's RReadWriteLock. If the program uses plain locks, which are Lock in Go and RLock in Java,
+all scripts say --plain. An RLock that is fair is --fair. A script that takes a lock as another kind than its holder is told
+so, and does not run.`,
+		Code: `lockagent lock --plain invoices ./build.sh`,
 	},
 	{
 		Title: "At most three at a time",

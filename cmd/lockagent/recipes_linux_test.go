@@ -16,6 +16,7 @@ var said = map[string][]string{
 	"Wait, but not for ever":                        {"deploy under deploy", "deployed"},
 	"Let a script run once at a time":               {"nobody else runs this: now"},
 	"Readers beside each other, and a writer alone": {"read under cache", "write under cache"},
+	"Share a lock with a program in Go or Java":     {"build under invoices"},
 	"At most three at a time":                       {"build under builds"},
 	"In the order of arrival":                       {"print under printer"},
 	"Several locks at once":                         {"transfer under accounts/4"},

@@ -513,7 +513,7 @@ func TestADaemonThatEndsBeforeItAnswers(t *testing.T) {
 			}
 			ended <- err
 		}()
-		r := call(t, "break", "--socket", path, "--kind", "plain", "--yes", "door")
+		r := call(t, "break", "--socket", path, "--kind", "readwrite", "--yes", "door")
 		r.expect(t, exitNoDaemon, nil, []string{what, "Try: lockagent doctor"})
 		if strings.Contains(r.stderr, "http://") {
 			t.Errorf("it says %s", r.stderr)

@@ -126,7 +126,7 @@ func TestReload(t *testing.T) {
 	}
 	check := func(want connect.Code) {
 		t.Helper()
-		_, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "door", Token: 1})
+		_, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: 1})
 		if got := connect.CodeOf(err); err == nil && want != 0 || err != nil && got != want {
 			t.Errorf("got %v, want %v", err, want)
 		}
@@ -177,7 +177,7 @@ func TestLogOfTheDaemon(t *testing.T) {
 	ctx, call := connect.NewClientContext(t.Context())
 	call.RequestHeader().Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	operate := lockagentv1connect.NewOperateServiceClient(unixHTTP(t, path), daemonURL)
-	if _, err := operate.Break(ctx, &lockagentv1.BreakRequest{Name: "door", Reason: "stuck"}); err != nil {
+	if _, err := operate.Break(ctx, &lockagentv1.BreakRequest{Kind: readWrite, Name: "door", Reason: "stuck"}); err != nil {
 		t.Fatal(err)
 	}
 	d.stderr.await(t, "that the lock was broken", says("a lock was broken"))

@@ -42,6 +42,9 @@ func serving(t *testing.T, path string, flags ...string) *running {
 	return d
 }
 
+// readWrite is the kind of the locks of lockagent lock.
+const readWrite = lockagentv1.Kind_KIND_READ_WRITE
+
 // claims acquires a lock through a daemon. The end of the test ends the claim.
 func claims(t *testing.T, path, name string) (*lockagentv1.Granted, lockagentv1connect.LockServiceClient) {
 	t.Helper()
@@ -52,7 +55,7 @@ func claims(t *testing.T, path, name string) (*lockagentv1.Granted, lockagentv1c
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	client := lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, "http://lockagent")
-	stream, err := client.Acquire(ctx, &lockagentv1.AcquireRequest{Name: name})
+	stream, err := client.Acquire(ctx, &lockagentv1.AcquireRequest{Kind: readWrite, Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +86,7 @@ func TestServe(t *testing.T) {
 	})
 	call(t, "serve", "--socket", path, "--operator-socket", path+"-other", "--state-dir", path+".other").expect(t, exitFailed, nil, []string{"in use", "Try: lockagent serve --socket " + path + "2"})
 	call(t, "serve", "--socket", path+"2", "--operator-socket", path+"-operator.sock", "--state-dir", path+".other").expect(t, exitFailed, nil, []string{"in use", "Try: lockagent serve --operator-socket"})
-	if _, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Name: "door", Token: g.GetToken()}); err != nil {
+	if _, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: g.GetToken()}); err != nil {
 		t.Errorf("the first daemon was harmed: %v", err)
 	}
 
@@ -218,7 +221,7 @@ func TestServeOverRedis(t *testing.T) {
 	}
 	first, _ := claims(t, paths[0], "door")
 	_, other := claims(t, paths[1], "desk")
-	if r, err := other.Check(t.Context(), &lockagentv1.CheckRequest{Name: "door", Token: first.GetToken()}); err != nil || !r.GetHeld() || r.GetCurrent() {
+	if r, err := other.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: first.GetToken()}); err != nil || !r.GetHeld() || r.GetCurrent() {
 		t.Errorf("the other host sees %v, %v", r, err)
 	}
 }
