@@ -340,36 +340,6 @@ func ended(e *lockagentv1.Ended) error {
 	return lockagent.ErrReleased // by somebody else: whoever releases it here has left before
 }
 
-// keep begins the fixed lease of the hold anew, again and again, until the claim is left.
-func (c *claimed) keep(lease time.Duration, tell chan<- news) {
-	const share = 3
-	go func() {
-		every := time.NewTicker(max(lease/share, time.Millisecond))
-		defer every.Stop()
-		for {
-			n := news{of: c}
-			select {
-			case <-every.C:
-			case <-c.ctx.Done():
-				return
-			}
-			ctx, cancel := context.WithTimeout(c.ctx, lease)
-			r, err := c.daemon.locks.Renew(ctx, &lockagentv1.RenewRequest{
-				Claim: c.id, Secret: c.secret, Lease: durationpb.New(lease),
-			})
-			cancel()
-			if n.deadline, _ = instant(r.GetDeadline()); err != nil {
-				n.doubt = wire.Refused(err).Error()
-			}
-			select {
-			case tell <- n:
-			case <-c.ctx.Done():
-				return
-			}
-		}
-	}()
-}
-
 // release ends the claim, and waits until the lock is free or ctx ends. It returns [errOver] if the claim had ended
 // before. A daemon that starts anew is asked again.
 func (c *claimed) release(ctx context.Context) error {

@@ -31,7 +31,6 @@ type lockFlags struct {
 	asking
 	busy exitFlag
 
-	ttl       time.Duration
 	also      []string
 	shell     string
 	close     bool
@@ -56,7 +55,7 @@ It finds the name of the lock in $LOCKAGENT_LOCK, and the token in $LOCKAGENT_TO
 The lock lasts until lockagent lock and the command have both ended. So it outlasts a lockagent lock that is killed, and
 daemons that are started anew. What the command leaves in the background keeps the lock as well. If the daemon was started
 anew meanwhile, lockagent lock waits for that. With --close the lock ends with lockagent lock. While lockagent lock is
-stopped, as by Ctrl-Z, the daemon keeps the lock; see --ttl. In a container with a PID namespace of its own, the daemon
+stopped, as by Ctrl-Z, the daemon keeps the lock; see --lease. In a container with a PID namespace of its own, the daemon
 cannot know the command. There a lock whose lockagent lock was killed ends when the daemon is started anew.
 
 If the lock is lost, the command gets SIGTERM before somebody else can have the lock, and SIGKILL
@@ -77,11 +76,6 @@ the lock, and with --on-uncertain when the lock is in danger.`,
 	flags.SortFlags = false
 	f.asking.add(cmd)
 	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
-	flags.DurationVar(
-		&f.ttl, "ttl", 0,
-		"release the lock when lockagent lock has not kept it for this `time`, because it was killed or is stopped; "+
-			"by default it lasts as long as the command",
-	)
 	flags.StringArrayVar(
 		&f.also, "also", nil,
 		"another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated",
@@ -127,7 +121,7 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.asking.check(cmd), f.supervision.check(cmd), f.checkTTL(cmd)); err != nil {
+	if err := errors.Join(f.asking.check(cmd), f.supervision.check(cmd)); err != nil {
 		return err
 	}
 	daemon, err := f.open(cmd)
@@ -154,21 +148,8 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 		if err := h.take(daemon, name, asked); err != nil {
 			return f.denied(name, err)
 		}
-		if f.ttl != 0 {
-			h.of(name).keep(f.ttl, h.news)
-		}
 	}
 	return f.under(cmd, h, daemon, h.of(lockagent.Name(args[0])), command)
-}
-
-func (f *lockFlags) checkTTL(cmd *cobra.Command) error {
-	switch given := cmd.Flags().Changed; {
-	case given("ttl") && given("lease"):
-		return usage("lockagent lock --ttl 10m orders/42 true", "--ttl and --lease exclude each other")
-	case given("ttl") && lockagent.CheckLease(f.ttl) != nil:
-		return usage("lockagent lock --ttl 10m orders/42 true", "--ttl must be between 1ms and a year, not %v", f.ttl)
-	}
-	return nil
 }
 
 // under runs the command under the locks that are held, or only holds them.
@@ -255,9 +236,6 @@ func (f *lockFlags) request(
 ) *lockagentv1.AcquireRequest {
 	req := f.asking.request(name, of)
 	req.Warn = f.warned.any()
-	if f.ttl != 0 {
-		req.Lease = durationpb.New(f.ttl)
-	}
 	if f.wait.of > 0 {
 		left := time.Until(until)
 		req.Try = left <= 0
@@ -312,10 +290,10 @@ func (a *asking) otherKind(err error, verb, rest string) error {
 type asking struct {
 	try, shared, fair, plain bool
 	slots                    int32
-	wait                         waitFlag
-	lease                        time.Duration
-	labels                       map[string]string
-	noCommand                    bool
+	wait                     waitFlag
+	lease                    time.Duration
+	labels                   map[string]string
+	noCommand                bool
 }
 
 func (a *asking) add(cmd *cobra.Command) {
