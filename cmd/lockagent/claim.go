@@ -225,9 +225,12 @@ const retryAfter = 50 * time.Millisecond
 // awayTime is for how long a wait goes on without a daemon.
 const awayTime = 10 * time.Second
 
-// away reports whether an error of the daemon client means that there is no daemon, or that it is about to leave the
+// away reports whether an error of the daemon client means that there is no daemon now, or that it is about to leave the
 // claims to the next one.
 func away(err error) bool {
+	if _, never := errors.AsType[noSocket](err); never {
+		return false
+	}
 	return codeOf(err) == exitNoDaemon || errors.Is(err, lockagent.ErrClosed) || errors.Is(err, refusal.ErrDraining)
 }
 

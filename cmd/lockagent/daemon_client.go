@@ -111,6 +111,12 @@ func gone(err error) bool {
 	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}, func(by error) bool { return errors.Is(err, by) })
 }
 
+// noSocket is the error of a call to a path where there is no socket. A daemon that leaves its claims to the next one
+// leaves its socket as well. So nobody waits for a daemon there.
+type noSocket string
+
+func (s noSocket) Error() string { return "no daemon listens on " + string(s) }
+
 // failed is the error of a call to the daemon.
 func (d *daemonClient) failed(err error) error {
 	told := wire.Refused(err)
@@ -123,7 +129,9 @@ func (d *daemonClient) failed(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return &failure{exitNotPermitted, fmt.Errorf("you may not connect to the daemon on %s: its mode and its group say who may", d.path), ""}
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{exitNoDaemon, noSocket(d.path), "lockagent serve --socket " + shellWord(d.path)}
+	case errors.Is(err, syscall.ECONNREFUSED):
 		return &failure{exitNoDaemon, fmt.Errorf("no daemon listens on %s", d.path), "lockagent serve --socket " + shellWord(d.path)}
 	case gone(err):
 		return &failure{exitNoDaemon, fmt.Errorf("the daemon on %s ended before it answered, and may have done what it was asked", d.path), "lockagent doctor    (says whether it runs again)"}

@@ -300,7 +300,7 @@ func (a *asking) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVarP(
 		&a.try, "nonblock", "n", false,
-		"do not wait for others; a daemon that is away has 10s to start anew, and one that drains 2s to end",
+		"do not wait for others; a daemon that has left its socket has 10s to start anew, and one that drains 2s to end",
 	)
 	flags.VarP(
 		&a.wait, "wait", "w",

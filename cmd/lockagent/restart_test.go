@@ -6,12 +6,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +23,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
@@ -436,10 +440,16 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 	ends(w, exitLost)
 }
 
-// Whoever asks for a lock where no daemon has been yet, or between two of them, has the answer of the next one.
-func TestRequestsBeforeTheDaemon(t *testing.T) {
+// Whoever asks for a lock between two daemons has the answer of the next one.
+func TestRequestsBetweenDaemons(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
+	left, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.(*net.UnixListener).SetUnlinkOnClose(false)
+	_ = left.Close()
 	var asking []*wrapper
 	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
 		asking = append(
@@ -449,9 +459,46 @@ func TestRequestsBeforeTheDaemon(t *testing.T) {
 	for _, w := range asking[:3] {
 		w.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
 	}
-	serveProcess(t, path, nil)
+	d := serveProcess(t, path, nil)
 	for _, w := range asking {
 		w.ended(t, "turn\n")
+	}
+	// A daemon that leaves its claims to the next one leaves its socket.
+	d.signal(t, syscall.SIGTERM)
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
+	late := lockProcess(t, path, "-n", "door", "--", "echo", "turn")
+	late.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
+	d = serveProcess(t, path, nil, "--drain-then", "release")
+	late.ended(t, "turn\n")
+	d.signal(t, syscall.SIGTERM)
+	waittest.Receive(t, "the end of the process", d.stderr.ended)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a daemon that is the last one has left its socket: %v", err)
+	}
+}
+
+// Nobody waits where there is no socket.
+func TestRequestsWithoutASocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none")
+	for what, do := range map[string]func(d *daemonClient) error{
+		"lock": func(d *daemonClient) error {
+			h := new(supervision).start(new(cobra.Command))
+			defer h.leave()
+			return h.take(d, "door", acquiring(&lockagentv1.AcquireRequest{Name: "door"}))
+		},
+		"release": func(d *daemonClient) error {
+			return d.release(t.Context(), &lockagentv1.ReleaseRequest{Claim: "a", Secret: "b"})
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDaemonClient(path)
+			defer d.close()
+			began := time.Now()
+			err := do(d)
+			if took := time.Since(began); codeOf(err) != exitNoDaemon || took != 0 {
+				t.Errorf("%s: %v after %v", what, err, took)
+			}
+		})
 	}
 }
 

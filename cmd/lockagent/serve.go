@@ -189,8 +189,9 @@ func (s *server) drain() error {
 // the last events take.
 const extendStop = 3 * publishTime
 
-// leave leaves the claims to the next daemon.
+// leave leaves the claims, and the socket, to the next daemon.
 func (s *server) leave() error {
+	socket.Keep(s.listener)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	return s.daemon.Leave(over)

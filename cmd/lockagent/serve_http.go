@@ -89,7 +89,7 @@ func (s *server) openOperator() error {
 	if err := s.makeSocketDir("operator.socket", path); err != nil {
 		return err
 	}
-	listener, err := socket.Listen(socket.Config{Path: path, Mode: 0o600})
+	listener, err := socket.Listen(socket.Config{Path: path, Mode: 0o600, Remade: s.remade("operator's socket", path)})
 	if errors.Is(err, socket.ErrTaken) {
 		return &failure{exitFailed, err, "lockagent serve --operator-socket " + shellWord(path+"2")}
 	}

@@ -48,7 +48,7 @@ func (s *server) listen() (net.Listener, error) {
 	if err := s.makeSocketDir("socket.path", at.Path); err != nil {
 		return nil, err
 	}
-	listener, err := socket.Listen(socket.Config{Path: at.Path, Mode: at.Mode, Group: group})
+	listener, err := socket.Listen(socket.Config{Path: at.Path, Mode: at.Mode, Group: group, Remade: s.remade("socket", at.Path)})
 	if errors.Is(err, socket.ErrTaken) {
 		return nil, &failure{exitFailed, err, "lockagent serve --socket " + shellWord(at.Path+"2")}
 	}
@@ -56,6 +56,17 @@ func (s *server) listen() (net.Listener, error) {
 		return nil, &failure{code: exitFailed, err: err}
 	}
 	return listener, nil
+}
+
+// remade logs what became of a socket whose file somebody has removed.
+func (s *server) remade(what, path string) func(error) {
+	return func(err error) {
+		if err != nil {
+			s.logger.Error("somebody has removed the "+what+", and it cannot be made again", "path", path, "error", err)
+			return
+		}
+		s.logger.Warn("somebody had removed the "+what+", and it is there again", "path", path)
+	}
 }
 
 // makeSocketDir makes the directory of a socket, if nobody has said where that is.

@@ -3,6 +3,7 @@
 package socket
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent/internal/filelock"
+	"github.com/lockagent/lockagent/internal/place"
 )
 
 // ErrTaken matches the error of [Listen] if somebody else listens on the socket.
@@ -29,89 +32,189 @@ type Config struct {
 	Mode fs.FileMode
 	// Group is the group of the socket file, or 0 for that of the process.
 	Group int
+	// Remade is called when somebody has removed the socket file: with nil when it is there again, and before that with
+	// the first error. It may be nil.
+	Remade func(error)
 }
 
 // backlog is how many clients may wait to be accepted. The system lowers it to its own bound.
 const backlog = 4096
 
-// Listen listens on a Unix socket. The error is [ErrTaken] if somebody else does.
+// Listen listens on a Unix socket. The error is [ErrTaken] if somebody else does. If somebody removes the socket file,
+// there is another one a second later.
 //
 // Beside the socket is a file for the lock that keeps a second daemon away: the path with the ending ".lock". Close
-// removes both files.
+// removes both files, see [Keep].
 func Listen(cfg Config) (net.Listener, error) {
-	l := &listener{path: cfg.Path}
-	err := l.listen(cfg)
+	l := &listener{cfg: cfg, ends: make(chan struct{}), watched: make(chan struct{})}
+	err := l.listen()
 	if err != nil {
 		l.unlock()
 		return nil, fmt.Errorf("socket: listen on %s: %w", cfg.Path, err)
 	}
+	go l.watch()
 	return l, nil
+}
+
+// Keep has the end of a listener leave the socket file for the next daemon. Clients then know that there will be one.
+func Keep(of net.Listener) {
+	if l, ok := of.(*listener); ok {
+		l.keeps.Store(true)
+	}
 }
 
 // listener owns the files of its socket.
 type listener struct {
-	*net.UnixListener
-	path string
-	lock *os.File    // whoever has locked it may replace the socket; nil if this process has not
-	made fs.FileInfo // the socket file
+	cfg   Config
+	keeps atomic.Bool
 
-	close sync.Once
+	mu   sync.Mutex        // guards what follows
+	now  *net.UnixListener // written by watch only
+	made fs.FileInfo       // the socket file
+	lock *os.File          // whoever has locked it may replace the socket; nil if this process has not
+
+	close         sync.Once
+	ends, watched chan struct{} // closed by Close, and by the end of watch
 }
 
-func (l *listener) listen(cfg Config) (err error) {
-	if l.lock, err = lockFile(cfg.Path + ".lock"); err != nil {
+var _ net.Listener = (*listener)(nil)
+
+// listen makes the files, in place of those of a daemon that has ended. The mutex must be held, if others know of the
+// listener.
+func (l *listener) listen() (err error) {
+	path := l.cfg.Path
+	if len(path) > place.MostSocketPath {
+		return fmt.Errorf("the path has %d bytes, and the system allows %d; choose a shorter one", len(path), place.MostSocketPath)
+	}
+	if err := l.relock(); err != nil {
 		return err
 	}
-	if err := removeStale(cfg.Path); err != nil {
+	if err := vacant(path); err != nil {
 		return err
 	}
-	// Nobody can connect to a socket that is bound and does not listen yet. So there is time to set its mode.
+	// Nobody knows the socket by this name. It gets its own when it is ready, so there is one at any time.
+	name := filepath.Join(filepath.Dir(path), "."+rand.Text()[:8])
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	file := os.NewFile(uintptr(fd), cfg.Path)
+	file := os.NewFile(uintptr(fd), path)
 	defer func() { _ = file.Close() }() // the listener has a duplicate
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: cfg.Path}); err != nil {
-		return hint(err, cfg.Path)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err != nil {
+		return hint(err, path)
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(cfg.Path) // that it could not be used says more
+			_ = os.Remove(name) // that it could not be used says more
 		}
 	}()
-	if cfg.Group != 0 {
-		if err := os.Chown(cfg.Path, -1, cfg.Group); err != nil {
+	if l.cfg.Group != 0 {
+		if err := os.Chown(name, -1, l.cfg.Group); err != nil {
 			return err
 		}
 	}
-	mode := cfg.Mode
+	mode := l.cfg.Mode
 	if mode == 0 {
 		mode = 0o600
 	}
-	if err := os.Chmod(cfg.Path, mode); err != nil {
+	if err := os.Chmod(name, mode); err != nil {
 		return err
 	}
-	if l.made, err = os.Lstat(cfg.Path); err != nil {
+	made, err := os.Lstat(name)
+	if err != nil {
 		return err
 	}
 	if err := unix.Listen(fd, backlog); err != nil {
 		return err
 	}
-	made, err := net.FileListener(file)
+	listening, err := net.FileListener(file)
 	if err != nil {
 		return err
 	}
-	l.UnixListener = made.(*net.UnixListener)
+	if err := os.Rename(name, path); err != nil {
+		_ = listening.Close()
+		return err
+	}
+	l.now, l.made = listening.(*net.UnixListener), made
 	return nil
+}
+
+// relock takes the lock, unless this process has it.
+func (l *listener) relock() (err error) {
+	name := l.cfg.Path + ".lock"
+	if l.lock != nil {
+		locked, err1 := l.lock.Stat()
+		present, err2 := os.Lstat(name)
+		if err1 == nil && err2 == nil && os.SameFile(locked, present) {
+			return nil
+		}
+		_ = filelock.Close(l.lock)
+	}
+	l.lock, err = lockFile(name)
+	return err
+}
+
+// Accept implements [net.Listener].
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		l.mu.Lock()
+		now := l.now
+		l.mu.Unlock()
+		conn, err := now.Accept()
+		if err == nil {
+			return conn, nil
+		}
+		l.mu.Lock()
+		remade := l.now != now
+		l.mu.Unlock()
+		if !remade {
+			return nil, err
+		}
+	}
+}
+
+// Addr implements [net.Listener].
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: l.cfg.Path, Net: "unix"} }
+
+// lookEvery is between two looks whether the socket file is there.
+const lookEvery = time.Second
+
+// watch makes the socket again when its file is gone.
+func (l *listener) watch() {
+	defer close(l.watched)
+	looks := time.NewTicker(lookEvery)
+	defer looks.Stop()
+	for failed := false; ; {
+		select {
+		case <-looks.C:
+		case <-l.ends:
+			return
+		}
+		if _, err := os.Lstat(l.cfg.Path); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		err := l.remake()
+		if tell := l.cfg.Remade; tell != nil && (err == nil || !failed) {
+			tell(err)
+		}
+		failed = err != nil
+	}
+}
+
+// remake listens anew.
+func (l *listener) remake() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.now
+	if err := l.listen(); err != nil {
+		return err
+	}
+	return before.Close() // which ends the wait of Accept
 }
 
 // hint adds what to do about a path that cannot be bound.
 func hint(err error, path string) error {
-	switch {
-	case errors.Is(err, unix.EINVAL) && len(path) > 100:
-		return fmt.Errorf("%w: the path has %d bytes, and the system allows about 107; choose a shorter one", err, len(path))
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: make the directory %s", err, filepath.Dir(path))
 	}
 	return err
@@ -147,8 +250,8 @@ func lockFile(path string) (*os.File, error) {
 // dialTime is longer than a connection to a Unix socket takes, which does not wait for the other side.
 const dialTime = time.Second
 
-// removeStale removes a socket file on which nobody listens.
-func removeStale(path string) error {
+// vacant returns an error unless there is nothing at a path, or a socket on which nobody listens.
+func vacant(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -163,7 +266,7 @@ func removeStale(path string) error {
 	case err == nil:
 		_ = conn.Close()
 	case errors.Is(err, unix.ECONNREFUSED):
-		return os.Remove(path)
+		return nil
 	case errors.Is(err, fs.ErrPermission):
 		return err
 	}
@@ -174,10 +277,12 @@ func removeStale(path string) error {
 // there.
 func (l *listener) Close() (err error) {
 	l.close.Do(func() {
-		if present, failed := os.Lstat(l.path); failed == nil && os.SameFile(present, l.made) {
-			err = os.Remove(l.path)
+		close(l.ends)
+		<-l.watched // so nobody else writes the fields
+		if present, failed := os.Lstat(l.cfg.Path); failed == nil && os.SameFile(present, l.made) && !l.keeps.Load() {
+			err = os.Remove(l.cfg.Path)
 		}
-		err = errors.Join(err, l.UnixListener.Close())
+		err = errors.Join(err, l.now.Close())
 		l.unlock()
 	})
 	return err

@@ -170,6 +170,118 @@ func TestCloseLeavesASocketThatIsNotItsOwn(t *testing.T) {
 	answers(t, path)
 }
 
+// A socket that is kept is there until the next daemon has its own in its place: at no time is there none.
+func TestTheNextDaemonReplacesASocketThatIsKept(t *testing.T) {
+	path := somewhere(t)
+	first := listen(t, Config{Path: path})
+	Keep(first)
+	stop, missed := make(chan struct{}), make(chan int)
+	go func() {
+		for n := 0; ; {
+			select {
+			case <-stop:
+				missed <- n
+				return
+			default:
+			}
+			if _, err := os.Lstat(path); err != nil {
+				n++
+			}
+		}
+	}()
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	missing(t, path+".lock")
+	if _, err := net.Dial("unix", path); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("a client gets %v", err)
+	}
+	for range 50 {
+		l := listen(t, Config{Path: path})
+		answers(t, path)
+		Keep(l)
+		_ = l.Close()
+	}
+	close(stop)
+	if n := <-missed; n > 0 {
+		t.Errorf("there was no socket at %d looks", n)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left is %v, %v", left, err)
+	}
+}
+
+// A socket whose file was removed is made again, with its lock, and its mode.
+func TestASocketThatWasRemovedIsMadeAgain(t *testing.T) {
+	path := somewhere(t)
+	told := make(chan error)
+	listen(t, Config{Path: path, Mode: 0o620, Remade: func(err error) { told <- err }})
+	for _, remove := range []func(){
+		func() { _ = os.Remove(path) },
+		func() { _ = os.Remove(path); _ = os.Remove(path + ".lock") },
+	} {
+		before, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove()
+		if err := <-told; err != nil {
+			t.Fatal(err)
+		}
+		answers(t, path)
+		if got, err := io.ReadAll(before); string(got) != "!" {
+			t.Errorf("a connection of before has %q, %v", got, err)
+		}
+		_ = before.Close()
+		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o620 {
+			t.Errorf("%v, %v", info, err)
+		}
+		if _, err := Listen(Config{Path: path}); !errors.Is(err, ErrTaken) {
+			t.Errorf("a second daemon got %v", err)
+		}
+	}
+	// Without its directory it cannot be made.
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was told %v", err)
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+	answers(t, path)
+}
+
+// Another program has put its socket there meanwhile.
+func TestASocketThatWasReplacedIsLeftAlone(t *testing.T) {
+	path := somewhere(t)
+	told := make(chan error, 1)
+	l, err := Listen(Config{Path: path, Remade: func(err error) { told <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockFile(path + ".lock") // as another daemon that is about to listen
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; !errors.Is(err, ErrTaken) {
+		t.Errorf("it was told %v", err)
+	}
+	missing(t, path)
+}
+
 func TestBadPathsSayWhatToDo(t *testing.T) {
 	for path, want := range map[string]string{
 		filepath.Join(t.TempDir(), "missing", "agent.sock"): "make the directory",
@@ -207,9 +319,15 @@ func TestManyDaemonsAtOnceOverAStaleSocket(t *testing.T) {
 		}
 		// It dies: its files stay, and its lock is gone.
 		dead := won[0].(*listener)
-		dead.SetUnlinkOnClose(false)
-		_ = dead.UnixListener.Close()
-		_ = dead.lock.Close()
+		Keep(dead)
+		lock := path + ".lock"
+		if err := os.Link(lock, lock+"2"); err != nil {
+			t.Fatal(err)
+		}
+		_ = dead.Close()
+		if err := os.Rename(lock+"2", lock); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
