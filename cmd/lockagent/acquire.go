@@ -54,7 +54,7 @@ watch another process. Use --ttl there, and renew.`,
 }
 
 func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
-	if err := errors.Join(checkFormat(cmd, f.format, "text", "json"), f.asking.check(cmd)); err != nil {
+	if err := errors.Join(checkFormat(cmd, f.format, "text", "json"), f.asking.check(cmd), checkCode(cmd, "conflict-exit-code", f.busy)); err != nil {
 		return err
 	}
 	given := cmd.Flags().Changed

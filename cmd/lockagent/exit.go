@@ -163,6 +163,17 @@ func (f *exitFlag) Set(text string) error {
 	return err
 }
 
+// checkCode refuses a code for a flag if it is one of ours. A script could not tell what it means.
+func checkCode(cmd *cobra.Command, flag string, code exitFlag) error {
+	if code < exitUsage || code > exitLost {
+		return nil
+	}
+	return usage(
+		withFlag(cmd, "--"+flag+" 100"), "--%s %d would also mean something else: codes from %d to %d are those of lockagent",
+		flag, code, exitUsage, exitLost,
+	)
+}
+
 // codeOfCommand is the exit code for a command that was started or waited for with err, as a shell has it.
 func codeOfCommand(err error) int {
 	if err == nil {

@@ -121,7 +121,7 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.asking.check(cmd), f.supervision.check(cmd)); err != nil {
+	if err := errors.Join(f.asking.check(cmd), checkCode(cmd, "conflict-exit-code", f.busy), f.supervision.check(cmd)); err != nil {
 		return err
 	}
 	daemon, err := f.open(cmd)

@@ -68,6 +68,9 @@ func (s *supervision) check(cmd *cobra.Command) error {
 	if s.grace < 0 {
 		return usage(example(cmd, cmd.Flags().Lookup("grace")), "--grace cannot be negative, not %v", s.grace)
 	}
+	if s.lostCode != exitLost {
+		return checkCode(cmd, "lost-exit-code", s.lostCode)
+	}
 	return nil
 }
 

@@ -23,7 +23,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
@@ -482,8 +481,9 @@ func TestRequestsWithoutASocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	for what, do := range map[string]func(d *daemonClient) error{
 		"lock": func(d *daemonClient) error {
-			h := new(supervision).start(new(cobra.Command))
-			defer h.leave()
+			h := &holding{
+				supervision: new(supervision), stderr: io.Discard, news: make(chan news), signals: make(chan os.Signal),
+			}
 			return h.take(d, "door", acquiring(&lockagentv1.AcquireRequest{Name: "door"}))
 		},
 		"release": func(d *daemonClient) error {
