@@ -3,8 +3,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +14,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
-	"github.com/lockagent/lockagent/internal/daemon/wire"
+	"github.com/lockagent/lockagent/internal/bootclock"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -68,46 +70,95 @@ that it does nothing any more. The event log has the reason. With --token it bre
 func newDrain() *cobra.Command {
 	var f daemonFlag
 	var timeout time.Duration
-	var undo bool
+	var undo, try bool
 	cmd := &cobra.Command{
 		Use:   "drain",
 		Short: "Have the daemon take no new claims, and wait for those that are left",
-		Long: `Drain has the daemon take no new claims from now on, and tells its clients. It waits until all claims have ended, or
-the time has passed. What is held stays held. The daemon goes on, and takes new claims again after drain --undo, or when it is
-started anew.`,
+		Long: `Drain has the daemon take no new claims from now on, and tells its clients. It waits until all claims have ended, and
+says how many are left. What is held stays held. The daemon goes on, and takes new claims again after drain --undo, or when it
+is started anew. An interrupt, and the end of --timeout, end the wait and not the drain.`,
 		Example: "  lockagent drain --timeout 10m && systemctl poweroff\n  lockagent drain --undo",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			given := cmd.Flags().Changed
 			switch {
-			case undo && cmd.Flags().Changed("timeout"):
+			case undo && given("timeout"):
 				return usage(again(cmd)+" --undo", "--undo and --timeout exclude each other")
-			case timeout < 0 || timeout > time.Hour:
-				return usage(again(cmd)+" --timeout 30s", "--timeout must be between 0s and 1h, not %v", timeout)
+			case undo && try:
+				return usage(again(cmd)+" --undo", "--undo and --nonblock exclude each other")
+			case try && given("timeout"):
+				return usage(again(cmd)+" --timeout 30s", "--nonblock and --timeout exclude each other")
+			case timeout < 0:
+				return usage(again(cmd)+" --timeout 30s", "--timeout cannot be negative, not %v", timeout)
 			}
 			daemon, err := f.open(cmd)
 			if err != nil {
 				return err
 			}
 			defer daemon.close()
-			req := &lockagentv1.DrainRequest{Undo: undo}
-			if !undo {
-				req.Timeout = durationpb.New(timeout)
+			if undo {
+				_, err := daemon.drain(cmd.Context(), &lockagentv1.DrainRequest{Undo: true})
+				return err
 			}
-			r, err := daemon.operate.Drain(cmd.Context(), req)
-			switch {
-			case err != nil:
-				return daemon.failed(err)
-			case !undo && r.GetUndone():
-				return &failure{code: exitFailed, err: errors.New("somebody has taken the drain back")}
-			case !undo && r.GetLeft() > 0:
-				return &failure{exitFailed, fmt.Errorf("%s left", readable.Counted(int(r.GetLeft()), "claim is", "claims are")), again(cmd) + " --undo    (new claims are taken again)"}
+			until := never
+			if try || given("timeout") {
+				until = bootclock.Now() + timeout
 			}
-			return nil
+			return daemon.drainUntil(cmd, until)
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`time` to wait, at most 1h")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "`time` to wait at most; by default without end")
+	cmd.Flags().BoolVarP(&try, "nonblock", "n", false, "do not wait, and say how many claims are left")
 	cmd.Flags().BoolVar(&undo, "undo", false, "have the daemon take new claims again")
 	f.add(cmd)
 	return cmd
+}
+
+const (
+	never = time.Duration(math.MaxInt64) // is after every instant of the boot clock
+	// drainLook is for how long the daemon waits before it says again how many claims are left.
+	drainLook = time.Second
+)
+
+// drainUntil begins a drain, and waits for its end until an instant of the boot clock. It tells how many claims are
+// left.
+func (d *daemonClient) drainUntil(cmd *cobra.Command, until time.Duration) error {
+	req := new(lockagentv1.DrainRequest)
+	for told := int32(0); ; {
+		r, err := d.drain(cmd.Context(), req)
+		left := until - bootclock.Now()
+		switch {
+		case err != nil && cmd.Context().Err() != nil:
+			return &failure{
+				exitFailed, errors.New("interrupted; the daemon goes on to take no new claims"),
+				"lockagent drain --undo    (new claims are taken again)",
+			}
+		case err != nil:
+			return err
+		case r.GetUndone():
+			return &failure{code: exitFailed, err: errors.New("somebody has taken the drain back")}
+		case r.GetLeft() == 0:
+			return nil
+		case left <= 0:
+			return &failure{
+				exitFailed, fmt.Errorf("%s left", readable.Counted(int(r.GetLeft()), "claim is", "claims are")),
+				"lockagent drain --undo    (new claims are taken again)",
+			}
+		}
+		if told != r.GetLeft() {
+			told = r.GetLeft()
+			fmt.Fprintf(cmd.ErrOrStderr(), "Waiting: %s left.\n", readable.Counted(int(told), "claim is", "claims are"))
+		}
+		req = &lockagentv1.DrainRequest{Wait: true, Timeout: durationpb.New(min(left, drainLook))}
+	}
+}
+
+// drain makes a call about a drain.
+func (d *daemonClient) drain(ctx context.Context, req *lockagentv1.DrainRequest) (*lockagentv1.DrainResponse, error) {
+	r, err := d.operate.Drain(ctx, req)
+	if err != nil {
+		return nil, d.failed(err)
+	}
+	return r, nil
 }

@@ -12,7 +12,7 @@ With -E 0 they report no failure. In a unit of systemd the command is that of Ex
 	},
 	{
 		Title: "Wait, but not for ever",
-		Text:  `The exit code is that of the command, or 1 if the lock was not to be had. -E chooses another one, to tell them apart.
+		Text: `The exit code is that of the command, or 1 if the lock was not to be had. -E chooses another one, to tell them apart.
 Codes from 64 to 79 are those of lockagent: 69 and 75, for example, tell that the daemon or its store is away.`,
 		Code: `lockagent lock -w 30s -E 100 deploy ./deploy.sh
 case $? in

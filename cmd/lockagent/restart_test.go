@@ -6,15 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,7 +90,7 @@ func TestLockOverARestart(t *testing.T) {
 			until := func(ok func(*lockagentv1.Lock) bool) *lockagentv1.Lock {
 				t.Helper()
 				looks.until(t, "door", ok)
-				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Name: "door"})
+				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,56 +115,6 @@ func TestLockOverARestart(t *testing.T) {
 			holder.ended(t, fmt.Sprintln(before.GetHolders()[0].GetToken()))
 			waiter.ended(t, "turn\n")
 		})
-	}
-}
-
-// A command whose wrapper was killed keeps its lock until it ends, whenever daemons are started anew.
-func TestACommandKeepsItsLockWithoutItsWrapper(t *testing.T) {
-	t.Parallel()
-	path := socketPath(t)
-	d := serveProcess(t, path, nil)
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
-	restart := func() {
-		t.Helper()
-		d.signal(t, syscall.SIGKILL)
-		waittest.Receive(t, "the end of the process", d.stderr.ended)
-		d = serveProcess(t, path, nil)
-	}
-	for _, before := range []bool{true, false} { // the wrapper is killed before the first restart, or after it
-		w := lockProcess(t, path, "--also", "desk", "door", "--", "sh", "-c", "cat >/dev/null 2>&1")
-		pids := make(map[int32]bool)
-		bound := func(l *lockagentv1.Lock) bool {
-			for _, h := range l.GetHolders() {
-				if len(h.GetPids()) == 1 && h.GetState() == lockagentv1.State_STATE_HELD {
-					pids[h.GetPids()[0]] = true
-					return true
-				}
-			}
-			return false
-		}
-		for _, name := range []string{"door", "desk"} {
-			looks.until(t, name, bound)
-		}
-		if len(pids) != 1 || pids[int32(w.Process.Pid)] {
-			t.Errorf("the wrapper is %d, and the daemon knows %v", w.Process.Pid, pids)
-		}
-		if !before {
-			restart()
-			looks.until(t, "door", bound) // it has come back
-		}
-		w.signal(t, syscall.SIGKILL)
-		waittest.Receive(t, "the end of the process", w.stderr.ended)
-		for range 2 {
-			restart()
-			for _, name := range []string{"door", "desk"} {
-				apart(t, "lock", "--socket", path, "-n", name, "true").expect(t, exitFailed, nil, []string{"is held by"})
-			}
-		}
-		_ = w.in.Close() // ends the command
-		for _, name := range []string{"door", "desk"} {
-			apart(t, "lock", "--socket", path, name, "true").expect(t, exitOK, nil, nil)
-		}
 	}
 }
 
@@ -336,7 +283,7 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	first := call(t, "acquire", "--socket", path, "--ttl", "1h", "desk")
 	second := call(t, "acquire", "--socket", path, "--ttl", "1h", "chair")
 	third := call(t, "acquire", "--socket", path, "--ttl", "1h", "table")
-	call(t, "drain", "--socket", path).expect(t, exitFailed, nil, []string{"4 claims are left"})
+	call(t, "drain", "-n", "--socket", path).expect(t, exitFailed, nil, []string{"4 claims are left"})
 	var asking []*wrapper
 	for _, flags := range [][]string{{"-w", "1h", "-s"}, {"-s"}} {
 		asking = append(asking, lockProcess(t, path, append(flags, "room", "--", "echo", "turn")...))
@@ -363,143 +310,6 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	}
 	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "desk").expect(t, exitOK, nil, nil)
 	holder.ended(t, "")
-}
-
-// What a command has left in the background keeps the lock, also when the daemon is started anew.
-func TestWhatIsLeftBehindKeepsItsLockOverARestart(t *testing.T) {
-	t.Parallel()
-	path := socketPath(t)
-	fifo := path + ".fifo"
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	end, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = end.Close() }()
-	d := serveProcess(t, path, nil)
-	left := "cat <" + fifo + " >/dev/null 2>&1 &"
-	apart(t, "lock", "--socket", path, "door", "-c", left).expect(t, exitOK, nil, nil)
-	d.signal(t, syscall.SIGKILL)
-	waittest.Receive(t, "the end of the process", d.stderr.ended)
-	serveProcess(t, path, nil)
-	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
-	_ = end.Close()
-	apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
-}
-
-// What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the
-// lock for it.
-func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
-	t.Parallel()
-	path := socketPath(t)
-	fifo := path + ".fifo"
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := serveProcess(t, path, nil)
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
-	left := func() *wrapper {
-		w := lockProcess(
-			t, path, "door", "--", "sh", "-c", "cat <"+fifo+" >/dev/null 2>&1 & echo it runs >&2; read line; exit 5",
-		)
-		w.stderr.await(t, "the command", says("it runs"))
-		d.signal(t, syscall.SIGKILL)
-		waittest.Receive(t, "the end of the process", d.stderr.ended)
-		d = serveProcess(t, path, nil)
-		looks.until(t, "door", func(l *lockagentv1.Lock) bool {
-			return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
-		})
-		_ = w.in.Close()
-		w.stderr.await(t, "that it waits", says("waiting for what the command has left in the background"))
-		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
-		return w
-	}
-	ends := func(w *wrapper, code int) {
-		t.Helper()
-		waittest.Receive(t, "the end of the process", w.stderr.ended)
-		if got := w.ProcessState.ExitCode(); got != code {
-			t.Errorf("exit code %d, want %d: %s", got, code, w.stderr.String())
-		}
-		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
-	}
-	w := left()
-	end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = end.Close()
-	ends(w, 5)
-
-	// A loss ends it as it ends the command.
-	w = left()
-	call(t, "break", "--socket", path, "--yes", "door").expect(t, exitOK, nil, nil)
-	ends(w, exitLost)
-}
-
-// Whoever asks for a lock between two daemons has the answer of the next one.
-func TestRequestsBetweenDaemons(t *testing.T) {
-	t.Parallel()
-	path := socketPath(t)
-	left, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left.(*net.UnixListener).SetUnlinkOnClose(false)
-	_ = left.Close()
-	var asking []*wrapper
-	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
-		asking = append(
-			asking, lockProcess(t, path, append(flags, "room-"+flags[len(flags)-1], "--", "echo", "turn")...),
-		)
-	}
-	for _, w := range asking[:3] {
-		w.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
-	}
-	d := serveProcess(t, path, nil)
-	for _, w := range asking {
-		w.ended(t, "turn\n")
-	}
-	// A daemon that leaves its claims to the next one leaves its socket.
-	d.signal(t, syscall.SIGTERM)
-	waittest.Receive(t, "the end of the process", d.stderr.ended)
-	late := lockProcess(t, path, "-n", "door", "--", "echo", "turn")
-	late.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
-	d = serveProcess(t, path, nil, "--drain-then", "release")
-	late.ended(t, "turn\n")
-	d.signal(t, syscall.SIGTERM)
-	waittest.Receive(t, "the end of the process", d.stderr.ended)
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a daemon that is the last one has left its socket: %v", err)
-	}
-}
-
-// Nobody waits where there is no socket.
-func TestRequestsWithoutASocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "none")
-	for what, do := range map[string]func(d *daemonClient) error{
-		"lock": func(d *daemonClient) error {
-			h := &holding{
-				supervision: new(supervision), stderr: io.Discard, news: make(chan news), signals: make(chan os.Signal),
-			}
-			return h.take(d, "door", acquiring(&lockagentv1.AcquireRequest{Name: "door"}))
-		},
-		"release": func(d *daemonClient) error {
-			return d.release(t.Context(), &lockagentv1.ReleaseRequest{Claim: "a", Secret: "b"})
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			d := newDaemonClient(path)
-			defer d.close()
-			began := time.Now()
-			err := do(d)
-			if took := time.Since(began); codeOf(err) != exitNoDaemon || took != 0 {
-				t.Errorf("%s: %v after %v", what, err, took)
-			}
-		})
-	}
 }
 
 // A daemon that waits for its store takes connections and reads nothing. That bounds no wait by itself.
@@ -640,7 +450,7 @@ func TestReleasesAreBoundedTogether(t *testing.T) {
 		defer leave()
 		silent := &http.Client{Transport: silentTransport{}}
 		d := &daemonClient{path: "x", locks: lockagentv1connect.NewLockServiceClient(silent, daemonURL)}
-		h := &holding{stderr: io.Discard}
+		h := &holding{supervision: new(supervision), stderr: io.Discard}
 		for _, name := range []lockagent.Name{"desk", "door", "room"} {
 			h.claims = append(h.claims, &claimed{daemon: d, name: name, token: 1, ctx: ctx, leave: leave})
 		}

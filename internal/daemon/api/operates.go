@@ -80,14 +80,19 @@ func (o *operates) Drain(ctx context.Context, req *lockagentv1.DrainRequest) (*l
 	if err == nil && (timeout < 0 || timeout > maxDrain) {
 		err = &lockagent.OptionError{Option: "timeout", Reason: fmt.Sprintf("%v is not between 0 and %v", timeout, maxDrain)}
 	}
+	if err == nil && req.GetUndo() && req.GetWait() {
+		err = &lockagent.OptionError{Option: "wait", Reason: "a drain is taken back at once; leave it out"}
+	}
 	if err == nil && req.GetUndo() {
 		return o.undrain(ctx, client, timeout)
 	}
 	if err != nil {
 		return nil, wire.Refuse(err)
 	}
-	o.Logger.InfoContext(o.trace(ctx), "no new claims are taken from now on", "user", o.UserName(client.UID), "uid", client.UID)
-	o.Book.Drain(timeout)
+	if !req.GetWait() {
+		o.Logger.InfoContext(o.trace(ctx), "no new claims are taken from now on", "user", o.UserName(client.UID), "uid", client.UID)
+		o.Book.Drain(timeout)
+	}
 	waits, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return &lockagentv1.DrainResponse{Left: int32(o.Book.Await(waits)), Undone: !o.Book.Drains()}, nil

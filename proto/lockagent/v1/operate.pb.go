@@ -143,7 +143,9 @@ type DrainRequest struct {
 	// timeout is at most an hour. Without it the call returns at once.
 	Timeout *durationpb.Duration `protobuf:"bytes,1,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// undo has the daemon take claims again. It excludes timeout. A daemon that is about to end refuses it.
-	Undo          bool `protobuf:"varint,2,opt,name=undo,proto3" json:"undo,omitempty"`
+	Undo bool `protobuf:"varint,2,opt,name=undo,proto3" json:"undo,omitempty"`
+	// wait only waits for a drain that has begun. If nothing is drained any more, the answer says undone. It excludes undo.
+	Wait          bool `protobuf:"varint,3,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -188,6 +190,13 @@ func (x *DrainRequest) GetTimeout() *durationpb.Duration {
 func (x *DrainRequest) GetUndo() bool {
 	if x != nil {
 		return x.Undo
+	}
+	return false
+}
+
+func (x *DrainRequest) GetWait() bool {
+	if x != nil {
+		return x.Wait
 	}
 	return false
 }
@@ -257,10 +266,11 @@ const file_lockagent_v1_operate_proto_rawDesc = "" +
 	"\x05token\x18\x03 \x01(\x04R\x05token\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"'\n" +
 	"\rBreakResponse\x12\x16\n" +
-	"\x06broken\x18\x01 \x01(\bR\x06broken\"W\n" +
+	"\x06broken\x18\x01 \x01(\bR\x06broken\"k\n" +
 	"\fDrainRequest\x123\n" +
 	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
-	"\x04undo\x18\x02 \x01(\bR\x04undo\";\n" +
+	"\x04undo\x18\x02 \x01(\bR\x04undo\x12\x12\n" +
+	"\x04wait\x18\x03 \x01(\bR\x04wait\";\n" +
 	"\rDrainResponse\x12\x12\n" +
 	"\x04left\x18\x01 \x01(\x05R\x04left\x12\x16\n" +
 	"\x06undone\x18\x02 \x01(\bR\x06undone2\x94\x01\n" +
