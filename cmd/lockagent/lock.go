@@ -238,9 +238,8 @@ func (f *lockFlags) request(
 	req.Warn = f.warned.any()
 	if f.wait.of > 0 {
 		left := time.Until(until)
-		req.Try = left <= 0
-		if !req.Try {
-			req.Wait = durationpb.New(left)
+		if req.Try, req.Wait = true, nil; left > 0 {
+			req.Try, req.Wait = false, durationpb.New(left)
 		}
 	}
 	if f.slots == 0 { // a slot is never held twice

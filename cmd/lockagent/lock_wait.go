@@ -218,7 +218,7 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 			case n.granted && n.of == c && n.foreign != nil && !first.detaches:
 				return h.giveBack(foreign(n.foreign))
 			case n.granted && n.of == c:
-				h.say("got %s with the token %d after %s", c.name, c.token, readable.Duration(c.waited))
+				h.say("got %s with the token %d after %s", c.shown(), c.token, readable.Duration(c.waited))
 				return nil
 			case n.ended != nil && !n.lost:
 				return h.giveBack(h.refusal(d.denied(n.ended)))
@@ -271,7 +271,7 @@ func (h *holding) finish() {
 				h.stderr,
 				"lockagent: the daemon has not confirmed within %v that %s is released; it will release it when it "+
 					"runs again\n",
-				releaseTime, c.name,
+				releaseTime, c.shown(),
 			)
 		}
 	}
@@ -283,16 +283,16 @@ func (h *holding) hear(n news) {
 	switch {
 	case n.queued != nil && h.verbose:
 		holder := n.of.daemon.holder(n.of.ctx, n.of.name, n.queued.GetHolder())
-		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.name, holder, n.queued.GetAhead())
+		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.shown(), holder, n.queued.GetAhead())
 	case n.away != nil:
 		fmt.Fprintf(h.stderr, "lockagent: %s; waiting for it\n", plain(n.away))
 	case n.unbound != nil:
 		h.say("if this process is killed, the lock lasts only until the daemon is started anew: %s", plain(n.unbound))
 	case n.doubt != "":
-		h.say("%s could not be renewed: %s", n.of.name, oneLine(n.doubt))
+		h.say("%s could not be renewed: %s", n.of.shown(), oneLine(n.doubt))
 	case n.warning != nil:
 		if n.warning.GetWanted() && !n.of.wanted {
-			h.say("somebody waits for %s", n.of.name)
+			h.say("somebody waits for %s", n.of.shown())
 		}
 		n.of.wanted, n.of.uncertain = n.warning.GetWanted(), n.warning.GetUncertain()
 	case n.granted: // the daemon says again what it warns of
@@ -303,6 +303,9 @@ func (h *holding) hear(n news) {
 	n.of.deadline = max(n.of.deadline, n.deadline)
 	n.of.lease = max(n.of.lease, n.deadline-bootclock.Now())
 }
+
+// shown is the name for a terminal.
+func (c *claimed) shown() string { return oneLine(string(c.name)) }
 
 // of is the claim on a lock.
 func (h *holding) of(name lockagent.Name) *claimed {

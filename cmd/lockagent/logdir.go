@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
@@ -81,6 +83,10 @@ func shellWord(text string) string {
 	}
 	if text != "" && !strings.ContainsFunc(text, special) {
 		return text
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) { // it shall not control a terminal
+		quoted := strconv.QuoteToGraphic(text)
+		return "$'" + strings.ReplaceAll(quoted[1:len(quoted)-1], "'", `\'`) + "'"
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -27,20 +29,26 @@ func newBreak() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "break NAME",
 		Short: "Take a lock from its holder",
-		Long: `Break frees a lock whose holder does not. The holder is told that it has lost the lock, and may not notice: make sure
-that it does nothing any more. The event log has the reason. With --token it breaks the hold that you have looked at, and no later one.`,
+		Long: `Break frees a lock whose holder does not. The holder is told that it has lost the lock, and may not notice:
+make sure that it does nothing any more. The event log has the reason. With --token it breaks the hold that you have
+looked at, and no later one. Without --yes it breaks nothing, and says whose hold it would end. With --yes it says whose
+hold it has ended.`,
 		Example:           "  lockagent break orders/42 --token 7 --reason 'its host is gone' --yes",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeLockOnce,
 		RunE: aboutLock(func(cmd *cobra.Command, name lockagent.Name) error {
-			if !yes {
-				return usage(again(cmd)+" --yes", "two programs may have %q at the same time then; add --yes if you want that", name)
-			}
 			daemon, err := f.open(cmd)
 			if err != nil {
 				return err
 			}
 			defer daemon.close()
+			ends, err := daemon.holds(cmd.Context(), name, kind, lockagent.Token(token))
+			if err != nil && !errors.Is(err, refusal.ErrForbidden) { // who may operate may perhaps not look
+				return err
+			}
+			if !yes {
+				return wouldBreak(cmd, name, ends, err)
+			}
 			var r *lockagentv1.BreakResponse
 			err = daemon.ofKind(cmd.Context(), name, kind, func(is lockagentv1.Kind) (err error) {
 				r, err = daemon.operate.Break(
@@ -52,9 +60,14 @@ that it does nothing any more. The event log has the reason. With --token it bre
 				return err
 			}
 			if !r.GetBroken() {
-				return &failure{code: exitFailed, err: fmt.Errorf("nobody holds %s", name)}
+				return &failure{code: exitFailed, err: fmt.Errorf("nobody holds %s", oneLine(string(name)))}
 			}
-			return nil
+			text := ""
+			for _, h := range ends {
+				text += fmt.Sprintf("Broken: the hold of %s %s.\n", oneLine(string(name)), h.text)
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), cmp.Or(text, "Broken: "+oneLine(string(name))+".\n"))
+			return err
 		}),
 	}
 	flags := cmd.Flags()
@@ -67,6 +80,57 @@ that it does nothing any more. The event log has the reason. With --token it bre
 	return cmd
 }
 
+// endingHold is a hold that a break would end.
+type endingHold struct {
+	token lockagent.Token // 0 if this host does not know it
+	text  string          // whose it is
+}
+
+// holds are the holds of a lock with a token, or all if that is 0. At most 100 of a host are told.
+func (d *daemonClient) holds(
+	ctx context.Context, name lockagent.Name, kind kindFlag, token lockagent.Token,
+) (holds []endingHold, err error) {
+	var r *lockagentv1.GetResponse
+	if err := d.ofKind(ctx, name, kind, func(is lockagentv1.Kind) (err error) {
+		r, err = d.look.Get(ctx, &lockagentv1.GetRequest{Name: string(name), Kind: is})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	v := viewOf(r.GetLock())
+	for i := range v.Holders {
+		h := &v.Holders[i]
+		if has := lockagent.Token(h.Token); token == 0 || token == has {
+			holds = append(holds, endingHold{has, fmt.Sprintf("with the token %d, by %s", has, oneLine(h.whose()))})
+		}
+	}
+	if len(v.Holders) == 0 && r.GetHeld() && token == 0 {
+		holds = append(holds, endingHold{0, "on another host, by " + oneLine(r.GetHolder())})
+	}
+	return holds, nil
+}
+
+// wouldBreak is the error of a break without --yes. unknown is why nobody knows the holds, or nil.
+func wouldBreak(cmd *cobra.Command, name lockagent.Name, ends []endingHold, unknown error) error {
+	word := oneLine(string(name))
+	if len(ends) == 0 && unknown == nil {
+		return &failure{code: exitFailed, err: fmt.Errorf("nobody holds %s, or not with this token", word)}
+	}
+	try, text := again(cmd), ""
+	for _, h := range ends {
+		text += "\n  " + h.text
+	}
+	if cmd.Flags().Changed("token") {
+		try += " --token " + cmd.Flags().Lookup("token").Value.String()
+	} else if len(ends) == 1 && ends[0].token != 0 {
+		try += fmt.Sprintf(" --token %d", ends[0].token)
+	}
+	return usage(
+		try+" --yes", "two programs may have %s at the same time then; add --yes if you want that. It is held%s", word,
+		cmp.Or(text, ", by whom you may not see"),
+	)
+}
+
 func newDrain() *cobra.Command {
 	var f daemonFlag
 	var timeout time.Duration
@@ -74,9 +138,9 @@ func newDrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain",
 		Short: "Have the daemon take no new claims, and wait for those that are left",
-		Long: `Drain has the daemon take no new claims from now on, and tells its clients. It waits until all claims have ended, and
-says how many are left. What is held stays held. The daemon goes on, and takes new claims again after drain --undo, or when it
-is started anew. An interrupt, and the end of --timeout, end the wait and not the drain.`,
+		Long: `Drain has the daemon take no new claims from now on, and tells its clients. It waits until all claims have
+ended, and says how many are left. What is held stays held. The daemon goes on, and takes new claims again after drain
+--undo, or when it is started anew. An interrupt, and the end of --timeout, end the wait and not the drain.`,
 		Example: "  lockagent drain --timeout 10m && systemctl poweroff\n  lockagent drain --undo",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
