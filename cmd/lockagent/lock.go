@@ -211,7 +211,7 @@ func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error
 			example(cmd, flag), "flags come before the name; if %q is a command, put -- before it", args[0],
 		)
 	}
-	command := exec.Command(args[0], args[1:]...)
+	command := commandOf(args)
 	if command.Err != nil { // likewise
 		return nil, &failure{code: codeOfCommand(command.Err), err: command.Err}
 	}
@@ -220,6 +220,28 @@ func (f *lockFlags) command(cmd *cobra.Command, args []string) (*exec.Cmd, error
 		return nil, &failure{code: codeOfCommand(err), err: err}
 	}
 	return command, nil
+}
+
+// commandOf is a command as execvp finds it: in the directory itself if PATH says that, and in the usual places without
+// PATH.
+func commandOf(args []string) *exec.Cmd {
+	command := exec.Command(args[0], args[1:]...)
+	if path, set := os.LookupEnv("PATH"); path == "" && filepath.Base(args[0]) == args[0] {
+		places := []string{"/bin", "/usr/bin"}
+		if set { // an empty part of a path is the directory itself
+			places = []string{"."}
+		}
+		for _, place := range places {
+			if file := place + "/" + args[0]; unix.Access(file, unix.X_OK) == nil {
+				command.Path, command.Err = file, nil
+				break
+			}
+		}
+	}
+	if errors.Is(command.Err, exec.ErrDot) {
+		command.Err = nil
+	}
+	return command
 }
 
 // describe is the command for those who look at the lock. There may be none.

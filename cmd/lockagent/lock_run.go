@@ -78,7 +78,7 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 		binding, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
-			err := h.bind(binding, int32(cmd.Process.Pid))
+			err := h.bind(binding, int32(r.cmd.Process.Pid))
 			if err == nil {
 				return
 			}
@@ -160,7 +160,15 @@ func (r *supervised) start(closed bool) error {
 			defer func() { _ = unix.Close(fd) }()
 		}
 	}
-	return r.cmd.Start()
+	err := r.cmd.Start()
+	if errors.Is(err, unix.ENOEXEC) { // a script without an interpreter; execvp has the shell run it
+		script := exec.Command("/bin/sh", append([]string{r.cmd.Path}, r.cmd.Args[1:]...)...)
+		script.Env, script.SysProcAttr = r.cmd.Env, r.cmd.SysProcAttr
+		script.Stdin, script.Stdout, script.Stderr = r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr
+		r.cmd = script
+		err = r.cmd.Start()
+	}
+	return err
 }
 
 // bind tells the daemon which processes work under the locks. If this process is killed, the locks last until they have
