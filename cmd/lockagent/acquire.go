@@ -47,14 +47,20 @@ watch another process. Use --ttl there, and renew.`,
 	flags.DurationVar(&f.ttl, "ttl", 0, "release the lock when nobody has renewed the claim for this `time`")
 	flags.Int32Var(&f.forPID, "for-pid", 0, "release the lock when this `process` ends, such as $$")
 	f.asking.add(cmd)
-	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
+	flags.VarP(
+		&f.busy, "conflict-exit-code", "E",
+		"exit `code` if the lock is not to be had with -n or -w; with 0 nothing is said either",
+	)
 	flags.StringVar(&f.format, "format", "text", "`form` of the output: text or json")
 	f.daemonFlag.add(cmd)
 	return cmd
 }
 
 func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
-	if err := errors.Join(checkFormat(cmd, f.format, "text", "json"), f.asking.check(cmd), checkCode(cmd, "conflict-exit-code", f.busy)); err != nil {
+	err := errors.Join(
+		checkFormat(cmd, f.format, "text", "json"), f.asking.check(cmd), checkCode(cmd, "conflict-exit-code", f.busy),
+	)
+	if err != nil {
 		return err
 	}
 	given := cmd.Flags().Changed
@@ -85,7 +91,7 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	}
 	if err != nil {
 		if errors.Is(err, lockagent.ErrHeld) || errors.Is(err, lockagent.ErrTimeout) {
-			return &failure{code: int(f.busy), err: err}
+			return f.busy.failure(err, false)
 		}
 		return f.otherKind(err, "lockagent acquire", "--ttl 10m "+shellWord(string(name)))
 	}

@@ -163,6 +163,15 @@ func (f *exitFlag) Set(text string) error {
 	return err
 }
 
+// failure is the error of a lock that is not to be had. With the code 0 that is as good as anything else, and nobody is
+// told: cron sends what is told by mail.
+func (f *exitFlag) failure(err error, verbose bool) error {
+	if *f == exitOK && !verbose {
+		err = errQuiet
+	}
+	return &failure{code: int(*f), err: err}
+}
+
 // checkCode refuses a code for a flag if it is one of ours. A script could not tell what it means.
 func checkCode(cmd *cobra.Command, flag string, code exitFlag) error {
 	if code < exitUsage || code > exitLost {
@@ -279,7 +288,7 @@ func untilUnread(cmd *cobra.Command) {
 // plain is the text of an error without the name of the program, for a place that has the name already.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "lockagent: ") }
 
-// errQuiet matches the error of a command of lock, which has said itself what went wrong.
+// errQuiet matches an error of which nothing has to be said: a command of lock has said itself what went wrong.
 var errQuiet = errors.New("the command failed")
 
 func reportPanic(stderr io.Writer, p any) int {

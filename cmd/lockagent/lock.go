@@ -75,7 +75,7 @@ the lock, and with --on-uncertain when the lock is in danger.`,
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
 	f.asking.add(cmd)
-	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w")
+	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w; with 0 nothing is said either")
 	flags.StringArrayVar(
 		&f.also, "also", nil,
 		"another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated",
@@ -274,7 +274,7 @@ func (f *lockFlags) request(
 func (f *lockFlags) denied(name lockagent.Name, err error) error {
 	switch {
 	case errors.Is(err, lockagent.ErrHeld), errors.Is(err, lockagent.ErrTimeout):
-		return &failure{code: int(f.busy), err: err}
+		return f.busy.failure(err, f.verbose)
 	case errors.Is(err, lockagent.ErrReentry):
 		return &failure{
 			exitUsage,

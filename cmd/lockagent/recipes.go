@@ -7,7 +7,7 @@ var recipes = []manual.Part{
 	{
 		Title: "Run a job on one host at a time",
 		Text: `Every host starts the job at the same time, for example by cron. With -n those that come too late do nothing.
-With -E 0 they report no failure. In a unit of systemd the command is that of ExecStart=.`,
+With -E 0 they report no failure, and say nothing: cron sends no mail. In a unit of systemd the command is that of ExecStart=.`,
 		Code: `lockagent lock -n -E 0 jobs/backup -- ./backup.sh --all`,
 	},
 	{
@@ -23,12 +23,13 @@ esac`,
 	},
 	{
 		Title: "Let a script run once at a time",
-		Text: `The script starts itself anew under the lock. So the lock ends with the script, however that ends. Here the lines
+		Text: `The script starts itself anew under the lock, unless it has the lock. So the lock ends with the script, however that
+ends. A variable may be left from another time, so the script asks whether its token still counts. Here the lines
 are in a file of their own, as they would be at the beginning of the script.`,
 		Code: `cat >once.sh <<'END'
 #!/bin/sh
-[ "$LOCKAGENT_LOCK" = scripts/once ] || exec lockagent lock -n scripts/once -- "$0" "$@"
-echo "nobody else runs this: $1"
+lockagent check scripts/once "$LOCKAGENT_TOKEN" 2>/dev/null || exec lockagent lock -n scripts/once -- "$0" "$@"
+echo "nobody else runs this: $1, under $LOCKAGENT_LOCK with $LOCKAGENT_TOKEN"
 END
 chmod +x once.sh
 ./once.sh now`,

@@ -14,7 +14,7 @@ import (
 var said = map[string][]string{
 	"Run a job on one host at a time":               {"backup --all under jobs/backup"},
 	"Wait, but not for ever":                        {"deploy under deploy", "deployed"},
-	"Let a script run once at a time":               {"nobody else runs this: now"},
+	"Let a script run once at a time":               {"nobody else runs this: now, under scripts/once with 1"},
 	"Readers beside each other, and a writer alone": {"read under cache", "write under cache"},
 	"Share a lock with a program in Go or Java":     {"build under invoices"},
 	"At most three at a time":                       {"build under builds"},
@@ -40,7 +40,8 @@ func TestRecipes(t *testing.T) {
 	for _, r := range recipes {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", r.Code)
 		cmd.Dir = work
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "SHELL=/bin/sh")
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "SHELL=/bin/sh",
+			"LOCKAGENT_LOCK=scripts/once", "LOCKAGENT_TOKEN=7") // left from another time
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
