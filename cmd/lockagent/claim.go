@@ -225,8 +225,8 @@ const retryAfter = 50 * time.Millisecond
 // awayTime is for how long a wait goes on without a daemon.
 const awayTime = 10 * time.Second
 
-// away reports whether an error of the daemon client means that there is no daemon now, or that it is about to leave the
-// claims to the next one.
+// away reports whether an error of the daemon client means that there is no daemon now, or that it is about to leave
+// the claims to the next one.
 func away(err error) bool {
 	if _, never := errors.AsType[noSocket](err); never {
 		return false
@@ -343,15 +343,20 @@ func ended(e *lockagentv1.Ended) error {
 	return lockagent.ErrReleased // by somebody else: whoever releases it here has left before
 }
 
-// release ends the claim, and waits until the lock is free or ctx ends. It returns [errOver] if the claim had ended
-// before. A daemon that starts anew is asked again.
-func (c *claimed) release(ctx context.Context) error {
+// release ends the claim, and waits until the lock is free or ctx ends. If keep is positive, the daemon holds the lock
+// for that time, and nobody waits for the end. It returns [errOver] if the claim had ended before. A daemon that starts
+// anew is asked again.
+func (c *claimed) release(ctx context.Context, keep time.Duration) error {
 	defer c.leave()
 	lost := lockagentv1.LossReason_LOSS_REASON_UNSPECIFIED
 	if c.late {
 		lost = lockagentv1.LossReason_LOSS_REASON_DEADLINE
 	}
-	return c.daemon.release(ctx, &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret, Lost: lost})
+	req := &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret, Lost: lost}
+	if keep > 0 && !c.late {
+		req.Keep = durationpb.New(max(keep, time.Millisecond))
+	}
+	return c.daemon.release(ctx, req)
 }
 
 // release ends a claim. See claimed.release.

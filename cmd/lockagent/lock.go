@@ -53,10 +53,10 @@ Flags come before the name. The command is executed as it is, without a shell; s
 It finds the name of the lock in $LOCKAGENT_LOCK, and the token in $LOCKAGENT_TOKEN.
 
 The lock lasts until lockagent lock and the command have both ended. So it outlasts a lockagent lock that is killed, and
-daemons that are started anew. What the command leaves in the background keeps the lock as well. If the daemon was started
-anew meanwhile, lockagent lock waits for that. With --close the lock ends with lockagent lock. While lockagent lock is
-stopped, as by Ctrl-Z, the daemon keeps the lock; see --lease. In a container with a PID namespace of its own, the daemon
-cannot know the command. There a lock whose lockagent lock was killed ends when the daemon is started anew.
+daemons that are started anew. What the command leaves in the background keeps the lock as well. If the daemon was
+started anew meanwhile, lockagent lock waits for that. With --close the lock ends with lockagent lock. While lockagent
+lock is stopped, as by Ctrl-Z, the daemon keeps the lock; see --lease. In a container with a PID namespace of its own,
+the daemon cannot know the command. There a lock whose lockagent lock was killed ends when the daemon is started anew.
 
 If the lock is lost, the command gets SIGTERM before somebody else can have the lock, and SIGKILL
 when somebody else can. See --on-lost and --grace. It can be warned before: with --on-wanted when somebody waits for
@@ -75,7 +75,10 @@ the lock, and with --on-uncertain when the lock is in danger.`,
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
 	f.asking.add(cmd)
-	flags.VarP(&f.busy, "conflict-exit-code", "E", "exit `code` if the lock is not to be had with -n or -w; with 0 nothing is said either")
+	flags.VarP(
+		&f.busy, "conflict-exit-code", "E",
+		"exit `code` if the lock is not to be had with -n or -w; with 0 nothing is said either",
+	)
 	flags.StringArrayVar(
 		&f.also, "also", nil,
 		"another lock `name` to take; all of them are taken, in the order of their names, or none; may be repeated",
@@ -84,6 +87,11 @@ the lock, and with --on-uncertain when the lock is in danger.`,
 		panic(err) // the flag is there
 	}
 	flags.BoolVar(&f.reentrant, "reentrant", false, "take the lock also if lockagent lock that runs this one holds it")
+	flags.DurationVar(
+		&f.atLeast, "at-least", 0,
+		"hold the lock for at least this `time` from the start of the command, also if that has ended before; "+
+			"lockagent lock does not wait for that",
+	)
 	f.addRunning(cmd)
 	f.daemonFlag.add(cmd)
 	return cmd
@@ -121,8 +129,17 @@ func (f *lockFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.asking.check(cmd), checkCode(cmd, "conflict-exit-code", f.busy), f.supervision.check(cmd)); err != nil {
+	err = errors.Join(
+		f.asking.check(cmd), checkCode(cmd, "conflict-exit-code", f.busy), f.supervision.check(cmd),
+	)
+	if err != nil {
 		return err
+	}
+	if f.lease > 0 && f.atLeast > f.lease {
+		return usage(
+			"lockagent lock --at-least 1m --lease 1h orders/42 true", "a lock with --lease %v is over before --at-least %v",
+			f.lease, f.atLeast,
+		)
 	}
 	daemon, err := f.open(cmd)
 	if err != nil {

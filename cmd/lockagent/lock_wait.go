@@ -31,6 +31,7 @@ type supervision struct {
 	changed  bool // grace was given
 	lostCode exitFlag
 	verbose  bool
+	atLeast  time.Duration // for which the locks are held from the grant on
 }
 
 // defaultGrace is between SIGTERM and SIGKILL, unless less is left of the lease.
@@ -67,6 +68,9 @@ func (s *supervision) check(cmd *cobra.Command) error {
 	s.changed = cmd.Flags().Changed("grace")
 	if s.grace < 0 {
 		return usage(example(cmd, cmd.Flags().Lookup("grace")), "--grace cannot be negative, not %v", s.grace)
+	}
+	if cmd.Flags().Changed("at-least") && lockagent.CheckLease(s.atLeast) != nil {
+		return usage(withFlag(cmd, "--at-least 10m"), "--at-least must be between 1ms and a year, not %v", s.atLeast)
 	}
 	if s.lostCode != exitLost {
 		return checkCode(cmd, "lost-exit-code", s.lostCode)
@@ -114,7 +118,8 @@ type holding struct {
 	news    chan news
 	signals chan os.Signal
 
-	lost error // why the first lock was lost
+	granted time.Duration // when the last lock was, by the boot clock
+	lost    error         // why the first lock was lost
 }
 
 // forwarded are the signals that a command gets as well.
@@ -218,6 +223,7 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 			case n.granted && n.of == c && n.foreign != nil && !first.detaches:
 				return h.giveBack(foreign(n.foreign))
 			case n.granted && n.of == c:
+				h.granted = bootclock.Now()
 				h.say("got %s with the token %d after %s", c.shown(), c.token, readable.Duration(c.waited))
 				return nil
 			case n.ended != nil && !n.lost:
@@ -250,7 +256,7 @@ func (h *holding) giveBack(err error) error {
 	defer cancel()
 	for _, c := range h.claims {
 		if c.token != 0 {
-			_ = c.release(ctx) // the end of its stream does it too
+			_ = c.release(ctx, 0) // the end of its stream does it too
 		}
 	}
 	return err
@@ -262,7 +268,11 @@ func (h *holding) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
 	for _, c := range h.claims {
-		err := c.release(ctx)
+		keep := h.granted + h.atLeast - bootclock.Now()
+		if h.lost != nil {
+			keep = 0
+		}
+		err := c.release(ctx, keep)
 		switch {
 		case errors.Is(err, errOver) && h.lost == nil:
 			h.lost = err

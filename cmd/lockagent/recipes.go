@@ -7,13 +7,23 @@ var recipes = []manual.Part{
 	{
 		Title: "Run a job on one host at a time",
 		Text: `Every host starts the job at the same time, for example by cron. With -n those that come too late do nothing.
-With -E 0 they report no failure, and say nothing: cron sends no mail. In a unit of systemd the command is that of ExecStart=.`,
+With -E 0 they report no failure, and say nothing: cron sends no mail. In a unit of systemd the command is that of
+ExecStart=.`,
 		Code: `lockagent lock -n -E 0 jobs/backup -- ./backup.sh --all`,
 	},
 	{
+		Title: "Run a job once in a period",
+		Text: `A short job would run on every host, on one after the other: the first has ended when the clock of the next
+says that it is time. With --at-least the lock is held for that long, also if the command has ended before. It must be
+longer than the clocks of the hosts and the starts of the job differ, and shorter than the period. lockagent lock does
+not wait for it.`,
+		Code: `lockagent lock -n -E 0 --at-least 10m jobs/report -- ./report.sh`,
+	},
+	{
 		Title: "Wait, but not for ever",
-		Text: `The exit code is that of the command, or 1 if the lock was not to be had. -E chooses another one, to tell them apart.
-Codes from 64 to 79 are those of lockagent: 69 and 75, for example, tell that the daemon or its store is away.`,
+		Text: `The exit code is that of the command, or 1 if the lock was not to be had. -E chooses another one, to tell
+them apart. Codes from 64 to 79 are those of lockagent: 69 and 75, for example, tell that the daemon or its store is
+away.`,
 		Code: `lockagent lock -w 30s -E 100 deploy ./deploy.sh
 case $? in
 0) echo "deployed" ;;
@@ -23,9 +33,9 @@ esac`,
 	},
 	{
 		Title: "Let a script run once at a time",
-		Text: `The script starts itself anew under the lock, unless it has the lock. So the lock ends with the script, however that
-ends. A variable may be left from another time, so the script asks whether its token still counts. Here the lines
-are in a file of their own, as they would be at the beginning of the script.`,
+		Text: `The script starts itself anew under the lock, unless it has the lock. So the lock ends with the script,
+however that ends. A variable may be left from another time, so the script asks whether its token still counts. Here
+the lines are in a file of their own, as they would be at the beginning of the script.`,
 		Code: `cat >once.sh <<'END'
 #!/bin/sh
 lockagent check scripts/once "$LOCKAGENT_TOKEN" 2>/dev/null || exec lockagent lock -n scripts/once -- "$0" "$@"
@@ -42,10 +52,10 @@ lockagent lock -x cache ./write.sh`,
 	},
 	{
 		Title: "Share a lock with a program in Go or Java",
-		Text: `The lock of lockagent lock is a read/write lock. So it meets ReadLock and WriteLock of packages channelapi and
-agentclient, and those of Redisson's RReadWriteLock. If the program uses plain locks, which are Lock in Go and RLock in Java,
-all scripts say --plain. An RLock that is fair is --fair. A script that takes a lock as another kind than its holder is told
-so, and does not run.`,
+		Text: `The lock of lockagent lock is a read/write lock. So it meets ReadLock and WriteLock of packages channelapi
+and agentclient, and those of Redisson's RReadWriteLock. If the program uses plain locks, which are Lock in Go and
+RLock in Java, all scripts say --plain. An RLock that is fair is --fair. A script that takes a lock as another kind
+than its holder is told so, and does not run.`,
 		Code: `lockagent lock --plain invoices ./build.sh`,
 	},
 	{
@@ -60,12 +70,14 @@ so, and does not run.`,
 	},
 	{
 		Title: "Several locks at once",
-		Text:  `All of them are taken, or none. Each program takes them in the order of their names. So no two programs wait for each other.`,
-		Code:  `lockagent lock --also accounts/7 accounts/4 ./transfer.sh`,
+		Text: `All of them are taken, or none. Each program takes them in the order of their names. So no two programs wait
+for each other.`,
+		Code: `lockagent lock --also accounts/7 accounts/4 ./transfer.sh`,
 	},
 	{
 		Title: "Several steps of a script under one lock",
-		Text:  `The claim is a word that knows the lock. The verbs find it in the variable: all users of the host can read arguments. With --for-pid the lock also ends with the script.`,
+		Text: `The claim is a word that knows the lock. The verbs find it in the variable: all users of the host can read
+arguments. With --for-pid the lock also ends with the script.`,
 		Code: `LOCKAGENT_CLAIM=$(lockagent acquire --for-pid $$ orders/42) || exit
 export LOCKAGENT_CLAIM
 ./read.sh
@@ -74,16 +86,17 @@ lockagent release`,
 	},
 	{
 		Title: "A lock that goes from one program to the next",
-		Text: `No program has to run meanwhile. The lock lasts until its time has passed, and renew puts that off. attach runs a
-command under the lock. Then it releases the lock.`,
+		Text: `No program has to run meanwhile. The lock lasts until its time has passed, and renew puts that off. attach
+runs a command under the lock. Then it releases the lock.`,
 		Code: `lockagent acquire --ttl 1h orders/42 >claim
 lockagent renew --ttl 2h - <claim
 lockagent attach - ./write.sh <claim`,
 	},
 	{
 		Title: "Keep out a holder that was too slow",
-		Text: `A holder that was stopped for a while may act after its lock is over. So the resource must compare tokens: it refuses a
-token that is lower than one it has seen. A resource that cannot compare asks whether the token still counts.`,
+		Text: `A holder that was stopped for a while may act after its lock is over. So the resource must compare tokens: it
+refuses a token that is lower than one it has seen. A resource that cannot compare asks whether the token still
+counts.`,
 		Code: `cat >store.sh <<'END'
 #!/bin/sh
 # store.sh LOCK TOKEN: stores what it reads
@@ -95,8 +108,8 @@ cat stored`,
 	},
 	{
 		Title: "Run something when the lock is lost",
-		Text: `The command gets SIGTERM, or the signal of --on-lost, before somebody else can have the lock. --grace is the time that it
-then has. The exit code tells of the loss.`,
+		Text: `The command gets SIGTERM, or the signal of --on-lost, before somebody else can have the lock. --grace is the
+time that it then has. The exit code tells of the loss.`,
 		Code: `lockagent lock --on-lost INT --grace 1s --lost-exit-code 99 leader ./lead.sh
 [ $? != 99 ] || echo "another host leads now"`,
 	},
@@ -109,8 +122,8 @@ lockagent show stuck/1`,
 	},
 	{
 		Title: "Break a lock whose holder hangs",
-		Text: `The holder is told, and may not notice: end it first, or be sure that tokens are checked. With --token the lock is broken only
-if that holder still has it.`,
+		Text: `The holder is told, and may not notice: end it first, or be sure that tokens are checked. With --token the
+lock is broken only if that holder still has it.`,
 		Code: `token=$(lockagent ls stuck/1 --format 'go-template={{range .holders}}{{.token}}{{end}}')
 lockagent break stuck/1 --token "$token" --reason "its host is gone" --yes
 lockagent lock -n stuck/1 echo "it is free"`,

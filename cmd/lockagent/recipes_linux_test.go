@@ -13,6 +13,7 @@ import (
 // said is what each recipe writes, in this order.
 var said = map[string][]string{
 	"Run a job on one host at a time":               {"backup --all under jobs/backup"},
+	"Run a job once in a period":                    {"report under jobs/report"},
 	"Wait, but not for ever":                        {"deploy under deploy", "deployed"},
 	"Let a script run once at a time":               {"nobody else runs this: now, under scripts/once with 1"},
 	"Readers beside each other, and a writer alone": {"read under cache", "write under cache"},
@@ -32,7 +33,7 @@ var said = map[string][]string{
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	d, bin, work := runDaemon(t), newBin(t), t.TempDir()
-	for _, name := range []string{"backup", "deploy", "read", "write", "build", "print", "transfer"} {
+	for _, name := range []string{"backup", "deploy", "read", "write", "build", "print", "transfer", "report"} {
 		writeScript(t, filepath.Join(work, name+".sh"), `echo "`+name+`${*:+ $*} under $LOCKAGENT_LOCK"`)
 	}
 	writeScript(t, filepath.Join(work, "lead.sh"), "lockagent break leader --yes >&2\nexec sleep 1000")
@@ -60,10 +61,12 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("nobody knows what the recipe %q writes", r.Title)
 		}
 	}
+	call(t, "lock", "--socket", d.path, "-n", "jobs/report", "true").expect(t, exitFailed, nil, []string{"is held by"})
+	call(t, "break", "--socket", d.path, "--yes", "jobs/report").expect(t, exitOK, nil, nil)
 	if left := claimsOf(t, d.path); left != "" {
 		t.Errorf("the recipes have left\n%s", left)
 	}
-	call(t, "help", "recipes").expect(t, exitOK, []string{"\n" + recipes[1].Title + "\n\n  The exit code", "\n\n    " + recipes[0].Code + "\n"}, nil)
+	call(t, "help", "recipes").expect(t, exitOK, []string{"\n" + recipes[2].Title + "\n\n  The exit code", "\n\n    " + recipes[0].Code + "\n"}, nil)
 	if len(said) != len(recipes) {
 		t.Errorf("%d recipes, and %d outputs", len(recipes), len(said))
 	}

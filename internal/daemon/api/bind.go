@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -24,4 +25,20 @@ func (l *locks) Bind(ctx context.Context, req *lockagentv1.BindRequest) (*lockag
 		return nil, wire.Refuse(l.Access.Refused(ctx, err))
 	}
 	return &lockagentv1.BindResponse{}, nil
+}
+
+// keep releases a claim after a while.
+func (l *locks) keep(req *lockagentv1.ReleaseRequest) (*lockagentv1.ReleaseResponse, error) {
+	keep, err := wire.ToDuration("keep", req.GetKeep())
+	if err == nil && wire.ToGivenUp(req.GetLost()) != 0 {
+		err = &lockagent.OptionError{Option: "keep", Reason: "a hold that is lost is not kept; leave it out"}
+	}
+	kept := false
+	if err == nil {
+		kept, err = l.Book.ReleaseIn(req.GetClaim(), req.GetSecret(), keep)
+	}
+	if err != nil {
+		return nil, wire.Refuse(err)
+	}
+	return &lockagentv1.ReleaseResponse{Ended: kept}, nil
 }

@@ -199,6 +199,9 @@ func (l *locks) Release(ctx context.Context, req *lockagentv1.ReleaseRequest) (*
 	if err := l.use(ctx, req); err != nil {
 		return nil, wire.Refuse(err)
 	}
+	if req.GetKeep() != nil {
+		return l.keep(req)
+	}
 	ended, err := l.Book.Release(ctx, req.GetClaim(), req.GetSecret(), wire.ToGivenUp(req.GetLost()))
 	if err != nil {
 		return nil, wire.Refuse(err)

@@ -182,7 +182,7 @@ func (c *claim) goOn(detach bool) bool {
 // free has nothing but its client end the claim from now on. The mutex must be held.
 func (c *claim) free() {
 	c.unbind().close()
-	c.Detach, c.detached, c.TTL, c.ForPID, c.boundStart = false, false, 0, 0, 0
+	c.Detach, c.detached, c.kept, c.TTL, c.ForPID, c.boundStart = false, false, false, 0, 0, 0
 }
 
 // unbind takes the process from the claim, which may have none. The mutex must be held.
@@ -305,7 +305,7 @@ func (c *claim) live(ttl time.Duration) bool {
 	case ttl == 0:
 		return true
 	case c.expiry == nil:
-		c.expiry = time.AfterFunc(ttl, func() { c.giveUp(lockagent.LostExpired) })
+		c.expiry = time.AfterFunc(ttl, func() { c.giveUp(c.expired()) })
 		return true
 	}
 	return c.expiry.Reset(ttl)

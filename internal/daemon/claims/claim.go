@@ -53,6 +53,7 @@ type claim struct {
 	stream   *Stream                // or nil
 	by       Client                 // who has the stream, or had it last
 	detached bool
+	kept     bool // its client has released it, and the lock is held until expiry
 	resumed  bool // from the daemon before, and its client has not come back
 	// Ends a detached claim that has a time to live, and one whose client does not come back; or nil.
 	expiry *time.Timer
@@ -179,7 +180,7 @@ func (c *claim) abandon() {
 	c.book.mu.Lock()
 	lost := lockagent.LostUnclaimed
 	if c.detached {
-		lost = lockagent.LostExpired
+		lost = c.expired()
 	}
 	stays := c.stay() || !c.detached && c.passOn()
 	c.book.mu.Unlock()

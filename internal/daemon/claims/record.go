@@ -46,6 +46,7 @@ type record struct {
 	Holds    int               `json:"holds,omitempty"` // that the client wants to make
 	Outlive  bool              `json:"outlive,omitempty"`
 	Workers  []worker          `json:"workers,omitempty"`
+	Kept     bool              `json:"kept,omitempty"` // its client has released it, and it is held until it expires
 }
 
 // save has the journal keep the claim. expires is as in a record. The mutex of the book must be held.
@@ -56,7 +57,7 @@ func (c *claim) save(detached bool, expires time.Duration) {
 	r := record{
 		Secret: c.secret[:], Chosen: c.chosen, Client: c.Client, Detach: c.Detach, Detached: detached, TTL: c.TTL, Expires: expires,
 		ForPID: c.ForPID, ForStart: c.boundStart, Session: c.Session, Command: c.Command, Labels: c.Labels, Holds: c.Holds, Outlive: c.Outlive,
-		Workers: c.workers,
+		Workers: c.workers, Kept: c.kept,
 	}
 	if c.by != c.Client {
 		r.By = &c.by

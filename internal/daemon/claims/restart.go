@@ -74,7 +74,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 			Client: of.Client, Name: r.Name, Kind: r.Kind, Mode: r.Mode, Permits: r.Permits, Lease: r.Lease, Detach: of.Detach, TTL: of.TTL,
 			ForPID: of.ForPID, Session: of.Session, Command: of.Command, Labels: of.Labels, Holds: of.Holds, Outlive: of.Outlive,
 		},
-		since: time.Now().Add(-r.For), grants: r.Grant, by: of.Client, resumed: !of.Detached, detached: of.Detached,
+		since: time.Now().Add(-r.For), grants: r.Grant, by: of.Client, resumed: !of.Detached, detached: of.Detached, kept: of.Kept,
 	}
 	if of.By != nil {
 		c.by = *of.By
