@@ -95,7 +95,9 @@ func (h *holding) supervise(cmd *exec.Cmd, closed bool) error {
 		select {
 		case e := <-ended:
 			r.ended, r.status, r.alone = true, e.status, e.alone
-			if r.kept = !e.alone && !closed && !r.inherited(); r.kept {
+			inherited := r.inherited()
+			r.kept = !e.alone && !closed && (!inherited || r.atLeast > 0) // what is left does not know how long that is
+			if r.kept && !inherited {
 				fmt.Fprintln(
 					h.stderr,
 					"lockagent: the daemon was started anew, so the lock ends with this process; waiting for what "+
@@ -321,13 +323,14 @@ func (r *supervised) forward(s syscall.Signal) {
 // command gets the signal, and so do its descendants in our group. If the command has ended, its children that are left
 // get it. Another lockagent passes the signal on by itself.
 func (r *supervised) signal(s syscall.Signal) {
-	if r.own {
+	if r.own && !r.ended {
 		_ = unix.Kill(-r.cmd.Process.Pid, s) // that nobody is left is what it may be for
 		return
 	}
 	for _, p := range descendants(isOurs) {
-		if p.pid == r.cmd.Process.Pid || r.ended && p.parent == os.Getpid() || p.group == unix.Getpgrp() {
-			_ = unix.Kill(p.pid, s) // likewise
+		if r.own && p.group == r.cmd.Process.Pid || !r.own &&
+			(p.pid == r.cmd.Process.Pid || r.ended && p.parent == os.Getpid() || p.group == unix.Getpgrp()) {
+			p.signal(s)
 		}
 	}
 }
@@ -360,7 +363,7 @@ func (r *supervised) sweep() {
 	r.killed = true
 	for until := bootclock.Now() + sweepTime; bootclock.Now() < until; {
 		for _, p := range descendants(nobody) {
-			_ = unix.Kill(p.pid, unix.SIGKILL)
+			p.signal(unix.SIGKILL)
 		}
 		select {
 		case <-r.gone:
@@ -394,7 +397,38 @@ func (r *supervised) end(closed bool) error {
 }
 
 // descendant is a process that this one, or one of its descendants, has started.
-type descendant struct{ pid, parent, group int }
+type descendant struct {
+	pid, parent, group int
+	started            uint64 // tells it from others with its number
+}
+
+// signal signals the process. It has perhaps ended meanwhile, and its number may be that of somebody else.
+func (p descendant) signal(s syscall.Signal) {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if now, ok := processAt(p.pid); ok && now.started == p.started {
+		_ = unix.PidfdSendSignal(fd, s, nil, 0) // that it has ended is what it may be for
+	}
+}
+
+// processAt reads what the system tells of a process. It reports false if there is none.
+func processAt(pid int) (p descendant, ok bool) {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // that of a process that has ended is empty
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	const parent, group, started = 1, 2, 19
+	if len(fields) <= started {
+		return p, false
+	}
+	var errs [3]error
+	p.pid = pid
+	p.parent, errs[0] = strconv.Atoi(fields[parent])
+	p.group, errs[1] = strconv.Atoi(fields[group])
+	p.started, errs[2] = strconv.ParseUint(fields[started], 10, 64)
+	return p, errors.Join(errs[:]...) == nil
+}
 
 // isOurs reports whether a process runs this program.
 func isOurs(pid int) bool {
@@ -413,12 +447,8 @@ func descendants(looksAfter func(pid int) bool) (all []descendant) {
 	of := make(map[int][]descendant)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // that of a process that has ended is empty
-		var p descendant
-		var state string
-		_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
-		_, err := fmt.Sscan(rest, &state, &p.parent, &p.group)
-		if p.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if p, ok := processAt(pid); ok {
 			of[p.parent] = append(of[p.parent], p)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"os/exec"
@@ -83,5 +84,43 @@ func TestNothingIsLeftForTheClockAfterALoss(t *testing.T) {
 	r.claims[0].deadline, r.lost = bootclock.Now()+time.Minute, errors.New("broken")
 	if r.watch(); r.struck || r.killAt == 0 || r.next() != r.killAt {
 		t.Errorf("SIGKILL is to come at %v, and the clock is looked at at %v", r.killAt, r.next())
+	}
+}
+
+// Whoever got the number of a process that has ended is not signalled in its place.
+func TestOnlyTheProcessThatWasSeenIsSignalled(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	seen, ok := processAt(cmd.Process.Pid)
+	if !ok || seen.pid != cmd.Process.Pid || seen.started == 0 {
+		t.Fatalf("%+v", seen)
+	}
+	before := seen
+	before.started--
+	before.signal(syscall.SIGKILL)
+	if _, err := io.WriteString(in, "lives\n"); err != nil {
+		t.Error(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "lives\n" {
+		t.Errorf("it says %q, %v", line, err)
+	}
+	seen.signal(syscall.SIGKILL)
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Errorf("it ended with %v", status)
+	}
+	seen.signal(syscall.SIGKILL) // nobody has the number
+	if _, ok := processAt(cmd.Process.Pid); ok {
+		t.Error("a process that has ended is there")
 	}
 }
