@@ -79,7 +79,8 @@ func (s *server) makeSocketDir(key, path string) error {
 		mode = 0o755
 	}
 	if err := os.MkdirAll(filepath.Dir(path), mode); err != nil {
-		return &failure{exitFailed, err, "lockagent serve --socket /tmp/lockagent.sock"}
+		home, _ := os.UserHomeDir() // one where others may write is no place for a socket
+		return &failure{exitFailed, err, "lockagent serve --socket " + shellWord(filepath.Join(home, "lockagent.sock"))}
 	}
 	return nil
 }
