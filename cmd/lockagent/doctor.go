@@ -16,7 +16,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,7 @@ import (
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/config"
+	"github.com/lockagent/lockagent/internal/daemon/state"
 	"github.com/lockagent/lockagent/internal/place"
 	"github.com/lockagent/lockagent/redisstore"
 )
@@ -39,8 +42,10 @@ func newDoctor() *cobra.Command {
 		Short: "Check Redis, NATS and the daemon, and say what to do",
 		Long: `Doctor checks what the daemon needs. It looks at the version and the settings of Redis, at scripts, messages and replicas, and
 at the permissions of the user. It looks at the rate of the clock, at NATS and its stream, at the clock that clients share with
-the daemon, and at the state directory. Then it looks at the socket and the daemon. It takes the flags of lockagent serve, and says what to do about what is wrong. If the
-settings are wrong, it looks at the daemon alone, where clients look for it.
+the daemon, and at the state directory. Then it looks at the socket and the daemon, and says what to do about what is
+wrong. The settings are those of the daemon that runs where clients look for it, if that tells them: it does so to root
+and to its user. With flags of lockagent serve, and where no daemon runs, they are those of the command line, as
+lockagent serve would have them. If these are wrong, it looks at the daemon alone.
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,
@@ -52,16 +57,20 @@ change the exit code.`,
 				return err
 			}
 			settings, bad := loadSettings(cmd)
-			var found []doctor.Finding
-			switch {
-			case bad == nil:
-				found = examine(cmd.Context(), &settings.Settings)
-			case codeOf(bad) == exitConfig: // the daemon may run all the same, where its clients look for it
-				socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(variable("socket")),
-					place.Current().Find())
-				found = []doctor.Finding{askDaemon(cmd.Context(), doctor.Host{Socket: socket}, "").Daemon()}
-			default:
+			if bad != nil && codeOf(bad) != exitConfig {
 				return bad
+			}
+			// The daemon may run all the same, where its clients look for it.
+			socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(variable("socket")),
+				place.Current().Find())
+			var found []doctor.Finding
+			switch own, whose := settingsThatCount(cmd, socket); {
+			case own != nil:
+				found = append(whose, examine(cmd.Context(), own)...)
+			case bad == nil:
+				found = append(whose, examine(cmd.Context(), &settings.Settings)...)
+			default:
+				found = []doctor.Finding{askDaemon(cmd.Context(), doctor.Host{Socket: socket}, "").Daemon()}
 			}
 			if cmd.Context().Err() != nil {
 				return context.Cause(cmd.Context())
@@ -80,6 +89,57 @@ change the exit code.`,
 	format.add(cmd)
 	addSettings(cmd)
 	return cmd
+}
+
+// settingsThatCount are those of the daemon that runs on a socket, unless the command line has settings to try. It
+// returns nil if it does not tell them. whose says whose they are, unless nobody runs there.
+func settingsThatCount(cmd *cobra.Command, socket string) (own *config.Settings, whose []doctor.Finding) {
+	tries := config.Given(cmd.Flags())
+	delete(tries, "socket")
+	if len(tries) > 0 {
+		return nil, nil
+	}
+	text, err := askOperator(cmd.Context(), config.OperatorSocket(socket), settingsPath, maxSettings)
+	if err == nil {
+		own = new(config.Settings)
+		err = json.Unmarshal(text, own)
+	}
+	if err == nil {
+		return own, []doctor.Finding{{
+			Check: "settings", State: doctor.OK, Found: "those of the daemon on " + socket,
+		}}
+	}
+	daemon := newDaemonClient(socket)
+	defer daemon.close()
+	if _, err := daemon.ready(cmd.Context()); err != nil {
+		return nil, nil
+	}
+	return nil, []doctor.Finding{{
+		Check: "settings", State: doctor.Warning,
+		Found: "those of this command line: the daemon on " + socket + " does not tell its own: " + err.Error(),
+		Do:    "run it as root, or as the user of the daemon; or say where its settings are with --config",
+	}}
+}
+
+// maxSettings bounds what doctor reads of the daemon's settings.
+const maxSettings = 1 << 20
+
+// askOperator asks a daemon on the socket for its operators.
+func askOperator(ctx context.Context, socket, path string, most int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	operator := newDaemonClient(socket)
+	defer operator.close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, daemonURL+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	res, err := operator.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	return io.ReadAll(io.LimitReader(res.Body, most))
 }
 
 func listFindings(found []doctor.Finding) list {
@@ -193,6 +253,9 @@ func examineHost(ctx context.Context, settings *config.Settings) doctor.Host {
 func askDaemon(ctx context.Context, h doctor.Host, operator string) doctor.Host {
 	info, err := os.Lstat(h.Socket)
 	if err != nil {
+		if h.Dir != "" {
+			h.PID = lockedBy(state.LockFile(h.Dir))
+		}
 		return h
 	}
 	h.SocketInfo = info
@@ -204,25 +267,33 @@ func askDaemon(ctx context.Context, h doctor.Host, operator string) doctor.Host 
 	return h
 }
 
+// lockedBy is the process that has locked a file, or 0 if there is none.
+func lockedBy(file string) (pid int) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	inode := fmt.Sprintf(":%d", info.Sys().(*syscall.Stat_t).Ino)
+	for line := range strings.Lines(string(locks)) {
+		const process, place = 4, 5
+		fields := strings.Fields(line)
+		if len(fields) > place && fields[1] == "FLOCK" && strings.HasSuffix(fields[place], inode) {
+			pid, _ = strconv.Atoi(fields[process])
+		}
+	}
+	return pid
+}
+
 // maxWhy bounds what doctor reads of an answer.
 const maxWhy = 4096
 
 // whyNotReady asks on the operator's socket why the daemon can grant no lock. It returns nil to those who may not ask.
 func whyNotReady(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	operator := newDaemonClient(path)
-	defer operator.close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, daemonURL+"/readyz", http.NoBody)
-	if err != nil {
-		return nil
-	}
-	res, err := operator.transport.RoundTrip(req)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxWhy))
+	text, err := askOperator(ctx, path, "/readyz", maxWhy)
 	why, found := strings.CutPrefix(strings.TrimSpace(string(text)), notReady+": ")
 	if err != nil || !found {
 		return nil

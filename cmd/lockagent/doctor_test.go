@@ -307,6 +307,41 @@ func TestDoctorSaysThatTheDaemonDrains(t *testing.T) {
 	see().is(t, "daemon", doctor.OK, "it can grant locks")
 }
 
+// Without flags, doctor examines what the daemon has that runs, and with flags what they say.
+func TestDoctorAsksTheDaemonForItsSettings(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	d := serveProcess(t, path, nil)
+	see := func(args ...string) diagnosis {
+		return diagnosed(t, call(t, append([]string{"doctor", "--format", "json", "--socket", path}, args...)...))
+	}
+	r := see()
+	r.is(t, "settings", doctor.OK, "those of the daemon on "+path)
+	r.is(t, "state directory", doctor.OK, path+".state: ")
+	r.is(t, "daemon", doctor.OK)
+	other := t.TempDir()
+	r = see("--state-dir", other)
+	r.is(t, "state directory", doctor.OK, other)
+	if _, told := r.checks["settings"]; told {
+		t.Error("it asks the daemon for settings, and the command line has some to try")
+	}
+
+	// Somebody has removed the socket, and the daemon has not made it again.
+	d.stop(t)
+	t.Cleanup(func() { d.signal(t, syscall.SIGCONT) })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	uses := fmt.Sprintf("process %d has the state directory", d.Process.Pid)
+	see("--state-dir", path+".state").is(t, "daemon", doctor.Error, uses)
+	see("--state-dir", other).is(t, "daemon", doctor.Warning, "it does not run")
+
+	silent := runDaemon(t) // one that has no socket for operators
+	r = diagnosed(t, call(t, "doctor", "--format", "json", "--socket", silent.path))
+	r.is(t, "settings", doctor.Warning, "those of this command line", "run it as root")
+	r.is(t, "daemon", doctor.OK)
+}
+
 func TestDoctorFindsADirectoryThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t) // of root

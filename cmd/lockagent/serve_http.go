@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -83,7 +84,10 @@ const (
 	operatorEndTime  = time.Second      // for answers that are under way at the end
 )
 
-// openOperator serves profiles, and the health of the daemon, on a socket for its user and root.
+// settingsPath is where the operators of a daemon find its settings. A URL in them may have a password.
+const settingsPath = "/settings"
+
+// openOperator serves profiles, the settings and the health of the daemon, on a socket for its user and root.
 func (s *server) openOperator() error {
 	path := s.settings().Operator.Socket
 	if err := s.makeSocketDir("operator.socket", path); err != nil {
@@ -98,6 +102,9 @@ func (s *server) openOperator() error {
 	}
 	mux := http.NewServeMux()
 	s.status.routeForOperator(mux)
+	mux.HandleFunc("GET "+settingsPath, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(s.settings()) // a client that has gone
+	})
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

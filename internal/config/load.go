@@ -141,7 +141,7 @@ func (l *loading) hostDefaults() {
 		s.Socket.Path = user.Socket(s.StateDir)
 	}
 	if s.Operator.Socket == "" {
-		s.Operator.Socket = strings.TrimSuffix(s.Socket.Path, ".sock") + "-operator.sock"
+		s.Operator.Socket = OperatorSocket(s.Socket.Path)
 	}
 	if s.Redis.Key == "" {
 		s.Redis.Key = s.Redis.Cert
@@ -149,6 +149,12 @@ func (l *loading) hostDefaults() {
 	if s.NATS.Key == "" {
 		s.NATS.Key = s.NATS.Cert
 	}
+}
+
+// OperatorSocket is the socket for the operators of a daemon whose clients connect to a socket, unless its settings say
+// another one.
+func OperatorSocket(socket string) string {
+	return strings.TrimSuffix(socket, ".sock") + "-operator.sock"
 }
 
 // label is a host's name as an agent's identity can begin with it.

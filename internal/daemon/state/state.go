@@ -148,6 +148,9 @@ func hint(path string, err error) error {
 	return err
 }
 
+// LockFile is the file that a daemon has locked whose state is in a directory.
+func LockFile(dir string) string { return filepath.Join(dir, lockName) }
+
 // Path is the path of the directory.
 func (d *Dir) Path() string { return d.path }
 

@@ -258,6 +258,7 @@ type Host struct {
 	SocketInfo fs.FileInfo // nil if there is none
 	Mode       fs.FileMode // that the socket should have
 
+	PID    int   // of the daemon that uses the state directory, if there is no socket; 0 if there is none
 	Served error // why no daemon answers on the socket, or nil
 	Ready  bool  // it can grant locks
 	Why    error // why it cannot, if that is known
@@ -326,6 +327,12 @@ func (h Host) socket() Finding {
 func (h Host) Daemon() Finding {
 	const check = "daemon"
 	switch {
+	case h.SocketInfo == nil && h.PID != 0:
+		return Finding{
+			check, Error, fmt.Sprintf("process %d has the state directory, and there is no socket", h.PID),
+			"look whether it listens elsewhere; if systemd had made the socket: systemctl restart lockagent.socket " +
+				"lockagent.service",
+		}
 	case h.SocketInfo == nil:
 		return Finding{check, Warning, "it does not run", "lockagent serve --socket " + h.Socket}
 	case errors.Is(h.Served, fs.ErrPermission):
