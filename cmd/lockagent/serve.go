@@ -131,9 +131,15 @@ func newServer(cmd *cobra.Command) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{cmd: cmd, stderr: cmd.ErrOrStderr()}
+	s := &server{cmd: cmd}
 	s.config.Store(settings)
 	s.level.Set(levelOf(settings))
+	queue := newLogQueue(cmd.ErrOrStderr(), newDaemonLogger(cmd.ErrOrStderr(), settings.Settings.Log.Format, &s.level))
+	s.onClose(func() error {
+		queue.close()
+		return nil
+	})
+	s.stderr = queue
 	s.logger = newDaemonLogger(s.stderr, settings.Settings.Log.Format, &s.level)
 	return s, nil
 }
