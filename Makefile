@@ -201,7 +201,7 @@ lint: ## Run the linters and look for known vulnerabilities
 
 .PHONY: build
 build: ## Build bin/lockagent
-	$(GO) build -trimpath -o bin/lockagent ./cmd/lockagent
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/lockagent ./cmd/lockagent
 
 .PHONY: demo
 demo: ## See agents contend for a lock, with nothing installed
