@@ -192,13 +192,18 @@ func (l *looks) claims(of []claims.Claim) (told []*lockagentv1.Claim) {
 		if c.Resumed && c.State != claims.Waiting {
 			state = lockagentv1.State_STATE_RESUMED
 		}
+		var expires *timestamppb.Timestamp
+		if !c.Expires.IsZero() {
+			expires = timestamppb.New(c.Expires)
+		}
 		told = append(told, &lockagentv1.Claim{
 			Claim: c.ID, State: state, Mode: wire.FromMode(c.Mode), Permits: int32(c.Permits), Token: uint64(c.Token),
 			Client: &lockagentv1.Client{
 				Pid: int32(c.Client.PID), Uid: c.Client.UID, Gid: c.Client.GID, User: wire.Text(l.UserName(c.Client.UID)), Program: wire.Text(c.Client.Program),
 			},
 			Since: timestamppb.New(c.Since), Left: wire.FromDuration(max(0, c.Left).Truncate(time.Millisecond)), Detached: c.Detached,
-			Session: c.Session, Command: c.Command, Labels: c.Labels, Pids: pids,
+			Session: c.Session, Command: c.Command, Labels: c.Labels, Pids: pids, Expires: expires,
+			ForPid: int32(c.ForPID),
 		})
 	}
 	return told

@@ -301,10 +301,11 @@ func (c *claim) outlast(ttl time.Duration) error {
 // live begins a time to live, or begins it anew. It reports false if the one before has passed just now. 0 is without
 // end. The mutex must be held.
 func (c *claim) live(ttl time.Duration) bool {
-	switch {
-	case ttl == 0:
+	if ttl == 0 {
 		return true
-	case c.expiry == nil:
+	}
+	c.expires = time.Now().Add(ttl)
+	if c.expiry == nil {
 		c.expiry = time.AfterFunc(ttl, func() { c.giveUp(c.expired()) })
 		return true
 	}

@@ -56,8 +56,9 @@ type claim struct {
 	kept     bool // its client has released it, and the lock is held until expiry
 	resumed  bool // from the daemon before, and its client has not come back
 	// Ends a detached claim that has a time to live, and one whose client does not come back; or nil.
-	expiry *time.Timer
-	over   chan struct{} // closed at the end; nil unless somebody waits for that
+	expiry  *time.Timer
+	expires time.Time     // when it does
+	over    chan struct{} // closed at the end; nil unless somebody waits for that
 
 	among      *list // of the claims on the lock, those that wait or those that hold it
 	prev, next *claim

@@ -330,10 +330,18 @@ func TestDetached(t *testing.T) {
 		s.Close()
 		pass(59 * time.Second)
 		counts(t, b, 1, 0)
+		told := func(want time.Duration) {
+			t.Helper()
+			if h := b.Lock("door").Holders[0]; time.Until(h.Expires) != want {
+				t.Errorf("it is told to end in %v, want %v", time.Until(h.Expires), want)
+			}
+		}
+		told(time.Second)
 		r, err := b.Renew(background, g.Claim, g.Secret, time.Minute, 0)
 		if now := Deadline(bootclock.Now()); err != nil || r.Hold <= now || r.Expires <= now || r.Expires > now+Deadline(time.Minute) {
 			t.Errorf("%v, %+v", err, r)
 		}
+		told(time.Minute)
 		pass(59 * time.Second)
 		counts(t, b, 1, 0)
 		if _, err := b.Renew(background, g.Claim, "guess", time.Minute, 0); !errors.Is(err, refusal.ErrNoClaim) {

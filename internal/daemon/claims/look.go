@@ -36,7 +36,9 @@ type Claim struct {
 	Session  string
 	Command  string
 	Labels   map[string]string
-	Workers  []int // the processes that work under it, as its client has told
+	Workers  []int     // the processes that work under it, as its client has told
+	Expires  time.Time // when a detached claim ends unless somebody renews it, or zero
+	ForPID   int       // the process that a detached claim ends with, or 0
 }
 
 // Lock returns a lock as it is now. It is without claims if no client uses it.
@@ -113,10 +115,15 @@ func (b *Book) look(name lockagent.Name) Lock {
 // tell tells of the oldest claims.
 func (l *list) tell() (told []Claim) {
 	for c := l.first; c != nil && len(told) < MaxTold; c = c.next {
+		var expires time.Time
+		if c.detached && c.expiry != nil {
+			expires = c.expires
+		}
 		told = append(told, Claim{
 			ID: c.id, State: c.state, Client: c.Client, Mode: c.Mode, Permits: c.Permits, Token: c.grant.Token(), Since: c.since,
 			Left: c.grant.Remaining(), Detached: c.detached, Resumed: c.resumed, Session: c.Session, Command: c.Command, Labels: c.Labels,
 			Workers: c.workerPIDs(),
+			Expires: expires, ForPID: c.ForPID,
 		})
 	}
 	return told

@@ -92,6 +92,7 @@ func (b *Book) Resumed(r actor.ResumedRequest) (context.Context, actor.Watcher, 
 	}
 	if !of.Detached || of.Expires != 0 {
 		// The claim may not end before Begin: its grant has to be there.
+		c.expires = time.Now().Add(max(left, 0))
 		c.expiry = time.AfterFunc(max(left, 0), func() {
 			<-b.begun
 			c.abandon()

@@ -316,7 +316,11 @@ type Claim struct {
 	Labels   map[string]string    `protobuf:"bytes,11,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Session  string               `protobuf:"bytes,12,opt,name=session,proto3" json:"session,omitempty"`
 	// pids are the processes that work under the claim, if its client has told them: see Bind.
-	Pids          []int32 `protobuf:"varint,13,rep,packed,name=pids,proto3" json:"pids,omitempty"`
+	Pids []int32 `protobuf:"varint,13,rep,packed,name=pids,proto3" json:"pids,omitempty"`
+	// expires is when a detached claim ends unless somebody renews it. It is not set if the claim has no time to live.
+	Expires *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=expires,proto3" json:"expires,omitempty"`
+	// for_pid is the process that a detached claim ends with, or 0.
+	ForPid        int32 `protobuf:"varint,15,opt,name=for_pid,json=forPid,proto3" json:"for_pid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -440,6 +444,20 @@ func (x *Claim) GetPids() []int32 {
 		return x.Pids
 	}
 	return nil
+}
+
+func (x *Claim) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+func (x *Claim) GetForPid() int32 {
+	if x != nil {
+		return x.ForPid
+	}
+	return 0
 }
 
 // Client is the process that made a claim, as the kernel tells.
@@ -1499,7 +1517,7 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\aholders\x18\x03 \x03(\v2\x13.lockagent.v1.ClaimR\aholders\x12-\n" +
 	"\awaiters\x18\x04 \x03(\v2\x13.lockagent.v1.ClaimR\awaiters\x12\x12\n" +
 	"\x04held\x18\x05 \x01(\x05R\x04held\x12\x18\n" +
-	"\awaiting\x18\x06 \x01(\x05R\awaiting\"\x87\x04\n" +
+	"\awaiting\x18\x06 \x01(\x05R\awaiting\"\xd6\x04\n" +
 	"\x05Claim\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12)\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x13.lockagent.v1.StateR\x05state\x12&\n" +
@@ -1514,7 +1532,9 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	" \x01(\tR\acommand\x127\n" +
 	"\x06labels\x18\v \x03(\v2\x1f.lockagent.v1.Claim.LabelsEntryR\x06labels\x12\x18\n" +
 	"\asession\x18\f \x01(\tR\asession\x12\x12\n" +
-	"\x04pids\x18\r \x03(\x05R\x04pids\x1a9\n" +
+	"\x04pids\x18\r \x03(\x05R\x04pids\x124\n" +
+	"\aexpires\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x17\n" +
+	"\afor_pid\x18\x0f \x01(\x05R\x06forPid\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"l\n" +
@@ -1650,36 +1670,37 @@ var file_lockagent_v1_look_proto_depIdxs = []int32{
 	22, // 7: lockagent.v1.Claim.since:type_name -> google.protobuf.Timestamp
 	23, // 8: lockagent.v1.Claim.left:type_name -> google.protobuf.Duration
 	19, // 9: lockagent.v1.Claim.labels:type_name -> lockagent.v1.Claim.LabelsEntry
-	20, // 10: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
-	3,  // 11: lockagent.v1.GetResponse.lock:type_name -> lockagent.v1.Lock
-	23, // 12: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
-	3,  // 13: lockagent.v1.WatchEvent.lock:type_name -> lockagent.v1.Lock
-	10, // 14: lockagent.v1.WatchEvent.reset:type_name -> lockagent.v1.Reset
-	11, // 15: lockagent.v1.WatchEvent.live:type_name -> lockagent.v1.Live
-	22, // 16: lockagent.v1.FollowRequest.since:type_name -> google.protobuf.Timestamp
-	22, // 17: lockagent.v1.GetLogResponse.created:type_name -> google.protobuf.Timestamp
-	22, // 18: lockagent.v1.GetLogResponse.begins:type_name -> google.protobuf.Timestamp
-	22, // 19: lockagent.v1.GetLogResponse.now:type_name -> google.protobuf.Timestamp
-	22, // 20: lockagent.v1.ReadLogRequest.since:type_name -> google.protobuf.Timestamp
-	18, // 21: lockagent.v1.ReadLogResponse.records:type_name -> lockagent.v1.LogRecord
-	22, // 22: lockagent.v1.LogRecord.stored:type_name -> google.protobuf.Timestamp
-	1,  // 23: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
-	6,  // 24: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
-	8,  // 25: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
-	12, // 26: lockagent.v1.LookService.Follow:input_type -> lockagent.v1.FollowRequest
-	14, // 27: lockagent.v1.LookService.GetLog:input_type -> lockagent.v1.GetLogRequest
-	16, // 28: lockagent.v1.LookService.ReadLog:input_type -> lockagent.v1.ReadLogRequest
-	2,  // 29: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
-	7,  // 30: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
-	9,  // 31: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
-	13, // 32: lockagent.v1.LookService.Follow:output_type -> lockagent.v1.FollowEvent
-	15, // 33: lockagent.v1.LookService.GetLog:output_type -> lockagent.v1.GetLogResponse
-	17, // 34: lockagent.v1.LookService.ReadLog:output_type -> lockagent.v1.ReadLogResponse
-	29, // [29:35] is the sub-list for method output_type
-	23, // [23:29] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	22, // 10: lockagent.v1.Claim.expires:type_name -> google.protobuf.Timestamp
+	20, // 11: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
+	3,  // 12: lockagent.v1.GetResponse.lock:type_name -> lockagent.v1.Lock
+	23, // 13: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
+	3,  // 14: lockagent.v1.WatchEvent.lock:type_name -> lockagent.v1.Lock
+	10, // 15: lockagent.v1.WatchEvent.reset:type_name -> lockagent.v1.Reset
+	11, // 16: lockagent.v1.WatchEvent.live:type_name -> lockagent.v1.Live
+	22, // 17: lockagent.v1.FollowRequest.since:type_name -> google.protobuf.Timestamp
+	22, // 18: lockagent.v1.GetLogResponse.created:type_name -> google.protobuf.Timestamp
+	22, // 19: lockagent.v1.GetLogResponse.begins:type_name -> google.protobuf.Timestamp
+	22, // 20: lockagent.v1.GetLogResponse.now:type_name -> google.protobuf.Timestamp
+	22, // 21: lockagent.v1.ReadLogRequest.since:type_name -> google.protobuf.Timestamp
+	18, // 22: lockagent.v1.ReadLogResponse.records:type_name -> lockagent.v1.LogRecord
+	22, // 23: lockagent.v1.LogRecord.stored:type_name -> google.protobuf.Timestamp
+	1,  // 24: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
+	6,  // 25: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
+	8,  // 26: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
+	12, // 27: lockagent.v1.LookService.Follow:input_type -> lockagent.v1.FollowRequest
+	14, // 28: lockagent.v1.LookService.GetLog:input_type -> lockagent.v1.GetLogRequest
+	16, // 29: lockagent.v1.LookService.ReadLog:input_type -> lockagent.v1.ReadLogRequest
+	2,  // 30: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
+	7,  // 31: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
+	9,  // 32: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
+	13, // 33: lockagent.v1.LookService.Follow:output_type -> lockagent.v1.FollowEvent
+	15, // 34: lockagent.v1.LookService.GetLog:output_type -> lockagent.v1.GetLogResponse
+	17, // 35: lockagent.v1.LookService.ReadLog:output_type -> lockagent.v1.ReadLogResponse
+	30, // [30:36] is the sub-list for method output_type
+	24, // [24:30] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_lockagent_v1_look_proto_init() }
