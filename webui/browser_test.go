@@ -25,7 +25,7 @@ import (
 )
 
 // browser starts a browser. The end of the test ends it.
-func browser(t *testing.T) context.Context {
+func browser(t testing.TB) context.Context {
 	t.Helper()
 	var path string
 	err := fmt.Errorf("the machine has no Chromium; install it, for example with make deps and CI set")
@@ -60,7 +60,7 @@ func browser(t *testing.T) context.Context {
 // forbids.
 type tab struct {
 	*running
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 
 	mu    sync.Mutex // guards wrong
@@ -69,7 +69,7 @@ type tab struct {
 }
 
 // open opens a tab. The end of the test closes it.
-func (r *running) open(t *testing.T, browser context.Context) *tab {
+func (r *running) open(t testing.TB, browser context.Context) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	tb := &tab{running: r, t: t, ctx: ctx}
@@ -246,10 +246,17 @@ func filteredLocks(t *testing.T, r *running, tb *tab) {
 	r.hold(t, "certs", "")
 	rows := "[...document.querySelectorAll('tbody a.name')].map(a => a.innerText).join()"
 	tb.goTo("/locks")
-	tb.equal(rows, "certs,orders/42,orders/7")
-	tb.do(chromedp.SendKeys(chromedp.CSS("#match"), "orders/*"+kb.Enter))
-	tb.await("location.search === '?match=orders%2F*'")
+	tb.equal(rows, "orders/42,certs,orders/7")
+	value[bool](tb, "window.same = true")
+	tb.do(chromedp.SendKeys(chromedp.CSS("#match"), "orders/*"))
+	tb.await("location.search === '?match=orders%2F*'") // while somebody types
 	tb.await(rows + " === 'orders/42,orders/7'")
+	r.hold(t, "orders/6", "")
+	tb.await(rows + " === 'orders/42,orders/6,orders/7'") // by the stream of what was typed
+	tb.equal("document.activeElement.value", "orders/*")
+	if !value[bool](tb, "window.same") {
+		t.Error("the page was loaded again")
+	}
 	tb.do(chromedp.Click(chromedp.CSS(".tabs a:nth-child(3)")))
 	tb.await("new URLSearchParams(location.search).get('state') === 'waiting' && new URLSearchParams(location.search).get('match') === 'orders/*'")
 	tb.await(rows + " === 'orders/42'")
@@ -289,8 +296,8 @@ func brokenLock(t *testing.T, r *running, tb *tab) {
 	if lost := c.lost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN || !strings.HasSuffix(lost.GetOperator(), ": it hangs") {
 		t.Errorf("%v", lost)
 	}
-	tb.await("document.querySelector('[data-key^=claim] .command').innerText === 'waiter'") // who waited has it now
-	tb.has("it hangs")                                                                      // in the history
+	tb.await("document.querySelector('[data-key^=claim] .who b').innerText === 'waiter'") // who waited has it now
+	tb.has("it hangs")                                                                    // in the history
 }
 
 func arrivingEvents(t *testing.T, r *running, tb *tab) {

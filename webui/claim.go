@@ -1,22 +1,40 @@
 package webui
 
 import (
+	"cmp"
+	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// lockRow is a lock in a list.
+// lockRow is a lock in a list, or all locks below a prefix.
 type lockRow struct {
 	Name    string
+	Locks   int // that the row stands for, if its name is a prefix; else 0
 	Kind    string
 	State   state
 	Holder  *claimRow // the oldest, or nil
-	Others  int       // holders beside it
+	Held    int
 	Waiting int
 	Longest *claimRow // who has waited longest, or nil
+}
+
+// Others is how many holders there are beside Holder.
+func (r *lockRow) Others() int { return r.Held - 1 }
+
+// since is when the oldest hold began, or the longest wait.
+func (r *lockRow) since() time.Time {
+	switch {
+	case r.Holder != nil:
+		return r.Holder.Since
+	case r.Longest != nil:
+		return r.Longest.Since
+	}
+	return time.Time{}
 }
 
 // claimRow is a claim in a list.
@@ -24,19 +42,44 @@ type claimRow struct {
 	ID       string
 	State    state
 	Program  string
-	PID      int32
+	PID      int32 // 0 if no process is behind the claim any more
 	Command  string
 	User     string
+	Host     string // of a claim of the fleet
 	Token    uint64
 	Shared   bool
 	Permits  int32
 	Detached bool
+	ForPID   int32     // the process that the claim ends with, or 0
+	Expires  time.Time // when the claim ends unless somebody renews it, or zero
 	Session  string
 	Labels   map[string]string
 	Since    time.Time
-	Age      time.Duration
 	Left     time.Duration
 	Lease    time.Duration // the full length of the bar
+}
+
+// Age is for how long it has been held, or waited for.
+func (c *claimRow) Age() time.Duration { return max(0, time.Since(c.Since)) }
+
+// Headline says what is done under the claim.
+func (c *claimRow) Headline() string { return orNone(cmp.Or(c.Command, c.Program)) }
+
+// By says who does it: the program unless the headline names it, its process, its user and its host.
+func (c *claimRow) By() string {
+	var all []string
+	first, _, _ := strings.Cut(c.Command, " ")
+	if c.Command != "" && c.Program != "" && path.Base(first) != c.Program {
+		all = append(all, c.Program)
+	}
+	if c.PID != 0 {
+		all = append(all, strconv.Itoa(int(c.PID)))
+	}
+	who := c.User
+	if c.Host != "" {
+		who += "@" + c.Host
+	}
+	return strings.Join(append(all, who), " · ")
 }
 
 // state is that of a claim, or of a lock: the word for it.
@@ -50,6 +93,7 @@ const (
 	stateUncertain state = "uncertain"
 	stateResumed   state = "resumed"
 	stateElsewhere state = "held elsewhere"
+	stateSilent    state = "silent" // only of the fleet: nothing is heard of the holder's agent
 )
 
 var states = map[lockagentv1.State]state{
@@ -57,6 +101,16 @@ var states = map[lockagentv1.State]state{
 	lockagentv1.State_STATE_HELD:      stateHeld,
 	lockagentv1.State_STATE_UNCERTAIN: stateUncertain,
 	lockagentv1.State_STATE_RESUMED:   stateResumed,
+}
+
+// badness puts the states in order: a lock, or a prefix, has the state that is worst.
+var badness = map[state]int{stateFree: 0, stateWaiting: 1, stateHeld: 2, stateElsewhere: 2, stateResumed: 3, stateSilent: 4, stateUncertain: 5}
+
+func worse(a, b state) state {
+	if badness[b] > badness[a] {
+		return b
+	}
+	return a
 }
 
 // Class is the state as a style has it.
@@ -75,52 +129,48 @@ func kindText(k lockagentv1.Kind) string {
 	return string(wire.ToKind(k))
 }
 
-func (p *page) lockRow(l *lockagentv1.Lock, now time.Time) lockRow {
-	row := lockRow{Name: l.GetName(), Kind: kindText(l.GetKind()), State: stateOf(l), Waiting: int(l.GetWaiting())}
+func (p *page) lockRow(l *lockagentv1.Lock) lockRow {
+	row := lockRow{
+		Name: l.GetName(), Kind: kindText(l.GetKind()), State: stateFree, Held: int(l.GetHeld()), Waiting: int(l.GetWaiting()),
+	}
+	if row.Waiting > 0 {
+		row.State = stateWaiting
+	}
+	for _, c := range l.GetHolders() {
+		row.State = worse(row.State, states[c.GetState()])
+	}
 	if holders := l.GetHolders(); len(holders) > 0 {
-		c := p.claimRow(holders[0], now)
-		row.Holder, row.Others = &c, int(l.GetHeld())-1
+		c := p.claimRow(holders[0])
+		row.Holder = &c
 	}
 	if waiters := l.GetWaiters(); len(waiters) > 0 {
-		c := p.claimRow(waiters[0], now)
+		c := p.claimRow(waiters[0])
 		row.Longest = &c
 	}
 	return row
 }
 
-// stateOf is the state of a lock.
-func stateOf(l *lockagentv1.Lock) state {
-	is := stateFree
-	if l.GetWaiting() > 0 {
-		is = stateWaiting
-	}
-	for _, c := range l.GetHolders() {
-		switch s := states[c.GetState()]; {
-		case s == stateUncertain:
-			return s
-		case is != stateResumed:
-			is = s
-		}
-	}
-	return is
-}
-
-func (p *page) claimRows(claims []*lockagentv1.Claim, now time.Time) []claimRow {
+func (p *page) claimRows(claims []*lockagentv1.Claim) []claimRow {
 	rows := make([]claimRow, len(claims))
 	for i, c := range claims {
-		rows[i] = p.claimRow(c, now)
+		rows[i] = p.claimRow(c)
 	}
 	return rows
 }
 
-func (p *page) claimRow(c *lockagentv1.Claim, now time.Time) claimRow {
+func (p *page) claimRow(c *lockagentv1.Claim) claimRow {
 	of := c.GetClient()
 	row := claimRow{
 		ID: c.GetClaim(), State: states[c.GetState()], Program: of.GetProgram(), PID: of.GetPid(), Command: c.GetCommand(), User: of.GetUser(),
-		Token: c.GetToken(), Shared: c.GetMode() == lockagentv1.Mode_MODE_SHARED, Permits: c.GetPermits(), Detached: c.GetDetached(),
+		Token: c.GetToken(), Shared: c.GetMode() == lockagentv1.Mode_MODE_SHARED, Permits: c.GetPermits(), Detached: c.GetDetached(), ForPID: c.GetForPid(),
 		Session: c.GetSession(), Labels: c.GetLabels(), Since: c.GetSince().AsTime(), Left: c.GetLeft().AsDuration(),
 	}
-	row.Age = max(0, now.Sub(row.Since))
+	if c.GetExpires() != nil {
+		row.Expires = c.GetExpires().AsTime()
+	}
+	if row.Detached { // whoever asked for it has ended
+		row.PID = row.ForPID
+	}
 	row.Lease = max(p.Lease, row.Left)
 	if row.User == "" {
 		row.User = "user " + strconv.FormatUint(uint64(of.GetUid()), 10)

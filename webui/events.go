@@ -2,7 +2,9 @@ package webui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,11 +39,45 @@ type eventList struct {
 	Err      error
 }
 
+// meanings say what the kinds of events mean. Those that only say that all goes on are not shown.
+var meanings = map[string]string{
+	"requested":    "A request waits, because the store did not answer.",
+	"queued":       "A request waits, because somebody else has the lock.",
+	"granted":      "The lock was granted.",
+	"reentered":    "An owner that has the lock was granted it once more.",
+	"uncertain":    "A renewal has failed. The hold goes on until its deadline.",
+	"released":     "The owner gave the lock back.",
+	"expired":      "A hold came to the end of its fixed lease, or of the time that its claim lives without a renewal.",
+	"lost":         "A hold ended against the will of its owner.",
+	"broken":       "An operator ended a hold.",
+	"unclaimed":    "A grant was taken back that nobody had received, or whose owner is gone.",
+	"returned":     "The daemon gave the lock back to the store, for other hosts.",
+	"timedout":     "A request has waited for as long as it wanted to.",
+	"cancelled":    "Whoever asked for the lock wants it no more.",
+	"refused":      "A request was answered with an error.",
+	"storereset":   "The store has forgotten what it had, or its clock was set.",
+	"agentstarted": "The daemon has started.",
+	"agentstopped": "The daemon has ended.",
+	"held":         "A short hold, from its grant to its release.",
+	"dropped":      "Events are missing, because there was no room for them.",
+	"permits":      "The number of permits of a semaphore was changed.",
+}
+
+// Meanings are the kinds of events, in the order of a lock's life, with what they mean.
+func (l *eventList) Meanings() (all [][2]string) {
+	for _, kind := range lockagent.EventKinds() {
+		if text := meanings[kind.String()]; text != "" {
+			all = append(all, [2]string{kind.String(), text})
+		}
+	}
+	return all
+}
+
 // Tabs are the choices of kinds.
 func (l *eventList) Tabs() []tab {
 	return []tab{
-		{"all", at("/events", query("match", l.Match)), l.Only == ""},
-		{"with consequences", at("/events", query("match", l.Match, "only", urgent)), l.Only == urgent},
+		{"all", l.url("/events", "only", ""), l.Only == ""},
+		{"with consequences", l.url("/events", "only", urgent), l.Only == urgent},
 	}
 }
 
@@ -54,6 +90,7 @@ type eventRow struct {
 	Token  uint64
 	Agent  string
 	Detail string
+	Record string // the address of the whole record
 }
 
 // selection is what a user sees of the log.
@@ -64,8 +101,14 @@ type selection struct {
 
 func (p *page) selection(ctx context.Context, f *filter) selection {
 	pattern, _ := access.ParsePattern(f.pattern()) // filterOf has looked at it
-	return selection{events.Filter{Urgent: f.Only == urgent}, func(r *events.Record) bool {
+	of := events.Filter{Urgent: f.Only == urgent}
+	if f.Token != 0 {
+		of.Lock = lockagent.Name(f.Match)
+	}
+	return selection{of, func(r *events.Record) bool {
 		switch {
+		case f.Token != 0:
+			return f.Token == uint64(r.Token) && p.Access.Sees(ctx, r.Lock, true)
 		case r.Kind == lockagent.EventAlive || r.Kind == lockagent.EventRenewed || r.Kind == lockagent.EventHolding: // they say that all goes on
 			return false
 		case r.Lock == "":
@@ -85,7 +128,7 @@ func (p *page) events(r *http.Request) (content, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), readTime)
 	defer cancel()
 	data.Err = p.recent(ctx, data)
-	return content{Title: "Events", Data: data, Live: query("match", f.Match, "only", f.Only)}, nil
+	return content{Title: "Events", Data: data, Live: r.URL.RawQuery}, nil
 }
 
 // recent reads the last events.
@@ -98,7 +141,7 @@ func (p *page) recent(ctx context.Context, data *eventList) error {
 		return err
 	}
 	back := uint64(window)
-	if data.Only == urgent {
+	if data.Only == urgent || data.Token != 0 {
 		back = wide
 	}
 	data.Position = state.Last
@@ -120,6 +163,7 @@ func (p *page) recent(ctx context.Context, data *eventList) error {
 
 func rowOf(r *events.Record) eventRow {
 	row := eventRow{At: r.Time, Kind: r.Kind.String(), Lock: string(r.Lock), Token: uint64(r.Token), Agent: fmt.Sprintf("%.8s", r.Agent), Detail: detail(r)}
+	row.Record = fmt.Sprintf("/event.json?position=%d&seq=%d", r.Position, r.Seq)
 	switch r.Kind {
 	case lockagent.EventLost, lockagent.EventBroken, lockagent.EventDropped, lockagent.EventStoreReset:
 		row.Tone = "bad"
@@ -129,6 +173,53 @@ func rowOf(r *events.Record) eventRow {
 		row.Tone = "good"
 	}
 	return row
+}
+
+// eventJSON answers with one record as the log has it, unless it is about a lock that the user may not watch.
+func (p *page) eventJSON(w http.ResponseWriter, r *http.Request) {
+	record, err := p.record(r)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintln(w, record) // a client that has gone needs nothing
+}
+
+// record finds the record that a query names by its position in the log, and its number in the log of its agent.
+func (p *page) record(r *http.Request) (text string, err error) {
+	if _, err := p.Access.Enter(r.Context()); err != nil {
+		return "", err
+	}
+	position, err := number64(r.URL.Query().Get("position"))
+	if err != nil {
+		return "", err
+	}
+	seq, err := number64(r.URL.Query().Get("seq"))
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readTime)
+	defer cancel()
+	err = p.Log.Replay(ctx, natslog.FromPosition(position), events.Filter{}, func(of *events.Record, err error) error {
+		switch {
+		case of.Position > position:
+			return errEnough
+		case err != nil || of.Seq != seq || of.Lock != "" && !p.Access.Sees(ctx, of.Lock, true):
+			return nil
+		}
+		var b bytes.Buffer
+		err = json.Indent(&b, events.Append(nil, *of), "", "  ")
+		text = b.String()
+		return cmp.Or(err, errEnough)
+	})
+	if errors.Is(err, errEnough) || errors.Is(err, natslog.ErrNoStream) {
+		err = nil
+	}
+	if err == nil && text == "" {
+		err = &Problem{http.StatusNotFound, "There is no such event", "The log has it no more, or you may not watch its lock."}
+	}
+	return text, err
 }
 
 // detail is what an event says beside the lock and the token.

@@ -28,6 +28,7 @@ type pastHold struct {
 	Waited      time.Duration
 	Token       uint64
 	Owner       string
+	Command     string
 	Agent       string
 	How         string
 	Ended       string
@@ -98,7 +99,7 @@ func (p *page) readPast(ctx context.Context, name lockagent.Name, since time.Dur
 func (is *historyOf) add(h *fold.Hold) {
 	row := pastHold{
 		From: h.From, Until: h.Until, Held: h.Held, Waited: h.Waited, Token: uint64(h.Token),
-		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Agent: fold.AgentText(h.Agent, h.Process),
+		Owner: ownerText(h.Who.Who, h.Owner, h.Agent), Command: h.Who.Process().Command, Agent: fold.AgentText(h.Agent, h.Process),
 		Ended: h.Ended.String(), Bad: h.Ended == lockagent.EventLost || h.Ended == lockagent.EventBroken,
 	}
 	switch {

@@ -69,6 +69,7 @@ func (p *page) follow(s screen) http.Handler {
 		defer out.close()
 		changes := p.Watch.Watch(func(name lockagent.Name) bool { return p.Access.Sees(ctx, name, false) })
 		defer changes.Stop()
+		var paid time.Time // when the renderings so far have had no more than their share
 		for {
 			began := time.Now()
 			shown, err := p.render(s, r)
@@ -80,8 +81,12 @@ func (p *page) follow(s screen) http.Handler {
 			if out.send("content", "", string(shown)) != nil {
 				return
 			}
+			if paid.Before(began) {
+				paid = began
+			}
+			paid = paid.Add(share * time.Since(began))
 			select {
-			case <-time.After(max(pause, share*time.Since(began))):
+			case <-time.After(max(pause, time.Until(paid)-burst)):
 			case <-ctx.Done():
 				return
 			}

@@ -24,8 +24,7 @@ import (
 type oneLock struct {
 	lockRow
 	Holders, Waiters []claimRow
-	HeldAll          int
-	WaitingAll       int
+	Elsewhere        *claimRow // who holds it on another host, as far as the hub tells
 
 	// What the store says, or why it says nothing.
 	Store    *lockagentv1.GetResponse
@@ -56,7 +55,7 @@ const storeTime = 2 * time.Second
 
 // lock loads the screen of a lock.
 func (p *page) lock(r *http.Request) (content, error) {
-	ctx, now, q := r.Context(), time.Now(), r.URL.Query()
+	ctx, q := r.Context(), r.URL.Query()
 	name, err := lockagent.ParseName(q.Get("name"))
 	if err != nil {
 		return content{}, err
@@ -70,8 +69,7 @@ func (p *page) lock(r *http.Request) (content, error) {
 		return content{}, err
 	}
 	data := &oneLock{
-		lockRow: p.lockRow(found, now), Holders: p.claimRows(found.GetHolders(), now), Waiters: p.claimRows(found.GetWaiters(), now),
-		HeldAll: int(found.GetHeld()), WaitingAll: int(found.GetWaiting()),
+		lockRow: p.lockRow(found), Holders: p.claimRows(found.GetHolders()), Waiters: p.claimRows(found.GetWaiters()),
 	}
 	raw := proto.Message(found)
 	asked, cancel := context.WithTimeout(ctx, storeTime)
@@ -89,6 +87,9 @@ func (p *page) lock(r *http.Request) (content, error) {
 		}
 	}
 	if data.Watches = p.Access.Sees(ctx, name, true); data.Watches {
+		if data.Holder == nil && data.Store.GetHeld() {
+			data.Elsewhere = p.elsewhere(name)
+		}
 		data.History = p.past.get(string(name), func() historyOf { return p.readHistory(name) })
 	}
 	if data.JSON, err = indented(raw); err != nil {
@@ -128,7 +129,7 @@ func kindOf(l *lockagentv1.Lock, text string) (lockagentv1.Kind, error) {
 func (p *page) breaking(ctx context.Context, data *oneLock, kind lockagentv1.Kind) breaking {
 	b := breaking{Off: !p.AllowBreak(), No: !p.Access.Operates(ctx, lockagent.Name(data.Name)), Kind: string(wire.ToKind(kind))}
 	if h := data.Holder; h != nil {
-		b.Token, b.Whose, b.Others = h.Token, fmt.Sprintf("%s (%d)", h.Program, h.PID), data.Others
+		b.Token, b.Whose, b.Others = h.Token, h.Headline()+" ("+h.By()+")", data.Others()
 	} else if data.Store.GetHeld() {
 		b.Whose = data.Store.GetHolder()
 	}

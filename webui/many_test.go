@@ -22,13 +22,13 @@ import (
 
 // many is a client that holds many locks over one link.
 type many struct {
-	t      *testing.T
+	t      testing.TB
 	submit func(...*lockagentv1.Command)
 	events chan *lockagentv1.LinkEvent
 }
 
 // holdMany takes locks with the numbers up to n. The end of the test ends them.
-func (r *running) holdMany(t *testing.T, n int) *many {
+func (r *running) holdMany(t testing.TB, n int) *many {
 	t.Helper()
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
@@ -138,7 +138,7 @@ func manyLocks(t *testing.T, r *running, tb *tab, held int) {
 	if r.hold(t, last, "waits far behind").granted != nil {
 		t.Fatal("the lock is free")
 	}
-	tb.goTo("/locks")
+	tb.goTo("/locks?sort=name")
 	const next = "document.querySelector('a[rel=next]').click() ?? true"
 	rows := "document.querySelectorAll('tbody tr').length"
 	tb.await(fmt.Sprintf("%s === %d && document.querySelector('tbody a.name').innerText === 'many/00000'", rows, shown))
@@ -146,9 +146,9 @@ func manyLocks(t *testing.T, r *running, tb *tab, held int) {
 	defer stop()
 
 	tb.await("document.getElementById('pulse').innerText === 'Live'")
-	const pause, contents = 250 * time.Millisecond, 3 // at least, between two contents, however fast the locks change
+	const pause, contents = 150 * time.Millisecond, 3 // at least, between two contents, however fast the locks change
 	began := time.Now()
-	content := r.streamOf(t, "/live/locks")
+	content := r.streamOf(t, "/live/locks?sort=name")
 	for range contents {
 		if n := len(content("content")); n > 200_000 {
 			t.Errorf("the stream sends %d bytes at once", n)
@@ -186,7 +186,7 @@ func manyLocks(t *testing.T, r *running, tb *tab, held int) {
 		value[bool](tb, next)
 	}
 	tb.await(rows + " === 1 && document.querySelector('tbody a.name').innerText === '" + last + "'")
-	tb.goTo("/locks")
+	tb.goTo("/locks?sort=name")
 	value[bool](tb, next)
 	tb.await("document.querySelector('tbody a.name').innerText === 'many/00050'")
 

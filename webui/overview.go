@@ -17,7 +17,7 @@ import (
 // overview is the data of the first screen.
 type overview struct {
 	Held, Waiting, Uncertain, Resumed int
-	Locks                             int
+	Locks, Queues                     int  // all, and those for which somebody waits
 	Full                              bool // there are more than were counted
 	Parts                             []Part
 	Longest                           []lockRow // the locks whose waiters have waited longest
@@ -25,6 +25,14 @@ type overview struct {
 	LostAll                           int
 	LostFull                          bool // there are more than were read
 	LostErr                           error
+
+	// The last hour. They are nil if nothing is known, or the user may not know of all locks.
+	HeldTrend, WaitsTrend, LostTrend *spark
+}
+
+// Wrong reports whether the daemon lacks something that it needs.
+func (o *overview) Wrong() bool {
+	return slices.ContainsFunc(o.Parts, func(is Part) bool { return is.State == PartBad })
 }
 
 // Bounds of the first screen.
@@ -54,9 +62,9 @@ type lossesOf struct {
 
 // overview loads the first screen.
 func (p *page) overview(r *http.Request) (content, error) {
-	ctx, now := r.Context(), time.Now()
+	ctx := r.Context()
 	data := &overview{Parts: p.Parts(ctx)}
-	_, full, err := p.scan(ctx, "**", "", func(l *lockagentv1.Lock) bool {
+	last, err := p.scan(ctx, "**", "", func(l *lockagentv1.Lock) {
 		data.Locks++
 		data.Held += int(l.GetHeld())
 		data.Waiting += int(l.GetWaiting())
@@ -69,15 +77,20 @@ func (p *page) overview(r *http.Request) (content, error) {
 			}
 		}
 		if len(l.GetWaiters()) > 0 {
-			data.longest(p.lockRow(l, now))
+			data.Queues++
+			data.longest(p.lockRow(l))
 		}
-		return true
 	})
 	if err != nil {
 		return content{}, err
 	}
-	data.Full = full
+	data.Full = last != ""
 	p.lost(ctx, data)
+	if p.Access.Operates(ctx, "") {
+		is := p.trends.get("", func() trend { return p.readTrend(p.waits) })
+		data.HeldTrend = sparkOf("held", is.held, number)
+		data.WaitsTrend = sparkOf("waits (p95)", is.waits, micros)
+	}
 	return content{Title: "Overview", Data: data}, nil
 }
 
@@ -94,13 +107,20 @@ func (o *overview) longest(row lockRow) {
 func (p *page) lost(ctx context.Context, data *overview) {
 	known := p.losses.get("", p.readLosses)
 	data.LostErr, data.LostFull = known.err, known.full
+	lost, first := make([]int, minutes), time.Now().Unix()/60-minutes+1
 	for _, l := range slices.Backward(known.all) {
 		if !p.Access.Sees(ctx, lockagent.Name(l.Lock), true) {
 			continue
 		}
+		if at := l.At.Unix()/60 - first; at >= 0 && at < minutes {
+			lost[at]++
+		}
 		if data.LostAll++; len(data.Lost) < mostLost {
 			data.Lost = append(data.Lost, l)
 		}
+	}
+	if data.LostAll > 0 {
+		data.LostTrend = sparkOf("lost in a minute", lost, number)
 	}
 }
 

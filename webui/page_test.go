@@ -6,11 +6,16 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/daemon"
@@ -62,15 +67,21 @@ func TestPages(t *testing.T) {
 	r.get(t, lockPath("*")).says(t, http.StatusOK, "free", "!star.sh")
 	r.get(t, lockPath("nobody/has/it")).says(t, http.StatusOK, "free", "No program of this host waits", "!Break the lock")
 	r.until(t, lockPath("orders/42"), "goes on").says(t, http.StatusOK, "from the store")
-	r.until(t, "/events", ">queued<").says(t, http.StatusOK, ">granted<", token, "&lt;img src=x", "!<img src=x")
+	r.until(t, "/events", "queued</span>").says(t, http.StatusOK, "granted</span>", token, "&lt;img src=x", "!<img src=x")
+	door := r.get(t, "/events?match=orders/42&token="+token)
+	door.says(t, http.StatusOK, "granted</span>", "!queued</span>", "The lock was granted.", "events of the hold")
+	record := regexp.MustCompile(`/event\.json\?position=\d+&amp;seq=\d+`).FindString(door.body)
+	a := r.get(t, html.UnescapeString(record))
+	a.says(t, http.StatusOK, "granted", "orders/42", token)
+	r.get(t, "/event.json?position=999999&seq=1").says(t, http.StatusNotFound, "no such event")
 	r.get(t, "/events?match=orders/*").says(t, http.StatusOK, "orders/42", "!onerror")
-	r.get(t, "/events?only=urgent").says(t, http.StatusOK, ">agentstarted<", "!>granted<")
+	r.get(t, "/events?only=urgent").says(t, http.StatusOK, "agentstarted</span>", "!granted</span>")
 
 	var raw struct {
 		Lock struct{ Holders []struct{ Token string } }
 		Held bool
 	}
-	a := r.get(t, "/lock.json?name=orders%2F42")
+	a = r.get(t, "/lock.json?name=orders%2F42")
 	a.says(t, http.StatusOK)
 	if err := json.Unmarshal([]byte(a.body), &raw); err != nil || !raw.Held || raw.Lock.Holders[0].Token != token {
 		t.Errorf("%s: %v", a.body, err)
@@ -84,6 +95,9 @@ func TestBadRequests(t *testing.T) {
 		"/locks?match=a***b":           "three stars in a row",
 		"/locks?state=asleep":          "The states are held, waiting, uncertain and resumed",
 		"/events?only=good":            "only=urgent",
+		"/locks?sort=size":             "sorted by waiters, age, name, or as a tree",
+		"/locks?page=two":              "a number has to be",
+		"/event.json?position=x":       "a number has to be",
 		"/lock":                        "no name of a lock",
 		"/lock?name=a&kind=round":      "The kinds are",
 		"/live/events?after=yesterday": "position of an event",
@@ -226,6 +240,13 @@ func TestRules(t *testing.T) {
 	r.get(t, "/").says(t, http.StatusOK, `id="held">2<`)
 	r.get(t, "/locks").says(t, http.StatusOK, "seen/door", "unwatched/door", "!secret")
 	r.until(t, "/events", "seen/door").says(t, http.StatusOK, "!unwatched", "!secret")
+	var records strings.Builder // whatever the log has
+	for i := range 50 {
+		records.WriteString(r.get(t, fmt.Sprintf("/event.json?position=%d&seq=%d", 1+i/10, 1+i%10)).body)
+	}
+	if all := records.String(); !strings.Contains(all, "seen/door") || strings.Contains(all, "unwatched") || strings.Contains(all, "secret/") {
+		t.Errorf("the records are %s", all)
+	}
 	r.get(t, lockPath("unwatched/door")).says(t, http.StatusOK, "no right to watch")
 	r.get(t, lockPath("secret/door")).says(t, http.StatusForbidden, "no right to look", "!webui.test")
 	r.get(t, "/lock.json?name=secret/door").says(t, http.StatusForbidden, "!webui.test")
@@ -283,6 +304,7 @@ func TestStreams(t *testing.T) {
 	locks := r.streamOf(t, "/live/locks?match=door")
 	door := r.streamOf(t, "/live"+lockPath("door"))
 	overview := r.streamOf(t, "/live/")
+	r.until(t, "/events", "agentstarted</span>") // there is a log
 	happens := r.streamOf(t, "/live/events?after=0")
 	await(t, happens, "events", "agentstarted") // what was there before
 	await(t, door, "content", "nobody")
@@ -322,12 +344,48 @@ func TestListsHavePages(t *testing.T) {
 		r.hold(t, fmt.Sprintf("door/%02d", i), "")
 	}
 	first := r.get(t, "/locks?match=door")
-	first.says(t, http.StatusOK, ">door/00<", ">door/49<", "!>door/50<", "Next page", "!First page", `href="/locks?after=door%2F49&amp;match=door"`)
-	r.get(t, "/locks?after=door%2F49&match=door").says(t, http.StatusOK, "!>door/49<", ">door/50<", ">door/59<", "!Next page", "First page")
+	first.says(t, http.StatusOK, ">door/00<", ">door/49<", "!>door/50<", "Next page", "!First page", `href="/locks?match=door&amp;page=2"`, "<b>60 locks</b>", "<b>0 contended</b>", "rows 1 to 50 of 60")
+	r.get(t, "/locks?page=2&match=door").says(t, http.StatusOK, "!>door/49<", ">door/50<", ">door/59<", "!Next page", "First page")
 	for range 5 {
 		r.hold(t, "door/00", "")
 	}
-	r.get(t, "/locks?state=waiting").says(t, http.StatusOK, ">door/00<", "!>door/01<")
+	r.get(t, "/locks?state=waiting").says(t, http.StatusOK, ">door/00<", "!>door/01<", "5 wait")
+	r.get(t, "/locks?sort=tree").says(t, http.StatusOK, ">door/<", "60 locks", "60 held", "5 wait")
+}
+
+// A lock with waiters is told from an idle one, and one that a command of today holds from one that was left behind.
+func TestContention(t *testing.T) {
+	t.Parallel()
+	r := run(t, setup{})
+	r.hold(t, "idle", "make all")
+	r.hold(t, "busy", "pg_dump shop")
+	r.hold(t, "busy", "")
+	r.acquire(t, &lockagentv1.AcquireRequest{Name: "left", Detach: true, Ttl: durationpb.New(time.Hour), ForPid: int32(os.Getpid()), Command: "night.sh"})
+	idle, busy := `<span class="badge held">held</span></td>`, `<span class="badge held">held</span> <span class="chip waits"`
+	a := r.get(t, "/locks?match=idle")
+	a.says(t, http.StatusOK, idle, "!chip waits", ">make all</b>", fmt.Sprintf("%d · ", os.Getpid()))
+	r.get(t, "/locks?match=busy").says(t, http.StatusOK, busy, "1 waits", "<b class=\"warn\">1 contended</b>", ">pg_dump shop</b>")
+	r.until(t, "/locks?match=left", "detached").says(t, http.StatusOK, "until ", fmt.Sprintf(", or %d ends", os.Getpid()), "!meter")
+	r.get(t, lockPath("left")).says(t, http.StatusOK, " ends", "night.sh", "data-copy=")
+}
+
+// The page of the fleet shows what the hub has, by the rules of the host. The log of the host is the hub here.
+func TestFleetOfAHub(t *testing.T) {
+	t.Parallel()
+	r := run(t, setup{
+		page: func(c *daemon.PageConfig) { c.Hub = c.Log },
+		rules: []access.Rule{
+			{Match: mustPattern(t, "seen/**"), Allow: access.Acquire | access.Look | access.Watch},
+			{Match: mustPattern(t, "**"), Allow: access.Acquire},
+		},
+	})
+	r.hold(t, "seen/door", "pg_dump shop")
+	r.hold(t, "secret/door", "")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "/fleet", "seen/door").says(t, http.StatusOK, "@"+host, ">pg_dump shop</b>", "All hosts, as the hub had told by", "!secret")
 }
 
 // A daemon whose store does not answer still shows what it knows.

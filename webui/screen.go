@@ -43,9 +43,11 @@ var files embed.FS
 // templates returns those of the screens by name. Each has the frame in it. Programs without a page do not read them.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
-	for _, name := range []string{"overview", "locks", "lock", "events", "problem"} {
+	for name, file := range map[string]string{
+		"overview": "overview", "locks": "locks", "fleet": "locks", "lock": "lock", "events": "events", "problem": "problem",
+	} {
 		all[name] = template.Must(template.New("frame.html").Funcs(functions).ParseFS(files,
-			"templates/frame.html", "templates/parts.html", "templates/"+name+".html"))
+			"templates/frame.html", "templates/parts.html", "templates/"+file+".html"))
 	}
 	return all
 })

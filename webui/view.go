@@ -21,12 +21,19 @@ var functions = template.FuncMap{
 	"number":  number,
 	"exact":   exact,
 	"orNone":  orNone,
+	"brief":   brief,
+	"until":   until,
+	"tail":    tail,
+	"meaning": func(kind string) string { return meanings[kind] },
 	"clock":   func(t time.Time) string { return t.Local().Format("15:04:05") },
 	"moment":  moment,
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"lockURL": func(name string) string { return "/lock?" + url.Values{"name": {name}}.Encode() },
-	"short":   short,
-	"place":   func(index int) int { return index + 1 },
+	"lockURL": func(name string) string { return "/lock?" + query("name", name) },
+	"holdURL": func(name string, token uint64) string {
+		return "/events?" + query("match", name, "token", strconv.FormatUint(token, 10))
+	},
+	"short": short,
+	"place": func(index int) int { return index + 1 },
 	"plural": func(n int, one, many string) string {
 		if n == 1 {
 			return one
@@ -50,6 +57,35 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d s", s)
 	}
 	return "< 1 s"
+}
+
+// brief is a duration for people where there is little room. The script of the page writes it in the same way.
+func brief(d time.Duration) string {
+	if parts := strings.Fields(span(d)); len(parts) == 4 {
+		return parts[0] + " " + parts[1]
+	}
+	return span(d)
+}
+
+// until is a time to come for people, with the date unless it is today.
+func until(t time.Time) string {
+	if text := moment(t); len(text) > len("15:04:05") {
+		return text[:len("2006-01-02 15:04")]
+	}
+	return t.Local().Format("15:04")
+}
+
+// micros is a duration in microseconds for people.
+func micros(n int) string { return exact(time.Duration(n) * time.Microsecond) }
+
+// tail is the end of a number that is longer than people compare.
+func tail(n uint64) string {
+	const digits = 6
+	text := strconv.FormatUint(n, 10)
+	if len(text) <= digits+2 {
+		return text
+	}
+	return "…" + text[len(text)-digits:]
 }
 
 // exact is a duration that is over, with three digits if it is short.
@@ -88,12 +124,12 @@ func moment(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// query is a query without its empty values.
+// query is a query without its empty values. Of two values with one name, the second counts.
 func query(pairs ...string) string {
 	values := make(url.Values)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			values.Set(pairs[i], pairs[i+1])
+		if values.Set(pairs[i], pairs[i+1]); pairs[i+1] == "" {
+			values.Del(pairs[i])
 		}
 	}
 	return values.Encode()

@@ -30,10 +30,15 @@ type Watcher interface {
 	Watch(match func(lockagent.Name) bool) *claims.Watch
 }
 
-// Log is an event log. [events.Reader] is one.
-type Log interface {
+// Past is what an event log has. [natslog.Reader] is one.
+type Past interface {
 	State(context.Context) (natslog.StreamState, error)
 	Replay(context.Context, natslog.From, events.Filter, events.Visit) error
+}
+
+// Log is an event log with what is to come. [natslog.Reader] is one.
+type Log interface {
+	Past
 	Tail(context.Context, natslog.From, events.Filter, events.Visit) error
 }
 
@@ -45,7 +50,7 @@ type Access interface {
 	Sees(ctx context.Context, name lockagent.Name, changes bool) bool
 	// Stream counts a stream of the user until leave is called. It reports false if that is one too many.
 	Stream(context.Context) (leave func(), ok bool)
-	// Operates reports whether the user may break the lock of a name.
+	// Operates reports whether the user may break the lock of a name, or know of all locks if that is empty.
 	Operates(ctx context.Context, name lockagent.Name) bool
 }
 
@@ -67,13 +72,15 @@ const (
 	PartOff  PartState = "off" // the daemon does without it
 )
 
-// Config is what a page needs. All fields are required but Host and Names.
+// Config is what a page needs. All fields are required but Hub, Host and Names.
 type Config struct {
 	Look   Looker
 	Break  Breaker
 	Watch  Watcher
 	Access Access
 	Log    Log
+	// Hub is the event log of all hosts, or nil if there is no hub.
+	Hub Past
 	// Parts are those that the overview shows. The call may take a moment.
 	Parts func(context.Context) []Part
 	// AllowBreak says whether a lock can be broken on the page by those who may.
@@ -92,8 +99,9 @@ type Config struct {
 // Bounds of streams.
 const (
 	beat      = 2 * time.Second        // how often a stream sends something
-	pause     = 250 * time.Millisecond // at least, between two contents
+	pause     = 150 * time.Millisecond // at least, between two contents
 	share     = 20                     // rendering takes at most one part in so many of the time of a stream
+	burst     = 4 * time.Second        // for which it may take more, so that a change is seen at once
 	writeTime = 10 * time.Second       // for which a reader may not read
 )
 
@@ -102,17 +110,22 @@ type page struct {
 	Config
 	losses cache[lossesOf]
 	past   cache[historyOf]
+	trends cache[trend]
+	waits  map[int64]int // of the minutes that are over; for one reader of trends at a time
+	hosts  cache[fleetOf]
+	fleet  fleet // for one reader of hosts at a time
 }
 
 // New returns the handler of the page.
 func New(cfg Config) http.Handler {
-	p := &page{Config: cfg}
+	p := &page{Config: cfg, waits: make(map[int64]int)}
 	mux := http.NewServeMux()
 	for path, s := range map[string]screen{
 		"/{$}":    {"overview", p.overview},
 		"/locks":  {"locks", p.locks},
 		"/lock":   {"lock", p.lock},
 		"/events": {"events", p.events},
+		"/fleet":  {"fleet", p.fleetLocks},
 	} {
 		mux.Handle("GET "+path, p.show(s))
 		if s.name != "events" { // whose stream has events in place of contents
@@ -121,6 +134,7 @@ func New(cfg Config) http.Handler {
 	}
 	mux.HandleFunc("GET /live/events", p.followEvents)
 	mux.HandleFunc("GET /lock.json", p.lockJSON)
+	mux.HandleFunc("GET /event.json", p.eventJSON)
 	mux.HandleFunc("POST /lock/break", p.breaks)
 	mux.Handle("GET /static/", static())
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -169,14 +169,15 @@ func noBound(size int64) int64 {
 
 // newForwarder returns the forwarder to the hub of the settings.
 func (s *server) newForwarder(local natslog.Connection) (*natslog.Forwarder, error) {
+	return natslog.NewForwarder(natslog.ForwardConfig{Source: natslog.ReaderConfig{Connection: local}, Hub: s.hub(), Logger: s.logger})
+}
+
+// hub is where the events of all hosts are.
+func (s *server) hub() natslog.ReaderConfig {
 	hub := &s.settings().NATS
 	connection := hubConnection(hub)
 	connection.Logger = s.logger
-	return natslog.NewForwarder(natslog.ForwardConfig{
-		Source: natslog.ReaderConfig{Connection: local},
-		Hub:    natslog.ReaderConfig{Stream: hub.Stream, Prefix: hub.Prefix, Connection: connection},
-		Logger: s.logger,
-	})
+	return natslog.ReaderConfig{Stream: hub.Stream, Prefix: hub.Prefix, Connection: connection}
 }
 
 // hubConnection is how the hub is reached. It has no logger.

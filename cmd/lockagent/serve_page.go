@@ -3,11 +3,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/address"
 	"github.com/lockagent/lockagent/internal/daemon"
@@ -37,13 +40,69 @@ func (s *server) servePage() error {
 		return s.web.Close()
 	}
 	name, _, _ := net.SplitHostPort(s.settings().Web.Listen) // it is one, says its setting
+	var hub webui.Past
+	if s.log.forwarder != nil {
+		reader := &hubReader{cfg: s.hub()}
+		s.onClose(reader.close)
+		hub = reader
+	}
 	s.daemon.ServePage(daemon.PageConfig{
-		Listener: s.web, Log: s.log.reader, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
+		Listener: s.web, Log: s.log.reader, Hub: hub, StoreName: s.where, Parts: s.log.parts(address.Redacted(s.settings().NATS.URL)),
 		AllowBreak: func() bool { return s.settings().Web.AllowBreak },
 		Host:       s.settings().Host, Names: []string{name},
 	})
 	url := urlOf(s.web) + "/"
 	s.tell("Page: "+url+"\n", "page", "url", url)
+	return nil
+}
+
+// hubReader reads the event log of the hub. It connects when somebody wants to read: a daemon does not wait for its hub.
+type hubReader struct {
+	cfg natslog.ReaderConfig
+
+	mu     sync.Mutex
+	reader *natslog.Reader // guarded by mu; nil until the hub was there
+}
+
+var _ webui.Past = (*hubReader)(nil)
+
+func (h *hubReader) open() (*natslog.Reader, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reader != nil {
+		return h.reader, nil
+	}
+	reader, err := natslog.OpenReader(h.cfg)
+	if err == nil {
+		h.reader = reader
+	}
+	return reader, err
+}
+
+// State implements [webui.Past].
+func (h *hubReader) State(ctx context.Context) (natslog.StreamState, error) {
+	reader, err := h.open()
+	if err != nil {
+		return natslog.StreamState{}, err
+	}
+	return reader.State(ctx)
+}
+
+// Replay implements [webui.Past].
+func (h *hubReader) Replay(ctx context.Context, from natslog.From, filter events.Filter, visit events.Visit) error {
+	reader, err := h.open()
+	if err != nil {
+		return err
+	}
+	return reader.Replay(ctx, from, filter, visit)
+}
+
+func (h *hubReader) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reader != nil {
+		h.reader.Close()
+	}
 	return nil
 }
 

@@ -39,6 +39,7 @@ var timedFiles = map[string]string{
 	"permits_test.go":                      "looks for as long as a call took",
 	"tracing/cost_test.go":                 "measures",
 	"webui/many_test.go":                   "judges the least time that something takes",
+	"webui/sizes_test.go":                  "measures",
 }
 
 // soakTag keeps a file from make test.

@@ -25,12 +25,14 @@ import (
 	"github.com/lockagent/lockagent/webui"
 )
 
-// PageConfig is what the live page of a daemon is made of. All fields are required but Host and Names.
+// PageConfig is what the live page of a daemon is made of. All fields are required but Hub, Host and Names.
 type PageConfig struct {
 	// Listener is that of TCP. The daemon closes it.
 	Listener net.Listener
 	// Log is the event log. The daemon does not close it.
 	Log webui.Log
+	// Hub is the event log of all hosts, or nil. The daemon does not close it.
+	Hub webui.Past
 	// StoreName says which store the daemon has, without secrets.
 	StoreName string
 	// Parts are what the daemon needs beside the store.
@@ -60,7 +62,7 @@ func (d *Daemon) ServePage(cfg PageConfig) {
 	handler := webui.New(webui.Config{
 		Look: api.Look(d.api), Break: api.Operate(d.api), Watch: d.book,
 		Access: pageAccess{d.rules, d.api.UserName},
-		Log:    cfg.Log, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
+		Log:    cfg.Log, Hub: cfg.Hub, AllowBreak: cfg.AllowBreak, Host: cfg.Host, Names: cfg.Names, Logger: d.logger,
 		Lease: cmp.Or(d.lease, actor.DefaultLease),
 		Parts: func(ctx context.Context) []webui.Part {
 			return append(d.parts(ctx, cfg.StoreName), cfg.Parts()...)

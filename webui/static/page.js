@@ -1,11 +1,10 @@
-// The script of the live page. The page works without it, as a snapshot. The script follows a stream, on which the server sends the
-// content again and again. In between, the script lets durations go on.
+// The script of the live page. The page works without it, as a snapshot. The script follows a stream, on which the server
+// sends the content again and again. In between, the script lets durations go on.
 
 const body = document.body;
 const main = document.getElementById("main");
 const pulse = document.getElementById("pulse");
 const stale = document.getElementById("stale");
-const path = body.dataset.stream;
 
 const silence = 6500; // milliseconds without news, after which the page is stale: three beats of the server
 const again = 2000; // until the next attempt
@@ -88,7 +87,10 @@ function span(ms) {
 
 function count() {
   const passed = performance.now() - arrived;
-  for (const e of main.querySelectorAll("[data-age]")) e.firstChild.data = span(Number(e.dataset.age) + passed);
+  for (const e of main.querySelectorAll("[data-age]")) {
+    const text = span(Number(e.dataset.age) + passed);
+    e.firstChild.data = "brief" in e.dataset ? text.replace(/^(\d+ \w) \d.*/, "$1") : text;
+  }
   for (const e of main.querySelectorAll("[data-left]")) {
     const left = Number(e.dataset.left) - passed;
     if (e.nodeName === "METER") e.value = Math.max(0, left);
@@ -100,8 +102,8 @@ function count() {
 
 function connect() {
   clearTimeout(retry);
-  if (!path || source || document.hidden) return;
-  const url = new URL(path, location.href);
+  if (!body.dataset.stream || source || document.hidden) return;
+  const url = new URL(body.dataset.stream, location.href);
   const rows = document.getElementById("events");
   if (rows) url.searchParams.set("after", rows.dataset.position);
   source = new EventSource(url);
@@ -139,7 +141,7 @@ function news() {
 
 // look says whether the page is live.
 function look() {
-  if (!path || document.hidden) return;
+  if (!body.dataset.stream || document.hidden) return;
   const silent = performance.now() - heard > silence;
   const mood = fault || silent ? "stale" : opened ? "live" : "still";
   if (pulse.dataset.mood !== mood) {
@@ -155,6 +157,48 @@ function look() {
     stale.hidden = false;
   }
 }
+
+// The filter: the page of what was typed takes the place of this one.
+
+let typed = 0; // a timer
+let asked = null; // ends the request before
+
+async function filter(form) {
+  asked?.abort();
+  asked = new AbortController();
+  const url = new URL(form.action);
+  url.search = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  try {
+    const answer = await fetch(url, { signal: asked.signal });
+    form.querySelector("[type=search]").setAttribute("aria-invalid", !answer.ok);
+    if (!answer.ok) return; // a pattern that is not complete yet
+    const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    history.replaceState(null, "", url);
+    body.dataset.stream = next.body.dataset.stream;
+    disconnect();
+    held = [];
+    show(next.querySelector("main").innerHTML);
+    connect();
+  } catch {
+    // The request was ended by the next one, or the daemon is gone, and the stream says so.
+  }
+}
+
+main.addEventListener("input", (e) => {
+  if (e.target.type !== "search") return;
+  clearTimeout(typed);
+  typed = setTimeout(filter, 200, e.target.form);
+});
+
+// Copies.
+
+if (navigator.clipboard) body.classList.add("can-copy"); // a browser has one for pages that it trusts
+main.addEventListener("click", async (e) => {
+  const copy = e.target.closest("[data-copy]");
+  if (!copy) return;
+  await navigator.clipboard.writeText(copy.dataset.copy);
+  copy.textContent = "copied";
+});
 
 // Events.
 
@@ -186,19 +230,17 @@ function arrive({ rows, more }) {
   document.getElementById("quiet").hidden = list.rows.length > 0;
 }
 
-if (pause) {
-  pause.hidden = false;
-  pause.addEventListener("click", () => {
-    const on = pause.getAttribute("aria-pressed") !== "true";
-    pause.setAttribute("aria-pressed", String(on));
-    pause.textContent = on ? "Go on" : "Pause";
-    if (!on) for (const h of held.splice(0)) arrive(h);
-  });
-}
+pause?.addEventListener("click", () => {
+  const on = pause.getAttribute("aria-pressed") !== "true";
+  pause.setAttribute("aria-pressed", String(on));
+  pause.textContent = on ? "Go on" : "Pause";
+  if (!on) for (const h of held.splice(0)) arrive(h);
+});
 
 // The form that breaks a lock: its button waits for the name.
 
 function arm() {
+  if (pause) pause.hidden = false;
   for (const input of main.querySelectorAll("[data-confirm]")) {
     input.form.querySelector("button").disabled = input.value !== input.dataset.confirm;
   }
