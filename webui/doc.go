@@ -4,7 +4,7 @@
 // # Usage
 //
 // [New] makes an [http.Handler]. It calls the API of the daemon, watches its changes, and reads its event log. The page
-// computes no state of its own.
+// computes no state of its own. The fleet is a fold of the hub's log, which goes on when somebody looks.
 //
 // The server renders all pages, so they work without scripts, as a snapshot. A script of this package follows a stream
 // of server-sent events, which brings the same content again when something changes, and every two seconds.
