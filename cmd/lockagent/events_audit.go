@@ -182,8 +182,8 @@ func (f *auditFlags) run(cmd *cobra.Command) (err error) {
 		report = auditor.ReportAt(now)
 	}
 	f.narrow(&report)
-	if report.Kept, err = f.kept(cmd, log, &state); err != nil {
-		return err
+	if report.Kept, err = f.kept(cmd, log, &state); err != nil { // the verdict does not depend on it
+		cmd.PrintErrf("lockagent: what has consequences and is older than the log was not counted: %v\n", err)
 	}
 	if f.second {
 		return f.tellBoth(cmd, log, &report, second.opinion(&state, f.file != ""))

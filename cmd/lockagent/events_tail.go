@@ -79,8 +79,8 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 		switch {
 		case err == nil && !f.of(r.Agent):
 		case err == nil && f.later(r):
-			if log.grown != nil {
-				return errSeen // it is in the order of time
+			if log.grown != nil && !r.Stored.IsZero() {
+				return errSeen // the log is in the order in which the stream took it; copies are not
 			}
 		case err != nil:
 			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(err.Error()))

@@ -51,9 +51,6 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 	is("StateDirectory", service["StateDirectory"], filepath.Base(place.User{Getenv: func(string) string { return "" }}.StateDir()))
 	is("Type", service["Type"], "notify")
 	is("StartLimitIntervalSec", service["StartLimitIntervalSec"], "0")
-	is("LimitCORE", service["LimitCORE"], "0")
-	is("OOMScoreAdjust", service["OOMScoreAdjust"], "-500")
-	is("MemoryMax", service["MemoryMax"], "2G")
 
 	args := strings.Fields(strings.TrimPrefix(service["ExecStart"][0], "/usr/bin/lockagent "))
 	cmd, rest, err := newRoot().Find(args)

@@ -31,6 +31,10 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 	case first.Modes == shared && second.Modes == shared:
 		return
 	case second.Modes == shared && first.sharedBy() != 0 && first.sharedBy() <= second.Start:
+		if step := store.step(min(first.AloneLeast, second.Start), second.Start); step != nil {
+			first.doubt(step.text())
+			second.doubt(step.text())
+		}
 		return
 	case first.Start == 0 || second.Start == 0:
 		return // said of that one

@@ -42,7 +42,8 @@ type permitNumber struct {
 	// more permits than the log explains.
 	Since lockagent.StoreTime `json:"since,omitempty"`
 
-	// Unsure is up to when a change may have lowered it that the store has not answered, if no grant has told since.
+	// Unsure is up to when it may be lower, if no grant has told since: by a change that the store has not answered, or
+	// because somebody has set the store's clock, and nobody knows which change came first.
 	Unsure lockagent.StoreTime `json:"unsure,omitempty"`
 }
 
@@ -243,8 +244,11 @@ func (a *Audit) numberGrant(lock *lockLog, s *span) {
 	case s.Rough, s.Total != 0 && s.Start < n.Seen:
 		return // it is said of that one, or a later one has told
 	case s.Total == 0 && n.Known:
-		if s.Limit = n.N; n.Unsure != 0 {
-			s.doubt("a change of the number of permits was not answered, and the log does not tell how many there were")
+		s.Limit = n.N
+		if step := a.store(lock.Store).step(n.Since, s.Start); step != nil && n.Since != 0 {
+			s.doubt(step.text())
+		} else if n.Unsure != 0 {
+			s.doubt("the number of permits may have been lowered, and the log does not tell how many there were")
 		}
 		return
 	case s.Total == 0:

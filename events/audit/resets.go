@@ -91,7 +91,13 @@ func (a *Audit) step(s *storeLog, step resetSpan) {
 	if early.From < early.To && !slices.ContainsFunc(s.Steps, told) {
 		a.found.Belated.add(Belated{Stretch: early, Why: "somebody set the clock of the store"})
 	}
-	if known := s.noteStep(step); known || step.Before >= step.After {
+	known := s.noteStep(step)
+	for _, lock := range a.locks {
+		if n := &lock.Number; lock.Store == s.ID { // which change is later than another, nobody knows
+			n.Since, n.Seen, n.Unsure = 0, 0, max(n.Unsure, later(step.Last, slack))
+		}
+	}
+	if known || step.Before >= step.After {
 		return
 	}
 	// The clock was set back: what is to come has earlier times.

@@ -18,7 +18,6 @@ func TestAuditOfATenureThatBecomesShared(t *testing.T) {
 	noEnd := a()
 	noEnd.records = slices.DeleteFunc(noEnd.records, func(r events.Record) bool { return r.Until == clock(2300) })
 	reads := func(at int) *story { return agent("B").in(lockagent.Shared).held(1, at, at+1000).stop() }
-	const says = "it became shared between"
 	verdicts{
 		"Since":          {[]*story{a(), reads(2400)}, Proven, "", ""},
 		"At":             {[]*story{a(), reads(2100)}, Incomplete, "unproven: 1", "it became shared between 2026-03-01T14:00:01.999Z and 2026-03-01T14:00:02.300Z, and token"},

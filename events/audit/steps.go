@@ -246,7 +246,11 @@ func (a follower) Partly(key fold.LockKey, h *fold.Hold, r *events.Record) {
 		a.counted(key, h, r)
 	case h.Downgrades(r):
 		s.Modes |= shared
-		s.endAlone(h, s.Lasted, r.Until)
+		least := max(h.Start.Add(r.Held-r.Held/drift), r.Confirmed)
+		if r.Until != 0 {
+			least = s.paced(r.Until, least, max(r.Confirmed, h.Start.Add(slowed(r.Held))), h.Store)
+		}
+		s.endAlone(h, least, r.Until)
 	}
 }
 

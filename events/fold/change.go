@@ -71,7 +71,7 @@ type Change struct {
 // over reports whether the Fold does not know the hold any more.
 func (c *Change) over() bool { return c.Kind == HoldEnded || c.Kind == HoldForgotten }
 
-// tell notes what has changed about a hold. An audit has a watcher instead.
+// notify notes what has changed about a hold. An audit has a watcher instead.
 func (f *Fold) notify(kind ChangeKind, h *Hold) {
 	switch {
 	case f.watch == nil:

@@ -50,7 +50,7 @@ type stall struct {
 	at     time.Duration // when something was logged, or 0
 }
 
-// mostTold is of how many reasons a stall knows that they were logged.
+// mostLogged is of how many reasons a stall knows that they were logged.
 const mostLogged = 16
 
 // port is what differs from one attempt to connect to the next.
