@@ -4,22 +4,24 @@ package agentclient
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
-// connections is how many connections a daemon has at a path. It counts the daemon's ends of them, of which the system
-// tells the path. So those of other tests do not matter.
+// connections is how many connections a daemon has at a path, which is alone in its directory. It counts the daemon's
+// ends of them. The system tells the name that their socket had when it was bound: the daemon gives it its path later.
+// So those of other tests do not matter.
 func connections(t *testing.T, path string) int {
 	t.Helper()
 	all, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const listener = 1 // which has the path, too
-	return strings.Count(string(all), " "+path+"\n") - listener
+	const listener = 1 // which has a name there, too
+	return strings.Count(string(all), " "+filepath.Dir(path)+"/") - listener
 }
 
 // A client that is closed leaves no connection, while the daemon goes on.

@@ -131,7 +131,8 @@ func (r *Reader) Replay(ctx context.Context, from From, filter events.Filter, vi
 	if err != nil {
 		return err
 	}
-	if _, err := r.readUrgent(ctx, stream, from, 0, filter, visit); err != nil {
+	stream, _, err = r.readForgotten(ctx, stream, from, 0, filter, visit)
+	if err != nil {
 		return err
 	}
 	state := stream.CachedInfo().State
@@ -169,7 +170,7 @@ func (r *Reader) Tail(ctx context.Context, from From, filter events.Filter, visi
 	}
 	for {
 		var read uint64
-		copied, err = r.readUrgent(ctx, stream, from, copied, filter, visit)
+		stream, copied, err = r.readForgotten(ctx, stream, from, copied, filter, visit)
 		if err == nil {
 			read, err = r.read(ctx, stream, from, filter, 0, visit)
 		}

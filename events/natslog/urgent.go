@@ -106,6 +106,28 @@ func (r *Reader) readUrgent(ctx context.Context, log jetstream.Stream, from From
 	return max(copied, min(read, first-1)), err
 }
 
+// readForgotten is readUrgent, again and again until the log has forgotten nothing more in the meantime. It returns the
+// log as it is then.
+func (r *Reader) readForgotten(
+	ctx context.Context, log jetstream.Stream, from From, copied uint64, filter events.Filter, visit events.Visit,
+) (jetstream.Stream, uint64, error) {
+	for {
+		read, err := r.readUrgent(ctx, log, from, copied, filter, visit)
+		if err != nil || read == copied {
+			return log, read, err
+		}
+		copied = read
+		now, err := r.stream(ctx)
+		if err != nil {
+			return log, copied, err
+		}
+		if now.CachedInfo().State.FirstSeq == log.CachedInfo().State.FirstSeq {
+			return now, copied, nil
+		}
+		log = now
+	}
+}
+
 // findCopies returns the second stream of a log, or nil if there is none or if we may not ask for it. A server that
 // does not answer in time is an error: there may be copies.
 func (r *Reader) findCopies(ctx context.Context, name string) (jetstream.Stream, error) {

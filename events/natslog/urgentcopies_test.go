@@ -23,7 +23,10 @@ const copiesOf = DefaultStream + "_URGENT"
 
 // forgotten returns a connection to a server whose log had four messages, which have consequences. The log has
 // forgotten all but the last one, and there are copies of all.
-func forgotten(t *testing.T) Connection {
+func forgotten(t *testing.T) Connection { return forgottenBefore(t, 4) }
+
+// forgottenBefore is forgotten with another position of the first message that the log has.
+func forgottenBefore(t *testing.T, first uint64) Connection {
 	t.Helper()
 	c := Connection{InProcess: natstest.Start(t, natsserver.Config{})}
 	p := newPublisher(t, Config{Connection: c})
@@ -37,7 +40,7 @@ func forgotten(t *testing.T) Connection {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(4)); err != nil {
+	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(first)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -158,6 +161,34 @@ func TestLateAnswerAboutCopies(t *testing.T) {
 	err = r.Tail(waittest.Context(t), From{}, events.Filter{Urgent: true}, positions(&got, 4))
 	if !errors.Is(err, errEnough) || !slices.Equal(got, upTo(1, 4)) {
 		t.Errorf("followed %v, %v", got, err)
+	}
+}
+
+// What the log forgets while its copies are read is read from the copies, too.
+func TestLogForgetsWhileItsCopiesAreRead(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(*Reader) func(context.Context, From, events.Filter, events.Visit) error{
+		"Replay": func(r *Reader) func(context.Context, From, events.Filter, events.Visit) error { return r.Replay },
+		"Tail":   func(r *Reader) func(context.Context, From, events.Filter, events.Visit) error { return r.Tail },
+	} {
+		c := forgottenBefore(t, 2)
+		log, err := client(t, c).Stream(t.Context(), DefaultStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []uint64
+		visit := positions(&got, 4)
+		err = read(newReader(t, c))(waittest.Context(t), From{}, events.Filter{Urgent: true}, func(r *events.Record, err error) error {
+			if r.Position == 1 {
+				if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(4)); err != nil {
+					t.Error(err)
+				}
+			}
+			return visit(r, err)
+		})
+		if !errors.Is(err, errEnough) || !slices.Equal(got, []uint64{1, 2, 3, 4}) {
+			t.Errorf("%s: read %v, %v", name, got, err)
+		}
 	}
 }
 
