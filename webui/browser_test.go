@@ -147,7 +147,7 @@ func press(keys ...string) chromedp.Action[chromedp.Void] {
 			if len(key) > 1 { // it has a name, such as Tab
 				text = map[string]string{"Enter": "\r"}[key]
 			}
-			code := map[string]int64{"Tab": 9, "Enter": 13, "Escape": 27}[key]
+			code := map[string]int64{"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27}[key]
 			for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
 				if _, err := cdp.Call(ctx, target, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, Text: text, WindowsVirtualKeyCode: code}); err != nil {
 					return chromedp.Void{}, err
@@ -335,6 +335,10 @@ func keysAlone(t *testing.T, r *running, tb *tab) {
 	tb.equal("document.activeElement.id", "match")
 	tb.do(press("j")) // is text here
 	tb.equal("document.activeElement.value", "j")
+	tb.await("location.search.includes('match=j')") // the list follows what is typed
+	tb.do(press("Backspace"))
+	tb.await("!location.search.includes('match=j')")
+	tb.has("door/0")
 	tb.do(press("Escape", "j"))
 	tb.equal("document.activeElement.innerText", "door/0")
 	tb.do(press("j", "j", "j"))

@@ -10,3 +10,6 @@ func TestSoakManyLocks(t *testing.T) {
 	r := run(t, setup{})
 	manyLocks(t, r, r.open(t, b), 10_100)
 }
+
+// So many locks take the race detector, the daemon and the browser a while.
+func TestSoakSizes(t *testing.T) { sizes(t, 5000) }

@@ -27,10 +27,13 @@ const cut = `[...document.querySelectorAll('td *')].filter(e => e.checkVisibilit
 
 // On a phone, a tablet and two screens, in light and dark, with few locks and with many: nothing is wider than the
 // window, no text is cut where there is little room, all has contrast, and a screen has 25 rows.
-func TestSizes(t *testing.T) {
+func TestSizes(t *testing.T) { sizes(t, 0, 3, 500) }
+
+func sizes(t *testing.T, numbers ...int) {
+	t.Helper()
 	t.Parallel()
 	b := browser(t)
-	for _, locks := range []int{0, 3, 500, 5000} {
+	for _, locks := range numbers {
 		t.Run(fmt.Sprintf("%d locks", locks), func(t *testing.T) {
 			t.Parallel()
 			r := run(t, setup{page: func(c *daemon.PageConfig) { c.Hub = c.Log }})
