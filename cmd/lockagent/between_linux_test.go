@@ -35,14 +35,7 @@ func TestACommandKeepsItsLockWithoutItsWrapper(t *testing.T) {
 	}
 	for _, before := range []bool{true, false} { // the wrapper is killed before the first restart, or after it
 		fifo := fmt.Sprint(path, ".", before)
-		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		end, err := os.OpenFile(fifo, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = end.Close() }()
+		end := blocking(t, fifo)
 		w := lockProcess(t, path, "--also", "desk", "door", "--", "sh", "-c", "exec cat <"+fifo+" >/dev/null 2>&1")
 		pids := make(map[int32]bool)
 		bound := func(l *lockagentv1.Lock) bool {
@@ -84,14 +77,7 @@ func TestWhatIsLeftBehindKeepsItsLockOverARestart(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	fifo := path + ".fifo"
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	end, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = end.Close() }()
+	end := blocking(t, fifo)
 	d := serveProcess(t, path, nil)
 	left := "cat <" + fifo + " >/dev/null 2>&1 &"
 	apart(t, "lock", "--socket", path, "door", "-c", left).expect(t, exitOK, nil, nil)
@@ -214,4 +200,18 @@ func TestRequestsWithoutASocket(t *testing.T) {
 			}
 		})
 	}
+}
+
+// blocking makes a file that nobody reads to its end before the test closes it.
+func blocking(t *testing.T, file string) (end io.Closer) {
+	t.Helper()
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() }) // it may be closed already
+	return f
 }

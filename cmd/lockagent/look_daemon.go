@@ -31,8 +31,11 @@ func (d *daemonClient) list(ctx context.Context, req *lockagentv1.ListRequest, v
 	}
 }
 
-// ofKind makes a call about a lock, with its kind: the one that was given, or else as the daemon knows it, or else as
-// lockagent lock takes it, or else as the store says that it is in use.
+// ofKind makes a call about a lock, with its kind. The first of these that there is counts:
+//
+//   - the kind that was given;
+//   - the kind that the daemon knows;
+//   - the kind of lockagent lock. If the store refuses it, the call is made again with the kind that the store tells.
 func (d *daemonClient) ofKind(
 	ctx context.Context, name lockagent.Name, given kindFlag, call func(lockagentv1.Kind) error,
 ) error {

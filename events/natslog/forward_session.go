@@ -179,7 +179,7 @@ func (s *forwardSession) makeHub() (err error) {
 	made := s.f.cfg.hubStream()
 	want := made.stream()
 	if s.hub.stream, err = createStream(ctx, s.hub.js, want); err == nil {
-		made.tellUrgent(makeUrgent(ctx, s.hub.js, &want, made.Prefix))
+		made.logUrgent(makeUrgent(ctx, s.hub.js, &want, made.Prefix))
 		s.f.cfg.Logger.Info("events: the stream of the hub is made",
 			"stream", made.Stream, "max_bytes", made.MaxBytes, "max_age", made.MaxAge, "replicas", made.Replicas)
 	}

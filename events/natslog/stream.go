@@ -29,7 +29,7 @@ func (s *sender) stream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := findStream(ctx, s.js, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if stream, err = createStream(ctx, s.js, want); err == nil {
-			s.p.cfg.tellUrgent(makeUrgent(ctx, s.js, &want, s.p.cfg.Prefix))
+			s.p.cfg.logUrgent(makeUrgent(ctx, s.js, &want, s.p.cfg.Prefix))
 		}
 	}
 	if err != nil {

@@ -64,8 +64,8 @@ func makeUrgent(ctx context.Context, js jetstream.JetStream, log *jetstream.Stre
 	return nil
 }
 
-// tellUrgent logs why there is no second stream.
-func (cfg *Config) tellUrgent(err error) {
+// logUrgent logs why there is no second stream.
+func (cfg *Config) logUrgent(err error) {
 	if err != nil {
 		cfg.Logger.Warn("events: what has consequences is in the log only, and a flood of other events may push it out", "err", err)
 	}

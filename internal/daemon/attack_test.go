@@ -21,9 +21,13 @@ import (
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
-// These are attacks of a user of the host, each with what holds. Others have tests beside what they attack: crowds,
-// clients that do not read or speak halves, requests that do not end, and fuzzers, in this package; patterns of many
-// stars, in access; processes of others, in claims; a damaged journal, in journal; pages of other origins, in webui.
+// These are attacks of a user of the host, each with what holds. Other attacks have tests beside what they attack:
+//
+//   - in this package: crowds, fuzzers, requests that do not end, and clients that do not read or send halves;
+//   - in access: patterns of many stars;
+//   - in claims: processes of other users;
+//   - in journal: a damaged journal;
+//   - in webui: pages of other origins.
 
 // Whoever goes on to speak on the connection of a claim has the daemon read no more, and the claim ends with its
 // client.

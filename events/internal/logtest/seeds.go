@@ -13,7 +13,7 @@ import (
 // seedVariable is the first seed of the random tests, if it is not 1.
 const seedVariable = "LOCKAGENT_TEST_SEED"
 
-// Test is a [testing.T], which programs must not have.
+// Test is a [testing.T]. A program links this package, and must not link package testing.
 type Test interface {
 	Helper()
 	Failed() bool

@@ -1,7 +1,6 @@
 // Package quota counts what each user of the daemon has at once, such as connections and claims. It is the one place
 // that counts: the socket, the API, the claims, the live page and the store in memory ask it. One user cannot have all
-// of what all users share, and some of that is kept for those who look after the daemon: they have to find out who has
-// the rest.
+// that there is. A part is kept for those who look after the daemon, so that they can find out who has the rest.
 package quota
 
 import (
