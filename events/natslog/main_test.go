@@ -162,6 +162,11 @@ func (c *linkConn) Read(b []byte) (int, error) {
 	c.link.mu.Lock()
 	muted, say := c.link.muted, c.link.say
 	c.link.say = ""
+	select {
+	case <-c.closed: // what was read before a cut does not come through, though the link is not mute any more
+		muted = true
+	default:
+	}
 	c.link.mu.Unlock()
 	if say != "" {
 		return copy(b, say), nil
