@@ -63,9 +63,12 @@ func TestAClaimLastsUntilItsWorkersHaveEnded(t *testing.T) {
 			w.kill()
 			w.begin()
 			holds("one works")
-			if c, err := w.book.find(g.Claim, g.Secret); err != nil || c.ForPID != second.Process.Pid {
-				t.Errorf("the claim is bound to %d: %v", c.ForPID, err)
+			w.book.mu.Lock()
+			c, err := w.book.find(g.Claim, g.Secret)
+			if err != nil || c.ForPID != second.Process.Pid {
+				t.Errorf("the claim is bound to %+v: %v", c, err)
 			}
+			w.book.mu.Unlock()
 			_ = second.Process.Kill()
 			if left := w.book.Await(t.Context()); left != 0 {
 				t.Errorf("%d claims are left", left)
