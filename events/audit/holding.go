@@ -76,7 +76,7 @@ func (a follower) Confirmed(h *fold.Hold, r *events.Record) {
 	if h.Mode != r.Mode && modeOf(r.Mode) == shared && modeOf(h.Mode) == exclusive {
 		// The record is missing that says when its owner gave back what excluded others.
 		s.Modes |= shared
-		s.endAlone(h, s.Start, max(s.Start, s.Least))
+		s.endAlone(h, s.Start, endOfTime)
 		s.doubt("the log does not say since when it is shared")
 	}
 	s.Confirmed = max(s.Confirmed, r.Confirmed)

@@ -430,7 +430,7 @@ func (a *Audit) numbered(lock *lockLog) bool {
 	return true
 }
 
-// join makes one number of two that are of one semaphore.
+// join makes one number of two that are of one semaphore. It is the greater one: too many permits in use must be certain.
 func (n *permitNumber) join(other permitNumber) {
 	n.Known, n.N = n.Known || other.Known, max(n.N, other.N)
 	n.Seen, n.Since = max(n.Seen, other.Seen), max(n.Since, other.Since)

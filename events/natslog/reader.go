@@ -149,6 +149,9 @@ func (r *Reader) Replay(ctx context.Context, from From, filter events.Filter, vi
 // been cut in the meantime, visit is passed [ErrRewound], with a record that has
 // only the Position of the cut.
 //
+// A Tail that is slower than what arrives misses what the stream forgets before the Tail has read it, and copies of
+// that, too. A Replay reads the copies.
+//
 // It returns what visit returned, the cause of ctx, [ErrNoStream], a
 // [*PermissionError] or, once the reader is closed, [lockagent.ErrClosed]. A server that hangs may hold up the
 // return for some seconds after the end of ctx.

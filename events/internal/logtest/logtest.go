@@ -231,7 +231,8 @@ func jump(r *rand.Rand) lockagent.StoreTime {
 }
 
 // leastCaught is how many of a hundred corruptions of each kind do not leave a log proven, at least. Others say so
-// little that they may be true.
+// little that they may be true. For example, a record says that a lease was renewed, and names another kind of lock:
+// nobody needs that record.
 var leastCaught = map[string]int{
 	"a record is removed": 90, "several records are removed": 90, "a message is removed": 90,
 	"the tail of an agent is removed": 90, "the tail of an epoch is removed": 90, "a stretch of the stream is removed": 90,
