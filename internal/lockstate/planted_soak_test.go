@@ -136,7 +136,7 @@ var conditional = []string{"mayGrant", "lacksCover", "serves", "covered", "useTe
 const huntVariable = "LOCKAGENT_TEST_HUNT"
 
 // huntLasts bounds the hunt for one defect.
-const huntLasts = 5 * time.Minute
+const huntLasts = 20 * time.Minute
 
 // The exploration and the random histories find each defect. Otherwise they would prove less than they seem to.
 func TestSoakPlantedDefects(t *testing.T) {
