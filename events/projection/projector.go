@@ -35,7 +35,7 @@ type Config struct {
 	// Log is where the event log is. The bucket is in the same server and account.
 	Log natslog.ReaderConfig
 
-	// Bucket is the name of the bucket, which is made if there is none.
+	// Bucket is the name of the bucket, which is made if there is none: 1 to 200 letters, digits, '_' and '-'.
 	Bucket string
 
 	// Replicas and MaxBytes are those of a bucket that is made. They default to 1 and DefaultMaxBytes. -1 bytes are no
@@ -48,7 +48,10 @@ type Config struct {
 	Begin time.Time
 }
 
-var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,200}$`)
+// maxBucketName is how long the name of a bucket may be, in bytes.
+const maxBucketName = 200
+
+var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 func (cfg *Config) check() error {
 	if cfg.Replicas == 0 {
@@ -61,8 +64,9 @@ func (cfg *Config) check() error {
 		cfg.Log.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case !bucketName.MatchString(cfg.Bucket):
-		return &lockagent.OptionError{Option: "Bucket", Reason: fmt.Sprintf("%q is no name of a bucket; use letters, digits, '_' and '-'", cfg.Bucket)}
+	case len(cfg.Bucket) > maxBucketName || !bucketName.MatchString(cfg.Bucket):
+		return &lockagent.OptionError{Option: "Bucket", Reason: fmt.Sprintf(
+			"%q is no name of a bucket; use letters, digits, '_' and '-', %d at most", cfg.Bucket, maxBucketName)}
 	case cfg.Replicas < 1 || cfg.Replicas > 5:
 		return &lockagent.OptionError{Option: "BucketReplicas", Reason: fmt.Sprintf("there are 1 to 5 copies of a bucket, not %d", cfg.Replicas)}
 	case cfg.MaxBytes < -1:

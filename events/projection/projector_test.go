@@ -447,13 +447,17 @@ func TestProjectionRefuses(t *testing.T) {
 	h.await(tokens{"a": {1}})
 	_ = stop()
 
-	for option, cfg := range map[string]Config{
-		"Bucket": {Bucket: "a.b"}, "BucketReplicas": {Bucket: "b", Replicas: 6}, "BucketMaxBytes": {Bucket: "b", MaxBytes: -2},
+	for _, c := range []struct {
+		option string
+		cfg    Config
+	}{
+		{"Bucket", Config{}}, {"Bucket", Config{Bucket: "a.b"}}, {"Bucket", Config{Bucket: strings.Repeat("b", 201)}},
+		{"BucketReplicas", Config{Bucket: "b", Replicas: 6}}, {"BucketMaxBytes", Config{Bucket: "b", MaxBytes: -2}},
 	} {
-		cfg.Log.Connection = h.conn
-		_, err := New(cfg)
-		if bad, ok := errors.AsType[*lockagent.OptionError](err); !ok || bad.Option != option {
-			t.Errorf("%s: %v", option, err)
+		c.cfg.Log.Connection = h.conn
+		_, err := New(c.cfg)
+		if bad, ok := errors.AsType[*lockagent.OptionError](err); !ok || bad.Option != c.option {
+			t.Errorf("%s: %v", c.option, err)
 		}
 	}
 }
