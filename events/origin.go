@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// originHeader says of a copy where the message stands in the stream from which a [natslog.Forwarder] has brought it:
+// OriginHeader says of a copy where the message stands in the stream from which a [natslog.Forwarder] has brought it:
 //
 //	<stream>.<position>
 //	<stream>.<position>.<first>-<last>

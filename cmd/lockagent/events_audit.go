@@ -55,9 +55,10 @@ though the stream may have forgotten it.
 With --acknowledge the verdict is about what comes later. What was found stays in each
 report, with who accepted it, when and why. No other audit may use the checkpoint meanwhile.
 
-With --independent a second, much smaller program judges the log as well. It shares no code
-with the audit, and judges only a log of which nothing is missing. If one of them says proven
-and the other one violated, the exit code is that of a violation.
+With --independent a second, much smaller program judges the log as well. It shares with the
+audit how records are read, which kinds exclude, and how far clocks may differ, and nothing
+else. It judges only a log of which nothing is missing. If one of them says proven and the
+other one violated, the exit code is that of a violation.
 
 With --follow it goes on until it is interrupted. It tells the verdict at the beginning, and
 whenever that changes or there are more violations. As jsonl each of these is an

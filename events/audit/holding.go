@@ -12,7 +12,7 @@ import (
 	"github.com/lockagent/lockagent/events/internal/show"
 )
 
-// appeared takes a hold of which the log does not have the grant, but a record that it goes on. The grant may be
+// Appeared takes a hold of which the log does not have the grant, but a record that it goes on. The grant may be
 // missing, or the log begins late.
 func (a follower) Appeared(h *fold.Hold, r *events.Record) {
 	l := a.current
@@ -52,7 +52,7 @@ func (a follower) Appeared(h *fold.Hold, r *events.Record) {
 	s.doubt("the log tells that it goes on, and does not have its grant")
 }
 
-// confirmed holds a record that a hold goes on against what the log says of the hold.
+// Confirmed holds a record that a hold goes on against what the log says of the hold.
 func (a follower) Confirmed(h *fold.Hold, r *events.Record) {
 	s := a.goesOn(h)
 	if s == nil {

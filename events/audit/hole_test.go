@@ -384,7 +384,7 @@ func TestAuditOfAnAgentThatComesBack(t *testing.T) {
 }
 
 // The clock of the store is set while an agent may have had a hold of which the log does not have all.
-func TestAuditOfABlankAndAStep(t *testing.T) {
+func TestAuditOfAHoleAndAStep(t *testing.T) {
 	for name, test := range map[string]struct {
 		by, notes, crash int    // A notes the step itself, or -1: it does not; it crashes
 		holds            [3]int // of B: one before the step, and two since

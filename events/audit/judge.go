@@ -284,7 +284,7 @@ func (a *Audit) inherit(to string) {
 	}
 }
 
-// joined makes one store of two.
+// Joined makes one store of two.
 func (a follower) Joined(to, from string) {
 	s, gone := a.store(to), a.store(from)
 	delete(a.stores, from)

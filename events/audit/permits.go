@@ -47,7 +47,7 @@ type permitNumber struct {
 	Unsure lockagent.StoreTime `json:"unsure,omitempty"`
 }
 
-// changed notes what an agent did to a semaphore.
+// Changed notes what an agent did to a semaphore.
 func (a follower) Changed(key fold.LockKey, r *events.Record) {
 	if !key.HasPermits() {
 		return

@@ -168,8 +168,8 @@ type suspect struct {
 	At   lockagent.StoreTime `json:"at"`
 	Why  string              `json:"why"`
 
-	// Holed says that records of the agent are missing, which may tell that the clock was set.
-	Unsure bool `json:"end_missing,omitempty"`
+	// Unsure says that records of the agent are missing, which may tell that the clock was set.
+	Unsure bool `json:"unsure,omitempty"`
 }
 
 // modes are those of the holds of a tenure.

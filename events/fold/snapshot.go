@@ -11,7 +11,7 @@ import (
 	"github.com/lockagent/lockagent/events/internal/seal"
 )
 
-// FoldVersion is the version of a snapshot of a fold. [Resume] takes no other.
+// Version is the version of a snapshot of a fold. [Resume] takes no other.
 const Version = 1
 
 // ErrSnapshot is returned by [Resume] for something that is no snapshot of this version.

@@ -109,7 +109,7 @@ func httpClient(t testing.TB, path string, version int) *http.Client {
 
 const baseURL = "http://lockagent"
 
-// client is a client of the daemon under test, of each service.
+// testClient is a client of the daemon under test, of each service.
 type testClient struct {
 	lockagentv1connect.LockServiceClient
 	look    lockagentv1connect.LookServiceClient
