@@ -242,17 +242,18 @@ func (x *Independent) judge(log []*events.Record) {
 			t.confirmed = max(t.confirmed, r.StoreTime, r.Confirmed)
 			t.last, t.holds = r.Token+lockagent.Token(max(1, r.Holds)-1), t.holds+1
 		}
-		if r.Kind == lockagent.EventRenewed && len(open) > 0 {
+		if r.Kind == lockagent.EventReentered {
+			h.grants++
+		}
+		if (r.Kind == lockagent.EventRenewed || r.Kind == lockagent.EventReentered) && len(open) > 0 {
 			t.confirmed, t.least = max(t.confirmed, r.StoreTime), max(t.least, r.StoreTime)
 			for _, of := range open {
 				if len(open) == 1 { // else one of several readers had the lock
 					of.lasted = max(of.lasted, r.StoreTime)
 				}
 			}
-		} else if r.Kind == lockagent.EventReentered {
-			h.grants++
-			t.confirmed, h.lasted = max(t.confirmed, r.StoreTime), max(h.lasted, r.StoreTime)
-		} else if r.Kind.EndsHold() {
+		}
+		if r.Kind.EndsHold() {
 			if h.grants--; h.grants > 0 {
 				h.lasted = max(h.lasted, h.from.Add(r.Held-r.Held/drift), r.Confirmed)
 			}
