@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 )
 
 // What the verbs say of one hold is the same.
@@ -44,29 +43,6 @@ func TestVerbsAgree(t *testing.T) {
 		for _, verb := range [][]string{{"holders"}, {"history", "orders/42"}, {"state", "orders/42"}} {
 			callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...).expect(t, exitOK, []string{want, `"joe"`}, nil)
 		}
-	}
-}
-
-// A history of which only the last holds are wanted keeps no others.
-func TestHistoryKeepsWhatIsWanted(t *testing.T) {
-	all, last := newStory("orders/42", func(*hold) bool { return true }), newStory("orders/42", func(*hold) bool { return true })
-	last.most = 3
-	for i := range uint64(500) {
-		r := events.Record{Epoch: 1, Seq: i + 1, Event: lockagent.Event{
-			Kind: lockagent.EventHeld, Agent: "a", Lock: "orders/42", Owner: "joe", Tenure: i + 1, Token: lockagent.Token(i + 1), Time: begun,
-		}}
-		for _, s := range []*story{all, last} {
-			if err := s.visit(&r, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(last.past) > 200 {
-			t.Fatalf("it keeps %d holds", len(last.past))
-		}
-	}
-	got, want := last.all(), all.all()
-	if !slices.Equal(got[len(got)-3:], want[len(want)-3:]) {
-		t.Errorf("the last are %v, want %v", got[len(got)-3:], want[len(want)-3:])
 	}
 }
 

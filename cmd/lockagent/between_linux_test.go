@@ -3,18 +3,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -173,32 +169,6 @@ func TestRequestsBetweenDaemons(t *testing.T) {
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a daemon that is the last one has left its socket: %v", err)
-	}
-}
-
-// Nobody waits where there is no socket.
-func TestRequestsWithoutASocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "none")
-	for what, do := range map[string]func(ctx context.Context, d *daemonClient) error{
-		"lock": func(_ context.Context, d *daemonClient) error {
-			h := &holding{
-				supervision: new(supervision), stderr: io.Discard, news: make(chan news), signals: make(chan os.Signal),
-			}
-			return h.take(d, "door", acquiring(&lockagentv1.AcquireRequest{Name: "door"}))
-		},
-		"release": func(ctx context.Context, d *daemonClient) error {
-			return d.release(ctx, &lockagentv1.ReleaseRequest{Claim: "a", Secret: "b"})
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			d := newDaemonClient(path)
-			defer d.close()
-			began := time.Now()
-			err := do(t.Context(), d)
-			if took := time.Since(began); codeOf(err) != exitNoDaemon || took != 0 {
-				t.Errorf("%s: %v after %v", what, err, took)
-			}
-		})
 	}
 }
 

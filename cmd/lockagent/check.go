@@ -3,14 +3,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -64,25 +61,4 @@ resources that cannot compare tokens themselves. It answers for now, and not for
 	kind.add(cmd)
 	f.add(cmd)
 	return cmd
-}
-
-// kindFlag is --kind of a verb that is about any kind of lock.
-type kindFlag lockagent.LockKind
-
-func (k *kindFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Var(k, "kind", "`kind` of the lock: readwrite, plain, fair, and so on; by default as it is in use")
-}
-
-func (k *kindFlag) String() string { return string(*k) }
-
-// Type implements the value of a flag.
-func (k *kindFlag) Type() string { return "kind of lock such as fair" }
-
-// Set implements the value of a flag.
-func (k *kindFlag) Set(text string) error {
-	*k = kindFlag(text)
-	if wire.FromKind(lockagent.LockKind(text)) == lockagentv1.Kind_KIND_UNSPECIFIED {
-		return errors.New("no such kind")
-	}
-	return nil
 }

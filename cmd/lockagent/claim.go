@@ -131,8 +131,8 @@ func (o *opening) silence() time.Duration {
 	return -1
 }
 
-// silent is the error of a daemon that has said nothing in the time that there was.
-func (d *daemonClient) silent(o *opening) error {
+// silentFailure is the error of a daemon that has said nothing in the time that there was.
+func silentFailure(d *daemonClient, o *opening) error {
 	return &failure{
 		exitUnavailable, fmt.Errorf(
 			"the daemon on %s has not answered within %v; it may be waiting for its store", d.path,
@@ -144,7 +144,7 @@ func (d *daemonClient) silent(o *opening) error {
 
 // open begins a claim, and tells what becomes of it until it is over or left. The name may be empty if the call is
 // about a claim.
-func (d *daemonClient) open(name lockagent.Name, first opening, tell chan<- news) *claimed {
+func open(d *daemonClient, name lockagent.Name, first opening, tell chan<- news) *claimed {
 	ctx, leave := context.WithCancel(context.Background())
 	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave, warns: first.warns}
 	go c.follow(ctx, first, func(n news) {
@@ -222,9 +222,6 @@ var lostClaim = &failure{code: exitLost, err: errors.New("the daemon has started
 // retryAfter is between two attempts to reach a daemon that starts anew.
 const retryAfter = 50 * time.Millisecond
 
-// awayTime is for how long a wait goes on without a daemon.
-const awayTime = 10 * time.Second
-
 // away reports whether an error of the daemon client means that there is no daemon now, or that it is about to leave
 // the claims to the next one.
 func away(err error) bool {
@@ -283,7 +280,7 @@ func (c *claimed) again(
 }
 
 // persist makes a call again while there is no daemon, for a while: claims outlast their daemons.
-func (d *daemonClient) persist(ctx context.Context, patience time.Duration, call func() error) error {
+func persist(ctx context.Context, patience time.Duration, call func() error) error {
 	for until := bootclock.Now() + patience; ; {
 		err := call()
 		if err == nil || !away(err) || bootclock.Now() >= until {
@@ -356,13 +353,13 @@ func (c *claimed) release(ctx context.Context, keep time.Duration) error {
 	if keep > 0 && !c.late {
 		req.Keep = durationpb.New(max(keep, time.Millisecond))
 	}
-	return c.daemon.release(ctx, req)
+	return release(ctx, c.daemon, req)
 }
 
 // release ends a claim. See claimed.release.
-func (d *daemonClient) release(ctx context.Context, req *lockagentv1.ReleaseRequest) error {
+func release(ctx context.Context, d *daemonClient, req *lockagentv1.ReleaseRequest) error {
 	ended, calls := false, 0
-	err := d.persist(ctx, awayTime, func() error {
+	err := persist(ctx, awayTime, func() error {
 		calls++
 		r, err := d.locks.Release(ctx, req)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/internal/bootclock"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
-	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
@@ -42,6 +39,15 @@ func TestPatience(t *testing.T) {
 				test.drains, test.away,
 			)
 		}
+	}
+}
+
+// A daemon that waits for its store has as long to answer whoever does not want to wait as one that is away has to come
+// back.
+func TestTheTimeForAnAnswer(t *testing.T) {
+	claim := attaching("a", "b", false)
+	if left := claim.silence(); left <= awayTime || left > awayTime+lateness {
+		t.Errorf("whoever does not want to wait has %v for the answer", left)
 	}
 }
 
@@ -74,7 +80,7 @@ func TestTheAnswerToAReleaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for lost, want := range map[bool]error{true: nil, false: errOver} {
 			d := &daemonClient{locks: &asks{lost: lost}}
-			if err := d.release(t.Context(), &lockagentv1.ReleaseRequest{Claim: "a", Secret: "b"}); !errors.Is(err, want) {
+			if err := release(t.Context(), d, &lockagentv1.ReleaseRequest{Claim: "a", Secret: "b"}); !errors.Is(err, want) {
 				t.Errorf("an answer is lost %t: %v", lost, err)
 			}
 		}
@@ -96,53 +102,6 @@ func TestTheWaitOfARepeatedRequest(t *testing.T) {
 		if first, second := a.waits[0], a.waits[1]; wait == 1 && (first != time.Millisecond || second != first) ||
 			wait != 1 && (first >= wait || second >= first) {
 			t.Errorf("a wait of %v: asked for %v", wait, a.waits)
-		}
-	}
-}
-
-// blind is a daemon whose client may look at nothing.
-type blind struct {
-	lockagentv1connect.LookServiceClient
-}
-
-func (blind) List(_ context.Context, r *lockagentv1.ListRequest) (*lockagentv1.ListResponse, error) {
-	if !r.GetOnlyVisible() {
-		return nil, wire.Refuse(refusal.ErrForbidden)
-	}
-	return &lockagentv1.ListResponse{}, nil
-}
-
-// Whoever may look at nothing may do other things with a name, as a lock of the kind that is meant where nobody says a
-// kind.
-func TestTheKindForWhoMayNotLook(t *testing.T) {
-	d := &daemonClient{look: blind{}}
-	for given, want := range map[kindFlag]lockagentv1.Kind{
-		"": lockagentv1.Kind_KIND_READ_WRITE, "fair": lockagentv1.Kind_KIND_FAIR,
-	} {
-		var asked []lockagentv1.Kind
-		err := d.ofKind(t.Context(), "door", given, func(is lockagentv1.Kind) error {
-			asked = append(asked, is)
-			return nil
-		})
-		if err != nil || !slices.Equal(asked, []lockagentv1.Kind{want}) {
-			t.Errorf("asked for %v: %v", asked, err)
-		}
-	}
-}
-
-// A lock that another host has as another kind than lockagent lock takes is looked at as that kind.
-func TestTheKindThatALockIsInUseAs(t *testing.T) {
-	d := &daemonClient{look: blind{}}
-	for given, want := range map[kindFlag]int{"": 2, "fair": 1} {
-		asked := 0
-		err := d.ofKind(t.Context(), "door", given, func(is lockagentv1.Kind) error {
-			if asked++; is == lockagentv1.Kind_KIND_PLAIN {
-				return nil
-			}
-			return wire.Refuse(&lockagent.KindError{Name: "door", Kind: wire.ToKind(is), Used: lockagent.PlainLock})
-		})
-		if asked != want || errors.Is(err, lockagent.ErrWrongKind) != (given != "") {
-			t.Errorf("%q: asked %d times: %v", given, asked, err)
 		}
 	}
 }

@@ -92,7 +92,7 @@ lock was not held any more, and the exit code says so.
 		SuggestFor: []string{"unlock"},
 		Args:       cobra.ArbitraryArgs,
 		RunE: aboutClaim(&f, func(cmd *cobra.Command, d *daemonClient, id, secret string) error {
-			err := d.release(cmd.Context(), &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
+			err := release(cmd.Context(), d, &lockagentv1.ReleaseRequest{Claim: id, Secret: secret})
 			if errors.Is(err, errOver) {
 				return &failure{code: exitLost, err: err}
 			}
@@ -135,7 +135,7 @@ func newRenew() *cobra.Command {
 		if lease != 0 {
 			req.Lease = durationpb.New(lease)
 		}
-		return d.persist(cmd.Context(), awayTime, func() error {
+		return persist(cmd.Context(), awayTime, func() error {
 			if _, err := d.locks.Renew(cmd.Context(), req); err != nil {
 				return d.failed(err)
 			}
@@ -196,7 +196,7 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 	}
 	defer daemon.close()
 	first := attaching(id, secret, f.warned.any())
-	if err := daemon.sharesClock(cmd.Context(), id, secret, &first); err != nil {
+	if err := sharesClock(cmd.Context(), daemon, id, secret, &first); err != nil {
 		return err
 	}
 	h := f.supervision.start(cmd)
@@ -209,11 +209,11 @@ func (f *lockFlags) attach(cmd *cobra.Command, args []string) error {
 
 // sharesClock returns an error if the deadline of a claim means nothing to this process. The claim stays as it is: who
 // attached first would have to release it.
-func (d *daemonClient) sharesClock(ctx context.Context, id, secret string, first *opening) error {
+func sharesClock(ctx context.Context, d *daemonClient, id, secret string, first *opening) error {
 	asks, cancel := context.WithTimeout(ctx, first.silence())
 	defer cancel()
 	var r *lockagentv1.RenewResponse
-	err := d.persist(asks, awayTime, func() (err error) {
+	err := persist(asks, awayTime, func() (err error) {
 		if r, err = d.locks.Renew(asks, &lockagentv1.RenewRequest{Claim: id, Secret: secret}); err != nil {
 			return d.failed(err)
 		}
@@ -221,7 +221,7 @@ func (d *daemonClient) sharesClock(ctx context.Context, id, secret string, first
 	})
 	switch {
 	case err != nil && ctx.Err() == nil && asks.Err() != nil:
-		return d.silent(first)
+		return silentFailure(d, first)
 	case err != nil || r.GetDeadline() == nil: // it waits
 		return err
 	}

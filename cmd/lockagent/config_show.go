@@ -33,8 +33,8 @@ serve, so that they can be tried out. Passwords are not shown.`,
 	return cmd
 }
 
-// settingView is the JSON of a setting.
-type settingView struct {
+// settingJSON is the JSON of a setting.
+type settingJSON struct {
 	Key   string            `json:"key"`
 	Value string            `json:"value"` // without passwords
 	From  config.OriginKind `json:"from"`
@@ -46,7 +46,7 @@ func listSettings(settings *config.Config) list {
 	l := list{name: "settings", columns: []string{"SETTING", "VALUE", "FROM"}}
 	for _, v := range settings.Values() {
 		at := v.Origin.String()
-		view := settingView{Key: v.Key, Value: v.Text, From: v.Origin.Kind, Live: v.Setting.Live}
+		view := settingJSON{Key: v.Key, Value: v.Text, From: v.Origin.Kind, Live: v.Setting.Live}
 		if view.From != config.FromDefault {
 			view.At = at
 		}

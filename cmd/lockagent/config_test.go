@@ -21,6 +21,14 @@ func settings(t *testing.T, text string) (file string) {
 	return file
 }
 
+// settingView is the JSON of a setting.
+type settingView struct {
+	Key, Value string
+	From       config.OriginKind
+	At         string
+	Live       bool
+}
+
 func TestConfigShow(t *testing.T) {
 	file := settings(t, "host: web-1\nredis:\n  password_file: /p\nrules:\n- {match: '**', allow: [look]}\n")
 	t.Setenv("LOCKAGENT_REDIS", "redis://joe:hunter2@a")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,50 +20,6 @@ import (
 
 // defaultNATS is where a NATS server listens unless it was told otherwise.
 const defaultNATS = "nats://127.0.0.1:4222"
-
-// connectionFlag adds a flag for an address.
-func connectionFlag(cmd *cobra.Command, value *string, name, usage string) {
-	cmd.Flags().StringVar(value, name, "", usage)
-	markPlace(cmd, name)
-	fromEnvironment(cmd, name)
-}
-
-// fromEnvironment has the environment set the flags of these names that are not given.
-// What others must not see does not belong on a command line.
-func fromEnvironment(cmd *cobra.Command, names ...string) {
-	for _, name := range names {
-		f := cmd.Flags().Lookup(name)
-		f.Usage += fmt.Sprintf(" (or $%s)", variable(name))
-	}
-	before := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		for _, name := range names {
-			if err := fromVariable(cmd.Flags().Lookup(name)); err != nil {
-				return err
-			}
-		}
-		if before != nil {
-			return before(cmd, args)
-		}
-		return nil
-	}
-}
-
-func fromVariable(f *pflag.Flag) error {
-	value := os.Getenv(variable(f.Name))
-	if f.Changed || value == "" {
-		return nil
-	}
-	if err := f.Value.Set(value); err != nil { // it stays a flag that is not given
-		return usage("unset "+variable(f.Name), "$%s wants %s, not %q", variable(f.Name), kindOf(f), value)
-	}
-	return nil
-}
-
-// variable is the name of a flag in the environment.
-func variable(flag string) string {
-	return "LOCKAGENT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
 
 // natsFlags are the flags of every verb that uses an event log in NATS.
 type natsFlags struct {

@@ -98,3 +98,6 @@ func (s *boundedStream) CloseResponse() error {
 	s.timer.Stop()
 	return s.StreamingClientConn.CloseResponse()
 }
+
+// awayTime is for how long a wait goes on without a daemon.
+const awayTime = 10 * time.Second

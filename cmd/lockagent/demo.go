@@ -26,9 +26,6 @@ type demoFlags struct {
 	format    string
 }
 
-// exampleRedis is the address in what we suggest to try.
-const exampleRedis = "redis://127.0.0.1:6379"
-
 // Bounds of what one machine can be asked to show.
 const (
 	mostAgents  = 100

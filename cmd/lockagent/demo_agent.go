@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
+	"github.com/lockagent/lockagent/events/natslog"
 )
 
 const demoAgentVerb = "demo-agent"
@@ -22,7 +25,11 @@ func newDemoAgent() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return demo.Join(ctx, cmd.InOrStdin(), logger, sdk.Config)
+			err = demo.Join(ctx, cmd.InOrStdin(), logger, sdk.Config)
+			if errors.Is(err, natslog.ErrNotPermitted) {
+				return &failure{code: exitNotPermitted, err: err}
+			}
+			return err
 		},
 	}
 }

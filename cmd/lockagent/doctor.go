@@ -111,7 +111,7 @@ func settingsThatCount(cmd *cobra.Command, socket string) (own *config.Settings,
 	}
 	daemon := newDaemonClient(socket)
 	defer daemon.close()
-	if _, err := daemon.ready(cmd.Context()); err != nil {
+	if _, err := ready(cmd.Context(), daemon); err != nil {
 		return nil, nil
 	}
 	return nil, []doctor.Finding{{
@@ -261,7 +261,7 @@ func askDaemon(ctx context.Context, h doctor.Host, operator string) doctor.Host 
 	h.SocketInfo = info
 	daemon := newDaemonClient(h.Socket)
 	defer daemon.close()
-	if h.Ready, h.Served = daemon.ready(ctx); h.Served == nil && !h.Ready {
+	if h.Ready, h.Served = ready(ctx, daemon); h.Served == nil && !h.Ready {
 		h.Why = whyNotReady(ctx, operator)
 	}
 	return h
@@ -327,7 +327,7 @@ func tryWriting(dir string) error {
 const answerTime = 5 * time.Second
 
 // ready asks the daemon whether it can grant locks at the moment, as the standard health check has it.
-func (d *daemonClient) ready(ctx context.Context) (bool, error) {
+func ready(ctx context.Context, d *daemonClient) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, daemonURL+"/grpc.health.v1.Health/Check",

@@ -162,3 +162,21 @@ func aboutAgent(r *events.Record, field func(format string, args ...any)) {
 		field("%s", r.Raw)
 	}
 }
+
+// partyText is who has a lock, and its agent, where there is little room.
+func partyText(p fold.Party) string {
+	text := "agent"
+	switch {
+	case !p.Who.IsZero() && !p.Who.Is(p.Process):
+		return p.Who.String()
+	case p.Agent == "":
+		return fold.OwnerText(p.Owner, "")
+	case p.Owner != "":
+		text = fold.OwnerText(p.Owner, p.Agent) + " of"
+	}
+	text += " " + shortAgent(p.Agent)
+	if p.Process.Host != "" {
+		text += " on " + p.Process.Host
+	}
+	return text
+}

@@ -203,7 +203,9 @@ func TestRecipesForTheEventLog(t *testing.T) {
 		}
 		return
 	}
-	same(t, string(text), is)
+	if string(text) != is {
+		t.Errorf("got\n%s\nwant\n%s", text, is)
+	}
 }
 
 // lastOf is the last message of a stream.

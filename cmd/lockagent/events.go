@@ -24,15 +24,6 @@ func newEvents() *cobra.Command {
 	return cmd
 }
 
-// parseLock checks the name of a lock. try is a command that has a good one.
-func parseLock(text, try string) (lockagent.Name, error) {
-	name, err := lockagent.ParseName(text)
-	if bad, ok := errors.AsType[*lockagent.NameError](err); ok {
-		return "", usage(try, "a lock cannot be named %q: %s", text, bad.Reason)
-	}
-	return name, err
-}
-
 // parseKinds checks the values of --kind.
 func parseKinds(cmd *cobra.Command, texts []string) ([]lockagent.EventKind, error) {
 	var kinds []lockagent.EventKind

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -78,4 +80,9 @@ func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 		return usage(commandLine(cmd, places(cmd.Flags(), f.hub.names)+" --hub nats://hub:4222"), "--%s (or $%s): it has the same stream as --%s", f.hub.name, variable(f.hub.name), f.source.name)
 	}
 	return of.failure(cmd, err)
+}
+
+// serve is [exportMetrics] with the metrics of the verb.
+func (f *forwardFlags) serve(cmd *cobra.Command, logger *slog.Logger, stats func() natslog.ForwardStats) (stop func(), err error) {
+	return exportMetrics(cmd, logger, f.metrics, func(provider metric.MeterProvider) error { return measureForwarding(provider, stats) })
 }

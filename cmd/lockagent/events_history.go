@@ -1,19 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
+
+	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/fold"
-	"github.com/spf13/cobra"
 )
 
 // historyFlags are the flags of the verb history.
@@ -144,43 +141,4 @@ func writeHistory(out io.Writer, name lockagent.Name, pattern bool, holds []hold
 	}
 	_, err := io.WriteString(out, text)
 	return err
-}
-
-// table is text in columns.
-type table struct {
-	text strings.Builder
-	tabs *tabwriter.Writer
-}
-
-func newTable(columns ...string) *table {
-	t := &table{}
-	t.tabs = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
-	t.add(columns...)
-	return t
-}
-
-// add adds a row.
-func (t *table) add(cells ...string) {
-	for i := range cells {
-		cells[i] = oneLine(cmp.Or(cells[i], "-"))
-	}
-	fmt.Fprintln(t.tabs, strings.Join(cells, "\t"))
-}
-
-// oneLine is a text of a log for a terminal, which it must not control.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return unicode.ReplacementChar
-	}, text)
-}
-
-func (t *table) String() string {
-	_ = t.tabs.Flush() // to a strings.Builder, which takes all
-	return t.text.String()
 }

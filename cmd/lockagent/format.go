@@ -33,3 +33,7 @@ func writeJSON(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
+
+// jsonVersion is the version of the JSON that the readers of the event log write. Fields are only
+// added to it.
+const jsonVersion = 1

@@ -10,10 +10,6 @@ import (
 	"github.com/lockagent/lockagent/events/fold"
 )
 
-// jsonVersion is the version of the JSON that the readers of the event log write. Fields are only
-// added to it.
-const jsonVersion = 1
-
 // bare returns holds as JSON has them.
 func bare(holds []hold) []fold.Hold {
 	all := make([]fold.Hold, len(holds))
@@ -29,24 +25,6 @@ func moment(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-// partyText is who has a lock, and its agent, where there is little room.
-func partyText(p fold.Party) string {
-	text := "agent"
-	switch {
-	case !p.Who.IsZero() && !p.Who.Is(p.Process):
-		return p.Who.String()
-	case p.Agent == "":
-		return fold.OwnerText(p.Owner, "")
-	case p.Owner != "":
-		text = fold.OwnerText(p.Owner, p.Agent) + " of"
-	}
-	text += " " + shortAgent(p.Agent)
-	if p.Process.Host != "" {
-		text += " on " + p.Process.Host
-	}
-	return text
 }
 
 // hold is a hold for people.

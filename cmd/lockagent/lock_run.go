@@ -178,7 +178,7 @@ func (r *supervised) start(closed bool) error {
 func (h *holding) bind(ctx context.Context, pids ...int32) error {
 	var errs []error
 	for _, c := range h.claims {
-		errs = append(errs, c.daemon.persist(ctx, awayTime, func() error {
+		errs = append(errs, persist(ctx, awayTime, func() error {
 			_, err := c.daemon.locks.Bind(ctx, &lockagentv1.BindRequest{Claim: c.id, Secret: c.secret, Pids: pids})
 			if err != nil {
 				return c.daemon.failed(err)

@@ -28,11 +28,11 @@ func (h *holding) provide(d *daemonClient, name lockagent.Name, asked *opening, 
 	ctx, cancel := h.heeding()
 	defer cancel(nil)
 	if left := asked.silence(); left >= 0 {
-		defer time.AfterFunc(left, func() { cancel(d.silent(asked)) }).Stop()
+		defer time.AfterFunc(left, func() { cancel(silentFailure(d, asked)) }).Stop()
 	}
 	var set int32
-	err := d.persist(ctx, asked.patience(false), func() (err error) {
-		set, err = d.slots(ctx, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
+	err := persist(ctx, asked.patience(false), func() (err error) {
+		set, err = slotsOf(ctx, d, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
 		return err
 	})
 	if err != nil {
@@ -48,8 +48,8 @@ func (h *holding) provide(d *daemonClient, name lockagent.Name, asked *opening, 
 	return nil
 }
 
-// slots reads or changes the number of slots, and returns it.
-func (d *daemonClient) slots(ctx context.Context, req *lockagentv1.PermitsRequest) (int32, error) {
+// slotsOf reads or changes the number of slots, and returns it.
+func slotsOf(ctx context.Context, d *daemonClient, req *lockagentv1.PermitsRequest) (int32, error) {
 	req.Kind = lockagentv1.Kind_KIND_PERMITS
 	r, err := d.counts.Permits(ctx, req)
 	if other, ok := errors.AsType[*lockagent.KindError](wire.Refused(err)); ok {
@@ -120,7 +120,7 @@ number is smaller, those who hold the lock keep it, and others wait until enough
 				return err
 			}
 			defer daemon.close()
-			n, err := daemon.slots(cmd.Context(), req)
+			n, err := slotsOf(cmd.Context(), daemon, req)
 			if err == nil {
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), n)
 			}

@@ -203,7 +203,7 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 	if err := bootclock.Foreign(bootclock.Clock()); err != nil && !first.detaches { // this process knows no clock
 		return h.giveBack(foreign(err))
 	}
-	c := d.open(name, first, h.news)
+	c := open(d, name, first, h.news)
 	h.claims = append(h.claims, c)
 	var silent <-chan time.Time
 	if left := first.silence(); left >= 0 {
@@ -212,7 +212,7 @@ func (h *holding) take(d *daemonClient, name lockagent.Name, first opening) erro
 	for {
 		select {
 		case <-silent:
-			return h.giveBack(d.silent(&first))
+			return h.giveBack(silentFailure(d, &first))
 		case s := <-h.signals:
 			if err := waitSignal(s); err != nil {
 				return h.giveBack(err)

@@ -10,11 +10,6 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 )
 
-// newLogger is for what goes wrong on the way and that no result tells, and for the end of it.
-func newLogger(stderr io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-}
-
 // newDaemonLogger is the log of the daemon. Its lines have the trace that they belong to.
 func newDaemonLogger(stderr io.Writer, format string, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}

@@ -7,9 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
@@ -73,20 +70,4 @@ func noLog(dir string) error {
 // lose what they acknowledged.
 func inUse(dir string) error {
 	return &failure{exitUnavailable, fmt.Errorf("the event log in %s is in use by another process; wait until that has ended", dir), ""}
-}
-
-// shellWord is text as one word of a shell.
-func shellWord(text string) string {
-	special := func(r rune) bool {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-		return !letter && !strings.ContainsRune("/._-+:@%,", r)
-	}
-	if text != "" && !strings.ContainsFunc(text, special) {
-		return text
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) { // it shall not control a terminal
-		quoted := strconv.QuoteToGraphic(text)
-		return "$'" + strings.ReplaceAll(quoted[1:len(quoted)-1], "'", `\'`) + "'"
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -78,18 +78,3 @@ func TestLogDirectory(t *testing.T) {
 		t.Errorf("the directory that has other files has %d now, %v", len(files), err)
 	}
 }
-
-func TestShellWord(t *testing.T) {
-	for text, want := range map[string]string{
-		"":            "''",
-		"/a/b-c_1.d~": "'/a/b-c_1.d~'",
-		"/a/b-c_1.d":  "/a/b-c_1.d",
-		"a b":         "'a b'",
-		"it's":        `'it'\''s'`,
-		"$HOME":       "'$HOME'",
-	} {
-		if got := shellWord(text); got != want {
-			t.Errorf("shellWord(%q) is %s, want %s", text, got, want)
-		}
-	}
-}

@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/lockagent/lockagent"
 )
 
 // lookFlags are the flags of each verb that shows what the event log says of locks.
@@ -28,18 +26,4 @@ func (f *lookFlags) check(cmd *cobra.Command) error {
 		return err
 	}
 	return f.source.check(cmd)
-}
-
-// aboutLock is what a verb does whose argument is the name of a lock.
-func aboutLock(run func(*cobra.Command, lockagent.Name) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage(again(cmd), "%q takes the name of one lock", cmd.CommandPath())
-		}
-		name, err := parseLock(args[0], again(cmd))
-		if err != nil {
-			return err
-		}
-		return run(cmd, name)
-	}
 }

@@ -3,10 +3,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,13 +24,6 @@ func main() {
 		context.AfterFunc(ctx, stop) // a second signal does what it does by default: it kills
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// heeded leaves out the signals that whoever started this process had it ignore. A script has the programs ignore
-// interrupts that it runs in the background, and nohup has them ignore a hang-up. If we waited for such a signal, we
-// would not ignore it any more, nor would our children.
-func heeded(signals ...os.Signal) []os.Signal {
-	return slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
 }
 
 // run is the program without its process. It returns the exit code. The end of ctx
@@ -50,4 +44,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	return reportError(stderr, root.ExecuteContext(ctx))
+}
+
+func reportPanic(stderr io.Writer, p any) int {
+	fmt.Fprintf(stderr, "lockagent: bug: %v\n\n%s\nPlease report this.\n", p, debug.Stack())
+	return exitBug
 }

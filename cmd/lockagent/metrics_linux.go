@@ -5,8 +5,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
+	"github.com/lockagent/lockagent/internal/daemon/quota"
+	"github.com/lockagent/lockagent/internal/daemon/socket"
+	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
 )
 
 // fewConnections bounds the connections of the server of metrics: its descriptors are those that the rest of the process
@@ -17,5 +19,9 @@ func fewConnections(l net.Listener, quotas *access.Access) net.Listener {
 			Self: uint32(os.Geteuid()), Now: time.Now, Refused: func(uint32, error, uint64) {},
 		})
 	}
-	return daemon.BoundMetrics(l, quotas)
+	// Who connects is found out as for the live page: whoever connects from elsewhere is of no user of this host, and
+	// all of them are counted as one.
+	return socket.Bound(l, tcppeer.User, func(uid uint32) (leave func(), err error) {
+		return quotas.Hold(uid, quota.MetricsConnections)
+	})
 }

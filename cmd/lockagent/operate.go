@@ -42,7 +42,7 @@ hold it has ended.`,
 				return err
 			}
 			defer daemon.close()
-			ends, err := daemon.holds(cmd.Context(), name, kind, lockagent.Token(token))
+			ends, err := endingHolds(cmd.Context(), daemon, name, kind, lockagent.Token(token))
 			if err != nil && !errors.Is(err, refusal.ErrForbidden) { // who may operate may perhaps not look
 				return err
 			}
@@ -86,9 +86,9 @@ type endingHold struct {
 	text  string          // whose it is
 }
 
-// holds are the holds of a lock with a token, or all if that is 0. At most 100 of a host are told.
-func (d *daemonClient) holds(
-	ctx context.Context, name lockagent.Name, kind kindFlag, token lockagent.Token,
+// endingHolds are the holds of a lock with a token, or all if that is 0. At most 100 of a host are told.
+func endingHolds(
+	ctx context.Context, d *daemonClient, name lockagent.Name, kind kindFlag, token lockagent.Token,
 ) (holds []endingHold, err error) {
 	var r *lockagentv1.GetResponse
 	if err := d.ofKind(ctx, name, kind, func(is lockagentv1.Kind) (err error) {
@@ -161,14 +161,14 @@ ended, and says how many are left. What is held stays held. The daemon goes on, 
 			}
 			defer daemon.close()
 			if undo {
-				_, err := daemon.drain(cmd.Context(), &lockagentv1.DrainRequest{Undo: true})
+				_, err := drain(cmd.Context(), daemon, &lockagentv1.DrainRequest{Undo: true})
 				return err
 			}
 			until := never
 			if try || given("timeout") {
 				until = bootclock.Now() + timeout
 			}
-			return daemon.drainUntil(cmd, until)
+			return drainUntil(cmd, daemon, until)
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -187,10 +187,10 @@ const (
 
 // drainUntil begins a drain, and waits for its end until an instant of the boot clock. It tells how many claims are
 // left.
-func (d *daemonClient) drainUntil(cmd *cobra.Command, until time.Duration) error {
+func drainUntil(cmd *cobra.Command, d *daemonClient, until time.Duration) error {
 	req := new(lockagentv1.DrainRequest)
 	for told := int32(0); ; {
-		r, err := d.drain(cmd.Context(), req)
+		r, err := drain(cmd.Context(), d, req)
 		left := until - bootclock.Now()
 		switch {
 		case err != nil && cmd.Context().Err() != nil:
@@ -219,7 +219,7 @@ func (d *daemonClient) drainUntil(cmd *cobra.Command, until time.Duration) error
 }
 
 // drain makes a call about a drain.
-func (d *daemonClient) drain(ctx context.Context, req *lockagentv1.DrainRequest) (*lockagentv1.DrainResponse, error) {
+func drain(ctx context.Context, d *daemonClient, req *lockagentv1.DrainRequest) (*lockagentv1.DrainResponse, error) {
 	r, err := d.operate.Drain(ctx, req)
 	if err != nil {
 		return nil, d.failed(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/sdk/metric"
+	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
@@ -95,16 +96,14 @@ func metricsOf(t *testing.T, r *running) string {
 // metrics are served.
 func showTrouble(t *testing.T) string {
 	t.Helper()
-	server, err := serveMetrics("127.0.0.1:0", nil)
+	cmd := new(cobra.Command)
+	cmd.SetContext(t.Context())
+	_, sdk, err := startTelemetry(cmd, slog.New(slog.DiscardHandler), "127.0.0.1:0", nil)
+	t.Cleanup(sdk.close)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := server.close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	cfg := tracing.Config{MeterProvider: metric.NewMeterProvider(metric.WithReader(server.reader))}
+	cfg := sdk.Config
 	store := memstore.New()
 	locks, err := channelapi.New(channelapi.Config{Store: tracing.Store(store, cfg), Recorder: tracing.Recorder(nil, cfg)})
 	if err != nil {
@@ -125,7 +124,7 @@ func showTrouble(t *testing.T) string {
 	for _, err := range []error{lockagent.ErrStoreUnavailable, lockagent.ErrNotPermitted, lockagent.ErrWrongType, errors.New("out of paper")} {
 		tracing.Store(failing{store, err}, cfg).Acquire(t.Context(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {})
 	}
-	return server.url
+	return sdk.url
 }
 
 // failing is a store from which no lock can be got.

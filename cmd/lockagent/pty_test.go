@@ -307,6 +307,7 @@ func TestTopOnATerminal(t *testing.T) {
 		t.Errorf("the exit code is %d", code)
 	}
 	text := p.String()
+	const otherScreen, ownScreen = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l" // and the cursor away, and back
 	if strings.Contains(text, "other") || !strings.HasSuffix(text, ownScreen) || !strings.HasPrefix(text, otherScreen) {
 		t.Errorf("it wrote %q", text)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -55,23 +54,6 @@ func TestServePage(t *testing.T) {
 	taken := strings.TrimSuffix(strings.TrimPrefix(url[1], "http://"), "/")
 	other := socketPath(t)
 	call(t, "serve", "--socket", other, "--state-dir", other+".state", "--web", taken).expect(t, exitFailed, nil, []string{"--web: listen tcp " + taken, "Try: lockagent serve --web 127.0.0.1:0"})
-}
-
-// at is a listener somewhere.
-type at struct {
-	net.Listener
-	addr net.TCPAddr
-}
-
-func (l at) Addr() net.Addr { return &l.addr }
-
-// A page has an address that a browser can ask for.
-func TestAddressOfAPage(t *testing.T) {
-	for ip, want := range map[string]string{"::": "http://localhost:7070", "0.0.0.0": "http://localhost:7070", "127.0.0.1": "http://127.0.0.1:7070", "::1": "http://[::1]:7070"} {
-		if got := urlOf(at{addr: net.TCPAddr{IP: net.ParseIP(ip), Port: 7070}}); got != want {
-			t.Errorf("of %s it is %s, not %s", ip, got, want)
-		}
-	}
 }
 
 func TestServePageWithoutHub(t *testing.T) {

@@ -1,49 +1,12 @@
 package main
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/events"
 )
-
-// The last holds of a lock are those that began last, in whichever store. They stand in the order of each store.
-func TestLastHoldsOfTwoStores(t *testing.T) {
-	const lock = "orders/42"
-	for _, n := range []int{6, 600} { // more than the story keeps at once
-		for last, want := range map[int][]string{1: {"1"}, 2: {"1", "2"}, 3: {"1", "1", "2"}, 4: {"1", "1", "2", "2"}} {
-			s := newStory(lock, func(*hold) bool { return true })
-			s.most = last
-			for i := range n { // in turn, and in store 1 at last
-				store, token := fmt.Sprint(2-i%2), lockagent.Token(100*(2-i%2)*n+i)
-				at := begun.Add(time.Duration(i) * time.Second)
-				hold := lockagent.Event{Agent: "a", Store: store, Lock: lock, Owner: "joe", Tenure: uint64(i + 1), Token: token, Time: at}
-				granted, released := hold, hold
-				granted.Kind, granted.How, granted.Count = lockagent.EventGranted, lockagent.ByStore, 1
-				released.Kind, released.Held, released.Time = lockagent.EventReleased, time.Second, at.Add(time.Second)
-				for j, e := range []lockagent.Event{granted, released} {
-					if err := s.visit(&events.Record{Event: e, Epoch: 1, Seq: uint64(2*i + j + 1)}, nil); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			var stores []string
-			for _, h := range s.latest(s.all()) {
-				stores = append(stores, h.Store)
-				if before := begun.Add(time.Duration(n-last) * time.Second); h.From.Before(before) {
-					t.Errorf("the last %d of %d begin at %v, and this one at %v", last, n, before, h.From)
-				}
-			}
-			if !slices.Equal(stores, want) {
-				t.Errorf("the last %d of %d are of the stores %q, want %q", last, n, stores, want)
-			}
-		}
-	}
-}
 
 // A hold that an agent left in the store when it closed its locks is shown with the end of its lease, until the lock is
 // granted to somebody else.

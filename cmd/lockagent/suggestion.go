@@ -2,7 +2,9 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -101,3 +103,22 @@ func readPlaces(cmd *cobra.Command, args []string) {
 		_ = cmd.Flags().Set(name, value) // what is wrong with the other flag is told
 	}
 }
+
+// shellWord is text as one word of a shell.
+func shellWord(text string) string {
+	special := func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		return !letter && !strings.ContainsRune("/._-+:@%,", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) { // it shall not control a terminal
+		quoted := strconv.QuoteToGraphic(text)
+		return "$'" + strings.ReplaceAll(quoted[1:len(quoted)-1], "'", `\'`) + "'"
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// exampleRedis is the address in what we suggest to try.
+const exampleRedis = "redis://127.0.0.1:6379"

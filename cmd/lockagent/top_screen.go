@@ -30,12 +30,12 @@ var orders = []struct {
 	compare func(a, b *lockView) int
 }{
 	{"waiters", func(a, b *lockView) int { return cmp.Compare(b.Waiting, a.Waiting) }},
-	{"age", func(a, b *lockView) int { return a.began().Compare(b.began()) }},
+	{"age", func(a, b *lockView) int { return began(a).Compare(began(b)) }},
 	{"name", func(_, _ *lockView) int { return 0 }},
 }
 
 // began is when the oldest claim began, of those who hold the lock if there are any.
-func (v *lockView) began() (first time.Time) {
+func began(v *lockView) (first time.Time) {
 	claims := v.Holders
 	if len(claims) == 0 {
 		claims = v.Waiters
@@ -72,7 +72,7 @@ func (s *screen) sorted() []lockView {
 func (s *screen) list(now time.Time) list {
 	l := list{name: "locks", columns: lockColumns}
 	for _, v := range s.sorted() {
-		l.rows = append(l.rows, v.row(now))
+		l.rows = append(l.rows, rowOf(&v, now))
 	}
 	return l
 }

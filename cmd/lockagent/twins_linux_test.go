@@ -25,7 +25,7 @@ func (p *process) refusedAsTwin(t *testing.T, state string) (try string) {
 	p.stderr.await(t, "that another daemon has its identity", says("another daemon that is alive has the identity of this one"))
 	waittest.Receive(t, "the end of the process", p.stderr.ended)
 	text := p.stderr.String()
-	if code := codeOfCommand(p.end); code != exitFailed {
+	if code := p.ProcessState.ExitCode(); code != exitFailed {
 		t.Errorf("it ended with %d: %s", code, text)
 	}
 	if try = strings.TrimSpace(text[strings.LastIndex(text, "Try: ")+len("Try: "):]); try != "mv "+state+" "+state+".copy" {
@@ -48,7 +48,7 @@ func tries(t *testing.T, path, name string) bool {
 	t.Helper()
 	w := lockProcess(t, path, "-n", name, "--", "true")
 	waittest.Receive(t, "the end of the process", w.stderr.ended)
-	code := codeOfCommand(w.end)
+	code := w.ProcessState.ExitCode()
 	if code != exitOK && code != exitFailed {
 		t.Fatalf("lock -n ended with %d: %s", code, w.stderr.String())
 	}
@@ -137,7 +137,7 @@ func TestATwinIsNoticedLater(t *testing.T) {
 	first.signal(t, syscall.SIGCONT)
 	second.refusedAsTwin(t, other+".state")
 	waittest.Receive(t, "the end of the process", holder.stderr.ended)
-	if code := codeOfCommand(holder.end); code != exitLost {
+	if code := holder.ProcessState.ExitCode(); code != exitLost {
 		t.Errorf("the command ended with %d: %s", code, holder.stderr.String())
 	}
 }

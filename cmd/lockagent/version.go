@@ -50,11 +50,3 @@ func version() string {
 	}
 	return fmt.Sprintf("lockagent %s%s, %s %s/%s", moduleVersion(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
-
-// moduleVersion is the version of the module that the binary was built from.
-func moduleVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}

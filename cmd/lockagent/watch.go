@@ -136,7 +136,7 @@ func (w *watch) locks() error {
 			return nil
 		}
 		v := viewOf(l)
-		return w.format.write(w.cmd, list{rows: []row{v.row(time.Now())}})
+		return w.format.write(w.cmd, list{rows: []row{rowOf(&v, time.Now())}})
 	})
 }
 

@@ -8,17 +8,10 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/internal/daemon/quota"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
-	"github.com/lockagent/lockagent/internal/daemon/tcppeer"
 )
 
 // bound bounds the connections of a listener, which are of a kind. user tells who has made a connection. A refusal is
 // counted and told, and the client learns of the end.
 func bound(l net.Listener, user func(net.Conn) (uint32, error), a *access.Access, kind quota.Kind) net.Listener {
 	return socket.Bound(l, user, func(uid uint32) (leave func(), err error) { return a.Hold(uid, kind) })
-}
-
-// BoundMetrics bounds the connections of the server of metrics. Who connects is found out as for the live page: whoever
-// connects from elsewhere is of no user of this host, and all of them are counted as one.
-func BoundMetrics(l net.Listener, a *access.Access) net.Listener {
-	return bound(l, tcppeer.User, a, quota.MetricsConnections)
 }

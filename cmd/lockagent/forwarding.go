@@ -2,19 +2,12 @@ package main
 
 import (
 	"context"
-	"log/slog"
 
-	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lockagent/lockagent/events/natslog"
 )
-
-// serve is [exportMetrics] with the metrics of the verb.
-func (f *forwardFlags) serve(cmd *cobra.Command, logger *slog.Logger, stats func() natslog.ForwardStats) (stop func(), err error) {
-	return exportMetrics(cmd, logger, f.metrics, func(provider metric.MeterProvider) error { return measureForwarding(provider, stats) })
-}
 
 // measureForwarding makes the metrics of a forwarder from its counts.
 func measureForwarding(provider metric.MeterProvider, stats func() natslog.ForwardStats) error {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/events"
+)
+
+func TestEventText(t *testing.T) {
+	agent := lockagent.AgentID("470d6805-ae6d-4d11-9cd2-eb57ba61b13c")
+	now := time.Date(2026, 11, 21, 3, 4, 6, 0, time.Local)
+	at := now.Add(-321099 * time.Microsecond)
+	for _, test := range []struct {
+		event lockagent.Event
+		want  string
+	}{
+		{
+			lockagent.Event{
+				Kind: lockagent.EventGranted, Lock: "orders/42", Owner: lockagent.Owner(agent) + "/7", Token: 123,
+				How: lockagent.ByHandOff, Waited: 3400 * time.Microsecond,
+			},
+			"granted       orders/42  token 123  by handoff  owner /7  waited 3.4ms",
+		},
+		{
+			lockagent.Event{
+				Kind: lockagent.EventLost, Lock: "orders/42", Owner: "joe", Token: 123, Held: time.Second,
+				Reason: lockagent.LostDeadline,
+			},
+			`lost          orders/42  token 123  owner "joe"  held 1s  reason deadline`,
+		},
+		{
+			lockagent.Event{
+				Kind: lockagent.EventUncertain, Lock: "orders/42", Owner: "joe", Remaining: time.Second,
+				Err: "no answer",
+			},
+			`uncertain     orders/42  owner "joe"  trusted for 1s  error "no answer"`,
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Waiters: 3},
+			"queued        orders/42  3 waiting",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: "1e3d6805-ae6d-4d11-9cd2-eb57ba61b13c:77"},
+			"queued        orders/42  behind agent 1e3d6805",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventQueued, Lock: "orders/42", Holder: string(agent) + "/5"},
+			"queued        orders/42  behind /5",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: "a", To: "b", Reason: "emptied"}},
+			"storereset    emptied, from a to b",
+		},
+		{
+			lockagent.Event{
+				Kind: lockagent.EventPermits, Lock: "printers", Op: lockagent.ReleasePermit, Permits: 1,
+				Total: 5, Permit: "0af7651916cd",
+			},
+			"permits       printers  release  1 permit  of 5  id 0af7651916cd",
+		},
+		{
+			lockagent.Event{Kind: lockagent.EventRenewed, Lock: "orders/42", Replicas: 2},
+			"renewed       orders/42  on 2 replicas",
+		},
+		{lockagent.Event{Kind: lockagent.EventAgentStarted}, "agentstarted  agent " + string(agent)},
+	} {
+		test.event.Agent, test.event.Time = agent, at
+		want := "03:04:05.678Z  470d6805 #9       " + test.want
+		r := events.Record{Event: test.event, Seq: 9}
+		if got := eventText(&r, holderText(&r), now); got != want {
+			t.Errorf("the line is\n%q, want\n%q", got, want)
+		}
+	}
+}
+
+// Whatever a line shows of an agent's identity selects its events, and tells the daemons of two hosts apart.
+func TestShortAgent(t *testing.T) {
+	const made = "7da413f3-4969-83d3-a471-6d22f76c89bc"
+	for id, want := range map[lockagent.AgentID]string{
+		made: "7da413f3", "webserver-1-" + made: "webserver-1-7da413f3", "vm-" + made: "vm-7da413f3",
+		"agent-number-1": "agent-number-1", "a": "a", "deadbeef": "deadbeef",
+	} {
+		s := &script{t: t}
+		s.add(id, begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		s.add("another", begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		for _, asked := range []string{want, string(id)} {
+			r := callWith(t, s.text.String(), "events", "tail", "--file", "-", "--agent", asked)
+			r.expect(t, exitOK, []string{"Z  " + want + " #"}, nil)
+			if n := len(lines(r.stdout)); n != 1 {
+				t.Errorf("%s selects %d lines:\n%s", asked, n, r.stdout)
+			}
+		}
+	}
+}
