@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // What the verbs say of one hold is the same.
@@ -41,7 +42,7 @@ func TestVerbsAgree(t *testing.T) {
 		s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7}})
 		log(s)
 		for _, verb := range [][]string{{"holders"}, {"history", "orders/42"}, {"state", "orders/42"}} {
-			callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...).expect(t, exitOK, []string{want, `"joe"`}, nil)
+			callWith(t, s.text.String(), slices.Concat([]string{"events"}, verb, []string{"--file", "-"})...).expect(t, cli.ExitOK, []string{want, `"joe"`}, nil)
 		}
 	}
 }
@@ -55,8 +56,8 @@ func TestAuditOfALockWithoutAGrant(t *testing.T) {
 		Kind: lockagent.EventReleased, Lock: "orders/42", Owner: "joe", Tenure: 1, Token: 7, Held: time.Second, Lease: time.Minute,
 		Confirmed: lockagent.StoreTime(begun.UnixMicro()), Until: lockagent.StoreTime(begun.Add(2 * time.Second).UnixMicro()),
 	})
-	callWith(t, s.text.String(), "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, exitIncomplete, []string{"unproven: ", "missing: "}, nil)
-	callWith(t, "\n"+overlapping(t, begun), "events", "audit", "--file", "-").expect(t, exitViolated, nil, nil)
+	callWith(t, s.text.String(), "events", "audit", "--file", "-", "--lock", "orders/42").expect(t, cli.ExitIncomplete, []string{"unproven: ", "missing: "}, nil)
+	callWith(t, "\n"+overlapping(t, begun), "events", "audit", "--file", "-").expect(t, cli.ExitViolated, nil, nil)
 }
 
 // What a log says does not control the terminal, and makes up no lines.

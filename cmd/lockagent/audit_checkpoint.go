@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
 )
@@ -24,14 +25,14 @@ func (f *auditFlags) checkCheckpoint() error {
 	}
 	dir := filepath.Dir(f.checkpoint)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usage(f.withCheckpoint("audit.json"), "there is no directory %s for the checkpoint", dir)
+		return cli.Usage(f.withCheckpoint("audit.json"), "there is no directory %s for the checkpoint", dir)
 	}
 	return nil
 }
 
 // withCheckpoint is an audit of the same log with another checkpoint.
 func (f *auditFlags) withCheckpoint(path string) string {
-	return "lockagent events audit" + f.place() + " --checkpoint " + shellWord(path)
+	return "lockagent events audit" + f.place() + " --checkpoint " + cli.ShellWord(path)
 }
 
 // followPatience is the default of --patience with --follow. What is judged stays judged, so an agent that is cut off
@@ -44,8 +45,8 @@ func (f *auditFlags) newAudit(cmd *cobra.Command) (*audit.Audit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.during.asked() {
-		auditor.Within(audit.TimeRange{From: f.during.since, Until: f.during.until})
+	if f.during.Asked() {
+		auditor.Within(audit.TimeRange{From: f.during.Since, Until: f.during.Until})
 	}
 	if cmd.Flags().Changed("tail") {
 		auditor.Tail = f.tail
@@ -68,11 +69,11 @@ func (f *auditFlags) resume() (*audit.Audit, error) {
 		return audit.New(), nil
 	}
 	if err != nil {
-		return nil, usage(f.withCheckpoint("audit.json"), "the checkpoint cannot be read: %w", err)
+		return nil, cli.Usage(f.withCheckpoint("audit.json"), "the checkpoint cannot be read: %w", err)
 	}
 	auditor, err := audit.Resume(text)
 	if err != nil {
-		return nil, usage(f.withCheckpoint(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
+		return nil, cli.Usage(f.withCheckpoint(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	return auditor, nil
 }
@@ -90,7 +91,7 @@ func (f *auditFlags) identify(ctx context.Context, log *eventLog, auditor *audit
 		return state, log.explain(err)
 	}
 	if err := auditor.Identify(state.ID()); err != nil {
-		return state, usage(f.withCheckpoint(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
+		return state, cli.Usage(f.withCheckpoint(f.checkpoint+".new"), "%s: %s", f.checkpoint, withoutPackage(err))
 	}
 	if !state.Shared {
 		auditor.ReadsAll()
@@ -111,7 +112,7 @@ func (f *auditFlags) save(snapshot func() audit.Snapshot) error {
 		return err
 	}
 	if err := replaceFile(f.checkpoint, text); err != nil {
-		return &failure{code: exitFailed, err: fmt.Errorf("the checkpoint cannot be written: %w", err)}
+		return &cli.Failure{Code: cli.ExitFailed, Err: fmt.Errorf("the checkpoint cannot be written: %w", err)}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
@@ -112,12 +113,12 @@ func (w *follower) run(ctx context.Context, replay, tail func(context.Context) e
 	})
 	err := group.Wait()
 	switch {
-	case unread(err): // nobody can be told; the exit code tells the verdict
+	case cli.Unread(err): // nobody can be told; the exit code tells the verdict
 		return w.flags.save(w.snapshot)
 	case ctx.Err() == nil:
 		return err
 	}
-	if err = w.tell(time.Now(), w.look()); unread(err) {
+	if err = w.tell(time.Now(), w.look()); cli.Unread(err) {
 		err = nil
 	}
 	return errors.Join(err, w.flags.save(w.snapshot))
@@ -218,7 +219,7 @@ type seen struct {
 // tell tells of the verdict if it has changed, or if there are more violations.
 func (w *follower) tell(now time.Time, seen seen) error {
 	report, position := seen.report, seen.position
-	change := &verdictChange{Version: jsonVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}
+	change := &verdictChange{Version: cli.JSONVersion, Time: now, Verdict: report.Verdict, Position: position, Report: report}
 	if before := w.told; before != nil {
 		if before.Verdict == change.Verdict && before.Report.Violations.Count == report.Violations.Count {
 			return nil

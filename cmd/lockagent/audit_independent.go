@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -59,7 +60,7 @@ func (f *auditFlags) tellBoth(
 	disagree := o.Disagrees(r)
 	var err error
 	if f.format == "json" {
-		err = writeJSON(cmd.OutOrStdout(), struct {
+		err = cli.WriteJSON(cmd.OutOrStdout(), struct {
 			*audit.Report
 			Independent audit.Opinion `json:"independent"`
 			Disagree    bool          `json:"disagree,omitempty"`
@@ -68,17 +69,17 @@ func (f *auditFlags) tellBoth(
 		_, err = io.WriteString(cmd.OutOrStdout(), r.String()+o.String())
 	}
 	switch {
-	case err != nil && !unread(err): // the exit code tells the verdict all the same
+	case err != nil && !cli.Unread(err): // the exit code tells the verdict all the same
 		return err
 	case disagree:
 		const text = "THE TWO OPINIONS DISAGREE: the audit says %s, and the second opinion says %s; " +
 			"one of them is wrong, so nothing is proven"
-		return &failure{
-			exitViolated, fmt.Errorf(text, r.Verdict, o.Verdict),
-			"lockagent events tail --all --follow=false --format jsonl" + f.place(),
+		return &cli.Failure{
+			Code: cli.ExitViolated, Err: fmt.Errorf(text, r.Verdict, o.Verdict),
+			Try: "lockagent events tail --all --follow=false --format jsonl" + f.place(),
 		}
 	case o.Verdict == audit.Violated && r.Verdict != audit.Violated && r.Verdict != audit.Explained:
-		return &failure{code: exitViolated, err: errors.New("not proven: the second opinion is violated")}
+		return &cli.Failure{Code: cli.ExitViolated, Err: errors.New("not proven: the second opinion is violated")}
 	}
 	return f.verdictOf(log, r)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/audit"
 )
 
@@ -15,7 +16,7 @@ func TestEventsAuditIndependent(t *testing.T) {
 	auditor := func(stdin string, args ...string) result {
 		return callWith(t, stdin, append([]string{"events", "audit", "--independent"}, args...)...)
 	}
-	auditor("", "--dir", dir).expect(t, exitOK, []string{"proven: ", "\nsecond opinion: proven: no two of "}, nil)
+	auditor("", "--dir", dir).expect(t, cli.ExitOK, []string{"proven: ", "\nsecond opinion: proven: no two of "}, nil)
 
 	r := auditor("", "--dir", dir, "--format", "json")
 	var both struct {
@@ -28,9 +29,9 @@ func TestEventsAuditIndependent(t *testing.T) {
 	}
 
 	log := call(t, "events", "tail", "--all", "--follow=false", "--format", "jsonl", "--dir", dir).stdout
-	auditor(log, "--file", "-").expect(t, exitOK, []string{"second opinion: proven: "}, nil)
+	auditor(log, "--file", "-").expect(t, cli.ExitOK, []string{"second opinion: proven: "}, nil)
 	all := strings.SplitAfter(log, "\n")
 	less := strings.Join(append(all[:len(all)/2:len(all)/2], all[len(all)/2+1:]...), "")
-	auditor(less, "--file", "-").expect(t, exitIncomplete, []string{"second opinion: no verdict: between records "}, nil)
-	auditor("", "--lock", "a").expect(t, exitUsage, nil, []string{"--independent judges a whole log"})
+	auditor(less, "--file", "-").expect(t, cli.ExitIncomplete, []string{"second opinion: no verdict: between records "}, nil)
+	auditor("", "--lock", "a").expect(t, cli.ExitUsage, nil, []string{"--independent judges a whole log"})
 }

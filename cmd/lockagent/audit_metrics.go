@@ -9,13 +9,14 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
 // serve is [exportMetrics] with the metrics of the verb.
 func (f *auditFlags) serve(cmd *cobra.Command, log *eventLog, w *follower) (stop func(), err error) {
-	return exportMetrics(cmd, newLogger(cmd.ErrOrStderr()), f.metrics, func(provider metric.MeterProvider) error {
+	return exportMetrics(cmd, cli.NewLogger(cmd.ErrOrStderr()), f.metrics, func(provider metric.MeterProvider) error {
 		return measureAudit(provider, w.report, func(ctx context.Context) (uint64, bool) { return w.pending(ctx, log) })
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -26,22 +27,22 @@ func TestEventsAuditCheckpoint(t *testing.T) {
 	t.Parallel()
 	dir, checkpoint := kept(t), filepath.Join(t.TempDir(), "audit.json")
 	auditor := func(dir string) result { return call(t, "events", "audit", "--dir", dir, "--checkpoint", checkpoint) }
-	auditor(dir).expect(t, exitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
+	auditor(dir).expect(t, cli.ExitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
 	// Only the last message is read again.
-	auditor(dir).expect(t, exitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
+	auditor(dir).expect(t, cli.ExitOK, []string{"proven: ", "(0 repeated) of 3 agents on 2 locks: "}, nil)
 
 	// The next audit counts what the last one has seen, and reads what is new.
-	call(t, "demo", "--keep", dir, "--duration", "100ms", "--agents", "2").expect(t, exitOK, nil, nil)
-	auditor(dir).expect(t, exitOK, []string{"proven: ", " of 5 agents on "}, nil)
+	call(t, "demo", "--keep", dir, "--duration", "100ms", "--agents", "2").expect(t, cli.ExitOK, nil, nil)
+	auditor(dir).expect(t, cli.ExitOK, []string{"proven: ", " of 5 agents on "}, nil)
 	if files, err := filepath.Glob(checkpoint + "*"); err != nil || len(files) != 1 {
 		t.Errorf("there are the files %v, %v", files, err)
 	}
 
-	auditor(kept(t)).expect(t, exitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --dir ", " --checkpoint "})
+	auditor(kept(t)).expect(t, cli.ExitUsage, nil, []string{"is of another stream", "Try: lockagent events audit --dir ", " --checkpoint "})
 	if err := os.WriteFile(checkpoint, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	auditor(dir).expect(t, exitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --dir ", " --checkpoint "})
+	auditor(dir).expect(t, cli.ExitUsage, nil, []string{"no checkpoint of an audit", "Try: lockagent events audit --dir ", " --checkpoint "})
 }
 
 // changes decodes the lines of an audit that goes on.
@@ -50,7 +51,7 @@ func changes(t *testing.T, text string) (all []verdictChange) {
 	for _, line := range lines(text) {
 		var c verdictChange
 		if strings.HasSuffix(line, "\n") {
-			if err := json.Unmarshal([]byte(line), &c); err != nil || c.Version != jsonVersion {
+			if err := json.Unmarshal([]byte(line), &c); err != nil || c.Version != cli.JSONVersion {
 				t.Fatalf("it is no change: %v\n%s", err, line)
 			}
 			all = append(all, c)
@@ -75,7 +76,7 @@ func TestEventsAuditFollows(t *testing.T) {
 	r := start(t, "events", "audit", "--follow", "--format", "jsonl", "--nats", server.URL(),
 		"--checkpoint", checkpoint, "--metrics", "127.0.0.1:0")
 	r.awaitVerdict(t, audit.Empty)
-	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, exitOK, nil, nil)
+	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, cli.ExitOK, nil, nil)
 	r.awaitVerdict(t, audit.Proven)
 	publishOverlap(t, server.URL())
 	r.awaitVerdict(t, audit.Violated)
@@ -92,11 +93,11 @@ func TestEventsAuditFollows(t *testing.T) {
 			t.Errorf("the metrics do not have %q:\n%s", want, metrics)
 		}
 	}
-	r.interrupt(t).expect(t, exitViolated, nil, []string{"not proven: violated"})
+	r.interrupt(t).expect(t, cli.ExitViolated, nil, []string{"not proven: violated"})
 
 	// What it found is in the checkpoint.
 	call(t, "events", "audit", "--nats", server.URL(), "--checkpoint", checkpoint).
-		expect(t, exitViolated, []string{"violated: 1 ", `"orders/42": two holds overlapped`}, nil)
+		expect(t, cli.ExitViolated, []string{"violated: 1 ", `"orders/42": two holds overlapped`}, nil)
 }
 
 // An audit that goes on ends in order when nobody reads it any more.
@@ -105,7 +106,7 @@ func TestEventsAuditFollowsInText(t *testing.T) {
 	url := logged(t)
 	r := start(t, "events", "audit", "--follow", "--nats", url)
 	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: nothing overlapped that must not\n") })
-	r.interrupt(t).expect(t, exitOK, []string{"  up to position "}, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, []string{"  up to position "}, nil)
 }
 
 // publishOverlap publishes what overlapping has: the holds of two agents at the same time.
@@ -170,10 +171,10 @@ func TestEventsAuditAcknowledges(t *testing.T) {
 		return call(t, append([]string{"events", "audit", "--nats", url, "--checkpoint", checkpoint}, args...)...)
 	}
 	publishOverlap(t, url)
-	auditor().expect(t, exitViolated, []string{"violated: 1 "}, nil)
-	auditor("--acknowledge", "we know").expect(t, exitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
-	auditor("--acknowledge", "again").expect(t, exitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
-	auditor().expect(t, exitOK, []string{"proven: ", "acknowledged: by "}, nil)
+	auditor().expect(t, cli.ExitViolated, []string{"violated: 1 "}, nil)
+	auditor("--acknowledge", "we know").expect(t, cli.ExitOK, []string{"proven: ", "acknowledged: by ", "1 violation (we know)", `violation: "orders/42": two holds overlapped`}, nil)
+	auditor("--acknowledge", "again").expect(t, cli.ExitOK, []string{"proven: "}, []string{"there is nothing to acknowledge"})
+	auditor().expect(t, cli.ExitOK, []string{"proven: ", "acknowledged: by "}, nil)
 }
 
 // Somebody removes messages from the stream.
@@ -185,15 +186,15 @@ func TestEventsAuditOfRemovedMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	auditor := func() result { return call(t, "events", "audit", "--nats", url, "--checkpoint", checkpoint) }
-	auditor().expect(t, exitIncomplete, []string{"incomplete: ", "missing: messages 3 to 3 of the stream"}, nil)
+	auditor().expect(t, cli.ExitIncomplete, []string{"incomplete: ", "missing: messages 3 to 3 of the stream"}, nil)
 
 	// All that came after the checkpoint.
 	before := s.CachedInfo().State.LastSeq + 1
-	call(t, "demo", "--nats", url, "--duration", "100ms").expect(t, exitOK, nil, nil)
+	call(t, "demo", "--nats", url, "--duration", "100ms").expect(t, cli.ExitOK, nil, nil)
 	if err := s.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	auditor().expect(t, exitIncomplete, []string{fmt.Sprintf("missing: messages %d to ", before)}, nil)
+	auditor().expect(t, cli.ExitIncomplete, []string{fmt.Sprintf("missing: messages %d to ", before)}, nil)
 }
 
 // An audit that began before there was a stream knows which one it has read.
@@ -203,11 +204,11 @@ func TestEventsAuditFollowsANewStream(t *testing.T) {
 	checkpoint := filepath.Join(t.TempDir(), "audit.json")
 	r := start(t, "events", "audit", "--follow", "--nats", server.URL(), "--checkpoint", checkpoint)
 	r.stderr.await(t, "that it waits", func(text string) bool { return strings.Contains(text, "waiting for the first agent") })
-	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, exitOK, nil, nil)
+	call(t, "demo", "--nats", server.URL(), "--duration", "100ms").expect(t, cli.ExitOK, nil, nil)
 	r.await(t, "the verdict", func(text string) bool { return strings.Contains(text, "\nproven: ") })
-	r.interrupt(t).expect(t, exitOK, nil, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 	other := kept(t)
-	call(t, "events", "audit", "--dir", other, "--checkpoint", checkpoint).expect(t, exitUsage, nil, []string{"is of another stream"})
+	call(t, "events", "audit", "--dir", other, "--checkpoint", checkpoint).expect(t, cli.ExitUsage, nil, []string{"is of another stream"})
 }
 
 // What is worth trying works as it is written: it names the same log.
@@ -220,16 +221,16 @@ func TestTryNamesTheSameLog(t *testing.T) {
 		code int
 		try  string
 	}{
-		{[]string{"audit"}, exitViolated, "lockagent events state orders/42 --at "},
-		{[]string{"audit", "--lock", "orders/43"}, exitEmpty, "lockagent events holders "},
-		{[]string{"history", "orders/43"}, exitEmpty, "lockagent events holders "},
+		{[]string{"audit"}, cli.ExitViolated, "lockagent events state orders/42 --at "},
+		{[]string{"audit", "--lock", "orders/43"}, cli.ExitEmpty, "lockagent events holders "},
+		{[]string{"history", "orders/43"}, cli.ExitEmpty, "lockagent events holders "},
 	} {
 		place := []string{"--nats", url, "--nats-stream", natslog.DefaultStream, "--nats-tls-first=false"}
 		r := call(t, slices.Concat([]string{"events"}, test.verb, place)...)
 		r.expect(t, test.code, nil, []string{"Try: " + test.try})
 		_, try, _ := strings.Cut(r.stderr, "Try: lockagent ")
 		try, _, _ = strings.Cut(try, "    (")
-		call(t, strings.Fields(try)...).expect(t, exitOK, nil, nil)
+		call(t, strings.Fields(try)...).expect(t, cli.ExitOK, nil, nil)
 
 		secret := call(t, slices.Concat([]string{"events"}, test.verb, []string{"--nats", user})...)
 		secret.expect(t, test.code, nil, []string{"Try: " + test.try, " --nats URL"})

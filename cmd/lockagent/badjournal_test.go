@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -18,7 +19,7 @@ func TestServeWithAJournalThatItCannotRead(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
-	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, cli.ExitOK, nil, nil)
 	d.signal(t, syscall.SIGKILL)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	name := path + ".state/journal"
@@ -38,7 +39,7 @@ func TestServeWithAJournalThatItCannotRead(t *testing.T) {
 		if err := os.WriteFile(name, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, exitFailed, nil, []string{name, change.says})
+		call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, cli.ExitFailed, nil, []string{name, change.says})
 		if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, bad) {
 			t.Errorf("%s: the file has changed: %v", what, err)
 		}
@@ -57,7 +58,7 @@ func TestADamagedJournalThatIsMovedAway(t *testing.T) {
 			t.Parallel()
 			path := socketPath(t)
 			d := serveProcess(t, path, nil)
-			call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+			call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, cli.ExitOK, nil, nil)
 			awaitLog(t, path)
 			d.signal(t, syscall.SIGKILL)
 			waittest.Receive(t, "the end of the process", d.stderr.ended)
@@ -78,7 +79,7 @@ func TestADamagedJournalThatIsMovedAway(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", try).CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v: %s", try, err, out)
 			}
-			call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, exitFailed, nil, []string{"the journal of the daemon before is missing"})
+			call(t, "serve", "--socket", path, "--state-dir", path+".state").expect(t, cli.ExitFailed, nil, []string{"the journal of the daemon before is missing"})
 			if now, err := os.ReadFile(name + ".damaged"); err != nil || !bytes.Equal(now, content) {
 				t.Errorf("the file is not there as it was: %v", err)
 			}

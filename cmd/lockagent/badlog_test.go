@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // What is no event log, or none that this version understands, is said to be so by each verb. Only what
@@ -47,23 +49,23 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 		says  string // on the standard error
 		try   string // which may be the beginning
 	}{
-		{"NoFile", all, []string{"--file", missing}, exitUsage, "no such file", " --file events.jsonl\n"},
-		{"FileIsDirectory", all, []string{"--file", dir}, exitUsage, "is a directory", " --dir " + dir},
-		{"Binary", all, []string{"--file", binary}, exitUsage, "this is no event log in lines of JSON", "lockagent events tail --all --follow=false --format jsonl > "},
-		{"Compressed", all, []string{"--file", zipped}, exitUsage, "the event log is compressed by gzip", "gzip -dc " + zipped + " | lockagent events "},
-		{"InUTF16", all, []string{"--file", wide}, exitUsage, "the event log is in UTF-16", "iconv -f UTF-16 -t UTF-8 " + wide + " | lockagent events "},
-		{"WithAMark", [][]string{history, state, holders}, []string{"--file", marked}, exitOK, "", ""},
-		{"NoDirectory", all, []string{"--dir", missing}, exitUsage, "there is no directory", "lockagent demo --keep " + missing},
-		{"DirectoryIsFile", all, []string{"--dir", notes}, exitUsage, "is no directory", " --file " + notes},
-		{"OtherDirectory", all, []string{"--dir", dir}, exitEmpty, "there is no event log in", "lockagent demo --keep demo.log"},
-		{"NothingReadable", [][]string{history, state, holders}, []string{"--file", notes}, exitFailed, "that can be read: 1 message cannot", "lockagent events audit --file " + notes},
-		{"NothingReadable", [][]string{audit}, []string{"--file", notes}, exitIncomplete, "not proven: incomplete", ""},
-		{"NothingReadable", [][]string{{"tail"}}, []string{"--file", notes}, exitFailed, "line 1: ", "lockagent events audit --file " + notes},
-		{"Torn", [][]string{history, state, holders}, []string{"--file", torn}, exitOK, "1 message cannot be read, so this may lack something; see lockagent events audit --file " + torn, ""},
-		{"Torn", [][]string{audit}, []string{"--file", torn}, exitIncomplete, "not proven", ""},
-		{"Foreign", [][]string{history, state, holders}, []string{"--file", foreign}, exitOK, "1 event is of kinds or versions that this program does not know", ""},
-		{"Empty", [][]string{history, state, holders}, []string{"--file", empty}, exitEmpty, "the event log has nothing", "lockagent "},
-		{"Empty", [][]string{audit}, []string{"--file", empty}, exitEmpty, "the event log is empty", "lockagent "},
+		{"NoFile", all, []string{"--file", missing}, cli.ExitUsage, "no such file", " --file events.jsonl\n"},
+		{"FileIsDirectory", all, []string{"--file", dir}, cli.ExitUsage, "is a directory", " --dir " + dir},
+		{"Binary", all, []string{"--file", binary}, cli.ExitUsage, "this is no event log in lines of JSON", "lockagent events tail --all --follow=false --format jsonl > "},
+		{"Compressed", all, []string{"--file", zipped}, cli.ExitUsage, "the event log is compressed by gzip", "gzip -dc " + zipped + " | lockagent events "},
+		{"InUTF16", all, []string{"--file", wide}, cli.ExitUsage, "the event log is in UTF-16", "iconv -f UTF-16 -t UTF-8 " + wide + " | lockagent events "},
+		{"WithAMark", [][]string{history, state, holders}, []string{"--file", marked}, cli.ExitOK, "", ""},
+		{"NoDirectory", all, []string{"--dir", missing}, cli.ExitUsage, "there is no directory", "lockagent demo --keep " + missing},
+		{"DirectoryIsFile", all, []string{"--dir", notes}, cli.ExitUsage, "is no directory", " --file " + notes},
+		{"OtherDirectory", all, []string{"--dir", dir}, cli.ExitEmpty, "there is no event log in", "lockagent demo --keep demo.log"},
+		{"NothingReadable", [][]string{history, state, holders}, []string{"--file", notes}, cli.ExitFailed, "that can be read: 1 message cannot", "lockagent events audit --file " + notes},
+		{"NothingReadable", [][]string{audit}, []string{"--file", notes}, cli.ExitIncomplete, "not proven: incomplete", ""},
+		{"NothingReadable", [][]string{{"tail"}}, []string{"--file", notes}, cli.ExitFailed, "line 1: ", "lockagent events audit --file " + notes},
+		{"Torn", [][]string{history, state, holders}, []string{"--file", torn}, cli.ExitOK, "1 message cannot be read, so this may lack something; see lockagent events audit --file " + torn, ""},
+		{"Torn", [][]string{audit}, []string{"--file", torn}, cli.ExitIncomplete, "not proven", ""},
+		{"Foreign", [][]string{history, state, holders}, []string{"--file", foreign}, cli.ExitOK, "1 event is of kinds or versions that this program does not know", ""},
+		{"Empty", [][]string{history, state, holders}, []string{"--file", empty}, cli.ExitEmpty, "the event log has nothing", "lockagent "},
+		{"Empty", [][]string{audit}, []string{"--file", empty}, cli.ExitEmpty, "the event log is empty", "lockagent "},
 	} {
 		for _, verb := range test.verbs {
 			t.Run(test.name+"/"+verb[0], func(t *testing.T) {
@@ -85,7 +87,7 @@ func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 	audit := func(args ...string) result {
 		return call(t, append([]string{"events", "audit", "--dir", log, "--checkpoint"}, args...)...)
 	}
-	audit(checkpoint).expect(t, exitOK, []string{"proven: "}, nil)
+	audit(checkpoint).expect(t, cli.ExitOK, []string{"proven: "}, nil)
 	good, err := os.ReadFile(checkpoint)
 	if err != nil {
 		t.Fatal(err)
@@ -103,17 +105,17 @@ func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			audit(path).expect(t, exitUsage, nil, []string{path + ": " + "no checkpoint", test.says, "\nTry: lockagent events audit --dir " + shellWord(log) + " --checkpoint " + path + ".new\n"})
+			audit(path).expect(t, cli.ExitUsage, nil, []string{path + ": " + "no checkpoint", test.says, "\nTry: lockagent events audit --dir " + cli.ShellWord(log) + " --checkpoint " + path + ".new\n"})
 			if left, err := os.ReadFile(path); err != nil || string(left) != test.content {
 				t.Errorf("the file was changed: %v", err)
 			}
 		})
 	}
-	audit(dir).expect(t, exitUsage, nil, []string{"the checkpoint cannot be read", "\nTry: lockagent events audit --dir " + shellWord(log) + " --checkpoint audit.json\n"})
+	audit(dir).expect(t, cli.ExitUsage, nil, []string{"the checkpoint cannot be read", "\nTry: lockagent events audit --dir " + cli.ShellWord(log) + " --checkpoint audit.json\n"})
 }
 
 // Whoever mistypes the name of a lock is not told that it is proven.
 func TestAuditOfALockThatIsNotThere(t *testing.T) {
 	r := callWith(t, lossOf(t, begun), "events", "audit", "--file", "-", "--lock", "orders/4")
-	r.expect(t, exitEmpty, []string{"empty: there are no holds\n"}, []string{`the event log has no holds of "orders/4"`, "Try: lockagent events holders --file -\n"})
+	r.expect(t, cli.ExitEmpty, []string{"empty: there are no holds\n"}, []string{`the event log has no holds of "orders/4"`, "Try: lockagent events holders --file -\n"})
 }

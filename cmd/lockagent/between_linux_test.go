@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -21,8 +23,8 @@ func TestACommandKeepsItsLockWithoutItsWrapper(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	restart := func() {
 		t.Helper()
 		d.signal(t, syscall.SIGKILL)
@@ -58,12 +60,12 @@ func TestACommandKeepsItsLockWithoutItsWrapper(t *testing.T) {
 		for range 2 {
 			restart()
 			for _, name := range []string{"door", "desk"} {
-				apart(t, "lock", "--socket", path, "-n", name, "true").expect(t, exitFailed, nil, []string{"is held by"})
+				apart(t, "lock", "--socket", path, "-n", name, "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
 			}
 		}
 		_ = end.Close() // ends the command
 		for _, name := range []string{"door", "desk"} {
-			apart(t, "lock", "--socket", path, name, "true").expect(t, exitOK, nil, nil)
+			apart(t, "lock", "--socket", path, name, "true").expect(t, cli.ExitOK, nil, nil)
 		}
 	}
 }
@@ -76,13 +78,13 @@ func TestWhatIsLeftBehindKeepsItsLockOverARestart(t *testing.T) {
 	end := blocking(t, fifo)
 	d := serveProcess(t, path, nil)
 	left := "cat <" + fifo + " >/dev/null 2>&1 &"
-	apart(t, "lock", "--socket", path, "door", "-c", left).expect(t, exitOK, nil, nil)
+	apart(t, "lock", "--socket", path, "door", "-c", left).expect(t, cli.ExitOK, nil, nil)
 	d.signal(t, syscall.SIGKILL)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	serveProcess(t, path, nil)
-	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
 	_ = end.Close()
-	apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+	apart(t, "lock", "--socket", path, "door", "true").expect(t, cli.ExitOK, nil, nil)
 }
 
 // What a command leaves in the background has inherited the connection to the daemon before. So the wrapper keeps the
@@ -95,8 +97,8 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := serveProcess(t, path, nil)
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	left := func() *wrapper {
 		w := lockProcess(
 			t, path, "door", "--", "sh", "-c", "cat <"+fifo+" >/dev/null 2>&1 & echo it runs >&2; read line; exit 5",
@@ -110,7 +112,7 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 		})
 		_ = w.in.Close()
 		w.stderr.await(t, "that it waits", says("waiting for what the command has left in the background"))
-		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
 		return w
 	}
 	ends := func(w *wrapper, code int) {
@@ -119,7 +121,7 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 		if got := w.ProcessState.ExitCode(); got != code {
 			t.Errorf("exit code %d, want %d: %s", got, code, w.stderr.String())
 		}
-		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
+		apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitOK, nil, nil)
 	}
 	w := left()
 	end, err := os.OpenFile(fifo, os.O_WRONLY, 0)
@@ -131,8 +133,8 @@ func TestWhatIsLeftBehindAfterARestart(t *testing.T) {
 
 	// A loss ends it as it ends the command.
 	w = left()
-	call(t, "break", "--socket", path, "--yes", "door").expect(t, exitOK, nil, nil)
-	ends(w, exitLost)
+	call(t, "break", "--socket", path, "--yes", "door").expect(t, cli.ExitOK, nil, nil)
+	ends(w, cli.ExitLost)
 }
 
 // Whoever asks for a lock between two daemons has the answer of the next one.

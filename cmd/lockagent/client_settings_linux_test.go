@@ -103,7 +103,7 @@ func TestClientsReadNoSettings(t *testing.T) {
 			t.Parallel()
 			d := runDaemon(t)
 			const place = `mount -t tmpfs lockagent /run && mkdir /run/lockagent && ln -s "$1" /run/lockagent/agent.sock || exit 99` + "\n"
-			cmd := ownMounts(exec.CommandContext(t.Context(), "sh", "-c", place+script.String(), "sh", d.path))
+			cmd := ownMounts(exec.CommandContext(t.Context(), "sh", "-c", place+script.String(), "sh", d.Path))
 			cmd.Dir = t.TempDir()
 			cmd.Env = append(append(os.Environ(), "PATH="+newBin(t)+":"+os.Getenv("PATH"), "HOME="+cmd.Dir, "SHELL=/bin/sh"), environ...)
 			out, err := cmd.CombinedOutput()

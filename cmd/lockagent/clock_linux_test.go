@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -36,26 +38,26 @@ func TestAnotherClock(t *testing.T) {
 			t.Parallel()
 			d := runDaemon(t)
 			run := func(args ...string) result { return ran(t, placed(t, place.script, args...)) }
-			r := run("lock", "--socket", d.path, "door", "echo", "it ran")
-			r.expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
+			r := run("lock", "--socket", d.Path, "door", "echo", "it ran")
+			r.expect(t, cli.ExitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
 			if r.stdout != "" {
 				t.Errorf("the command ran: %s", r.stdout)
 			}
 			d.until(t, "door", counts(0, 0))
-			claim := run("acquire", "--socket", d.path, "--ttl", "1h", "door")
-			claim.expect(t, exitOK, []string{"."}, nil)
+			claim := run("acquire", "--socket", d.Path, "--ttl", "1h", "door")
+			claim.expect(t, cli.ExitOK, []string{"."}, nil)
 			handle := strings.TrimSpace(claim.stdout)
-			r = run("attach", "--socket", d.path, handle, "echo", "it ran")
-			r.expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
+			r = run("attach", "--socket", d.Path, handle, "echo", "it ran")
+			r.expect(t, cli.ExitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
 			if r.stdout != "" {
 				t.Errorf("the command ran: %s", r.stdout)
 			}
-			call(t, "renew", "--socket", d.path, "--ttl", "1h", handle).expect(t, exitOK, nil, nil) // the claim is as it was
+			call(t, "renew", "--socket", d.Path, "--ttl", "1h", handle).expect(t, cli.ExitOK, nil, nil) // the claim is as it was
 			if place.says == "boot_id" {
-				run("doctor", "--socket", d.path, "--state-dir", t.TempDir()).expect(t, exitFailed, []string{"deadlines\terror\tthis process cannot read"}, nil)
+				run("doctor", "--socket", d.Path, "--state-dir", t.TempDir()).expect(t, cli.ExitFailed, []string{"deadlines\terror\tthis process cannot read"}, nil)
 			}
-			run("ls", "--socket", d.path).expect(t, exitOK, []string{"door"}, nil)
-			run("break", "--socket", d.path, "--yes", "door").expect(t, exitOK, nil, nil)
+			run("ls", "--socket", d.Path).expect(t, cli.ExitOK, []string{"door"}, nil)
+			run("break", "--socket", d.Path, "--yes", "door").expect(t, cli.ExitOK, nil, nil)
 		})
 		t.Run("the daemon has "+name, func(t *testing.T) {
 			t.Parallel()
@@ -65,9 +67,9 @@ func TestAnotherClock(t *testing.T) {
 			if told := d.stderr.String(); strings.Contains(told, "clients refuse locks") != (place.says == "boot_id") {
 				t.Errorf("the daemon says of its clock: %s", told)
 			}
-			apart(t, "lock", "--socket", path, "door", "echo", "it ran").expect(t, exitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
-			looks := &testDaemon{daemonClient: newDaemonClient(path)}
-			defer looks.close()
+			apart(t, "lock", "--socket", path, "door", "echo", "it ran").expect(t, cli.ExitNoDaemon, nil, []string{"the deadlines of the daemon mean nothing to this process", place.says})
+			looks := &testDaemon{Daemon: client.New(path)}
+			defer looks.Close()
 			looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld()+l.GetWaiting() == 0 })
 		})
 	}

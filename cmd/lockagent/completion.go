@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 func newCompletion() *cobra.Command {
@@ -26,7 +28,7 @@ func newCompletion() *cobra.Command {
 		Args:      cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || shells[args[0]] == nil {
-				return usage("lockagent completion bash", "completion wants one of these shells: %s", strings.Join(names, ", "))
+				return cli.Usage("lockagent completion bash", "completion wants one of these shells: %s", strings.Join(names, ", "))
 			}
 			return shells[args[0]](cmd.Root(), cmd.OutOrStdout())
 		},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
@@ -18,7 +19,7 @@ func TestShellsComplete(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
 	for _, name := range []string{"orders/41", "orders/42", "other"} {
-		call(t, "acquire", "--socket", d.path, "--ttl", "1h", name).expect(t, exitOK, nil, nil)
+		call(t, "acquire", "--socket", d.Path, "--ttl", "1h", name).expect(t, cli.ExitOK, nil, nil)
 	}
 	bin := newBin(t)
 	// In bash the script wants functions of a package that need not be installed. These are as much of them as it uses.
@@ -68,7 +69,7 @@ complete_line() {
 				args := slices.Clone(args)
 				args[len(args)-1] += "complete_line '" + line + "'"
 				cmd := exec.CommandContext(t.Context(), path, args...)
-				cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "HOME="+bin, "ZDOTDIR="+bin, "TERM=xterm")
+				cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.Path, "HOME="+bin, "ZDOTDIR="+bin, "TERM=xterm")
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
@@ -94,5 +95,5 @@ complete_line() {
 			}
 		})
 	}
-	call(t, "completion", "csh").expect(t, exitUsage, nil, []string{"Try: lockagent completion bash"})
+	call(t, "completion", "csh").expect(t, cli.ExitUsage, nil, []string{"Try: lockagent completion bash"})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/config"
 )
@@ -18,7 +19,7 @@ func newConfig() *cobra.Command {
 		Long: `Look at the settings of the daemon. A setting is a flag of lockagent serve, or else a
 variable LOCKAGENT_..., or else in the configuration file, or else it has its default.`,
 		Args: cobra.ArbitraryArgs,
-		RunE: wantsVerb("show"),
+		RunE: cli.WantsVerb("show"),
 	}
 	cmd.AddCommand(newConfigShow(), newConfigValidate(), newConfigDefault(), newConfigSchema())
 	return cmd
@@ -65,10 +66,10 @@ func badSettings(cmd *cobra.Command, problems config.Problems) error {
 	first := problems[0]
 	switch flag := first.Origin.Name; {
 	case !problems.OnlyFlags():
-		return &failure{exitConfig, err, "lockagent config default    (prints a file that is valid, and says what each setting means)"}
+		return &cli.Failure{Code: cli.ExitConfig, Err: err, Try: "lockagent config default    (prints a file that is valid, and says what each setting means)"}
 	case config.Find(first.Key).Type() == "boolean":
-		return &failure{exitUsage, err, again(cmd) + " --" + flag}
+		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: cli.Again(cmd) + " --" + flag}
 	default:
-		return &failure{exitUsage, err, again(cmd) + " --" + flag + " " + shellWord(config.Find(first.Key).Example)}
+		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: cli.Again(cmd) + " --" + flag + " " + cli.ShellWord(config.Find(first.Key).Example)}
 	}
 }

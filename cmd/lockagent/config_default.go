@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/config"
 )
 
@@ -13,7 +14,7 @@ func newConfigDefault() *cobra.Command {
 		Use:     "default",
 		Short:   "Print a configuration file with all settings and what they mean",
 		Example: "  lockagent config default > lockagent.yaml",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := io.WriteString(cmd.OutOrStdout(), config.DefaultFile())
 			return err

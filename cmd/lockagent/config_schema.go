@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/config"
 )
 
@@ -13,9 +14,9 @@ func newConfigSchema() *cobra.Command {
 		Long: `Print the JSON Schema of the configuration file, for editors that complete and check
 YAML by it.`,
 		Example: "  lockagent config schema > lockagent.schema.json",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return writeJSON(cmd.OutOrStdout(), config.Schema())
+			return cli.WriteJSON(cmd.OutOrStdout(), config.Schema())
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/config"
 )
 
@@ -33,7 +34,7 @@ func TestConfigShow(t *testing.T) {
 	file := settings(t, "host: web-1\nredis:\n  password_file: /p\nrules:\n- {match: '**', allow: [look]}\n")
 	t.Setenv("LOCKAGENT_REDIS", "redis://joe:hunter2@a")
 	r := call(t, "config", "show", "--lease", "10s")
-	r.expect(t, exitOK, []string{
+	r.expect(t, cli.ExitOK, []string{
 		"host\tweb-1\t" + file + ":1\n",
 		"redis.url\tredis://joe:xxxxx@a\t$LOCKAGENT_REDIS\n",
 		"redis.password_file\t/p\t" + file + ":3\n",
@@ -50,7 +51,7 @@ func TestConfigShow(t *testing.T) {
 	}
 
 	r = call(t, "config", "show", "--format", "table")
-	r.expect(t, exitOK, []string{"SETTING  ", "  FROM\n", "socket.group  ", "  -  "}, nil)
+	r.expect(t, cli.ExitOK, []string{"SETTING  ", "  FROM\n", "socket.group  ", "  -  "}, nil)
 
 	r = call(t, "config", "show", "--format", "json", "--log-level=debug")
 	var all struct {
@@ -76,53 +77,53 @@ func TestConfigShow(t *testing.T) {
 		t.Errorf("missing are %v", want)
 	}
 
-	call(t, "config", "show", "--format", "jsonl").expect(t, exitOK, []string{`{"key":"host","value":"web-1","from":"file","at":"` + file + `:1","live":false}` + "\n"}, nil)
-	call(t, "config", "show", "--format", "go-template={{.key}}={{.value}} {{if .live}}live{{end}}").expect(t, exitOK, []string{"host=web-1 \n", "log.level=info live\n"}, nil)
+	call(t, "config", "show", "--format", "jsonl").expect(t, cli.ExitOK, []string{`{"key":"host","value":"web-1","from":"file","at":"` + file + `:1","live":false}` + "\n"}, nil)
+	call(t, "config", "show", "--format", "go-template={{.key}}={{.value}} {{if .live}}live{{end}}").expect(t, cli.ExitOK, []string{"host=web-1 \n", "log.level=info live\n"}, nil)
 }
 
 func TestConfigShowOfNothing(t *testing.T) {
 	settings(t, "")
-	call(t, "config", "show").expect(t, exitOK, []string{"redis.url\t\tdefault\n", "rules\t\tdefault\n"}, nil)
+	call(t, "config", "show").expect(t, cli.ExitOK, []string{"redis.url\t\tdefault\n", "rules\t\tdefault\n"}, nil)
 }
 
 func TestConfigValidate(t *testing.T) {
 	file := settings(t, "host: web-1\n")
 	t.Setenv("LOCKAGENT_FROBNICATE", "1")
 	call(t, "config", "validate").expect(
-		t, exitOK, []string{file + " is valid\n"}, []string{"these variables: $LOCKAGENT_FROBNICATE\n"},
+		t, cli.ExitOK, []string{file + " is valid\n"}, []string{"these variables: $LOCKAGENT_FROBNICATE\n"},
 	)
 	t.Setenv("LOCKAGENT_CONFIG", "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	if _, err := os.Stat("/etc/lockagent/config.yaml"); err != nil {
-		call(t, "config", "validate").expect(t, exitOK, []string{"there is no configuration file; flags and environment are valid\n"}, nil)
+		call(t, "config", "validate").expect(t, cli.ExitOK, []string{"there is no configuration file; flags and environment are valid\n"}, nil)
 	}
 	file = settings(t, "redsi:\n  url: redis://a\nlease: {duration: 5}\n")
 	const help = "\nTry: lockagent config default    (prints a file that is valid, and says what each setting means)\n"
 	for _, verb := range []string{"validate", "show"} {
 		r := call(t, "config", verb, "--log-level", "loud")
-		r.expect(t, exitConfig, nil, []string{"lockagent: 3 problems with the settings:\n  --log-level wants ", file + ":1: redsi is no setting; did you mean redis?\n", file + ":3: lease.duration wants", help})
+		r.expect(t, cli.ExitConfig, nil, []string{"lockagent: 3 problems with the settings:\n  --log-level wants ", file + ":1: redsi is no setting; did you mean redis?\n", file + ":3: lease.duration wants", help})
 		if r.stdout != "" {
 			t.Errorf("stdout says %q", r.stdout)
 		}
 	}
 	settings(t, "rules: [{match: a, allow: [look], users: [rooot, root]}]\n") // which serve and reload say as well
-	call(t, "config", "validate").expect(t, exitConfig, nil, []string{`:1: rules.1 names the user "rooot", which this host does not have; did you mean root?`, help})
+	call(t, "config", "validate").expect(t, cli.ExitConfig, nil, []string{`:1: rules.1 names the user "rooot", which this host does not have; did you mean root?`, help})
 	settings(t, "redsi: {}")
-	call(t, "config", "validate").expect(t, exitConfig, nil, []string{":1: redsi is no setting; did you mean redis?\n", help})
-	call(t, "config", "validate", "--config", "/no/such/file").expect(t, exitConfig, nil, []string{"lockagent: /no/such/file: there is no such file", help})
+	call(t, "config", "validate").expect(t, cli.ExitConfig, nil, []string{":1: redsi is no setting; did you mean redis?\n", help})
+	call(t, "config", "validate", "--config", "/no/such/file").expect(t, cli.ExitConfig, nil, []string{"lockagent: /no/such/file: there is no such file", help})
 }
 
 func TestConfigDefaultIsValid(t *testing.T) {
 	r := call(t, "config", "default")
-	r.expect(t, exitOK, []string{"\nredis:\n", "# The Unix socket on which clients connect."}, nil)
+	r.expect(t, cli.ExitOK, []string{"\nredis:\n", "# The Unix socket on which clients connect."}, nil)
 	settings(t, r.stdout)
-	call(t, "config", "validate").expect(t, exitOK, nil, nil)
+	call(t, "config", "validate").expect(t, cli.ExitOK, nil, nil)
 }
 
 func TestConfigSchema(t *testing.T) {
 	r := call(t, "config", "schema")
 	var schema map[string]any
-	if err := json.Unmarshal([]byte(r.stdout), &schema); err != nil || r.code != exitOK {
+	if err := json.Unmarshal([]byte(r.stdout), &schema); err != nil || r.code != cli.ExitOK {
 		t.Fatalf("%v: %+v", err, r)
 	}
 	if schema["$schema"] != "https://json-schema.org/draft/2020-12/schema" {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 func newConfigValidate() *cobra.Command {
@@ -16,9 +18,9 @@ variables of the environment, and the flags. Users and groups must be those of t
   lockagent config validate --config lockagent.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return usage(again(cmd)+" --config "+shellWord(args[0]), "%q takes flags only, not %q", cmd.CommandPath(), args[0])
+				return cli.Usage(cli.Again(cmd)+" --config "+cli.ShellWord(args[0]), "%q takes flags only, not %q", cmd.CommandPath(), args[0])
 			}
-			return noArgs(cmd, args)
+			return cli.NoArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := loadSettings(cmd)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/address"
 )
@@ -87,8 +88,8 @@ func (f *natsFlags) add(cmd *cobra.Command, name, usage string) {
 		}
 	}
 	slices.Sort(names)
-	markPlace(cmd, names...)
-	fromEnvironment(cmd, names...)
+	cli.MarkPlace(cmd, names...)
+	cli.FromEnvironment(cmd, names...)
 }
 
 // addForMakers adds the flags to a cmd that makes the stream if there is none.
@@ -159,34 +160,34 @@ func (f *natsFlags) open(cmd *cobra.Command, logger *slog.Logger) (*natslog.Read
 }
 
 // unreached gives what keeps us from a connection its exit code, and names the server that cannot be reached.
-func (f *natsFlags) unreached(cmd *cobra.Command, err error) *failure {
+func (f *natsFlags) unreached(cmd *cobra.Command, err error) *cli.Failure {
 	failed := f.failure(cmd, err)
-	if failed.code == exitUnavailable {
-		failed.err = fmt.Errorf("%w: %s", err, address.Redacted(cmp.Or(f.URL, defaultNATS)))
+	if failed.Code == cli.ExitUnavailable {
+		failed.Err = fmt.Errorf("%w: %s", err, address.Redacted(cmp.Or(f.URL, defaultNATS)))
 	}
 	return failed
 }
 
 // failure gives what keeps us from the event log its exit code.
-func (f *natsFlags) failure(cmd *cobra.Command, err error) *failure {
+func (f *natsFlags) failure(cmd *cobra.Command, err error) *cli.Failure {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
 		if flag := f.flag(bad.Option); flag != "" {
-			err = fmt.Errorf("--%s (or $%s): %s", flag, variable(flag), f.flagsIn(bad.Reason))
+			err = fmt.Errorf("--%s (or $%s): %s", flag, cli.Variable(flag), f.flagsIn(bad.Reason))
 		}
-		return &failure{exitUsage, err, cmd.CommandPath() + " --help"}
+		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: cmd.CommandPath() + " --help"}
 	}
 	instead := func(of func(*pflag.Flag) bool, flag string) string {
-		return commandLine(cmd, places(cmd.Flags(), of)+" --"+f.name+flag)
+		return cli.CommandLine(cmd, cli.Places(cmd.Flags(), of)+" --"+f.name+flag)
 	}
 	switch {
 	case errors.Is(err, natslog.ErrBadURL):
-		return &failure{exitUsage, err, instead(f.names, " "+defaultNATS)}
+		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: instead(f.names, " "+defaultNATS)}
 	case errors.Is(err, natslog.ErrNotPermitted):
-		return &failure{exitNotPermitted, err, instead(f.saysWho, "-creds FILE    (or another of the ways in docs/nats.md)")}
+		return &cli.Failure{Code: cli.ExitNotPermitted, Err: err, Try: instead(f.saysWho, "-creds FILE    (or another of the ways in docs/nats.md)")}
 	case errors.Is(err, natslog.ErrNoStream):
-		return &failure{exitEmpty, err, "lockagent demo --nats URL    (publishes to it)"}
+		return &cli.Failure{Code: cli.ExitEmpty, Err: err, Try: "lockagent demo --nats URL    (publishes to it)"}
 	}
-	return &failure{exitUnavailable, err, instead(f.names, " URL    (of the server that has the event log)")}
+	return &cli.Failure{Code: cli.ExitUnavailable, Err: err, Try: instead(f.names, " URL    (of the server that has the event log)")}
 }
 
 // names reports whether a flag says which server has the event log, or that none has it.

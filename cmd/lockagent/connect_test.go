@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 )
@@ -36,25 +37,25 @@ func TestNATSFlags(t *testing.T) {
 	}
 
 	read := as("joe", password, replayAll...)
-	call(t, append(read, "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"agentstopped"}, nil)
-	call(t, read...).expect(t, exitEmpty, nil, []string{"no such stream", "LOCKAGENT"})
-	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, exitOK, []string{"proven: "}, nil)
+	call(t, append(read, "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, cli.ExitOK, []string{"agentstopped"}, nil)
+	call(t, read...).expect(t, cli.ExitEmpty, nil, []string{"no such stream", "LOCKAGENT"})
+	call(t, as("joe", password, "events", "audit", "--nats-stream", "OTHER", "--nats-prefix", "my.locks")...).expect(t, cli.ExitOK, []string{"proven: "}, nil)
 
 	t.Run("FromTheEnvironment", func(t *testing.T) {
 		for name, value := range map[string]string{"": url, "_USER": "joe", "_PASSWORD_FILE": password, "_STREAM": "OTHER", "_PREFIX": "my.locks", "_TLS_FIRST": "false"} {
 			t.Setenv("LOCKAGENT_NATS"+name, value)
 		}
-		call(t, replayAll...).expect(t, exitOK, []string{"agentstopped"}, nil)
-		call(t, append(replayAll, "--nats-stream", "LOCKAGENT")...).expect(t, exitEmpty, nil, []string{"no such stream"})
+		call(t, replayAll...).expect(t, cli.ExitOK, []string{"agentstopped"}, nil)
+		call(t, append(replayAll, "--nats-stream", "LOCKAGENT")...).expect(t, cli.ExitEmpty, nil, []string{"no such stream"})
 		t.Setenv("LOCKAGENT_NATS_TLS_FIRST", "perhaps")
-		call(t, replayAll...).expect(t, exitUsage, nil, []string{`$LOCKAGENT_NATS_TLS_FIRST wants true or false, not "perhaps"`})
+		call(t, replayAll...).expect(t, cli.ExitUsage, nil, []string{`$LOCKAGENT_NATS_TLS_FIRST wants true or false, not "perhaps"`})
 	})
 
 	t.Run("WrongPassword", func(t *testing.T) {
 		wrong := natstest.File(t, "wrong-words")
 		for _, verb := range [][]string{replayAll, {"events", "audit"}, {"demo"}} {
 			r := call(t, as("joe", wrong, verb...)...)
-			r.expect(t, exitNotPermitted, nil, []string{"NATS does not permit it: check the credentials", "Try: "})
+			r.expect(t, cli.ExitNotPermitted, nil, []string{"NATS does not permit it: check the credentials", "Try: "})
 			if strings.Contains(r.stderr, "wrong-words") {
 				t.Errorf("it tells the password: %s", r.stderr)
 			}
@@ -63,7 +64,7 @@ func TestNATSFlags(t *testing.T) {
 
 	t.Run("NoPermission", func(t *testing.T) {
 		for _, verb := range [][]string{replayAll, {"events", "audit"}} {
-			call(t, as("ann", password, verb...)...).expect(t, exitNotPermitted, nil,
+			call(t, as("ann", password, verb...)...).expect(t, cli.ExitNotPermitted, nil,
 				[]string{`NATS does not permit the user to publish to "$JS.API.STREAM.INFO.LOCKAGENT"`})
 		}
 	})
@@ -73,7 +74,7 @@ func TestNATSFlags(t *testing.T) {
 		if err := server.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		call(t, append(replayAll, "--nats", server.URL())...).expect(t, exitUnavailable, nil, []string{"connect to NATS", "Try: "})
+		call(t, append(replayAll, "--nats", server.URL())...).expect(t, cli.ExitUnavailable, nil, []string{"connect to NATS", "Try: "})
 	})
 }
 
@@ -119,7 +120,7 @@ func TestBadNATSFlags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := call(t, test.args...)
-			r.expect(t, exitUsage, nil, []string{test.want})
+			r.expect(t, cli.ExitUsage, nil, []string{test.want})
 			if strings.Contains(r.stdout+r.stderr, natsSecret) {
 				t.Errorf("it tells a secret: %s", r.stderr)
 			}
@@ -160,7 +161,7 @@ func TestFlagsOfNATS(t *testing.T) {
 			switch {
 			case (f != nil) != (verb.makes || !onlyMakers[option]):
 				t.Errorf("%s has --%s%s: %v", verb.name, verb.flags, rest, f != nil)
-			case f != nil && !strings.HasSuffix(f.Usage, "(or $"+variable(f.Name)+")"):
+			case f != nil && !strings.HasSuffix(f.Usage, "(or $"+cli.Variable(f.Name)+")"):
 				t.Errorf("%s: the help of --%s does not name its variable: %s", verb.name, f.Name, f.Usage)
 			}
 		}

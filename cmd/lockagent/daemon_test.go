@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 	"github.com/lockagent/lockagent/internal/waittest"
@@ -29,7 +30,7 @@ import (
 
 // testDaemon is a daemon in this process, with its locks in memory.
 type testDaemon struct {
-	*daemonClient
+	*client.Daemon
 	store *memstore.Store
 }
 
@@ -49,9 +50,9 @@ func newTestDaemon(dir string, cleanup func(func()), changes ...func(*daemon.Con
 	if err != nil {
 		return nil, err
 	}
-	d.daemonClient = newDaemonClient(path)
+	d.Daemon = client.New(path)
 	cleanup(func() {
-		d.close()
+		d.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = served.Shutdown(ctx) // what a killed test left may not be released
@@ -88,7 +89,7 @@ func (d *testDaemon) until(t *testing.T, name string, ok func(*lockagentv1.Lock)
 }
 
 func (d *testDaemon) await(ctx context.Context, name string, ok func(*lockagentv1.Lock) bool) error {
-	events, err := d.look.Watch(ctx, &lockagentv1.WatchRequest{})
+	events, err := d.Look.Watch(ctx, &lockagentv1.WatchRequest{})
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func TestScripts(t *testing.T) {
 				bin = racy
 			}
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
-			env.Setenv("LOCKAGENT_SOCKET", d.path)
+			env.Setenv("LOCKAGENT_SOCKET", d.Path)
 			env.Setenv("SHELL", "/bin/sh")
 			env.Setenv(asProgram, "1")
 			env.Setenv("GORACE", os.Getenv("GORACE"))
@@ -187,7 +188,7 @@ func TestScripts(t *testing.T) {
 				}))
 			},
 			"break": func(ts *testscript.TestScript, _ bool, args []string) {
-				_, err := of(ts).operate.Break(context.Background(), &lockagentv1.BreakRequest{
+				_, err := of(ts).Operate.Break(context.Background(), &lockagentv1.BreakRequest{
 					Name: args[0], Kind: lockagentv1.Kind_KIND_READ_WRITE, Reason: "test",
 				})
 				ts.Check(err)

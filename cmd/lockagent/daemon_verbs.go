@@ -2,16 +2,18 @@
 
 package main
 
+import "github.com/lockagent/lockagent/cmd/lockagent/internal/lockcmd"
+
 // lockVerbs are those that take locks through the daemon.
 func lockVerbs() []verb {
 	return []verb{
-		{"lock", "locks", newLock},
-		{"acquire", "locks", newAcquire},
-		{"renew", "locks", newRenew},
-		{"release", "locks", newRelease},
-		{"attach", "locks", newAttach},
-		{"check", "locks", newCheck},
-		{"slots", "locks", newSlots},
+		{"lock", "locks", lockcmd.NewLock},
+		{"acquire", "locks", lockcmd.NewAcquire},
+		{"renew", "locks", lockcmd.NewRenew},
+		{"release", "locks", lockcmd.NewRelease},
+		{"attach", "locks", lockcmd.NewAttach},
+		{"check", "locks", lockcmd.NewCheck},
+		{"slots", "locks", lockcmd.NewSlots},
 	}
 }
 
@@ -22,5 +24,5 @@ func lookVerbs() []verb {
 
 // operateVerbs are those of operators.
 func operateVerbs() []verb {
-	return []verb{{"break", "operate", newBreak}, {"drain", "operate", newDrain}, {"doctor", "operate", newDoctor}}
+	return []verb{{"break", "operate", lockcmd.NewBreak}, {"drain", "operate", lockcmd.NewDrain}, {"doctor", "operate", newDoctor}}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
@@ -50,8 +51,8 @@ while the demo runs, and see what it says.`,
 		Example: `  lockagent demo
   lockagent demo --keep demo.log            leave the event log for "lockagent events"
   lockagent demo --no-locks                 the same without the locks, to see the check fail
-  lockagent demo --redis ` + exampleRedis + ` --processes 4`,
-		Args: noArgs,
+  lockagent demo --redis ` + cli.ExampleRedis + ` --processes 4`,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.complete(cmd); err != nil {
 				return err
@@ -69,7 +70,7 @@ while the demo runs, and see what it says.`,
 	flags.DurationVar(&f.Think, "think", 500*time.Microsecond, "`time` that a worker spends inside the critical section")
 	flags.DurationVar(&f.Lease, "lease", 5*time.Second, "`time` for which a lock stays with an agent that does not renew it")
 	flags.BoolVar(&f.NoLocks, "no-locks", false, "skip the locks, to see the check fail")
-	connectionFlag(cmd, &f.Redis, "redis", "`URL` of a Redis to be the store")
+	cli.ConnectionFlag(cmd, &f.Redis, "redis", "`URL` of a Redis to be the store")
 	flags.StringVar(&f.Keep, "keep", "", "leave the event log in this `directory`, for lockagent events")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
@@ -80,14 +81,14 @@ while the demo runs, and see what it says.`,
 func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	sdk := new(telemetry)
-	screen := demo.NewScreen(stdout, terminalWidth(stdout), func() string {
+	screen := demo.NewScreen(stdout, cli.TerminalWidth(stdout), func() string {
 		if sdk.url == "" {
 			return f.Intro()
 		}
 		return f.Intro() + "\nMetrics: " + sdk.url
 	})
 	stderr = screen.Above(stderr)
-	f.Logger = newLogger(stderr)
+	f.Logger = cli.NewLogger(stderr)
 	if f.format == "text" {
 		f.Watch, f.Every = screen.Watch, screen.Every()
 	}
@@ -114,7 +115,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 		return f.explain(cmd, err)
 	}
 	if f.format == "json" {
-		err = writeJSON(stdout, &summary)
+		err = cli.WriteJSON(stdout, &summary)
 	} else {
 		err = f.write(stdout, &summary)
 	}
@@ -125,12 +126,12 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 }
 
 func (f *demoFlags) write(stdout io.Writer, s *demo.Summary) error {
-	if terminalWidth(stdout) == 0 {
+	if cli.TerminalWidth(stdout) == 0 {
 		if _, err := fmt.Fprintln(stdout); err != nil {
 			return err
 		}
 	}
-	if err := s.WriteText(stdout, hasColour(stdout)); err != nil {
+	if err := s.WriteText(stdout, cli.HasColour(stdout)); err != nil {
 		return err
 	}
 	_, err := io.WriteString(stdout, f.next(s.OK))
@@ -141,13 +142,13 @@ func (f *demoFlags) write(stdout io.Writer, s *demo.Summary) error {
 func (f *demoFlags) next(ok bool) string {
 	switch {
 	case f.Keep != "":
-		return "\nNext: lockagent events audit --dir " + shellWord(f.Keep) + "\n"
+		return "\nNext: lockagent events audit --dir " + cli.ShellWord(f.Keep) + "\n"
 	case !ok:
 		return ""
 	}
 	next := "\nNext: lockagent demo --no-locks    the same without the locks: see it fail\n"
 	if f.Redis == "" {
-		next += "      lockagent demo --redis " + exampleRedis + " --processes 4\n"
+		next += "      lockagent demo --redis " + cli.ExampleRedis + " --processes 4\n"
 	}
 	return next
 }
@@ -161,15 +162,15 @@ func (f *demoFlags) verdict(s *demo.Summary) error {
 	for _, c := range s.Failed() {
 		failed = append(failed, c.Name)
 	}
-	out := &failure{code: exitFailed, err: fmt.Errorf("not proven: %s", strings.Join(failed, ", "))}
-	if codeOf(s.Failure) == exitBug {
-		out.code = exitBug
+	out := &cli.Failure{Code: cli.ExitFailed, Err: fmt.Errorf("not proven: %s", strings.Join(failed, ", "))}
+	if cli.CodeOf(s.Failure) == cli.ExitBug {
+		out.Code = cli.ExitBug
 	}
 	switch {
 	case f.NoLocks:
-		out.try = "lockagent demo    (the same with the locks)"
+		out.Try = "lockagent demo    (the same with the locks)"
 	case s.Events.Dropped > 0:
-		out.try = fmt.Sprintf("lockagent demo --think %v    (so that the event log keeps up)", max(2*f.Think, time.Millisecond))
+		out.Try = fmt.Sprintf("lockagent demo --think %v    (so that the event log keeps up)", max(2*f.Think, time.Millisecond))
 	}
 	return out
 }
@@ -178,21 +179,21 @@ func (f *demoFlags) verdict(s *demo.Summary) error {
 func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.Is(err, lockagent.ErrBadURL):
-		return &failure{exitUsage, err, "lockagent demo --redis " + exampleRedis}
+		return &cli.Failure{Code: cli.ExitUsage, Err: err, Try: "lockagent demo --redis " + cli.ExampleRedis}
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
-		return &failure{exitUnavailable, err, "lockagent demo    (needs no Redis), or start one: redis-server"}
+		return &cli.Failure{Code: cli.ExitUnavailable, Err: err, Try: "lockagent demo    (needs no Redis), or start one: redis-server"}
 	case errors.Is(err, natsserver.ErrInUse):
 		return inUse(f.Keep)
 	case errors.Is(err, demo.ErrNoEventLog):
 		failed := f.nats.failure(cmd, err)
-		if failed.code == exitUnavailable {
-			failed.try = "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"
+		if failed.Code == cli.ExitUnavailable {
+			failed.Try = "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"
 		}
 		return failed
 	case errors.Is(err, lockagent.ErrBadOption):
 		return f.nats.failure(cmd, err)
 	case f.Keep != "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
-		return usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", f.Keep, err)
+		return cli.Usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", f.Keep, err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/events/natslog"
 )
@@ -17,9 +18,9 @@ func newDemoAgent() *cobra.Command {
 		Use:    demoAgentVerb,
 		Short:  "Be one agent of a demo that another process runs",
 		Hidden: true,
-		Args:   noArgs,
+		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger := newLogger(cmd.ErrOrStderr())
+			logger := cli.NewLogger(cmd.ErrOrStderr())
 			ctx, sdk, err := startTelemetry(cmd, logger, "", nil)
 			defer sdk.close()
 			if err != nil {
@@ -27,7 +28,7 @@ func newDemoAgent() *cobra.Command {
 			}
 			err = demo.Join(ctx, cmd.InOrStdin(), logger, sdk.Config)
 			if errors.Is(err, natslog.ErrNotPermitted) {
-				return &failure{code: exitNotPermitted, err: err}
+				return &cli.Failure{Code: cli.ExitNotPermitted, Err: err}
 			}
 			return err
 		},

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -21,7 +22,7 @@ func TestDemoMakesTheStream(t *testing.T) {
 			args := append([]string{"demo", "--nats", url, "--nats-max-bytes", "12345678", "--duration", "1h", "--think", "20ms"}, args...)
 			r := start(t, args...)
 			r.await(t, "it works", working)
-			r.interrupt(t).expect(t, exitOK, nil, nil)
+			r.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 			if cfg := stream(t, url).CachedInfo().Config; cfg.MaxBytes != 12345678 || cfg.MaxAge != 48*time.Hour || cfg.Replicas != 1 {
 				t.Errorf("the stream is %+v", cfg)
 			}

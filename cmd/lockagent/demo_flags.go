@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -30,7 +31,7 @@ func (f *demoFlags) completeStore(cmd *cobra.Command) error {
 	}
 	for _, name := range []string{"redis", f.nats.given(cmd), "keep", "lease", "metrics"} {
 		if name != "" && cmd.Flags().Changed(name) {
-			return usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
+			return cli.Usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
 		}
 	}
 	f.Redis, f.nats.URL = "", "" // the environment is meant for those who use them
@@ -40,7 +41,7 @@ func (f *demoFlags) completeStore(cmd *cobra.Command) error {
 // completeLog is about the NATS server of the event log.
 func (f *demoFlags) completeLog(cmd *cobra.Command) error {
 	if given := f.nats.given(cmd); f.nats.URL == "" && given != "" {
-		return usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
+		return cli.Usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
 	}
 	if f.nats.URL != "" {
 		f.NATS, f.Stream, f.Prefix = f.nats.Connection, f.nats.stream, f.nats.prefix
@@ -55,7 +56,7 @@ func (f *demoFlags) completeProcesses(cmd *cobra.Command) error {
 		return nil
 	}
 	if cmd.Flags().Changed("agents") {
-		return usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", exampleRedis, max(1, f.processes)),
+		return cli.Usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", cli.ExampleRedis, max(1, f.processes)),
 			"--processes says already how many agents there are: one in each process; leave --agents out")
 	}
 	if err := between(cmd, "processes", f.processes, mostAgents, 3); err != nil {
@@ -63,12 +64,12 @@ func (f *demoFlags) completeProcesses(cmd *cobra.Command) error {
 	}
 	switch {
 	case f.Redis == "" && !f.NoLocks:
-		return usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", exampleRedis, f.processes),
+		return cli.Usage(fmt.Sprintf("lockagent demo --redis %s --processes %d", cli.ExampleRedis, f.processes),
 			"--processes needs --redis, for a store in memory cannot be shared between processes")
 	case f.metrics != "":
-		return usage("lockagent demo --metrics "+f.metrics, "--metrics are those of one process; leave --processes out")
+		return cli.Usage("lockagent demo --metrics "+f.metrics, "--metrics are those of one process; leave --processes out")
 	case wantsPrometheus():
-		return usage("OTEL_METRICS_EXPORTER=prometheus lockagent demo",
+		return cli.Usage("OTEL_METRICS_EXPORTER=prometheus lockagent demo",
 			"OTEL_METRICS_EXPORTER=prometheus is for one process; leave --processes out")
 	}
 	f.Agents = f.processes
@@ -86,17 +87,17 @@ func (f *demoFlags) checkCounts(cmd *cobra.Command) error {
 func (f *demoFlags) checkTimes(*cobra.Command) error {
 	switch {
 	case f.Duration <= 0:
-		return usage("lockagent demo --duration 5s", "--duration must be longer than nothing, not %v", f.Duration)
+		return cli.Usage("lockagent demo --duration 5s", "--duration must be longer than nothing, not %v", f.Duration)
 	case f.Think < 0:
-		return usage("lockagent demo --think 500us", "--think cannot be negative, as %v is", f.Think)
+		return cli.Usage("lockagent demo --think 500us", "--think cannot be negative, as %v is", f.Think)
 	case f.Lease < leastLease || f.Lease > lockagent.MaxLease:
-		return usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
+		return cli.Usage("lockagent demo --lease 5s", "--lease must be between %v and %v, not %v", leastLease, lockagent.MaxLease, f.Lease)
 	}
 	return nil
 }
 
 func (f *demoFlags) checkOutput(cmd *cobra.Command) error {
-	return errors.Join(checkMetrics(cmd, f.metrics), checkFormat(cmd, f.format, "text", "json"))
+	return errors.Join(checkMetrics(cmd, f.metrics), cli.CheckFormat(cmd, f.format, "text", "json"))
 }
 
 // checkKeep finds out whether the event log can be kept where the flag says.
@@ -105,7 +106,7 @@ func (f *demoFlags) checkKeep(cmd *cobra.Command) error {
 		return nil
 	}
 	if other := f.nats.given(cmd); other != "" {
-		return usage("lockagent demo --keep "+shellWord(f.Keep), "--keep and --%s exclude each other", other)
+		return cli.Usage("lockagent demo --keep "+cli.ShellWord(f.Keep), "--keep and --%s exclude each other", other)
 	}
 	f.NATS, f.Stream, f.Prefix = natslog.Connection{}, "", "" // the environment is meant for those who use it
 	return checkNewLog(f.Keep)
@@ -118,7 +119,7 @@ func between(cmd *cobra.Command, flag string, n, most, good int) error {
 	}
 	try := fmt.Sprintf("%s --%s %d", cmd.CommandPath(), flag, good)
 	if flag == "processes" {
-		try += " --redis " + exampleRedis
+		try += " --redis " + cli.ExampleRedis
 	}
-	return usage(try, "--%s must be between 1 and %d, not %d", flag, most, n)
+	return cli.Usage(try, "--%s must be between 1 and %d, not %d", flag, most, n)
 }

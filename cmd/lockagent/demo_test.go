@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/internal/redistest"
@@ -31,7 +32,7 @@ var summaryLines = []string{
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	r := call(t, "demo", "--duration", "300ms", "--lease", patientLease)
-	r.expect(t, exitOK, append(summaryLines,
+	r.expect(t, cli.ExitOK, append(summaryLines,
 		"3 agents with 8 workers each contend for 4 locks for 300ms.\nStore: in memory. Event log: in an embedded NATS server.\n",
 		"  losses       none\n", "0 operations with an old token", "3 of 3 ended well", "Next: lockagent demo --no-locks"), nil)
 	if r.stderr != "" {
@@ -47,9 +48,9 @@ func TestDemoWithoutLocks(t *testing.T) {
 	var r result
 	waittest.Until(t, "a demo in which an update is lost", func() bool { // by chance, and nearly always
 		r = call(t, "demo", "--no-locks", "--duration", "200ms")
-		return r.code != exitOK
+		return r.code != cli.ExitOK
 	})
-	r.expect(t, exitFailed,
+	r.expect(t, cli.ExitFailed,
 		[]string{"without locking anything", "FAIL no lost update", "were lost"},
 		[]string{"not proven: no lost update", "Try: lockagent demo"})
 }
@@ -58,7 +59,7 @@ func TestDemoJSON(t *testing.T) {
 	t.Parallel()
 	r := call(t, "demo", "--duration", "300ms", "--agents", "2", "--workers", "3", "--locks", "1", "--think", "0",
 		"--lease", patientLease, "--format", "json")
-	r.expect(t, exitOK, nil, nil)
+	r.expect(t, cli.ExitOK, nil, nil)
 	s := decodeSummary(t, r)
 	switch {
 	case !s.OK, s.Agents != 2, s.Workers != 3, s.Locks != 1, !s.Locked, s.Processes, s.Store != "memory", s.EventLog != "embedded",
@@ -83,7 +84,7 @@ func TestDemoInProcesses(t *testing.T) {
 	server := redistest.Start(t)
 	r := call(t, "demo", "--redis", server.URL(), "--processes", "3", "--duration", "5s", "--think", "20ms",
 		"--lease", patientLease, "--format", "json")
-	r.expect(t, exitOK, nil, nil)
+	r.expect(t, cli.ExitOK, nil, nil)
 	s := decodeSummary(t, r)
 	if !s.OK || s.Agents != 3 || !s.Processes || s.Store != "redis" || s.Audit.Agents != 3 || s.StoreCalls.Acquire == 0 {
 		t.Errorf("the summary is wrong: %s", r.stdout)
@@ -121,7 +122,7 @@ func TestDemoWithRedisRestartedEmpty(t *testing.T) {
 		g := grants(output)
 		return len(g) > before+1 && g[len(g)-1] > g[before-1]
 	})
-	r.interrupt(t).expect(t, exitOK, append(summaryLines, "  store resets ", "emptied", "3 of 3 ended well"), nil)
+	r.interrupt(t).expect(t, cli.ExitOK, append(summaryLines, "  store resets ", "emptied", "3 of 3 ended well"), nil)
 }
 
 // Whoever holds a lock when Redis forgets it may overlap with the next holder. The
@@ -140,7 +141,7 @@ func TestDemoWithRedisFlushed(t *testing.T) {
 		now := grants(text)
 		return now[len(now)-1] > before[len(before)-1]+2
 	})
-	r.interrupt(t).expect(t, exitOK, summaryLines, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, summaryLines, nil)
 }
 
 // A Redis that is gone for good does not keep the demo from ending.
@@ -151,7 +152,7 @@ func TestDemoWithRedisGone(t *testing.T) {
 	r.await(t, "it works", working)
 	server.Kill()
 	r.await(t, "nothing is granted any more", func(output string) bool { return strings.Contains(output, " 0/s ") })
-	r.interrupt(t).expect(t, exitOK, summaryLines, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, summaryLines, nil)
 }
 
 func TestDemoWithoutRedis(t *testing.T) {
@@ -163,7 +164,7 @@ func TestDemoWithoutRedis(t *testing.T) {
 		{"demo", "--redis", server.URL(), "--processes", "2"},
 	} {
 		r := call(t, args...)
-		r.expect(t, exitUnavailable, nil, []string{"lockagent: ", "Try: "})
+		r.expect(t, cli.ExitUnavailable, nil, []string{"lockagent: ", "Try: "})
 		if r.stdout != "" {
 			t.Errorf("it says %q before it knows", r.stdout)
 		}
@@ -174,14 +175,14 @@ func TestDemoWithTheWrongPassword(t *testing.T) {
 	const secret = "open-sesame"
 	server := redistest.Start(t, redistest.WithPassword(secret))
 	r := call(t, "demo", "--redis", server.UserURL("", "wrong-"+secret))
-	r.expect(t, exitNotPermitted, nil, []string{"lockagent: "})
+	r.expect(t, cli.ExitNotPermitted, nil, []string{"lockagent: "})
 	if strings.Contains(r.stderr, secret) {
 		t.Errorf("stderr has the password: %s", r.stderr)
 	}
 	t.Setenv("LOCKAGENT_REDIS", server.URL())
 	works := start(t, "demo", "--duration", "1h", "--think", "20ms", "--lease", patientLease)
 	works.await(t, "it works", working)
-	works.interrupt(t).expect(t, exitOK, []string{"Store: Redis"}, nil)
+	works.interrupt(t).expect(t, cli.ExitOK, []string{"Store: Redis"}, nil)
 }
 
 func TestDemoMetrics(t *testing.T) {
@@ -193,11 +194,11 @@ func TestDemoMetrics(t *testing.T) {
 			t.Errorf("the metrics have no %s:\n%s", want, body)
 		}
 	}
-	r.interrupt(t).expect(t, exitOK, summaryLines, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, summaryLines, nil)
 }
 
 func TestDemoMetricsWithoutAPort(t *testing.T) {
-	call(t, "demo", "--metrics", "nowhere").expect(t, exitUsage, nil, []string{"missing port", "Try: lockagent demo --metrics 127.0.0.1:0"})
+	call(t, "demo", "--metrics", "nowhere").expect(t, cli.ExitUsage, nil, []string{"missing port", "Try: lockagent demo --metrics 127.0.0.1:0"})
 }
 
 // leader starts the program in a process of its own, as the leader of a group.
@@ -229,7 +230,7 @@ func TestDemoInterrupted(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("it ended with %v", err)
 			}
-			result{cmd.ProcessState.ExitCode(), out.String(), ""}.expect(t, exitOK, summaryLines, nil)
+			result{cmd.ProcessState.ExitCode(), out.String(), ""}.expect(t, cli.ExitOK, summaryLines, nil)
 		})
 	}
 }
@@ -249,8 +250,8 @@ func TestDemoWithItsReaderGone(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = write, &stderr
 	_ = cmd.Run() // the exit code is looked at
 	write.Close()
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed || stderr.Len() > 0 {
-		t.Errorf("exit code %d, want %d; stderr: %s", code, exitFailed, &stderr)
+	if code := cmd.ProcessState.ExitCode(); code != cli.ExitFailed || stderr.Len() > 0 {
+		t.Errorf("exit code %d, want %d; stderr: %s", code, cli.ExitFailed, &stderr)
 	}
 	left, err := os.ReadDir(temporary)
 	if err != nil || len(left) > 0 {

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
@@ -106,13 +108,13 @@ func TestADiskThatIsFull(t *testing.T) {
 	path := socketPath(t)
 	disk, _ := smallDisk(t, 32<<20)
 	d := serveProcess(t, path, nil, "--state-dir", disk+"/state", "--lease", "1m", "--events-max-size", "4MiB")
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "read line; echo $LOCKAGENT_TOKEN")
 	looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
 	look := func() *lockagentv1.GetResponse {
 		t.Helper()
-		r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
+		r, err := looks.Look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +128,9 @@ func TestADiskThatIsFull(t *testing.T) {
 	waittest.Until(t, "a request is refused", func() bool { // what fits into the last block is kept
 		n++
 		refused = call(t, "acquire", "--socket", path, "--ttl", "1h", fmt.Sprint("desk/", n))
-		return refused.code != exitOK
+		return refused.code != cli.ExitOK
 	})
-	refused.expect(t, exitUnavailable, nil, []string{"it cannot write its journal; see its log, and whether its disk is full"})
+	refused.expect(t, cli.ExitUnavailable, nil, []string{"it cannot write its journal; see its log, and whether its disk is full"})
 	d.stderr.await(t, "what its log says", says("/state/journal.new: no space left on device"))
 	awaitRenewal(t, func() time.Duration { return look().GetRemaining().AsDuration() })
 
@@ -136,7 +138,7 @@ func TestADiskThatIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	waittest.Until(t, "a request is granted", func() bool {
-		return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == exitOK
+		return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == cli.ExitOK
 	})
 	d.stderr.await(t, "that it goes on", says("the journal is written again"))
 	d.signal(t, syscall.SIGKILL)
@@ -207,12 +209,12 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 					flags = append(flags, "--redis", redistest.Start(t).URL())
 				}
 				d := serveProcess(t, path, nil, flags...)
-				looks := &testDaemon{daemonClient: newDaemonClient(path)}
-				t.Cleanup(looks.close)
+				looks := &testDaemon{Daemon: client.New(path)}
+				t.Cleanup(looks.Close)
 				held := func(name string) *lockagentv1.GetResponse {
 					t.Helper()
 					looks.until(t, name, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
-					r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: name})
+					r, err := looks.Look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: name})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -234,7 +236,7 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 					if now := held("door").GetLock().GetHolders()[0].GetToken(); now != token {
 						t.Errorf("it is held with the token %d, not %d", now, token)
 					}
-					apart(t, "acquire", "--socket", path, "--ttl", "1h", "desk").expect(t, exitUnavailable, nil, []string{"it cannot write its journal"})
+					apart(t, "acquire", "--socket", path, "--ttl", "1h", "desk").expect(t, cli.ExitUnavailable, nil, []string{"it cannot write its journal"})
 					d.stderr.await(t, "what its log says", says("/state/journal.new: "+test.says))
 					if status, text := page(t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
 						t.Errorf("ready: %d, %s", status, text)
@@ -243,7 +245,7 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 				awaitRenewal(t, func() time.Duration { return held("door").GetRemaining().AsDuration() })
 				giveBack()
 				waittest.Until(t, "a request is granted", func() bool {
-					return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == exitOK
+					return call(t, "acquire", "--socket", path, "--ttl", "1h", "desk").code == cli.ExitOK
 				})
 				kill()
 				d = serveProcess(t, path, nil, flags...)
@@ -267,12 +269,12 @@ func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 			disk, _ := smallDisk(t, 32<<20)
 			flags := append([]string{"--state-dir", disk + "/state", "--lease", "20s", "--events-max-size", "4MiB"}, store(t)...)
 			d := serveProcess(t, path, nil, flags...)
-			looks := &testDaemon{daemonClient: newDaemonClient(path)}
-			t.Cleanup(looks.close)
+			looks := &testDaemon{Daemon: client.New(path)}
+			t.Cleanup(looks.Close)
 			look := func() *lockagentv1.GetResponse {
 				t.Helper()
 				looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
-				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
+				r, err := looks.Look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -286,7 +288,7 @@ func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 			n := 0
 			waittest.Until(t, "a request is refused", func() bool { // what fits into the last block is kept
 				n++
-				return call(t, "acquire", "--socket", path, "--ttl", "1h", fmt.Sprint("desk/", n)).code != exitOK
+				return call(t, "acquire", "--socket", path, "--ttl", "1h", fmt.Sprint("desk/", n)).code != cli.ExitOK
 			})
 			for journaled := time.Now().Add(remaining()); time.Now().Before(journaled); { // or earlier
 				awaitRenewal(t, remaining)
@@ -304,7 +306,7 @@ func TestKilledAfterTheDeadlinesInTheJournal(t *testing.T) {
 					t.Errorf("it is held with the token %d, not %d", now, before)
 				}
 			}
-			apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
+			apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
 			holder.ended(t, fmt.Sprintln(before))
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -84,7 +85,7 @@ func TestExamplesOfTheAPI(t *testing.T) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script.String())
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "LOCKAGENT_SOCKET="+d.path)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "LOCKAGENT_SOCKET="+d.Path)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -128,7 +129,7 @@ func TestExamplesOfGRPC(t *testing.T) {
 		line, want, _ := strings.Cut(command, "\n")
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
 		cmd.Dir = "../.." // of the files in proto
-		cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "PATH="+bin+":"+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.Path, "PATH="+bin+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -169,10 +170,10 @@ func TestDocumentedJSON(t *testing.T) {
 		documented[m[1]] = m[2]
 	}
 	d := runDaemon(t)
-	socket := []string{"--socket", d.path}
+	socket := []string{"--socket", d.Path}
 	written := func(args ...string) string {
 		r := call(t, append(append(args[:1:1], socket...), args[1:]...)...)
-		r.expect(t, exitOK, nil, nil)
+		r.expect(t, cli.ExitOK, nil, nil)
 		return r.stdout
 	}
 	acquired := written("acquire", "--format", "json", "-s", "--ttl", "1h", "--label", "ticket=7", "orders/42")
@@ -205,5 +206,5 @@ func TestDocumentedJSON(t *testing.T) {
 	if got, want := shapeOf(t, written("ls", "--format", "jsonl")), shapeOf(t, string(list.Locks[0])); got != want {
 		t.Errorf("a line is %s, and an element %s", got, want)
 	}
-	call(t, append([]string{"break", "--yes", "orders/42"}, socket...)...).expect(t, exitOK, nil, nil) // for the one who waits
+	call(t, append([]string{"break", "--yes", "orders/42"}, socket...)...).expect(t, cli.ExitOK, nil, nil) // for the one who waits
 }

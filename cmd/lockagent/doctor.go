@@ -25,6 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/doctor"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -36,7 +38,7 @@ import (
 )
 
 func newDoctor() *cobra.Command {
-	var format listFlag
+	var format cli.ListFlag
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check Redis, NATS and the daemon, and say what to do",
@@ -49,19 +51,19 @@ lockagent serve would have them. If these are wrong, it looks at the daemon alon
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,
-		Example:    "  lockagent doctor\n  lockagent doctor --redis " + exampleRedis + " --format json",
+		Example:    "  lockagent doctor\n  lockagent doctor --redis " + cli.ExampleRedis + " --format json",
 		SuggestFor: []string{"status", "ping"},
-		Args:       noArgs,
+		Args:       cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := format.check(cmd); err != nil {
+			if err := format.Check(cmd); err != nil {
 				return err
 			}
 			settings, bad := loadSettings(cmd)
-			if bad != nil && codeOf(bad) != exitConfig {
+			if bad != nil && cli.CodeOf(bad) != cli.ExitConfig {
 				return bad
 			}
 			// The daemon may run all the same, where its clients look for it.
-			socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(variable("socket")),
+			socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(cli.Variable("socket")),
 				place.Current().Find())
 			var found []doctor.Finding
 			switch own, whose := settingsThatCount(cmd, socket); {
@@ -75,18 +77,18 @@ change the exit code.`,
 			if cmd.Context().Err() != nil {
 				return context.Cause(cmd.Context())
 			}
-			if err := format.write(cmd, listFindings(found)); err != nil || bad != nil {
+			if err := format.Write(cmd, listFindings(found)); err != nil || bad != nil {
 				return errors.Join(err, bad)
 			}
 			wrong := slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.State != doctor.Error })
 			if n := len(wrong); n > 0 {
 				err := fmt.Errorf("%s wrong", readable.Counted(n, "thing is", "things are"))
-				return &failure{code: exitFailed, err: err}
+				return &cli.Failure{Code: cli.ExitFailed, Err: err}
 			}
 			return nil
 		},
 	}
-	format.add(cmd)
+	format.Add(cmd)
 	addSettings(cmd)
 	return cmd
 }
@@ -109,8 +111,8 @@ func settingsThatCount(cmd *cobra.Command, socket string) (own *config.Settings,
 			Check: "settings", State: doctor.OK, Found: "those of the daemon on " + socket,
 		}}
 	}
-	daemon := newDaemonClient(socket)
-	defer daemon.close()
+	daemon := client.New(socket)
+	defer daemon.Close()
 	if _, err := ready(cmd.Context(), daemon); err != nil {
 		return nil, nil
 	}
@@ -128,13 +130,13 @@ const maxSettings = 1 << 20
 func askOperator(ctx context.Context, socket, path string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	operator := newDaemonClient(socket)
-	defer operator.close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, daemonURL+path, http.NoBody)
+	operator := client.New(socket)
+	defer operator.Close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, client.URL+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	res, err := operator.transport.RoundTrip(req)
+	res, err := operator.Transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
@@ -142,10 +144,10 @@ func askOperator(ctx context.Context, socket, path string, most int64) ([]byte, 
 	return io.ReadAll(io.LimitReader(res.Body, most))
 }
 
-func listFindings(found []doctor.Finding) list {
-	l := list{name: "checks", columns: []string{"CHECK", "STATE", "FOUND", "WHAT TO DO"}}
+func listFindings(found []doctor.Finding) cli.List {
+	l := cli.List{Name: "checks", Columns: []string{"CHECK", "STATE", "FOUND", "WHAT TO DO"}}
 	for _, f := range found {
-		l.rows = append(l.rows, row{[]string{f.Check, string(f.State), f.Found, f.Do}, f})
+		l.Rows = append(l.Rows, cli.Row{Cells: []string{f.Check, string(f.State), f.Found, f.Do}, View: f})
 	}
 	return l
 }
@@ -259,8 +261,8 @@ func askDaemon(ctx context.Context, h doctor.Host, operator string) doctor.Host 
 		return h
 	}
 	h.SocketInfo = info
-	daemon := newDaemonClient(h.Socket)
-	defer daemon.close()
+	daemon := client.New(h.Socket)
+	defer daemon.Close()
 	if h.Ready, h.Served = ready(ctx, daemon); h.Served == nil && !h.Ready {
 		h.Why = whyNotReady(ctx, operator)
 	}
@@ -327,16 +329,16 @@ func tryWriting(dir string) error {
 const answerTime = 5 * time.Second
 
 // ready asks the daemon whether it can grant locks at the moment, as the standard health check has it.
-func ready(ctx context.Context, d *daemonClient) (bool, error) {
+func ready(ctx context.Context, d *client.Daemon) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, daemonURL+"/grpc.health.v1.Health/Check",
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, client.URL+"/grpc.health.v1.Health/Check",
 		bytes.NewReader([]byte(`{"service":"lockagent.v1.LockService"}`)))
 	if err != nil {
 		return false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := d.transport.RoundTrip(req)
+	res, err := d.Transport.RoundTrip(req)
 	if err != nil {
 		return false, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/doctor"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -64,7 +65,7 @@ func (d diagnosis) is(t *testing.T, check string, state doctor.State, says ...st
 	if f.State != state {
 		t.Errorf("%s is %+v, not %s", check, f, state)
 	}
-	if state == doctor.Error && d.code != exitFailed {
+	if state == doctor.Error && d.code != cli.ExitFailed {
 		t.Errorf("the exit code is %d", d.code)
 	}
 }
@@ -74,7 +75,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	server := redistest.Start(t, redistest.WithConfig("appendonly yes"))
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	d := runDaemon(t)
-	r := diagnose(t, "--redis", server.URL(), "--nats", hub.URL(), "--socket", d.path)
+	r := diagnose(t, "--redis", server.URL(), "--nats", hub.URL(), "--socket", d.Path)
 	r.is(t, "redis", doctor.OK, "standalone")
 	r.is(t, "redis version", doctor.OK, "RESP3")
 	for _, check := range []string{"redis scripts", "redis messages", "redis permissions", "redis eviction", "redis persistence", "redis replicas", "nats", "deadlines", "state directory", "socket"} {
@@ -85,7 +86,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	if clock := r.checks["redis clock"]; clock.State != doctor.OK && clock.State != doctor.Warning { // a busy machine cannot be sure
 		t.Errorf("the clock: %+v", clock)
 	}
-	if r.code != exitOK {
+	if r.code != cli.ExitOK {
 		t.Errorf("the exit code is %d: %s", r.code, r.stderr)
 	}
 }
@@ -97,13 +98,13 @@ func TestDoctorOfOneHost(t *testing.T) {
 	r.is(t, "nats", doctor.Skipped, "nats.url")
 	r.is(t, "socket", doctor.Skipped)
 	r.is(t, "daemon", doctor.Warning, "lockagent serve --socket")
-	if r.code != exitOK {
+	if r.code != cli.ExitOK {
 		t.Errorf("the exit code is %d: %s", r.code, r.stderr)
 	}
-	call(t, "doctor", "--format", "xml").expect(t, exitUsage, nil, []string{"Try: lockagent doctor --format json"})
-	call(t, "doctor", "--lease", "never").expect(t, exitUsage, nil, []string{"--lease"})
-	call(t, "doctor", "now").expect(t, exitUsage, nil, nil)
-	call(t, "doctor", "--config", "/no/such/file").expect(t, exitConfig, nil, nil)
+	call(t, "doctor", "--format", "xml").expect(t, cli.ExitUsage, nil, []string{"Try: lockagent doctor --format json"})
+	call(t, "doctor", "--lease", "never").expect(t, cli.ExitUsage, nil, []string{"--lease"})
+	call(t, "doctor", "now").expect(t, cli.ExitUsage, nil, nil)
+	call(t, "doctor", "--config", "/no/such/file").expect(t, cli.ExitConfig, nil, nil)
 }
 
 func TestDoctorFindsWhatIsWrongWithRedis(t *testing.T) {
@@ -300,10 +301,10 @@ func TestDoctorSaysThatTheDaemonDrains(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	serving(t, path)
-	call(t, "drain", "--socket", path).expect(t, exitOK, nil, nil)
+	call(t, "drain", "--socket", path).expect(t, cli.ExitOK, nil, nil)
 	see := func() diagnosis { return diagnose(t, "--state-dir", path+".state", "--socket", path) }
 	see().is(t, "daemon", doctor.Error, "it takes no new claims", "lockagent drain --undo")
-	call(t, "drain", "--socket", path, "--undo").expect(t, exitOK, nil, nil)
+	call(t, "drain", "--socket", path, "--undo").expect(t, cli.ExitOK, nil, nil)
 	see().is(t, "daemon", doctor.OK, "it can grant locks")
 }
 
@@ -337,7 +338,7 @@ func TestDoctorAsksTheDaemonForItsSettings(t *testing.T) {
 	see("--state-dir", other).is(t, "daemon", doctor.Warning, "it does not run")
 
 	silent := runDaemon(t) // one that has no socket for operators
-	r = diagnosed(t, call(t, "doctor", "--format", "json", "--socket", silent.path))
+	r = diagnosed(t, call(t, "doctor", "--format", "json", "--socket", silent.Path))
 	r.is(t, "settings", doctor.Warning, "those of this command line", "run it as root")
 	r.is(t, "daemon", doctor.OK)
 }

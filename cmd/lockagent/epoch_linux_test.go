@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -32,9 +33,9 @@ func TestStartsAreCounted(t *testing.T) {
 	}
 	d = serveProcess(t, path, nil, "--web", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
 	d.stderr.await(t, "that it goes on without a log", says("the event log cannot be used, and this daemon records no event"))
-	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, []string{"is held by"})
-	apart(t, "lock", "--socket", path, "-n", "desk", "true").expect(t, exitOK, nil, nil)
-	call(t, "watch", "--socket", path, "--since", "1m").expect(t, exitUsage, nil, []string{"this daemon has no event log"})
+	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
+	apart(t, "lock", "--socket", path, "-n", "desk", "true").expect(t, cli.ExitOK, nil, nil)
+	call(t, "watch", "--socket", path, "--since", "1m").expect(t, cli.ExitUsage, nil, []string{"this daemon has no event log"})
 	kill()
 	if err := errors.Join(os.Remove(log), os.Rename(aside, log)); err != nil {
 		t.Fatal(err)
@@ -54,5 +55,5 @@ func TestStartsAreCounted(t *testing.T) {
 	if all := slices.Compact(epochs); strings.Join(all, " ") != "1 3" {
 		t.Errorf("the epochs are %v", all)
 	}
-	call(t, "events", "audit", "--dir", log).expect(t, exitIncomplete, []string{"epochs 2 to 2"}, nil)
+	call(t, "events", "audit", "--dir", log).expect(t, cli.ExitIncomplete, []string{"epochs 2 to 2"}, nil)
 }

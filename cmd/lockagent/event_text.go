@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/fold"
@@ -111,7 +112,7 @@ func eventText(r *events.Record, holder string, now time.Time) string {
 	if r.Err != "" {
 		field("error %q", r.Err)
 	}
-	return oneLine(b.String())
+	return cli.OneLine(b.String())
 }
 
 var (

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -87,7 +88,7 @@ func TestShortAgent(t *testing.T) {
 		s.add("another", begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
 		for _, asked := range []string{want, string(id)} {
 			r := callWith(t, s.text.String(), "events", "tail", "--file", "-", "--agent", asked)
-			r.expect(t, exitOK, []string{"Z  " + want + " #"}, nil)
+			r.expect(t, cli.ExitOK, []string{"Z  " + want + " #"}, nil)
 			if n := len(lines(r.stdout)); n != 1 {
 				t.Errorf("%s selects %d lines:\n%s", asked, n, r.stdout)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/machinetest"
@@ -145,7 +146,7 @@ func TestRecipesForTheEventLog(t *testing.T) {
 	}
 	dir := t.TempDir()
 	log := call(t, slices.Concat(words[1:len(words)-2], []string{"--nats", url})...)
-	log.expect(t, exitOK, []string{".held.v1"}, nil)
+	log.expect(t, cli.ExitOK, []string{".held.v1"}, nil)
 	if err := os.WriteFile(filepath.Join(dir, words[len(words)-1]), []byte(log.stdout), 0o600); err != nil {
 		t.Fatal(err)
 	}

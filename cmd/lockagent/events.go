@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -17,7 +18,7 @@ func newEvents() *cobra.Command {
 		Short: "Read the event log",
 		Long:  "Read the log of everything that happened to locks: every agent publishes it to NATS.",
 		Args:  cobra.ArbitraryArgs,
-		RunE:  wantsVerb("tail"),
+		RunE:  cli.WantsVerb("tail"),
 	}
 	cmd.AddCommand(newEventsTail(), newEventsHistory(), newEventsState(), newEventsHolders(), newEventsTop(), newEventsAudit(), newEventsForward(),
 		newEventsProject())
@@ -30,7 +31,7 @@ func parseKinds(cmd *cobra.Command, texts []string) ([]lockagent.EventKind, erro
 	for _, text := range texts {
 		kind, ok := lockagent.ParseEventKind(text)
 		if !ok {
-			return nil, usage(again(cmd)+" --kind granted,lost", "there is no kind of event %q; the kinds are %s", text, kindNames())
+			return nil, cli.Usage(cli.Again(cmd)+" --kind granted,lost", "there is no kind of event %q; the kinds are %s", text, kindNames())
 		}
 		kinds = append(kinds, kind)
 	}
@@ -54,12 +55,12 @@ func parsePattern(cmd *cobra.Command, text string) (events.Filter, error) {
 		return events.Filter{}, nil
 	}
 	filter := events.Filter{Pattern: text}
-	try := again(cmd) + " --lock 'orders/>'"
-	if _, err := parseLock(text, try); err != nil {
+	try := cli.Again(cmd) + " --lock 'orders/>'"
+	if _, err := cli.ParseLock(text, try); err != nil {
 		return filter, err
 	}
 	if err := filter.Validate(); err != nil {
-		return filter, usage(try, "--lock: %s", reason(err))
+		return filter, cli.Usage(try, "--lock: %s", reason(err))
 	}
 	return filter, nil
 }
@@ -76,7 +77,7 @@ func lockFilter(name lockagent.Name) events.Filter {
 // checkLock checks the name of a lock, or the pattern, that a verb is about.
 func checkLock(cmd *cobra.Command, name lockagent.Name) error {
 	if err := lockFilter(name).Validate(); err != nil {
-		return usage(cmd.CommandPath()+" 'orders/>'"+places(cmd.Flags()), "%s", reason(err))
+		return cli.Usage(cmd.CommandPath()+" 'orders/>'"+cli.Places(cmd.Flags()), "%s", reason(err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
@@ -21,7 +22,7 @@ import (
 type auditFlags struct {
 	source
 	lock       string
-	during     timeRange
+	during     cli.TimeRange
 	begin      string
 	follow     bool
 	checkpoint string
@@ -71,13 +72,13 @@ event for another program: a line of JSON.`,
   lockagent events audit --follow --checkpoint audit.json --metrics 127.0.0.1:9465 --format jsonl
   lockagent events audit --independent
   lockagent events audit --file events.jsonl`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.lock, "lock", "", patternUsage)
-	f.during.addFlags(cmd, "what was held")
+	f.during.AddFlags(cmd, "what was held")
 	flags.StringVar(&f.begin, "begin", "", "read the log from this `time` on only, in the same forms; what was held then is not judged")
 	flags.BoolVar(&f.follow, "follow", false, "go on with the events to come, and tell when the verdict changes")
 	flags.StringVar(&f.checkpoint, "checkpoint", "", "go on from this `file`, if it exists, and leave there from where to go on the next time")
@@ -92,48 +93,48 @@ event for another program: a line of JSON.`,
 }
 
 func (f *auditFlags) check(cmd *cobra.Command, now time.Time) (err error) {
-	try := again(cmd) + " "
-	if err := f.during.check(cmd, now); err != nil {
+	try := cli.Again(cmd) + " "
+	if err := f.during.Check(cmd, now); err != nil {
 		return err
 	}
 	if f.begin != "" {
-		if f.from, err = parseMoment(f.begin, now); err != nil {
-			return usage(try+"--begin yesterday", "--begin: %w", err)
+		if f.from, err = cli.ParseMoment(f.begin, now); err != nil {
+			return cli.Usage(try+"--begin yesterday", "--begin: %w", err)
 		}
 	}
 	switch {
-	case f.from.After(now), !f.during.since.IsZero() && f.from.After(f.during.since):
-		return usage(try+"--begin yesterday --since today", "--begin %s is later than what is to be judged", readable.Time(f.from, now))
-	case f.follow && !f.during.until.IsZero():
-		return usage(try+"--until 10m", "--follow and --until exclude each other, for what is to come is later")
+	case f.from.After(now), !f.during.Since.IsZero() && f.from.After(f.during.Since):
+		return cli.Usage(try+"--begin yesterday --since today", "--begin %s is later than what is to be judged", readable.Time(f.from, now))
+	case f.follow && !f.during.Until.IsZero():
+		return cli.Usage(try+"--until 10m", "--follow and --until exclude each other, for what is to come is later")
 	case f.follow && (f.dir != "" || f.file != ""):
-		return usage(again(cmd), "--follow excludes --dir and --file, for nothing can be added to what they read")
+		return cli.Usage(cli.Again(cmd), "--follow excludes --dir and --file, for nothing can be added to what they read")
 	case f.metrics != "" && !f.follow:
-		return usage(try+"--follow --metrics "+shellWord(f.metrics), "--metrics needs --follow")
+		return cli.Usage(try+"--follow --metrics "+cli.ShellWord(f.metrics), "--metrics needs --follow")
 	case f.ack != "" && (f.checkpoint == "" || f.follow):
-		return usage(try+"--checkpoint audit.json --acknowledge "+shellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
+		return cli.Usage(try+"--checkpoint audit.json --acknowledge "+cli.ShellWord(f.ack), "--acknowledge needs --checkpoint, and excludes --follow")
 	case f.tail < audit.DefaultTail:
-		return usage(try+"--tail 1m", "--tail must be at least %v, not %v", audit.DefaultTail, f.tail)
+		return cli.Usage(try+"--tail 1m", "--tail must be at least %v, not %v", audit.DefaultTail, f.tail)
 	case f.patience < audit.DefaultTail:
-		return usage(try+"--patience 5m", "--patience must be at least %v, not %v", audit.DefaultTail, f.patience)
-	case f.checkpoint != "" && (f.during.asked() || f.begin != ""):
-		return usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint excludes --since, --until and --begin, for a checkpoint says where to begin, and is about all that follows")
+		return cli.Usage(try+"--patience 5m", "--patience must be at least %v, not %v", audit.DefaultTail, f.patience)
+	case f.checkpoint != "" && (f.during.Asked() || f.begin != ""):
+		return cli.Usage(try+"--checkpoint "+cli.ShellWord(f.checkpoint), "--checkpoint excludes --since, --until and --begin, for a checkpoint says where to begin, and is about all that follows")
 	case f.checkpoint != "" && f.lock != "":
-		return usage(try+"--checkpoint "+shellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
+		return cli.Usage(try+"--checkpoint "+cli.ShellWord(f.checkpoint), "--checkpoint and --lock exclude each other, for a checkpoint is about all locks")
 	case f.checkpoint != "" && f.file != "":
-		return usage(again(cmd), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
+		return cli.Usage(cli.Again(cmd), "--checkpoint and --file exclude each other, for the lines of a file have no place in a stream")
 	}
-	if f.second && (f.follow || f.lock != "" || f.during.asked() || f.begin != "" || f.checkpoint != "") {
-		return usage(try+"--independent", "--independent judges a whole log, so it excludes --follow, --lock, --since, --until, --begin and --checkpoint")
+	if f.second && (f.follow || f.lock != "" || f.during.Asked() || f.begin != "" || f.checkpoint != "") {
+		return cli.Usage(try+"--independent", "--independent judges a whole log, so it excludes --follow, --lock, --since, --until, --begin and --checkpoint")
 	}
 	if f.follow && f.format == "json" {
-		return usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
+		return cli.Usage(try+"--follow --format jsonl", "--format must be text or jsonl with --follow, which tells more than once")
 	}
 	second := "json"
 	if f.follow {
 		second = "jsonl"
 	}
-	if err := errors.Join(checkFormat(cmd, f.format, "text", second), checkMetrics(cmd, f.metrics), f.checkCheckpoint()); err != nil {
+	if err := errors.Join(cli.CheckFormat(cmd, f.format, "text", second), checkMetrics(cmd, f.metrics), f.checkCheckpoint()); err != nil {
 		return err
 	}
 	if err := f.source.check(cmd); err != nil {
@@ -233,11 +234,11 @@ func (f *auditFlags) narrow(r *audit.Report) {
 // write writes the report. If nobody reads it to its end, the exit code still tells the verdict.
 func (f *auditFlags) write(cmd *cobra.Command, report *audit.Report) (err error) {
 	if f.format == "json" {
-		err = writeJSON(cmd.OutOrStdout(), report)
+		err = cli.WriteJSON(cmd.OutOrStdout(), report)
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), report.String())
 	}
-	if unread(err) {
+	if cli.Unread(err) {
 		return nil
 	}
 	return err
@@ -304,28 +305,28 @@ func (f *auditFlags) verdictOf(log *eventLog, r *audit.Report) error {
 	case audit.Proven:
 		return nil
 	case audit.Explained:
-		return &failure{
-			exitExplained, fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
-			f.closeUp(&r.Explained.First[0].Violation),
+		return &cli.Failure{
+			Code: cli.ExitExplained, Err: fmt.Errorf("proven, apart from overlaps that the event log explains: %d", r.Explained.Count),
+			Try: f.closeUp(&r.Explained.First[0].Violation),
 		}
 	case audit.Violated:
-		return &failure{exitViolated, errors.New("not proven: violated"), f.closeUp(&r.Violations.First[0])}
+		return &cli.Failure{Code: cli.ExitViolated, Err: errors.New("not proven: violated"), Try: f.closeUp(&r.Violations.First[0])}
 	case audit.Empty:
 		return f.nothing(log)
 	}
-	return &failure{code: exitIncomplete, err: fmt.Errorf("not proven: %s", r.Verdict)}
+	return &cli.Failure{Code: cli.ExitIncomplete, Err: fmt.Errorf("not proven: %s", r.Verdict)}
 }
 
 // nothing is the error of an audit that has found nothing of what it was asked for.
 func (f *auditFlags) nothing(log *eventLog) error {
 	const audit = "lockagent events audit"
 	empty := func(try, format string, args ...any) error {
-		return &failure{exitEmpty, fmt.Errorf("not proven: the event log "+format, args...), try + f.place()}
+		return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("not proven: the event log "+format, args...), Try: try + f.place()}
 	}
 	now := time.Now()
-	switch when := f.during.text(now); {
+	switch when := f.during.Text(now); {
 	case f.lock != "" && when != "":
-		return empty(audit+" --lock "+shellWord(f.lock), "has no holds of %q%s", f.lock, when)
+		return empty(audit+" --lock "+cli.ShellWord(f.lock), "has no holds of %q%s", f.lock, when)
 	case f.lock != "":
 		return empty("lockagent events holders", "has no holds of %q", f.lock)
 	case when != "":
@@ -345,7 +346,7 @@ func (f *auditFlags) closeUp(v *audit.Violation) string {
 		at = v.Second.From
 	}
 	if at.IsZero() {
-		return "lockagent events history " + shellWord(string(v.First.Lock)) + f.place()
+		return "lockagent events history " + cli.ShellWord(string(v.First.Lock)) + f.place()
 	}
-	return fmt.Sprintf("lockagent events state %s --at %s%s", shellWord(string(v.First.Lock)), at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place())
+	return fmt.Sprintf("lockagent events state %s --at %s%s", cli.ShellWord(string(v.First.Lock)), at.Local().Format("2006-01-02T15:04:05.000Z07:00"), f.place())
 }

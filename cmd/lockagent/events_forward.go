@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -31,7 +32,7 @@ goes on until it is interrupted, and waits for servers that are away.
 
 A daemon needs no such program: with nats.url in its configuration it forwards its own log to that server.`,
 		Example: "  lockagent events forward --nats " + defaultNATS + " --hub nats://hub:4222",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().SortFlags = false
@@ -43,12 +44,12 @@ A daemon needs no such program: with nats.url in its configuration it forwards i
 
 func (f *forwardFlags) run(cmd *cobra.Command) error {
 	if f.hub.URL == "" {
-		return usage(again(cmd)+" --hub nats://hub:4222", "--hub is missing")
+		return cli.Usage(cli.Again(cmd)+" --hub nats://hub:4222", "--hub is missing")
 	}
 	if err := checkMetrics(cmd, f.metrics); err != nil {
 		return err
 	}
-	logger := newLogger(cmd.ErrOrStderr())
+	logger := cli.NewLogger(cmd.ErrOrStderr())
 	forwarder, err := natslog.NewForwarder(natslog.ForwardConfig{
 		Source: f.source.config(logger), Hub: f.hub.config(logger),
 		Replicas: f.hub.replicas, MaxBytes: f.hub.maxBytes, MaxAge: f.hub.maxAge, Logger: logger,
@@ -77,7 +78,7 @@ func (f *forwardFlags) failure(cmd *cobra.Command, err error) error {
 		of = &f.hub
 	}
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "Hub" {
-		return usage(commandLine(cmd, places(cmd.Flags(), f.hub.names)+" --hub nats://hub:4222"), "--%s (or $%s): it has the same stream as --%s", f.hub.name, variable(f.hub.name), f.source.name)
+		return cli.Usage(cli.CommandLine(cmd, cli.Places(cmd.Flags(), f.hub.names)+" --hub nats://hub:4222"), "--%s (or $%s): it has the same stream as --%s", f.hub.name, cli.Variable(f.hub.name), f.source.name)
 	}
 	return of.failure(cmd, err)
 }

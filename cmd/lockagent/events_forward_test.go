@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -52,7 +53,7 @@ func TestEventsForward(t *testing.T) {
 	want := read(source)
 	r := start(t, "events", "forward", "--nats", source, "--hub", hub)
 	r.awaitHub(t, want, func() string { return read(hub) })
-	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, []string{" messages forwarded; 0 that were discarded or refused are missing\n"}, nil)
 }
 
 // What keeps a forwarder from its work is told, and the end of it.
@@ -84,9 +85,9 @@ func TestEventsForwardMakesTheHub(t *testing.T) {
 	if cfg.MaxBytes != 12345678 || cfg.MaxAge != 48*time.Hour || cfg.Replicas != 1 {
 		t.Errorf("the hub has %+v", cfg)
 	}
-	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "-2").expect(t, exitUsage, nil, []string{"--hub-max-bytes (or $LOCKAGENT_HUB_MAX_BYTES): -2 bytes cannot bound a stream"})
-	call(t, "events", "forward", "--hub", hub, "--hub-max-age", "-1s").expect(t, exitUsage, nil, []string{"--hub-max-age (or $LOCKAGENT_HUB_MAX_AGE): -1s cannot bound a stream"})
-	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "1GB").expect(t, exitUsage, nil, []string{"--hub-max-bytes wants a whole number"})
+	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "-2").expect(t, cli.ExitUsage, nil, []string{"--hub-max-bytes (or $LOCKAGENT_HUB_MAX_BYTES): -2 bytes cannot bound a stream"})
+	call(t, "events", "forward", "--hub", hub, "--hub-max-age", "-1s").expect(t, cli.ExitUsage, nil, []string{"--hub-max-age (or $LOCKAGENT_HUB_MAX_AGE): -1s cannot bound a stream"})
+	call(t, "events", "forward", "--hub", hub, "--hub-max-bytes", "1GB").expect(t, cli.ExitUsage, nil, []string{"--hub-max-bytes wants a whole number"})
 }
 
 // The environment and --metrics show what a forwarder does.
@@ -111,11 +112,11 @@ func TestEventsForwardMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	waittest.Until(t, "it says that it cannot go on", shows("lockagent_forward_stalled 1.0"))
-	r.interrupt(t).expect(t, exitOK, []string{"10 messages forwarded"}, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, []string{"10 messages forwarded"}, nil)
 	if !strings.Contains(c.received("/v1/metrics"), "lockagent.forward.messages") {
 		t.Error("the collector received no metrics")
 	}
-	call(t, "events", "forward", "--hub", source, "--metrics", "here").expect(t, exitUsage, nil, []string{"--metrics wants an address"})
+	call(t, "events", "forward", "--hub", source, "--metrics", "here").expect(t, cli.ExitUsage, nil, []string{"--metrics wants an address"})
 }
 
 // Each end has its own users, stream and prefix, from flags and from the environment.
@@ -124,7 +125,7 @@ func TestEventsForwardOptions(t *testing.T) {
 	conf := fmt.Sprintf("accounts: { HUB: { jetstream: enabled, users: [ { user: ann, password: %q } ] } }", "other-"+natsSecret)
 	hub, hubPassword := natstest.StartSecured(t, conf).URL(), natstest.File(t, "other-"+natsSecret)
 	call(t, "demo", "--duration", "100ms", "--agents", "1", "--nats", source, "--nats-user", "joe", "--nats-password-file", password,
-		"--nats-stream", "HOST", "--nats-prefix", "my.locks").expect(t, exitOK, []string{"Event log: in NATS."}, nil)
+		"--nats-stream", "HOST", "--nats-prefix", "my.locks").expect(t, cli.ExitOK, []string{"Event log: in NATS."}, nil)
 	read := func(url, user, file, stream, prefix string) string {
 		return call(t, append(replayAll, "--format", "jsonl", "--nats", url, "--nats-user", user, "--nats-password-file", file,
 			"--nats-stream", stream, "--nats-prefix", prefix)...).stdout
@@ -138,14 +139,14 @@ func TestEventsForwardOptions(t *testing.T) {
 	forward := []string{"events", "forward", "--hub", hub, "--nats-password-file", password, "--nats-prefix", "my.locks", "--hub-stream", "ALL", "--hub-prefix", "all.locks"}
 	r := start(t, forward...)
 	r.awaitHub(t, want, func() string { return read(hub, "ann", hubPassword, "ALL", "all.locks") })
-	r.interrupt(t).expect(t, exitOK, []string{" messages forwarded"}, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, []string{" messages forwarded"}, nil)
 
-	call(t, append(forward, "--hub-user", "bob", "--hub-user-file", hubPassword)...).expect(t, exitUsage, nil,
+	call(t, append(forward, "--hub-user", "bob", "--hub-user-file", hubPassword)...).expect(t, cli.ExitUsage, nil,
 		[]string{"--hub-user-file (or $LOCKAGENT_HUB_USER_FILE): --hub-user has the name already"})
-	call(t, append(forward, "--nats-token-file", password)...).expect(t, exitUsage, nil,
+	call(t, append(forward, "--nats-token-file", password)...).expect(t, cli.ExitUsage, nil,
 		[]string{"--nats-token-file (or $LOCKAGENT_NATS_TOKEN_FILE): --nats-password-file says already who we are"})
 	t.Setenv("LOCKAGENT_HUB_REPLICAS", "6")
-	call(t, forward...).expect(t, exitUsage, nil, []string{"--hub-replicas (or $LOCKAGENT_HUB_REPLICAS): 6 is not between 1 and 5"})
+	call(t, forward...).expect(t, cli.ExitUsage, nil, []string{"--hub-replicas (or $LOCKAGENT_HUB_REPLICAS): 6 is not between 1 and 5"})
 }
 
 func TestEventsForwardUsage(t *testing.T) {
@@ -163,7 +164,7 @@ func TestEventsForwardUsage(t *testing.T) {
 		"Replicas":   {[]string{"--hub", url, "--nats-replicas", "3"}, "unknown flag: --nats-replicas", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call(t, append([]string{"events", "forward"}, c.args...)...).expect(t, exitUsage, nil, []string{c.says, "Try: lockagent events forward" + c.try})
+			call(t, append([]string{"events", "forward"}, c.args...)...).expect(t, cli.ExitUsage, nil, []string{c.says, "Try: lockagent events forward" + c.try})
 		})
 	}
 }
@@ -172,5 +173,5 @@ func TestEventsForwardToItself(t *testing.T) {
 	t.Parallel()
 	url := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"}).URL()
 	publish(t, url, 1)
-	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, exitUsage, nil, []string{"--hub (or $LOCKAGENT_HUB): it has the same stream as --nats", "Try: lockagent events forward --nats " + url + " --hub nats://hub:4222\n"})
+	call(t, "events", "forward", "--nats", url, "--hub", url).expect(t, cli.ExitUsage, nil, []string{"--hub (or $LOCKAGENT_HUB): it has the same stream as --nats", "Try: lockagent events forward --nats " + url + " --hub nats://hub:4222\n"})
 }

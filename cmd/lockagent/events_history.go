@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/fold"
 )
@@ -16,7 +17,7 @@ import (
 // historyFlags are the flags of the verb history.
 type historyFlags struct {
 	lookFlags
-	during timeRange
+	during cli.TimeRange
 	last   int
 }
 
@@ -36,9 +37,9 @@ tokens, which no clock disturbs. The holds of several locks are in the order of 
   lockagent events history 'billing/>' --since yesterday --until today --format jsonl
   lockagent events history orders/42 --last 20 --format json`,
 		Args: cobra.ArbitraryArgs,
-		RunE: aboutLock(f.run),
+		RunE: cli.AboutLock(f.run),
 	}
-	f.during.addFlags(cmd, "holds that were held")
+	f.during.AddFlags(cmd, "holds that were held")
 	cmd.Flags().IntVar(&f.last, "last", 0, "only this `number` of holds: those that began last")
 	f.lookFlags.addFlags(cmd, "jsonl")
 	return cmd
@@ -46,12 +47,12 @@ tokens, which no clock disturbs. The holds of several locks are in the order of 
 
 func (f *historyFlags) check(cmd *cobra.Command, name lockagent.Name, now time.Time) error {
 	if cmd.Flags().Changed("last") && f.last <= 0 {
-		return usage(again(cmd)+" --last 20", "--last must be at least 1, not %d", f.last)
+		return cli.Usage(cli.Again(cmd)+" --last 20", "--last must be at least 1, not %d", f.last)
 	}
 	if err := checkLock(cmd, name); err != nil {
 		return err
 	}
-	if err := f.during.check(cmd, now); err != nil {
+	if err := f.during.Check(cmd, now); err != nil {
 		return err
 	}
 	return f.lookFlags.check(cmd)
@@ -76,7 +77,7 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	if err := f.check(cmd, name, now); err != nil {
 		return err
 	}
-	held := func(h *hold) bool { return h.heldWithin(f.during.since, f.during.end(now)) }
+	held := func(h *hold) bool { return h.heldWithin(f.during.Since, f.during.End(now)) }
 	told := newStory(name, held)
 	told.most = f.last
 	if err := told.read(cmd, &f.source); err != nil {
@@ -88,22 +89,22 @@ func (f *historyFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	var err error
 	switch f.format {
 	case "json":
-		view := historyView{Version: jsonVersion, Lock: name, Holds: bare(holds)}
+		view := historyView{Version: cli.JSONVersion, Lock: name, Holds: bare(holds)}
 		if pattern {
 			view.Lock, view.Pattern = "", name
 		}
-		err = writeJSON(cmd.OutOrStdout(), view)
+		err = cli.WriteJSON(cmd.OutOrStdout(), view)
 	case "jsonl":
 		var all []holdLine
 		for i := range holds {
-			all = append(all, holdLine{jsonVersion, holds[i].Hold})
+			all = append(all, holdLine{cli.JSONVersion, holds[i].Hold})
 		}
-		err = writeLines(cmd.OutOrStdout(), all)
+		err = cli.WriteLines(cmd.OutOrStdout(), all)
 	default:
 		err = writeHistory(cmd.OutOrStdout(), name, pattern, holds, now)
 	}
 	if err == nil && len(holds) == 0 {
-		err = &failure{exitEmpty, fmt.Errorf("the event log has no holds of %q%s", name, f.during.text(now)), again(cmd)}
+		err = &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("the event log has no holds of %q%s", name, f.during.Text(now)), Try: cli.Again(cmd)}
 	}
 	return err
 }
@@ -114,7 +115,7 @@ func writeHistory(out io.Writer, name lockagent.Name, pattern bool, holds []hold
 	if pattern {
 		columns = append([]string{"LOCK"}, columns...)
 	}
-	rows := newTable(columns...)
+	rows := cli.NewTable(columns...)
 	stores, agents := make(map[string]bool), make(map[lockagent.AgentID]bool)
 	for i := range holds {
 		h := &holds[i]
@@ -130,9 +131,9 @@ func writeHistory(out io.Writer, name lockagent.Name, pattern bool, holds []hold
 		if pattern {
 			cells = append([]string{string(h.Lock)}, cells...)
 		}
-		rows.add(cells...)
+		rows.Add(cells...)
 	}
-	text := fmt.Sprintf("%s: %s of %s\n", oneLine(string(name)), readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
+	text := fmt.Sprintf("%s: %s of %s\n", cli.OneLine(string(name)), readable.Counted(len(holds), "hold", "holds"), readable.Counted(len(agents), "agent", "agents"))
 	if len(stores) > 1 && !pattern {
 		text += fmt.Sprintf("The log has locks of this name in %d stores; they are different locks.\n", len(stores))
 	}

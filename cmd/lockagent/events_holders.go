@@ -8,11 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/fold"
-	"github.com/spf13/cobra"
 )
 
 // holdersFlags are the flags of the verb holders.
@@ -36,7 +38,7 @@ in the store when it closed its locks is told of below the list.`,
 		Example: `  lockagent events holders
   lockagent events holders --lock 'orders/>' --format json
   lockagent events holders --at '2026-11-24 14:05'`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	cmd.Flags().StringVar(&f.lock, "lock", "", patternUsage)
@@ -57,7 +59,7 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	if f.at != "" || f.during.asked() {
+	if f.at != "" || f.during.Asked() {
 		return f.past(cmd, since, until)
 	}
 	log, err := f.open(cmd)
@@ -90,7 +92,7 @@ func (f *holdersFlags) run(cmd *cobra.Command) (err error) {
 	now := time.Now()
 	view := heldNow(folded, now)
 	if f.format == "json" {
-		return writeJSON(cmd.OutOrStdout(), view)
+		return cli.WriteJSON(cmd.OutOrStdout(), view)
 	}
 	return view.write(cmd.OutOrStdout(), now)
 }
@@ -145,7 +147,7 @@ func (v heldView) compare(other heldView) int {
 
 // heldNow is who holds what after all that was folded.
 func heldNow(folded *fold.Fold, now time.Time) holdersView {
-	v := holdersView{Version: jsonVersion, At: now, Holds: []heldView{}, Waiting: []waitView{}}
+	v := holdersView{Version: cli.JSONVersion, At: now, Holds: []heldView{}, Waiting: []waitView{}}
 	for l := range folded.Locks() {
 		v.Waiters += len(l.Waiters)
 		for _, w := range l.Waiters {
@@ -185,11 +187,11 @@ func heldNow(folded *fold.Fold, now time.Time) holdersView {
 func (v *holdersView) write(out io.Writer, now time.Time) error {
 	text := "nobody holds a lock"
 	if len(v.Holds) > 0 {
-		rows := newTable("LOCK", "OWNER", "SINCE", "FOR", "TOKEN", "WAITING", "STATE", "AGENT")
+		rows := cli.NewTable("LOCK", "OWNER", "SINCE", "FOR", "TOKEN", "WAITING", "STATE", "AGENT")
 		for i := range v.Holds {
 			held := &v.Holds[i]
 			h := &held.Hold
-			rows.add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
+			rows.Add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), readable.Duration(now.Sub(h.From)),
 				fmt.Sprint(h.Token), fmt.Sprint(held.Waiters), held.state(now), fold.AgentText(h.Agent, h.Process))
 		}
 		text = rows.String() + "\n" + readable.Counted(len(v.Holds), "hold", "holds")
@@ -198,7 +200,7 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 	for i := range v.Left {
 		left := &v.Left[i]
 		h := &left.Hold
-		text += oneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", h.Lock, fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), left.state(now))) + "\n"
+		text += cli.OneLine(fmt.Sprintf("%s: nobody holds it; %s: %s", h.Lock, fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), left.state(now))) + "\n"
 	}
 	if len(v.Waiting) > 0 {
 		text += "\n" + v.waiting(now)
@@ -209,7 +211,7 @@ func (v *holdersView) write(out io.Writer, now time.Time) error {
 
 // waiting is the table of those who wait.
 func (v *holdersView) waiting(now time.Time) string {
-	rows := newTable("LOCK", "OWNER", "WAITS SINCE", "FOR", "BEHIND", "STATE", "AGENT")
+	rows := cli.NewTable("LOCK", "OWNER", "WAITS SINCE", "FOR", "BEHIND", "STATE", "AGENT")
 	for i := range v.Waiting {
 		w := &v.Waiting[i]
 		behind, process := "", fold.Process{}
@@ -219,7 +221,7 @@ func (v *holdersView) waiting(now time.Time) string {
 		if w.Process != nil {
 			process = *w.Process
 		}
-		rows.add(string(w.Lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
+		rows.Add(string(w.Lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), readable.Duration(now.Sub(w.Since)),
 			behind, w.state(now), fold.AgentText(w.Agent, process))
 	}
 	text := rows.String()

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/projection"
 )
@@ -34,7 +35,7 @@ It goes on until it is interrupted, and waits for servers that are away. Started
 and writes what is stale. Several may run at the same time.`,
 		Example: "  lockagent events project --kv holders --nats " + defaultNATS + `
   nats kv watch holders 'orders.>'`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
@@ -49,13 +50,13 @@ and writes what is stale. Several may run at the same time.`,
 
 func (f *projectFlags) run(cmd *cobra.Command) error {
 	if f.kv == "" {
-		return usage(again(cmd)+" --kv holders", "--kv is missing")
+		return cli.Usage(cli.Again(cmd)+" --kv holders", "--kv is missing")
 	}
-	cfg := projection.Config{Log: f.nats.config(newLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes}
+	cfg := projection.Config{Log: f.nats.config(cli.NewLogger(cmd.ErrOrStderr())), Bucket: f.kv, Replicas: f.replicas, MaxBytes: f.maxBytes}
 	var err error
 	if f.begin != "" {
-		if cfg.Begin, err = parseMoment(f.begin, time.Now()); err != nil {
-			return usage(again(cmd)+" --kv "+shellWord(f.kv)+" --begin 1h", "--begin: %w", err)
+		if cfg.Begin, err = cli.ParseMoment(f.begin, time.Now()); err != nil {
+			return cli.Usage(cli.Again(cmd)+" --kv "+cli.ShellWord(f.kv)+" --begin 1h", "--begin: %w", err)
 		}
 	}
 	p, err := projection.New(cfg)
@@ -73,26 +74,26 @@ func (f *projectFlags) run(cmd *cobra.Command) error {
 }
 
 // failure gives what keeps us from the bucket its exit code. of does so with what keeps us from NATS.
-func (f *projectFlags) failure(cmd *cobra.Command, err error, of func(*cobra.Command, error) *failure) error {
+func (f *projectFlags) failure(cmd *cobra.Command, err error, of func(*cobra.Command, error) *cli.Failure) error {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok {
 		if flag := map[string]string{"Bucket": "kv", "BucketReplicas": "kv-replicas", "BucketMaxBytes": "kv-max-bytes"}[bad.Option]; flag != "" {
-			return usage(f.with(cmd, flag), "--%s: %s", flag, bad.Reason)
+			return cli.Usage(f.with(cmd, flag), "--%s: %s", flag, bad.Reason)
 		}
 	}
 	if errors.Is(err, projection.ErrOtherKeys) {
-		return usage(again(cmd)+" --kv "+shellWord(f.kv+"_locks"), "%s", withoutPackage(err))
+		return cli.Usage(cli.Again(cmd)+" --kv "+cli.ShellWord(f.kv+"_locks"), "%s", withoutPackage(err))
 	}
 	return of(cmd, err)
 }
 
 // with is a command that is worth trying in place of one with a wrong flag.
 func (f *projectFlags) with(cmd *cobra.Command, flag string) string {
-	bucket := " --kv " + shellWord(f.kv)
+	bucket := " --kv " + cli.ShellWord(f.kv)
 	switch flag {
 	case "kv":
-		return again(cmd) + " --kv holders"
+		return cli.Again(cmd) + " --kv holders"
 	case "kv-replicas":
-		return again(cmd) + bucket + " --kv-replicas 1"
+		return cli.Again(cmd) + bucket + " --kv-replicas 1"
 	}
-	return again(cmd) + bucket + fmt.Sprintf(" --kv-max-bytes %d", projection.DefaultMaxBytes)
+	return cli.Again(cmd) + bucket + fmt.Sprintf(" --kv-max-bytes %d", projection.DefaultMaxBytes)
 }

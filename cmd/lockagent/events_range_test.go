@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/fold"
 )
 
@@ -39,11 +40,11 @@ func TestHistoryOfAStretch(t *testing.T) {
 	}{{-1, -1, 2}, {0, 0.5, 0}, {-1, 1, 1}, {4, 4.5, 1}, {5, 5.2, 0}, {4, 6, 2}, {6, -1, 1}, {7, -1, 0}} {
 		r := ofFile(t, log, stretch(test.since, test.until), "history", "orders/42", "--format", "json")
 		var v historyView
-		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || len(v.Holds) != test.holds || (r.code == exitEmpty) != (test.holds == 0) {
+		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || len(v.Holds) != test.holds || (r.code == cli.ExitEmpty) != (test.holds == 0) {
 			t.Errorf("from %v to %v: %d holds, want %d; exit code %d, %v", test.since, test.until, len(v.Holds), test.holds, r.code, err)
 		}
 	}
-	ofFile(t, log, stretch(7, -1), "history", "orders/42").expect(t, exitEmpty, nil, []string{`the event log has no holds of "orders/42" since `})
+	ofFile(t, log, stretch(7, -1), "history", "orders/42").expect(t, cli.ExitEmpty, nil, []string{`the event log has no holds of "orders/42" since `})
 }
 
 func TestHistoryOfAPattern(t *testing.T) {
@@ -56,9 +57,9 @@ func TestHistoryOfAPattern(t *testing.T) {
 		history := func(args ...string) result {
 			return callWith(t, stdin, append(append([]string{"events", "history"}, args...), source...)...)
 		}
-		history("orders/>").expect(t, exitOK, []string{"orders/>: 3 holds of 2 agents", "LOCK       FROM ", "orders/42  2026-11-21 14:03:01", "orders/43  2026-11-21 14:03:08"}, nil)
-		history("*/43", "--last", "5").expect(t, exitOK, []string{"*/43: 1 hold of 1 agent"}, nil)
-		history("billing/>").expect(t, exitEmpty, nil, []string{`the event log has nothing of locks such as "billing/>"`})
+		history("orders/>").expect(t, cli.ExitOK, []string{"orders/>: 3 holds of 2 agents", "LOCK       FROM ", "orders/42  2026-11-21 14:03:01", "orders/43  2026-11-21 14:03:08"}, nil)
+		history("*/43", "--last", "5").expect(t, cli.ExitOK, []string{"*/43: 1 hold of 1 agent"}, nil)
+		history("billing/>").expect(t, cli.ExitEmpty, nil, []string{`the event log has nothing of locks such as "billing/>"`})
 		lines := lines(history("orders/>", "--format", "jsonl").stdout)
 		var locks []lockagent.Name
 		for _, line := range lines {
@@ -66,7 +67,7 @@ func TestHistoryOfAPattern(t *testing.T) {
 				Version int
 				Hold    fold.Hold
 			}
-			if err := json.Unmarshal([]byte(line), &of); err != nil || of.Version != jsonVersion {
+			if err := json.Unmarshal([]byte(line), &of); err != nil || of.Version != cli.JSONVersion {
 				t.Errorf("%v: %s", err, line)
 			}
 			locks = append(locks, of.Hold.Lock)
@@ -93,7 +94,7 @@ func TestHoldersThen(t *testing.T) {
 		"JSONOfAPoint": {[]string{"--at", begun.Add(3 * time.Second).Format(time.RFC3339), "--format", "json"}, []string{`"at": "`, `"became_of": "timedout"`, `"waiters": 2`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ofFile(t, log, test.flags, "holders").expect(t, exitOK, test.says, nil)
+			ofFile(t, log, test.flags, "holders").expect(t, cli.ExitOK, test.says, nil)
 		})
 	}
 	var v holdersView
@@ -105,15 +106,15 @@ func TestHoldersThen(t *testing.T) {
 	if waiters["orders/42"] != 2 || waiters["orders/43"] != 0 {
 		t.Errorf("so many wait: %v", waiters)
 	}
-	ofFile(t, log, stretch(4, 8.5), "holders", "--lock", "billing/>").expect(t, exitEmpty, nil, []string{`nothing of locks such as "billing/>"`})
+	ofFile(t, log, stretch(4, 8.5), "holders", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{`nothing of locks such as "billing/>"`})
 }
 
 func TestStateOfAStretch(t *testing.T) {
 	log := lossOf(t, begun)
-	ofFile(t, log, stretch(4, 6), "state", "orders/42").expect(t, exitOK, []string{
+	ofFile(t, log, stretch(4, 6), "state", "orders/42").expect(t, cli.ExitOK, []string{
 		"orders/42 from ", `held by  "joe"`, "held by  /7", "waiting  /7", `waiting  "sue"`, "timedout at ", "after 4s",
 	}, nil)
-	ofFile(t, log, stretch(5.1, 5.2), "state", "orders/42").expect(t, exitOK, []string{"free", `before   "joe"`, "after    /7"}, nil)
+	ofFile(t, log, stretch(5.1, 5.2), "state", "orders/42").expect(t, cli.ExitOK, []string{"free", `before   "joe"`, "after    /7"}, nil)
 	var v stateView
 	decodeJSON(t, ofFile(t, log, stretch(4, 6), "state", "orders/42", "--format", "json"), &v)
 	if !v.At.IsZero() || v.Since.IsZero() || v.Until.IsZero() || len(v.Holders) != 2 || len(v.Waiters) != 2 {
@@ -126,7 +127,7 @@ func TestTailOfAStretch(t *testing.T) {
 	log := lossOf(t, begun)
 	tail := func(since, until float64) int {
 		r := ofFile(t, log, stretch(since, until), "tail")
-		r.expect(t, exitOK, nil, nil)
+		r.expect(t, cli.ExitOK, nil, nil)
 		return len(lines(r.stdout))
 	}
 	all := tail(-1, 100)
@@ -139,7 +140,7 @@ func TestTailOfAStretch(t *testing.T) {
 		want  int
 	}{{[]string{"--until", "1h"}, 0}, {[]string{"--since", "1h", "--until", time.Now().Format(time.RFC3339Nano)}, all}} {
 		r := call(t, append([]string{"events", "tail", "--nats", url}, test.flags...)...)
-		if r.expect(t, exitOK, nil, nil); len(lines(r.stdout)) != test.want {
+		if r.expect(t, cli.ExitOK, nil, nil); len(lines(r.stdout)) != test.want {
 			t.Errorf("%q shows %d lines, want %d", test.flags, len(lines(r.stdout)), test.want)
 		}
 	}
@@ -153,28 +154,28 @@ func TestAuditOfAStretch(t *testing.T) {
 		code         int
 		says         string
 	}{
-		{-1, 0.5, exitOK, "The verdict is about what was held up to "},
-		{4.5, -1, exitOK, "The verdict is about what was held since "},
-		{2, 3, exitViolated, "violated: "},
-		{-1, 1, exitViolated, "violated: "},
-		{4, 4.1, exitViolated, "violated: "},
-		{6, 7, exitEmpty, "empty: the log has no holds from "},
+		{-1, 0.5, cli.ExitOK, "The verdict is about what was held up to "},
+		{4.5, -1, cli.ExitOK, "The verdict is about what was held since "},
+		{2, 3, cli.ExitViolated, "violated: "},
+		{-1, 1, cli.ExitViolated, "violated: "},
+		{4, 4.1, cli.ExitViolated, "violated: "},
+		{6, 7, cli.ExitEmpty, "empty: the log has no holds from "},
 	} {
 		ofFile(t, log, stretch(test.since, test.until), "audit").expect(t, test.code, []string{test.says}, nil)
 	}
-	ofFile(t, log, stretch(6, 7), "audit").expect(t, exitEmpty, nil, []string{"the event log has no holds from "})
-	ofFile(t, log, stretch(6, 7), "audit", "--lock", "orders/>").expect(t, exitEmpty, nil, []string{`has no holds of "orders/>" from `})
+	ofFile(t, log, stretch(6, 7), "audit").expect(t, cli.ExitEmpty, nil, []string{"the event log has no holds from "})
+	ofFile(t, log, stretch(6, 7), "audit", "--lock", "orders/>").expect(t, cli.ExitEmpty, nil, []string{`has no holds of "orders/>" from `})
 }
 
 func TestAuditOfAPattern(t *testing.T) {
 	log := overlapping(t, begun)
-	ofFile(t, log, nil, "audit", "--lock", "orders/*").expect(t, exitViolated, []string{"violated: "}, nil)
-	ofFile(t, log, nil, "audit", "--lock", "billing/>").expect(t, exitEmpty, nil, []string{`has no holds of "billing/>"`})
+	ofFile(t, log, nil, "audit", "--lock", "orders/*").expect(t, cli.ExitViolated, []string{"violated: "}, nil)
+	ofFile(t, log, nil, "audit", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{`has no holds of "billing/>"`})
 }
 
 func TestEventsTop(t *testing.T) {
 	log := lossOf(t, begun)
-	ofFile(t, log, stretch(-1, 10), "top").expect(t, exitOK, []string{
+	ofFile(t, log, stretch(-1, 10), "top").expect(t, cli.ExitOK, []string{
 		"Locks that were waited for the longest until ", "orders/42  7.5s    2      4s       1", "orders/43  1s      1      1s       0",
 		"Longest waits until ", `orders/42  "sue"  2026-11-21 14:03:02`, "timedout", `orders/43  "joe"  2026-11-21 14:03:09`, "waits",
 		"Longest holds until ", `orders/42  "joe"  2026-11-21 14:03:01`, "4s ", "orders/43  /8", "2s ",
@@ -189,19 +190,19 @@ func TestEventsTop(t *testing.T) {
 	if text := strings.Join(some, ""); len(some) != 4 || !strings.Contains(text, `{"version":1,"list":"locks","lock":"orders/42"`) || !strings.Contains(text, `"list":"losses","host":"web-1","losses":1,"reasons":{"deadline":1}`) {
 		t.Errorf("the lines are\n%s", text)
 	}
-	ofFile(t, log, nil, "top", "--lock", "billing/>").expect(t, exitEmpty, nil, []string{"nothing that was waited for, held or lost", `locks such as "billing/>"`})
+	ofFile(t, log, nil, "top", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{"nothing that was waited for, held or lost", `locks such as "billing/>"`})
 	// What went on at the end counts up to there, whatever became of it later.
-	ofFile(t, log, stretch(-1, 3), "top").expect(t, exitOK, []string{
+	ofFile(t, log, stretch(-1, 3), "top").expect(t, cli.ExitOK, []string{
 		"orders/42  2s      2      1s       0", `1s      waits `, `orders/42  "joe"  2026-11-21 14:03:01.000Z  2s `,
 	}, nil)
-	ofFile(t, log, stretch(-1, 0.5), "top").expect(t, exitEmpty, nil, []string{"lost until ", "Try: lockagent events top"})
-	ofFile(t, "", nil, "top").expect(t, exitEmpty, nil, []string{"held or lost\nTry: lockagent demo"}) // not the same again
+	ofFile(t, log, stretch(-1, 0.5), "top").expect(t, cli.ExitEmpty, nil, []string{"lost until ", "Try: lockagent events top"})
+	ofFile(t, "", nil, "top").expect(t, cli.ExitEmpty, nil, []string{"held or lost\nTry: lockagent demo"}) // not the same again
 }
 
 // A verb that is about a lock refuses a pattern that cannot be one, and says what a pattern is like.
 func TestPatternOfOneLock(t *testing.T) {
 	for _, verb := range []string{"history", "state"} {
-		ofFile(t, "", nil, verb, "orders/>/x").expect(t, exitUsage, nil,
+		ofFile(t, "", nil, verb, "orders/>/x").expect(t, cli.ExitUsage, nil,
 			[]string{"lockagent: '>' is not the last part", "Try: lockagent events " + verb + " 'orders/>' --file -\n"})
 	}
 }
@@ -214,7 +215,7 @@ func TestNameThatControlsTheTerminal(t *testing.T) {
 	s.add("a", begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventGranted, Lock: name, Owner: "joe", Request: 1, Tenure: 1, Token: 1})
 	for _, verb := range []string{"history", "state"} {
 		r := ofFile(t, s.text.String(), nil, verb, name)
-		if r.expect(t, exitOK, []string{"orders/\ufffd[31m42"}, nil); strings.Contains(r.stdout, "\x1b") {
+		if r.expect(t, cli.ExitOK, []string{"orders/\ufffd[31m42"}, nil); strings.Contains(r.stdout, "\x1b") {
 			t.Errorf("%s: %q", verb, r.stdout)
 		}
 	}

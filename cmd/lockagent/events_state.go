@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/fold"
-	"github.com/spf13/cobra"
 )
 
 // stateFlags are the flags of the verb state.
@@ -24,34 +26,34 @@ type stateFlags struct {
 // atFlag is the time at which a verb looks: a moment, or a stretch of time.
 type atFlag struct {
 	at     string
-	during timeRange
+	during cli.TimeRange
 }
 
 func (f *atFlag) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.at, "at", "", "the `time`: "+momentForms+"; by default now")
-	f.during.addFlags(cmd, "who held it, or waited,")
+	cmd.Flags().StringVar(&f.at, "at", "", "the `time`: "+cli.MomentForms+"; by default now")
+	f.during.AddFlags(cmd, "who held it, or waited,")
 }
 
 // when returns from when until when to look. Both are the same for a moment.
 func (f *atFlag) when(cmd *cobra.Command, now time.Time) (since, until time.Time, err error) {
-	if err := f.during.check(cmd, now); err != nil {
+	if err := f.during.Check(cmd, now); err != nil {
 		return now, now, err
 	}
-	try := again(cmd) + " --at 10m"
+	try := cli.Again(cmd) + " --at 10m"
 	switch {
-	case f.at != "" && f.during.asked():
-		return now, now, usage(try, "--at and --since or --until exclude each other")
-	case f.during.asked():
-		return f.during.since, f.during.end(now), nil
+	case f.at != "" && f.during.Asked():
+		return now, now, cli.Usage(try, "--at and --since or --until exclude each other")
+	case f.during.Asked():
+		return f.during.Since, f.during.End(now), nil
 	case f.at == "":
 		return now, now, nil
 	}
-	at, err := parseMoment(f.at, now)
+	at, err := cli.ParseMoment(f.at, now)
 	switch {
 	case err != nil:
-		return now, now, usage(try, "--at: %w", err)
+		return now, now, cli.Usage(try, "--at: %w", err)
 	case at.After(now):
-		return now, now, usage(try, "--at %s is in the future", readable.Time(at, now))
+		return now, now, cli.Usage(try, "--at %s is in the future", readable.Time(at, now))
 	}
 	return at, at, nil
 }
@@ -72,7 +74,7 @@ clock shows that time twice or never, because it is set, the error says how to n
   lockagent events state orders/42 --since '2026-11-24 14:00' --until '2026-11-24 15:00'
   lockagent events state orders/42 --at 2026-11-21T14:03:07+01:00 --format json`,
 		Args: cobra.ArbitraryArgs,
-		RunE: aboutLock(f.run),
+		RunE: cli.AboutLock(f.run),
 	}
 	f.atFlag.addFlags(cmd)
 	f.lookFlags.addFlags(cmd)
@@ -99,7 +101,7 @@ func (f *stateFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 	}
 	s.finish(told)
 	if f.format == "json" {
-		return writeJSON(cmd.OutOrStdout(), s.view())
+		return cli.WriteJSON(cmd.OutOrStdout(), s.view())
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), s.text(now))
 	return err
@@ -202,11 +204,11 @@ func (s *lockThen) moment() bool { return s.since.Equal(s.until) }
 
 // when is the time, for people.
 func (s *lockThen) when(now time.Time) string {
-	during := timeRange{since: s.since, until: s.until}
+	during := cli.TimeRange{Since: s.since, Until: s.until}
 	if s.moment() {
 		return " at " + readable.Time(s.until, now)
 	}
-	return during.text(now)
+	return during.Text(now)
 }
 
 // stateView is the JSON of a lock at one time, or in a stretch of time.
@@ -223,7 +225,7 @@ type stateView struct {
 }
 
 func (s *lockThen) view() stateView {
-	v := stateView{Version: jsonVersion, Lock: s.name, Holders: bare(s.holders), Waiters: s.waiters}
+	v := stateView{Version: cli.JSONVersion, Lock: s.name, Holders: bare(s.holders), Waiters: s.waiters}
 	if v.Since, v.Until = s.since, s.until; s.moment() {
 		v.At, v.Since, v.Until = s.until, time.Time{}, time.Time{}
 	}
@@ -242,9 +244,9 @@ func (s *lockThen) view() stateView {
 // text is the state for people.
 func (s *lockThen) text(now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\n", oneLine(string(s.name)), s.when(now))
+	fmt.Fprintf(&b, "%s%s\n", cli.OneLine(string(s.name)), s.when(now))
 	line := func(what, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-8s %s\n", what, oneLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "  %-8s %s\n", what, cli.OneLine(fmt.Sprintf(format, args...)))
 	}
 	stores := make(map[string]bool)
 	for i := range s.holders {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -21,7 +22,7 @@ type tailFlags struct {
 	owner  string
 	kinds  []string
 	urgent bool
-	during timeRange
+	during cli.TimeRange
 	all    bool
 	follow bool
 	format string
@@ -41,7 +42,7 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
   lockagent events tail --since '2026-11-24 14:00' --until '2026-11-24 15:00'
   lockagent events tail --lock 'orders/>' --kind granted,lost
   lockagent events tail --all --follow=false --format jsonl > events.jsonl`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
@@ -51,8 +52,8 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	flags.BoolVar(&f.urgent, "urgent", false, "only events that have consequences, such as lost, broken and storereset")
 	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`")
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`; what each line shows of an identity is enough")
-	flags.StringVar(&f.during.sinceText, "since", "", "begin with the events since this `time`: "+momentForms)
-	flags.StringVar(&f.during.untilText, "until", "", "end with the events until this `time`, in the same forms; a day is its beginning")
+	flags.StringVar(&f.during.SinceText, "since", "", "begin with the events since this `time`: "+cli.MomentForms)
+	flags.StringVar(&f.during.UntilText, "until", "", "end with the events until this `time`, in the same forms; a day is its beginning")
 	flags.BoolVar(&f.all, "all", false, "begin with the oldest event")
 	flags.BoolVar(&f.follow, "follow", true, "go on with the events to come; --follow=false ends with those that are there")
 	flags.StringVar(&f.format, "format", "text", "`form` of the events: text or jsonl")
@@ -83,7 +84,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 				return errSeen // the log is in the order in which the stream took it; copies are not
 			}
 		case err != nil:
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(err.Error()))
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "lockagent: %s\n", cli.OneLine(err.Error()))
 		case f.format == "jsonl":
 			shown, err = true, events.WriteLine(out, *r)
 		default:
@@ -111,7 +112,7 @@ func (f *tailFlags) later(r *events.Record) bool {
 	if at.IsZero() {
 		at = r.Time
 	}
-	return !f.during.until.IsZero() && at.After(f.during.until)
+	return !f.during.Until.IsZero() && at.After(f.during.Until)
 }
 
 // selection is what the flags ask for.
@@ -128,7 +129,7 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	for _, agent := range f.agents {
 		id, err := lockagent.ParseAgentID(agent)
 		if err != nil {
-			return filter, from, usage(again(cmd)+" --agent web-1,web-2", "--agent: no agent is named %q; a name is 1 to 64 letters, digits, '-' and '_'", agent)
+			return filter, from, cli.Usage(cli.Again(cmd)+" --agent web-1,web-2", "--agent: no agent is named %q; a name is 1 to 64 letters, digits, '-' and '_'", agent)
 		}
 		filter.Agents = append(filter.Agents, id)
 	}
@@ -137,9 +138,9 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	}
 	filter.Owner, filter.Urgent = lockagent.Owner(f.owner), f.urgent
 	if err := filter.Validate(); err != nil {
-		return filter, from, usage(again(cmd)+" --urgent", "--urgent and --kind: %s", reason(err))
+		return filter, from, cli.Usage(cli.Again(cmd)+" --urgent", "--urgent and --kind: %s", reason(err))
 	}
-	from.time = f.during.since
+	from.time = f.during.Since
 	from.now = from.time.IsZero() && !f.all
 	return filter, from, nil
 }
@@ -155,28 +156,28 @@ func (f *tailFlags) check(cmd *cobra.Command) error {
 	if err := f.source.check(cmd); err != nil {
 		return err
 	}
-	if err := f.during.check(cmd, time.Now()); err != nil {
+	if err := f.during.Check(cmd, time.Now()); err != nil {
 		return err
 	}
 	changed := cmd.Flags().Changed
 	since := changed("since")
 	if changed("until") {
 		if changed("follow") && f.follow {
-			return usage(again(cmd)+" --until 10m", "--follow and --until exclude each other, for what is to come is later")
+			return cli.Usage(cli.Again(cmd)+" --until 10m", "--follow and --until exclude each other, for what is to come is later")
 		}
 		f.follow, f.all = false, f.all || !since
 	}
 	if f.dir != "" || f.file != "" {
 		if changed("follow") && f.follow {
-			return usage(again(cmd), "--follow excludes --dir and --file, for nothing can be added to what they read")
+			return cli.Usage(cli.Again(cmd), "--follow excludes --dir and --file, for nothing can be added to what they read")
 		}
 		f.follow, f.all = false, f.all || !since
 	}
 	switch {
 	case since && f.all:
-		return usage(again(cmd)+" --all", "--since and --all exclude each other")
+		return cli.Usage(cli.Again(cmd)+" --all", "--since and --all exclude each other")
 	case !f.follow && !since && !f.all:
-		return usage(again(cmd)+" --all --follow=false", "--follow=false without --since or --all shows nothing")
+		return cli.Usage(cli.Again(cmd)+" --all --follow=false", "--follow=false without --since or --all shows nothing")
 	}
-	return checkFormat(cmd, f.format, "text", "jsonl")
+	return cli.CheckFormat(cmd, f.format, "text", "jsonl")
 }

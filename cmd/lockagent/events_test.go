@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
@@ -24,7 +25,7 @@ func logged(t *testing.T) (url string) {
 	t.Helper()
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	r := call(t, "demo", "--nats", server.URL(), "--duration", "200ms", "--locks", "2")
-	r.expect(t, exitOK, []string{"Event log: in NATS."}, nil)
+	r.expect(t, cli.ExitOK, []string{"Event log: in NATS."}, nil)
 	return server.URL()
 }
 
@@ -34,7 +35,7 @@ func TestEventsTail(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
 	all := call(t, "events", "tail", "--nats", url, "--all", "--follow=false")
-	all.expect(t, exitOK, []string{"agentstarted", "held", "token ", "by store", "agentstopped"}, nil)
+	all.expect(t, cli.ExitOK, []string{"agentstarted", "held", "token ", "by store", "agentstopped"}, nil)
 
 	since := call(t, "events", "tail", "--nats", url, "--since", "1h", "--follow=false")
 	if since.stdout != all.stdout {
@@ -43,7 +44,7 @@ func TestEventsTail(t *testing.T) {
 
 	some := call(t, "events", "tail", "--nats", url, "--all", "--follow=false",
 		"--lock", "lockagent/demo/2", "--kind", "granted,released")
-	some.expect(t, exitOK, nil, nil)
+	some.expect(t, cli.ExitOK, nil, nil)
 	for _, line := range lines(some.stdout) {
 		// A hold that was over soon is one event, which tells of the grant and the release.
 		kind := regexp.MustCompile(`  (granted|released|held)  `)
@@ -56,7 +57,7 @@ func TestEventsTail(t *testing.T) {
 	}
 
 	jsonl := call(t, "events", "tail", "--nats", url, "--all", "--follow=false", "--format", "jsonl")
-	jsonl.expect(t, exitOK, nil, nil)
+	jsonl.expect(t, cli.ExitOK, nil, nil)
 	if n, m := len(lines(jsonl.stdout)), len(lines(all.stdout)); n != m {
 		t.Errorf("%d lines of JSON for %d events", n, m)
 	}
@@ -91,9 +92,9 @@ func TestEventsTailFollows(t *testing.T) {
 	t.Setenv("LOCKAGENT_NATS", url)
 	r := start(t, "events", "tail", "--all")
 	r.await(t, "what there was", func(text string) bool { return strings.Count(text, "agentstopped") == 3 })
-	call(t, "demo", "--duration", "100ms", "--agents", "2").expect(t, exitOK, []string{"Event log: in NATS."}, nil)
+	call(t, "demo", "--duration", "100ms", "--agents", "2").expect(t, cli.ExitOK, []string{"Event log: in NATS."}, nil)
 	r.await(t, "what came", func(text string) bool { return strings.Count(text, "agentstopped") == 5 })
-	r.interrupt(t).expect(t, exitOK, nil, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 }
 
 // Whoever begins to follow before anything has happened sees all of it.
@@ -104,17 +105,17 @@ func TestEventsTailWaitsForTheFirstAgent(t *testing.T) {
 	r.stderr.await(t, "that it waits", func(text string) bool {
 		return strings.Contains(text, "waiting for the first agent")
 	})
-	call(t, "demo", "--duration", "100ms", "--agents", "2").expect(t, exitOK, nil, nil)
+	call(t, "demo", "--duration", "100ms", "--agents", "2").expect(t, cli.ExitOK, nil, nil)
 	r.await(t, "what came", func(text string) bool {
 		return strings.Count(text, "agentstarted") == 2 && strings.Count(text, "agentstopped") == 2
 	})
-	r.interrupt(t).expect(t, exitOK, nil, nil)
+	r.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 }
 
 func TestEventsWithoutNATS(t *testing.T) {
 	server := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
 	for _, args := range [][]string{{"tail", "--all", "--follow=false"}, {"audit"}} {
-		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, exitEmpty, nil,
+		call(t, append([]string{"events"}, append(args, "--nats", server.URL())...)...).expect(t, cli.ExitEmpty, nil,
 			[]string{"no such stream", natslog.DefaultStream, "Try: "})
 	}
 	url := server.URL()
@@ -122,20 +123,20 @@ func TestEventsWithoutNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"tail", "audit"} {
-		call(t, "events", verb, "--nats", url).expect(t, exitUnavailable, nil, []string{"NATS", "Try: "})
+		call(t, "events", verb, "--nats", url).expect(t, cli.ExitUnavailable, nil, []string{"NATS", "Try: "})
 	}
 }
 
 func TestEventsAudit(t *testing.T) {
 	t.Parallel()
 	url := logged(t)
-	call(t, "events", "audit", "--nats", url).expect(t, exitOK,
+	call(t, "events", "audit", "--nats", url).expect(t, cli.ExitOK,
 		[]string{"proven: nothing overlapped that must not\n", " of 3 agents on 2 locks: "}, nil)
-	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, exitOK,
+	call(t, "events", "audit", "--nats", url, "--lock", "lockagent/demo/1").expect(t, cli.ExitOK,
 		[]string{"proven: ", " of 3 agents on 1 lock: "}, nil)
-	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
+	call(t, "events", "audit", "--nats", url, "--since", "1h").expect(t, cli.ExitOK, []string{"proven: "}, nil)
 	r := call(t, "events", "audit", "--nats", url, "--format", "json")
-	r.expect(t, exitOK, nil, nil)
+	r.expect(t, cli.ExitOK, nil, nil)
 	var report audit.Report
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Verdict != audit.Proven || report.Grants == 0 {
 		t.Errorf("the report is wrong: %v\n%s", err, r.stdout)
@@ -153,18 +154,18 @@ func TestEventsAuditOfAFile(t *testing.T) {
 		}
 		return path
 	}
-	call(t, "events", "audit", "--file", file(log)).expect(t, exitOK, []string{"proven: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-").expect(t, exitOK, []string{"proven: "}, nil)
-	callWith(t, log, "events", "audit", "--file", "-", "--since", "1h").expect(t, exitOK, []string{"proven: "}, nil)
+	call(t, "events", "audit", "--file", file(log)).expect(t, cli.ExitOK, []string{"proven: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-").expect(t, cli.ExitOK, []string{"proven: "}, nil)
+	callWith(t, log, "events", "audit", "--file", "-", "--since", "1h").expect(t, cli.ExitOK, []string{"proven: "}, nil)
 
 	all := lines(log)
 	i := slices.IndexFunc(all, func(line string) bool { return strings.Contains(line, "lock.held") })
 	missing := strings.Join(slices.Delete(slices.Clone(all), i, i+1), "")
-	callWith(t, missing, "events", "audit", "--file", "-").expect(t, exitIncomplete,
+	callWith(t, missing, "events", "audit", "--file", "-").expect(t, cli.ExitIncomplete,
 		[]string{"incomplete: ", "missing: "}, []string{"not proven: incomplete"})
 
 	all[i] = "{}\n"
-	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, exitIncomplete,
+	callWith(t, strings.Join(all, ""), "events", "audit", "--file", "-").expect(t, cli.ExitIncomplete,
 		[]string{"unreadable: "}, []string{"not proven"})
 }
 
@@ -174,14 +175,14 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 		return callWith(t, log, append([]string{"events", "audit", "--file", "-"}, args...)...)
 	}
 	at := begun.Add(time.Second).Format("2006-01-02T15:04:05.000Z07:00")
-	auditor().expect(t, exitViolated,
+	auditor().expect(t, cli.ExitViolated,
 		[]string{
 			"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n",
 			"agent b\n",
 		},
 		[]string{"not proven: violated", "Try: lockagent events state orders/42 --at " + at + " --file -\n"})
-	auditor("--lock", "orders/42").expect(t, exitViolated, []string{"violated: "}, nil)
-	auditor("--lock", "orders/43").expect(t, exitEmpty, nil, []string{`has no holds of "orders/43"`})
+	auditor("--lock", "orders/42").expect(t, cli.ExitViolated, []string{"violated: "}, nil)
+	auditor("--lock", "orders/43").expect(t, cli.ExitEmpty, nil, []string{`has no holds of "orders/43"`})
 }
 
 // A log whose events are all older than what is asked for is not empty.
@@ -213,7 +214,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"events", "audit", "--begin", "1ns"}, test.args...)
-			callWith(t, test.log, args...).expect(t, exitEmpty, []string{"empty: there are no records since 2"},
+			callWith(t, test.log, args...).expect(t, cli.ExitEmpty, []string{"empty: there are no records since 2"},
 				test.want)
 		})
 	}
@@ -221,7 +222,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	recent := overlapping(t, time.Now().Add(-time.Minute))
 	r := callWith(t, recent, "events", "audit", "--file", "-",
 		"--begin", "1h", "--lock", "orders/41", "--format", "json")
-	r.expect(t, exitEmpty, nil, []string{`no holds of "orders/41"`})
+	r.expect(t, cli.ExitEmpty, nil, []string{`no holds of "orders/41"`})
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		t.Fatal(err)
 	}

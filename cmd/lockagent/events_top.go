@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/fold"
@@ -21,7 +22,7 @@ import (
 // eventsTopFlags are the flags of the verb top.
 type eventsTopFlags struct {
 	lookFlags
-	during timeRange
+	during cli.TimeRange
 	lock   string
 	limit  int
 }
@@ -43,10 +44,10 @@ shortest waits so far. Then its output says that some locks may be missing.`,
 		Example: `  lockagent events top --since 1h
   lockagent events top --since yesterday --until today --lock 'billing/>' --limit 3
   lockagent events top --since 24h --format jsonl`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.during.addFlags(cmd, "what happened")
+	f.during.AddFlags(cmd, "what happened")
 	cmd.Flags().StringVar(&f.lock, "lock", "", patternUsage)
 	cmd.Flags().IntVar(&f.limit, "limit", 10, "this `number` of rows of each list")
 	f.lookFlags.addFlags(cmd, "jsonl")
@@ -60,9 +61,9 @@ func (f *eventsTopFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if f.limit <= 0 {
-		return usage(again(cmd)+" --limit 10", "--limit must be at least 1, not %d", f.limit)
+		return cli.Usage(cli.Again(cmd)+" --limit 10", "--limit must be at least 1, not %d", f.limit)
 	}
-	if err := errors.Join(f.during.check(cmd, now), f.check(cmd)); err != nil {
+	if err := errors.Join(f.during.Check(cmd, now), f.check(cmd)); err != nil {
 		return err
 	}
 	log, err := f.open(cmd)
@@ -70,18 +71,18 @@ func (f *eventsTopFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	t := newTopList(filter, f.during.since, f.during.end(now), f.limit)
+	t := newTopList(filter, f.during.Since, f.during.End(now), f.limit)
 	// All of it: what goes on in that time may have begun long before.
 	if err := log.replay(cmd.Context(), startAt{}, events.Filter{}, t.visit); err != nil {
 		return err
 	}
 	t.finish()
 	if t.empty() {
-		what, try := "the event log has nothing that was waited for, held or lost"+f.during.text(now), "lockagent events top"+f.place()
+		what, try := "the event log has nothing that was waited for, held or lost"+f.during.Text(now), "lockagent events top"+f.place()
 		switch {
 		case f.lock != "":
 			what += fmt.Sprintf(", of locks such as %q", f.lock)
-		case !f.during.asked():
+		case !f.during.Asked():
 			try = "lockagent demo --keep demo.log"
 		}
 		return log.nothing(what, try)
@@ -90,11 +91,11 @@ func (f *eventsTopFlags) run(cmd *cobra.Command) (err error) {
 	view := t.view(&f.during)
 	switch f.format {
 	case "json":
-		return writeJSON(cmd.OutOrStdout(), view)
+		return cli.WriteJSON(cmd.OutOrStdout(), view)
 	case "jsonl":
-		return writeLines(cmd.OutOrStdout(), view.lines())
+		return cli.WriteLines(cmd.OutOrStdout(), view.lines())
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), view.text(now, f.during.text(now)))
+	_, err = io.WriteString(cmd.OutOrStdout(), view.text(now, f.during.Text(now)))
 	return err
 }
 
@@ -317,9 +318,9 @@ type topView struct {
 	Forgot bool `json:"forgot,omitempty"`
 }
 
-func (t *topList) view(during *timeRange) topView {
+func (t *topList) view(during *cli.TimeRange) topView {
 	v := topView{
-		Version: jsonVersion, Since: during.since, Until: during.until, Forgot: t.forgot,
+		Version: cli.JSONVersion, Since: during.Since, Until: during.Until, Forgot: t.forgot,
 		Locks: []lockLoad{}, Losses: []lossRow{},
 		Waits: append([]waitRow{}, t.waits...), Holds: append([]holdRow{}, t.holds...),
 	}
@@ -347,25 +348,25 @@ func (v *topView) lines() (all []any) {
 		all = append(all, struct {
 			head
 			lockLoad
-		}{head{jsonVersion, "locks"}, v.Locks[i]})
+		}{head{cli.JSONVersion, "locks"}, v.Locks[i]})
 	}
 	for i := range v.Waits {
 		all = append(all, struct {
 			head
 			waitRow
-		}{head{jsonVersion, "waits"}, v.Waits[i]})
+		}{head{cli.JSONVersion, "waits"}, v.Waits[i]})
 	}
 	for i := range v.Holds {
 		all = append(all, struct {
 			head
 			holdRow
-		}{head{jsonVersion, "holds"}, v.Holds[i]})
+		}{head{cli.JSONVersion, "holds"}, v.Holds[i]})
 	}
 	for i := range v.Losses {
 		all = append(all, struct {
 			head
 			lossRow
-		}{head{jsonVersion, "losses"}, v.Losses[i]})
+		}{head{cli.JSONVersion, "losses"}, v.Losses[i]})
 	}
 	return all
 }
@@ -421,9 +422,9 @@ func section[T any](b *strings.Builder, title string, list []T, columns []string
 	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
-	rows := newTable(columns...)
+	rows := cli.NewTable(columns...)
 	for i := range list {
-		rows.add(cells(&list[i])...)
+		rows.Add(cells(&list[i])...)
 	}
 	b.WriteString(title + ":\n" + rows.String())
 }

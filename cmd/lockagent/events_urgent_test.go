@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -43,8 +44,8 @@ func TestEventsThatAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const kept = "kept from before the beginning of the log: 1 agentstarted, 1 broken"
-	call(t, "events", "audit", "--nats", url).expect(t, exitEmpty, []string{kept}, nil)
-	call(t, "events", "audit", "--nats", url, "--format", "json").expect(t, exitEmpty, []string{`"kept": {`, `"broken": 1`}, nil)
-	call(t, "events", "audit", "--nats", url, "--lock", "orders/42").expect(t, exitEmpty, []string{"kept from before the beginning of the log: 1 broken"}, nil)
-	call(t, "events", "tail", "--nats", url, "--urgent", "--all", "--follow=false").expect(t, exitOK, []string{"broken", "orders/42"}, nil)
+	call(t, "events", "audit", "--nats", url).expect(t, cli.ExitEmpty, []string{kept}, nil)
+	call(t, "events", "audit", "--nats", url, "--format", "json").expect(t, cli.ExitEmpty, []string{`"kept": {`, `"broken": 1`}, nil)
+	call(t, "events", "audit", "--nats", url, "--lock", "orders/42").expect(t, cli.ExitEmpty, []string{"kept from before the beginning of the log: 1 broken"}, nil)
+	call(t, "events", "tail", "--nats", url, "--urgent", "--all", "--follow=false").expect(t, cli.ExitOK, []string{"broken", "orders/42"}, nil)
 }

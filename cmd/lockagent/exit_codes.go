@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 )
 
@@ -17,42 +18,42 @@ var exitCodes = []struct {
 	more     string // of what follows the code
 	meanings []exitMeaning
 }{
-	{exitOK, "", []exitMeaning{{"it was done", ""}, {"what was checked is proven", "demo events-audit"}}},
-	{exitFailed, "", []exitMeaning{
+	{cli.ExitOK, "", []exitMeaning{{"it was done", ""}, {"what was checked is proven", "demo events-audit"}}},
+	{cli.ExitFailed, "", []exitMeaning{
 		{"it could not be done", ""},
 		{"a check failed", "demo doctor"},
 		{"the lock was not to be had in time (-E changes that one)", "lock acquire"},
 		{"claims are left, or somebody has taken the drain back", "drain"},
 		{"nobody holds the lock", "break"},
 	}},
-	{exitViolated, "", []exitMeaning{{"violated: the event log shows that mutual exclusion, or the order of tokens, was broken", "events-audit"}}},
-	{exitIncomplete, "", []exitMeaning{{"incomplete: the event log shows nothing wrong, but too little for a proof", "events-audit"}}},
-	{exitEmpty, "", []exitMeaning{{"empty: the event log has nothing of what was asked for", "events"}}},
-	{exitExplained, "", []exitMeaning{{
+	{cli.ExitViolated, "", []exitMeaning{{"violated: the event log shows that mutual exclusion, or the order of tokens, was broken", "events-audit"}}},
+	{cli.ExitIncomplete, "", []exitMeaning{{"incomplete: the event log shows nothing wrong, but too little for a proof", "events-audit"}}},
+	{cli.ExitEmpty, "", []exitMeaning{{"empty: the event log has nothing of what was asked for", "events"}}},
+	{cli.ExitExplained, "", []exitMeaning{{
 		"explained: holds overlapped, and the event log names the cause: a reset, a break, or a process that did not run", "events-audit",
 	}}},
-	{exitUsage, "", []exitMeaning{{"the command line is wrong", ""}, {"a command asks for a lock that it has already", "lock"}}},
-	{exitNoDaemon, "", []exitMeaning{
+	{cli.ExitUsage, "", []exitMeaning{{"the command line is wrong", ""}, {"a command asks for a lock that it has already", "lock"}}},
+	{cli.ExitNoDaemon, "", []exitMeaning{
 		{"the daemon cannot be reached", daemonVerbs + " events"},
 		{"the daemon has another clock, or nobody knows which", "lock attach"},
 	}},
-	{exitBug, "", []exitMeaning{{"lockagent has a defect; please report it", ""}}},
-	{exitUnavailable, "", []exitMeaning{
+	{cli.ExitBug, "", []exitMeaning{{"lockagent has a defect; please report it", ""}}},
+	{cli.ExitUnavailable, "", []exitMeaning{
 		{"the store or NATS cannot be reached; try again later", daemonVerbs + " serve demo events"},
 		{"the daemon does not answer", daemonVerbs},
 		{"the daemon takes no new claims", "lock acquire"},
 	}},
-	{exitNotPermitted, "", []exitMeaning{{"the store, NATS or the daemon refuses us; check the credentials and the permissions", daemonVerbs + " serve demo events"}}},
-	{exitConfig, "", []exitMeaning{{"the configuration is wrong", "serve doctor config"}}},
-	{exitLost, "", []exitMeaning{
+	{cli.ExitNotPermitted, "", []exitMeaning{{"the store, NATS or the daemon refuses us; check the credentials and the permissions", daemonVerbs + " serve demo events"}}},
+	{cli.ExitConfig, "", []exitMeaning{{"the configuration is wrong", "serve doctor config"}}},
+	{cli.ExitLost, "", []exitMeaning{
 		{"the lock was lost while the command ran (--lost-exit-code changes that one)", "lock attach"},
 		{"the lock was lost before the claim could be printed", "acquire"},
 		{"the claim has ended", "attach release renew"},
 		{"the lock is not held with this token", "check break"},
 	}},
-	{exitNotExecutable, "", []exitMeaning{{"the command cannot be executed", "lock attach"}}},
-	{exitNotFound, "", []exitMeaning{{"the command was not found", "lock attach"}}},
-	{exitSignal, "+S", []exitMeaning{{"the command was ended by signal S", "lock attach"}, {"signal S ended the wait", "lock acquire attach"}}},
+	{cli.ExitNotExecutable, "", []exitMeaning{{"the command cannot be executed", "lock attach"}}},
+	{cli.ExitNotFound, "", []exitMeaning{{"the command was not found", "lock attach"}}},
+	{cli.ExitSignal, "+S", []exitMeaning{{"the command was ended by signal S", "lock attach"}, {"signal S ended the wait", "lock acquire attach"}}},
 }
 
 // exitMeaning is what a code means for some verbs.

@@ -5,10 +5,12 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/fold"
-	"github.com/spf13/cobra"
 )
 
 // past shows who held which lock from since until then, and who waited.
@@ -21,7 +23,7 @@ func (f *holdersFlags) past(cmd *cobra.Command, since, until time.Time) error {
 	}
 	then.finish(told)
 	if f.format == "json" {
-		return writeJSON(cmd.OutOrStdout(), then.holdersView())
+		return cli.WriteJSON(cmd.OutOrStdout(), then.holdersView())
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), then.holdersText(time.Now()))
 	return err
@@ -29,7 +31,7 @@ func (f *holdersFlags) past(cmd *cobra.Command, since, until time.Time) error {
 
 // holdersView is the JSON of all holders and waiters then.
 func (s *lockThen) holdersView() holdersView {
-	v := holdersView{Version: jsonVersion, Since: s.since, Until: s.until, Holds: []heldView{}, Waiting: []waitView{}, Waiters: len(s.waiters)}
+	v := holdersView{Version: cli.JSONVersion, Since: s.since, Until: s.until, Holds: []heldView{}, Waiting: []waitView{}, Waiters: len(s.waiters)}
 	if s.moment() {
 		v.At, v.Since, v.Until = s.until, time.Time{}, time.Time{}
 	}
@@ -56,14 +58,14 @@ func (s *lockThen) holdersView() holdersView {
 func (s *lockThen) holdersText(now time.Time) string {
 	text := "nobody held a lock" + s.when(now)
 	if len(s.holders) > 0 {
-		rows := newTable("LOCK", "OWNER", "SINCE", "UNTIL", "FOR", "TOKEN", "ENDED", "AGENT")
+		rows := cli.NewTable("LOCK", "OWNER", "SINCE", "UNTIL", "FOR", "TOKEN", "ENDED", "AGENT")
 		for i := range s.holders {
 			h := &s.holders[i]
 			until := ""
 			if !h.Until.IsZero() {
 				until = readable.Time(h.Until, now)
 			}
-			rows.add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), until, h.lasted(now),
+			rows.Add(string(h.Lock), fold.WhoText(h.Who, h.Owner, h.Agent, h.Process), readable.Time(h.From, now), until, h.lasted(now),
 				fmt.Sprint(h.Token), h.ended(now), fold.AgentText(h.Agent, h.Process))
 		}
 		text = rows.String() + "\n" + readable.Counted(len(s.holders), "hold", "holds") + s.when(now)
@@ -72,7 +74,7 @@ func (s *lockThen) holdersText(now time.Time) string {
 	if len(s.waiters) == 0 {
 		return text
 	}
-	rows := newTable("LOCK", "OWNER", "WAITED SINCE", "UNTIL", "BEHIND", "BECAME OF IT", "AGENT")
+	rows := cli.NewTable("LOCK", "OWNER", "WAITED SINCE", "UNTIL", "BEHIND", "BECAME OF IT", "AGENT")
 	for i := range s.waiters {
 		w := &s.waiters[i]
 		until, behind, process := "", "", fold.Process{}
@@ -85,7 +87,7 @@ func (s *lockThen) holdersText(now time.Time) string {
 		if w.Process != nil {
 			process = *w.Process
 		}
-		rows.add(string(w.lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), until, behind, w.BecameOf, fold.AgentText(w.Agent, process))
+		rows.Add(string(w.lock), fold.WhoText(w.Who, w.Owner, w.Agent, process), readable.Time(w.Since, now), until, behind, w.BecameOf, fold.AgentText(w.Agent, process))
 	}
 	return text + "\n" + rows.String()
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
@@ -23,25 +25,25 @@ import (
 )
 
 // daemonLog is the event log of the daemon of this host, which the daemon reads for operators.
-type daemonLog struct{ *daemonClient }
+type daemonLog struct{ *client.Daemon }
 
 var _ grownLog = daemonLog{}
 
 // openDaemonLog returns the event log of the daemon on a socket, or where its clients look for it if that is empty. It
 // does not connect yet.
 func openDaemonLog(cmd *cobra.Command, socket string) (grownLog, error) {
-	client, err := (&daemonFlag{socket}).open(cmd)
+	client, err := (&client.Flag{Socket: socket}).Open(cmd)
 	if err != nil {
 		return nil, err
 	}
 	return daemonLog{client}, nil
 }
 
-func (d daemonLog) close() { d.daemonClient.close() }
+func (d daemonLog) close() { d.Daemon.Close() }
 
 // state implements [grownLog].
 func (d daemonLog) state(ctx context.Context) (natslog.StreamState, error) {
-	told, err := d.look.GetLog(ctx, &lockagentv1.GetLogRequest{})
+	told, err := d.Look.GetLog(ctx, &lockagentv1.GetLogRequest{})
 	if err != nil {
 		return natslog.StreamState{}, noStream(err)
 	}
@@ -96,7 +98,7 @@ func (d daemonLog) tail(ctx context.Context, from startAt, filter events.Filter,
 // restarts reports whether a call that we have not cancelled may have ended because the daemon did.
 func restarts(err error) bool {
 	told := wire.Refused(err)
-	return gone(told) || connect.CodeOf(err) == connect.CodeCanceled || errors.Is(told, lockagent.ErrClosed) || errors.Is(told, refusal.ErrDraining) || connect.CodeOf(err) == connect.CodeUnavailable
+	return client.Gone(told) || connect.CodeOf(err) == connect.CodeCanceled || errors.Is(told, lockagent.ErrClosed) || errors.Is(told, refusal.ErrDraining) || connect.CodeOf(err) == connect.CodeUnavailable
 }
 
 // again waits until the daemon tells of its log again. If the log has lost its end, or was made anew, the visit hears
@@ -190,7 +192,7 @@ func (p *logPlace) record(told *lockagentv1.LogRecord) error {
 func (d daemonLog) read(ctx context.Context, req *lockagentv1.ReadLogRequest, at *logPlace) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := d.look.ReadLog(ctx, req)
+	stream, err := d.Look.ReadLog(ctx, req)
 	if err != nil {
 		return noStream(err)
 	}
@@ -232,23 +234,23 @@ func (s startAt) request(filter events.Filter, follow bool) *lockagentv1.ReadLog
 
 // failure implements [grownLog].
 func (d daemonLog) failure(cmd *cobra.Command, err error) error {
-	other := withPlace(cmd, "--nats URL    (of the server that has the event log; or --dir DIRECTORY, or --file FILE)")
+	other := cli.WithPlace(cmd, "--nats URL    (of the server that has the event log; or --dir DIRECTORY, or --file FILE)")
 	switch {
 	case errors.Is(err, natslog.ErrNoStream):
-		return &failure{exitEmpty, fmt.Errorf("the event log of the daemon on %s has no events yet", d.path), "lockagent lock NAME -- COMMAND"}
+		return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("the event log of the daemon on %s has no events yet", d.Path), Try: "lockagent lock NAME -- COMMAND"}
 	case absent(err):
-		return &failure{
-			exitNoDaemon, fmt.Errorf("no daemon listens on %s; without --nats, --dir and --file its event log is read", d.path), other,
+		return &cli.Failure{
+			Code: cli.ExitNoDaemon, Err: fmt.Errorf("no daemon listens on %s; without --nats, --dir and --file its event log is read", d.Path), Try: other,
 		}
 	case errors.Is(wire.Refused(err), refusal.ErrForbidden):
-		return &failure{
-			exitNotPermitted, fmt.Errorf("the event log of the daemon tells of all locks: %w", wire.Refused(err)),
-			"lockagent watch --since 10m    (shows the events of the locks that you may watch)",
+		return &cli.Failure{
+			Code: cli.ExitNotPermitted, Err: fmt.Errorf("the event log of the daemon tells of all locks: %w", wire.Refused(err)),
+			Try: "lockagent watch --since 10m    (shows the events of the locks that you may watch)",
 		}
 	case connect.CodeOf(err) == connect.CodeFailedPrecondition:
-		return &failure{exitUnavailable, fmt.Errorf("the daemon on %s has no event log; lockagent doctor says why", d.path), other}
+		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has no event log; lockagent doctor says why", d.Path), Try: other}
 	case connect.CodeOf(err) == connect.CodeUnimplemented:
-		return &failure{exitUnavailable, fmt.Errorf("the daemon on %s is of a version that does not show its event log", d.path), other}
+		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s is of a version that does not show its event log", d.Path), Try: other}
 	}
-	return d.failed(err)
+	return d.Failed(err)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
@@ -16,21 +17,21 @@ func TestEventsOfTheHost(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path)
 	t.Setenv("LOCKAGENT_SOCKET", path)
-	call(t, "lock", "orders/42", "true").expect(t, exitOK, nil, nil)
+	call(t, "lock", "orders/42", "true").expect(t, cli.ExitOK, nil, nil)
 	claims(t, path, "orders/43")
 
-	call(t, "events", "history", "orders/42").expect(t, exitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
-	call(t, "events", "state", "orders/42").expect(t, exitOK, []string{"nobody held it", "before"}, nil)
-	call(t, "events", "holders").expect(t, exitOK, []string{"orders/43", "1 hold, 0 requests wait"}, nil)
+	call(t, "events", "history", "orders/42").expect(t, cli.ExitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
+	call(t, "events", "state", "orders/42").expect(t, cli.ExitOK, []string{"nobody held it", "before"}, nil)
+	call(t, "events", "holders").expect(t, cli.ExitOK, []string{"orders/43", "1 hold, 0 requests wait"}, nil)
 	log := call(t, "events", "tail", "--all", "--follow=false", "--format", "jsonl")
-	log.expect(t, exitOK, []string{"agent.started", "orders/42", "orders/43"}, nil)
+	log.expect(t, cli.ExitOK, []string{"agent.started", "orders/42", "orders/43"}, nil)
 
 	// The daemon lives, so what it did just now may be pending.
-	if r := call(t, "events", "audit"); !slices.Contains([]int{exitOK, exitIncomplete}, r.code) || !strings.Contains(r.stdout, "1 agent on ") {
+	if r := call(t, "events", "audit"); !slices.Contains([]int{cli.ExitOK, cli.ExitIncomplete}, r.code) || !strings.Contains(r.stdout, "1 agent on ") {
 		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	callWith(t, log.stdout, "events", "audit", "--file", "-").expect(t, exitOK, []string{"proven: ", "on 2 locks"}, nil)
-	call(t, "events", "tail", "--all", "--follow=false", "--lock", "orders/42", "--format", "jsonl", "--socket", path).expect(t, exitOK, []string{"orders/42"}, nil)
+	callWith(t, log.stdout, "events", "audit", "--file", "-").expect(t, cli.ExitOK, []string{"proven: ", "on 2 locks"}, nil)
+	call(t, "events", "tail", "--all", "--follow=false", "--lock", "orders/42", "--format", "jsonl", "--socket", path).expect(t, cli.ExitOK, []string{"orders/42"}, nil)
 }
 
 // Whoever follows the log of the host goes on when the daemon has restarted, and sees each event once.
@@ -39,12 +40,12 @@ func TestEventsOfTheHostGoOn(t *testing.T) {
 	first := serving(t, path, "--drain-then", "release")
 	tail := start(t, "events", "tail", "--all", "--format", "jsonl", "--socket", path)
 	tail.await(t, "the first start", says("agent.started"))
-	first.interrupt(t).expect(t, exitOK, nil, nil)
+	first.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 	serving(t, path)
-	call(t, "lock", "--socket", path, "orders/42", "true").expect(t, exitOK, nil, nil)
+	call(t, "lock", "--socket", path, "orders/42", "true").expect(t, cli.ExitOK, nil, nil)
 	tail.await(t, "what came", says("orders/42"))
 	told := tail.interrupt(t)
-	told.expect(t, exitOK, nil, nil)
+	told.expect(t, cli.ExitOK, nil, nil)
 	seen := make(map[events.Place]bool)
 	err := events.ReadLines(strings.NewReader(told.stdout), func(r *events.Record, err error) error {
 		at := events.Place{Epoch: r.Epoch, Seq: r.Seq}
@@ -78,9 +79,9 @@ func TestEventsOfAHostThatHasNone(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		"NoDaemon":   {nobody, exitNoDaemon, []string{"no daemon listens on " + nobody + "; without --nats, --dir and --file its event log is read", elsewhere}},
-		"NoLog":      {without.path, exitUnavailable, []string{"the daemon on " + without.path + " has no event log", elsewhere}},
-		"NoOperator": {watcher.path, exitNotPermitted, []string{"tells of all locks", "no right to operate", "Try: lockagent watch --since 10m"}},
+		"NoDaemon":   {nobody, cli.ExitNoDaemon, []string{"no daemon listens on " + nobody + "; without --nats, --dir and --file its event log is read", elsewhere}},
+		"NoLog":      {without.Path, cli.ExitUnavailable, []string{"the daemon on " + without.Path + " has no event log", elsewhere}},
+		"NoOperator": {watcher.Path, cli.ExitNotPermitted, []string{"tells of all locks", "no right to operate", "Try: lockagent watch --since 10m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("LOCKAGENT_SOCKET", test.socket)
@@ -110,7 +111,7 @@ func TestWhichEventLogIsRead(t *testing.T) {
 			t.Setenv("LOCKAGENT_SOCKET", test.socket)
 			t.Setenv("LOCKAGENT_NATS", test.nats)
 			r := call(t, append([]string{"events", "audit"}, test.args...)...)
-			if r.code == exitOK || !strings.Contains(r.stderr, test.says) {
+			if r.code == cli.ExitOK || !strings.Contains(r.stderr, test.says) {
 				t.Errorf("exit code %d: %s", r.code, r.stderr)
 			}
 		})

@@ -4,9 +4,11 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // openDaemonLog has no log to open: only on Linux there is a daemon.
 func openDaemonLog(cmd *cobra.Command, _ string) (grownLog, error) {
-	return nil, usage(withPlace(cmd, "--nats "+defaultNATS), "there is no daemon on this system; say with --nats, --dir or --file where the event log is")
+	return nil, cli.Usage(cli.WithPlace(cmd, "--nats "+defaultNATS), "there is no daemon on this system; say with --nats, --dir or --file where the event log is")
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // onTerminal runs the program with a terminal for its standard output, and returns what is on it.
@@ -18,7 +20,7 @@ func onTerminal(t *testing.T, args ...string) string {
 		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
 	}()
 	var stderr strings.Builder
-	if code := run(context.Background(), args, strings.NewReader(""), terminal, &stderr); code != exitOK {
+	if code := run(context.Background(), args, strings.NewReader(""), terminal, &stderr); code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, &stderr)
 	}
 	if err := terminal.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -39,9 +40,9 @@ func TestADaemonWhoseLogNobodyReads(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	waittest.Until(t, "it serves", func() bool {
-		return call(t, "acquire", "--socket", path, "--ttl", "1h", "door").code == exitOK
+		return call(t, "acquire", "--socket", path, "--ttl", "1h", "door").code == cli.ExitOK
 	})
-	call(t, "break", "--socket", path, "--yes", "door").expect(t, exitOK, nil, nil)
+	call(t, "break", "--socket", path, "--yes", "door").expect(t, cli.ExitOK, nil, nil)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
@@ -20,15 +21,15 @@ const makesLog = "lockagent demo --keep "
 // checkNewLog finds out whether an event log can begin, or go on, in a directory. A directory
 // that has other files is not filled with ours.
 func checkNewLog(dir string) error {
-	try := makesLog + shellWord(filepath.Join(dir, "log"))
+	try := makesLog + cli.ShellWord(filepath.Join(dir, "log"))
 	files, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || len(files) == 0 && err == nil:
 		return nil
 	case err != nil:
-		return usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", dir, err)
+		return cli.Usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", dir, err)
 	case !hasStorage(dir):
-		return usage(try, "%s has other files, and no event log; give a new directory", dir)
+		return cli.Usage(try, "%s has other files, and no event log; give a new directory", dir)
 	}
 	return nil
 }
@@ -39,11 +40,11 @@ func openLogDir(dir string, logger *slog.Logger) (*natsserver.Server, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usage(makesLog+shellWord(dir), "there is no directory %s", dir)
+		return nil, cli.Usage(makesLog+cli.ShellWord(dir), "there is no directory %s", dir)
 	case err != nil:
-		return nil, usage(makesLog+"demo.log", "the event log cannot be read: %w", err)
+		return nil, cli.Usage(makesLog+"demo.log", "the event log cannot be read: %w", err)
 	case !info.IsDir():
-		return nil, usage("lockagent events audit --file "+shellWord(dir), "%s is no directory", dir)
+		return nil, cli.Usage("lockagent events audit --file "+cli.ShellWord(dir), "%s is no directory", dir)
 	case !hasStorage(dir):
 		return nil, noLog(dir)
 	}
@@ -52,7 +53,7 @@ func openLogDir(dir string, logger *slog.Logger) (*natsserver.Server, error) {
 		return nil, inUse(dir)
 	}
 	if err != nil {
-		return nil, &failure{code: exitFailed, err: err}
+		return nil, &cli.Failure{Code: cli.ExitFailed, Err: err}
 	}
 	return server, nil
 }
@@ -63,11 +64,11 @@ func hasStorage(dir string) bool {
 }
 
 func noLog(dir string) error {
-	return &failure{exitEmpty, fmt.Errorf("there is no event log in %s", dir), makesLog + "demo.log"}
+	return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("there is no event log in %s", dir), Try: makesLog + "demo.log"}
 }
 
 // inUse tells of a directory that another process has. Two servers on one directory would
 // lose what they acknowledged.
 func inUse(dir string) error {
-	return &failure{exitUnavailable, fmt.Errorf("the event log in %s is in use by another process; wait until that has ended", dir), ""}
+	return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the event log in %s is in use by another process; wait until that has ended", dir)}
 }

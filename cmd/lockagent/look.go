@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // lookFlags are the flags of each verb that shows what the event log says of locks.
@@ -22,7 +24,7 @@ func (f *lookFlags) addFlags(cmd *cobra.Command, formats ...string) {
 }
 
 func (f *lookFlags) check(cmd *cobra.Command) error {
-	if err := checkFormat(cmd, f.format, f.formats...); err != nil {
+	if err := cli.CheckFormat(cmd, f.format, f.formats...); err != nil {
 		return err
 	}
 	return f.source.check(cmd)

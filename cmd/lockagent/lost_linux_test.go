@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
@@ -22,14 +24,14 @@ func TestTheLogSaysWhyACommandLostItsLock(t *testing.T) {
 	server.Pause()
 	waittest.Receive(t, "the end of the process", holder.stderr.ended)
 	server.Resume()
-	if code := holder.ProcessState.ExitCode(); code != exitLost {
-		t.Errorf("exit code %d, want %d: %s", code, exitLost, holder.stderr.String())
+	if code := holder.ProcessState.ExitCode(); code != cli.ExitLost {
+		t.Errorf("exit code %d, want %d: %s", code, cli.ExitLost, holder.stderr.String())
 	}
 	d.signal(t, syscall.SIGTERM)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	dir := filepath.Join(path+".state", "events")
-	call(t, "events", "history", "door", "--dir", dir).expect(t, exitOK, []string{"lost (deadline)"}, nil)
-	call(t, "events", "audit", "--dir", dir).expect(t, exitOK, []string{"proven: "}, nil)
+	call(t, "events", "history", "door", "--dir", dir).expect(t, cli.ExitOK, []string{"lost (deadline)"}, nil)
+	call(t, "events", "audit", "--dir", dir).expect(t, cli.ExitOK, []string{"proven: "}, nil)
 }
 
 // A claim that nobody renews is lost to whoever has it, and the event log says so.
@@ -38,13 +40,13 @@ func TestTheLogSaysThatNobodyRenewedAClaim(t *testing.T) {
 	path := socketPath(t)
 	d := serving(t, path)
 	claim := call(t, "acquire", "--socket", path, "--ttl", "1ms", "door")
-	claim.expect(t, exitOK, []string{"."}, nil)
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	defer looks.close()
+	claim.expect(t, cli.ExitOK, []string{"."}, nil)
+	looks := &testDaemon{Daemon: client.New(path)}
+	defer looks.Close()
 	looks.until(t, "door", counts(0, 0))
-	call(t, "release", "--socket", path, strings.TrimSpace(claim.stdout)).expect(t, exitLost, nil, nil)
+	call(t, "release", "--socket", path, strings.TrimSpace(claim.stdout)).expect(t, cli.ExitLost, nil, nil)
 	d.interrupt(t)
 	dir := filepath.Join(path+".state", "events")
-	call(t, "events", "history", "door", "--dir", dir).expect(t, exitOK, []string{"expired"}, nil)
-	call(t, "events", "audit", "--dir", dir).expect(t, exitOK, []string{"proven: "}, nil)
+	call(t, "events", "history", "door", "--dir", dir).expect(t, cli.ExitOK, []string{"expired"}, nil)
+	call(t, "events", "audit", "--dir", dir).expect(t, cli.ExitOK, []string{"proven: "}, nil)
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 func main() {
@@ -18,7 +20,7 @@ func main() {
 	// in order and not by a signal.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx := context.Background()
-	if asked := heeded(os.Interrupt, syscall.SIGTERM); len(asked) > 0 { // none would be all
+	if asked := cli.Heeded(os.Interrupt, syscall.SIGTERM); len(asked) > 0 { // none would be all
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, asked...)
 		context.AfterFunc(ctx, stop) // a second signal does what it does by default: it kills
@@ -36,17 +38,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}()
 	root := rootFor(args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		readPlaces(cmd, args)
-		return flagError(cmd, err)
+		cli.ReadPlaces(cmd, args)
+		return cli.FlagError(cmd, err)
 	})
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return reportError(stderr, root.ExecuteContext(ctx))
+	return cli.ReportError(stderr, root.ExecuteContext(ctx))
 }
 
 func reportPanic(stderr io.Writer, p any) int {
 	fmt.Fprintf(stderr, "lockagent: bug: %v\n\n%s\nPlease report this.\n", p, debug.Stack())
-	return exitBug
+	return cli.ExitBug
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 )
 
@@ -24,7 +25,7 @@ packages and for man -M.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir != "" {
 				if len(args) > 0 {
-					return usage("lockagent man --dir "+shellWord(dir), "--dir writes all pages; leave %q out", args[0])
+					return cli.Usage("lockagent man --dir "+cli.ShellWord(dir), "--dir writes all pages; leave %q out", args[0])
 				}
 				return writePages(cmd.Root(), dir)
 			}
@@ -50,12 +51,12 @@ packages and for man -M.`,
 func verbOf(root *cobra.Command, args []string) (*cobra.Command, error) {
 	cmd, rest, err := root.Find(args)
 	if err != nil || len(rest) > 0 {
-		return nil, usage("lockagent --help", "there is no verb %q", strings.Join(args, " "))
+		return nil, cli.Usage("lockagent --help", "there is no verb %q", strings.Join(args, " "))
 	}
 	return cmd, nil
 }
 
-func manualVersion() string { return "lockagent " + moduleVersion() }
+func manualVersion() string { return "lockagent " + cli.ModuleVersion() }
 
 func pageOf(cmd *cobra.Command) string {
 	return manual.Page(cmd, manualVersion(), exitManual(exitVerb(cmd)), alsoOf(cmd)...)

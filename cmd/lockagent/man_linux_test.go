@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 	"github.com/lockagent/lockagent/internal/config"
 )
@@ -44,7 +45,7 @@ func made(t *testing.T, file, text string) {
 func TestMan(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man")
-	call(t, "man", "--dir", dir).expect(t, exitOK, nil, nil)
+	call(t, "man", "--dir", dir).expect(t, cli.ExitOK, nil, nil)
 	pages := 0
 	written := func(file string, args ...string) string {
 		page, err := os.ReadFile(filepath.Join(dir, file))
@@ -52,7 +53,7 @@ func TestMan(t *testing.T) {
 			t.Error(err)
 		}
 		pages++
-		if got := call(t, append([]string{"man"}, args...)...); got.stdout != string(page) || got.code != exitOK {
+		if got := call(t, append([]string{"man"}, args...)...); got.stdout != string(page) || got.code != cli.ExitOK {
 			t.Errorf("man %v prints another page than is written, or ends with %d", args, got.code)
 		}
 		wellFormed(t, file, string(page))
@@ -84,9 +85,9 @@ func TestMan(t *testing.T) {
 	if err != nil || len(files) != pages {
 		t.Errorf("%d pages, and %d files: %v", pages, len(files), err)
 	}
-	call(t, "man", "nothing").expect(t, exitUsage, nil, []string{`no verb "nothing"`})
-	call(t, "man", "lock", "--dir", dir).expect(t, exitUsage, nil, []string{"Try: lockagent man --dir"})
-	call(t, "man", "--dir", filepath.Join(dir, "man1", "lockagent.1")).expect(t, exitFailed, nil, nil)
+	call(t, "man", "nothing").expect(t, cli.ExitUsage, nil, []string{`no verb "nothing"`})
+	call(t, "man", "lock", "--dir", dir).expect(t, cli.ExitUsage, nil, []string{"Try: lockagent man --dir"})
+	call(t, "man", "--dir", filepath.Join(dir, "man1", "lockagent.1")).expect(t, cli.ExitFailed, nil, nil)
 }
 
 // wellFormed has groff read the page, where there is one.

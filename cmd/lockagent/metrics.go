@@ -16,6 +16,7 @@ import (
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 )
 
@@ -76,7 +77,7 @@ func checkMetrics(cmd *cobra.Command, address string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return usage(metricsExample(cmd), "--metrics wants an address such as 127.0.0.1:9464, not %q: %w", address, err)
+		return cli.Usage(metricsExample(cmd), "--metrics wants an address such as 127.0.0.1:9464, not %q: %w", address, err)
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ func metricsExample(cmd *cobra.Command) string {
 	if cmd.Name() == "audit" {
 		flags = "--follow " + flags
 	}
-	return withFlag(cmd, flags)
+	return cli.WithFlag(cmd, flags)
 }
 
 // wantsPrometheus reports whether the environment wants metrics to be served. The

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
@@ -48,7 +49,7 @@ func TestRedisThatCannotSave(t *testing.T) {
 
 	redis.Do("CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 	waittest.Until(t, "a lock to be granted", func() bool {
-		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
+		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == cli.ExitOK
 	})
 	if strings.Contains(d.stderr.String(), "panic") {
 		t.Error("the daemon has panicked")

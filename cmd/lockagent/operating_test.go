@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/faultproxy"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
@@ -133,11 +135,11 @@ func TestGuideTheDaemonIsKilled(t *testing.T) {
 	path := socketPath(t)
 	flags := []string{"--lease", "1h", "--drain-timeout", "1ms"} // however slow this machine is
 	d := serveProcess(t, path, nil, flags...)
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	holder := lockProcess(t, path, "orders/42", "--", "sh", "-c", "echo it runs >&2; read line; echo $LOCKAGENT_TOKEN")
 	holder.stderr.await(t, "the command", says("it runs"))
-	before, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "orders/42"})
+	before, err := looks.Look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "orders/42"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +179,7 @@ func TestGuideRedisIsGone(t *testing.T) {
 	}
 	redis.Resume()
 	waittest.Until(t, "a lock is granted again", func() bool {
-		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == exitOK
+		return apart(t, "lock", "--socket", path, "-n", "orders/43", "true").code == cli.ExitOK
 	})
 	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
 		t.Errorf("the holder has %v: %v", r, err)
@@ -198,11 +200,11 @@ func TestGuideNATSIsGone(t *testing.T) {
 	held := func(lock string) int {
 		return strings.Count(call(t, "events", "history", lock, "--nats", hub.URL()).stdout, "released")
 	}
-	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, exitOK, nil, nil)
+	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, cli.ExitOK, nil, nil)
 	waittest.Until(t, "the hub has the events", func() bool { return held("orders/42") == 1 })
 	way.Refuse(true)
 	way.Cut()
-	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, exitOK, nil, nil) // there is something to forward
+	apart(t, "lock", "--socket", path, "-n", "orders/42", "true").expect(t, cli.ExitOK, nil, nil) // there is something to forward
 	waittest.Until(t, "the forwarder notices", shows("lockagent_forward_stalled 1.0"))
 	guided{path: path, metrics: metrics, environ: []string{"LOCKAGENT_NATS=" + url}}.run(t, "checked while NATS is away")
 	if n := held("orders/43"); n != 0 {
@@ -214,7 +216,7 @@ func TestGuideNATSIsGone(t *testing.T) {
 	if n := held("orders/42"); n != 2 {
 		t.Errorf("the hub has %d holds, want 2", n)
 	}
-	d.interrupt(t).expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 }
 
 // What the guide says of a full disk: what is held stays held, requests are refused, and the daemon finds out when
@@ -241,7 +243,7 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 	_ = ballast.Close()
 	try := func() int { return call(t, "acquire", "--socket", path, "-n", "--lease", "1ms", "orders/43").code }
 	waittest.Until(t, "the journal has no room left", func() bool { // until then it has that of its last page
-		return try() == exitUnavailable
+		return try() == cli.ExitUnavailable
 	})
 	guided{path: path}.run(t, "checked on a full disk")
 	if r, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "orders/42", Token: held.GetToken()}); err != nil || !r.GetCurrent() {
@@ -251,7 +253,7 @@ func TestGuideTheDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	waittest.Until(t, "a lock is granted again", func() bool {
-		return try() == exitOK
+		return try() == cli.ExitOK
 	})
 }
 

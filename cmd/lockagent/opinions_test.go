@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/audit"
 )
 
@@ -24,23 +25,23 @@ func TestTwoOpinions(t *testing.T) {
 		code   int
 		loud   bool
 	}{
-		{&proven, audit.Proven, exitOK, false},
-		{&proven, audit.NoVerdict, exitOK, false},
-		{&proven, audit.Violated, exitViolated, true},
-		{&violated, audit.Proven, exitViolated, true},
-		{&violated, audit.Violated, exitViolated, false},
-		{&incomplete, audit.Violated, exitViolated, false},
-		{&incomplete, audit.NoVerdict, exitIncomplete, false},
-		{&explained, audit.Violated, exitExplained, false},
+		{&proven, audit.Proven, cli.ExitOK, false},
+		{&proven, audit.NoVerdict, cli.ExitOK, false},
+		{&proven, audit.Violated, cli.ExitViolated, true},
+		{&violated, audit.Proven, cli.ExitViolated, true},
+		{&violated, audit.Violated, cli.ExitViolated, false},
+		{&incomplete, audit.Violated, cli.ExitViolated, false},
+		{&incomplete, audit.NoVerdict, cli.ExitIncomplete, false},
+		{&explained, audit.Violated, cli.ExitExplained, false},
 	} {
 		var f auditFlags
 		cmd := &cobra.Command{}
 		f.addFlags(cmd)
 		cmd.SetOut(new(bytes.Buffer))
 		err := f.tellBoth(cmd, nil, test.report, audit.Opinion{Verdict: test.second})
-		code, text := exitOK, ""
-		if why, failed := errors.AsType[*failure](err); failed {
-			code, text = why.code, why.err.Error()
+		code, text := cli.ExitOK, ""
+		if why, failed := errors.AsType[*cli.Failure](err); failed {
+			code, text = why.Code, why.Err.Error()
 		}
 		if code != test.code || strings.Contains(text, "DISAGREE") != test.loud {
 			t.Errorf("%s and %s: exit code %d, %q", test.report.Verdict, test.second, code, text)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -22,7 +23,7 @@ func TestDocumentedOptions(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `--nats([a-z-]*)` \\| `(\\w+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		field, flag := row[1], "nats"+row[2]
 		documented[field] = row[2]
-		if row[3] != variable(flag) {
+		if row[3] != cli.Variable(flag) {
 			t.Errorf("the row of %s is wrong: --%s, %s", field, flag, row[3])
 		}
 		for _, config := range []reflect.Type{reflect.TypeFor[natslog.Config](), reflect.TypeFor[natslog.ReaderConfig]()} {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
@@ -34,7 +36,7 @@ type host struct {
 func newHost(t *testing.T) *host {
 	dir := shortDir(t)
 	h := &host{t: t, dir: dir, path: filepath.Join(dir, "a.sock")}
-	h.look = &testDaemon{daemonClient: newDaemonClient(h.path)}
+	h.look = &testDaemon{Daemon: client.New(h.path)}
 	var err error
 	if h.errors, err = os.Create(filepath.Join(dir, "stderr")); err != nil {
 		t.Fatal(err)
@@ -44,7 +46,7 @@ func newHost(t *testing.T) *host {
 		t.Logf("%s", text)
 		_ = h.errors.Close()
 	})
-	t.Cleanup(h.look.close)
+	t.Cleanup(h.look.Close)
 	t.Cleanup(func() {
 		if err := killAll("LOCKAGENT_SOCKET=" + h.path); err != nil {
 			t.Error(err)
@@ -81,7 +83,7 @@ func (h *host) serve() *exec.Cmd {
 func (h *host) until(name string, ok func(*lockagentv1.Lock) bool) {
 	h.t.Helper()
 	waittest.Until(h.t, fmt.Sprintf("the daemon to answer, and %q to be as it should be", name), func() bool {
-		listed, err := h.look.look.List(h.t.Context(), &lockagentv1.ListRequest{Pattern: name})
+		listed, err := h.look.Look.List(h.t.Context(), &lockagentv1.ListRequest{Pattern: name})
 		state := &lockagentv1.Lock{Name: name}
 		for _, l := range listed.GetLocks() {
 			state = l
@@ -150,12 +152,12 @@ func TestKilledInTurn(t *testing.T) {
 	if err := waiter.Wait(); err != nil {
 		t.Errorf("the waiter: %v", err)
 	}
-	call(t, "break", "--socket", h.path, "--yes", "a").expect(t, exitOK, nil, nil)
+	call(t, "break", "--socket", h.path, "--yes", "a").expect(t, cli.ExitOK, nil, nil)
 	// The wrapper: its command keeps the lock. Then the command.
 	wrapper, child, _ := begin()
 	h.kill(wrapper)
 	h.until("a", counts(1, 0))
-	apart(t, "lock", "--socket", h.path, "-n", "a", "true").expect(t, exitFailed, nil, []string{"is held by"})
+	apart(t, "lock", "--socket", h.path, "-n", "a", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
 	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +245,7 @@ func TestSessionOfTheReadme(t *testing.T) {
 				t.Fatal(err)
 			}
 			for len(ended) == 0 && t.Context().Err() == nil {
-				apart(t, "lock", "--socket", h.path, "deploy", "true").expect(t, exitOK, nil, nil)
+				apart(t, "lock", "--socket", h.path, "deploy", "true").expect(t, cli.ExitOK, nil, nil)
 			}
 		}
 		if err := <-ended; err != nil {
@@ -304,23 +306,23 @@ func ran(t *testing.T, cmd *exec.Cmd) result {
 func TestWhatOthersMayNot(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
-	asNobody(t, "ls", "--socket", d.path).expect(t, exitNotPermitted, nil, []string{"you may not connect"})
-	if err := os.Chmod(filepath.Dir(d.path), 0o755); err != nil {
+	asNobody(t, "ls", "--socket", d.Path).expect(t, cli.ExitNotPermitted, nil, []string{"you may not connect"})
+	if err := os.Chmod(filepath.Dir(d.Path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(d.path, 0o666); err != nil {
+	if err := os.Chmod(d.Path, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	asNobody(t, "lock", "--socket", d.path, "a", "true").expect(t, exitNotPermitted, nil, nil)
-	asNobody(t, "break", "--socket", d.path, "--yes", "a").expect(t, exitNotPermitted, nil, nil)
-	asNobody(t, "drain", "--socket", d.path).expect(t, exitNotPermitted, nil, nil)
+	asNobody(t, "lock", "--socket", d.Path, "a", "true").expect(t, cli.ExitNotPermitted, nil, nil)
+	asNobody(t, "break", "--socket", d.Path, "--yes", "a").expect(t, cli.ExitNotPermitted, nil, nil)
+	asNobody(t, "drain", "--socket", d.Path).expect(t, cli.ExitNotPermitted, nil, nil)
 
 	// A claim is of no use for them either.
-	claim := strings.TrimSpace(call(t, "acquire", "--socket", d.path, "--ttl", "1h", "a").stdout)
-	asNobody(t, "renew", "--socket", d.path, "--ttl", "2h", claim).expect(t, exitLost, nil, []string{"no such claim"})
-	asNobody(t, "attach", "--socket", d.path, claim, "true").expect(t, exitLost, nil, []string{"no such claim"})
-	asNobody(t, "release", "--socket", d.path, claim).expect(t, exitLost, nil, []string{"no such claim"})
-	call(t, "release", "--socket", d.path, claim).expect(t, exitOK, nil, nil)
+	claim := strings.TrimSpace(call(t, "acquire", "--socket", d.Path, "--ttl", "1h", "a").stdout)
+	asNobody(t, "renew", "--socket", d.Path, "--ttl", "2h", claim).expect(t, cli.ExitLost, nil, []string{"no such claim"})
+	asNobody(t, "attach", "--socket", d.Path, claim, "true").expect(t, cli.ExitLost, nil, []string{"no such claim"})
+	asNobody(t, "release", "--socket", d.Path, claim).expect(t, cli.ExitLost, nil, []string{"no such claim"})
+	call(t, "release", "--socket", d.Path, claim).expect(t, cli.ExitOK, nil, nil)
 }
 
 // Who may acquire and not look gets the name of the lock from the claim, and is refused nothing that no verb was asked
@@ -339,15 +341,15 @@ func TestWhoMayNotLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := runDaemon(t, func(cfg *daemon.Config) { cfg.Access = rules })
-	claim := strings.TrimSpace(call(t, "acquire", "--socket", d.path, "--ttl", "1h", "a").stdout)
-	apart(t, "lock", "--socket", d.path, "-n", "a", "true").expect(t, exitFailed, nil, []string{`lock "a" is held by`})
-	apart(t, "lock", "--socket", d.path, "-v", "-w", "10ms", "a", "true").expect(t, exitFailed, nil, []string{"waiting for a, held by"})
-	call(t, "__complete", "lock", "--socket", d.path, "").expect(t, exitOK, nil, nil)
-	apart(t, "attach", "--socket", d.path, "-v", claim, "sh", "-c", "echo under $LOCKAGENT_LOCK").expect(t, exitOK, []string{"under a\n"}, []string{"got a with the token"})
+	claim := strings.TrimSpace(call(t, "acquire", "--socket", d.Path, "--ttl", "1h", "a").stdout)
+	apart(t, "lock", "--socket", d.Path, "-n", "a", "true").expect(t, cli.ExitFailed, nil, []string{`lock "a" is held by`})
+	apart(t, "lock", "--socket", d.Path, "-v", "-w", "10ms", "a", "true").expect(t, cli.ExitFailed, nil, []string{"waiting for a, held by"})
+	call(t, "__complete", "lock", "--socket", d.Path, "").expect(t, cli.ExitOK, nil, nil)
+	apart(t, "attach", "--socket", d.Path, "-v", claim, "sh", "-c", "echo under $LOCKAGENT_LOCK").expect(t, cli.ExitOK, []string{"under a\n"}, []string{"got a with the token"})
 	if refused := rules.Refusals(); len(refused) != 0 {
 		t.Errorf("it was refused %+v", refused)
 	}
-	call(t, "ls", "--socket", d.path).expect(t, exitNotPermitted, nil, []string{"has no right to look"})
+	call(t, "ls", "--socket", d.Path).expect(t, cli.ExitNotPermitted, nil, []string{"has no right to look"})
 	if refused := rules.Refusals(); len(refused) != 1 || refused[0].Count != 1 {
 		t.Errorf("it was refused %+v", refused)
 	}
@@ -361,12 +363,12 @@ func (panicking) Write([]byte) (int, error) { panic("a defect") }
 func TestADefectIsTold(t *testing.T) {
 	var stderr strings.Builder
 	code := run(t.Context(), []string{"version"}, strings.NewReader(""), panicking{}, &stderr)
-	result{code, "", stderr.String()}.expect(t, exitBug, nil, []string{"lockagent: bug: a defect", "Please report this."})
+	result{code, "", stderr.String()}.expect(t, cli.ExitBug, nil, []string{"lockagent: bug: a defect", "Please report this."})
 }
 
 // Each exit code of lockagent is that of some script or test.
 func TestScriptsHaveEveryExitCode(t *testing.T) {
-	elsewhere := []int{exitViolated, exitIncomplete, exitEmpty, exitExplained, exitBug, exitNotPermitted} // the event log, and the tests above
+	elsewhere := []int{cli.ExitViolated, cli.ExitIncomplete, cli.ExitEmpty, cli.ExitExplained, cli.ExitBug, cli.ExitNotPermitted} // the event log, and the tests above
 	files, err := filepath.Glob("testdata/daemon/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -381,10 +383,10 @@ func TestScriptsHaveEveryExitCode(t *testing.T) {
 	}
 	for _, e := range exitCodes {
 		code := e.code
-		if code == exitSignal {
+		if code == cli.ExitSignal {
 			code += int(syscall.SIGTERM)
 		}
-		if code != exitOK && !slices.Contains(elsewhere, code) && !strings.Contains(all.String(), fmt.Sprintf("\ncode %d ", code)) {
+		if code != cli.ExitOK && !slices.Contains(elsewhere, code) && !strings.Contains(all.String(), fmt.Sprintf("\ncode %d ", code)) {
 			t.Errorf("no script ends with %d: %v", code, e.meanings)
 		}
 	}

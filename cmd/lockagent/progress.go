@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 )
@@ -34,7 +35,7 @@ type progress struct {
 }
 
 func newProgress(out io.Writer, share func(position uint64) float64) *progress {
-	return &progress{out: out, width: terminalWidth(out), share: share, began: time.Now()}
+	return &progress{out: out, width: cli.TerminalWidth(out), share: share, began: time.Now()}
 }
 
 // watch returns a visit that shows how far it is.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -76,7 +77,7 @@ func startOnTerminal(t *testing.T, d *testDaemon, args ...string) *ptyProgram {
 	p := &ptyProgram{keyboard: keyboard, done: make(chan struct{})}
 	p.ended = p.done
 	p.cmd = exec.CommandContext(t.Context(), args[0], args[1:]...)
-	p.cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.path, "TERM=xterm")
+	p.cmd.Env = append(os.Environ(), "LOCKAGENT_SOCKET="+d.Path, "TERM=xterm")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = terminal, terminal, terminal
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	if err := p.cmd.Start(); err != nil {
@@ -127,7 +128,7 @@ func (p *ptyProgram) code(t *testing.T) int {
 	_ = p.cmd.Wait()
 	<-p.done
 	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
-		return exitSignal + int(status.Signal())
+		return cli.ExitSignal + int(status.Signal())
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -225,7 +226,7 @@ func TestAnInterruptOfTheTerminalEnds(t *testing.T) {
 	p := runOnTerminal(t, d, "lock", "a", "sh", "-c", "echo ready; exec sleep 1000")
 	p.says(t, "ready")
 	p.press(t, "\x03")
-	if code := p.code(t); code != exitSignal+int(syscall.SIGINT) {
+	if code := p.code(t); code != cli.ExitSignal+int(syscall.SIGINT) {
 		t.Errorf("the exit code is %d:\n%s", code, p)
 	}
 	d.until(t, "a", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 })
@@ -288,8 +289,8 @@ func TestTopOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := runDaemon(t)
 	claim := func(name string) string {
-		r := call(t, "acquire", "--socket", d.path, "--ttl", "1h", name)
-		r.expect(t, exitOK, nil, nil)
+		r := call(t, "acquire", "--socket", d.Path, "--ttl", "1h", name)
+		r.expect(t, cli.ExitOK, nil, nil)
 		return strings.TrimSpace(r.stdout)
 	}
 	first := claim("orders/1")
@@ -298,12 +299,12 @@ func TestTopOnATerminal(t *testing.T) {
 	claim("other")
 	claim("orders/2")
 	p.says(t, `orders/2 +readwrite +held`)
-	call(t, "release", "--socket", d.path, first).expect(t, exitOK, nil, nil)
+	call(t, "release", "--socket", d.Path, first).expect(t, cli.ExitOK, nil, nil)
 	p.says(t, "1 lock   1 held   0 waiting")
 	p.press(t, "s")
 	p.says(t, "sorted by age")
 	p.press(t, "q")
-	if code := p.code(t); code != exitOK {
+	if code := p.code(t); code != cli.ExitOK {
 		t.Errorf("the exit code is %d", code)
 	}
 	text := p.String()
@@ -315,7 +316,7 @@ func TestTopOnATerminal(t *testing.T) {
 	d2 := runOnTerminal(t, d, "top")
 	d2.says(t, "orders/2")
 	d2.press(t, "\x03")
-	if code := d2.code(t); code != exitOK {
+	if code := d2.code(t); code != cli.ExitOK {
 		t.Errorf("the exit code is %d", code)
 	}
 }

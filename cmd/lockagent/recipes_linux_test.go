@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/config"
 )
 
@@ -37,11 +38,11 @@ func TestRecipes(t *testing.T) {
 		writeScript(t, filepath.Join(work, name+".sh"), `echo "`+name+`${*:+ $*} under $LOCKAGENT_LOCK"`)
 	}
 	writeScript(t, filepath.Join(work, "lead.sh"), "lockagent break leader --yes >&2\nexec sleep 1000")
-	call(t, "acquire", "--socket", d.path, "--ttl", "1h", "stuck/1").expect(t, exitOK, nil, nil)
+	call(t, "acquire", "--socket", d.Path, "--ttl", "1h", "stuck/1").expect(t, cli.ExitOK, nil, nil)
 	for _, r := range recipes {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", r.Code)
 		cmd.Dir = work
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.path, "SHELL=/bin/sh",
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LOCKAGENT_SOCKET="+d.Path, "SHELL=/bin/sh",
 			"LOCKAGENT_LOCK=scripts/once", "LOCKAGENT_TOKEN=7") // left from another time
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
@@ -61,12 +62,12 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("nobody knows what the recipe %q writes", r.Title)
 		}
 	}
-	call(t, "lock", "--socket", d.path, "-n", "jobs/report", "true").expect(t, exitFailed, nil, []string{"is held by"})
-	call(t, "break", "--socket", d.path, "--yes", "jobs/report").expect(t, exitOK, nil, nil)
-	if left := claimsOf(t, d.path); left != "" {
+	call(t, "lock", "--socket", d.Path, "-n", "jobs/report", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
+	call(t, "break", "--socket", d.Path, "--yes", "jobs/report").expect(t, cli.ExitOK, nil, nil)
+	if left := claimsOf(t, d.Path); left != "" {
 		t.Errorf("the recipes have left\n%s", left)
 	}
-	call(t, "help", "recipes").expect(t, exitOK, []string{"\n" + recipes[2].Title + "\n\n  The exit code", "\n\n    " + recipes[0].Code + "\n"}, nil)
+	call(t, "help", "recipes").expect(t, cli.ExitOK, []string{"\n" + recipes[2].Title + "\n\n  The exit code", "\n\n    " + recipes[0].Code + "\n"}, nil)
 	if len(said) != len(recipes) {
 		t.Errorf("%d recipes, and %d outputs", len(recipes), len(said))
 	}
@@ -87,7 +88,7 @@ func TestTheManualOfTheSettings(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(exampleSettings, "/etc/lockagent/redis.password", file, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, "config", "show", "--config", file).expect(t, exitOK, []string{"rediss://", "deploy/**"}, nil)
+	call(t, "config", "show", "--config", file).expect(t, cli.ExitOK, []string{"rediss://", "deploy/**"}, nil)
 	page := documentPage(d)
 	for _, want := range []string{
 		"\n.SS redis\n", "\n.TP\n.B redis.url\nThe Redis that has the locks.", "\n.TP\n.B rules\n", "The flag is \\-\\-drain\\-timeout, and the variable LOCKAGENT_DRAIN_TIMEOUT. A reload is enough.\n",

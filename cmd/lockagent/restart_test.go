@@ -19,6 +19,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
@@ -75,8 +77,8 @@ func TestLockOverARestart(t *testing.T) {
 			t.Parallel()
 			path := socketPath(t)
 			d := serveProcess(t, path, nil, "--drain-timeout", "1ms")
-			looks := &testDaemon{daemonClient: newDaemonClient(path)}
-			t.Cleanup(looks.close)
+			looks := &testDaemon{Daemon: client.New(path)}
+			t.Cleanup(looks.Close)
 			state := func(held lockagentv1.State) func(*lockagentv1.Lock) bool {
 				return func(l *lockagentv1.Lock) bool {
 					return l.GetHeld() == 1 && l.GetWaiting() == 1 && l.GetHolders()[0].GetState() == held
@@ -85,7 +87,7 @@ func TestLockOverARestart(t *testing.T) {
 			until := func(ok func(*lockagentv1.Lock) bool) *lockagentv1.Lock {
 				t.Helper()
 				looks.until(t, "door", ok)
-				r, err := looks.look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
+				r, err := looks.Look.Get(t.Context(), &lockagentv1.GetRequest{Kind: readWrite, Name: "door"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -96,7 +98,7 @@ func TestLockOverARestart(t *testing.T) {
 			waiter := lockProcess(t, path, "door", "--", "echo", "turn")
 			before := until(state(lockagentv1.State_STATE_HELD))
 			detached := call(t, "acquire", "--socket", path, "--ttl", "1h", "desk")
-			detached.expect(t, exitOK, nil, nil)
+			detached.expect(t, cli.ExitOK, nil, nil)
 
 			d.signal(t, sig)
 			waittest.Receive(t, "the end of the process", d.stderr.ended)
@@ -106,7 +108,7 @@ func TestLockOverARestart(t *testing.T) {
 				before.GetWaiters()[0].GetClaim() != after.GetWaiters()[0].GetClaim() {
 				t.Errorf("%v, and before %v", after, before)
 			}
-			call(t, "release", "--socket", path, strings.TrimSpace(detached.stdout)).expect(t, exitOK, nil, nil)
+			call(t, "release", "--socket", path, strings.TrimSpace(detached.stdout)).expect(t, cli.ExitOK, nil, nil)
 			holder.ended(t, fmt.Sprintln(before.GetHolders()[0].GetToken()))
 			waiter.ended(t, "turn\n")
 		})
@@ -126,8 +128,8 @@ func TestAcquireOverARestart(t *testing.T) {
 	holder := lockProcess(t, path, "door", "--", "sh", "-c", "echo it runs >&2; cat")
 	holder.stderr.await(t, "the command", says("it runs"))
 	waiter := wrapping(t, ourselves(t, "acquire", "--socket", path, "--ttl", "1h", "door"))
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	waits := func(l *lockagentv1.Lock) bool {
 		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD && l.GetWaiting() == 1
 	}
@@ -140,19 +142,19 @@ func TestAcquireOverARestart(t *testing.T) {
 		t.Fatalf("%v: %s", waiter.end, waiter.stderr.String())
 	}
 	restart()
-	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "door").expect(t, exitFailed, nil, nil)
-	call(t, "release", "--socket", path, strings.TrimSpace(waiter.out.String())).expect(t, exitOK, nil, nil)
+	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "door").expect(t, cli.ExitFailed, nil, nil)
+	call(t, "release", "--socket", path, strings.TrimSpace(waiter.out.String())).expect(t, cli.ExitOK, nil, nil)
 }
 
 // awaitLog waits until the event log has something.
 func awaitLog(t *testing.T, path string) {
 	t.Helper()
-	d := newDaemonClient(path)
-	defer d.close()
+	d := client.New(path)
+	defer d.Close()
 	waittest.Until(t, "the event log tells of a hold", func() bool {
 		since := timestamppb.Now()
-		apart(t, "lock", "--socket", path, "hall", "true").expect(t, exitOK, nil, nil)
-		log, err := d.look.Follow(t.Context(), &lockagentv1.FollowRequest{Since: since})
+		apart(t, "lock", "--socket", path, "hall", "true").expect(t, cli.ExitOK, nil, nil)
+		log, err := d.Look.Follow(t.Context(), &lockagentv1.FollowRequest{Since: since})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,13 +191,13 @@ func TestTheJournalIsMissing(t *testing.T) {
 				d.stderr.await(t, says, func(text string) bool {
 					return strings.Contains(text, `level=ERROR msg="`+says)
 				})
-				apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitFailed, nil, nil)
+				apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitFailed, nil, nil)
 				return
 			}
 			serve := append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)
 			for range 2 {
 				refused := apart(t, serve...)
-				refused.expect(t, exitFailed, nil, []string{says, "end these programs", "Try: mv "})
+				refused.expect(t, cli.ExitFailed, nil, []string{says, "end these programs", "Try: mv "})
 				if _, try, _ := strings.Cut(refused.stderr, "Try: "); !strings.HasPrefix(try, "mv "+path+".state "+path+".state.old ") {
 					t.Errorf("it says to try %s", try)
 				}
@@ -204,7 +206,7 @@ func TestTheJournalIsMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			serveProcess(t, path, nil, flags...)
-			apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, exitOK, nil, nil)
+			apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitOK, nil, nil)
 		})
 	}
 }
@@ -224,7 +226,7 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	first := call(t, "acquire", "--socket", path, "--ttl", "1h", "desk")
 	second := call(t, "acquire", "--socket", path, "--ttl", "1h", "chair")
 	third := call(t, "acquire", "--socket", path, "--ttl", "1h", "table")
-	call(t, "drain", "-n", "--socket", path).expect(t, exitFailed, nil, []string{"4 claims are left"})
+	call(t, "drain", "-n", "--socket", path).expect(t, cli.ExitFailed, nil, []string{"4 claims are left"})
 	var asking []*wrapper
 	for _, flags := range [][]string{{"-w", "1h", "-s"}, {"-s"}} {
 		asking = append(asking, lockProcess(t, path, append(flags, "room", "--", "echo", "turn")...))
@@ -245,11 +247,11 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 		w.ended(t, "turn\n")
 	}
 	for _, r := range []*running{released, renewed} {
-		if <-r.output.ended; r.end.code != exitOK {
+		if <-r.output.ended; r.end.code != cli.ExitOK {
 			t.Errorf("%+v", r.end)
 		}
 	}
-	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "desk").expect(t, exitOK, nil, nil)
+	call(t, "acquire", "--socket", path, "-n", "--ttl", "1h", "desk").expect(t, cli.ExitOK, nil, nil)
 	holder.ended(t, "")
 }
 
@@ -269,7 +271,7 @@ func TestRequestsToASilentDaemon(t *testing.T) {
 		args := append([]string{"lock", "--socket", path, "-w", wait.String()}, flags...)
 		refused := apart(t, append(args, "door", "true")...)
 		unanswered := "the daemon on " + path + " has not answered within "
-		refused.expect(t, exitUnavailable, nil, []string{unanswered, "Try: lockagent doctor"})
+		refused.expect(t, cli.ExitUnavailable, nil, []string{unanswered, "Try: lockagent doctor"})
 		_, text, _ := strings.Cut(refused.stderr, unanswered)
 		text, _, _ = strings.Cut(text, ";")
 		if told, err := time.ParseDuration(text); err != nil || told < wait+lateness { // longer on a busy machine
@@ -309,7 +311,7 @@ func TestADaemonThatEndsBeforeItAnswers(t *testing.T) {
 			ended <- err
 		}()
 		r := call(t, "break", "--socket", path, "--kind", "readwrite", "--yes", "door")
-		r.expect(t, exitNoDaemon, nil, []string{what, "Try: lockagent doctor"})
+		r.expect(t, cli.ExitNoDaemon, nil, []string{what, "Try: lockagent doctor"})
 		if strings.Contains(r.stderr, "http://") {
 			t.Errorf("it says %s", r.stderr)
 		}
@@ -325,8 +327,8 @@ func TestLockIsReleasedAfterARestart(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	holder := lockProcess(t, path, "door", "--", "cat")
 	looks.until(t, "door", func(l *lockagentv1.Lock) bool { return l.GetHeld() == 1 })
 	d.signal(t, syscall.SIGKILL)
@@ -347,8 +349,8 @@ func TestLockWithAStoppedDaemon(t *testing.T) {
 	d.stop(t)
 	t.Cleanup(func() { d.signal(t, syscall.SIGCONT) })
 	waittest.Receive(t, "the end of the process", holder.stderr.ended)
-	if code := holder.ProcessState.ExitCode(); code != exitLost {
-		t.Errorf("exit code %d, want %d: %s", code, exitLost, holder.stderr.String())
+	if code := holder.ProcessState.ExitCode(); code != cli.ExitLost {
+		t.Errorf("exit code %d, want %d: %s", code, cli.ExitLost, holder.stderr.String())
 	}
 }
 
@@ -374,8 +376,8 @@ func TestAStoppedDaemonDoesNotKeepTheExitCode(t *testing.T) {
 		}
 	}
 	goOn()
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	for _, name := range []string{"door", "desk"} {
 		looks.until(t, name, func(l *lockagentv1.Lock) bool { return l.GetHeld() == 0 })
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // verb is a command below the root.
@@ -48,14 +50,14 @@ func rootOf(verbs []verb) *cobra.Command {
 		Long: `lockagent is a distributed lock manager: one holder at a time, tokens that only
 grow, holders that are told of their loss, and an event log that proves it.`,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          versionOr(wantsVerb("demo")),
+		RunE:          versionOr(cli.WantsVerb("demo")),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return noEmptyFlags(cmd) },
 	}
 	root.Flags().BoolP(versionFlag, "v", false, "say which version this is")
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddGroup(
 		&cobra.Group{ID: "try", Title: "Try it:"},
 		&cobra.Group{ID: "locks", Title: "Locks:"},
@@ -105,7 +107,7 @@ func noEmptyFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		list, ok := f.Value.(pflag.SliceValue)
 		if f.Value.String() == "" || ok && (len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")) {
-			err = usage(again(cmd), "--%s is set to nothing; leave it out, or give it a value", f.Name)
+			err = cli.Usage(cli.Again(cmd), "--%s is set to nothing; leave it out, or give it a value", f.Name)
 		}
 	})
 	return err
@@ -122,7 +124,7 @@ func untilUnread(cmd *cobra.Command) {
 		return
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := run(cmd, args); !unread(err) {
+		if err := run(cmd, args); !cli.Unread(err) {
 			return err
 		}
 		return nil

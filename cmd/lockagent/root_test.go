@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 )
 
@@ -263,7 +264,7 @@ func TestUsage(t *testing.T) {
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			r := call(t, strings.Fields(test.args)...)
-			r.expect(t, exitUsage, nil, []string{test.says, "\nTry: " + test.try + "\n"})
+			r.expect(t, cli.ExitUsage, nil, []string{test.says, "\nTry: " + test.try + "\n"})
 			if r.stdout != "" {
 				t.Errorf("stdout says %q", r.stdout)
 			}
@@ -290,15 +291,15 @@ func TestUsageOfEveryFlag(t *testing.T) {
 				if err == nil {
 					continue
 				}
-				want := fmt.Sprintf("--%s wants %s, not %q", f.Name, kindOf(f), nonsense)
-				if got := flagError(cmd, err).Error(); got != want || ofGo.MatchString(kindOf(f)) {
+				want := fmt.Sprintf("--%s wants %s, not %q", f.Name, cli.KindOf(f), nonsense)
+				if got := cli.FlagError(cmd, err).Error(); got != want || ofGo.MatchString(cli.KindOf(f)) {
 					t.Errorf("%s says %q", cmd.CommandPath(), got)
 				}
 			}
 			if f.Shorthand == "" || f.NoOptDefVal != "" {
 				return
 			}
-			err := flagError(cmd, cmd.ParseFlags([]string{"-" + f.Shorthand}))
+			err := cli.FlagError(cmd, cmd.ParseFlags([]string{"-" + f.Shorthand}))
 			if want := "--" + f.Name + " wants a value"; err.Error() != want {
 				t.Errorf("%s says %q, not %q", cmd.CommandPath(), err, want)
 			}
@@ -314,13 +315,13 @@ func TestHelp(t *testing.T) {
 		words := strings.NewReplacer("--help", "", "help", "").Replace(args)
 		verb := strings.ReplaceAll(strings.Trim(words, " "), " ", "-")
 		call(t, strings.Fields(args)...).
-			expect(t, exitOK, []string{"\n\n" + exitHelp(verb), "Usage:\n  lockagent"}, nil)
+			expect(t, cli.ExitOK, []string{"\n\n" + exitHelp(verb), "Usage:\n  lockagent"}, nil)
 	}
 	if r := call(t, "help", "acquire"); strings.Contains(r.stdout, "default []") {
 		t.Errorf("help shows an empty default:\n%s", r.stdout)
 	}
 	r := call(t, "--help")
-	r.expect(t, exitOK, []string{"lockagent VERB [flags]", "Try it:\n  demo", "Look:\n  events"}, nil)
+	r.expect(t, cli.ExitOK, []string{"lockagent VERB [flags]", "Try it:\n  demo", "Look:\n  events"}, nil)
 	if strings.Contains(r.stdout, "demo-agent") {
 		t.Error("help shows demo-agent, which is for ourselves")
 	}
@@ -328,12 +329,12 @@ func TestHelp(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "fish", "powershell", "zsh"} {
-		call(t, "completion", shell).expect(t, exitOK, []string{"lockagent"}, nil)
+		call(t, "completion", shell).expect(t, cli.ExitOK, []string{"lockagent"}, nil)
 	}
 }
 
 func TestVersion(t *testing.T) {
-	call(t, "version").expect(t, exitOK, []string{"lockagent ", "go1."}, nil)
+	call(t, "version").expect(t, cli.ExitOK, []string{"lockagent ", "go1."}, nil)
 }
 
 // defect is an output that has one.
@@ -343,8 +344,8 @@ func (defect) Write([]byte) (int, error) { panic("a defect") }
 
 func TestPanic(t *testing.T) {
 	var stderr strings.Builder
-	if code := run(t.Context(), []string{"version"}, nil, defect{}, &stderr); code != exitBug {
-		t.Errorf("exit code %d, want %d", code, exitBug)
+	if code := run(t.Context(), []string{"version"}, nil, defect{}, &stderr); code != cli.ExitBug {
+		t.Errorf("exit code %d, want %d", code, cli.ExitBug)
 	}
 	for _, want := range []string{"lockagent: bug: a defect\n", "defect.Write", "Please report this."} {
 		if !strings.Contains(stderr.String(), want) {

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
@@ -47,8 +48,8 @@ lockagent config show.
 An interrupt, or SIGTERM, ends the daemon, and the next one goes on with its claims. With
 --drain-then release it drains first: no new claims, and time for those that are left. A
 second interrupt ends that. SIGHUP has it read the configuration file again.`,
-		Example: "  lockagent serve\n  lockagent serve --redis " + exampleRedis,
-		Args:    noArgs,
+		Example: "  lockagent serve\n  lockagent serve --redis " + cli.ExampleRedis,
+		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
 	}
 	addSettings(cmd)
@@ -104,7 +105,7 @@ func serve(cmd *cobra.Command) (err error) {
 			return err
 		}
 	}
-	s.tell("Ready: "+s.daemon.Address()+", with the locks in "+s.where+"\nTry: curl --unix-socket "+shellWord(s.daemon.Address())+
+	s.tell("Ready: "+s.daemon.Address()+", with the locks in "+s.where+"\nTry: curl --unix-socket "+cli.ShellWord(s.daemon.Address())+
 		" --json '{}' http://localhost/lockagent.v1.LookService/List\n",
 		"ready", "socket", s.daemon.Address(), "locks", s.where, "state", s.state.Path(), "agent", s.agent)
 	s.notify("READY=1", "STATUS=Serving "+s.daemon.Address())
@@ -254,11 +255,11 @@ func (s *server) beat() error {
 func (s *server) openState() error {
 	dir, err := state.Open(s.settings().StateDir)
 	if used, ok := errors.AsType[*state.InUseError](err); ok {
-		try := "lockagent serve --state-dir " + shellWord(used.Path+"2") + " --socket " + shellWord(s.settings().Socket.Path+"2")
-		return &failure{exitFailed, err, try}
+		try := "lockagent serve --state-dir " + cli.ShellWord(used.Path+"2") + " --socket " + cli.ShellWord(s.settings().Socket.Path+"2")
+		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: try}
 	}
 	if err != nil {
-		return &failure{exitFailed, err, "lockagent serve --state-dir DIRECTORY"}
+		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent serve --state-dir DIRECTORY"}
 	}
 	s.state = dir
 	s.onClose(dir.Close)
@@ -269,7 +270,7 @@ func (s *server) openState() error {
 func (s *server) openJournal() error {
 	var err error
 	if s.journal, s.before, err = journal.Open(s.state.Journal()); err != nil {
-		return &failure{exitFailed, err, setAside(err, s.state.Journal())}
+		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: setAside(err, s.state.Journal())}
 	}
 	s.onClose(s.journal.Close)
 	if s.before.Agent != nil {
@@ -290,7 +291,7 @@ func setAside(err error, path string) string {
 	if !other && !damaged {
 		return ""
 	}
-	return "mv " + shellWord(path) + " " + shellWord(path+".damaged")
+	return "mv " + cli.ShellWord(path) + " " + cli.ShellWord(path+".damaged")
 }
 
 // errNoJournal ends a start that could make a second holder.
@@ -300,11 +301,11 @@ var errNoJournal = errors.New("the journal of the daemon before is missing")
 // journal, and programs may have the locks in it.
 func (s *server) missJournal() error {
 	if s.settings().Redis.URL == "" {
-		return &failure{
-			exitFailed,
-			fmt.Errorf("%w: %s; programs may have the locks, semaphores and latches that it had in memory; restore the file, or end these programs "+
+		return &cli.Failure{
+			Code: cli.ExitFailed,
+			Err: fmt.Errorf("%w: %s; programs may have the locks, semaphores and latches that it had in memory; restore the file, or end these programs "+
 				"and begin with an empty directory", errNoJournal, s.state.Journal()),
-			"mv " + shellWord(s.state.Path()) + " " + shellWord(s.state.Path()+".old") + "    (when no program has a lock of this daemon)",
+			Try: "mv " + cli.ShellWord(s.state.Path()) + " " + cli.ShellWord(s.state.Path()+".old") + "    (when no program has a lock of this daemon)",
 		}
 	}
 	s.logger.Error("the journal of the daemon before is missing; the locks in it are free when their leases have run out in Redis",
@@ -389,11 +390,11 @@ func (s *server) refused() error {
 // identityInUse says what to do about another daemon with the identity of this one.
 func (s *server) identityInUse() error {
 	path := s.state.Path()
-	return &failure{
-		exitFailed, fmt.Errorf("another daemon that is alive has the identity of this one, %s: "+
+	return &cli.Failure{
+		Code: cli.ExitFailed, Err: fmt.Errorf("another daemon that is alive has the identity of this one, %s: "+
 			"the state directory %s is a copy, or was copied; if it is the copy, move it away, and this daemon is a new agent; "+
 			"if it is the original, stop the daemon of the copy first", s.agent, path),
-		"mv " + shellWord(path) + " " + shellWord(path+".copy"),
+		Try: "mv " + cli.ShellWord(path) + " " + cli.ShellWord(path+".copy"),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
@@ -40,5 +41,5 @@ func (s *server) openAccess() (err error) {
 
 // badRules is the error of rules about users or groups that this host does not know.
 func badRules(c *config.Config, err error) error {
-	return &failure{exitConfig, fmt.Errorf("%s: %w", c.File, err), "getent passwd; getent group    (show those that there are)"}
+	return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", c.File, err), Try: "getent passwd; getent group    (show those that there are)"}
 }

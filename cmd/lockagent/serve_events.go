@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/config"
@@ -41,7 +42,7 @@ func (s *server) openLog() error {
 	}
 	err = fmt.Errorf("the event log in %s: %w", s.state.Events(), err)
 	if s.before.Agent == nil {
-		return &failure{exitFailed, err, "lockagent doctor"}
+		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent doctor"}
 	}
 	s.nextEpoch(nil) // so that an audit sees that a life has no events
 	s.logger.Error("the event log cannot be used, and this daemon records no event; what is held goes on; "+
@@ -205,7 +206,7 @@ func (s *server) badHub(err error) error {
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && hubSettings[bad.Option] != "" {
 		what, err = hubSettings[bad.Option], errors.New(bad.Reason)
 	}
-	return &failure{exitConfig, fmt.Errorf("%s: %w", s.place(what), err), "lockagent serve --nats " + config.Find("nats.url").Example}
+	return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", s.place(what), err), Try: "lockagent serve --nats " + config.Find("nats.url").Example}
 }
 
 // forward runs the forwarder until the function that it returns is called. What the hub lacks then is forwarded by the

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
@@ -95,10 +96,10 @@ func (s *server) openOperator() error {
 	}
 	listener, err := socket.Listen(socket.Config{Path: path, Mode: 0o600, Remade: s.remade("operator's socket", path)})
 	if errors.Is(err, socket.ErrTaken) {
-		return &failure{exitFailed, err, "lockagent serve --operator-socket " + shellWord(path+"2")}
+		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent serve --operator-socket " + cli.ShellWord(path+"2")}
 	}
 	if err != nil {
-		return &failure{code: exitFailed, err: err}
+		return &cli.Failure{Code: cli.ExitFailed, Err: err}
 	}
 	mux := http.NewServeMux()
 	s.status.routeForOperator(mux)

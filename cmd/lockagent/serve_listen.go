@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
@@ -36,24 +37,24 @@ func closeListener(l net.Listener) error {
 func (s *server) listen() (net.Listener, error) {
 	switch passed, err := socket.Activated(socketName); {
 	case err != nil:
-		return nil, &failure{code: exitFailed, err: err}
+		return nil, &cli.Failure{Code: cli.ExitFailed, Err: err}
 	case passed != nil:
 		return passed, nil // systemd has set its mode and its group
 	}
 	at := s.settings().Socket
 	group, err := groupNumber(at.Group)
 	if err != nil {
-		return nil, &failure{exitConfig, fmt.Errorf("socket.group: %w", err), "getent group    (shows those that there are)"}
+		return nil, &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("socket.group: %w", err), Try: "getent group    (shows those that there are)"}
 	}
 	if err := s.makeSocketDir("socket.path", at.Path); err != nil {
 		return nil, err
 	}
 	listener, err := socket.Listen(socket.Config{Path: at.Path, Mode: at.Mode, Group: group, Remade: s.remade("socket", at.Path)})
 	if errors.Is(err, socket.ErrTaken) {
-		return nil, &failure{exitFailed, err, "lockagent serve --socket " + shellWord(at.Path+"2")}
+		return nil, &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent serve --socket " + cli.ShellWord(at.Path+"2")}
 	}
 	if err != nil {
-		return nil, &failure{code: exitFailed, err: err}
+		return nil, &cli.Failure{Code: cli.ExitFailed, Err: err}
 	}
 	return listener, nil
 }
@@ -80,7 +81,7 @@ func (s *server) makeSocketDir(key, path string) error {
 	}
 	if err := os.MkdirAll(filepath.Dir(path), mode); err != nil {
 		home, _ := os.UserHomeDir() // one where others may write is no place for a socket
-		return &failure{exitFailed, err, "lockagent serve --socket " + shellWord(filepath.Join(home, "lockagent.sock"))}
+		return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: "lockagent serve --socket " + cli.ShellWord(filepath.Join(home, "lockagent.sock"))}
 	}
 	return nil
 }

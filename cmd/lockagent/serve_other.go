@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // newServe says what this system lacks: the daemon needs to know who connects, and when processes end.
@@ -15,7 +17,7 @@ func newServe() *cobra.Command {
 		Short:  "Hold locks for all programs of this host, which is Linux",
 		Hidden: true,
 		RunE: func(*cobra.Command, []string) error {
-			return &failure{code: exitFailed, err: errors.New("the daemon needs Linux")}
+			return &cli.Failure{Code: cli.ExitFailed, Err: errors.New("the daemon needs Linux")}
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -24,7 +25,7 @@ func (s *server) openWeb() (err error) {
 		return nil
 	}
 	if s.web, err = net.Listen("tcp", where); err != nil {
-		return &failure{exitFailed, fmt.Errorf("%s: %w", s.place("web.listen"), err), "lockagent serve --web 127.0.0.1:0    (takes any free port)"}
+		return &cli.Failure{Code: cli.ExitFailed, Err: fmt.Errorf("%s: %w", s.place("web.listen"), err), Try: "lockagent serve --web 127.0.0.1:0    (takes any free port)"}
 	}
 	s.onClose(func() error { return closeListener(s.web) })
 	return nil

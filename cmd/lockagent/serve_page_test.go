@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -53,7 +54,7 @@ func TestServePage(t *testing.T) {
 
 	taken := strings.TrimSuffix(strings.TrimPrefix(url[1], "http://"), "/")
 	other := socketPath(t)
-	call(t, "serve", "--socket", other, "--state-dir", other+".state", "--web", taken).expect(t, exitFailed, nil, []string{"--web: listen tcp " + taken, "Try: lockagent serve --web 127.0.0.1:0"})
+	call(t, "serve", "--socket", other, "--state-dir", other+".state", "--web", taken).expect(t, cli.ExitFailed, nil, []string{"--web: listen tcp " + taken, "Try: lockagent serve --web 127.0.0.1:0"})
 }
 
 func TestServePageWithoutHub(t *testing.T) {
@@ -61,5 +62,5 @@ func TestServePageWithoutHub(t *testing.T) {
 	d := serving(t, socketPath(t), "--web", "127.0.0.1:0", "--web-allow-break")
 	url := pageAddress.FindStringSubmatch(d.stderr.String())
 	pageSays(t, url[1], "the events stay on this host")
-	d.interrupt(t).expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 }

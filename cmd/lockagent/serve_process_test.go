@@ -20,6 +20,8 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -176,7 +178,7 @@ func TestLogOfTheDaemon(t *testing.T) {
 	claims(t, path, "door")
 	ctx, call := connect.NewClientContext(t.Context())
 	call.RequestHeader().Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	operate := lockagentv1connect.NewOperateServiceClient(unixHTTP(t, path), daemonURL)
+	operate := lockagentv1connect.NewOperateServiceClient(unixHTTP(t, path), client.URL)
 	if _, err := operate.Break(ctx, &lockagentv1.BreakRequest{Kind: readWrite, Name: "door", Reason: "stuck"}); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +252,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	if _, err := client.Release(t.Context(), &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil {
 		t.Error(err)
 	}
-	d.interrupt(t).expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 	for _, socket := range []string{path, path + "-operator.sock"} {
 		if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there: %v", socket, err)
@@ -271,7 +273,7 @@ func TestEventsOfTheDaemon(t *testing.T) {
 	for _, name := range []string{"door", "desk"} {
 		d := serving(t, path, "--nats", hub, "--drain-timeout", "1ms")
 		claims(t, path, name)
-		call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false").expect(t, exitUnavailable, nil, []string{"is in use by another process"})
+		call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false").expect(t, cli.ExitUnavailable, nil, []string{"is in use by another process"})
 		d.interrupt(t)
 		local = read("--dir", path+".state/events")
 		if !strings.Contains(local, `"lock":"`+name+`"`) {
@@ -283,7 +285,7 @@ func TestEventsOfTheDaemon(t *testing.T) {
 		text := read("--nats", hub)
 		return text[:min(len(local), len(text))] // what this daemon has added comes behind it
 	})
-	call(t, "events", "audit", "--nats", hub).expect(t, exitOK, []string{"proven"}, nil)
+	call(t, "events", "audit", "--nats", hub).expect(t, cli.ExitOK, []string{"proven"}, nil)
 	d.interrupt(t)
 }
 
@@ -298,9 +300,9 @@ func TestTheHubHasAllEventsAtTheEnd(t *testing.T) {
 	for range 3 {
 		d := serving(t, path, "--nats", hub.URL(), "--drain-then", "release")
 		for range 5 {
-			apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
+			apart(t, "lock", "--socket", path, "door", "true").expect(t, cli.ExitOK, nil, nil)
 		}
-		d.interrupt(t).expect(t, exitOK, nil, nil)
+		d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 		local, there := read("--dir", path+".state/events"), read("--nats", hub.URL())
 		if local != there || !strings.Contains(local, "agent.stopped") {
 			t.Errorf("the hub has\n%s\nand the log\n%s", there, local)
@@ -313,8 +315,8 @@ func TestTheHubHasAllEventsAtTheEnd(t *testing.T) {
 	if err := hub.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
-	d.interrupt(t).expect(t, exitOK, nil, []string{"the hub does not have the last messages", "at_most="})
+	apart(t, "lock", "--socket", path, "door", "true").expect(t, cli.ExitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, []string{"the hub does not have the last messages", "at_most="})
 }
 
 // A daemon says what of its event log is gone, and starts.
@@ -325,12 +327,12 @@ func TestADamagedEventLog(t *testing.T) {
 	for _, name := range []string{"door", "desk", "room"} {
 		claims(t, path, name)
 	}
-	d.interrupt(t).expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 	whole := path + ".state"
 	if d = serving(t, path); strings.Contains(d.stderr.String(), "level=ERROR") {
 		t.Errorf("of a whole log it says %s", &d.stderr)
 	}
-	d.interrupt(t).expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 
 	const stream = "/events/jetstream/$G/streams/LOCKAGENT/"
 	for _, test := range []struct {
@@ -359,7 +361,7 @@ func TestADamagedEventLog(t *testing.T) {
 			d := serving(t, path, "--drain-timeout", "1ms")
 			d.stderr.await(t, test.says, says(test.says))
 			claims(t, path, "hall")
-			d.interrupt(t).expect(t, exitOK, nil, nil)
+			d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 			if r := call(t, "events", "tail", "--dir", path+".state/events", "--all", "--follow=false"); !strings.Contains(r.stdout, "hall") {
 				t.Errorf("the log does not go on: %s", r.stdout)
 			}
@@ -417,7 +419,7 @@ func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
 		return d
 	}
 	d := activate()
-	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, cli.ExitOK, nil, nil)
 	d.signal(t, syscall.SIGTERM)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	if d.end != nil {
@@ -446,8 +448,8 @@ func TestLimitsOfTheEventLog(t *testing.T) {
 	once := func(says string, more ...string) {
 		t.Helper()
 		d := serving(t, path, append(flags, more...)...)
-		apart(t, "lock", "--socket", path, "door", "true").expect(t, exitOK, nil, nil)
-		d.interrupt(t).expect(t, exitOK, nil, nil)
+		apart(t, "lock", "--socket", path, "door", "true").expect(t, cli.ExitOK, nil, nil)
+		d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 		if told := d.stderr.String(); strings.Contains(told, "has other limits") != (says != "") || !strings.Contains(told, says) || strings.Contains(told, "level=ERROR") {
 			t.Errorf("with %v it says %s", more, told)
 		}

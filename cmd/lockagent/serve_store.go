@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/address"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
@@ -51,7 +52,7 @@ func (s *server) openStore() error {
 	case errors.Is(err, errAsked):
 		return err
 	case errors.Is(err, lockagent.ErrBadURL), errors.Is(err, lockagent.ErrBadOption):
-		return &failure{exitConfig, fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err), "lockagent serve --redis " + exampleRedis}
+		return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err), Try: "lockagent serve --redis " + cli.ExampleRedis}
 	case err != nil:
 		return fmt.Errorf("%s %s: %w", s.place("redis.url"), s.where, err)
 	}
@@ -90,7 +91,7 @@ func (s *server) awaitRedis(open func(context.Context) (*redisstore.Store, error
 			return store, err
 		}
 		s.status.waits(err)
-		s.notify("STATUS=Waiting for Redis: "+oneLine(err.Error()), fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendStart.Microseconds()))
+		s.notify("STATUS=Waiting for Redis: "+cli.OneLine(err.Error()), fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendStart.Microseconds()))
 		if text := err.Error(); text != told {
 			s.logger.Warn("Redis is away, and the daemon waits for it", "setting", s.place("redis.url"), "redis", s.where, "error", err)
 			told = text
@@ -108,7 +109,7 @@ const extendStart = 6 * redisstore.DefaultDialTimeout
 
 // badFile is the error of a file that a setting of a section names.
 func badFile(section string, err error) error {
-	return &failure{exitConfig, fmt.Errorf("%s: %w", section, err), "lockagent config show    (says which files the settings name)"}
+	return &cli.Failure{Code: cli.ExitConfig, Err: fmt.Errorf("%s: %w", section, err), Try: "lockagent config show    (says which files the settings name)"}
 }
 
 // place is where a setting came from, for an error that speaks of it.

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
@@ -80,12 +82,12 @@ func TestServe(t *testing.T) {
 	d.stderr.await(t, "where it is", says("Ready: "+path+", with the locks in memory\nTry: curl"))
 	g, client := claims(t, path, "door")
 
-	call(t, "serve", "--socket", path+"2", "--state-dir", path+".state").expect(t, exitFailed, nil, []string{
+	call(t, "serve", "--socket", path+"2", "--state-dir", path+".state").expect(t, cli.ExitFailed, nil, []string{
 		fmt.Sprintf("another daemon, process %d, has %s.state; stop it first", os.Getpid(), path),
 		"Try: lockagent serve --state-dir " + path + ".state2 --socket " + path + "22",
 	})
-	call(t, "serve", "--socket", path, "--operator-socket", path+"-other", "--state-dir", path+".other").expect(t, exitFailed, nil, []string{"in use", "Try: lockagent serve --socket " + path + "2"})
-	call(t, "serve", "--socket", path+"2", "--operator-socket", path+"-operator.sock", "--state-dir", path+".other").expect(t, exitFailed, nil, []string{"in use", "Try: lockagent serve --operator-socket"})
+	call(t, "serve", "--socket", path, "--operator-socket", path+"-other", "--state-dir", path+".other").expect(t, cli.ExitFailed, nil, []string{"in use", "Try: lockagent serve --socket " + path + "2"})
+	call(t, "serve", "--socket", path+"2", "--operator-socket", path+"-operator.sock", "--state-dir", path+".other").expect(t, cli.ExitFailed, nil, []string{"in use", "Try: lockagent serve --operator-socket"})
 	if _, err := client.Check(t.Context(), &lockagentv1.CheckRequest{Kind: readWrite, Name: "door", Token: g.GetToken()}); err != nil {
 		t.Errorf("the first daemon was harmed: %v", err)
 	}
@@ -95,7 +97,7 @@ func TestServe(t *testing.T) {
 	if _, err := client.Release(t.Context(), &lockagentv1.ReleaseRequest{Claim: g.GetClaim(), Secret: g.GetSecret()}); err != nil {
 		t.Error(err)
 	}
-	d.interrupt(t).expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
 	}
@@ -106,7 +108,7 @@ func TestServeEndsWhenTheDrainHasTakenLong(t *testing.T) {
 	path := socketPath(t)
 	d := serving(t, path, "--drain-timeout", "1ms", "--drain-then", "release")
 	claims(t, path, "door")
-	d.interrupt(t).expect(t, exitOK, nil, []string{"Draining for up to 1ms"})
+	d.interrupt(t).expect(t, cli.ExitOK, nil, []string{"Draining for up to 1ms"})
 }
 
 // A daemon that is killed while Redis is away starts, and waits. It goes on with what it had when Redis is back.
@@ -144,8 +146,8 @@ func TestServeWaitsForRedis(t *testing.T) {
 	}
 	redis.Restart()
 	next.stderr.await(t, "that it is ready", says("Ready: "))
-	looks := &testDaemon{daemonClient: newDaemonClient(path)}
-	t.Cleanup(looks.close)
+	looks := &testDaemon{Daemon: client.New(path)}
+	t.Cleanup(looks.Close)
 	looks.until(t, "door", func(l *lockagentv1.Lock) bool {
 		return l.GetHeld() == 1 && l.GetHolders()[0].GetState() == lockagentv1.State_STATE_HELD
 	})
@@ -163,12 +165,12 @@ func TestServeThatWaitsForRedisEnds(t *testing.T) {
 	flags := []string{"serve", "--socket", path, "--state-dir", path + ".state", "--redis"}
 	d := start(t, append(flags, "redis://127.0.0.1:1")...)
 	d.stderr.await(t, "that it waits", says("the daemon waits for it"))
-	d.interrupt(t).expect(t, exitOK, nil, []string{"--redis"})
+	d.interrupt(t).expect(t, cli.ExitOK, nil, []string{"--redis"})
 	redis := redistest.Start(t, redistest.WithPassword("right"))
 	if err := os.WriteFile(path+".password", []byte("wrong"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, append(flags, "redis://"+redis.Addr(), "--redis-password-file", path+".password")...).expect(t, exitNotPermitted, nil, []string{"--redis"})
+	call(t, append(flags, "redis://"+redis.Addr(), "--redis-password-file", path+".password")...).expect(t, cli.ExitNotPermitted, nil, []string{"--redis"})
 }
 
 // A start that fails leaves the claims of the daemon before as they were, whichever part fails.
@@ -176,7 +178,7 @@ func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
 	d := serveProcess(t, path, nil)
-	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, exitOK, nil, nil)
+	call(t, "acquire", "--socket", path, "--ttl", "1h", "door").expect(t, cli.ExitOK, nil, nil)
 	d.signal(t, syscall.SIGKILL)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +187,7 @@ func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	flags := []string{"--socket", path, "--state-dir", path + ".state", "--web"}
-	call(t, append([]string{"serve"}, append(flags, taken.Addr().String())...)...).expect(t, exitFailed, nil, []string{"--web: listen tcp"})
+	call(t, append([]string{"serve"}, append(flags, taken.Addr().String())...)...).expect(t, cli.ExitFailed, nil, []string{"--web: listen tcp"})
 
 	begun := 0
 	for all := len((*server).parts(nil)); begun < all; begun++ {
@@ -209,7 +211,7 @@ func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 		}
 	}
 	serving(t, path)
-	call(t, "ls", "--socket", path).expect(t, exitOK, []string{"door"}, nil)
+	call(t, "ls", "--socket", path).expect(t, cli.ExitOK, []string{"door"}, nil)
 }
 
 func TestServeOverRedis(t *testing.T) {
@@ -231,19 +233,19 @@ func TestServeThatCannot(t *testing.T) {
 	serve := func(flags ...string) result {
 		return call(t, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
 	}
-	serve("--socket", filepath.Join(path, "missing"), "--operator-socket", path+"-operator.sock").expect(t, exitFailed, nil, []string{"make the directory"})
-	serve("--redis", "redis://127.0.0.1:1/x").expect(t, exitConfig, nil, []string{"--redis redis://127.0.0.1:1"})
-	serve("--redis", "redis://127.0.0.1:1", "--redis-password-file", path+".none").expect(t, exitConfig, nil, []string{"redis: " + path + ".none: no such file"})
-	serve("--nats-stream", "X").expect(t, exitUsage, nil, []string{"--nats-stream means nothing without nats.url"})
-	serve("--nats", "nats://127.0.0.1:1", "--nats-creds", path+".none").expect(t, exitConfig, nil, []string{"--nats-creds: the file cannot be read"})
-	serve("--socket-group", "nobody-has-this").expect(t, exitUsage, nil, []string{`--socket-group names the group "nobody-has-this", which this host does not have`})
-	serve("--metrics", "256.0.0.1:1").expect(t, exitFailed, nil, []string{"256.0.0.1", "Try: lockagent serve --metrics 127.0.0.1:0"})
+	serve("--socket", filepath.Join(path, "missing"), "--operator-socket", path+"-operator.sock").expect(t, cli.ExitFailed, nil, []string{"make the directory"})
+	serve("--redis", "redis://127.0.0.1:1/x").expect(t, cli.ExitConfig, nil, []string{"--redis redis://127.0.0.1:1"})
+	serve("--redis", "redis://127.0.0.1:1", "--redis-password-file", path+".none").expect(t, cli.ExitConfig, nil, []string{"redis: " + path + ".none: no such file"})
+	serve("--nats-stream", "X").expect(t, cli.ExitUsage, nil, []string{"--nats-stream means nothing without nats.url"})
+	serve("--nats", "nats://127.0.0.1:1", "--nats-creds", path+".none").expect(t, cli.ExitConfig, nil, []string{"--nats-creds: the file cannot be read"})
+	serve("--socket-group", "nobody-has-this").expect(t, cli.ExitUsage, nil, []string{`--socket-group names the group "nobody-has-this", which this host does not have`})
+	serve("--metrics", "256.0.0.1:1").expect(t, cli.ExitFailed, nil, []string{"256.0.0.1", "Try: lockagent serve --metrics 127.0.0.1:0"})
 	if err := os.WriteFile(path+".file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	serve("--state-dir", path+".file").expect(t, exitFailed, nil, []string{"state: " + path + ".file cannot be used: ", "Try: lockagent serve --state-dir DIRECTORY"})
+	serve("--state-dir", path+".file").expect(t, cli.ExitFailed, nil, []string{"state: " + path + ".file cannot be used: ", "Try: lockagent serve --state-dir DIRECTORY"})
 	settings(t, "rules: [{match: '**', users: [nobody-has-this], allow: [look]}]\n")
-	serve().expect(t, exitConfig, nil, []string{`rules.1 names the user "nobody-has-this", which this host does not have`})
+	serve().expect(t, cli.ExitConfig, nil, []string{`rules.1 names the user "nobody-has-this", which this host does not have`})
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a daemon that did not start left its socket: %v", err)
 	}

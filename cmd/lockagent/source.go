@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -29,8 +30,8 @@ type source struct {
 func (s *source) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.dir, "dir", "", "read the event log in this `directory` instead, which lockagent demo --keep left")
 	cmd.Flags().StringVar(&s.file, "file", "", "read this `file` of JSON lines instead, - for the standard input")
-	markPlace(cmd, "dir", "file")
-	connectionFlag(cmd, &s.socket, "socket", "`path` of the Unix socket of the daemon whose event log is read unless --nats, --dir or --file is there; "+
+	cli.MarkPlace(cmd, "dir", "file")
+	cli.ConnectionFlag(cmd, &s.socket, "socket", "`path` of the Unix socket of the daemon whose event log is read unless --nats, --dir or --file is there; "+
 		"by default that of this user's daemon if there is one, and else "+place.System)
 	s.nats.add(cmd, "nats", "`URL` of a NATS server that has the event log; with other flags of NATS by default "+defaultNATS)
 }
@@ -45,13 +46,13 @@ func (s *source) check(cmd *cobra.Command) error {
 	}
 	if len(named) > 1 {
 		value := cmd.Flags().Lookup(named[0]).Value.String()
-		return usage(withPlace(cmd, "--"+named[0]+" "+shellWord(value)), "--%s and --%s exclude each other", named[0], named[1])
+		return cli.Usage(cli.WithPlace(cmd, "--"+named[0]+" "+cli.ShellWord(value)), "--%s and --%s exclude each other", named[0], named[1])
 	}
 	return nil
 }
 
 // place says again where the log is, on the command line of another verb.
-func (s *source) place() string { return places(s.nats.flags) }
+func (s *source) place() string { return cli.Places(s.nats.flags) }
 
 // ofDaemon reports whether the log is that of the daemon of this host: nothing says that it is elsewhere. A socket on
 // the command line counts for more than the environment.
@@ -61,7 +62,7 @@ func (s *source) ofDaemon() bool {
 
 // open opens the event log. Whoever calls it closes it.
 func (s *source) open(cmd *cobra.Command) (*eventLog, error) {
-	logger := newLogger(cmd.ErrOrStderr())
+	logger := cli.NewLogger(cmd.ErrOrStderr())
 	switch {
 	case s.file != "":
 		return s.openFile(cmd)
@@ -93,13 +94,13 @@ func (s *source) openFile(cmd *cobra.Command) (*eventLog, error) {
 	}
 	file, err := os.Open(s.file)
 	if err != nil {
-		return nil, usage(withPlace(cmd, "--file events.jsonl"), "the event log cannot be read: %w", err)
+		return nil, cli.Usage(cli.WithPlace(cmd, "--file events.jsonl"), "the event log cannot be read: %w", err)
 	}
 	l.file, l.lines.from = file, file
 	if info, err := file.Stat(); err == nil {
 		l.lines.size = info.Size()
 		if info.IsDir() {
-			return nil, errors.Join(usage(withPlace(cmd, "--dir "+shellWord(s.file)), "%s is a directory", s.file), file.Close())
+			return nil, errors.Join(cli.Usage(cli.WithPlace(cmd, "--dir "+cli.ShellWord(s.file)), "%s is a directory", s.file), file.Close())
 		}
 	}
 	return l, nil
@@ -177,13 +178,13 @@ func (l *eventLog) warn() {
 // nothing is the error of a verb that has found nothing of what it was asked for.
 func (l *eventLog) nothing(what, try string) error {
 	if l.unreadable > 0 {
-		return &failure{
-			exitFailed, fmt.Errorf("%s that can be read: %s cannot", what, readable.Counted(l.unreadable, "message", "messages")),
-			"lockagent events audit" + l.source.place() + "    (names them)",
+		return &cli.Failure{
+			Code: cli.ExitFailed, Err: fmt.Errorf("%s that can be read: %s cannot", what, readable.Counted(l.unreadable, "message", "messages")),
+			Try: "lockagent events audit" + l.source.place() + "    (names them)",
 		}
 	}
 	l.warn()
-	return &failure{exitEmpty, errors.New(what), try}
+	return &cli.Failure{Code: cli.ExitEmpty, Err: errors.New(what), Try: try}
 }
 
 // tail goes on with what is to come. If there is no stream yet, it waits for the first agent that
@@ -242,12 +243,12 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		if file == "-" {
 			file = "FILE"
 		} else {
-			file = shellWord(file)
+			file = cli.ShellWord(file)
 		}
-		return usage(form.Lines+" "+file+" | "+withPlace(l.cmd, "--file -"), "the event log is %s; it must be a text in lines of JSON", form.Form)
+		return cli.Usage(form.Lines+" "+file+" | "+cli.WithPlace(l.cmd, "--file -"), "the event log is %s; it must be a text in lines of JSON", form.Form)
 	}
 	if err != nil && own == nil {
-		return usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)
+		return cli.Usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)
 	}
 	return err
 }
@@ -310,7 +311,7 @@ func (l *eventLog) explain(err error) error {
 	case err == nil:
 		return nil
 	case l.cmd.Context().Err() != nil:
-		return &failure{code: exitFailed, err: fmt.Errorf("ended before the log did: %w", err)}
+		return &cli.Failure{Code: cli.ExitFailed, Err: fmt.Errorf("ended before the log did: %w", err)}
 	case l.grown == nil: // a file
 		return l.source.nats.failure(l.cmd, err)
 	}

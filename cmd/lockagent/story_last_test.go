@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // A hold that an agent left in the store when it closed its locks is shown with the end of its lease, until the lock is
@@ -26,7 +27,7 @@ func TestLeaseThatWasLeft(t *testing.T) {
 	look := func(want bool, verb ...string) {
 		t.Helper()
 		r := callWith(t, s.text.String(), append(append([]string{"events"}, verb...), "--file", "-")...)
-		r.expect(t, exitOK, []string{"lost (closed)"}, nil)
+		r.expect(t, cli.ExitOK, []string{"lost (closed)"}, nil)
 		if strings.Contains(r.stdout, left) != want {
 			t.Errorf("%q says\n%s", verb, r.stdout)
 		}
@@ -35,7 +36,7 @@ func TestLeaseThatWasLeft(t *testing.T) {
 	look(true, history...)
 	look(true, state...)
 	callWith(t, s.text.String(), "events", "state", lock, "--at", at(10).Format(time.RFC3339Nano), "--file", "-").
-		expect(t, exitOK, []string{"left     nobody held it, but its lease stayed in the store"}, nil)
+		expect(t, cli.ExitOK, []string{"left     nobody held it, but its lease stayed in the store"}, nil)
 
 	next := granted
 	next.Owner, next.Token, next.Tenure, next.StoreTime = "sue", 200, 2, lockagent.StoreTime(at(70).UnixMicro())

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/fold"
@@ -26,7 +27,7 @@ func TestHoldersAreNotSuperseded(t *testing.T) {
 			Token: lockagent.Token(100 * (i + 1)), How: lockagent.ByStore, Count: 1,
 		})
 	}
-	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, exitOK,
+	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, cli.ExitOK,
 		[]string{`"of b"`, "1 hold, 0 requests wait"}, nil)
 }
 
@@ -37,28 +38,28 @@ func TestEventsLook(t *testing.T) {
 		t.Helper()
 		return callWith(t, log, append(append([]string{"events"}, args...), "--file", "-")...)
 	}
-	run("history", "orders/42").expect(t, exitOK, []string{"orders/42: 2 holds of 2 agents", "lost (deadline)"}, nil)
+	run("history", "orders/42").expect(t, cli.ExitOK, []string{"orders/42: 2 holds of 2 agents", "lost (deadline)"}, nil)
 	run("history", "orders/42", "--last", "1").
-		expect(t, exitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
+		expect(t, cli.ExitOK, []string{"orders/42: 1 hold of 1 agent", "released"}, nil)
 	run("history", "orders/42", "--since", "1m").
-		expect(t, exitEmpty, []string{"orders/42: 0 holds of 0 agents\n"}, []string{"no holds", "Try: "})
-	run("history", "orders/43", "--since", "1m").expect(t, exitOK, []string{"orders/43: 1 hold of 1 agent\n"}, nil)
-	run("state", "orders/43").expect(t, exitOK, []string{"held by  /8", `waiting  "joe"`}, nil)
-	run("state", "orders/42", "--at", "-30m").expect(t, exitOK, []string{"nobody held it", "before   /7"}, nil)
-	run("holders").expect(t, exitOK, []string{"orders/43", "1 hold, 1 request waits"}, nil)
-	run("holders", "--lock", "orders/43").expect(t, exitOK, []string{"1 hold, 1 request waits"}, nil)
-	run("holders", "--lock", "orders/42").expect(t, exitOK, []string{"nobody holds a lock, 0 requests wait"}, nil)
+		expect(t, cli.ExitEmpty, []string{"orders/42: 0 holds of 0 agents\n"}, []string{"no holds", "Try: "})
+	run("history", "orders/43", "--since", "1m").expect(t, cli.ExitOK, []string{"orders/43: 1 hold of 1 agent\n"}, nil)
+	run("state", "orders/43").expect(t, cli.ExitOK, []string{"held by  /8", `waiting  "joe"`}, nil)
+	run("state", "orders/42", "--at", "-30m").expect(t, cli.ExitOK, []string{"nobody held it", "before   /7"}, nil)
+	run("holders").expect(t, cli.ExitOK, []string{"orders/43", "1 hold, 1 request waits"}, nil)
+	run("holders", "--lock", "orders/43").expect(t, cli.ExitOK, []string{"1 hold, 1 request waits"}, nil)
+	run("holders", "--lock", "orders/42").expect(t, cli.ExitOK, []string{"nobody holds a lock, 0 requests wait"}, nil)
 
-	run("holders", "--lock", "zz/>").expect(t, exitEmpty, nil, []string{`nothing of locks such as "zz/>"`, "Try: "})
+	run("holders", "--lock", "zz/>").expect(t, cli.ExitEmpty, nil, []string{`nothing of locks such as "zz/>"`, "Try: "})
 	for _, verb := range []string{"holders", "tail"} {
-		run(verb, "--lock", "zz/>/x").expect(t, exitUsage, nil, []string{"'>' is not the last part", "Try: "})
+		run(verb, "--lock", "zz/>/x").expect(t, cli.ExitUsage, nil, []string{"'>' is not the last part", "Try: "})
 	}
-	run("tail", "--agent", "a.b").expect(t, exitUsage, nil, []string{`no agent is named "a.b"`})
+	run("tail", "--agent", "a.b").expect(t, cli.ExitUsage, nil, []string{`no agent is named "a.b"`})
 
 	nothing := []string{`the event log has nothing of "orders/44"`, "Try: lockagent events holders"}
-	run("history", "orders/44").expect(t, exitEmpty, nil, nothing)
-	run("state", "orders/44", "--at", "-1m").expect(t, exitEmpty, nil, nothing)
-	callWith(t, "", "events", "holders", "--file", "-").expect(t, exitEmpty, nil,
+	run("history", "orders/44").expect(t, cli.ExitEmpty, nil, nothing)
+	run("state", "orders/44", "--at", "-1m").expect(t, cli.ExitEmpty, nil, nothing)
+	callWith(t, "", "events", "holders", "--file", "-").expect(t, cli.ExitEmpty, nil,
 		[]string{"the event log has nothing", "Try: "})
 
 	var history historyView
@@ -84,7 +85,7 @@ func TestEventsLook(t *testing.T) {
 // decodeJSON reads the output of a verb, which has no fields that are not known.
 func decodeJSON(t *testing.T, r result, v any) {
 	t.Helper()
-	r.expect(t, exitOK, nil, nil)
+	r.expect(t, cli.ExitOK, nil, nil)
 	d := json.NewDecoder(strings.NewReader(r.stdout))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
@@ -153,7 +154,7 @@ func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
 		for _, verb := range [][]string{{"history", "orders/42"}, {"state", "orders/42", "--at", begun.Add(3 * time.Second).Format(time.RFC3339)}} {
 			verb = append(append([]string{"events"}, verb...), "--format", "json")
 			file, stream := callWith(t, log, append(verb, "--file", "-")...), call(t, append(verb, "--nats", url)...)
-			if file.stdout != stream.stdout || file.code != exitOK || !strings.Contains(file.stdout, want) {
+			if file.stdout != stream.stdout || file.code != cli.ExitOK || !strings.Contains(file.stdout, want) {
 				t.Errorf("%q says of a file\n%s%s\nof a stream\n%s%s\nwant %s", verb, file.stdout, file.stderr,
 					stream.stdout, stream.stderr, want)
 			}

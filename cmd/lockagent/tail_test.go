@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -25,7 +26,7 @@ func TestTailNamesTheProcess(t *testing.T) {
 	s.add("a", at(4), lockagent.Event{Kind: lockagent.EventUncertain, Lock: lock, Owner: owner, Tenure: 7, Token: 100, Remaining: time.Second, Err: "no answer"})
 	tail := func(args ...string) []string {
 		r := callWith(t, s.text.String(), append([]string{"events", "tail", "--file", "-"}, args...)...)
-		r.expect(t, exitOK, nil, nil)
+		r.expect(t, cli.ExitOK, nil, nil)
 		return lines(r.stdout)
 	}
 	all := tail()
@@ -48,11 +49,11 @@ func TestTailNamesTheProcess(t *testing.T) {
 func TestTailOfAnAgentThatCannotBe(t *testing.T) {
 	const want = `--agent: no agent is named "a.b"; a name is 1 to 64 letters, digits, '-' and '_'`
 	for _, agents := range []string{"a.b", "deadbeef,a.b"} {
-		callWith(t, "", "events", "tail", "--file", "-", "--agent", agents).expect(t, exitUsage, nil, []string{want})
+		callWith(t, "", "events", "tail", "--file", "-", "--agent", agents).expect(t, cli.ExitUsage, nil, []string{want})
 	}
 	err := events.Filter{Agents: []lockagent.AgentID{"a.b"}}.Validate()
 	if err == nil || !strings.Contains(err.Error(), "a name is 1 to 64 letters, digits, '-' and '_'") {
 		t.Error(err)
 	}
-	callWith(t, "", "events", "tail", "--file", "-", "--urgent", "--kind", "granted").expect(t, exitUsage, nil, []string{"--urgent and --kind: none of the kinds"})
+	callWith(t, "", "events", "tail", "--file", "-", "--urgent", "--kind", "granted").expect(t, cli.ExitUsage, nil, []string{"--urgent and --kind: none of the kinds"})
 }

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/tracing"
 )
@@ -99,7 +100,7 @@ func asked(signal string) bool {
 func describeProgram(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithService(),
-		resource.WithAttributes(attribute.String("service.name", "lockagent"), attribute.String("service.version", moduleVersion())),
+		resource.WithAttributes(attribute.String("service.name", "lockagent"), attribute.String("service.version", cli.ModuleVersion())),
 		resource.WithFromEnv(), // which has the last word
 	)
 }
@@ -137,7 +138,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 	if address != "" {
 		server, err := serveMetrics(address, t.quotas, t.routes...)
 		if err != nil {
-			return &failure{exitFailed, err, metricsExample(t.cmd)}
+			return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: metricsExample(t.cmd)}
 		}
 		t.url = server.url
 		t.closers = append(t.closers, server.close)
@@ -153,7 +154,7 @@ func (t *telemetry) startMetrics(ctx context.Context, program *resource.Resource
 }
 
 func (t *telemetry) badEnvironment(variable string, err error) error {
-	return &failure{exitUsage, fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), variable + "=otlp " + again(t.cmd)}
+	return &cli.Failure{Code: cli.ExitUsage, Err: fmt.Errorf("the environment has %s=%s: %w", variable, os.Getenv(variable), err), Try: variable + "=otlp " + cli.Again(t.cmd)}
 }
 
 // close sends what has not been sent yet. Trouble with that is no failure of the

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
@@ -55,7 +56,7 @@ func (c *collector) requests(path string) []string {
 // performed fails the test unless the demo has come to its end, whatever it found.
 func (r result) performed(t *testing.T) {
 	t.Helper()
-	if r.code != exitOK && r.code != exitFailed || !strings.Contains(r.stdout, "What was checked") {
+	if r.code != cli.ExitOK && r.code != cli.ExitFailed || !strings.Contains(r.stdout, "What was checked") {
 		t.Errorf("exit code %d\nstdout:\n%s\nstderr:\n%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -176,12 +177,12 @@ func TestAWrongEnvironmentIsToldAtOnce(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)
-			call(t, "demo").expect(t, exitUsage, nil, []string{"carrier-pigeon", "Try: " + variable + "=otlp lockagent demo"})
+			call(t, "demo").expect(t, cli.ExitUsage, nil, []string{"carrier-pigeon", "Try: " + variable + "=otlp lockagent demo"})
 		})
 	}
 	t.Run("processes", func(t *testing.T) {
 		t.Setenv("OTEL_METRICS_EXPORTER", "prometheus")
-		call(t, "demo", "--redis", exampleRedis, "--processes", "2").expect(t, exitUsage, nil, []string{"leave --processes out"})
+		call(t, "demo", "--redis", cli.ExampleRedis, "--processes", "2").expect(t, cli.ExitUsage, nil, []string{"leave --processes out"})
 	})
 }
 

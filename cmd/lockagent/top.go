@@ -15,11 +15,13 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 func newTop() *cobra.Command {
-	var f daemonFlag
+	var f client.Flag
 	cmd := &cobra.Command{
 		Use:   "top [PATTERN]",
 		Short: "Show the locks in a table that follows what happens",
@@ -34,40 +36,40 @@ Without a terminal it prints the table once. ls has more forms for programs.`,
 			if err != nil {
 				return err
 			}
-			daemon, err := f.open(cmd)
+			daemon, err := f.Open(cmd)
 			if err != nil {
 				return err
 			}
-			defer daemon.close()
-			t := &top{screen: screen{socket: daemon.path, locks: make(map[lockagent.Name]lockView)}, daemon: daemon, pattern: pattern}
-			if terminalWidth(cmd.OutOrStdout()) == 0 {
+			defer daemon.Close()
+			t := &top{screen: screen{socket: daemon.Path, locks: make(map[lockagent.Name]client.LockView)}, daemon: daemon, pattern: pattern}
+			if cli.TerminalWidth(cmd.OutOrStdout()) == 0 {
 				return t.once(cmd)
 			}
 			return t.follow(cmd, cmd.OutOrStdout().(*os.File))
 		},
 	}
-	f.add(cmd)
+	f.Add(cmd)
 	return cmd
 }
 
 // top is a screen, and the daemon that tells it what to show.
 type top struct {
 	screen
-	daemon  *daemonClient
+	daemon  *client.Daemon
 	pattern string
 }
 
 // once prints one table.
 func (t *top) once(cmd *cobra.Command) error {
-	err := t.daemon.list(cmd.Context(), &lockagentv1.ListRequest{Pattern: t.pattern}, func(l *lockagentv1.Lock) bool {
+	err := t.daemon.List(cmd.Context(), &lockagentv1.ListRequest{Pattern: t.pattern}, func(l *lockagentv1.Lock) bool {
 		t.hear(&lockagentv1.WatchEvent{Event: &lockagentv1.WatchEvent_Lock{Lock: l}})
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	table := listFlag{form: "table"}
-	return table.write(cmd, t.list(time.Now()))
+	table := cli.ListFlag{Form: "table"}
+	return table.Write(cmd, t.list(time.Now()))
 }
 
 // heard is what the daemon told, or why it tells nothing any more.
@@ -175,7 +177,7 @@ func (t *top) watch(ctx context.Context, tell chan<- heard) {
 		}
 	}
 	for ctx.Err() == nil {
-		events, err := t.daemon.look.Watch(ctx, &lockagentv1.WatchRequest{Pattern: t.pattern})
+		events, err := t.daemon.Look.Watch(ctx, &lockagentv1.WatchRequest{Pattern: t.pattern})
 		if err == nil {
 			for events.Receive() {
 				send(heard{event: events.Msg()})
@@ -186,7 +188,7 @@ func (t *top) watch(ctx context.Context, tell chan<- heard) {
 		if err == nil { // the daemon ends
 			err = io.ErrUnexpectedEOF
 		}
-		send(heard{err: t.daemon.failed(err)})
+		send(heard{err: t.daemon.Failed(err)})
 		select {
 		case <-time.After(watchAgain):
 		case <-ctx.Done():

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -18,7 +20,7 @@ import (
 // screen is what top shows. It draws, and knows no terminal.
 type screen struct {
 	socket string
-	locks  map[lockagent.Name]lockView
+	locks  map[lockagent.Name]client.LockView
 	order  int       // of orders
 	gone   error     // why nobody tells of changes; nil if somebody does
 	since  time.Time // when that began
@@ -27,15 +29,15 @@ type screen struct {
 // orders are how the locks can be sorted.
 var orders = []struct {
 	by      string
-	compare func(a, b *lockView) int
+	compare func(a, b *client.LockView) int
 }{
-	{"waiters", func(a, b *lockView) int { return cmp.Compare(b.Waiting, a.Waiting) }},
-	{"age", func(a, b *lockView) int { return began(a).Compare(began(b)) }},
-	{"name", func(_, _ *lockView) int { return 0 }},
+	{"waiters", func(a, b *client.LockView) int { return cmp.Compare(b.Waiting, a.Waiting) }},
+	{"age", func(a, b *client.LockView) int { return began(a).Compare(began(b)) }},
+	{"name", func(_, _ *client.LockView) int { return 0 }},
 }
 
 // began is when the oldest claim began, of those who hold the lock if there are any.
-func began(v *lockView) (first time.Time) {
+func began(v *client.LockView) (first time.Time) {
 	claims := v.Holders
 	if len(claims) == 0 {
 		claims = v.Waiters
@@ -57,22 +59,22 @@ func (s *screen) hear(e *lockagentv1.WatchEvent) {
 	case l.GetHeld()+l.GetWaiting() == 0:
 		delete(s.locks, lockagent.Name(l.GetName()))
 	default:
-		s.locks[lockagent.Name(l.GetName())] = viewOf(l)
+		s.locks[lockagent.Name(l.GetName())] = client.ViewOf(l)
 	}
 }
 
 // sorted are the locks as they are shown.
-func (s *screen) sorted() []lockView {
-	return slices.SortedFunc(maps.Values(s.locks), func(a, b lockView) int {
+func (s *screen) sorted() []client.LockView {
+	return slices.SortedFunc(maps.Values(s.locks), func(a, b client.LockView) int {
 		return cmp.Or(orders[s.order].compare(&a, &b), cmp.Compare(a.Name, b.Name))
 	})
 }
 
 // list are the locks for a reader that is no terminal.
-func (s *screen) list(now time.Time) list {
-	l := list{name: "locks", columns: lockColumns}
+func (s *screen) list(now time.Time) cli.List {
+	l := cli.List{Name: "locks", Columns: lockColumns}
 	for _, v := range s.sorted() {
-		l.rows = append(l.rows, rowOf(&v, now))
+		l.Rows = append(l.Rows, rowOf(&v, now))
 	}
 	return l
 }
@@ -84,7 +86,7 @@ func (s *screen) draw(width, height int, now time.Time) []string {
 		held += int(v.Held)
 		waiting += int(v.Waiting)
 		for _, h := range v.Holders {
-			if h.State == stateNames[lockagentv1.State_STATE_UNCERTAIN] {
+			if h.State == client.StateNames[lockagentv1.State_STATE_UNCERTAIN] {
 				doubtful++
 			}
 		}
@@ -96,9 +98,9 @@ func (s *screen) draw(width, height int, now time.Time) []string {
 	if s.gone != nil {
 		lines[1] = fmt.Sprintf("STALE since %s: %v", readable.Time(s.since, now), s.gone)
 	}
-	t := newTable(lockColumns...)
-	for _, r := range s.list(now).rows {
-		t.add(r.cells...)
+	t := cli.NewTable(lockColumns...)
+	for _, r := range s.list(now).Rows {
+		t.Add(r.Cells...)
 	}
 	lines = append(lines, "")
 	lines = append(lines, strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n")...)
@@ -106,7 +108,7 @@ func (s *screen) draw(width, height int, now time.Time) []string {
 		lines = append(lines[:height-1], fmt.Sprintf("... and %d more", over+1))
 	}
 	for i, line := range lines {
-		if runes := []rune(oneLine(line)); len(runes) > width {
+		if runes := []rune(cli.OneLine(line)); len(runes) > width {
 			line = string(runes[:width])
 		}
 		lines[i] = line

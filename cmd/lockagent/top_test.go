@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -32,7 +33,7 @@ func toldLock(name string, held, waiting int32, since time.Time) *lockagentv1.Wa
 
 func TestScreen(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
-	s := screen{socket: "/a.sock", locks: make(map[lockagent.Name]lockView)}
+	s := screen{socket: "/a.sock", locks: make(map[lockagent.Name]client.LockView)}
 	s.hear(toldLock("b", 1, 0, now.Add(-time.Minute)))
 	s.hear(toldLock("a", 1, 2, now.Add(-time.Second)))
 	s.hear(toldLock("c", 0, 1, now.Add(-time.Hour)))

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/redistest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
@@ -25,7 +26,7 @@ func (p *process) refusedAsTwin(t *testing.T, state string) (try string) {
 	p.stderr.await(t, "that another daemon has its identity", says("another daemon that is alive has the identity of this one"))
 	waittest.Receive(t, "the end of the process", p.stderr.ended)
 	text := p.stderr.String()
-	if code := p.ProcessState.ExitCode(); code != exitFailed {
+	if code := p.ProcessState.ExitCode(); code != cli.ExitFailed {
 		t.Errorf("it ended with %d: %s", code, text)
 	}
 	if try = strings.TrimSpace(text[strings.LastIndex(text, "Try: ")+len("Try: "):]); try != "mv "+state+" "+state+".copy" {
@@ -49,10 +50,10 @@ func tries(t *testing.T, path, name string) bool {
 	w := lockProcess(t, path, "-n", name, "--", "true")
 	waittest.Receive(t, "the end of the process", w.stderr.ended)
 	code := w.ProcessState.ExitCode()
-	if code != exitOK && code != exitFailed {
+	if code != cli.ExitOK && code != cli.ExitFailed {
 		t.Fatalf("lock -n ended with %d: %s", code, w.stderr.String())
 	}
-	return code == exitOK
+	return code == cli.ExitOK
 }
 
 // The state directory of a daemon is copied while a command has a lock, as with a machine that is cloned. The daemon
@@ -137,7 +138,7 @@ func TestATwinIsNoticedLater(t *testing.T) {
 	first.signal(t, syscall.SIGCONT)
 	second.refusedAsTwin(t, other+".state")
 	waittest.Receive(t, "the end of the process", holder.stderr.ended)
-	if code := holder.ProcessState.ExitCode(); code != exitLost {
+	if code := holder.ProcessState.ExitCode(); code != cli.ExitLost {
 		t.Errorf("the command ended with %d: %s", code, holder.stderr.String())
 	}
 }

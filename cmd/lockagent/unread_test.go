@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -25,29 +26,29 @@ func TestNobodyReadsOn(t *testing.T) {
 	}
 	log, wrong := kept("log.jsonl", lossOf(t, time.Now().Add(-time.Hour))), kept("wrong.jsonl", overlapping(t, begun))
 	for args, code := range map[string]int{
-		"events tail --file " + log:                                exitOK,
-		"events tail --format jsonl --file " + log:                 exitOK,
-		"events history orders/42 --file " + log:                   exitOK,
-		"events history orders/42 --format json --file " + log:     exitOK,
-		"events history orders/42 --format jsonl --file " + log:    exitOK,
-		"events top --file " + log:                                 exitOK,
-		"events top --format json --file " + log:                   exitOK,
-		"events top --format jsonl --file " + log:                  exitOK,
-		"events state orders/42 --file " + log:                     exitOK,
-		"events state orders/42 --format json --file " + log:       exitOK,
-		"events holders --file " + log:                             exitOK,
-		"events holders --at 30m --file " + log:                    exitOK,
-		"events holders --format json --file " + log:               exitOK,
-		"events audit --file " + wrong:                             exitViolated,
-		"events audit --format json --file " + wrong:               exitViolated,
-		"events audit --independent --file " + wrong:               exitViolated,
-		"events audit --independent --format json --file " + wrong: exitViolated,
-		"config default":  exitOK,
-		"help recipes":    exitOK,
-		"help lock":       exitOK,
-		"man lock":        exitOK,
-		"version":         exitOK,
-		"completion bash": exitOK,
+		"events tail --file " + log:                                cli.ExitOK,
+		"events tail --format jsonl --file " + log:                 cli.ExitOK,
+		"events history orders/42 --file " + log:                   cli.ExitOK,
+		"events history orders/42 --format json --file " + log:     cli.ExitOK,
+		"events history orders/42 --format jsonl --file " + log:    cli.ExitOK,
+		"events top --file " + log:                                 cli.ExitOK,
+		"events top --format json --file " + log:                   cli.ExitOK,
+		"events top --format jsonl --file " + log:                  cli.ExitOK,
+		"events state orders/42 --file " + log:                     cli.ExitOK,
+		"events state orders/42 --format json --file " + log:       cli.ExitOK,
+		"events holders --file " + log:                             cli.ExitOK,
+		"events holders --at 30m --file " + log:                    cli.ExitOK,
+		"events holders --format json --file " + log:               cli.ExitOK,
+		"events audit --file " + wrong:                             cli.ExitViolated,
+		"events audit --format json --file " + wrong:               cli.ExitViolated,
+		"events audit --independent --file " + wrong:               cli.ExitViolated,
+		"events audit --independent --format json --file " + wrong: cli.ExitViolated,
+		"config default":  cli.ExitOK,
+		"help recipes":    cli.ExitOK,
+		"help lock":       cli.ExitOK,
+		"man lock":        cli.ExitOK,
+		"version":         cli.ExitOK,
+		"completion bash": cli.ExitOK,
 	} {
 		t.Run(args, func(t *testing.T) { unreadRun(t, code, strings.Fields(args)...) })
 	}
@@ -58,7 +59,7 @@ func TestNobodyReadsAnAuditThatGoesOn(t *testing.T) {
 	t.Parallel()
 	url := published(t, overlapping(t, begun))
 	for _, format := range []string{"text", "jsonl"} {
-		unreadRun(t, exitViolated, "events", "audit", "--follow", "--format", format, "--nats", url)
+		unreadRun(t, cli.ExitViolated, "events", "audit", "--follow", "--format", format, "--nats", url)
 	}
 }
 

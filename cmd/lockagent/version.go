@@ -6,13 +6,15 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
 			return err
@@ -48,5 +50,5 @@ func version() string {
 			}
 		}
 	}
-	return fmt.Sprintf("lockagent %s%s, %s %s/%s", moduleVersion(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("lockagent %s%s, %s %s/%s", cli.ModuleVersion(), revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

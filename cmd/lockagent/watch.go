@@ -17,14 +17,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/events"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 func newWatch() *cobra.Command {
-	var f daemonFlag
-	var format listFlag
-	var since timeRange
+	var f client.Flag
+	var format cli.ListFlag
+	var since cli.TimeRange
 	cmd := &cobra.Command{
 		Use:   "watch [PATTERN]",
 		Short: "Follow the locks that programs of this host hold or wait for",
@@ -39,39 +41,39 @@ messages of the log at most, and then those to come, each once. As jsonl an even
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern, err := patternOf(cmd, args)
 			if err == nil {
-				err = format.check(cmd)
+				err = format.Check(cmd)
 			}
 			if err != nil {
 				return err
 			}
-			if format.form == "json" || format.form == "table" {
-				return usage(again(cmd)+" --format jsonl", "--format must be text, jsonl or go-template=TEMPLATE, not %q: a watch has no end", format.form)
+			if format.Form == "json" || format.Form == "table" {
+				return cli.Usage(cli.Again(cmd)+" --format jsonl", "--format must be text, jsonl or go-template=TEMPLATE, not %q: a watch has no end", format.Form)
 			}
-			if format.form == "" {
-				format.form = "text" // rather than a table for each line
+			if format.Form == "" {
+				format.Form = "text" // rather than a table for each line
 			}
 			ctx, cancel := whileRead(cmd.Context(), cmd.OutOrStdout())
 			defer cancel()
 			cmd.SetContext(ctx)
 			w := watch{cmd: cmd, format: &format, pattern: pattern}
-			if err := since.check(cmd, time.Now()); err != nil {
+			if err := since.Check(cmd, time.Now()); err != nil {
 				return err
 			}
-			w.since = since.since
-			if w.daemon, err = f.open(cmd); err != nil {
+			w.since = since.Since
+			if w.daemon, err = f.Open(cmd); err != nil {
 				return err
 			}
-			defer w.daemon.close()
+			defer w.daemon.Close()
 			if !w.since.IsZero() {
 				return w.events()
 			}
 			return w.locks()
 		},
 	}
-	cmd.Flags().StringVar(&since.sinceText, "since", "", "begin with the events since this `time`: "+momentForms+"; it follows events rather than locks")
-	format.add(cmd)
+	cmd.Flags().StringVar(&since.SinceText, "since", "", "begin with the events since this `time`: "+cli.MomentForms+"; it follows events rather than locks")
+	format.Add(cmd)
 	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs), jsonl, or go-template=TEMPLATE for each row; by default text" // it has no end
-	f.add(cmd)
+	f.Add(cmd)
 	return cmd
 }
 
@@ -98,10 +100,10 @@ func whileRead(ctx context.Context, out io.Writer) (context.Context, context.Can
 // watch is a watch that goes on.
 type watch struct {
 	cmd     *cobra.Command
-	format  *listFlag
+	format  *cli.ListFlag
 	pattern string
 	since   time.Time
-	daemon  *daemonClient
+	daemon  *client.Daemon
 }
 
 // received is what a watch reads.
@@ -120,14 +122,14 @@ func (w *watch) read(s received, show func() error) error {
 	if w.cmd.Context().Err() != nil || errors.Is(s.Err(), context.Canceled) {
 		return nil // by an interrupt, as it is meant to end
 	}
-	return w.daemon.failed(s.Err())
+	return w.daemon.Failed(s.Err())
 }
 
 // locks shows locks as they are, and each change.
 func (w *watch) locks() error {
-	locks, err := w.daemon.look.Watch(w.cmd.Context(), &lockagentv1.WatchRequest{Pattern: w.pattern})
+	locks, err := w.daemon.Look.Watch(w.cmd.Context(), &lockagentv1.WatchRequest{Pattern: w.pattern})
 	if err != nil {
-		return w.daemon.failed(err)
+		return w.daemon.Failed(err)
 	}
 	defer func() { _ = locks.Close() }()
 	return w.read(locks, func() error {
@@ -135,22 +137,22 @@ func (w *watch) locks() error {
 		if l == nil {
 			return nil
 		}
-		v := viewOf(l)
-		return w.format.write(w.cmd, list{rows: []row{rowOf(&v, time.Now())}})
+		v := client.ViewOf(l)
+		return w.format.Write(w.cmd, cli.List{Rows: []cli.Row{rowOf(&v, time.Now())}})
 	})
 }
 
 // events shows the events since a time, and those to come.
 func (w *watch) events() error {
-	logged, err := w.daemon.look.Follow(w.cmd.Context(), &lockagentv1.FollowRequest{Pattern: w.pattern, Since: timestamppb.New(w.since)})
+	logged, err := w.daemon.Look.Follow(w.cmd.Context(), &lockagentv1.FollowRequest{Pattern: w.pattern, Since: timestamppb.New(w.since)})
 	if err != nil {
-		return w.daemon.failed(err)
+		return w.daemon.Failed(err)
 	}
 	defer func() { _ = logged.Close() }()
 	texts := newEventTexts(&events.Filter{})
 	err = w.read(logged, func() error {
 		if missing := logged.Msg().GetMissing(); missing != "" {
-			_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", oneLine(missing))
+			_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", cli.OneLine(missing))
 			return err
 		}
 		event := logged.Msg().GetEvent()
@@ -158,11 +160,11 @@ func (w *watch) events() error {
 			if err != nil {
 				return err
 			}
-			return w.format.write(w.cmd, list{rows: []row{{[]string{texts.line(*r, time.Now())}, json.RawMessage(event)}}})
+			return w.format.Write(w.cmd, cli.List{Rows: []cli.Row{{Cells: []string{texts.line(*r, time.Now())}, View: json.RawMessage(event)}}})
 		})
 	})
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "since" {
-		return usage(again(w.cmd), "--since: %s", bad.Reason)
+		return cli.Usage(cli.Again(w.cmd), "--since: %s", bad.Reason)
 	}
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
 // What a watch since a time shows is what the log has: it begins in the past, goes on while locks are taken, and has
@@ -16,14 +18,14 @@ func TestWatchSince(t *testing.T) {
 	d := serving(t, path, "--drain-timeout", "1ms")
 	take := func(n int) {
 		for range n {
-			apart(t, "lock", "--socket", path, "orders/42", "true").expect(t, exitOK, nil, nil)
+			apart(t, "lock", "--socket", path, "orders/42", "true").expect(t, cli.ExitOK, nil, nil)
 		}
 	}
 	const rounds = 10
 	take(rounds)
 
 	early := call(t, "watch", "--socket", path, "--since", before)
-	early.expect(t, exitUsage, nil, []string{"--since: the event log begins later", "Try: lockagent watch"})
+	early.expect(t, cli.ExitUsage, nil, []string{"--since: the event log begins later", "Try: lockagent watch"})
 	begins := regexp.MustCompile(`from before (\S+)`).FindStringSubmatch(early.stderr)
 	if begins == nil {
 		t.Fatal("nobody knows when the log begins")
@@ -36,14 +38,14 @@ func TestWatchSince(t *testing.T) {
 	claims(t, path, "orders/last")
 	for _, r := range []*running{w, people, template} {
 		r.await(t, "the last event", says("orders/last"))
-		if got := r.interrupt(t); got.code != exitOK || got.stderr != "" {
+		if got := r.interrupt(t); got.code != cli.ExitOK || got.stderr != "" {
 			t.Errorf("a watch ended with %d: %s", got.code, got.stderr)
 		}
 	}
 	d.interrupt(t)
 
 	log := call(t, "events", "tail", "--dir", path+".state/events", "--format", "jsonl", "--lock", "orders/>")
-	log.expect(t, exitOK, nil, nil)
+	log.expect(t, cli.ExitOK, nil, nil)
 	all := log.stdout[:strings.Index(log.stdout, "orders/last")]
 	until := func(text string) string { return text[:strings.Index(text, "orders/last")] }
 	got := until(w.String())
@@ -63,12 +65,12 @@ func TestWatchSinceWhat(t *testing.T) {
 	d := runDaemon(t)
 	watch := func(since, wrong string) {
 		t.Helper()
-		call(t, "watch", "--socket", d.path, "--since", since).expect(t, exitUsage, nil, []string{"--since: " + wrong})
+		call(t, "watch", "--socket", d.Path, "--since", since).expect(t, cli.ExitUsage, nil, []string{"--since: " + wrong})
 	}
 	watch("1m", "this daemon has no event log")
-	call(t, "watch", "--socket", d.path, "--since", "0s").expect(t, exitUsage, nil, []string{"is not before now", "Try: lockagent watch --socket " + d.path + " --since 10m\n"})
-	call(t, "watch", "--socket", d.path, "--since", "9999-01-01").expect(t, exitUsage, nil, []string{"is in the future", "Try: lockagent watch --socket " + d.path + " --since 10m\n"})
+	call(t, "watch", "--socket", d.Path, "--since", "0s").expect(t, cli.ExitUsage, nil, []string{"is not before now", "Try: lockagent watch --socket " + d.Path + " --since 10m\n"})
+	call(t, "watch", "--socket", d.Path, "--since", "9999-01-01").expect(t, cli.ExitUsage, nil, []string{"is in the future", "Try: lockagent watch --socket " + d.Path + " --since 10m\n"})
 	watch("soon", `"soon" is no time such as 14:03:07`)
-	call(t, "watch", "--socket", d.path, "--since", "1m", "--format", "json").expect(t, exitUsage, nil, []string{"a watch has no end"})
-	call(t, "watch", "--socket", d.path+"none", "--since", "1m").expect(t, exitNoDaemon, nil, nil)
+	call(t, "watch", "--socket", d.Path, "--since", "1m", "--format", "json").expect(t, cli.ExitUsage, nil, []string{"a watch has no end"})
+	call(t, "watch", "--socket", d.Path+"none", "--since", "1m").expect(t, cli.ExitNoDaemon, nil, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events/fold"
 )
 
@@ -29,7 +30,7 @@ func TestTheLogTellsWho(t *testing.T) {
 		}
 		pids[args[len(args)-5]] = cmd.Process.Pid
 	}
-	d.interrupt(t).expect(t, exitOK, nil, nil)
+	d.interrupt(t).expect(t, cli.ExitOK, nil, nil)
 
 	host, err := os.Hostname()
 	if err != nil {
@@ -53,7 +54,7 @@ func TestTheLogTellsWho(t *testing.T) {
 		text := view.Holds[0].Who.String()
 		for _, args := range [][]string{{"history", name}, {"state", name, "--at", "-0s"}, {"tail", "--lock", name, "--all", "--follow=false"}} {
 			r := call(t, append([]string{"events", args[0], "--dir", log}, args[1:]...)...)
-			r.expect(t, exitOK, []string{text}, nil)
+			r.expect(t, cli.ExitOK, []string{text}, nil)
 			if says := strings.Contains(r.stdout, "PASSWORD"); says != (command != "" && args[0] != "history") {
 				t.Errorf("%v tells the command: %v\n%s", args, says, r.stdout)
 			}

@@ -208,6 +208,18 @@ var rules = []rule{
 		reason: "what clients hold does not depend on how they ask for it",
 	},
 	{
+		name: "verbs about locks are small",
+		of:   []string{"./cmd/lockagent/internal/lockcmd", "./cmd/lockagent/internal/client", "./cmd/lockagent/internal/cli"},
+		never: append([]string{
+			"./actor/...", "./channelapi/...", "./internal/natsserver/...", "./internal/config", "./webui", "./internal/daemon",
+			"./internal/daemon/access", "./internal/daemon/api", "./internal/daemon/claims", "./internal/daemon/journal",
+			"./internal/daemon/quota", "./internal/daemon/socket", "./internal/daemon/state", "github.com/nats-io/...",
+			"github.com/prometheus/...", "go.opentelemetry.io/...",
+		}, adapters...),
+		reach:  indirect,
+		reason: "scripts start them again and again, and each package costs its initialisation: they ask the daemon for all that they need",
+	},
+	{
 		name: "the page asks the daemon",
 		of:   []string{"./webui"},
 		never: []string{
