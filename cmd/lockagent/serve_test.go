@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -173,7 +172,7 @@ func TestServeThatWaitsForRedisEnds(t *testing.T) {
 	call(t, append(flags, "redis://"+redis.Addr(), "--redis-password-file", path+".password")...).expect(t, cli.ExitNotPermitted, nil, []string{"--redis"})
 }
 
-// A start that fails leaves the claims of the daemon before as they were, whichever part fails.
+// A start that fails leaves the claims of the daemon before as they were.
 func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)
@@ -186,30 +185,8 @@ func TestAStartThatFailsKeepsTheClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	flags := []string{"--socket", path, "--state-dir", path + ".state", "--web"}
-	call(t, append([]string{"serve"}, append(flags, taken.Addr().String())...)...).expect(t, cli.ExitFailed, nil, []string{"--web: listen tcp"})
+	call(t, "serve", "--socket", path, "--state-dir", path+".state", "--web", taken.Addr().String()).expect(t, cli.ExitFailed, nil, []string{"--web: listen tcp"})
 
-	begun := 0
-	for all := len((*server).parts(nil)); begun < all; begun++ {
-		cmd := newServe()
-		cmd.SetContext(t.Context())
-		cmd.SetErr(io.Discard)
-		if err := cmd.ParseFlags(append(flags, "127.0.0.1:0")); err != nil {
-			t.Fatal(err)
-		}
-		s, err := newServer(cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, begin := range s.parts()[:begun+1] {
-			if err := begin(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.close(); err != nil { // as after a part that fails
-			t.Errorf("after %d parts: %v", begun+1, err)
-		}
-	}
 	serving(t, path)
 	call(t, "ls", "--socket", path).expect(t, cli.ExitOK, []string{"door"}, nil)
 }
