@@ -2,7 +2,10 @@
 
 package main
 
-import "github.com/lockagent/lockagent/cmd/lockagent/internal/lockcmd"
+import (
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/lockcmd"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/lookcmd"
+)
 
 // lockVerbs are those that take locks through the daemon.
 func lockVerbs() []verb {
@@ -19,7 +22,7 @@ func lockVerbs() []verb {
 
 // lookVerbs are those that look at the locks of the daemon.
 func lookVerbs() []verb {
-	return []verb{{"ls", "look", newLs}, {"show", "look", newShow}, {"watch", "look", newWatch}, {"top", "look", newTop}}
+	return []verb{{"ls", "look", lookcmd.NewLs}, {"show", "look", lookcmd.NewShow}, {"watch", "look", lookcmd.NewWatch}, {"top", "look", lookcmd.NewTop}}
 }
 
 // operateVerbs are those of operators.

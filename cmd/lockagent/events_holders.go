@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventtext"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/fold"
@@ -216,7 +217,7 @@ func (v *holdersView) waiting(now time.Time) string {
 		w := &v.Waiting[i]
 		behind, process := "", fold.Process{}
 		if w.Behind != nil {
-			behind = partyText(*w.Behind)
+			behind = eventtext.PartyText(*w.Behind)
 		}
 		if w.Process != nil {
 			process = *w.Process

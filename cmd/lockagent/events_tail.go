@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventtext"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -75,7 +76,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		read = log.tail
 	}
-	out, texts, shown := cmd.OutOrStdout(), newEventTexts(&filter), false
+	out, texts, shown := cmd.OutOrStdout(), eventtext.New(&filter), false
 	err = read(cmd.Context(), from, filter, func(r *events.Record, err error) error {
 		switch {
 		case err == nil && !f.of(r.Agent):
@@ -89,7 +90,7 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 			shown, err = true, events.WriteLine(out, *r)
 		default:
 			shown = true
-			_, err = io.WriteString(out, texts.line(*r, time.Now())+"\n")
+			_, err = io.WriteString(out, texts.Line(*r, time.Now())+"\n")
 		}
 		return err
 	})
@@ -133,7 +134,7 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 		}
 		filter.Agents = append(filter.Agents, id)
 	}
-	if slices.ContainsFunc(f.agents, shortened.MatchString) {
+	if slices.ContainsFunc(f.agents, eventtext.Shortened.MatchString) {
 		filter.Agents = nil // they are selected after decoding
 	}
 	filter.Owner, filter.Urgent = lockagent.Owner(f.owner), f.urgent
@@ -147,7 +148,7 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 
 // of reports whether an agent is one of those that were asked for.
 func (f *tailFlags) of(agent lockagent.AgentID) bool {
-	return len(f.agents) == 0 || slices.Contains(f.agents, string(agent)) || slices.Contains(f.agents, shortAgent(agent))
+	return len(f.agents) == 0 || slices.Contains(f.agents, string(agent)) || slices.Contains(f.agents, eventtext.ShortAgent(agent))
 }
 
 // check finds out whether the flags fit together. What is in a directory or a file is all there

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventtext"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/fold"
 )
@@ -46,7 +47,7 @@ func (h *hold) came() string {
 		text += " after " + readable.Duration(h.Waited)
 	}
 	if h.Behind != nil {
-		text += " behind " + partyText(*h.Behind)
+		text += " behind " + eventtext.PartyText(*h.Behind)
 	}
 	return strings.TrimSpace(text)
 }

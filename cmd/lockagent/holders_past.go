@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventtext"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events/fold"
 )
@@ -82,7 +83,7 @@ func (s *lockThen) holdersText(now time.Time) string {
 			until = readable.Time(*w.Until, now)
 		}
 		if w.Behind != nil {
-			behind = partyText(*w.Behind)
+			behind = eventtext.PartyText(*w.Behind)
 		}
 		if w.Process != nil {
 			process = *w.Process

@@ -38,6 +38,7 @@ func world() tree {
 		"connectrpc.com/connect":           "context",
 		"./webui":                          ". ./events ./events/audit ./events/natslog ./internal/daemon/claims ./internal/daemon/wire",
 		"./cmd/lockagent/internal/lockcmd": "./internal/daemon/wire",
+		"./cmd/lockagent/internal/lookcmd": "./internal/daemon/wire ./events",
 		"./cmd/lockagent":                  "./cmd/lockagent/internal/lockcmd ./channelapi ./redisstore ./internal/natsserver ./tracing go.opentelemetry.io/otel/sdk/trace",
 
 		"errors": "", "context": "errors", "time": "errors", "testing": "errors", "testing/synctest": "testing",
@@ -103,7 +104,8 @@ var breaking = map[string][]string{
 	"telemetry comes from outside":            {"./actor go.opentelemetry.io/otel/trace"},
 	"the program chooses the SDK":             {"./tracing go.opentelemetry.io/otel/sdk/trace"},
 	"claims know no RPC":                      {"./internal/daemon/claims ./internal/daemon/wire", "./internal/daemon/socket connectrpc.com/connect"},
-	"verbs about locks are small":             {"./cmd/lockagent/internal/lockcmd ./redisstore", "./cmd/lockagent/internal/lockcmd ./internal/daemon/claims", "./cmd/lockagent/internal/lockcmd go.opentelemetry.io/otel/sdk/trace"},
+	"verbs about locks are small":             {"./cmd/lockagent/internal/lockcmd ./redisstore", "./cmd/lockagent/internal/lockcmd ./internal/daemon/claims", "./cmd/lockagent/internal/lookcmd ./events/natslog", "./cmd/lockagent/internal/lockcmd go.opentelemetry.io/otel/sdk/trace"},
+	"whoever takes a lock reads no events":    {"./cmd/lockagent/internal/lockcmd ./events"},
 	"the page asks the daemon":                {"./webui ./actor", "./webui ./internal/daemon/api", "./webui ./memstore"},
 	"no test code in applications":            {"./redisstore ./internal/redistest", "./internal/lockstate testing/synctest", ". go.uber.org/goleak", "github.com/redis/rueidis testing", "./memstore ./storetest"},
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package lookcmd
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func rowOf(v *client.LockView, now time.Time) cli.Row {
 
 var lockColumns = []string{"LOCK", "KIND", "STATE", "TOKEN", "FOR", "WAITING", "HOLDER"}
 
-func newLs() *cobra.Command {
+func NewLs() *cobra.Command {
 	var f client.Flag
 	var format cli.ListFlag
 	cmd := &cobra.Command{
@@ -84,7 +84,7 @@ func patternOf(cmd *cobra.Command, args []string) (string, error) {
 	return "", cli.Usage(cmd.CommandPath()+" 'orders/*'"+cli.Places(cmd.Flags()), "%q takes one pattern, in quotes", cmd.CommandPath())
 }
 
-func newShow() *cobra.Command {
+func NewShow() *cobra.Command {
 	var f client.Flag
 	var format cli.ListFlag
 	var kind client.KindFlag

@@ -1,11 +1,10 @@
-package main
+package eventtext
 
 import (
 	"testing"
 	"time"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -72,26 +71,6 @@ func TestEventText(t *testing.T) {
 		r := events.Record{Event: test.event, Seq: 9}
 		if got := eventText(&r, holderText(&r), now); got != want {
 			t.Errorf("the line is\n%q, want\n%q", got, want)
-		}
-	}
-}
-
-// Whatever a line shows of an agent's identity selects its events, and tells the daemons of two hosts apart.
-func TestShortAgent(t *testing.T) {
-	const made = "7da413f3-4969-83d3-a471-6d22f76c89bc"
-	for id, want := range map[lockagent.AgentID]string{
-		made: "7da413f3", "webserver-1-" + made: "webserver-1-7da413f3", "vm-" + made: "vm-7da413f3",
-		"agent-number-1": "agent-number-1", "a": "a", "deadbeef": "deadbeef",
-	} {
-		s := &script{t: t}
-		s.add(id, begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
-		s.add("another", begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
-		for _, asked := range []string{want, string(id)} {
-			r := callWith(t, s.text.String(), "events", "tail", "--file", "-", "--agent", asked)
-			r.expect(t, cli.ExitOK, []string{"Z  " + want + " #"}, nil)
-			if n := len(lines(r.stdout)); n != 1 {
-				t.Errorf("%s selects %d lines:\n%s", asked, n, r.stdout)
-			}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package eventtext
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ import (
 // eventTexts makes lines of the events of a log, in their order. It knows what the earlier ones told.
 type eventTexts struct{ fold *fold.Fold }
 
-// newEventTexts returns what makes lines of the events that a filter selects. If they are of some kinds or owners only,
+// New returns what makes lines of the events that a filter selects. If they are of some kinds or owners only,
 // it cannot tell which holds are over, so it remembers none.
-func newEventTexts(filter *events.Filter) *eventTexts {
+func New(filter *events.Filter) *eventTexts {
 	t := &eventTexts{}
 	if len(filter.Kinds) == 0 && !filter.Urgent && filter.Owner == "" {
 		t.fold = fold.New()
@@ -26,13 +26,13 @@ func newEventTexts(filter *events.Filter) *eventTexts {
 	return t
 }
 
-// line is an event on a line, for people.
-func (t *eventTexts) line(r events.Record, now time.Time) string {
+// Line is an event on a line, for people.
+func (t *eventTexts) Line(r events.Record, now time.Time) string {
 	holder := holderText(&r)
 	if t.fold != nil {
 		for _, c := range t.fold.Apply(r) {
 			if behind := c.Waiter.Behind; c.Kind == fold.RequestWaits && behind != nil && behind.Agent != "" {
-				holder = partyText(*behind)
+				holder = PartyText(*behind)
 			}
 			if h := c.Hold; h != nil && r.Who.IsZero() && h.Agent == r.Agent && h.Owner == r.Owner {
 				r.Who = h.Who.Who // of an event about a hold that names no request
@@ -45,7 +45,7 @@ func (t *eventTexts) line(r events.Record, now time.Time) string {
 // eventText is an event on a line, for people. holder is who has the lock that a request waits for.
 func eventText(r *events.Record, holder string, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s #%-6d  %-12s", readable.Time(r.Time, now), shortAgent(r.Agent), r.Seq, r.Kind)
+	fmt.Fprintf(&b, "%s  %s #%-6d  %-12s", readable.Time(r.Time, now), ShortAgent(r.Agent), r.Seq, r.Kind)
 	field := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format, args...) }
 	if r.Lock != "" {
 		field("%s", r.Lock)
@@ -119,13 +119,13 @@ var (
 	// madeUp is an identity that was made up: see [lockagent.NewAgentID]. That of a daemon begins with its host.
 	madeUp = regexp.MustCompile(`^((?:.+-)?[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-	// shortened is what may be shown of such an identity.
-	shortened = regexp.MustCompile(`^(.+-)?[0-9a-f]{8}$`)
+	// Shortened is what may be shown of such an identity.
+	Shortened = regexp.MustCompile(`^(.+-)?[0-9a-f]{8}$`)
 )
 
-// shortAgent is an agent where there is little room. Of an identity that was made up it is the host, if that is a part
+// ShortAgent is an agent where there is little room. Of an identity that was made up it is the host, if that is a part
 // of it, and the first eight digits.
-func shortAgent(id lockagent.AgentID) string {
+func ShortAgent(id lockagent.AgentID) string {
 	if found := madeUp.FindStringSubmatch(string(id)); found != nil {
 		return found[1]
 	}
@@ -136,7 +136,7 @@ func shortAgent(id lockagent.AgentID) string {
 // tenure of another agent.
 func holderText(r *events.Record) string {
 	if t, ok := lockagent.ParseTenure(r.Holder); ok {
-		return "agent " + shortAgent(t.Agent)
+		return "agent " + ShortAgent(t.Agent)
 	}
 	return fold.OwnerText(lockagent.Owner(r.Holder), r.Agent)
 }
@@ -164,8 +164,8 @@ func aboutAgent(r *events.Record, field func(format string, args ...any)) {
 	}
 }
 
-// partyText is who has a lock, and its agent, where there is little room.
-func partyText(p fold.Party) string {
+// PartyText is who has a lock, and its agent, where there is little room.
+func PartyText(p fold.Party) string {
 	text := "agent"
 	switch {
 	case !p.Who.IsZero() && !p.Who.Is(p.Process):
@@ -175,7 +175,7 @@ func partyText(p fold.Party) string {
 	case p.Owner != "":
 		text = fold.OwnerText(p.Owner, p.Agent) + " of"
 	}
-	text += " " + shortAgent(p.Agent)
+	text += " " + ShortAgent(p.Agent)
 	if p.Process.Host != "" {
 		text += " on " + p.Process.Host
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package lookcmd
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-func newTop() *cobra.Command {
+func NewTop() *cobra.Command {
 	var f client.Flag
 	cmd := &cobra.Command{
 		Use:   "top [PATTERN]",

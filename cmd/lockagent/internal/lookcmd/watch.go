@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package lookcmd
 
 import (
 	"context"
@@ -19,11 +19,12 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventtext"
 	"github.com/lockagent/lockagent/events"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-func newWatch() *cobra.Command {
+func NewWatch() *cobra.Command {
 	var f client.Flag
 	var format cli.ListFlag
 	var since cli.TimeRange
@@ -149,7 +150,7 @@ func (w *watch) events() error {
 		return w.daemon.Failed(err)
 	}
 	defer func() { _ = logged.Close() }()
-	texts := newEventTexts(&events.Filter{})
+	texts := eventtext.New(&events.Filter{})
 	err = w.read(logged, func() error {
 		if missing := logged.Msg().GetMissing(); missing != "" {
 			_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", cli.OneLine(missing))
@@ -160,7 +161,7 @@ func (w *watch) events() error {
 			if err != nil {
 				return err
 			}
-			return w.format.Write(w.cmd, cli.List{Rows: []cli.Row{{Cells: []string{texts.line(*r, time.Now())}, View: json.RawMessage(event)}}})
+			return w.format.Write(w.cmd, cli.List{Rows: []cli.Row{{Cells: []string{texts.Line(*r, time.Now())}, View: json.RawMessage(event)}}})
 		})
 	})
 	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "since" {
