@@ -15,6 +15,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventscmd"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/natslog"
@@ -46,10 +48,10 @@ func TestEventsAuditCheckpoint(t *testing.T) {
 }
 
 // changes decodes the lines of an audit that goes on.
-func changes(t *testing.T, text string) (all []verdictChange) {
+func changes(t *testing.T, text string) (all []eventscmd.VerdictChange) {
 	t.Helper()
 	for _, line := range lines(text) {
-		var c verdictChange
+		var c eventscmd.VerdictChange
 		if strings.HasSuffix(line, "\n") {
 			if err := json.Unmarshal([]byte(line), &c); err != nil || c.Version != cli.JSONVersion {
 				t.Fatalf("it is no change: %v\n%s", err, line)
@@ -114,7 +116,7 @@ func publishOverlap(t *testing.T, url string) {
 	t.Helper()
 	publishers := make(map[lockagent.AgentID]*natslog.Publisher)
 	ctx := waittest.Context(t)
-	err := events.ReadLines(strings.NewReader(overlapping(t, time.Now())), func(r *events.Record, err error) error {
+	err := events.ReadLines(strings.NewReader(logtest.Overlapping(t, time.Now())), func(r *events.Record, err error) error {
 		if err != nil {
 			return err
 		}
@@ -214,7 +216,7 @@ func TestEventsAuditFollowsANewStream(t *testing.T) {
 // What is worth trying works as it is written: it names the same log.
 func TestTryNamesTheSameLog(t *testing.T) {
 	t.Parallel()
-	url := published(t, overlapping(t, begun))
+	url := published(t, logtest.Overlapping(t, logtest.Begun))
 	user := strings.Replace(url, "nats://", "nats://joe:secret@", 1)
 	for _, test := range []struct {
 		verb []string
@@ -243,7 +245,7 @@ func TestTryNamesTheSameLog(t *testing.T) {
 // What is older than the audit was to look stays out of it, also in a stream whose positions say nothing.
 func TestEventsAuditFollowsFromALateBeginning(t *testing.T) {
 	t.Parallel()
-	url := published(t, overlapping(t, time.Now()))
+	url := published(t, logtest.Overlapping(t, time.Now()))
 	cfg := stream(t, url).CachedInfo().Config
 	cfg.Subjects = append(cfg.Subjects, "other.>")
 	if _, err := jetStream(t, url).UpdateStream(t.Context(), cfg); err != nil {

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 )
 
 // What is no event log, or none that this version understands, is said to be so by each verb. Only what
 // is there to see is shown.
 func TestLogsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	log := lossOf(t, begun)
+	log := logtest.LossOf(t, logtest.Begun)
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -116,6 +117,6 @@ func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 
 // Whoever mistypes the name of a lock is not told that it is proven.
 func TestAuditOfALockThatIsNotThere(t *testing.T) {
-	r := callWith(t, lossOf(t, begun), "events", "audit", "--file", "-", "--lock", "orders/4")
+	r := callWith(t, logtest.LossOf(t, logtest.Begun), "events", "audit", "--file", "-", "--lock", "orders/4")
 	r.expect(t, cli.ExitEmpty, []string{"empty: there are no holds\n"}, []string{`the event log has no holds of "orders/4"`, "Try: lockagent events holders --file -\n"})
 }

@@ -15,13 +15,15 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventlog"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/internal/natsserver"
 )
 
 // demoFlags are the flags of the verb demo.
 type demoFlags struct {
 	demo.Config
-	nats      natsFlags
+	nats      eventlog.NATSFlags
 	processes int
 	metrics   string
 	format    string
@@ -74,18 +76,18 @@ while the demo runs, and see what it says.`,
 	flags.StringVar(&f.Keep, "keep", "", "leave the event log in this `directory`, for lockagent events")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics to Prometheus on this `address`, such as 127.0.0.1:9464")
 	flags.StringVar(&f.format, "format", "text", "`form` of the summary: text or json")
-	f.nats.addForMakers(cmd, "nats", "`URL` of a NATS server to keep the event log")
+	f.nats.AddForMakers(cmd, "nats", "`URL` of a NATS server to keep the event log")
 	return cmd
 }
 
 func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	sdk := new(telemetry)
+	sdk := new(telemetry.SDK)
 	screen := demo.NewScreen(stdout, cli.TerminalWidth(stdout), func() string {
-		if sdk.url == "" {
+		if sdk.Url == "" {
 			return f.Intro()
 		}
-		return f.Intro() + "\nMetrics: " + sdk.url
+		return f.Intro() + "\nMetrics: " + sdk.Url
 	})
 	stderr = screen.Above(stderr)
 	f.Logger = cli.NewLogger(stderr)
@@ -103,8 +105,8 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 			return command
 		}
 	}
-	ctx, sdk, err := startTelemetry(cmd, f.Logger, f.metrics, nil)
-	defer sdk.close()
+	ctx, sdk, err := telemetry.Start(cmd, f.Logger, f.metrics, nil)
+	defer sdk.Close()
 	if err != nil {
 		return err
 	}
@@ -183,17 +185,17 @@ func (f *demoFlags) explain(cmd *cobra.Command, err error) error {
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return &cli.Failure{Code: cli.ExitUnavailable, Err: err, Try: "lockagent demo    (needs no Redis), or start one: redis-server"}
 	case errors.Is(err, natsserver.ErrInUse):
-		return inUse(f.Keep)
+		return eventlog.DirInUse(f.Keep)
 	case errors.Is(err, demo.ErrNoEventLog):
-		failed := f.nats.failure(cmd, err)
+		failed := f.nats.Failure(cmd, err)
 		if failed.Code == cli.ExitUnavailable {
 			failed.Try = "lockagent demo    (has a NATS server of its own), or start one: nats-server -js"
 		}
 		return failed
 	case errors.Is(err, lockagent.ErrBadOption):
-		return f.nats.failure(cmd, err)
+		return f.nats.Failure(cmd, err)
 	case f.Keep != "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
-		return cli.Usage(makesLog+"demo.log", "the event log cannot be kept in %s: %w", f.Keep, err)
+		return cli.Usage(eventlog.Makes+"demo.log", "the event log cannot be kept in %s: %w", f.Keep, err)
 	}
 	return err
 }

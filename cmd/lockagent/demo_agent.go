@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/demo"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -21,8 +22,8 @@ func newDemoAgent() *cobra.Command {
 		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger := cli.NewLogger(cmd.ErrOrStderr())
-			ctx, sdk, err := startTelemetry(cmd, logger, "", nil)
-			defer sdk.close()
+			ctx, sdk, err := telemetry.Start(cmd, logger, "", nil)
+			defer sdk.Close()
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventlog"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/events/natslog"
 )
 
@@ -29,7 +31,7 @@ func (f *demoFlags) completeStore(cmd *cobra.Command) error {
 	if !f.NoLocks {
 		return nil
 	}
-	for _, name := range []string{"redis", f.nats.given(cmd), "keep", "lease", "metrics"} {
+	for _, name := range []string{"redis", f.nats.Given(cmd), "keep", "lease", "metrics"} {
 		if name != "" && cmd.Flags().Changed(name) {
 			return cli.Usage("lockagent demo --no-locks", "--no-locks uses no store and has nothing to tell, so --%s makes no difference", name)
 		}
@@ -40,12 +42,12 @@ func (f *demoFlags) completeStore(cmd *cobra.Command) error {
 
 // completeLog is about the NATS server of the event log.
 func (f *demoFlags) completeLog(cmd *cobra.Command) error {
-	if given := f.nats.given(cmd); f.nats.URL == "" && given != "" {
-		return cli.Usage("lockagent demo --nats "+defaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
+	if given := f.nats.Given(cmd); f.nats.URL == "" && given != "" {
+		return cli.Usage("lockagent demo --nats "+eventlog.DefaultNATS+" --"+given+" ...", "--%s is about a NATS server; say which one with --nats", given)
 	}
 	if f.nats.URL != "" {
-		f.NATS, f.Stream, f.Prefix = f.nats.Connection, f.nats.stream, f.nats.prefix
-		f.Replicas, f.MaxBytes, f.MaxAge = f.nats.replicas, f.nats.maxBytes, f.nats.maxAge
+		f.NATS, f.Stream, f.Prefix = f.nats.Connection, f.nats.Stream, f.nats.Prefix
+		f.Replicas, f.MaxBytes, f.MaxAge = f.nats.Replicas, f.nats.MaxBytes, f.nats.MaxAge
 	}
 	return nil
 }
@@ -68,7 +70,7 @@ func (f *demoFlags) completeProcesses(cmd *cobra.Command) error {
 			"--processes needs --redis, for a store in memory cannot be shared between processes")
 	case f.metrics != "":
 		return cli.Usage("lockagent demo --metrics "+f.metrics, "--metrics are those of one process; leave --processes out")
-	case wantsPrometheus():
+	case telemetry.WantsPrometheus():
 		return cli.Usage("OTEL_METRICS_EXPORTER=prometheus lockagent demo",
 			"OTEL_METRICS_EXPORTER=prometheus is for one process; leave --processes out")
 	}
@@ -97,7 +99,7 @@ func (f *demoFlags) checkTimes(*cobra.Command) error {
 }
 
 func (f *demoFlags) checkOutput(cmd *cobra.Command) error {
-	return errors.Join(checkMetrics(cmd, f.metrics), cli.CheckFormat(cmd, f.format, "text", "json"))
+	return errors.Join(telemetry.CheckAddress(cmd, f.metrics), cli.CheckFormat(cmd, f.format, "text", "json"))
 }
 
 // checkKeep finds out whether the event log can be kept where the flag says.
@@ -105,11 +107,11 @@ func (f *demoFlags) checkKeep(cmd *cobra.Command) error {
 	if f.Keep == "" {
 		return nil
 	}
-	if other := f.nats.given(cmd); other != "" {
+	if other := f.nats.Given(cmd); other != "" {
 		return cli.Usage("lockagent demo --keep "+cli.ShellWord(f.Keep), "--keep and --%s exclude each other", other)
 	}
 	f.NATS, f.Stream, f.Prefix = natslog.Connection{}, "", "" // the environment is meant for those who use it
-	return checkNewLog(f.Keep)
+	return eventlog.CheckNewDir(f.Keep)
 }
 
 // between checks a count.

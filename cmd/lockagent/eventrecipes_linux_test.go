@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/machinetest"
@@ -43,7 +44,7 @@ func duckDB(t *testing.T) (python string) {
 	return python
 }
 
-// small is the log of the page in a stream: that of lossOf, an overlap, and holds that are a table.
+// small is the log of the page in a stream: that of logtest.LossOf, an overlap, and holds that are a table.
 type small struct {
 	t    *testing.T
 	js   jetstream.JetStream
@@ -96,7 +97,7 @@ func (s *small) write() {
 	if _, err := s.js.CreateStream(s.t.Context(), jetstream.StreamConfig{Name: natslog.DefaultStream, Subjects: []string{events.AllSubjects}}); err != nil {
 		s.t.Fatal(err)
 	}
-	err := events.ReadLines(strings.NewReader(lossOf(s.t, midafternoon)), func(r *events.Record, err error) error {
+	err := events.ReadLines(strings.NewReader(logtest.LossOf(s.t, midafternoon)), func(r *events.Record, err error) error {
 		s.put(*r)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventlog"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -157,8 +158,8 @@ func TestEventsForwardUsage(t *testing.T) {
 		says, try string
 	}{
 		"NoHub":      {[]string{"--nats", url}, "--hub is missing", " --nats " + url + " --hub nats://hub:4222"},
-		"BadHub":     {[]string{"--nats", url, "--hub", "hub"}, "it has no scheme", " --nats " + url + " --hub " + defaultNATS},
-		"BadSource":  {[]string{"--nats", "host", "--hub", url}, "it has no scheme", " --hub " + url + " --nats " + defaultNATS},
+		"BadHub":     {[]string{"--nats", url, "--hub", "hub"}, "it has no scheme", " --nats " + url + " --hub " + eventlog.DefaultNATS},
+		"BadSource":  {[]string{"--nats", "host", "--hub", url}, "it has no scheme", " --hub " + url + " --nats " + eventlog.DefaultNATS},
 		"NoHubCreds": {[]string{"--hub", url, "--hub-creds", "/does/not/exist"}, "--hub-creds (or $LOCKAGENT_HUB_CREDS): the file cannot be read", " --help"},
 		"NoCreds":    {[]string{"--hub", url, "--nats-creds", "/does/not/exist"}, "--nats-creds (or $LOCKAGENT_NATS_CREDS): the file cannot be read", " --help"},
 		"Replicas":   {[]string{"--hub", url, "--nats-replicas", "3"}, "unknown flag: --nats-replicas", ""},

@@ -8,13 +8,15 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventscmd"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 	"github.com/lockagent/lockagent/events/fold"
 )
 
 // stretch has the flags for a stretch of time, so many seconds after the beginning of the log. A negative end is open.
 func stretch(since, until float64) (flags []string) {
 	at := func(seconds float64) string {
-		return begun.Add(time.Duration(seconds * float64(time.Second))).Format(time.RFC3339Nano)
+		return logtest.Begun.Add(time.Duration(seconds * float64(time.Second))).Format(time.RFC3339Nano)
 	}
 	if since >= 0 {
 		flags = append(flags, "--since", at(since))
@@ -33,13 +35,13 @@ func ofFile(t *testing.T, log string, flags []string, verb ...string) result {
 
 // A history has the holds that were held at some time in the stretch.
 func TestHistoryOfAStretch(t *testing.T) {
-	log := lossOf(t, begun)
+	log := logtest.LossOf(t, logtest.Begun)
 	for _, test := range []struct {
 		since, until float64
 		holds        int
 	}{{-1, -1, 2}, {0, 0.5, 0}, {-1, 1, 1}, {4, 4.5, 1}, {5, 5.2, 0}, {4, 6, 2}, {6, -1, 1}, {7, -1, 0}} {
 		r := ofFile(t, log, stretch(test.since, test.until), "history", "orders/42", "--format", "json")
-		var v historyView
+		var v eventscmd.HistoryView
 		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || len(v.Holds) != test.holds || (r.code == cli.ExitEmpty) != (test.holds == 0) {
 			t.Errorf("from %v to %v: %d holds, want %d; exit code %d, %v", test.since, test.until, len(v.Holds), test.holds, r.code, err)
 		}
@@ -48,7 +50,7 @@ func TestHistoryOfAStretch(t *testing.T) {
 }
 
 func TestHistoryOfAPattern(t *testing.T) {
-	log := lossOf(t, begun)
+	log := logtest.LossOf(t, logtest.Begun)
 	for _, place := range []string{"file", "nats"} {
 		source, stdin := []string{"--file", "-"}, log
 		if place == "nats" {
@@ -79,25 +81,25 @@ func TestHistoryOfAPattern(t *testing.T) {
 }
 
 func TestHoldersThen(t *testing.T) {
-	log := lossOf(t, begun)
+	log := logtest.LossOf(t, logtest.Begun)
 	for name, test := range map[string]struct {
 		flags []string
 		says  []string
 	}{
-		"BeforeAll":    {[]string{"--at", begun.Add(time.Second / 2).Format(time.RFC3339Nano)}, []string{"nobody held a lock at ", "0 requests waited"}},
-		"OneAndTwo":    {[]string{"--at", begun.Add(3 * time.Second).Format(time.RFC3339)}, []string{`orders/42  "joe"  2026-11-21 14:03:01`, "lost (deadline)", "1 hold at ", "2 requests waited", "granted", "timedout"}},
-		"Another":      {[]string{"--at", begun.Add(8500 * time.Millisecond).Format(time.RFC3339Nano)}, []string{"orders/43  /8", "1 hold at ", "0 requests waited"}},
+		"BeforeAll":    {[]string{"--at", logtest.Begun.Add(time.Second / 2).Format(time.RFC3339Nano)}, []string{"nobody held a lock at ", "0 requests waited"}},
+		"OneAndTwo":    {[]string{"--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339)}, []string{`orders/42  "joe"  2026-11-21 14:03:01`, "lost (deadline)", "1 hold at ", "2 requests waited", "granted", "timedout"}},
+		"Another":      {[]string{"--at", logtest.Begun.Add(8500 * time.Millisecond).Format(time.RFC3339Nano)}, []string{"orders/43  /8", "1 hold at ", "0 requests waited"}},
 		"AStretch":     {stretch(4, 8.5), []string{"orders/42", "orders/43", "3 holds from ", "2 requests waited"}},
 		"OnlyUntil":    {stretch(-1, 4), []string{"1 hold until ", "2 requests waited"}},
 		"OnlySince":    {stretch(7.5, -1), []string{"1 hold from ", "1 request waited"}},
 		"OfAPattern":   {append(stretch(4, 8.5), "--lock", "*/43"), []string{"orders/43", "1 hold from "}},
-		"JSONOfAPoint": {[]string{"--at", begun.Add(3 * time.Second).Format(time.RFC3339), "--format", "json"}, []string{`"at": "`, `"became_of": "timedout"`, `"waiters": 2`}},
+		"JSONOfAPoint": {[]string{"--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339), "--format", "json"}, []string{`"at": "`, `"became_of": "timedout"`, `"waiters": 2`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ofFile(t, log, test.flags, "holders").expect(t, cli.ExitOK, test.says, nil)
 		})
 	}
-	var v holdersView
+	var v eventscmd.HoldersView
 	decodeJSON(t, ofFile(t, log, append(stretch(4, 8.5), "--format", "json"), "holders"), &v)
 	waiters := make(map[lockagent.Name]int)
 	for _, h := range v.Holds {
@@ -110,12 +112,12 @@ func TestHoldersThen(t *testing.T) {
 }
 
 func TestStateOfAStretch(t *testing.T) {
-	log := lossOf(t, begun)
+	log := logtest.LossOf(t, logtest.Begun)
 	ofFile(t, log, stretch(4, 6), "state", "orders/42").expect(t, cli.ExitOK, []string{
 		"orders/42 from ", `held by  "joe"`, "held by  /7", "waiting  /7", `waiting  "sue"`, "timedout at ", "after 4s",
 	}, nil)
 	ofFile(t, log, stretch(5.1, 5.2), "state", "orders/42").expect(t, cli.ExitOK, []string{"free", `before   "joe"`, "after    /7"}, nil)
-	var v stateView
+	var v eventscmd.StateView
 	decodeJSON(t, ofFile(t, log, stretch(4, 6), "state", "orders/42", "--format", "json"), &v)
 	if !v.At.IsZero() || v.Since.IsZero() || v.Until.IsZero() || len(v.Holders) != 2 || len(v.Waiters) != 2 {
 		t.Errorf("the state is %+v", v)
@@ -124,7 +126,7 @@ func TestStateOfAStretch(t *testing.T) {
 
 // The end of what is shown is when the stream took an event, or else when its agent recorded it.
 func TestTailOfAStretch(t *testing.T) {
-	log := lossOf(t, begun)
+	log := logtest.LossOf(t, logtest.Begun)
 	tail := func(since, until float64) int {
 		r := ofFile(t, log, stretch(since, until), "tail")
 		r.expect(t, cli.ExitOK, nil, nil)
@@ -148,7 +150,7 @@ func TestTailOfAStretch(t *testing.T) {
 
 // One hold is from 0 to 4 s, and the other one from 1 to 5 s.
 func TestAuditOfAStretch(t *testing.T) {
-	log := overlapping(t, begun)
+	log := logtest.Overlapping(t, logtest.Begun)
 	for _, test := range []struct {
 		since, until float64
 		code         int
@@ -168,20 +170,20 @@ func TestAuditOfAStretch(t *testing.T) {
 }
 
 func TestAuditOfAPattern(t *testing.T) {
-	log := overlapping(t, begun)
+	log := logtest.Overlapping(t, logtest.Begun)
 	ofFile(t, log, nil, "audit", "--lock", "orders/*").expect(t, cli.ExitViolated, []string{"violated: "}, nil)
 	ofFile(t, log, nil, "audit", "--lock", "billing/>").expect(t, cli.ExitEmpty, nil, []string{`has no holds of "billing/>"`})
 }
 
 func TestEventsTop(t *testing.T) {
-	log := lossOf(t, begun)
+	log := logtest.LossOf(t, logtest.Begun)
 	ofFile(t, log, stretch(-1, 10), "top").expect(t, cli.ExitOK, []string{
 		"Locks that were waited for the longest until ", "orders/42  7.5s    2      4s       1", "orders/43  1s      1      1s       0",
 		"Longest waits until ", `orders/42  "sue"  2026-11-21 14:03:02`, "timedout", `orders/43  "joe"  2026-11-21 14:03:09`, "waits",
 		"Longest holds until ", `orders/42  "joe"  2026-11-21 14:03:01`, "4s ", "orders/43  /8", "2s ",
 		"Holds that were lost until ", "web-1  1     deadline: 1",
 	}, nil)
-	var v topView
+	var v eventscmd.TopView
 	decodeJSON(t, ofFile(t, log, stretch(5.2, 7), "top", "--format", "json"), &v)
 	if len(v.Locks) != 1 || v.Locks[0].Waits != 2 || v.Locks[0].WaitedUS != 7_500_000 || v.Locks[0].GaveUp != 1 || len(v.Losses) != 0 || len(v.Holds) != 1 || v.Holds[0].HeldUS != 1_500_000 {
 		t.Errorf("the lists are %+v", v)
@@ -210,11 +212,11 @@ func TestPatternOfOneLock(t *testing.T) {
 // What a name has in it does not control the terminal.
 func TestNameThatControlsTheTerminal(t *testing.T) {
 	const name = "orders/\x1b[31m42"
-	s := &script{t: t}
-	s.add("a", begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
-	s.add("a", begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventGranted, Lock: name, Owner: "joe", Request: 1, Tenure: 1, Token: 1})
+	s := &logtest.Script{T: t}
+	s.Add("a", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+	s.Add("a", logtest.Begun.Add(time.Second), lockagent.Event{Kind: lockagent.EventGranted, Lock: name, Owner: "joe", Request: 1, Tenure: 1, Token: 1})
 	for _, verb := range []string{"history", "state"} {
-		r := ofFile(t, s.text.String(), nil, verb, name)
+		r := ofFile(t, s.Text.String(), nil, verb, name)
 		if r.expect(t, cli.ExitOK, []string{"orders/\ufffd[31m42"}, nil); strings.Contains(r.stdout, "\x1b") {
 			t.Errorf("%s: %q", verb, r.stdout)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
@@ -170,11 +171,11 @@ func TestEventsAuditOfAFile(t *testing.T) {
 }
 
 func TestEventsAuditFindsAnOverlap(t *testing.T) {
-	log := overlapping(t, begun)
+	log := logtest.Overlapping(t, logtest.Begun)
 	auditor := func(args ...string) result {
 		return callWith(t, log, append([]string{"events", "audit", "--file", "-"}, args...)...)
 	}
-	at := begun.Add(time.Second).Format("2006-01-02T15:04:05.000Z07:00")
+	at := logtest.Begun.Add(time.Second).Format("2006-01-02T15:04:05.000Z07:00")
 	auditor().expect(t, cli.ExitViolated,
 		[]string{
 			"violated: ", `"orders/42": two holds overlapped for up to 3s`, `"me", token `, "agent a\n",
@@ -188,7 +189,7 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 // A log whose events are all older than what is asked for is not empty.
 func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	t.Parallel()
-	log := overlapping(t, begun)
+	log := logtest.Overlapping(t, logtest.Begun)
 	url := published(t, log)
 	unused, _ := emptyStream(t)
 	const none = "; the latest is of "
@@ -197,7 +198,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 		args, want []string
 	}{
 		"File": {log, []string{"--file", "-"}, []string{
-			none + readable.Time(begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit --file -\n",
+			none + readable.Time(logtest.Begun.Add(5*time.Second), time.Now()) + "\n", "Try: lockagent events audit --file -\n",
 		}},
 		"Stream": {
 			"",
@@ -219,7 +220,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 		})
 	}
 	var report audit.Report
-	recent := overlapping(t, time.Now().Add(-time.Minute))
+	recent := logtest.Overlapping(t, time.Now().Add(-time.Minute))
 	r := callWith(t, recent, "events", "audit", "--file", "-",
 		"--begin", "1h", "--lock", "orders/41", "--format", "json")
 	r.expect(t, cli.ExitEmpty, nil, []string{`no holds of "orders/41"`})
@@ -238,11 +239,11 @@ func TestShortAgent(t *testing.T) {
 		made: "7da413f3", "webserver-1-" + made: "webserver-1-7da413f3", "vm-" + made: "vm-7da413f3",
 		"agent-number-1": "agent-number-1", "a": "a", "deadbeef": "deadbeef",
 	} {
-		s := &script{t: t}
-		s.add(id, begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
-		s.add("another", begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		s := &logtest.Script{T: t}
+		s.Add(id, logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		s.Add("another", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
 		for _, asked := range []string{want, string(id)} {
-			r := callWith(t, s.text.String(), "events", "tail", "--file", "-", "--agent", asked)
+			r := callWith(t, s.Text.String(), "events", "tail", "--file", "-", "--agent", asked)
 			r.expect(t, cli.ExitOK, []string{"Z  " + want + " #"}, nil)
 			if n := len(lines(r.stdout)); n != 1 {
 				t.Errorf("%s selects %d lines:\n%s", asked, n, r.stdout)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/channelapi"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -98,8 +99,8 @@ func showTrouble(t *testing.T) string {
 	t.Helper()
 	cmd := new(cobra.Command)
 	cmd.SetContext(t.Context())
-	_, sdk, err := startTelemetry(cmd, slog.New(slog.DiscardHandler), "127.0.0.1:0", nil)
-	t.Cleanup(sdk.close)
+	_, sdk, err := telemetry.Start(cmd, slog.New(slog.DiscardHandler), "127.0.0.1:0", nil)
+	t.Cleanup(sdk.Close)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func showTrouble(t *testing.T) string {
 	for _, err := range []error{lockagent.ErrStoreUnavailable, lockagent.ErrNotPermitted, lockagent.ErrWrongType, errors.New("out of paper")} {
 		tracing.Store(failing{store, err}, cfg).Acquire(t.Context(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {})
 	}
-	return sdk.url
+	return sdk.Url
 }
 
 // failing is a store from which no lock can be got.

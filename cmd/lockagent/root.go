@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventscmd"
 )
 
 // verb is a command below the root.
@@ -21,7 +22,7 @@ type verb struct {
 // verbs are all verbs, but for help.
 func verbs() []verb {
 	return slices.Concat([]verb{{"demo", "try", newDemo}}, lockVerbs(), lookVerbs(), operateVerbs(), []verb{
-		{"events", "look", newEvents},
+		{"events", "look", eventscmd.New},
 		{"serve", "daemon", newServe},
 		{"config", "daemon", newConfig},
 		{"version", "more", newVersion},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventlog"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/manual"
 )
 
@@ -69,7 +70,7 @@ func TestUsage(t *testing.T) {
 		{"demo --no-locks --redis " + redis, "--redis makes no difference", "lockagent demo --no-locks"},
 		{"demo --no-locks --nats nats://x", "--nats makes no difference", "lockagent demo --no-locks"},
 		{"demo --redis localhost:6379", "bad store URL", "lockagent demo --redis " + redis},
-		{"demo --nats localhost:4222", "bad NATS URL", "lockagent demo --nats " + defaultNATS},
+		{"demo --nats localhost:4222", "bad NATS URL", "lockagent demo --nats " + eventlog.DefaultNATS},
 		{"demo --processes 2 --metrics :0 --redis " + redis, "leave --processes out", "lockagent demo --metrics :0"},
 		{"events", "a verb is missing", "lockagent events tail"},
 		{"events tial", `"lockagent events" has no verb "tial"`, "lockagent events tail"},
@@ -108,7 +109,7 @@ func TestUsage(t *testing.T) {
 			"events tail --format json", `--format must be text or jsonl, not "json"`,
 			"lockagent events tail --format jsonl",
 		},
-		{"events tail --nats localhost:4222", "bad NATS URL", "lockagent events tail --nats " + defaultNATS},
+		{"events tail --nats localhost:4222", "bad NATS URL", "lockagent events tail --nats " + eventlog.DefaultNATS},
 		{"events audit --file x --nats nats://y", "exclude each other", "lockagent events audit --file x"},
 		{"events audit --file /no/such/file", "no such file", "lockagent events audit --file events.jsonl"},
 		{"events audit --since 0s", "is not before now", "lockagent events audit --since yesterday --until today"},
@@ -140,7 +141,7 @@ func TestUsage(t *testing.T) {
 			"events audit --checkpoint /no/such/dir/c", "there is no directory /no/such/dir for the checkpoint",
 			"lockagent events audit --checkpoint audit.json",
 		},
-		{"events audit --nats http://x", "bad NATS URL", "lockagent events audit --nats " + defaultNATS},
+		{"events audit --nats http://x", "bad NATS URL", "lockagent events audit --nats " + eventlog.DefaultNATS},
 		{
 			"events audit --nats-creds /no/such/file", "--nats-creds (or $LOCKAGENT_NATS_CREDS): the file cannot be read",
 			"lockagent events audit --help",

@@ -23,6 +23,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/internal/bootclock"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/daemon"
@@ -71,7 +72,7 @@ type server struct {
 	journal   *journal.Journal
 	before    journal.Recovered
 	agent     lockagent.AgentID
-	telemetry *telemetry
+	telemetry *telemetry.SDK
 	status    status
 	listener  net.Listener // of the clients, who wait until the daemon serves
 	log       *hostLog     // nil if it cannot be used

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/socket"
 )
@@ -67,14 +68,14 @@ func (s *status) routeWith(mux *http.ServeMux, text func(error) string) {
 
 // openTelemetry begins what the settings and the environment want to know of the daemon.
 func (s *server) openTelemetry() error {
-	_, sdk, err := startTelemetry(s.cmd, s.logger, s.settings().Metrics.Listen, s.access, s.status.route)
+	_, sdk, err := telemetry.Start(s.cmd, s.logger, s.settings().Metrics.Listen, s.access, s.status.route)
 	s.telemetry = sdk
 	s.onClose(func() error {
-		sdk.close()
+		sdk.Close()
 		return nil
 	})
-	if err == nil && sdk.url != "" {
-		s.tell("Metrics: "+sdk.url+"\n", "metrics", "url", sdk.url)
+	if err == nil && sdk.Url != "" {
+		s.tell("Metrics: "+sdk.Url+"\n", "metrics", "url", sdk.Url)
 	}
 	return err
 }

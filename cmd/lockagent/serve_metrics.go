@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/internal/daemon"
 	"github.com/lockagent/lockagent/internal/daemon/access"
 	"github.com/lockagent/lockagent/tracing"
@@ -29,7 +30,7 @@ func (s *server) measure() error {
 			return nil
 		})
 		if log.forwarder != nil {
-			if err := measureForwarding(provider, log.forwarder.Stats); err != nil {
+			if err := telemetry.MeasureForwarding(provider, log.forwarder.Stats); err != nil {
 				return err
 			}
 		}
@@ -39,12 +40,12 @@ func (s *server) measure() error {
 
 // measureDaemon makes the metrics of claims, and of what clients are refused.
 func measureDaemon(provider metric.MeterProvider, d *daemon.Daemon, a *access.Access) error {
-	m := newInstruments(provider)
-	claims := m.number("lockagent.daemon.claims", "{claim}", "Claims of clients, by whether they hold their lock or wait for it.")
-	refused := m.counter("lockagent.daemon.refused", "{request}", "Requests that the rules or the limits have refused, by the reason.")
-	ready := m.number("lockagent.daemon.ready", "", "1 while locks can be granted, and else 0.")
-	if m.err != nil {
-		return m.err
+	m := telemetry.NewInstruments(provider)
+	claims := m.Number("lockagent.daemon.claims", "{claim}", "Claims of clients, by whether they hold their lock or wait for it.")
+	refused := m.Counter("lockagent.daemon.refused", "{request}", "Requests that the rules or the limits have refused, by the reason.")
+	ready := m.Number("lockagent.daemon.ready", "", "1 while locks can be granted, and else 0.")
+	if m.Err != nil {
+		return m.Err
 	}
 	_, err := m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		n := d.Counts()

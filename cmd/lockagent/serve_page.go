@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/telemetry"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/address"
@@ -52,7 +53,7 @@ func (s *server) servePage() error {
 		AllowBreak: func() bool { return s.settings().Web.AllowBreak },
 		Host:       s.settings().Host, Names: []string{name},
 	})
-	url := urlOf(s.web) + "/"
+	url := telemetry.URLOf(s.web) + "/"
 	s.tell("Page: "+url+"\n", "page", "url", url)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 )
 
 // A hold that an agent left in the store when it closed its locks is shown with the end of its lease, until the lock is
@@ -15,18 +16,18 @@ func TestLeaseThatWasLeft(t *testing.T) {
 	const lock, left = "orders/42", "lost (closed), its lease ended at "
 	start := time.Now().Add(-time.Hour)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	s := &script{t: t}
+	s := &logtest.Script{T: t}
 	hold := lockagent.Event{Lock: lock, Owner: "joe", Request: 1, Tenure: 1, Token: 100, Lease: time.Minute, Fixed: true}
 	granted, lost := hold, hold
 	granted.Kind, granted.How, granted.Count, granted.StoreTime = lockagent.EventGranted, lockagent.ByStore, 1, lockagent.StoreTime(at(1).UnixMicro())
 	lost.Kind, lost.Held, lost.Reason, lost.Confirmed, lost.Until = lockagent.EventLost, time.Second, lockagent.LostClosed, granted.StoreTime, lockagent.StoreTime(at(2).UnixMicro())
-	s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted})
-	s.add("a", at(1), granted)
-	s.add("a", at(2), lost)
-	s.add("a", at(3), lockagent.Event{Kind: lockagent.EventAgentStopped})
+	s.Add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted})
+	s.Add("a", at(1), granted)
+	s.Add("a", at(2), lost)
+	s.Add("a", at(3), lockagent.Event{Kind: lockagent.EventAgentStopped})
 	look := func(want bool, verb ...string) {
 		t.Helper()
-		r := callWith(t, s.text.String(), append(append([]string{"events"}, verb...), "--file", "-")...)
+		r := callWith(t, s.Text.String(), append(append([]string{"events"}, verb...), "--file", "-")...)
 		r.expect(t, cli.ExitOK, []string{"lost (closed)"}, nil)
 		if strings.Contains(r.stdout, left) != want {
 			t.Errorf("%q says\n%s", verb, r.stdout)
@@ -35,11 +36,11 @@ func TestLeaseThatWasLeft(t *testing.T) {
 	history, state := []string{"history", lock}, []string{"state", lock, "--at", at(10).Format(time.RFC3339Nano)}
 	look(true, history...)
 	look(true, state...)
-	callWith(t, s.text.String(), "events", "state", lock, "--at", at(10).Format(time.RFC3339Nano), "--file", "-").
+	callWith(t, s.Text.String(), "events", "state", lock, "--at", at(10).Format(time.RFC3339Nano), "--file", "-").
 		expect(t, cli.ExitOK, []string{"left     nobody held it, but its lease stayed in the store"}, nil)
 
 	next := granted
 	next.Owner, next.Token, next.Tenure, next.StoreTime = "sue", 200, 2, lockagent.StoreTime(at(70).UnixMicro())
-	s.add("b", at(70), next)
+	s.Add("b", at(70), next)
 	look(false, history...)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventscmd"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
 	"github.com/lockagent/lockagent/events/fold"
@@ -20,20 +22,20 @@ import (
 
 // What another agent was granted later is over, though the log has no end of it.
 func TestHoldersAreNotSuperseded(t *testing.T) {
-	s := &script{t: t}
+	s := &logtest.Script{T: t}
 	for i, agent := range []lockagent.AgentID{"a", "b"} {
-		s.add(agent, begun, lockagent.Event{
+		s.Add(agent, logtest.Begun, lockagent.Event{
 			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: lockagent.Owner("of " + agent), Tenure: 1,
 			Token: lockagent.Token(100 * (i + 1)), How: lockagent.ByStore, Count: 1,
 		})
 	}
-	callWith(t, s.text.String(), "events", "holders", "--file", "-").expect(t, cli.ExitOK,
+	callWith(t, s.Text.String(), "events", "holders", "--file", "-").expect(t, cli.ExitOK,
 		[]string{`"of b"`, "1 hold, 0 requests wait"}, nil)
 }
 
 // The verbs, on a file.
 func TestEventsLook(t *testing.T) {
-	log := lossOf(t, time.Now().Add(-time.Hour))
+	log := logtest.LossOf(t, time.Now().Add(-time.Hour))
 	run := func(args ...string) result {
 		t.Helper()
 		return callWith(t, log, append(append([]string{"events"}, args...), "--file", "-")...)
@@ -62,19 +64,19 @@ func TestEventsLook(t *testing.T) {
 	callWith(t, "", "events", "holders", "--file", "-").expect(t, cli.ExitEmpty, nil,
 		[]string{"the event log has nothing", "Try: "})
 
-	var history historyView
+	var history eventscmd.HistoryView
 	decodeJSON(t, run("history", "orders/42", "--format", "json"), &history)
 	if h := history.Holds; history.Version != 1 || len(h) != 2 || h[0].Owner != "joe" || h[0].Process.Host != "web-1" ||
 		h[0].Reason != lockagent.LostDeadline {
 		t.Errorf("the history is %+v", history)
 	}
-	var state stateView
+	var state eventscmd.StateView
 	decodeJSON(t, run("state", "orders/43", "--format", "json"), &state)
 	if state.Version != 1 || len(state.Holders) != 1 || state.Holders[0].Token != 300 ||
 		len(state.Waiters) != 1 || state.Waiters[0].Owner != "joe" {
 		t.Errorf("the state is %+v", state)
 	}
-	var holders holdersView
+	var holders eventscmd.HoldersView
 	decodeJSON(t, run("holders", "--format", "json"), &holders)
 	if h := holders.Holds; holders.Version != 1 || len(h) != 1 || h[0].Hold.Lock != "orders/43" || h[0].LeaseEnd == nil ||
 		holders.Waiters != 1 {
@@ -95,31 +97,31 @@ func decodeJSON(t *testing.T, r result, v any) {
 
 // Of a lock that was passed, the grant names the short lease of a pass. What goes on is the lease that its
 // agent keeps: a sign of life says that, and when the store confirmed it.
-func passed(t *testing.T) *script {
-	s := &script{t: t}
-	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+func passed(t *testing.T) *logtest.Script {
+	s := &logtest.Script{T: t}
+	at := func(seconds int) time.Time { return logtest.Begun.Add(time.Duration(seconds) * time.Second) }
 	store := func(seconds int) lockagent.StoreTime { return lockagent.StoreTime(at(seconds).UnixMicro()) }
-	s.add("a", at(0), lockagent.Event{
+	s.Add("a", at(0), lockagent.Event{
 		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", PID: 7},
 	})
-	s.add("b", at(0), lockagent.Event{
+	s.Add("b", at(0), lockagent.Event{
 		Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", PID: 7},
 	})
-	s.add("a", at(1), lockagent.Event{
+	s.Add("a", at(1), lockagent.Event{
 		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: 1, Tenure: 1, Token: 100,
 		How: lockagent.ByStore, Count: 1, Lease: lockagent.PassLease, StoreTime: store(1),
 	})
-	s.add("a", at(4), lockagent.Event{
+	s.Add("a", at(4), lockagent.Event{
 		Kind: lockagent.EventAlive, Count: 1, StoreTime: store(4), Confirmed: store(3), Lease: 30 * time.Second,
 	})
 	return s
 }
 
 func TestHoldersOfALockThatWasPassed(t *testing.T) {
-	log := passed(t).text.String()
-	var v holdersView
+	log := passed(t).Text.String()
+	var v eventscmd.HoldersView
 	decodeJSON(t, callWith(t, log, "events", "holders", "--file", "-", "--format", "json"), &v)
-	if want := begun.Add(33 * time.Second); len(v.Holds) != 1 || v.Holds[0].LeaseEnd == nil ||
+	if want := logtest.Begun.Add(33 * time.Second); len(v.Holds) != 1 || v.Holds[0].LeaseEnd == nil ||
 		!v.Holds[0].LeaseEnd.Equal(want) {
 		t.Errorf("the holders are %+v, want a lease until %v", v.Holds, want)
 	}
@@ -129,29 +131,29 @@ func TestHoldersOfALockThatWasPassed(t *testing.T) {
 func TestVerbsSayTheSameOfAStreamAndOfAFile(t *testing.T) {
 	t.Parallel()
 	s := passed(t)
-	crashed := s.text.String()
-	s.restart("a", begun.Add(20*time.Second))
-	s.add("a", begun.Add(21*time.Second), lockagent.Event{
+	crashed := s.Text.String()
+	s.Restart("a", logtest.Begun.Add(20*time.Second))
+	s.Add("a", logtest.Begun.Add(21*time.Second), lockagent.Event{
 		Kind: lockagent.EventQueued, Lock: "orders/42", Owner: "ann", Request: 1, Holder: "a:1",
 	})
-	s.add("a", begun.Add(22*time.Second), lockagent.Event{
+	s.Add("a", logtest.Begun.Add(22*time.Second), lockagent.Event{
 		Kind: lockagent.EventAlive, StoreTime: 5, Confirmed: 4, Lease: time.Hour,
 	})
-	restarted := s.text.String()
-	s.add("b", begun.Add(40*time.Second), lockagent.Event{
+	restarted := s.Text.String()
+	s.Add("b", logtest.Begun.Add(40*time.Second), lockagent.Event{
 		Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "sue", Tenure: 1, Token: 200, How: lockagent.ByStore,
 		Count: 1,
-		Lease: time.Second, StoreTime: lockagent.StoreTime(begun.Add(40 * time.Second).UnixMicro()),
+		Lease: time.Second, StoreTime: lockagent.StoreTime(logtest.Begun.Add(40 * time.Second).UnixMicro()),
 	})
 	for log, want := range map[string]string{
-		crashed:               `"lease_us": 30000000`,
-		restarted:             `"gone": true`,
-		s.text.String():       `"superseded": true`,
-		lossOf(t, begun):      `"reason": "deadline"`,
-		overlapping(t, begun): `"ended": "released"`,
+		crashed:                               `"lease_us": 30000000`,
+		restarted:                             `"gone": true`,
+		s.Text.String():                       `"superseded": true`,
+		logtest.LossOf(t, logtest.Begun):      `"reason": "deadline"`,
+		logtest.Overlapping(t, logtest.Begun): `"ended": "released"`,
 	} {
 		url := published(t, log)
-		for _, verb := range [][]string{{"history", "orders/42"}, {"state", "orders/42", "--at", begun.Add(3 * time.Second).Format(time.RFC3339)}} {
+		for _, verb := range [][]string{{"history", "orders/42"}, {"state", "orders/42", "--at", logtest.Begun.Add(3 * time.Second).Format(time.RFC3339)}} {
 			verb = append(append([]string{"events"}, verb...), "--format", "json")
 			file, stream := callWith(t, log, append(verb, "--file", "-")...), call(t, append(verb, "--nats", url)...)
 			if file.stdout != stream.stdout || file.code != cli.ExitOK || !strings.Contains(file.stdout, want) {
@@ -196,9 +198,9 @@ func published(t *testing.T, log string) (url string) {
 
 // A report tells of a hold what the history tells of it.
 func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
-	s := &script{t: t}
+	s := &logtest.Script{T: t}
 	for i, kind := range []lockagent.EventKind{lockagent.EventHeld, lockagent.EventGranted} {
-		agent, from := lockagent.AgentID([]string{"a", "b"}[i]), begun.Add(time.Duration(i+1)*time.Second)
+		agent, from := lockagent.AgentID([]string{"a", "b"}[i]), logtest.Begun.Add(time.Duration(i+1)*time.Second)
 		until := from.Add(4 * time.Second)
 		began, ended := lockagent.StoreTime(from.UnixMicro()), lockagent.StoreTime(until.UnixMicro())
 		hold := lockagent.Event{
@@ -206,25 +208,25 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 			Lease: 10 * time.Second,
 			How:   lockagent.ByStore, StoreTime: began, Held: 4 * time.Second, Confirmed: began, Until: ended,
 		}
-		s.add(agent, from, lockagent.Event{
+		s.Add(agent, from, lockagent.Event{
 			Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web", PID: 7},
 		})
 		if kind == lockagent.EventGranted {
 			granted := hold
 			granted.Count, granted.Held, granted.Confirmed, granted.Until = 1, 0, 0, 0
-			s.add(agent, from, granted)
+			s.Add(agent, from, granted)
 			hold.Kind, hold.How, hold.StoreTime, hold.Reason = lockagent.EventLost, 0, 0, lockagent.LostDenied
 			from = until
 		}
-		s.add(agent, from, hold)
-		s.add(agent, until, lockagent.Event{Kind: lockagent.EventAgentStopped})
+		s.Add(agent, from, hold)
+		s.Add(agent, until, lockagent.Event{Kind: lockagent.EventAgentStopped})
 	}
-	log := s.text.String()
+	log := s.Text.String()
 	var report audit.Report
 	if err := json.Unmarshal([]byte(callWith(t, log, "events", "audit", "--file", "-", "--format", "json").stdout), &report); err != nil {
 		t.Fatal(err)
 	}
-	var history historyView
+	var history eventscmd.HistoryView
 	decodeJSON(t, callWith(t, log, "events", "history", "orders/42", "--file", "-", "--format", "json"), &history)
 	if len(report.Violations.First) != 1 || len(history.Holds) != 2 {
 		t.Fatalf("the report is %+v, the history %+v", report, history)

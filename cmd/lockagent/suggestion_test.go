@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 )
 
 // A command that is worth trying is about the same log: it repeats where that is, however the command line is wrong.
 func TestSuggestionsAreAboutTheSameLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "my log.jsonl")
-	if err := os.WriteFile(path, []byte(overlapping(t, begun)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(logtest.Overlapping(t, logtest.Begun)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file := []string{"--file", path}

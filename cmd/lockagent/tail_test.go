@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 	"github.com/lockagent/lockagent/events"
 )
 
@@ -14,18 +15,18 @@ import (
 func TestTailNamesTheProcess(t *testing.T) {
 	shop := lockagent.Process{Host: "web-1", Program: "shop", PID: 812, User: "joe"}
 	const lock, owner = "orders/42", "0/CB6X"
-	s := &script{t: t}
-	at := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
-	s.add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", Program: "lockagent", PID: 1}})
-	s.add("b", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", Program: "lockagent", PID: 2}})
-	s.add("a", at(1), lockagent.Event{
+	s := &logtest.Script{T: t}
+	at := func(seconds int) time.Time { return logtest.Begun.Add(time.Duration(seconds) * time.Second) }
+	s.Add("a", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-1", Program: "lockagent", PID: 1}})
+	s.Add("b", at(0), lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web-2", Program: "lockagent", PID: 2}})
+	s.Add("a", at(1), lockagent.Event{
 		Kind: lockagent.EventGranted, Lock: lock, Owner: owner, Who: shop.Who(), Request: 1, Tenure: 7, Token: 100, How: lockagent.ByStore, Count: 1,
 	})
-	s.add("a", at(2), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/XYZ", Request: 2, Waiters: 1, Holder: owner})
-	s.add("b", at(3), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/ABC", Request: 1, Waiters: 1, Holder: "a:7"})
-	s.add("a", at(4), lockagent.Event{Kind: lockagent.EventUncertain, Lock: lock, Owner: owner, Tenure: 7, Token: 100, Remaining: time.Second, Err: "no answer"})
+	s.Add("a", at(2), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/XYZ", Request: 2, Waiters: 1, Holder: owner})
+	s.Add("b", at(3), lockagent.Event{Kind: lockagent.EventQueued, Lock: lock, Owner: "0/ABC", Request: 1, Waiters: 1, Holder: "a:7"})
+	s.Add("a", at(4), lockagent.Event{Kind: lockagent.EventUncertain, Lock: lock, Owner: owner, Tenure: 7, Token: 100, Remaining: time.Second, Err: "no answer"})
 	tail := func(args ...string) []string {
-		r := callWith(t, s.text.String(), append([]string{"events", "tail", "--file", "-"}, args...)...)
+		r := callWith(t, s.Text.String(), append([]string{"events", "tail", "--file", "-"}, args...)...)
 		r.expect(t, cli.ExitOK, nil, nil)
 		return lines(r.stdout)
 	}

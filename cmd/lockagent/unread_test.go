@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/logtest"
 	"github.com/lockagent/lockagent/internal/waittest"
 )
 
@@ -24,7 +25,7 @@ func TestNobodyReadsOn(t *testing.T) {
 		}
 		return path
 	}
-	log, wrong := kept("log.jsonl", lossOf(t, time.Now().Add(-time.Hour))), kept("wrong.jsonl", overlapping(t, begun))
+	log, wrong := kept("log.jsonl", logtest.LossOf(t, time.Now().Add(-time.Hour))), kept("wrong.jsonl", logtest.Overlapping(t, logtest.Begun))
 	for args, code := range map[string]int{
 		"events tail --file " + log:                                cli.ExitOK,
 		"events tail --format jsonl --file " + log:                 cli.ExitOK,
@@ -57,7 +58,7 @@ func TestNobodyReadsOn(t *testing.T) {
 // An audit that goes on ends when nobody can be told of the verdict.
 func TestNobodyReadsAnAuditThatGoesOn(t *testing.T) {
 	t.Parallel()
-	url := published(t, overlapping(t, begun))
+	url := published(t, logtest.Overlapping(t, logtest.Begun))
 	for _, format := range []string{"text", "jsonl"} {
 		unreadRun(t, cli.ExitViolated, "events", "audit", "--follow", "--format", format, "--nats", url)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventscmd"
 	"github.com/lockagent/lockagent/events/fold"
 )
 
@@ -42,7 +43,7 @@ func TestTheLogTellsWho(t *testing.T) {
 	}
 	log := filepath.Join(path+".state", "events")
 	for name, command := range map[string]string{"open": "sh -c exit 0 # PASSWORD", "closed": ""} {
-		var view historyView
+		var view eventscmd.HistoryView
 		r := call(t, "events", "history", name, "--dir", log, "--format", "json")
 		if err := json.Unmarshal([]byte(r.stdout), &view); err != nil || len(view.Holds) != 1 {
 			t.Fatalf("%v: %+v", err, r)

@@ -236,6 +236,19 @@ var rules = []rule{
 		reason: "lock, acquire and release must start as fast as they can, and the daemon records what they do",
 	},
 	{
+		name: "who reads events needs no daemon",
+		of: []string{
+			"./cmd/lockagent/internal/eventscmd", "./cmd/lockagent/internal/eventlog", "./cmd/lockagent/internal/telemetry",
+		},
+		never: []string{
+			"./actor/...", "./channelapi/...", "./memstore/...", "./redisstore/...", "./quorum/...", "./internal/config", "./webui",
+			"./internal/daemon", "./internal/daemon/api", "./internal/daemon/claims", "./internal/daemon/journal",
+			"./internal/daemon/state",
+		},
+		reach:  indirect,
+		reason: "an event log is read where no daemon runs; who has it is a server of NATS, a directory, a file, or the daemon that is asked",
+	},
+	{
 		name: "the page asks the daemon",
 		of:   []string{"./webui"},
 		never: []string{

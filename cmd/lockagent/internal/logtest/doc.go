@@ -1,0 +1,2 @@
+// Package logtest makes up event logs, for tests.
+package logtest
