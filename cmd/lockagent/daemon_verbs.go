@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/lockcmd"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/lookcmd"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/servecmd"
 )
 
 // lockVerbs are those that take locks through the daemon.
@@ -27,5 +28,5 @@ func lookVerbs() []verb {
 
 // operateVerbs are those of operators.
 func operateVerbs() []verb {
-	return []verb{{"break", "operate", lockcmd.NewBreak}, {"drain", "operate", lockcmd.NewDrain}, {"doctor", "operate", newDoctor}}
+	return []verb{{"break", "operate", lockcmd.NewBreak}, {"drain", "operate", lockcmd.NewDrain}, {"doctor", "operate", servecmd.NewDoctor}}
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/democmd"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventscmd"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/servecmd"
 )
 
 // verb is a command below the root.
@@ -21,10 +23,10 @@ type verb struct {
 
 // verbs are all verbs, but for help.
 func verbs() []verb {
-	return slices.Concat([]verb{{"demo", "try", newDemo}}, lockVerbs(), lookVerbs(), operateVerbs(), []verb{
+	return slices.Concat([]verb{{"demo", "try", democmd.New}}, lockVerbs(), lookVerbs(), operateVerbs(), []verb{
 		{"events", "look", eventscmd.New},
-		{"serve", "daemon", newServe},
-		{"config", "daemon", newConfig},
+		{"serve", "daemon", servecmd.NewServe},
+		{"config", "daemon", servecmd.NewConfig},
 		{"version", "more", newVersion},
 		{"completion", "more", newCompletion},
 		{"man", "more", newMan},
@@ -80,7 +82,7 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 	untilUnread(verb)
 	verb.GroupID = "more"
 	root.SetHelpCommand(verb)
-	root.AddCommand(newDemoAgent())
+	root.AddCommand(democmd.NewAgent())
 	root.InitDefaultHelpCmd() // adds it, for the manual too
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	help := root.HelpFunc()

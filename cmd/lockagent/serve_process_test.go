@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/servecmd"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -413,7 +414,7 @@ func TestSocketActivationBetweenTwoDaemons(t *testing.T) {
 	defer func() { _ = passed.Close() }()
 	activate := func() *process {
 		cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", program(t), "serve", "--state-dir", path+".state", "--socket", path+".unused")
-		cmd.Env, cmd.ExtraFiles = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+socketName), []*os.File{passed}
+		cmd.Env, cmd.ExtraFiles = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+servecmd.SocketName), []*os.File{passed}
 		d := launch(t, cmd)
 		d.stderr.await(t, "that it is ready", says("Ready: "+path))
 		return d

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/servecmd"
 	"github.com/lockagent/lockagent/internal/config"
 	"github.com/lockagent/lockagent/internal/machinetest"
 	"github.com/lockagent/lockagent/internal/place"
@@ -46,7 +47,7 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 		}
 	}
 	is("ListenStream", sock["ListenStream"], place.System)
-	is("FileDescriptorName", sock["FileDescriptorName"], socketName)
+	is("FileDescriptorName", sock["FileDescriptorName"], servecmd.SocketName)
 	is("RuntimeDirectory", service["RuntimeDirectory"], filepath.Base(filepath.Dir(place.System)))
 	is("StateDirectory", service["StateDirectory"], filepath.Base(place.User{Getenv: func(string) string { return "" }}.StateDir()))
 	is("Type", service["Type"], "notify")
@@ -89,7 +90,7 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 			t.Errorf("the daemon knows no %s", name)
 		}
 	}
-	if stop := service["TimeoutStopSec"][0]; stop != "60s" || s.Drain.Timeout.Seconds()+publishTime.Seconds() >= 60 {
+	if stop := service["TimeoutStopSec"][0]; stop != "60s" || s.Drain.Timeout.Seconds()+servecmd.PublishTime.Seconds() >= 60 {
 		t.Errorf("systemd waits %s for a drain of %v", stop, s.Drain.Timeout)
 	}
 	for option, want := range map[string]string{"LimitCORE": "0", "OOMScoreAdjust": "-500", "MemoryMax": "50%"} {

@@ -108,6 +108,7 @@ var breaking = map[string][]string{
 	"verbs about locks are small":             {"./cmd/lockagent/internal/lockcmd ./redisstore", "./cmd/lockagent/internal/lockcmd ./internal/daemon/claims", "./cmd/lockagent/internal/lookcmd ./events/natslog", "./cmd/lockagent/internal/lockcmd go.opentelemetry.io/otel/sdk/trace"},
 	"whoever takes a lock reads no events":    {"./cmd/lockagent/internal/lockcmd ./events"},
 	"who reads events needs no daemon":        {"./cmd/lockagent/internal/eventscmd ./redisstore", "./cmd/lockagent/internal/eventscmd ./internal/daemon/claims"},
+	"verbs do not know each other":            {"./cmd/lockagent/internal/lookcmd ./cmd/lockagent/internal/lockcmd"},
 	"the page asks the daemon":                {"./webui ./actor", "./webui ./internal/daemon/api", "./webui ./memstore"},
 	"no test code in applications":            {"./redisstore ./internal/redistest", "./internal/lockstate testing/synctest", ". go.uber.org/goleak", "github.com/redis/rueidis testing", "./memstore ./storetest"},
 }

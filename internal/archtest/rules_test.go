@@ -249,6 +249,15 @@ var rules = []rule{
 		reason: "an event log is read where no daemon runs; who has it is a server of NATS, a directory, a file, or the daemon that is asked",
 	},
 	{
+		name: "verbs do not know each other",
+		of:   []string{"./cmd/lockagent/internal/..."},
+		never: []string{
+			"./cmd/lockagent", "./cmd/lockagent/internal/lockcmd", "./cmd/lockagent/internal/lookcmd",
+			"./cmd/lockagent/internal/eventscmd", "./cmd/lockagent/internal/servecmd", "./cmd/lockagent/internal/democmd",
+		},
+		reason: "the table of verbs brings them together; what several need has a package of its own",
+	},
+	{
 		name: "the page asks the daemon",
 		of:   []string{"./webui"},
 		never: []string{

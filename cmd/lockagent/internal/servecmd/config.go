@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 )
 
-func newConfig() *cobra.Command {
+func NewConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look at the settings of the daemon",

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package servecmd
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func look(server *natsserver.Server) (natslog.StreamState, error) {
 		return natslog.StreamState{}, err
 	}
 	defer reader.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+	ctx, cancel := context.WithTimeout(context.Background(), PublishTime)
 	defer cancel()
 	return reader.State(ctx)
 }

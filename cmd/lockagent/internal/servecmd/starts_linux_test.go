@@ -1,4 +1,4 @@
-package main
+package servecmd
 
 import (
 	"io"
@@ -25,7 +25,7 @@ func TestAStartThatFailsAfterAnyPartKeepsTheClaims(t *testing.T) {
 	// started has begun so many parts of a daemon, or all.
 	started := func(parts int) *server {
 		t.Helper()
-		cmd := newServe()
+		cmd := NewServe()
 		cmd.SetContext(t.Context())
 		cmd.SetErr(io.Discard)
 		flags := []string{"--socket", path, "--state-dir", path + ".state", "--operator-socket", path + ".op", "--web", "127.0.0.1:0"}

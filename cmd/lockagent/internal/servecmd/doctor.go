@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package servecmd
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ import (
 	"github.com/lockagent/lockagent/redisstore"
 )
 
-func newDoctor() *cobra.Command {
+func NewDoctor() *cobra.Command {
 	var format cli.ListFlag
 	cmd := &cobra.Command{
 		Use:   "doctor",

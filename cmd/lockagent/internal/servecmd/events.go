@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package servecmd
 
 import (
 	"context"
@@ -26,8 +26,8 @@ type hostLog struct {
 	forwarder *natslog.Forwarder // nil without a hub
 }
 
-// publishTime bounds how long the last events may take.
-const publishTime = 10 * time.Second
+// PublishTime bounds how long the last events may take.
+const PublishTime = 10 * time.Second
 
 // openLog opens the event log in the state directory. Locks do not wait for it, and a daemon that goes on with the
 // claims of another one does without it. The agent has to begin next: its first event has the publisher make the
@@ -91,7 +91,7 @@ func (s *server) useLog(server *natsserver.Server) (err error) {
 		s.onClose(s.awaitHub) // when the last events are in the log
 	}
 	s.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+		ctx, cancel := context.WithTimeout(context.Background(), PublishTime)
 		defer cancel()
 		if err := log.publisher.Close(ctx); err != nil {
 			s.logger.Warn("the event log lacks the last events", "error", err)
@@ -110,7 +110,7 @@ const epochRecord = "daemon/epoch"
 func (s *server) nextEpoch(log *natslog.Reader) uint64 {
 	last, _ := strconv.ParseUint(string(s.before.Records[epochRecord]), 10, 64) // there is none in the journal of an older version
 	if log != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+		ctx, cancel := context.WithTimeout(context.Background(), PublishTime)
 		defer cancel()
 		latest, err := log.Latest(ctx, s.agent)
 		if err != nil {
@@ -126,7 +126,7 @@ func (s *server) nextEpoch(log *natslog.Reader) uint64 {
 // limitLog has an event log that exists keep what the settings say now. One that is about to be made gets its limits
 // from the publisher. Locks do not depend on it.
 func (s *server) limitLog(server *natsserver.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+	ctx, cancel := context.WithTimeout(context.Background(), PublishTime)
 	defer cancel()
 	want := natslog.Limits{MaxBytes: int64(s.settings().Events.MaxSize), MaxAge: s.settings().Events.MaxAge}
 	had, err := natslog.SetLimits(ctx, natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server}}, want)
@@ -142,7 +142,7 @@ func (s *server) limitLog(server *natsserver.Server) {
 
 // State implements the log of the API. What was recorded before the call is in the log.
 func (l *hostLog) State(ctx context.Context) (natslog.StreamState, error) {
-	ctx, cancel := context.WithTimeout(ctx, publishTime)
+	ctx, cancel := context.WithTimeout(ctx, PublishTime)
 	defer cancel()
 	if err := l.publisher.Flush(ctx); err != nil {
 		return natslog.StreamState{}, err

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package servecmd
 
 import (
 	"errors"
@@ -35,7 +35,7 @@ func closeListener(l net.Listener) error {
 
 // listen listens on the socket that systemd passed, or on the one of the settings.
 func (s *server) listen() (net.Listener, error) {
-	switch passed, err := socket.Activated(socketName); {
+	switch passed, err := socket.Activated(SocketName); {
 	case err != nil:
 		return nil, &cli.Failure{Code: cli.ExitFailed, Err: err}
 	case passed != nil:

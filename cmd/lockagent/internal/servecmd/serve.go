@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package servecmd
 
 import (
 	"context"
@@ -33,7 +33,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/state"
 )
 
-func newServe() *cobra.Command {
+func NewServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Hold locks for all programs of this host",
@@ -57,8 +57,8 @@ second interrupt ends that. SIGHUP has it read the configuration file again.`,
 	return cmd
 }
 
-// socketName is what systemd calls the socket that it listens on for the daemon.
-const socketName = "lockagent"
+// SocketName is what systemd calls the socket that it listens on for the daemon.
+const SocketName = "lockagent"
 
 // server is the parts of a daemon, in the order in which they begin.
 type server struct {
@@ -195,7 +195,7 @@ func (s *server) drain() error {
 
 // extendStop is for how long systemd waits for the end of the daemon after the time for its drain. It is longer than
 // the last events take.
-const extendStop = 3 * publishTime
+const extendStop = 3 * PublishTime
 
 // leave leaves the claims, and the socket, to the next daemon.
 func (s *server) leave() error {

@@ -1,4 +1,4 @@
-package main
+package democmd
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ const (
 	leastLease  = 10 * time.Millisecond
 )
 
-func newDemo() *cobra.Command {
+func New() *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",

@@ -1,4 +1,4 @@
-package main
+package democmd
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 
 const demoAgentVerb = "demo-agent"
 
-// newDemoAgent makes the verb that demo starts its processes with.
-func newDemoAgent() *cobra.Command {
+// NewAgent makes the verb that demo starts its processes with.
+func NewAgent() *cobra.Command {
 	return &cobra.Command{
 		Use:    demoAgentVerb,
 		Short:  "Be one agent of a demo that another process runs",

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package servecmd
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 )
 
-// newServe says what this system lacks: the daemon needs to know who connects, and when processes end.
-func newServe() *cobra.Command {
+// NewServe says what this system lacks: the daemon needs to know who connects, and when processes end.
+func NewServe() *cobra.Command {
 	return &cobra.Command{
 		Use:    "serve",
 		Short:  "Hold locks for all programs of this host, which is Linux",

@@ -1,0 +1,2 @@
+// Package democmd has the verb demo, and the one by which demo starts its agents.
+package democmd
