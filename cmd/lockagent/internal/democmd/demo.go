@@ -37,6 +37,7 @@ const (
 	leastLease  = 10 * time.Millisecond
 )
 
+// New makes the verb demo.
 func New() *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{

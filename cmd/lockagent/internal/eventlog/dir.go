@@ -63,6 +63,7 @@ func hasStorage(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
+// NoLogIn is the error of a directory without an event log.
 func NoLogIn(dir string) error {
 	return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("there is no event log in %s", dir), Try: Makes + "demo.log"}
 }

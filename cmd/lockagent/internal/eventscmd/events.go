@@ -12,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
+// New makes the verb events, with those below it.
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",

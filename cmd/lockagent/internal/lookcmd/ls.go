@@ -32,6 +32,7 @@ func rowOf(v *client.LockView, now time.Time) cli.Row {
 
 var lockColumns = []string{"LOCK", "KIND", "STATE", "TOKEN", "FOR", "WAITING", "HOLDER"}
 
+// NewLs makes the verb ls.
 func NewLs() *cobra.Command {
 	var f client.Flag
 	var format cli.ListFlag
@@ -84,6 +85,7 @@ func patternOf(cmd *cobra.Command, args []string) (string, error) {
 	return "", cli.Usage(cmd.CommandPath()+" 'orders/*'"+cli.Places(cmd.Flags()), "%q takes one pattern, in quotes", cmd.CommandPath())
 }
 
+// NewShow makes the verb show.
 func NewShow() *cobra.Command {
 	var f client.Flag
 	var format cli.ListFlag

@@ -20,6 +20,7 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
+// NewTop makes the verb top.
 func NewTop() *cobra.Command {
 	var f client.Flag
 	cmd := &cobra.Command{

@@ -24,6 +24,7 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
+// NewWatch makes the verb watch.
 func NewWatch() *cobra.Command {
 	var f client.Flag
 	var format cli.ListFlag

@@ -12,6 +12,7 @@ import (
 	"github.com/lockagent/lockagent/internal/config"
 )
 
+// NewConfig makes the verb config, with those below it.
 func NewConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",

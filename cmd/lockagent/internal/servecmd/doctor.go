@@ -37,6 +37,7 @@ import (
 	"github.com/lockagent/lockagent/redisstore"
 )
 
+// NewDoctor makes the verb doctor.
 func NewDoctor() *cobra.Command {
 	var format cli.ListFlag
 	cmd := &cobra.Command{

@@ -33,6 +33,7 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/state"
 )
 
+// NewServe makes the verb serve.
 func NewServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",

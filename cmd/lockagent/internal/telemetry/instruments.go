@@ -8,6 +8,7 @@ type instruments struct {
 	Err error
 }
 
+// NewInstruments makes the instruments of a verb with a provider.
 func NewInstruments(provider metric.MeterProvider) instruments {
 	return instruments{Meter: provider.Meter("github.com/lockagent/lockagent/cmd/lockagent")}
 }
