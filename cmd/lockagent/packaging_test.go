@@ -125,7 +125,7 @@ func showTrouble(t *testing.T) string {
 	for _, err := range []error{lockagent.ErrStoreUnavailable, lockagent.ErrNotPermitted, lockagent.ErrWrongType, errors.New("out of paper")} {
 		tracing.Store(failing{store, err}, cfg).Acquire(t.Context(), lockagent.AcquireRequest{}, func(lockagent.AcquireReply, error) {})
 	}
-	return sdk.Url
+	return sdk.URL
 }
 
 // failing is a store from which no lock can be got.

@@ -85,10 +85,10 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	sdk := new(telemetry.SDK)
 	screen := demo.NewScreen(stdout, cli.TerminalWidth(stdout), func() string {
-		if sdk.Url == "" {
+		if sdk.URL == "" {
 			return f.Intro()
 		}
-		return f.Intro() + "\nMetrics: " + sdk.Url
+		return f.Intro() + "\nMetrics: " + sdk.URL
 	})
 	stderr = screen.Above(stderr)
 	f.Logger = cli.NewLogger(stderr)

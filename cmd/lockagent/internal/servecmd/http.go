@@ -74,8 +74,8 @@ func (s *server) openTelemetry() error {
 		sdk.Close()
 		return nil
 	})
-	if err == nil && sdk.Url != "" {
-		s.tell("Metrics: "+sdk.Url+"\n", "metrics", "url", sdk.Url)
+	if err == nil && sdk.URL != "" {
+		s.tell("Metrics: "+sdk.URL+"\n", "metrics", "url", sdk.URL)
 	}
 	return err
 }

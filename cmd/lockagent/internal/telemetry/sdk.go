@@ -30,7 +30,7 @@ import (
 // environment configure it, and nothing is exported unless they say so.
 type SDK struct {
 	tracing.Config
-	Url        string // where Prometheus finds the metrics, or empty
+	URL        string // where Prometheus finds the metrics, or empty
 	complaints *complaints
 	cmd        *cobra.Command // of this process, for what is worth trying
 	quotas     *access.Access // of the server of the metrics, or nil
@@ -52,8 +52,8 @@ func Export(cmd *cobra.Command, logger *slog.Logger, address string, measure fun
 		sdk.Close()
 		return nil, err
 	}
-	if sdk.Url != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Metrics:", sdk.Url)
+	if sdk.URL != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Metrics:", sdk.URL)
 	}
 	return sdk.Close, nil
 }
@@ -140,7 +140,7 @@ func (t *SDK) startMetrics(ctx context.Context, program *resource.Resource, addr
 		if err != nil {
 			return &cli.Failure{Code: cli.ExitFailed, Err: err, Try: metricsExample(t.cmd)}
 		}
-		t.Url = server.url
+		t.URL = server.url
 		t.closers = append(t.closers, server.close)
 		options = append(options, metric.WithReader(server.reader))
 	}
