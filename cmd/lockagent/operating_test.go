@@ -28,10 +28,6 @@ func TestOperatingGuide(t *testing.T) {
 	t.Parallel()
 	_, err := exec.LookPath("curl")
 	machinetest.Needs(t, err)
-	guide, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	bin, work := newBin(t), t.TempDir()
 	path := socketPath(t)
 	serving(t, path, "--drain-timeout", "1ms")
@@ -39,7 +35,7 @@ func TestOperatingGuide(t *testing.T) {
 	here := strings.NewReplacer(
 		"/run/lockagent/agent-operator.sock", path+"-operator.sock", "/run/lockagent/agent.sock", path, "/var/lib/lockagent", path+".state",
 	)
-	blocks := regexp.MustCompile("(?s)\\*checked\\*\n```sh\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+	blocks := regexp.MustCompile("(?s)\\*checked\\*\n```sh\n(.*?)```").FindAllStringSubmatch(guide(t), -1)
 	if len(blocks) < 5 {
 		t.Fatalf("the guide has %d blocks", len(blocks))
 	}
@@ -65,14 +61,24 @@ func claimsOf(t *testing.T, path string) string {
 	return call(t, "ls", "--socket", path).stdout
 }
 
+// guide is the pages for those who look after a daemon.
+func guide(t *testing.T) string {
+	t.Helper()
+	var pages strings.Builder
+	for _, name := range []string{"operating.md", "incidents.md"} {
+		page, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages.Write(page)
+	}
+	return pages.String()
+}
+
 // guideBlock are the commands of the guide under a mark, with the exit codes that it says.
 func guideBlock(t *testing.T, mark string) (lines []string, codes []int) {
 	t.Helper()
-	guide, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)\\*" + mark + "\\*\n```sh\n(.*?)```").FindStringSubmatch(string(guide))
+	block := regexp.MustCompile("(?s)\\*" + mark + "\\*\n```sh\n(.*?)```").FindStringSubmatch(guide(t))
 	if block == nil {
 		t.Fatalf("the guide has no block with the mark %s", mark)
 	}
