@@ -18,28 +18,24 @@ func describeAll() string {
 	var b strings.Builder
 	section := "none"
 	for _, s := range table {
+		if s.Key == rulesKey {
+			continue // they have a section of their own
+		}
 		of, _ := s.split()
-		if of == "" && s.Key != rulesKey {
+		if of == "" {
 			of = "host"
 		}
 		if of != section {
-			fmt.Fprintf(&b, "\n### %s\n\n", map[bool]string{true: of, false: rulesKey}[of != ""])
+			fmt.Fprintf(&b, "\n### %s\n\n", of)
 			if help := sectionHelp(of); help != "" {
 				b.WriteString(help + "\n\n")
 			}
-			b.WriteString("| setting | flag and variable | type and default | |\n|---|---|---|---|\n")
+			b.WriteString("| setting | flag | type and default | |\n|---|---|---|---|\n")
 		}
 		section = of
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, s.places(), s.values(), s.Help)
+		fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s |\n", s.Key, s.Flag, s.values(), s.Help)
 	}
 	return b.String()
-}
-
-func (s *Setting) places() string {
-	if s.Flag == "" {
-		return "only in the file"
-	}
-	return fmt.Sprintf("`--%s`<br>`%s`", s.Flag, s.Variable())
 }
 
 // values is the column about the values of a setting.

@@ -163,9 +163,8 @@ var table = []*Setting{
 	},
 	{
 		Key: "operator.socket", Flag: "operator-socket", kind: path{socket: true},
-		field: func(s *Settings) any { return &s.Operator.Socket },
-		Help: "The Unix socket for profiles and for what else shows the daemon from the inside. Only the " +
-			"daemon's user and root can connect.",
+		field:       func(s *Settings) any { return &s.Operator.Socket },
+		Help:        "The Unix socket for health and profiles. Only the daemon's user and root can connect.",
 		Usage:       "`path` of the Unix socket for operators",
 		DefaultText: "beside the socket for clients: agent-operator.sock for agent.sock",
 		Example:     "/run/lockagent/agent-operator.sock",
@@ -176,7 +175,7 @@ var table = []*Setting{
 			schemes: []string{"redis", "rediss", "unix"}, example: "redis://127.0.0.1:6379",
 			secrets: []string{"redis.password_file"},
 		},
-		Help:    "The Redis that has the locks. rediss:// is TLS. A password belongs into a file of its own.",
+		Help:    "The Redis that has the locks. rediss:// is TLS.",
 		Usage:   "`URL` of the Redis that has the locks",
 		Example: "rediss://lockagent@redis.example:6379",
 	},
@@ -314,8 +313,8 @@ var table = []*Setting{
 	{
 		Key: "events.max_size", Flag: "events-max-size", field: func(s *Settings) any { return &s.Events.MaxSize },
 		kind: size{min: 1 << 20, max: 1 << 40, orZero: "is no bound"},
-		Help: "How much the event log keeps. The oldest events are removed. What has consequences is kept for " +
-			"longer, in an eighth of this size on top. A smaller size removes events at the next start.",
+		Help: "How much the event log keeps before it removes the oldest events. Events that have consequences get " +
+			"an eighth of this size on top.",
 		Usage:   "`size` of the event log",
 		Default: "1GiB", Example: "64MiB",
 	},
@@ -327,9 +326,8 @@ var table = []*Setting{
 	},
 	{
 		Key: "lease.duration", Flag: "lease", field: func(s *Settings) any { return &s.Lease.Duration },
-		kind: duration{min: 10 * time.Millisecond, max: lockagent.MaxLease},
-		Help: "When the host dies, its locks are free after this time at most. The daemon renews a lease when a " +
-			"third of it has passed.",
+		kind:  duration{min: 10 * time.Millisecond, max: lockagent.MaxLease},
+		Help:  "When the host dies, its locks are free after this time at most.",
 		Usage: "`time` after which the locks of a dead host are free", Default: "30s", Example: "10s",
 	},
 	{
@@ -338,29 +336,27 @@ var table = []*Setting{
 			min: time.Millisecond, max: lockagent.MaxLease,
 			orZero: "is a tenth of the lease, and at most 2s",
 		},
-		Help:    "How long before the end of a lease the holder is told of its loss. It is at most half of the lease.",
+		Help:    "How long before the end of a lease the holder is told of its loss: at most half of the lease.",
 		Usage:   "`time` before the end of a lease at which the holder is told of its loss",
 		Default: "0s", Example: "1s",
 	},
 	{
 		Key: "lease.rest", Flag: "lease-rest", kind: boolean{}, field: func(s *Settings) any { return &s.Lease.Rest },
-		Help: "Whether a lock that only this daemon uses, again and again, stays in the daemon between two holds, " +
-			"for up to 100 ms. Other hosts get it at once when they want it.",
+		Help: "Whether a lock that only this daemon uses rests there between two holds, for up to 100 ms. Other hosts " +
+			"get it at once.",
 		Usage: "let a lock that only this daemon uses stay here between two holds", Default: "true", Example: "false",
 	},
 	{
 		Key: "claims.grace", Flag: "claims-grace", field: func(s *Settings) any { return &s.Claims.Grace }, Live: true,
-		kind: duration{min: 100 * time.Millisecond, max: time.Hour},
-		Help: "How long a claim waits for its client after a restart of the daemon. It never waits longer than " +
-			"until its deadline.",
+		kind:  duration{min: 100 * time.Millisecond, max: time.Hour},
+		Help:  "How long a claim waits for its client after a restart of the daemon, at most until its deadline.",
 		Usage: "`time` that a claim waits for its client after a restart", Default: "10s", Example: "5s",
 	},
 	{
 		Key: "claims.commands", Flag: "claims-commands", kind: boolean{},
 		field: func(s *Settings) any { return &s.Claims.Commands },
-		Help: "Whether the daemon keeps the commands that its clients tell. They are in the list of locks, on the " +
-			"page, in the journal and in the event log. " +
-			"Arguments may hold secrets. Without the commands, only the name of the program is left.",
+		Help: "Whether the daemon shows the commands of its clients, and writes them into its journal and its event " +
+			"log. If not, only the names of the programs are left. Arguments may hold secrets.",
 		Usage: "keep the commands of clients, with their arguments", Default: "true", Example: "false",
 	},
 	{
@@ -379,8 +375,8 @@ var table = []*Setting{
 	{
 		Key: "limits.streams", Flag: "limit-streams", kind: number{1, most},
 		field: func(s *Settings) any { return &s.Limits.Streams }, Live: true,
-		Help: "How many streams a user may have at once. A user may have 1,024 requests more under way than that, " +
-			"from their headers on. 32 of its requests may be for lists of locks.",
+		Help: "How many streams a user may have at once. A user may have 1,024 more requests under way. Of all " +
+			"these, 32 may be for lists of locks.",
 		Usage:   "`number` of streams that a user may have at once",
 		Default: "16384", Example: "1000",
 	},
@@ -394,17 +390,16 @@ var table = []*Setting{
 	{
 		Key: "limits.connections", Flag: "limit-connections", kind: number{1, most},
 		field: func(s *Settings) any { return &s.Limits.Connections }, Live: true,
-		Help: "How many connections a user may have at once. The daemon closes one that is too many. All users " +
-			"together have no more than the descriptors of the daemon allow, and each user leaves an eighth of that " +
-			"to others. Root and the daemon's own user have a few beyond both.",
+		Help: "How many connections a user may have at once. The daemon closes one that is too many. Each user leaves " +
+			"an eighth of the daemon's descriptors to others. Root and the daemon's own user have a few more.",
 		Usage:   "`number` of connections that a user may have at once",
 		Default: "16384", Example: "1000",
 	},
 	{
 		Key: "limits.numbers", Flag: "limit-numbers", kind: number{1, most},
 		field: func(s *Settings) any { return &s.Limits.Numbers }, Live: true,
-		Help: "How many semaphores and latches there may be in the memory of the daemon, of all users together. " +
-			"They stay until somebody deletes them. Those in Redis have no such limit.",
+		Help: "How many semaphores and latches there may be without Redis, of all users together. They stay until " +
+			"somebody deletes them.",
 		Usage: "`number` of semaphores and latches in the memory of the daemon", Default: "16384", Example: "1000",
 	},
 	{
@@ -431,8 +426,7 @@ var table = []*Setting{
 	},
 	{
 		Key: "web.listen", Flag: "web", kind: listen{}, field: func(s *Settings) any { return &s.Web.Listen },
-		Help: "Where the live page is. It is for users of this host, whom the kernel tells. Each sees what the rules " +
-			"let that user look at.",
+		Help:        "Where the live page is, for users of this host. Each sees what the rules allow.",
 		Usage:       "`address` of the live page",
 		DefaultText: "there is no page", Example: "127.0.0.1:7070",
 	},
@@ -453,8 +447,8 @@ var table = []*Setting{
 		Key: "drain.timeout", Flag: "drain-timeout",
 		kind:  duration{min: time.Millisecond, max: time.Hour, orZero: "is no wait"},
 		field: func(s *Settings) any { return &s.Drain.Timeout }, Live: true,
-		Help: "How long the daemon waits for claims to end before it releases them, if drain.then is release. " +
-			"Otherwise it does not wait. systemd waits as long.",
+		Help: "If drain.then is release: how long the daemon waits for claims to end before it releases them. systemd " +
+			"waits as long.",
 		Usage:   "`time` to wait for claims to end, before they are released",
 		Default: "30s", Example: "5s",
 	},
