@@ -7,23 +7,20 @@ var recipes = []manual.Part{
 	{
 		Title: "Run a job on one host at a time",
 		Text: `Every host starts the job at the same time, for example by cron. With -n those that come too late do nothing.
-With -E 0 they report no failure, and say nothing: cron sends no mail. In a unit of systemd the command is that of
-ExecStart=.`,
+With -E 0 they report no failure, and say nothing: cron sends no mail.`,
 		Code: `lockagent lock -n -E 0 jobs/backup -- ./backup.sh --all`,
 	},
 	{
 		Title: "Run a job once in a period",
-		Text: `A short job would run on every host, on one after the other: the first has ended when the clock of the next
-says that it is time. With --at-least the lock is held for that long, also if the command has ended before. It must be
-longer than the clocks of the hosts and the starts of the job differ, and shorter than the period. lockagent lock does
-not wait for it.`,
+		Text: `A short job would run on one host after the other, as the clock of each says that it is time. With --at-least
+the lock is held for that long, also if the command has ended before. The time must be longer than the clocks of the
+hosts and the starts of the job differ, and shorter than the period.`,
 		Code: `lockagent lock -n -E 0 --at-least 10m jobs/report -- ./report.sh`,
 	},
 	{
 		Title: "Wait, but not for ever",
 		Text: `The exit code is that of the command, or 1 if the lock was not to be had. -E chooses another one, to tell
-them apart. Codes from 64 to 79 are those of lockagent: 69 and 75, for example, tell that the daemon or its store is
-away.`,
+them apart. Codes from 64 to 79 are those of lockagent itself.`,
 		Code: `lockagent lock -w 30s -E 100 deploy ./deploy.sh
 case $? in
 0) echo "deployed" ;;
@@ -34,8 +31,8 @@ esac`,
 	{
 		Title: "Let a script run once at a time",
 		Text: `The script starts itself anew under the lock, unless it has the lock. So the lock ends with the script,
-however that ends. A variable may be left from another time, so the script asks whether its token still counts. Here
-the lines are in a file of their own, as they would be at the beginning of the script.`,
+however that ends. A variable may be left from another time, so the script asks whether its token still counts. The
+first two lines of once.sh are what a script begins with.`,
 		Code: `cat >once.sh <<'END'
 #!/bin/sh
 lockagent check scripts/once "$LOCKAGENT_TOKEN" 2>/dev/null || exec lockagent lock -n scripts/once -- "$0" "$@"
@@ -52,10 +49,9 @@ lockagent lock -x cache ./write.sh`,
 	},
 	{
 		Title: "Share a lock with a program in Go or Java",
-		Text: `The lock of lockagent lock is a read/write lock. So it meets ReadLock and WriteLock of packages channelapi
-and agentclient, and those of Redisson's RReadWriteLock. If the program uses plain locks, which are Lock in Go and
-RLock in Java, all scripts say --plain. An RLock that is fair is --fair. A script that takes a lock as another kind
-than its holder is told so, and does not run.`,
+		Text: `The lock of lockagent lock is a read/write lock: ReadLock and WriteLock in Go, RReadWriteLock in Java. If the
+program uses plain locks, which are Lock in Go and RLock in Java, all scripts say --plain, and --fair if these are fair.
+A script that takes a lock as another kind than its holder is told so, and does not run.`,
 		Code: `lockagent lock --plain invoices ./build.sh`,
 	},
 	{
@@ -70,8 +66,8 @@ than its holder is told so, and does not run.`,
 	},
 	{
 		Title: "Several locks at once",
-		Text: `All of them are taken, or none. Each program takes them in the order of their names. So no two programs wait
-for each other.`,
+		Text: `All of them are taken, or none. No two programs wait for each other: each takes the locks in the order of
+their names.`,
 		Code: `lockagent lock --also accounts/7 accounts/4 ./transfer.sh`,
 	},
 	{
@@ -87,7 +83,7 @@ lockagent release`,
 	{
 		Title: "A lock that goes from one program to the next",
 		Text: `No program has to run meanwhile. The lock lasts until its time has passed, and renew puts that off. attach
-runs a command under the lock. Then it releases the lock.`,
+runs a command under the lock, and then releases it.`,
 		Code: `lockagent acquire --ttl 1h orders/42 >claim
 lockagent renew --ttl 2h - <claim
 lockagent attach - ./write.sh <claim`,
