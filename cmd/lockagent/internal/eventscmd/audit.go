@@ -47,12 +47,10 @@ func newAudit() *cobra.Command {
 overlapped, and that tokens only grew. The exit code tells the verdict.
 
 With --since and --until the verdict is about what was held from then until then. The whole
-log is read all the same: a hold may have begun long before, and what happened may have been told
-of long after. With --begin the log is read from a time on only: what was held then, and
-began before, is not judged.
+log is read all the same. With --begin the log is read from a time on only: what was held then,
+and began before, is not judged.
 
-With --checkpoint the next audit goes on from where this one ends, and nothing is lost of what was judged before,
-though the stream may have forgotten it.
+With --checkpoint the next audit goes on from where this one ends, also if the stream has forgotten what was before.
 
 With --acknowledge the verdict is about what comes later. What was found stays in each
 report, with who accepted it, when and why. No other audit may use the checkpoint meanwhile.
@@ -63,8 +61,7 @@ else. It judges only a log of which nothing is missing. If one of them says prov
 other one violated, the exit code is that of a violation.
 
 With --follow it goes on until it is interrupted. It tells the verdict at the beginning, and
-whenever that changes or there are more violations. As jsonl each of these is an
-event for another program: a line of JSON.`,
+whenever that changes or there are more violations.`,
 		Example: `  lockagent events audit
   lockagent events audit --lock 'billing/>'
   lockagent events audit --since '2026-11-24 14:00' --until '2026-11-24 15:00'

@@ -101,6 +101,15 @@ type group struct {
 	flags []flag
 }
 
+// names are the first and the last flag of a group.
+func (g *group) names() string {
+	names := "`" + g.flags[0].name + "`"
+	if n := len(g.flags); n > 1 {
+		names += " to `" + g.flags[n-1].name + "`"
+	}
+	return names
+}
+
 // groups returns which commands have each flag, and the groups of the flags that several have. Those for which elsewhere
 // is true are left out.
 func groups(root *cobra.Command, elsewhere func(*pflag.Flag) bool) (verbs map[flag][]string, all []*group) {
@@ -152,8 +161,11 @@ func Markdown(root *cobra.Command, page, title string, elsewhere func(*pflag.Fla
 		for _, f := range flags {
 			if len(verbs[f]) < several {
 				own = append(own, f)
-			} else {
-				others = append(others, "`"+f.name+"`")
+			}
+		}
+		for _, g := range shared {
+			if slices.Contains(flags, g.flags[0]) {
+				others = append(others, g.names())
 			}
 		}
 		table(&b, own)

@@ -105,6 +105,8 @@ func TestFlagsOfSeveralVerbs(t *testing.T) {
 	for i := range several {
 		c := &cobra.Command{Use: fmt.Sprint("verb", i), Run: func(*cobra.Command, []string) {}}
 		c.Flags().StringP("all", "a", "", "a `word`")
+		c.Flags().Bool("best", false, "all but some")
+		c.Flags().Bool("cut", false, "some")
 		c.Flags().Bool("other", i == 0, "not alike")
 		c.Flags().Bool("there", false, "told on another page")
 		root.AddCommand(c)
@@ -114,12 +116,12 @@ func TestFlagsOfSeveralVerbs(t *testing.T) {
 		} else {
 			text += "\n| flag | meaning |\n|---|---|\n| `--other` | not alike |\n"
 		}
-		verbs = append(verbs, text+"\nAlso `-a, --all`: see [below](#flags-of-several-verbs).\n"+
+		verbs = append(verbs, text+"\nAlso `-a, --all` to `--cut`: see [below](#flags-of-several-verbs).\n"+
 			"\nAlso the flags of the [other page](page.md).\n")
 		names = append(names, "`"+c.Use+"`")
 	}
 	want := strings.Join(verbs, "") + "\n## Flags of several verbs\n\nOf " + strings.Join(names, ", ") + ":\n" +
-		"\n| flag | meaning |\n|---|---|\n| `-a, --all word` | a word |\n"
+		"\n| flag | meaning |\n|---|---|\n| `-a, --all word` | a word |\n| `--best` | all but some |\n| `--cut` | some |\n"
 	got := Markdown(root, "page.md", "other page", func(f *pflag.Flag) bool { return f.Name == "there" })
 	if got != want {
 		t.Errorf("the reference is\n%s\nand not\n%s", got, want)

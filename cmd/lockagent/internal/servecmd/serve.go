@@ -43,9 +43,8 @@ shell scripts. They reach it over a Unix socket. What a program holds is release
 program ends, however it ends.
 
 It needs no configuration. Without --redis the locks are those of this host alone. The events
-are in a log on this host, and with --nats also in that of a hub. A setting is a flag, or else a
-variable LOCKAGENT_..., or else in the configuration file, or else it has its default: see
-lockagent config show.
+are in a log on this host, and with --nats also in that of a hub. A setting need not be a flag:
+see lockagent config.
 
 An interrupt, or SIGTERM, ends the daemon, and the next one goes on with its claims. With
 --drain-then release it drains first: no new claims, and time for those that are left. A
