@@ -23,11 +23,21 @@ import (
 
 // These are attacks of a user of the host, each with what holds. Other attacks have tests beside what they attack:
 //
-//   - in this package: crowds, fuzzers, requests that do not end, and clients that do not read or send halves;
+//   - in this package: crowds, fuzzers, requests that do not end, clients that do not read or send halves, and somebody
+//     who has the daemon read the whole past, in follow_test.go;
 //   - in access: patterns of many stars;
-//   - in claims: processes of other users;
+//   - in claims: processes of other users in process_test.go, and who has asked for a list and goes away in
+//     look_test.go;
 //   - in journal: a damaged journal;
-//   - in webui: pages of other origins.
+//   - in webui: pages of other origins;
+//   - in events/natslog: a flood of events, in urgent_test.go;
+//   - in cmd/lockagent: settings of the daemon that no client can use, in client_settings_linux_test.go; a crash on a
+//     disk that is full, in disk_linux_test.go; a wrapper that is killed before a restart, in between_linux_test.go, and
+//     in worker_test.go of claims; passwords among the arguments of a command, in who_linux_test.go; a place for the
+//     socket that others can occupy, in serve_test.go; what the port of the metrics tells everybody, in
+//     serve_process_test.go; a process with the number of one that has ended, in lock_run_linux_test.go; what the unit
+//     keeps from a core and lets a user take, in systemd_test.go; and a journal that no daemon can start with, in
+//     badjournal_test.go, with the alert in packaging_test.go.
 
 // Whoever goes on to speak on the connection of a claim has the daemon read no more, and the claim ends with its
 // client.
