@@ -103,13 +103,15 @@ func (f *fleet) readOn(ctx context.Context, hub Past, state *natslog.StreamState
 	if at := f.fold.Position(); at > 0 {
 		from = natslog.FromPosition(at)
 	}
-	return hub.Replay(ctx, from, events.Filter{}, func(r *events.Record, err error) error {
+	err := hub.Replay(ctx, from, events.Filter{}, func(r *events.Record, err error) error {
 		if err == nil { // the audit tells of what is no event
 			f.fold.Apply(*r)
 			f.heard = r.Stored
 		}
 		return nil
 	})
+	f.fold.ForgetSilent(f.heard.Add(-fleetSince)) // as a fold that begins now knows nothing of them
+	return err
 }
 
 // rows are the locks that somebody holds or waits for, at a time.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -27,12 +28,13 @@ func request(path string) *http.Request {
 type written struct {
 	Log
 	records []events.Record
+	last    uint64 // the position of the last record
 	reads   int
 	err     error
 }
 
 func (w *written) State(context.Context) (natslog.StreamState, error) {
-	return natslog.StreamState{Name: "log", First: 1, Last: uint64(len(w.records)), Now: time.Now()}, w.err
+	return natslog.StreamState{Name: "log", First: 1, Last: w.last, Now: time.Now()}, w.err
 }
 
 func (w *written) Replay(ctx context.Context, _ natslog.From, of events.Filter, visit events.Visit) error {
@@ -51,8 +53,8 @@ func (w *written) Replay(ctx context.Context, _ natslog.From, of events.Filter, 
 func (w *written) add(ago time.Duration, e lockagent.Event) {
 	at := time.Now().Add(-ago)
 	e.Agent, e.Time = cmp.Or(e.Agent, "web-1"), at
-	n := uint64(len(w.records) + 1)
-	w.records = append(w.records, events.Record{Event: e, Epoch: 1, Seq: n, Position: n, Stored: at})
+	w.last++
+	w.records = append(w.records, events.Record{Event: e, Epoch: 1, Seq: w.last, Position: w.last, Stored: at})
 }
 
 // A trend has what the log says of each minute. What it has read of a minute that is over, it does not read again.
@@ -137,6 +139,41 @@ func TestFleet(t *testing.T) {
 		time.Sleep(time.Minute)
 		if is = shown(); len(is.Rows) != 2 || is.Rows[0].Holder != nil || is.Fleet.Err != nil || is.Fleet.Age() != 0 {
 			t.Errorf("%+v, %+v", is.Rows, is.Fleet)
+		}
+	})
+}
+
+// A page of the fleet that is open for days does not grow: of agents that have crashed, it knows what they held and
+// waited for until nothing was heard of them for an hour. An agent that goes on has its locks for as long as it likes.
+func TestFleetForgetsTheDead(t *testing.T) {
+	const hours, perHour = 12, 6
+	synctest.Test(t, func(t *testing.T) {
+		log := &written{}
+		p := &page{Config: Config{Hub: log, Access: nothing{}}}
+		log.add(0, lockagent.Event{Kind: lockagent.EventGranted, Lock: "kept", Token: 1, Tenure: 1})
+		log.add(0, lockagent.Event{Kind: lockagent.EventQueued, Lock: "wanted", Request: 1})
+		most := 0
+		for i := range hours * perHour {
+			agent := lockagent.AgentID(fmt.Sprint("job-", i))
+			name := lockagent.Name(fmt.Sprint("job/", i))
+			log.add(0, lockagent.Event{Kind: lockagent.EventGranted, Lock: name, Agent: agent, Token: 3, Tenure: 1})
+			log.add(0, lockagent.Event{Kind: lockagent.EventQueued, Lock: name + "/next", Agent: agent, Request: 1})
+			log.add(0, lockagent.Event{Kind: lockagent.EventAlive})
+			known := p.fleetNow()
+			if known.Err != nil {
+				t.Fatal(known.Err)
+			}
+			most = max(most, len(known.rows))
+			log.records = nil // which nobody reads again
+			time.Sleep(time.Hour / perHour)
+		}
+		if n := 2*perHour + 2; most < n || most > n+2 {
+			t.Errorf("it has known %d locks, want about %d", most, n)
+		}
+		for _, name := range []string{"kept", "wanted"} {
+			if !slices.ContainsFunc(p.fleetNow().rows, func(row lockRow) bool { return row.Name == name }) {
+				t.Errorf("%s is forgotten", name)
+			}
 		}
 	})
 }

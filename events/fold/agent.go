@@ -114,6 +114,17 @@ func (f *Fold) forgetAgents() {
 	f.most = max(fewAgents, 2*len(f.agents))
 }
 
+// ForgetSilent forgets the agents of which the stream has taken nothing since a time, with all that they hold and wait
+// for: an agent that has crashed never tells that this is over. It tells no changes.
+func (f *Fold) ForgetSilent(since time.Time) {
+	for id, a := range f.agents {
+		if a.heard.Before(since) {
+			f.waitsNoMore(a)
+			f.ForgetAgent(id)
+		}
+	}
+}
+
 // waitsNoMore forgets the requests of an agent. No other process goes on with those.
 func (f *Fold) waitsNoMore(a *folded) {
 	for l := range a.waits {

@@ -2,6 +2,7 @@ package fold
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,5 +85,49 @@ func TestFoldForgetsLeases(t *testing.T) {
 	}
 	if l, _ := f.Lock(last); len(l.Left) != 1 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// Whoever says so has a fold forget the agents that are silent, with all that they hold and wait for. Those that are
+// heard of keep theirs, and so does one that comes back.
+func TestFoldForgetsTheSilent(t *testing.T) {
+	f := New()
+	seq := uint64(0)
+	tell := func(ms int, agent lockagent.AgentID, store string, kind lockagent.EventKind, lock lockagent.Name) {
+		seq++
+		f.Apply(events.Record{
+			Event: lockagent.Event{
+				Kind: kind, Agent: agent, Store: store, Lock: lock, Tenure: 1, Token: lockagent.Token(seq), Request: seq,
+			},
+			Epoch: 1, Seq: seq, Stored: logtest.Wall(ms),
+		})
+	}
+	for _, agent := range []lockagent.AgentID{"silent", "heard"} {
+		tell(0, agent, "b", lockagent.EventGranted, lockagent.Name("held by "+agent))
+		tell(0, agent, "b", lockagent.EventQueued, lockagent.Name("wanted by "+agent))
+		tell(0, agent, "b", lockagent.EventQueued, "wanted by both")
+	}
+	tell(1000, "heard", "b", lockagent.EventAlive, "")
+	f.ForgetSilent(logtest.Wall(1000))
+	reset := lockagent.Event{Kind: lockagent.EventStoreReset, Agent: "heard", Store: "a"}
+	reset.Reset.Store = "b"
+	f.Apply(events.Record{Event: reset, Epoch: 1, Seq: 100, Stored: logtest.Wall(2000)}) // moves all locks to the store a
+	has := func() (all []string) {
+		for l := range f.Locks() {
+			all = append(all, fmt.Sprintf("%s: %d, %d", l.Lock, len(l.Holders), len(l.Waiters)))
+		}
+		slices.Sort(all)
+		return all
+	}
+	want := []string{"held by heard: 1, 0", "wanted by both: 0, 1", "wanted by heard: 0, 1"}
+	if got := has(); !slices.Equal(got, want) {
+		t.Errorf("it knows %q, want %q", got, want)
+	}
+	if _, ok := f.Agent("silent"); ok {
+		t.Error("it knows the agent")
+	}
+	tell(3000, "silent", "a", lockagent.EventHolding, "held by silent")
+	if got := has(); len(got) != 4 {
+		t.Errorf("it knows %q", got)
 	}
 }
