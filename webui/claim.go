@@ -52,7 +52,6 @@ type claimRow struct {
 	Detached bool
 	ForPID   int32     // the process that the claim ends with, or 0
 	Expires  time.Time // when the claim ends unless somebody renews it, or zero
-	Session  string
 	Labels   map[string]string
 	Since    time.Time
 	Left     time.Duration
@@ -116,12 +115,12 @@ func worse(a, b state) state {
 // Class is the state as a style has it.
 func (s state) Class() string {
 	if s == stateElsewhere {
-		return "held"
+		s = stateHeld
 	}
 	return string(s)
 }
 
-// Kind is empty for a plain lock.
+// kindText is empty for a plain lock.
 func kindText(k lockagentv1.Kind) string {
 	if k == lockagentv1.Kind_KIND_UNSPECIFIED || k == lockagentv1.Kind_KIND_PLAIN {
 		return ""
@@ -161,15 +160,20 @@ func (p *page) claimRows(claims []*lockagentv1.Claim) []claimRow {
 func (p *page) claimRow(c *lockagentv1.Claim) claimRow {
 	of := c.GetClient()
 	row := claimRow{
-		ID: c.GetClaim(), State: states[c.GetState()], Program: of.GetProgram(), PID: of.GetPid(), Command: c.GetCommand(), User: of.GetUser(),
-		Token: c.GetToken(), Shared: c.GetMode() == lockagentv1.Mode_MODE_SHARED, Permits: c.GetPermits(), Detached: c.GetDetached(), ForPID: c.GetForPid(),
-		Session: c.GetSession(), Labels: c.GetLabels(), Since: c.GetSince().AsTime(), Left: c.GetLeft().AsDuration(),
+		ID: c.GetClaim(), State: states[c.GetState()], Program: of.GetProgram(), PID: of.GetPid(),
+		Command: c.GetCommand(), User: of.GetUser(), Token: c.GetToken(),
+		Shared: c.GetMode() == lockagentv1.Mode_MODE_SHARED, Permits: c.GetPermits(),
+		Detached: c.GetDetached(), ForPID: c.GetForPid(), Labels: c.GetLabels(),
+		Since: c.GetSince().AsTime(), Left: c.GetLeft().AsDuration(),
 	}
 	if c.GetExpires() != nil {
 		row.Expires = c.GetExpires().AsTime()
 	}
-	if row.Detached { // whoever asked for it has ended
+	switch pids := c.GetPids(); {
+	case row.Detached: // whoever asked for it has ended
 		row.PID = row.ForPID
+	case len(pids) > 0:
+		row.PID = pids[0] // it does the work
 	}
 	row.Lease = max(p.Lease, row.Left)
 	if row.User == "" {

@@ -135,3 +135,23 @@ func TestHeadlines(t *testing.T) {
 		}
 	}
 }
+
+// A claim is shown with the process that works under it. When whoever asked for it has ended, it is the process that the
+// claim ends with.
+func TestTheProcessOfAClaim(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		is   *lockagentv1.Claim
+		want int32
+	}{
+		{"of its client", &lockagentv1.Claim{}, 7},
+		{"of a wrapper", &lockagentv1.Claim{Pids: []int32{8, 9}}, 8},
+		{"of a wrapper that was killed", &lockagentv1.Claim{Pids: []int32{8, 9}, Detached: true, ForPid: 9}, 9},
+		{"of a script that has ended", &lockagentv1.Claim{Detached: true}, 0},
+	} {
+		c.is.Client = &lockagentv1.Client{Pid: 7}
+		if got := new(page).claimRow(c.is).PID; got != c.want {
+			t.Errorf("%s: %d, want %d", c.what, got, c.want)
+		}
+	}
+}
