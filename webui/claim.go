@@ -14,7 +14,8 @@ import (
 // lockRow is a lock in a list, or all locks below a prefix.
 type lockRow struct {
 	Name    string
-	Locks   int // that the row stands for, if its name is a prefix; else 0
+	Store   string // that has the lock, if another one has a lock of that name as well; only of the fleet
+	Locks   int    // that the row stands for, if its name is a prefix; else 0
 	Kind    string
 	State   state
 	Holder  *claimRow // the oldest, or nil

@@ -129,8 +129,9 @@ func (f *fleet) rows(at time.Time) fleetOf {
 			Since: since,
 		}
 	}
+	stores := make(map[string]int) // that have a lock of a name
 	for l := range f.fold.Locks() {
-		row := lockRow{Name: string(l.Lock), State: stateFree, Waiting: len(l.Waiters)}
+		row := lockRow{Name: string(l.Lock), Store: l.Store, State: stateFree, Waiting: len(l.Waiters)}
 		if l.Kind != lockagent.PlainLock {
 			row.Kind = string(l.Kind)
 		}
@@ -159,6 +160,12 @@ func (f *fleet) rows(at time.Time) fleetOf {
 		}
 		if row.Held+row.Waiting > 0 {
 			is.rows = append(is.rows, row)
+			stores[row.Name]++
+		}
+	}
+	for i := range is.rows {
+		if row := &is.rows[i]; stores[row.Name] == 1 {
+			row.Store = ""
 		}
 	}
 	is.Hosts = len(hosts)

@@ -61,6 +61,7 @@ type running struct {
 	lock       lockagentv1connect.LockServiceClient
 	rules      *access.Access
 	http       *http.Client
+	nats       *natsserver.Server // with the event log
 }
 
 // setup is what differs between tests.
@@ -97,22 +98,9 @@ func run(t testing.TB, s setup) *running {
 	}
 	cfg := daemon.Config{Listener: listener, ID: lockagent.NewAgentID(), Store: s.store, Logger: logger, Access: r.rules}
 	of := daemon.PageConfig{StoreName: "memory", AllowBreak: r.allowBreak.Load, Host: "web-1"}
-	nats := natstest.Start(t, natsserver.Config{})
-	publisher, err := natslog.NewPublisher(natslog.Config{Connection: natslog.Connection{InProcess: nats, Logger: logger}, Agent: cfg.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := publisher.Close(background); err != nil {
-			t.Error(err)
-		}
-	})
-	reader, err := natslog.OpenReader(natslog.ReaderConfig{Connection: natslog.Connection{InProcess: nats, Logger: logger}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(reader.Close)
-	cfg.Recorder, of.Log = publisher, reader
+	r.nats = natstest.Start(t, natsserver.Config{})
+	local := natslog.Connection{InProcess: r.nats, Logger: logger}
+	cfg.Recorder, of.Log = publish(t, local, cfg.ID), read(t, local)
 	of.Parts = func() []webui.Part {
 		return []webui.Part{
 			{Name: "Event log", Where: "NATS in this daemon", State: webui.PartGood, Say: "up to date"},
@@ -145,6 +133,32 @@ func run(t testing.TB, s setup) *running {
 		transport.CloseIdleConnections()
 	})
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return r
+}
+
+// publish publishes the events of an agent until the test ends.
+func publish(t testing.TB, to natslog.Connection, agent lockagent.AgentID) *natslog.Publisher {
+	t.Helper()
+	p, err := natslog.NewPublisher(natslog.Config{Connection: to, Agent: agent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(background); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// read reads an event log until the test ends.
+func read(t testing.TB, from natslog.Connection) *natslog.Reader {
+	t.Helper()
+	r, err := natslog.OpenReader(natslog.ReaderConfig{Connection: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
 	return r
 }
 
