@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
+	browserdomain "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -211,6 +212,7 @@ func TestBrowser(t *testing.T) {
 		"Names cannot do harm":    harmlessNames,
 		"A silent daemon is seen": silentDaemon,
 		"Readable by all":         readableByAll,
+		"Ids are copied whole":    copiedIDs,
 		"Many locks are light":    func(t *testing.T, r *running, tb *tab) { manyLocks(t, r, tb, 150) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -364,6 +366,7 @@ func withoutScripts(t *testing.T, r *running, tb *tab) {
 		}
 	}
 	tb.goTo(lockPath("door"))
+	tb.equal("getComputedStyle(document.querySelector('.copy')).display", "none") // a script copies
 	tb.do(chromedp.SendKeys(chromedp.CSS("[name=confirm]"), "door"+kb.Enter))
 	if lost := c.lost(); lost.GetReason() != lockagentv1.LossReason_LOSS_REASON_BROKEN {
 		t.Errorf("%v", lost)
@@ -462,6 +465,41 @@ func readableByAll(t *testing.T, r *running, tb *tab) {
 	}
 	if grounds["light"] == grounds["dark"] {
 		t.Errorf("both schemes have the ground %s", grounds["light"])
+	}
+}
+
+// The page shows ids in short. A button copies the whole of one, and says so until the next content comes.
+func copiedIDs(t *testing.T, r *running, tb *tab) {
+	c := r.hold(t, "door", "knock")
+	r.hold(t, "door", "waiter")
+	tb.goTo(lockPath("door"))
+	tb.await("document.getElementById('pulse').innerText === 'Live'")
+	reads := browserdomain.SetPermissionParams{
+		Permission: &browserdomain.PermissionDescriptor{Name: "clipboard-read"},
+		Setting:    browserdomain.PermissionSettingGranted, Origin: r.url,
+	}
+	if _, err := chromedp.CallBrowser(tb.ctx, browserdomain.SetPermission, reads); err != nil {
+		t.Fatal(err)
+	}
+	value[bool](tb, `window.said = new Set();
+		new MutationObserver(() => document.querySelectorAll('.copy').forEach(b => said.add(b.innerText)))
+			.observe(main, { subtree: true, childList: true, characterData: true }) ?? true`)
+	waiter := value[string](tb, "document.querySelector('[aria-labelledby=queue] code').title")
+	for _, test := range []struct{ button, want string }{
+		{"[aria-labelledby=holders] [title='Copy the token']", fmt.Sprint(c.granted.GetToken())},
+		{"[aria-labelledby=holders] [title='Copy the claim']", c.granted.GetClaim()},
+		{"[aria-labelledby=queue] [title='Copy the claim']", waiter},
+	} {
+		value[bool](tb, "said.clear() ?? true")
+		tb.do(chromedp.Click(chromedp.CSS(test.button)))
+		copied := ""
+		waittest.Until(t, test.button+" to have copied "+test.want, func() bool {
+			reading := chromedp.Evaluate[string]("navigator.clipboard.readText()", chromedp.EvalAwaitPromise)
+			copied, _ = chromedp.Run(tb.ctx, reading)
+			return copied == test.want
+		})
+		tb.await("said.has('copied')")
+		tb.await(fmt.Sprintf(`document.querySelector(%q).innerText === 'copy'`, test.button))
 	}
 }
 
