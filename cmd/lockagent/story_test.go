@@ -207,6 +207,7 @@ func TestAuditTellsOfAHoldWhatHistoryTells(t *testing.T) {
 			Kind: kind, Lock: "orders/42", Owner: "me", Request: 1, Tenure: 1, Token: lockagent.Token(began),
 			Lease: 10 * time.Second,
 			How:   lockagent.ByStore, StoreTime: began, Held: 4 * time.Second, Confirmed: began, Until: ended,
+			Who: lockagent.Process{Program: "backup.sh", PID: 4711 + i, User: "root", Host: "db3"}.Who(),
 		}
 		s.Add(agent, from, lockagent.Event{
 			Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "web", PID: 7},

@@ -42,6 +42,7 @@ func TestTheLogTellsWho(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := filepath.Join(path+".state", "events")
+	whole := call(t, "events", "tail", "--all", "--follow=false", "--dir", log, "--format", "jsonl").stdout
 	for name, command := range map[string]string{"open": "sh -c exit 0 # PASSWORD", "closed": ""} {
 		var view eventscmd.HistoryView
 		r := call(t, "events", "history", name, "--dir", log, "--format", "json")
@@ -59,6 +60,14 @@ func TestTheLogTellsWho(t *testing.T) {
 			if says := strings.Contains(r.stdout, "PASSWORD"); says != (command != "" && args[0] != "history") {
 				t.Errorf("%v tells the command: %v\n%s", args, says, r.stdout)
 			}
+		}
+
+		// If a second agent says the same of itself, both had the lock at one time.
+		twice := whole + strings.ReplaceAll(whole, string(view.Holds[0].Agent), "another")
+		told := callWith(t, twice, "events", "audit", "--lock", name, "--file", "-")
+		told.expect(t, exitViolated, []string{"first:  " + text + ", token ", "second: " + text + ", token "}, nil)
+		if strings.Contains(told.stdout+told.stderr, "PASSWORD") {
+			t.Errorf("audit tells the command:\n%s", told.stdout)
 		}
 	}
 }

@@ -197,8 +197,8 @@ func (a *Audit) compareSums(l *agentLog, r *events.Record, was uint32) {
 func (a *Audit) heldBy(l *agentLog, r *events.Record) fold.Hold {
 	key := fold.KeyOf(a.fold.Store(cmp.Or(r.Store, l.Store)), r)
 	return fold.Hold{
-		LockKey: key, Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Owner: r.Owner, Request: r.Request, Tenure: r.Tenure,
-		Token: r.Token, Mode: r.Mode, From: r.Time, Process: a.processOf(l),
+		LockKey: key, Agent: r.Agent, Epoch: r.Epoch, Seq: r.Seq, Owner: r.Owner, Who: fold.Who{Who: r.Who},
+		Request: r.Request, Tenure: r.Tenure, Token: r.Token, Mode: r.Mode, From: r.Time, Process: a.processOf(l),
 	}
 }
 

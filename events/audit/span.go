@@ -194,6 +194,7 @@ func modeOf(m lockagent.Mode) modes {
 // piece is what a span remembers of one hold, for people.
 type piece struct {
 	Owner     lockagent.Owner      `json:"owner,omitempty"`
+	Who       fold.Who             `json:"who,omitzero"`
 	Epoch     uint64               `json:"epoch,omitempty"`
 	Seq       uint64               `json:"seq,omitempty"`
 	Token     lockagent.Token      `json:"token,omitempty"`
@@ -212,8 +213,8 @@ type piece struct {
 
 func pieceOf(h *fold.Hold) piece {
 	return piece{
-		Owner: h.Owner, Epoch: h.Epoch, Seq: h.Seq, Token: h.Token, Mode: h.Mode, From: h.From, Until: h.Until, Held: h.Held,
-		Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
+		Owner: h.Owner, Who: h.Who, Epoch: h.Epoch, Seq: h.Seq, Token: h.Token, Mode: h.Mode, From: h.From, Until: h.Until,
+		Held: h.Held, Start: h.Start, Fixed: h.Fixed, Incarnate: h.Incarnation,
 	}
 }
 
@@ -228,8 +229,8 @@ func (s *span) first() *piece {
 // hold is the hold of a piece, as reports tell it.
 func (a *Audit) hold(key fold.LockKey, s *span, p *piece) fold.Hold {
 	h := fold.Hold{
-		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token, Mode: p.Mode,
-		From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
+		LockKey: key, Agent: s.Agent, Tenure: s.Tenure, Owner: p.Owner, Who: p.Who, Epoch: p.Epoch, Seq: p.Seq, Token: p.Token,
+		Mode: p.Mode, From: p.From, Until: p.Until, Held: p.Held, Start: p.Start, End: p.End, Fixed: p.Fixed, Ended: p.Kind, Reason: p.Reason,
 		Operator: p.Operator, Incarnation: p.Incarnate, Lease: s.Lease, Confirmed: s.Confirmed,
 	}
 	if key.HasPermits() {

@@ -143,8 +143,13 @@ func (w *world) grant(a *worldAgent, t *worldTenure, mode lockagent.Mode, how lo
 func (w *world) about(t *worldTenure, kind lockagent.EventKind) lockagent.Event {
 	return lockagent.Event{
 		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.hold.total, Mode: t.worldHold.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
-		Token: t.hold.token, Lease: time.Duration(t.lease) * time.Millisecond,
+		Token: t.hold.token, Lease: time.Duration(t.lease) * time.Millisecond, Who: processOf(t.owner),
 	}
+}
+
+// processOf is the process of an owner: it has asked a daemon for the lock.
+func processOf(owner lockagent.Owner) lockagent.Who {
+	return lockagent.Process{Program: string(owner), PID: 1, Host: "client"}.Who()
 }
 
 // short makes a whole hold of the grant that was just recorded.
@@ -175,7 +180,7 @@ func (w *world) tellHolding(a *worldAgent, t *worldTenure) {
 		}
 		h.said = w.now
 		e := lockagent.Event{
-			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: h.mode, Owner: h.owner, Tenure: t.number,
+			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: h.mode, Owner: h.owner, Who: processOf(h.owner), Tenure: t.number,
 			Token: h.hold.token, Fixed: t.fixed, Lease: time.Duration(t.lease) * time.Millisecond, Permits: t.n, Total: h.hold.total,
 			Count: h.grants, Held: time.Duration(w.now-h.hold.from) * time.Millisecond, StoreTime: h.hold.began, Confirmed: t.confirmed,
 			Incarnation: incarnation(t.inc),
@@ -231,7 +236,8 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 		a.newest, a.confirmed = w.now, max(a.confirmed, t.confirmed)
 		if w.chance(3) {
 			e := w.about(t, lockagent.EventRenewed)
-			e.Mode, e.Owner, e.Token, e.Fixed, e.StoreTime, e.Permits, e.Total = t.mode, "", 0, false, t.confirmed, 0, 0
+			e.Mode, e.Token, e.Fixed, e.StoreTime, e.Permits, e.Total = t.mode, 0, false, t.confirmed, 0, 0
+			e.Owner, e.Who = "", lockagent.Who{}
 			w.record(a, e)
 		}
 	case w.now < t.ends && t.n == 0 && t.grants == 1 && w.chance(20):
@@ -331,7 +337,7 @@ func (w *world) returned(a *worldAgent, t *worldTenure) {
 		return
 	}
 	e := w.about(t, lockagent.EventReturned)
-	e.Mode, e.Token, e.Owner, e.Lease, e.Fixed = t.mode, 0, "", 0, false
+	e.Mode, e.Token, e.Owner, e.Who, e.Lease, e.Fixed = t.mode, 0, "", lockagent.Who{}, 0, false
 	e.Returned = a.store.clock(w.now)
 	if t.over || t.back > 0 || w.now >= t.expires {
 		e.Reason = lockagent.LostDenied
