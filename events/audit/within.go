@@ -51,10 +51,11 @@ func (a *Audit) beganLater(store *storeLog, s *span) bool {
 	return !until.IsZero() && store.steady() && s.Start != 0 && show.StoreWall(s.Start).After(until) && s.first().From.After(until)
 }
 
-// endedBefore reports whether a tenure was over before the stretch. end is when it ended at the latest, or 0.
+// endedBefore reports whether a tenure was over before the stretch, and its owner knew that. end is when it ended at the
+// latest, or 0.
 func (a *Audit) endedBefore(store *storeLog, s *span, end lockagent.StoreTime) bool {
 	from, wall := a.within.From, s.Last.Until
-	return !from.IsZero() && store.steady() && s.Open == 0 && end != 0 && show.StoreWall(end).Before(from) && !wall.IsZero() && wall.Before(from)
+	return !from.IsZero() && store.steady() && s.Open == 0 && end != 0 && show.StoreWall(max(end, s.believed())).Before(from) && !wall.IsZero() && wall.Before(from)
 }
 
 // outside reports whether no part of a tenure is in the stretch.
