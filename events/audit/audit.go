@@ -57,7 +57,8 @@ type Audit struct {
 	// then nothing is judged that it may still tell of. Defaults to [DefaultPatience].
 	Patience time.Duration
 
-	within TimeRange // that the verdict is about
+	within TimeRange       // that the verdict is about
+	cutOff map[string]bool // stores with agents that lived when the log ended, if it has come to its end
 
 	fold   *fold.Fold
 	logs   map[lockagent.AgentID]*agentLog

@@ -11,7 +11,11 @@ import (
 
 // Report judges a log that has come to its end. An agent that has not stopped is dead. More may be
 // added afterwards: then the log went on after all.
-func (a *Audit) Report() Report { return a.clone().close(a.alive(time.Time{})) }
+func (a *Audit) Report() Report {
+	c := a.clone()
+	c.cutOff = a.unstopped()
+	return c.close(a.alive(time.Time{}))
+}
 
 // ReportAt judges a log that goes on, as it is at the time now on the clock of the server, see
 // [natslog.StreamState].Now. An agent lives unless it was silent for longer than the Patience. What such

@@ -91,7 +91,7 @@ func (r Report) Summary() string {
 func (r Report) nothing() string {
 	switch none := r.Events == 0; {
 	case !none && !r.Within.IsZero():
-		return "the log has no holds " + r.Within.String()
+		return "the log has no holds " + r.Within.String() + r.assumption()
 	case none && r.Since.IsZero():
 		return "there are no records"
 	case none:

@@ -104,13 +104,13 @@ func (a *Audit) stillOpen() {
 	}
 }
 
-// cover notes which part of the stretch is not judged: the log begins later, or agents that live still have to tell of
-// it.
+// cover notes which part of the stretch is not judged: the log begins later, it ends earlier, or agents that live still
+// have to tell of it.
 func (a *Audit) cover(s *storeLog, j *Judged) {
 	if a.within.IsZero() || s.Newest == 0 {
 		return
 	}
-	from, until := a.within.From, a.within.Until
+	from := a.within.From
 	of := "the locks"
 	if s.ID != "" {
 		of += " of store " + show.Plain(s.ID)
@@ -118,7 +118,26 @@ func (a *Audit) cover(s *storeLog, j *Judged) {
 	if !from.IsZero() && a.late && show.StoreWall(s.From).After(from) {
 		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged from %s on: the log that was read begins later than the time that was asked for", of, show.Store(s.From))))
 	}
-	if !until.IsZero() && j.To != 0 && show.StoreWall(j.To).Before(until) {
-		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged up to %s: agents that live may still tell of later holds, so ask again in a while", of, untilText(j.To))))
+	until := a.within.Until
+	if until.IsZero() {
+		until = from // the stretch ends with the log, and has to begin before that
 	}
+	switch {
+	case until.IsZero():
+	case j.To != 0 && show.StoreWall(j.To).Before(until):
+		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged up to %s: agents that live may still tell of later holds, so ask again in a while", of, untilText(j.To))))
+	case (a.cutOff[s.ID] || a.cutOff[""]) && show.StoreWall(s.Newest).Before(until):
+		a.found.Uncovered.add(Note(fmt.Sprintf("%s are judged up to %s: the log that was read ends earlier than the time that was asked for, and agents had not stopped", of, show.Store(s.Newest))))
+	}
+}
+
+// unstopped has the stores of the agents that lived when the log ended.
+func (a *Audit) unstopped() map[string]bool {
+	stores := make(map[string]bool)
+	for _, l := range a.logs {
+		if l.speaks() && a.clock.Now-l.Heard <= a.Patience {
+			stores[l.Store] = true
+		}
+	}
+	return stores
 }

@@ -49,6 +49,19 @@ func TestAuditWithinAStretch(t *testing.T) {
 	crash := func() []events.Record {
 		return recordsOf([]*story{agent("A").held(1, 1000, 2000).alive(10_000), agent("B").held(1, 4000, 5000).held(2, 60_000, 61_000).stop()})
 	}
+	cutOff := func() []events.Record { // while both agents live
+		return recordsOf([]*story{agent("A").held(1, 1000, 5000).alive(10_000), agent("B").of("b").held(1, 4000, 5000).alive(11_000)})
+	}
+	cutOffHeld := func() []events.Record { // while A has the lock
+		return recordsOf([]*story{agent("A").granted(1, 1000).alive(10_000)})
+	}
+	stopped := func() []events.Record { // and A died long before
+		b := agent("B").held(1, 60_000, 61_000)
+		for ms := 70_000; ms <= 400_000; ms += 10_000 {
+			b.alive(ms)
+		}
+		return recordsOf([]*story{agent("A").held(1, 1000, 2000).alive(10_000), b.stop()})
+	}
 	for name, test := range map[string]struct {
 		log         []events.Record
 		from, until int
@@ -72,12 +85,25 @@ func TestAuditWithinAStretch(t *testing.T) {
 		"BehindTheGap":         {gap(), 39_000, none, Proven, ""},
 		"TheCrash":             {crash(), 9000, 20_000, Empty, "not stopped: 1"},
 		"BeforeTheCrash":       {crash(), none, 8000, Proven, ""},
-		"BehindTheCrash":       {crash(), 59_000, none, Proven, ""},
+		"BehindTheCrash":       {crash(), 59_000, none, Proven, "not stopped: 1"},
+		"BeforeTheEnd":         {cutOff(), 3000, 8000, Proven, ""},
+		"UpToTheEnd":           {cutOff(), 3000, 11_000, Proven, "not stopped: 2"},
+		"BeyondTheEnd":         {cutOff(), 3000, 60_000, Incomplete, "not stopped: 2, uncovered: 1"},
+		"BehindTheEnd":         {cutOff(), 60_000, 70_000, Incomplete, "not stopped: 2, uncovered: 1"},
+		"SinceTheEnd":          {cutOff(), 12_000, none, Incomplete, "not stopped: 2, uncovered: 1"},
+		"SinceBeforeTheEnd":    {cutOff(), 10_500, none, Empty, "not stopped: 2"},
+		"HeldAtTheEnd":         {cutOffHeld(), 3000, 10_000, Proven, "not stopped: 1, open: 1"},
+		"HeldBehindTheEnd":     {cutOffHeld(), 60_000, 70_000, Incomplete, "not stopped: 1, open: 1, uncovered: 1"},
+		"BehindAllStops":       {overlap(), 60_000, 70_000, Empty, ""},
+		"BehindTheLastStop":    {stopped(), 500_000, 600_000, Empty, "not stopped: 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := auditedWithin(test.log, test.from, test.until)
 			if found := strings.Join(findingsOf(r), ", "); r.Verdict != test.verdict || found != test.found {
 				t.Errorf("%s with %s, want %s with %s\n%v", r.Verdict, found, test.verdict, test.found, r)
+			}
+			if r.Assumed != r.Tails.Count || r.Assumed > 0 && (r.Verdict == Proven || r.Verdict == Empty) && !strings.Contains(r.String(), "that did not stop lived no longer") {
+				t.Errorf("%d deaths are assumed:\n%v", r.Assumed, r)
 			}
 		})
 	}
@@ -163,15 +189,31 @@ func TestStretchesOfHistories(t *testing.T) {
 	}
 }
 
-// A stretch that has all of a log says what is said without it.
+// A stretch that has all of a log says what is said without it. If it is longer than a log that breaks off, it says that
+// as well.
 func TestAStretchOfAllTheTime(t *testing.T) {
+	longer := 0
 	seeds(t, 20, func(seed uint64, r *rand.Rand) {
 		w := drawWorld(r, evils)
-		whole, stretch := auditedWithin(w.stream, -1, -1), auditedWithin(w.stream, -1, 1_000_000_000)
-		if whole.Verdict != stretch.Verdict || !reflect.DeepEqual(findingsOf(whole), findingsOf(stretch)) {
-			t.Errorf("seed %d: %s with %v, and of all the time %s with %v", seed, whole.Verdict, findingsOf(whole), stretch.Verdict, findingsOf(stretch))
+		whole := auditedWithin(w.stream, -1, -1)
+		for name, stretch := range map[string]Report{
+			"From":  auditedWithin(w.stream, 0, -1),
+			"Until": auditedWithin(w.stream, -1, 1_000_000_000),
+		} {
+			want := whole
+			if stretch.Uncovered.Count > 0 && name == "Until" {
+				longer++
+				want.Uncovered = stretch.Uncovered
+				want.Verdict = want.verdict()
+			}
+			if want.Verdict != stretch.Verdict || !reflect.DeepEqual(findingsOf(want), findingsOf(stretch)) {
+				t.Errorf("seed %d: %s with %v, and %s it is %s with %v", seed, want.Verdict, findingsOf(want), name, stretch.Verdict, findingsOf(stretch))
+			}
 		}
 	})
+	if longer == 0 {
+		t.Error("no log breaks off")
+	}
 }
 
 // What of a stretch was not judged is told, and then the stretch is not proven.
@@ -186,8 +228,11 @@ func TestAStretchThatIsNotCovered(t *testing.T) {
 	}
 	log := stream(agent("A").held(1, 1000, 2000).alive(10_000).alive(20_000).alive(30_000), agent("B").held(1, 4000, 5000).alive(10_000).alive(20_000).alive(30_000))
 	at := func(log []events.Record, from, until, now int) Report {
-		a := New()
-		a.Within(TimeRange{wall(from), wall(until)})
+		a, stretch := New(), TimeRange{From: wall(from)}
+		if until >= 0 {
+			stretch.Until = wall(until)
+		}
+		a.Within(stretch)
 		for _, r := range log {
 			a.Add(r)
 		}
@@ -197,6 +242,16 @@ func TestAStretchThatIsNotCovered(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	if r := at(log, 500, 40_000, 41_000); r.Verdict != Incomplete || r.Uncovered.Count != 1 || !strings.Contains(r.String(), "ask again in a while") {
+		t.Errorf("%v", r)
+	}
+	if r := at(log, 35_000, -1, 36_000); r.Verdict != Incomplete || r.Uncovered.Count != 1 || !strings.Contains(r.String(), "ask again in a while") {
+		t.Errorf("%v", r)
+	}
+	if r := at(log, 500, -1, 36_000); r.Verdict != Proven || r.Uncovered.Count != 0 {
+		t.Errorf("%v", r)
+	}
+	// The stream goes on, and has nothing of these agents. So they are dead.
+	if r := at(log, 150_000, 160_000, 170_000); r.Verdict != Empty || r.Uncovered.Count != 0 || r.Assumed != 2 {
 		t.Errorf("%v", r)
 	}
 	late := slices.DeleteFunc(slices.Clone(log), func(r events.Record) bool { return r.Position < 3 })
