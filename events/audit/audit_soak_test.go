@@ -10,7 +10,7 @@ func TestSoakHistoriesOfEvilStores(t *testing.T) { historiesOfEvilStores(t, 1000
 
 func TestSoakHistoriesInPieces(t *testing.T) { historiesInPieces(t, 200) }
 
-func TestSoakAlteredHistories(t *testing.T) { alteredHistories(t, 40) }
+func TestSoakAlteredHistories(t *testing.T) { alteredHistories(t, 10) }
 
 func TestSoakResumedAudit(t *testing.T) { resumedAudit(t, 60) }
 

@@ -40,6 +40,7 @@ type worldConfig struct {
 	late    bool // agents learn the identity of their store some time after their start
 	resumes bool // the next process of an agent may go on with its holds
 	mixed   bool // tenures become shared, and permits are set, drained and given back by their ids
+	waits   bool // agents tell of requests that wait, of renewals that fail, and of events that found no room
 	stores  int  // at least 1
 	evil    evil
 }
@@ -188,6 +189,7 @@ type worldAgent struct {
 	skew   int // of its wall clock
 	named  int // when it learns the identity of its store
 	tenure uint64
+	waits  uint64 // how many requests have waited
 	has    map[lockagent.Name]*worldTenure
 	debts  []*worldTenure // to be returned when the store can be reached
 	tells  []worldChange  // of permits, which are told later
@@ -435,7 +437,7 @@ func (w *world) live(a *worldAgent) {
 		}
 		w.had["late"] = w.had["late"] || a.mute-w.now > 40_000
 	}
-	if w.now >= a.deaf && w.happened(w.cfg.outages, 80, "deaf") {
+	if w.now >= a.deaf && w.happened(w.cfg.outages || w.cfg.waits, 80, "deaf") {
 		a.deaf = w.now + w.rand.IntN(40_000)
 	}
 	w.act(a)

@@ -11,6 +11,7 @@ import (
 func (w *world) act(a *worldAgent) {
 	for _, name := range worldLocks {
 		if t := a.has[name]; t != nil {
+			w.fails(a, t)
 			w.keep(a, t)
 		}
 		if t := a.has[name]; t != nil && !t.rests {
@@ -18,6 +19,7 @@ func (w *world) act(a *worldAgent) {
 		}
 	}
 	if w.now < a.deaf {
+		w.waits(a, worldLocks[0], lockagent.EventRequested, lockagent.EventRefused)
 		return
 	}
 	if a.reads != 0 {
@@ -82,6 +84,7 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 		busy = slices.ContainsFunc(s.locks[name], func(t *worldTenure) bool { return t.mode != lockagent.Shared || mode != lockagent.Shared })
 	}
 	if busy && !w.happened(w.cfg.evil == grantTwice, 10, "evil") {
+		w.waits(a, name, lockagent.EventQueued, lockagent.EventTimedOut, lockagent.EventCancelled)
 		return
 	}
 	w.answered(a)
@@ -256,7 +259,11 @@ func (w *world) keep(a *worldAgent, t *worldTenure) {
 	case t.grants > 1:
 		w.end(a, t, lockagent.EventReleased, 0, w.now)
 	default:
-		w.end(a, t, lockagent.EventReleased, 0, w.now)
+		kind := lockagent.EventReleased
+		if w.cfg.waits && w.chance(4) {
+			kind = lockagent.EventUnclaimed
+		}
+		w.end(a, t, kind, 0, w.now)
 		if t.left() {
 			return
 		}

@@ -140,6 +140,7 @@ const (
 	another     = "the hold was a little longer, shorter, earlier or later, beside no other"
 	elsewhere   = "the record is about a lock, an agent or a store of which the log says nothing else"
 	toldOnce    = "no verdict depends on the field, unless the log tells of the hold again while it goes on"
+	unneeded    = "no overlap needs the reset as its cause, or another agent tells of it as well"
 	notJudgedIt = "holds of that kind are not judged, and are counted"
 )
 
@@ -155,6 +156,7 @@ func event(do func(*rand.Rand, *lockagent.Event), fits func(*lockagent.Event) bo
 
 func aboutLock(e *lockagent.Event) bool { return e.Lock != "" }
 func ofGrant(e *lockagent.Event) bool   { return e.Token != 0 }
+func ofReset(e *lockagent.Event) bool   { return e.Kind == lockagent.EventStoreReset }
 func always(*lockagent.Event) bool      { return true }
 
 var Alterations = []Alteration{
@@ -209,13 +211,21 @@ var Alterations = []Alteration{
 	{"process", event(func(r *rand.Rand, e *lockagent.Event) { e.Process.PID++ }, always), NeverRead},
 	{"permit", event(func(r *rand.Rand, e *lockagent.Event) { e.Permit += "x" }, always), another},
 	{"reset", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.Before += jump(r) }, always), another},
+	{"reset after", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.After += jump(r) }, ofReset), another},
+	{"reset from", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.From += "x" }, ofReset), unneeded},
+	{"reset to", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.To += "x" }, ofReset), unneeded},
+	{"no reset", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.To = e.Reset.From }, ofReset), unneeded},
 	{"holds", event(func(r *rand.Rand, e *lockagent.Event) { e.Holds += 1 + r.IntN(99) }, ofGrant), another},
 	{"dropped", func(r *rand.Rand, x *events.Record) bool { x.Dropped[lockagent.EventGranted]++; return true }, "only a record that is EventDropped has the field"},
+	{"nothing dropped", func(r *rand.Rand, x *events.Record) bool {
+		x.Dropped = events.Drops{}
+		return x.Kind == lockagent.EventDropped
+	}, ""},
 	{"what came before", func(r *rand.Rand, x *events.Record) bool {
 		x.Follows.Seq++
 		return x.Kind == lockagent.EventAgentStarted
 	}, another},
-	{"other version", func(r *rand.Rand, x *events.Record) bool { x.OtherVersion = true; x.Kind = 0; return true }, notJudgedIt},
+	{"other version", func(r *rand.Rand, x *events.Record) bool { x.OtherVersion = true; x.Kind = 0; return true }, ""},
 	{"number", func(r *rand.Rand, x *events.Record) bool { x.Seq += 1 + r.Uint64N(5); return true }, ""},
 	{"epoch", func(r *rand.Rand, x *events.Record) bool { x.Epoch++; return true }, ""},
 	{"agent", func(r *rand.Rand, x *events.Record) bool { x.Agent += "x"; return true }, ""},
@@ -233,14 +243,20 @@ func jump(r *rand.Rand) lockagent.StoreTime {
 // leastCaught is how many of a hundred corruptions of each kind do not leave a log proven, at least. Others say so
 // little that they may be true. For example, a record says that a lease was renewed, and names another kind of lock:
 // nobody needs that record.
+//
+// The numbers of alterations are those of seventeen runs over all worlds of the audit's tests, less three times what one
+// run differs from the next. So they are far below the rates of all runs together: token 91, tenure 68, store time 36,
+// until 28, confirmed 17, returned 28, held 24, lock 69, other lock 71, kind of lock 75, exclusive 79, store 52, kind 56,
+// reason 73. Of how they were 78: of a grant and of a whole hold it is nearly always found, and never of a record that
+// a hold goes on, because the log has the grant of that hold.
 var leastCaught = map[string]int{
 	"a record is removed": 90, "several records are removed": 90, "a message is removed": 90,
 	"the tail of an agent is removed": 90, "the tail of an epoch is removed": 90, "a stretch of the stream is removed": 90,
 	Retirement: 60, "an epoch is removed": 25, "an agent is removed": 0,
 
-	"sum": 100, "token": 80, "tenure": 60, "store time": 5, "until": 8, "confirmed": 4, "returned": 20, "held": 4, "count": 90, "no count": 100,
-	"lock": 50, "other lock": 60, "kind of lock": 60, "exclusive": 10, "store": 40, "kind": 40, "how": 80, "reason": 40,
-	"number": 100, "epoch": 100, "agent": 100,
+	"sum": 100, "token": 75, "tenure": 45, "store time": 5, "until": 8, "confirmed": 3, "returned": 10, "held": 4, "count": 90, "no count": 100,
+	"lock": 45, "other lock": 45, "kind of lock": 50, "exclusive": 10, "store": 30, "kind": 30, "how": 60, "reason": 40, "no reset": 60,
+	"other version": 100, "number": 100, "epoch": 100, "agent": 100,
 }
 
 // FewCaught returns an error unless enough corruptions of a kind were caught, of so many that were tried. Of a few
@@ -277,8 +293,15 @@ func BatchOf(records []events.Record) []byte {
 	return append(b, ']')
 }
 
+// Waits are the kinds of events that neither begin a hold nor end one, and do not show that one goes on: what they tell
+// of is that somebody waits, for a lock or for an answer. No verdict rests on them.
+var Waits = []lockagent.EventKind{
+	lockagent.EventRequested, lockagent.EventQueued, lockagent.EventUncertain, lockagent.EventTimedOut, lockagent.EventCancelled,
+	lockagent.EventRefused,
+}
+
 // MissingNumbers counts the records that are missing by the numbers and the epochs of those that are
-// there. Nobody misses those before the beginning of a stream that begins late.
+// there. Nobody misses those before the beginning of a stream that begins late, nor Waits that found no room.
 func MissingNumbers(log []events.Record) (n int) {
 	type life struct {
 		agent lockagent.AgentID
@@ -288,7 +311,13 @@ func MissingNumbers(log []events.Record) (n int) {
 	follows := make(map[life]uint64)
 	for i := range log {
 		r := &log[i]
-		lives[life{r.Agent, r.Epoch}] = append(lives[life{r.Agent, r.Epoch}], r.Seq)
+		seqs := append(lives[life{r.Agent, r.Epoch}], r.Seq)
+		if r.Kind == lockagent.EventDropped && onlyWaits(&r.Dropped) {
+			for n := range r.Dropped.Sum() {
+				seqs = append(seqs, r.Seq-n-1)
+			}
+		}
+		lives[life{r.Agent, r.Epoch}] = seqs
 		if f := r.Follows; f.Epoch != 0 {
 			follows[life{r.Agent, f.Epoch}] = f.Seq
 		}
@@ -309,4 +338,13 @@ func MissingNumbers(log []events.Record) (n int) {
 		}
 	}
 	return n
+}
+
+// onlyWaits reports whether nothing but Waits was dropped.
+func onlyWaits(d *events.Drops) bool {
+	waits := uint64(0)
+	for _, kind := range Waits {
+		waits += uint64(d[kind])
+	}
+	return waits == d.Sum()
 }
