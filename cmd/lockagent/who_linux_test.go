@@ -65,7 +65,7 @@ func TestTheLogTellsWho(t *testing.T) {
 		// If a second agent says the same of itself, both had the lock at one time.
 		twice := whole + strings.ReplaceAll(whole, string(view.Holds[0].Agent), "another")
 		told := callWith(t, twice, "events", "audit", "--lock", name, "--file", "-")
-		told.expect(t, exitViolated, []string{"first:  " + text + ", token ", "second: " + text + ", token "}, nil)
+		told.expect(t, cli.ExitViolated, []string{"first:  " + text + ", token ", "second: " + text + ", token "}, nil)
 		if strings.Contains(told.stdout+told.stderr, "PASSWORD") {
 			t.Errorf("audit tells the command:\n%s", told.stdout)
 		}
