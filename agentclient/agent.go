@@ -14,6 +14,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/backend"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/slot"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -106,7 +107,7 @@ func (a *agent) ask(ctx context.Context, name lockagent.Name, req actor.Request,
 		return c
 	}
 	a.ref++
-	c.ref, c.secret = a.ref, a.key+"."+strconv.FormatUint(a.ref, 10)
+	c.ref, c.Secret = a.ref, a.key+"."+strconv.FormatUint(a.ref, 10)
 	a.claims[c.ref] = c
 	if a.names[name] == nil {
 		a.names[name] = make(map[*claim]struct{})
@@ -146,8 +147,7 @@ func timedOut(ctx context.Context) bool { return errors.Is(ctx.Err(), context.De
 
 // session is the name of an owner's session for the daemon. The sessions of two clients never meet.
 func (a *agent) session(owner lockagent.Owner) string {
-	const most = 128 // what the daemon takes
-	if s := string(a.id) + "/" + string(owner); len(s) <= most {
+	if s := string(a.id) + "/" + string(owner); len(s) <= refusal.MaxSession {
 		return s
 	}
 	sum := sha256.Sum256([]byte(owner))
@@ -157,7 +157,7 @@ func (a *agent) session(owner lockagent.Owner) string {
 // holderOf is who has a lock, as this agent says it: the owner, if the daemon names one of its claims or sessions.
 func (a *agent) holderOf(name lockagent.Name, holder string) string {
 	for c := range a.names[name] {
-		if c.id == holder && holder != "" || c.req.Session && strings.HasSuffix(holder, "/"+a.session(c.req.Owner)) {
+		if c.ID == holder && holder != "" || c.req.Session && strings.HasSuffix(holder, "/"+a.session(c.req.Owner)) {
 			return string(c.req.Owner)
 		}
 	}

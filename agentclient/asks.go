@@ -7,12 +7,10 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
-
-// askTime is for how long a question waits for the daemon.
-const askTime = 15 * time.Second
 
 // asked delivers the answer of a call. The call ends with the agent.
 func asked[T any](a *agent, ctx context.Context, ask func(context.Context) (T, error)) <-chan lockagent.Result[T] {
@@ -39,8 +37,8 @@ func (a *agent) failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	switch told := wire.Refused(err); {
-	case told != err: //nolint:errorlint // it is the same value if the daemon has not said anything
+	switch told := follow.Told(err); {
+	case told != nil:
 		return told
 	case a.over.Err() != nil:
 		return lockagent.ErrClosed
@@ -53,7 +51,7 @@ func (a *agent) failed(ctx context.Context, err error) error {
 // Status implements [backend.Agent].
 func (a *agent) Status(name lockagent.Name, kind lockagent.LockKind) <-chan lockagent.Result[lockagent.Status] {
 	return asked(a, context.Background(), func(ctx context.Context) (lockagent.Status, error) {
-		ctx, cancel := context.WithTimeout(ctx, askTime)
+		ctx, cancel := context.WithTimeout(ctx, follow.AnswerTime)
 		defer cancel()
 		r, err := a.rpc.look.Get(ctx, &lockagentv1.GetRequest{Name: string(name), Kind: wire.FromKind(kind)})
 		if err != nil {
@@ -96,7 +94,7 @@ func (a *agent) Break(name lockagent.Name, kind lockagent.LockKind, operator str
 		return delivered(lockagent.Result[bool]{Err: err})
 	}
 	return asked(a, context.Background(), func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, askTime)
+		ctx, cancel := context.WithTimeout(ctx, follow.AnswerTime)
 		defer cancel()
 		r, err := a.rpc.operate.Break(ctx, &lockagentv1.BreakRequest{
 			Name: string(name), Kind: wire.FromKind(kind), Reason: operator,
@@ -138,19 +136,17 @@ func (a *agent) Latch(ctx context.Context, req lockagent.LatchRequest) <-chan lo
 // Await implements [backend.Agent]. It asks again when the daemon has gone away. channelapi sets no wait.
 func (a *agent) Await(ctx context.Context, name lockagent.Name, _ lockagent.Owner, _ time.Duration) <-chan error {
 	begin, out := time.Now(), make(chan error, 1)
-	answers := asked(a, ctx, func(ctx context.Context) (none struct{}, err error) {
-		for pause := retryMin; ; pause = min(2*pause, retryMax) {
-			_, err = a.rpc.count.AwaitLatch(ctx, &lockagentv1.AwaitLatchRequest{Name: string(name)})
-			//nolint:errorlint // it is the same value if the daemon has not said anything
-			if err == nil || wire.Refused(err) != err || ctx.Err() != nil {
-				return none, err
-			}
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				return none, err
-			}
+	patience := func(err error) time.Duration {
+		if told := follow.Told(err); told == nil || follow.Leaves(told) {
+			return lockagent.MaxLease // without end
 		}
+		return 0
+	}
+	answers := asked(a, ctx, func(ctx context.Context) (none struct{}, _ error) {
+		return none, follow.Repeat(ctx, patience, func() error {
+			_, err := a.rpc.count.AwaitLatch(ctx, &lockagentv1.AwaitLatchRequest{Name: string(name)})
+			return err
+		})
 	})
 	go func() {
 		defer close(out)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/tied"
 	"github.com/lockagent/lockagent/internal/warning"
@@ -74,20 +76,15 @@ type claim struct {
 
 // ticket is the claim as the daemon has it. It may go on from a request to the next one of its queue.
 type ticket struct {
+	follow.Claim
 	ref     uint64
 	asked   bool      // the daemon was asked over the present link
 	known   bool      // the daemon was asked over any link, so it may have the claim
 	since   time.Time // when the daemon was asked first
 	bounded bool      // the daemon ends the wait
 	tries   int       // in which the daemon could not take it
-	id      string    // empty until the daemon has told it
-	secret  string
-	holder  string // who has the lock
 
-	first     lockagent.Token // of the first hold; 0 until the daemon has granted the claim
-	warns     bool            // somebody wants warnings of the daemon
-	wanted    bool            // as the daemon has told last
-	uncertain bool
+	warns     bool          // somebody wants warnings of the daemon
 	more      int           // how many holds may still begin
 	began     time.Duration // when the first one did
 	confirmed bool          // the daemon has told of the grant over the present link
@@ -99,9 +96,6 @@ const (
 	waitGrace   = 250 * time.Millisecond // for which the daemon may be late to say that a wait has passed
 	releaseTime = 5 * time.Second        // for which a release waits for its answer
 	phantomTime = time.Minute            // for which the agent has a daemon that was away withdraw a request
-	glanceTime  = time.Second            // for which nobody looks at the clock at most, while there are holds
-	retryMin    = 20 * time.Millisecond
-	retryMax    = 250 * time.Millisecond // a daemon that is back may have only moments before the next restart
 )
 
 // watch ends the wait when the caller's context ends, or the wait passes and the daemon does not say so.
@@ -155,7 +149,7 @@ func (c *claim) waitError(timedOut bool, cause error) error {
 func (t *ticket) silence(begin time.Time) time.Duration {
 	const slow = 200 * time.Millisecond // as in package actor
 	silent := time.Since(t.since)
-	if t.id != "" || silent < slow && t.since.After(begin) {
+	if t.ID != "" || silent < slow && t.since.After(begin) {
 		return 0
 	}
 	return max(1, silent)
@@ -206,12 +200,12 @@ func (c *claim) isReceived() bool { return c.req.Slot.Received() && c.req.Watch.
 
 // granted gives the lock to the owner, as the daemon says.
 func (c *claim) granted(g *lockagentv1.Granted, until time.Duration) {
-	c.first, c.began, c.more = lockagent.Token(g.GetToken()), c.agent.now(), max(0, int(g.GetHolds())-1)
+	c.began, c.more = c.agent.now(), max(0, int(g.GetHolds())-1)
 	c.confirmed = true
 	for _, id := range g.GetPermitIds() {
 		c.permits = append(c.permits, lockagent.PermitID(id))
 	}
-	c.hold(c.first, int(g.GetCount()), int(g.GetReplicas()), until)
+	c.hold(c.First, int(g.GetCount()), int(g.GetReplicas()), until)
 }
 
 // hold begins the hold.
@@ -228,7 +222,7 @@ func (c *claim) hold(token lockagent.Token, count, replicas int, until time.Dura
 	c.timer = time.AfterFunc(until-a.now(), c.expire)
 	if !a.glances {
 		a.glances = true
-		time.AfterFunc(glanceTime, a.glance)
+		time.AfterFunc(follow.Glance, a.glance)
 	}
 	c.req.Watch.Granted(1)
 	c.req.Slot.Put(lockagent.NewGrant(c.name, c.req.Owner, c.token, c.count, c.handed()), nil)
@@ -301,7 +295,7 @@ func (a *agent) glance() {
 		c.warn()
 	}
 	if a.glances {
-		time.AfterFunc(glanceTime, a.glance)
+		time.AfterFunc(follow.Glance, a.glance)
 	}
 }
 
@@ -405,7 +399,7 @@ func (a *agent) giveUp(c *claim) {
 	given := c.answered // up before
 	c.answer(lockagent.ErrUnconfirmed)
 	left := time.Duration(c.until.Load()) - a.now()
-	if c.first == 0 && !given {
+	if c.First == 0 && !given {
 		left = phantomTime
 	}
 	if left > 0 && !a.closed {
@@ -460,7 +454,7 @@ func (c *claim) request() *lockagentv1.AcquireRequest {
 		Name: string(c.name), Kind: wire.FromKind(c.req.Kind), Mode: wire.FromMode(c.req.Mode),
 		Permits: int32(c.req.Permits),
 		Try:     c.req.Try, Lease: wire.FromDuration(c.req.Lease), NoReentry: c.req.NoReentry, NoRest: c.req.NoRest,
-		Outlive: c.req.Outlive, Secret: c.secret, Command: c.agent.cfg.Command, Program: program(),
+		Outlive: c.req.Outlive, Secret: c.Secret, Command: c.agent.cfg.Command, Program: program(),
 		Warn: c.warns,
 	}
 	if trace := c.agent.cfg.TraceParent; trace != nil {
@@ -471,7 +465,7 @@ func (c *claim) request() *lockagentv1.AcquireRequest {
 	}
 	switch {
 	case c.queue != nil && c.queue.busy(): // others may get the claim, so this wait does not bound it
-		r.Holds = mostHolds
+		r.Holds = refusal.MaxHolds
 	case c.req.Wait > 0:
 		r.Wait = durationpb.New(max(time.Millisecond, c.req.Wait-time.Since(c.begin)))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -113,14 +114,14 @@ func TestASuspendEndsAHoldWithoutTheDaemon(t *testing.T) {
 		g := c.granted(t, actor.Request{}, time.Hour)
 		ctx := g.Context(t.Context())
 		_ = c.unlinked(errEnded)
-		time.Sleep(10 * glanceTime)
+		time.Sleep(10 * follow.Glance)
 		if g.Cause() != nil || ctx.Err() != nil {
 			t.Fatalf("lost before the deadline: %v", g.Cause())
 		}
 		c.mu.Lock() // timers read the clock
 		c.asleep = time.Hour
 		c.mu.Unlock()
-		time.Sleep(glanceTime)
+		time.Sleep(follow.Glance)
 		synctest.Wait()
 		wantLost(t, g, lockagent.LostDeadline)
 		if ctx.Err() == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -169,7 +170,7 @@ func (c *claim) extended(e *lockagentv1.Extended) {
 	var err error
 	if e.GetFailure() != nil {
 		err = c.told(wire.ToError(e.GetFailure()))
-	} else if until, bad := instant(e.GetDeadline()); bad == nil {
+	} else if until, bad := follow.Instant(e.GetDeadline()); bad == nil {
 		c.renew(max(until, time.Duration(c.until.Load())))
 	}
 	delete(c.extensions, e.GetId())

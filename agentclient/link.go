@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -16,15 +15,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lockagent/lockagent"
-	"github.com/lockagent/lockagent/internal/bootclock"
-	"github.com/lockagent/lockagent/internal/daemon/refusal"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// The link carries all claims. When it breaks, the agent makes another one, and says again what it wants. It attaches
-// to each claim whose id the daemon has told, and asks anew for the others. If the daemon, or the one before, has such
-// a request already, it knows the secret, and goes on with that claim.
+// The link carries all claims. When it breaks, the agent makes another one, and says again what it wants, as package
+// follow has it.
 
 // start makes the first link, and keeps one until the agent ends.
 func (a *agent) start(ctx context.Context) error {
@@ -53,19 +50,17 @@ func (a *agent) start(ctx context.Context) error {
 func (a *agent) keep(tried func(error)) {
 	defer close(a.ended)
 	defer a.rpc.hangUp()
-	pause := retryMin
-	for {
+	for attempts := 0; ; attempts++ {
 		err := a.converse(func() {
 			tried(nil)
-			pause = retryMin
+			attempts = 0
 		})
 		tried(a.unlinked(err))
 		select {
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(follow.Pause(attempts)):
 		case <-a.over.Done():
 			return
 		}
-		pause = min(2*pause, retryMax)
 	}
 }
 
@@ -198,46 +193,37 @@ func (a *agent) resume() {
 		if c.place != nil { // the first of its queue asks
 			continue
 		}
-		if c.stage != releasing {
-			a.submit(c)
-			continue
-		}
-		a.attach(c)
-		if c.released != nil {
+		a.submit(c)
+		if c.stage == releasing && c.released != nil {
 			a.push(c.give())
 		}
 	}
 }
 
-// submit asks for a claim, or attaches to it.
+// submit asks for a claim that waits, and attaches to one that does not.
 func (a *agent) submit(c *claim) {
 	if !a.linked {
 		return
 	}
-	if c.id != "" {
-		a.attach(c)
+	c.asked = true
+	if c.stage != waiting {
+		a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Attach{Attach: &lockagentv1.AttachRequest{
+			Claim: c.ID, Secret: c.Secret, Warn: c.warns,
+		}}})
 		return
 	}
 	r := c.request()
-	c.asked, c.known, c.bounded = true, true, r.GetWait() != nil
+	c.known, c.bounded = true, r.GetWait() != nil
 	if c.since.IsZero() {
 		c.since = time.Now()
 	}
 	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Acquire{Acquire: r}})
 }
 
-// attach attaches to a claim.
-func (a *agent) attach(c *claim) {
-	c.asked = true
-	a.push(&lockagentv1.Command{Ref: c.ref, Command: &lockagentv1.Command_Attach{Attach: &lockagentv1.AttachRequest{
-		Claim: c.id, Secret: c.secret, Warn: c.warns,
-	}}})
-}
-
 // later asks for a claim again after a pause.
 func (a *agent) later(c *claim) {
 	c.asked = false
-	pause := min(retryMin<<min(c.tries, 16), retryMax)
+	pause := follow.Pause(c.tries)
 	c.tries++
 	time.AfterFunc(pause, func() {
 		a.mu.Lock()
@@ -266,8 +252,7 @@ func (a *agent) hear(e *lockagentv1.LinkEvent) {
 	case e.GetExtended() != nil:
 		c.extended(e.GetExtended())
 	case e.GetRefused() != nil:
-		c.over = true
-		told = c.refused(c.told(wire.ToError(e.GetRefused())))
+		told = c.refused(wire.ToError(e.GetRefused()))
 	case e.GetEvent() != nil:
 		told = c.hear(e.GetEvent())
 	}
@@ -276,91 +261,49 @@ func (a *agent) hear(e *lockagentv1.LinkEvent) {
 }
 
 func (c *claim) hear(e *lockagentv1.ClaimEvent) (told func()) {
-	told = func() {}
+	news := c.Hear(e)
 	switch {
-	case e.GetQueued() != nil:
-		c.id, c.secret, c.holder = e.GetQueued().GetClaim(), e.GetQueued().GetSecret(), e.GetQueued().GetHolder()
-	case e.GetGranted() != nil:
-		g := e.GetGranted()
-		c.id, c.secret = g.GetClaim(), g.GetSecret()
-		until, err := instant(g.GetDeadline())
-		switch {
-		case c.stage == waiting && err != nil:
-			c.over = true // nobody could know its deadline
-			c.deny(err)
-			c.agent.giveBack(c)
-		case c.stage == waiting:
-			c.granted(g, until)
-		case c.stage == held && lockagent.Token(g.GetToken()) != c.first:
-			return c.lose(c.lost(lockagent.LostDenied))
-		case err == nil:
-			c.uncertain = false // unless the daemon says so again
-			c.renew(until)
-			if !c.confirmed && lockagent.Token(g.GetToken()) == c.first {
-				c.confirmed = true
-				c.extendAgain()
-			}
-		}
-	case e.GetRenewed() != nil:
-		if until, err := instant(e.GetRenewed().GetDeadline()); err == nil {
-			c.renew(until)
-		}
+	case news.Over != nil:
+		return c.refused(news.Over)
+	case news.Granted != nil && c.stage == waiting && news.Foreign != nil:
+		c.over = true // nobody could know its deadline
+		c.deny(fmt.Errorf("%w: the deadlines of the daemon mean nothing here: %w", lockagent.ErrInternal, news.Foreign))
+		c.agent.giveBack(c)
+	case news.Granted != nil && c.stage == waiting:
+		c.granted(news.Granted, news.Until)
+	case news.Until != 0:
+		c.renew(news.Until)
 	case e.GetWarning() != nil:
-		c.wanted, c.uncertain = e.GetWarning().GetWanted(), e.GetWarning().GetUncertain()
 		c.warn()
-	case e.GetEnded() != nil:
-		return c.ended(e.GetEnded())
 	}
-	return told
+	if news.GoesOn && !c.confirmed {
+		c.confirmed = true
+		c.extendAgain()
+	}
+	return func() {}
 }
 
-// ended does what the last event of a claim says.
-func (c *claim) ended(e *lockagentv1.Ended) (told func()) {
-	c.over = true
-	var err error = lockagent.ErrNotGranted // somebody who knows the secret has released it
-	switch {
-	case e.GetLost() != nil:
-		err = c.told(wire.ToLost(e.GetLost()))
-	case e.GetDenied() != nil:
-		err = c.told(wire.ToError(e.GetDenied()))
-	case c.stage == held:
-		err = c.lost(lockagent.LostDenied)
-	}
-	if c.stage == held {
-		return c.lose(err)
-	}
-	return c.refused(err)
-}
-
-// lose ends a hold that the daemon has ended.
-func (c *claim) lose(err error) (told func()) {
-	told = c.end(err)
-	c.agent.remove(c)
-	return told
-}
-
-// refused says that the daemon does not have the claim, because of err.
+// refused says that the daemon does not have the claim, or not any more, because of err.
 func (c *claim) refused(err error) (told func()) {
-	again := errors.Is(err, refusal.ErrDraining) || errors.Is(err, refusal.ErrJournal) ||
-		errors.Is(err, lockagent.ErrClosed)
-	gone := errors.Is(err, refusal.ErrNoClaim)
-	switch c.stage {
-	case held:
-		if !again {
-			return c.lose(c.lost(lockagent.LostDenied))
-		}
-		c.over = false
+	again := c.Again(err)
+	c.over = !again
+	err = c.told(err)
+	switch {
+	case again && (c.stage == held || c.stage == waiting && !c.req.Try):
 		c.agent.later(c)
-	case waiting:
-		switch {
-		case (again || gone) && !c.req.Try:
-			c.id, c.over = "", false
-			c.agent.later(c)
-		case again || gone:
-			c.refuse(c.agent.unavailable(err))
-		default:
-			c.refuse(err)
+	case c.stage == held:
+		if !errors.Is(err, lockagent.ErrLost) {
+			err = c.lost(lockagent.LostDenied)
 		}
+		told = c.end(err)
+		c.agent.remove(c)
+		return told
+	case c.stage == waiting && again:
+		c.refuse(c.agent.unavailable(err))
+	case c.stage == waiting && errors.Is(err, lockagent.ErrReleased): // by somebody who knows the secret
+		c.refuse(lockagent.ErrNotGranted)
+	case c.stage == waiting:
+		c.refuse(err)
 	}
 	return func() {}
 }
@@ -377,14 +320,6 @@ func (c *claim) told(err error) error {
 		e.Holder = c.agent.holderOf(c.name, e.Holder)
 	}
 	return err
-}
-
-// instant is the instant of a deadline. It means nothing if the daemon has another clock.
-func instant(d *lockagentv1.Deadline) (time.Duration, error) {
-	if err := bootclock.Foreign(d.GetBootId()); err != nil {
-		return 0, fmt.Errorf("%w: the deadlines of the daemon mean nothing here: %w", lockagent.ErrInternal, err)
-	}
-	return time.Duration(d.GetBoottime()), nil
 }
 
 // unavailable is the error of a call that the daemon did not answer.

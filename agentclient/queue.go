@@ -43,7 +43,6 @@ type lockName struct {
 
 // Bounds of a queue.
 const (
-	mostHolds       = 64 // of a claim: what the daemon allows
 	handOnTime      = 2 * time.Millisecond
 	patienceInQueue = 50 * time.Millisecond
 )
@@ -122,7 +121,7 @@ func (a *agent) handOn(c *claim) bool {
 	if q == nil || q.first != c || q.rest.Len() == 0 || a.closed || c.over {
 		return false
 	}
-	if waits := c.first == 0; waits && a.linked && !c.asked || !waits && !c.mayServe() {
+	if waits := c.First == 0; waits && a.linked && !c.asked || !waits && !c.mayServe() {
 		return false
 	}
 	next := q.next()
@@ -131,7 +130,7 @@ func (a *agent) handOn(c *claim) bool {
 	delete(a.claims, next.ref)
 	next.ticket = c.ticket
 	a.claims[next.ref] = next
-	if c.first != 0 {
+	if c.First != 0 {
 		next.more--
 		next.hold(c.token+1, c.count, c.replicas, time.Duration(c.until.Load()))
 	}
@@ -181,7 +180,7 @@ func (c *claim) waitsFor() string {
 	if first := c.asks(); first != c && first.stage == held {
 		return string(first.req.Owner)
 	}
-	return c.agent.holderOf(c.name, c.asks().holder)
+	return c.agent.holderOf(c.name, c.asks().Holder)
 }
 
 // arm has the queue look after a time for those who have waited for long.

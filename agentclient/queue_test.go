@@ -58,7 +58,7 @@ func (c *clocked) grants(ref uint64, token lockagent.Token, holds int) {
 	c.mu.Lock()
 	secret := ""
 	if x := c.claims[ref]; x != nil {
-		secret = x.secret
+		secret = x.Secret
 	}
 	c.mu.Unlock()
 	c.tells(ref, &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Granted{Granted: &lockagentv1.Granted{

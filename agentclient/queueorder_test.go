@@ -156,7 +156,7 @@ func (c *clocked) has(secret string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, x := range c.claims {
-		if x.secret == secret {
+		if x.Secret == secret {
 			return true
 		}
 	}

@@ -43,9 +43,9 @@ func (c *claim) warn() {
 		return
 	}
 	w := &c.warnings
-	if w.wanted.Asked() && (c.wanted || c.queue != nil && c.queue.first == c && c.queue.rest.Len() > 0) {
+	if w.wanted.Asked() && (c.Wanted || c.queue != nil && c.queue.first == c && c.queue.rest.Len() > 0) {
 		w.wanted.Set(true)
 	}
 	left := c.remaining()
-	w.uncertain.Set(c.uncertain || c.req.Lease == 0 && left < c.lease/3)
+	w.uncertain.Set(c.Uncertain || c.req.Lease == 0 && left < c.lease/3)
 }

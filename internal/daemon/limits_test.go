@@ -281,7 +281,7 @@ func TestTheLargestRequestIsTaken(t *testing.T) {
 		labels[fmt.Sprintf("%0*d", claims.MaxLabelLen, i)] = long(claims.MaxLabelLen)
 	}
 	d.client(t).acquire(t, &lockagentv1.AcquireRequest{
-		Name: long(lockagent.MaxNameLen), Session: long(claims.MaxSession), Secret: long(claims.MaxSecret), Command: long(claims.MaxCommand), Labels: labels,
+		Name: long(lockagent.MaxNameLen), Session: long(refusal.MaxSession), Secret: long(claims.MaxSecret), Command: long(claims.MaxCommand), Labels: labels,
 		Kind: lockagentv1.Kind_KIND_PLAIN, Mode: lockagentv1.Mode_MODE_EXCLUSIVE, Wait: durationpb.New(lockagent.MaxLease), Lease: durationpb.New(lockagent.MaxLease),
 		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Outlive: true, NoReentry: true,
 	}).granted()

@@ -153,7 +153,7 @@ func TestRequestsThatCannotBe(t *testing.T) {
 			"detach":     {{Detach: true}, {TTL: 1}, {ForPID: 1}},
 			"for_pid":    {{Detach: true, ForPID: 1 << 30}, {Detach: true, ForPID: -1}},
 			"no_reentry": {{NoReentry: true}},
-			"holds":      {{Holds: -1}, {Holds: MaxHolds + 1}},
+			"holds":      {{Holds: -1}, {Holds: refusal.MaxHolds + 1}},
 			"session":    {{Session: long}, {Session: "\xff"}},
 			"command":    {{Command: long}},
 			"labels":     {{Labels: many}, {Labels: map[string]string{long: ""}}, {Labels: map[string]string{"": long}}},

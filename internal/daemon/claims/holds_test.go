@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/memstore"
 )
 
@@ -41,8 +42,8 @@ func TestAClaimOfSeveralHolds(t *testing.T) {
 func TestAClaimGetsFewerHolds(t *testing.T) {
 	in(t, func(t *testing.T, b *Book, _ *memstore.Store) {
 		var streams []*Stream
-		for range actor.DefaultHandOffGrants/MaxHolds + 2 {
-			streams = append(streams, ask(t, b, Request{Client: ann, Name: "door", Holds: MaxHolds - 1}))
+		for range actor.DefaultHandOffGrants/refusal.MaxHolds + 2 {
+			streams = append(streams, ask(t, b, Request{Client: ann, Name: "door", Holds: refusal.MaxHolds - 1}))
 		}
 		var last lockagent.Token
 		fewer := false
@@ -55,11 +56,11 @@ func TestAClaimGetsFewerHolds(t *testing.T) {
 				}
 				g, _ = e.(Granted)
 			}
-			if g.Grant.Token() <= last || g.Holds > MaxHolds-1 {
+			if g.Grant.Token() <= last || g.Holds > refusal.MaxHolds-1 {
 				t.Errorf("token %d for %d holds, after %d", g.Grant.Token(), g.Holds, last)
 			}
 			last = g.Grant.Token() + lockagent.Token(g.Holds-1)
-			fewer = fewer || g.Holds < MaxHolds-1
+			fewer = fewer || g.Holds < refusal.MaxHolds-1
 			s.Close()
 		}
 		if !fewer {

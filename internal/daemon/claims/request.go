@@ -10,18 +10,17 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/actor"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
 // Bounds of what a client may say about its claim.
 const (
 	MinSecret   = 16   // bytes of a secret that a client chose
 	MaxSecret   = 128  // the same
-	MaxSession  = 128  // bytes of a session
 	MaxCommand  = 1024 // bytes of a command
 	MaxProgram  = lockagent.MaxProcessText
 	MaxLabels   = 16
 	MaxLabelLen = 256 // bytes of the name of a label, and of its text
-	MaxHolds    = 64  // of a claim
 )
 
 // Client is the process that makes a claim.
@@ -102,8 +101,8 @@ func (r *Request) check() error {
 		return wrong("detach", "a claim that nothing ends would be forgotten; add ttl, for_pid or lease")
 	case !r.Detach && (r.TTL != 0 || r.ForPID != 0):
 		return wrong("detach", "ttl and for_pid are of detached claims; add detach")
-	case r.Holds < 0 || r.Holds > MaxHolds:
-		return wrong("holds", "%d is not between 1 and %d; make another claim for more", r.Holds, MaxHolds)
+	case r.Holds < 0 || r.Holds > refusal.MaxHolds:
+		return wrong("holds", "%d is not between 1 and %d; make another claim for more", r.Holds, refusal.MaxHolds)
 	case r.NoReentry && r.Session == "":
 		return wrong("no_reentry", "a claim without a session is never a re-entry; add session")
 	case r.Secret != "" && (len(r.Secret) < MinSecret || len(r.Secret) > MaxSecret):
@@ -111,7 +110,7 @@ func (r *Request) check() error {
 	case len(r.Labels) > MaxLabels:
 		return wrong("labels", "%d labels, and the limit is %d", len(r.Labels), MaxLabels)
 	}
-	if err := text("session", r.Session, MaxSession); err != nil {
+	if err := text("session", r.Session, refusal.MaxSession); err != nil {
 		return err
 	}
 	if err := errors.Join(text("command", r.Command, MaxCommand), text("program", r.Client.Program, MaxProgram)); err != nil {

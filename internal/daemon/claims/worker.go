@@ -9,9 +9,6 @@ import (
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 )
 
-// MaxWorkers is how many processes may work under a claim.
-const MaxWorkers = 16
-
 // worker is a process that works under a claim, such as the command of lockagent lock. When the client of the claim has
 // gone for good, the claim lasts until its workers have ended.
 type worker struct {
@@ -22,8 +19,8 @@ type worker struct {
 // Bind names the processes that work under a claim, in place of those that were named before. They must be of the
 // client's user, unless the client is root.
 func (b *Book) Bind(by Client, id, secret string, pids []int) error {
-	if len(pids) > MaxWorkers {
-		return badWorkers("%d processes, and the limit is %d", len(pids), MaxWorkers)
+	if len(pids) > refusal.MaxWorkers {
+		return badWorkers("%d processes, and the limit is %d", len(pids), refusal.MaxWorkers)
 	}
 	if err := sameNumbers(by); err != nil {
 		return aboutWorkers(err)

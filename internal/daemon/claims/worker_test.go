@@ -135,7 +135,7 @@ func TestWorkersThatAreRefused(t *testing.T) {
 	}
 	refused(Client{PID: me.PID, UID: me.UID + 1}, g.Secret, lockagent.ErrBadOption, cmd.Process.Pid) // another user's
 	refused(Client{UID: me.UID}, g.Secret, lockagent.ErrBadOption, cmd.Process.Pid)
-	refused(me, g.Secret, lockagent.ErrBadOption, make([]int, MaxWorkers+1)...)
+	refused(me, g.Secret, lockagent.ErrBadOption, make([]int, refusal.MaxWorkers+1)...)
 	refused(me, g.Secret, lockagent.ErrBadOption, 0)
 	refused(me, "wrong", refusal.ErrNoClaim, cmd.Process.Pid)
 	_ = in.Close()
