@@ -148,12 +148,12 @@ func TestRequestsBetweenDaemons(t *testing.T) {
 	left.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = left.Close()
 	var asking []*wrapper
-	for _, flags := range [][]string{{"-n", "-s"}, {"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
+	for _, flags := range [][]string{{"-w", "1h", "-s"}, {"-s"}, {"--slots", "2"}} {
 		asking = append(
 			asking, lockProcess(t, path, append(flags, "room-"+flags[len(flags)-1], "--", "echo", "turn")...),
 		)
 	}
-	for _, w := range asking[:3] {
+	for _, w := range asking[:2] {
 		w.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
 	}
 	d := serveProcess(t, path, nil)
@@ -163,7 +163,7 @@ func TestRequestsBetweenDaemons(t *testing.T) {
 	// A daemon that leaves its claims to the next one leaves its socket.
 	d.signal(t, syscall.SIGTERM)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
-	late := lockProcess(t, path, "-n", "door", "--", "echo", "turn")
+	late := lockProcess(t, path, "door", "--", "echo", "turn")
 	late.stderr.await(t, "what it waits for", says("no daemon listens on "+path+"; waiting for it"))
 	d = serveProcess(t, path, nil, "--drain-then", "release")
 	late.ended(t, "turn\n")

@@ -233,10 +233,7 @@ func TestRequestsWhileTheDaemonIsAway(t *testing.T) {
 	}
 	d.signal(t, syscall.SIGKILL)
 	waittest.Receive(t, "the end of the process", d.stderr.ended)
-	asking = append(
-		asking, lockProcess(t, path, "hall", "--", "echo", "turn"),
-		lockProcess(t, path, "-n", "stairs", "--", "echo", "turn"),
-	)
+	asking = append(asking, lockProcess(t, path, "hall", "--", "echo", "turn"))
 	asking = append(
 		asking, wrapping(t, ourselves(t, "attach", "--socket", path, strings.TrimSpace(third.stdout), "echo", "turn")),
 	)

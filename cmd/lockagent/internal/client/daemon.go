@@ -14,13 +14,12 @@ import (
 	"net/url"
 	"slices"
 	"syscall"
-	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	"github.com/lockagent/lockagent/internal/place"
@@ -60,18 +59,19 @@ type Daemon struct {
 const URL = "http://lockagent"
 
 // New returns the daemon on a socket. It does not connect yet.
-func New(path string) *Daemon { return newBounded(path, silentTime) }
-
-// newBounded is New with another bound for the answers of the daemon.
-func newBounded(path string, patience time.Duration) *Daemon {
-	bound := connect.WithInterceptors(bounded(patience))
+func New(path string) *Daemon {
 	d := &Daemon{Path: path}
-	d.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.Dial(ctx) }}
+	d.Transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.Dial(ctx) },
+		// A daemon may be silent for ever, such as one that is stopped. A stream that has begun may be quiet for any
+		// time. The daemon is not told of the bound: it would end the call with an error of its own at the same moment.
+		ResponseHeaderTimeout: follow.AnswerTime,
+	}
 	client := &http.Client{Transport: d.Transport}
-	d.Locks = lockagentv1connect.NewLockServiceClient(client, URL, bound)
-	d.Counts = lockagentv1connect.NewCountServiceClient(client, URL, bound)
-	d.Look = lockagentv1connect.NewLookServiceClient(client, URL, bound)
-	d.Operate = lockagentv1connect.NewOperateServiceClient(client, URL, bound)
+	d.Locks = lockagentv1connect.NewLockServiceClient(client, URL)
+	d.Counts = lockagentv1connect.NewCountServiceClient(client, URL)
+	d.Look = lockagentv1connect.NewLookServiceClient(client, URL)
+	d.Operate = lockagentv1connect.NewOperateServiceClient(client, URL)
 	return d
 }
 
@@ -122,14 +122,14 @@ type NoSocket string
 
 func (s NoSocket) Error() string { return "no daemon listens on " + string(s) }
 
-// Failed is the error of a call to the daemon.
+// Failed is the error of a call to the daemon, or nil if there is none.
 func (d *Daemon) Failed(err error) error {
+	if err == nil {
+		return nil
+	}
 	told := wire.Refused(err)
 	if f := Refused(told); f != nil {
 		return f
-	}
-	if u, ok := errors.AsType[unanswered](err); ok {
-		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s gave %w, and may still do what it was asked", d.Path, u), Try: "lockagent doctor    (says what is wrong)"}
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -141,7 +141,7 @@ func (d *Daemon) Failed(err error) error {
 	case Gone(err):
 		return &cli.Failure{Code: cli.ExitNoDaemon, Err: fmt.Errorf("the daemon on %s ended before it answered, and may have done what it was asked", d.Path), Try: "lockagent doctor    (says whether it runs again)"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &cli.Failure{Code: cli.ExitNoDaemon, Err: fmt.Errorf("the daemon on %s does not answer in time", d.Path), Try: "lockagent doctor    (says what is wrong)"}
+		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s gave no answer in time, and may still do what it was asked", d.Path), Try: "lockagent doctor    (says what is wrong)"}
 	case errors.Is(err, context.Canceled):
 		return &cli.Failure{Code: cli.ExitNoDaemon, Err: fmt.Errorf("interrupted before the daemon on %s answered", d.Path)}
 	}

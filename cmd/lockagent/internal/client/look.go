@@ -54,10 +54,7 @@ func (d *Daemon) OfKind(
 	if other, ok := errors.AsType[*lockagent.KindError](wire.Refused(err)); ok && kind == "" {
 		err = call(wire.FromKind(other.Used))
 	}
-	if err != nil {
-		return d.Failed(err)
-	}
-	return nil
+	return d.Failed(err)
 }
 
 // named visits what the daemon knows under a name, once for each kind, until visit returns false. A user who may look

@@ -15,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 )
 
 // acquireFlags are the flags of acquire.
@@ -103,7 +104,7 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 		return err
 	}
 	if f.format == "json" {
-		err = cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"version": cli.JSONVersion, "name": name, "token": c.token, "claim": c.handle()})
+		err = cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"version": cli.JSONVersion, "name": name, "token": c.First, "claim": c.handle()})
 	} else {
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), c.handle())
 	}
@@ -116,23 +117,21 @@ func (f *acquireFlags) run(cmd *cobra.Command, name lockagent.Name) error {
 // detach waits until the daemon has detached a claim, and ends its stream. Before that the claim would end with the
 // stream. What is not detached is released.
 func (h *holding) detach(c *claimed) error {
-	silent := time.After(client.AwayTime)
-	for {
+	silent := time.After(follow.AnswerTime)
+	for c.over == nil {
 		select {
 		case <-silent:
-			return h.giveBack(&cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has granted the lock, and then has not detached the claim within %v", c.daemon.Path, client.AwayTime)})
+			return h.giveBack(&cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has granted the lock, and then has not detached the claim within %v", c.daemon.Path, follow.AnswerTime)})
 		case s := <-h.signals:
 			if err := waitSignal(s); err != nil {
 				return h.giveBack(err)
 			}
 		case n := <-h.news:
-			switch {
-			case n.of != c || n.ended == nil:
-			case errors.Is(n.ended, errDetached):
-				return nil
-			default:
-				return h.giveBack(&cli.Failure{Code: cli.ExitLost, Err: fmt.Errorf("the lock was lost: %s", cli.Plain(n.ended))})
-			}
+			h.hear(n)
 		}
 	}
+	if errors.Is(c.over, errDetached) {
+		return nil
+	}
+	return h.giveBack(&cli.Failure{Code: cli.ExitLost, Err: fmt.Errorf("the lock was lost: %s", cli.Plain(c.over))})
 }

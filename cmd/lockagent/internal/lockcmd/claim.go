@@ -3,6 +3,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -21,75 +22,78 @@ import (
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	"github.com/lockagent/lockagent/internal/daemon/refusal"
-	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
-// claimed is a claim with a connection of its own. A child can inherit the connection, and then keeps the claim.
+// claimed is a claim with a connection of its own. A child can inherit the connection, and then keeps the claim. It
+// belongs to whoever reads the news.
 type claimed struct {
+	follow.Claim
 	daemon *client.Daemon
-	// Only whoever reads the news uses it; empty before the grant, if the request was about a claim.
-	name lockagent.Name
+	name   lockagent.Name // empty before the grant, if the request was about a claim
+	asked  opening
 
-	// The loop that follows the claim writes these before it tells of the grant.
-	conn       net.Conn // over which the grant came
-	id, secret string
-	token      lockagent.Token
-	waited     time.Duration
+	conn    net.Conn // over which the grant came
+	waited  time.Duration
+	foreign error // why its deadlines mean nothing to this process
+	over    error // why the claim is over
 
-	deadline time.Duration // of the boot clock; only whoever reads the news uses it, and the next
+	deadline time.Duration // of the boot clock
 	lease    time.Duration // the longest that was left
 	late     bool          // no renewal came in time: the hold counts as lost, whatever the daemon says
 
-	warns             bool // the daemon is asked for warnings
-	wanted, uncertain bool // its last one; only whoever reads the news uses them
+	silent   time.Time // since when the daemon has told nothing of the claim; zero while it tells
+	attempts int       // to reach it since then
+	missed   bool      // whoever waits for the claim was told of that
 
 	ctx   context.Context // until leave
 	leave context.CancelFunc
 }
 
-// news is what has become of a claim. One of the fields behind of is set.
+// news is what comes over the connection of a claim. One of the fields behind conn is set.
 type news struct {
-	of       *claimed
-	queued   *lockagentv1.Queued
-	granted  bool
-	name     lockagent.Name // with granted, as the daemon tells it
-	deadline time.Duration  // a new one, of the boot clock
-	foreign  error          // with granted, why its deadlines mean nothing here
-	doubt    string         // about the last renewal
-	warning  *lockagentv1.Warning
-	away     error // why there has been no daemon for a while
-	unbound  error // why the daemon does not know the process that works under the claim
-	ended    error // why the claim is over
-	lost     bool  // with ended: it held its lock
+	of      *claimed
+	conn    net.Conn
+	event   *lockagentv1.ClaimEvent
+	broken  error // why the connection has ended, or why there was none
+	unbound error // why the daemon does not know the process that works under the claim
 }
 
-// opening is the call whose answer is the claim's stream.
+// calling is a call whose answer is the stream of a claim.
+type calling func(
+	context.Context, lockagentv1connect.LockServiceClient,
+) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
+
+// opening is a call that can be made again: then it is about the same claim.
 type opening struct {
-	began time.Duration // by the boot clock
-	wait  time.Duration // for which the claim may wait; 0 is without end
-	try   bool          // it does not wait
-	call  func(
-		context.Context, lockagentv1connect.LockServiceClient,
-	) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error)
-	detaches bool // the claim goes on without its stream when the daemon tells that it is granted
-	warns    bool // the stream tells warnings
+	call     calling
+	began    time.Time
+	wait     time.Duration // for which the claim may wait; 0 is without end
+	try      bool          // it does not wait
+	attaches bool          // the claim is there before
+	detaches bool          // the claim goes on without its stream when the daemon tells that it is granted
+	warns    bool          // the stream tells warnings
 }
 
-// acquiring asks for a claim. The call can be made again: then it is about the same claim.
+// acquiring asks for a claim.
 func acquiring(req *lockagentv1.AcquireRequest) opening {
 	req.Secret = rand.Text()
-	began, wait := bootclock.Now(), req.GetWait().AsDuration()
-	return opening{call: func(
+	o := opening{
+		began: time.Now(), wait: req.GetWait().AsDuration(), try: req.GetTry(), detaches: req.GetDetach(),
+		warns: req.GetWarn(),
+	}
+	o.call = func(
 		ctx context.Context, c lockagentv1connect.LockServiceClient,
 	) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
-		if wait > 0 {
-			req.Wait = durationpb.New(max(began+wait-bootclock.Now(), time.Millisecond))
+		if o.wait > 0 {
+			req.Wait = durationpb.New(max(o.wait-time.Since(o.began), time.Millisecond))
 		}
 		return c.Acquire(ctx, req)
-	}, began: began, wait: wait, try: req.GetTry(), detaches: req.GetDetach(), warns: req.GetWarn()}
+	}
+	return o
 }
 
 func attaching(id, secret string, warn bool) opening {
@@ -97,122 +101,114 @@ func attaching(id, secret string, warn bool) opening {
 		ctx context.Context, c lockagentv1connect.LockServiceClient,
 	) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
 		return c.Attach(ctx, &lockagentv1.AttachRequest{Claim: id, Secret: secret, Warn: warn})
-	}, began: bootclock.Now(), try: true, warns: warn}
+	}, began: time.Now(), attaches: true, warns: warn}
 }
 
-// patience is for how long the call is repeated while the daemon is away, or drains.
-func (o *opening) patience(drains bool) time.Duration {
-	switch {
-	case o.try && drains: // a drain can last for hours, but a daemon that hands over to the next says the same
+const (
+	// awayTime is for how long a wait goes on without a daemon, and a call about a claim is made again: claims outlast
+	// their daemons.
+	awayTime = 10 * time.Second
+	// handOverTime is within what the next daemon listens, after one that has left its claims to it.
+	handOverTime = 2 * time.Second
+	// lateness is for how long after the end of a wait the daemon may say that it is over.
+	lateness = 2 * time.Second
+	// noticeTime is for how long there may be no daemon before somebody who waits for one is told.
+	noticeTime = time.Second
+)
+
+// patience is for how long the call is repeated after an error.
+func (o *opening) patience(err error) time.Duration {
+	drains := errors.Is(err, refusal.ErrDraining)
+	switch unknown := errors.Is(err, refusal.ErrNoClaim) && !o.attaches; {
+	case !away(err) && !unknown:
+		return 0
+	case o.try: // a drain can last for hours, but a daemon that hands over to the next says the same
 		return handOverTime
-	case o.try || !drains && o.wait == 0:
-		return client.AwayTime
-	case o.wait == 0:
+	case drains && o.wait == 0:
 		return lockagent.MaxLease // without end
 	case drains:
 		return o.wait
+	case o.wait == 0:
+		return awayTime
 	}
-	return min(o.wait, client.AwayTime)
+	return min(o.wait, awayTime)
 }
 
-// handOverTime is within what a daemon that leaves its claims to the next one is gone.
-const handOverTime = 2 * time.Second
+// patience is for how long a call about a claim is repeated after an error.
+func patience(err error) time.Duration { return (&opening{attaches: true}).patience(err) }
 
-// lateness is for how long after the end of a wait the daemon may say that it is over.
-const lateness = 2 * time.Second
+// away reports whether an error of the daemon client means that there is no daemon now, or that it is about to leave
+// the claims to the next one.
+func away(err error) bool {
+	if _, never := errors.AsType[client.NoSocket](err); never {
+		return false
+	}
+	return cli.CodeOf(err) == cli.ExitNoDaemon || follow.Leaves(err)
+}
 
 // silence is how much of the time for an answer is left. A daemon that starts takes the connection, and may wait for
 // its store before it reads what is asked. It is negative for a request that waits without end.
 func (o *opening) silence() time.Duration {
 	switch {
-	case o.try:
-		return max(o.began+client.AwayTime+lateness-bootclock.Now(), 0)
+	case o.try || o.attaches:
+		return max(follow.AnswerTime-time.Since(o.began), 0)
 	case o.wait > 0:
-		return max(o.began+o.wait+lateness-bootclock.Now(), 0)
+		return max(o.wait+lateness-time.Since(o.began), 0)
 	}
 	return -1
 }
 
-// silentFailure is the error of a daemon that has said nothing in the time that there was.
+// silent is the error of a daemon that has said nothing in the time that there was.
 func silentFailure(d *client.Daemon, o *opening) error {
 	return &cli.Failure{
 		Code: cli.ExitUnavailable, Err: fmt.Errorf(
 			"the daemon on %s has not answered within %v; it may be waiting for its store", d.Path,
-			readable.Duration(bootclock.Now()-o.began),
+			readable.Duration(time.Since(o.began)),
 		),
 		Try: "lockagent doctor    (says what is wrong)",
 	}
 }
 
-// open begins a claim, and tells what becomes of it until it is over or left. The name may be empty if the call is
-// about a claim.
-func open(d *client.Daemon, name lockagent.Name, first opening, tell chan<- news) *claimed {
+// open begins a claim, of which there is news until it is left. The name may be empty if the call is about a claim.
+func (h *holding) open(d *client.Daemon, name lockagent.Name, asked opening) *claimed {
 	ctx, leave := context.WithCancel(context.Background())
-	c := &claimed{daemon: d, name: name, ctx: ctx, leave: leave, warns: first.warns}
-	go c.follow(ctx, first, func(n news) {
-		n.of = c
-		select {
-		case tell <- n:
-		case <-ctx.Done():
-		}
-	})
+	c := &claimed{daemon: d, name: name, asked: asked, silent: time.Now(), ctx: ctx, leave: leave}
+	h.claims = append(h.claims, c)
+	go c.converse(asked.call, 0, h.news)
 	return c
 }
 
-// connect makes a call on a connection that carries nothing else, over HTTP/1.1: so whoever has the connection has the
-// claim.
-func (c *claimed) connect(
-	ctx context.Context, open opening,
-) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], net.Conn, error) {
-	conn, err := c.daemon.Dial(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	transport := &http.Transport{
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-		DisableKeepAlives: true,
-	}
-	s, err := open.call(ctx, lockagentv1connect.NewLockServiceClient(&http.Client{Transport: transport}, client.URL))
-	return s, conn, err
-}
-
-// follow makes the call, and reads what becomes of the claim. When the stream breaks, it makes another one.
-func (c *claimed) follow(ctx context.Context, first opening, tell func(news)) {
-	s, conn, err := c.connect(ctx, first)
-	c.conn = conn
-	var deadline time.Duration // the newest
-	quiet := absence{since: bootclock.Now()}
-	for {
-		for err == nil && s.Receive() {
-			quiet = absence{}
-			n, over := c.read(s.Msg())
-			deadline = max(deadline, n.deadline)
-			tell(n)
-			if over {
-				_ = s.Close()
-				return
-			}
+// converse makes a call after a pause, and passes on what the daemon says. The connection carries nothing else, over
+// HTTP/1.1. So whoever has the connection has the claim.
+func (c *claimed) converse(call calling, pause time.Duration, to chan<- news) {
+	pass := func(n news) {
+		n.of = c
+		select {
+		case to <- n:
+		case <-c.ctx.Done():
 		}
-		if err == nil {
-			err = s.Err()
+	}
+	select {
+	case <-time.After(pause):
+	case <-c.ctx.Done():
+		return
+	}
+	conn, err := c.daemon.Dial(c.ctx)
+	if err == nil {
+		caller := &http.Client{Transport: &http.Transport{
+			DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+			DisableKeepAlives: true,
+		}}
+		var s *connect.ServerStreamForClient[lockagentv1.ClaimEvent]
+		if s, err = call(c.ctx, lockagentv1connect.NewLockServiceClient(caller, client.URL)); err == nil {
+			for s.Receive() {
+				pass(news{conn: conn, event: s.Msg()})
+			}
+			err = cmp.Or(s.Err(), error(errDetached))
 			_ = s.Close()
-			if err == nil || first.detaches && c.token != 0 {
-				tell(news{ended: errDetached, lost: true})
-				return
-			}
-		}
-		if quiet.since == 0 {
-			quiet.since = bootclock.Now()
-		}
-		if s, err = c.again(ctx, first, err, &quiet, deadline, tell); err != nil {
-			lost := c.token != 0
-			if lost && errors.Is(err, refusal.ErrNoClaim) {
-				err = lostClaim
-			}
-			tell(news{ended: err, lost: lost})
-			return
 		}
 	}
+	pass(news{broken: err})
 }
 
 // errDetached is how a stream ends whose claim goes on without it.
@@ -221,125 +217,74 @@ var errDetached = &cli.Failure{Code: cli.ExitLost, Err: errors.New("another proc
 // lostClaim is how a hold ended of which the daemon knows nothing any more.
 var lostClaim = &cli.Failure{Code: cli.ExitLost, Err: errors.New("the daemon has started anew without the claim")}
 
-// retryAfter is between two attempts to reach a daemon that starts anew.
-const retryAfter = 50 * time.Millisecond
-
-// away reports whether an error of the daemon client means that there is no daemon now, or that it is about to leave
-// the claims to the next one.
-func away(err error) bool {
-	if _, never := errors.AsType[client.NoSocket](err); never {
-		return false
-	}
-	return cli.CodeOf(err) == cli.ExitNoDaemon || errors.Is(err, lockagent.ErrClosed) || errors.Is(err, refusal.ErrDraining)
-}
-
-// noticeTime is for how long there may be no daemon before somebody who waits for one is told.
-const noticeTime = time.Second
-
-// absence is the time in which the daemon tells nothing of a claim.
-type absence struct {
-	since time.Duration // by the boot clock; 0 if it tells something
-	told  bool          // whoever waits has been told of the absence
-}
-
-// again makes another stream. It attaches to a claim that holds its lock, until the deadline of that. It asks again for
-// a claim that waits, which the daemon knows by its secret. It gives that up when the daemon has been silent for too
-// long. Then it returns the error that broke the stream, or that of the last attempt, as it does if the daemon said
-// that error.
-func (c *claimed) again(
-	ctx context.Context, first opening, broken error, quiet *absence, deadline time.Duration, tell func(news),
-) (*connect.ServerStreamForClient[lockagentv1.ClaimEvent], error) {
-	broken = c.daemon.Failed(broken)
-	open, pause := attaching(c.id, c.secret, c.warns), time.Duration(0)
-	if c.token == 0 {
-		open, deadline = first, quiet.since+first.patience(errors.Is(broken, refusal.ErrDraining))
-		pause = retryAfter // a daemon that is about to end may answer at once
-	}
-	for away(broken) && bootclock.Now() < deadline && ctx.Err() == nil {
-		if c.token == 0 && !quiet.told && bootclock.Now() >= quiet.since+noticeTime {
-			tell(news{away: broken})
-			quiet.told = true
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, broken
-		}
-		s, conn, err := c.connect(ctx, open)
-		if err == nil {
-			if c.token == 0 {
-				c.conn = conn
-			}
-			return s, nil
-		}
-		if c.token == 0 {
-			broken = c.daemon.Failed(err)
-			deadline = quiet.since + first.patience(errors.Is(broken, refusal.ErrDraining))
-		}
-		pause = retryAfter
-	}
-	return nil, broken
-}
-
-// persist makes a call again while there is no daemon, for a while: claims outlast their daemons.
-func persist(ctx context.Context, patience time.Duration, call func() error) error {
-	for until := bootclock.Now() + patience; ; {
-		err := call()
-		if err == nil || !away(err) || bootclock.Now() >= until {
-			return err
-		}
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-// read says what an event means, and whether it is the last.
-func (c *claimed) read(e *lockagentv1.ClaimEvent) (n news, over bool) {
+// hear notes what has become of a claim.
+func (h *holding) hear(n news) {
+	c := n.of
 	switch {
-	case e.GetQueued() != nil:
-		return news{queued: e.GetQueued()}, false
-	case e.GetGranted() != nil:
-		g := e.GetGranted()
-		if c.token == 0 { // after that others read them
-			c.id, c.secret, c.waited = g.GetClaim(), g.GetSecret(), g.GetWaited().AsDuration()
-			c.token = lockagent.Token(g.GetToken())
+	case n.unbound != nil:
+		h.say("if this process is killed, the lock lasts only until the daemon is started anew: %s", cli.Plain(n.unbound))
+	case n.broken != nil:
+		h.goOn(c, n.broken)
+	default:
+		h.told(c, n)
+	}
+	if c.over != nil && c.First != 0 && h.lost == nil {
+		if h.lost = c.over; errors.Is(c.over, refusal.ErrNoClaim) {
+			h.lost = lostClaim
 		}
-		n = news{granted: true, name: lockagent.Name(g.GetLock())}
-		n.deadline, n.foreign = instant(g.GetDeadline())
-		return n, false
-	case e.GetRenewed() != nil:
-		n.deadline, _ = instant(e.GetRenewed().GetDeadline())
-		return n, false
-	case e.GetUncertain() != nil:
-		return news{doubt: e.GetUncertain().GetReason()}, false
-	case e.GetWarning() != nil:
-		return news{warning: e.GetWarning()}, false
-	case e.GetEnded() != nil:
-		return news{ended: ended(e.GetEnded()), lost: c.token != 0}, true
 	}
-	return n, false
 }
 
-// instant is the instant of the boot clock that a deadline names. That of another clock is one that has passed.
-func instant(d *lockagentv1.Deadline) (time.Duration, error) {
-	if err := bootclock.Foreign(d.GetBootId()); err != nil {
-		return 0, err
+// told notes what the daemon tells of a claim.
+func (h *holding) told(c *claimed, n news) {
+	wanted := c.Wanted
+	heard := c.Hear(n.event)
+	c.silent, c.attempts, c.missed = time.Time{}, 0, false
+	c.over = heard.Over
+	c.deadline = max(c.deadline, heard.Until)
+	c.lease = max(c.lease, heard.Until-bootclock.Now())
+	if g := heard.Granted; g != nil {
+		c.name, c.conn, c.waited = cmp.Or(c.name, lockagent.Name(g.GetLock())), n.conn, g.GetWaited().AsDuration()
+		c.foreign = heard.Foreign
 	}
-	return time.Duration(d.GetBoottime()), nil
+	if q := n.event.GetQueued(); q != nil && h.verbose {
+		holder := c.daemon.Holder(c.ctx, c.name, c.Holder)
+		h.say("waiting for %s, held by %s, %d ahead on this host", c.shown(), holder, q.GetAhead())
+	}
+	if doubt := n.event.GetUncertain().GetReason(); doubt != "" {
+		h.say("%s could not be renewed: %s", c.shown(), cli.OneLine(doubt))
+	}
+	if c.Wanted && !wanted {
+		h.say("somebody waits for %s", c.shown())
+	}
 }
 
-// ended is why a claim is over.
-func ended(e *lockagentv1.Ended) error {
-	switch {
-	case e.GetDenied() != nil:
-		return wire.ToError(e.GetDenied())
-	case e.GetLost() != nil:
-		return wire.ToLost(e.GetLost())
+// goOn goes on with a claim whose connection has ended. The claim is over if it has been silent for too long, or if the
+// daemon has said so.
+func (h *holding) goOn(c *claimed, broken error) {
+	if errors.Is(broken, errDetached) || c.asked.detaches && c.First != 0 {
+		c.over = errDetached
+		return
 	}
-	return lockagent.ErrReleased // by somebody else: whoever releases it here has left before
+	if c.silent.IsZero() {
+		c.silent = time.Now()
+	}
+	err, call := c.daemon.Failed(broken), c.asked.call
+	again := time.Since(c.silent) < c.asked.patience(err)
+	if c.First != 0 {
+		call = attaching(c.ID, c.Secret, c.asked.warns).call
+		again = c.Again(follow.Told(broken)) && bootclock.Now() < c.deadline
+	}
+	if !again {
+		c.over = err
+		return
+	}
+	if c.First == 0 && !c.missed && time.Since(c.silent) >= noticeTime {
+		fmt.Fprintf(h.stderr, "lockagent: %s; waiting for it\n", cli.Plain(err))
+		c.missed = true
+	}
+	go c.converse(call, follow.Pause(c.attempts), h.news)
+	c.attempts++
 }
 
 // release ends the claim, and waits until the lock is free or ctx ends. If keep is positive, the daemon holds the lock
@@ -351,7 +296,7 @@ func (c *claimed) release(ctx context.Context, keep time.Duration) error {
 	if c.late {
 		lost = lockagentv1.LossReason_LOSS_REASON_DEADLINE
 	}
-	req := &lockagentv1.ReleaseRequest{Claim: c.id, Secret: c.secret, Lost: lost}
+	req := &lockagentv1.ReleaseRequest{Claim: c.ID, Secret: c.Secret, Lost: lost}
 	if keep > 0 && !c.late {
 		req.Keep = durationpb.New(max(keep, time.Millisecond))
 	}
@@ -361,14 +306,11 @@ func (c *claimed) release(ctx context.Context, keep time.Duration) error {
 // release ends a claim. See claimed.release.
 func release(ctx context.Context, d *client.Daemon, req *lockagentv1.ReleaseRequest) error {
 	ended, calls := false, 0
-	err := persist(ctx, client.AwayTime, func() error {
+	err := follow.Repeat(ctx, patience, func() error {
 		calls++
 		r, err := d.Locks.Release(ctx, req)
-		if err != nil {
-			return d.Failed(err)
-		}
 		ended = r.GetEnded()
-		return nil
+		return d.Failed(err)
 	})
 	if err == nil && !ended && calls == 1 { // otherwise the answer that was lost may have said so
 		return errOver
@@ -409,7 +351,7 @@ func (c *claimed) connected() bool {
 }
 
 // handle is what a claim is called in scripts: who has it can release the claim.
-func (c *claimed) handle() string { return c.id + "." + c.secret }
+func (c *claimed) handle() string { return c.ID + "." + c.Secret }
 
 // parseHandle takes a handle apart.
 func parseHandle(text, try string) (id, secret string, err error) {

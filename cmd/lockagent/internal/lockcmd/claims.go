@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -139,11 +140,9 @@ func NewRenew() *cobra.Command {
 		if lease != 0 {
 			req.Lease = durationpb.New(lease)
 		}
-		return persist(cmd.Context(), client.AwayTime, func() error {
-			if _, err := d.Locks.Renew(cmd.Context(), req); err != nil {
-				return d.Failed(err)
-			}
-			return nil
+		return follow.Repeat(cmd.Context(), patience, func() error {
+			_, err := d.Locks.Renew(cmd.Context(), req)
+			return d.Failed(err)
 		})
 	})
 	cmd.Flags().SortFlags = false
@@ -218,11 +217,9 @@ func sharesClock(ctx context.Context, d *client.Daemon, id, secret string, first
 	asks, cancel := context.WithTimeout(ctx, first.silence())
 	defer cancel()
 	var r *lockagentv1.RenewResponse
-	err := persist(asks, client.AwayTime, func() (err error) {
-		if r, err = d.Locks.Renew(asks, &lockagentv1.RenewRequest{Claim: id, Secret: secret}); err != nil {
-			return d.Failed(err)
-		}
-		return nil
+	err := follow.Repeat(asks, patience, func() (err error) {
+		r, err = d.Locks.Renew(asks, &lockagentv1.RenewRequest{Claim: id, Secret: secret})
+		return d.Failed(err)
 	})
 	switch {
 	case err != nil && ctx.Err() == nil && asks.Err() != nil:
@@ -230,7 +227,7 @@ func sharesClock(ctx context.Context, d *client.Daemon, id, secret string, first
 	case err != nil || r.GetDeadline() == nil: // it waits
 		return err
 	}
-	if _, err := instant(r.GetDeadline()); err != nil {
+	if _, err := follow.Instant(r.GetDeadline()); err != nil {
 		return foreign(err)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (a ancestry) holds(name lockagent.Name) (n int) {
 // with adds claims.
 func (a ancestry) with(claims []*claimed, sessions map[lockagent.Name]string, shared bool) ancestry {
 	for _, c := range claims {
-		a = append(a, ancestor{c.name, c.token, sessions[c.name], shared})
+		a = append(a, ancestor{c.name, c.First, sessions[c.name], shared})
 	}
 	return a
 }

@@ -180,7 +180,7 @@ func (f *lockFlags) under(
 		return h.hold(cmd, first)
 	}
 	command.Env = append(command.Environ(),
-		"LOCKAGENT_LOCK="+string(first.name), "LOCKAGENT_TOKEN="+strconv.FormatUint(uint64(first.token), 10),
+		"LOCKAGENT_LOCK="+string(first.name), "LOCKAGENT_TOKEN="+strconv.FormatUint(uint64(first.First), 10),
 		"LOCKAGENT_SOCKET="+daemon.Path,
 		heldVariable+"="+heldByAncestors(os.Getenv(heldVariable)).with(h.claims, f.session, f.shared).String())
 	return h.supervise(command, f.close)
@@ -341,7 +341,7 @@ func (a *asking) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVarP(
 		&a.try, "nonblock", "n", false,
-		"do not wait for others; a daemon that has left its socket has 10s to start anew, and one that drains 2s to end",
+		"do not wait for others; a daemon that is away, or drains, has 2s for the next one to come",
 	)
 	flags.VarP(
 		&a.wait, "wait", "w",

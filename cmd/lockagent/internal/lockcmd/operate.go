@@ -185,7 +185,8 @@ ended, and says how many are left. What is held stays held. The daemon goes on, 
 
 const (
 	never = time.Duration(math.MaxInt64) // is after every instant of the boot clock
-	// drainLook is for how long the daemon waits before it says again how many claims are left.
+	// drainLook is for how long the daemon waits before it says again how many claims are left. It has to be less than
+	// follow.AnswerTime.
 	drainLook = time.Second
 )
 
@@ -225,8 +226,5 @@ func drainUntil(cmd *cobra.Command, d *client.Daemon, until time.Duration) error
 // drain makes a call about a drain.
 func drain(ctx context.Context, d *client.Daemon, req *lockagentv1.DrainRequest) (*lockagentv1.DrainResponse, error) {
 	r, err := d.Operate.Drain(ctx, req)
-	if err != nil {
-		return nil, d.Failed(err)
-	}
-	return r, nil
+	return r, d.Failed(err)
 }

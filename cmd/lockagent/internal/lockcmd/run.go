@@ -21,9 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
-	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
+	"github.com/lockagent/lockagent/internal/daemon/refusal"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -180,12 +181,9 @@ func (r *supervised) start(closed bool) error {
 func (h *holding) bind(ctx context.Context, pids ...int32) error {
 	var errs []error
 	for _, c := range h.claims {
-		errs = append(errs, persist(ctx, client.AwayTime, func() error {
-			_, err := c.daemon.Locks.Bind(ctx, &lockagentv1.BindRequest{Claim: c.id, Secret: c.secret, Pids: pids})
-			if err != nil {
-				return c.daemon.Failed(err)
-			}
-			return nil
+		errs = append(errs, follow.Repeat(ctx, patience, func() error {
+			_, err := c.daemon.Locks.Bind(ctx, &lockagentv1.BindRequest{Claim: c.ID, Secret: c.Secret, Pids: pids})
+			return c.daemon.Failed(err)
 		}))
 	}
 	return errors.Join(errs...)
@@ -209,15 +207,12 @@ func (r *supervised) inheritors() (pids []int32) {
 			link, err := os.Readlink(file)
 			return err == nil && locks[link]
 		})
-		if has && len(pids) < maxBound {
+		if has && len(pids) < refusal.MaxWorkers {
 			pids = append(pids, int32(p.pid))
 		}
 	}
 	return pids
 }
-
-// maxBound is how many processes the daemon may know of that work under a claim.
-const maxBound = 16
 
 // inherited reports whether what the command has left in the background keeps the locks without this process.
 func (r *supervised) inherited() bool {
@@ -231,7 +226,7 @@ func (r *supervised) over() bool {
 
 // next is when the clock has to be looked at. It lies ahead if the clock has nothing more to say.
 func (r *supervised) next() time.Duration {
-	at := bootclock.Now() + glance
+	at := bootclock.Now() + follow.Glance
 	if !r.stopped {
 		at = min(at, r.deadline()-r.left())
 	}
@@ -284,10 +279,10 @@ func (r *supervised) watch() {
 func (r *supervised) warn() {
 	var now warned
 	for _, c := range r.claims {
-		if c.wanted {
+		if c.Wanted {
 			now.onWanted = r.onWanted
 		}
-		if c.uncertain {
+		if c.Uncertain {
 			now.onUncertain = r.onUncertain
 		}
 	}
@@ -357,8 +352,11 @@ func (r *supervised) kill() {
 	}
 }
 
-// sweepTime bounds how long processes may take to die that were killed.
-const sweepTime = 5 * time.Second
+// sweepTime bounds how long processes may take to die that were killed. They are looked for again after sweepPause.
+const (
+	sweepTime  = 5 * time.Second
+	sweepPause = 50 * time.Millisecond
+)
 
 // sweep kills what is left of the command, again until nobody has started anybody meanwhile.
 func (r *supervised) sweep() {
@@ -370,7 +368,7 @@ func (r *supervised) sweep() {
 		select {
 		case <-r.gone:
 			return
-		case <-time.After(retryAfter):
+		case <-time.After(sweepPause):
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
+	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
 // supervising is a command that runs while a lock is held, with this lease, whose deadline comes in the time that is
@@ -32,9 +34,18 @@ func supervising(t *testing.T, lease, left time.Duration, of supervision) *super
 	h := &holding{supervision: &of, stderr: io.Discard}
 	c := &claimed{name: "door"}
 	h.claims = []*claimed{c}
-	h.hear(news{of: c, granted: true, deadline: bootclock.Now() + lease})
+	h.hear(renewal(c, lease))
 	c.deadline = bootclock.Now() + left
 	return &supervised{holding: h, cmd: cmd, own: true}
+}
+
+// renewal is the news of a lease.
+func renewal(c *claimed, lease time.Duration) news {
+	return news{of: c, event: &lockagentv1.ClaimEvent{Event: &lockagentv1.ClaimEvent_Renewed{
+		Renewed: &lockagentv1.Renewed{Deadline: &lockagentv1.Deadline{
+			Boottime: int64(bootclock.Now() + lease), BootId: bootclock.Clock(),
+		}},
+	}}}
 }
 
 // The grace of a lock that is renewed in time never begins, however long it is: the shortest time that is left comes
@@ -60,7 +71,7 @@ func TestTheGraceIsOfTheLongestLease(t *testing.T) {
 	r := supervising(t, time.Second, time.Second, supervision{
 		onLost: reactionFlag{syscall.SIGTERM}, grace: 5 * time.Second, changed: true,
 	})
-	r.hear(news{of: r.claims[0], deadline: bootclock.Now() + 30*time.Second})
+	r.hear(renewal(r.claims[0], 30*time.Second))
 	if left := r.left(); left != 5*time.Second {
 		t.Errorf("the grace is %v", left)
 	}
@@ -76,7 +87,7 @@ func TestNothingIsLeftForTheClockAfterALoss(t *testing.T) {
 		if on.signal != 0 && !r.struck {
 			t.Errorf("%s: the command was not killed", what)
 		}
-		if now, next := bootclock.Now(), r.next(); next < now+glance/2 {
+		if now, next := bootclock.Now(), r.next(); next < now+follow.Glance/2 {
 			t.Errorf("%s: the clock comes again after %v", what, next-now)
 		}
 	}

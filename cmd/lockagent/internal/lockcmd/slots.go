@@ -17,6 +17,7 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -33,7 +34,7 @@ func (h *holding) provide(d *client.Daemon, name lockagent.Name, asked *opening,
 		defer time.AfterFunc(left, func() { cancel(silentFailure(d, asked)) }).Stop()
 	}
 	var set int32
-	err := persist(ctx, asked.patience(false), func() (err error) {
+	err := follow.Repeat(ctx, asked.patience, func() (err error) {
 		set, err = slotsOf(ctx, d, &lockagentv1.PermitsRequest{Name: string(name), Op: lockagentv1.PermitsOp_PERMITS_OP_TRY_SET, N: slots})
 		return err
 	})
@@ -57,10 +58,7 @@ func slotsOf(ctx context.Context, d *client.Daemon, req *lockagentv1.PermitsRequ
 	if other, ok := errors.AsType[*lockagent.KindError](wire.Refused(err)); ok {
 		return 0, &cli.Failure{Code: cli.ExitUsage, Err: fmt.Errorf("%q has no slots: it is in use as %s; choose another name for one of them", other.Name, other.Used), Try: "lockagent ls    (shows the kinds)"}
 	}
-	if err != nil {
-		return 0, d.Failed(err)
-	}
-	return r.GetFree() + r.GetTaken(), nil
+	return r.GetFree() + r.GetTaken(), d.Failed(err)
 }
 
 // heeding is a context that ends by the signals that end a wait. It must be cancelled before anything else looks at the

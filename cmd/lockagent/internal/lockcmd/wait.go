@@ -3,7 +3,6 @@
 package lockcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/bootclock"
+	"github.com/lockagent/lockagent/internal/daemon/follow"
 )
 
 // supervision are the flags that say what becomes of a command whose lock is lost.
@@ -201,40 +201,38 @@ func (s signalled) pass() {
 }
 
 // take waits for a lock. If it is not to be had, those that were taken are released.
-func (h *holding) take(d *client.Daemon, name lockagent.Name, first opening) error {
-	if err := bootclock.Foreign(bootclock.Clock()); err != nil && !first.detaches { // this process knows no clock
+func (h *holding) take(d *client.Daemon, name lockagent.Name, asked opening) error {
+	if err := bootclock.Foreign(bootclock.Clock()); err != nil && !asked.detaches { // this process knows no clock
 		return h.giveBack(foreign(err))
 	}
-	c := open(d, name, first, h.news)
-	h.claims = append(h.claims, c)
+	c := h.open(d, name, asked)
 	var silent <-chan time.Time
-	if left := first.silence(); left >= 0 {
+	if left := asked.silence(); left >= 0 {
 		silent = time.After(left)
 	}
-	for {
+	for c.First == 0 {
 		select {
 		case <-silent:
-			return h.giveBack(silentFailure(d, &first))
+			return h.giveBack(silentFailure(d, &asked))
 		case s := <-h.signals:
 			if err := waitSignal(s); err != nil {
 				return h.giveBack(err)
 			}
 		case n := <-h.news:
 			h.hear(n)
-			switch {
-			case n.granted && n.of == c && n.foreign != nil && !first.detaches:
-				return h.giveBack(foreign(n.foreign))
-			case n.granted && n.of == c:
-				h.granted = bootclock.Now()
-				h.say("got %s with the token %d after %s", c.shown(), c.token, readable.Duration(c.waited))
-				return nil
-			case n.ended != nil && !n.lost:
-				return h.giveBack(h.refusal(d.Denied(n.ended)))
-			case n.ended != nil:
-				return h.giveBack(h.lostFailure())
-			}
+		}
+		switch {
+		case h.lost != nil:
+			return h.giveBack(h.lostFailure())
+		case c.over != nil:
+			return h.giveBack(h.refusal(d.Denied(c.over)))
+		case c.foreign != nil && !asked.detaches:
+			return h.giveBack(foreign(c.foreign))
 		}
 	}
+	h.granted = bootclock.Now()
+	h.say("got %s with the token %d after %s", c.shown(), c.First, readable.Duration(c.waited))
+	return nil
 }
 
 // foreign is the error of a process that would not know when its lock is lost.
@@ -257,7 +255,7 @@ func (h *holding) giveBack(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
 	for _, c := range h.claims {
-		if c.token != 0 {
+		if c.First != 0 {
 			_ = c.release(ctx, 0) // the end of its stream does it too
 		}
 	}
@@ -287,33 +285,6 @@ func (h *holding) finish() {
 			)
 		}
 	}
-}
-
-// hear notes what has become of a claim.
-func (h *holding) hear(n news) {
-	n.of.name = cmp.Or(n.of.name, n.name)
-	switch {
-	case n.queued != nil && h.verbose:
-		holder := n.of.daemon.Holder(n.of.ctx, n.of.name, n.queued.GetHolder())
-		h.say("waiting for %s, held by %s, %d ahead on this host", n.of.shown(), holder, n.queued.GetAhead())
-	case n.away != nil:
-		fmt.Fprintf(h.stderr, "lockagent: %s; waiting for it\n", cli.Plain(n.away))
-	case n.unbound != nil:
-		h.say("if this process is killed, the lock lasts only until the daemon is started anew: %s", cli.Plain(n.unbound))
-	case n.doubt != "":
-		h.say("%s could not be renewed: %s", n.of.shown(), cli.OneLine(n.doubt))
-	case n.warning != nil:
-		if n.warning.GetWanted() && !n.of.wanted {
-			h.say("somebody waits for %s", n.of.shown())
-		}
-		n.of.wanted, n.of.uncertain = n.warning.GetWanted(), n.warning.GetUncertain()
-	case n.granted: // the daemon says again what it warns of
-		n.of.uncertain = false
-	case n.ended != nil && n.lost && h.lost == nil:
-		h.lost = n.ended
-	}
-	n.of.deadline = max(n.of.deadline, n.deadline)
-	n.of.lease = max(n.of.lease, n.deadline-bootclock.Now())
 }
 
 // shown is the name for a terminal.
@@ -362,13 +333,9 @@ func (h *holding) lostFailure() error {
 	return &cli.Failure{Code: int(h.lostCode), Err: fmt.Errorf("the lock was lost: %s", cli.Plain(h.lost))}
 }
 
-// glance is how long nobody looks at the boot clock at most: the timers of this process stand still while the machine
-// is suspended.
-const glance = time.Second
-
 // until is a timer for an instant of the boot clock, or for a glance at that clock before it.
 func until(at time.Duration) <-chan time.Time {
-	return time.After(min(max(at-bootclock.Now(), 0), glance))
+	return time.After(min(max(at-bootclock.Now(), 0), follow.Glance))
 }
 
 // This process was stopped, or starved, if it looks at the clock so much later than it wanted to. What the daemon told
@@ -397,7 +364,7 @@ func (h *holding) catchUp(wanted time.Duration) {
 
 // hold holds the locks without a command.
 func (h *holding) hold(cmd *cobra.Command, c *claimed) error {
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\t%d\t%s\n", c.name, c.token, c.handle()); err != nil {
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\t%d\t%s\n", c.name, c.First, c.handle()); err != nil {
 		return h.giveBack(err)
 	}
 	fmt.Fprintln(h.stderr, "Holding the lock until a signal, or the end of the standard input.")

@@ -3,6 +3,7 @@
 package lookcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,7 +125,7 @@ func (w *watch) read(s received, show func() error) error {
 	if w.cmd.Context().Err() != nil || errors.Is(s.Err(), context.Canceled) {
 		return nil // by an interrupt, as it is meant to end
 	}
-	return w.daemon.Failed(s.Err())
+	return w.daemon.Failed(cmp.Or(s.Err(), io.ErrUnexpectedEOF))
 }
 
 // locks shows locks as they are, and each change.
