@@ -28,7 +28,7 @@ type Acknowledged struct {
 	Unproven     int             `json:"unproven,omitempty"`
 	RecordHoles  int             `json:"record_holes,omitempty"`
 	MessageHoles int             `json:"message_holes,omitempty"`
-	Belated      int             `json:"belated,omitempty"`
+	JudgedEarly  int             `json:"judged_early,omitempty"`
 	Tails        int             `json:"tails,omitempty"`
 	Late         int             `json:"late,omitempty"`
 	Unreadable   int             `json:"unreadable,omitempty"`

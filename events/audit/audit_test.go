@@ -36,7 +36,7 @@ func findingsOf(r Report) []string {
 		"explained": r.Explained.Count, "unproven": r.Unproven.Count, "missing": r.RecordHoles.Count, "late": r.Late.Count, "uncovered": r.Uncovered.Count,
 		"not stopped": r.Tails.Count, "open": r.OpenHolds.Count, "not judged": r.NotJudged.Count,
 		"unreadable": r.Unreadable.Count, "joined": r.Joined.Count, "unchecked": r.Unchecked,
-		"unjudged": r.Unjudged, "holes": r.MessageHoles.Count, "belated": r.Belated.Count, "unknown": r.Unknown, "dropped": r.Dropped,
+		"unjudged": r.Unjudged, "holes": r.MessageHoles.Count, "judgedEarly": r.JudgedEarly.Count, "unknown": r.Unknown, "dropped": r.Dropped,
 	}
 	for _, v := range r.Violations.First {
 		counts[string(v.Kind)] += 1 + v.More

@@ -21,8 +21,8 @@ func (e Explanation) cause() string {
 	return ""
 }
 
-func (u Unproven) cause() string { return unnamed(u.Why) }
-func (b Belated) cause() string  { return unnamed(b.Why) }
+func (u Unproven) cause() string    { return unnamed(u.Why) }
+func (b JudgedEarly) cause() string { return unnamed(b.Why) }
 
 // unnamed is the beginning of a reason, up to the name of an agent or a number.
 func unnamed(why string) string {

@@ -51,8 +51,8 @@ var findingKinds = []findingKind{
 		"stretch of messages is missing", "stretches of messages are missing", "missing: ", func(k *Acknowledged) *int { return &k.MessageHoles },
 	},
 	{
-		func(r *Report) tallied { return &r.Belated }, Incomplete,
-		"time was judged too early", "times were judged too early", "unproven: ", func(k *Acknowledged) *int { return &k.Belated },
+		func(r *Report) tallied { return &r.JudgedEarly }, Incomplete,
+		"time was judged too early", "times were judged too early", "unproven: ", func(k *Acknowledged) *int { return &k.JudgedEarly },
 	},
 	{
 		func(r *Report) tallied { return &r.Late }, Incomplete,

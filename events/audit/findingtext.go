@@ -179,7 +179,7 @@ func (s Stretch) String() string {
 	return text
 }
 
-func (b Belated) String() string {
+func (b JudgedEarly) String() string {
 	return fmt.Sprintf("holds %v were judged before the log told that %s", b.Stretch, b.Why)
 }
 

@@ -160,7 +160,7 @@ func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 	s.records = nil
 	s.add(200_000, b.stop(), a.stop())
 	wantReport(t, s.read(resumed(t, dead)).Report(), Incomplete, "late: 1, missing: 1, not stopped: 1, open: 1, unproven: 2", "")
-	if r := s.read(acknowledged).Report(); r.Belated.Count != 0 {
+	if r := s.read(acknowledged).Report(); r.JudgedEarly.Count != 0 {
 		t.Errorf("%v", r)
 	}
 
@@ -168,7 +168,7 @@ func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 	s.records, s.position = s.records[:1], dead.Position()+1
 	a.seq = 14
 	s.add(200_000, a.next().alive(200_000).stop())
-	wantReport(t, s.read(dead).Report(), Incomplete, "belated: 1, missing: 1, not stopped: 2, open: 1, unproven: 2", "")
+	wantReport(t, s.read(dead).Report(), Incomplete, "judgedEarly: 1, missing: 1, not stopped: 2, open: 1, unproven: 2", "")
 }
 
 // An agent has a hold from before the beginning of the log. It crashes, so nothing ever tells of the hold.

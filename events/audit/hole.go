@@ -177,22 +177,22 @@ func (a *Audit) addHole(store string, w hole) {
 	if store != "" {
 		s := a.store(store)
 		s.Holes = append(s.Holes, w)
-		a.belated(s, &w)
+		a.judgedEarly(s, &w)
 		return
 	}
 	w.Anywhere = true
 	a.anywhere = append(a.anywhere, w)
 	if w.Kind == ofLives || w.Kind == ofRecords && w.Range.First == 1 { // else nothing has been judged since the agent began
 		for _, s := range sorted(a.stores) {
-			a.belated(s, &w)
+			a.judgedEarly(s, &w)
 		}
 	}
 }
 
-// belated notes that a part of a hole had been judged.
-func (a *Audit) belated(s *storeLog, w *hole) {
+// judgedEarly notes that a part of a hole had been judged.
+func (a *Audit) judgedEarly(s *storeLog, w *hole) {
 	if low, high := a.extent(s, w); s.Last != 0 && low < min(s.Floor, s.Last) && a.concerns(s.ID, low, high) {
-		a.found.Belated.add(Belated{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()})
+		a.found.JudgedEarly.add(JudgedEarly{Stretch: Stretch{s.ID, max(low, 0), min(high, s.Floor)}, Why: w.text()})
 	}
 }
 

@@ -167,7 +167,7 @@ func TestAuditOfALateSuccessor(t *testing.T) {
 	}
 	s.want(t, Incomplete, "not stopped: 2, unproven: 1", "it is taken to have lived until 2026-03-01T14:01:06.000Z at the latest")
 	s.add(301_000, a.next().alive(301_000)).live(310_000, 330_000, a).add(331_000, a.stop(), b.stop())
-	s.want(t, Incomplete, "belated: 1, not stopped: 2, unproven: 2", "holds from 2026-03-01T14:00:51.000Z to")
+	s.want(t, Incomplete, "judgedEarly: 1, not stopped: 2, unproven: 2", "holds from 2026-03-01T14:00:51.000Z to")
 }
 
 // NATS was away for two minutes, in which an agent was killed.
@@ -358,7 +358,7 @@ func TestAuditOfAnAgentThatComesBack(t *testing.T) {
 					b.missing(1)
 				}
 			},
-			Incomplete, "belated: 1, late: 1, missing: 1, not stopped: 1, unproven: 3", "",
+			Incomplete, "judgedEarly: 1, late: 1, missing: 1, not stopped: 1, unproven: 3", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -395,10 +395,10 @@ func TestAuditOfAHoleAndAStep(t *testing.T) {
 		"SetForward":          {60_000, -1, 104_000, [3]int{104_100, 168_000, 180_000}, Incomplete, "not stopped: 1, unproven: 2"},
 		"SetBack":             {-60_000, -1, 104_000, [3]int{104_100, 48_000, 125_000}, Incomplete, "not stopped: 1, unproven: 2"},
 		"SetForwardLongSince": {60_000, 111_000, 304_000, [3]int{90_000, 250_000, 445_000}, Proven, "not stopped: 1"},
-		"SetBackLongSince":    {-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 330_000}, Incomplete, "belated: 1, not stopped: 1, unproven: 1"}, // beside the step
+		"SetBackLongSince":    {-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 330_000}, Incomplete, "judgedEarly: 1, not stopped: 1, unproven: 1"}, // beside the step
 		// Its signs of life go on by the clock of before.
 		"SetForwardUnnoticed": {60_000, -1, 304_000, [3]int{90_000, 370_000, 400_000}, Incomplete, "not stopped: 1, unproven: 1"},
-		"SetBackUnnoticed":    {-60_000, -1, 304_000, [3]int{20_000, 250_000, 400_000}, Incomplete, "belated: 1, not stopped: 1"}, // the hold at 250 s was judged by then,
+		"SetBackUnnoticed":    {-60_000, -1, 304_000, [3]int{20_000, 250_000, 400_000}, Incomplete, "judgedEarly: 1, not stopped: 1"}, // the hold at 250 s was judged by then,
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := agent("A"), agent("B").of("b")

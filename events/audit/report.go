@@ -84,8 +84,8 @@ type Report struct {
 	// Tails are agents that died: their logs have no end. What they did last may be missing.
 	Tails List[Tail] `json:"tails,omitzero"`
 
-	// Belated are times that had been judged when the log told that something of them is missing.
-	Belated List[Belated] `json:"belated,omitzero"`
+	// JudgedEarly are times that had been judged when the log told that something of them is missing.
+	JudgedEarly List[JudgedEarly] `json:"judged_early,omitzero"`
 
 	// OpenHolds are holds that have not ended as far as the log goes, and overlapped with nothing.
 	OpenHolds List[NamedHold] `json:"open_holds,omitzero"`
@@ -329,8 +329,8 @@ type Stretch struct {
 	To    lockagent.StoreTime `json:"to_us"`
 }
 
-// Belated is a time that was judged too early. Holds in it are not proven.
-type Belated struct {
+// JudgedEarly is a time that was judged too early. Holds in it are not proven.
+type JudgedEarly struct {
 	Stretch
 	Why string `json:"why"`
 }
@@ -440,7 +440,7 @@ func (h MessageHole) compare(other MessageHole) int {
 	return cmp.Or(h.Stored.Compare(other.Stored), cmp.Compare(h.Origin, other.Origin), cmp.Compare(h.First, other.First))
 }
 
-func (b Belated) compare(other Belated) int {
+func (b JudgedEarly) compare(other JudgedEarly) int {
 	return cmp.Or(cmp.Compare(b.From, other.From), cmp.Compare(b.To, other.To), cmp.Compare(b.Store, other.Store), cmp.Compare(b.Why, other.Why))
 }
 

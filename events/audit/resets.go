@@ -89,7 +89,7 @@ func (a *Audit) step(s *storeLog, step resetSpan) {
 	early := Stretch{s.ID, step.First, min(step.Last, s.Last)} // what has been judged of it
 	told := func(x resetSpan) bool { return x.First <= early.From && early.To <= x.Last }
 	if early.From < early.To && !slices.ContainsFunc(s.Steps, told) {
-		a.found.Belated.add(Belated{Stretch: early, Why: "somebody set the clock of the store"})
+		a.found.JudgedEarly.add(JudgedEarly{Stretch: early, Why: "somebody set the clock of the store"})
 	}
 	known := s.noteStep(step)
 	for _, lock := range a.locks {

@@ -21,7 +21,7 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			func(a *story) { a.reentered(1, 5000) },
 			func(b, _ *story) { b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Incomplete, "belated: 1, late: 1, not stopped: 2, unproven: 2", "the log does not have its end, and token 1772373620000000 was granted",
+			Incomplete, "judgedEarly: 1, late: 1, not stopped: 2, unproven: 2", "the log does not have its end, and token 1772373620000000 was granted",
 		},
 		"ItWentOn": {
 			func(a *story) { a.granted(1, 1000) },
@@ -155,7 +155,7 @@ func TestAuditOfAnAgentWithoutABeginning(t *testing.T) {
 	a.records = a.records[2:]
 	s := new(tape).add(0, b).live(1000, 11_000, b).add(12_000, b.held(1, 11_500, 11_600)).live(21_000, 51_000, b)
 	s.add(55_000, a).live(61_000, 91_000, b).add(92_000, b.stop())
-	s.want(t, Incomplete, "belated: 1, missing: 1", "records 1 to 3 of agent A")
+	s.want(t, Incomplete, "judgedEarly: 1, missing: 1", "records 1 to 3 of agent A")
 }
 
 // A checkpoint is made when a hold was judged, and before its end is told.
@@ -181,7 +181,7 @@ func TestAuditOfAStepThatIsToldLate(t *testing.T) {
 	s.live(21_000, 41_000, a, b)
 	step := lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(11_500), Before: clock(105_000)}
 	s.add(45_000, b.reset(step), a.reset(step)).live(111_000, 121_000, a, b).add(122_000, a.stop(), b.stop())
-	s.want(t, Incomplete, "belated: 1, unproven: 1", "were judged before the log told that somebody set the clock of the store")
+	s.want(t, Incomplete, "judgedEarly: 1, unproven: 1", "were judged before the log told that somebody set the clock of the store")
 }
 
 // An agent tells late of a reset, of no other time, and then no more.

@@ -209,11 +209,11 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 		case unnoticed[p.first.store]:
 		case w.had["nameless"] && r.Joined.Count > 0: // the report says that tenures do not say of which store they are
 		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
-		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
+		case slices.ContainsFunc(r.JudgedEarly.First, func(b JudgedEarly) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
 		case named == nil || named[first] || named[second] || slices.ContainsFunc(p.others, func(h *trueHold) bool { return named[tenureKey{h.agent, h.tenure}] }):
-		case slices.ContainsFunc(r.Belated.First, func(b Belated) bool { return b.Store == p.first.store && p.first.began < b.To }):
+		case slices.ContainsFunc(r.JudgedEarly.First, func(b JudgedEarly) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):
 		case r.Verdict == Proven:
 			return "proven, but " + p.String()

@@ -49,7 +49,7 @@ func bothReports(before, after Report) Report {
 	join(&both.Unproven.List, before.Unproven.List)
 	join(&both.NotJudged, before.NotJudged)
 	join(&both.RecordHoles, before.RecordHoles)
-	join(&both.Belated, before.Belated)
+	join(&both.JudgedEarly, before.JudgedEarly)
 	join(&both.Late, before.Late)
 	join(&both.Joined, before.Joined)
 	return both

@@ -194,10 +194,10 @@ func TestLossOfAnOriginAfterAnOutage(t *testing.T) {
 		whole.Add(r)
 	}
 	report := whole.Report()
-	if report.Verdict != audit.Incomplete || report.MessageHoles.Count != 1 || report.Belated.Count != 1 || report.Unproven.Count != 0 {
+	if report.Verdict != audit.Incomplete || report.MessageHoles.Count != 1 || report.JudgedEarly.Count != 1 || report.Unproven.Count != 0 {
 		t.Fatalf("the audit says %v", report)
 	}
-	hole, early := report.MessageHoles.First[0], report.Belated.First[0]
+	hole, early := report.MessageHoles.First[0], report.JudgedEarly.First[0]
 	if hole.Range != (events.Range{First: 4, Last: 30}) || hole.Origin != "host" || len(hole.In) != 1 || hole.In[0].From != at(4*time.Minute) || hole.In[0].To < at(outage) || hole.In[0].To > at(outage+time.Minute) {
 		t.Errorf("it names %v", hole)
 	}
