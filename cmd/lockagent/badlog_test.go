@@ -80,6 +80,24 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// The command for a file that is compressed asks the same question.
+func TestTryOfACompressedFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log.jsonl.gz")
+	if err := os.WriteFile(path, []byte("\x1f\x8b\x08"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for verb, want := range map[string]string{
+		"audit --lock orders/> --since 1h --independent=false": "audit --lock 'orders/>' --since 1h --independent=false --file -",
+		"history orders/42 --last 5":                           "history orders/42 --last 5 --file -",
+		"history orders/> --format jsonl":                      "history 'orders/>' --format jsonl --file -",
+		"tail --kind granted,lost --agent a --agent b":         "tail --kind granted,lost --agent a,b --file -",
+	} {
+		r := call(t, append(append([]string{"events"}, strings.Fields(verb)...), "--file", path)...)
+		r.expect(t, cli.ExitUsage, nil, []string{"\nTry: gzip -dc " + path + " | lockagent events " + want + "\n"})
+	}
+}
+
 func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	log := kept(t)

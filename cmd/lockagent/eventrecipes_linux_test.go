@@ -112,7 +112,13 @@ func (s *small) write() {
 	s.put(s.hold("c", "stock/7", "ann", 1, 10, 13))
 	bob := s.hold("d", "stock/7", "bob", 2, 12, 15)
 	bob.Waited = 800 * time.Millisecond
+	bob.Who = lockagent.Process{Host: "web-3", Program: "report.sh", PID: 41, User: "ops"}.Who()
 	s.put(bob)
+	s.put(events.Record{Event: lockagent.Event{ // the log has forgotten its beginning
+		Kind: lockagent.EventLost, Agent: "e", Time: s.at(15.5), Lock: "stock/8", Owner: "e/1", Request: 1, Tenure: 1, Token: 1, Held: 2 * time.Second,
+		Who:    lockagent.Process{Host: "web-4", Program: "report.sh", PID: 52, User: "ops"}.Who(),
+		Reason: lockagent.LostDeadline, Lease: 10 * time.Second, Confirmed: s.clock(5), Until: s.clock(15.5),
+	}})
 	s.put(s.hold("c", "cache", "ann", 3, 16, 16.002), s.hold("c", "cache", "ann", 4, 17, 17.003)) // a table
 }
 
@@ -198,6 +204,9 @@ func TestRecipesForTheEventLog(t *testing.T) {
 	}
 	if lines := strings.Count(statements[len(statements)-1], "\n"); lines > 10 || !strings.Contains(is, "│ stock/7 │ c") {
 		t.Errorf("the last recipe has %d lines, or does not find the overlap", lines)
+	}
+	if !strings.Contains(is, "│ web-4 ") {
+		t.Error("no recipe tells that an agent of web-4, whose start the log has forgotten, has lost a hold")
 	}
 	if os.Getenv("LOCKAGENT_TEST_RENEW") != "" {
 		if err := os.WriteFile(page, []byte(is), 0o644); err != nil {

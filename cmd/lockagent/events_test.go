@@ -16,6 +16,7 @@ import (
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/events"
 	"github.com/lockagent/lockagent/events/audit"
+	"github.com/lockagent/lockagent/events/fold"
 	"github.com/lockagent/lockagent/events/natslog"
 	"github.com/lockagent/lockagent/internal/natsserver"
 	"github.com/lockagent/lockagent/internal/natsserver/natstest"
@@ -186,6 +187,20 @@ func TestEventsAuditFindsAnOverlap(t *testing.T) {
 	auditor("--lock", "orders/43").expect(t, cli.ExitEmpty, nil, []string{`has no holds of "orders/43"`})
 }
 
+// A violation that is of no lock is shown by the events of its agent.
+func TestEventsAuditOfAContradiction(t *testing.T) {
+	s := &logtest.Script{T: t}
+	s.Add("a", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+	for i := range 4 {
+		at := logtest.Begun.Add(time.Duration(i) * 10 * time.Second)
+		s.Add("a", at, lockagent.Event{Kind: lockagent.EventAlive, Count: min(i, 1), StoreTime: lockagent.StoreTime(at.UnixMicro())})
+	}
+	log := s.Text.String()
+	const try = "tail --all --follow=false --agent a --file -"
+	callWith(t, log, "events", "audit", "--file", "-").expect(t, cli.ExitViolated, []string{"violation: agent a: contradiction"}, []string{"Try: lockagent events " + try + "\n"})
+	callWith(t, log, append([]string{"events"}, strings.Fields(try)...)...).expect(t, cli.ExitOK, []string{"alive"}, nil)
+}
+
 // A log whose events are all older than what is asked for is not empty.
 func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	t.Parallel()
@@ -232,7 +247,7 @@ func TestEventsAuditOfTheTimeSince(t *testing.T) {
 	}
 }
 
-// Whatever a line shows of an agent's identity selects its events, and tells the daemons of two hosts apart.
+// Whatever a verb shows of an agent's identity selects its events, and tells the daemons of two hosts apart.
 func TestShortAgent(t *testing.T) {
 	const made = "7da413f3-4969-83d3-a471-6d22f76c89bc"
 	for id, want := range map[lockagent.AgentID]string{
@@ -242,10 +257,12 @@ func TestShortAgent(t *testing.T) {
 		s := &logtest.Script{T: t}
 		s.Add(id, logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
 		s.Add("another", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted})
+		s.Add(id, logtest.Begun, lockagent.Event{Kind: lockagent.EventGranted, Lock: "orders/42", Owner: "joe", Request: 1, Tenure: 1, Token: 1})
+		callWith(t, s.Text.String(), "events", "history", "orders/42", "--file", "-").expect(t, cli.ExitOK, []string{"  " + want + "\n"}, nil)
 		for _, asked := range []string{want, string(id)} {
 			r := callWith(t, s.Text.String(), "events", "tail", "--file", "-", "--agent", asked)
 			r.expect(t, cli.ExitOK, []string{"Z  " + want + " #"}, nil)
-			if n := len(lines(r.stdout)); n != 1 {
+			if n := len(lines(r.stdout)); n != 2 {
 				t.Errorf("%s selects %d lines:\n%s", asked, n, r.stdout)
 			}
 		}

@@ -164,7 +164,7 @@ func TestUsage(t *testing.T) {
 		{"events history a --last x", `--last wants a whole number, not "x"`, "lockagent events history a --last 1"},
 		{"events history a --since", "--since wants a value", "lockagent events history a --since 10m"},
 		{"events history a --since 5", `--since: "5" is no time such as`, "lockagent events history a --since 10m"},
-		{"events history --last 2", "takes the name of one lock", "lockagent events history orders/42"},
+		{"events history --last 2", "takes the name of one lock, or a pattern", "lockagent events history orders/42"},
 		{"events state a --at=", "--at is set to nothing", "lockagent events state a"},
 		{
 			"events state a --at -1x", "is no time such as 14:03:07, 10m (ago), yesterday, ",

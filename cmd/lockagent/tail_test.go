@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,42 @@ func TestTailNamesTheProcess(t *testing.T) {
 	// Of some kinds only, the lines tell what each event tells.
 	if some := tail("--kind", "queued"); len(some) != 2 || !strings.Contains(some[0], `  behind "`+owner+`"`) || !strings.Contains(some[1], "  behind agent a") {
 		t.Errorf("the lines are %q", some)
+	}
+}
+
+// All owners in one program have one process, so a line tells the owner.
+func TestTailNamesTheOwner(t *testing.T) {
+	shop := lockagent.Process{Host: "web-1", Program: "shop", PID: 812, User: "joe"}
+	s := &logtest.Script{T: t}
+	s.Add("a", logtest.Begun, lockagent.Event{Kind: lockagent.EventAgentStarted, Process: shop})
+	for i, owner := range []lockagent.Owner{"joe", "a/691", "/691"} {
+		s.Add("a", logtest.Begun, lockagent.Event{
+			Kind: lockagent.EventGranted, Lock: "orders/42", Owner: owner, Who: shop.Who(), Request: uint64(i + 1), Tenure: uint64(i + 1),
+			Token: lockagent.Token(i + 1), How: lockagent.ByStore, Count: 1,
+		})
+	}
+	log := s.Text.String()
+	who := "  " + shop.Who().String()
+	for name, test := range map[string]struct {
+		log  string
+		args []string
+		want []string
+	}{
+		"All":            {log, nil, []string{`  by store  owner "joe"`, "  by store  owner /691", `  by store  owner "/691"`}},
+		"NoProcessKnown": {strings.SplitN(log, "\n", 2)[1], nil, []string{who + `  owner "joe"`, who + "  owner /691", who + `  owner "/691"`}},
+		"OfOneKind":      {log, []string{"--kind", "granted"}, []string{who + `  owner "joe"`, who + "  owner /691", who + `  owner "/691"`}},
+		"OfAnOwner":      {log, []string{"--owner", "joe"}, []string{who + `  owner "joe"`}},
+		"InFull":         {log, []string{"--owner", "a/691"}, []string{who + "  owner /691"}},
+		"AsIsShown":      {log, []string{"--owner", "/691"}, []string{who + "  owner /691", who + `  owner "/691"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := callWith(t, test.log, append([]string{"events", "tail", "--file", "-"}, test.args...)...)
+			r.expect(t, cli.ExitOK, nil, nil)
+			got := slices.DeleteFunc(lines(r.stdout), func(line string) bool { return strings.Contains(line, "agentstarted") })
+			if !slices.EqualFunc(got, test.want, strings.Contains) {
+				t.Errorf("the lines are %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 

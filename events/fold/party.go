@@ -2,6 +2,7 @@ package fold
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/lockagent/lockagent"
@@ -36,13 +37,21 @@ func OwnerText(owner lockagent.Owner, agent lockagent.AgentID) string {
 	return fmt.Sprintf("%q", owner)
 }
 
-// AgentText is an agent for people: its identity, and where it runs. Of an identity that was made
-// up (see [lockagent.NewAgentID]) it is the beginning.
-func AgentText(id lockagent.AgentID, p Process) string {
-	text := string(id)
-	if len(id) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") && id[8] == '-' {
-		text = text[:8]
+// madeUp is an identity that was made up: see [lockagent.NewAgentID]. That of a daemon begins with its host.
+var madeUp = regexp.MustCompile(`^((?:.+-)?[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// ShortAgent is the identity of an agent for people. Of an identity that was made up it is the host, if that is a part of
+// it, and the first eight digits.
+func ShortAgent(id lockagent.AgentID) string {
+	if found := madeUp.FindStringSubmatch(string(id)); found != nil {
+		return found[1]
 	}
+	return string(id)
+}
+
+// AgentText is an agent for people: its identity as [ShortAgent] has it, and where it runs.
+func AgentText(id lockagent.AgentID, p Process) string {
+	text := ShortAgent(id)
 	switch {
 	case p.Host == "":
 		return text

@@ -75,32 +75,28 @@ func newWatch(limit time.Duration, alert func(text string)) *watch {
 func (w *watch) begin(h fold.Hold) {
 	left := max(time.Until(h.From.Add(w.limit)), w.limit/10)
 	w.timers[hold{h.Agent, h.Epoch, h.Seq}] = time.AfterFunc(left, func() {
-		w.alert(fmt.Sprintf("%s: %s of agent %s on %s holds it for more than %v",
-			h.Lock, h.Owner, h.Agent, h.Process.Host, w.limit))
+		w.alert(fmt.Sprintf("%s is held for more than %v: %v", h.Lock, w.limit, h))
 	})
 }
 
-// apply applies a record, and tells of the end of what was told of. A hold of which the log has no end is over when
+// apply applies a record, and tells of the end of what was told of. A hold of which the log has no end is superseded when
 // the lock is granted to another agent.
 func (w *watch) apply(r events.Record) {
 	for _, c := range w.fold.Apply(r) {
 		switch c.Kind {
 		case fold.HoldGranted:
 			w.begin(*c.Hold)
-		case fold.HoldEnded:
-			held := c.Hold.Held.Round(time.Millisecond)
-			w.over(c.Hold, fmt.Sprintf("held it for %v, until it was %s", held, c.Hold.Ended))
-		case fold.HoldSuperseded:
-			w.over(c.Hold, "does not hold it any more; the log does not say since when")
+		case fold.HoldEnded, fold.HoldSuperseded:
+			w.over(c.Hold, c.Kind)
 		}
 	}
 }
 
 // over ends the timer of a hold, or tells how the hold went on if the timer has told of it.
-func (w *watch) over(h *fold.Hold, text string) {
+func (w *watch) over(h *fold.Hold, how fold.ChangeKind) {
 	id := hold{h.Agent, h.Epoch, h.Seq}
 	if timer := w.timers[id]; timer != nil && !timer.Stop() {
-		w.alert(fmt.Sprintf("%s: %s %s", h.Lock, h.Owner, text))
+		w.alert(fmt.Sprintf("%s: the hold is %v: %v", h.Lock, how, h))
 	}
 	delete(w.timers, id)
 }

@@ -51,19 +51,19 @@ func TestWatch(t *testing.T) {
 		say(lockagent.EventReleased, "quick", 2, 9*time.Second)
 		expect()
 		time.Sleep(3 * time.Second)
-		expect("slow: joe of agent a")
+		expect("slow is held for more than 10s: \"joe\", token 1, agent a, from ")
 		time.Sleep(time.Minute)
 		expect() // once is enough
 		say(lockagent.EventLost, "slow", 1, 72*time.Second)
-		expect("slow: joe held it for 1m12s, until it was lost")
+		expect("slow: the hold is ended: \"joe\", token 1, agent a, from ")
 
 		// The first holder crashes, so the log never has its end.
 		say(lockagent.EventGranted, "crash", 3, 0)
 		time.Sleep(12 * time.Second)
-		expect("crash: joe of agent a")
+		expect("crash is held for more than 10s: ")
 		sayOf("b", lockagent.EventGranted, "crash", 4, 0)
 		time.Sleep(2 * time.Second)
-		expect("crash: joe does not hold it any more")
+		expect("crash: the hold is superseded: ")
 		sayOf("b", lockagent.EventReleased, "crash", 4, 2*time.Second)
 		time.Sleep(time.Minute)
 		expect()
@@ -105,13 +105,13 @@ func TestOvertime(t *testing.T) {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 	}
-	next("early: ")
+	next("early is held ")
 	late := agent.Hold("late")
-	next("late: ")
+	next("late is held ")
 	agent.Release(early)
-	next("early: ")
+	next("early: the hold is ended: ")
 	agent.Release(late)
-	next("late: ")
+	next("late: the hold is ended: ")
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)

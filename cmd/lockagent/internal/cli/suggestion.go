@@ -27,20 +27,41 @@ func MarkPlace(cmd *cobra.Command, names ...string) {
 // what comes from the environment. Of an address that may have a password it says only that there is to be one.
 func Places(flags *pflag.FlagSet, but ...func(*pflag.Flag) bool) (text string) {
 	flags.Visit(func(flag *pflag.Flag) {
-		value := flag.Value.String()
 		_, place := flag.Annotations[placeFlag]
-		what, _ := pflag.UnquoteUsage(flag)
-		switch {
-		case !place, value == "", slices.ContainsFunc(but, func(left func(*pflag.Flag) bool) bool { return left(flag) }):
-		case flag.Value.Type() == "bool":
-			text += " --" + flag.Name + "=" + value
-		case what == "URL" && strings.Contains(value, "@"):
-			text += " --" + flag.Name + " URL"
-		default:
-			text += " --" + flag.Name + " " + ShellWord(value)
+		if place && !slices.ContainsFunc(but, func(left func(*pflag.Flag) bool) bool { return left(flag) }) {
+			text += repeated(flag)
 		}
 	})
 	return text
+}
+
+// repeated is a flag as the command line has it, behind a blank. It is empty if the flag is set to nothing.
+func repeated(flag *pflag.Flag) string {
+	value := flag.Value.String()
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		value = strings.Join(list.GetSlice(), ",")
+	}
+	what, _ := pflag.UnquoteUsage(flag)
+	switch {
+	case value == "":
+		return ""
+	case flag.Value.Type() == "bool":
+		return " --" + flag.Name + "=" + value
+	case what == "URL" && strings.Contains(value, "@"):
+		return " --" + flag.Name + " URL"
+	}
+	return " --" + flag.Name + " " + ShellWord(value)
+}
+
+// SameBut is the command itself with another value of one flag.
+func SameBut(cmd *cobra.Command, name, value string) string {
+	flags := ""
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Name != name {
+			flags += repeated(flag)
+		}
+	})
+	return CommandLine(cmd, flags+" --"+name+" "+ShellWord(value))
 }
 
 // FlagsFirst is the annotation of a verb whose flags come before its arguments. Its value is arguments that are worth

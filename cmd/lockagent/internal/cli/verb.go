@@ -49,9 +49,18 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 
 // AboutLock is what a verb does whose argument is the name of a lock.
 func AboutLock(run func(*cobra.Command, lockagent.Name) error) func(*cobra.Command, []string) error {
+	return aboutOne("the name of one lock", run)
+}
+
+// AboutLocks is likewise if the argument may be a pattern.
+func AboutLocks(run func(*cobra.Command, lockagent.Name) error) func(*cobra.Command, []string) error {
+	return aboutOne("the name of one lock, or a pattern", run)
+}
+
+func aboutOne(what string, run func(*cobra.Command, lockagent.Name) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Usage(Again(cmd), "%q takes the name of one lock", cmd.CommandPath())
+			return Usage(Again(cmd), "%q takes %s", cmd.CommandPath(), what)
 		}
 		name, err := ParseLock(args[0], Again(cmd))
 		if err != nil {

@@ -337,8 +337,11 @@ func (f *auditFlags) nothing(log *eventLog) error {
 	return empty("lockagent events tail", "is empty")
 }
 
-// closeUp is a command that shows the lock at the time of a violation.
+// closeUp is a command that shows the lock at the time of a violation, or the agent if that is of no lock.
 func (f *auditFlags) closeUp(v *audit.Violation) string {
+	if v.First.Lock == "" {
+		return "lockagent events tail --all --follow=false --agent " + cli.ShellWord(string(v.First.Agent)) + f.place()
+	}
 	at := v.First.From
 	if v.Second.From.After(at) {
 		at = v.Second.From

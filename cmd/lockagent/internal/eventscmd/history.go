@@ -37,7 +37,7 @@ tokens, which no clock disturbs. The holds of several locks are in the order of 
   lockagent events history 'billing/>' --since yesterday --until today --format jsonl
   lockagent events history orders/42 --last 20 --format json`,
 		Args: cobra.ArbitraryArgs,
-		RunE: cli.AboutLock(f.run),
+		RunE: cli.AboutLocks(f.run),
 	}
 	f.during.AddFlags(cmd, "holds that were held")
 	cmd.Flags().IntVar(&f.last, "last", 0, "only this `number` of holds: those that began last")

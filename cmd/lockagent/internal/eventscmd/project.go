@@ -33,7 +33,10 @@ func newProject() *cobra.Command {
 that a program in any language can watch it. Each lock that is held has a key: orders/42 has orders.42.
 
 It goes on until it is interrupted, and waits for servers that are away. Started again, it reads the log,
-and writes what is stale. Several may run at the same time.`,
+and writes what is stale. Several may run at the same time.
+
+The bucket tells who holds a lock with the command of the process and its arguments, which may hold secrets, as the event
+log does. Whoever may read the bucket reads them.`,
 		Example: "  lockagent events project --kv holders --nats " + eventlog.DefaultNATS + `
   nats kv watch holders 'orders.>'`,
 		Args: cli.NoArgs,

@@ -246,7 +246,7 @@ func (l *eventLog) replayLines(ctx context.Context, from startAt, filter events.
 		} else {
 			file = cli.ShellWord(file)
 		}
-		return cli.Usage(form.Lines+" "+file+" | "+cli.WithPlace(l.cmd, "--file -"), "the event log is %s; it must be a text in lines of JSON", form.Form)
+		return cli.Usage(form.Lines+" "+file+" | "+cli.SameBut(l.cmd, "file", "-"), "the event log is %s; it must be a text in lines of JSON", form.Form)
 	}
 	if err != nil && own == nil {
 		return cli.Usage("lockagent events tail --all --follow=false --format jsonl > events.jsonl", "this is no event log in lines of JSON: %w", err)

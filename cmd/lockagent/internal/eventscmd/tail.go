@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventtext"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 // tailFlags are the flags of the verb tail.
@@ -51,7 +54,7 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	flags.StringVar(&f.lock, "lock", "", patternUsage)
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only these `kinds` of events, such as granted,lost")
 	flags.BoolVar(&f.urgent, "urgent", false, "only events that have consequences, such as lost, broken and storereset")
-	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`")
+	flags.StringVar(&f.owner, "owner", "", "only events of this `owner`, also as lines show it: /7")
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of the agents with these `ids`; what each line shows of an identity is enough")
 	flags.StringVar(&f.during.SinceText, "since", "", "begin with the events since this `time`: "+cli.MomentForms)
 	flags.StringVar(&f.during.UntilText, "until", "", "end with the events until this `time`, in the same forms; a day is its beginning")
@@ -61,6 +64,9 @@ As jsonl each event is a line of JSON, a CloudEvent, as "lockagent events audit
 	f.addFlags(cmd)
 	return cmd
 }
+
+// shortened is what a line may show of the identity of an agent: see [fold.ShortAgent].
+var shortened = regexp.MustCompile(`^(.+-)?[0-9a-f]{8}$`)
 
 func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 	filter, from, err := f.selection(cmd)
@@ -76,10 +82,10 @@ func (f *tailFlags) run(cmd *cobra.Command) (err error) {
 	if f.follow {
 		read = log.tail
 	}
-	out, texts, shown := cmd.OutOrStdout(), eventtext.New(&filter), false
+	out, texts, shown := cmd.OutOrStdout(), eventtext.New(len(f.kinds) == 0 && !f.urgent && f.owner == ""), false
 	err = read(cmd.Context(), from, filter, func(r *events.Record, err error) error {
 		switch {
-		case err == nil && !f.of(r.Agent):
+		case err == nil && !f.of(r):
 		case err == nil && f.later(r):
 			if log.grown != nil && !r.Stored.IsZero() {
 				return errSeen // the log is in the order in which the stream took it; copies are not
@@ -134,10 +140,12 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 		}
 		filter.Agents = append(filter.Agents, id)
 	}
-	if slices.ContainsFunc(f.agents, eventtext.Shortened.MatchString) {
+	if slices.ContainsFunc(f.agents, shortened.MatchString) {
 		filter.Agents = nil // they are selected after decoding
 	}
-	filter.Owner, filter.Urgent = lockagent.Owner(f.owner), f.urgent
+	if filter.Urgent = f.urgent; !f.madeUpOwner() { // else they are selected after decoding
+		filter.Owner = lockagent.Owner(f.owner)
+	}
 	if err := filter.Validate(); err != nil {
 		return filter, from, cli.Usage(cli.Again(cmd)+" --urgent", "--urgent and --kind: %s", reason(err))
 	}
@@ -146,10 +154,15 @@ func (f *tailFlags) selection(cmd *cobra.Command) (filter events.Filter, from st
 	return filter, from, nil
 }
 
-// of reports whether an agent is one of those that were asked for.
-func (f *tailFlags) of(agent lockagent.AgentID) bool {
-	return len(f.agents) == 0 || slices.Contains(f.agents, string(agent)) || slices.Contains(f.agents, eventtext.ShortAgent(agent))
+// of reports whether an event is of an agent and an owner that were asked for.
+func (f *tailFlags) of(r *events.Record) bool {
+	agent := len(f.agents) == 0 || slices.Contains(f.agents, string(r.Agent)) || slices.Contains(f.agents, fold.ShortAgent(r.Agent))
+	owner := f.owner == "" || r.Owner == lockagent.Owner(f.owner) || f.madeUpOwner() && r.Owner == lockagent.Owner(r.Agent)+lockagent.Owner(f.owner)
+	return agent && owner
 }
+
+// madeUpOwner reports whether the owner is named as lines show one for which its agent has made up a name: /7.
+func (f *tailFlags) madeUpOwner() bool { return strings.HasPrefix(f.owner, "/") }
 
 // check finds out whether the flags fit together. What is in a directory or a file is all there
 // is: it is shown from its beginning, and does not go on.

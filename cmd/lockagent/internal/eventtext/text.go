@@ -2,7 +2,6 @@ package eventtext
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -16,11 +15,11 @@ import (
 // eventTexts makes lines of the events of a log, in their order. It knows what the earlier ones told.
 type eventTexts struct{ fold *fold.Fold }
 
-// New returns what makes lines of the events that a filter selects. If they are of some kinds or owners only,
-// it cannot tell which holds are over, so it remembers none.
-func New(filter *events.Filter) *eventTexts {
+// New returns what makes lines of events. Unless these are all events of their locks, it cannot tell which
+// holds are over, so it remembers none.
+func New(all bool) *eventTexts {
 	t := &eventTexts{}
-	if len(filter.Kinds) == 0 && !filter.Urgent && filter.Owner == "" {
+	if all {
 		t.fold = fold.New()
 	}
 	return t
@@ -39,13 +38,19 @@ func (t *eventTexts) Line(r events.Record, now time.Time) string {
 			}
 		}
 	}
-	return eventText(&r, holder, now)
+	var process fold.Process
+	if t.fold != nil {
+		agent, _ := t.fold.Agent(r.Agent)
+		process = agent.Process
+	}
+	return eventText(&r, process, holder, now)
 }
 
-// eventText is an event on a line, for people. holder is who has the lock that a request waits for.
-func eventText(r *events.Record, holder string, now time.Time) string {
+// eventText is an event on a line, for people. process is that of its agent if it is known, and holder is who has the
+// lock that a request waits for.
+func eventText(r *events.Record, process fold.Process, holder string, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s #%-6d  %-12s", readable.Time(r.Time, now), ShortAgent(r.Agent), r.Seq, r.Kind)
+	fmt.Fprintf(&b, "%s  %s #%-6d  %-12s", readable.Time(r.Time, now), fold.ShortAgent(r.Agent), r.Seq, r.Kind)
 	field := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format, args...) }
 	if r.Lock != "" {
 		field("%s", r.Lock)
@@ -56,15 +61,16 @@ func eventText(r *events.Record, holder string, now time.Time) string {
 	if r.How != 0 {
 		field("by %s", r.How)
 	}
-	who := r.Who.Process()
-	switch {
-	case !r.Who.IsZero():
+	// The process is enough if it is another one than that of the agent, as with a daemon.
+	ofAnother := process != (fold.Process{}) && !fold.Who{Who: r.Who}.Is(process)
+	if !r.Who.IsZero() && (ofAnother || process == fold.Process{}) {
 		field("%s", r.Who)
-	case r.Owner != "":
+	}
+	if r.Owner != "" && (r.Who.IsZero() || !ofAnother) {
 		field("owner %s", fold.OwnerText(r.Owner, r.Agent))
 	}
-	if who.Command != "" {
-		field("command %q", who.Command)
+	if command := r.Who.Process().Command; command != "" {
+		field("command %q", command)
 	}
 	if r.Waited != 0 {
 		field("waited %s", readable.Duration(r.Waited))
@@ -115,28 +121,11 @@ func eventText(r *events.Record, holder string, now time.Time) string {
 	return cli.OneLine(b.String())
 }
 
-var (
-	// madeUp is an identity that was made up: see [lockagent.NewAgentID]. That of a daemon begins with its host.
-	madeUp = regexp.MustCompile(`^((?:.+-)?[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
-
-	// Shortened is what may be shown of such an identity.
-	Shortened = regexp.MustCompile(`^(.+-)?[0-9a-f]{8}$`)
-)
-
-// ShortAgent is an agent where there is little room. Of an identity that was made up it is the host, if that is a part
-// of it, and the first eight digits.
-func ShortAgent(id lockagent.AgentID) string {
-	if found := madeUp.FindStringSubmatch(string(id)); found != nil {
-		return found[1]
-	}
-	return string(id)
-}
-
 // holderText is the holder that a request found, as far as its own event tells: that does not say which owner has a
 // tenure of another agent.
 func holderText(r *events.Record) string {
 	if t, ok := lockagent.ParseTenure(r.Holder); ok {
-		return "agent " + ShortAgent(t.Agent)
+		return "agent " + fold.ShortAgent(t.Agent)
 	}
 	return fold.OwnerText(lockagent.Owner(r.Holder), r.Agent)
 }
@@ -175,7 +164,7 @@ func PartyText(p fold.Party) string {
 	case p.Owner != "":
 		text = fold.OwnerText(p.Owner, p.Agent) + " of"
 	}
-	text += " " + ShortAgent(p.Agent)
+	text += " " + fold.ShortAgent(p.Agent)
 	if p.Process.Host != "" {
 		text += " on " + p.Process.Host
 	}

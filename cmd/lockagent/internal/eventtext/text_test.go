@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events"
+	"github.com/lockagent/lockagent/events/fold"
 )
 
 func TestEventText(t *testing.T) {
@@ -69,7 +70,7 @@ func TestEventText(t *testing.T) {
 		test.event.Agent, test.event.Time = agent, at
 		want := "03:04:05.678Z  470d6805 #9       " + test.want
 		r := events.Record{Event: test.event, Seq: 9}
-		if got := eventText(&r, holderText(&r), now); got != want {
+		if got := eventText(&r, fold.Process{}, holderText(&r), now); got != want {
 			t.Errorf("the line is\n%q, want\n%q", got, want)
 		}
 	}

@@ -152,7 +152,7 @@ func (w *watch) events() error {
 		return w.daemon.Failed(err)
 	}
 	defer func() { _ = logged.Close() }()
-	texts := eventtext.New(&events.Filter{})
+	texts := eventtext.New(true)
 	err = w.read(logged, func() error {
 		if missing := logged.Msg().GetMissing(); missing != "" {
 			_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", cli.OneLine(missing))
