@@ -73,6 +73,7 @@ func (p *page) follow(s screen) http.Handler {
 		for {
 			began := time.Now()
 			shown, err := p.render(s, r)
+			took := time.Since(began)
 			if err != nil {
 				is := problemOf(err)
 				_ = out.send("fault", "", fault{is.Title, is.Text}) // the stream ends either way
@@ -84,7 +85,7 @@ func (p *page) follow(s screen) http.Handler {
 			if paid.Before(began) {
 				paid = began
 			}
-			paid = paid.Add(share * time.Since(began))
+			paid = paid.Add(share * took)
 			select {
 			case <-time.After(max(pause, time.Until(paid)-burst)):
 			case <-ctx.Done():

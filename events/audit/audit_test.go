@@ -422,7 +422,7 @@ func TestAuditIsNotSure(t *testing.T) {
 			},
 			Incomplete, "unproven: 1", "it ended between 2026-03-01T14:00:01.499Z and 2026-03-01T14:00:01.600Z, and token",
 		},
-		"Gap": { // it touches the hold of B that is beside it, and not the other
+		"Hole": { // it touches the hold of B that is beside it, and not the other
 			[]*story{
 				agent("A").held(1, 1000, 1100).alive(2000).missing(2).held(4, 3000, 3100).stop(),
 				agent("B").of("b").held(1, 2500, 2600).held(2, 9000, 9100).stop(),
@@ -440,7 +440,7 @@ func TestAuditIsNotSure(t *testing.T) {
 			},
 			Incomplete, "missing: 1, unproven: 1", "the log does not have its end, which may be among the missing records",
 		},
-		"EndAfterAGap": { // so it was no end in the gap
+		"EndAfterAHole": { // so it was no end in the hole
 			[]*story{
 				agent("A").granted(1, 1000).missing(1).handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop(),
 			},

@@ -31,7 +31,7 @@ var joinedStores = map[string]func() []*story{
 			agent("B").held(1, 3000, 4000).edit(func(r *events.Record) { r.Token = lockagent.Token(clock(5000)) }).stop(),
 		}
 	},
-	"Gap": func() []*story {
+	"Hole": func() []*story {
 		return []*story{agent("A").held(1, 3000, 4000).stop(), agent("B").alive(1000).missing(2).held(1, 6000, 7000).alive(7500).stop()}
 	},
 	"Tail": func() []*story {

@@ -41,7 +41,7 @@ func TestAuditWithinAStretch(t *testing.T) {
 	contradicted := func() []events.Record {
 		return recordsOf([]*story{agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).held(2, 8000, 9000).stop()})
 	}
-	gap := func() []events.Record { // which A may have had a lock in, up to about 20 s
+	hole := func() []events.Record { // which A may have had a lock in, up to about 20 s
 		s := agent("A").held(1, 1000, 2000).held(2, 8000, 9000).alive(10_000).held(3, 12_000, 13_000).alive(20_000).held(4, 50_000, 51_000).stop()
 		log := recordsOf([]*story{s, agent("B").held(1, 40_000, 41_000).stop()})
 		return slices.DeleteFunc(log, func(r events.Record) bool { return r.Agent == "A" && r.StoreTime == clock(12_000) })
@@ -80,9 +80,9 @@ func TestAuditWithinAStretch(t *testing.T) {
 		"Nothing":              {overlap(), 7500, 7600, Empty, ""},
 		"NothingSoEarly":       {overlap(), none, 500, Empty, ""},
 		"AContradictionCounts": {contradicted(), 7500, none, Violated, "contradiction: 1"},
-		"TheGap":               {gap(), 11_000, 30_000, Incomplete, "missing: 1"},
-		"BeforeTheGap":         {gap(), none, 5000, Proven, ""},
-		"BehindTheGap":         {gap(), 39_000, none, Proven, ""},
+		"TheHole":              {hole(), 11_000, 30_000, Incomplete, "missing: 1"},
+		"BeforeTheHole":        {hole(), none, 5000, Proven, ""},
+		"BehindTheHole":        {hole(), 39_000, none, Proven, ""},
 		"TheCrash":             {crash(), 9000, 20_000, Empty, "not stopped: 1"},
 		"BeforeTheCrash":       {crash(), none, 8000, Proven, ""},
 		"BehindTheCrash":       {crash(), 59_000, none, Proven, "not stopped: 1"},

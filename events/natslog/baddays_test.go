@@ -189,7 +189,7 @@ func TestSmallAccount(t *testing.T) {
 }
 
 // TestSlowReader has a reader stop in the middle of the log. The publisher does not notice. The
-// reader goes on where it was, and what the stream has removed in the meantime is a gap for an audit.
+// reader goes on where it was, and what the stream has removed in the meantime is a hole for an audit.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	for name, keeps := range map[string]int64{"KeepsAll": -1, "Forgets": 100} {
@@ -216,7 +216,7 @@ func TestSlowReader(t *testing.T) {
 			r := newReader(t, c)
 			stopped, goOn, end := make(chan signal), make(chan signal), make(chan error, 1)
 			auditor := newLogAudit(t)
-			read, last, gaps := 0, uint64(0), 0
+			read, last, holes := 0, uint64(0), 0
 			go func() {
 				end <- r.Tail(waittest.Context(t), From{}, events.Filter{}, func(r *events.Record, err error) error {
 					if err := auditor.Visit(r, err); err != nil {
@@ -230,7 +230,7 @@ func TestSlowReader(t *testing.T) {
 					case r.Seq <= last:
 						return fmt.Errorf("record %d after %d", r.Seq, last)
 					case r.Seq > last+1:
-						gaps++
+						holes++
 					}
 					if last = r.Seq; last == many {
 						return errEnough
@@ -246,10 +246,10 @@ func TestSlowReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			report := auditor.Report()
-			if report.RecordHoles.Count != gaps || (gaps > 0) != (keeps > 0) || (read < many) != (keeps > 0) {
-				t.Errorf("%d records were read, with %d gaps; the audit names %d", read, gaps, report.RecordHoles.Count)
+			if report.RecordHoles.Count != holes || (holes > 0) != (keeps > 0) || (read < many) != (keeps > 0) {
+				t.Errorf("%d records were read, with %d holes; the audit names %d", read, holes, report.RecordHoles.Count)
 			}
-			if want := map[bool]audit.Verdict{true: audit.Incomplete, false: audit.Proven}[gaps > 0]; report.Verdict != want {
+			if want := map[bool]audit.Verdict{true: audit.Incomplete, false: audit.Proven}[holes > 0]; report.Verdict != want {
 				t.Errorf("the verdict is %v, want %v", report.Verdict, want)
 			}
 		})

@@ -451,8 +451,11 @@ func TestProjectionRefuses(t *testing.T) {
 		option string
 		cfg    Config
 	}{
-		{"Bucket", Config{}}, {"Bucket", Config{Bucket: "a.b"}}, {"Bucket", Config{Bucket: strings.Repeat("b", 201)}},
-		{"BucketReplicas", Config{Bucket: "b", Replicas: 6}}, {"BucketMaxBytes", Config{Bucket: "b", MaxBytes: -2}},
+		{"Bucket", Config{}},
+		{"Bucket", Config{Bucket: "a.b"}},
+		{"Bucket", Config{Bucket: strings.Repeat("b", 201)}},
+		{"BucketReplicas", Config{Bucket: "b", Replicas: 6}},
+		{"BucketMaxBytes", Config{Bucket: "b", MaxBytes: -2}},
 	} {
 		c.cfg.Log.Connection = h.conn
 		_, err := New(c.cfg)
