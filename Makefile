@@ -37,7 +37,7 @@ TEST = $(GO) test -vet=off -p $(PACKAGES) -parallel $(PARALLEL)
 # Packages without goroutines, or whose goroutines meet in tests of another package, too. There the race detector finds
 # nothing and is slow. The great fleet of sizing crashes the race detector: golang/go issue 78156.
 CALM := ./cmd/lockagent/internal/cli ./cmd/lockagent/internal/doctor ./cmd/lockagent/internal/eventtext \
-	./cmd/lockagent/internal/manual ./cmd/lockagent/internal/readable \
+	./cmd/lockagent/internal/manual ./cmd/lockagent/internal/readable ./events/audit ./events/fold \
 	./internal/archtest ./internal/config ./internal/daemon/quota ./internal/daemon/state ./internal/daemon/wire \
 	./internal/lockstate ./internal/sizing ./interop/redisson ./redisstore/internal/hashslot ./redisstore/internal/script
 
