@@ -244,11 +244,16 @@ func jump(r *rand.Rand) lockagent.StoreTime {
 // little that they may be true. For example, a record says that a lease was renewed, and names another kind of lock:
 // nobody needs that record.
 //
-// The numbers of alterations are those of seventeen runs over all worlds of the audit's tests, less three times what one
-// run differs from the next. So they are far below the rates of all runs together: token 91, tenure 68, store time 36,
-// until 28, confirmed 17, returned 28, held 24, lock 69, other lock 71, kind of lock 75, exclusive 79, store 52, kind 56,
-// reason 73. Of how they were 78: of a grant and of a whole hold it is nearly always found, and never of a record that
-// a hold goes on, because the log has the grant of that hold.
+// The numbers of alterations come from seventeen runs over all worlds of the audit's tests. Each is the rate of all runs
+// together, less three times what one run differs from the next. These are the rates:
+//
+//	token 91       lock 69          exclusive 79    confirmed 17
+//	tenure 68      other lock 71    store time 36   returned 28
+//	store 52       kind of lock 75  until 28        held 24
+//	kind 56        how 78           reason 73
+//
+// A wrong how of a grant, or of a whole hold, is nearly always found. That of a record that a hold goes on is never
+// found, because the log has the grant of that hold.
 var leastCaught = map[string]int{
 	"a record is removed": 90, "several records are removed": 90, "a message is removed": 90,
 	"the tail of an agent is removed": 90, "the tail of an epoch is removed": 90, "a stretch of the stream is removed": 90,
@@ -293,8 +298,8 @@ func BatchOf(records []events.Record) []byte {
 	return append(b, ']')
 }
 
-// Waits are the kinds of events that neither begin a hold nor end one, and do not show that one goes on: what they tell
-// of is that somebody waits, for a lock or for an answer. No verdict rests on them.
+// Waits are the kinds of events by which somebody waits for a lock, or for an answer. They say nothing of a hold. No
+// verdict rests on them.
 var Waits = []lockagent.EventKind{
 	lockagent.EventRequested, lockagent.EventQueued, lockagent.EventUncertain, lockagent.EventTimedOut, lockagent.EventCancelled,
 	lockagent.EventRefused,

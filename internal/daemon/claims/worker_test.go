@@ -14,8 +14,8 @@ import (
 // wrapper is a client that has ended when it is not among the processes of a world any more.
 var wrapper = Client{PID: os.Getpid(), UID: me.UID, Started: 70}
 
-// A hold whose client has gone for good lasts until its workers have ended: those that work when the stream ends, when
-// a daemon finds that the client has ended, and when the client does not come back to one.
+// A hold whose client has gone for good lasts until its workers have ended. A client has gone for good when its stream
+// ends, when the next daemon finds that the client has ended, or when the client does not come back to that daemon.
 func TestAClaimLastsUntilItsWorkersHaveEnded(t *testing.T) {
 	for what, goes := range map[string]func(w *world, s *Stream, claim string){
 		"its stream ends": func(w *world, s *Stream, _ string) {

@@ -158,7 +158,7 @@ func (o *opening) silence() time.Duration {
 	return -1
 }
 
-// silent is the error of a daemon that has said nothing in the time that there was.
+// silentFailure is the error of a daemon that has said nothing in the time that there was.
 func silentFailure(d *client.Daemon, o *opening) error {
 	return &cli.Failure{
 		Code: cli.ExitUnavailable, Err: fmt.Errorf(

@@ -328,7 +328,7 @@ func (h *holding) late(at time.Duration) (some bool) {
 	return some
 }
 
-// errLostLock is the text of a loss.
+// lostFailure is the error of a loss.
 func (h *holding) lostFailure() error {
 	return &cli.Failure{Code: int(h.lostCode), Err: fmt.Errorf("the lock was lost: %s", cli.Plain(h.lost))}
 }
