@@ -131,3 +131,40 @@ func TestSlowReader(t *testing.T) {
 		_ = server.Close()
 	})
 }
+
+// unhurried is an answer of which each part takes its reader a while.
+type unhurried struct {
+	*httptest.ResponseRecorder
+	takes time.Duration
+	parts int
+}
+
+func (u *unhurried) SetWriteDeadline(time.Time) error { return nil }
+
+func (u *unhurried) Write(part []byte) (int, error) {
+	time.Sleep(u.takes)
+	u.parts++
+	return len(part), nil
+}
+
+// What a reader takes to read does not count as rendering, so the stream goes on with the next beat.
+func TestUnhurriedReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book, err := claims.New(claims.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		book.Begin(nil) // there are no claims
+		p := &page{Config: Config{
+			Look: nothing{}, Watch: book, Access: nothing{}, Host: "web-1", Logger: slog.New(slog.DiscardHandler),
+		}}
+		const parts = 5
+		reader := &unhurried{ResponseRecorder: httptest.NewRecorder(), takes: writeTime / 2}
+		ctx, leave := context.WithTimeout(t.Context(), parts*(reader.takes+beat))
+		defer leave()
+		p.follow(screen{"locks", p.locks}).ServeHTTP(reader, request("/live/locks").WithContext(ctx))
+		if reader.parts < parts {
+			t.Errorf("%d contents, want %d", reader.parts, parts)
+		}
+	})
+}
