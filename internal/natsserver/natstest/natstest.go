@@ -19,6 +19,9 @@ func Start(t testing.TB, cfg natsserver.Config) *natsserver.Server {
 	if cfg.Dir == "" {
 		cfg.Temporary = true
 	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 8 << 30 // and not a part of the free space: a stream of the default size would not fit on a full disk
+	}
 	if cfg.Logger == nil {
 		var said bytes.Buffer // each handler has a mutex of its own around its writes
 		cfg.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
