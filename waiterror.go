@@ -22,7 +22,7 @@ import (
 type WaitError struct {
 	Name   Name
 	Kind   LockKind      // as which the request used the name; empty if it was for several names
-	Waited time.Duration // since the request was made
+	Waited time.Duration // since the lock had the request, which is a little later than the call on a busy machine
 	// Holder held the lock when the agent last knew. It is an [Owner] of this agent, or the
 	// text in the store. It is empty if the agent never knew.
 	Holder string

@@ -78,7 +78,6 @@ func TestConfigShow(t *testing.T) {
 	}
 
 	call(t, "config", "show", "--format", "jsonl").expect(t, cli.ExitOK, []string{`{"key":"host","value":"web-1","from":"file","at":"` + file + `:1","live":false}` + "\n"}, nil)
-	call(t, "config", "show", "--format", "go-template={{.key}}={{.value}} {{if .live}}live{{end}}").expect(t, cli.ExitOK, []string{"host=web-1 \n", "log.level=info live\n"}, nil)
 }
 
 func TestConfigShowOfNothing(t *testing.T) {

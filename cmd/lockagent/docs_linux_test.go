@@ -198,7 +198,7 @@ func TestDocumentedJSON(t *testing.T) {
 	if says := fmt.Sprintf("`from` is %s, %s, %s or %s,", config.FromFlag, config.FromVariable, config.FromFile, config.FromDefault); !strings.Contains(string(text), says) {
 		t.Errorf("the document does not say %q", says)
 	}
-	// A line of the watch is an element of the list, and so is what a template gets.
+	// A line of the watch is an element of the list.
 	var list struct{ Locks []json.RawMessage }
 	if err := json.Unmarshal([]byte(written("ls", "--format", "json")), &list); err != nil || len(list.Locks) != 1 {
 		t.Fatalf("%v: %d locks", err, len(list.Locks))

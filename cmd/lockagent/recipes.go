@@ -113,14 +113,14 @@ time that it then has. The exit code tells of the loss.`,
 		Title: "See who has a lock, and who waits",
 		Text:  `top shows the same in a table that follows what happens, and the live page in a browser.`,
 		Code: `lockagent ls
-lockagent ls 'stuck/*' --format 'go-template={{.name}}: {{range .holders}}process {{.pid}} of {{.user}}{{end}}'
+lockagent ls 'stuck/*' --format jsonl | jq -r '.name + ": process \(.holders[].pid)"'
 lockagent show stuck/1`,
 	},
 	{
 		Title: "Break a lock whose holder hangs",
 		Text: `The holder is told, and may not notice: end it first, or be sure that tokens are checked. With --token the
 lock is broken only if that holder still has it.`,
-		Code: `token=$(lockagent ls stuck/1 --format 'go-template={{range .holders}}{{.token}}{{end}}')
+		Code: `token=$(lockagent ls stuck/1 | cut -f 4)
 lockagent break stuck/1 --token "$token" --reason "its host is gone" --yes
 lockagent lock -n stuck/1 echo "it is free"`,
 	},

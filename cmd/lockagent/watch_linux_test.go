@@ -34,9 +34,8 @@ func TestWatchSince(t *testing.T) {
 	w := start(t, append(args, "--format", "jsonl", "orders/*")...)
 	take(rounds)
 	people := start(t, append(args, "orders/*")...)
-	template := start(t, append(args, "--format", "go-template={{.type}} {{.subject}}")...)
 	claims(t, path, "orders/last")
-	for _, r := range []*running{w, people, template} {
+	for _, r := range []*running{w, people} {
 		r.await(t, "the last event", says("orders/last"))
 		if got := r.interrupt(t); got.code != cli.ExitOK || got.stderr != "" {
 			t.Errorf("a watch ended with %d: %s", got.code, got.stderr)
@@ -54,9 +53,6 @@ func TestWatchSince(t *testing.T) {
 	}
 	if lines := strings.Count(until(people.String()), "\n"); lines != strings.Count(got, "\n") || !strings.Contains(people.String(), "  orders/42  token ") {
 		t.Errorf("for people there are %d lines:\n%s", lines, people.String())
-	}
-	if !strings.Contains(template.String(), ".v1 orders/42\n") {
-		t.Errorf("the template gives\n%s", template.String())
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *suite) boundsWaits() {
 		last := wait(channelapi.Wait(time.Hour))
 		for _, end := range ends {
 			err := (<-end).Err()
-			if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || !e.TimedOut || e.Name != name || e.Kind != "plain" || e.Waited < time.Millisecond {
+			if e, ok := errors.AsType[*channelapi.WaitError](err); !ok || !e.TimedOut || e.Name != name || e.Kind != "plain" {
 				s.Errorf("a wait that passes: %#v", err)
 			}
 			s.want("it", err, channelapi.ErrTimeout)

@@ -50,7 +50,7 @@ messages of the log at most, and then those to come, each once. As jsonl an even
 				return err
 			}
 			if format.Form == "json" || format.Form == "table" {
-				return cli.Usage(cli.Again(cmd)+" --format jsonl", "--format must be text, jsonl or go-template=TEMPLATE, not %q: a watch has no end", format.Form)
+				return cli.Usage(cli.Again(cmd)+" --format jsonl", "--format must be text or jsonl, not %q: a watch has no end", format.Form)
 			}
 			if format.Form == "" {
 				format.Form = "text" // rather than a table for each line
@@ -75,7 +75,7 @@ messages of the log at most, and then those to come, each once. As jsonl an even
 	}
 	cmd.Flags().StringVar(&since.SinceText, "since", "", "begin with the events since this `time`: "+cli.MomentForms+"; it follows events rather than locks")
 	format.Add(cmd)
-	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs), jsonl, or go-template=TEMPLATE for each row; by default text" // it has no end
+	cmd.Flags().Lookup("format").Usage = "`form` of the output: text (with tabs) or jsonl; by default text" // it has no end
 	f.Add(cmd)
 	return cmd
 }

@@ -16,7 +16,7 @@ func newConfigShow() *cobra.Command {
 serve, so that they can be tried out. Passwords are not shown.`,
 		Example: `  lockagent config show
   lockagent config show --redis ` + cli.ExampleRedis + ` --format json
-  lockagent config show --format 'go-template={{.key}}={{.value}}'`,
+  lockagent config show --format text | cut -f 1,2`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := format.Check(cmd); err != nil {
