@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -84,24 +83,13 @@ grow, holders that are told of their loss, and an event log that proves it.`,
 	root.SetHelpCommand(verb)
 	root.AddCommand(democmd.NewAgent())
 	root.InitDefaultHelpCmd() // adds it, for the manual too
-	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
+	root.SetUsageFunc(usage)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
 		fmt.Fprint(cmd.OutOrStdout(), "\n"+exitHelp(exitVerb(cmd)))
 	})
 	return root
-}
-
-// usageTemplate has our word for what the library calls a command.
-func usageTemplate(template string) string {
-	return strings.NewReplacer(
-		"{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}",
-		"{{.CommandPath}} [command]{{end}}", "{{.CommandPath}} VERB [flags]{{end}}",
-		`Use "{{.CommandPath}} [command] --help" for more information about a command.`,
-		"More about a verb: {{.CommandPath}} VERB --help",
-		"Available Commands:", "Verbs:",
-	).Replace(template)
 }
 
 // noEmptyFlags refuses a flag that is set to nothing: a shell variable that is not

@@ -1,9 +1,10 @@
 package demo
 
 import (
+	"encoding/json"
 	"errors"
 	"net"
-	"net/rpc"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,19 +12,17 @@ import (
 	"github.com/lockagent/lockagent"
 )
 
-// hub is where the agents that are processes of their own meet the one process
-// that has the resource. They call it by net/rpc over a Unix socket in a directory
-// that only this user can enter.
+// hub is where the agents that are processes of their own meet the one process that has the resource. They call it by
+// HTTP, with JSON, over a Unix socket in a directory that only this user can enter.
 type hub struct {
 	resource *resource
 	dir      string
-	listener net.Listener
-	over     chan struct{} // closed, under mu, when the hub is
+	path     string // of the socket
+	server   http.Server
 	serving  sync.WaitGroup
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{} // guarded by mu
-	seats []*seat               // each is guarded by mu where it says so
+	seats []*seat // each is guarded by mu where it says so
 }
 
 // seat is the place of one process at the hub.
@@ -38,65 +37,27 @@ func openHub(resource *resource, seats int) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("unix", filepath.Join(dir, "hub"))
+	h := &hub{resource: resource, dir: dir, path: filepath.Join(dir, "hub")}
+	listener, err := net.Listen("unix", h.path)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	h := &hub{resource: resource, dir: dir, listener: listener, over: make(chan struct{}), conns: make(map[net.Conn]struct{})}
 	for range seats {
 		h.seats = append(h.seats, &seat{ready: make(chan lockagent.AgentID, 1), begin: make(chan struct{})})
 	}
-	server := rpc.NewServer()
-	if err := server.RegisterName(serviceName, &service{h}); err != nil {
-		return nil, errors.Join(err, h.close())
-	}
-	h.serving.Go(func() { h.accept(server) })
+	mux := http.NewServeMux()
+	answer(mux, "ready", h.ready)
+	answer(mux, "read", h.read)
+	answer(mux, "write", h.write)
+	answer(mux, "report", h.report)
+	h.server.Handler = mux
+	h.serving.Go(func() { _ = h.server.Serve(listener) }) // until it is closed
 	return h, nil
 }
 
-func (h *hub) address() string { return h.listener.Addr().String() }
-
-func (h *hub) accept(server *rpc.Server) {
-	for {
-		conn, err := h.listener.Accept()
-		if err != nil {
-			return // closed
-		}
-		if !h.admit(conn) {
-			_ = conn.Close() // nobody has used it
-			return
-		}
-		h.serving.Go(func() {
-			server.ServeConn(conn)
-			h.mu.Lock()
-			delete(h.conns, conn)
-			h.mu.Unlock()
-		})
-	}
-}
-
-// admit reports whether a conversation came before the end.
-func (h *hub) admit(conn net.Conn) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	select {
-	case <-h.over:
-		return false
-	default:
-		h.conns[conn] = struct{}{}
-		return true
-	}
-}
-
-// close ends all conversations and returns when nobody is served any more.
+// close ends all conversations.
 func (h *hub) close() error {
-	err := h.listener.Close()
-	h.mu.Lock()
-	close(h.over)
-	for conn := range h.conns {
-		_ = conn.Close() // the other side may have been faster
-	}
-	h.mu.Unlock()
+	err := h.server.Close()
 	h.serving.Wait()
 	return errors.Join(err, os.RemoveAll(h.dir))
 }
@@ -106,11 +67,6 @@ func (h *hub) stats(index int) Stats {
 	defer h.mu.Unlock()
 	return h.seats[index].last
 }
-
-const serviceName = "Demo"
-
-// service is what the processes may call.
-type service struct{ hub *hub }
 
 // The arguments and results of the calls.
 type (
@@ -137,46 +93,62 @@ type (
 	}
 )
 
-// Ready returns when the process may begin.
-func (s *service) Ready(h Hello, _ *bool) error {
-	seat := s.hub.seats[h.Index]
+// answer has the handler answer calls of the name.
+func answer[A, R any](mux *http.ServeMux, name string, handle func(*http.Request, A) (R, error)) {
+	mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+		var args A
+		if err := json.NewDecoder(r.Body).Decode(&args); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		result, err := handle(r, args)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(result) // the process may have gone
+	})
+}
+
+// ready returns when the process may begin.
+func (h *hub) ready(r *http.Request, hello Hello) (struct{}, error) {
+	seat := h.seats[hello.Index]
 	select {
-	case seat.ready <- h.Agent:
+	case seat.ready <- hello.Agent:
 	default:
-		return errors.New("demo: the seat is taken")
+		return struct{}{}, errors.New("demo: the seat is taken")
 	}
 	select {
 	case <-seat.begin:
-		return nil
-	case <-s.hub.over:
-		return errors.New("demo: it is over")
+		return struct{}{}, nil
+	case <-r.Context().Done():
+		return struct{}{}, errors.New("demo: it is over")
 	}
 }
 
-// Read reads a counter.
-func (s *service) Read(op Operation, out *Outcome) (err error) {
-	out.Value, err = s.hub.resource.read(op.Lock, op.Token)
-	return out.carry(err)
+// read reads a counter.
+func (h *hub) read(_ *http.Request, op Operation) (Outcome, error) {
+	value, err := h.resource.read(op.Lock, op.Token)
+	return outcomeOf(value, err)
 }
 
-// Write writes a counter.
-func (s *service) Write(op Operation, out *Outcome) error {
-	return out.carry(s.hub.resource.write(op.Lock, op.Token, op.Value))
+// write writes a counter.
+func (h *hub) write(_ *http.Request, op Operation) (Outcome, error) {
+	return outcomeOf(0, h.resource.write(op.Lock, op.Token, op.Value))
 }
 
-// carry has an answer of the resource travel as a result. Errors arrive as texts.
-func (o *Outcome) carry(err error) error {
-	o.Stale = errors.Is(err, errStale)
-	if o.Stale {
-		return nil
+// outcomeOf has an answer of the resource travel as a result. Other errors arrive as texts.
+func outcomeOf(value int64, err error) (Outcome, error) {
+	if errors.Is(err, errStale) {
+		return Outcome{Value: value, Stale: true}, nil
 	}
-	return err
+	return Outcome{Value: value}, err
 }
 
-// Report takes the news of a process.
-func (s *service) Report(n News, _ *bool) error {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	s.hub.seats[n.Index].last = n.Stats
-	return nil
+// report takes the news of a process.
+func (h *hub) report(_ *http.Request, n News) (struct{}, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seats[n.Index].last = n.Stats
+	return struct{}{}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/rpc"
 	"os"
 	"runtime"
 	"testing"
@@ -32,12 +31,9 @@ func testHub(t *testing.T, fenced bool, names ...lockagent.Name) *hub {
 
 func TestLinkRefusesOldTokens(t *testing.T) {
 	h := testHub(t, true, counter)
-	client, err := rpc.Dial("unix", h.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	perform(t, &link{client: client}, fencedSteps)
+	l := newLink(h.path, 0)
+	defer l.client.CloseIdleConnections()
+	perform(t, l, fencedSteps)
 }
 
 // A process never outlives the demonstration: it ends when its input does, whether
@@ -50,7 +46,7 @@ func TestJoinEndsWithItsInput(t *testing.T) {
 			in, out := io.Pipe()
 			joined := make(chan error, 1)
 			go func() { joined <- Join(context.Background(), in, testLogger(t), tracing.Config{}) }()
-			if err := json.NewEncoder(out).Encode(invitation{Work: work, Hub: h.address()}); err != nil {
+			if err := json.NewEncoder(out).Encode(invitation{Work: work, Hub: h.path}); err != nil {
 				t.Fatal(err)
 			}
 			<-h.seats[0].ready

@@ -1,13 +1,16 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net/rpc"
+	"net"
+	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,6 +32,9 @@ type invitation struct {
 // reportEvery is how often a process tells what it has done.
 const reportEvery = 200 * time.Millisecond
 
+// maxIdle is how many connections to the hub are kept: more than an agent has workers that are at a counter at once.
+const maxIdle = 1024
+
 // Join is the work of a process that [Config.Command] has started. It reads its orders
 // from in, and works until ctx or in ends. So it never outlives the demonstration.
 // logger is told of trouble with the store and the event log. telemetry is where spans
@@ -46,17 +52,14 @@ func Join(ctx context.Context, in io.Reader, logger *slog.Logger, telemetry trac
 		leave()
 	}()
 
-	client, err := rpc.Dial("unix", inv.Hub)
-	if err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	far := &link{client: client, index: inv.Index}
+	far := newLink(inv.Hub, inv.Index)
+	defer far.client.CloseIdleConnections()
 	a, err := inv.agent(ctx, far, logger, telemetry)
 	if err != nil {
-		return errors.Join(err, client.Close())
+		return err
 	}
 	defer showPublishing(a.stats, telemetry)()
-	return errors.Join(far.attend(ctx, a), client.Close())
+	return far.attend(ctx, a)
 }
 
 func (inv invitation) agent(ctx context.Context, far *link, logger *slog.Logger, telemetry tracing.Config) (*agent, error) {
@@ -73,24 +76,29 @@ func (inv invitation) agent(ctx context.Context, far *link, logger *slog.Logger,
 
 // link is the hub, seen from a process.
 type link struct {
-	client *rpc.Client
+	client *http.Client
 	index  int
 }
 
 var _ counters = (*link)(nil)
 
+// newLink returns the link of the process with this index to the hub whose socket has the path.
+func newLink(path string, index int) *link {
+	transport := &http.Transport{MaxIdleConnsPerHost: maxIdle}
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+	return &link{client: &http.Client{Transport: transport}, index: index}
+}
+
 // attend runs the agent from the moment that the hub says, and reports what it
 // does, also after its end.
 func (l *link) attend(ctx context.Context, a *agent) error {
-	var none bool
-	begin := l.client.Go(serviceName+".Ready", Hello{l.index, a.id()}, &none, make(chan *rpc.Call, 1))
-	select {
-	case <-begin.Done:
-		if begin.Error != nil {
-			return errors.Join(fmt.Errorf("demo: %w", begin.Error), a.close())
-		}
-	case <-ctx.Done():
+	if err := l.call(ctx, "ready", Hello{l.index, a.id()}, &struct{}{}); ctx.Err() != nil {
 		return a.close()
+	} else if err != nil {
+		return errors.Join(err, a.close())
 	}
 	var work errgroup.Group
 	done := make(chan struct{})
@@ -111,19 +119,18 @@ func (l *link) attend(ctx context.Context, a *agent) error {
 }
 
 func (l *link) report(a *agent) error {
-	var none bool
-	return l.call("Report", News{l.index, a.stats()}, &none)
+	return l.call(context.Background(), "report", News{l.index, a.stats()}, &struct{}{})
 }
 
 func (l *link) read(name lockagent.Name, token lockagent.Token) (int64, error) {
 	var out Outcome
-	err := l.call("Read", Operation{Lock: name, Token: token}, &out)
+	err := l.call(context.Background(), "read", Operation{Lock: name, Token: token}, &out)
 	return out.Value, errors.Join(err, out.err())
 }
 
 func (l *link) write(name lockagent.Name, token lockagent.Token, value int64) error {
 	var out Outcome
-	err := l.call("Write", Operation{name, token, value}, &out)
+	err := l.call(context.Background(), "write", Operation{name, token, value}, &out)
 	return errors.Join(err, out.err())
 }
 
@@ -134,9 +141,31 @@ func (o Outcome) err() error {
 	return nil
 }
 
-func (l *link) call(method string, args, reply any) error {
-	if err := l.client.Call(serviceName+"."+method, args, reply); err != nil {
-		return fmt.Errorf("demo: %s: %w", method, err)
+// call calls the hub by name. The hub is in a process of this machine, which either answers or ends.
+func (l *link) call(ctx context.Context, name string, args, result any) error {
+	text, err := json.Marshal(args)
+	if err != nil {
+		return fmt.Errorf("demo: %s: %w", name, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub/"+name, bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("demo: %s: %w", name, err)
+	}
+	answer, err := l.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("demo: %s: %w", name, err)
+	}
+	defer answer.Body.Close()
+	text, err = io.ReadAll(answer.Body)
+	switch {
+	case err != nil:
+	case answer.StatusCode != http.StatusOK:
+		err = errors.New(strings.TrimSpace(string(text)))
+	default:
+		err = json.Unmarshal(text, result)
+	}
+	if err != nil {
+		return fmt.Errorf("demo: %s: %w", name, err)
 	}
 	return nil
 }

@@ -195,7 +195,7 @@ func (s *show) gatherProcesses(ctx context.Context) (err error) {
 	}
 	var started []*process
 	for i := range s.cfg.Agents {
-		inv := invitation{Work: s.cfg.Work, Index: i, Hub: s.hub.address(), Redis: s.cfg.Redis, Log: s.log}
+		inv := invitation{Work: s.cfg.Work, Index: i, Hub: s.hub.path, Redis: s.cfg.Redis, Log: s.log}
 		p, err := startProcess(s.cfg.Command(), s.hub, inv)
 		if err != nil {
 			return fmt.Errorf("start process %d of %d: %w", i+1, s.cfg.Agents, err)
