@@ -41,8 +41,9 @@ func (p *programs) path(ctx context.Context, source string) (string, error) {
 		return path, err
 	}
 	unfinished := path + ".new"
-	// From the module that it belongs to.
-	build := exec.CommandContext(ctx, "go", "build", "-C", source, "-o", unfinished, ".")
+	// From the module that it belongs to, and as make build does it.
+	build := exec.CommandContext(ctx, "go", "build", "-C", source, "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", unfinished, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) } // with the compiler and the linker
 	if said, err := build.CombinedOutput(); err != nil {
