@@ -37,6 +37,7 @@ type ClaimView struct {
 	Since    time.Time         `json:"since"`
 	LeftMS   int64             `json:"left_ms,omitempty"`
 	Detached bool              `json:"detached,omitempty"`
+	ForPID   int32             `json:"for_pid,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 }
 
@@ -56,7 +57,8 @@ func ViewOf(l *lockagentv1.Lock) LockView {
 				Token: c.GetToken(), PID: c.GetClient().GetPid(), PIDs: c.GetPids(),
 				UID: c.GetClient().GetUid(), User: c.GetClient().GetUser(),
 				Program: c.GetClient().GetProgram(), Command: c.GetCommand(), Since: c.GetSince().AsTime(),
-				LeftMS: c.GetLeft().AsDuration().Milliseconds(), Detached: c.GetDetached(), Labels: c.GetLabels(),
+				LeftMS: c.GetLeft().AsDuration().Milliseconds(), Detached: c.GetDetached(), ForPID: c.GetForPid(),
+				Labels: c.GetLabels(),
 			}
 		}
 		return all
@@ -70,7 +72,10 @@ func ViewOf(l *lockagentv1.Lock) LockView {
 // Whose says whose a claim is, for people.
 func (c *ClaimView) Whose() string {
 	pid := c.PID
-	if len(c.PIDs) > 0 {
+	switch {
+	case c.Detached: // the process that made the claim may have ended
+		pid = c.ForPID
+	case len(c.PIDs) > 0:
 		pid = c.PIDs[0] // it does the work
 	}
 	text := lockagent.Process{Program: c.Program, PID: int(pid), User: c.User}.String()
