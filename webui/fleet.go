@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -40,6 +39,13 @@ type fleetOf struct {
 	Hosts int
 	Err   error // why the log cannot be read on
 	rows  []lockRow
+	holds map[ofAgent]*claimRow // the oldest of each agent, of each lock
+}
+
+// ofAgent are the holds of a lock that an agent has. It has them in one store.
+type ofAgent struct {
+	lock  lockagent.Name
+	agent lockagent.AgentID
 }
 
 // Age is how old the newest is that is known.
@@ -116,7 +122,7 @@ func (f *fleet) readOn(ctx context.Context, hub Past, state *natslog.StreamState
 
 // rows are the locks that somebody holds or waits for, at a time.
 func (f *fleet) rows(at time.Time) fleetOf {
-	is, hosts := fleetOf{At: at}, make(map[string]bool)
+	is, hosts := fleetOf{At: at, holds: make(map[ofAgent]*claimRow)}, make(map[string]bool)
 	claim := func(who fold.Who, of fold.Process, agent lockagent.AgentID, since time.Time) *claimRow {
 		by := fold.Process(who.Process())
 		if who.IsZero() {
@@ -154,6 +160,10 @@ func (f *fleet) rows(at time.Time) fleetOf {
 			case !h.Uncertain.IsZero():
 				c.State = stateUncertain
 			}
+			of := ofAgent{l.Lock, h.Agent}
+			if first := is.holds[of]; first == nil || c.Since.Before(first.Since) {
+				is.holds[of] = c
+			}
 			if row.State = worse(row.State, c.State); row.Holder == nil || c.Since.Before(row.Holder.Since) {
 				row.Holder = c
 			}
@@ -172,12 +182,9 @@ func (f *fleet) rows(at time.Time) fleetOf {
 	return is
 }
 
-// elsewhere returns who holds a lock on another host, as far as the hub tells.
-func (p *page) elsewhere(name lockagent.Name) *claimRow {
-	known := p.fleetNow()
-	at := slices.IndexFunc(known.rows, func(row lockRow) bool { return row.Name == string(name) && row.Holder != nil })
-	if at < 0 {
-		return nil
-	}
-	return known.rows[at].Holder
+// elsewhere returns who holds a lock on another host, as far as the hub tells. The holder is what the store of this host
+// says: the hub may also tell of a lock of the same name in another store.
+func (p *page) elsewhere(name lockagent.Name, holder string) *claimRow {
+	tenure, _ := lockagent.ParseTenure(holder) // no agent has the zero Tenure
+	return p.fleetNow().holds[ofAgent{name, tenure.Agent}]
 }

@@ -67,7 +67,8 @@ func storeOf(t *testing.T, log natslog.Connection, name lockagent.Name) (id stri
 }
 
 // Each host forwards its events to one hub. The page of one of them has the holders and the waiters of all, and says
-// how old that is: also when the hub is away, from then on. A lock of the same name in another store is another lock.
+// how old that is: also when the hub is away, from then on. A lock of the same name in another store is another lock,
+// with another holder.
 func TestFleetOfTwoHosts(t *testing.T) {
 	t.Parallel()
 	hub := natstest.Start(t, natsserver.Config{Listen: "127.0.0.1:0"})
@@ -88,7 +89,10 @@ func TestFleetOfTwoHosts(t *testing.T) {
 			{Kind: lockagent.EventGranted, Store: shared, Lock: "theirs", Token: 1, Tenure: 1, Lease: time.Hour},
 			{Kind: lockagent.EventQueued, Store: shared, Lock: "ours", Request: 2, Waited: time.Minute},
 		},
-		"web-2-memory": {{Kind: lockagent.EventGranted, Store: "of its own", Lock: "ours", Token: 1, Tenure: 1}},
+		"web-2-memory": {
+			{Kind: lockagent.EventGranted, Store: "of its own", Lock: "ours", Token: 1, Tenure: 1},
+			{Kind: lockagent.EventGranted, Store: "of its own", Lock: "of java", Token: 1, Tenure: 1},
+		},
 	} {
 		p := publish(t, other, agent)
 		for _, e := range all {
@@ -98,15 +102,16 @@ func TestFleetOfTwoHosts(t *testing.T) {
 		}
 	}
 	store.PlantHolder("theirs", "web-2-daemon:1", 1, time.Hour)
+	store.PlantHolder("of java", "8743c9c0-0795-4907-87fd-6c719a6b4586:52", 1, time.Hour)
 
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "/fleet", "3 claims hold, 2 wait")
+	r.until(t, "/fleet", "4 claims hold, 2 wait")
 	fleet := r.get(t, "/fleet")
 	fleet.says(
-		t, http.StatusOK, "2 hosts with locks", "<b>3 locks</b>", `<b class="warn">1 contended</b>`,
+		t, http.StatusOK, "2 hosts with locks", "<b>4 locks</b>", `<b class="warn">1 contended</b>`,
 		"2 wait · ", "1 m</span>", ">pg_dump shop</b>", "@"+host, ">make all</b>", "7 · bob@web-2", ">store of its own</span>",
 		"All hosts, as the hub had told by",
 	)
@@ -114,11 +119,12 @@ func TestFleetOfTwoHosts(t *testing.T) {
 	for _, key := range regexp.MustCompile(`<tr data-key="([^"]+)"`).FindAllStringSubmatch(fleet.body, -1) {
 		rows[key[1]] = true
 	}
-	if len(rows) != 3 {
+	if len(rows) != 4 {
 		t.Errorf("the script of the page knows %d rows: %v", len(rows), rows)
 	}
 	r.get(t, "/fleet?state=waiting").says(t, http.StatusOK, ">ours<", "!>theirs<")
 	r.get(t, lockPath("theirs")).says(t, http.StatusOK, "make all", "as the hub tells", "web-2-daemon:1")
+	r.get(t, lockPath("of java")).says(t, http.StatusOK, "another host", "8743c9c0", "!make all", "!as the hub tells")
 
 	if err := hub.Stop(); err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func (p *page) lock(r *http.Request) (content, error) {
 	}
 	if data.Watches = p.Access.Sees(ctx, name, true); data.Watches {
 		if data.Holder == nil && data.Store.GetHeld() {
-			data.Elsewhere = p.elsewhere(name)
+			data.Elsewhere = p.elsewhere(name, data.Store.GetHolder())
 		}
 		data.History = p.past.get(string(name), func() historyOf { return p.readHistory(name) })
 	}

@@ -125,8 +125,13 @@ func TestFleet(t *testing.T) {
 		if door.Longest.By() != "bob@web-2" || door.Waiting != 1 || gone.State != stateSilent || gone.Holder.Expires.IsZero() {
 			t.Errorf("%+v, %+v", door.Longest, gone)
 		}
-		if h := p.elsewhere("door"); h == nil || h.User != "ann" || p.elsewhere("desk") != nil {
+		if h := p.elsewhere("door", "web-1:1"); h == nil || h.User != "ann" {
 			t.Errorf("%+v", h)
+		}
+		for name, holder := range map[lockagent.Name]string{"door": "web-4:1", "desk": "web-1:1", "gone": "somebody"} {
+			if h := p.elsewhere(name, holder); h != nil {
+				t.Errorf("%s, which %s has: %+v", name, holder, h)
+			}
 		}
 
 		log.err = errors.New("the hub is away")
