@@ -115,13 +115,17 @@ func (f *Fold) forgetAgents() {
 }
 
 // ForgetSilent forgets the agents of which the stream has taken nothing since a time, with all that they hold and wait
-// for: an agent that has crashed never tells that this is over. It tells no changes.
+// for: an agent that has crashed never tells that this is over. It forgets the holds of other agents which nothing has
+// told of since then: the log lacks their end. An agent tells every ten minutes that a hold goes on, so the time must be
+// longer ago. ForgetSilent tells no changes.
 func (f *Fold) ForgetSilent(since time.Time) {
 	for id, a := range f.agents {
 		if a.heard.Before(since) {
 			f.waitsNoMore(a)
 			f.ForgetAgent(id)
+			continue
 		}
+		f.Forget(id, func(h *Hold) bool { return h.told.Before(since) })
 	}
 }
 

@@ -308,7 +308,7 @@ func (f *Fold) newHold(a *folded, l *lockFold, r *events.Record) *Hold {
 		Request: r.Request, Tenure: r.Tenure, Token: r.Token, Mode: r.Mode, How: r.How, Grants: r.Count,
 		From: r.Time, Waited: r.Waited, Start: r.StoreTime, Lease: r.Lease, Fixed: r.Fixed,
 		Confirmed: max(r.StoreTime, r.Confirmed), Incarnation: r.Incarnation, Permits: r.Permits, Total: r.Total,
-		Replicas: r.Replicas, Holds: r.Holds,
+		Replicas: r.Replicas, Holds: r.Holds, told: r.Stored,
 	}
 	return h
 }

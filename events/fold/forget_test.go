@@ -102,8 +102,8 @@ func TestFoldForgetsTheSilent(t *testing.T) {
 			Epoch: 1, Seq: seq, Stored: logtest.Wall(ms),
 		})
 	}
-	for _, agent := range []lockagent.AgentID{"silent", "heard"} {
-		tell(0, agent, "b", lockagent.EventGranted, lockagent.Name("held by "+agent))
+	for i, agent := range []lockagent.AgentID{"silent", "heard"} {
+		tell(1000*i, agent, "b", lockagent.EventGranted, lockagent.Name("held by "+agent))
 		tell(0, agent, "b", lockagent.EventQueued, lockagent.Name("wanted by "+agent))
 		tell(0, agent, "b", lockagent.EventQueued, "wanted by both")
 	}
@@ -129,5 +129,53 @@ func TestFoldForgetsTheSilent(t *testing.T) {
 	tell(3000, "silent", "a", lockagent.EventHolding, "held by silent")
 	if got := has(); len(got) != 4 {
 		t.Errorf("it knows %q", got)
+	}
+}
+
+// An agent that lives tells again of a hold that goes on. If it does not, the log lacks the end of the hold. A fold that
+// goes on with a snapshot knows as well when a hold was told of.
+func TestFoldForgetsHoldsThatAreNotToldAgain(t *testing.T) {
+	f := New()
+	seq := uint64(0)
+	tell := func(ms int, kind lockagent.EventKind, lock lockagent.Name) {
+		seq++
+		f.Apply(events.Record{
+			Event: lockagent.Event{Kind: kind, Agent: "A", Store: "s", Lock: lock, Tenure: 1, Token: 1, Count: 1},
+			Epoch: 1, Seq: seq, Stored: logtest.Wall(ms),
+		})
+	}
+	tell(0, lockagent.EventGranted, "over")
+	tell(0, lockagent.EventGranted, "goes on")
+	tell(1000, lockagent.EventHolding, "goes on")
+	tell(1000, lockagent.EventHolding, "without a grant")
+	tell(2000, lockagent.EventGranted, "new")
+	tell(3000, lockagent.EventAlive, "")
+	snapshot, err := f.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := Resume(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]*Fold{"itself": f, "resumed": resumed} {
+		for since, want := range map[int][]lockagent.Name{
+			0:    {"goes on", "new", "over", "without a grant"},
+			1000: {"goes on", "new", "without a grant"},
+			2000: {"new"},
+		} {
+			c := f.Clone()
+			c.ForgetSilent(logtest.Wall(since))
+			var got []lockagent.Name
+			for l := range c.Locks() {
+				if len(l.Holders) > 0 {
+					got = append(got, l.Lock)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: of what was told since %d ms it knows %q, want %q", name, since, got, want)
+			}
+		}
 	}
 }

@@ -129,8 +129,9 @@ type Hold struct {
 	// end may still come.
 	Superseded bool `json:"superseded,omitempty"`
 
-	stray  bool // the log has its end, but not its grant
-	shares int  // how many of the grants of an exclusive hold are shared
+	stray  bool      // the log has its end, but not its grant
+	shares int       // how many of the grants of an exclusive hold are shared
+	told   time.Time // when the stream took the last record which says that it begins, or goes on
 }
 
 // Process is a [lockagent.Process] as reports write it.

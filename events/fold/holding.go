@@ -33,7 +33,7 @@ func (f *Fold) holdsOn(h *Hold, r *events.Record) {
 		h.shares = 0 // all of its grants are shared now
 	}
 	h.Gone, h.Grants, h.Mode, h.Lease, h.Fixed = false, r.Count, r.Mode, r.Lease, r.Fixed
-	h.Confirmed = max(h.Confirmed, r.Confirmed)
+	h.Confirmed, h.told = max(h.Confirmed, r.Confirmed), r.Stored
 	if changed {
 		f.notify(HoldChanged, h)
 	}

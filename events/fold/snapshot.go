@@ -34,7 +34,8 @@ type foldedSnapshot struct {
 
 type foldedLock struct {
 	LockState
-	Shares    []int          `json:"shares,omitempty"` // of each holder, if one has any
+	Told      []time.Time    `json:"told,omitempty"`   // of each holder
+	Shares    []int          `json:"shares,omitempty"` // likewise, if one has any
 	Exclusive *grantSnapshot `json:"exclusive,omitempty"`
 	Shared    *grantSnapshot `json:"shared,omitempty"`
 }
@@ -78,6 +79,7 @@ func (l *lockFold) snapshot() foldedLock {
 	shares := 0
 	for _, h := range l.open {
 		s.Holders = append(s.Holders, *h)
+		s.Told = append(s.Told, h.told)
 		s.Shares = append(s.Shares, h.shares)
 		shares += h.shares
 	}
@@ -130,6 +132,9 @@ func (f *Fold) restore(s *foldedLock) error {
 	f.locks[s.LockKey] = l
 	for i := range s.Holders {
 		h := &s.Holders[i]
+		if i < len(s.Told) {
+			h.told = s.Told[i]
+		}
 		if i < len(s.Shares) {
 			h.shares = s.Shares[i]
 		}
