@@ -81,6 +81,36 @@ func program(t testing.TB) string {
 	return filepath.Join(bin, "lockagent")
 }
 
+// process is the program in a process of its own.
+type process struct {
+	*exec.Cmd
+	stderr output
+	end    error // read it after stderr.ended
+}
+
+// launch starts the program. The end of the test kills it.
+func launch(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	ended := make(chan struct{})
+	p := &process{Cmd: cmd, stderr: output{ended: ended}}
+	p.Stderr = &p.stderr
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(ended)
+		p.end = p.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // it has ended if all went well
+		<-ended
+		if t.Failed() {
+			t.Logf("%s:\n%s", p, &p.stderr)
+		}
+	})
+	return p
+}
+
 // result is what became of a run of the program.
 type result struct {
 	code           int

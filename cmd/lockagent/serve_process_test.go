@@ -31,36 +31,6 @@ import (
 	"github.com/lockagent/lockagent/proto/lockagent/v1/lockagentv1connect"
 )
 
-// process is the program in a process of its own.
-type process struct {
-	*exec.Cmd
-	stderr output
-	end    error // read it after stderr.ended
-}
-
-// launch starts the program. The end of the test kills it.
-func launch(t *testing.T, cmd *exec.Cmd) *process {
-	t.Helper()
-	ended := make(chan struct{})
-	p := &process{Cmd: cmd, stderr: output{ended: ended}}
-	p.Stderr = &p.stderr
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(ended)
-		p.end = p.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = p.Process.Kill() // it has ended if all went well
-		<-ended
-		if t.Failed() {
-			t.Logf("%s:\n%s", p, &p.stderr)
-		}
-	})
-	return p
-}
-
 // serveProcess starts a daemon on a socket, with a state directory of its own, and waits until it is ready.
 func serveProcess(t *testing.T, path string, environ []string, flags ...string) *process {
 	t.Helper()
