@@ -21,13 +21,15 @@ func TestAcknowledge(t *testing.T) {
 	now := wall(152_000)
 	before := auditor.ReportAt(now)
 	wantReport(t, before, Violated, "not stopped: 1, overlap: 1, unproven: 1", "")
-	if !auditor.Acknowledge(now, Acknowledgement{By: "olga@audit", Time: wall(160_000), Text: "the machine of C was lost"}) {
+	if !auditor.Acknowledge(now,
+		Acknowledgement{By: "olga@audit", Time: wall(160_000), Text: "the machine of C was lost"}) {
 		t.Error("there was nothing")
 	}
 	after := resumed(t, auditor).ReportAt(now)
 	wantReport(t, after, Proven, "", "acknowledged: by olga@audit at 2026-03-01T14:02:40.000Z, up to position 40: "+
 		"1 violation, 1 agent did not stop, 1 hold is not proven (the machine of C was lost)\n  violation: \"a\": two holds overlapped")
-	if k := after.Acknowledged; len(k) != 1 || k[0].Verdict != Violated || k[0].Violations.Count != 1 || k[0].Tails != 1 || k[0].Unproven != 1 || after.Violations.Count != 0 {
+	if k := after.Acknowledged; len(k) != 1 || k[0].Verdict != Violated || k[0].Violations.Count != 1 || k[0].Tails != 1 ||
+		k[0].Unproven != 1 || after.Violations.Count != 0 {
 		t.Errorf("%+v", k)
 	}
 	if auditor.Acknowledge(now, Acknowledgement{}) {
@@ -48,7 +50,8 @@ func TestAcknowledge(t *testing.T) {
 // Nobody lives any more. What somebody tells later of that time is not proven.
 func TestAcknowledgeTheEndOfALog(t *testing.T) {
 	s := new(tape)
-	a, b, c := agent("A").alive(1000).held(1, 2000, 3000), agent("B").alive(500).granted(1, 5000), agent("C").of("c").alive(1000)
+	a, b, c := agent("A").alive(1000).held(1, 2000, 3000), agent("B").alive(500).granted(1, 5000),
+		agent("C").of("c").alive(1000)
 	auditor := s.add(6000, a, b, c).read(newAudit())
 	wantReport(t, auditor.Report(), Incomplete, "not stopped: 3, open: 1, unproven: 2", "")
 	auditor.Acknowledge(time.Time{}, Acknowledgement{})
@@ -65,14 +68,16 @@ func TestManyLocks(t *testing.T) {
 		a.of(lockagent.Name("orders/"+strings.Repeat("x", n%7)+time.Duration(n).String())).held(uint64(n+1), 100*n, 100*n+50)
 	}
 	records := a.stop().records
-	if r := audited(records); r.Locks != mostNames || !r.MoreLocks || !strings.Contains(r.String(), "on 10000 or more locks") {
+	if r := audited(records); r.Locks != mostNames || !r.MoreLocks ||
+		!strings.Contains(r.String(), "on 10000 or more locks") {
 		t.Errorf("%.300v", r)
 	}
 	b := agent("B").at("t").of("another").held(1, 1, 2)
 	if r := audited(append(slices.Clone(records), b.records...)); r.Locks != mostNames+1 || !r.MoreLocks {
 		t.Errorf("two stores: %.300v", r)
 	}
-	if r := audited(append(records, b.reset(lockagent.Reset{Store: "s"}).records...)); r.Locks != mostNames || !r.MoreLocks {
+	if r := audited(append(records, b.reset(lockagent.Reset{Store: "s"}).records...)); r.Locks != mostNames ||
+		!r.MoreLocks {
 		t.Errorf("two stores that are one: %.300v", r)
 	}
 	if r := audited(agent("A").held(1, 1, 2).stop().records); r.Locks != 1 || r.MoreLocks {
@@ -102,7 +107,8 @@ func TestAcknowledgeEachKind(t *testing.T) {
 		if want := cmp.Or(k.verdict, Proven); before.Verdict != want || a.clone().found.verdict() != want {
 			t.Errorf("%s: %s, want %s", k.many, before.Verdict, want)
 		}
-		if text := before.String(); !strings.Contains(text, "7 "+k.many) && (k.title == "" || !strings.Contains(text, k.title)) {
+		if text := before.String(); !strings.Contains(text, "7 "+k.many) &&
+			(k.title == "" || !strings.Contains(text, k.title)) {
 			t.Errorf("it does not tell of %s:\n%v", k.many, before)
 		}
 		if !a.Acknowledge(time.Time{}, Acknowledgement{By: "olga"}) {
@@ -127,7 +133,8 @@ func TestFindingKindsAreComplete(t *testing.T) {
 	fields := reflect.ValueOf(&r).Elem()
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Name
-		if _, list := fields.Field(i).Addr().Interface().(tallied); list && !known[fields.Field(i).Addr().Interface()] && !slices.Contains(others, name) {
+		if _, list := fields.Field(i).Addr().Interface().(tallied); list && !known[fields.Field(i).Addr().Interface()] &&
+			!slices.Contains(others, name) {
 			t.Errorf("%s is of no kind", name)
 		}
 	}

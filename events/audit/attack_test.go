@@ -63,14 +63,16 @@ func TestAttacksOnHoldsThatGoOn(t *testing.T) {
 			x := s.read(newAudit())
 			x.Acknowledge(wall(806_000), Acknowledgement{})
 			s.records = nil
-			s.tells(815_000, 845_000, has, a, b).add(847_500, b.of("l").held(1, 846_000, 847_000)).tells(855_000, 905_000, has, a, b)
+			s.tells(815_000, 845_000, has, a, b).add(847_500, b.of("l").held(1, 846_000, 847_000)).
+				tells(855_000, 905_000, has, a, b)
 			return s.live(906_000, 1_006_000, b).add(1_007_000, b.stop()).read(x).Report()
 		},
 		// The log begins when the agent is away. Its next process tells that it has a hold, and crashes.
 		"OfAnAgentThatComesInALateLog": func(t *testing.T) Report {
 			a, b := agent("A").of("l").leasing(time.Hour).granted(1, 500).alive(1000).stop(), agent("B").of("l").alive(100)
 			has := hasOne(a)
-			s := new(tape).lose(1000, a, b).live(10_000, 300_000, b).add(302_500, b.held(1, 301_000, 302_000)).live(310_000, 600_000, b)
+			s := new(tape).lose(1000, a, b).live(10_000, 300_000, b).add(302_500, b.held(1, 301_000, 302_000)).
+				live(310_000, 600_000, b)
 			s.add(601_000, a.next().edit(has)).tells(610_000, 650_000, has, a, b)
 			return s.live(660_000, 800_000, b).add(801_000, b.stop()).read(newAudit()).Report()
 		},
@@ -85,15 +87,18 @@ func TestAttacksByRecordsOfAHold(t *testing.T) {
 	reads := func() *story { return agent("B").in(lockagent.Shared).held(1, 6000, 7000).stop() }
 	for name, stories := range map[string][]*story{
 		"HoldingOfASharedHoldIsExclusive": {
-			shares().dropped(lockagent.EventReentered).holding(1, 5000).edit(func(r *events.Record) { r.Mode = lockagent.Exclusive }).
+			shares().dropped(lockagent.EventReentered).holding(1, 5000).
+				edit(func(r *events.Record) { r.Mode = lockagent.Exclusive }).
 				released(1, 9000).returned(1, 9001).stop(),
 			reads(),
 		},
 		"ReentryOfASharedHoldIsExclusive": {
-			shares().in(lockagent.Exclusive).reentered(1, 5000).in(lockagent.Shared).released(1, 8000).released(1, 9000).returned(1, 9001).stop(), reads(),
+			shares().in(lockagent.Exclusive).reentered(1, 5000).in(lockagent.Shared).released(1, 8000).released(1, 9000).
+				returned(1, 9001).stop(), reads(),
 		},
 		"ReleaseOfASharedHoldIsExclusive": {
-			shares().reentered(1, 5000).in(lockagent.Exclusive).released(1, 8000).in(lockagent.Shared).released(1, 9000).returned(1, 9001).stop(), reads(),
+			shares().reentered(1, 5000).in(lockagent.Exclusive).released(1, 8000).in(lockagent.Shared).released(1, 9000).
+				returned(1, 9001).stop(), reads(),
 		},
 		"EndOfASharedHoldIsExclusive": {
 			shares().in(lockagent.Exclusive).released(1, 9000).returned(1, 9001).stop(), reads(),
@@ -132,20 +137,24 @@ func TestAttacksByRecordsOfAHold(t *testing.T) {
 // holdingAfterTheEnd is the log of a hold that went on for 600 s and ended after 595 s. It is not stopped, so the
 // second opinion has no verdict.
 func holdingAfterTheEnd() *story {
-	return agent("A").granted(1, 1000).renewed(1, 595_000).holding(1, 601_000).released(1, 596_000).returned(1, 596_001).alive(700_000)
+	return agent("A").granted(1, 1000).renewed(1, 595_000).holding(1, 601_000).released(1, 596_000).
+		returned(1, 596_001).alive(700_000)
 }
 
 // releasedAfterTheEnd is likewise of a hold of which one grant was released after 19 s, and the last one after 9 s.
 func releasedAfterTheEnd() *story {
-	return agent("A").granted(1, 1000).reentered(1, 1500).released(1, 20_000).released(1, 10_000).returned(1, 10_001).alive(700_000)
+	return agent("A").granted(1, 1000).reentered(1, 1500).released(1, 20_000).released(1, 10_000).
+		returned(1, 10_001).alive(700_000)
 }
 
 // One permit that is given back twice is one permit.
 func TestAttackByAPermitThatIsGivenBackTwice(t *testing.T) {
-	x := agent("X").permits(lockagent.Permits, 1, 2).changes(500, lockagent.TrySetPermits, 2).gaveBack(5000, "A", 1).gaveBack(6000, "A", 1)
+	x := agent("X").permits(lockagent.Permits, 1, 2).changes(500, lockagent.TrySetPermits, 2).
+		gaveBack(5000, "A", 1).gaveBack(6000, "A", 1)
 	r := audited(recordsOf([]*story{
 		x.stop(),
-		agent("A").permits(lockagent.Permits, 2, 2).granted(1, 1000).renewed(1, 9000).released(1, 20_000).returned(1, 20_001).stop(),
+		agent("A").permits(lockagent.Permits, 2, 2).granted(1, 1000).renewed(1, 9000).released(1, 20_000).
+			returned(1, 20_001).stop(),
 		agent("B").permits(lockagent.Permits, 1, 2).granted(1, 7000).released(1, 15_000).returned(1, 15_001).stop(),
 		agent("C").permits(lockagent.Permits, 1, 2).granted(1, 8000).released(1, 15_000).returned(1, 15_001).stop(),
 	}))
@@ -225,7 +234,8 @@ func TestAttacksByAHiddenHold(t *testing.T) {
 		"NothingIsMissingSinceItHadNone": func(t *testing.T) Report {
 			a, b := agent("A").of("l").alive(500), agent("B").of("l")
 			s := new(tape).lose(1000, a, b).live(10_000, 40_000, a, b) // it has none
-			s.tells(50_000, 90_000, func(r *events.Record) { r.Count, r.Sum = 1, 77 }, a, b).add(95_000, b.held(1, 85_000, 86_000))
+			s.tells(50_000, 90_000, func(r *events.Record) { r.Count, r.Sum = 1, 77 }, a, b).
+				add(95_000, b.held(1, 85_000, 86_000))
 			return s.live(100_000, 200_000, a, b).add(201_000, a.stop(), b.stop()).read(newAudit()).Report()
 		},
 	} {
@@ -256,7 +266,8 @@ func TestAttacksByAPermitOfTheSameAgent(t *testing.T) {
 
 // What else can be proven wrongly.
 func TestOtherAttacks(t *testing.T) {
-	t.Run("AReplyComesWithinTheDelay", func(t *testing.T) { // a sign of life comes before the record of a grant that was decided earlier
+	// A sign of life comes before the record of a grant that was decided earlier.
+	t.Run("AReplyComesWithinTheDelay", func(t *testing.T) {
 		a, b := agent("A"), agent("B")
 		s := new(tape).add(1000, a.alive(500), b.alive(500)).live(10_000, 10_000, a, b)
 		s.add(20_000, a.alive(20_000), b.held(1, 18_000, 18_700).alive(20_000))

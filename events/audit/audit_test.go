@@ -33,10 +33,12 @@ func recordsOf(stories []*story) (all []events.Record) {
 // findingsOf names what a report has found, each kind of thing with its number.
 func findingsOf(r Report) []string {
 	counts := map[string]int{
-		"explained": r.Explained.Count, "unproven": r.Unproven.Count, "missing": r.RecordHoles.Count, "late": r.Late.Count, "uncovered": r.Uncovered.Count,
+		"explained": r.Explained.Count, "unproven": r.Unproven.Count, "missing": r.RecordHoles.Count, "late": r.Late.Count,
+		"uncovered":   r.Uncovered.Count,
 		"not stopped": r.Tails.Count, "open": r.OpenHolds.Count, "not judged": r.NotJudged.Count,
 		"unreadable": r.Unreadable.Count, "joined": r.Joined.Count, "unchecked": r.Unchecked,
-		"unjudged": r.Unjudged, "holes": r.MessageHoles.Count, "judgedEarly": r.JudgedEarly.Count, "unknown": r.Unknown, "dropped": r.Dropped,
+		"unjudged": r.Unjudged, "holes": r.MessageHoles.Count, "judgedEarly": r.JudgedEarly.Count, "unknown": r.Unknown,
+		"dropped": r.Dropped,
 	}
 	for _, v := range r.Violations.First {
 		counts[string(v.Kind)] += 1 + v.More
@@ -106,7 +108,8 @@ func TestAuditProves(t *testing.T) {
 		},
 		"HandOffsAndReentry": {
 			[]*story{
-				agent("A").granted(1, 1000).reentered(1, 1100).released(1, 1200).released(1, 1300).handedOff(1, 1300).released(1, 1400).returned(1, 1401).stop(),
+				agent("A").granted(1, 1000).reentered(1, 1100).released(1, 1200).released(1, 1300).handedOff(1, 1300).
+					released(1, 1400).returned(1, 1401).stop(),
 				agent("B").granted(1, 1401).released(1, 1500).stop(),
 			},
 			Proven, "", "",
@@ -150,7 +153,9 @@ func TestAuditProves(t *testing.T) {
 		},
 		"SharedHolds": {
 			[]*story{
-				agent("A").in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1500).released(1, 1600).returned(1, 1601).stop(),
+				agent("A").in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100).
+					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1500).released(1, 1600).
+					returned(1, 1601).stop(),
 				agent("B").in(lockagent.Shared).held(1, 1200, 1900).stop(),
 				agent("C").held(1, 2000, 2100).stop(),
 			},
@@ -174,25 +179,31 @@ func TestAuditProves(t *testing.T) {
 		},
 		"HolderCrashedAfterARenewal": { // that only a sign of life tells of
 			[]*story{
-				agent("A").leasing(2*time.Second).granted(1, 1000).alive(9000).edit(func(r *events.Record) { r.Confirmed = clock(8500) }),
+				agent("A").leasing(2*time.Second).granted(1, 1000).alive(9000).
+					edit(func(r *events.Record) { r.Confirmed = clock(8500) }),
 				agent("B").held(1, 38600, 39000).stop(),
 			},
 			Proven, "not stopped: 1", "",
 		},
 		"OnlyUselessRecordsDropped": {
-			[]*story{agent("A").granted(1, 1000).dropped(lockagent.EventRequested, lockagent.EventQueued).released(1, 1100).returned(1, 1101).stop(), agent("B").held(1, 1200, 1300).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).dropped(lockagent.EventRequested, lockagent.EventQueued).released(1, 1100).
+					returned(1, 1101).stop(), agent("B").held(1, 1200, 1300).stop(),
+			},
 			Proven, "dropped: 2", "2 events found no room",
 		},
 		"SignOfLifeAndReturnDropped": {
 			[]*story{
-				agent("A").alive(500).granted(1, 1000).dropped(lockagent.EventAlive).released(1, 1100).dropped(lockagent.EventReturned).stop(),
+				agent("A").alive(500).granted(1, 1000).dropped(lockagent.EventAlive).released(1, 1100).
+					dropped(lockagent.EventReturned).stop(),
 				agent("B").held(1, 1200, 1300).stop(),
 			},
 			Proven, "dropped: 2", "",
 		},
 		"ReentryDropped": {
 			[]*story{
-				agent("A").granted(1, 1000).dropped(lockagent.EventReentered).released(1, 1100).edit(func(r *events.Record) { r.Count = 1 }).
+				agent("A").granted(1, 1000).dropped(lockagent.EventReentered).released(1, 1100).
+					edit(func(r *events.Record) { r.Count = 1 }).
 					released(1, 1150).edit(func(r *events.Record) { r.Count = 0 }).returned(1, 1151).stop(),
 				agent("B").held(1, 1300, 1400).stop(),
 			},
@@ -207,7 +218,8 @@ func TestAuditProves(t *testing.T) {
 				agent("A").held(1, 1000, 2000).stop(),
 				agent("B").held(1, 1500, 2500).edit(func(r *events.Record) { r.LockKind = "barrier" }).stop(),
 			},
-			Incomplete, "unjudged: 1", "no violation was found, but 1 hold is of a kind of lock that this version does not judge",
+			Incomplete, "unjudged: 1",
+			"no violation was found, but 1 hold is of a kind of lock that this version does not judge",
 		},
 		"FencedAndSpinLocks": { // to the store both are one lock
 			[]*story{
@@ -218,14 +230,18 @@ func TestAuditProves(t *testing.T) {
 		},
 		"UnknownKind": {
 			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).stop()},
-			Incomplete, "unknown: 1", "no violation was found, but 1 record is of a kind or version that this version does not know",
+			Incomplete, "unknown: 1",
+			"no violation was found, but 1 record is of a kind or version that this version does not know",
 		},
 		"UnknownKindOfNoLock": {
 			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{}).stop()},
 			Incomplete, "unknown: 1", "",
 		},
 		"OtherVersion": {
-			[]*story{agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).edit(func(r *events.Record) { r.OtherVersion = true }).stop()},
+			[]*story{
+				agent("A").held(1, 1000, 2000).add(lockagent.Event{Lock: "a"}).
+					edit(func(r *events.Record) { r.OtherVersion = true }).stop(),
+			},
 			Incomplete, "unknown: 1", "1 record is of a kind or version that this version does not know",
 		},
 	}.check(t)
@@ -269,11 +285,15 @@ func TestAuditFindsViolations(t *testing.T) {
 			Violated, "overlap: 1", "",
 		},
 		"OverlapWithADeniedHold": {
-			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop(), agent("B").held(1, 5000, 6000).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop(), agent("B").held(1, 5000, 6000).stop(),
+			},
 			Violated, "overlap: 1", "",
 		},
 		"OverlapWithNotTheLast": {
-			[]*story{agent("A").held(1, 1000, 3000).stop(), agent("B").held(1, 4000, 4100).stop(), agent("C").held(1, 2500, 2600).stop()},
+			[]*story{
+				agent("A").held(1, 1000, 3000).stop(), agent("B").held(1, 4000, 4100).stop(), agent("C").held(1, 2500, 2600).stop(),
+			},
 			Violated, "overlap: 1", "",
 		},
 		"OverlapOfSharedAndExclusive": {
@@ -293,7 +313,10 @@ func TestAuditFindsViolations(t *testing.T) {
 			Violated, "overlap: 1", "",
 		},
 		"OverlapWithinAnAgent": {
-			[]*story{agent("A").granted(1, 1000).handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).handedOff(1, 1100).
+					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop(),
+			},
 			Violated, "overlap: 1", "the agent granted the lock to the second owner while the first still had it",
 		},
 		"OverlapWithAHoldByRest": {
@@ -313,7 +336,8 @@ func TestAuditFindsViolations(t *testing.T) {
 		"OverlapOfJoinedStores": {
 			[]*story{
 				agent("A").at("x").held(1, 1000, 2000).stop(),
-				agent("B").at("y").reset(lockagent.Reset{Store: "x", From: "i", To: "j", After: clock(0), Before: clock(1)}).held(1, 1500, 2500).stop(),
+				agent("B").at("y").reset(lockagent.Reset{Store: "x", From: "i", To: "j", After: clock(0), Before: clock(1)}).
+					held(1, 1500, 2500).stop(),
 			},
 			Violated, "overlap: 1", "",
 		},
@@ -347,12 +371,17 @@ func TestAuditFindsViolations(t *testing.T) {
 			Violated, "stray re-entry: 1", "a re-entry without a hold",
 		},
 		"UntilContradictsHeld": {
-			[]*story{agent("A").granted(1, 1000).released(1, 9000).edit(func(r *events.Record) { r.Until = clock(3000) }).stop(), agent("B").held(1, 3500, 3600).stop()},
-			Violated, "contradiction: 1, overlap: 1", "it is said to have ended at 2026-03-01T14:00:03.000Z at the latest, but was held until",
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 9000).edit(func(r *events.Record) { r.Until = clock(3000) }).stop(),
+				agent("B").held(1, 3500, 3600).stop(),
+			},
+			Violated, "contradiction: 1, overlap: 1",
+			"it is said to have ended at 2026-03-01T14:00:03.000Z at the latest, but was held until",
 		},
 		"ReleaseWithoutCount": { // of one of two grants
 			[]*story{
-				agent("A").granted(1, 1000).reentered(1, 1100).released(1, 1200).edit(func(r *events.Record) { r.Count = 0 }).stop(),
+				agent("A").granted(1, 1000).reentered(1, 1100).released(1, 1200).
+					edit(func(r *events.Record) { r.Count = 0 }).stop(),
 				agent("B").held(1, 1300, 1400).stop(),
 			},
 			Violated, "contradiction: 1", `the owner had 2 grants, and after "released" it has 0`,
@@ -372,36 +401,43 @@ func TestAuditIsNotSure(t *testing.T) {
 	verdicts{
 		"LostTail": { // B may have had the lock at the same time as A, in A's lost end
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 5000, 6000).stop()},
-			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:17.000Z",
+			Incomplete, "not stopped: 1, unproven: 1",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:17.000Z",
 		},
 		"LostTailLongBefore": {
 			[]*story{agent("A").held(1, 1000, 1100).alive(2000), agent("B").held(1, 18000, 19000).stop()},
-			Proven, "not stopped: 1", "proven: nothing overlapped that must not, if 1 agent that did not stop lived no longer than it says below",
+			Proven, "not stopped: 1",
+			"proven: nothing overlapped that must not, if 1 agent that did not stop lived no longer than it says below",
 		},
 		"CrashedAtRest": { // its lease was over, but it may have lived on, and had the lock again
 			[]*story{
 				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500),
 				agent("B").held(1, 3100, 3200).stop(),
 			},
-			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+			Incomplete, "not stopped: 1, unproven: 1",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
 		},
-		"CrashedAtRestAndTheNextWasEarly": { // the lease was not over, so the agent may have had the lock again at that instant
+		// The lease was not over, so the agent may have had the lock again at that instant.
+		"CrashedAtRestAndTheNextWasEarly": {
 			[]*story{
 				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).rested(1, 1050).released(1, 1060).alive(1500),
 				agent("B").held(1, 1600, 1700).stop(),
 			},
-			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+			Incomplete, "not stopped: 1, unproven: 1",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
 		},
 		"CrashedWithoutARest": { // it is the same without a rest
 			[]*story{
 				agent("A").leasing(2*time.Second).granted(1, 1000).released(1, 1010).returned(1, 1011).alive(1500),
 				agent("B").held(1, 3100, 3200).stop(),
 			},
-			Incomplete, "not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
+			Incomplete, "not stopped: 1, unproven: 1",
+			"agent A, billing on host-A, pid 7 (epoch 1) did not stop, and may have held the lock until 2026-03-01T14:00:16.500Z",
 		},
 		"HolderCrashedAndTheNextWasEarly": {
 			[]*story{agent("A").granted(1, 1000).alive(2000), agent("B").held(1, 20000, 21000).stop()},
-			Incomplete, "not stopped: 1, unproven: 1", "the log does not have its end, and token 1772373620000000 was granted at 2026-03-01T14:00:20.000Z, before its lease was over",
+			Incomplete, "not stopped: 1, unproven: 1",
+			"the log does not have its end, and token 1772373620000000 was granted at 2026-03-01T14:00:20.000Z, before its lease was over",
 		},
 		"UnexplainedDenial": {
 			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).stop()},
@@ -427,7 +463,8 @@ func TestAuditIsNotSure(t *testing.T) {
 				agent("A").held(1, 1000, 1100).alive(2000).missing(2).held(4, 3000, 3100).stop(),
 				agent("B").of("b").held(1, 2500, 2600).held(2, 9000, 9100).stop(),
 			},
-			Incomplete, "missing: 1, unproven: 1", "agent A (epoch 1) may have held the lock, for its records 4 to 5 are missing",
+			Incomplete, "missing: 1, unproven: 1",
+			"agent A (epoch 1) may have held the lock, for its records 4 to 5 are missing",
 		},
 		"GapAtTheEndOfAnEpoch": {
 			[]*story{agent("A").held(1, 1000, 1100).missing(1).next().alive(9000).stop()},
@@ -442,7 +479,8 @@ func TestAuditIsNotSure(t *testing.T) {
 		},
 		"EndAfterAHole": { // so it was no end in the hole
 			[]*story{
-				agent("A").granted(1, 1000).missing(1).handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop(),
+				agent("A").granted(1, 1000).missing(1).handedOff(1, 1100).
+					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop(),
 			},
 			Violated, "missing: 1, overlap: 1", "",
 		},
@@ -458,14 +496,18 @@ func TestAuditIsNotSure(t *testing.T) {
 			[]*story{agent("A").released(1, 1100).stop()},
 			Incomplete, "unproven: 1", "the log has its end, but not its grant",
 		},
-		"EndWithoutAGrantThatWasReturnedBeforeItsBound": { // the answer of the store took a while when it confirmed the tenure
+		// The answer of the store took a while when it confirmed the tenure.
+		"EndWithoutAGrantThatWasReturnedBeforeItsBound": {
 			[]*story{agent("A").released(1, 1032).edit(func(r *events.Record) {
 				r.Held, r.Confirmed, r.Until = 32*time.Millisecond, clock(1000), clock(1096)
 			}).returned(1, 1033).stop()},
 			Incomplete, "unproven: 1", "the log has its end, but not its grant",
 		},
 		"HandOffWithoutABeginning": {
-			[]*story{agent("A").handedOff(1, 1100).edit(func(r *events.Record) { r.StoreTime = clock(1000) }).released(1, 1200).edit(func(r *events.Record) { r.Confirmed = clock(1000) }).stop()},
+			[]*story{
+				agent("A").handedOff(1, 1100).edit(func(r *events.Record) { r.StoreTime = clock(1000) }).released(1, 1200).
+					edit(func(r *events.Record) { r.Confirmed = clock(1000) }).stop(),
+			},
 			Incomplete, "unproven: 1", "the log does not have the grant that began its tenure",
 		},
 		"TenureBeganTwice": {
@@ -488,7 +530,10 @@ func TestAuditIsNotSure(t *testing.T) {
 			Incomplete, "joined: 1", "2 tenures do not say of which store they are\n",
 		},
 		"SomeDoNotNameTheirStore": {
-			[]*story{agent("A").held(1, 1000, 2000).stop(), agent("B").edit(func(r *events.Record) { r.Store = "" }).at("").held(1, 1500, 1600).stop()},
+			[]*story{
+				agent("A").held(1, 1000, 2000).stop(),
+				agent("B").edit(func(r *events.Record) { r.Store = "" }).at("").held(1, 1500, 1600).stop(),
+			},
 			Incomplete, "joined: 1", "do not say of which store they are",
 		},
 	}.check(t)
@@ -498,7 +543,8 @@ func TestAuditIsNotSure(t *testing.T) {
 func TestEquivocation(t *testing.T) {
 	first, second := agent("A").held(1, 1000, 1100).stop(), agent("A").held(1, 1000, 1200).stop()
 	r := audited(recordsOf([]*story{first, second, first, second}))
-	if found := findingsOf(r); r.Verdict != Violated || !slices.Equal(found, []string{"equivocation: 1"}) || !strings.Contains(r.String(), "two different records have the identity A:1:2") {
+	if found := findingsOf(r); r.Verdict != Violated || !slices.Equal(found, []string{"equivocation: 1"}) ||
+		!strings.Contains(r.String(), "two different records have the identity A:1:2") {
 		t.Errorf("%v", r)
 	}
 }
@@ -508,7 +554,8 @@ func TestAuditOfUnreadable(t *testing.T) {
 	for n := range 30 {
 		_ = a.Visit(&events.Record{}, fmt.Errorf("message %d", n))
 	}
-	if r := a.Report(); r.Verdict != Incomplete || r.Unreadable.Count != 30 || len(r.Unreadable.First) != most || !strings.Contains(r.String(), "unreadable: and 10 more") {
+	if r := a.Report(); r.Verdict != Incomplete || r.Unreadable.Count != 30 || len(r.Unreadable.First) != most ||
+		!strings.Contains(r.String(), "unreadable: and 10 more") {
 		t.Errorf("%v", r)
 	}
 }
@@ -520,7 +567,8 @@ func TestReportIsShort(t *testing.T) {
 		b.held(uint64(n+1), 2000+10*n, 2005+10*n)
 	}
 	r := audited(recordsOf([]*story{agent("A").granted(1, 1000).released(1, 20000).returned(1, 20000).stop(), b.stop()}))
-	if r.Verdict != Violated || r.Violations.Count != 1000 || len(r.Violations.First) != 1 || r.Violations.First[0].More != 999 {
+	if r.Verdict != Violated || r.Violations.Count != 1000 || len(r.Violations.First) != 1 ||
+		r.Violations.First[0].More != 999 {
 		t.Fatalf("%v", r)
 	}
 	if text := r.String(); len(text) > 3000 || strings.Contains(text, "violation: and") {
@@ -532,7 +580,8 @@ func TestReportIsShort(t *testing.T) {
 func downgraded() *story {
 	s := agent("A").granted(1, 1000)
 	s.in(lockagent.Shared).reentered(1, 1100).edit(func(r *events.Record) { r.Count = 2 })
-	s.in(lockagent.Exclusive).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).edit(func(r *events.Record) { r.Count = 1 })
+	s.in(lockagent.Exclusive).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).
+		edit(func(r *events.Record) { r.Count = 1 })
 	s.in(lockagent.Shared).released(1, 2000)
 	return s.returned(1, 2001).stop()
 }

@@ -37,7 +37,10 @@ func (s *synthetic) next() events.Record {
 	s.n++
 	s.seq[i]++
 	s.now += 300 // microseconds: 3,300 holds a second
-	e := lockagent.Event{Kind: lockagent.EventHeld, Agent: s.ids[i], Time: time.UnixMicro(int64(s.now)).UTC(), Store: "9d8c3a52-0d43-4f0c-a7a0-9a1f6a2b7c11"}
+	e := lockagent.Event{
+		Kind: lockagent.EventHeld, Agent: s.ids[i], Time: time.UnixMicro(int64(s.now)).UTC(),
+		Store: "9d8c3a52-0d43-4f0c-a7a0-9a1f6a2b7c11",
+	}
 	if s.seq[i] == 1 {
 		e.Kind = lockagent.EventAgentStarted
 	} else if s.n%(8*4096) < 8 {
@@ -45,7 +48,8 @@ func (s *synthetic) next() events.Record {
 	} else {
 		s.tenure[i]++
 		e.Lock, e.LockKind, e.Mode = s.locks[(i+int(s.n>>10))%len(s.locks)], lockagent.PlainLock, lockagent.Exclusive
-		e.Owner, e.Request, e.Tenure, e.Token, e.How = "worker-17", s.n, s.tenure[i], lockagent.Token(s.now), lockagent.ByStore
+		e.Owner, e.Request, e.Tenure, e.Token, e.How = "worker-17", s.n, s.tenure[i], lockagent.Token(s.now),
+			lockagent.ByStore
 		e.Waited, e.Held, e.Lease = 800*time.Microsecond, 200*time.Microsecond, 30*time.Second
 		e.StoreTime, e.Confirmed, e.Until, e.Returned = s.now, s.now, s.now+250, s.now+240
 	}
@@ -63,7 +67,8 @@ func BenchmarkAudit(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-in-the-end")
-	if r := a.ReportAt(time.UnixMicro(int64(s.now))); b.N > 100 && (r.Verdict != Proven && r.Verdict != Incomplete || r.Violations.Count+r.Unproven.Count+r.RecordHoles.Count > 0) {
+	if r := a.ReportAt(time.UnixMicro(int64(s.now))); b.N > 100 &&
+		(r.Verdict != Proven && r.Verdict != Incomplete || r.Violations.Count+r.Unproven.Count+r.RecordHoles.Count > 0) {
 		b.Fatalf("%v", r)
 	}
 }

@@ -24,11 +24,22 @@ func TestCausesOfADenial(t *testing.T) {
 		"BreakLater":     {[]*story{denied(), agent("B").broke(20_000).stop()}, Incomplete, "unproven: 1", unexplained},
 		"BreakOfAnother": {[]*story{denied(), agent("B").of("b").broke(3000).stop()}, Incomplete, "unproven: 1", unexplained},
 		"Reset":          {[]*story{denied(), agent("B").reset(resetAt("x", "y", 3000)).stop()}, Proven, "", ""},
-		"ResetBefore":    {[]*story{denied(), agent("B").reset(resetAt("x", "y", 100)).stop()}, Incomplete, "unproven: 1", unexplained},
-		"ResetLater":     {[]*story{denied(), agent("B").reset(resetAt("x", "y", 20_000)).stop()}, Incomplete, "unproven: 1", unexplained},
-		"ResetOfAnother": {[]*story{denied(), agent("B").at("t").reset(resetAt("x", "y", 3000)).stop()}, Incomplete, "unproven: 1", unexplained},
-		"StepForward":    {[]*story{denied(), agent("B").reset(setBy(40_000, 2000, 42_000)).stop()}, Incomplete, "unproven: 1", "somebody set the clock"},
-		"StepLater":      {[]*story{denied(), agent("B").reset(setBy(10_000, 20_000, 32_000)).stop()}, Incomplete, "unproven: 1", unexplained},
+		"ResetBefore": {
+			[]*story{denied(), agent("B").reset(resetAt("x", "y", 100)).stop()}, Incomplete, "unproven: 1", unexplained,
+		},
+		"ResetLater": {
+			[]*story{denied(), agent("B").reset(resetAt("x", "y", 20_000)).stop()}, Incomplete, "unproven: 1", unexplained,
+		},
+		"ResetOfAnother": {
+			[]*story{denied(), agent("B").at("t").reset(resetAt("x", "y", 3000)).stop()}, Incomplete, "unproven: 1", unexplained,
+		},
+		"StepForward": {
+			[]*story{denied(), agent("B").reset(setBy(40_000, 2000, 42_000)).stop()}, Incomplete, "unproven: 1",
+			"somebody set the clock",
+		},
+		"StepLater": {
+			[]*story{denied(), agent("B").reset(setBy(10_000, 20_000, 32_000)).stop()}, Incomplete, "unproven: 1", unexplained,
+		},
 		"ResetThatIsNoticedLate": { // but it is the end of the incarnation that the grant names
 			[]*story{
 				agent("A").on("x").granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).stop(),
@@ -44,11 +55,18 @@ func TestCausesOfADenial(t *testing.T) {
 			Proven, "", "",
 		},
 		"BrokenAndThenReturned": {
-			[]*story{agent("A").granted(1, 1000).ended(lockagent.EventBroken, lockagent.LostBroken, 1, 2000).foundOver(1, 2001).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).ended(lockagent.EventBroken, lockagent.LostBroken, 1, 2000).foundOver(1, 2001).stop(),
+			},
 			Proven, "", "",
 		},
-		"ResetWithoutNamesLater": {[]*story{denied(), agent("B").reset(resetAt("", "y", 20_000)).stop()}, Incomplete, "unproven: 1", unexplained},
-		"NoLease":                {[]*story{agent("A").leasing(0).granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).stop()}, Incomplete, "unproven: 1", unexplained},
+		"ResetWithoutNamesLater": {
+			[]*story{denied(), agent("B").reset(resetAt("", "y", 20_000)).stop()}, Incomplete, "unproven: 1", unexplained,
+		},
+		"NoLease": {
+			[]*story{agent("A").leasing(0).granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).stop()}, Incomplete,
+			"unproven: 1", unexplained,
+		},
 		"JustBeforeItsLeaseWasOver": {
 			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 30_500).stop()},
 			Incomplete, "unproven: 1", unexplained,
@@ -66,12 +84,16 @@ func TestCausesOfAnOverlap(t *testing.T) {
 	after := func(s *story) *story { return s.held(1, 1500, 2200).stop() }
 	lost := func() *story { return agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop() }
 	verdicts{
-		"Break":             {[]*story{lost(), after(agent("B").broke(1400))}, Explained, explained, ""},
-		"BreakBefore":       {[]*story{lost(), after(agent("B").broke(900))}, Violated, overlap, ""},
-		"BreakAfter":        {[]*story{lost(), agent("B").held(1, 1500, 2200).broke(2500).stop()}, Violated, overlap, ""},
-		"BrokenMuchEarlier": {[]*story{agent("A").granted(1, 1000).renewed(1, 8000).ended(lockagent.EventBroken, lockagent.LostBroken, 1, 9000).stop(), after(agent("B"))}, Violated, overlap, ""},
+		"Break":       {[]*story{lost(), after(agent("B").broke(1400))}, Explained, explained, ""},
+		"BreakBefore": {[]*story{lost(), after(agent("B").broke(900))}, Violated, overlap, ""},
+		"BreakAfter":  {[]*story{lost(), agent("B").held(1, 1500, 2200).broke(2500).stop()}, Violated, overlap, ""},
+		"BrokenMuchEarlier": {
+			[]*story{agent("A").granted(1, 1000).renewed(1, 8000).ended(lockagent.EventBroken, lockagent.LostBroken, 1, 9000).
+				stop(), after(agent("B"))}, Violated, overlap, "",
+		},
 		"BreakAndStillHeld": { // what B held may be beside what A did in its lost end
-			[]*story{agent("A").granted(1, 1000).alive(2000), after(agent("B").broke(1400))}, Incomplete, "explained: 1, not stopped: 1, unproven: 1", "an operator (olga) broke the lock",
+			[]*story{agent("A").granted(1, 1000).alive(2000), after(agent("B").broke(1400))}, Incomplete,
+			"explained: 1, not stopped: 1, unproven: 1", "an operator (olga) broke the lock",
 		},
 		"NoLease": { // nobody can say until when the holder could be sure
 			[]*story{
@@ -98,8 +120,12 @@ func TestCausesOfAnOverlap(t *testing.T) {
 			},
 			Explained, explained, "",
 		},
-		"OnlyTheFirstIsNamed":  {[]*story{agent("A").on("x").held(1, 1000, 2000).stop(), after(agent("B"))}, Violated, overlap, ""},
-		"OnlyTheSecondIsNamed": {[]*story{agent("A").held(1, 1000, 2000).stop(), after(agent("B").on("y"))}, Violated, overlap, ""},
+		"OnlyTheFirstIsNamed": {
+			[]*story{agent("A").on("x").held(1, 1000, 2000).stop(), after(agent("B"))}, Violated, overlap, "",
+		},
+		"OnlyTheSecondIsNamed": {
+			[]*story{agent("A").held(1, 1000, 2000).stop(), after(agent("B").on("y"))}, Violated, overlap, "",
+		},
 		"ResetOfAnotherIncarnation": { // of which A's is none
 			[]*story{
 				agent("A").on("w").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop(),

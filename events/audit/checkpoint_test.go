@@ -11,7 +11,8 @@ import (
 
 // What is known of a hold that goes on is in the checkpoint.
 func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
-	log := agent("A").held(1, 100, 200).missing(1).granted(2, 1000).reentered(2, 1100).released(2, 1200).edit(func(r *events.Record) { r.Count = 0 }).stop().records
+	log := agent("A").held(1, 100, 200).missing(1).granted(2, 1000).reentered(2, 1100).released(2, 1200).
+		edit(func(r *events.Record) { r.Count = 0 }).stop().records
 	a := newAudit()
 	for _, r := range log[:4] {
 		a.Add(r)
@@ -20,7 +21,8 @@ func TestCheckpointOfAHoldThatGoesOn(t *testing.T) {
 	for _, r := range log[4:] {
 		a.Add(r)
 	}
-	if r := a.Report(); r.Violations.Count != 1 || r.Violations.First[0].Kind != Contradiction || r.RecordHoles.Count != 1 {
+	if r := a.Report(); r.Violations.Count != 1 || r.Violations.First[0].Kind != Contradiction ||
+		r.RecordHoles.Count != 1 {
 		t.Errorf("%v", r)
 	}
 }
@@ -79,7 +81,8 @@ func TestNoCheckpoint(t *testing.T) {
 func TestCheckpointOfAnExplanation(t *testing.T) {
 	a, b, c := agent("A").on("x"), agent("B").on("y"), agent("C")
 	reset := lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(1100), Before: clock(1400)}
-	s := new(tape).add(0, a, b, c).add(2000, a.granted(1, 1000).reset(reset).lost(lockagent.LostDenied, 1, 1900), b.reset(reset).held(1, 1500, 1700))
+	s := new(tape).add(0, a, b, c).
+		add(2000, a.granted(1, 1000).reset(reset).lost(lockagent.LostDenied, 1, 1900), b.reset(reset).held(1, 1500, 1700))
 	whole := s.live(10_000, 60_000, a, b, c).read(newAudit())
 	parts := resumed(t, whole)
 	if whole.found.Explained.Count != 1 {

@@ -15,16 +15,24 @@ func TestAuditOfAnAgentThatContradictsItself(t *testing.T) {
 	}
 	verdicts{
 		"ReturnedInTheEndBeforeItWasHeld": {
-			[]*story{agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).stop(), other(3000, 3500)},
-			Violated, "contradiction: 1, overlap: 1", "it is said to have been returned at 2026-03-01T14:00:02.000Z, but was held until",
+			[]*story{
+				agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).stop(), other(3000, 3500),
+			},
+			Violated, "contradiction: 1, overlap: 1",
+			"it is said to have been returned at 2026-03-01T14:00:02.000Z, but was held until",
 		},
 		"ReturnedBeforeItWasHeld": {
 			[]*story{agent("A").granted(1, 1000).released(1, 5000).returned(1, 2000).stop(), other(3000, 3500)},
-			Violated, "contradiction: 1, overlap: 1", "it is said to have been returned at 2026-03-01T14:00:02.000Z, but was held until",
+			Violated, "contradiction: 1, overlap: 1",
+			"it is said to have been returned at 2026-03-01T14:00:02.000Z, but was held until",
 		},
 		"FoundOverBeforeItsLastRenewal": {
-			[]*story{agent("A").granted(1, 1000).renewed(1, 4000).lost(lockagent.LostDenied, 1, 5000).foundOver(1, 2000).stop(), other(3000, 3500)},
-			Violated, "contradiction: 1, overlap: 1", "it is said to have been over at 2026-03-01T14:00:02.000Z, but was held until 2026-03-01T14:00:04.000Z at least",
+			[]*story{
+				agent("A").granted(1, 1000).renewed(1, 4000).lost(lockagent.LostDenied, 1, 5000).foundOver(1, 2000).stop(),
+				other(3000, 3500),
+			},
+			Violated, "contradiction: 1, overlap: 1",
+			"it is said to have been over at 2026-03-01T14:00:02.000Z, but was held until 2026-03-01T14:00:04.000Z at least",
 		},
 		"TheNextHoldOfATenureEndsBeforeTheLast": {
 			[]*story{
@@ -32,7 +40,8 @@ func TestAuditOfAnAgentThatContradictsItself(t *testing.T) {
 					edit(func(r *events.Record) { r.Until = clock(3000) }).returned(1, 5200).stop(),
 				other(3500, 4000),
 			},
-			Violated, "contradiction: 1, overlap: 1", "it is said to have ended at 2026-03-01T14:00:03.000Z at the latest, but was held until",
+			Violated, "contradiction: 1, overlap: 1",
+			"it is said to have ended at 2026-03-01T14:00:03.000Z at the latest, but was held until",
 		},
 		"TwoTenuresAtOnce": {
 			[]*story{agent("A").held(1, 1000, 5000).held(2, 3000, 3500).stop()},
@@ -45,19 +54,23 @@ func TestAuditOfAnAgentThatContradictsItself(t *testing.T) {
 		},
 		"AHoldThatBeganBeforeTheLastEnded": { // it ends later, but it was held for too long for that
 			[]*story{agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = 0 }).
-				add(whole(1, 1000, 6000)).edit(func(r *events.Record) { r.How, r.Token, r.Returned = lockagent.ByHandOff, r.Token+1, 0 }).stop()},
+				add(whole(1, 1000, 6000)).
+				edit(func(r *events.Record) { r.How, r.Token, r.Returned = lockagent.ByHandOff, r.Token+1, 0 }).stop()},
 			Violated, "contradiction: 1", "",
 		},
 		"OneOfThreePermitsOfTwo": {
 			[]*story{
-				agent("A").permits(lockagent.Permits, 1, 2).changes(500, lockagent.TrySetPermits, 2).held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).stop(),
-				agent("B").permits(lockagent.Permits, 1, 2).held(1, 1100, 4000).stop(), agent("C").permits(lockagent.Permits, 1, 2).held(1, 3000, 3500).stop(),
+				agent("A").permits(lockagent.Permits, 1, 2).changes(500, lockagent.TrySetPermits, 2).held(1, 1000, 5000).
+					edit(func(r *events.Record) { r.Returned = clock(2000) }).stop(),
+				agent("B").permits(lockagent.Permits, 1, 2).held(1, 1100, 4000).stop(),
+				agent("C").permits(lockagent.Permits, 1, 2).held(1, 3000, 3500).stop(),
 			},
 			Violated, "contradiction: 1, too many permits: 1", "",
 		},
 		"AHoldWithoutAGrant": { // that three signs of life count
 			[]*story{
-				agent("A").alive(1000).alive(10_000).edit(func(r *events.Record) { r.Count = 1 }).alive(20_000).edit(func(r *events.Record) { r.Count = 1 }).
+				agent("A").alive(1000).alive(10_000).edit(func(r *events.Record) { r.Count = 1 }).alive(20_000).
+					edit(func(r *events.Record) { r.Count = 1 }).
 					alive(30_000).edit(func(r *events.Record) { r.Count = 1 }).stop(),
 				other(15_000, 16_000),
 			},
@@ -67,7 +80,8 @@ func TestAuditOfAnAgentThatContradictsItself(t *testing.T) {
 		},
 		"ARenewalAfterAllHolds": {
 			[]*story{
-				agent("A").held(1, 1000, 5000).alive(10_000).alive(20_100).edit(func(r *events.Record) { r.Confirmed = clock(20_000) }).stop(),
+				agent("A").held(1, 1000, 5000).alive(10_000).alive(20_100).
+					edit(func(r *events.Record) { r.Confirmed = clock(20_000) }).stop(),
 				other(15_000, 16_000),
 			},
 			Violated, "contradiction: 1", "a lease was renewed at 2026-03-01T14:00:20.000Z",

@@ -20,7 +20,8 @@ func at(seconds int) time.Time {
 
 func record(seq uint64, kind lockagent.EventKind, e lockagent.Event) events.Record {
 	e.Kind, e.Agent = kind, "A"
-	if e.Lock == "" && kind != lockagent.EventAgentStarted && kind != lockagent.EventAlive && kind != lockagent.EventAgentStopped {
+	if e.Lock == "" && kind != lockagent.EventAgentStarted && kind != lockagent.EventAlive &&
+		kind != lockagent.EventAgentStopped {
 		e.Lock = "a"
 	}
 	return events.Record{Event: e, Epoch: 1, Seq: seq}
@@ -33,10 +34,17 @@ func TestFold(t *testing.T) {
 	process := lockagent.Process{Host: "one", Program: "billing", PID: 7}
 	records := []events.Record{
 		record(1, lockagent.EventAgentStarted, lockagent.Event{Process: process, Store: "s"}),
-		record(2, lockagent.EventGranted, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(1), StoreTime: 100, Lease: 30 * time.Second, Count: 1, How: lockagent.ByStore, Replicas: 2}),
-		record(3, lockagent.EventQueued, lockagent.Event{Owner: "bob", Request: 2, Time: at(3), Waited: time.Second, Holder: "ann"}),
+		record(2, lockagent.EventGranted, lockagent.Event{
+			Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(1), StoreTime: 100, Lease: 30 * time.Second, Count: 1,
+			How: lockagent.ByStore, Replicas: 2,
+		}),
+		record(3, lockagent.EventQueued, lockagent.Event{
+			Owner: "bob", Request: 2, Time: at(3), Waited: time.Second, Holder: "ann",
+		}),
 		record(4, lockagent.EventQueued, lockagent.Event{Owner: "eve", Request: 3, Time: at(3), Holder: "ann"}),
-		record(5, lockagent.EventReentered, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(4), Count: 2}),
+		record(5, lockagent.EventReentered, lockagent.Event{
+			Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(4), Count: 2,
+		}),
 		record(6, lockagent.EventCancelled, lockagent.Event{Owner: "eve", Request: 3, Time: at(4)}),
 		record(7, lockagent.EventUncertain, lockagent.Event{Owner: "ann", Tenure: 1, Token: 100, Time: at(5)}),
 	}
@@ -49,27 +57,39 @@ func TestFold(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	h := s.Holders[0]
-	if h.Owner != "ann" || h.Grants != 2 || h.Process != fold.Process(process) || h.From != at(1) || h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 || h.Replicas != 2 {
+	if h.Owner != "ann" || h.Grants != 2 || h.Process != fold.Process(process) || h.From != at(1) ||
+		h.Uncertain != at(5) || h.LeaseEnd() != 100+30e6 || h.Replicas != 2 {
 		t.Errorf("%+v", h)
 	}
 	ann := &fold.Party{Owner: "ann", Agent: "A", Process: fold.Process(process)}
-	if w := s.Waiters[0]; !reflect.DeepEqual(w, fold.Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann", Behind: ann}) {
+	if w := s.Waiters[0]; !reflect.DeepEqual(w,
+		fold.Waiter{Agent: "A", Owner: "bob", Request: 2, Since: at(2), Holder: "ann", Behind: ann}) {
 		t.Errorf("%+v", w)
 	}
 	apply(record(8, lockagent.EventAlive, lockagent.Event{StoreTime: 5e6, Confirmed: 4e6, Time: at(6)}))
-	apply(record(9, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(7), Count: 1}))
-	if s, _ = f.Lock(fold.LockKey{Store: "s", Kind: "", Lock: "a"}); s.Holders[0].Confirmed != 4e6 || s.Holders[0].Grants != 1 {
+	apply(record(9, lockagent.EventReleased, lockagent.Event{
+		Owner: "ann", Request: 4, Tenure: 1, Token: 100, Time: at(7), Count: 1,
+	}))
+	if s, _ = f.Lock(fold.LockKey{Store: "s", Kind: "", Lock: "a"}); s.Holders[0].Confirmed != 4e6 ||
+		s.Holders[0].Grants != 1 {
 		t.Errorf("%+v", s)
 	}
-	apply(record(10, lockagent.EventReleased, lockagent.Event{Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(8), Held: 7 * time.Second, Until: 7e6}))
-	apply(record(11, lockagent.EventHeld, lockagent.Event{Owner: "bob", Request: 2, Tenure: 1, Token: 101, Time: at(8), Held: 2 * time.Second, Until: 10e6, Returned: 9e6, How: lockagent.ByHandOff}))
+	apply(record(10, lockagent.EventReleased, lockagent.Event{
+		Owner: "ann", Request: 1, Tenure: 1, Token: 100, Time: at(8), Held: 7 * time.Second, Until: 7e6,
+	}))
+	apply(record(11, lockagent.EventHeld, lockagent.Event{
+		Owner: "bob", Request: 2, Tenure: 1, Token: 101, Time: at(8), Held: 2 * time.Second, Until: 10e6, Returned: 9e6,
+		How: lockagent.ByHandOff,
+	}))
 	if s, ok = f.Lock(fold.LockKey{Store: "s", Kind: "", Lock: "a"}); ok || len(ended) != 2 {
 		t.Fatalf("%+v", s)
 	}
-	if h := ended[0]; h.Owner != "ann" || h.Until != at(8) || h.End != 7e6 || h.Ended != lockagent.EventReleased || h.Held != 7*time.Second {
+	if h := ended[0]; h.Owner != "ann" || h.Until != at(8) || h.End != 7e6 || h.Ended != lockagent.EventReleased ||
+		h.Held != 7*time.Second {
 		t.Errorf("%+v", h)
 	}
-	if h := ended[1]; h.Owner != "bob" || h.From != at(8) || h.Until != at(10) || h.End != 9e6 || h.Ended != lockagent.EventReleased || !reflect.DeepEqual(h.Behind, ann) {
+	if h := ended[1]; h.Owner != "bob" || h.From != at(8) || h.Until != at(10) || h.End != 9e6 ||
+		h.Ended != lockagent.EventReleased || !reflect.DeepEqual(h.Behind, ann) {
 		t.Errorf("%+v", h)
 	}
 	text, err := json.Marshal(ended[1])
@@ -93,7 +113,8 @@ func TestFoldNamesWhoIsWaitedFor(t *testing.T) {
 		f := fold.New()
 		f.Apply(holder[0])
 		f.Apply(events.Record{Event: lockagent.Event{
-			Kind: lockagent.EventQueued, Agent: "B", Store: "s", Lock: "a", Owner: "B/1", Request: 1, Time: wall(1100), Holder: text,
+			Kind: lockagent.EventQueued, Agent: "B", Store: "s", Lock: "a", Owner: "B/1", Request: 1, Time: wall(1100),
+			Holder: text,
 		}, Epoch: 1, Seq: 1})
 		behind := func() fold.Party {
 			s, _ := f.Lock(fold.LockKey{Store: "s", Lock: "a"})
@@ -111,10 +132,14 @@ func TestFoldNamesWhoIsWaitedFor(t *testing.T) {
 
 func TestPartyText(t *testing.T) {
 	for want, p := range map[string]fold.Party{
-		`"joe"`:                {Owner: "joe"},
-		`/7 of agent 470d6805`: {Owner: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81/7", Agent: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81"},
-		`"joe" of agent a, shop on web-1, pid 812`: {Owner: "joe", Agent: "a", Process: fold.Process{Host: "web-1", Program: "shop", PID: 812}},
-		"agent a on web-1, pid 812":                {Agent: "a", Process: fold.Process{Host: "web-1", PID: 812}},
+		`"joe"`: {Owner: "joe"},
+		`/7 of agent 470d6805`: {
+			Owner: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81/7", Agent: "470d6805-ae6d-4f8e-9c31-0b2f5a6d7e81",
+		},
+		`"joe" of agent a, shop on web-1, pid 812`: {
+			Owner: "joe", Agent: "a", Process: fold.Process{Host: "web-1", Program: "shop", PID: 812},
+		},
+		"agent a on web-1, pid 812": {Agent: "a", Process: fold.Process{Host: "web-1", PID: 812}},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("it is %q, want %q", got, want)
@@ -179,14 +204,18 @@ func TestFoldOfASupersededHold(t *testing.T) {
 		first, second *story
 		want          lockagent.StoreTime // the end of the first; 0 if it goes on
 	}{
-		"LeaseOver":   {agent("A").leasing(5*time.Second).granted(1, 1000), agent("B").granted(1, 31_000), clock(6000)},
-		"Renewed":     {agent("A").granted(1, 1000).alive(2000).edit(confirmed(2000)), agent("B").granted(1, 31_500), clock(31_500)},
+		"LeaseOver": {agent("A").leasing(5*time.Second).granted(1, 1000), agent("B").granted(1, 31_000), clock(6000)},
+		"Renewed": {
+			agent("A").granted(1, 1000).alive(2000).edit(confirmed(2000)), agent("B").granted(1, 31_500), clock(31_500),
+		},
 		"NextOver":    {agent("A").granted(1, 1000), agent("B").granted(1, 11_000).released(1, 12_000), clock(11_000)},
 		"NextAtOnce":  {agent("A").granted(1, 1000), agent("B").held(1, 11_000, 11_010), clock(11_000)},
 		"EarlierNext": {agent("A").granted(1, 1000), agent("B").granted(1, 500), 0},
-		"BothShared":  {agent("A").in(lockagent.Shared).granted(1, 1000), agent("B").in(lockagent.Shared).granted(1, 2000), 0},
-		"OneShared":   {agent("A").in(lockagent.Shared).granted(1, 1000), agent("B").granted(1, 11_000), clock(11_000)},
-		"OtherLock":   {agent("A").granted(1, 1000), agent("B").of("b").granted(1, 2000), 0},
+		"BothShared": {
+			agent("A").in(lockagent.Shared).granted(1, 1000), agent("B").in(lockagent.Shared).granted(1, 2000), 0,
+		},
+		"OneShared": {agent("A").in(lockagent.Shared).granted(1, 1000), agent("B").granted(1, 11_000), clock(11_000)},
+		"OtherLock": {agent("A").granted(1, 1000), agent("B").of("b").granted(1, 2000), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, order := range [][]*story{{test.first, test.second}, {test.second, test.first}} {
@@ -242,7 +271,9 @@ func TestFoldOfASupersededHoldOfOneStore(t *testing.T) {
 // No process goes on with the requests of another one. Whether it goes on with the holds it says itself.
 func TestFoldOfTheNextLife(t *testing.T) {
 	queued := func(s *story) *story {
-		return s.add(lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7, Time: wall(2000)})
+		return s.add(lockagent.Event{
+			Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock, Owner: "ann", Request: 7, Time: wall(2000),
+		})
 	}
 	goesOn := func(r *events.Record) { r.Count = 1 }
 	for name, test := range map[string]struct {
@@ -275,7 +306,8 @@ func TestFoldOfTheNextLife(t *testing.T) {
 			}
 			r := a.ReportAt(wall(9000))
 			if len(holders) == 1 && (holders[0].Gone != test.gone || r.OpenHolds.First[0].Gone != test.gone) {
-				t.Errorf("the fold says that it is gone: %v, the audit: %v; want %v", holders[0].Gone, r.OpenHolds.First[0].Gone, test.gone)
+				t.Errorf("the fold says that it is gone: %v, the audit: %v; want %v", holders[0].Gone, r.OpenHolds.First[0].Gone,
+					test.gone)
 			}
 		})
 	}

@@ -27,7 +27,8 @@ func TestAuditIsNotDeceived(t *testing.T) {
 	zombie.granted(1, 40000).released(1, 69000).returned(1, 69001).stop()
 
 	early := agent("A").alive(100).granted(1, 1000).renewed(1, 595000).released(1, 601000)
-	early.edit(func(r *events.Record) { r.Until, r.Confirmed = clock(480000), clock(475000) }) // no clock is corrected so fast
+	// No clock is corrected so fast.
+	early.edit(func(r *events.Record) { r.Until, r.Confirmed = clock(480000), clock(475000) })
 	early.stop()
 
 	for name, test := range map[string]struct {
@@ -42,7 +43,9 @@ func TestAuditIsNotDeceived(t *testing.T) {
 		},
 		"a new name of the store is no step of its clock": {
 			overlapped(func(a *story) {
-				a.reset(lockagent.Reset{From: "i1", To: "i1", Reason: "other identity", After: clock(500), Before: clock(500), Store: "old"})
+				a.reset(lockagent.Reset{
+					From: "i1", To: "i1", Reason: "other identity", After: clock(500), Before: clock(500), Store: "old",
+				})
 			}), Violated,
 		},
 		"a step of the clock beside an overlap is no excuse, and nothing is proven": {
@@ -143,7 +146,8 @@ func TestAuditOfAHoldBetweenTwoHoles(t *testing.T) {
 func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 	a, b := agent("A").of("l").leasing(time.Hour), agent("B").of("b")
 	s := new(tape).add(1000, a.granted(1, 1000).missing(2), b)
-	tell := func(ms int) { a.alive(ms).edit(func(r *events.Record) { r.Sum++ }) } // it has another hold, of which the log has nothing
+	// It has another hold, of which the log has nothing.
+	tell := func(ms int) { a.alive(ms).edit(func(r *events.Record) { r.Sum++ }) }
 	for ms := 6000; ms <= 196_000; ms += 10_000 {
 		if tell(ms); ms < 100_000 {
 			s.add(ms, a)
@@ -154,12 +158,14 @@ func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 		s.add(ms, b.alive(ms))
 	}
 	dead := s.read(newAudit())
-	wantReport(t, dead.ReportAt(wall(196_000)), Incomplete, "missing: 1, not stopped: 1, open: 1, unproven: 1", "it had holds of which the log does not tell")
+	wantReport(t, dead.ReportAt(wall(196_000)), Incomplete, "missing: 1, not stopped: 1, open: 1, unproven: 1",
+		"it had holds of which the log does not tell")
 	acknowledged := resumed(t, dead)
 	acknowledged.Acknowledge(wall(196_000), Acknowledgement{})
 	s.records = nil
 	s.add(200_000, b.stop(), a.stop())
-	wantReport(t, s.read(resumed(t, dead)).Report(), Incomplete, "late: 1, missing: 1, not stopped: 1, open: 1, unproven: 2", "")
+	wantReport(t, s.read(resumed(t, dead)).Report(), Incomplete,
+		"late: 1, missing: 1, not stopped: 1, open: 1, unproven: 2", "")
 	if r := s.read(acknowledged).Report(); r.JudgedEarly.Count != 0 {
 		t.Errorf("%v", r)
 	}
@@ -168,7 +174,8 @@ func TestAuditNamesForGoodWhatItJudgedTooEarly(t *testing.T) {
 	s.records, s.position = s.records[:1], dead.Position()+1
 	a.seq = 14
 	s.add(200_000, a.next().alive(200_000).stop())
-	wantReport(t, s.read(dead).Report(), Incomplete, "judgedEarly: 1, missing: 1, not stopped: 2, open: 1, unproven: 2", "")
+	wantReport(t, s.read(dead).Report(), Incomplete, "judgedEarly: 1, missing: 1, not stopped: 2, open: 1, unproven: 2",
+		"")
 }
 
 // An agent has a hold from before the beginning of the log. It crashes, so nothing ever tells of the hold.

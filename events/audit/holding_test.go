@@ -26,7 +26,8 @@ func TestFoldOfAHoldThatGoesOn(t *testing.T) {
 		}
 		holds = append(holds, l.Holders[0])
 	}
-	if h := holds[0]; h.Start != clock(1000) || !h.From.Equal(wall(1000)) || h.Grants != 2 || h.Confirmed != clock(590_000) {
+	if h := holds[0]; h.Start != clock(1000) || !h.From.Equal(wall(1000)) || h.Grants != 2 ||
+		h.Confirmed != clock(590_000) {
 		t.Errorf("%+v", h)
 	}
 	holds[1].Seq = holds[0].Seq // of the first record about it
@@ -83,10 +84,12 @@ func TestAHoldThatGoesOnIsHeldAgainstItsGrant(t *testing.T) {
 func TestAHoldFromBeforeTheBeginningOverlaps(t *testing.T) {
 	a, b := agent("A").leasing(time.Hour).granted(1, 1000), agent("B").alive(100)
 	s := new(tape).lose(1000, a, b)
-	s.add(20_000, a.alive(20_000), b.alive(20_000)).add(25_000, b.granted(1, 25_000)).add(26_000, a.renewed(1, 25_500).holding(1, 26_000))
+	s.add(20_000, a.alive(20_000), b.alive(20_000)).add(25_000, b.granted(1, 25_000)).
+		add(26_000, a.renewed(1, 25_500).holding(1, 26_000))
 	s.add(30_000, b.released(1, 29_000).returned(1, 29_001), a.alive(30_000), b.alive(30_000))
 	s.live(40_000, 100_000, a, b).add(101_000, a.released(1, 101_000).returned(1, 101_001).stop(), b.stop())
-	if r := s.read(newAudit()).Report(); r.Verdict != Violated || r.Violations.Count != 1 || r.Violations.First[0].Kind != Overlap {
+	if r := s.read(newAudit()).Report(); r.Verdict != Violated || r.Violations.Count != 1 ||
+		r.Violations.First[0].Kind != Overlap {
 		t.Errorf("%v", r)
 	}
 }
@@ -130,13 +133,15 @@ func TestAuditOfHoldsThatGoOnInAnotherProcess(t *testing.T) {
 // An agent tells that its hold goes on when the lease is over that the store has confirmed. Nothing tells the end.
 func TestAHoldThatGoesOnBeyondItsLease(t *testing.T) {
 	a := agent("A").granted(1, 1000).holding(1, 301_000).alive(302_000)
-	if r := audited(recordsOf([]*story{a, agent("B").held(1, 100_000, 101_000).alive(302_000).stop()})); r.Verdict != Violated {
+	if r := audited(recordsOf([]*story{
+		a, agent("B").held(1, 100_000, 101_000).alive(302_000).stop(),
+	})); r.Verdict != Violated {
 		t.Errorf("%v", r)
 	}
 }
 
-// A log that begins late does not have a hold with which the next process of its agent goes on. The process tells of the
-// hold a while after its start. So what others held meanwhile is judged then.
+// A log that begins late does not have a hold with which the next process of its agent goes on. The process tells of
+// the hold a while after its start. So what others held meanwhile is judged then.
 func TestAuditOfAHoldThatTheNextProcessTells(t *testing.T) {
 	for name, test := range map[string]struct {
 		tells   bool

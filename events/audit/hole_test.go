@@ -65,7 +65,8 @@ func (t *tape) want(tt *testing.T, verdict Verdict, found, says string) {
 
 func wantReport(t *testing.T, r Report, verdict Verdict, found, says string) {
 	t.Helper()
-	if got := strings.Join(findingsOf(r), ", "); r.Verdict != verdict || got != found || !strings.Contains(r.String(), says) {
+	if got := strings.Join(findingsOf(r), ", "); r.Verdict != verdict || got != found ||
+		!strings.Contains(r.String(), says) {
 		t.Errorf("%s with %s, want %s with %s, and %q\n%v", r.Verdict, got, verdict, found, says, r)
 	}
 }
@@ -84,7 +85,8 @@ func TestAuditOfAHoleInTheStream(t *testing.T) {
 		return new(tape).add(0, a).live(0, 60_000, a).add(61_000, a.granted(1, 60_500))
 	}
 	rest := func(s *tape) *tape {
-		return s.add(70_000, a.released(1, 69_000).returned(1, 69_001)).live(70_000, 200_000, a).add(201_000, a.held(2, 200_000, 200_100).stop())
+		return s.add(70_000, a.released(1, 69_000).returned(1, 69_001)).live(70_000, 200_000, a).
+			add(201_000, a.held(2, 200_000, 200_100).stop())
 	}
 	rest(whole().add(63_000, b.held(1, 62_000, 63_000).stop())).want(t, Violated, "overlap: 1", "")
 	rest(whole().lose(63_000, b.held(1, 62_000, 63_000).stop())).want(t, Incomplete, "holes: 1, unproven: 1",
@@ -93,7 +95,8 @@ func TestAuditOfAHoleInTheStream(t *testing.T) {
 
 	// The report says where the hole is.
 	r := rest(whole().lose(63_000, b.stop())).read(newAudit()).Report()
-	if h := r.MessageHoles.First[0]; h.Range != (events.Range{First: 10, Last: 11}) || len(h.In) != 1 || h.In[0].From > clock(60_000) || h.In[0].To < clock(85_000) || h.In[0].To > clock(87_000) {
+	if h := r.MessageHoles.First[0]; h.Range != (events.Range{First: 10, Last: 11}) || len(h.In) != 1 ||
+		h.In[0].From > clock(60_000) || h.In[0].To < clock(85_000) || h.In[0].To > clock(87_000) {
 		t.Errorf("%+v", h)
 	}
 
@@ -122,13 +125,15 @@ func TestCheckpointThatIsTooOld(t *testing.T) {
 	last := s.records[len(s.records)-1]
 	rest := new(tape)
 	rest.position = s.position
-	rest.add(61_000, b.held(1, 60_500, 60_800).stop(), a.held(1, 61_000, 61_100)).live(70_000, 200_000, a).add(200_000, a.stop())
+	rest.add(61_000, b.held(1, 60_500, 60_800).stop(), a.held(1, 61_000, 61_100)).
+		live(70_000, 200_000, a).add(200_000, a.stop())
 
 	wantReport(t, rest.read(resumed(t, auditor)).Report(), Proven, "", "")
 	rest.records = append([]events.Record{last}, rest.records...) // the message of the checkpoint is read again
 	wantReport(t, rest.read(resumed(t, auditor)).Report(), Proven, "", "")
 	rest.records = rest.records[4:]
-	wantReport(t, rest.read(resumed(t, auditor)).Report(), Incomplete, "holes: 1, unproven: 1", "messages 9 to 11 of the stream")
+	wantReport(t, rest.read(resumed(t, auditor)).Report(), Incomplete, "holes: 1, unproven: 1",
+		"messages 9 to 11 of the stream")
 
 	// All that came later was removed, and nothing has come since.
 	none := resumed(t, auditor)
@@ -140,11 +145,18 @@ func TestCheckpointThatIsTooOld(t *testing.T) {
 func TestAuditOfATailWithASuccessor(t *testing.T) {
 	verdicts{
 		"BoundedByItsFirstHold": {
-			[]*story{agent("A").alive(1000).next().held(7, 60_000, 60_100).stop(), agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop()},
-			Incomplete, "not stopped: 1, unproven: 1", "what it did from 2026-03-01T14:00:01.000Z to 14:01:00.000 may be missing; the next process of this agent had begun by then",
+			[]*story{
+				agent("A").alive(1000).next().held(7, 60_000, 60_100).stop(),
+				agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop(),
+			},
+			Incomplete, "not stopped: 1, unproven: 1",
+			"what it did from 2026-03-01T14:00:01.000Z to 14:01:00.000 may be missing; the next process of this agent had begun by then",
 		},
 		"BoundedByItsFirstSignOfLife": {
-			[]*story{agent("A").alive(1000).next().alive(60_000).stop(), agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop()},
+			[]*story{
+				agent("A").alive(1000).next().alive(60_000).stop(),
+				agent("B").held(1, 40_000, 40_100).held(2, 60_200, 60_300).stop(),
+			},
 			Incomplete, "not stopped: 1, unproven: 1", "",
 		},
 		"BegunAtOnce": { // so it did not live for 15 s
@@ -165,7 +177,8 @@ func TestAuditOfALateSuccessor(t *testing.T) {
 	for ms := 61_000; ms < 300_000; ms += 10_000 {
 		s.add(ms, b.alive(ms).held(uint64(ms), ms+100, ms+200))
 	}
-	s.want(t, Incomplete, "not stopped: 2, unproven: 1", "it is taken to have lived until 2026-03-01T14:01:06.000Z at the latest")
+	s.want(t, Incomplete, "not stopped: 2, unproven: 1",
+		"it is taken to have lived until 2026-03-01T14:01:06.000Z at the latest")
 	s.add(301_000, a.next().alive(301_000)).live(310_000, 330_000, a).add(331_000, a.stop(), b.stop())
 	s.want(t, Incomplete, "judgedEarly: 1, not stopped: 2, unproven: 2", "holds from 2026-03-01T14:00:51.000Z to")
 }
@@ -180,7 +193,8 @@ func TestAuditOfAnOutage(t *testing.T) {
 	}
 	s, b := log()
 	s.live(231_000, 300_000, b).add(300_000, b.stop())
-	s.want(t, Incomplete, "not stopped: 1, unproven: 2", "it is taken to have lived until 2026-03-01T14:03:17.000Z at the latest")
+	s.want(t, Incomplete, "not stopped: 1, unproven: 2",
+		"it is taken to have lived until 2026-03-01T14:03:17.000Z at the latest")
 
 	// Without it the agent is taken to have lived for 15 s. That is an assumption which can be changed.
 	s, b = log()
@@ -191,7 +205,8 @@ func TestAuditOfAnOutage(t *testing.T) {
 	s.want(t, Proven, "not stopped: 1", "it is taken to have lived until 2026-03-01T14:01:06.000Z at the latest")
 	a := newAudit()
 	a.Tail = time.Minute
-	wantReport(t, s.read(a).Report(), Incomplete, "not stopped: 1, unproven: 1", "it is taken to have lived until 2026-03-01T14:01:51.000Z at the latest")
+	wantReport(t, s.read(a).Report(), Incomplete, "not stopped: 1, unproven: 1",
+		"it is taken to have lived until 2026-03-01T14:01:51.000Z at the latest")
 }
 
 // After an outage an audit does not judge before all agents have had the time to tell of it.
@@ -216,8 +231,12 @@ func TestAuditOfLivesWithoutARecord(t *testing.T) {
 	}
 	verdicts{
 		"Between": {
-			[]*story{skip(agent("A").alive(1000).stop(), 1).alive(60_000).stop(), agent("B").held(1, 500, 600).held(2, 40_000, 40_100).held(3, 60_200, 60_300).stop()},
-			Incomplete, "missing: 1, unproven: 1", "agent A may have held the lock in a life of which the log has no record, before epoch 3",
+			[]*story{
+				skip(agent("A").alive(1000).stop(), 1).alive(60_000).stop(),
+				agent("B").held(1, 500, 600).held(2, 40_000, 40_100).held(3, 60_200, 60_300).stop(),
+			},
+			Incomplete, "missing: 1, unproven: 1",
+			"agent A may have held the lock in a life of which the log has no record, before epoch 3",
 		},
 		"SeveralAfterACrash": {
 			[]*story{skip(agent("A").alive(1000), 3).alive(60_000).stop(), agent("B").held(1, 40_000, 40_100).stop()},
@@ -232,7 +251,10 @@ func TestAuditOfLivesWithoutARecord(t *testing.T) {
 			Proven, "", "",
 		},
 		"OfAnAgentWithoutAStore": {
-			[]*story{skip(agent("A").edit(func(r *events.Record) { r.Store = "" }).at("").stop(), 1000).stop(), agent("B").held(1, 40_000, 40_100).stop()},
+			[]*story{
+				skip(agent("A").edit(func(r *events.Record) { r.Store = "" }).at("").stop(), 1000).stop(),
+				agent("B").held(1, 40_000, 40_100).stop(),
+			},
 			Proven, "", "",
 		},
 	}.check(t)
@@ -274,7 +296,8 @@ func TestAuditOfALateRecordAfterTheClockWasSetBack(t *testing.T) {
 	}
 	s.add(300_000, b.held(2, 81_000, 82_000).alive(231_000).stop()).add(300_000, a.stop())
 	r := s.read(newAudit()).Report()
-	if r.Verdict != Violated && r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Agent == "B" }) {
+	if r.Verdict != Violated && r.Verdict != Incomplete ||
+		!slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Agent == "B" }) {
 		t.Errorf("%v", r)
 	}
 }
@@ -370,7 +393,8 @@ func TestAuditOfAnAgentThatComesBack(t *testing.T) {
 			a := newAudit()
 			a.Patience = 5 * time.Minute // so nothing is judged too early
 			r := s.read(a).Report()
-			if want := map[string]Verdict{"AndSoDidAnother": Violated}[name]; want != "" && r.Verdict != want || r.Tails.Count > 0 || r.Unproven.Count > 0 {
+			if want := map[string]Verdict{"AndSoDidAnother": Violated}[name]; want != "" && r.Verdict != want ||
+				r.Tails.Count > 0 || r.Unproven.Count > 0 {
 				t.Errorf("with patience: %v", r)
 			}
 		})
@@ -392,13 +416,26 @@ func TestAuditOfAHoleAndAStep(t *testing.T) {
 		verdict Verdict
 		found   string
 	}{
-		"SetForward":          {60_000, -1, 104_000, [3]int{104_100, 168_000, 180_000}, Incomplete, "not stopped: 1, unproven: 2"},
-		"SetBack":             {-60_000, -1, 104_000, [3]int{104_100, 48_000, 125_000}, Incomplete, "not stopped: 1, unproven: 2"},
+		"SetForward": {
+			60_000, -1, 104_000, [3]int{104_100, 168_000, 180_000}, Incomplete, "not stopped: 1, unproven: 2",
+		},
+		"SetBack": {
+			-60_000, -1, 104_000, [3]int{104_100, 48_000, 125_000}, Incomplete, "not stopped: 1, unproven: 2",
+		},
 		"SetForwardLongSince": {60_000, 111_000, 304_000, [3]int{90_000, 250_000, 445_000}, Proven, "not stopped: 1"},
-		"SetBackLongSince":    {-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 330_000}, Incomplete, "judgedEarly: 1, not stopped: 1, unproven: 1"}, // beside the step
+		// Beside the step.
+		"SetBackLongSince": {
+			-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 330_000}, Incomplete,
+			"judgedEarly: 1, not stopped: 1, unproven: 1",
+		},
 		// Its signs of life go on by the clock of before.
-		"SetForwardUnnoticed": {60_000, -1, 304_000, [3]int{90_000, 370_000, 400_000}, Incomplete, "not stopped: 1, unproven: 1"},
-		"SetBackUnnoticed":    {-60_000, -1, 304_000, [3]int{20_000, 250_000, 400_000}, Incomplete, "judgedEarly: 1, not stopped: 1"}, // the hold at 250 s was judged by then,
+		"SetForwardUnnoticed": {
+			60_000, -1, 304_000, [3]int{90_000, 370_000, 400_000}, Incomplete, "not stopped: 1, unproven: 1",
+		},
+		// The hold at 250 s was judged by then.
+		"SetBackUnnoticed": {
+			-60_000, -1, 304_000, [3]int{20_000, 250_000, 400_000}, Incomplete, "judgedEarly: 1, not stopped: 1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := agent("A"), agent("B").of("b")
@@ -448,8 +485,11 @@ func TestAuditOfAHoleUpToAStop(t *testing.T) {
 		a, b := agent("A").of("b"), agent("B").of("b")
 		before(a)
 		s := new(tape).add(0, b).add(1200, a).live(2000, 42_000, b).add(45_000, b.held(1, 44_000, 44_100))
-		s.add(50_000, a.missing(2).stop().edit(func(r *events.Record) { r.Time = wall(50_000) })).live(52_000, 112_000, b).add(120_000, b.held(2, 119_000, 119_100).stop())
-		if r := s.read(newAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(44_000) }) || r.Stores[0].Unproven > clock(100_000) {
+		s.add(50_000, a.missing(2).stop().edit(func(r *events.Record) { r.Time = wall(50_000) })).live(52_000, 112_000, b).
+			add(120_000, b.held(2, 119_000, 119_100).stop())
+		if r := s.read(newAudit()).Report(); r.Verdict != Incomplete ||
+			!slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(44_000) }) ||
+			r.Stores[0].Unproven > clock(100_000) {
 			t.Errorf("%v", r)
 		}
 	}
@@ -463,7 +503,8 @@ func TestAuditOfAHoleOnAnotherClock(t *testing.T) {
 	s.add(25_000, a).live(32_000, 52_000, b).add(56_000, b.held(1, 55_000, 56_000))
 	s.add(57_000, a.missing(5).stop().edit(func(r *events.Record) { r.Time = wall(57_000).Add(-time.Hour) }))
 	s.live(62_000, 162_000, b).add(163_000, b.stop())
-	if r := s.read(newAudit()).Report(); r.Verdict != Incomplete || !slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(55_000) }) {
+	if r := s.read(newAudit()).Report(); r.Verdict != Incomplete ||
+		!slices.ContainsFunc(r.Unproven.First, func(u Unproven) bool { return u.Hold.Start == clock(55_000) }) {
 		t.Errorf("%v", r)
 	}
 }
@@ -472,8 +513,11 @@ func TestAuditOfAHoleOnAnotherClock(t *testing.T) {
 func TestAuditOfDroppedSignsOfLife(t *testing.T) {
 	a, b := agent("A").of("b").held(1, 500, 600).alive(1000), agent("B").alive(1000)
 	s := new(tape).add(1000, a, b).live(11_000, 51_000, b)
-	s.add(55_000, a.dropped(lockagent.EventAlive), b).add(56_000, a.add(lockagent.Event{Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock}))
-	s.live(61_000, 61_000, b).add(66_000, b.held(1, 65_000, 66_000)).live(71_000, 201_000, b).add(202_000, b.held(2, 190_000, 191_000).stop())
+	s.add(55_000, a.dropped(lockagent.EventAlive), b).add(56_000, a.add(lockagent.Event{
+		Kind: lockagent.EventQueued, Lock: "b", LockKind: lockagent.PlainLock,
+	}))
+	s.live(61_000, 61_000, b).add(66_000, b.held(1, 65_000, 66_000)).live(71_000, 201_000, b).
+		add(202_000, b.held(2, 190_000, 191_000).stop())
 	s.want(t, Incomplete, "dropped: 1, not stopped: 1, unproven: 1", "")
 }
 

@@ -59,7 +59,8 @@ func TestIndependent(t *testing.T) {
 			Violated, "", 1,
 		},
 		"RenewedBehindItsEnd": {
-			[]*story{agent("A").granted(1, 1000).renewing(1, 5000).released(1, 2000).edit(func(r *events.Record) { r.Confirmed = clock(1000) }).stop(), b(3000)}, Violated, "", 1,
+			[]*story{agent("A").granted(1, 1000).renewing(1, 5000).released(1, 2000).
+				edit(func(r *events.Record) { r.Confirmed = clock(1000) }).stop(), b(3000)}, Violated, "", 1,
 		},
 		"AHandOffThatWasDecidedBeforeItsTenure": {
 			[]*story{
@@ -99,7 +100,8 @@ func TestIndependent(t *testing.T) {
 			if r := audited(recordsOf(test.stories)); r.Verdict == Proven && test.verdict == Violated {
 				t.Errorf("the audit says\n%v", r)
 			}
-			if o := opinionOf(recordsOf(test.stories)); o.Verdict != test.verdict || o.Why != test.why || len(o.Pairs) != test.pairs {
+			if o := opinionOf(recordsOf(test.stories)); o.Verdict != test.verdict || o.Why != test.why ||
+				len(o.Pairs) != test.pairs {
 				t.Errorf("%+v", o)
 			}
 		})

@@ -14,10 +14,15 @@ import (
 // joinedStores are logs of agents of one store. B may have another name for it.
 var joinedStores = map[string]func() []*story{
 	"Clean": func() []*story {
-		return []*story{agent("A").held(1, 1000, 2000).held(2, 5000, 6000).stop(), agent("B").held(1, 3000, 4000).of("b").held(2, 4100, 4200).stop()}
+		return []*story{
+			agent("A").held(1, 1000, 2000).held(2, 5000, 6000).stop(),
+			agent("B").held(1, 3000, 4000).of("b").held(2, 4100, 4200).stop(),
+		}
 	},
 	"Overlap": func() []*story {
-		return []*story{agent("A").held(1, 1000, 3000).stop(), agent("B").granted(1, 2000).released(1, 4000).returned(1, 4001).stop()}
+		return []*story{
+			agent("A").held(1, 1000, 3000).stop(), agent("B").granted(1, 2000).released(1, 4000).returned(1, 4001).stop(),
+		}
 	},
 	"TokenFell": func() []*story {
 		return []*story{
@@ -32,13 +37,18 @@ var joinedStores = map[string]func() []*story{
 		}
 	},
 	"Hole": func() []*story {
-		return []*story{agent("A").held(1, 3000, 4000).stop(), agent("B").alive(1000).missing(2).held(1, 6000, 7000).alive(7500).stop()}
+		return []*story{
+			agent("A").held(1, 3000, 4000).stop(), agent("B").alive(1000).missing(2).held(1, 6000, 7000).alive(7500).stop(),
+		}
 	},
 	"Tail": func() []*story {
 		return []*story{agent("A").held(1, 3000, 4000).stop(), agent("B").held(1, 1000, 1100).alive(2000)}
 	},
 	"Break": func() []*story {
-		return []*story{agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop(), agent("B").broke(1400).held(1, 1500, 2200).stop()}
+		return []*story{
+			agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).stop(),
+			agent("B").broke(1400).held(1, 1500, 2200).stop(),
+		}
 	},
 	"Reset": func() []*story {
 		emptied := lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(1100), Before: clock(1400)}
@@ -54,12 +64,15 @@ var joinedStores = map[string]func() []*story{
 		}
 	},
 	"StillHeld": func() []*story {
-		return []*story{agent("A").held(1, 1000, 2000).stop(), agent("B").granted(1, 3000).released(1, 3400).handedOff(1, 3500).stop()}
+		return []*story{
+			agent("A").held(1, 1000, 2000).stop(), agent("B").granted(1, 3000).released(1, 3400).handedOff(1, 3500).stop(),
+		}
 	},
 	"HandOffs": func() []*story {
 		return []*story{
 			agent("A").held(1, 1000, 1100).stop(),
-			agent("B").granted(1, 2000).reentered(1, 2100).released(1, 2200).released(1, 2300).handedOff(1, 2300).released(1, 2400).returned(1, 2401).stop(),
+			agent("B").granted(1, 2000).reentered(1, 2100).released(1, 2200).released(1, 2300).handedOff(1, 2300).
+				released(1, 2400).returned(1, 2401).stop(),
 			agent("C").held(1, 2350, 2380).stop(),
 		}
 	},
@@ -121,15 +134,18 @@ func TestStoresJoinedWhenJudged(t *testing.T) {
 	a, b, z := agent("A"), agent("B").at("t"), agent("Z")
 	var log tape
 	log.add(500, a.held(1, 1000, 2000), b.held(1, 1500, 2500), z)
-	log.add(600, b.missing(1).of("b").held(3, 18_000, 19_000).of("a").reset(setBy(2000, 22_000, 24_100)), a.reset(resetAt("x", "y", 30_000)))
+	log.add(600, b.missing(1).of("b").held(3, 18_000, 19_000).of("a").reset(setBy(2000, 22_000, 24_100)),
+		a.reset(resetAt("x", "y", 30_000)))
 	log.live(40_000, 120_000, a, b, z)
 	log.add(121_000, z.reset(lockagent.Reset{Store: "t"}))
 	log.live(130_000, 200_000, a, b, z)
 	log.add(200_100, a.held(2, 200_000, 200_100).stop(), b.held(4, 200_050, 200_150).stop(), z.stop())
 
 	report := log.read(newAudit()).Report()
-	wantReport(t, report, Violated, "joined: 1, missing: 1, overlap: 1", "the stores s and t are one, but holds of each were judged apart, up to 2026-03-01T14:01:55.000Z")
-	if len(report.Stores) != 1 || report.Stores[0].Holds != 5 || report.Stores[0].Unproven != 0 || report.Resets.Count != 2 || report.Locks != 2 {
+	wantReport(t, report, Violated, "joined: 1, missing: 1, overlap: 1",
+		"the stores s and t are one, but holds of each were judged apart, up to 2026-03-01T14:01:55.000Z")
+	if len(report.Stores) != 1 || report.Stores[0].Holds != 5 || report.Stores[0].Unproven != 0 ||
+		report.Resets.Count != 2 || report.Locks != 2 {
 		t.Errorf("%d locks, %+v, %+v", report.Locks, report.Stores, report.Resets)
 	}
 }

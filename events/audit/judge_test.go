@@ -20,7 +20,8 @@ func TestTokens(t *testing.T) {
 			[]*story{
 				shared("A").granted(1, 1000).handedOff(1, 1400).edit(token(1400)).
 					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1500).
-					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1400)), 1600).edit(func(r *events.Record) { r.Held = 200_000_000 }).returned(1, 1601).stop(),
+					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1400)), 1600).
+					edit(func(r *events.Record) { r.Held = 200_000_000 }).returned(1, 1601).stop(),
 				shared("B").held(1, 1200, 1700).stop(),
 			},
 			Proven, "", "",
@@ -50,15 +51,20 @@ func TestTokens(t *testing.T) {
 			Incomplete, "unproven: 1", "its token is older than its beginning, so an earlier one may be greater",
 		},
 		"OlderThanTheBeginningOfTheSecond": {
-			[]*story{agent("A").of("b").held(1, 500, 600).of("a").held(2, 1000, 1100).stop(), agent("B").held(1, 10_000, 11_000).edit(token(2000)).stop()},
+			[]*story{
+				agent("A").of("b").held(1, 500, 600).of("a").held(2, 1000, 1100).stop(),
+				agent("B").held(1, 10_000, 11_000).edit(token(2000)).stop(),
+			},
 			Incomplete, "unproven: 1", "its token is older than its beginning, so an earlier one may be greater",
 		},
 		"NotGreaterAndWithoutItsGrant": {
 			[]*story{
 				agent("A").held(1, 1000, 1100).stop(),
-				agent("B").missing(1).handedOff(1, 2000).edit(func(r *events.Record) { r.StoreTime = clock(1900) }).edit(token(900)).stop(),
+				agent("B").missing(1).handedOff(1, 2000).edit(func(r *events.Record) { r.StoreTime = clock(1900) }).
+					edit(token(900)).stop(),
 			},
-			Incomplete, "missing: 1, open: 1, unproven: 2", "its token is not greater than 1772373601000000, and the log does not have the grants that would tell why",
+			Incomplete, "missing: 1, open: 1, unproven: 2",
+			"its token is not greater than 1772373601000000, and the log does not have the grants that would tell why",
 		},
 	}.check(t)
 }
@@ -84,13 +90,20 @@ func TestViolationsSayWhereToLook(t *testing.T) {
 			[]string{store},
 		},
 		"Agent": {
-			[]*story{agent("A").granted(1, 1000).handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).handedOff(1, 1100).
+					endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 1200).released(1, 1300).stop(),
+			},
 			[]string{agents, defect},
 		},
 		"Process": {
-			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 3600_000).stop(), agent("B").held(1, 40_000, 41_000).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 3600_000).stop(),
+				agent("B").held(1, 40_000, 41_000).stop(),
+			},
 			[]string{
-				"why:    the process of the first did not run when its lease ran out, so its owner learned of that late\n", "look:   Look what stopped that process",
+				"why:    the process of the first did not run when its lease ran out, so its owner learned of that late\n",
+				"look:   Look what stopped that process",
 				"both:   from 2026-03-01T14:00:40.000Z to 14:00:41",
 			},
 		},
@@ -99,7 +112,9 @@ func TestViolationsSayWhereToLook(t *testing.T) {
 			[]string{stopped, `"owner-A", token 1772373601000000`, "time:   from 2026-03-01T14:00:31.000Z to 14:00:40"},
 		},
 		"Contradiction": {
-			[]*story{agent("A").granted(1, 1000).released(1, 9000).edit(func(r *events.Record) { r.Until = clock(3000) }).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 9000).edit(func(r *events.Record) { r.Until = clock(3000) }).stop(),
+			},
 			[]string{defect, `"owner-A", token 1772373601000000`},
 		},
 	} {
@@ -142,7 +157,8 @@ func TestTokensSideBySide(t *testing.T) {
 			b.latest[1] = lockagent.Token(clock(run.token))
 			b.holds[b.latest[1]] = &storyHold{run.from, 1, b.epoch, lockagent.HoldSum(b.lock, 1, b.latest[1])}
 			s.add(2100, c.held(1, 2000, 2100)).live(3000, 70_000, a, b, c)
-			s.add(71_000, a.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001), b.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001))
+			s.add(71_000, a.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001),
+				b.renewed(1, 60_000).released(1, 71_000).returned(1, 71_001))
 			r := s.live(72_000, 90_000, a, b, c).add(91_000, a.stop(), b.stop(), c.stop()).read(newAudit()).Report()
 			if got := strings.Join(findingsOf(r), ", "); got != run.found {
 				t.Errorf("%s, %d at %d: %q, want %q\n%v", name, run.token, run.from, got, run.found, r)

@@ -23,13 +23,22 @@ func TestLeaseEndOfAHold(t *testing.T) {
 		then   func(*story)
 		want   lockagent.StoreTime
 	}{
-		"Granted":         {agent("A").granted(1, 1000), nil, clock(31_000)},
-		"Renewed":         {agent("A").granted(1, 1000), renewing(11_000, 30*time.Second), clock(41_000)},
-		"Passed":          {agent("A").leasing(lockagent.PassLease).granted(1, 1000), nil, clock(3000)},
-		"PassedAndKept":   {agent("A").leasing(lockagent.PassLease).granted(1, 1000), renewing(2000, 10*time.Second), clock(12_000)},
-		"PassedAndFixed":  {fixed(agent("A").leasing(lockagent.PassLease)).granted(1, 1000), renewing(2000, time.Minute), clock(62_000)},
-		"Fixed":           {fixed(agent("A").leasing(5*time.Second)).granted(1, 1000), renewing(4000, 30*time.Second), clock(6000)},
-		"LongRenewalOver": {agent("A").leasing(10*time.Second).granted(1, 1000), func(s *story) { renewing(2000, time.Hour)(s); renewing(9000, 10*time.Second)(s) }, clock(19_000)},
+		"Granted": {agent("A").granted(1, 1000), nil, clock(31_000)},
+		"Renewed": {agent("A").granted(1, 1000), renewing(11_000, 30*time.Second), clock(41_000)},
+		"Passed":  {agent("A").leasing(lockagent.PassLease).granted(1, 1000), nil, clock(3000)},
+		"PassedAndKept": {
+			agent("A").leasing(lockagent.PassLease).granted(1, 1000), renewing(2000, 10*time.Second), clock(12_000),
+		},
+		"PassedAndFixed": {
+			fixed(agent("A").leasing(lockagent.PassLease)).granted(1, 1000), renewing(2000, time.Minute), clock(62_000),
+		},
+		"Fixed": {
+			fixed(agent("A").leasing(5*time.Second)).granted(1, 1000), renewing(4000, 30*time.Second), clock(6000),
+		},
+		"LongRenewalOver": {
+			agent("A").leasing(10*time.Second).granted(1, 1000),
+			func(s *story) { renewing(2000, time.Hour)(s); renewing(9000, 10*time.Second)(s) }, clock(19_000),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.then != nil {
@@ -111,8 +120,10 @@ func TestHoldThatOutlastsItsAgent(t *testing.T) {
 		t.Fatalf("%d holds are judged", n)
 	}
 	s.records = nil
-	s.add(107_000, a.renewed(1, 12_000).lost(lockagent.LostClosed, 1, 15_000).alive(107_000).stop(), b.stop(), c.alive(107_000).stop())
-	wantReport(t, s.read(auditor).Report(), Incomplete, "late: 1, not stopped: 1, unproven: 2", "the log told of it when all up to")
+	s.add(107_000, a.renewed(1, 12_000).lost(lockagent.LostClosed, 1, 15_000).alive(107_000).stop(), b.stop(),
+		c.alive(107_000).stop())
+	wantReport(t, s.read(auditor).Report(), Incomplete, "late: 1, not stopped: 1, unproven: 2",
+		"the log told of it when all up to")
 }
 
 // Nothing tells when the agent crashed, nor then when its hold was over.
@@ -160,7 +171,8 @@ func TestFoldOfALeaseThatIsLeft(t *testing.T) {
 				t.Fatalf("%+v", l)
 			}
 			for _, h := range l.Left {
-				if h.LeaseEnd() != clock(31_000) || h.Agent != "A" || !h.Left || h.Reason != lockagent.LostClosed || h.Store != f.Store("s") {
+				if h.LeaseEnd() != clock(31_000) || h.Agent != "A" || !h.Left || h.Reason != lockagent.LostClosed ||
+					h.Store != f.Store("s") {
 					t.Errorf("%+v", h)
 				}
 			}

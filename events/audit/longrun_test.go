@@ -59,8 +59,9 @@ func (c *churn) start(of *churner) {
 func (c *churn) hold(of *churner, lock lockagent.Name, kind lockagent.EventKind) {
 	of.tenure++
 	e := lockagent.Event{
-		Kind: kind, Lock: lock, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "worker-17", Request: of.tenure,
-		Tenure: of.tenure, Token: lockagent.Token(c.now), How: lockagent.ByStore, Lease: 30 * time.Second, StoreTime: c.now,
+		Kind: kind, Lock: lock, LockKind: lockagent.PlainLock, Mode: lockagent.Exclusive, Owner: "worker-17",
+		Request: of.tenure,
+		Tenure:  of.tenure, Token: lockagent.Token(c.now), How: lockagent.ByStore, Lease: 30 * time.Second, StoreTime: c.now,
 	}
 	if kind == lockagent.EventHeld {
 		e.Held, e.Confirmed, e.Until, e.Returned = 200*time.Microsecond, c.now, c.now+250, c.now+240
@@ -82,9 +83,13 @@ func (c *churn) step(after time.Duration, crashes bool) {
 	if c.born%churnReset == 0 {
 		c.resets++
 		from, to := fmt.Sprintf("run-%d", c.resets), fmt.Sprintf("run-%d", c.resets+1)
-		c.record(&c.steady, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{From: from, To: to, Reason: "restarted", After: c.now, Before: c.now + 1000}})
+		c.record(&c.steady, lockagent.Event{
+			Kind:  lockagent.EventStoreReset,
+			Reset: lockagent.Reset{From: from, To: to, Reason: "restarted", After: c.now, Before: c.now + 1000},
+		})
 		c.record(&c.steady, lockagent.Event{Kind: lockagent.EventStoreReset, Reset: lockagent.Reset{
-			From: to, To: to, Reason: "clock stepped", After: c.now.Add(-time.Second), Before: c.now + 2000, Step: time.Millisecond,
+			From: to, To: to, Reason: "clock stepped", After: c.now.Add(-time.Second), Before: c.now + 2000,
+			Step: time.Millisecond,
 		}})
 	}
 	of := churner{id: lockagent.AgentID(fmt.Sprintf("0b5ed3b6-4f0f-4f57-9a0e-%012d", c.born))}
@@ -114,8 +119,10 @@ func (a *Audit) sizes() map[string]int {
 		panic(err)
 	}
 	n := map[string]int{
-		"agents": len(a.logs), "kilobytes of the fold": len(snapshot) / 1000, "past agents": len(a.past.New) + len(a.past.Old),
-		"locks": len(a.locks), "stores": len(a.stores), "watched agents": len(a.watched.spots), "spare tenures": len(a.spare),
+		"agents": len(a.logs), "kilobytes of the fold": len(snapshot) / 1000,
+		"past agents": len(a.past.New) + len(a.past.Old),
+		"locks":       len(a.locks), "stores": len(a.stores), "watched agents": len(a.watched.spots),
+		"spare tenures": len(a.spare),
 	}
 	for _, s := range a.stores {
 		n["names"] += len(s.Names)
@@ -257,7 +264,8 @@ func TestForgottenAgentComesBack(t *testing.T) {
 				c.step(200*time.Millisecond, false)
 			}
 			const says = "records 1 to 3 of agent A, epoch 1"
-			if r := a.ReportAt(time.UnixMicro(int64(c.now))); r.Verdict != Incomplete || r.RecordHoles.Count != 1 || r.RecordHoles.First[0].String() != says {
+			if r := a.ReportAt(time.UnixMicro(int64(c.now))); r.Verdict != Incomplete || r.RecordHoles.Count != 1 ||
+				r.RecordHoles.First[0].String() != says {
 				t.Errorf("%v", r)
 			}
 		})

@@ -32,7 +32,8 @@ func TestAuditOfAnAgentWithoutAStore(t *testing.T) {
 		"ItCrashedAndCameBack": { // and never named its store
 			func(a, b *story) *tape {
 				s := new(tape).add(0, a, b).live(1000, 21_000, b).add(22_000, a.next())
-				return s.add(22_500, b.held(1, 500, 20_500)).add(23_000, a.stop()).live(31_000, 61_000, b).add(62_000, b.held(2, 61_500, 61_600).stop())
+				return s.add(22_500, b.held(1, 500, 20_500)).add(23_000, a.stop()).live(31_000, 61_000, b).
+					add(62_000, b.held(2, 61_500, 61_600).stop())
 			},
 			"not stopped: 1, unproven: 1", "agent A, billing on host-A, pid 7 (epoch 1) did not stop",
 		},
@@ -45,7 +46,8 @@ func TestAuditOfAnAgentWithoutAStore(t *testing.T) {
 		},
 		"ItsRecordsAreMissing": {
 			func(a, b *story) *tape {
-				s := new(tape).add(0, a, b).live(1000, 21_000, b).add(22_000, b.held(1, 500, 20_500)).add(23_000, a.missing(2).stop())
+				s := new(tape).add(0, a, b).live(1000, 21_000, b).add(22_000, b.held(1, 500, 20_500)).
+					add(23_000, a.missing(2).stop())
 				return s.live(31_000, 61_000, b).add(62_000, b.held(2, 61_500, 61_600).stop())
 			},
 			"missing: 1, unproven: 1", "for its records 2 to 3 are missing",
@@ -54,7 +56,8 @@ func TestAuditOfAnAgentWithoutAStore(t *testing.T) {
 			func(a, _ *story) *tape {
 				b := nameless("B")
 				s := new(tape).add(0, a).add(1000, b).add(1500, a.missing(2).stop())
-				return s.add(2000, b.at("s").alive(2000)).add(3000, b.held(1, 1100, 2500)).live(11_000, 61_000, b).add(62_000, b.held(2, 61_500, 61_600).stop())
+				return s.add(2000, b.at("s").alive(2000)).add(3000, b.held(1, 1100, 2500)).live(11_000, 61_000, b).
+					add(62_000, b.held(2, 61_500, 61_600).stop())
 			},
 			"missing: 1, unproven: 1", "for its records 2 to 3 are missing",
 		},
@@ -92,7 +95,8 @@ func TestAuditWaitsForAnAgentWithoutAStore(t *testing.T) {
 	if r := s.read(newAudit()).ReportAt(wall(101_000)); r.Stores[0].Holds > 0 || r.Stores[0].Pending != 1 {
 		t.Errorf("judged while A may have had the lock:\n%v", r)
 	}
-	s.add(102_000, a.at("s").held(1, 41_550, 41_650)).live(111_000, 131_000, a, b, c).add(132_000, a.stop(), b.stop(), c.stop())
+	s.add(102_000, a.at("s").held(1, 41_550, 41_650)).live(111_000, 131_000, a, b, c).
+		add(132_000, a.stop(), b.stop(), c.stop())
 	s.want(t, Violated, "overlap: 1", "")
 }
 
@@ -122,15 +126,19 @@ func TestAuditOfAHoldThatBeganWithoutAStore(t *testing.T) {
 func TestAuditOfAFleetThatNamesItsStoreLater(t *testing.T) {
 	log := func(late func(c *story)) *tape {
 		a, b, c := nameless("A"), nameless("B"), nameless("C").of("c")
-		s := new(tape).add(0, a, b, c).live(1000, 41_000, a, b, c).add(42_000, a.held(1, 41_500, 41_600), b.held(1, 41_800, 41_900))
-		s.live(51_000, 101_000, a, b, c).add(102_000, a.at("s").held(2, 101_500, 101_600), b.at("s").held(2, 101_800, 101_900))
+		s := new(tape).add(0, a, b, c).live(1000, 41_000, a, b, c).
+			add(42_000, a.held(1, 41_500, 41_600), b.held(1, 41_800, 41_900))
+		s.live(51_000, 101_000, a, b, c).
+			add(102_000, a.at("s").held(2, 101_500, 101_600), b.at("s").held(2, 101_800, 101_900))
 		if late != nil {
 			late(c.of("a").at("s"))
 		}
-		return s.add(103_000, c.at("s").alive(103_000)).live(111_000, 131_000, a, b, c).add(132_000, a.stop(), b.stop(), c.stop())
+		return s.add(103_000, c.at("s").alive(103_000)).live(111_000, 131_000, a, b, c).
+			add(132_000, a.stop(), b.stop(), c.stop())
 	}
 	log(nil).want(t, Proven, "", "judged: 4 tenures of store s, from 2026-03-01T14:00:41.500Z\n")
-	log(func(c *story) { c.held(1, 41_550, 41_580) }).want(t, Incomplete, "unproven: 1", "the log told of it when all up to")
+	log(func(c *story) { c.held(1, 41_550, 41_580) }).
+		want(t, Incomplete, "unproven: 1", "the log told of it when all up to")
 	log(func(c *story) { c.held(1, 101_550, 101_580) }).want(t, Violated, "overlap: 1", "")
 	whole := log(nil)
 	if r := resumed(t, whole.read(newAudit())).Report(); r.Verdict != Proven {
@@ -147,7 +155,8 @@ func TestAuditOfAHoleBeforeAStopOnAWrongClock(t *testing.T) {
 		s.add(65_000, a.missing(2).stop().edit(func(r *events.Record) { r.Time = wall(65_000).Add(-behind) }))
 		s.live(71_000, 161_000, b).add(171_000, b.held(2, 170_000, 170_100).stop())
 		s.want(t, Incomplete, "missing: 1, unproven: 1", "for its records 4 to 5 are missing")
-		if r := audited(unordered(s)); r.Verdict != Incomplete || r.Unproven.Count == 0 || r.Unproven.First[0].Hold.Start != clock(50_000) {
+		if r := audited(unordered(s)); r.Verdict != Incomplete || r.Unproven.Count == 0 ||
+			r.Unproven.First[0].Hold.Start != clock(50_000) {
 			t.Errorf("without an order, %v behind:\n%v", behind, r)
 		}
 	}

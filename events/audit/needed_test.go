@@ -9,15 +9,18 @@ import (
 	"github.com/lockagent/lockagent/events"
 )
 
-// The grant of a hold is missing, by which an owner had a lock alone. The next owner of the tenure reads, and an owner of
-// another agent does so, too. That is no overlap.
+// The grant of a hold is missing, by which an owner had a lock alone. The next owner of the tenure reads, and an owner
+// of another agent does so, too. That is no overlap.
 func TestAHoldThatAppearsIsAloneUntilItsEnd(t *testing.T) {
 	a := agent("A").leasing(time.Minute).granted(1, 1000).released(1, 2000).handedOff(1, 2100)
 	a.records = a.records[:len(a.records)-1]
 	a.holding(1, 2500).released(1, 3000).in(lockagent.Shared).handedOff(1, 3100).released(1, 9000).returned(1, 9001)
 	b := agent("B").in(lockagent.Shared).held(1, 6000, 7000)
 	verdicts{
-		"": {[]*story{a.stop(), b.stop()}, Incomplete, "missing: 1, unproven: 1", "the log tells that it goes on, and does not have its grant"},
+		"": {
+			[]*story{a.stop(), b.stop()}, Incomplete, "missing: 1, unproven: 1",
+			"the log tells that it goes on, and does not have its grant",
+		},
 	}.check(t)
 
 	// The token of the reader has to be greater than that of the hold.
@@ -53,7 +56,8 @@ func TestAuditOfPermitsRaisedBeforeTheyWereSet(t *testing.T) {
 	s.add(81_000, a.stop(), b.stop()).want(t, Incomplete, "unproven: 1", "up to 3 of 2")
 }
 
-// The nodes of a quorum have a clock each. So times that are told of one hold may differ by more than those of one store.
+// The nodes of a quorum have a clock each. So times that are told of one hold may differ by more than those of one
+// store.
 func TestTimesOfAQuorum(t *testing.T) {
 	of := func(store string) []*story {
 		a := agent("A").at(store).edit(func(r *events.Record) { r.Store = store })
@@ -69,7 +73,8 @@ func TestTimesOfAQuorum(t *testing.T) {
 func TestAuditOfAGrantInAReturnedTenure(t *testing.T) {
 	a := agent("A").in(lockagent.Shared).granted(1, 1000)
 	first := a.latest[1]
-	a.handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, first, 2000).edit(func(r *events.Record) { r.Returned = clock(2000) })
+	a.handedOff(1, 1100).endedOf(lockagent.EventReleased, 0, 1, first, 2000).
+		edit(func(r *events.Record) { r.Returned = clock(2000) })
 	second := a.latest[1]
 	a.handedOff(1, 3000).endedOf(lockagent.EventReleased, 0, 1, second, 4000).released(1, 5000)
 	verdicts{

@@ -87,7 +87,8 @@ func TestPastAgentComesBackToAHold(t *testing.T) {
 		t.Fatal("C is not past")
 	}
 	now := wall(562_000)
-	wantReport(t, auditor.ReportAt(now), Incomplete, "not stopped: 1, unproven: 1", "agent C, billing on host-C, pid 7 (epoch 1) did not stop")
+	wantReport(t, auditor.ReportAt(now), Incomplete, "not stopped: 1, unproven: 1",
+		"agent C, billing on host-C, pid 7 (epoch 1) did not stop")
 	acknowledged := resumed(t, auditor)
 	acknowledged.Acknowledge(now, Acknowledgement{})
 	s.records = nil
@@ -111,19 +112,22 @@ func TestPastAgentInAViolation(t *testing.T) {
 	if _, found := auditor.past.New["C"]; !found {
 		t.Fatal("C is not past")
 	}
-	wantReport(t, auditor.Report(), Violated, "token fell: 1", `first:  "owner-C", token 1772373611000000, agent C, billing on host-C`)
+	wantReport(t, auditor.Report(), Violated, "token fell: 1",
+		`first:  "owner-C", token 1772373611000000, agent C, billing on host-C`)
 }
 
 // An agent that is past had a hold. It comes back, and the hold went on: its grant is forgotten, and
 // that is no fault of the agent.
 func TestPastAgentTellsOfAForgottenHold(t *testing.T) {
 	a, b, c := agent("A").of("a"), agent("B").of("b"), agent("C").of("c")
-	s := new(tape).add(0, a, b, c).live(1000, 11_000, a, b, c).add(12_000, c.granted(1, 12_000)).live(21_000, 501_000, a, b)
+	s := new(tape).add(0, a, b, c).live(1000, 11_000, a, b, c).add(12_000, c.granted(1, 12_000)).
+		live(21_000, 501_000, a, b)
 	auditor := s.read(newAudit())
 	if _, found := auditor.past.New["C"]; !found {
 		t.Fatal("C is not past")
 	}
 	s.records = nil
 	s.add(502_000, c.reentered(1, 13_000).released(1, 14_000).released(1, 15_000).stop()).add(511_000, a.stop(), b.stop())
-	wantReport(t, s.read(auditor).Report(), Incomplete, "late: 1, not stopped: 1, open: 1, unproven: 1", "the log has a re-entry, but not the grant, which may be among the missing records")
+	wantReport(t, s.read(auditor).Report(), Incomplete, "late: 1, not stopped: 1, open: 1, unproven: 1",
+		"the log has a re-entry, but not the grant, which may be among the missing records")
 }

@@ -18,7 +18,10 @@ func (s *story) permits(kind lockagent.LockKind, n, total int) *story {
 
 // changes says what an agent did to the semaphore.
 func (s *story) changes(ms int, op lockagent.PermitsOp, n int) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventPermits, Lock: s.lock, LockKind: s.kind, Time: wall(ms), StoreTime: clock(ms), Op: op, Permits: n})
+	return s.add(lockagent.Event{
+		Kind: lockagent.EventPermits, Lock: s.lock, LockKind: s.kind, Time: wall(ms), StoreTime: clock(ms), Op: op,
+		Permits: n,
+	})
 }
 
 // tried says that the store did not answer what an agent wanted to do to the semaphore.
@@ -56,8 +59,10 @@ func TestAuditOfPermits(t *testing.T) {
 				Proven, "", "3 holds",
 			},
 			"OneAgentHasSeveral": {
-				[]*story{set("A", 1, 3).granted(1, 1000).granted(2, 1100).granted(3, 1200).released(2, 1300).returned(2, 1301).granted(4, 1400).
-					released(1, 1500).returned(1, 1501).released(3, 1500).returned(3, 1501).released(4, 1500).returned(4, 1501).stop()},
+				[]*story{set("A", 1, 3).granted(1, 1000).granted(2, 1100).granted(3, 1200).released(2, 1300).
+					returned(2, 1301).granted(4, 1400).
+					released(1, 1500).returned(1, 1501).released(3, 1500).returned(3, 1501).released(4, 1500).
+					returned(4, 1501).stop()},
 				Proven, "", "4 holds",
 			},
 			"LearnsOfTheLaterFirst": {
@@ -72,17 +77,23 @@ func TestAuditOfPermits(t *testing.T) {
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3, for up to",
 			},
 			"OneTooManyOfOneAgent": {
-				[]*story{set("A", 2, 3).granted(1, 1000).granted(2, 1100).released(2, 1300).returned(2, 1301).released(1, 1400).returned(1, 1401).stop()},
+				[]*story{
+					set("A", 2, 3).granted(1, 1000).granted(2, 1100).released(2, 1300).returned(2, 1301).released(1, 1400).
+						returned(1, 1401).stop(),
+				},
 				Violated, "too many permits: 1", "4 permits were in use, and there were 3, for up to",
 			},
 			"OneTooManyOfMany": { // the report names who has the others
 				[]*story{
-					set("A", 1, 5).granted(1, 1000).granted(2, 1010).granted(3, 1020).granted(4, 1030).granted(5, 1040).granted(6, 1050).
+					set("A", 1, 5).granted(1, 1000).granted(2, 1010).granted(3, 1020).granted(4, 1030).
+						granted(5, 1040).granted(6, 1050).
 						renewed(1, 5000).renewed(2, 5000).renewed(3, 5000).renewed(4, 5000).renewed(5, 5000).
 						released(1, 6000).returned(1, 6001).released(2, 6000).returned(2, 6001).released(3, 6000).returned(3, 6001).
-						released(4, 6000).returned(4, 6001).released(5, 6000).returned(5, 6001).released(6, 1060).returned(6, 1061).stop(),
+						released(4, 6000).returned(4, 6001).released(5, 6000).returned(5, 6001).released(6, 1060).
+						returned(6, 1061).stop(),
 				},
-				Violated, "too many permits: 1", "also:   \"owner-A\", token 1772373601020000, agent A, billing on host-A, pid 7\n            " +
+				Violated, "too many permits: 1",
+				"also:   \"owner-A\", token 1772373601020000, agent A, billing on host-A, pid 7\n            " +
 					"from 2026-03-01T14:00:01.020Z to 14:00:06.000 (5s), released [A:1:5]\n            and 1 more",
 			},
 			"OneTooManyTellsHowMany": {
@@ -96,14 +107,16 @@ func TestAuditOfPermits(t *testing.T) {
 			"MoreWereAdded": {
 				[]*story{
 					set("A", 2, 3).granted(1, 1000).released(1, 3000).returned(1, 3001).changes(3500, lockagent.AddPermits, -2).stop(),
-					of("B", 2, 4).changes(1500, lockagent.AddPermits, 1).held(1, 2000, 2500).permits(kind, 2, 2).held(2, 4000, 4500).stop(),
+					of("B", 2, 4).changes(1500, lockagent.AddPermits, 1).held(1, 2000, 2500).permits(kind, 2, 2).
+						held(2, 4000, 4500).stop(),
 				},
 				Proven, "", "",
 			},
 			"AtTheTimeOfAGrant": { // in the same microsecond, before the one and after the other
 				[]*story{
 					set("A", 3, 3).granted(1, 1000).released(1, 3000).returned(1, 3001).stop(),
-					of("B", 2, 5).changes(2000, lockagent.AddPermits, -4).changes(2000, lockagent.AddPermits, 2).held(1, 2000, 2500).stop(),
+					of("B", 2, 5).changes(2000, lockagent.AddPermits, -4).changes(2000, lockagent.AddPermits, 2).
+						held(1, 2000, 2500).stop(),
 				},
 				Proven, "", "",
 			},
@@ -123,19 +136,30 @@ func TestAuditOfPermits(t *testing.T) {
 				Incomplete, "unproven: 1", "the log does not tell how many permits there were",
 			},
 			"TheLogTells": { // the reply was lost, and the store granted it once more
-				[]*story{set("A", 1, 2).permits(kind, 1, 0).granted(1, 1000).granted(2, 1100).released(1, 1300).released(2, 1400).stop()},
+				[]*story{
+					set("A", 1, 2).permits(kind, 1, 0).granted(1, 1000).granted(2, 1100).released(1, 1300).released(2, 1400).stop(),
+				},
 				Proven, "", "",
 			},
 			"PerhapsFewerByAChange": {
-				[]*story{set("A", 2, 2).tried(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).permits(kind, 2, 2).held(2, 30_000, 30_100).permits(kind, 2, 0).held(3, 31_000, 31_100).stop()},
+				[]*story{
+					set("A", 2, 2).tried(800, lockagent.AddPermits, -1).permits(kind, 2, 0).held(1, 1000, 1100).permits(kind, 2, 2).
+						held(2, 30_000, 30_100).permits(kind, 2, 0).held(3, 31_000, 31_100).stop(),
+				},
 				Incomplete, "unproven: 1", "the number of permits may have been lowered",
 			},
 			"NoneButTheReplyIsLost": { // another program has set the number
-				[]*story{set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.AddPermits, -3).permits(kind, 1, 0).held(2, 3000, 3100).stop()},
+				[]*story{
+					set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.AddPermits, -3).permits(kind, 1, 0).
+						held(2, 3000, 3100).stop(),
+				},
 				Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 1 of 0",
 			},
 			"DeletedAndTheReplyIsLost": {
-				[]*story{set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.DeletePermits, 0).permits(kind, 1, 0).held(2, 3000, 3100).stop()},
+				[]*story{
+					set("A", 1, 3).held(1, 1000, 1100).changes(2000, lockagent.DeletePermits, 0).permits(kind, 1, 0).
+						held(2, 3000, 3100).stop(),
+				},
 				Incomplete, "unproven: 1", "perhaps more permits were in use than there were: up to 1 of 0",
 			},
 			"PerhapsFewer": {
@@ -144,7 +168,8 @@ func TestAuditOfPermits(t *testing.T) {
 			},
 			"AnotherProgramAdded": {
 				[]*story{set("A", 1, 3).held(1, 1000, 1100).permits(kind, 4, 4).held(2, 2000, 2100).held(3, 3000, 3100).stop()},
-				Incomplete, "unproven: 1", "another program has changed the number of permits: the store told of 4, and the log explains 3",
+				Incomplete, "unproven: 1",
+				"another program has changed the number of permits: the store told of 4, and the log explains 3",
 			},
 			"TheChangeIsMissing": {
 				[]*story{
@@ -154,13 +179,17 @@ func TestAuditOfPermits(t *testing.T) {
 				Incomplete, "missing: 1, unproven: 2", "the store told of 5, and the log explains 3",
 			},
 			"SetAnew": {
-				[]*story{set("A", 3, 3).held(1, 1000, 1100).changes(2000, lockagent.DeletePermits, 0).changes(2100, lockagent.TrySetPermits, 5).permits(kind, 5, 5).held(2, 3000, 3100).stop()},
+				[]*story{
+					set("A", 3, 3).held(1, 1000, 1100).changes(2000, lockagent.DeletePermits, 0).
+						changes(2100, lockagent.TrySetPermits, 5).permits(kind, 5, 5).held(2, 3000, 3100).stop(),
+				},
 				Proven, "", "",
 			},
 			"DeletedWhileInUse": {
 				[]*story{
 					set("A", 3, 3).granted(1, 1000).lost(lockagent.LostDenied, 1, 3000).foundOver(1, 3001).stop(),
-					of("B", 3, 3).changes(2000, lockagent.DeletePermits, 0).changes(2100, lockagent.TrySetPermits, 3).held(1, 2200, 2500).stop(),
+					of("B", 3, 3).changes(2000, lockagent.DeletePermits, 0).changes(2100, lockagent.TrySetPermits, 3).
+						held(1, 2200, 2500).stop(),
 				},
 				Explained, "explained: 1", "an agent deleted the semaphore at",
 			},
@@ -174,7 +203,8 @@ func TestAuditOfPermits(t *testing.T) {
 			"Reset": {
 				[]*story{
 					set("A", 3, 3).granted(1, 1000).ended(lockagent.EventLost, lockagent.LostDeadline, 1, 6000).stop(),
-					of("B", 3, 3).on("run-2").reset(lockagent.Reset{From: "run-1", To: "run-2", After: clock(1500), Before: clock(1900), Reason: "emptied"}).
+					of("B", 3, 3).on("run-2").
+						reset(lockagent.Reset{From: "run-1", To: "run-2", After: clock(1500), Before: clock(1900), Reason: "emptied"}).
 						changes(2000, lockagent.TrySetPermits, 3).held(1, 2050, 2500).stop(),
 				},
 				Explained, "explained: 1", "the store was reset",
@@ -202,13 +232,17 @@ func TestAuditOfPermits(t *testing.T) {
 			},
 			"TheGrantIsMissing": {
 				[]*story{
-					set("A", 2, 3).missing(1).released(1, 3000).edit(func(r *events.Record) { r.Token, r.Held = lockagent.Token(clock(1000)), 2*time.Second }).stop(),
+					set("A", 2, 3).missing(1).released(1, 3000).
+						edit(func(r *events.Record) { r.Token, r.Held = lockagent.Token(clock(1000)), 2*time.Second }).stop(),
 					of("B", 2, 3).held(1, 2000, 2500).stop(),
 				},
 				Incomplete, "missing: 1, unproven: 2", "the log has its end, but not its grant",
 			},
 			"TheTokenRepeated": {
-				[]*story{set("A", 1, 3).held(1, 1000, 1100).stop(), of("B", 1, 3).held(1, 2000, 2100).edit(func(r *events.Record) { r.Token = lockagent.Token(clock(1000)) }).stop()},
+				[]*story{
+					set("A", 1, 3).held(1, 1000, 1100).stop(),
+					of("B", 1, 3).held(1, 2000, 2100).edit(func(r *events.Record) { r.Token = lockagent.Token(clock(1000)) }).stop(),
+				},
 				Violated, "token repeated: 1", "",
 			},
 		}
@@ -335,12 +369,30 @@ func TestAuditOfASemaphoreDeletedUnheard(t *testing.T) {
 			want   Verdict
 			says   string
 		}{
-			{"Late", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits, false, Explained, "an agent deleted the semaphore at"},
-			{"LateAndAdded", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.AddPermits, false, Explained, "an agent deleted the semaphore at"},
-			{"NotAnswered", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.AddPermits, false, Incomplete, "perhaps more permits were in use than there were: up to 6 of 3"},
-			{"NotToldOf", func(d *story) *story { return d }, lockagent.TrySetPermits, false, Incomplete, "perhaps more permits were in use than there were: up to 6 of 3"},
-			{"NotTrue", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits, true, Violated, "6 permits were in use, and there were 3"},
-			{"NotDeleted", func(d *story) *story { return d }, lockagent.AddPermits, true, Violated, "6 permits were in use, and there were 3"},
+			{
+				"Late", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits,
+				false, Explained, "an agent deleted the semaphore at",
+			},
+			{
+				"LateAndAdded", func(d *story) *story { return d.changes(2000, lockagent.DeletePermits, 0) }, lockagent.AddPermits,
+				false, Explained, "an agent deleted the semaphore at",
+			},
+			{
+				"NotAnswered", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.AddPermits,
+				false, Incomplete, "perhaps more permits were in use than there were: up to 6 of 3",
+			},
+			{
+				"NotToldOf", func(d *story) *story { return d }, lockagent.TrySetPermits, false, Incomplete,
+				"perhaps more permits were in use than there were: up to 6 of 3",
+			},
+			{
+				"NotTrue", func(d *story) *story { return d.tried(30_000, lockagent.DeletePermits, 0) }, lockagent.TrySetPermits,
+				true, Violated, "6 permits were in use, and there were 3",
+			},
+			{
+				"NotDeleted", func(d *story) *story { return d }, lockagent.AddPermits, true, Violated,
+				"6 permits were in use, and there were 3",
+			},
 		} {
 			a := agent("A").permits(kind, 3, 3).changes(500, lockagent.TrySetPermits, 3).granted(1, 1000)
 			b, d := agent("B").permits(kind, 3, 3), agent("D").permits(kind, 3, 3)
@@ -352,7 +404,8 @@ func TestAuditOfASemaphoreDeletedUnheard(t *testing.T) {
 				s.add(11_000, a.lost(lockagent.LostDenied, 1, 11_000).foundOver(1, 11_001))
 			}
 			s.live(13_000, 30_000, a, b, d).add(30_000, run.delete(d)).live(33_000, 90_000, a, b, d)
-			if r := s.add(91_000, a.stop(), b.stop(), d.stop()).read(newAudit()).Report(); r.Verdict != run.want || !strings.Contains(r.String(), run.says) {
+			if r := s.add(91_000, a.stop(), b.stop(), d.stop()).read(newAudit()).Report(); r.Verdict != run.want ||
+				!strings.Contains(r.String(), run.says) {
 				t.Errorf("%s, %s: %s, want %s, and %q\n%v", kind, run.name, r.Verdict, run.want, run.says, r)
 			}
 		}
@@ -364,16 +417,21 @@ func TestAuditOfASemaphoreBesideOthers(t *testing.T) {
 	of := func(n, total int) *story { return agent("A").permits(lockagent.Semaphore, n, total) }
 	verdicts{
 		"TakenAndReleased": {
-			[]*story{of(1, 5).changes(500, lockagent.TrySetPermits, 5).held(1, 1000, 1100).permits(lockagent.Semaphore, 1, 2).held(2, 2000, 2100).
+			[]*story{of(1, 5).changes(500, lockagent.TrySetPermits, 5).held(1, 1000, 1100).
+				permits(lockagent.Semaphore, 1, 2).held(2, 2000, 2100).
 				permits(lockagent.Semaphore, 1, 5).held(3, 3000, 3100).stop()},
 			Proven, "", "",
 		},
 		"ReleasedWithoutTaking": {
-			[]*story{of(1, 5).changes(500, lockagent.TrySetPermits, 5).held(1, 1000, 1100).permits(lockagent.Semaphore, 1, 6).held(2, 2000, 2100).stop()},
+			[]*story{
+				of(1, 5).changes(500, lockagent.TrySetPermits, 5).held(1, 1000, 1100).permits(lockagent.Semaphore, 1, 6).
+					held(2, 2000, 2100).stop(),
+			},
 			Incomplete, "unproven: 1", "the store told of 6, and the log explains 5",
 		},
 		"Drained": {
-			[]*story{of(3, 5).changes(500, lockagent.TrySetPermits, 5).held(1, 1000, 1100).changes(1500, lockagent.DrainPermits, 3).
+			[]*story{of(3, 5).changes(500, lockagent.TrySetPermits, 5).held(1, 1000, 1100).
+				changes(1500, lockagent.DrainPermits, 3).
 				permits(lockagent.Semaphore, 1, 3).held(2, 2000, 2100).stop()},
 			Incomplete, "unproven: 1", "the store told of 3, and the log explains 2",
 		},
@@ -441,12 +499,14 @@ func TestCheckpointAnywhere(t *testing.T) {
 	for name, stories := range map[string][]*story{
 		"Downgrade": {downgraded(), agent("B").in(lockagent.Shared).held(1, 1300, 1900).stop()},
 		"Permits": {
-			permits("A").changes(500, lockagent.SetPermits, 4).granted(7, 1000).granted(8, 1001).lost(lockagent.LostDenied, 7, 9000).
+			permits("A").changes(500, lockagent.SetPermits, 4).granted(7, 1000).granted(8, 1001).
+				lost(lockagent.LostDenied, 7, 9000).
 				foundOver(7, 9001).released(8, 9100).returned(8, 9101).stop(),
 			permits("B").gaveBack(2000, "A", 7).permits(lockagent.Permits, 0, 4).held(1, 3000, 4000).stop(),
 		},
 		"TooManyPermits": {
-			permits("A").changes(500, lockagent.SetPermits, 4).granted(1, 1000).renewed(1, 5000).released(1, 6000).returned(1, 6001).stop(),
+			permits("A").changes(500, lockagent.SetPermits, 4).granted(1, 1000).renewed(1, 5000).released(1, 6000).
+				returned(1, 6001).stop(),
 			permits("B").permits(lockagent.Permits, 3, 4).held(1, 3000, 4000).stop(),
 		},
 	} {

@@ -19,7 +19,8 @@ import (
 func drawWorld(r *rand.Rand, evils evil) *world {
 	some := func(of int) bool { return r.IntN(of) == 0 }
 	cfg := worldConfig{
-		length: 1000 * (20 + r.IntN(60)), crashes: some(3), breaks: some(3), pauses: some(4), outages: some(3), stores: 1 + r.IntN(2),
+		length: 1000 * (20 + r.IntN(60)), crashes: some(3), breaks: some(3), pauses: some(4), outages: some(3),
+		stores:  1 + r.IntN(2),
 		resumes: some(3), mixed: some(2),
 	}
 	switch r.IntN(6) {
@@ -82,7 +83,8 @@ func (w *world) wrong(log []events.Record, r Report) string {
 }
 
 // fails reports a verdict that is wrong, with a log as small as possible.
-func fails(t *testing.T, seed uint64, what string, w *world, log []events.Record, wrong func(*world, []events.Record, Report) string) {
+func fails(t *testing.T, seed uint64, what string, w *world, log []events.Record,
+	wrong func(*world, []events.Record, Report) string) {
 	t.Helper()
 	small, rest := shrunk(w, log, func(w *world, log []events.Record) bool { return wrong(w, log, closed(log)) != "" })
 	r := closed(rest)
@@ -109,7 +111,8 @@ func trueHistories(t *testing.T, many int) {
 			return "explained, though nothing happened"
 		case r.Verdict == Incomplete && !had("crash", "late", "reset", "step", "nameless", "late change"):
 			return "incomplete, though nothing is missing"
-		case r.Duplicates > 0 || slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives == 0 }): // a life may leave nothing
+		// A life may leave nothing.
+		case r.Duplicates > 0 || slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives == 0 }):
 			return "something is missing, or comes twice"
 		}
 		return ""
@@ -205,8 +208,16 @@ var alterable = []struct {
 	cfg   worldConfig
 	kinds []lockagent.EventKind
 }{
-	{worldConfig{stores: 2}, []lockagent.EventKind{lockagent.EventReentered, lockagent.EventRenewed, lockagent.EventPermits, lockagent.EventHolding}},
-	{worldConfig{waits: true}, append([]lockagent.EventKind{lockagent.EventUnclaimed, lockagent.EventDropped}, logtest.Waits...)},
+	{
+		worldConfig{stores: 2},
+		[]lockagent.EventKind{
+			lockagent.EventReentered, lockagent.EventRenewed, lockagent.EventPermits, lockagent.EventHolding,
+		},
+	},
+	{
+		worldConfig{waits: true},
+		append([]lockagent.EventKind{lockagent.EventUnclaimed, lockagent.EventDropped}, logtest.Waits...),
+	},
 	{worldConfig{breaks: true, resumes: true}, []lockagent.EventKind{lockagent.EventBroken}},
 	{worldConfig{resets: true}, []lockagent.EventKind{lockagent.EventStoreReset}},
 }
@@ -416,10 +427,13 @@ func judgedWhileRead(t *testing.T, many int) {
 			return // so is the number of permits
 		case w.had["late"] && (a.Verdict == Incomplete || a.Verdict == Violated):
 			return // what is judged for good is judged without those that were silent for long
-		case w.had["reset"] && slices.ContainsFunc(a.Unproven.First, func(u Unproven) bool { return strings.Contains(u.Why, "no record tells of a reset") }):
+		case w.had["reset"] && slices.ContainsFunc(a.Unproven.First, func(u Unproven) bool {
+			return strings.Contains(u.Why, "no record tells of a reset")
+		}):
 			return // the reset was told of when the hold had been judged
 		}
-		if !same && (a.Tails.Count == 0 || b.Verdict != Incomplete) || a.Explained.Count > 0 != (b.Explained.Count > 0) || a.Tails.Count != b.Tails.Count {
+		if !same && (a.Tails.Count == 0 || b.Verdict != Incomplete) || a.Explained.Count > 0 != (b.Explained.Count > 0) ||
+			a.Tails.Count != b.Tails.Count {
 			t.Fatalf("seed %d: %s %q\n%s %q\n%v\n%v", seed, a.Verdict, findingsOf(a), b.Verdict, findingsOf(b), a, b)
 		}
 	})

@@ -64,9 +64,12 @@ func TestReportSaysWhatThereIsNot(t *testing.T) {
 func TestReportSaysWhatIsMissing(t *testing.T) {
 	for want, r := range map[string]Report{
 		"no violation was found, but no hold could be judged so far": {},
-		"no violation was found, but 1 hold is not proven":           {Unproven: UnprovenList{List: List[Unproven]{Count: 1}}},
+		"no violation was found, but 1 hold is not proven": {
+			Unproven: UnprovenList{List: List[Unproven]{Count: 1}},
+		},
 		"no violation was found, but 2 holds are not proven, 1 stretch of records is missing, 3 messages cannot be read": {
-			Unproven: UnprovenList{List: List[Unproven]{Count: 2}}, RecordHoles: List[RecordHole]{Count: 1}, Unreadable: List[Note]{Count: 3},
+			Unproven: UnprovenList{List: List[Unproven]{Count: 2}}, RecordHoles: List[RecordHole]{Count: 1},
+			Unreadable: List[Note]{Count: 3},
 		},
 	} {
 		r.Verdict = Incomplete
@@ -87,7 +90,8 @@ func TestListOfTwoCauses(t *testing.T) {
 	}
 	add(1000, (&hole{Kind: ofRecords, Agent: "B"}).text())
 	add(999, (&hole{Kind: ofRecords, Agent: "C"}).text())
-	if n := len(l.First); l.Count != 102 || n != most+2 || l.First[0].Hold.Start != clock(1) || l.First[most-1].Hold.Start != clock(most) || l.First[most].Hold.Start != clock(999) {
+	if n := len(l.First); l.Count != 102 || n != most+2 || l.First[0].Hold.Start != clock(1) ||
+		l.First[most-1].Hold.Start != clock(most) || l.First[most].Hold.Start != clock(999) {
 		t.Errorf("%+v", l)
 	}
 }
@@ -101,11 +105,13 @@ func TestReportTellsOfOthersBesideAStuckHold(t *testing.T) {
 	stuck.released(1, 50_000).returned(1, 50_000).of("z").granted(2, 51_000).released(2, 55_000).returned(2, 55_000).stop()
 	others.of("z").held(100, 50_500, 52_000)
 	r := resumedReport(t, recordsOf([]*story{stuck, others.stop()}))
-	if r.Violations.Count != 41 || len(r.Violations.First) != 2 || r.Violations.First[0].More != 39 || r.Violations.First[0].Last != clock(9900)+100 && r.Violations.First[0].Last != clock(9900)+50 {
+	if r.Violations.Count != 41 || len(r.Violations.First) != 2 || r.Violations.First[0].More != 39 ||
+		r.Violations.First[0].Last != clock(9900)+100 && r.Violations.First[0].Last != clock(9900)+50 {
 		t.Errorf("%d: %+v", r.Violations.Count, r.Violations.First)
 	}
 	text := r.String()
-	if !strings.Contains(text, "violation: \"z\": two holds overlapped") || strings.Contains(text, "and 1 more") || !strings.Contains(text, "likewise with 39 later holds") {
+	if !strings.Contains(text, "violation: \"z\": two holds overlapped") || strings.Contains(text, "and 1 more") ||
+		!strings.Contains(text, "likewise with 39 later holds") {
 		t.Error(text)
 	}
 }
@@ -137,7 +143,8 @@ func TestReportTellsOfOneReasonOnce(t *testing.T) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	if n := strings.Count(text, "unproven: "); n != 1 || strings.Index(text, "not stopped: ") > strings.Index(text, "unproven: ") {
+	if n := strings.Count(text, "unproven: "); n != 1 ||
+		strings.Index(text, "not stopped: ") > strings.Index(text, "unproven: ") {
 		t.Errorf("it tells %d times what is unproven", n)
 	}
 	if t.Failed() {
@@ -244,7 +251,8 @@ func TestRangeText(t *testing.T) {
 	for want, from := range map[string]time.Time{
 		"from 2026-10-25T02:59:00.000+02:00 to 2026-10-25T02:01:00.000+01:00": time.Date(2026, 10, 25, 0, 59, 0, 0, time.UTC),
 		"from 2026-10-25T03:59:00.000+01:00 to 04:01:00.000":                  time.Date(2026, 10, 25, 2, 59, 0, 0, time.UTC),
-		"from 2026-10-25T23:59:00.000+01:00 to 2026-10-26T00:01:00.000+01:00": time.Date(2026, 10, 25, 22, 59, 0, 0, time.UTC),
+		"from 2026-10-25T23:59:00.000+01:00 to 2026-10-26T00:01:00.000+01:00": time.
+			Date(2026, 10, 25, 22, 59, 0, 0, time.UTC),
 	} {
 		if got := show.Range(from, from.Add(2*time.Minute)); got != want {
 			t.Errorf("got %q, want %q", got, want)

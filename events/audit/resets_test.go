@@ -18,7 +18,8 @@ func TestAuditOfResets(t *testing.T) {
 				agent("A").on("x").granted(1, 1000).reset(emptied).lost(lockagent.LostDenied, 1, 9000).stop(),
 				agent("B").reset(emptied).on("y").held(1, 1500, 2200).stop(),
 			},
-			Explained, "explained: 1", "cause:  the store was reset (emptied) at some time from 2026-03-01T14:00:01.100Z to 14:00:01.400",
+			Explained, "explained: 1",
+			"cause:  the store was reset (emptied) at some time from 2026-03-01T14:00:01.100Z to 14:00:01.400",
 		},
 		"AnHourLater": { // the holder cannot have been confirmed since, so it must have ended long ago
 			[]*story{
@@ -29,7 +30,8 @@ func TestAuditOfResets(t *testing.T) {
 		},
 		"ConfirmedSince": {
 			[]*story{
-				agent("A").on("x").granted(1, 1000).reset(emptied).renewed(1, 3590_000).lost(lockagent.LostDenied, 1, 3600_000).stop(),
+				agent("A").on("x").granted(1, 1000).reset(emptied).renewed(1, 3590_000).
+					lost(lockagent.LostDenied, 1, 3600_000).stop(),
 				agent("B").reset(emptied).on("y").held(1, 1500, 2200).stop(),
 			},
 			Violated, "overlap: 1", "",
@@ -37,21 +39,26 @@ func TestAuditOfResets(t *testing.T) {
 		"GrantedBeforeTheResetWasNoticed": {
 			[]*story{
 				agent("A").on("x").granted(1, 1000).lost(lockagent.LostDenied, 1, 1600).stop(),
-				agent("B").on("x").reset(lockagent.Reset{From: "x", To: "y", Reason: "restarted", After: clock(1100), Before: clock(1550)}).held(1, 1500, 2200).stop(),
+				agent("B").on("x").
+					reset(lockagent.Reset{From: "x", To: "y", Reason: "restarted", After: clock(1100), Before: clock(1550)}).
+					held(1, 1500, 2200).stop(),
 			},
 			Explained, "explained: 1", "",
 		},
 		"SwitchedAtDifferentTimes": { // B when A was yet to be granted the lock, and A when B had it
 			[]*story{
-				agent("A").on("x").granted(1, 1000).reset(lockagent.Reset{From: "x", To: "y", Reason: "failed over", After: clock(1850), Before: clock(1950)}).
+				agent("A").on("x").granted(1, 1000).
+					reset(lockagent.Reset{From: "x", To: "y", Reason: "failed over", After: clock(1850), Before: clock(1950)}).
 					lost(lockagent.LostDenied, 1, 2000).stop(),
-				agent("B").reset(lockagent.Reset{From: "x", To: "y", Reason: "failed over", After: clock(800), Before: clock(950)}).on("y").held(1, 1500, 2200).stop(),
+				agent("B").reset(lockagent.Reset{From: "x", To: "y", Reason: "failed over", After: clock(800), Before: clock(950)}).
+					on("y").held(1, 1500, 2200).stop(),
 			},
 			Explained, "explained: 1", "",
 		},
 		"TheOldMasterThaws": { // the newer hold is that of the older incarnation
 			[]*story{
-				agent("A").reset(lockagent.Reset{From: "x", To: "y", After: clock(800), Before: clock(950)}).on("y").held(1, 1000, 1600).stop(),
+				agent("A").reset(lockagent.Reset{From: "x", To: "y", After: clock(800), Before: clock(950)}).on("y").
+					held(1, 1000, 1600).stop(),
 				agent("B").on("x").granted(1, 1500).lost(lockagent.LostDenied, 1, 2200).stop(),
 			},
 			Explained, "explained: 1", "",
@@ -60,14 +67,17 @@ func TestAuditOfResets(t *testing.T) {
 			[]*story{
 				agent("A").on("x").granted(1, 1000).lost(lockagent.LostDenied, 1, 2000).stop(),
 				agent("B").reset(emptied).on("z").held(1, 1500, 2200).stop(),
-				agent("C").reset(lockagent.Reset{From: "y", To: "z", Reason: "restarted", After: clock(3000), Before: clock(3100)}).stop(),
+				agent("C").reset(lockagent.Reset{From: "y", To: "z", Reason: "restarted", After: clock(3000), Before: clock(3100)}).
+					stop(),
 			},
 			Explained, "explained: 1", "",
 		},
 		"WithinOneIncarnation": {
 			[]*story{
-				agent("A").reset(lockagent.Reset{From: "y", To: "x", After: clock(100), Before: clock(200)}).on("y").granted(1, 1000).lost(lockagent.LostDenied, 1, 2000).stop(),
-				agent("B").on("y").held(1, 1500, 2200).reset(lockagent.Reset{From: "y", To: "z", After: clock(2500), Before: clock(2600)}).stop(),
+				agent("A").reset(lockagent.Reset{From: "y", To: "x", After: clock(100), Before: clock(200)}).on("y").
+					granted(1, 1000).lost(lockagent.LostDenied, 1, 2000).stop(),
+				agent("B").on("y").held(1, 1500, 2200).
+					reset(lockagent.Reset{From: "y", To: "z", After: clock(2500), Before: clock(2600)}).stop(),
 			},
 			Violated, "overlap: 1", "",
 		},
@@ -80,7 +90,8 @@ func TestAuditOfResets(t *testing.T) {
 		},
 		"ResetOfAnotherTime": {
 			[]*story{
-				agent("A").granted(1, 200_000).released(1, 260_000).edit(func(r *events.Record) { r.Confirmed = clock(250_000) }).returned(1, 260_000).reset(emptied).stop(),
+				agent("A").granted(1, 200_000).released(1, 260_000).edit(func(r *events.Record) { r.Confirmed = clock(250_000) }).
+					returned(1, 260_000).reset(emptied).stop(),
 				agent("B").held(1, 255_000, 256_000).stop(),
 			},
 			Violated, "overlap: 1", "",
@@ -115,7 +126,8 @@ func TestAuditOfResets(t *testing.T) {
 		},
 		"BrokenAndTold": { // the agent through which it was broken has died before it said so
 			[]*story{
-				agent("A").granted(1, 1000).ended(lockagent.EventBroken, lockagent.LostBroken, 1, 1600).edit(func(r *events.Record) { r.Operator = "olga" }).stop(),
+				agent("A").granted(1, 1000).ended(lockagent.EventBroken, lockagent.LostBroken, 1, 1600).
+					edit(func(r *events.Record) { r.Operator = "olga" }).stop(),
 				agent("B").held(1, 1500, 2200).stop(),
 			},
 			Explained, "explained: 1", "cause:  an operator (olga) broke the lock\n",
@@ -136,18 +148,24 @@ func TestAuditOfResets(t *testing.T) {
 		},
 		"ClockSetBack": { // by a minute: tokens grow all the same
 			[]*story{
-				agent("A").granted(1, 100_000).released(1, 105_000).edit(func(r *events.Record) { r.Until = clock(105_000) }).stop(),
-				agent("B").reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(106_000), Before: clock(46_000)}).
+				agent("A").granted(1, 100_000).released(1, 105_000).edit(func(r *events.Record) { r.Until = clock(105_000) }).
+					stop(),
+				agent("B").
+					reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(106_000), Before: clock(46_000)}).
 					held(1, 106_000, 107_000).edit(func(r *events.Record) {
 					r.StoreTime, r.Confirmed, r.Until, r.Returned = clock(46_500), clock(46_500), clock(47_500), clock(47_500)
 				}).stop(),
 			},
-			Incomplete, "unproven: 2", "somebody set the clock of the store at some time from 2026-03-01T14:00:46.000Z to 2026-03-01T14:01:46.000Z",
+			Incomplete, "unproven: 2",
+			"somebody set the clock of the store at some time from 2026-03-01T14:00:46.000Z to 2026-03-01T14:01:46.000Z",
 		},
 		"ClockSetForward": { // a lease ended early, and its holder learned of that late
 			[]*story{
-				agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).edit(func(r *events.Record) { r.Until = clock(69_000) }).stop(),
-				agent("B").reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(2000), Before: clock(62_000)}).held(1, 63_000, 64_000).stop(),
+				agent("A").granted(1, 1000).lost(lockagent.LostDenied, 1, 9000).
+					edit(func(r *events.Record) { r.Until = clock(69_000) }).stop(),
+				agent("B").
+					reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(2000), Before: clock(62_000)}).
+					held(1, 63_000, 64_000).stop(),
 			},
 			Incomplete, "unproven: 2", "somebody set the clock of the store at some time",
 		},
@@ -161,7 +179,9 @@ func TestAuditOfResets(t *testing.T) {
 		"HeldForLongAfterTheClockWasSet": {
 			[]*story{
 				agent("A").granted(1, 1000).renewed(1, 3590_000).released(1, 3600_000).returned(1, 3600_000).stop(),
-				agent("B").reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(2000), Before: clock(1500)}).held(1, 13_000, 14_000).stop(),
+				agent("B").
+					reset(lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(2000), Before: clock(1500)}).
+					held(1, 13_000, 14_000).stop(),
 			},
 			Violated, "overlap: 1", "",
 		},
@@ -194,7 +214,8 @@ func TestAuditOfEpochs(t *testing.T) {
 	verdicts{
 		"HoldGoesOn": {
 			[]*story{
-				agent("A").granted(1, 1000).reentered(1, 1100).stop().next().reentered(1, 1200).stop().next().released(1, 1300).released(1, 1400).released(1, 1500).
+				agent("A").granted(1, 1000).reentered(1, 1100).stop().next().reentered(1, 1200).stop().next().released(1, 1300).
+					released(1, 1400).released(1, 1500).
 					handedOff(1, 1500).released(1, 1600).returned(1, 1601).stop(),
 				agent("B").held(1, 1700, 1800).stop(),
 			},
@@ -223,7 +244,10 @@ func TestAuditOfEpochs(t *testing.T) {
 			Incomplete, "not stopped: 1, unproven: 1", "before its lease was over",
 		},
 		"OverlapAcrossEpochs": {
-			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 1600).stop().next().granted(2, 1500).released(2, 2200).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 1600).stop().next().granted(2, 1500).
+					released(2, 2200).stop(),
+			},
 			Violated, "overlap: 1", "",
 		},
 	}.check(t)
@@ -241,7 +265,8 @@ func TestAuditOfALogThatBeginsLate(t *testing.T) {
 	if found := findingsOf(r); r.Verdict != Proven || len(found) != 1 || found[0] != "not judged: 2" {
 		t.Errorf("%v\n%v", found, r)
 	}
-	if len(r.Stores) != 1 || r.Stores[0].From != clock(12_000)+100+1e6 && r.Stores[0].From <= clock(13_000) || r.Stores[0].Holds != 2 {
+	if len(r.Stores) != 1 || r.Stores[0].From != clock(12_000)+100+1e6 && r.Stores[0].From <= clock(13_000) ||
+		r.Stores[0].Holds != 2 {
 		t.Errorf("%+v", r.Stores)
 	}
 	// A log that is whole has no such excuse.
@@ -258,7 +283,10 @@ func TestAuditOfALogThatBeginsLate(t *testing.T) {
 func TestAuditOfALongHoldFromBefore(t *testing.T) {
 	a := agent("A").granted(1, 1000).alive(12_000).alive(120_000).renewed(1, 115_000).released(1, 120_500).stop()
 	b := agent("B").of("b").alive(12_500).of("a").held(1, 40_000, 40_100).alive(119_000).stop()
-	records := []events.Record{a.records[2], b.records[0], b.records[1], b.records[2], b.records[3], a.records[3], a.records[4], a.records[5], b.records[4]}
+	records := []events.Record{
+		a.records[2], b.records[0], b.records[1], b.records[2], b.records[3], a.records[3], a.records[4], a.records[5],
+		b.records[4],
+	}
 	for i := range records {
 		records[i].Position = 1000 + uint64(i)
 	}
@@ -289,7 +317,8 @@ func TestAuditOfASilentAgent(t *testing.T) {
 		add(r, 5000*(i+1))
 	}
 	report := a.ReportAt(wall(300_000))
-	if found := findingsOf(report); report.Verdict != Incomplete || len(found) != 2 || found[0] != "not stopped: 1" || found[1] != "unproven: 1" {
+	if found := findingsOf(report); report.Verdict != Incomplete || len(found) != 2 || found[0] != "not stopped: 1" ||
+		found[1] != "unproven: 1" {
 		t.Errorf("%v\n%v", found, report) // the hold of B 8 s after the last sign of life
 	}
 	if s := report.Stores[0]; s.To != clock(295_200) || s.Pending != 1 {
@@ -299,11 +328,13 @@ func TestAuditOfASilentAgent(t *testing.T) {
 	for _, r := range silent.held(2, 50_000, 50_100).stop().records[3:] {
 		add(r, 310_000)
 	}
-	if report = a.ReportAt(wall(310_000)); report.Verdict != Incomplete || report.Unproven.Count != 2 || report.Tails.Count != 1 || report.Late.Count != 1 {
+	if report = a.ReportAt(wall(310_000)); report.Verdict != Incomplete || report.Unproven.Count != 2 ||
+		report.Tails.Count != 1 || report.Late.Count != 1 {
 		t.Errorf("%v", report)
 	}
 	// Nothing is proven of what was judged without it.
-	if in := report.Late.First[0].In; len(in) != 1 || in[0] != (Stretch{"s", clock(2000), a.stores["s"].Floor}) || in[0].To < clock(250_000) {
+	if in := report.Late.First[0].In; len(in) != 1 || in[0] != (Stretch{"s", clock(2000), a.stores["s"].Floor}) ||
+		in[0].To < clock(250_000) {
 		t.Errorf("%v", report.Late)
 	}
 }
@@ -331,7 +362,8 @@ func TestHorizon(t *testing.T) {
 // setBy is a step of the clock, noticed by readings at two times.
 func setBy(ms, after, before int) lockagent.Reset {
 	return lockagent.Reset{
-		From: "x", To: "x", Reason: "clock stepped", After: clock(after), Before: clock(before), Step: time.Duration(ms) * time.Millisecond,
+		From: "x", To: "x", Reason: "clock stepped", After: clock(after), Before: clock(before),
+		Step: time.Duration(ms) * time.Millisecond,
 	}
 }
 
@@ -350,21 +382,26 @@ func TestAuditOfAStepThatIsNoticedLate(t *testing.T) {
 		"OfARealOverlap": {
 			[]*story{
 				agent("A").leasing(400*time.Second).granted(1, 300_000).released(1, 650_000).returned(1, 650_000).stop(),
-				agent("B").leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).granted(1, 310_000).released(1, 600_000).returned(1, 600_000).stop(),
+				agent("B").leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).granted(1, 310_000).released(1, 600_000).
+					returned(1, 600_000).stop(),
 			},
 			Incomplete, "unproven: 2", "somebody set the clock of the store at some time",
 		},
 		"OfPermits": { // two are in use, and there is one
 			[]*story{
-				agent("A").permits(lockagent.Permits, 1, 1).changes(90_000, lockagent.TrySetPermits, 1).leasing(400*time.Second).granted(1, 300_000).released(1, 650_000).returned(1, 650_000).stop(),
-				agent("B").permits(lockagent.Permits, 1, 1).leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).granted(1, 310_000).released(1, 600_000).returned(1, 600_000).stop(),
+				agent("A").permits(lockagent.Permits, 1, 1).changes(90_000, lockagent.TrySetPermits, 1).leasing(400*time.Second).
+					granted(1, 300_000).released(1, 650_000).returned(1, 650_000).stop(),
+				agent("B").permits(lockagent.Permits, 1, 1).leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).
+					granted(1, 310_000).released(1, 600_000).returned(1, 600_000).stop(),
 			},
 			Incomplete, "unproven: 2", "up to 2 of 1, for somebody set the clock of the store",
 		},
 		"OfAnOverlapSinceThen": { // the store has confirmed the first by its clock since
 			[]*story{
-				agent("A").leasing(400*time.Second).granted(1, 300_000).renewed(1, 720_000).released(1, 750_000).returned(1, 750_000).stop(),
-				agent("B").leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).granted(1, 710_000).released(1, 730_000).returned(1, 730_000).stop(),
+				agent("A").leasing(400*time.Second).granted(1, 300_000).renewed(1, 720_000).released(1, 750_000).
+					returned(1, 750_000).stop(),
+				agent("B").leasing(400*time.Second).reset(setBy(2000, 100_000, 702_000)).granted(1, 710_000).released(1, 730_000).
+					returned(1, 730_000).stop(),
 			},
 			Violated, "overlap: 1", "",
 		},
@@ -373,11 +410,13 @@ func TestAuditOfAStepThatIsNoticedLate(t *testing.T) {
 				agent("A").granted(1, 300_000).released(1, 331_500).returned(1, 331_500).stop(),
 				agent("B").reset(setBy(2000, 100_000, 702_000)).held(1, 330_000, 333_000).stop(),
 			},
-			Incomplete, "unproven: 2", "somebody set the clock of the store at some time from 2026-03-01T14:01:40.000Z to 2026-03-01T14:11:42.000Z",
+			Incomplete, "unproven: 2",
+			"somebody set the clock of the store at some time from 2026-03-01T14:01:40.000Z to 2026-03-01T14:11:42.000Z",
 		},
 		"OfCleanHolds": {
 			append(turns(agent("A"), agent("B")), agent("C").reset(setBy(200, 100_000, 700_200)).stop()),
-			Incomplete, "unproven: 20", "somebody set the clock of the store at some time from 2026-03-01T14:01:40.000Z to 2026-03-01T14:11:40.200Z",
+			Incomplete, "unproven: 20",
+			"somebody set the clock of the store at some time from 2026-03-01T14:01:40.000Z to 2026-03-01T14:11:40.200Z",
 		},
 		"OfCleanHoldsBefore": {
 			append(turns(agent("A"), agent("B")), agent("C").reset(setBy(60_000, 410_000, 480_000)).stop()),
@@ -387,13 +426,15 @@ func TestAuditOfAStepThatIsNoticedLate(t *testing.T) {
 			append(turns(agent("A"), agent("B")), agent("C").reset(setBy(-60_000, 280_000, 225_000)).stop()),
 			Proven, "", "",
 		},
-		"OfCleanHoldsThatTheStepMayHaveReached": { // the clock was set back to 220 s at the earliest, and had shown 285 s at the latest
+		// The clock was set back to 220 s at the earliest, and had shown 285 s at the latest.
+		"OfCleanHoldsThatTheStepMayHaveReached": {
 			append(turns(agent("A"), agent("B")), agent("C").reset(setBy(-60_000, 290_000, 245_000)).stop()),
 			Incomplete, "unproven: 2", "",
 		},
 		"OfAHoldThatWentOn": { // it was confirmed before and since
 			[]*story{
-				agent("A").leasing(time.Minute).granted(1, 90_000).reset(setBy(2000, 100_000, 103_000)).renewed(1, 120_000).released(1, 130_000).returned(1, 130_000).stop(),
+				agent("A").leasing(time.Minute).granted(1, 90_000).reset(setBy(2000, 100_000, 103_000)).renewed(1, 120_000).
+					released(1, 130_000).returned(1, 130_000).stop(),
 				agent("B").held(1, 131_000, 132_000).stop(),
 			},
 			Proven, "", "",
@@ -405,7 +446,8 @@ func TestAuditOfAStepThatIsNoticedLate(t *testing.T) {
 		"OfATokenThatFell": {
 			[]*story{
 				agent("A").held(1, 300_000, 301_000).stop(),
-				agent("B").reset(setBy(200, 100_000, 700_200)).held(1, 400_000, 401_000).edit(func(r *events.Record) { r.Token = lockagent.Token(clock(200_000)) }).stop(),
+				agent("B").reset(setBy(200, 100_000, 700_200)).held(1, 400_000, 401_000).
+					edit(func(r *events.Record) { r.Token = lockagent.Token(clock(200_000)) }).stop(),
 			},
 			Incomplete, "unproven: 2", "but somebody set the clock of the store",
 		},
@@ -426,8 +468,13 @@ func TestStepsOfWhichSeveralTell(t *testing.T) {
 		told [][]lockagent.Reset // by each agent
 		want [][2]int
 	}{
-		"Once":        {[][]lockagent.Reset{{setBy(300, 1000, 1400)}, {setBy(290, 0, 600_000)}, {setBy(310, 500, 1900)}}, [][2]int{{0, 600_000}}},
-		"TwoApart":    {[][]lockagent.Reset{{setBy(300, 1000, 1400), setBy(300, 91_400, 91_800)}}, [][2]int{{1000, 1400}, {91_400, 91_800}}},
+		"Once": {
+			[][]lockagent.Reset{{setBy(300, 1000, 1400)}, {setBy(290, 0, 600_000)}, {setBy(310, 500, 1900)}},
+			[][2]int{{0, 600_000}},
+		},
+		"TwoApart": {
+			[][]lockagent.Reset{{setBy(300, 1000, 1400), setBy(300, 91_400, 91_800)}}, [][2]int{{1000, 1400}, {91_400, 91_800}},
+		},
 		"TwoTogether": {[][]lockagent.Reset{{setBy(300, 1000, 1400), setBy(300, 1400, 1800)}}, [][2]int{{1000, 1800}}},
 		"Back":        {[][]lockagent.Reset{{setBy(-60_000, 100_000, 640_000)}}, [][2]int{{40_000, 700_000}}},
 		"BackAtOnce":  {[][]lockagent.Reset{{setBy(-60_000, 100_000, 41_000)}}, [][2]int{{40_000, 101_000}}},
@@ -470,7 +517,8 @@ func TestATokenThatIsLessThanOneBeforeAStep(t *testing.T) {
 		s.add(10*hour+at, a.held(uint64(n+1), at, at+100).alive(at+200), b.alive(at+200))
 	}
 	at := 18 * hour
-	s.add(10*hour+at, b.held(2, at, at+100).alive(at+200), a.alive(at+200)).live(10*hour+at+10_000, 10*hour+at+200_000, a, b)
+	s.add(10*hour+at, b.held(2, at, at+100).alive(at+200), a.alive(at+200)).
+		live(10*hour+at+10_000, 10*hour+at+200_000, a, b)
 	if r := s.read(newAudit()).Report(); r.Verdict != Incomplete || r.Unproven.Count != 32 {
 		t.Errorf("%v", r)
 	}

@@ -21,7 +21,8 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			func(a *story) { a.reentered(1, 5000) },
 			func(b, _ *story) { b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Incomplete, "judgedEarly: 1, late: 1, not stopped: 2, unproven: 2", "the log does not have its end, and token 1772373620000000 was granted",
+			Incomplete, "judgedEarly: 1, late: 1, not stopped: 2, unproven: 2",
+			"the log does not have its end, and token 1772373620000000 was granted",
 		},
 		"ItWentOn": {
 			func(a *story) { a.granted(1, 1000) },
@@ -35,12 +36,14 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 			func(a *story) { a.renewed(1, 18_500).lost(lockagent.LostDenied, 1, 40_000).alive(131_000).stop() },
 			func(b, c *story) { c.broke(19_000); b.granted(1, 20_000) },
 			func(b *story) { b.renewed(1, 115_000).released(1, 120_000) },
-			Incomplete, "explained: 1, late: 1, not stopped: 1, unproven: 1", "cause:  an operator (olga) broke the lock at 2026-03-01T14:00:19.000Z",
+			Incomplete, "explained: 1, late: 1, not stopped: 1, unproven: 1",
+			"cause:  an operator (olga) broke the lock at 2026-03-01T14:00:19.000Z",
 		},
 		"TwoOfOneTenure": {
 			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
 			func(a *story) {
-				a.renewed(1, 120_000).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 122_000).released(1, 123_000).returned(1, 123_001).alive(131_000).stop()
+				a.renewed(1, 120_000).endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 122_000).
+					released(1, 123_000).returned(1, 123_001).alive(131_000).stop()
 			},
 			func(_, _ *story) {},
 			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
@@ -49,7 +52,8 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 		"OneOfTwoWasOverByThen": {
 			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
 			func(a *story) {
-				a.endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 9000).renewed(1, 120_000).released(1, 123_000).returned(1, 123_001).alive(131_000).stop()
+				a.endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 9000).renewed(1, 120_000).
+					released(1, 123_000).returned(1, 123_001).alive(131_000).stop()
 			},
 			func(_, _ *story) {},
 			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
@@ -58,7 +62,8 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 		"TheOtherOfTwoWentOn": {
 			func(a *story) { a.in(lockagent.Shared).granted(1, 1000).handedOff(1, 1100) },
 			func(a *story) {
-				a.endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 9000).renewed(1, 125_300).released(1, 125_500).returned(1, 125_501).alive(131_000).stop()
+				a.endedOf(lockagent.EventReleased, 0, 1, lockagent.Token(clock(1000)), 9000).renewed(1, 125_300).
+					released(1, 125_500).returned(1, 125_501).alive(131_000).stop()
 			},
 			func(_, _ *story) {},
 			func(b *story) { b.granted(1, 125_000).released(1, 126_000).returned(1, 126_001) },
@@ -86,7 +91,8 @@ func TestAuditOfAHoldThatWasJudged(t *testing.T) {
 // process goes on: that a process stops does not make all true that was judged.
 func TestAuditOfAnAgentThatGoesOnAfterItsStop(t *testing.T) {
 	a, b := agent("A"), agent("B").of("b")
-	s := new(tape).add(1000, a.granted(1, 1000).stop(), b).live(2000, 112_000, b).add(116_000, b.of("a").held(1, 114_000, 115_000))
+	s := new(tape).add(1000, a.granted(1, 1000).stop(), b).live(2000, 112_000, b).
+		add(116_000, b.of("a").held(1, 114_000, 115_000))
 	s.live(122_000, 152_000, b)
 	if l := s.read(newAudit()).logs["A"]; l.spans > 0 {
 		t.Fatal("the hold is not judged yet")
@@ -98,7 +104,8 @@ func TestAuditOfAnAgentThatGoesOnAfterItsStop(t *testing.T) {
 // The same, with a next process that goes on with the hold.
 func TestAuditOfAHoldThatGoesOnInTheNextProcess(t *testing.T) {
 	a, b := agent("A"), agent("B").of("b")
-	s := new(tape).add(1000, a.granted(1, 1000).stop(), b).live(2000, 32_000, b).add(33_000, a.next()).live(42_000, 112_000, a.of("c"), b)
+	s := new(tape).add(1000, a.granted(1, 1000).stop(), b).live(2000, 32_000, b).add(33_000, a.next()).
+		live(42_000, 112_000, a.of("c"), b)
 	if l := s.read(newAudit()).logs["A"]; l.spans > 0 {
 		t.Fatal("the hold is not judged yet")
 	}
@@ -115,7 +122,8 @@ func TestAuditOfABreakOfAHoldThatWasJudged(t *testing.T) {
 		t.Fatal("the hold is not judged yet")
 	}
 	s.add(161_000, b.granted(1, 160_000))
-	s.add(200_000, a.renewed(1, 110_000).lost(lockagent.LostDenied, 1, 180_000).alive(200_000).stop(), b.released(1, 189_000).stop(), c.stop())
+	s.add(200_000, a.renewed(1, 110_000).lost(lockagent.LostDenied, 1, 180_000).alive(200_000).stop(),
+		b.released(1, 189_000).stop(), c.stop())
 	s.want(t, Incomplete, "late: 1, not stopped: 1, unproven: 1", "it was judged until its lease was over, and went on")
 }
 
@@ -135,11 +143,13 @@ func TestAuditOfALeaseThatMayBeLonger(t *testing.T) {
 			Proven, "",
 		},
 		"AnotherHoldEndedLater": { // so the agent would have told of the end of this one
-			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 30_000).released(2, 45_000), agent("B").held(1, 44_500, 44_600).stop(),
+			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 30_000).released(2, 45_000),
+			agent("B").held(1, 44_500, 44_600).stop(),
 			Incomplete, "not stopped: 1, unproven: 2",
 		},
 		"AnotherHoldEndedBefore": {
-			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 29_000).released(2, 30_000), agent("B").held(1, 44_500, 44_600).stop(),
+			agent("A").granted(1, 1000).of("b").granted(2, 2000).renewed(2, 29_000).released(2, 30_000),
+			agent("B").held(1, 44_500, 44_600).stop(),
 			Proven, "not stopped: 1",
 		},
 	} {
@@ -181,16 +191,20 @@ func TestAuditOfAStepThatIsToldLate(t *testing.T) {
 	s.live(21_000, 41_000, a, b)
 	step := lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(11_500), Before: clock(105_000)}
 	s.add(45_000, b.reset(step), a.reset(step)).live(111_000, 121_000, a, b).add(122_000, a.stop(), b.stop())
-	s.want(t, Incomplete, "judgedEarly: 1, unproven: 1", "were judged before the log told that somebody set the clock of the store")
+	s.want(t, Incomplete, "judgedEarly: 1, unproven: 1",
+		"were judged before the log told that somebody set the clock of the store")
 }
 
 // An agent tells late of a reset, of no other time, and then no more.
 func TestAuditOfATailUpToAReset(t *testing.T) {
 	a, b := agent("A").on("x").granted(1, 1000), agent("B").of("b")
 	s := new(tape).add(2000, a, b).live(2000, 52_000, b).add(53_000, b.held(1, 45_000, 46_000))
-	s.add(56_000, a.reset(lockagent.Reset{From: "x", To: "y", Reason: "emptied", After: clock(2000), Before: clock(50_000)}))
+	s.add(56_000, a.reset(lockagent.Reset{
+		From: "x", To: "y", Reason: "emptied", After: clock(2000), Before: clock(50_000),
+	}))
 	s.live(62_000, 152_000, b).add(153_000, b.held(2, 152_500, 152_600).stop())
-	s.want(t, Incomplete, "not stopped: 1, open: 1, unproven: 1", "it is taken to have lived until 2026-03-01T14:00:50.000Z at the latest")
+	s.want(t, Incomplete, "not stopped: 1, open: 1, unproven: 1",
+		"it is taken to have lived until 2026-03-01T14:00:50.000Z at the latest")
 }
 
 // A hold was judged, for its agent counted as dead. It goes on, and somebody accepts that. What another agent has of
@@ -210,5 +224,6 @@ func TestAuditOfAHoldBesideOneThatWasJudged(t *testing.T) {
 	}
 	s.records = nil
 	s.add(263_000, a.renewed(1, 262_000).released(1, 263_000).returned(1, 263_001).stop(), b.stop(), c.stop())
-	wantReport(t, s.read(auditor).Report(), Incomplete, "unproven: 2", "it was judged until its lease was over, and went on")
+	wantReport(t, s.read(auditor).Report(), Incomplete, "unproven: 2",
+		"it was judged until its lease was over, and went on")
 }

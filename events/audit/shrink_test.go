@@ -106,14 +106,19 @@ func logText(w *world, log []events.Record) string {
 	}
 	for i := range log {
 		r := &log[i]
-		fmt.Fprintf(&b, "%d %s:%d:%d %v at %d stored %d", r.Position, r.Agent, r.Epoch, r.Seq, r.Kind, w.when[identityOf(r)], r.Stored.Sub(wall(0)).Milliseconds())
+		fmt.Fprintf(&b, "%d %s:%d:%d %v at %d stored %d", r.Position, r.Agent, r.Epoch, r.Seq, r.Kind, w.when[identityOf(r)],
+			r.Stored.Sub(wall(0)).Milliseconds())
 		if r.Lock != "" {
-			fmt.Fprintf(&b, " %s/%s %s tenure %d token %s x%d", r.Store, r.Lock, r.Mode, r.Tenure, ms(lockagent.StoreTime(r.Token)), r.Count)
+			fmt.Fprintf(&b, " %s/%s %s tenure %d token %s x%d", r.Store, r.Lock, r.Mode, r.Tenure,
+				ms(lockagent.StoreTime(r.Token)), r.Count)
 		}
 		for _, f := range []struct {
 			name string
 			t    lockagent.StoreTime
-		}{{"store", r.StoreTime}, {"confirmed", r.Confirmed}, {"until", r.Until}, {"returned", r.Returned}, {"after", r.Reset.After}, {"before", r.Reset.Before}} {
+		}{
+			{"store", r.StoreTime}, {"confirmed", r.Confirmed}, {"until", r.Until}, {"returned", r.Returned},
+			{"after", r.Reset.After}, {"before", r.Reset.Before},
+		} {
 			if f.t != 0 {
 				fmt.Fprintf(&b, " %s %s", f.name, ms(f.t))
 			}

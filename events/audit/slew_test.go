@@ -23,12 +23,18 @@ func TestAuditOfAStoreWhoseClockSlews(t *testing.T) {
 	next := func(from int) *story { return agent("B").held(1, from, from+100).stop() }
 	const says = "the two clocks ran at different rates"
 	verdicts{
-		"Returned":  {[]*story{hold().returned(1, over).stop(), next(over)}, Incomplete, "unproven: 1", says},
-		"NotYet":    {[]*story{hold().stop()}, Incomplete, "unproven: 1", says},
-		"WholeHold": {[]*story{slewed(agent("A").held(1, began, over)).edit(func(r *events.Record) { r.Returned = clock(over) }).stop(), next(over)}, Incomplete, "unproven: 1", says},
+		"Returned": {[]*story{hold().returned(1, over).stop(), next(over)}, Incomplete, "unproven: 1", says},
+		"NotYet":   {[]*story{hold().stop()}, Incomplete, "unproven: 1", says},
+		"WholeHold": {
+			[]*story{
+				slewed(agent("A").held(1, began, over)).edit(func(r *events.Record) { r.Returned = clock(over) }).stop(),
+				next(over),
+			}, Incomplete, "unproven: 1", says,
+		},
 		"HandedOff": { // each hold alone is too short to show it
 			[]*story{
-				agent("A").granted(1, 1000).released(1, 6000).handedOff(1, 6000).released(1, 11_000).handedOff(1, 11_000).released(1, 16_000).returned(1, 15_000).stop(),
+				agent("A").granted(1, 1000).released(1, 6000).handedOff(1, 6000).released(1, 11_000).handedOff(1, 11_000).
+					released(1, 16_000).returned(1, 15_000).stop(),
 				next(15_000),
 			},
 			Incomplete, "unproven: 1", says,
@@ -38,15 +44,23 @@ func TestAuditOfAStoreWhoseClockSlews(t *testing.T) {
 			Incomplete, "unproven: 1", "3 holds",
 		},
 		"BothClocks": { // the agent's is fast by a twelfth as well: 25.4 s
-			[]*story{agent("A").granted(1, 1000).released(1, 31_000).edit(func(r *events.Record) { r.Until = clock(26_500) }).returned(1, 26_500).stop(), next(26_500)},
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 31_000).edit(func(r *events.Record) { r.Until = clock(26_500) }).
+					returned(1, 26_500).stop(), next(26_500),
+			},
 			Incomplete, "unproven: 1", says,
 		},
 		"MoreThanClocksAreCorrected": {
-			[]*story{agent("A").granted(1, 1000).released(1, 31_000).edit(func(r *events.Record) { r.Until = clock(26_300) }).returned(1, 26_300).stop(), next(26_300)},
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 31_000).edit(func(r *events.Record) { r.Until = clock(26_300) }).
+					returned(1, 26_300).stop(), next(26_300),
+			},
 			Violated, "contradiction: 2, overlap: 1", "This is a defect of the agent",
 		},
 		"BeforeTheLastRenewal": { // which is a reading of the store's clock
-			[]*story{agent("A").granted(1, 1000).renewed(1, 29_000).released(1, 31_000).returned(1, 28_000).stop(), next(28_000)},
+			[]*story{
+				agent("A").granted(1, 1000).renewed(1, 29_000).released(1, 31_000).returned(1, 28_000).stop(), next(28_000),
+			},
 			Violated, "contradiction: 1, overlap: 1", "This is a defect of the agent",
 		},
 		"AnOverlapShows": { // whatever the rates of the clocks are
@@ -54,7 +68,10 @@ func TestAuditOfAStoreWhoseClockSlews(t *testing.T) {
 			Violated, "overlap: 1", "",
 		},
 		"AnOverlapMayBeHidden": { // the end may be that of a hold that was longer
-			[]*story{agent("A").granted(1, 1000).released(1, 31_000).edit(func(r *events.Record) { r.Until = clock(28_000) }).stop(), next(28_500)},
+			[]*story{
+				agent("A").granted(1, 1000).released(1, 31_000).edit(func(r *events.Record) { r.Until = clock(28_000) }).stop(),
+				next(28_500),
+			},
 			Incomplete, "unproven: 1", says,
 		},
 	}.check(t)
@@ -66,13 +83,17 @@ func TestAuditOfAStoreWhoseClockIsFast(t *testing.T) {
 	verdicts{
 		"Released": {
 			[]*story{
-				agent("A").granted(1, 1000).renewed(1, 20_000).released(1, 33_500).edit(func(r *events.Record) { r.Held = 30 * time.Second }).returned(1, 33_500).stop(),
+				agent("A").granted(1, 1000).renewed(1, 20_000).released(1, 33_500).
+					edit(func(r *events.Record) { r.Held = 30 * time.Second }).returned(1, 33_500).stop(),
 				agent("B").held(1, 33_500, 33_600).stop(),
 			},
 			Proven, "", "",
 		},
 		"Lost": {
-			[]*story{agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 29_000).stop(), agent("B").held(1, 31_000, 31_100).stop()},
+			[]*story{
+				agent("A").granted(1, 1000).lost(lockagent.LostDeadline, 1, 29_000).stop(),
+				agent("B").held(1, 31_000, 31_100).stop(),
+			},
 			Proven, "", "",
 		},
 	}.check(t)

@@ -11,7 +11,9 @@ import (
 // What two clocks of a store told is not compared, of a number of permits and of a tenure that becomes shared neither.
 func TestWhatIsNotComparedOverAStep(t *testing.T) {
 	back := lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(195_000), Before: clock(46_000)}
-	forth := lockagent.Reset{From: "x", To: "x", Reason: "clock stepped", After: clock(139_900), Before: clock(200_000), Step: time.Minute}
+	forth := lockagent.Reset{
+		From: "x", To: "x", Reason: "clock stepped", After: clock(139_900), Before: clock(200_000), Step: time.Minute,
+	}
 	// The number of permits is set, the clock is set back, and the number is lowered. The store tells B no number.
 	fewer := func(n int) []*story {
 		a := agent("A").permits(lockagent.Permits, 1, 0).changes(100_000, lockagent.SetPermits, 3).reset(back)

@@ -39,14 +39,19 @@ type storyHold struct {
 // agent begins the log of an agent that starts.
 func agent(id lockagent.AgentID) *story {
 	s := &story{
-		agent: id, epoch: 1, store: "s", lock: "a", kind: lockagent.PlainLock, mode: lockagent.Exclusive, lease: 30 * time.Second,
-		holds: make(map[lockagent.Token]*storyHold), latest: make(map[uint64]lockagent.Token), begun: make(map[uint64]int), conf: make(map[uint64]int),
+		agent: id, epoch: 1, store: "s", lock: "a", kind: lockagent.PlainLock, mode: lockagent.Exclusive,
+		lease: 30 * time.Second,
+		holds: make(map[lockagent.Token]*storyHold), latest: make(map[uint64]lockagent.Token), begun: make(map[uint64]int),
+		conf: make(map[uint64]int),
 	}
 	return s.started()
 }
 
 func (s *story) started() *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventAgentStarted, Process: lockagent.Process{Host: "host-" + string(s.agent), Program: "billing", PID: 7}})
+	return s.add(lockagent.Event{
+		Kind:    lockagent.EventAgentStarted,
+		Process: lockagent.Process{Host: "host-" + string(s.agent), Program: "billing", PID: 7},
+	})
 }
 
 // next begins the next epoch. What the agent had it keeps.
@@ -123,7 +128,8 @@ func (s *story) add(e lockagent.Event) *story {
 
 func (s *story) about(ms int, kind lockagent.EventKind, tenure uint64, token lockagent.Token) lockagent.Event {
 	return lockagent.Event{
-		Kind: kind, Lock: s.lock, LockKind: s.kind, Permits: s.n, Total: s.total, Mode: s.mode, Time: wall(ms), Tenure: tenure, Token: token,
+		Kind: kind, Lock: s.lock, LockKind: s.kind, Permits: s.n, Total: s.total, Mode: s.mode, Time: wall(ms),
+		Tenure: tenure, Token: token,
 		Owner: lockagent.Owner("owner-" + string(s.agent)), Lease: s.lease, Fixed: s.fixed,
 	}
 }
@@ -175,7 +181,8 @@ func (s *story) ended(kind lockagent.EventKind, reason lockagent.LossReason, ten
 	return s.endedOf(kind, reason, tenure, s.latest[tenure], ms)
 }
 
-func (s *story) endedOf(kind lockagent.EventKind, reason lockagent.LossReason, tenure uint64, token lockagent.Token, ms int) *story {
+func (s *story) endedOf(kind lockagent.EventKind, reason lockagent.LossReason, tenure uint64, token lockagent.Token,
+	ms int) *story {
 	e := s.about(ms, kind, tenure, token)
 	e.Reason, e.Until, e.Confirmed = reason, clock(ms)+100, clock(s.conf[tenure])
 	if h := s.holds[token]; h != nil {
@@ -208,7 +215,8 @@ func (s *story) foundOver(tenure uint64, ms int) *story {
 // held is a hold with all that belongs to it.
 func (s *story) held(tenure uint64, from, to int) *story {
 	e := s.about(from, lockagent.EventHeld, tenure, lockagent.Token(clock(from)))
-	e.How, e.StoreTime, e.Incarnation, e.Held = lockagent.ByStore, clock(from), s.inc, time.Duration(to-from)*time.Millisecond
+	e.How, e.StoreTime, e.Incarnation, e.Held = lockagent.ByStore, clock(from), s.inc,
+		time.Duration(to-from)*time.Millisecond
 	e.Confirmed, e.Until, e.Returned = clock(from), clock(to)+100, clock(to)+50
 	s.latest[tenure], s.conf[tenure] = e.Token, from
 	return s.add(e)
@@ -216,5 +224,7 @@ func (s *story) held(tenure uint64, from, to int) *story {
 
 // broke says that an operator broke the lock of another agent.
 func (s *story) broke(ms int) *story {
-	return s.add(lockagent.Event{Kind: lockagent.EventBroken, Lock: s.lock, LockKind: s.kind, StoreTime: clock(ms), Time: wall(ms), Operator: "olga"})
+	return s.add(lockagent.Event{
+		Kind: lockagent.EventBroken, Lock: s.lock, LockKind: s.kind, StoreTime: clock(ms), Time: wall(ms), Operator: "olga",
+	})
 }

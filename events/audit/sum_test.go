@@ -34,7 +34,10 @@ func TestSumSeesEachField(t *testing.T) {
 		before := reflect.New(v.Type()).Elem()
 		before.Set(v)
 		v.SetZero()
-		same := slices.Contains([]string{".Event.Agent", ".Event.Link", ".Epoch", ".Seq", ".Position", ".Stored", ".Origin", ".OtherVersion"}, name) // Raw says the last one, too
+		// Raw says the last one, too
+		same := slices.Contains([]string{
+			".Event.Agent", ".Event.Link", ".Epoch", ".Seq", ".Position", ".Stored", ".Origin", ".OtherVersion",
+		}, name)
 		if (sum(&r) == was) != same {
 			t.Errorf("%s: the sum is the same: %v", name, !same)
 		}
@@ -65,7 +68,9 @@ func TestSumSeesOneField(t *testing.T) {
 	var each func(name string, field, value reflect.Value)
 	each = func(name string, field, value reflect.Value) {
 		switch {
-		case slices.Contains([]string{".Event.Agent", ".Event.Link", ".Epoch", ".Seq", ".Position", ".Stored", ".Origin", ".OtherVersion"}, name):
+		case slices.Contains([]string{
+			".Event.Agent", ".Event.Link", ".Epoch", ".Seq", ".Position", ".Stored", ".Origin", ".OtherVersion",
+		}, name):
 		case field.Kind() == reflect.Struct && !asOne(field):
 			for i := range field.NumField() {
 				each(name+"."+field.Type().Field(i).Name, field.Field(i), value.Field(i))
@@ -85,7 +90,8 @@ func TestSumSeesOneField(t *testing.T) {
 func TestSumOfTexts(t *testing.T) {
 	seen := make(map[uint32]string)
 	for _, owner := range []string{
-		"", "a", "\x01", "\x00", "\x00\x00", "abcdefg", "abcdefg\x0f", "abcdefg\x00", "abcdefgh", "abcdefgi\x00", "abcdefgh\x00",
+		"", "a", "\x01", "\x00", "\x00\x00", "abcdefg", "abcdefg\x0f", "abcdefg\x00", "abcdefgh", "abcdefgi\x00",
+		"abcdefgh\x00",
 		"abcdefghijklmnop", "abcdefghijklmnop\x00", "abcdefghijklmno\x00", "abcdefghijklmno", "abcdefghijklmnopq",
 	} {
 		r := events.Record{Event: lockagent.Event{Owner: lockagent.Owner(owner)}}

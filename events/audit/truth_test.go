@@ -22,7 +22,8 @@ func (p badPair) String() string {
 	one := func(h *trueHold) string {
 		return fmt.Sprintf("%s:%d tenure %d token %d from %d to %d", h.agent, h.epoch, h.tenure, h.token, h.from, h.until)
 	}
-	return fmt.Sprintf("%s of lock %s of store %s: %s; %s", p.what, p.first.lock, p.first.store, one(p.first), one(p.second))
+	return fmt.Sprintf("%s of lock %s of store %s: %s; %s", p.what, p.first.lock, p.first.store, one(p.first),
+		one(p.second))
 }
 
 // of reports whether a hold was in a life of an agent of which a report misses all records.
@@ -209,11 +210,15 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 		case unnoticed[p.first.store]:
 		case w.had["nameless"] && r.Joined.Count > 0: // the report says that tenures do not say of which store they are
 		case p.first.began < from[p.first.store] || p.second.began < from[p.second.store]:
-		case slices.ContainsFunc(r.JudgedEarly.First, func(b JudgedEarly) bool { return b.Store == p.first.store && p.first.began < b.To }):
-		case slices.ContainsFunc(r.RecordHoles.First, func(g RecordHole) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
+		case slices.ContainsFunc(r.JudgedEarly.First,
+			func(b JudgedEarly) bool { return b.Store == p.first.store && p.first.began < b.To }):
+		case slices.ContainsFunc(r.RecordHoles.First,
+			func(g RecordHole) bool { return g.Lives > 0 && (p.first.of(g) || p.second.of(g)) }):
 		case p.what == "token" && !(visible[first] && visible[second]):
-		case named == nil || named[first] || named[second] || slices.ContainsFunc(p.others, func(h *trueHold) bool { return named[tenureKey{h.agent, h.tenure}] }):
-		case slices.ContainsFunc(r.JudgedEarly.First, func(b JudgedEarly) bool { return b.Store == p.first.store && p.first.began < b.To }):
+		case named == nil || named[first] || named[second] ||
+			slices.ContainsFunc(p.others, func(h *trueHold) bool { return named[tenureKey{h.agent, h.tenure}] }):
+		case slices.ContainsFunc(r.JudgedEarly.First,
+			func(b JudgedEarly) bool { return b.Store == p.first.store && p.first.began < b.To }):
 		case !visible[first] && !visible[second] && (r.Verdict != Explained && r.Verdict != Proven || log[0].Position > 1):
 		case r.Verdict == Proven:
 			return "proven, but " + p.String()
@@ -225,8 +230,8 @@ func (w *world) hides(bad []badPair, log []events.Record, r Report) string {
 }
 
 // unnoticed has the stores of which the clock was set, and the log does not tell that. Each agent that used the store
-// before was cut off from it since, or stopped. So none noticed the step, and the times that the log has are those of two
-// clocks. That no such step happens is an assumption of the audit.
+// before was cut off from it since, or stopped. So none noticed the step, and the times that the log has are those of
+// two clocks. That no such step happens is an assumption of the audit.
 func (w *world) unnoticed(log []events.Record) map[string]bool {
 	stores := make(map[string]bool)
 	for _, s := range w.stores {
@@ -242,7 +247,8 @@ func (w *world) unnoticed(log []events.Record) map[string]bool {
 
 // namedBy are the tenures that a report does not say to be proven, or nil if there are too many.
 func namedBy(r Report) map[tenureKey]bool {
-	if r.Violations.Count > len(r.Violations.First) || r.Explained.Count > len(r.Explained.First) || r.Unproven.Count > len(r.Unproven.First) || r.NotJudged.Count > len(r.NotJudged.First) {
+	if r.Violations.Count > len(r.Violations.First) || r.Explained.Count > len(r.Explained.First) ||
+		r.Unproven.Count > len(r.Unproven.First) || r.NotJudged.Count > len(r.NotJudged.First) {
 		return nil
 	}
 	named := make(map[tenureKey]bool)

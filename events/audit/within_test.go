@@ -33,24 +33,33 @@ func auditedWithin(records []events.Record, from, until int) Report {
 func TestAuditWithinAStretch(t *testing.T) {
 	const none = -1
 	overlap := func() []events.Record { // from 3 to 5 s
-		return recordsOf([]*story{agent("A").held(1, 1000, 5000).held(2, 8000, 9000).stop(), agent("B").held(1, 3000, 7000).stop()})
+		return recordsOf([]*story{
+			agent("A").held(1, 1000, 5000).held(2, 8000, 9000).stop(), agent("B").held(1, 3000, 7000).stop(),
+		})
 	}
 	stepped := func() []events.Record { // the clock of the store was set afterwards
 		return append(overlap(), recordsOf([]*story{agent("C").reset(setBy(1000, 20_000, 21_100)).stop()})...)
 	}
 	contradicted := func() []events.Record {
-		return recordsOf([]*story{agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).held(2, 8000, 9000).stop()})
+		return recordsOf([]*story{
+			agent("A").held(1, 1000, 5000).edit(func(r *events.Record) { r.Returned = clock(2000) }).held(2, 8000, 9000).stop(),
+		})
 	}
 	hole := func() []events.Record { // which A may have had a lock in, up to about 20 s
-		s := agent("A").held(1, 1000, 2000).held(2, 8000, 9000).alive(10_000).held(3, 12_000, 13_000).alive(20_000).held(4, 50_000, 51_000).stop()
+		s := agent("A").held(1, 1000, 2000).held(2, 8000, 9000).alive(10_000).held(3, 12_000, 13_000).alive(20_000).
+			held(4, 50_000, 51_000).stop()
 		log := recordsOf([]*story{s, agent("B").held(1, 40_000, 41_000).stop()})
 		return slices.DeleteFunc(log, func(r events.Record) bool { return r.Agent == "A" && r.StoreTime == clock(12_000) })
 	}
 	crash := func() []events.Record {
-		return recordsOf([]*story{agent("A").held(1, 1000, 2000).alive(10_000), agent("B").held(1, 4000, 5000).held(2, 60_000, 61_000).stop()})
+		return recordsOf([]*story{
+			agent("A").held(1, 1000, 2000).alive(10_000), agent("B").held(1, 4000, 5000).held(2, 60_000, 61_000).stop(),
+		})
 	}
 	cutOff := func() []events.Record { // while both agents live
-		return recordsOf([]*story{agent("A").held(1, 1000, 5000).alive(10_000), agent("B").of("b").held(1, 4000, 5000).alive(11_000)})
+		return recordsOf([]*story{
+			agent("A").held(1, 1000, 5000).alive(10_000), agent("B").of("b").held(1, 4000, 5000).alive(11_000),
+		})
 	}
 	cutOffHeld := func() []events.Record { // while A has the lock
 		return recordsOf([]*story{agent("A").granted(1, 1000).alive(10_000)})
@@ -102,7 +111,9 @@ func TestAuditWithinAStretch(t *testing.T) {
 			if found := strings.Join(findingsOf(r), ", "); r.Verdict != test.verdict || found != test.found {
 				t.Errorf("%s with %s, want %s with %s\n%v", r.Verdict, found, test.verdict, test.found, r)
 			}
-			if r.Assumed != r.Tails.Count || r.Assumed > 0 && (r.Verdict == Proven || r.Verdict == Empty) && !strings.Contains(r.String(), "that did not stop lived no longer") {
+			if r.Assumed != r.Tails.Count ||
+				r.Assumed > 0 && (r.Verdict == Proven || r.Verdict == Empty) &&
+					!strings.Contains(r.String(), "that did not stop lived no longer") {
 				t.Errorf("%d deaths are assumed:\n%v", r.Assumed, r)
 			}
 		})
@@ -114,11 +125,13 @@ func TestAuditWithinAStretch(t *testing.T) {
 func TestHoldsThatReachIntoAStretch(t *testing.T) {
 	for name, log := range map[string][]events.Record{
 		"FromLongBefore": recordsOf([]*story{
-			agent("A").leasing(time.Hour).granted(1, 1000).alive(10_000).alive(600_000).released(1, 700_000).returned(1, 700_001).stop(),
+			agent("A").leasing(time.Hour).granted(1, 1000).alive(10_000).alive(600_000).released(1, 700_000).
+				returned(1, 700_001).stop(),
 			agent("B").held(1, 602_000, 603_000).stop(),
 		}),
 		"ToldLongAfter": recordsOf([]*story{
-			agent("A").leasing(time.Hour).granted(1, 601_000).alive(610_000).alive(2_000_000).released(1, 2_001_000).returned(1, 2_001_001).stop(),
+			agent("A").leasing(time.Hour).granted(1, 601_000).alive(610_000).alive(2_000_000).released(1, 2_001_000).
+				returned(1, 2_001_001).stop(),
 			agent("B").held(1, 602_000, 603_000).stop(),
 		}),
 	} {
@@ -189,8 +202,8 @@ func TestStretchesOfHistories(t *testing.T) {
 	}
 }
 
-// A stretch that has all of a log says what is said without it. If it is longer than a log that breaks off, it says that
-// as well.
+// A stretch that has all of a log says what is said without it. If it is longer than a log that breaks off, it says
+// that as well.
 func TestAStretchOfAllTheTime(t *testing.T) {
 	longer := 0
 	seeds(t, 20, func(seed uint64, r *rand.Rand) {
@@ -207,7 +220,8 @@ func TestAStretchOfAllTheTime(t *testing.T) {
 				want.Verdict = want.verdict()
 			}
 			if want.Verdict != stretch.Verdict || !reflect.DeepEqual(findingsOf(want), findingsOf(stretch)) {
-				t.Errorf("seed %d: %s with %v, and %s it is %s with %v", seed, want.Verdict, findingsOf(want), name, stretch.Verdict, findingsOf(stretch))
+				t.Errorf("seed %d: %s with %v, and %s it is %s with %v", seed, want.Verdict, findingsOf(want), name,
+					stretch.Verdict, findingsOf(stretch))
 			}
 		}
 	})
@@ -226,7 +240,8 @@ func TestAStretchThatIsNotCovered(t *testing.T) {
 		}
 		return log
 	}
-	log := stream(agent("A").held(1, 1000, 2000).alive(10_000).alive(20_000).alive(30_000), agent("B").held(1, 4000, 5000).alive(10_000).alive(20_000).alive(30_000))
+	log := stream(agent("A").held(1, 1000, 2000).alive(10_000).alive(20_000).alive(30_000),
+		agent("B").held(1, 4000, 5000).alive(10_000).alive(20_000).alive(30_000))
 	at := func(log []events.Record, from, until, now int) Report {
 		a, stretch := New(), TimeRange{From: wall(from)}
 		if until >= 0 {
@@ -241,10 +256,12 @@ func TestAStretchThatIsNotCovered(t *testing.T) {
 	if r := at(log, 500, 6000, 31_000); r.Verdict != Proven || r.Uncovered.Count != 0 {
 		t.Errorf("%v", r)
 	}
-	if r := at(log, 500, 40_000, 41_000); r.Verdict != Incomplete || r.Uncovered.Count != 1 || !strings.Contains(r.String(), "ask again in a while") {
+	if r := at(log, 500, 40_000, 41_000); r.Verdict != Incomplete || r.Uncovered.Count != 1 ||
+		!strings.Contains(r.String(), "ask again in a while") {
 		t.Errorf("%v", r)
 	}
-	if r := at(log, 35_000, -1, 36_000); r.Verdict != Incomplete || r.Uncovered.Count != 1 || !strings.Contains(r.String(), "ask again in a while") {
+	if r := at(log, 35_000, -1, 36_000); r.Verdict != Incomplete || r.Uncovered.Count != 1 ||
+		!strings.Contains(r.String(), "ask again in a while") {
 		t.Errorf("%v", r)
 	}
 	if r := at(log, 500, -1, 36_000); r.Verdict != Proven || r.Uncovered.Count != 0 {
@@ -255,7 +272,8 @@ func TestAStretchThatIsNotCovered(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	late := slices.DeleteFunc(slices.Clone(log), func(r events.Record) bool { return r.Position < 3 })
-	if r := at(late, 500, 6000, 31_000); r.Verdict == Proven || !strings.Contains(r.String(), "begins later than the time that was asked for") {
+	if r := at(late, 500, 6000, 31_000); r.Verdict == Proven ||
+		!strings.Contains(r.String(), "begins later than the time that was asked for") {
 		t.Errorf("%v", r)
 	}
 }

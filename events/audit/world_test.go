@@ -219,7 +219,10 @@ func newWorld(r *rand.Rand, cfg worldConfig) *world {
 		when: make(map[identity]int), had: make(map[string]bool), lives: make(map[lifeOf]bool),
 	}
 	for n := range max(cfg.stores, 1) {
-		w.stores = append(w.stores, &worldStore{id: fmt.Sprintf("s%d", n), kind: []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}[r.IntN(2)], locks: make(map[lockagent.Name][]*worldTenure), inc: 1})
+		w.stores = append(w.stores, &worldStore{
+			id: fmt.Sprintf("s%d", n), kind: []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}[r.IntN(2)],
+			locks: make(map[lockagent.Name][]*worldTenure), inc: 1,
+		})
 	}
 	for n := range 2 + len(w.stores) {
 		w.begin(w.stores[n%len(w.stores)])
@@ -331,7 +334,8 @@ func (w *world) publish(a *worldAgent, until int) {
 		if n := len(w.stream); n > 0 {
 			last := &w.stream[n-1]
 			r.Position = last.Position
-			if last.Agent != r.Agent || last.Lock != r.Lock || r.Lock == "" || events.Urgent(r.Kind) || events.Urgent(last.Kind) || !last.Stored.Equal(r.Stored) {
+			if last.Agent != r.Agent || last.Lock != r.Lock || r.Lock == "" || events.Urgent(r.Kind) ||
+				events.Urgent(last.Kind) || !last.Stored.Equal(r.Stored) {
 				r.Position++
 			}
 		}

@@ -81,7 +81,8 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 	if name == semaphore {
 		n, busy = w.wantsPermits(a)
 	} else {
-		busy = slices.ContainsFunc(s.locks[name], func(t *worldTenure) bool { return t.mode != lockagent.Shared || mode != lockagent.Shared })
+		busy = slices.ContainsFunc(s.locks[name],
+			func(t *worldTenure) bool { return t.mode != lockagent.Shared || mode != lockagent.Shared })
 	}
 	if busy && !w.happened(w.cfg.evil == grantTwice, 10, "evil") {
 		w.waits(a, name, lockagent.EventQueued, lockagent.EventTimedOut, lockagent.EventCancelled)
@@ -90,7 +91,9 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 	w.answered(a)
 	a.tenure++
 	at := s.begin(w.now)
-	t := &worldTenure{agent: a, lock: name, number: a.tenure, mode: mode, n: n, token: at - s.behind, inc: s.inc, lease: 30_000}
+	t := &worldTenure{
+		agent: a, lock: name, number: a.tenure, mode: mode, n: n, token: at - s.behind, inc: s.inc, lease: 30_000,
+	}
 	t.worldHold.mode = mode
 	switch w.rand.IntN(4) {
 	case 0:
@@ -145,7 +148,8 @@ func (w *world) grant(a *worldAgent, t *worldTenure, mode lockagent.Mode, how lo
 
 func (w *world) about(t *worldTenure, kind lockagent.EventKind) lockagent.Event {
 	return lockagent.Event{
-		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.hold.total, Mode: t.worldHold.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
+		Kind: kind, Lock: t.lock, LockKind: t.agent.store.kindOf(t.lock), Permits: t.n, Total: t.hold.total,
+		Mode: t.worldHold.mode, Owner: t.owner, Tenure: t.number, Fixed: t.fixed,
 		Token: t.hold.token, Lease: time.Duration(t.lease) * time.Millisecond, Who: processOf(t.owner),
 	}
 }
@@ -183,9 +187,12 @@ func (w *world) tellHolding(a *worldAgent, t *worldTenure) {
 		}
 		h.said = w.now
 		e := lockagent.Event{
-			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: h.mode, Owner: h.owner, Who: processOf(h.owner), Tenure: t.number,
-			Token: h.hold.token, Fixed: t.fixed, Lease: time.Duration(t.lease) * time.Millisecond, Permits: t.n, Total: h.hold.total,
-			Count: h.grants, Held: time.Duration(w.now-h.hold.from) * time.Millisecond, StoreTime: h.hold.began, Confirmed: t.confirmed,
+			Kind: lockagent.EventHolding, Lock: t.lock, LockKind: a.store.kindOf(t.lock), Mode: h.mode, Owner: h.owner,
+			Who: processOf(h.owner), Tenure: t.number,
+			Token: h.hold.token, Fixed: t.fixed, Lease: time.Duration(t.lease) * time.Millisecond, Permits: t.n,
+			Total: h.hold.total,
+			Count: h.grants, Held: time.Duration(w.now-h.hold.from) * time.Millisecond, StoreTime: h.hold.began,
+			Confirmed:   t.confirmed,
 			Incarnation: incarnation(t.inc),
 		}
 		if h.how == lockagent.ByStore { // of others the agent does not tell it
@@ -365,5 +372,7 @@ func (w *world) breaks(a *worldAgent, name lockagent.Name) {
 		t.broken = true
 	}
 	w.empty(s, name)
-	w.record(a, lockagent.Event{Kind: lockagent.EventBroken, Lock: name, LockKind: s.kindOf(name), StoreTime: s.begin(w.now), Operator: "olga"})
+	w.record(a, lockagent.Event{
+		Kind: lockagent.EventBroken, Lock: name, LockKind: s.kindOf(name), StoreTime: s.begin(w.now), Operator: "olga",
+	})
 }

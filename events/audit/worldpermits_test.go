@@ -92,7 +92,8 @@ func (w *world) changes(a *worldAgent, op lockagent.PermitsOp, n int) {
 	w.changed(a, lockagent.Event{Op: op, Permits: n}, !unanswered)
 }
 
-// changed has an agent tell of a change that it has made. It asks again until it is answered, for half a minute at most.
+// changed has an agent tell of a change that it has made. It asks again until it is answered, for half a minute at
+// most.
 func (w *world) changed(a *worldAgent, e lockagent.Event, answered bool) {
 	s, at := a.store, w.now
 	if e.Kind, e.Lock, e.LockKind = lockagent.EventPermits, semaphore, s.kind; answered {
@@ -122,7 +123,8 @@ func (w *world) tellChanges(a *worldAgent, by int) {
 
 // crowds are the holds of a semaphore that were granted while too few permits were left.
 func crowds(of []*trueHold) (bad []badPair) {
-	slices.SortStableFunc(of, func(x, y *trueHold) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.token, y.token)) })
+	slices.SortStableFunc(of,
+		func(x, y *trueHold) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.token, y.token)) })
 	for i, y := range of {
 		crowd := badPair{y, y, "permits", nil}
 		taken := y.n

@@ -16,9 +16,9 @@ func (a *worldAgent) holding() (holds int, sum uint64) {
 	return holds, sum
 }
 
-// leaves ends the process of an agent, which has published what it recorded up to a time. After a while the next one goes
-// on with its holds: the journal tells that of them, whatever the log has. It withdraws the other tenures, and no record
-// tells of that.
+// leaves ends the process of an agent, which has published what it recorded up to a time. After a while the next one
+// goes on with its holds: the journal tells that of them, whatever the log has. It withdraws the other tenures, and no
+// record tells of that.
 func (w *world) leaves(a *worldAgent, published int) {
 	w.publish(a, published)
 	next := &worldAgent{

@@ -14,7 +14,8 @@ func (w *world) waits(a *worldAgent, name lockagent.Name, begin lockagent.EventK
 	a.waits++
 	owner := lockagent.Owner("patient")
 	e := lockagent.Event{
-		Kind: begin, Lock: name, LockKind: a.store.kindOf(name), Mode: lockagent.Exclusive, Owner: owner, Who: processOf(owner), Request: a.waits,
+		Kind: begin, Lock: name, LockKind: a.store.kindOf(name), Mode: lockagent.Exclusive, Owner: owner,
+		Who: processOf(owner), Request: a.waits,
 		Waited: 100 * time.Millisecond,
 	}
 	if begin == lockagent.EventQueued {
@@ -32,11 +33,13 @@ func (w *world) waits(a *worldAgent, name lockagent.Name, begin lockagent.EventK
 
 // fails has an agent tell that it cannot renew a lease.
 func (w *world) fails(a *worldAgent, t *worldTenure) {
-	if !w.cfg.waits || t.rests || t.fixed || w.now >= a.deaf || w.now-t.at < t.lease/3 || w.now >= t.deadline() || !w.chance(4) {
+	if !w.cfg.waits || t.rests || t.fixed || w.now >= a.deaf || w.now-t.at < t.lease/3 || w.now >= t.deadline() ||
+		!w.chance(4) {
 		return
 	}
 	e := w.about(t, lockagent.EventUncertain)
-	e.Lease, e.Permits, e.Total, e.Err, e.Remaining = 0, 0, 0, "nobody answers", time.Duration(t.deadline()-w.now)*time.Millisecond
+	e.Lease, e.Permits, e.Total, e.Err, e.Remaining = 0, 0, 0, "nobody answers",
+		time.Duration(t.deadline()-w.now)*time.Millisecond
 	w.perhaps(a, e)
 }
 

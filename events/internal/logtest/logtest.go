@@ -44,7 +44,9 @@ var Removals = []corruption{
 	{"the tail of an agent is removed", func(r *rand.Rand, log []events.Record) []events.Record {
 		i := r.IntN(len(log))
 		first := log[i]
-		return slices.DeleteFunc(log, func(x events.Record) bool { return x.Agent == first.Agent && events.ComparePlaces(&x, &first) >= 0 })
+		return slices.DeleteFunc(log, func(x events.Record) bool {
+			return x.Agent == first.Agent && events.ComparePlaces(&x, &first) >= 0
+		})
 	}},
 	{"the tail of an epoch is removed", func(r *rand.Rand, log []events.Record) []events.Record {
 		i := r.IntN(len(log))
@@ -144,7 +146,9 @@ const (
 	notJudgedIt = "holds of that kind are not judged, and are counted"
 )
 
-func event(do func(*rand.Rand, *lockagent.Event), fits func(*lockagent.Event) bool) func(*rand.Rand, *events.Record) bool {
+func event(
+	do func(*rand.Rand, *lockagent.Event), fits func(*lockagent.Event) bool,
+) func(*rand.Rand, *events.Record) bool {
 	return func(r *rand.Rand, x *events.Record) bool {
 		if !fits(&x.Event) {
 			return false
@@ -161,25 +165,51 @@ func always(*lockagent.Event) bool      { return true }
 
 var Alterations = []Alteration{
 	{"token", event(func(r *rand.Rand, e *lockagent.Event) { e.Token += lockagent.Token(jump(r)) }, ofGrant), another},
-	{"tenure", event(func(r *rand.Rand, e *lockagent.Event) { e.Tenure += 1 + r.Uint64N(3) }, func(e *lockagent.Event) bool { return e.Tenure != 0 }), another},
-	{"store time", event(func(r *rand.Rand, e *lockagent.Event) { e.StoreTime += jump(r) }, func(e *lockagent.Event) bool { return e.StoreTime != 0 }), another},
-	{"until", event(func(r *rand.Rand, e *lockagent.Event) { e.Until += jump(r) }, func(e *lockagent.Event) bool { return e.Until != 0 }), another},
-	{"confirmed", event(func(r *rand.Rand, e *lockagent.Event) { e.Confirmed += jump(r) }, func(e *lockagent.Event) bool { return e.Confirmed != 0 }), another},
-	{"returned", event(func(r *rand.Rand, e *lockagent.Event) { e.Returned += jump(r) }, func(e *lockagent.Event) bool { return e.Returned != 0 }), another},
-	{"held", event(func(r *rand.Rand, e *lockagent.Event) { e.Held += time.Duration(jump(r)) * time.Microsecond }, func(e *lockagent.Event) bool { return e.Held != 0 }), another},
-	{"lease", event(func(r *rand.Rand, e *lockagent.Event) { e.Lease = time.Duration(r.IntN(20)) * time.Second }, func(e *lockagent.Event) bool { return e.Lease != 0 }), another},
+	{"tenure", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Tenure += 1 + r.Uint64N(3)
+	}, func(e *lockagent.Event) bool { return e.Tenure != 0 }), another},
+	{"store time", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.StoreTime += jump(r)
+	}, func(e *lockagent.Event) bool { return e.StoreTime != 0 }), another},
+	{"until", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Until += jump(r)
+	}, func(e *lockagent.Event) bool { return e.Until != 0 }), another},
+	{"confirmed", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Confirmed += jump(r)
+	}, func(e *lockagent.Event) bool { return e.Confirmed != 0 }), another},
+	{"returned", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Returned += jump(r)
+	}, func(e *lockagent.Event) bool { return e.Returned != 0 }), another},
+	{"held", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Held += time.Duration(jump(r)) * time.Microsecond
+	}, func(e *lockagent.Event) bool { return e.Held != 0 }), another},
+	{"lease", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Lease = time.Duration(r.IntN(20)) * time.Second
+	}, func(e *lockagent.Event) bool { return e.Lease != 0 }), another},
 	{"fixed", event(func(r *rand.Rand, e *lockagent.Event) { e.Fixed = !e.Fixed }, ofGrant), another},
 	{"count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count++ }, ofGrant), another},
-	{"no count", event(func(r *rand.Rand, e *lockagent.Event) { e.Count = 0 }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventReleased && e.Count > 0 }), ""},
-	{"sum", event(func(r *rand.Rand, e *lockagent.Event) { e.Sum += 1 + r.Uint64N(9) }, func(e *lockagent.Event) bool { return e.Sum != 0 }), ""},
+	{"no count", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Count = 0
+	}, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventReleased && e.Count > 0 }), ""},
+	{"sum", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Sum += 1 + r.Uint64N(9)
+	}, func(e *lockagent.Event) bool { return e.Sum != 0 }), ""},
 	{"lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock += "x" }, aboutLock), elsewhere},
-	{"other lock", event(func(r *rand.Rand, e *lockagent.Event) { e.Lock = "a" }, func(e *lockagent.Event) bool { return e.Lock != "" && e.Lock != "a" }), another},
+	{"other lock", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Lock = "a"
+	}, func(e *lockagent.Event) bool { return e.Lock != "" && e.Lock != "a" }), another},
 	{"kind of lock", event(func(r *rand.Rand, e *lockagent.Event) { e.LockKind = "barrier" }, aboutLock), notJudgedIt},
-	{"shared", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Shared }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Exclusive }), another},
-	{"exclusive", event(func(r *rand.Rand, e *lockagent.Event) { e.Mode = lockagent.Exclusive }, func(e *lockagent.Event) bool { return e.Mode == lockagent.Shared }), another},
+	{"shared", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Mode = lockagent.Shared
+	}, func(e *lockagent.Event) bool { return e.Mode == lockagent.Exclusive }), another},
+	{"exclusive", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Mode = lockagent.Exclusive
+	}, func(e *lockagent.Event) bool { return e.Mode == lockagent.Shared }), another},
 	{"store", event(func(r *rand.Rand, e *lockagent.Event) { e.Store = "other" }, always), elsewhere},
 	{"kind", event(func(r *rand.Rand, e *lockagent.Event) { e.Kind = lockagent.EventRequested }, aboutLock), another},
-	{"how", event(func(r *rand.Rand, e *lockagent.Event) { e.How = 3 - e.How }, func(e *lockagent.Event) bool { return e.How != 0 }), another},
+	{"how", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.How = 3 - e.How
+	}, func(e *lockagent.Event) bool { return e.How != 0 }), another},
 	{"reason", event(func(r *rand.Rand, e *lockagent.Event) {
 		if e.Reason != lockagent.LostDenied {
 			e.Reason = lockagent.LostDenied
@@ -187,12 +217,24 @@ var Alterations = []Alteration{
 			e.Reason = 0
 		}
 	}, func(e *lockagent.Event) bool { return e.Kind.EndsHold() && e.Token != 0 }), another},
-	{"permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Permits += 1 + r.IntN(3) }, func(e *lockagent.Event) bool { return e.Permits != 0 && e.Kind != lockagent.EventPermits }), another},
-	{"all permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Total += 1 + r.IntN(3) }, func(e *lockagent.Event) bool { return e.Total != 0 && e.How != 0 }), ""},
-	{"a change of permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Permits++ }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
-	{"no change of permits", event(func(r *rand.Rand, e *lockagent.Event) { e.Op = "" }, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
-	{"incarnation", event(func(r *rand.Rand, e *lockagent.Event) { e.Incarnation += "x" }, func(e *lockagent.Event) bool { return e.Incarnation != "" }), another},
-	{"owner", event(func(r *rand.Rand, e *lockagent.Event) { e.Owner += "x" }, func(e *lockagent.Event) bool { return e.Owner != "" }), toldOnce},
+	{"permits", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Permits += 1 + r.IntN(3)
+	}, func(e *lockagent.Event) bool { return e.Permits != 0 && e.Kind != lockagent.EventPermits }), another},
+	{"all permits", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Total += 1 + r.IntN(3)
+	}, func(e *lockagent.Event) bool { return e.Total != 0 && e.How != 0 }), ""},
+	{"a change of permits", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Permits++
+	}, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
+	{"no change of permits", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Op = ""
+	}, func(e *lockagent.Event) bool { return e.Kind == lockagent.EventPermits }), another},
+	{"incarnation", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Incarnation += "x"
+	}, func(e *lockagent.Event) bool { return e.Incarnation != "" }), another},
+	{"owner", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Owner += "x"
+	}, func(e *lockagent.Event) bool { return e.Owner != "" }), toldOnce},
 	{"wall clock", event(func(r *rand.Rand, e *lockagent.Event) { e.Time = e.Time.Add(-time.Hour) }, always), NeverRead},
 	{"request", event(func(r *rand.Rand, e *lockagent.Event) { e.Request += 1 + r.Uint64N(9) }, always), NeverRead},
 	{"waiters", event(func(r *rand.Rand, e *lockagent.Event) { e.Waiters++ }, always), NeverRead},
@@ -216,7 +258,10 @@ var Alterations = []Alteration{
 	{"reset to", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.To += "x" }, ofReset), unneeded},
 	{"no reset", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.To = e.Reset.From }, ofReset), unneeded},
 	{"holds", event(func(r *rand.Rand, e *lockagent.Event) { e.Holds += 1 + r.IntN(99) }, ofGrant), another},
-	{"dropped", func(r *rand.Rand, x *events.Record) bool { x.Dropped[lockagent.EventGranted]++; return true }, "only a record that is EventDropped has the field"},
+	{"dropped", func(r *rand.Rand, x *events.Record) bool {
+		x.Dropped[lockagent.EventGranted]++
+		return true
+	}, "only a record that is EventDropped has the field"},
 	{"nothing dropped", func(r *rand.Rand, x *events.Record) bool {
 		x.Dropped = events.Drops{}
 		return x.Kind == lockagent.EventDropped
@@ -244,8 +289,8 @@ func jump(r *rand.Rand) lockagent.StoreTime {
 // little that they may be true. For example, a record says that a lease was renewed, and names another kind of lock:
 // nobody needs that record.
 //
-// The numbers of alterations come from seventeen runs over all worlds of the audit's tests. Each is the rate of all runs
-// together, less three times what one run differs from the next. These are the rates:
+// The numbers of alterations come from seventeen runs over all worlds of the audit's tests. Each is the rate of all
+// runs together, less three times what one run differs from the next. These are the rates:
 //
 //	token 91       lock 69          exclusive 79    confirmed 17
 //	tenure 68      other lock 71    store time 36   returned 28
@@ -259,8 +304,10 @@ var leastCaught = map[string]int{
 	"the tail of an agent is removed": 90, "the tail of an epoch is removed": 90, "a stretch of the stream is removed": 90,
 	Retirement: 60, "an epoch is removed": 25, "an agent is removed": 0,
 
-	"sum": 100, "token": 75, "tenure": 45, "store time": 5, "until": 8, "confirmed": 3, "returned": 10, "held": 4, "count": 90, "no count": 100,
-	"lock": 45, "other lock": 45, "kind of lock": 50, "exclusive": 10, "store": 30, "kind": 30, "how": 60, "reason": 40, "no reset": 60,
+	"sum": 100, "token": 75, "tenure": 45, "store time": 5, "until": 8, "confirmed": 3, "returned": 10, "held": 4,
+	"count": 90, "no count": 100,
+	"lock": 45, "other lock": 45, "kind of lock": 50, "exclusive": 10, "store": 30, "kind": 30, "how": 60, "reason": 40,
+	"no reset":      60,
 	"other version": 100, "number": 100, "epoch": 100, "agent": 100,
 }
 
@@ -301,8 +348,8 @@ func BatchOf(records []events.Record) []byte {
 // Waits are the kinds of events by which somebody waits for a lock, or for an answer. They say nothing of a hold. No
 // verdict rests on them.
 var Waits = []lockagent.EventKind{
-	lockagent.EventRequested, lockagent.EventQueued, lockagent.EventUncertain, lockagent.EventTimedOut, lockagent.EventCancelled,
-	lockagent.EventRefused,
+	lockagent.EventRequested, lockagent.EventQueued, lockagent.EventUncertain, lockagent.EventTimedOut,
+	lockagent.EventCancelled, lockagent.EventRefused,
 }
 
 // MissingNumbers counts the records that are missing by the numbers and the epochs of those that are
