@@ -19,6 +19,9 @@
 // name that leads here (DNS rebinding) is none of them. It answers no requests that another origin has made, but for
 // plain links. It has no scripts and styles but its own.
 //
+// A page is a tree of nodes of the library gomponents, which escapes texts and attributes. Each address in it begins
+// with a path of the page. What a user has written stands in its query.
+//
 // # Bounds
 //
 // [Access.Stream] bounds how many streams a user has. A stream sends whole contents, so a slow reader has no backlog,

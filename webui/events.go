@@ -128,7 +128,7 @@ func (p *page) events(r *http.Request) (content, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), readTime)
 	defer cancel()
 	data.Err = p.recent(ctx, data)
-	return content{Title: "Events", Data: data, Live: r.URL.RawQuery}, nil
+	return content{Title: "Events", Body: data.html(), Live: r.URL.RawQuery}, nil
 }
 
 // recent reads the last events.
@@ -375,11 +375,7 @@ func (a *arrivals) send(ctx context.Context, out *stream) {
 	for {
 		rows, left, position, failed := a.take()
 		slices.Reverse(rows)
-		var b bytes.Buffer
-		err := templates()["events"].ExecuteTemplate(&b, "events", rows)
-		if err == nil {
-			err = out.send("events", strconv.FormatUint(position, 10), news{b.String(), left})
-		}
+		err := out.send("events", strconv.FormatUint(position, 10), news{string(markup(eventRows(rows))), left})
 		if err == nil && failed != nil {
 			_ = out.send("fault", "", fault{"The event log cannot be read", failed.Error()}) // the stream ends either way
 		}

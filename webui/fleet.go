@@ -61,9 +61,18 @@ func (p *page) fleetNow() fleetOf {
 
 // fleetLocks loads the screen of the fleet.
 func (p *page) fleetLocks(r *http.Request) (content, error) {
-	f, err := filterOf(r)
+	data, err := p.fleetList(r)
 	if err != nil {
 		return content{}, err
+	}
+	return content{Title: "Fleet", Body: data.html(), Live: r.URL.RawQuery}, nil
+}
+
+// fleetList lists the locks of all hosts.
+func (p *page) fleetList(r *http.Request) (*lockList, error) {
+	f, err := filterOf(r)
+	if err != nil {
+		return nil, err
 	}
 	pattern, _ := access.ParsePattern(f.pattern()) // filterOf has looked at it
 	known := p.fleetNow()
@@ -74,7 +83,7 @@ func (p *page) fleetLocks(r *http.Request) (content, error) {
 		}
 	}
 	data.finish("")
-	return content{Title: "Fleet", Data: data, Live: r.URL.RawQuery}, nil
+	return data, nil
 }
 
 // read reads on where the last call has stopped. It takes readTime at most: a long log is read by several calls.

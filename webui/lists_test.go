@@ -42,11 +42,10 @@ func some(name string, held, waiting int) *lockagentv1.Lock {
 func listed(t *testing.T, d told, search string) (*lockList, []string) {
 	t.Helper()
 	p := &page{Config: Config{Look: d, Access: nothing{}}}
-	c, err := p.locks(request("/locks?" + search))
+	list, err := p.lockList(request("/locks?" + search))
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := c.Data.(*lockList)
 	var names []string
 	for _, row := range list.Rows {
 		names = append(names, row.Name)

@@ -55,18 +55,27 @@ const storeTime = 2 * time.Second
 
 // lock loads the screen of a lock.
 func (p *page) lock(r *http.Request) (content, error) {
+	data, err := p.oneLock(r)
+	if err != nil {
+		return content{}, err
+	}
+	return content{Title: data.Name, Body: data.html(), Live: r.URL.RawQuery}, nil
+}
+
+// oneLock returns all that the page knows of a lock.
+func (p *page) oneLock(r *http.Request) (*oneLock, error) {
 	ctx, q := r.Context(), r.URL.Query()
 	name, err := lockagent.ParseName(q.Get("name"))
 	if err != nil {
-		return content{}, err
+		return nil, err
 	}
 	found, err := p.find(ctx, name)
 	if err != nil {
-		return content{}, err
+		return nil, err
 	}
 	kind, err := kindOf(found, q.Get("kind"))
 	if err != nil {
-		return content{}, err
+		return nil, err
 	}
 	data := &oneLock{
 		lockRow: p.lockRow(found), Holders: p.claimRows(found.GetHolders()), Waiters: p.claimRows(found.GetWaiters()),
@@ -77,7 +86,7 @@ func (p *page) lock(r *http.Request) (content, error) {
 	cancel()
 	switch {
 	case connect.CodeOf(err) == connect.CodePermissionDenied:
-		return content{}, err
+		return nil, err
 	case err != nil:
 		data.StoreErr = problemOf(err).Text
 	default:
@@ -93,13 +102,13 @@ func (p *page) lock(r *http.Request) (content, error) {
 		data.History = p.past.get(string(name), func() historyOf { return p.readHistory(name) })
 	}
 	if data.JSON, err = indented(raw); err != nil {
-		return content{}, err
+		return nil, err
 	}
 	data.Break = p.breaking(ctx, data, kind)
 	if ended, err := strconv.ParseUint(q.Get("ended"), 10, 64); err == nil && !slices.ContainsFunc(data.Holders, func(c claimRow) bool { return c.Token == ended }) {
 		data.Ended = ended
 	}
-	return content{Title: string(name), Data: data, Live: r.URL.RawQuery}, nil
+	return data, nil
 }
 
 // find returns a lock as the daemon knows it. It is free if no client uses it.
@@ -154,13 +163,13 @@ func (p *page) lockJSON(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	c, err := p.lock(r)
+	of, err := p.oneLock(r)
 	if err != nil {
 		p.fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintln(w, c.Data.(*oneLock).JSON) // a client that has gone needs nothing
+	_, _ = fmt.Fprintln(w, of.JSON) // a client that has gone needs nothing
 }
 
 // breaks breaks a lock. The user has typed its name.

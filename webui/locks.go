@@ -200,17 +200,26 @@ func (p *page) scan(ctx context.Context, pattern, after string, visit func(*lock
 
 // locks loads the screen of locks.
 func (p *page) locks(r *http.Request) (content, error) {
-	f, err := filterOf(r)
+	data, err := p.lockList(r)
 	if err != nil {
 		return content{}, err
+	}
+	return content{Title: "Locks", Body: data.html(), Live: r.URL.RawQuery}, nil
+}
+
+// lockList lists the locks of this host.
+func (p *page) lockList(r *http.Request) (*lockList, error) {
+	f, err := filterOf(r)
+	if err != nil {
+		return nil, err
 	}
 	data := &lockList{filter: f, Path: "/locks"}
 	last, err := p.scan(r.Context(), f.pattern(), f.After, func(l *lockagentv1.Lock) { data.add(p.lockRow(l)) })
 	if err != nil {
-		return content{}, err
+		return nil, err
 	}
 	data.finish(last)
-	return content{Title: "Locks", Data: data, Live: r.URL.RawQuery}, nil
+	return data, nil
 }
 
 // add adds a lock if it is in the state that is asked for. One that is held may be waited for, too.

@@ -91,7 +91,7 @@ func (p *page) overview(r *http.Request) (content, error) {
 		data.HeldTrend = sparkOf("held", is.held, number)
 		data.WaitsTrend = sparkOf("waits (p95)", is.waits, micros)
 	}
-	return content{Title: "Overview", Data: data}, nil
+	return content{Title: "Overview", Body: data.html()}, nil
 }
 
 // longest keeps a lock if its waiters are among those that have waited longest.

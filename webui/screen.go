@@ -1,20 +1,17 @@
 package webui
 
 import (
-	"bytes"
-	"embed"
 	"errors"
-	"html/template"
 	"net/http"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
+	g "maragu.dev/gomponents"
 
 	"github.com/lockagent/lockagent"
 )
 
-// screen is a page: the name of its template, and what loads its data.
+// screen is a page: its name, and what loads its content.
 type screen struct {
 	name string
 	load func(*http.Request) (content, error)
@@ -23,34 +20,18 @@ type screen struct {
 // content is what a screen shows.
 type content struct {
 	Title string
-	// Data is for the template of the screen.
-	Data any
-	// Live is the query of its stream.
-	Live string
+	Body  g.Node
+	Live  string // the query of its stream
 }
 
 // frame is what stands around a content.
 type frame struct {
 	content
-	Screen, Host, User string
-	At                 time.Time
-	Stream             string // the path of its stream, or empty
+	Screen     string // or empty, of a page that says what is wrong
+	Host, User string
+	At         time.Time
+	Stream     string // the path of its stream, or empty
 }
-
-//go:embed templates
-var files embed.FS
-
-// templates returns those of the screens by name. Each has the frame in it. Programs without a page do not read them.
-var templates = sync.OnceValue(func() map[string]*template.Template {
-	all := make(map[string]*template.Template)
-	for name, file := range map[string]string{
-		"overview": "overview", "locks": "locks", "fleet": "locks", "lock": "lock", "events": "events", "problem": "problem",
-	} {
-		all[name] = template.Must(template.New("frame.html").Funcs(functions).ParseFS(files,
-			"templates/frame.html", "templates/parts.html", "templates/"+file+".html"))
-	}
-	return all
-})
 
 // show answers with the whole page of a screen.
 func (p *page) show(s screen) http.Handler {
@@ -69,7 +50,7 @@ func (p *page) show(s screen) http.Handler {
 		if c.Live != "" {
 			path += "?" + c.Live
 		}
-		p.write(w, r, http.StatusOK, &frame{content: c, Screen: s.name, Host: p.Host, User: user, At: time.Now(), Stream: path})
+		write(w, http.StatusOK, &frame{content: c, Screen: s.name, Host: p.Host, User: user, At: time.Now(), Stream: path})
 	})
 }
 
@@ -82,22 +63,15 @@ func (p *page) render(s screen, r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	err = templates()[s.name].ExecuteTemplate(&b, "content", c.Data)
-	return b.Bytes(), err
+	return markup(c.Body), nil
 }
 
 // write writes a whole page.
-func (p *page) write(w http.ResponseWriter, r *http.Request, status int, f *frame) {
-	var b bytes.Buffer
-	if err := templates()[f.Screen].Execute(&b, f); err != nil {
-		p.Logger.ErrorContext(r.Context(), "lockagent: the live page has a defect", "path", r.URL.Path, "error", err)
-		http.Error(w, "This page has a defect. The log of the daemon tells more.", http.StatusInternalServerError)
-		return
-	}
+func write(w http.ResponseWriter, status int, f *frame) {
+	text := markup(f.html()) // before the status: a defect has another one
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // a browser that has gone needs nothing
+	_, _ = w.Write(text) // a browser that has gone needs nothing
 }
 
 // Problem is an error with its status, for the page. A zero one says nothing.
@@ -139,11 +113,11 @@ func problemOf(err error) *Problem {
 func (p *page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	is := problemOf(err)
 	user, _ := p.Access.Enter(r.Context())
-	p.write(w, r, is.Status, &frame{content: content{Title: is.Title, Data: is}, Screen: "problem", Host: p.Host, User: user, At: time.Now()})
+	write(w, is.Status, &frame{content: content{Title: is.Title, Body: is.html()}, Host: p.Host, User: user, At: time.Now()})
 }
 
 // refuse answers a request that nobody should have made. It says nothing of the host or the user.
 func (p *page) refuse(w http.ResponseWriter, r *http.Request, title, text string) {
 	is := &Problem{http.StatusForbidden, title, text}
-	p.write(w, r, is.Status, &frame{content: content{Title: title, Data: is}, Screen: "problem", At: time.Now()})
+	write(w, is.Status, &frame{content: content{Title: title, Body: is.html()}, At: time.Now()})
 }

@@ -108,11 +108,11 @@ func TestFleet(t *testing.T) {
 		p := &page{Config: Config{Hub: log, Access: nothing{}}}
 		shown := func() *lockList {
 			t.Helper()
-			c, err := p.fleetLocks(request("/fleet?sort=name"))
+			list, err := p.fleetList(request("/fleet?sort=name"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return c.Data.(*lockList)
+			return list
 		}
 		is := shown()
 		if len(is.Rows) != 2 || is.Fleet.Err != nil || is.Fleet.Age() != 0 || is.Queues != 1 {

@@ -3,7 +3,6 @@ package webui
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"math"
 	"net/url"
 	"strconv"
@@ -13,34 +12,6 @@ import (
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/events/fold"
 )
-
-// functions are those of the templates.
-var functions = template.FuncMap{
-	"span":    span,
-	"ms":      time.Duration.Milliseconds,
-	"number":  number,
-	"exact":   exact,
-	"orNone":  orNone,
-	"brief":   brief,
-	"until":   until,
-	"tail":    tail,
-	"meaning": func(kind string) string { return meanings[kind] },
-	"clock":   func(t time.Time) string { return t.Local().Format("15:04:05") },
-	"moment":  moment,
-	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"lockURL": func(name string) string { return "/lock?" + query("name", name) },
-	"holdURL": func(name string, token uint64) string {
-		return "/events?" + query("match", name, "token", strconv.FormatUint(token, 10))
-	},
-	"short": short,
-	"place": func(index int) int { return index + 1 },
-	"plural": func(n int, one, many string) string {
-		if n == 1 {
-			return one
-		}
-		return many
-	},
-}
 
 // span is a duration for people. The script of the page writes whole seconds in the same way.
 func span(d time.Duration) string {
@@ -122,6 +93,36 @@ func moment(t time.Time) string {
 		return t.Format("15:04:05")
 	}
 	return t.Format("2006-01-02 15:04:05")
+}
+
+// clock is a time of today for people.
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }
+
+// machine is a time for programs.
+func machine(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// plural is the word for a number of things.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// atLeast is a number that not everything was counted for, if there is more.
+func atLeast(n int, more bool) string {
+	if more {
+		return number(n) + "+"
+	}
+	return number(n)
+}
+
+// lockURL is the address of the screen of a lock.
+func lockURL(name string) string { return at("/lock", query("name", name)) }
+
+// holdURL is the address of the events of a hold.
+func holdURL(name string, token uint64) string {
+	return at("/events", query("match", name, "token", strconv.FormatUint(token, 10)))
 }
 
 // query is a query without its empty values. Of two values with one name, the second counts.
