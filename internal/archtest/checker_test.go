@@ -110,6 +110,7 @@ var breaking = map[string][]string{
 	"who reads events needs no daemon":        {"./cmd/lockagent/internal/eventscmd ./redisstore", "./cmd/lockagent/internal/eventscmd ./internal/daemon/claims"},
 	"verbs do not know each other":            {"./cmd/lockagent/internal/lookcmd ./cmd/lockagent/internal/lockcmd"},
 	"the page asks the daemon":                {"./webui ./actor", "./webui ./internal/daemon/api", "./webui ./memstore"},
+	"nobody calls methods by their names":     {"./webui html/template", "./cmd/lockagent text/template", "./agentclient net/rpc"},
 	"no test code in applications":            {"./redisstore ./internal/redistest", "./internal/lockstate testing/synctest", ". go.uber.org/goleak", "github.com/redis/rueidis testing", "./memstore ./storetest"},
 }
 
