@@ -203,10 +203,15 @@ lint: ## Run the linters and look for known vulnerabilities
 # Without its traces, gRPC executes no template. A program that can execute one has each exported method of each type in
 # it, for a template calls methods by name: it is half as large again, and starts more slowly.
 SLIM := grpcnotrace
+# The bytes that the program may have.
+MOST := 45000000
 
 .PHONY: build
-build: ## Build bin/lockagent
+build: ## Build bin/lockagent, and see that it is not too large
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(SLIM) -ldflags '-s -w' -o bin/lockagent ./cmd/lockagent
+	@size="$$(wc -c <bin/lockagent)"; [ "$$size" -le $(MOST) ] || { \
+		echo "bin/lockagent has $$size bytes, and may have $(MOST). Can it execute a template again, or does it look for a" \
+			"method by its name? Lines with <ReflectMethod> of go build -tags $(SLIM) -ldflags -dumpdep tell." >&2; exit 1; }
 
 .PHONY: demo
 demo: ## See agents contend for a lock, with nothing installed
