@@ -4,9 +4,11 @@ package client
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/cmd/lockagent/internal/readable"
 	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -36,6 +38,7 @@ type ClaimView struct {
 	Command  string            `json:"command,omitempty"`
 	Since    time.Time         `json:"since"`
 	LeftMS   int64             `json:"left_ms,omitempty"`
+	Expires  time.Time         `json:"expires,omitzero"`
 	Detached bool              `json:"detached,omitempty"`
 	ForPID   int32             `json:"for_pid,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
@@ -60,6 +63,9 @@ func ViewOf(l *lockagentv1.Lock) LockView {
 				LeftMS: c.GetLeft().AsDuration().Milliseconds(), Detached: c.GetDetached(), ForPID: c.GetForPid(),
 				Labels: c.GetLabels(),
 			}
+			if c.GetExpires() != nil {
+				all[i].Expires = c.GetExpires().AsTime()
+			}
 		}
 		return all
 	}
@@ -83,6 +89,22 @@ func (c *ClaimView) Whose() string {
 		text += ": " + c.Command
 	}
 	return text
+}
+
+// Left says for people how long the claim lasts. What the daemon renews for its program lasts as long as the program, and
+// has what is left of its lease.
+func (c *ClaimView) Left(now time.Time) string {
+	var ends []string
+	if !c.Expires.IsZero() {
+		ends = append(ends, readable.Duration(c.Expires.Sub(now)))
+	}
+	if c.ForPID != 0 {
+		ends = append(ends, fmt.Sprintf("until %d ends", c.ForPID))
+	}
+	if len(ends) == 0 && c.LeftMS != 0 {
+		return readable.Duration(time.Duration(c.LeftMS) * time.Millisecond)
+	}
+	return strings.Join(ends, ", or ")
 }
 
 // Holder says for people who holds a lock that somebody holds.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"testing"
+	"time"
 
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
@@ -19,6 +20,22 @@ func TestTheProcessOfAClaim(t *testing.T) {
 		l := ViewOf(&lockagentv1.Lock{Held: 1, Holders: []*lockagentv1.Claim{c}})
 		if got := l.Holder(); got != want {
 			t.Errorf("%v: %s, want %s", c, got, want)
+		}
+	}
+}
+
+// What is left of a claim is not what is left of its lease, if the claim was asked for with an end.
+func TestWhatIsLeftOfAClaim(t *testing.T) {
+	now := time.Now()
+	for want, c := range map[string]ClaimView{
+		"":                           {},
+		"26.9s":                      {LeftMS: 26_900},
+		"1h0m0s":                     {LeftMS: 26_900, Expires: now.Add(time.Hour)},
+		"until 4711 ends":            {LeftMS: 26_900, ForPID: 4711},
+		"1h0m0s, or until 4711 ends": {LeftMS: 26_900, Expires: now.Add(time.Hour), ForPID: 4711},
+	} {
+		if got := c.Left(now); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
 		}
 	}
 }

@@ -115,12 +115,11 @@ func NewShow() *cobra.Command {
 			}
 			v := client.ViewOf(got.GetLock())
 			l := cli.List{Name: "claims", Columns: []string{"STATE", "TOKEN", "FOR", "LEFT", "USER", "WHO"}}
+			now := time.Now()
 			for _, c := range append(v.Holders, v.Waiters...) {
-				left := ""
-				if c.LeftMS != 0 {
-					left = readable.Duration(time.Duration(c.LeftMS) * time.Millisecond)
-				}
-				l.Rows = append(l.Rows, cli.Row{Cells: []string{c.State, c.TokenText(), readable.Duration(time.Since(c.Since)), left, c.User, c.Whose()}, View: c})
+				l.Rows = append(l.Rows, cli.Row{Cells: []string{
+					c.State, c.TokenText(), readable.Duration(now.Sub(c.Since)), c.Left(now), c.User, c.Whose(),
+				}, View: c})
 			}
 			if got.GetHeld() && v.Held == 0 {
 				l.Rows = append(l.Rows, cli.Row{
