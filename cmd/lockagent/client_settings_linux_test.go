@@ -35,7 +35,7 @@ var clientLines = []struct{ verb, line string }{
 	{"events top", `lockagent events top 2>&1 | grep 'has no event log'`},
 	// A completion gives up after a moment, which may be too soon on a busy machine.
 	{"", `seq 20 | while read -r _; do lockagent __complete show '' | grep '^a$' && break; done | grep '^a$'`},
-	{"", `lockagent doctor | grep 'it can grant locks'`},
+	{"", `found=$(lockagent doctor) && echo "$found" | grep 'it can grant locks'`},
 	{"break", `lockagent break --yes a`},
 	{"drain", `lockagent drain --timeout 1m && lockagent drain --undo`},
 }

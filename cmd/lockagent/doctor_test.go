@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -339,8 +341,87 @@ func TestDoctorAsksTheDaemonForItsSettings(t *testing.T) {
 
 	silent := runDaemon(t) // one that has no socket for operators
 	r = diagnosed(t, call(t, "doctor", "--format", "json", "--socket", silent.Path))
-	r.is(t, "settings", doctor.Warning, "those of this command line", "run it as root")
-	r.is(t, "daemon", doctor.OK)
+	r.is(t, "settings", doctor.Skipped, "the daemon on "+silent.Path+" does not tell them", "run it as root")
+	r.needsNoSettings(t, doctor.OK)
+}
+
+// needsNoSettings fails the test unless doctor made only the checks that need no settings, and found nothing wrong.
+func (d diagnosis) needsNoSettings(t *testing.T, daemon doctor.State) {
+	t.Helper()
+	d.is(t, "deadlines", doctor.OK)
+	d.is(t, "socket", doctor.OK)
+	d.is(t, "daemon", daemon)
+	for check := range d.checks {
+		if !slices.Contains([]string{"settings", "settings of the next start", "deadlines", "socket", "daemon"}, check) {
+			t.Errorf("it knows no settings, and makes the check %s: %+v", check, d.checks[check])
+		}
+	}
+	if d.code != cli.ExitOK {
+		t.Errorf("the exit code is %d: %s", d.code, d.stderr)
+	}
+}
+
+// Whoever is no operator of the daemon learns nothing of its settings. So doctor does not judge what it does not know.
+func TestDoctorOfAUserWhoIsNoOperator(t *testing.T) {
+	t.Parallel()
+	path := socketPath(t)
+	serveProcess(t, path, nil, "--redis", redistest.Start(t).URL())
+	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for mode, daemon := range map[os.FileMode]doctor.State{0o666: doctor.OK, 0o660: doctor.Warning} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		r := diagnosed(t, asNobody(t, "doctor", "--format", "json", "--socket", path))
+		r.is(t, "settings", doctor.Skipped, "permission denied", "run it as root")
+		r.needsNoSettings(t, daemon)
+	}
+}
+
+// Settings that are wrong now are those of the next start. The daemon that runs has others.
+func TestDoctorFindsTheSettingsOfTheNextStartWrong(t *testing.T) {
+	t.Parallel()
+	const check = "settings of the next start"
+	path := socketPath(t)
+	file := filepath.Join(filepath.Dir(path), "config.yaml")
+	if err := os.WriteFile(file, []byte("lease: {duratoin: 5s}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with := func(cmd *exec.Cmd, environ ...string) result {
+		cmd.Env = append(append(os.Environ(), "HOME=/"), environ...)
+		return ran(t, cmd)
+	}
+	args := []string{"doctor", "--format", "json", "--socket", path}
+	with(ourselves(t, args...), "LOCKAGENT_CONFIG="+file).expect(t, cli.ExitConfig, []string{"it does not run"}, []string{"lease.duration"})
+
+	serveProcess(t, path, nil)
+	for says, environ := range map[string][]string{
+		"lease.duratoin is no setting; did you mean lease.duration?":      {"LOCKAGENT_CONFIG=" + file},
+		"$LOCKAGENT_LEASES is no setting; did you mean $LOCKAGENT_LEASE?": {"LOCKAGENT_LEASES=5s"},
+		"?; " + file + ":1: lease.duratoin is no setting":                 {"LOCKAGENT_CONFIG=" + file, "LOCKAGENT_LEASES=5s"},
+	} {
+		r := diagnosed(t, with(ourselves(t, args...), environ...))
+		r.is(t, check, doctor.Error, says, "lockagent config validate")
+		r.is(t, "settings", doctor.OK, "those of the daemon")
+		r.is(t, "state directory", doctor.OK, path+".state: ")
+		r.is(t, "daemon", doctor.OK)
+		if !strings.Contains(r.stderr, "1 thing is wrong") {
+			t.Errorf("it says %s", r.stderr)
+		}
+	}
+
+	for name, mode := range map[string]os.FileMode{filepath.Dir(path): 0o755, path: 0o666} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := diagnosed(t, with(ofNobody(t, args...), "LOCKAGENT_CONFIG="+file))
+	r.is(t, check, doctor.Skipped, file+": cannot be read: permission denied", "run it as root")
+	r.needsNoSettings(t, doctor.OK)
+	r = diagnosed(t, with(ofNobody(t, args...), "LOCKAGENT_CONFIG="+file, "LOCKAGENT_LEASES=5s"))
+	r.is(t, check, doctor.Warning, "did you mean $LOCKAGENT_LEASE?", "lockagent config validate")
+	r.needsNoSettings(t, doctor.OK)
 }
 
 func TestDoctorFindsADirectoryThatIsNotOurs(t *testing.T) {

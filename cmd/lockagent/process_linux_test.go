@@ -273,12 +273,18 @@ func TestSessionOfTheReadme(t *testing.T) {
 // asNobody runs the program as a user who is nobody.
 func asNobody(t *testing.T, args ...string) result {
 	t.Helper()
+	return ran(t, ofNobody(t, args...))
+}
+
+// ofNobody is a process of a user without rights.
+func ofNobody(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
 	machinetest.NeedsRoot(t)
 	const nobody = 65534
 	cmd := ourselves(t, args...)
 	cmd.Dir, cmd.Env = "/", append(os.Environ(), "HOME=/")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	return ran(t, cmd)
+	return cmd
 }
 
 // apart runs the program in a process of its own. The verb lock needs that: it takes all children of its process for

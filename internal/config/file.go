@@ -53,7 +53,8 @@ func (l *loading) readFile(name string, named bool) {
 	case named && errors.Is(err, fs.ErrNotExist):
 		l.problems.add(at, "", "there is no such file; lockagent config default prints one")
 	case err != nil:
-		l.problems.add(at, "", "cannot be read: %v", reasonOf(err))
+		why := reasonOf(err)
+		l.problems = append(l.problems, &Problem{Origin: at, Reason: "cannot be read: " + why.Error(), Cause: why})
 	default:
 		l.parse(at, data)
 	}

@@ -56,7 +56,11 @@ type Problem struct {
 	Origin Origin
 	Key    string // of the setting, or empty
 	Reason string // what is wrong with it
+	Cause  error  // why the file cannot be read, or nil
 }
+
+// Unwrap returns the Cause.
+func (p *Problem) Unwrap() error { return p.Cause }
 
 // Error never repeats what may be a secret.
 func (p *Problem) Error() string {
@@ -99,7 +103,7 @@ func (all Problems) OnlyFlags() bool {
 
 // add adds a problem.
 func (all *Problems) add(at Origin, key, format string, args ...any) {
-	*all = append(*all, &Problem{at, key, fmt.Sprintf(format, args...)})
+	*all = append(*all, &Problem{Origin: at, Key: key, Reason: fmt.Sprintf(format, args...)})
 }
 
 // err is nil if there are no problems.

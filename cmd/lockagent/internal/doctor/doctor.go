@@ -249,7 +249,7 @@ func NATS(e *natslog.Examination, stream string, err error) []Finding {
 
 // Host is what was found out about the files of a daemon.
 type Host struct {
-	Dir      string
+	Dir      string      // or empty if nobody knows it
 	Info     fs.FileInfo // of the state directory; nil if there is none
 	WriteErr error       // why nothing can be written there, or nil
 	Free     int64       // bytes
@@ -270,8 +270,14 @@ const (
 	noRoom     = 4 << 20
 )
 
-// Files judges the state directory, the socket and the daemon.
-func (h Host) Files() []Finding { return []Finding{h.state(), h.socket(), h.Daemon()} }
+// Files judges the state directory if it is known, the socket and the daemon.
+func (h Host) Files() []Finding {
+	all := []Finding{h.socket(), h.daemon()}
+	if h.Dir == "" {
+		return all
+	}
+	return append([]Finding{h.state()}, all...)
+}
 
 func (h Host) state() Finding {
 	const check = "state directory"
@@ -323,8 +329,8 @@ func (h Host) socket() Finding {
 	return Finding{check, OK, fmt.Sprintf("%s (%04o)", h.Socket, h.SocketInfo.Mode().Perm()), ""}
 }
 
-// Daemon judges the daemon on the socket.
-func (h Host) Daemon() Finding {
+// daemon judges the daemon on the socket.
+func (h Host) daemon() Finding {
 	const check = "daemon"
 	switch {
 	case h.SocketInfo == nil && h.PID != 0:

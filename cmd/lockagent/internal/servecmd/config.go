@@ -34,14 +34,17 @@ func addSettings(cmd *cobra.Command) {
 
 // loadSettings reads the settings of a verb to which addSettings was applied.
 func loadSettings(cmd *cobra.Command) (*config.Config, error) {
+	settings, err := readSettings(cmd)
+	return settings, badSettings(cmd, err)
+}
+
+// readSettings is loadSettings with [config.Problems] as they are.
+func readSettings(cmd *cobra.Command) (*config.Config, error) {
 	in, err := config.FromHost(config.Given(cmd.Flags()))
 	if err != nil {
 		return nil, err
 	}
 	settings, err := config.Load(in)
-	if problems, ok := errors.AsType[config.Problems](err); ok {
-		return nil, badSettings(cmd, problems)
-	}
 	if err == nil && len(settings.UnknownVariables) > 0 {
 		cmd.PrintErrf("lockagent: no setting has the name of these variables: $%s\n",
 			strings.Join(settings.UnknownVariables, ", $"))
@@ -51,16 +54,15 @@ func loadSettings(cmd *cobra.Command) (*config.Config, error) {
 
 // checkNames returns the error of settings that name users or groups which this host does not have.
 func checkNames(cmd *cobra.Command, c *config.Config) error {
-	err := c.CheckNames(hostNames{})
-	if problems, ok := errors.AsType[config.Problems](err); ok {
-		return badSettings(cmd, problems)
-	}
-	return err
+	return badSettings(cmd, c.CheckNames(hostNames{}))
 }
 
-// badSettings has all problems in one error.
-func badSettings(cmd *cobra.Command, problems config.Problems) error {
-	err := error(problems)
+// badSettings has all problems in one error. It returns other errors as they are.
+func badSettings(cmd *cobra.Command, err error) error {
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok {
+		return err
+	}
 	if n := len(problems); n > 1 {
 		err = fmt.Errorf("%s with the settings:\n  %s", readable.Counted(n, "problem", "problems"), strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}

@@ -48,7 +48,8 @@ at the permissions of the user. It looks at the rate of the clock, at NATS and i
 the daemon, and at the state directory. Then it looks at the socket and the daemon, and says what to do about what is
 wrong. The settings are those of the daemon that runs where clients look for it, if that tells them: it does so to root
 and to its user. With flags of lockagent serve, and where no daemon runs, they are those of the command line, as
-lockagent serve would have them. If these are wrong, it looks at the daemon alone.
+lockagent serve would have them. If these are wrong, or the daemon that runs does not tell its own, it checks only what
+needs no settings. If they are wrong while a daemon runs, that is one more thing that it finds.
 
 It changes nothing. The exit code is 1 if something is wrong. A warning is about a bad day that may come, and does not
 change the exit code.`,
@@ -59,21 +60,25 @@ change the exit code.`,
 			if err := format.Check(cmd); err != nil {
 				return err
 			}
-			settings, bad := loadSettings(cmd)
+			settings, wrong := readSettings(cmd)
+			bad := badSettings(cmd, wrong)
 			if bad != nil && cli.CodeOf(bad) != cli.ExitConfig {
 				return bad
 			}
 			// The daemon may run all the same, where its clients look for it.
 			socket := cmp.Or(cmd.Flags().Lookup("socket").Value.String(), os.Getenv(cli.Variable("socket")),
 				place.Current().Find())
-			var found []doctor.Finding
-			switch own, whose := settingsThatCount(cmd, socket); {
+			own, found := settingsThatCount(cmd, socket)
+			if bad != nil && found != nil {
+				found, bad = append(found, nextSettings(wrong, own != nil)), nil
+			}
+			switch {
 			case own != nil:
-				found = append(whose, examine(cmd.Context(), own)...)
-			case bad == nil:
-				found = append(whose, examine(cmd.Context(), &settings.Settings)...)
+				found = append(found, examine(cmd.Context(), own)...)
+			case found == nil && wrong == nil:
+				found = append(found, examine(cmd.Context(), &settings.Settings)...)
 			default:
-				found = []doctor.Finding{askDaemon(cmd.Context(), doctor.Host{Socket: socket}, "").Daemon()}
+				found = append(found, examineWithoutSettings(cmd.Context(), socket)...)
 			}
 			if cmd.Context().Err() != nil {
 				return context.Cause(cmd.Context())
@@ -81,8 +86,8 @@ change the exit code.`,
 			if err := format.Write(cmd, listFindings(found)); err != nil || bad != nil {
 				return errors.Join(err, bad)
 			}
-			wrong := slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.State != doctor.Error })
-			if n := len(wrong); n > 0 {
+			failed := slices.DeleteFunc(found, func(f doctor.Finding) bool { return f.State != doctor.Error })
+			if n := len(failed); n > 0 {
 				err := fmt.Errorf("%s wrong", readable.Counted(n, "thing is", "things are"))
 				return &cli.Failure{Code: cli.ExitFailed, Err: err}
 			}
@@ -95,7 +100,8 @@ change the exit code.`,
 }
 
 // settingsThatCount are those of the daemon that runs on a socket, unless the command line has settings to try. It
-// returns nil if it does not tell them. whose says whose they are, unless nobody runs there.
+// returns nil if the daemon does not tell them. whose says whose they are. It is nil if no daemon runs there, as far as
+// this user may know, and if there are settings to try.
 func settingsThatCount(cmd *cobra.Command, socket string) (own *config.Settings, whose []doctor.Finding) {
 	tries := config.Given(cmd.Flags())
 	delete(tries, "socket")
@@ -114,14 +120,33 @@ func settingsThatCount(cmd *cobra.Command, socket string) (own *config.Settings,
 	}
 	daemon := client.New(socket)
 	defer daemon.Close()
-	if _, err := ready(cmd.Context(), daemon); err != nil {
+	if _, err := ready(cmd.Context(), daemon); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, nil
 	}
 	return nil, []doctor.Finding{{
-		Check: "settings", State: doctor.Warning,
-		Found: "those of this command line: the daemon on " + socket + " does not tell its own: " + err.Error(),
+		Check: "settings", State: doctor.Skipped,
+		Found: "the daemon on " + socket + " does not tell them: " + err.Error(),
 		Do:    "run it as root, or as the user of the daemon; or say where its settings are with --config",
 	}}
+}
+
+// nextSettings judges the settings of the command line if they are wrong while a daemon runs with others. They may not
+// be those of the next daemon if this one did not tell its own: then this user is not its operator.
+func nextSettings(wrong error, told bool) doctor.Finding {
+	f := doctor.Finding{
+		Check: "settings of the next start", State: doctor.Warning,
+		Found: strings.ReplaceAll(wrong.Error(), "\n", "; "),
+		Do:    "correct them: lockagent config validate",
+	}
+	problems, _ := errors.AsType[config.Problems](wrong)
+	readable := slices.ContainsFunc(problems, func(p *config.Problem) bool { return !errors.Is(p, fs.ErrPermission) })
+	switch {
+	case !readable:
+		f.State, f.Do = doctor.Skipped, "run it as root, or as the user of the daemon"
+	case told:
+		f.State = doctor.Error
+	}
+	return f
 }
 
 // maxSettings bounds what doctor reads of the daemon's settings.
@@ -156,9 +181,17 @@ func listFindings(found []doctor.Finding) cli.List {
 // examine makes all checks.
 func examine(ctx context.Context, settings *config.Settings) []doctor.Finding {
 	all := append(examineRedis(ctx, &settings.Redis), examineNATS(ctx, &settings.NATS)...)
-	all = append(all, doctor.Deadlines(bootclock.Foreign(bootclock.Clock())))
+	all = append(all, examineClock())
 	return append(all, examineHost(ctx, settings).Files()...)
 }
+
+// examineWithoutSettings makes the checks that need no settings.
+func examineWithoutSettings(ctx context.Context, socket string) []doctor.Finding {
+	h := doctor.Host{Socket: socket, Mode: fs.ModePerm} // nobody knows a mode that would be too much
+	return append([]doctor.Finding{examineClock()}, askDaemon(ctx, h, "").Files()...)
+}
+
+func examineClock() doctor.Finding { return doctor.Deadlines(bootclock.Foreign(bootclock.Clock())) }
 
 func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 	if redis.URL == "" {
@@ -254,7 +287,7 @@ func examineHost(ctx context.Context, settings *config.Settings) doctor.Host {
 
 // askDaemon asks the daemon on the socket how it is. The socket of its operators may be unknown.
 func askDaemon(ctx context.Context, h doctor.Host, operator string) doctor.Host {
-	info, err := os.Lstat(h.Socket)
+	info, err := os.Stat(h.Socket) // clients follow links, too
 	if err != nil {
 		if h.Dir != "" {
 			h.PID = lockedBy(state.LockFile(h.Dir))
