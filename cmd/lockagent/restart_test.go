@@ -102,7 +102,7 @@ func TestLockOverARestart(t *testing.T) {
 
 			d.signal(t, sig)
 			waittest.Receive(t, "the end of the process", d.stderr.ended)
-			serveProcess(t, path, nil, "--drain-timeout", "1ms")
+			d = serveProcess(t, path, nil, "--drain-timeout", "1ms")
 			after := until(state(lockagentv1.State_STATE_HELD)) // both have come back
 			if before.GetHolders()[0].GetToken() != after.GetHolders()[0].GetToken() ||
 				before.GetWaiters()[0].GetClaim() != after.GetWaiters()[0].GetClaim() {
@@ -111,6 +111,9 @@ func TestLockOverARestart(t *testing.T) {
 			call(t, "release", "--socket", path, strings.TrimSpace(detached.stdout)).expect(t, cli.ExitOK, nil, nil)
 			holder.ended(t, fmt.Sprintln(before.GetHolders()[0].GetToken()))
 			waiter.ended(t, "turn\n")
+			if text := d.stderr.String(); strings.Contains(text, "nats: ") {
+				t.Errorf("the log of the next daemon has what nobody would act on:\n%s", text)
+			}
 		})
 	}
 }

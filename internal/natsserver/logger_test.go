@@ -3,6 +3,7 @@ package natsserver
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 )
 
@@ -24,6 +25,12 @@ func TestLogger(t *testing.T) {
 		"level=WARN msg=\"nats: 7%\"\nlevel=ERROR msg=\"nats: 7%\"\nlevel=ERROR msg=\"nats: 7%\"\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	l.Warnf("Filestore [%s] Sourcing state is outdated; attempting to recover using backward scan (seq %d to %d)", "S", 1, 7)
+	l.Warnf("Filestore [%s] TTL state is outdated", "Sourcing state is outdated")
+	if got := out.String(); !strings.HasPrefix(got, "level=DEBUG") || !strings.Contains(got, "\nlevel=WARN") {
+		t.Errorf("got\n%s", got)
 	}
 	if why := <-l.fatal; why != "7%" {
 		t.Errorf("the first fatal reason is %q", why)
