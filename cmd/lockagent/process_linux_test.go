@@ -402,3 +402,17 @@ func TestScriptsHaveEveryExitCode(t *testing.T) {
 		}
 	}
 }
+
+// A process that gets too little address space ends before it runs anything. Operators read what its exit code means.
+func TestTooLittleAddressSpace(t *testing.T) {
+	t.Parallel()
+	const little = `ulimit -v 400000 && exec "$0" version`
+	r := ran(t, exec.CommandContext(t.Context(), "sh", "-c", little, program(t)))
+	text, err := os.ReadFile("../../docs/exit-codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.stdout != "" || !strings.Contains(string(text), fmt.Sprintf(" ends with Go's exit code %d ", r.code)) {
+		t.Errorf("it ends with the exit code %d, which is not documented, and writes %q", r.code, r.stdout)
+	}
+}
