@@ -238,6 +238,12 @@ func TestKilledOnADiskThatTakesNothing(t *testing.T) {
 					}
 					apart(t, "acquire", "--socket", path, "--ttl", "1h", "desk").expect(t, cli.ExitUnavailable, nil, []string{"it cannot write its journal"})
 					d.stderr.await(t, "what its log says", says("/state/journal.new: "+test.says))
+					if strings.Contains(d.stderr.String(), "the event log keeps its old limits") {
+						t.Error("it speaks of other limits, and nobody has changed them")
+					}
+					if what == "full" {
+						d.stderr.await(t, "that the event log has no room", says(`level=WARN msg="there is no room on the disk`))
+					}
 					if status, text := page(t, unixHTTP(t, path+"-operator.sock"), "http://operator/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "journal") {
 						t.Errorf("ready: %d, %s", status, text)
 					}

@@ -37,6 +37,9 @@ var (
 	// ErrNoJetStream is returned when the NATS server is there, and nobody answers for JetStream.
 	ErrNoJetStream = errors.New("events: JetStream is not enabled in the NATS server or not for the account, or the domain is not there; write \"jetstream: enabled\" in the configuration of the server and of the account, or correct the domain")
 
+	// ErrNoRoom is why a server refuses a stream, or other limits of one: it has not the room that the stream may take.
+	ErrNoRoom = errors.New("the account or the servers have not so much; give them more, or configure a smaller MaxBytes")
+
 	// ErrRewound is what a [Reader.Tail] is told when the stream ends before the
 	// place up to which it was read: the server lost events, or the stream was
 	// made anew.

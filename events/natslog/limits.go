@@ -20,7 +20,8 @@ type Limits struct {
 // the limits that the stream had.
 //
 // The error is [ErrNoStream] if nobody has published yet: then the first publisher makes the stream with its own
-// limits. Otherwise it is that of [Connect], or why the server refuses the limits.
+// limits. It is [ErrNoRoom] if the server has not the room that the limits allow. Otherwise it is that of [Connect], or
+// why the server refuses the limits.
 func SetLimits(ctx context.Context, cfg ReaderConfig, want Limits) (had Limits, err error) {
 	if err := cfg.check(); err != nil {
 		return had, err

@@ -122,10 +122,10 @@ func askFlaw(ctx context.Context, js jetstream.JetStream, cfg *jetstream.StreamC
 	return flaw
 }
 
-// noRoomFor says what to do about an error of a server that has no room for a stream. It returns others as they are.
+// noRoomFor makes [ErrNoRoom] of an error of a server that has no room for a stream. It returns others as they are.
 func noRoomFor(cfg *jetstream.StreamConfig, err error) error {
 	if refused, ok := errors.AsType[*jetstream.APIError](err); ok && noRoom(refused.ErrorCode) && cfg.MaxBytes > 0 {
-		err = fmt.Errorf("it shall have %d bytes on each of %d servers, and the account or the servers have not so much; give them more, or configure a smaller MaxBytes: %w", cfg.MaxBytes, cfg.Replicas, err)
+		err = fmt.Errorf("it shall have %d bytes on each of %d servers, and %w: %w", cfg.MaxBytes, cfg.Replicas, ErrNoRoom, err)
 	}
 	return err
 }

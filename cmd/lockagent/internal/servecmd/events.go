@@ -132,6 +132,12 @@ func (s *server) limitLog(server *natsserver.Server) {
 	had, err := natslog.SetLimits(ctx, natslog.ReaderConfig{Connection: natslog.Connection{InProcess: server}}, want)
 	switch {
 	case errors.Is(err, natslog.ErrNoStream):
+	case errors.Is(err, natslog.ErrNoRoom):
+		s.logger.Warn("there is no room on the disk for all that the event log may keep; make room there, "+
+			"or set a smaller events.max_size and start the daemon anew", "error", err)
+	case err != nil && had == want:
+		s.logger.Warn("the event log has the limits of the settings, and cannot write them anew; "+
+			"see whether its disk is full, or read-only", "error", err)
 	case err != nil:
 		s.logger.Error("the event log keeps its old limits; set others with events.max_size and events.max_age, and start the daemon anew", "error", err)
 	case had != want:
