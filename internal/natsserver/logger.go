@@ -40,7 +40,7 @@ func (l *logger) Tracef(format string, v ...any) { l.log.Debug("nats: " + fmt.Sp
 
 func (l *logger) Noticef(format string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(format, v...)) }
 
-// caughtUp is what the server says at a start after it was killed, when it looks up to where a stream has copied another
+// caughtUp is what the server says at a start after it was killed, when it looks up how far a stream has copied another
 // one. It loses nothing by that, and nobody has anything to do. TestLockOverARestart fails if the server says
 // something else.
 const caughtUp = "Sourcing state is outdated"
