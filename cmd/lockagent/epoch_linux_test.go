@@ -35,7 +35,7 @@ func TestStartsAreCounted(t *testing.T) {
 	d.stderr.await(t, "that it goes on without a log", says("the event log cannot be used, and this daemon records no event"))
 	apart(t, "lock", "--socket", path, "-n", "door", "true").expect(t, cli.ExitFailed, nil, []string{"is held by"})
 	apart(t, "lock", "--socket", path, "-n", "desk", "true").expect(t, cli.ExitOK, nil, nil)
-	call(t, "watch", "--socket", path, "--since", "1m").expect(t, cli.ExitUsage, nil, []string{"this daemon has no event log"})
+	call(t, "watch", "--socket", path, "--since", "1m").expect(t, cli.ExitUnavailable, nil, []string{"has no event log"})
 	kill()
 	if err := errors.Join(os.Remove(log), os.Rename(aside, log)); err != nil {
 		t.Fatal(err)

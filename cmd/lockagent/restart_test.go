@@ -157,12 +157,12 @@ func awaitLog(t *testing.T, path string) {
 	waittest.Until(t, "the event log tells of a hold", func() bool {
 		since := timestamppb.Now()
 		apart(t, "lock", "--socket", path, "hall", "true").expect(t, cli.ExitOK, nil, nil)
-		log, err := d.Look.Follow(t.Context(), &lockagentv1.FollowRequest{Since: since})
+		log, err := d.Look.ReadLog(t.Context(), &lockagentv1.ReadLogRequest{From: &lockagentv1.ReadLogRequest_Since{Since: since}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = log.Close() }()
-		return log.Receive() // or the log begins later
+		return log.Receive() // or the log has no events yet
 	})
 }
 

@@ -120,7 +120,9 @@ func TestStreamsThatOnlyWatchAreLimited(t *testing.T) {
 
 // Those who watch have a limit of their own, and other streams go on beside them.
 func TestWatchesAreLimited(t *testing.T) {
-	d := run(t, func(cfg *Config) { cfg.Access = withLimits(t, access.Limits{Streams: 9, Watches: 1}) })
+	d := run(t, func(cfg *Config) {
+		cfg.Access, cfg.Log = withLimits(t, access.Limits{Streams: 9, Watches: 1}), &quietLog{}
+	})
 	c := d.client(t)
 	watch := func() (func(), error) {
 		return firstOf(t, func(ctx context.Context) (*connect.ServerStreamForClient[lockagentv1.WatchEvent], error) {
@@ -136,6 +138,9 @@ func TestWatchesAreLimited(t *testing.T) {
 	defer more()
 	if quota, ok := errors.AsType[*refusal.QuotaError](wire.Refused(err)); !ok || quota.What != "streams that only watch" || quota.Limit != 1 {
 		t.Errorf("a second one got %v", err)
+	}
+	if _, err := readRecords(t, c, &lockagentv1.ReadLogRequest{Watch: "**", Follow: true}); !errors.Is(wire.Refused(err), refusal.ErrQuota) {
+		t.Errorf("who reads the log beside it got %v", err)
 	}
 	c.acquire(t, &lockagentv1.AcquireRequest{Name: "door"}).granted()
 	end()

@@ -24,8 +24,44 @@ import (
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
-// readLog returns what a client is told of the log: the records with their places, and what is wrong in brackets.
-func readLog(t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest) (records []events.Record, wrong []string, err error) {
+// fakeLog is an event log with a few records, and the errors between them.
+type fakeLog struct {
+	state   natslog.StreamState
+	failed  error // instead of the state
+	records []events.Record
+	errs    map[int]error // instead of the record with that index
+	end     error         // of Tail
+	late    uint64        // a position; who begins there is told of the records from there on
+}
+
+func (l *fakeLog) State(context.Context) (natslog.StreamState, error) { return l.state, l.failed }
+
+func (l *fakeLog) Tail(_ context.Context, from natslog.From, _ events.Filter, visit events.Visit) error {
+	for i := range l.records {
+		if from == natslog.FromPosition(l.late) && l.records[i].Position < l.late {
+			continue
+		}
+		if err := visit(&l.records[i], l.errs[i]); err != nil {
+			return err
+		}
+	}
+	return l.end
+}
+
+// Replay tells of the same, and ends with it.
+func (l *fakeLog) Replay(ctx context.Context, from natslog.From, filter events.Filter, visit events.Visit) error {
+	if err := l.Tail(ctx, from, filter, visit); !errors.Is(err, l.end) {
+		return err
+	}
+	return nil
+}
+
+func recordOf(position uint64, kind lockagent.EventKind, lock lockagent.Name) events.Record {
+	return events.Record{Position: position, Epoch: 1, Seq: position, Event: lockagent.Event{Kind: kind, Lock: lock, Agent: "host-1", Time: time.Unix(1_800_000_000, 0)}}
+}
+
+// readRecords returns what a client is told of the log.
+func readRecords(t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest) (told []*lockagentv1.LogRecord, err error) {
 	t.Helper()
 	s, err := c.look.ReadLog(waittest.Context(t), req)
 	if err != nil {
@@ -33,25 +69,41 @@ func readLog(t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest) (reco
 	}
 	defer func() { _ = s.Close() }()
 	for s.Receive() {
-		for _, told := range s.Msg().GetRecords() {
-			if text := told.GetWrong(); text != "" {
-				wrong = append(wrong, fmt.Sprintf("%d: %s", told.GetPosition(), text))
-				continue
-			}
-			err := events.ReadLines(strings.NewReader(told.GetEvent()), func(r *events.Record, err error) error {
-				r.Position, r.Origin = told.GetPosition(), told.GetOrigin()
-				if told.GetStored() != nil {
-					r.Stored = told.GetStored().AsTime()
-				}
-				records = append(records, *r)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}
+		told = append(told, s.Msg().GetRecords()...)
 	}
-	return records, wrong, s.Err()
+	return told, s.Err()
+}
+
+// eventOf is the event of a record that the client was told of.
+func eventOf(t *testing.T, told *lockagentv1.LogRecord) (event events.Record) {
+	t.Helper()
+	err := events.ReadLines(strings.NewReader(told.GetEvent()), func(r *events.Record, err error) error {
+		event = *r
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return event
+}
+
+// readLog returns what a client is told of the log: the records with their places, and what is wrong.
+func readLog(t *testing.T, c *testClient, req *lockagentv1.ReadLogRequest) (records []events.Record, wrong []string, err error) {
+	t.Helper()
+	all, err := readRecords(t, c, req)
+	for _, told := range all {
+		if text := told.GetWrong(); text != "" {
+			wrong = append(wrong, fmt.Sprintf("%d: %s", told.GetPosition(), text))
+			continue
+		}
+		r := eventOf(t, told)
+		r.Position, r.Origin = told.GetPosition(), told.GetOrigin()
+		if told.GetStored() != nil {
+			r.Stored = told.GetStored().AsTime()
+		}
+		records = append(records, r)
+	}
+	return records, wrong, err
 }
 
 // may returns rules that allow everybody some rights to all names.
@@ -122,7 +174,7 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
-// A log tells of all locks, so it is for operators.
+// A log tells of all locks, so it is for operators. Some of its locks are for those who may watch them.
 func TestReadLogIsForOperators(t *testing.T) {
 	log := &fakeLog{records: []events.Record{recordOf(1, lockagent.EventGranted, "secret")}}
 	c := run(t, func(cfg *Config) { cfg.Log, cfg.Access = log, may(t, access.Acquire|access.Look|access.Watch) }).client(t)
@@ -132,6 +184,11 @@ func TestReadLogIsForOperators(t *testing.T) {
 	}
 	if _, err := c.look.GetLog(waittest.Context(t), &lockagentv1.GetLogRequest{}); !errors.Is(wire.Refused(err), refusal.ErrForbidden) {
 		t.Errorf("got %v", err)
+	}
+	c = run(t, func(cfg *Config) { cfg.Log, cfg.Access = log, may(t, access.Acquire|access.Look|access.Operate) }).client(t)
+	got, _, err = readLog(t, c, &lockagentv1.ReadLogRequest{Watch: "secret"})
+	if err = wire.Refused(err); !errors.Is(err, refusal.ErrForbidden) || len(got) > 0 {
+		t.Errorf("who may not watch is told %v, %v", got, err)
 	}
 }
 
@@ -150,9 +207,10 @@ func TestReadLogThatIsNotThere(t *testing.T) {
 					cfg.Log = test.log
 				}
 			}).client(t)
-			_, _, err := readLog(t, c, &lockagentv1.ReadLogRequest{})
+			_, err := readRecords(t, c, &lockagentv1.ReadLogRequest{})
+			_, watchErr := readRecords(t, c, &lockagentv1.ReadLogRequest{Watch: "**", Follow: true})
 			_, stateErr := c.look.GetLog(waittest.Context(t), &lockagentv1.GetLogRequest{})
-			for _, err := range []error{err, stateErr} {
+			for _, err := range []error{err, watchErr, stateErr} {
 				if connect.CodeOf(err) != test.code {
 					t.Errorf("got %v, want %v", err, test.code)
 				}
@@ -164,16 +222,42 @@ func TestReadLogThatIsNotThere(t *testing.T) {
 func TestReadLogOfWhatCannotBe(t *testing.T) {
 	c := run(t, func(cfg *Config) { cfg.Log = &fakeLog{} }).client(t)
 	for option, req := range map[string]*lockagentv1.ReadLogRequest{
-		"now":    {From: &lockagentv1.ReadLogRequest_Now{Now: true}},
-		"kinds":  {Kinds: []string{"granted", "given"}},
-		"since":  {From: &lockagentv1.ReadLogRequest_Since{Since: &timestamppb.Timestamp{Nanos: -1}}},
-		"filter": {Lock: "a", Pattern: "b"},
+		"now":     {From: &lockagentv1.ReadLogRequest_Now{Now: true}},
+		"kinds":   {Kinds: []string{"granted", "given"}},
+		"since":   {From: &lockagentv1.ReadLogRequest_Since{Since: &timestamppb.Timestamp{Nanos: -1}}},
+		"filter":  {Lock: "a", Pattern: "b"},
+		"watch":   {Watch: "a", Urgent: true},
+		"pattern": {Watch: "a***"},
 	} {
-		_, _, err := readLog(t, c, req)
+		_, err := readRecords(t, c, req)
 		if bad, ok := errors.AsType[*lockagent.OptionError](wire.Refused(err)); !ok || bad.Option != option {
 			t.Errorf("%s: got %v", option, err)
 		}
 	}
+}
+
+// quietLog is an event log to which nothing is added.
+type quietLog struct{ fakeLog }
+
+func (*quietLog) Tail(ctx context.Context, _ natslog.From, _ events.Filter, _ events.Visit) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A client hears at once that it will be told of records, also while there are none.
+func TestReadLogBeginsAtOnce(t *testing.T) {
+	d := run(t, func(cfg *Config) { cfg.Log = &quietLog{} })
+	ctx, cancel := context.WithCancel(waittest.Context(t))
+	defer cancel()
+	s, err := d.client(t).look.ReadLog(ctx, &lockagentv1.ReadLogRequest{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.ResponseHeader().Get("Content-Type") == "" {
+		t.Error("the daemon says nothing")
+	}
+	cancel()
+	_ = s.Close() // which the cancelled context ends
 }
 
 // endlessLog has the same record again and again. It counts them.

@@ -41,7 +41,6 @@ var boundsOf = map[string]bounds{
 	lockagentv1connect.LockServiceLinkProcedure:        aStream,
 	lockagentv1connect.CountServiceAwaitLatchProcedure: aStream,
 	lockagentv1connect.LookServiceWatchProcedure:       aWatch,
-	lockagentv1connect.LookServiceFollowProcedure:      aWatch,
 	lockagentv1connect.LookServiceReadLogProcedure:     aWatch,
 	"/" + healthService + "/Watch":                     aWatch,
 	lockagentv1connect.LookServiceListProcedure:        {writeTime, []quota.Kind{quota.Requests, quota.Lists}},

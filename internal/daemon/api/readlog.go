@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lockagent/lockagent"
@@ -26,7 +27,10 @@ const (
 
 // GetLog implements [lockagentv1connect.LookServiceHandler].
 func (l *looks) GetLog(ctx context.Context, _ *lockagentv1.GetLogRequest) (*lockagentv1.GetLogResponse, error) {
-	state, err := l.wholeLog(ctx)
+	if err := l.Access.Operate(ctx, ""); err != nil {
+		return nil, wire.Refuse(err)
+	}
+	state, err := l.logState(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +44,8 @@ func (l *looks) GetLog(ctx context.Context, _ *lockagentv1.GetLogRequest) (*lock
 	return told, nil
 }
 
-// wholeLog returns what the log has, or why the client may not read it. All that was recorded before the call is in it.
-func (l *looks) wholeLog(ctx context.Context) (natslog.StreamState, error) {
-	if err := l.Access.Operate(ctx, ""); err != nil {
-		return natslog.StreamState{}, wire.Refuse(err)
-	}
+// logState returns what the log has, or why it cannot be read. All that was recorded before the call is in it.
+func (l *looks) logState(ctx context.Context) (natslog.StreamState, error) {
 	if l.Log == nil {
 		return natslog.StreamState{}, connect.NewError(connect.CodeFailedPrecondition, errors.New("this daemon has no event log"))
 	}
@@ -58,6 +59,9 @@ func (l *looks) wholeLog(ctx context.Context) (natslog.StreamState, error) {
 	return state, nil
 }
 
+// readFunc is a way to read a log.
+type readFunc func(context.Context, natslog.From, events.Filter, events.Visit) error
+
 // ReadLog implements [lockagentv1connect.LookServiceHandler]. A goroutine reads the log, and waits for a client that
 // reads more slowly.
 func (l *looks) ReadLog(ctx context.Context, req *lockagentv1.ReadLogRequest, out *connect.ServerStream[lockagentv1.ReadLogResponse]) error {
@@ -65,13 +69,23 @@ func (l *looks) ReadLog(ctx context.Context, req *lockagentv1.ReadLogRequest, ou
 	if err != nil {
 		return wire.Refuse(err)
 	}
-	if _, err := l.wholeLog(ctx); err != nil {
+	var visible func(lockagent.Name) bool // nil for a client that reads all of the log
+	if req.GetWatch() == "" {
+		err = l.Access.Operate(ctx, "")
+	} else {
+		visible, err = l.visible(ctx, req.GetWatch(), true)
+	}
+	if err != nil {
+		return wire.Refuse(err)
+	}
+	state, err := l.logState(ctx)
+	if err != nil {
 		return err
 	}
 	if err := out.Send(nil); err != nil { // the client hears that it will be told of records, even if there are none yet
 		return err
 	}
-	read := l.Log.Replay
+	read := readFunc(l.Log.Replay)
 	if req.GetFollow() {
 		read = l.Log.Tail
 	}
@@ -80,14 +94,19 @@ func (l *looks) ReadLog(ctx context.Context, req *lockagentv1.ReadLogRequest, ou
 	records, ended := make(chan *lockagentv1.LogRecord, maxAhead), make(chan error, 1)
 	go func() {
 		defer close(records)
-		ended <- read(ctx, from, filter, func(r *events.Record, err error) error {
+		tell := func(r *events.Record, err error) error {
 			select {
 			case records <- logRecord(r, err):
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
-		})
+		}
+		if visible == nil {
+			ended <- read(ctx, from, filter, tell)
+		} else {
+			ended <- newWatcher(state.Last, visible, tell).run(ctx, read, from)
+		}
 	}()
 	for first := range records {
 		if err := out.Send(logPart(first, records)); err != nil {
@@ -157,6 +176,10 @@ func askedOfLog(req *lockagentv1.ReadLogRequest) (from natslog.From, filter even
 			return from, filter, wrong("now", "it is true if it is set, and needs follow")
 		}
 		from = natslog.FromNow()
+	}
+	alone := &lockagentv1.ReadLogRequest{From: req.GetFrom(), Follow: req.GetFollow(), Watch: req.GetWatch()}
+	if req.GetWatch() != "" && !proto.Equal(req, alone) {
+		return from, filter, wrong("watch", "it stands in place of all other selections")
 	}
 	filter = events.Filter{
 		Lock: lockagent.Name(req.GetLock()), Pattern: req.GetPattern(), Owner: lockagent.Owner(req.GetOwner()), Urgent: req.GetUrgent(),

@@ -893,145 +893,6 @@ func (*Live) Descriptor() ([]byte, []int) {
 	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{10}
 }
 
-type FollowRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// pattern selects names, as that of List does. Empty also selects the events that are about no lock.
-	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	// since is the time of the first event, by the clock of this host. The log must not begin later. Of what is past,
-	// the daemon tells the last 100,000 messages of the log at most, and says in missing if there are more.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FollowRequest) Reset() {
-	*x = FollowRequest{}
-	mi := &file_lockagent_v1_look_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FollowRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FollowRequest) ProtoMessage() {}
-
-func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_look_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
-func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *FollowRequest) GetPattern() string {
-	if x != nil {
-		return x.Pattern
-	}
-	return ""
-}
-
-func (x *FollowRequest) GetSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Since
-	}
-	return nil
-}
-
-type FollowEvent struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to What:
-	//
-	//	*FollowEvent_Event
-	//	*FollowEvent_Missing
-	What          isFollowEvent_What `protobuf_oneof:"what"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FollowEvent) Reset() {
-	*x = FollowEvent{}
-	mi := &file_lockagent_v1_look_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FollowEvent) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FollowEvent) ProtoMessage() {}
-
-func (x *FollowEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_look_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FollowEvent.ProtoReflect.Descriptor instead.
-func (*FollowEvent) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *FollowEvent) GetWhat() isFollowEvent_What {
-	if x != nil {
-		return x.What
-	}
-	return nil
-}
-
-func (x *FollowEvent) GetEvent() string {
-	if x != nil {
-		if x, ok := x.What.(*FollowEvent_Event); ok {
-			return x.Event
-		}
-	}
-	return ""
-}
-
-func (x *FollowEvent) GetMissing() string {
-	if x != nil {
-		if x, ok := x.What.(*FollowEvent_Missing); ok {
-			return x.Missing
-		}
-	}
-	return ""
-}
-
-type isFollowEvent_What interface {
-	isFollowEvent_What()
-}
-
-type FollowEvent_Event struct {
-	// event is a CloudEvent in JSON, as the event log has it.
-	Event string `protobuf:"bytes,1,opt,name=event,proto3,oneof"`
-}
-
-type FollowEvent_Missing struct {
-	// missing says what the log lacks at this place, for people.
-	Missing string `protobuf:"bytes,2,opt,name=missing,proto3,oneof"`
-}
-
-func (*FollowEvent_Event) isFollowEvent_What() {}
-
-func (*FollowEvent_Missing) isFollowEvent_What() {}
-
 type GetLogRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1040,7 +901,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_lockagent_v1_look_proto_msgTypes[13]
+	mi := &file_lockagent_v1_look_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +913,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_look_proto_msgTypes[13]
+	mi := &file_lockagent_v1_look_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +926,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{13}
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{11}
 }
 
 // GetLogResponse is what the event log has at one moment. The error is NOT_FOUND if it has had no events yet, and FAILED_PRECONDITION if the daemon
@@ -1091,7 +952,7 @@ type GetLogResponse struct {
 
 func (x *GetLogResponse) Reset() {
 	*x = GetLogResponse{}
-	mi := &file_lockagent_v1_look_proto_msgTypes[14]
+	mi := &file_lockagent_v1_look_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +964,7 @@ func (x *GetLogResponse) String() string {
 func (*GetLogResponse) ProtoMessage() {}
 
 func (x *GetLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_look_proto_msgTypes[14]
+	mi := &file_lockagent_v1_look_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +977,7 @@ func (x *GetLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogResponse.ProtoReflect.Descriptor instead.
 func (*GetLogResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{14}
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetLogResponse) GetName() string {
@@ -1197,14 +1058,18 @@ type ReadLogRequest struct {
 	// kinds are words such as granted and lost.
 	Kinds []string `protobuf:"bytes,9,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// urgent selects the records that have consequences.
-	Urgent        bool `protobuf:"varint,10,opt,name=urgent,proto3" json:"urgent,omitempty"`
+	Urgent bool `protobuf:"varint,10,opt,name=urgent,proto3" json:"urgent,omitempty"`
+	// watch is for those who need not operate the daemon. It selects names of locks as the pattern of Watch does, but must not be empty: ** is all.
+	// The client is told of those that it may watch, without signs of life. Nothing else but from and follow can be set with it. Of what is past, the
+	// daemon reads the last 100,000 messages of the log at most, and tells in a record that is wrong if there are more.
+	Watch         string `protobuf:"bytes,11,opt,name=watch,proto3" json:"watch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_lockagent_v1_look_proto_msgTypes[15]
+	mi := &file_lockagent_v1_look_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1081,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_look_proto_msgTypes[15]
+	mi := &file_lockagent_v1_look_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1229,7 +1094,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{15}
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReadLogRequest) GetFrom() isReadLogRequest_From {
@@ -1315,6 +1180,13 @@ func (x *ReadLogRequest) GetUrgent() bool {
 	return false
 }
 
+func (x *ReadLogRequest) GetWatch() string {
+	if x != nil {
+		return x.Watch
+	}
+	return ""
+}
+
 type isReadLogRequest_From interface {
 	isReadLogRequest_From()
 }
@@ -1349,7 +1221,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_lockagent_v1_look_proto_msgTypes[16]
+	mi := &file_lockagent_v1_look_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1233,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_look_proto_msgTypes[16]
+	mi := &file_lockagent_v1_look_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1246,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{16}
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReadLogResponse) GetRecords() []*LogRecord {
@@ -1404,7 +1276,7 @@ type LogRecord struct {
 
 func (x *LogRecord) Reset() {
 	*x = LogRecord{}
-	mi := &file_lockagent_v1_look_proto_msgTypes[17]
+	mi := &file_lockagent_v1_look_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1288,7 @@ func (x *LogRecord) String() string {
 func (*LogRecord) ProtoMessage() {}
 
 func (x *LogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_lockagent_v1_look_proto_msgTypes[17]
+	mi := &file_lockagent_v1_look_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1301,7 @@ func (x *LogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRecord.ProtoReflect.Descriptor instead.
 func (*LogRecord) Descriptor() ([]byte, []int) {
-	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{17}
+	return file_lockagent_v1_look_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LogRecord) GetPosition() uint64 {
@@ -1564,14 +1436,7 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\x04live\x18\x03 \x01(\v2\x12.lockagent.v1.LiveH\x00R\x04liveB\a\n" +
 	"\x05event\"\a\n" +
 	"\x05Reset\"\x06\n" +
-	"\x04Live\"[\n" +
-	"\rFollowRequest\x12\x18\n" +
-	"\apattern\x18\x01 \x01(\tR\apattern\x120\n" +
-	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"I\n" +
-	"\vFollowEvent\x12\x16\n" +
-	"\x05event\x18\x01 \x01(\tH\x00R\x05event\x12\x1a\n" +
-	"\amissing\x18\x02 \x01(\tH\x00R\amissingB\x06\n" +
-	"\x04what\"\x0f\n" +
+	"\x04Live\"\x0f\n" +
 	"\rGetLogRequest\"\x98\x02\n" +
 	"\x0eGetLogResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
@@ -1581,7 +1446,7 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\x06begins\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x06begins\x12\x18\n" +
 	"\amissing\x18\x06 \x01(\x04R\amissing\x12\x16\n" +
 	"\x06shared\x18\a \x01(\bR\x06shared\x12,\n" +
-	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\xa0\x02\n" +
+	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\xb6\x02\n" +
 	"\x0eReadLogRequest\x12\x1c\n" +
 	"\bposition\x18\x01 \x01(\x04H\x00R\bposition\x122\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x05since\x12\x12\n" +
@@ -1593,7 +1458,8 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\x05owner\x18\b \x01(\tR\x05owner\x12\x14\n" +
 	"\x05kinds\x18\t \x03(\tR\x05kinds\x12\x16\n" +
 	"\x06urgent\x18\n" +
-	" \x01(\bR\x06urgentB\x06\n" +
+	" \x01(\bR\x06urgent\x12\x14\n" +
+	"\x05watch\x18\v \x01(\tR\x05watchB\x06\n" +
 	"\x04from\"D\n" +
 	"\x0fReadLogResponse\x121\n" +
 	"\arecords\x18\x01 \x03(\v2\x17.lockagent.v1.LogRecordR\arecords\"\xab\x01\n" +
@@ -1610,12 +1476,11 @@ const file_lockagent_v1_look_proto_rawDesc = "" +
 	"\n" +
 	"STATE_HELD\x10\x02\x12\x13\n" +
 	"\x0fSTATE_UNCERTAIN\x10\x03\x12\x11\n" +
-	"\rSTATE_RESUMED\x10\x042\x9c\x03\n" +
+	"\rSTATE_RESUMED\x10\x042\xd8\x02\n" +
 	"\vLookService\x12=\n" +
 	"\x04List\x12\x19.lockagent.v1.ListRequest\x1a\x1a.lockagent.v1.ListResponse\x12:\n" +
 	"\x03Get\x12\x18.lockagent.v1.GetRequest\x1a\x19.lockagent.v1.GetResponse\x12?\n" +
-	"\x05Watch\x12\x1a.lockagent.v1.WatchRequest\x1a\x18.lockagent.v1.WatchEvent0\x01\x12B\n" +
-	"\x06Follow\x12\x1b.lockagent.v1.FollowRequest\x1a\x19.lockagent.v1.FollowEvent0\x01\x12C\n" +
+	"\x05Watch\x12\x1a.lockagent.v1.WatchRequest\x1a\x18.lockagent.v1.WatchEvent0\x01\x12C\n" +
 	"\x06GetLog\x12\x1b.lockagent.v1.GetLogRequest\x1a\x1c.lockagent.v1.GetLogResponse\x12H\n" +
 	"\aReadLog\x12\x1c.lockagent.v1.ReadLogRequest\x1a\x1d.lockagent.v1.ReadLogResponse0\x01B?Z=github.com/lockagent/lockagent/proto/lockagent/v1;lockagentv1b\x06proto3"
 
@@ -1632,7 +1497,7 @@ func file_lockagent_v1_look_proto_rawDescGZIP() []byte {
 }
 
 var file_lockagent_v1_look_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockagent_v1_look_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_lockagent_v1_look_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_lockagent_v1_look_proto_goTypes = []any{
 	(State)(0),                    // 0: lockagent.v1.State
 	(*ListRequest)(nil),           // 1: lockagent.v1.ListRequest
@@ -1646,61 +1511,56 @@ var file_lockagent_v1_look_proto_goTypes = []any{
 	(*WatchEvent)(nil),            // 9: lockagent.v1.WatchEvent
 	(*Reset)(nil),                 // 10: lockagent.v1.Reset
 	(*Live)(nil),                  // 11: lockagent.v1.Live
-	(*FollowRequest)(nil),         // 12: lockagent.v1.FollowRequest
-	(*FollowEvent)(nil),           // 13: lockagent.v1.FollowEvent
-	(*GetLogRequest)(nil),         // 14: lockagent.v1.GetLogRequest
-	(*GetLogResponse)(nil),        // 15: lockagent.v1.GetLogResponse
-	(*ReadLogRequest)(nil),        // 16: lockagent.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),       // 17: lockagent.v1.ReadLogResponse
-	(*LogRecord)(nil),             // 18: lockagent.v1.LogRecord
-	nil,                           // 19: lockagent.v1.Claim.LabelsEntry
-	(Kind)(0),                     // 20: lockagent.v1.Kind
-	(Mode)(0),                     // 21: lockagent.v1.Mode
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*GetLogRequest)(nil),         // 12: lockagent.v1.GetLogRequest
+	(*GetLogResponse)(nil),        // 13: lockagent.v1.GetLogResponse
+	(*ReadLogRequest)(nil),        // 14: lockagent.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),       // 15: lockagent.v1.ReadLogResponse
+	(*LogRecord)(nil),             // 16: lockagent.v1.LogRecord
+	nil,                           // 17: lockagent.v1.Claim.LabelsEntry
+	(Kind)(0),                     // 18: lockagent.v1.Kind
+	(Mode)(0),                     // 19: lockagent.v1.Mode
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
 }
 var file_lockagent_v1_look_proto_depIdxs = []int32{
 	3,  // 0: lockagent.v1.ListResponse.locks:type_name -> lockagent.v1.Lock
-	20, // 1: lockagent.v1.Lock.kind:type_name -> lockagent.v1.Kind
+	18, // 1: lockagent.v1.Lock.kind:type_name -> lockagent.v1.Kind
 	4,  // 2: lockagent.v1.Lock.holders:type_name -> lockagent.v1.Claim
 	4,  // 3: lockagent.v1.Lock.waiters:type_name -> lockagent.v1.Claim
 	0,  // 4: lockagent.v1.Claim.state:type_name -> lockagent.v1.State
-	21, // 5: lockagent.v1.Claim.mode:type_name -> lockagent.v1.Mode
+	19, // 5: lockagent.v1.Claim.mode:type_name -> lockagent.v1.Mode
 	5,  // 6: lockagent.v1.Claim.client:type_name -> lockagent.v1.Client
-	22, // 7: lockagent.v1.Claim.since:type_name -> google.protobuf.Timestamp
-	23, // 8: lockagent.v1.Claim.left:type_name -> google.protobuf.Duration
-	19, // 9: lockagent.v1.Claim.labels:type_name -> lockagent.v1.Claim.LabelsEntry
-	22, // 10: lockagent.v1.Claim.expires:type_name -> google.protobuf.Timestamp
-	20, // 11: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
+	20, // 7: lockagent.v1.Claim.since:type_name -> google.protobuf.Timestamp
+	21, // 8: lockagent.v1.Claim.left:type_name -> google.protobuf.Duration
+	17, // 9: lockagent.v1.Claim.labels:type_name -> lockagent.v1.Claim.LabelsEntry
+	20, // 10: lockagent.v1.Claim.expires:type_name -> google.protobuf.Timestamp
+	18, // 11: lockagent.v1.GetRequest.kind:type_name -> lockagent.v1.Kind
 	3,  // 12: lockagent.v1.GetResponse.lock:type_name -> lockagent.v1.Lock
-	23, // 13: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
+	21, // 13: lockagent.v1.GetResponse.remaining:type_name -> google.protobuf.Duration
 	3,  // 14: lockagent.v1.WatchEvent.lock:type_name -> lockagent.v1.Lock
 	10, // 15: lockagent.v1.WatchEvent.reset:type_name -> lockagent.v1.Reset
 	11, // 16: lockagent.v1.WatchEvent.live:type_name -> lockagent.v1.Live
-	22, // 17: lockagent.v1.FollowRequest.since:type_name -> google.protobuf.Timestamp
-	22, // 18: lockagent.v1.GetLogResponse.created:type_name -> google.protobuf.Timestamp
-	22, // 19: lockagent.v1.GetLogResponse.begins:type_name -> google.protobuf.Timestamp
-	22, // 20: lockagent.v1.GetLogResponse.now:type_name -> google.protobuf.Timestamp
-	22, // 21: lockagent.v1.ReadLogRequest.since:type_name -> google.protobuf.Timestamp
-	18, // 22: lockagent.v1.ReadLogResponse.records:type_name -> lockagent.v1.LogRecord
-	22, // 23: lockagent.v1.LogRecord.stored:type_name -> google.protobuf.Timestamp
-	1,  // 24: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
-	6,  // 25: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
-	8,  // 26: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
-	12, // 27: lockagent.v1.LookService.Follow:input_type -> lockagent.v1.FollowRequest
-	14, // 28: lockagent.v1.LookService.GetLog:input_type -> lockagent.v1.GetLogRequest
-	16, // 29: lockagent.v1.LookService.ReadLog:input_type -> lockagent.v1.ReadLogRequest
-	2,  // 30: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
-	7,  // 31: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
-	9,  // 32: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
-	13, // 33: lockagent.v1.LookService.Follow:output_type -> lockagent.v1.FollowEvent
-	15, // 34: lockagent.v1.LookService.GetLog:output_type -> lockagent.v1.GetLogResponse
-	17, // 35: lockagent.v1.LookService.ReadLog:output_type -> lockagent.v1.ReadLogResponse
-	30, // [30:36] is the sub-list for method output_type
-	24, // [24:30] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	20, // 17: lockagent.v1.GetLogResponse.created:type_name -> google.protobuf.Timestamp
+	20, // 18: lockagent.v1.GetLogResponse.begins:type_name -> google.protobuf.Timestamp
+	20, // 19: lockagent.v1.GetLogResponse.now:type_name -> google.protobuf.Timestamp
+	20, // 20: lockagent.v1.ReadLogRequest.since:type_name -> google.protobuf.Timestamp
+	16, // 21: lockagent.v1.ReadLogResponse.records:type_name -> lockagent.v1.LogRecord
+	20, // 22: lockagent.v1.LogRecord.stored:type_name -> google.protobuf.Timestamp
+	1,  // 23: lockagent.v1.LookService.List:input_type -> lockagent.v1.ListRequest
+	6,  // 24: lockagent.v1.LookService.Get:input_type -> lockagent.v1.GetRequest
+	8,  // 25: lockagent.v1.LookService.Watch:input_type -> lockagent.v1.WatchRequest
+	12, // 26: lockagent.v1.LookService.GetLog:input_type -> lockagent.v1.GetLogRequest
+	14, // 27: lockagent.v1.LookService.ReadLog:input_type -> lockagent.v1.ReadLogRequest
+	2,  // 28: lockagent.v1.LookService.List:output_type -> lockagent.v1.ListResponse
+	7,  // 29: lockagent.v1.LookService.Get:output_type -> lockagent.v1.GetResponse
+	9,  // 30: lockagent.v1.LookService.Watch:output_type -> lockagent.v1.WatchEvent
+	13, // 31: lockagent.v1.LookService.GetLog:output_type -> lockagent.v1.GetLogResponse
+	15, // 32: lockagent.v1.LookService.ReadLog:output_type -> lockagent.v1.ReadLogResponse
+	28, // [28:33] is the sub-list for method output_type
+	23, // [23:28] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lockagent_v1_look_proto_init() }
@@ -1714,16 +1574,12 @@ func file_lockagent_v1_look_proto_init() {
 		(*WatchEvent_Reset_)(nil),
 		(*WatchEvent_Live)(nil),
 	}
-	file_lockagent_v1_look_proto_msgTypes[12].OneofWrappers = []any{
-		(*FollowEvent_Event)(nil),
-		(*FollowEvent_Missing)(nil),
-	}
-	file_lockagent_v1_look_proto_msgTypes[15].OneofWrappers = []any{
+	file_lockagent_v1_look_proto_msgTypes[13].OneofWrappers = []any{
 		(*ReadLogRequest_Position)(nil),
 		(*ReadLogRequest_Since)(nil),
 		(*ReadLogRequest_Now)(nil),
 	}
-	file_lockagent_v1_look_proto_msgTypes[17].OneofWrappers = []any{
+	file_lockagent_v1_look_proto_msgTypes[15].OneofWrappers = []any{
 		(*LogRecord_Event)(nil),
 		(*LogRecord_Wrong)(nil),
 	}
@@ -1733,7 +1589,7 @@ func file_lockagent_v1_look_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockagent_v1_look_proto_rawDesc), len(file_lockagent_v1_look_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -53,9 +53,9 @@ func TestCallsToASilentDaemonAreBounded(t *testing.T) {
 			events, err := d.Look.Watch(ctx, &lockagentv1.WatchRequest{})
 			return firstOf(events, err)
 		},
-		"follow": func() error {
-			events, err := d.Look.Follow(ctx, &lockagentv1.FollowRequest{})
-			return firstOf(events, err)
+		"read log": func() error {
+			records, err := d.Look.ReadLog(ctx, &lockagentv1.ReadLogRequest{})
+			return firstOf(records, err)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/client"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/eventtext"
@@ -37,8 +37,9 @@ func NewWatch() *cobra.Command {
 more is free. Whoever reads too slowly misses changes, and never how a lock is in the end. A watch ends by a signal, or when nobody reads
 its output any more.
 
-With --since, follow the events in the event log of the daemon: first those since then, in the last 100,000
-messages of the log at most, and then those to come, each once. As jsonl an event is a CloudEvent, as in lockagent events tail.`,
+With --since, follow the events of the locks in the event log of the daemon: first those since then, in the last 100,000
+messages of the log at most, and then those to come, each once. A log that begins later begins with what there is. As jsonl an event is a
+CloudEvent, as in lockagent events tail.`,
 		Example: "  lockagent watch 'orders/**' --format jsonl\n  lockagent watch --since 10m\n  lockagent watch --since 14:03 orders/42",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -147,27 +148,41 @@ func (w *watch) locks() error {
 
 // events shows the events since a time, and those to come.
 func (w *watch) events() error {
-	logged, err := w.daemon.Look.Follow(w.cmd.Context(), &lockagentv1.FollowRequest{Pattern: w.pattern, Since: timestamppb.New(w.since)})
+	logged, err := w.daemon.Look.ReadLog(w.cmd.Context(), &lockagentv1.ReadLogRequest{
+		From: &lockagentv1.ReadLogRequest_Since{Since: timestamppb.New(w.since)}, Follow: true, Watch: cmp.Or(w.pattern, "**"),
+	})
 	if err != nil {
 		return w.daemon.Failed(err)
 	}
 	defer func() { _ = logged.Close() }()
 	texts := eventtext.New(true)
 	err = w.read(logged, func() error {
-		if missing := logged.Msg().GetMissing(); missing != "" {
-			_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", cli.OneLine(missing))
-			return err
-		}
-		event := logged.Msg().GetEvent()
-		return events.ReadLines(strings.NewReader(event), func(r *events.Record, err error) error {
-			if err != nil {
+		for _, told := range logged.Msg().GetRecords() {
+			if err := w.event(told, texts.Line); err != nil {
 				return err
 			}
-			return w.format.Write(w.cmd, cli.List{Rows: []cli.Row{{Cells: []string{texts.Line(*r, time.Now())}, View: json.RawMessage(event)}}})
-		})
+		}
+		return nil
 	})
-	if bad, ok := errors.AsType[*lockagent.OptionError](err); ok && bad.Option == "since" {
-		return cli.Usage(cli.Again(w.cmd), "--since: %s", bad.Reason)
+	switch connect.CodeOf(logged.Err()) {
+	case connect.CodeFailedPrecondition:
+		return &cli.Failure{Code: cli.ExitUnavailable, Err: fmt.Errorf("the daemon on %s has no event log", w.daemon.Path), Try: "lockagent doctor    (says why)"}
+	case connect.CodeNotFound:
+		return &cli.Failure{Code: cli.ExitEmpty, Err: fmt.Errorf("the event log of the daemon on %s has no events yet", w.daemon.Path), Try: "lockagent lock NAME -- COMMAND"}
 	}
 	return err
+}
+
+// event shows an event, as JSON or as a line of text, or says what the log lacks in its place.
+func (w *watch) event(told *lockagentv1.LogRecord, line func(events.Record, time.Time) string) error {
+	if missing := told.GetWrong(); missing != "" {
+		_, err := fmt.Fprintf(w.cmd.ErrOrStderr(), "lockagent: %s\n", cli.OneLine(missing))
+		return err
+	}
+	return events.ReadLines(strings.NewReader(told.GetEvent()), func(r *events.Record, err error) error {
+		if err != nil {
+			return err
+		}
+		return w.format.Write(w.cmd, cli.List{Rows: []cli.Row{{Cells: []string{line(*r, time.Now())}, View: json.RawMessage(told.GetEvent())}}})
+	})
 }

@@ -39,8 +39,6 @@ const (
 	LookServiceGetProcedure = "/lockagent.v1.LookService/Get"
 	// LookServiceWatchProcedure is the fully-qualified name of the LookService's Watch RPC.
 	LookServiceWatchProcedure = "/lockagent.v1.LookService/Watch"
-	// LookServiceFollowProcedure is the fully-qualified name of the LookService's Follow RPC.
-	LookServiceFollowProcedure = "/lockagent.v1.LookService/Follow"
 	// LookServiceGetLogProcedure is the fully-qualified name of the LookService's GetLog RPC.
 	LookServiceGetLogProcedure = "/lockagent.v1.LookService/GetLog"
 	// LookServiceReadLogProcedure is the fully-qualified name of the LookService's ReadLog RPC.
@@ -55,12 +53,10 @@ type LookServiceClient interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Watch delivers the locks as List does, and then each change.
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchEvent], error)
-	// Follow delivers the events of the daemon's event log from a time on, and goes on with those to come. Each is there once, in the order of the log.
-	Follow(context.Context, *v1.FollowRequest) (*connect.ServerStreamForClient[v1.FollowEvent], error)
-	// GetLog tells what the daemon's event log has. It tells of all locks, as ReadLog does, so both are for those who may operate the daemon.
+	// GetLog tells what the daemon's event log has. It is for those who may operate the daemon.
 	GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error)
 	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that were there when it was called,
-	// or goes on with those to come.
+	// or goes on with those to come. All of the log is for those who may operate the daemon, and the events of some locks for those who may watch them.
 	ReadLog(context.Context, *v1.ReadLogRequest) (*connect.ServerStreamForClient[v1.ReadLogResponse], error)
 }
 
@@ -93,12 +89,6 @@ func NewLookServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(lookServiceMethods.ByName("Watch")),
 			connect.WithClientOptions(opts...),
 		),
-		follow: connect.NewClient[v1.FollowRequest, v1.FollowEvent](
-			httpClient,
-			baseURL+LookServiceFollowProcedure,
-			connect.WithSchema(lookServiceMethods.ByName("Follow")),
-			connect.WithClientOptions(opts...),
-		),
 		getLog: connect.NewClient[v1.GetLogRequest, v1.GetLogResponse](
 			httpClient,
 			baseURL+LookServiceGetLogProcedure,
@@ -119,7 +109,6 @@ type lookServiceClient struct {
 	list    *connect.Client[v1.ListRequest, v1.ListResponse]
 	get     *connect.Client[v1.GetRequest, v1.GetResponse]
 	watch   *connect.Client[v1.WatchRequest, v1.WatchEvent]
-	follow  *connect.Client[v1.FollowRequest, v1.FollowEvent]
 	getLog  *connect.Client[v1.GetLogRequest, v1.GetLogResponse]
 	readLog *connect.Client[v1.ReadLogRequest, v1.ReadLogResponse]
 }
@@ -147,11 +136,6 @@ func (c *lookServiceClient) Watch(ctx context.Context, req *v1.WatchRequest) (*c
 	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
 }
 
-// Follow calls lockagent.v1.LookService.Follow.
-func (c *lookServiceClient) Follow(ctx context.Context, req *v1.FollowRequest) (*connect.ServerStreamForClient[v1.FollowEvent], error) {
-	return c.follow.CallServerStream(ctx, connect.NewRequest(req))
-}
-
 // GetLog calls lockagent.v1.LookService.GetLog.
 func (c *lookServiceClient) GetLog(ctx context.Context, req *v1.GetLogRequest) (*v1.GetLogResponse, error) {
 	response, err := c.getLog.CallUnary(ctx, connect.NewRequest(req))
@@ -174,12 +158,10 @@ type LookServiceHandler interface {
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Watch delivers the locks as List does, and then each change.
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchEvent]) error
-	// Follow delivers the events of the daemon's event log from a time on, and goes on with those to come. Each is there once, in the order of the log.
-	Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowEvent]) error
-	// GetLog tells what the daemon's event log has. It tells of all locks, as ReadLog does, so both are for those who may operate the daemon.
+	// GetLog tells what the daemon's event log has. It is for those who may operate the daemon.
 	GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error)
 	// ReadLog delivers the records of the daemon's event log as the log has them, in its order. It ends with those that were there when it was called,
-	// or goes on with those to come.
+	// or goes on with those to come. All of the log is for those who may operate the daemon, and the events of some locks for those who may watch them.
 	ReadLog(context.Context, *v1.ReadLogRequest, *connect.ServerStream[v1.ReadLogResponse]) error
 }
 
@@ -208,12 +190,6 @@ func NewLookServiceHandler(svc LookServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(lookServiceMethods.ByName("Watch")),
 		connect.WithHandlerOptions(opts...),
 	)
-	lookServiceFollowHandler := connect.NewServerStreamHandlerSimple(
-		LookServiceFollowProcedure,
-		svc.Follow,
-		connect.WithSchema(lookServiceMethods.ByName("Follow")),
-		connect.WithHandlerOptions(opts...),
-	)
 	lookServiceGetLogHandler := connect.NewUnaryHandlerSimple(
 		LookServiceGetLogProcedure,
 		svc.GetLog,
@@ -234,8 +210,6 @@ func NewLookServiceHandler(svc LookServiceHandler, opts ...connect.HandlerOption
 			lookServiceGetHandler.ServeHTTP(w, r)
 		case LookServiceWatchProcedure:
 			lookServiceWatchHandler.ServeHTTP(w, r)
-		case LookServiceFollowProcedure:
-			lookServiceFollowHandler.ServeHTTP(w, r)
 		case LookServiceGetLogProcedure:
 			lookServiceGetLogHandler.ServeHTTP(w, r)
 		case LookServiceReadLogProcedure:
@@ -259,10 +233,6 @@ func (UnimplementedLookServiceHandler) Get(context.Context, *v1.GetRequest) (*v1
 
 func (UnimplementedLookServiceHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchEvent]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LookService.Watch is not implemented"))
-}
-
-func (UnimplementedLookServiceHandler) Follow(context.Context, *v1.FollowRequest, *connect.ServerStream[v1.FollowEvent]) error {
-	return connect.NewError(connect.CodeUnimplemented, errors.New("lockagent.v1.LookService.Follow is not implemented"))
 }
 
 func (UnimplementedLookServiceHandler) GetLog(context.Context, *v1.GetLogRequest) (*v1.GetLogResponse, error) {
