@@ -112,7 +112,7 @@ func TestFleetOfTwoHosts(t *testing.T) {
 	fleet := r.get(t, "/fleet")
 	fleet.says(
 		t, http.StatusOK, "2 hosts with locks", "<b>4 locks</b>", `<b class="warn">1 contended</b>`,
-		"2 wait · ", "1 m</span>", ">pg_dump shop</b>", "@"+host, ">make all</b>", "7 · bob@web-2", ">store of its own</span>",
+		"2 wait · ", " m</span>", ">pg_dump shop</b>", "@"+host, ">make all</b>", "7 · bob@web-2", ">store of its own</span>",
 		"All hosts, as the hub had told by",
 	)
 	rows := make(map[string]bool)
