@@ -34,7 +34,8 @@ func TestCausesOfADenial(t *testing.T) {
 			[]*story{denied(), agent("B").at("t").reset(resetAt("x", "y", 3000)).stop()}, Incomplete, "unproven: 1", unexplained,
 		},
 		"StepForward": {
-			[]*story{denied(), agent("B").reset(setBy(40_000, 2000, 42_000)).stop()}, Incomplete, "unproven: 1",
+			[]*story{denied(), agent("B").reset(setBy(40_000, 2000, 42_000)).stop()},
+			Incomplete, "unproven: 1",
 			"somebody set the clock",
 		},
 		"StepLater": {
@@ -64,7 +65,8 @@ func TestCausesOfADenial(t *testing.T) {
 			[]*story{denied(), agent("B").reset(resetAt("", "y", 20_000)).stop()}, Incomplete, "unproven: 1", unexplained,
 		},
 		"NoLease": {
-			[]*story{agent("A").leasing(0).granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).stop()}, Incomplete,
+			[]*story{agent("A").leasing(0).granted(1, 1000).lost(lockagent.LostDenied, 1, 5000).stop()},
+			Incomplete,
 			"unproven: 1", unexplained,
 		},
 		"JustBeforeItsLeaseWasOver": {
@@ -92,7 +94,8 @@ func TestCausesOfAnOverlap(t *testing.T) {
 				stop(), after(agent("B"))}, Violated, overlap, "",
 		},
 		"BreakAndStillHeld": { // what B held may be beside what A did in its lost end
-			[]*story{agent("A").granted(1, 1000).alive(2000), after(agent("B").broke(1400))}, Incomplete,
+			[]*story{agent("A").granted(1, 1000).alive(2000), after(agent("B").broke(1400))},
+			Incomplete,
 			"explained: 1, not stopped: 1, unproven: 1", "an operator (olga) broke the lock",
 		},
 		"NoLease": { // nobody can say until when the holder could be sure

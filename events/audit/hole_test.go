@@ -425,7 +425,9 @@ func TestAuditOfAHoleAndAStep(t *testing.T) {
 		"SetForwardLongSince": {60_000, 111_000, 304_000, [3]int{90_000, 250_000, 445_000}, Proven, "not stopped: 1"},
 		// Beside the step.
 		"SetBackLongSince": {
-			-60_000, 111_000, 304_000, [3]int{90_000, 60_000, 330_000}, Incomplete,
+			-60_000, 111_000, 304_000,
+			[3]int{90_000, 60_000, 330_000},
+			Incomplete,
 			"judgedEarly: 1, not stopped: 1, unproven: 1",
 		},
 		// Its signs of life go on by the clock of before.

@@ -18,7 +18,8 @@ func TestAHoldThatAppearsIsAloneUntilItsEnd(t *testing.T) {
 	b := agent("B").in(lockagent.Shared).held(1, 6000, 7000)
 	verdicts{
 		"": {
-			[]*story{a.stop(), b.stop()}, Incomplete, "missing: 1, unproven: 1",
+			[]*story{a.stop(), b.stop()},
+			Incomplete, "missing: 1, unproven: 1",
 			"the log tells that it goes on, and does not have its grant",
 		},
 	}.check(t)

@@ -84,7 +84,8 @@ func (w *world) wrong(log []events.Record, r Report) string {
 
 // fails reports a verdict that is wrong, with a log as small as possible.
 func fails(t *testing.T, seed uint64, what string, w *world, log []events.Record,
-	wrong func(*world, []events.Record, Report) string) {
+	wrong func(*world, []events.Record, Report) string,
+) {
 	t.Helper()
 	small, rest := shrunk(w, log, func(w *world, log []events.Record) bool { return wrong(w, log, closed(log)) != "" })
 	r := closed(rest)

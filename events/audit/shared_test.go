@@ -21,7 +21,8 @@ func TestAuditOfATenureThatBecomesShared(t *testing.T) {
 	verdicts{
 		"Since": {[]*story{a(), reads(2400)}, Proven, "", ""},
 		"At": {
-			[]*story{a(), reads(2100)}, Incomplete, "unproven: 1",
+			[]*story{a(), reads(2100)},
+			Incomplete, "unproven: 1",
 			"it became shared between 2026-03-01T14:00:01.999Z and 2026-03-01T14:00:02.300Z, and token",
 		},
 		"Before":  {[]*story{a(), reads(1500)}, Violated, "overlap: 1", ""},

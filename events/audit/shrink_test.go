@@ -116,8 +116,12 @@ func logText(w *world, log []events.Record) string {
 			name string
 			t    lockagent.StoreTime
 		}{
-			{"store", r.StoreTime}, {"confirmed", r.Confirmed}, {"until", r.Until}, {"returned", r.Returned},
-			{"after", r.Reset.After}, {"before", r.Reset.Before},
+			{"store", r.StoreTime},
+			{"confirmed", r.Confirmed},
+			{"until", r.Until},
+			{"returned", r.Returned},
+			{"after", r.Reset.After},
+			{"before", r.Reset.Before},
 		} {
 			if f.t != 0 {
 				fmt.Fprintf(&b, " %s %s", f.name, ms(f.t))

@@ -182,7 +182,8 @@ func (s *story) ended(kind lockagent.EventKind, reason lockagent.LossReason, ten
 }
 
 func (s *story) endedOf(kind lockagent.EventKind, reason lockagent.LossReason, tenure uint64, token lockagent.Token,
-	ms int) *story {
+	ms int,
+) *story {
 	e := s.about(ms, kind, tenure, token)
 	e.Reason, e.Until, e.Confirmed = reason, clock(ms)+100, clock(s.conf[tenure])
 	if h := s.holds[token]; h != nil {

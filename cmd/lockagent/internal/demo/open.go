@@ -59,13 +59,16 @@ func (s *show) openStore(ctx context.Context) (lockagent.Store, error) {
 	return s.memory.Share(), nil
 }
 
-// patience is how long a call may take. With the default, a busy machine would end a demonstration.
-const patience = 3 * redisstore.DefaultCallTimeout
+// patience is how long a Redis that accepts connections may take until it is of use. With the default, a busy machine
+// would end a demonstration.
+const patience = 3 * redisstore.DefaultDialTimeout
 
 // openRedis opens a store for locks with the given lease. A call that has no
 // answer is given up soon enough for a renewal to be tried again.
 func openRedis(ctx context.Context, url string, lease time.Duration) (lockagent.Store, error) {
-	store, err := redisstore.Config{CallTimeout: min(patience, lease/4)}.Open(ctx, url)
+	store, err := redisstore.Config{
+		DialTimeout: patience, CallTimeout: min(redisstore.DefaultCallTimeout, lease/4),
+	}.Open(ctx, url)
 	if err != nil {
 		return nil, err // and no store, rather than one that is a nil pointer
 	}
