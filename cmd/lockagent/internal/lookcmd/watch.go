@@ -38,8 +38,8 @@ more is free. Whoever reads too slowly misses changes, and never how a lock is i
 its output any more.
 
 With --since, follow the events of the locks in the event log of the daemon: first those since then, in the last 100,000
-messages of the log at most, and then those to come, each once. A log that begins later begins with what there is. As jsonl an event is a
-CloudEvent, as in lockagent events tail.`,
+messages of the log at most, and then those to come, each once. If the log begins later, it begins with what there is.
+As jsonl an event is a CloudEvent, as in lockagent events tail.`,
 		Example: "  lockagent watch 'orders/**' --format jsonl\n  lockagent watch --since 10m\n  lockagent watch --since 14:03 orders/42",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
