@@ -193,6 +193,9 @@ func examineWithoutSettings(ctx context.Context, socket string) []doctor.Finding
 
 func examineClock() doctor.Finding { return doctor.Deadlines(bootclock.Foreign(bootclock.Clock())) }
 
+// redisTime is how long Redis may take to connect, and to answer a question. A slow Redis is not a missing one.
+const redisTime = 15 * time.Second
+
 func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 	if redis.URL == "" {
 		return []doctor.Finding{{
@@ -200,7 +203,9 @@ func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 			Do: "set redis.url if several hosts shall share locks",
 		}}
 	}
-	cfg := redisstore.Config{MinReplicas: redis.MinReplicas, Logger: slog.New(slog.DiscardHandler)}
+	cfg := redisstore.Config{
+		MinReplicas: redis.MinReplicas, DialTimeout: redisTime, CallTimeout: redisTime, Logger: slog.New(slog.DiscardHandler),
+	}
 	url, err := redis.Address()
 	if err == nil {
 		cfg.TLS, err = redis.TLS()
