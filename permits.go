@@ -98,7 +98,7 @@ type PermitsRequest struct {
 	Op   PermitsOp
 
 	// Change names the change. A call that is repeated within a minute under the same Change has
-	// no further effect, and the same reply. It is made as an AgentID is: see [NewAgentID].
+	// no further effect, and the same reply, whose At may be later. It is made as an AgentID is: see [NewAgentID].
 	Change string
 
 	N     int
