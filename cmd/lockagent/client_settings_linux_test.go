@@ -40,7 +40,7 @@ var clientLines = []struct{ verb, line string }{
 	{"drain", `lockagent drain --timeout 1m && lockagent drain --undo`},
 }
 
-// Whoever asks the daemon finds it, whatever the settings of the daemon are: they may be for the daemon's user alone,
+// Whoever asks the daemon finds it, whatever the settings of the daemon are. They may be for the daemon's user alone,
 // or for its environment, or an edit that is not finished.
 func TestClientsReadNoSettings(t *testing.T) {
 	t.Parallel()

@@ -114,10 +114,10 @@ func (f *Fold) forgetAgents() {
 	f.most = max(fewAgents, 2*len(f.agents))
 }
 
-// ForgetSilent forgets the agents of which the stream has taken nothing since a time, with all that they hold and wait
-// for: an agent that has crashed never tells that this is over. It forgets the holds of other agents which nothing has
-// told of since then: the log lacks their end. An agent tells every ten minutes that a hold goes on, so the time must be
-// longer ago. ForgetSilent tells no changes.
+// ForgetSilent forgets the agents of which the stream has taken nothing since a time. It forgets all that they hold and
+// wait for as well, because an agent that has crashed never tells that this is over. Of other agents it forgets the
+// holds which nothing has told of since then: the log lacks their end. An agent tells every ten minutes that a hold
+// goes on, so the time must be longer ago. ForgetSilent tells no changes.
 func (f *Fold) ForgetSilent(since time.Time) {
 	for id, a := range f.agents {
 		if a.heard.Before(since) {
