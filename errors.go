@@ -18,6 +18,10 @@ var (
 	// lock. The error is a [*HeldError].
 	ErrHeld = errors.New("lockagent: lock is held")
 
+	// ErrGrace answers a request that does not wait (a try) while the store waits for the holders of before, because it
+	// may have forgotten them. The error is a [*GraceError].
+	ErrGrace = errors.New("lockagent: the store waits for the holders of before")
+
 	// ErrTimeout answers a request whose wait passed, or whose context reached its
 	// deadline, before the lock was granted. The error is a [*WaitError], which is
 	// [context.DeadlineExceeded] as well.

@@ -107,6 +107,11 @@ const (
 	// since the grant of that request. Count is the number of grants that the owner has now. If one of these grants is
 	// exclusive, Mode is exclusive.
 	EventHolding
+	// EventGraceBegan: the store grants nothing new until the agents that may have tenures had time to come back.
+	// Grace.
+	EventGraceBegan
+	// EventGraceEnded: the store grants again. Grace.
+	EventGraceEnded
 )
 
 var eventNames = [...]string{
@@ -133,6 +138,8 @@ var eventNames = [...]string{
 	EventDropped:      "dropped",
 	EventPermits:      "permits",
 	EventHolding:      "holding",
+	EventGraceBegan:   "gracebegan",
+	EventGraceEnded:   "graceended",
 }
 
 // EventKinds returns every kind of event, in the order of a lock's life.
@@ -279,6 +286,8 @@ type Event struct {
 	Err      string  // text of an error, for people
 	Reset    Reset   // only for EventStoreReset
 	Process  Process // only for EventAgentStarted
+
+	Grace *GracePeriod // only for EventGraceBegan and EventGraceEnded
 
 	// TraceParent is the W3C trace context of the request's span, or empty.
 	TraceParent string

@@ -1,7 +1,7 @@
 package lockagent
 
-// Layer returns a layer of a store: one of [Messages], [Queue], [Rests], [Operator], [Counters] and [History]. It
-// reports false if the store does not have the layer. A store has the layers that its type implements.
+// Layer returns a layer of a store: one of [Messages], [Queue], [Rests], [Operator], [Counters], [History] and
+// [Grace]. It reports false if the store does not have the layer. A store has the layers that its type implements.
 //
 // A store that decorates another one has a method Unwrap, which returns the other. It has exactly the layers of that
 // one: those that its type implements itself, and the other's own in place of the rest. So a decorator neither hides a

@@ -21,6 +21,7 @@ import (
 //	Operator  breaks locks, and tells who has them
 //	Counters  has semaphores and latches
 //	History   tells what audits, and stores made of stores, have to know of the past
+//	Grace     has the holders come back to a store that has forgotten them
 //
 // The kinds of locks beside plain ones have pages, too, see [LockKind] and [Mode]. So have replicas, see
 // [ReplicasError].
@@ -53,6 +54,8 @@ import (
 // [ErrTooFewReplicas] of an Acquire. Trying again does not help after [ErrClosed] either. But a call that was under
 // way when the store was closed may have taken effect, so close the agent before its store. [Definite] knows these
 // errors, and [ErrDeleted], which is the agent's, see [Counters].
+//
+// A [*GraceError] of an Acquire is not definite, but that call had no effect. See [Grace].
 //
 // After any other error the call may have taken effect, or may do so later. Then make the
 // same call again, or release the tenure. Every call can be repeated.
@@ -221,7 +224,8 @@ type RenewRequest struct {
 	// Urgent says that little is left of the lease: the store does not put the renewal off.
 	Urgent bool
 
-	Watched bool // see [Queue]; a store without ignores it
+	Watched bool  // see [Queue]; a store without ignores it
+	Last    Token // see [Grace]; a store without ignores it
 }
 
 // RenewReply answers a [RenewRequest].
