@@ -2,13 +2,34 @@
 
 --include clock.lua
 
+--include grace.lua
+
+-- Finds a name for a database that has none, as incarnation.lua does. It begins a grace period if the incarnation that
+-- the agent knew had one.
+--   first  what the clock shows
+--   known  the incarnation that the agent knows
+-- Returns the name, and for how many microseconds the grace period lasts, or nil.
+local function clock_begin(key, first, server, known)
+  local server_says, left = pcall('INFO', 'server'), nil -- not every user may
+  local run = string.match(type(server_says) == 'string' and server_says or '', 'run_id:(%x+)') or ''
+  local name = first .. '.' .. string.sub(run, 1, 16)
+  if string.find(known, '^%d+%.%x*%.') then
+    name, left = name .. '.' .. string.format('%.0f', server), grace_settles
+    grace_begin(key, server, left, {})
+  end
+  pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
+  return name, left
+end
+
 -- Moves the clock on to the token with which tenures begin now. It never goes back.
 --   key     the name of the clock
 --   told    the greatest time that the agent knows, as ARGV[1] of acquire.lua
 --   name    the incarnation that the agent knows, as ARGV[2] of acquire.lua
 --   seen    what TIME has replied
 --   raised  the time as a text if the clock was raised to it already, see quick.lua
--- Returns a time and the first line of the reply, or nil and an error reply.
+-- Returns a time and the first line of the reply, or nil and an error reply. In a grace period the error is
+-- "GRACE <ms that are left> <incarnation>". It begins if the database has no name, unless the agent knows one without
+-- a grace period.
 local function clock_advance(key, told, name, seen, raised)
   local server = seen[1] * 1000000 + seen[2]
   if raised then
@@ -52,13 +73,22 @@ local function clock_advance(key, told, name, seen, raised)
     node = pcall('CLUSTER', 'MYID')
     node = type(node) == 'string' and node or '-'
   else
-    name = string.match(member or '', '^%d+%.%x*')
-    if not name then
-      local server_says = pcall('INFO', 'server') -- not every user may
-      local run = string.match(type(server_says) == 'string' and server_says or '', 'run_id:(%x+)') or ''
-      name = first .. '.' .. string.sub(run, 1, 16) -- as incarnation.lua does
-      pcall('PUBLISH', 'lockagent_incarnation', '') -- holders that do not call have to hear of it
+    local left
+    left, member = grace_left(key, member, last, server)
+    local known = string.match(member or '', '^%d+%.%x*%.?%d*')
+    if not known then
+      known, left = clock_begin(key, first, server, name)
+      if left then
+        call('ZADD', key, first, known .. (ahead and ' +' or '') .. ' ~')
+        if member then
+          call('ZREM', key, member)
+        end
+      end
     end
+    if left then
+      return nil, redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. known)
+    end
+    name = known
   end
   local reply = first .. ' ' .. (node or name) .. ' ' .. (ahead or '0')
   name = name .. (ahead and ' +' or '')

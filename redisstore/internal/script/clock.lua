@@ -1,8 +1,8 @@
 -- clock.lua is a part of other scripts: the clock of the locks. No part reads a variable of the script, but for call
 -- and pcall, which are redis.call and redis.pcall.
 --
--- The clock is a zset of one member, the name of the incarnation. The name ends with " +" if the clock is ahead of the
--- server's. The score is the greatest time or token that the scripts have given out. The key lockagent_ahead has by how
+-- The clock is a zset of one member, the name of the incarnation. After the name comes " +" if the clock is ahead of the
+-- server's, and " ~" in a grace period, see grace.lua. The score is the greatest time or token that the scripts have given out. The key lockagent_ahead has by how
 -- many microseconds the clock is ahead. A time is a table:
 --   key     the name of the clock
 --   server  the server's own time in microseconds
@@ -10,7 +10,7 @@
 --   last    the greatest time or token that was given out, also if it is spoilt
 --   shown   what the clock shows as a text, or nil: to make it takes as long as two commands
 --   token   the token that clock_token has returned last, as a text
---   member  the name of the incarnation, or nil if the clock has none
+--   member  the name of the incarnation with what comes after it, or nil if the clock has none
 --   ahead   by how many microseconds the clock is ahead, as a text
 
 local greatest_token, day = 9007199254740991, 86400e6 -- a day in microseconds
@@ -44,13 +44,13 @@ end
 -- Returns the token of a tenure that begins now, as a text. Tenures of several locks share one.
 --   time   it moves on
 --   fresh  whether the token must be above all before
--- Returns nil if the clock was set back. An acquire has to set it right.
+-- Returns nil in a grace period, or if the clock was set back. An acquire has to set it right.
 local function clock_token(time, fresh)
   if time.token and not fresh then
     return time.token
   end
   local at = math.max(time.now, time.last + 1)
-  if not time.member or at > time.now + 100 then
+  if not time.member or string.find(time.member, '~', 1, true) or at > time.now + 100 then
     return nil
   end
   time.now, time.last, time.shown = at, at, at == time.now and time.shown or string.format('%.0f', at)
@@ -73,4 +73,10 @@ end
 local function clock_confirm(time)
   local raised = time.member and pcall('ZADD', time.key, 'GT', clock_shows(time), time.member)
   return type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) and raised or nil
+end
+
+-- Reports whether the database may lack tenures that their agents can put back: it has no name, or is in a grace period.
+local function clock_forgot(time)
+  local member = time.member or ''
+  return time.key == 'lockagent_clock' and (not string.find(member, '^%d') or string.find(member, '~', 1, true) ~= nil)
 end

@@ -167,13 +167,12 @@ func TestTheClockAfterItWasSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	told("broken", broken.At)
-	s.room.Incarnation(&s.call)
-	name, at, _, err := ReadIncarnation(s.must(&s.call))
-	if err != nil || name != first.Incarnation {
-		t.Errorf("incarnation %q, %v", name, err)
+	seen := s.look(Look{})
+	if seen.Name != first.Incarnation {
+		t.Errorf("incarnation %q", seen.Name)
 	}
-	told("incarnation", at)
-	if got := s.Do("ZRANGE", "lockagent_clock", "0", "-1"); !reflect.DeepEqual(got, []any{name + " +"}) {
+	told("incarnation", seen.At)
+	if got := s.Do("ZRANGE", "lockagent_clock", "0", "-1"); !reflect.DeepEqual(got, []any{seen.Name + " +"}) {
 		t.Errorf("the clock is %q", got)
 	}
 }
@@ -316,9 +315,8 @@ func TestIncarnations(t *testing.T) {
 	if of != run {
 		t.Errorf("incarnation %q of run %q", first, run)
 	}
-	s.room.Incarnation(&s.call)
-	if name, _, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first {
-		t.Errorf("it is called %q, %v; want %q", name, err, first)
+	if name := s.look(Look{}).Name; name != first {
+		t.Errorf("it is called %q; want %q", name, first)
 	}
 	// Another server has the data: the name changes with the first look, and the clock stays.
 	guard := s.guard()
@@ -328,12 +326,8 @@ func TestIncarnations(t *testing.T) {
 		t.Errorf("incarnation %q before the look", r.Incarnation)
 	}
 	guard = s.guard()
-	s.room.Incarnation(&s.call)
-	if name, at, _, err := ReadIncarnation(s.must(&s.call)); err != nil || name != first || s.guard() != guard ||
-		lockagent.Token(at) <= guard {
-		t.Errorf(
-			"it is called %q at %d, %v, and the clock has %d; want %q and %d", name, at, err, s.guard(), first, guard,
-		)
+	if seen := s.look(Look{}); seen.Name != first || s.guard() != guard || lockagent.Token(seen.At) <= guard {
+		t.Errorf("it is called %q at %d, and the clock has %d; want %q and %d", seen.Name, seen.At, s.guard(), first, guard)
 	}
 	// The agent hears of it with its next grant.
 	if r := s.grant(wish("bills", agentA, 1)); r.Incarnation != first {
@@ -351,12 +345,8 @@ func TestAgesOfIncarnations(t *testing.T) {
 	s := start(t)
 	look := func() (string, time.Duration) {
 		t.Helper()
-		s.room.Incarnation(&s.call)
-		name, _, age, err := ReadIncarnation(s.must(&s.call))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return name, age
+		seen := s.look(Look{})
+		return seen.Name, seen.Age
 	}
 	plant := func(name string, ago time.Duration) {
 		time := s.Do("TIME").([]any)

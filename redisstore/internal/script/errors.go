@@ -3,7 +3,9 @@ package script
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -31,6 +33,13 @@ func Refused(text string) error {
 	if used, ok := strings.CutPrefix(text, "KIND "); ok {
 		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
 	}
+	if rest, ok := strings.CutPrefix(text, "GRACE "); ok {
+		left, name, _ := strings.Cut(rest, " ")
+		ms, err := strconv.ParseInt(left, 10, 64)
+		if err == nil && name != "" {
+			return &GraceError{Left: time.Duration(ms) * time.Millisecond, Incarnation: name}
+		}
+	}
 	if keys, ok := strings.CutPrefix(text, "TOKENS "); ok {
 		return fmt.Errorf("%w: look at %s", lockagent.ErrNoTokens, keys)
 	}
@@ -40,6 +49,21 @@ func Refused(text string) error {
 	}
 	return fmt.Errorf("%w: %s", err, text)
 }
+
+// GraceError says that the database is in a grace period, and grants nothing.
+type GraceError struct {
+	Left        time.Duration
+	Incarnation string
+}
+
+func (e *GraceError) Error() string { return "a grace period goes on in " + e.Incarnation }
+
+// Is reports whether target is [lockagent.ErrStoreUnavailable]: the caller makes a [lockagent.GraceError] of it.
+func (e *GraceError) Is(target error) bool { return target == lockagent.ErrStoreUnavailable }
+
+// ErrForgotten says that the database may have forgotten the tenure, which its agent can put back.
+var ErrForgotten = fmt.Errorf("%w: it may have forgotten the tenure, and has to be looked at",
+	lockagent.ErrStoreUnavailable)
 
 // place is where in a script a command failed, as servers of different versions tell it. It is of no use to whoever
 // used a wrong key. Where an error is not definite, it may tell of a defect, so there it stays.

@@ -1,46 +1,132 @@
--- incarnation.lua names the incarnation of a database.
+-- incarnation.lua names the incarnation of a database, and calls the roll.
 --
 -- KEYS[1]  the clock, see acquire.lua
 -- KEYS[2]  ahead: how many microseconds the clock is ahead of the server's
 -- KEYS[3]  since: the name, and when this script first found it, by the server's own time
+-- KEYS[4]  the grace period, see grace.lua
+-- KEYS[5]  the roll: a zset of the agents that may have tenures, "<the longest lease in ms> <agent>", with the time
+--          until which they are on it if they do not call again, in microseconds of the server's own clock. The score
+--          of "version" is below 0 and falls with each change
+-- ARGV[1]  "on" if a new incarnation begins with a grace period, or "off"
+-- ARGV[2]  how many ms such a period lasts if nobody knew the database
+-- ARGV[3]  the incarnation that the agent knows, or ""
+-- ARGV[4]  the version of the roll that the agent knows, or "0"
+-- ARGV[5]  the agent as on the roll, or "" if it is not to be there
+-- Then the agents that were on the roll as far as this agent knows
 --
--- Reply: "<at> <name> <age>". age is for how many microseconds, or more, the name has been that of the
--- database. The name is "<data>.<run>". data is the time at which this script found the
--- database empty. run is the beginning of the server's run_id. If the database has no name, or
--- the name of another run, the script first writes the new name. Then it tells all agents.
+-- Reply: lines of text. The first line is "<at> <name> <age> <left> <version>". age is for how many microseconds, or
+-- more, the name has been that of the database. The name is "<data>.<run>" without a grace period, and
+-- "<data>.<run>.<began>" with one. data is the time at which a script found the database empty. run is the beginning of
+-- the server's run_id. began is when the period began, by the server's own time. If the database has no name, or the
+-- name of another run, the script first writes the new name. Then it tells all agents. left is how many ms are left of
+-- a grace period, or -1. The other lines are
+--   w <agent>          the grace period waits for that agent
+--   r <lease> <agent>  an agent on the roll. The whole roll follows if its version is not that of the agent
 --
 -- A user who may not run INFO does not see the run of the server. Then the run in the name stays, or is empty, and the
 -- age is -1: a restart would go unnoticed.
 
-local call, pcall = redis.call, redis.pcall
+local call, pcall, keys, args = redis.call, redis.pcall, KEYS, ARGV
 
 --include clock.lua
 
-local time = clock_read(KEYS[1], call('TIME'))
-local at, known = clock_shows(time), time.member
-local ahead = call('EXISTS', KEYS[2]) == 1
+--include grace.lua
+
+-- Calls the roll: removes those who have not called for long, and puts the agent on it.
+--   entry  the agent as on the roll, or ""
+--   lasts  for how many microseconds it is on it beyond its lease
+-- Returns the version of the roll. A roll that is spoilt is empty.
+local roll_lasts = 60e6
+local function roll_call(key, server, entry)
+  local gone = pcall('ZRANGEBYSCORE', key, 1, string.format('%.0f', server), 'LIMIT', 0, 1000)
+  if gone.err then
+    return '0'
+  end
+  local changed = #gone
+  if gone[1] then
+    call('ZREM', key, unpack(gone))
+  end
+  if entry ~= '' then
+    local till = server + string.match(entry, '^%d+') * 1000 + roll_lasts
+    local added = call('ZADD', key, string.format('%.0f', till), entry)
+    if added == 1 then
+      pcall('PUBLISH', 'lockagent_incarnation', 'roll ' .. entry)
+    end
+    changed = changed + added
+  end
+  if changed > 0 then
+    call('ZADD', key, 'INCR', -1, 'version')
+  end
+  return call('ZSCORE', key, 'version') or '0'
+end
+
+-- Returns who is on the roll at a time.
+local function roll_read(key, server)
+  local all = pcall('ZRANGEBYSCORE', key, string.format('(%.0f', server), '+inf')
+  return all.err and {} or all
+end
+
+local time = clock_read(keys[1], call('TIME'))
+local at, graced = clock_shows(time), args[1] == 'on'
+local ahead = call('EXISTS', keys[2]) == 1
 local server_says = pcall('INFO', 'server')
 local sees_run = type(server_says) == 'string'
-local data, former_run = string.match(known or '', '^(%d+)%.?(%x*)')
-local run = sees_run and string.match(server_says, 'run_id:(%x+)') or former_run or ''
-local name = (data or at) .. '.' .. string.sub(run, 1, 16)
-local member = name .. (ahead and ' +' or '')
+local left, known = grace_left(keys[1], time.member, time.last, time.server)
+local former = string.match(known or '', '^%d+%.%x*%.?%d*')
+local data, former_run, began = string.match(former or '', '^(%d+)%.(%x*)%.?(%d*)$')
+local run = sees_run and string.sub(string.match(server_says, 'run_id:(%x+)') or '', 1, 16) or former_run or ''
+local forgot = not former or run ~= former_run
+if forgot or graced and began == '' then
+  began = graced and string.format('%.0f', time.server) or ''
+end
+local name = (data or at) .. '.' .. run .. (began ~= '' and '.' .. began or '')
+
+-- What the agent knows of the roll counts if it comes from another incarnation.
+local roll = {unpack(args, 6)}
+if args[5] ~= '' then
+  roll[#roll + 1] = args[5]
+end
+if forgot then
+  for _, entry in ipairs(graced and roll_read(keys[5], time.server) or {}) do
+    roll[#roll + 1] = entry
+  end
+  left = graced and (args[3] ~= '' and grace_settles or args[2] * 1000)
+  left = left and (left > 0 or roll[1]) and left or nil
+  if left then
+    grace_begin(keys[1], time.server, left, roll)
+  end
+elseif left and args[3] ~= '' and args[3] ~= name then
+  grace_join(keys[1], began + 0, roll)
+end
+local member = name .. (ahead and ' +' or '') .. (left and ' ~' or '')
 if member ~= known then
-  call('ZADD', KEYS[1], known and string.format('%.0f', time.last) or at, member) -- first: an empty zset has no key
+  call('ZADD', keys[1], known and string.format('%.0f', time.last) or at, member) -- first: an empty zset has no key
   if known then
-    call('ZREM', KEYS[1], known)
+    call('ZREM', keys[1], known)
   end
   pcall('PUBLISH', 'lockagent_incarnation', '')
 end
 
 -- The clock of the locks does not count here: it may be set forward without a lease being over. If the server's own
 -- clock was set back, the age is not known, and counts anew.
-local since = pcall('GETRANGE', KEYS[3], '0', '-1')
+local since = pcall('GETRANGE', keys[3], '0', '-1')
 local of, from = string.match(type(since) == 'string' and since or '', '^(%S+) (%d+)$')
 local age = of == name and time.server - from or -1
 if age < 0 then
   -- If the server refuses that, for example because it is full, the next look tries again.
-  pcall('SET', KEYS[3], string.format('%s %.0f', name, time.server))
+  pcall('SET', keys[3], string.format('%s %.0f', name, time.server))
   age = 0
 end
-return string.format('%s %s %.0f', at, name, sees_run and age or -1)
+
+local version = roll_call(keys[5], time.server, args[5])
+left = grace_left(keys[1], member, time.last, time.server)
+local lines = {
+  string.format('%s %s %.0f %.0f %s', at, name, sees_run and age or -1, left and math.ceil(left / 1000) or -1, version)
+}
+for _, agent in ipairs(left and grace_awaited(keys[1], time.server) or {}) do
+  lines[#lines + 1] = 'w ' .. agent
+end
+for _, entry in ipairs(version ~= args[4] and roll_read(keys[5], time.server) or {}) do
+  lines[#lines + 1] = 'r ' .. entry
+end
+return table.concat(lines, '\n')

@@ -12,6 +12,7 @@
 -- lines begin with the i of a lock:
 --   i w         the tenure has the lock, and somebody else waits for it
 --   i n         the tenure is over
+--   i f         the database may have forgotten the tenure, see reassert.lua
 --   i e <text>  an error
 -- A replica gives an error reply.
 

@@ -31,7 +31,7 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 			return err
 		},
 		"incarnation": func(reply string) error {
-			_, _, _, err := ReadIncarnation(reply)
+			_, err := ReadIncarnation(reply)
 			return err
 		},
 	}
@@ -94,8 +94,9 @@ func TestRepliesThatAreNotUnderstood(t *testing.T) {
 			"": true, "-1 1 a holder": true, "5 1": false, "5 0 x": false, "x 1 x": false, "5 1 a\nb": false,
 		},
 		"incarnation": {
-			"1700 life 0": true, "1700 life": false, "life 1700 0": false, "1700 life -2": false,
-			"1700 life 1 2": false,
+			"1700 life 0 -1 0": true, "1700 life": false, "life 1700 0 -1 0": false, "1700 life -2 -1 0": false,
+			"1700 life 1 2": false, "1700 life 1 2 -3\nw anna\nr 30000 anna": true, "1700 life 1 2 -3\nr anna": false,
+			"1700 life 1 2 -3\nx anna": false,
 		},
 	} {
 		for reply, good := range replies {

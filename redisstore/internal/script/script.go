@@ -27,6 +27,8 @@ var (
 	inspectSource string
 	//go:embed incarnation.lua
 	incarnationSource string
+	//go:embed reasserted.lua
+	reassertedSource string
 	//go:embed identity.lua
 	identitySource string
 	//go:embed publish.lua
@@ -47,6 +49,7 @@ var (
 	breakScript       = newScript(breakSource)
 	inspectScript     = newScript(inspectSource)
 	incarnationScript = newScript(incarnationSource)
+	reassertedScript  = newScript(reassertedSource)
 	identityScript    = newScript(identitySource)
 	publishScript     = newScript(publishSource)
 	rehearseScript    = newScript(rehearseSource)

@@ -1,10 +1,6 @@
 package script
 
-import (
-	"time"
-
-	"github.com/lockagent/lockagent"
-)
+import "github.com/lockagent/lockagent"
 
 // Break writes the call that breaks a lock, see break.lua. It has one key everywhere.
 func (r Room) Break(c *Call, req lockagent.BreakRequest) {
@@ -47,25 +43,11 @@ func ReadInspected(reply string) (lockagent.Inspection, error) {
 	return seen, nil
 }
 
-// Incarnation writes the call that names the incarnation of a database, see incarnation.lua.
-// It is not for a Cluster, which has no such name.
-func (r Room) Incarnation(c *Call) {
-	c.begin(incarnationScript)
-	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead", sinceKey)
-}
-
 // sinceKey has since when an incarnation is known.
 const sinceKey = "lockagent_since"
 
-// ReadIncarnation reads the reply to a [Room.Incarnation]. The incarnation has lasted for the age, or longer. The age
-// is negative if the user may not ask for it.
-func ReadIncarnation(reply string) (name string, at lockagent.StoreTime, age time.Duration, err error) {
-	lines := readLines(reply)
-	at = lines.time()
-	name = lines.word()
-	age = time.Duration(lines.number(-1)) * time.Microsecond
-	return name, at, age, lines.end()
-}
+// rollKey has the agents that may have tenures, and graceKey those for which a grace period waits.
+const rollKey, graceKey = "lockagent_roll", "lockagent_grace"
 
 // IdentityKey has the identity of a database or a Cluster.
 const IdentityKey = "lockagent_store"
@@ -96,7 +78,7 @@ func (r Room) Rehearse(c *Call, name lockagent.Name) {
 		r.shared(&c.text, "lockagent_ahead", name),
 	)
 	if r == Single {
-		c.Keys = append(c.Keys, sinceKey, IdentityKey)
+		c.Keys = append(c.Keys, sinceKey, graceKey, rollKey, IdentityKey)
 	}
 	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), r.String())
 }

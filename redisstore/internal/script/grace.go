@@ -1,0 +1,173 @@
+package script
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+var (
+	//go:embed reassert.lua
+	reassertSource string
+	//go:embed rw_reassert.lua
+	rwReassertSource string
+)
+
+var (
+	reassertScript   = newScript(reassertSource)
+	rwReassertScript = newScript(rwReassertSource)
+)
+
+// Member is an agent on the roll: it may have tenures with leases up to Lease.
+type Member struct {
+	Agent lockagent.AgentID
+	Lease time.Duration
+}
+
+func (t *text) member(m Member) string { return t.milliseconds(m.Lease) + " " + string(m.Agent) }
+
+func readMember(entry string) (m Member, ok bool) {
+	lease, agent, found := strings.Cut(entry, " ")
+	ms, err := strconv.ParseInt(lease, 10, 64)
+	return Member{lockagent.AgentID(agent), time.Duration(ms) * time.Millisecond}, found && err == nil && agent != ""
+}
+
+// Look is what an agent tells when it looks at a database, see incarnation.lua.
+type Look struct {
+	Grace   bool          // a new incarnation begins with a grace period
+	First   time.Duration // that lasts so long if nobody knew the database
+	Known   string        // the incarnation that the agent knows; empty if it knows none
+	Version int64         // of the roll that the agent knows in that incarnation
+	Self    Member        // the zero Member if the agent is not to be on the roll
+	Roll    []Member      // who was on the roll as far as the agent knows
+}
+
+// Looked is what an agent sees.
+type Looked struct {
+	Name    string // of the incarnation
+	At      lockagent.StoreTime
+	Age     time.Duration // the incarnation has lasted for that, or longer; negative if the user may not ask for it
+	Left    time.Duration // of a grace period; negative if there is none
+	Awaited []lockagent.AgentID
+	Version int64    // of the roll
+	Roll    []Member // only if the version is not that of the agent
+}
+
+// Incarnation writes the call that looks at a database. It is not for a Cluster, which has no such name.
+func (r Room) Incarnation(c *Call, look Look) {
+	c.begin(incarnationScript)
+	c.Keys = append(c.Keys, "lockagent_clock", "lockagent_ahead", sinceKey, graceKey, rollKey)
+	graced, self := "off", ""
+	if look.Grace {
+		graced = "on"
+	}
+	if look.Self.Agent != "" {
+		self = c.text.member(look.Self)
+	}
+	c.Args = append(
+		c.Args, graced, c.text.milliseconds(look.First), look.Known, strconv.FormatInt(look.Version, 10), self,
+	)
+	for _, m := range look.Roll {
+		c.Args = append(c.Args, c.text.member(m))
+	}
+}
+
+// ReadIncarnation reads the reply to a [Room.Incarnation].
+func ReadIncarnation(reply string) (Looked, error) {
+	lines := readLines(reply)
+	seen := Looked{At: lines.time(), Name: lines.word(), Age: time.Duration(lines.number(-1)) * time.Microsecond}
+	seen.Left = time.Duration(lines.number(-1)) * time.Millisecond
+	seen.Version = lines.number(-lockagent.MaxTenure)
+	for lines.more && lines.err == nil {
+		lines.endLine()
+		lines.next()
+		switch code := lines.word(); code {
+		case "w":
+			seen.Awaited = append(seen.Awaited, lockagent.AgentID(lines.rest()))
+		case "r":
+			m, ok := readMember(lines.rest())
+			if !ok {
+				lines.fail("it has a bad entry of the roll")
+			}
+			seen.Roll = append(seen.Roll, m)
+		default:
+			lines.fail("it has an unknown code: %.40q", code)
+		}
+	}
+	return seen, lines.end()
+}
+
+// Reasserted writes the call that says that an agent has come back to an incarnation, see reasserted.lua. The reply is
+// a number.
+func (r Room) Reasserted(c *Call, agent lockagent.AgentID, incarnation string) {
+	c.begin(reassertedScript)
+	c.Keys = append(c.Keys, "lockagent_clock", graceKey, rollKey)
+	c.Args = append(c.Args, string(agent), incarnation)
+}
+
+// Leave writes the call that takes an agent off the roll.
+func (r Room) Leave(c *Call, entries []Member) {
+	r.Reasserted(c, entries[0].Agent, "")
+	for _, m := range entries {
+		c.Args = append(c.Args, c.text.member(m))
+	}
+}
+
+// GraceOver is the message on [IncarnationChannel] when a grace period is over.
+const GraceOver = "over"
+
+// ReadEnrolled reads a message on [IncarnationChannel] that an agent is on the roll from now on.
+func ReadEnrolled(message string) (m Member, ok bool) {
+	entry, enrolled := strings.CutPrefix(message, "roll ")
+	if !enrolled {
+		return Member{}, false
+	}
+	return readMember(entry)
+}
+
+// Reassert writes the call that puts tenures of plain, fair, spin or fenced locks back, see reassert.lua. [ReadRenewed]
+// reads the reply.
+func (r Room) Reassert(c *Call, requests []lockagent.RenewRequest, past Past) {
+	c.begin(reassertScript)
+	kind := requests[0].Kind.OrPlain()
+	c.Args = append(c.Args, r.incarnation(&past), heldAs[kind])
+	for i := range requests {
+		c.Keys = append(c.Keys, string(requests[i].Name))
+		c.reassert(&requests[i])
+	}
+	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
+	for i := range requests {
+		if kind == lockagent.FencedLock {
+			c.fence(requests[i].Name)
+		}
+	}
+}
+
+// heldAs are the values of the fields of tenures, see kinds.lua.
+var heldAs = map[lockagent.LockKind]string{
+	lockagent.PlainLock: "2", lockagent.FairLock: "3", lockagent.FencedLock: "4", lockagent.SpinLock: "5",
+}
+
+func (c *Call) reassert(request *lockagent.RenewRequest) {
+	c.renew(request)
+	c.Args = append(c.Args, c.text.number(uint64(request.Last)))
+}
+
+// ReadWriteReassert is [Room.Reassert] for read/write locks, see rw_reassert.lua.
+func (r Room) ReadWriteReassert(c *Call, requests []lockagent.RenewRequest, past Past) {
+	c.begin(rwReassertScript)
+	c.Args = append(c.Args, r.incarnation(&past))
+	for i := range requests {
+		mode := "write"
+		if requests[i].Mode == lockagent.Shared {
+			mode = "read"
+		}
+		c.Keys = append(c.Keys, string(requests[i].Name))
+		c.reassert(&requests[i])
+		c.Args = append(c.Args, mode)
+	}
+	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
+}

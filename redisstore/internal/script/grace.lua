@@ -1,0 +1,118 @@
+-- grace.lua is a part of other scripts: the grace period with which an incarnation begins, see lockagent.Grace. Only
+-- incarnations with three parts in their names have one, see incarnation.lua. While the period lasts, the member of the
+-- clock ends with " ~", so no short way of an acquire finds the name that it knows.
+--
+-- The zset lockagent_grace has the agents for which the period waits, with the times until which it does so, in
+-- microseconds of the server's own clock. The time is 0 if the agent has come back. "-" is no agent: its time is the
+-- earliest end. The zset lockagent_claims has the greatest token with which a lock was claimed: "w <lock>" by a tenure
+-- that has it alone, and "r <lock>" by a reader.
+
+--include clock.lua
+
+--include kinds.lua
+
+local grace_settles = 500000 -- in microseconds: for how long agents may come that nobody knew
+
+-- Returns the names of the two zsets. key is the name of the clock.
+local function grace_keys(key)
+  local suffix = string.sub(key, 16)
+  return 'lockagent_grace' .. suffix, 'lockagent_claims' .. suffix
+end
+
+-- Begins a grace period. The caller makes the member of the clock end with " ~".
+--   server  the server's own time
+--   least   for how many microseconds it lasts at least
+--   roll    the agents that may have tenures: "<lease in ms> <agent>"
+local function grace_begin(key, server, least, roll)
+  local waits, claims = grace_keys(key)
+  call('DEL', waits, claims)
+  call('ZADD', waits, string.format('%.0f', server + least), '-')
+  for _, entry in ipairs(roll) do
+    local lease, agent = string.match(entry, '^(%d+) (%S+)$')
+    if lease then
+      call('ZADD', waits, 'GT', string.format('%.0f', server + lease * 1000), agent)
+    end
+  end
+end
+
+-- Has a grace period wait for agents of which another one tells.
+--   began  when the period began
+--   roll   as in grace_begin
+local function grace_join(key, began, roll)
+  local waits = grace_keys(key)
+  call('ZADD', waits, 'LT', string.format('%.0f', began + grace_settles), '-') -- somebody knew the database
+  for _, entry in ipairs(roll) do
+    local lease, agent = string.match(entry, '^(%d+) (%S+)$')
+    if lease then
+      call('ZADD', waits, 'NX', string.format('%.0f', began + lease * 1000), agent)
+    end
+  end
+end
+
+-- Returns the agents for which a grace period waits.
+local function grace_awaited(key, server)
+  local awaited = {}
+  for _, agent in ipairs(call('ZRANGEBYSCORE', grace_keys(key), string.format('(%.0f', server), '+inf')) do
+    awaited[#awaited + 1] = agent ~= '-' and agent or nil
+  end
+  return awaited
+end
+
+-- Ends a grace period if it is over.
+--   key     the name of the clock
+--   member  of the clock
+--   last    the score of the clock
+--   server  the server's own time
+-- Returns for how many microseconds the period lasts, or nil if there is none, and the member that the clock has now.
+local function grace_left(key, member, last, server)
+  local plain = string.match(member or '', '^(.*) ~$')
+  if not plain then
+    return nil, member
+  end
+  local waits, claims = grace_keys(key)
+  local left = (call('ZRANGE', waits, -1, -1, 'WITHSCORES')[2] or 0) - server
+  if left > 0 then
+    return left, member
+  end
+  call('ZADD', key, string.format('%.0f', last), plain)
+  call('ZREM', key, member)
+  call('DEL', waits, claims)
+  pcall('PUBLISH', 'lockagent_incarnation', 'over')
+  return nil, plain
+end
+
+-- Reports whether a tenure may have a lock, and takes note of its claim. The claims of others are greater if they began
+-- later: then the tenure is the one that was before.
+--   last    the last token of the tenure
+--   reads   whether the tenure shares the lock with readers
+local function grace_claim(time, lock, last, reads)
+  local _, claims = grace_keys(time.key)
+  local writes = call('ZSCORE', claims, 'w ' .. lock) or 0
+  local shares = not reads and call('ZSCORE', claims, 'r ' .. lock) or 0
+  if last == 0 or math.max(writes, shares) > last then
+    return false
+  end
+  call('ZADD', claims, 'GT', string.format('%.0f', last), (reads and 'r ' or 'w ') .. lock)
+  clock_raise(time, last)
+  return true
+end
+
+-- Returns an error if the grace period of an incarnation is over, or nil.
+local function grace_over(time, name)
+  local begun = string.match(time.member or '', '^(%S+) .*~$')
+  return begun ~= name and redis.error_reply('ERR the grace period of ' .. name .. ' is over') or nil
+end
+
+-- Reports whether a lock has a holder that is no agent. An agent with an identity of the application's choice has no
+-- UUID.
+--   fields  the holders of the lock, also with their values
+--   more    whether it may have more
+local function grace_foreign(fields, more)
+  for _, holder in ipairs(fields or {}) do
+    local tenure = string.match(holder, '^(.*):write$') or holder
+    if has_uuid(tenure) and not is_agent(tenure) then
+      return true
+    end
+  end
+  return more
+end

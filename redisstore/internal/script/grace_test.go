@@ -1,0 +1,390 @@
+package script
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+)
+
+// look looks at the database.
+func (s *server) look(look Look) Looked {
+	s.t.Helper()
+	s.room.Incarnation(&s.call, look)
+	seen, err := ReadIncarnation(s.must(&s.call))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.past.In(seen.Name)
+	return seen
+}
+
+func (s *server) came(agent lockagent.AgentID, incarnation string) (left string) {
+	s.t.Helper()
+	s.room.Reasserted(&s.call, agent, incarnation)
+	return s.must(&s.call)
+}
+
+// settle has the time pass that a grace period lasts in any case.
+func (s *server) settle() { s.Do("ZADD", graceKey, "1", "-") }
+
+// refused returns for how long a grace period lasts that refuses a request, or 0 if none does.
+func (s *server) refused(req lockagent.AcquireRequest) time.Duration {
+	s.t.Helper()
+	s.room.Acquire(&s.call, []lockagent.AcquireRequest{req}, s.past)
+	_, err := s.run(&s.call)
+	if err == nil {
+		return 0
+	}
+	grace, ok := errors.AsType[*GraceError](Refused(err.Error()))
+	if !ok {
+		s.t.Fatal(err)
+	}
+	s.past.In(grace.Incarnation)
+	return grace.Left
+}
+
+// reassert puts a tenure back, and reports whether it is held.
+func (s *server) reassert(req lockagent.AcquireRequest, last lockagent.Token) bool {
+	s.t.Helper()
+	renewals := []lockagent.RenewRequest{{
+		Name: req.Name, Kind: req.Kind, Mode: req.Mode, Tenure: req.Tenure, Lease: req.Lease, Last: last,
+	}}
+	if req.Kind == lockagent.ReadWriteLock {
+		s.room.ReadWriteReassert(&s.call, renewals, s.past)
+	} else {
+		s.room.Reassert(&s.call, renewals, s.past)
+	}
+	outcomes := make([]Outcome[lockagent.RenewReply], 1)
+	if err := ReadRenewed(s.must(&s.call), s.past, outcomes); err != nil {
+		s.t.Fatal(err)
+	}
+	if outcomes[0].Err != nil {
+		s.t.Fatal(outcomes[0].Err)
+	}
+	return outcomes[0].Reply.Held
+}
+
+var (
+	annaOnTheRoll  = Member{agentA, 30 * time.Second}
+	bertaOnTheRoll = Member{agentB, 10 * time.Second}
+)
+
+// graced is a database in a grace period that waits for two agents. Nothing is there.
+func graced(t *testing.T) *server {
+	s := start(t)
+	s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
+	return s
+}
+
+// A database that nobody knows grants nothing for as long as the first agent says.
+func TestGraceOfAFirstStart(t *testing.T) {
+	s := start(t)
+	seen := s.look(Look{Grace: true, First: time.Minute})
+	if seen.Left <= 50*time.Second || seen.Left > time.Minute || seen.Awaited != nil {
+		t.Errorf("%v are left, and the period waits for %q", seen.Left, seen.Awaited)
+	}
+	if left := s.refused(wish("orders", agentA, 1)); left <= 50*time.Second {
+		t.Errorf("an acquire is told %v", left)
+	}
+	s.settle()
+	s.grant(wish("orders", agentA, 1))
+	if later := s.look(Look{Grace: true, First: time.Minute}); later.Left >= 0 || later.Name != seen.Name {
+		t.Errorf("%v are left of %q, after %q", later.Left, later.Name, seen.Name)
+	}
+}
+
+func TestNoGrace(t *testing.T) {
+	for name, look := range map[string]Look{
+		"off":           {First: time.Minute, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}},
+		"a first start": {Grace: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			if seen := s.look(look); seen.Left >= 0 {
+				t.Errorf("%v are left", seen.Left)
+			}
+			s.grant(wish("orders", agentA, 1))
+			s.Do("FLUSHALL")
+			if refused := s.refused(wish("orders", agentA, 2)) > 0; refused != look.Grace {
+				t.Errorf("after it was emptied: refused is %v", refused)
+			}
+		})
+	}
+}
+
+// Whoever begins a grace period, it waits for each agent that any agent tells of, for as long as its lease.
+func TestGraceWaitsForTheRoll(t *testing.T) {
+	begin := map[string]func(s *server){
+		"an acquire finds no name": func(s *server) {
+			s.Do("FLUSHALL")
+			if s.refused(wish("orders", agentC, 1)) == 0 {
+				s.t.Error("granted")
+			}
+			s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
+		},
+		"an agent that knows all finds no name": func(s *server) {
+			s.Do("FLUSHALL")
+			s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
+		},
+		"an agent that knows nobody finds no name": func(s *server) {
+			s.Do("FLUSHALL")
+			s.look(Look{Grace: true, First: time.Minute})
+			s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll, bertaOnTheRoll}})
+		},
+		"each agent tells of itself": func(s *server) {
+			s.Do("FLUSHALL")
+			s.look(Look{Grace: true, Known: "1.feed.1", Self: annaOnTheRoll})
+			s.look(Look{Grace: true, Known: "1.feed.1", Self: bertaOnTheRoll})
+		},
+		"another run has the data": func(s *server) {
+			s.Do("DEL", "lockagent_clock")
+			s.Do("ZADD", "lockagent_clock", "1700", "1700.feed.1700")
+			s.look(Look{Grace: true, First: time.Minute})
+		},
+		"another run in a grace period": func(s *server) {
+			s.Do("DEL", "lockagent_clock")
+			s.Do("ZADD", "lockagent_clock", "1700", "1700.feed.1700 ~")
+			s.Do("ZADD", graceKey, "0", string(agentA))
+			s.look(Look{Grace: true, Known: "1.feed.1"})
+		},
+	}
+	for name, begin := range begin {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			s.look(Look{Grace: true, Self: annaOnTheRoll})
+			s.look(Look{Grace: true, Self: bertaOnTheRoll})
+			begin(s)
+			seen := s.look(Look{Grace: true, First: time.Minute})
+			slices.Sort(seen.Awaited)
+			if want := []lockagent.AgentID{agentA, agentB}; !reflect.DeepEqual(seen.Awaited, want) {
+				t.Errorf("the period waits for %q", seen.Awaited)
+			}
+			s.settle()
+			if left := s.refused(wish("orders", agentC, 1)); left <= 20*time.Second || left > 30*time.Second {
+				t.Errorf("%v are left for anna", left)
+			}
+			if left := s.came(agentA, "another"); left == "0" {
+				t.Error("anna has come back to another incarnation")
+			}
+			s.came(agentA, seen.Name)
+			s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}}) // that is old
+			if left := s.refused(wish("orders", agentC, 1)); left == 0 || left > 10*time.Second {
+				t.Errorf("%v are left for berta", left)
+			}
+			if left := s.came(agentB, seen.Name); left != "0" {
+				t.Errorf("%s are left when all have come", left)
+			}
+			s.grant(wish("orders", agentC, 1))
+		})
+	}
+}
+
+// An agent may have come back before another one tells of it.
+func TestGraceDoesNotWaitForWhoWasThere(t *testing.T) {
+	s := start(t)
+	seen := s.look(Look{Grace: true, First: time.Minute})
+	s.came(agentA, seen.Name)
+	s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}})
+	s.settle()
+	s.grant(wish("orders", agentC, 1))
+}
+
+// The roll has those who call, and its version changes with it.
+func TestRoll(t *testing.T) {
+	s := start(t)
+	if seen := s.look(Look{Grace: true}); seen.Roll != nil || seen.Version != 0 {
+		t.Errorf("an empty roll is %v, version %d", seen.Roll, seen.Version)
+	}
+	first := s.look(Look{Self: annaOnTheRoll})
+	if !reflect.DeepEqual(first.Roll, []Member{annaOnTheRoll}) || first.Version == 0 {
+		t.Errorf("the roll is %v, version %d", first.Roll, first.Version)
+	}
+	if again := s.look(Look{Self: annaOnTheRoll, Version: first.Version}); again.Roll != nil ||
+		again.Version != first.Version {
+		t.Errorf("the roll has changed to %v, version %d", again.Roll, again.Version)
+	}
+	both := s.look(Look{Self: bertaOnTheRoll, Version: first.Version})
+	if len(both.Roll) != 2 || both.Version == first.Version {
+		t.Errorf("the roll is %v, version %d", both.Roll, both.Version)
+	}
+	s.room.Leave(&s.call, []Member{annaOnTheRoll})
+	s.must(&s.call)
+	s.Do("ZADD", rollKey, "1", "10000 "+string(agentB)) // long ago
+	if nobody := s.look(Look{Version: both.Version}); nobody.Roll != nil || nobody.Version == both.Version {
+		t.Errorf("the roll is %v, version %d", nobody.Roll, nobody.Version)
+	}
+}
+
+// No release passes a lock on in a grace period.
+func TestNoPassInGrace(t *testing.T) {
+	s := start(t)
+	s.look(Look{Grace: true})
+	held := wish("orders", agentA, 1)
+	s.grant(held)
+	s.waits(agentB, "orders")
+	s.acquire(queueing("orders", agentB, 1))
+	s.Do("DEL", "lockagent_clock")
+	s.Do("ZADD", "lockagent_clock", "1700", "1700.feed.1700")
+	s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{bertaOnTheRoll}})
+	if r := s.release(end(held)); r.Passed || !r.Released {
+		t.Errorf("the release: %+v", r)
+	}
+	if s.Do("EXISTS", "orders") != int64(0) {
+		t.Error("somebody has the lock")
+	}
+}
+
+// A tenure is put back as it was, unless another one that came later claims the lock, or another program has it.
+func TestReassert(t *testing.T) {
+	const name lockagent.Name = "orders"
+	writes, reads := lockagent.Exclusive, lockagent.Shared
+	type claim struct {
+		agent lockagent.AgentID
+		mode  lockagent.Mode
+		last  lockagent.Token
+		held  bool
+	}
+	foreign := "11111111-1111-4111-8111-111111111111:7"
+	for what, tt := range map[string]struct {
+		kinds  []lockagent.LockKind // plain and read/write locks if empty
+		before [][]string           // what the database has
+		claims []claim
+	}{
+		"nothing is there":      {claims: []claim{{agentA, writes, 100, true}}},
+		"it is there":           {before: [][]string{{"tenure", string(agentA)}}, claims: []claim{{agentA, writes, 100, true}}},
+		"the one before it":     {before: [][]string{{"tenure", string(agentB)}}, claims: []claim{{agentA, writes, 100, true}}},
+		"another program's":     {before: [][]string{{"holder", foreign}}, claims: []claim{{agentA, writes, 100, false}}},
+		"it had no holds":       {claims: []claim{{agentA, writes, 0, false}}},
+		"the later one first":   {claims: []claim{{agentA, writes, 100, true}, {agentB, writes, 90, false}}},
+		"the later one last":    {claims: []claim{{agentA, writes, 90, true}, {agentB, writes, 100, true}, {agentA, writes, 90, false}}},
+		"it claims twice":       {claims: []claim{{agentA, writes, 100, true}, {agentA, writes, 100, true}}},
+		"two readers":           {kinds: rw, claims: []claim{{agentA, reads, 100, true}, {agentB, reads, 90, true}, {agentA, reads, 100, true}}},
+		"a reader after it":     {kinds: rw, claims: []claim{{agentA, reads, 100, true}, {agentB, writes, 90, false}}},
+		"a writer after it":     {kinds: rw, claims: []claim{{agentA, reads, 90, true}, {agentB, writes, 100, true}, {agentA, reads, 90, false}}},
+		"a writer before":       {kinds: rw, before: [][]string{{"tenure", string(agentB)}}, claims: []claim{{agentA, reads, 90, true}}},
+		"a reader of Redisson":  {kinds: rw, before: [][]string{{"reader", foreign}}, claims: []claim{{agentA, reads, 90, true}, {agentB, writes, 100, false}}},
+		"a writer reads by now": {kinds: rw, before: [][]string{{"tenure", string(agentA)}}, claims: []claim{{agentA, reads, 90, true}, {agentB, reads, 95, true}}},
+	} {
+		kinds := tt.kinds
+		if kinds == nil {
+			kinds = []lockagent.LockKind{
+				lockagent.PlainLock, lockagent.FairLock, lockagent.FencedLock, lockagent.SpinLock, lockagent.ReadWriteLock,
+			}
+		}
+		for _, kind := range kinds {
+			t.Run(what+"/"+string(kind), func(t *testing.T) {
+				s := graced(t)
+				for _, b := range tt.before {
+					s.plant(kind, name, b[0], b[1])
+				}
+				for i, c := range tt.claims {
+					req := wish(name, c.agent, 1)
+					req.Kind, req.Mode = kind, c.mode
+					if held := s.reassert(req, c.last); held != c.held {
+						t.Errorf("claim %d: held is %v", i+1, held)
+					}
+				}
+			})
+		}
+	}
+}
+
+var rw = []lockagent.LockKind{lockagent.ReadWriteLock}
+
+// plant puts a holder there, for a minute.
+func (s *server) plant(kind lockagent.LockKind, name lockagent.Name, what, holder string) {
+	s.t.Helper()
+	fields := []string{"HSET", string(name)}
+	if what == "tenure" {
+		holder += ":1"
+	}
+	switch {
+	case kind != lockagent.ReadWriteLock && what == "tenure":
+		fields = append(fields, holder, heldAs[kind])
+	case kind != lockagent.ReadWriteLock:
+		fields = append(fields, holder, "1")
+	case what == "reader":
+		fields = append(fields, "mode", "read", holder, "1")
+	default:
+		fields = append(fields, "mode", "write", holder+":write", "1")
+	}
+	s.Do(fields...)
+	s.Do("PEXPIRE", string(name), "60000")
+}
+
+// What is put back is a tenure like any other, and later tokens are greater than its own.
+func TestReassertedTenure(t *testing.T) {
+	for kind := range heldAs {
+		t.Run(string(kind), func(t *testing.T) {
+			s := graced(t)
+			ahead := lockagent.Token(s.time()) + 1_000_000_000 // of its last holds; the clock was ahead
+			req := wish("orders", agentA, 1)
+			req.Kind = kind
+			if !s.reassert(req, ahead) {
+				t.Fatal("not held")
+			}
+			s.lives("orders", 30*time.Second)
+			s.Do("DEL", graceKey)
+			r := s.acquireAs(kind, wish("orders", agentB, 1))
+			if r.Granted || r.Holder != req.Tenure.String() {
+				t.Errorf("another acquire: %+v", r)
+			}
+			s.Do("DEL", "orders")
+			if r = s.acquireAs(kind, wish("orders", agentB, 2)); !r.Granted || r.Token <= ahead {
+				t.Errorf("the next tenure: %+v, after %d", r, ahead)
+			}
+		})
+	}
+}
+
+// acquireAs is acquire for locks with one holder.
+func (s *server) acquireAs(kind lockagent.LockKind, req lockagent.AcquireRequest) lockagent.AcquireReply {
+	s.t.Helper()
+	req.Kind = kind
+	write := map[lockagent.LockKind]func(*Call, []lockagent.AcquireRequest, Past){
+		lockagent.PlainLock: s.room.Acquire, lockagent.FairLock: s.room.FairAcquire,
+		lockagent.FencedLock: s.room.AcquireFenced, lockagent.SpinLock: s.room.AcquireSpin,
+	}[kind]
+	write(&s.call, []lockagent.AcquireRequest{req}, s.past)
+	outcomes := make([]Outcome[lockagent.AcquireReply], 1)
+	if err := s.room.ReadAcquired(s.must(&s.call), s.past, outcomes); err != nil {
+		s.t.Fatal(err)
+	}
+	if outcomes[0].Err != nil {
+		s.t.Fatal(outcomes[0].Err)
+	}
+	return outcomes[0].Reply
+}
+
+// Whoever renews a tenure that the database has forgotten does not hear that it is over.
+func TestRenewalOfWhatWasForgotten(t *testing.T) {
+	req := wish("orders", agentA, 1)
+	renewal := lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease}
+	forgotten := func(s *server) bool { return errors.Is(s.renewAll(renewal)[0].Err, ErrForgotten) }
+	s := start(t)
+	if s.look(Look{Grace: true}); forgotten(s) {
+		t.Error("forgotten without a reason")
+	}
+	s.Do("FLUSHALL")
+	if !forgotten(s) {
+		t.Error("not forgotten after it was emptied")
+	}
+	s.look(Look{Grace: true, Known: "1.feed.1", Roll: []Member{annaOnTheRoll}})
+	if !forgotten(s) {
+		t.Error("not forgotten in the grace period")
+	}
+	name := s.past.Incarnation
+	s.settle()
+	s.came(agentA, name)
+	if forgotten(s) {
+		t.Error("forgotten after the grace period")
+	}
+	s.room.Reassert(&s.call, []lockagent.RenewRequest{renewal}, s.past)
+	if reply, err := s.run(&s.call); err == nil {
+		t.Errorf("put back after the grace period: %s", reply)
+	}
+}

@@ -1,0 +1,26 @@
+-- reasserted.lua says that an agent has come back, see grace.lua, or takes it off the roll.
+--
+-- KEYS[1]  the clock, see acquire.lua
+-- KEYS[2]  the grace period
+-- KEYS[3]  the roll, see incarnation.lua
+-- ARGV[1]  the agent
+-- ARGV[2]  the incarnation to which it has come back, or "" if it leaves the roll
+-- Then the entries of the agent on the roll, if it leaves
+--
+-- Reply: how many microseconds are left of the grace period, or 0.
+
+local call, pcall = redis.call, redis.pcall
+
+--include clock.lua
+
+--include grace.lua
+
+local time = clock_read(KEYS[1], call('TIME'))
+if ARGV[2] == '' and pcall('ZREM', KEYS[3], unpack(ARGV, 3)) == 1 then
+  call('ZADD', KEYS[3], 'INCR', -1, 'version')
+end
+local name = string.match(time.member or '', '^(%S+) .*~$')
+if name and (name == ARGV[2] or ARGV[2] == '') then
+  call('ZADD', KEYS[2], '0', ARGV[1]) -- also if nobody has told that it is to come
+end
+return grace_left(KEYS[1], time.member, time.last, time.server) or 0
