@@ -17,6 +17,19 @@ const (
 	DefaultCallTimeout    = 5 * time.Second
 	DefaultSilenceTimeout = time.Second
 	DefaultClientName     = "lockagent"
+	DefaultGraceFirst     = 2 * time.Second
+)
+
+// NoGraceFirst is a [Config.GraceFirst] without a grace period at the first start.
+const NoGraceFirst time.Duration = -1
+
+// GraceMode says whether a new incarnation begins with a grace period. The zero GraceMode is GraceOn.
+type GraceMode uint8
+
+// The values of [Config.Grace].
+const (
+	GraceOn GraceMode = iota
+	GraceOff
 )
 
 // Config says how a store uses Redis. The zero Config is usable. Where Redis is
@@ -55,6 +68,17 @@ type Config struct {
 	// CallTimeout. It means nothing without MinReplicas. Defaults to [DefaultReplicaTimeout], or to the
 	// longest possible if that is less.
 	ReplicaTimeout time.Duration
+
+	// Grace says whether a new incarnation of the store begins with a grace period, see [lockagent.Grace]: meanwhile
+	// nothing new is granted, and the holders come back. The zero value is GraceOn. GraceOff is for those who prefer an
+	// overlap to waiting. All programs should use the same.
+	Grace GraceMode
+
+	// GraceFirst is how long the grace period lasts if nobody knew the database before: it has no data, and no agent
+	// is connected. Such a database is new, or has lost its data while all agents were away. Make it as long as the
+	// longest lease if the second must cost no overlap. It is at most [lockagent.MaxLease]. Defaults to
+	// [DefaultGraceFirst]. [NoGraceFirst] is for no such period, as in tests.
+	GraceFirst time.Duration
 
 	// Credentials, if not nil, is asked for the user and the password at each connection to a server, in place of
 	// those in the URL. It is for passwords that change, such as tokens that expire. A server that refuses them may
@@ -96,6 +120,9 @@ func (c Config) withDefaults() Config {
 	if c.ReplicaTimeout == 0 {
 		c.ReplicaTimeout = min(DefaultReplicaTimeout, c.mostReplicaTimeout())
 	}
+	if c.GraceFirst == 0 {
+		c.GraceFirst = DefaultGraceFirst
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -122,6 +149,15 @@ func (c Config) validate() error {
 		refuse("SilenceTimeout", "%v is negative; leave it out for %v", c.SilenceTimeout, DefaultSilenceTimeout)
 	}
 	c.validateReplicas(refuse)
+	if c.Grace > GraceOff {
+		refuse("Grace", "there is no mode %d; use GraceOn or GraceOff", c.Grace)
+	}
+	if (c.GraceFirst < 0 && c.GraceFirst != NoGraceFirst) || c.GraceFirst > lockagent.MaxLease {
+		refuse(
+			"GraceFirst", "%v is not between 0 and %v; leave it out for %v, or use NoGraceFirst for none", c.GraceFirst,
+			lockagent.MaxLease, DefaultGraceFirst,
+		)
+	}
 	for _, r := range c.ClientName {
 		if r <= ' ' || r > '~' {
 			refuse("ClientName", "%q has a character that Redis does not take; use letters, digits and punctuation, "+
