@@ -408,7 +408,9 @@ func (j *journal) look(told string) (seen bool, more <-chan struct{}) {
 const slowest = time.Minute
 
 // patient opens a store for which no server is too slow.
-var patient = redisstore.Config{DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest}
+var patient = redisstore.Config{
+	DialTimeout: slowest, CallTimeout: slowest, SilenceTimeout: slowest, GraceFirst: redisstore.NoGraceFirst,
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()

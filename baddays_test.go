@@ -29,7 +29,7 @@ import (
 // openAgent is an agent of its own at a Redis server, reached at addr.
 func openAgent(t *testing.T, cfg redisstore.Config, addr string, agent channelapi.Config) *channelapi.Locks {
 	t.Helper()
-	cfg.DialTimeout = slowest
+	cfg.DialTimeout, cfg.GraceFirst = slowest, redisstore.NoGraceFirst
 	if cfg.CallTimeout == 0 {
 		cfg.CallTimeout, cfg.SilenceTimeout = slowest, slowest
 	}
@@ -129,12 +129,15 @@ func TestManyWaitersOneSubscription(t *testing.T) {
 	}
 }
 
-// Whoever waits when Redis dies goes on as soon as it is back, and whoever holds is
+// noGrace is for those who prefer an overlap to waiting.
+var noGrace = redisstore.Config{Grace: redisstore.GraceOff}
+
+// Without a grace period, whoever waits when Redis dies goes on as soon as it is back, and whoever holds is
 // told that the lock was forgotten.
 func TestRedisRestartsEmpty(t *testing.T) {
 	redis := redistest.Start(t)
-	alpha := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
-	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+	alpha := openAgent(t, noGrace, redis.Addr(), channelapi.Config{})
+	beta := openAgent(t, noGrace, redis.Addr(), channelapi.Config{})
 	hold := holdOf(t, alpha, theLock)
 	waiting := beta.Lock(theLock).AcquireAsync(t.Context())
 	awaitWaiters(t, beta, theLock, 1)
@@ -161,14 +164,14 @@ func TestRedisRestartsEmpty(t *testing.T) {
 	must(t, again.Release(t.Context()))
 }
 
-// A holder that is cut off while Redis forgets its lock overlaps with the next one.
+// Without a grace period, a holder that is cut off while Redis forgets its lock overlaps with the next one.
 // The audit names that overlap, and the reset that explains it.
 func TestForgottenHoldIsExplained(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := faultproxy.Start(t, redis.Addr())
 	alphas, betas := newJournal(), newJournal()
-	alpha := openAgent(t, redisstore.Config{}, proxy.Addr(), channelapi.Config{Recorder: alphas})
-	beta := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{Recorder: betas})
+	alpha := openAgent(t, noGrace, proxy.Addr(), channelapi.Config{Recorder: alphas})
+	beta := openAgent(t, noGrace, redis.Addr(), channelapi.Config{Recorder: betas})
 	first := holdOf(t, alpha, theLock)
 
 	proxy.Refuse(true)
@@ -399,7 +402,7 @@ func TestRefusals(t *testing.T) {
 		"redis://127.0.0.1:1":             lockagent.ErrStoreUnavailable,
 		redis.UserURL("reader", "secret"): lockagent.ErrNotPermitted,
 	} {
-		store, err := redisstore.Open(t.Context(), url)
+		store, err := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(t.Context(), url)
 		if !errors.Is(err, want) {
 			t.Errorf("Open(%s) = %v, want %v", url, err, want)
 		}

@@ -56,14 +56,16 @@ func TestNoHoldBeginsAfterTheLockIsBroken(t *testing.T) {
 		for _, way := range ways {
 			name := title + " " + way.title
 			if !t.Run(name, func(t *testing.T) {
-				store, err := patient.Open(t.Context(), redis.URL())
+				config := patient
+				config.Grace = redisstore.GraceOff // otherwise nobody is granted what was forgotten
+				store, err := config.Open(t.Context(), redis.URL())
 				must(t, err)
 				t.Cleanup(func() { must(t, store.Close()) })
 				told := make(chan lockagent.MessageKind, 1000) // more than there are
 				first, err := channelapi.New(channelapi.Config{Store: &attentive{store, told}})
 				must(t, err)
 				t.Cleanup(func() { _ = first.Close() })
-				other := openAgent(t, redisstore.Config{}, redis.Addr(), channelapi.Config{})
+				other := openAgent(t, noGrace, redis.Addr(), channelapi.Config{})
 				lock, next := lockOf(first, name), lockOf(other, name)
 
 				ctx := waittest.Context(t)

@@ -19,6 +19,10 @@ import (
 // # In a RenewRequest
 //
 // Last is the token of the tenure's last hold, or 0 if there was none. A tenure without holds is not put back.
+//
+// Permits and Total are for a tenure of a semaphore: the number of its permits, and the number of all permits when the
+// store granted those, as in the [AcquireReply]. If the store has forgotten how many there are, the Total of the
+// greatest Last counts.
 type Grace interface {
 	// Reasserted says that the agent has come back to an incarnation: it has made a Renew of each tenure with holds
 	// since OnReset told of that incarnation, and has the answers. Reasserted does not wait.
@@ -33,6 +37,11 @@ type Grace interface {
 	// block.
 	OnGrace(f func(GracePeriod)) (cancel func())
 }
+
+// PresentIncarnation stands for the incarnation in which an agent began to listen, in a call of [Grace].Reasserted: an
+// agent that goes on with the tenures of another process was told of no reset. The call does not count if the store has
+// been reset since.
+const PresentIncarnation = "present"
 
 // GracePeriod is a time in which a store grants nothing new, see [Grace].
 type GracePeriod struct {
@@ -59,5 +68,7 @@ func (e *GraceError) Error() string {
 		"up to %v for the holders to come back; try again", e.Name, e.Left.Round(time.Millisecond))
 }
 
-// Is reports whether target is [ErrGrace].
-func (e *GraceError) Is(target error) bool { return target == ErrGrace }
+// Is reports whether target is [ErrGrace], or [ErrStoreUnavailable]: the store cannot tell yet.
+func (e *GraceError) Is(target error) bool {
+	return target == ErrGrace || target == ErrStoreUnavailable
+}

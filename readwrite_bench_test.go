@@ -17,7 +17,7 @@ func BenchmarkReadersOfOneProcess(b *testing.B) {
 	for _, name := range []string{"alone through Redis", fmt.Sprint(readers, " readers")} {
 		b.Run(name, func(b *testing.B) {
 			server := redistest.Start(b)
-			store, err := redisstore.Open(b.Context(), server.URL())
+			store, err := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(b.Context(), server.URL())
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -225,7 +225,9 @@ type RenewRequest struct {
 	Urgent bool
 
 	Watched bool  // see [Queue]; a store without ignores it
-	Last    Token // see [Grace]; a store without ignores it
+	Last    Token // see [Grace], as the next two; a store without ignores them
+	Permits int
+	Total   int
 }
 
 // RenewReply answers a [RenewRequest].

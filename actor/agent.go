@@ -23,6 +23,7 @@ type Agent struct {
 	baseConfig     *lockstate.Config // of all other kinds
 	clock          *clock
 	registry       registry
+	returns        returns
 	broadcast      broadcast
 
 	machines map[lockagent.LockKind]newMachine // does not change after the first lock was made
@@ -138,7 +139,8 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 		a.journaling = &journaling{agent: a, journal: cfg.Journal}
 	}
 	a.registry.init(func(e *entry) *lock { return newLock(a, e) }, a.identity.closed)
-	a.broadcast.registry = &a.registry
+	a.broadcast.registry, a.broadcast.returns = &a.registry, &a.returns
+	a.returns.grace = a.layers.grace
 	begun := &lockagent.Event{Kind: lockagent.EventAgentStarted, Process: cfg.Process}
 	if from != nil {
 		begun.Count, begun.Sum = from.Holds()
@@ -151,8 +153,15 @@ func open(cfg Config, from *saved.Agent) (*Agent, error) {
 	} else {
 		a.identity.settle(verdictMine) // nobody tells
 	}
-	offReset := cfg.Store.OnReset(a.storeReset)
-	a.deafen = sync.OnceFunc(func() { offReset(); offListen() })
+	offReset, offGrace := cfg.Store.OnReset(a.storeReset), func() {}
+	if a.layers.grace != nil {
+		offGrace = a.layers.grace.OnGrace(a.inGrace)
+	}
+	a.deafen = sync.OnceFunc(func() { offGrace(); offReset(); offListen() })
+	if from != nil {
+		a.returns.begin(lockagent.PresentIncarnation)
+		a.broadcast.give(lockstate.StoreReset{})
+	}
 	for _, m := range messages {
 		send(m.entry, m)
 	}
@@ -477,7 +486,22 @@ func (a *Agent) storeReset(r lockagent.Reset) {
 		return // the store may call once more after the agent has cancelled OnReset
 	}
 	a.record(context.Background(), &lockagent.Event{Kind: lockagent.EventStoreReset, Reset: r})
+	if r.From != r.To {
+		a.returns.begin(r.To)
+	}
 	a.toAll(lockstate.StoreReset{})
+}
+
+// inGrace is told when a grace period of the store has begun, and when it has ended.
+func (a *Agent) inGrace(p lockagent.GracePeriod) {
+	if a.ending.over.Load() {
+		return // as for storeReset
+	}
+	kind := lockagent.EventGraceBegan
+	if p.Ended != 0 {
+		kind = lockagent.EventGraceEnded
+	}
+	a.record(context.Background(), &lockagent.Event{Kind: kind, Grace: &p})
 }
 
 // toAll gives a command to all actors. What the store says while the agent begins reaches the locks that are resumed

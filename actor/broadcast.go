@@ -12,6 +12,7 @@ import (
 // goroutine while there is nothing to give.
 type broadcast struct {
 	registry *registry
+	returns  *returns
 
 	mu      sync.Mutex // guards what follows, and calls of running.Go
 	waiting []lockstate.Command
@@ -43,8 +44,16 @@ func (b *broadcast) run() {
 
 // give runs the actors one by one.
 func (b *broadcast) give(c lockstate.Command) {
+	_, reset := c.(lockstate.StoreReset)
+	round := 0
+	if reset {
+		round = b.returns.add()
+	}
 	for e := range b.registry.all {
 		send(e, &commandMsg{command: c})
+	}
+	if reset {
+		b.returns.done(round)
 	}
 }
 

@@ -22,6 +22,7 @@ type ending struct {
 
 	ended     atomic.Int64 // holds that were cut short
 	abandoned atomic.Int64 // tenures that could not be returned
+	stays     atomic.Bool  // the store may have tenures of the agent when it has ended, and not only abandoned ones
 }
 
 // Shutdown answers all requests with [lockagent.ErrClosed], those that wait and new ones, and
@@ -86,6 +87,9 @@ func (a *Agent) awaitEnd() {
 			defer close(a.ending.done)
 			a.registry.live.Wait()
 			a.ending.over.Store(true)
+			if a.layers.grace != nil && !a.ending.stays.Load() && a.ending.abandoned.Load() == 0 {
+				a.layers.grace.Left()
+			}
 			a.deafen()
 			a.broadcast.end()
 			a.storeTime.stop()
@@ -140,6 +144,7 @@ func (l *lock) cutShort(r *request) {
 		return
 	}
 	l.outliving = append(l.outliving, r.tenure)
+	l.agent.ending.stays.Store(true)
 	if r.fixed.Load() > r.deadline.Load() { // an extension that the store has not confirmed
 		l.agent.ending.abandoned.Add(1)
 	}

@@ -28,6 +28,7 @@ import (
 // Detach from a callback of the agent.
 func (a *Agent) Detach() {
 	a.ending.detach.Do(func() {
+		a.ending.stays.Store(true)
 		a.identity.settle(verdictCut)
 		a.deafen() // the store passes no lock to an agent that does not listen
 		var locks sync.WaitGroup

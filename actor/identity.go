@@ -171,6 +171,7 @@ func (a *Agent) yield() {
 	if a.identity.settle(verdictTaken) && a.identity.begun.Load() {
 		a.cfg.Logger.Error("lockagent: this agent ends, and gives nothing back",
 			"agent", a.cfg.ID, "error", lockagent.ErrIdentityInUse)
+		a.ending.stays.Store(true)
 		go func() { _ = a.Close() }() // a call of Close by the application returns the same
 	}
 }

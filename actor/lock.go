@@ -51,6 +51,7 @@ type lock struct {
 	tellAt      lockstate.Instant // when the event log is told of its holds; 0 before the first tick
 	watching    int32             // how many holds ask whether others want the lock
 	wanted      bool              // others want it; only if holds ask
+	returns     int               // the return of the agent for which the lock is counted, or 0: see [returns]
 }
 
 func newLock(a *Agent, e *entry) *lock {
@@ -70,6 +71,10 @@ func (l *lock) receive(m message) {
 
 // processed does what follows every message.
 func (l *lock) processed(m message) {
+	if l.returns != 0 && !l.state.InDoubt() {
+		l.agent.returns.done(l.returns)
+		l.returns = 0
+	}
 	if l.drained() {
 		l.handle(&closeMsg{})
 	}

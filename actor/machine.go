@@ -12,6 +12,7 @@ import (
 type machine interface {
 	Alarm() (at lockstate.Instant, ok bool)
 	Listening() bool
+	InDoubt() bool
 	Resting() bool
 	Unheld() uint64
 	Idle() bool

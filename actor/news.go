@@ -2,6 +2,7 @@ package actor
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/lockagent/lockagent"
@@ -59,7 +60,7 @@ func (n *news) asked(now lockstate.Instant) {
 // heard notes how a call ended.
 func (n *news) heard(err error) {
 	answered := err == nil || lockagent.Definite(err)
-	if answered {
+	if answered || errors.Is(err, lockagent.ErrGrace) {
 		n.since = 0
 	}
 	switch holder := n.holder(); {

@@ -164,6 +164,20 @@ func (a *Agent) changed(req *lockagent.PermitsRequest, reply *lockagent.PermitsR
 	a.record(context.Background(), &e)
 }
 
+// permitsIn returns how many permits a tenure has, and how many there were when it was granted those. Both are 0 if the
+// lock is no semaphore.
+func (l *lock) permitsIn(tenure uint64) (n, total int) {
+	if l.totals == nil {
+		return 0, 0
+	}
+	for r := range l.holds {
+		if r.tenure == tenure {
+			return max(1, r.Permits), r.total
+		}
+	}
+	return 0, 0
+}
+
 // allotted is what the store said when it granted permits: how many there were.
 type allotted struct {
 	token lockagent.Token

@@ -84,6 +84,9 @@ func (l *lock) process(m message) {
 			} // otherwise the tenure goes back, and whoever wants the name has this actor leave when it is idle
 		}
 		l.step(m.command)
+		if _, reset := m.command.(lockstate.StoreReset); reset && l.state.InDoubt() {
+			l.returns = l.agent.returns.add()
+		}
 		if _, tick := m.command.(lockstate.Tick); tick {
 			l.tellHolds()
 		}

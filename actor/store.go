@@ -19,6 +19,7 @@ type layers struct {
 	operator lockagent.Operator
 	counters lockagent.Counters
 	history  lockagent.History
+	grace    lockagent.Grace
 	rests    bool
 }
 
@@ -27,6 +28,7 @@ func layersOf(s lockagent.Store) (l layers) {
 	l.operator, _ = lockagent.Layer[lockagent.Operator](s)
 	l.counters, _ = lockagent.Layer[lockagent.Counters](s)
 	l.history, _ = lockagent.Layer[lockagent.History](s)
+	l.grace, _ = lockagent.Layer[lockagent.Grace](s)
 	rests, ok := lockagent.Layer[lockagent.Rests](s)
 	l.rests = ok && rests.Rests()
 	return l
@@ -141,13 +143,12 @@ func (l *lock) acquire(r *request, e *lockstate.Event) {
 func (l *lock) renew(e *lockstate.Event) {
 	l.news.asked(e.Now)
 	c := &storeCall[lockagent.RenewReply]{lock: l, tenure: e.Tenure}
-	watched := l.watching > 0
-	c.make(func() {
-		l.agent.cfg.Store.Renew(context.Background(), lockagent.RenewRequest{
-			Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: l.tenureOf(e.Tenure),
-			Lease: e.AskedLease, Urgent: e.Urgent, Watched: watched,
-		}, c.done)
-	})
+	req := lockagent.RenewRequest{
+		Name: l.entry.name, Kind: l.entry.kind, Mode: modeOf(e.Mode), Tenure: l.tenureOf(e.Tenure),
+		Lease: e.AskedLease, Urgent: e.Urgent, Watched: l.watching > 0, Last: e.Floor,
+	}
+	req.Permits, req.Total = l.permitsIn(e.Tenure)
+	c.make(func() { l.agent.cfg.Store.Renew(context.Background(), req, c.done) })
 }
 
 // release gives a tenure back. The context has the values of the caller who released the last hold.

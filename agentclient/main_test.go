@@ -135,7 +135,7 @@ func serve() {
 	}
 	var err error
 	if redis := os.Getenv("AGENTCLIENT_TEST_REDIS"); redis != "" {
-		cfg.Store, err = redisstore.Open(context.Background(), redis)
+		cfg.Store, err = redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(context.Background(), redis)
 	} else if cfg.Journal != nil {
 		cfg.Store, err = daemon.Remember(memstore.New(), cfg.Journal, cfg.Recovered, cfg.Lease, cfg.Margin, quota.New(quota.Config{}))
 	}

@@ -426,7 +426,7 @@ func (w *lineWriter) Write(data []byte) (int, error) {
 // redisAgent is an agent that uses Redis itself.
 func redisAgent(t *testing.T, redis string) *channelapi.Locks {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redis)
+	store, err := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(t.Context(), redis)
 	if err != nil {
 		t.Fatal(err)
 	}

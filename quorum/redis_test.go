@@ -112,7 +112,10 @@ func (all servers) dial(t testing.TB) []lockagent.Store {
 func dial(t testing.TB, urls ...string) []lockagent.Store {
 	t.Helper()
 	// Servers answer late on a machine that is busy.
-	redis := redisstore.Config{CallTimeout: time.Minute, SilenceTimeout: time.Minute, DialTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	redis := redisstore.Config{
+		CallTimeout: time.Minute, SilenceTimeout: time.Minute, DialTimeout: time.Minute,
+		GraceFirst: redisstore.NoGraceFirst, Logger: slog.New(slog.DiscardHandler),
+	}
 	ctx := waittest.Context(t)
 	nodes, errs := make([]lockagent.Store, len(urls)), make([]error, len(urls))
 	var group sync.WaitGroup

@@ -153,7 +153,8 @@ func TestAnyAnswerToAnyCommand(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	config := redisstore.Config{
-		SilenceTimeout: 10 * time.Second, CallTimeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		SilenceTimeout: 10 * time.Second, CallTimeout: 20 * time.Second, GraceFirst: redisstore.NoGraceFirst,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, name := range []string{
 		"HELLO", "SELECT", "PING", "SUBSCRIBE", "UNSUBSCRIBE", "EVALSHA", "EVAL", "INFO", "CONFIG",

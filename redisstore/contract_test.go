@@ -282,6 +282,9 @@ func openConfig(t testing.TB, config redisstore.Config, url string) *redisstore.
 	if config.DialTimeout == 0 {
 		config.DialTimeout = storetest.Patience
 	}
+	if config.GraceFirst == 0 { // most tests are not about grace periods
+		config.Grace = redisstore.GraceOff
+	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -253,8 +253,13 @@
 //	lockagent_since             string: the incarnation, and when a store first found it, by the server's
 //	                            own clock: see [Store.RemembersSince]. Never expires. Not in a Cluster, and
 //	                            not behind an address of several servers
-//	lockagent_incarnation       channel: a message when another incarnation begins. Not in a
-//	                            Cluster
+//	lockagent_roll              zset: the agents that may have tenures. It and the next two are not in a Cluster,
+//	                            and not behind an address of several servers
+//	lockagent_grace             zset: the agents for which a grace period waits. Only as long as it lasts
+//	lockagent_claims            zset: the greatest tokens with which locks are claimed in a grace period. Only as
+//	                            long as that lasts
+//	lockagent_incarnation       channel: a message when another incarnation begins, when a grace period is over,
+//	                            and when an agent may have tenures from now on. Not in a Cluster
 //
 // One key serves a whole Cluster:
 //
@@ -269,7 +274,8 @@
 //
 //	resetkeys resetchannels -@all
 //	~orders/* ~{orders/*}:* ~lockagent_*:{orders/* ~redisson_lock_*:{orders/*
-//	~lockagent_clock* ~lockagent_ahead* ~lockagent_since ~lockagent_store ~lockagent_rehearsal*
+//	~lockagent_clock* ~lockagent_ahead* ~lockagent_since ~lockagent_store ~lockagent_roll ~lockagent_grace
+//	~lockagent_claims ~lockagent_rehearsal*
 //	&redisson_lock__channel* &redisson_rwlock* &redisson_countdownlatch* &redisson_sc* &lockagent_*
 //	+eval +evalsha +time +ping +select
 //	+getrange +set +incr +decr +incrby +del +exists +pexpire +pttl +persist

@@ -33,13 +33,12 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 	if !s.room.Cluster() {
 		topic := transport.Topic{Channel: script.IncarnationChannel, Early: true}
 		ignore = s.subscriptions.Subscribe(topic, transport.Listener{
-			Message: func(string) {
-				// The store may have forgotten every tenure. No hold begins before a renewal has shown that it has not.
-				hear(lockagent.Message{Kind: lockagent.MessagesMissed})
-				s.incarnations.suspect()
-			},
-			Stands: silent,
+			Message: func(message string) { s.hearsOfIncarnation(message, hear) },
+			Stands:  silent,
 		})
+		if !s.roll.off {
+			s.enrol(agent)
+		}
 	}
 	unsubscribe := s.subscriptions.Subscribe(topic, transport.Listener{
 		Message: l.message,
@@ -58,6 +57,20 @@ func (s *Store) Listen(agent lockagent.AgentID, hear func(lockagent.Message)) (c
 		ignore()
 		l.close()
 	}
+}
+
+// hearsOfIncarnation takes a message about the incarnation of the database.
+func (s *Store) hearsOfIncarnation(message string, hear func(lockagent.Message)) {
+	if m, ok := script.ReadEnrolled(message); ok {
+		s.roll.came(m)
+		return
+	}
+	if at, name, absent, ok := script.ReadOver(message); ok && s.incarnations.over(at, name, absent) {
+		return
+	}
+	// The store may have forgotten every tenure. No hold begins before a renewal has shown that it has not.
+	hear(lockagent.Message{Kind: lockagent.MessagesMissed})
+	s.incarnations.suspect()
 }
 
 // subscribe subscribes to a channel for as long as the agent listens.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
 )
 
 const (
@@ -18,41 +19,59 @@ const (
 	lastPause  = time.Second
 )
 
+// firstStart is the reason of a grace period in a database that nobody knew.
+const firstStart = "first start"
+
 // incarnations knows the present incarnation of the store, and tells of resets.
 //
-// A database keeps the name of its incarnation. The name has two parts, "<data>.<run>":
+// A database keeps the name of its incarnation, "<data>.<run>.<began>", or "<data>.<run>" without a grace period:
 //
 //   - data is the time since which the database has had its data. If a script finds the
 //     database without a name, the data are gone, and the script writes a new name.
 //   - run is the run of the server, which is new after each start. The server may be a replica
 //     that took over. In both cases the data may lack the latest writes.
+//   - began is when the grace period began.
 //
-// Every acquire reads the name. Only a look at the server compares the run with the name. The
-// store looks when there is reason to: it lost or made a connection, the server denied a
-// renewal, or another agent tells of a new incarnation. For a Cluster, see [nodes].
+// Every acquire reads the name. Only a look at the server compares the run with the name. The store looks by each
+// connection that is to carry calls, before the first call: so no call reaches another run under the name of the one
+// before. It also looks when there is reason to: it lost a connection, the server denied a renewal, or another agent
+// tells of a new incarnation. For a Cluster, see [nodes].
 type incarnations struct {
 	// watched reports whether Sentinels choose the server. Then a new run is the run of
 	// another server.
 	watched bool
 
 	doubt   chan struct{} // capacity 1: there is reason to look
-	changes chan struct{} // capacity 1: there is a reset in untold
+	changes chan struct{} // capacity 1: there is something in untold
 
-	mu      sync.Mutex          // guards what follows
-	epoch   uint64              // how often the name has changed
-	current string              // the name of the incarnation; empty if not known yet
-	since   time.Time           // the latest instant at which something can have been forgotten
-	last    lockagent.StoreTime // when current was last seen, without doubt
-	inDoubt bool                // a look is due: replies may come from another run under the old name
-	untold  []lockagent.Reset
-	hooks   []*resetHook
+	mu      sync.Mutex            // guards what follows
+	epoch   uint64                // how often the name has changed
+	current string                // the name of the incarnation; empty if not known yet
+	why     string                // it began, as in a Reset
+	since   time.Time             // the latest instant at which something can have been forgotten
+	last    lockagent.StoreTime   // when current was last seen, without doubt
+	inDoubt bool                  // a look is due: replies may come from another run under the old name
+	grace   lockagent.GracePeriod // that goes on in current; the zero one if there is none
+	untold  []news
+	hooks   []*hook
 }
 
-type resetHook struct{ call func(lockagent.Reset) }
+// news is a reset, or a grace period that has begun or ended.
+type news struct {
+	reset *lockagent.Reset
+	grace *lockagent.GracePeriod
+}
+
+// hook has one of two functions.
+type hook struct {
+	reset func(lockagent.Reset)
+	grace func(lockagent.GracePeriod)
+}
 
 func newIncarnations(watched bool) *incarnations {
 	return &incarnations{
 		watched: watched,
+		why:     firstStart,
 		since:   time.Now(),
 		doubt:   make(chan struct{}, 1),
 		changes: make(chan struct{}, 1),
@@ -106,8 +125,9 @@ func (i *incarnations) observe(name string, at lockagent.StoreTime, epoch uint64
 		i.current, i.last = name, at
 	case epoch == i.epoch:
 		i.epoch++
-		i.changed(lockagent.Reset{From: i.current, To: name, Reason: i.reason(name), After: i.last, Before: at})
-		i.current, i.last = name, at
+		i.why = i.reason(name)
+		i.changed(lockagent.Reset{From: i.current, To: name, Reason: i.why, After: i.last, Before: at})
+		i.current, i.last, i.grace = name, at, lockagent.GracePeriod{}
 	}
 }
 
@@ -135,9 +155,69 @@ func (i *incarnations) changed(reset lockagent.Reset) {
 	if reset.From != reset.To || reset.Step >= 0 { // a clock that was set back makes leases longer
 		i.since = time.Now()
 	}
-	i.untold = append(i.untold, reset)
-	signal(i.changes)
+	i.add(news{reset: &reset})
 	signal(i.doubt) // the servers may have lost their identity
+}
+
+// add expects mu to be held.
+func (i *incarnations) add(n news) {
+	i.untold = append(i.untold, n)
+	signal(i.changes)
+}
+
+// seen takes note of what a look at the server has seen. epoch is as for observe.
+func (i *incarnations) seen(l *script.Looked, epoch uint64) {
+	i.observe(l.Name, l.At, epoch)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if l.Name != i.current {
+		return // it is of the past
+	}
+	switch begun := i.grace.Incarnation == l.Name; {
+	case l.Left >= 0 && !begun:
+		i.grace = lockagent.GracePeriod{
+			Incarnation: l.Name, Reason: i.why, Began: script.Began(l.Name), Roll: l.Awaited,
+		}
+		period := i.grace
+		i.add(news{grace: &period})
+	case l.Left < 0 && begun:
+		i.endGrace(l.At, nil)
+	}
+}
+
+// refused takes note that a grace period in an incarnation has refused a call. epoch is as for observe. Only a look
+// tells for whom the period waits.
+func (i *incarnations) refused(name string, at lockagent.StoreTime, epoch uint64) {
+	i.observe(name, at, epoch)
+	if i.graced() == "" {
+		i.suspect()
+	}
+}
+
+// over takes note of the message that a grace period is over. It reports false if the present incarnation is another
+// one.
+func (i *incarnations) over(at lockagent.StoreTime, name string, absent []lockagent.AgentID) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if name == i.grace.Incarnation {
+		i.endGrace(at, absent)
+	}
+	return name == i.current
+}
+
+// endGrace expects mu to be held.
+func (i *incarnations) endGrace(at lockagent.StoreTime, absent []lockagent.AgentID) {
+	period := i.grace
+	period.Ended, period.Roll = max(at, period.Began), absent
+	i.grace = lockagent.GracePeriod{}
+	i.add(news{grace: &period})
+}
+
+// graced is the incarnation in which a grace period goes on, as far as is known, or "".
+func (i *incarnations) graced() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.grace.Incarnation
 }
 
 // suspect asks for a look at the server.
@@ -198,16 +278,15 @@ func (i *incarnations) run(ctx context.Context, look func(context.Context) error
 	}
 }
 
-// onReset registers f for the resets from now on.
-func (i *incarnations) onReset(f func(lockagent.Reset)) (cancel func()) {
-	hook := &resetHook{call: f}
+// on registers a hook for the news from now on.
+func (i *incarnations) on(h *hook) (cancel func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.hooks = append(i.hooks, hook)
+	i.hooks = append(i.hooks, h)
 	return func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.hooks = slices.DeleteFunc(i.hooks, func(other *resetHook) bool { return other == hook })
+		i.hooks = slices.DeleteFunc(i.hooks, func(other *hook) bool { return other == h })
 	}
 }
 
@@ -216,9 +295,14 @@ func (i *incarnations) tell() {
 	untold, hooks := i.untold, slices.Clone(i.hooks)
 	i.untold = nil
 	i.mu.Unlock()
-	for _, reset := range untold {
-		for _, hook := range hooks {
-			hook.call(reset)
+	for _, n := range untold {
+		for _, h := range hooks {
+			switch {
+			case n.reset != nil && h.reset != nil:
+				h.reset(*n.reset)
+			case n.grace != nil && h.grace != nil:
+				h.grace(*n.grace)
+			}
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestReasonsOfResets(t *testing.T) {
 		i.observe(c.from, 10, 0)
 		i.observe(c.from, 20, 0)
 		i.observe(c.to, 30, 0)
-		want := []lockagent.Reset{{From: c.from, To: c.to, Reason: c.reason, After: 20, Before: 30}}
+		want := []news{{reset: &lockagent.Reset{From: c.from, To: c.to, Reason: c.reason, After: 20, Before: 30}}}
 		if !reflect.DeepEqual(i.untold, want) {
 			t.Errorf("from %q to %q: %+v, want %+v", c.from, c.to, i.untold, want)
 		}
@@ -55,7 +55,7 @@ func TestRepliesOfThePastAreNoReset(t *testing.T) {
 	// But what was asked for later may well be the old one again.
 	_, now := i.known()
 	i.observe("1.a", 50, now)
-	if len(i.untold) != 2 || i.untold[1].From != "2.a" || i.untold[1].After != 40 {
+	if len(i.untold) != 2 || i.untold[1].reset.From != "2.a" || i.untold[1].reset.After != 40 {
 		t.Errorf("resets %+v, want another one back", i.untold)
 	}
 }
@@ -111,10 +111,10 @@ func TestResetsAreToldInOrder(t *testing.T) {
 		i := newIncarnations(false)
 		i.observe("1.a", 1, 0)
 		var told []string
-		cancelHook := i.onReset(func(r lockagent.Reset) {
+		cancelHook := i.on(&hook{reset: func(r lockagent.Reset) {
 			told = append(told, r.To)
 			time.Sleep(time.Second) // though it must not
-		})
+		}})
 		go i.run(ctx, func(context.Context) error { return nil })
 		for n, name := range []string{"2.a", "3.a", "4.a"} {
 			i.observe(name, lockagent.StoreTime(n+2), uint64(n))
@@ -145,7 +145,7 @@ func TestWhatIsSeenInDoubt(t *testing.T) {
 		_, now := i.known()
 		i.observe("1.a", 50, now)
 		i.observe("1.b", 60, now)
-		if r := i.untold[0]; r.After != want || r.Before != 60 {
+		if r := i.untold[0].reset; r.After != want || r.Before != 60 {
 			t.Errorf("assured %t: the reset was between %d and %d, want %d and 60", assured, r.After, r.Before, want)
 		}
 	}

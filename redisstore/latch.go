@@ -44,7 +44,7 @@ func (s *Store) count(req lockagent.LatchRequest, done func(reply lockagent.Latc
 		if err == nil {
 			reply, opened, err = script.ReadLatch(text)
 		}
-		done(reply, opened, usedAs(err, req.Name, lockagent.Latch))
+		done(reply, opened, completed(err, req.Name, lockagent.Latch))
 	})
 }
 

@@ -3,10 +3,12 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/inperson"
 	"github.com/lockagent/lockagent/internal/renewals"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
 	"github.com/lockagent/lockagent/redisstore/internal/transport"
@@ -17,6 +19,8 @@ type family struct {
 	acquires batches[lockagent.AcquireRequest, lockagent.AcquireReply]
 	releases batches[script.ReleaseRequest, lockagent.ReleaseReply]
 	renewals batches[lockagent.RenewRequest, lockagent.RenewReply]
+	// reasserts are renewals in a grace period.
+	reasserts *batches[lockagent.RenewRequest, lockagent.RenewReply]
 
 	acquire func(
 		ctx context.Context, f *family, req lockagent.AcquireRequest, done func(lockagent.AcquireReply, error),
@@ -34,7 +38,7 @@ type family struct {
 
 // families returns the family of each kind.
 func families(s *Store) map[lockagent.LockKind]*family {
-	return map[lockagent.LockKind]*family{
+	all := map[lockagent.LockKind]*family{
 		lockagent.PlainLock:     s.plain(),
 		lockagent.FairLock:      s.fair(),
 		lockagent.Semaphore:     s.permits(lockagent.Semaphore),
@@ -44,6 +48,20 @@ func families(s *Store) map[lockagent.LockKind]*family {
 		lockagent.Latch:         s.latch(),
 		lockagent.ReadWriteLock: s.readWrite(),
 	}
+	for kind, f := range all {
+		switch kind {
+		case lockagent.Latch: // nobody holds it
+		case lockagent.ReadWriteLock:
+			f.reasserts = f.renewals.inGrace(s.room.ReadWriteReassert)
+		case lockagent.Semaphore, lockagent.Permits:
+			f.reasserts = f.renewals.inGrace(func(c *script.Call, reqs []lockagent.RenewRequest, past script.Past) {
+				s.room.ReassertPermits(c, &reqs[0], past)
+			})
+		default:
+			f.reasserts = f.renewals.inGrace(s.room.Reassert)
+		}
+	}
+	return all
 }
 
 // family returns the family of a kind.
@@ -67,7 +85,7 @@ func (s *Store) plain() *family {
 	f.acquires.time = func(r *lockagent.AcquireReply) (lockagent.StoreTime, lockagent.Token) { return r.At, r.Token }
 	f.acquires.look = s.sawIncarnation
 	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error {
-		return usedAs(err, req.Name, req.Kind.OrPlain())
+		return completed(err, req.Name, req.Kind.OrPlain())
 	}
 
 	f.releases.store = s
@@ -80,6 +98,13 @@ func (s *Store) plain() *family {
 	f.renewals.time = func(r *lockagent.RenewReply) (lockagent.StoreTime, lockagent.Token) { return r.At, 0 }
 	f.renewals.look = s.sawDenials
 	return f
+}
+
+// inGrace returns the renewals of a grace period, which are written by another function.
+func (b *batches[Q, A]) inGrace(write func(c *script.Call, reqs []Q, past script.Past)) *batches[Q, A] {
+	return &batches[Q, A]{
+		store: b.store, write: write, read: b.read, time: b.time, lone: b.lone, refused: b.refused, look: b.look,
+	}
 }
 
 // inspects returns the function that writes the call which inspects a lock of a kind.
@@ -97,6 +122,16 @@ func (s *Store) Acquire(ctx context.Context, req lockagent.AcquireRequest, done 
 	}
 	if f.acquires.replicas != nil {
 		done = s.replicatedAcquire(&req, done)
+	}
+	if !s.roll.covers(req.Lease) {
+		s.cover(req.Lease, false, func(err error) {
+			if err != nil {
+				done(lockagent.AcquireReply{}, err)
+				return
+			}
+			f.acquire(inperson.Not(ctx), f, req, done)
+		})
+		return
 	}
 	f.acquire(ctx, f, req, done)
 }
@@ -147,15 +182,40 @@ func (s *Store) Renew(_ context.Context, req lockagent.RenewRequest, done func(l
 	if f.renewals.replicas != nil {
 		done = s.replicatedRenew(req.Name, done)
 	}
-	s.gathered.Add(renewals.Call{Req: req, Slot: s.slot(req.Name), Done: done})
+	renewal := renewals.Call{Req: req, Slot: s.slot(req.Name), Done: done}
+	add := func(err error) {
+		if err != nil {
+			done(lockagent.RenewReply{}, err)
+			return
+		}
+		s.gathered.Add(renewal)
+	}
+	renewal.Done = func(reply lockagent.RenewReply, err error) {
+		if !errors.Is(err, script.ErrForgotten) {
+			done(reply, err)
+			return
+		}
+		renewal.Done, renewal.Req.Urgent = done, true
+		s.cover(req.Lease, true, add) // the next call is one of a grace period, if there is one
+	}
+	if s.roll.covers(req.Lease) {
+		s.gathered.Add(renewal)
+	} else {
+		s.cover(req.Lease, false, add)
+	}
 }
 
 // renew makes renewals in one script for each kind.
 func (s *Store) renew(batch []renewals.Call) {
+	graced := s.incarnations.graced() != ""
 	slices.SortStableFunc(batch, func(a, b renewals.Call) int { return cmp.Compare(a.Req.Kind, b.Req.Kind) })
 	for len(batch) > 0 {
 		kind, n := batch[0].Req.Kind, 0
-		t := s.families[kind.OrPlain()].renewals.blank(batch[0].Slot)
+		by := &s.families[kind.OrPlain()].renewals
+		if graced {
+			by = s.families[kind.OrPlain()].reasserts
+		}
+		t := by.blank(batch[0].Slot)
 		for ; n < len(batch) && batch[n].Req.Kind == kind && (n == 0 || !t.by.lone); n++ {
 			t.add(batch[n].Req, batch[n].Done)
 		}
@@ -167,7 +227,7 @@ func (s *Store) renew(batch []renewals.Call) {
 // sawDenials asks for a look at the server if it denied a renewal: it may have lost its data.
 func (s *Store) sawDenials(_ uint64, outcomes []script.Outcome[lockagent.RenewReply]) {
 	for i := range outcomes {
-		if o := &outcomes[i]; o.Err == nil && !o.Reply.Held {
+		if o := &outcomes[i]; o.Err == nil && !o.Reply.Held || errors.Is(o.Err, script.ErrForgotten) {
 			s.incarnations.suspect()
 			return
 		}
@@ -191,7 +251,7 @@ func (s *Store) Break(_ context.Context, req lockagent.BreakRequest, done func(l
 			reply, err = script.ReadBroken(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, usedAs(err, req.Name, req.Kind.OrPlain()))
+		done(reply, completed(err, req.Name, req.Kind.OrPlain()))
 	})
 }
 
@@ -211,7 +271,7 @@ func (s *Store) Inspect(
 		if err == nil {
 			seen, err = script.ReadInspected(text)
 		}
-		done(seen, usedAs(err, name, kind.OrPlain()))
+		done(seen, completed(err, name, kind.OrPlain()))
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/redisstore/internal/script"
@@ -68,7 +67,9 @@ func (c Config) reach(
 func (c Config) connect(ctx context.Context, a address) (*Store, error) {
 	s := c.unconnected(a)
 	var err error
-	if s.servers, err = transport.Connect(ctx, c.transport(a, s.incarnations.suspect)); err != nil {
+	config := c.transport(a, s.incarnations.suspect)
+	config.Meet = s.meet
+	if s.servers, err = transport.Connect(ctx, config); err != nil {
 		return nil, clientError(err, a)
 	}
 	inTime := context.AfterFunc(ctx, s.servers.Close) // not all that follows takes a context
@@ -93,6 +94,8 @@ func (c Config) unconnected(a address) *Store {
 		bound: c.CallTimeout, database: a.database, minReplicas: c.MinReplicas, logger: c.Logger,
 		incarnations: newIncarnations(a.masterSet != ""),
 	}
+	s.roll.off, s.roll.first = c.Grace == GraceOff, max(c.GraceFirst, 0)
+	s.roll.covered.Store(int64(everybody))
 	s.identity.given = string(lockagent.NewAgentID()) // a random UUID
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
@@ -137,6 +140,7 @@ func (s *Store) tryOut(ctx context.Context) error {
 		look = s.watch
 	}
 	look = s.looking(look)
+	s.looks.Store(true)
 	s.incarnations.settled()
 	if err := look(ctx); err != nil {
 		if !s.room.Cluster() {
@@ -216,30 +220,39 @@ func (s *Store) warn(ctx context.Context) {
 
 // lookAtServer asks the server for its incarnation.
 func (s *Store) lookAtServer(ctx context.Context) error {
-	former, epoch := s.incarnations.known()
 	var c script.Call
-	s.room.Incarnation(&c)
+	take := s.look(&c, true)
 	text, err := s.await(&c, 0)
 	if err != nil {
 		return err
 	}
-	name, at, age, err := script.ReadIncarnation(text)
+	seen, err := take(text)
 	if err != nil {
 		return err
 	}
-	if former == "" && age >= 0 {
-		// Only the first look trusts the clock of the server: nobody knows of steps before it.
-		s.incarnations.began(time.Now().Add(-age))
-	}
-	s.clocks.note(0, name, at, 0)
-	s.incarnations.observe(name, at, epoch)
 	if err := s.watch(ctx); err != nil {
 		return err
 	}
-	if age < 0 { // nobody sees whether the server was restarted before the connection was made
+	if seen.Age < 0 { // nobody sees whether the server was restarted before the connection was made
 		s.incarnations.connected(s.servers.Master(0).Connected())
 	}
 	return nil
+}
+
+// meet looks at the server by a connection that is to carry calls. Before the first look by Open there are none that
+// matter.
+func (s *Store) meet(run func(script *transport.Script, keys, args []string) transport.Reply) error {
+	if s.room.Cluster() || !s.looks.Load() {
+		return nil
+	}
+	var c script.Call
+	take := s.look(&c, true)
+	text, err := understood(run((*transport.Script)(c.Script), c.Keys, c.Args), nil)
+	if err != nil {
+		return err
+	}
+	_, err = take(text)
+	return err
 }
 
 // await sends a call and waits for the reply.

@@ -20,19 +20,19 @@ func (s *Store) permits(kind lockagent.LockKind) *family {
 	f.acquires.write = func(c *script.Call, reqs []lockagent.AcquireRequest, past script.Past) {
 		room.AcquirePermits(c, &reqs[0], past)
 	}
-	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return usedAs(err, req.Name, kind) }
+	f.acquires.refused = func(req *lockagent.AcquireRequest, err error) error { return completed(err, req.Name, kind) }
 
 	f.releases.lone = true
 	f.releases.write = func(c *script.Call, reqs []script.ReleaseRequest, past script.Past) {
 		room.ReleasePermits(c, &reqs[0], past)
 	}
-	f.releases.refused = func(req *script.ReleaseRequest, err error) error { return usedAs(err, req.Name, kind) }
+	f.releases.refused = func(req *script.ReleaseRequest, err error) error { return completed(err, req.Name, kind) }
 
 	f.renewals.lone = true
 	f.renewals.write = func(c *script.Call, reqs []lockagent.RenewRequest, _ script.Past) {
 		room.RenewPermits(c, &reqs[0])
 	}
-	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return usedAs(err, req.Name, kind) }
+	f.renewals.refused = func(req *lockagent.RenewRequest, err error) error { return completed(err, req.Name, kind) }
 	return f
 }
 
@@ -52,7 +52,7 @@ func (s *Store) Permits(_ context.Context, req lockagent.PermitsRequest, done fu
 			reply, err = script.ReadPermitsChanged(text, past)
 			s.clocks.note(slot, past.Incarnation, reply.At, 0)
 		}
-		done(reply, usedAs(err, req.Name, req.Kind))
+		done(reply, completed(err, req.Name, req.Kind))
 	})
 }
 

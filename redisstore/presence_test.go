@@ -22,7 +22,7 @@ type attendant struct {
 
 func attend(t *testing.T, url string) *attendant {
 	t.Helper()
-	store, err := Config{Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), url)
+	store, err := Config{GraceFirst: NoGraceFirst, Logger: slog.New(slog.DiscardHandler)}.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,7 @@ func (s *Store) countReplicas() {
 		if s.minReplicas > 0 && f.holds == nil {
 			f.acquires.replicas = func(r *lockagent.AcquireReply) *int { return &r.Replicas }
 			f.renewals.replicas = func(r *lockagent.RenewReply) *int { return &r.Replicas }
+			f.reasserts.replicas = f.renewals.replicas
 		}
 	}
 }

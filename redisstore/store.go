@@ -23,6 +23,7 @@ var (
 	_ lockagent.Operator = (*Store)(nil)
 	_ lockagent.Counters = (*Store)(nil)
 	_ lockagent.History  = (*Store)(nil)
+	_ lockagent.Grace    = (*Store)(nil)
 )
 
 // Store is a [lockagent.Store] on Redis. [Open] makes one; the zero Store is of no
@@ -51,6 +52,8 @@ type Store struct {
 	clocks        clocks
 	opened        opened
 	incarnations  *incarnations
+	looks         atomic.Bool // the store has begun to look at the server
+	roll          roll
 	identity      identity
 }
 
@@ -61,8 +64,15 @@ func (s *Store) start() {
 	s.subscriptions = transport.NewSubscriptions(s.servers)
 	s.lanes = transport.NewLanes(s.servers, func() transport.Packer[transport.Item] { return (&packer{store: s}).pack })
 	s.gathered = &renewals.Gatherer{BySlot: s.room.Cluster(), Send: s.renew}
-	// A reset may have freed locks: wake all waiters.
-	s.incarnations.onReset(func(lockagent.Reset) { s.subscriptions.Again() })
+	// A reset may have freed locks, and the end of a grace period does: wake all waiters.
+	s.incarnations.on(&hook{
+		reset: func(lockagent.Reset) { s.subscriptions.Again() },
+		grace: func(p lockagent.GracePeriod) {
+			if p.Ended != 0 {
+				s.subscriptions.Again()
+			}
+		},
+	})
 }
 
 // slot is the hash slot of a lock. It is 0 where slots mean nothing.
@@ -76,7 +86,7 @@ func (s *Store) slot(name lockagent.Name) uint16 {
 // OnReset implements [lockagent.Store]. The store calls f for one reset after the other, in
 // their order. cancel may be called more than once.
 func (s *Store) OnReset(f func(lockagent.Reset)) (cancel func()) {
-	return s.incarnations.onReset(f)
+	return s.incarnations.on(&hook{reset: f})
 }
 
 // RemembersSince implements [lockagent.History]. A Cluster, or several servers behind one address, cannot tell.
@@ -93,6 +103,7 @@ func (s *Store) Rests() bool { return s.room.Queues() }
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.gathered.Close()
+		s.roll.close()
 		s.end()
 		s.servers.Close()
 		s.runs.Wait()

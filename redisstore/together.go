@@ -199,6 +199,9 @@ func (t *together[Q, A]) answer(r transport.Reply, err error) {
 		t.outcomes = append(t.outcomes[:0], make([]script.Outcome[A], n)...)
 		err = t.by.read(text, t.past, t.outcomes)
 	}
+	if grace, ok := errors.AsType[*script.GraceError](err); ok {
+		t.by.store.incarnations.refused(grace.Incarnation, grace.At, t.epoch)
+	}
 	if err == nil {
 		t.learn()
 		for i := 0; t.Replicated && i < n; i++ {
@@ -251,6 +254,10 @@ func understood(r transport.Reply, err error) (string, error) {
 		if refused := script.Refused(refusal(err)); lockagent.Definite(refused) &&
 			!errors.Is(err, lockagent.ErrNotPermitted) {
 			return "", refused // the transport does not know the errors of scripts, but what to do about rights
+		} else if grace, ok := errors.AsType[*script.GraceError](refused); ok {
+			return "", grace
+		} else if errors.Is(refused, script.ErrForgotten) {
+			return "", refused
 		}
 		return "", err
 	}

@@ -23,7 +23,7 @@ const agent lockagent.AgentID = "11111111-1111-4111-8111-111111111111"
 func openURL(t testing.TB, url string) *Store {
 	t.Helper()
 	s, err := Config{
-		DialTimeout: storetest.Patience, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience,
+		Grace: GraceOff, DialTimeout: storetest.Patience, CallTimeout: storetest.Patience, SilenceTimeout: storetest.Patience,
 	}.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func median(of []float64) float64 {
 }
 
 func tracedLocks(b *testing.B, url string, c *Config) *channelapi.Locks {
-	store, err := redisstore.Open(b.Context(), url)
+	store, err := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(b.Context(), url)
 	if err != nil {
 		b.Fatal(err)
 	}

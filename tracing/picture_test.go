@@ -159,7 +159,7 @@ func (w waiting) Acquire(ctx context.Context, req lockagent.AcquireRequest, done
 }
 
 func (r *rig) agent(t *testing.T, url string, w waiting) *channelapi.Locks {
-	store, err := redisstore.Config{DialTimeout: time.Minute}.Open(t.Context(), url)
+	store, err := redisstore.Config{DialTimeout: time.Minute, GraceFirst: redisstore.NoGraceFirst}.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

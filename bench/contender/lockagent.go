@@ -43,7 +43,7 @@ type Agent struct {
 
 // OpenAgent opens lockagent over a store on Redis. wrap decorates the store, if it is not nil.
 func OpenAgent(ctx context.Context, addr string, cfg channelapi.Config, wrap func(lockagent.Store) lockagent.Store) (*Agent, error) {
-	store, err := redisstore.Open(ctx, "redis://"+addr)
+	store, err := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(ctx, "redis://"+addr)
 	if err != nil {
 		return nil, err
 	}

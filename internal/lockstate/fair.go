@@ -66,6 +66,9 @@ func ResumeFair(
 	return f
 }
 
+// InDoubt is [State.InDoubt] of any part.
+func (f *Fair) InDoubt() bool { return f.part((*State).InDoubt) != nil }
+
 // Step is [State.Step]. The parts that c concerns take it one after the other.
 func (f *Fair) Step(c Command, m Moment, do func(*Event)) {
 	var concerned []*State

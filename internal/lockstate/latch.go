@@ -199,6 +199,9 @@ func (l *Latch) Listening() bool { return l.contended }
 // Resting is [State.Resting]. Nobody has a latch, so none rests.
 func (l *Latch) Resting() bool { return false }
 
+// InDoubt is false: nobody holds a latch.
+func (l *Latch) InDoubt() bool { return false }
+
 // Unheld is [State.Unheld].
 func (l *Latch) Unheld() uint64 { return 0 }
 

@@ -22,7 +22,8 @@ type renewal struct {
 // makes the tenure shared.
 func (s *State) renewing(m Moment) Event {
 	e := Event{
-		Kind: Renewing, Tenure: s.tenure.number, Traits: Traits{Mode: s.tenure.mode}, Ask: Ask{AskedLease: s.renewalLease(m)},
+		Kind: Renewing, Tenure: s.tenure.number, Traits: Traits{Mode: s.tenure.mode},
+		Ask: Ask{AskedLease: s.renewalLease(m), Floor: s.tenure.last},
 	}
 	if s.requests.held.n > 0 && s.requests.shared() {
 		e.Mode = Shared

@@ -3,6 +3,7 @@ package lockstate
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockagent/lockagent"
 )
@@ -12,7 +13,10 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 		return out
 	}
 	withdrawn := errors.Is(c.Err, lockagent.ErrWithdrawn)
+	grace, waits := errors.AsType[*lockagent.GraceError](c.Err)
 	switch {
+	case waits: // nothing is known of the lock, and a message tells when the store grants again
+		return s.foundBusy(&lockagent.AcquireReply{Remaining: min(grace.Left, graceSleep)}, grace, m, out)
 	case c.Err != nil && lockagent.Definite(c.Err) && !withdrawn:
 		return s.attemptRefused(c.Err, out)
 	case c.Err != nil:
@@ -20,8 +24,11 @@ func (s *State) acquireReplied(c AcquireReplied, m Moment, out []Event) []Event 
 	case c.Reply.Granted:
 		return s.attemptGranted(&c.Reply, m, out)
 	}
-	return s.foundBusy(&c.Reply, m, out)
+	return s.foundBusy(&c.Reply, nil, m, out)
 }
+
+// graceSleep is how often a waiter asks in a grace period, if no message tells that it is over.
+const graceSleep = time.Second
 
 func (s *State) attemptRefused(err error, out []Event) []Event {
 	for w := range s.requests.waiters {
@@ -77,7 +84,8 @@ func (s *State) attemptGranted(r *lockagent.AcquireReply, m Moment, out []Event)
 
 var errLate = fmt.Errorf("%w: it answered when the lease was over", lockagent.ErrStoreUnavailable)
 
-func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Event {
+// foundBusy decides about a reply that does not grant the lock. grace is why the store grants nothing, or nil.
+func (s *State) foundBusy(r *lockagent.AcquireReply, grace error, m Moment, out []Event) []Event {
 	if e, ok := s.begunBy(s.attempt.offer, busyness{s.attempt.sent, r.At, r.Clock}, m); ok {
 		return append(out, e)
 	}
@@ -115,7 +123,10 @@ func (s *State) foundBusy(r *lockagent.AcquireReply, m Moment, out []Event) []Ev
 	if recalling(notified, m.Now) {
 		return out
 	}
-	return s.answerTries(s.attempt.upto, &lockagent.HeldError{Name: s.name, Holder: holder, Left: r.Remaining}, out)
+	if grace == nil {
+		grace = &lockagent.HeldError{Name: s.name, Holder: holder, Left: r.Remaining}
+	}
+	return s.answerTries(s.attempt.upto, grace, out)
 }
 
 // answerTries answers the requests that do not wait. upto was the youngest request when the

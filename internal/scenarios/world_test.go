@@ -56,7 +56,9 @@ func onRedis(t *testing.T, k kind, run func(*world)) {
 func openRedis(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	// Servers answer late on a machine that is busy.
-	cfg := redisstore.Config{DialTimeout: time.Minute, CallTimeout: time.Minute, SilenceTimeout: time.Minute}
+	cfg := redisstore.Config{
+		DialTimeout: time.Minute, CallTimeout: time.Minute, SilenceTimeout: time.Minute, GraceFirst: redisstore.NoGraceFirst,
+	}
 	store, err := cfg.Open(waittest.Context(t), url)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })

@@ -55,7 +55,7 @@ func charge(b *testing.B, s *redistest.Server, n int, f func()) {
 }
 
 func openStore(b *testing.B, s *redistest.Server) *redisstore.Store {
-	store, err := redisstore.Open(b.Context(), s.URL())
+	store, err := redisstore.Config{GraceFirst: redisstore.NoGraceFirst}.Open(b.Context(), s.URL())
 	if err != nil {
 		b.Fatal(err)
 	}

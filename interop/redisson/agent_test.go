@@ -63,7 +63,7 @@ func runAgent() {
 	}
 	lease, err := time.ParseDuration(os.Args[2])
 	check(err)
-	store, err := redisstore.Config{DialTimeout: time.Minute}.Open(ctx, os.Args[1])
+	store, err := redisstore.Config{DialTimeout: time.Minute, GraceFirst: redisstore.NoGraceFirst}.Open(ctx, os.Args[1])
 	check(err)
 	locks, err := channelapi.New(channelapi.Config{Store: store, Lease: lease})
 	check(err)

@@ -80,7 +80,7 @@ func (w *world) open(t *testing.T, lease time.Duration) *channelapi.Locks {
 // store opens a store of ours.
 func (w *world) store(t *testing.T) lockagent.Store {
 	t.Helper()
-	store, err := redisstore.Config{DialTimeout: time.Minute}.Open(t.Context(), w.url)
+	store, err := redisstore.Config{DialTimeout: time.Minute, GraceFirst: redisstore.NoGraceFirst}.Open(t.Context(), w.url)
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store

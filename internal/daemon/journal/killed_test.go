@@ -58,7 +58,7 @@ func must(err error) {
 }
 
 func redisStore(address string) lockagent.Store {
-	s, err := redisstore.Config{DialTimeout: time.Minute}.Open(background, address)
+	s, err := redisstore.Config{DialTimeout: time.Minute, GraceFirst: redisstore.NoGraceFirst}.Open(background, address)
 	must(err)
 	return s
 }

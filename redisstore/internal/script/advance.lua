@@ -28,8 +28,8 @@ end
 --   seen    what TIME has replied
 --   raised  the time as a text if the clock was raised to it already, see quick.lua
 -- Returns a time and the first line of the reply, or nil and an error reply. In a grace period the error is
--- "GRACE <ms that are left> <incarnation>". It begins if the database has no name, unless the agent knows one without
--- a grace period.
+-- "GRACE <ms that are left> <at> <incarnation>". The period begins if the database has no name, unless the agent knows
+-- one without a grace period.
 local function clock_advance(key, told, name, seen, raised)
   local server = seen[1] * 1000000 + seen[2]
   if raised then
@@ -86,7 +86,7 @@ local function clock_advance(key, told, name, seen, raised)
       end
     end
     if left then
-      return nil, redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. known)
+      return nil, redis.error_reply('GRACE ' .. math.ceil(left / 1000) .. ' ' .. first .. ' ' .. known)
     end
     name = known
   end

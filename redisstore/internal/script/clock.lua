@@ -1,9 +1,9 @@
 -- clock.lua is a part of other scripts: the clock of the locks. No part reads a variable of the script, but for call
 -- and pcall, which are redis.call and redis.pcall.
 --
--- The clock is a zset of one member, the name of the incarnation. After the name comes " +" if the clock is ahead of the
--- server's, and " ~" in a grace period, see grace.lua. The score is the greatest time or token that the scripts have given out. The key lockagent_ahead has by how
--- many microseconds the clock is ahead. A time is a table:
+-- The clock is a zset of one member, the name of the incarnation. After the name comes " +" if the clock is ahead of
+-- the server's, and " ~" in a grace period, see grace.lua. The score is the greatest time or token that the scripts have
+-- given out. The key lockagent_ahead has by how many microseconds the clock is ahead. A time is a table:
 --   key     the name of the clock
 --   server  the server's own time in microseconds
 --   now     the server's time, and by how much the clock is ahead
@@ -68,14 +68,15 @@ local function clock_raise(time, token)
   end
 end
 
--- Raises a clock to what it shows, after tenures were renewed, unless the server is full. Returns the error of a replica,
--- or nil: a replica may not have the tenures yet, or not any more.
+-- Raises a clock to what it shows, after tenures were renewed, unless the server is full. Returns the error of a
+-- replica, or nil: a replica may not have the tenures yet, or not any more.
 local function clock_confirm(time)
   local raised = time.member and pcall('ZADD', time.key, 'GT', clock_shows(time), time.member)
   return type(raised) == 'table' and string.find(raised.err, 'READONLY', 1, true) and raised or nil
 end
 
--- Reports whether the database may lack tenures that their agents can put back: it has no name, or is in a grace period.
+-- Reports whether the database may lack tenures that their agents can put back: it has no name, or is in a grace
+-- period.
 local function clock_forgot(time)
   local member = time.member or ''
   return time.key == 'lockagent_clock' and (not string.find(member, '^%d') or string.find(member, '~', 1, true) ~= nil)

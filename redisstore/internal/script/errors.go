@@ -33,12 +33,17 @@ func Refused(text string) error {
 	if used, ok := strings.CutPrefix(text, "KIND "); ok {
 		return &lockagent.KindError{Used: lockagent.LockKind(used)} // the caller knows the rest
 	}
-	if rest, ok := strings.CutPrefix(text, "GRACE "); ok {
-		left, name, _ := strings.Cut(rest, " ")
-		ms, err := strconv.ParseInt(left, 10, 64)
-		if err == nil && name != "" {
-			return &GraceError{Left: time.Duration(ms) * time.Millisecond, Incarnation: name}
+	if words := strings.Fields(text); len(words) == 4 && words[0] == "GRACE" {
+		ms, err := strconv.ParseInt(words[1], 10, 64)
+		at, err2 := strconv.ParseInt(words[2], 10, 64)
+		if err == nil && err2 == nil {
+			return &GraceError{
+				Left: time.Duration(ms) * time.Millisecond, At: lockagent.StoreTime(at), Incarnation: words[3],
+			}
 		}
+	}
+	if strings.HasPrefix(text, "OVER ") {
+		return ErrForgotten
 	}
 	if keys, ok := strings.CutPrefix(text, "TOKENS "); ok {
 		return fmt.Errorf("%w: look at %s", lockagent.ErrNoTokens, keys)
@@ -53,6 +58,7 @@ func Refused(text string) error {
 // GraceError says that the database is in a grace period, and grants nothing.
 type GraceError struct {
 	Left        time.Duration
+	At          lockagent.StoreTime // when the server said so
 	Incarnation string
 }
 
@@ -61,9 +67,9 @@ func (e *GraceError) Error() string { return "a grace period goes on in " + e.In
 // Is reports whether target is [lockagent.ErrStoreUnavailable]: the caller makes a [lockagent.GraceError] of it.
 func (e *GraceError) Is(target error) bool { return target == lockagent.ErrStoreUnavailable }
 
-// ErrForgotten says that the database may have forgotten the tenure, which its agent can put back.
-var ErrForgotten = fmt.Errorf("%w: it may have forgotten the tenure, and has to be looked at",
-	lockagent.ErrStoreUnavailable)
+// ErrForgotten says that the store has to look at the database, and then to make the renewal again: the database may
+// have forgotten the tenure, or its grace period is over.
+var ErrForgotten = fmt.Errorf("%w: it may have forgotten the tenure", lockagent.ErrStoreUnavailable)
 
 // place is where in a script a command failed, as servers of different versions tell it. It is of no use to whoever
 // used a wrong key. Where an error is not definite, it may tell of a defect, so there it stays.

@@ -14,11 +14,15 @@ var (
 	reassertSource string
 	//go:embed rw_reassert.lua
 	rwReassertSource string
+	//go:embed permits_reassert.lua
+	permitsReassertSource string
 )
 
 var (
 	reassertScript   = newScript(reassertSource)
 	rwReassertScript = newScript(rwReassertSource)
+
+	permitsReassertScript = newScript(permitsReassertSource)
 )
 
 // Member is an agent on the roll: it may have tenures with leases up to Lease.
@@ -116,9 +120,6 @@ func (r Room) Leave(c *Call, entries []Member) {
 	}
 }
 
-// GraceOver is the message on [IncarnationChannel] when a grace period is over.
-const GraceOver = "over"
-
 // ReadEnrolled reads a message on [IncarnationChannel] that an agent is on the roll from now on.
 func ReadEnrolled(message string) (m Member, ok bool) {
 	entry, enrolled := strings.CutPrefix(message, "roll ")
@@ -126,6 +127,30 @@ func ReadEnrolled(message string) (m Member, ok bool) {
 		return Member{}, false
 	}
 	return readMember(entry)
+}
+
+// ReadOver reads a message on [IncarnationChannel] that a grace period is over. The agents have not come back.
+func ReadOver(message string) (at lockagent.StoreTime, incarnation string, absent []lockagent.AgentID, ok bool) {
+	words := strings.Fields(message)
+	if len(words) < 3 || words[0] != "over" {
+		return 0, "", nil, false
+	}
+	n, err := strconv.ParseInt(words[1], 10, 64)
+	for _, agent := range words[3:] {
+		absent = append(absent, lockagent.AgentID(agent))
+	}
+	return lockagent.StoreTime(n), words[2], absent, err == nil
+}
+
+// Began is when the grace period of an incarnation began, by the server's own time. It is 0 if the incarnation has
+// none.
+func Began(incarnation string) lockagent.StoreTime {
+	parts := strings.Split(incarnation, ".")
+	if len(parts) != 3 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(parts[2], 10, 64)
+	return lockagent.StoreTime(n)
 }
 
 // Reassert writes the call that puts tenures of plain, fair, spin or fenced locks back, see reassert.lua. [ReadRenewed]
@@ -170,4 +195,14 @@ func (r Room) ReadWriteReassert(c *Call, requests []lockagent.RenewRequest, past
 		c.Args = append(c.Args, mode)
 	}
 	c.Keys = append(c.Keys, r.shared(&c.text, "lockagent_clock", requests[0].Name))
+}
+
+// ReassertPermits is [Room.Reassert] for a semaphore, see permits_reassert.lua.
+func (r Room) ReassertPermits(c *Call, req *lockagent.RenewRequest, past Past) {
+	r.RenewPermits(c, req)
+	c.Script = permitsReassertScript
+	c.Args = append(
+		c.Args, r.incarnation(&past), c.text.number(uint64(req.Last)), c.text.number(uint64(max(1, req.Permits))),
+		c.text.number(uint64(req.Total)),
+	)
 }

@@ -49,7 +49,7 @@ local function grace_join(key, began, roll)
   end
 end
 
--- Returns the agents for which a grace period waits.
+-- Returns the agents that have not come back, and for which a grace period waits until a time or longer.
 local function grace_awaited(key, server)
   local awaited = {}
   for _, agent in ipairs(call('ZRANGEBYSCORE', grace_keys(key), string.format('(%.0f', server), '+inf')) do
@@ -58,7 +58,7 @@ local function grace_awaited(key, server)
   return awaited
 end
 
--- Ends a grace period if it is over.
+-- Ends a grace period if it is over, and tells the agents: "over <at> <incarnation> <agents that have not come back>".
 --   key     the name of the clock
 --   member  of the clock
 --   last    the score of the clock
@@ -74,10 +74,12 @@ local function grace_left(key, member, last, server)
   if left > 0 then
     return left, member
   end
+  local absent = table.concat(grace_awaited(key, 0), ' ')
   call('ZADD', key, string.format('%.0f', last), plain)
   call('ZREM', key, member)
   call('DEL', waits, claims)
-  pcall('PUBLISH', 'lockagent_incarnation', 'over')
+  pcall('PUBLISH', 'lockagent_incarnation',
+    string.format('over %.0f %s %s', math.max(server, last), string.match(plain, '^%S+'), absent))
   return nil, plain
 end
 
@@ -100,7 +102,7 @@ end
 -- Returns an error if the grace period of an incarnation is over, or nil.
 local function grace_over(time, name)
   local begun = string.match(time.member or '', '^(%S+) .*~$')
-  return begun ~= name and redis.error_reply('ERR the grace period of ' .. name .. ' is over') or nil
+  return begun ~= name and redis.error_reply('OVER ' .. name) or nil
 end
 
 -- Reports whether a lock has a holder that is no agent. An agent with an identity of the application's choice has no

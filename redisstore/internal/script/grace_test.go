@@ -248,26 +248,49 @@ func TestReassert(t *testing.T) {
 		last  lockagent.Token
 		held  bool
 	}
-	foreign := "11111111-1111-4111-8111-111111111111:7"
+	const foreign lockagent.AgentID = "11111111-1111-4111-8111-111111111111:7" // of Redisson
+	before := func(what string, holder lockagent.AgentID) [2]string { return [2]string{what, string(holder)} }
 	for what, tt := range map[string]struct {
-		kinds  []lockagent.LockKind // plain and read/write locks if empty
-		before [][]string           // what the database has
+		kinds  []lockagent.LockKind // locks with one holder, and read/write locks, if empty
+		before [2]string            // what the database has, see plant
 		claims []claim
 	}{
-		"nothing is there":      {claims: []claim{{agentA, writes, 100, true}}},
-		"it is there":           {before: [][]string{{"tenure", string(agentA)}}, claims: []claim{{agentA, writes, 100, true}}},
-		"the one before it":     {before: [][]string{{"tenure", string(agentB)}}, claims: []claim{{agentA, writes, 100, true}}},
-		"another program's":     {before: [][]string{{"holder", foreign}}, claims: []claim{{agentA, writes, 100, false}}},
-		"it had no holds":       {claims: []claim{{agentA, writes, 0, false}}},
-		"the later one first":   {claims: []claim{{agentA, writes, 100, true}, {agentB, writes, 90, false}}},
-		"the later one last":    {claims: []claim{{agentA, writes, 90, true}, {agentB, writes, 100, true}, {agentA, writes, 90, false}}},
-		"it claims twice":       {claims: []claim{{agentA, writes, 100, true}, {agentA, writes, 100, true}}},
-		"two readers":           {kinds: rw, claims: []claim{{agentA, reads, 100, true}, {agentB, reads, 90, true}, {agentA, reads, 100, true}}},
-		"a reader after it":     {kinds: rw, claims: []claim{{agentA, reads, 100, true}, {agentB, writes, 90, false}}},
-		"a writer after it":     {kinds: rw, claims: []claim{{agentA, reads, 90, true}, {agentB, writes, 100, true}, {agentA, reads, 90, false}}},
-		"a writer before":       {kinds: rw, before: [][]string{{"tenure", string(agentB)}}, claims: []claim{{agentA, reads, 90, true}}},
-		"a reader of Redisson":  {kinds: rw, before: [][]string{{"reader", foreign}}, claims: []claim{{agentA, reads, 90, true}, {agentB, writes, 100, false}}},
-		"a writer reads by now": {kinds: rw, before: [][]string{{"tenure", string(agentA)}}, claims: []claim{{agentA, reads, 90, true}, {agentB, reads, 95, true}}},
+		"nothing is there": {claims: []claim{{agentA, writes, 100, true}}},
+		"it is there":      {before: before("tenure", agentA), claims: []claim{{agentA, writes, 100, true}}},
+		"the one before":   {before: before("tenure", agentB), claims: []claim{{agentA, writes, 100, true}}},
+		"another program's": {
+			before: before("holder", foreign), claims: []claim{{agentA, writes, 100, false}},
+		},
+		"it had no holds": {claims: []claim{{agentA, writes, 0, false}}},
+		"the later one first": {
+			claims: []claim{{agentA, writes, 100, true}, {agentB, writes, 90, false}},
+		},
+		"the later one last": {
+			claims: []claim{{agentA, writes, 90, true}, {agentB, writes, 100, true}, {agentA, writes, 90, false}},
+		},
+		"it claims twice": {claims: []claim{{agentA, writes, 100, true}, {agentA, writes, 100, true}}},
+		"two readers": {
+			kinds:  readWrite,
+			claims: []claim{{agentA, reads, 100, true}, {agentB, reads, 90, true}, {agentA, reads, 100, true}},
+		},
+		"a reader after it": {
+			kinds: readWrite, claims: []claim{{agentA, reads, 100, true}, {agentB, writes, 90, false}},
+		},
+		"a writer after it": {
+			kinds:  readWrite,
+			claims: []claim{{agentA, reads, 90, true}, {agentB, writes, 100, true}, {agentA, reads, 90, false}},
+		},
+		"a writer before": {
+			kinds: readWrite, before: before("tenure", agentB), claims: []claim{{agentA, reads, 90, true}},
+		},
+		"a reader of Redisson": {
+			kinds: readWrite, before: before("reader", foreign),
+			claims: []claim{{agentA, reads, 90, true}, {agentB, writes, 100, false}},
+		},
+		"a writer reads by now": {
+			kinds: readWrite, before: before("tenure", agentA),
+			claims: []claim{{agentA, reads, 90, true}, {agentB, reads, 95, true}},
+		},
 	} {
 		kinds := tt.kinds
 		if kinds == nil {
@@ -278,8 +301,8 @@ func TestReassert(t *testing.T) {
 		for _, kind := range kinds {
 			t.Run(what+"/"+string(kind), func(t *testing.T) {
 				s := graced(t)
-				for _, b := range tt.before {
-					s.plant(kind, name, b[0], b[1])
+				if tt.before[0] != "" {
+					s.plant(kind, name, tt.before[0], tt.before[1])
 				}
 				for i, c := range tt.claims {
 					req := wish(name, c.agent, 1)
@@ -293,7 +316,7 @@ func TestReassert(t *testing.T) {
 	}
 }
 
-var rw = []lockagent.LockKind{lockagent.ReadWriteLock}
+var readWrite = []lockagent.LockKind{lockagent.ReadWriteLock}
 
 // plant puts a holder there, for a minute.
 func (s *server) plant(kind lockagent.LockKind, name lockagent.Name, what, holder string) {

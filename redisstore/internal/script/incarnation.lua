@@ -66,6 +66,11 @@ local function roll_read(key, server)
   return all.err and {} or all
 end
 
+-- After a first write a server that is full takes others.
+local writes = pcall('ZREM', keys[5], '')
+if type(writes) == 'table' and not string.find(writes.err, 'WRONGTYPE', 1, true) then
+  return writes
+end
 local time = clock_read(keys[1], call('TIME'))
 local at, graced = clock_shows(time), args[1] == 'on'
 local ahead = call('EXISTS', keys[2]) == 1

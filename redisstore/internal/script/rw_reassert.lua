@@ -1,4 +1,5 @@
--- rw_reassert.lua puts n tenures of read/write locks back in a grace period, see grace.lua, and starts their leases anew.
+-- rw_reassert.lua puts n tenures of read/write locks back in a grace period, see grace.lua, and starts their leases
+-- anew.
 --
 -- KEYS[i]    lock i: a hash, see rw.lua
 -- KEYS[n+1]  the clock, see acquire.lua

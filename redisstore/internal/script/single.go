@@ -46,8 +46,9 @@ func ReadInspected(reply string) (lockagent.Inspection, error) {
 // sinceKey has since when an incarnation is known.
 const sinceKey = "lockagent_since"
 
-// rollKey has the agents that may have tenures, and graceKey those for which a grace period waits.
-const rollKey, graceKey = "lockagent_roll", "lockagent_grace"
+// rollKey has the agents that may have tenures, graceKey those for which a grace period waits, and claimsKey what they
+// claim.
+const rollKey, graceKey, claimsKey = "lockagent_roll", "lockagent_grace", "lockagent_claims"
 
 // IdentityKey has the identity of a database or a Cluster.
 const IdentityKey = "lockagent_store"
@@ -78,7 +79,7 @@ func (r Room) Rehearse(c *Call, name lockagent.Name) {
 		r.shared(&c.text, "lockagent_ahead", name),
 	)
 	if r == Single {
-		c.Keys = append(c.Keys, sinceKey, graceKey, rollKey, IdentityKey)
+		c.Keys = append(c.Keys, sinceKey, graceKey, rollKey, claimsKey, IdentityKey)
 	}
 	c.Args = append(c.Args, c.text.channel(name), AgentChannel("rehearsal"), r.String())
 }

@@ -71,8 +71,12 @@ func (l *line) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 	if err != nil {
 		return nil, err
 	}
-	l.guard = newGuard(c)
 	l.leaver.takes(c)
+	if err := l.node.meet(ctx, c, l.credentials.Username, l.credentials.Password); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	l.guard = newGuard(c)
 	return l.guard, nil
 }
 

@@ -61,6 +61,10 @@ type Config struct {
 	Replicas       int
 	ReplicaTimeout time.Duration // well below Silence
 
+	// Meet, if not nil, is told of each connection that is to carry calls, before the first of them. It asks the server
+	// by run, and waits for the reply. No call is made on the connection if Meet returns an error.
+	Meet func(run func(script *Script, keys, args []string) Reply) error
+
 	// Changed is called when a connection was made or lost, and when another server serves
 	// some slot. It must not block.
 	Changed func()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // wire is a connection that has greeted the server, and speaks RESP3.
@@ -39,13 +40,51 @@ func (n *Node) connect(ctx context.Context) (*wire, error) {
 // readBuffer holds the replies to a batch of calls.
 const readBuffer = 1 << 15
 
+// meet calls [Config.Meet] for a connection of a line. The client library greets the server once more.
+func (n *Node) meet(ctx context.Context, c *conn, user, password string) error {
+	if n.config.Meet == nil {
+		return nil
+	}
+	ends := time.Now().Add(n.config.Silence)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(ends) {
+		ends = deadline
+	}
+	_ = c.SetDeadline(ends)
+	w := &wire{conn: c, decoder: decoder{r: bufio.NewReaderSize(c, readBuffer)}}
+	if err := n.greets(w, user, password); err != nil {
+		return err
+	}
+	err := n.config.Meet(func(script *Script, keys, args []string) Reply {
+		command := append([]string{"EVAL", script.Source, strconv.Itoa(len(keys))}, keys...)
+		if _, err := w.Write(appendCommand(nil, append(command, args...)...)); err != nil {
+			return Reply{err: err}
+		}
+		reply, err := w.reply()
+		if err != nil {
+			return Reply{err: err}
+		}
+		return reply
+	})
+	if err == nil && w.r.Buffered() > 0 {
+		return errUnasked
+	}
+	_ = c.SetDeadline(time.Time{})
+	return err
+}
+
 // sayHello says who the program is, and has the server say what it is.
 func (n *Node) sayHello(ctx context.Context, w *wire) error {
-	hello := []string{"HELLO", "3"}
 	user, password, err := n.credentials(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return n.greets(w, user, password)
+}
+
+// greets is sayHello with the user and the password.
+func (n *Node) greets(w *wire, user, password string) (err error) {
+	hello := []string{"HELLO", "3"}
+	switch {
 	case user != "":
 		hello = append(hello, "AUTH", user, password)
 	case password != "":

@@ -1,0 +1,176 @@
+package redisstore
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/internal/redistest"
+	"github.com/lockagent/lockagent/internal/waittest"
+	"github.com/lockagent/lockagent/redisstore/internal/script"
+	"github.com/lockagent/lockagent/storetest"
+)
+
+const rival lockagent.AgentID = "22222222-2222-4222-8222-222222222222"
+
+// graced is a store for an agent, on a server that nobody knew.
+func graced(t *testing.T, url string, agent lockagent.AgentID) (*Store, chan lockagent.GracePeriod) {
+	t.Helper()
+	s, err := Config{
+		GraceFirst: NoGraceFirst, DialTimeout: storetest.Patience, CallTimeout: storetest.Patience,
+		SilenceTimeout: storetest.Patience,
+	}.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	storetest.Listen(t, s, agent)
+	periods := make(chan lockagent.GracePeriod, 10)
+	s.OnGrace(func(p lockagent.GracePeriod) { periods <- p })
+	return s, periods
+}
+
+func wishOf(agent lockagent.AgentID, number uint64) lockagent.AcquireRequest {
+	return lockagent.AcquireRequest{
+		Name: "orders", Tenure: lockagent.Tenure{Agent: agent, Number: number}, Lease: time.Minute,
+	}
+}
+
+func renewalOf(req lockagent.AcquireRequest, last lockagent.Token) lockagent.RenewRequest {
+	return lockagent.RenewRequest{Name: req.Name, Tenure: req.Tenure, Lease: req.Lease, Last: last, Urgent: true}
+}
+
+// forgets are the ways in which a server forgets everything.
+var forgets = map[string]func(*redistest.Server){
+	"emptied":           func(s *redistest.Server) { s.Do("FLUSHALL") },
+	"killed, and empty": func(s *redistest.Server) { s.Kill(); s.Restart() },
+}
+
+// A server that forgot grants nothing until the holder has come back. Then its hold is as it was.
+func TestGrace(t *testing.T) {
+	for name, forget := range forgets {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			holder, periods := graced(t, server.URL(), agent)
+			other, _ := graced(t, server.URL(), rival)
+			first, err := storetest.Acquire(t, holder, wishOf(agent, 1))
+			if err != nil || !first.Granted {
+				t.Fatalf("%+v, %v", first, err)
+			}
+			// The server tells who is on the roll.
+			if _, err := storetest.Acquire(t, other, wishOf(rival, 1)); err != nil {
+				t.Fatal(err)
+			}
+			forget(server)
+			// Whether the other calls first, or the holder: nothing is granted.
+			refused := func() *lockagent.GraceError {
+				t.Helper()
+				for {
+					r, err := storetest.Acquire(t, other, wishOf(rival, 2))
+					if grace, ok := errors.AsType[*lockagent.GraceError](err); ok {
+						return grace
+					}
+					if err == nil {
+						t.Fatalf("the other was answered %+v", r)
+					}
+				}
+			}
+			refused()
+			began := waittest.Receive(t, "the beginning", periods)
+			if began.Incarnation == first.Incarnation || began.Ended != 0 || began.Began == 0 ||
+				began.Reason != "emptied" {
+				t.Errorf("it began as %+v", began)
+			}
+			waittest.Until(t, "the server to wait for both", func() bool {
+				awaited, _ := server.Do("ZRANGEBYSCORE", "lockagent_grace", "1", "+inf").([]any)
+				return slices.Contains(awaited, any(string(agent))) && slices.Contains(awaited, any(string(rival)))
+			})
+			if left := refused().Left; left < 30*time.Second {
+				t.Errorf("%v are left for the holder", left)
+			}
+			if r, err := storetest.Renew(t, holder, renewalOf(wishOf(agent, 1), first.Token)); err != nil || !r.Held {
+				t.Errorf("the holder's renewal: %+v, %v", r, err)
+			}
+			other.Reasserted(began.Incarnation)
+			holder.Reasserted(began.Incarnation)
+			ended := waittest.Receive(t, "the end", periods)
+			if ended.Ended < began.Began || len(ended.Roll) > 0 {
+				t.Errorf("it ended as %+v", ended)
+			}
+			r, err := storetest.Acquire(t, other, wishOf(rival, 3))
+			if err != nil || r.Granted || r.Holder != wishOf(agent, 1).Tenure.String() {
+				t.Errorf("the other was answered %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// An agent is on the roll, with its longest lease, before it makes a call for that lease. The others hear of it at
+// once.
+func TestTheRollIsCalled(t *testing.T) {
+	server := redistest.Start(t)
+	first, _ := graced(t, server.URL(), agent)
+	other, _ := graced(t, server.URL(), rival)
+	onTheRoll := func() []string {
+		var entries []string
+		for _, entry := range server.Do("ZRANGEBYSCORE", "lockagent_roll", "1", "+inf").([]any) {
+			entries = append(entries, entry.(string))
+		}
+		return entries
+	}
+	if _, err := storetest.Acquire(t, other, wishOf(rival, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := onTheRoll(); !slices.Equal(got, []string{"60000 " + string(rival)}) {
+		t.Errorf("the roll has %q", got)
+	}
+	if _, err := storetest.Acquire(t, first, wishOf(agent, 1)); err != nil {
+		t.Fatal(err)
+	}
+	heard := func() bool {
+		other.roll.mu.Lock()
+		defer other.roll.mu.Unlock()
+		return slices.Contains(other.roll.members, script.Member{Agent: agent, Lease: time.Minute})
+	}
+	waittest.Until(t, "the other to hear of the first", heard)
+	longer := wishOf(agent, 2)
+	longer.Name, longer.Lease = "bills", time.Hour
+	if _, err := storetest.Acquire(t, first, longer); err != nil {
+		t.Fatal(err)
+	}
+	if got := onTheRoll(); !slices.Contains(got, "3600000 "+string(agent)) {
+		t.Errorf("the roll has %q", got)
+	}
+	first.Left()
+	waittest.Until(t, "the first to leave the roll", func() bool { return len(onTheRoll()) == 1 })
+}
+
+// A store that has missed the message that a grace period is over learns of it with its next renewal.
+func TestAnEndThatWasMissed(t *testing.T) {
+	server := redistest.Start(t)
+	s, periods := graced(t, server.URL(), agent)
+	granted, err := storetest.Acquire(t, s, wishOf(agent, 1))
+	if err != nil || !granted.Granted {
+		t.Fatalf("%+v, %v", granted, err)
+	}
+	server.Do("FLUSHALL")
+	renew := func() {
+		t.Helper()
+		if r, err := storetest.Renew(t, s, renewalOf(wishOf(agent, 1), granted.Token)); err != nil || !r.Held {
+			t.Errorf("renewed: %+v, %v", r, err)
+		}
+	}
+	renew()
+	began := waittest.Receive(t, "the beginning", periods)
+	// It ends without a message.
+	clock := server.Do("ZRANGE", "lockagent_clock", "0", "-1").([]any)[0].(string)
+	server.Do("ZADD", "lockagent_clock", server.Do("ZSCORE", "lockagent_clock", clock).(string), began.Incarnation)
+	server.Do("ZREM", "lockagent_clock", clock)
+	server.Do("DEL", "lockagent_grace")
+	renew()
+	if ended := waittest.Receive(t, "the end", periods); ended.Ended == 0 || ended.Incarnation != began.Incarnation {
+		t.Errorf("it ended as %+v", ended)
+	}
+}
