@@ -19,7 +19,7 @@ var sentinels = []error{
 	lockagent.ErrReleased, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrLost, lockagent.ErrUnconfirmed,
 	lockagent.ErrLeaseTooShort, lockagent.ErrInternal, lockagent.ErrStoreUnavailable, lockagent.ErrWrongType,
 	lockagent.ErrNotPermitted, lockagent.ErrNoTokens, lockagent.ErrTooFewReplicas, lockagent.ErrWithdrawn, lockagent.ErrBadURL,
-	lockagent.ErrBadName, lockagent.ErrBadOwner, lockagent.ErrBadOption,
+	lockagent.ErrBadName, lockagent.ErrBadOwner, lockagent.ErrBadOption, lockagent.ErrGrace,
 }
 
 func TestTypedErrors(t *testing.T) {
@@ -38,6 +38,11 @@ func TestTypedErrors(t *testing.T) {
 		},
 		{&lockagent.HeldError{Name: "a b", Left: time.Millisecond}, lockagent.ErrHeld, `lockagent: lock "a b" is kept for other waiters for a moment`},
 		{&lockagent.HeldError{Name: "a b", Holder: "alice", Left: time.Second}, lockagent.ErrHeld, `lockagent: lock "a b" is held by "alice"`},
+		{
+			&lockagent.GraceError{Name: "a b", Left: 1234567 * time.Microsecond}, lockagent.ErrGrace,
+			`lockagent: lock "a b" is not granted yet: the store may have forgotten who holds it, and waits for up to 1.235s ` +
+				`for the holders to come back; try again`,
+		},
 		{
 			&lockagent.ReplicasError{Name: "a b", Acknowledged: 1, Wanted: 2}, lockagent.ErrTooFewReplicas,
 			`lockagent: lock "a b" was not granted: 1 replicas of the store acknowledged it in time, and 2 have to; see whether they run and follow`,

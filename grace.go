@@ -64,8 +64,13 @@ type GraceError struct {
 }
 
 func (e *GraceError) Error() string {
-	return fmt.Sprintf("lockagent: lock %q is not granted yet: the store may have forgotten who holds it, and waits for "+
-		"up to %v for the holders to come back; try again", e.Name, e.Left.Round(time.Millisecond))
+	return fmt.Sprintf("lockagent: lock %q is not granted yet: %s; try again", e.Name, e.reason())
+}
+
+// reason says why nothing is granted.
+func (e *GraceError) reason() string {
+	return fmt.Sprintf("the store may have forgotten who holds it, and waits for up to %v for the holders to come back",
+		e.Left.Round(time.Millisecond))
 }
 
 // Is reports whether target is [ErrGrace], or [ErrStoreUnavailable]: the store cannot tell yet.

@@ -71,6 +71,7 @@ func Denied(name Name, owner Owner, err error) Grant {
 //
 //   - [ErrNotGranted] for the zero Grant;
 //   - a [*HeldError] if the request would not wait and the lock is held;
+//   - a [*GraceError] if the request would not wait, and the store waits for the holders of before;
 //   - a [*WaitError] if the wait passed or the context ended first. It matches [ErrTimeout]
 //     and [context.DeadlineExceeded] if time ran out. It matches the cause of the context
 //     if the context ended, and [context.Canceled] if the context was cancelled;

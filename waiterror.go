@@ -13,12 +13,13 @@ import (
 // answers
 //
 //	case errors.Is(err, ErrStoreUnavailable): // 503: nobody knows who holds the lock
+//	case errors.Is(err, ErrGrace):            // 503: nobody knows it yet
 //	case errors.Is(err, ErrTimeout):          // 409: somebody else holds it
 //
 // A WaitError matches [ErrTimeout] and [context.DeadlineExceeded] if TimedOut is true, and
-// otherwise [context.Canceled]. It matches [ErrStoreUnavailable] if Silent is positive. It
-// wraps Err. Nothing changes a WaitError after it was made, so it is safe for concurrent
-// use. The zero WaitError is of no use.
+// otherwise [context.Canceled]. It matches [ErrStoreUnavailable] if Silent is positive, and [ErrGrace]
+// if the store waited for the holders of before. It wraps Err. Nothing changes a WaitError after it was
+// made, so it is safe for concurrent use. The zero WaitError is of no use.
 type WaitError struct {
 	Name   Name
 	Kind   LockKind      // as which the request used the name; empty if it was for several names
@@ -38,7 +39,8 @@ type WaitError struct {
 	// context.
 	Err error
 	// Store is the error of the last call to the store. It is nil if the store is not silent,
-	// or if the agent still waits for the answer.
+	// or if the agent still waits for the answer. If the wait ended in a grace period of the store,
+	// Store is a [*GraceError], and Silent is 0.
 	Store error
 }
 
@@ -73,7 +75,10 @@ func (e *WaitError) Error() string {
 	if e.Silent > 0 {
 		fmt.Fprintf(&b, "; the store has not answered for %v", e.Silent)
 	}
-	if e.Store != nil {
+	switch grace, waits := errors.AsType[*GraceError](e.Store); {
+	case waits:
+		fmt.Fprintf(&b, "; %s", grace.reason())
+	case e.Store != nil:
 		fmt.Fprintf(&b, " (%v)", e.Store)
 	}
 	//nolint:errorlint // an error that wraps one of these says more than ended

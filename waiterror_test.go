@@ -22,7 +22,7 @@ func TestWaitError(t *testing.T) {
 			err:  lockagent.WaitError{Name: "door", Waited: 5 * time.Second, Holder: "ann", TimedOut: true, Err: lockagent.ErrTimeout},
 			text: `lockagent: wait for lock "door" timed out after 5s; it was held by "ann"`,
 			is:   []error{lockagent.ErrTimeout, context.DeadlineExceeded},
-			not:  []error{lockagent.ErrStoreUnavailable, context.Canceled},
+			not:  []error{lockagent.ErrStoreUnavailable, lockagent.ErrGrace, context.Canceled},
 		},
 		{
 			err:  lockagent.WaitError{Name: "ready", Kind: lockagent.Latch, Waited: time.Second, TimedOut: true, Err: lockagent.ErrTimeout},
@@ -45,6 +45,16 @@ func TestWaitError(t *testing.T) {
 			text: `lockagent: wait for lock "door" was cancelled after 1s; the store has not answered for 1m0s (connection refused)`,
 			is:   []error{context.Canceled, lockagent.ErrStoreUnavailable, refused},
 			not:  []error{lockagent.ErrTimeout, context.DeadlineExceeded},
+		},
+		{
+			err: lockagent.WaitError{
+				Name: "door", Waited: time.Second, Holder: "ann", TimedOut: true, Err: lockagent.ErrTimeout,
+				Store: &lockagent.GraceError{Name: "door", Left: 1200 * time.Millisecond},
+			},
+			text: `lockagent: wait for lock "door" timed out after 1s; it was held by "ann"; the store may have ` +
+				`forgotten who holds it, and waits for up to 1.2s for the holders to come back`,
+			is:  []error{lockagent.ErrTimeout, context.DeadlineExceeded, lockagent.ErrGrace},
+			not: []error{lockagent.ErrStoreUnavailable, lockagent.ErrHeld},
 		},
 		{
 			err:  lockagent.WaitError{Name: "door", Waited: time.Second, TimedOut: true, Err: why},

@@ -133,7 +133,7 @@ func (h *handle) Name() Name { return h.name }
 func (h *handle) Acquire(ctx context.Context) (Grant, error) { return h.acquire(ctx, h.request()) }
 
 // TryAcquire is [Lock.Acquire] with [Try]: it returns a [*HeldError] if somebody holds the
-// lock. It ignores a [Wait] of the handle.
+// lock, and a [*GraceError] if the store waits for the holders of before. It ignores a [Wait] of the handle.
 func (h *handle) TryAcquire(ctx context.Context) (Grant, error) {
 	req := h.request()
 	req.Try, req.Wait = true, 0

@@ -43,10 +43,13 @@ func NewAgentID() AgentID { return lockagent.NewAgentID() }
 // The errors that carry details. Find them with errors.As.
 type (
 	// WaitError answers a request whose time ran out or whose context ended. It tells who
-	// held the lock, and how long the store has been silent.
+	// held the lock, how long the store has been silent, and whether the store waited for the holders of before.
 	WaitError = lockagent.WaitError
 	// HeldError answers a request with [Try] for a lock that is held.
 	HeldError = lockagent.HeldError
+	// GraceError answers a request with [Try] while the store waits for the holders of before, because it may have
+	// forgotten them. It tells how long that may last.
+	GraceError = lockagent.GraceError
 	// LostError says how a hold was lost. It is the cause of the grant's context, and the
 	// outcome of a later release.
 	LostError = lockagent.LostError
@@ -72,6 +75,9 @@ var (
 	// ErrHeld: somebody holds the lock, and the request has [Try]. The error is a
 	// [*HeldError].
 	ErrHeld = lockagent.ErrHeld
+	// ErrGrace: the store waits for the holders of before, because it may have forgotten them, and the request has
+	// [Try]. The error is a [*GraceError].
+	ErrGrace = lockagent.ErrGrace
 	// ErrNotGranted: the channel delivered its grant before, or the agent took the grant back.
 	ErrNotGranted = lockagent.ErrNotGranted
 	// ErrLeaseTooShort: the fixed lease had run out before the store answered.

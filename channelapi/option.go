@@ -34,7 +34,8 @@ func Wait(d time.Duration) Option {
 }
 
 // Try makes the request not wait. If somebody holds the lock, the request ends with a
-// [*HeldError] as soon as the agent or the store says so.
+// [*HeldError] as soon as the agent or the store says so. If the store may have forgotten who holds
+// it, the request ends with a [*GraceError], which tells when to try again.
 func Try() Option {
 	return option(func(r *actor.Request) error {
 		r.Try = true

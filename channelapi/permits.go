@@ -84,7 +84,7 @@ func (p *permits) AcquireAsync(ctx context.Context, n int) <-chan Grant {
 }
 
 // TryAcquire is Acquire with [Try]: it returns a [*HeldError] if n permits are not free, or are for
-// requests that came earlier.
+// requests that came earlier, and a [*GraceError] if the store waits for the holders of before.
 func (p *permits) TryAcquire(ctx context.Context, n int) (Grant, error) {
 	return p.requesting(n).TryAcquire(ctx)
 }

@@ -42,6 +42,7 @@ var exitCodes = []struct {
 		{"the store or NATS cannot be reached; try again later", daemonVerbs + " serve demo events"},
 		{"the daemon does not answer", daemonVerbs},
 		{"the daemon takes no new claims", "lock acquire"},
+		{"with -n, the store may have forgotten who has the lock, and waits for the holders to come back", "lock acquire"},
 	}},
 	{cli.ExitNotPermitted, "", []exitMeaning{{"the store, NATS or the daemon refuses us; check the credentials and the permissions", daemonVerbs + " serve demo events"}}},
 	{cli.ExitConfig, "", []exitMeaning{{"the configuration is wrong", "serve doctor config"}}},

@@ -23,6 +23,7 @@ var reasons = []struct {
 	{lockagent.ErrTimeout, lockagentv1.Reason_REASON_TIMEOUT, connect.CodeDeadlineExceeded},
 	{context.Canceled, lockagentv1.Reason_REASON_CANCELLED, connect.CodeCanceled},
 	{lockagent.ErrHeld, lockagentv1.Reason_REASON_HELD, connect.CodeFailedPrecondition},
+	{lockagent.ErrGrace, lockagentv1.Reason_REASON_GRACE, connect.CodeUnavailable},
 	{lockagent.ErrLost, lockagentv1.Reason_REASON_LOST, connect.CodeAborted},
 	{lockagent.ErrInternal, lockagentv1.Reason_REASON_INTERNAL, connect.CodeInternal},
 	{lockagent.ErrStoreUnavailable, lockagentv1.Reason_REASON_STORE_UNAVAILABLE, connect.CodeUnavailable},
@@ -87,6 +88,9 @@ func describe(f *lockagentv1.Failure, err error) {
 	if e, ok := errors.AsType[*lockagent.HeldError](err); ok {
 		f.Lock, f.Holder, f.Permits, f.Left = string(e.Name), Text(e.Holder), int32(e.Permits), durationpb.New(e.Left)
 	}
+	if e, ok := errors.AsType[*lockagent.GraceError](err); ok {
+		f.Lock, f.Left = string(e.Name), durationpb.New(e.Left)
+	}
 	if e, ok := errors.AsType[*lockagent.LostError](err); ok {
 		f.Lost = FromLost(e)
 	}
@@ -119,6 +123,8 @@ func ToError(f *lockagentv1.Failure) error {
 		}
 	case lockagentv1.Reason_REASON_HELD:
 		return &lockagent.HeldError{Name: lockagent.Name(f.GetLock()), Holder: f.GetHolder(), Left: f.GetLeft().AsDuration(), Permits: int(f.GetPermits())}
+	case lockagentv1.Reason_REASON_GRACE:
+		return &lockagent.GraceError{Name: lockagent.Name(f.GetLock()), Left: f.GetLeft().AsDuration()}
 	case lockagentv1.Reason_REASON_LOST:
 		return ToLost(f.GetLost())
 	case lockagentv1.Reason_REASON_WRONG_KIND:

@@ -167,6 +167,11 @@ func TestTypedErrorsComeBackWhole(t *testing.T) {
 	for _, err := range []error{
 		&lockagent.HeldError{Name: "door", Holder: "ann", Left: time.Second, Permits: 3},
 		&lockagent.HeldError{Name: "door", Left: -1},
+		&lockagent.GraceError{Name: "door", Left: 1200 * time.Millisecond},
+		&lockagent.WaitError{
+			Name: "door", Waited: time.Second, TimedOut: true, Err: lockagent.ErrTimeout,
+			Store: &lockagent.GraceError{Name: "door", Left: time.Second},
+		},
 		&lockagent.WaitError{Name: "door", Kind: lockagent.Semaphore, Waited: time.Minute, Holder: "ann", Permits: 2, TimedOut: true, Err: lockagent.ErrTimeout},
 		&lockagent.WaitError{
 			Name: "door", Waited: time.Minute, Silent: time.Second, TimedOut: true, Err: lockagent.ErrTimeout, Store: lockagent.ErrStoreUnavailable,

@@ -254,6 +254,7 @@ const (
 	Reason_REASON_BAD_URL           Reason = 35
 	Reason_REASON_NO_TOKENS         Reason = 36 // what counts the tokens is spoilt, or at its end
 	Reason_REASON_IDENTITY_IN_USE   Reason = 37 // another daemon that is alive has the identity of this one
+	Reason_REASON_GRACE             Reason = 38 // try: the store may have forgotten who has the lock, and waits for the holders of before
 )
 
 // Enum value maps for Reason.
@@ -297,6 +298,7 @@ var (
 		35: "REASON_BAD_URL",
 		36: "REASON_NO_TOKENS",
 		37: "REASON_IDENTITY_IN_USE",
+		38: "REASON_GRACE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":       0,
@@ -337,6 +339,7 @@ var (
 		"REASON_BAD_URL":           35,
 		"REASON_NO_TOKENS":         36,
 		"REASON_IDENTITY_IN_USE":   37,
+		"REASON_GRACE":             38,
 	}
 )
 
@@ -1493,6 +1496,7 @@ type Failure struct {
 	// holder has the lock, as far as it is known.
 	Holder string `protobuf:"bytes,4,opt,name=holder,proto3" json:"holder,omitempty"`
 	// left is what is left of the lease of the holder. It is negative if that is not known, or if the lease has no end.
+	// With REASON_GRACE it is how long the store may still wait.
 	Left *durationpb.Duration `protobuf:"bytes,5,opt,name=left,proto3" json:"left,omitempty"`
 	// permits is how many permits of a semaphore were wanted.
 	Permits int32 `protobuf:"varint,6,opt,name=permits,proto3" json:"permits,omitempty"`
@@ -3002,7 +3006,7 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x15LOSS_REASON_UNCLAIMED\x10\x06\x12\x18\n" +
 	"\x14LOSS_REASON_INTERNAL\x10\a\x12\x1e\n" +
 	"\x1aLOSS_REASON_SESSION_CLOSED\x10\b\x12\x18\n" +
-	"\x14LOSS_REASON_IDENTITY\x10\t*\xd6\x06\n" +
+	"\x14LOSS_REASON_IDENTITY\x10\t*\xe8\x06\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vREASON_HELD\x10\x01\x12\x12\n" +
@@ -3042,7 +3046,8 @@ const file_lockagent_v1_lock_proto_rawDesc = "" +
 	"\x0fREASON_RELEASED\x10\"\x12\x12\n" +
 	"\x0eREASON_BAD_URL\x10#\x12\x14\n" +
 	"\x10REASON_NO_TOKENS\x10$\x12\x1a\n" +
-	"\x16REASON_IDENTITY_IN_USE\x10%2\xa4\x04\n" +
+	"\x16REASON_IDENTITY_IN_USE\x10%\x12\x10\n" +
+	"\fREASON_GRACE\x10&2\xa4\x04\n" +
 	"\vLockService\x12C\n" +
 	"\aAcquire\x12\x1c.lockagent.v1.AcquireRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12A\n" +
 	"\x06Attach\x12\x1b.lockagent.v1.AttachRequest\x1a\x18.lockagent.v1.ClaimEvent0\x01\x12F\n" +

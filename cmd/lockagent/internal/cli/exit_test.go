@@ -18,6 +18,7 @@ func TestExitCodes(t *testing.T) {
 		{Usage("lockagent demo", "wrong"), ExitUsage},
 		{fmt.Errorf("wrapped: %w", lockagent.ErrInternal), ExitBug},
 		{fmt.Errorf("wrapped: %w", lockagent.ErrStoreUnavailable), ExitUnavailable},
+		{fmt.Errorf("wrapped: %w", &lockagent.GraceError{Name: "door"}), ExitUnavailable},
 		{fmt.Errorf("wrapped: %w", lockagent.ErrNotPermitted), ExitNotPermitted},
 	} {
 		if got := CodeOf(test.err); got != test.code {
