@@ -269,7 +269,13 @@ func unknown(key string) string {
 	}
 	last := key[strings.LastIndex(key, ".")+1:]
 	if near := nearest.Of(last, slices.Values(names)); near != "" {
-		return "is no setting; did you mean " + table[slices.Index(names, near)].Key + "?"
+		var meant []string
+		for i, name := range names {
+			if name == near {
+				meant = append(meant, table[i].Key)
+			}
+		}
+		return "is no setting; did you mean " + strings.Join(meant, " or ") + "?"
 	}
 	return "is no setting; lockagent config default shows all of them"
 }

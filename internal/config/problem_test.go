@@ -12,8 +12,8 @@ func TestProblemsOfTheFile(t *testing.T) {
 	for _, c := range []struct{ text, want string }{ // with | between problems
 		{"redsi: {url: redis://a}", "FILE:1: redsi is no setting; did you mean redis?"},
 		{"\n\nredis:\n  ulr: redis://a", "FILE:4: redis.ulr is no setting; did you mean redis.url?"},
-		{"grace: 5s", "FILE:1: grace is no setting; did you mean claims.grace?"},
-		{"lease: {grce: 5s}", "FILE:1: lease.grce is no setting; did you mean claims.grace?"},
+		{"grace: 5s", "FILE:1: grace is no setting; did you mean redis.grace or claims.grace?"},
+		{"lease: {grce: 5s}", "FILE:1: lease.grce is no setting; did you mean redis.grace or claims.grace?"},
 		{"frobnicate: 1", "FILE:1: frobnicate is no setting; lockagent config default shows all of them"},
 		{"redis.url: redis://a", "FILE:1: redis.url is written as redis: with url: below it"},
 		{

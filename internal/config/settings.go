@@ -46,6 +46,8 @@ type Redis struct {
 	CA, Cert, Key        string
 	ServerName           string
 	MinReplicas          int
+	Grace                bool
+	GraceFirst           time.Duration // 0 for none
 }
 
 // NATS is the hub for events. Without a URL they stay on the host.

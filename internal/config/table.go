@@ -220,6 +220,21 @@ var table = []*Setting{
 		Default: "0", Example: "1",
 	},
 	{
+		Key: "redis.grace", Flag: "redis-grace", kind: boolean{}, field: func(s *Settings) any { return &s.Redis.Grace },
+		Help: "Whether a Redis that may have forgotten locks begins with a grace period: it grants nothing new until the " +
+			"holders of before had time to come back. Without one, two may hold a lock at once.",
+		Usage:   "grant nothing new after Redis may have forgotten locks, until the holders of before had time to come back",
+		Default: "true", Example: "false",
+	},
+	{
+		Key: "redis.grace_first", Flag: "redis-grace-first", field: func(s *Settings) any { return &s.Redis.GraceFirst },
+		kind: duration{min: time.Millisecond, max: lockagent.MaxLease, orZero: "is no such period"},
+		Help: "How long the grace period lasts if nobody knew the Redis before: it is new, or has lost its data while all " +
+			"daemons were away. With the longest lease, the second costs no overlap either.",
+		Usage:   "`time` for which a Redis that nobody knew before grants nothing",
+		Default: "2s", Example: "30s",
+	},
+	{
 		Key: "nats.url", Flag: "nats", field: func(s *Settings) any { return &s.NATS.URL },
 		kind: server{
 			schemes: []string{"nats", "tls", "ws", "wss"}, example: "nats://127.0.0.1:4222",

@@ -203,16 +203,15 @@ func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 			Do: "set redis.url if several hosts shall share locks",
 		}}
 	}
-	cfg := redisstore.Config{
-		MinReplicas: redis.MinReplicas, DialTimeout: redisTime, CallTimeout: redisTime, Logger: slog.New(slog.DiscardHandler),
-	}
 	url, err := redis.Address()
+	var cfg redisstore.Config
 	if err == nil {
-		cfg.TLS, err = redis.TLS()
+		cfg, err = redisConfig(redis) // with its grace periods: doctor may be the first that meets a new Redis
 	}
 	if err != nil {
 		return []doctor.Finding{doctor.BadFile("redis", err)}
 	}
+	cfg.DialTimeout, cfg.CallTimeout, cfg.Logger = redisTime, redisTime, slog.New(slog.DiscardHandler)
 	e, err := cfg.Examine(ctx, url)
 	all := doctor.Redis(e, err, redis.MinReplicas)
 	if err != nil || e.Unfit != nil || e.Scripts != nil {

@@ -38,15 +38,13 @@ func (s *server) openStore() error {
 	if err != nil {
 		return badFile("redis", err)
 	}
-	tls, err := redis.TLS()
+	cfg, err := redisConfig(redis)
 	if err != nil {
 		return badFile("redis", err)
 	}
-	cfg := redisstore.Config{
-		MinReplicas: redis.MinReplicas, TLS: tls, Logger: s.logger, Credentials: redis.Credentials(),
-		// A call without an answer is given up soon enough for a renewal to be tried again.
-		CallTimeout: min(redisstore.DefaultCallTimeout, s.settings().Lease.Duration/4),
-	}
+	cfg.Logger, cfg.Credentials = s.logger, redis.Credentials()
+	// A call without an answer is given up soon enough for a renewal to be tried again.
+	cfg.CallTimeout = min(redisstore.DefaultCallTimeout, s.settings().Lease.Duration/4)
 	store, err := s.awaitRedis(func(ctx context.Context) (*redisstore.Store, error) { return cfg.Open(ctx, url) })
 	switch {
 	case errors.Is(err, errAsked):
@@ -59,6 +57,19 @@ func (s *server) openStore() error {
 	s.store = store
 	s.onClose(store.Close)
 	return s.confirm()
+}
+
+// redisConfig is what the settings say of the store, for all who open one. The error is about a file that they name.
+func redisConfig(redis *config.Redis) (redisstore.Config, error) {
+	tls, err := redis.TLS()
+	cfg := redisstore.Config{MinReplicas: redis.MinReplicas, TLS: tls, GraceFirst: redis.GraceFirst}
+	if !redis.Grace {
+		cfg.Grace = redisstore.GraceOff
+	}
+	if redis.GraceFirst == 0 {
+		cfg.GraceFirst = redisstore.NoGraceFirst
+	}
+	return cfg, err
 }
 
 // confirm asks Redis for the holds that may have run out in the journal alone.
