@@ -116,8 +116,9 @@
 // A master can be cut off from its Sentinels or from the Cluster. Such a master goes on granting
 // locks to the programs that still reach it, until it learns that another node has replaced it.
 // For some seconds there are two masters. With min-replicas-to-write 1 and min-replicas-max-lag
-// 2 the old master soon refuses. [Open] warns if Sentinels watch a master without these
-// settings, and if a master has fewer replicas than MinReplicas.
+// 2 the old master soon refuses, and with MinReplicas it confirms nothing. Otherwise no grace period of the new master
+// prevents an overlap. [Open] warns if a master has replicas, or Sentinels watch it, without any of these settings, and
+// if a master has fewer replicas than MinReplicas.
 //
 // A server that evicts keys when its memory is full may evict locks. Run it with
 // maxmemory-policy noeviction. [Open] warns of other policies.

@@ -25,6 +25,8 @@ type Examination struct {
 	// Messages is why messages cannot be received, or nil.
 	Messages error
 
+	// Watched says that Sentinels watch the master, so another server may become the master.
+	Watched bool
 	Masters []Master
 }
 
@@ -69,7 +71,7 @@ func (c Config) examine(ctx context.Context, a address) (_ *Examination, err err
 	defer s.servers.Close()
 	defer context.AfterFunc(ctx, s.servers.Close)() // not all that follows takes a context
 	found := s.servers.Greeting()
-	e := &Examination{Version: found.Version, Mode: found.Mode}
+	e := &Examination{Version: found.Version, Mode: found.Mode, Watched: s.servers.Watched()}
 	if e.Unfit = s.fit(c, a); e.Unfit != nil {
 		return e, nil
 	}

@@ -48,13 +48,21 @@ func TestOpenWarnsOfEviction(t *testing.T) {
 func TestOpenWarnsOfTwoMasters(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
-	if log := warnings(t, sentinel.URL()); !strings.Contains(log, "set min-replicas-to-write to 1") {
-		t.Errorf("logged %q", log)
+	urls := []string{sentinel.URL(), sentinel.A.URL()} // without a Sentinel somebody else may promote the replica
+	for _, url := range urls {
+		if log := warnings(t, url); !strings.Contains(log, "set MinReplicas to 1, or on the servers min-replicas-to-write") {
+			t.Errorf("%s: logged %q", url, log)
+		}
+		if log := warningsOf(t, redisstore.Config{MinReplicas: 1}, url); log != "" {
+			t.Errorf("%s: logged %q although the store demands a replica", url, log)
+		}
 	}
 	sentinel.A.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	sentinel.A.Do("CONFIG", "SET", "min-replicas-max-lag", "2")
-	if log := warnings(t, sentinel.URL()); log != "" {
-		t.Errorf("logged %q although replicas are demanded", log)
+	for _, url := range urls {
+		if log := warnings(t, url); log != "" {
+			t.Errorf("%s: logged %q although replicas are demanded", url, log)
+		}
 	}
 	for demanded, warned := range map[int]bool{1: false, 2: true} {
 		log := warningsOf(t, redisstore.Config{MinReplicas: demanded}, sentinel.URL())

@@ -205,15 +205,18 @@ func (s *Store) warn(ctx context.Context) {
 				"set maxmemory-policy to noeviction",
 				"server", node.Addr(), "maxmemory", limit, "maxmemory-policy", policy)
 		}
-		if n, err := strconv.Atoi(infoField(info, "connected_slaves")); err == nil && n < s.minReplicas {
+		replicas, err := strconv.Atoi(infoField(info, "connected_slaves"))
+		if err == nil && replicas < s.minReplicas {
 			s.logger.Warn("lockagent: the master has fewer replicas than MinReplicas demands, so no lock is granted: "+
 				"see whether they run and follow",
-				"server", node.Addr(), "replicas", n, "MinReplicas", s.minReplicas)
+				"server", node.Addr(), "replicas", replicas, "MinReplicas", s.minReplicas)
 		}
-		if s.servers.Watched() && infoField(info, "min_slaves_good_slaves") == "" {
-			s.logger.Warn("lockagent: a master that is cut off goes on granting locks while its replica does so too, "+
-				"for some seconds after a failover: set min-replicas-to-write to 1 and min-replicas-max-lag to 2",
-				"server", node.Addr())
+		failsOver := s.servers.Watched() || replicas > 0
+		if failsOver && s.minReplicas == 0 && infoField(info, "min_slaves_good_slaves") == "" {
+			s.logger.Warn("lockagent: a master that is cut off goes on granting and renewing locks for some seconds after a "+
+				"failover, and no grace period of the new master prevents that: set MinReplicas to 1, or on the servers "+
+				"min-replicas-to-write to 1 and min-replicas-max-lag to 2",
+				"server", node.Addr(), "replicas", replicas)
 		}
 	}
 }

@@ -113,12 +113,14 @@ func TestDoctorFindsWhatIsWrongWithRedis(t *testing.T) {
 	t.Parallel()
 	evicts := redistest.Start(t, redistest.WithConfig("maxmemory 64mb", "maxmemory-policy allkeys-lru"))
 	r := diagnose(t, "--redis", evicts.URL(), "--redis-min-replicas", "1")
+	r.is(t, "redis grace", doctor.OK, "2s")
 	r.is(t, "redis eviction", doctor.Error, "allkeys-lru", "64 MiB", "maxmemory-policy noeviction")
 	r.is(t, "redis persistence", doctor.Warning, "none", "appendonly yes")
 	r.is(t, "redis replicas", doctor.Error, "demands 1")
 	evicts.Do("CONFIG", "SET", "maxmemory", "0")
 	evicts.Do("CONFIG", "SET", "save", "3600 1")
-	r = diagnose(t, "--redis", evicts.URL())
+	r = diagnose(t, "--redis", evicts.URL(), "--redis-grace=false")
+	r.is(t, "redis grace", doctor.Warning, "two may hold", "redis.grace")
 	r.is(t, "redis eviction", doctor.Warning, "as soon as there is a maxmemory")
 	r.is(t, "redis persistence", doctor.Warning, "snapshots only")
 
@@ -129,7 +131,8 @@ func TestDoctorFindsWhatIsWrongWithRedis(t *testing.T) {
 	}
 	replica.Do("REPLICAOF", host, port)
 	evicts.AwaitReplica()
-	diagnose(t, "--redis", evicts.URL()).is(t, "redis replicas", doctor.Warning, "min-replicas-to-write 1")
+	diagnose(t, "--redis", evicts.URL()).is(t, "redis replicas", doctor.Warning, "redis.min_replicas", "min-replicas-to-write 1")
+	diagnose(t, "--redis", evicts.URL(), "--redis-min-replicas", "1").is(t, "redis replicas", doctor.OK)
 	evicts.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	diagnose(t, "--redis", evicts.URL()).is(t, "redis replicas", doctor.OK, "a failover can forget")
 }

@@ -35,8 +35,8 @@ type Finding struct {
 	Do    string `json:"do,omitempty"` // what to do about it
 }
 
-// Redis judges what was found out about Redis, or err, which is why nothing was.
-func Redis(e *redisstore.Examination, err error, minReplicas int) []Finding {
+// Redis judges what was found out about Redis, or err, which is why nothing was. cfg is that of the store.
+func Redis(e *redisstore.Examination, err error, cfg redisstore.Config) []Finding {
 	if err != nil {
 		f := Finding{"redis", Error, text(err), "start Redis, or correct --redis or redis.url"}
 		switch {
@@ -62,9 +62,10 @@ func Redis(e *redisstore.Examination, err error, minReplicas int) []Finding {
 		tried("redis scripts", "they run", e.Scripts),
 		tried("redis messages", "they come", e.Messages),
 		permissions(e),
+		grace(cfg),
 	)
 	for _, m := range e.Masters {
-		all = append(all, master(m, minReplicas)...)
+		all = append(all, master(m, e.Watched, cfg.MinReplicas)...)
 	}
 	return all
 }
@@ -98,15 +99,30 @@ func permissions(e *redisstore.Examination) Finding {
 	return Finding{"redis permissions", OK, "the user may do all that locks need", ""}
 }
 
-// master judges one master.
-func master(m redisstore.Master, minReplicas int) []Finding {
+// grace judges what the settings say of grace periods.
+func grace(cfg redisstore.Config) Finding {
+	f := Finding{"redis grace", OK, "", ""}
+	switch {
+	case cfg.Grace == redisstore.GraceOff:
+		f.State, f.Found = Warning, "off: when Redis has forgotten locks, two may hold one at once"
+		f.Do = "set redis.grace to true, for all hosts"
+	case cfg.GraceFirst == redisstore.NoGraceFirst:
+		f.Found = "on; a Redis that nobody knew before grants at once"
+	default:
+		f.Found = fmt.Sprintf("on; a Redis that nobody knew before grants after %v", cfg.GraceFirst)
+	}
+	return f
+}
+
+// master judges one master. watched says that Sentinels watch it.
+func master(m redisstore.Master, watched bool, minReplicas int) []Finding {
 	if m.Err != nil {
 		return []Finding{{
 			"redis settings", Skipped, m.Addr + " does not tell them: " + text(m.Err),
 			"give the user +info to have them checked",
 		}}
 	}
-	return []Finding{eviction(m), persistence(m), replicas(m, minReplicas)}
+	return []Finding{eviction(m), persistence(m), replicas(m, watched, minReplicas)}
 }
 
 func eviction(m redisstore.Master) Finding {
@@ -141,17 +157,18 @@ func persistence(m redisstore.Master) Finding {
 	return f
 }
 
-func replicas(m redisstore.Master, minReplicas int) Finding {
+func replicas(m redisstore.Master, watched bool, minReplicas int) Finding {
 	f := Finding{"redis replicas", OK, fmt.Sprintf("%s: %d", m.Addr, m.Replicas), ""}
 	switch {
 	case m.Replicas < minReplicas:
 		f.State, f.Found = Error, fmt.Sprintf("%s: %d, and redis.min_replicas demands %d: no lock is granted",
 			m.Addr, m.Replicas, minReplicas)
 		f.Do = "see whether the replicas run and follow, or lower redis.min_replicas"
-	case m.Replicas > 0 && m.GoodReplicas < 0:
-		f.State, f.Found = Warning,
-			f.Found+": a master that is cut off goes on granting locks for some seconds after a failover"
-		f.Do = "CONFIG SET min-replicas-to-write 1 and CONFIG SET min-replicas-max-lag 2, and in redis.conf"
+	case (m.Replicas > 0 || watched) && minReplicas == 0 && m.GoodReplicas < 0:
+		f.State, f.Found = Warning, f.Found+": a master that is cut off goes on granting and renewing locks for some "+
+			"seconds after a failover, and no grace period of the new master prevents that"
+		f.Do = "set redis.min_replicas to 1, or CONFIG SET min-replicas-to-write 1 and CONFIG SET min-replicas-max-lag 2, " +
+			"and in redis.conf"
 	case m.Replicas > 0 && minReplicas == 0:
 		f.Found += "; redis.min_replicas is 0, so a failover can forget the newest grants"
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockagent/lockagent"
+	"github.com/lockagent/lockagent/redisstore"
 )
 
 func TestClock(t *testing.T) {
@@ -51,3 +52,25 @@ func TestRoom(t *testing.T) {
 type ownDir struct{ fs.FileInfo }
 
 func (ownDir) Mode() fs.FileMode { return fs.ModeDir | 0o700 }
+
+// A master that another one may replace has to stop by itself.
+func TestTwoMasters(t *testing.T) {
+	for name, test := range map[string]struct {
+		replicas, good int
+		watched        bool
+		minReplicas    int
+		want           State
+	}{
+		"alone":                                 {0, -1, false, 0, OK},
+		"with a replica":                        {1, -1, false, 0, Warning},
+		"with a Sentinel, and its replica away": {0, -1, true, 0, Warning},
+		"the server demands a replica":          {1, 1, true, 0, OK},
+		"the store demands a replica":           {1, -1, true, 1, OK},
+		"the store demands two":                 {1, -1, true, 2, Error},
+	} {
+		m := redisstore.Master{Replicas: test.replicas, GoodReplicas: test.good}
+		if got := replicas(m, test.watched, test.minReplicas); got.State != test.want || (got.Do == "") != (test.want == OK) {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+}

@@ -213,7 +213,7 @@ func examineRedis(ctx context.Context, redis *config.Redis) []doctor.Finding {
 	}
 	cfg.DialTimeout, cfg.CallTimeout, cfg.Logger = redisTime, redisTime, slog.New(slog.DiscardHandler)
 	e, err := cfg.Examine(ctx, url)
-	all := doctor.Redis(e, err, redis.MinReplicas)
+	all := doctor.Redis(e, err, cfg)
 	if err != nil || e.Unfit != nil || e.Scripts != nil {
 		return all
 	}
