@@ -94,8 +94,8 @@
 //	                                  release, latch, break, inspect, permits) and outcome (granted,
 //	                                  held, confirmed, denied, released, over,
 //	                                  broken, free, changed, unchanged; unavailable,
-//	                                  wrongtype, notpermitted, notokens, closed,
-//	                                  withdrawn, error)
+//	                                  grace, wrongtype, notpermitted, notokens,
+//	                                  closed, withdrawn, error)
 //	lockagent.store.refusals          counter, {call}, by outcome: wrongtype,
 //	                                  notpermitted, notokens
 //	lockagent.events.recorded         counter, {event}, by kind

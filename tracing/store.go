@@ -47,6 +47,7 @@ const (
 	changed
 	unchanged
 	unavailable // and what follows are errors
+	grace
 	wrongType
 	notPermitted
 	noTokens
@@ -59,7 +60,7 @@ const (
 func (o outcome) String() string {
 	return [outcomes]string{
 		"granted", "held", "confirmed", "denied", "released", "over", "broken", "free", "changed", "unchanged",
-		"unavailable", "wrongtype", "notpermitted", "notokens", "closed", "withdrawn", "error",
+		"unavailable", "grace", "wrongtype", "notpermitted", "notokens", "closed", "withdrawn", "error",
 	}[o]
 }
 
@@ -72,6 +73,8 @@ func outcomeOf(err error, yes bool, ifYes, ifNo outcome) outcome {
 		return ifNo
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return unavailable
+	case errors.Is(err, lockagent.ErrGrace):
+		return grace
 	case errors.Is(err, lockagent.ErrWrongType):
 		return wrongType
 	case errors.Is(err, lockagent.ErrNotPermitted):

@@ -146,6 +146,7 @@ func TestStoreCalls(t *testing.T) {
 			{true, nil, call.yes},
 			{false, nil, call.no},
 			{false, unreachable, "unavailable"},
+			{false, &lockagent.GraceError{Name: "l"}, "grace"},
 			{false, lockagent.ErrWrongType, "wrongtype"},
 			{false, lockagent.ErrNotPermitted, "notpermitted"},
 			{false, lockagent.ErrNoTokens, "notokens"},
