@@ -34,7 +34,7 @@ import (
 // serveProcess starts a daemon on a socket, with a state directory of its own, and waits until it is ready.
 func serveProcess(t *testing.T, path string, environ []string, flags ...string) *process {
 	t.Helper()
-	cmd := exec.Command(program(t), append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	cmd := exec.Command(program(t), serveFlags(path, flags)...)
 	cmd.Env = append(os.Environ(), environ...)
 	p := launch(t, cmd)
 	p.stderr.await(t, "that it is ready", func(text string) bool {

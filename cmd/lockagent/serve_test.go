@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,9 +39,19 @@ func socketPath(t *testing.T) string {
 // serving starts a daemon on a socket, with a state directory of its own.
 func serving(t *testing.T, path string, flags ...string) *running {
 	t.Helper()
-	d := start(t, append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)...)
+	d := start(t, serveFlags(path, flags)...)
 	d.stderr.await(t, "that it is ready", says("Ready: "))
 	return d
+}
+
+// serveFlags are the arguments of a daemon with a socket and a state directory of its own. A Redis is one of the test,
+// and grants at once, unless the flags say something else.
+func serveFlags(path string, flags []string) []string {
+	all := append([]string{"serve", "--socket", path, "--state-dir", path + ".state"}, flags...)
+	if slices.Contains(flags, "--redis") && !slices.Contains(flags, "--redis-grace-first") {
+		all = append(all, "--redis-grace-first", "0s")
+	}
+	return all
 }
 
 // readWrite is the kind of the locks of lockagent lock.

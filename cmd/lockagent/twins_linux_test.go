@@ -16,7 +16,7 @@ import (
 // served starts a daemon, and does not wait until it is ready.
 func served(t *testing.T, path, state string, redis *redistest.Server) *process {
 	t.Helper()
-	return launch(t, exec.Command(program(t), "serve", "--socket", path, "--state-dir", state, "--redis", redis.URL()))
+	return launch(t, exec.Command(program(t), serveFlags(path, []string{"--state-dir", state, "--redis", redis.URL()})...))
 }
 
 // refusedAsTwin waits for the end of a daemon whose identity another one has, and returns the command that it says to

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/lockagent/lockagent"
 	"github.com/lockagent/lockagent/cmd/lockagent/internal/cli"
+	"github.com/lockagent/lockagent/internal/daemon/wire"
 	lockagentv1 "github.com/lockagent/lockagent/proto/lockagent/v1"
 )
 
@@ -77,4 +80,12 @@ func firstOf[T any](s *connect.ServerStreamForClient[T], err error) error {
 		return nil
 	}
 	return s.Err()
+}
+
+// A store that waits for the holders of before is one to ask again later.
+func TestACallInAGracePeriod(t *testing.T) {
+	err := New("x").Failed(wire.Refuse(&lockagent.GraceError{Name: "door"}))
+	if cli.CodeOf(err) != cli.ExitUnavailable || !errors.Is(err, lockagent.ErrGrace) {
+		t.Errorf("%v, exit code %d", err, cli.CodeOf(err))
+	}
 }
