@@ -23,12 +23,13 @@
 //	})
 //	switch {
 //	case errors.Is(err, channelapi.ErrStoreUnavailable): // 503: nobody knows who holds it
+//	case errors.Is(err, channelapi.ErrGrace): // 503: nobody knows it yet
 //	case errors.Is(err, channelapi.ErrTimeout): // 409: somebody else holds it
 //	case errors.Is(err, channelapi.ErrLost): // somebody else may have worked at the same time
 //	}
 //
-// The first two are [*WaitError] values. They name the holder, or tell how long the store has
-// been silent.
+// The first three are [*WaitError] values. They name the holder, or tell how long the store has
+// been silent. ErrGrace says that the store may have forgotten who holds the lock, and waits for the holders of before.
 //
 // # Channels
 //
@@ -125,8 +126,8 @@
 // when no grant can go back any more.
 //
 // A grant's context ends before anybody else can be granted the lock. There are three
-// exceptions: the process did not run, the store forgot the lock, or another process deleted
-// or broke it. The context then ends as soon as this process learns of the loss.
+// exceptions: the process did not run, the store forgot the lock and has no grace period, see [lockagent.Grace], or
+// another process deleted or broke it. The context then ends as soon as this process learns of the loss.
 //
 // # Not guaranteed
 //
