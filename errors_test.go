@@ -39,7 +39,8 @@ func TestTypedErrors(t *testing.T) {
 		{&lockagent.HeldError{Name: "a b", Left: time.Millisecond}, lockagent.ErrHeld, `lockagent: lock "a b" is kept for other waiters for a moment`},
 		{&lockagent.HeldError{Name: "a b", Holder: "alice", Left: time.Second}, lockagent.ErrHeld, `lockagent: lock "a b" is held by "alice"`},
 		{
-			&lockagent.GraceError{Name: "a b", Left: 1234567 * time.Microsecond}, lockagent.ErrGrace,
+			&lockagent.GraceError{Name: "a b", Left: 1234567 * time.Microsecond},
+			errors.Join(lockagent.ErrGrace, lockagent.ErrStoreUnavailable),
 			`lockagent: lock "a b" is not granted yet: the store may have forgotten who holds it, and waits for up to 1.235s ` +
 				`for the holders to come back; try again`,
 		},

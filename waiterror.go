@@ -13,13 +13,12 @@ import (
 // answers
 //
 //	case errors.Is(err, ErrStoreUnavailable): // 503: nobody knows who holds the lock
-//	case errors.Is(err, ErrGrace):            // 503: nobody knows it yet
 //	case errors.Is(err, ErrTimeout):          // 409: somebody else holds it
 //
 // A WaitError matches [ErrTimeout] and [context.DeadlineExceeded] if TimedOut is true, and
-// otherwise [context.Canceled]. It matches [ErrStoreUnavailable] if Silent is positive, and [ErrGrace]
-// if the store waited for the holders of before. It wraps Err. Nothing changes a WaitError after it was
-// made, so it is safe for concurrent use. The zero WaitError is of no use.
+// otherwise [context.Canceled]. It matches [ErrStoreUnavailable] if Silent is positive, or if Store is a
+// [*GraceError]. It wraps Err. Nothing changes a WaitError after it was made, so it is safe for concurrent
+// use. The zero WaitError is of no use.
 type WaitError struct {
 	Name   Name
 	Kind   LockKind      // as which the request used the name; empty if it was for several names
@@ -97,7 +96,7 @@ func (e *WaitError) Is(target error) bool {
 	case context.Canceled:
 		return !e.TimedOut
 	case ErrStoreUnavailable:
-		return e.Silent > 0
+		return e.Silent > 0 || errors.Is(e.Store, ErrGrace)
 	}
 	return e.Store != nil && errors.Is(e.Store, target)
 }

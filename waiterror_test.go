@@ -53,8 +53,10 @@ func TestWaitError(t *testing.T) {
 			},
 			text: `lockagent: wait for lock "door" timed out after 1s; it was held by "ann"; the store may have ` +
 				`forgotten who holds it, and waits for up to 1.2s for the holders to come back`,
-			is:  []error{lockagent.ErrTimeout, context.DeadlineExceeded, lockagent.ErrGrace},
-			not: []error{lockagent.ErrStoreUnavailable, lockagent.ErrHeld},
+			is: []error{
+				lockagent.ErrTimeout, context.DeadlineExceeded, lockagent.ErrGrace, lockagent.ErrStoreUnavailable,
+			},
+			not: []error{lockagent.ErrHeld},
 		},
 		{
 			err:  lockagent.WaitError{Name: "door", Waited: time.Second, TimedOut: true, Err: why},

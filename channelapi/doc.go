@@ -23,13 +23,12 @@
 //	})
 //	switch {
 //	case errors.Is(err, channelapi.ErrStoreUnavailable): // 503: nobody knows who holds it
-//	case errors.Is(err, channelapi.ErrGrace): // 503: nobody knows it yet
 //	case errors.Is(err, channelapi.ErrTimeout): // 409: somebody else holds it
 //	case errors.Is(err, channelapi.ErrLost): // somebody else may have worked at the same time
 //	}
 //
-// The first three are [*WaitError] values. They name the holder, or tell how long the store has
-// been silent. ErrGrace says that the store may have forgotten who holds the lock, and waits for the holders of before.
+// The first two are [*WaitError] values. They name the holder, or tell how long the store has
+// been silent.
 //
 // # Channels
 //

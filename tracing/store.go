@@ -71,10 +71,10 @@ func outcomeOf(err error, yes bool, ifYes, ifNo outcome) outcome {
 		return ifYes
 	case err == nil:
 		return ifNo
+	case errors.Is(err, lockagent.ErrGrace): // it is ErrStoreUnavailable, too
+		return grace
 	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return unavailable
-	case errors.Is(err, lockagent.ErrGrace):
-		return grace
 	case errors.Is(err, lockagent.ErrWrongType):
 		return wrongType
 	case errors.Is(err, lockagent.ErrNotPermitted):

@@ -23,7 +23,7 @@ var reasons = []struct {
 	{lockagent.ErrTimeout, lockagentv1.Reason_REASON_TIMEOUT, connect.CodeDeadlineExceeded},
 	{context.Canceled, lockagentv1.Reason_REASON_CANCELLED, connect.CodeCanceled},
 	{lockagent.ErrHeld, lockagentv1.Reason_REASON_HELD, connect.CodeFailedPrecondition},
-	{lockagent.ErrGrace, lockagentv1.Reason_REASON_GRACE, connect.CodeUnavailable},
+	{lockagent.ErrGrace, lockagentv1.Reason_REASON_GRACE, connect.CodeUnavailable}, // it is ErrStoreUnavailable, too
 	{lockagent.ErrLost, lockagentv1.Reason_REASON_LOST, connect.CodeAborted},
 	{lockagent.ErrInternal, lockagentv1.Reason_REASON_INTERNAL, connect.CodeInternal},
 	{lockagent.ErrStoreUnavailable, lockagentv1.Reason_REASON_STORE_UNAVAILABLE, connect.CodeUnavailable},

@@ -65,7 +65,7 @@ func CodeOf(err error) int {
 	switch {
 	case errors.Is(err, lockagent.ErrInternal):
 		return ExitBug
-	case errors.Is(err, lockagent.ErrStoreUnavailable), errors.Is(err, lockagent.ErrGrace):
+	case errors.Is(err, lockagent.ErrStoreUnavailable):
 		return ExitUnavailable
 	case errors.Is(err, lockagent.ErrNotPermitted):
 		return ExitNotPermitted

@@ -91,7 +91,7 @@ var refusedCodes = []struct {
 	{cli.ExitLost, []error{lockagent.ErrLost, lockagent.ErrNotHeld, lockagent.ErrNotOwner, lockagent.ErrReleased, refusal.ErrNoClaim}},
 	{cli.ExitNotPermitted, []error{lockagent.ErrNotPermitted, refusal.ErrForbidden, refusal.ErrQuota}},
 	{cli.ExitUnavailable, []error{
-		lockagent.ErrStoreUnavailable, lockagent.ErrGrace, lockagent.ErrTooFewReplicas, lockagent.ErrUnconfirmed, lockagent.ErrClosed, lockagent.ErrNotGranted,
+		lockagent.ErrStoreUnavailable, lockagent.ErrTooFewReplicas, lockagent.ErrUnconfirmed, lockagent.ErrClosed, lockagent.ErrNotGranted,
 		refusal.ErrDraining, refusal.ErrJournal,
 	}},
 	{cli.ExitUsage, []error{
