@@ -287,7 +287,8 @@ type Event struct {
 	Reset    Reset   // only for EventStoreReset
 	Process  Process // only for EventAgentStarted
 
-	Grace *GracePeriod // only for EventGraceBegan and EventGraceEnded
+	// Grace is only for EventGraceBegan and EventGraceEnded. Nobody changes it any more.
+	Grace *GracePeriod
 
 	// TraceParent is the W3C trace context of the request's span, or empty.
 	TraceParent string

@@ -12,7 +12,7 @@ var oneWord = regexp.MustCompile(`^[a-z]+$`)
 
 func TestEventKindRoundTrip(t *testing.T) {
 	kinds := lockagent.EventKinds()
-	if first, last := kinds[0], kinds[len(kinds)-1]; first != lockagent.EventRequested || last != lockagent.EventHolding {
+	if first, last := kinds[0], kinds[len(kinds)-1]; first != lockagent.EventRequested || last != lockagent.EventGraceEnded {
 		t.Errorf("the kinds go from %v to %v", first, last)
 	}
 	if !slices.IsSorted(kinds) {
@@ -29,7 +29,7 @@ func TestEventKindRoundTrip(t *testing.T) {
 			t.Errorf("ParseEventKind(%q) = %v, %t", word, got, ok)
 		}
 	}
-	for _, k := range []lockagent.EventKind{0, lockagent.EventHolding + 1, 255} {
+	for _, k := range []lockagent.EventKind{0, lockagent.EventGraceEnded + 1, 255} {
 		if k.String() != "unknown" {
 			t.Errorf("kind %d is called %q", k, k)
 		}

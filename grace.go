@@ -2,6 +2,7 @@ package lockagent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -52,8 +53,19 @@ type GracePeriod struct {
 	// Began is when the incarnation began, and Ended when the period had ended, on the store's clock. Ended is 0
 	// while the period goes on.
 	Began, Ended StoreTime
-	// Roll are the agents for which the period waits, or, if it has ended, those that did not come back.
+	// Roll are the agents for which the period waits, or, if it has ended, those that did not come back. More is how
+	// many there are beside these: an event log names the first few hundred.
 	Roll []AgentID
+	More int
+}
+
+// Equal reports whether both say the same. Each may be nil, and then it says nothing.
+func (p *GracePeriod) Equal(other *GracePeriod) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return p.Incarnation == other.Incarnation && p.Reason == other.Reason && p.Began == other.Began && p.Ended == other.Ended &&
+		p.More == other.More && slices.Equal(p.Roll, other.Roll)
 }
 
 // GraceError answers a request that does not wait (a try) if the store is in a grace period: it may have forgotten

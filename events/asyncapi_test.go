@@ -200,7 +200,7 @@ func TestSchemaIsComplete(t *testing.T) {
 	}
 	full := Append(nil, fullRecord(lockagent.EventGranted))
 	var data struct {
-		Reset, Process, Who, Follows, Dropped json.RawMessage
+		Reset, Grace, Process, Who, Follows, Dropped json.RawMessage
 	}
 	if err := json.Unmarshal(full, &event); err != nil {
 		t.Fatal(err)
@@ -216,6 +216,7 @@ func TestSchemaIsComplete(t *testing.T) {
 	same(t, "attributes", attributes, fields(t, full))
 	same(t, "fields", properties(doc.Defs["data"]), fields(t, event.Data))
 	same(t, "fields of a reset", properties(doc.Defs["reset"]), fields(t, data.Reset))
+	same(t, "fields of a grace period", properties(doc.Defs["grace"]), fields(t, data.Grace))
 	same(t, "fields of a process", properties(doc.Defs["process"]), fields(t, data.Process))
 	same(t, "fields of a who", properties(doc.Defs["who"]), fields(t, data.Who))
 	same(t, "fields of a place", properties(doc.Defs["follows"]), fields(t, data.Follows))
@@ -274,6 +275,8 @@ func fields(t *testing.T, text []byte) map[string]string {
 			types[name] = "boolean"
 		case map[string]any:
 			types[name] = "object"
+		case []any:
+			types[name] = "array"
 		}
 	}
 	return types

@@ -36,6 +36,9 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
+// equal is [Record.Equal] for package slices.
+func equal(a, b Record) bool { return a.Equal(&b) }
+
 func TestRoundTripOfEveryKind(t *testing.T) {
 	for _, kind := range lockagent.EventKinds() {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -45,7 +48,7 @@ func TestRoundTripOfEveryKind(t *testing.T) {
 			} {
 				text := Append(nil, want)
 				got, err := Decode(text)
-				if err != nil || got != want {
+				if err != nil || !got.Equal(&want) {
 					t.Errorf("%s\ngot  %+v, %v\nwant %+v", text, got, err, want)
 				}
 			}
@@ -64,6 +67,9 @@ func TestFullRecordIsFull(t *testing.T) {
 			for i := range v.NumField() {
 				check(name+"."+v.Type().Field(i).Name, v.Field(i))
 			}
+		}
+		if v.Type() == reflect.TypeFor[*lockagent.GracePeriod]() {
+			check(name, v.Elem())
 		}
 	}
 	r := fullRecord(lockagent.EventGranted)
@@ -107,12 +113,24 @@ func TestHeldConfirmedAtItsGrant(t *testing.T) {
 	}
 }
 
-// drawRecord draws any record that can be told exactly and that the schema allows.
 func drawWho(t *rapid.T) lockagent.Who {
 	text := func(name string) string { return rapid.String().Draw(t, name) }
 	return lockagent.Process{Host: text("their host"), Program: text("their program"), PID: rapid.Int().Draw(t, "their pid"), User: text("their user"), Command: text("their command")}.Who()
 }
 
+func drawGrace(t *rapid.T) *lockagent.GracePeriod {
+	at := func(name string) lockagent.StoreTime { return lockagent.StoreTime(rapid.Int64().Draw(t, name)) }
+	g := &lockagent.GracePeriod{
+		Incarnation: rapid.String().Draw(t, "grace of"), Reason: rapid.String().Draw(t, "grace for"), Began: at("grace began"),
+		Ended: at("grace ended"), More: rapid.Int().Draw(t, "more on the roll"),
+	}
+	for _, agent := range rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "roll") {
+		g.Roll = append(g.Roll, lockagent.AgentID(agent))
+	}
+	return g
+}
+
+// drawRecord draws any record that can be told exactly and that the schema allows.
 func drawRecord(t *rapid.T) Record {
 	text := func(name string) string { return rapid.String().Draw(t, name) }
 	something := func(name string) string { return rapid.StringN(1, -1, -1).Draw(t, name) }
@@ -167,6 +185,7 @@ func drawRecord(t *rapid.T) Record {
 				Step: us("step"),
 			},
 			Process:     lockagent.Process{Host: text("host"), Program: text("program"), Version: text("version"), PID: rapid.IntRange(1, math.MaxInt).Draw(t, "pid"), User: text("user"), Command: text("command")},
+			Grace:       drawGrace(t),
 			Who:         drawWho(t),
 			TraceParent: text("traceparent"),
 		},
@@ -190,10 +209,37 @@ func TestRoundTripOfAnything(t *testing.T) {
 			t.Fatalf("not one line of JSON: %s", text)
 		}
 		got, err := Decode(text)
-		if err != nil || got != want {
+		if err != nil || !got.Equal(&want) {
 			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", text, got, err, want)
 		}
 	})
+}
+
+// TestEqual changes each field of a grace period. What a pointer points to counts, and not where it points.
+func TestEqual(t *testing.T) {
+	for name, change := range map[string]func(*lockagent.GracePeriod){
+		"Incarnation": func(g *lockagent.GracePeriod) { g.Incarnation += "x" },
+		"Reason":      func(g *lockagent.GracePeriod) { g.Reason += "x" },
+		"Began":       func(g *lockagent.GracePeriod) { g.Began++ },
+		"Ended":       func(g *lockagent.GracePeriod) { g.Ended++ },
+		"Roll":        func(g *lockagent.GracePeriod) { g.Roll = g.Roll[1:] },
+		"More":        func(g *lockagent.GracePeriod) { g.More++ },
+	} {
+		one, two := fullRecord(lockagent.EventGraceBegan), fullRecord(lockagent.EventGraceBegan)
+		if one == two || !one.Equal(&two) {
+			t.Fatalf("%+v\nis another record than\n%+v", one, two)
+		}
+		if change(two.Grace); one.Equal(&two) {
+			t.Errorf("another %s makes no other record", name)
+		}
+		if two.Grace = nil; one.Equal(&two) || two.Equal(&one) || !two.Equal(&two) {
+			t.Errorf("%s: a record without a grace period is equal to one with it", name)
+		}
+	}
+	one, two := fullRecord(lockagent.EventGranted), fullRecord(lockagent.EventGranted)
+	if two.Count++; one.Equal(&two) {
+		t.Error("another count makes no other record")
+	}
 }
 
 func TestTextThatIsNotUTF8(t *testing.T) {

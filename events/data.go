@@ -48,6 +48,7 @@ const (
 	fieldOperator
 	fieldError
 	fieldReset
+	fieldGrace
 	fieldProcess
 	fieldWho
 	fieldFollows
@@ -88,6 +89,7 @@ var fieldNames = newNames([]string{
 	fieldOperator:    "operator",
 	fieldError:       "error",
 	fieldReset:       "reset",
+	fieldGrace:       "grace",
 	fieldProcess:     "process",
 	fieldWho:         "who",
 	fieldFollows:     "follows",
@@ -189,6 +191,9 @@ func (d *decoder) field(field int, v jsontext.Value, r *Record) error {
 		return d.word(v, &r.Err)
 	case fieldReset:
 		return d.members(v, resetNames, r, (*decoder).reset)
+	case fieldGrace:
+		r.Grace = new(lockagent.GracePeriod)
+		return d.members(v, graceNames, r, (*decoder).grace)
 	case fieldProcess:
 		return d.members(v, processNames, r, (*decoder).process)
 	case fieldWho:
@@ -234,6 +239,42 @@ func (d *decoder) reset(i int, v jsontext.Value, r *Record) error {
 		return d.word(v, &r.Reset.Store)
 	}
 	return duration(v, &r.Reset.Step)
+}
+
+var graceNames = newNames("incarnation", "reason", "began_us", "ended_us", "roll", "more")
+
+func (d *decoder) grace(i int, v jsontext.Value, r *Record) error {
+	switch g := r.Grace; i {
+	case 0:
+		return d.word(v, &g.Incarnation)
+	case 1:
+		return d.word(v, &g.Reason)
+	case 2:
+		return storeTime(v, &g.Began)
+	case 3:
+		return storeTime(v, &g.Ended)
+	case 4:
+		return d.roll(v, &g.Roll)
+	default:
+		return amount(v, &g.More)
+	}
+}
+
+// roll reads the names of agents. The rows of a table are read later.
+func (d *decoder) roll(v jsontext.Value, to *[]lockagent.AgentID) error {
+	t := &d.rows
+	t.read(v)
+	t.open('[', "a list of agents")
+	for t.more() {
+		var agent string
+		if v, _ := t.value(); t.err == nil {
+			if err := d.word(v, &agent); err != nil {
+				t.fail("%w", err)
+			}
+		}
+		*to = append(*to, lockagent.AgentID(agent))
+	}
+	return t.err
 }
 
 var processNames = newNames("host", "program", "version", "pid", "user", "command")

@@ -41,7 +41,7 @@
 //	source         /lockagent/agent/<agent>
 //	type           io.lockagent.lock.<kind>.v1, and for what is about no lock
 //	               io.lockagent.agent.started.v1, .stopped.v1, .alive.v1, .dropped.v1
-//	               and io.lockagent.store.reset.v1
+//	               and io.lockagent.store.reset.v1, .gracebegan.v1, .graceended.v1
 //	subject        the lock, unless there is none or its name has characters that
 //	               CloudEvents does not allow here, such as control characters
 //	time           of the agent's clock, in microseconds, for people

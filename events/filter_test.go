@@ -128,7 +128,7 @@ func TestSubjectsOfSomeFilters(t *testing.T) {
 		"Together": {Filter{Agents: []lockagent.AgentID{"a"}, Lock: "x", Kinds: append(lost, granted...)}, []string{"p.a.lock.x", "p.a.lost.x"}},
 		"UrgentOf": {Filter{Urgent: true, Kinds: append(lost, granted...)}, []string{"p.*.lost.>"}},
 		"Urgent": {Filter{Urgent: true, Lock: "x"}, []string{
-			"p.*.agentstarted.x", "p.*.agentstopped.x", "p.*.broken.x", "p.*.dropped.x", "p.*.expired.x", "p.*.lost.x",
+			"p.*.agentstarted.x", "p.*.agentstopped.x", "p.*.broken.x", "p.*.dropped.x", "p.*.expired.x", "p.*.gracebegan.x", "p.*.graceended.x", "p.*.lost.x",
 			"p.*.storereset.x", "p.*.uncertain.x", "p.*.unclaimed.x",
 		}},
 	} {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockagent/lockagent/events/internal/wire"
 )
 
-// Record is an event with its place in the log of its agent. It is a value, and
-// two records can be compared with ==.
+// Record is an event with its place in the log of its agent. It is a value. Compare two records with
+// [Record.Equal]. Those without a Grace can be compared with == as well.
 type Record struct {
 	lockagent.Event
 
@@ -56,6 +56,13 @@ type Record struct {
 
 // Place is the place of a record in the logs of an agent.
 type Place struct{ Epoch, Seq uint64 }
+
+// Equal reports whether two records are equal, with all that a Grace says.
+func (r *Record) Equal(other *Record) bool {
+	one, two := *r, *other
+	one.Grace, two.Grace = nil, nil
+	return one == two && r.Grace.Equal(other.Grace)
+}
 
 func ComparePlaces(a, b *Record) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))

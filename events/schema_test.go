@@ -200,6 +200,8 @@ func required(kind lockagent.EventKind) (fields []string) {
 		return append(lock, "tenure")
 	case lockagent.EventStoreReset:
 		return []string{"reset"}
+	case lockagent.EventGraceBegan, lockagent.EventGraceEnded:
+		return []string{"grace"}
 	case lockagent.EventAgentStarted:
 		return []string{"process"}
 	case lockagent.EventPermits:
@@ -335,6 +337,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"Data":        {`"data":{`, `"data":7,"date":{`},
 		"Reset":       {`"after_us":23`, `"after_us":"23"`},
 		"Step":        {`"step_us":-25`, `"step_us":-2.5`},
+		"Grace":       {`"began_us":26`, `"began_us":"26"`},
+		"Roll":        {`"roll":[`, `"roll":[7,`},
 		"Drops":       {`"granted":3`, `"granted":0`},
 	} {
 		text := changed(t, lockagent.EventGranted, change[0], change[1])

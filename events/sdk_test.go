@@ -67,7 +67,7 @@ func TestCloudEventsSDK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Decode(theirs); err != nil || got != r {
+		if got, err := Decode(theirs); err != nil || !got.Equal(&r) {
 			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", theirs, got, err, r)
 		}
 	})
@@ -99,7 +99,7 @@ func TestCloudEventsSDKOnBatches(t *testing.T) {
 			got = append(got, r)
 			return nil
 		})
-		if err != nil || !slices.Equal(got, want) {
+		if err != nil || !slices.EqualFunc(got, want, equal) {
 			t.Fatalf("%s\ngot  %+v, %v\nwant %+v", theirs, got, err, want)
 		}
 	})

@@ -54,8 +54,8 @@ const (
 func Urgent(k lockagent.EventKind) bool {
 	switch k {
 	case lockagent.EventLost, lockagent.EventBroken, lockagent.EventExpired, lockagent.EventUnclaimed,
-		lockagent.EventUncertain, lockagent.EventStoreReset, lockagent.EventAgentStarted,
-		lockagent.EventAgentStopped, lockagent.EventDropped:
+		lockagent.EventUncertain, lockagent.EventStoreReset, lockagent.EventGraceBegan, lockagent.EventGraceEnded,
+		lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventDropped:
 		return true
 	}
 	return false

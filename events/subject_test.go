@@ -42,7 +42,8 @@ func TestClass(t *testing.T) {
 	agents := []lockagent.EventKind{lockagent.EventAlive}
 	urgent := []lockagent.EventKind{
 		lockagent.EventUncertain, lockagent.EventExpired, lockagent.EventLost, lockagent.EventBroken, lockagent.EventUnclaimed,
-		lockagent.EventStoreReset, lockagent.EventAgentStarted, lockagent.EventAgentStopped, lockagent.EventDropped,
+		lockagent.EventStoreReset, lockagent.EventGraceBegan, lockagent.EventGraceEnded, lockagent.EventAgentStarted, lockagent.EventAgentStopped,
+		lockagent.EventDropped,
 	}
 	for _, kind := range append(lockagent.EventKinds(), 0) {
 		want := "lock"

@@ -124,7 +124,7 @@ func TestAcknowledgeEachKind(t *testing.T) {
 
 // Each field of a report that has findings is one of the kinds.
 func TestFindingKindsAreComplete(t *testing.T) {
-	others := []string{"OpenHolds", "NotJudged", "Resets"}
+	others := []string{"OpenHolds", "NotJudged", "Resets", "Graces"}
 	known := make(map[any]bool)
 	var r Report
 	for i := range findingKinds {

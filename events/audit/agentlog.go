@@ -77,6 +77,8 @@ type agentLog struct {
 	Lease   time.Duration `json:"lease,omitempty"`  // the longest that it kept
 	Resets  []StoreReset  `json:"resets,omitempty"` // as it noticed them, the last few; all before it names its store
 
+	Graces bool `json:"graces,omitempty"` // this life has told of a grace period: it keeps to those
+
 	Since time.Duration `json:"since,omitempty"` // since when the first of pending waits
 
 	pending []*events.Record // those behind a missing one, in their order
@@ -246,7 +248,8 @@ func harmless(d *events.Drops) bool {
 		switch lockagent.EventKind(kind) {
 		case lockagent.EventRequested, lockagent.EventQueued, lockagent.EventRenewed, lockagent.EventUncertain,
 			lockagent.EventTimedOut, lockagent.EventCancelled, lockagent.EventRefused,
-			lockagent.EventAlive, lockagent.EventReturned, lockagent.EventReentered, lockagent.EventHolding:
+			lockagent.EventAlive, lockagent.EventReturned, lockagent.EventReentered, lockagent.EventHolding,
+			lockagent.EventGraceBegan, lockagent.EventGraceEnded: // these only take excuses from overlaps
 		default:
 			if n > 0 {
 				return false
@@ -274,7 +277,7 @@ func (a *Audit) turn(l *agentLog, r *events.Record) *epochLog {
 		hidden = math.MinInt64 // nobody knows what the process before had
 	}
 	a.lives(l, r)
-	l.Timed, l.Hidden, l.Ended = false, 0, 0
+	l.Timed, l.Hidden, l.Ended, l.Graces = false, 0, 0, false
 	l.Unshown, l.Hides, l.Shown = 0, 0, 0
 	if r.Kind == lockagent.EventAgentStarted && !r.HasNoHolds() {
 		l.Hidden = hidden // the process may go on with holds that the log does not have

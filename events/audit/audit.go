@@ -331,6 +331,8 @@ func (a *Audit) take(l *agentLog, r *events.Record) {
 		l.Whole = false
 	case lockagent.EventStoreReset:
 		a.reset(l, r)
+	case lockagent.EventGraceBegan, lockagent.EventGraceEnded:
+		a.grace(l, r)
 	case lockagent.EventDropped:
 		for _, n := range r.Dropped {
 			a.found.Dropped += int(n)

@@ -154,6 +154,7 @@ func (a *Audit) snapshot() *snapshot {
 	for _, of := range sorted(a.stores) {
 		c := *of
 		c.Holes, c.Resets, c.Steps = slices.Clone(c.Holes), slices.Clone(c.Resets), slices.Clone(c.Steps)
+		c.Graces = slices.Clone(c.Graces)
 		c.Ends, c.Names = slices.Clone(c.Ends), maps.Clone(c.Names)
 		c.living, c.locks, c.touched = heap[*agentLog]{}, heap[*lockLog]{}, nil
 		s.Stores = append(s.Stores, c)

@@ -103,6 +103,9 @@ func (a *Audit) closeWith(living map[string]bool) Report {
 			}
 			resets[x.StoreReset] = true
 		}
+		for _, g := range s.Graces {
+			a.found.Graces.add(g.of(s))
+		}
 	}
 	a.nameless()
 	r := a.found.Report

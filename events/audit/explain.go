@@ -14,37 +14,42 @@ import (
 // A cause explains only what its holder could not know yet. An agent trusts a lease only until its
 // end, and the store confirms none of a tenure that it has forgotten. So the first must have been
 // confirmed for the last time before the cause, and have ended when that lease was over.
-func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (Explanation, bool) {
+//
+// A reset explains nothing if a grace period covers it. graced says that only such resets lie between the two.
+func (a *Audit) explain(store *storeLog, lock *lockLog, first, second *span) (e Explanation, explained, graced bool) {
 	end, known := first.Until, first.Open == 0 && !first.NoEnd
 	if !known {
 		end = a.atLeast(first)
 	}
 	from, lease := first.Start, first.Lease
 	if lease == 0 {
-		return Explanation{}, false
+		return Explanation{}, false, false
 	}
 	if limit := first.confirmedEnd(); known && end > limit {
-		return Explanation{}, false
+		return Explanation{}, false, false
 	}
 	inTime := func(cause lockagent.StoreTime) bool {
 		return first.Confirmed <= cause.Add(slack) && end <= cause.Add(max(lease, a.lease(first))+slack)
 	}
+	covers := func(r *resetSpan) bool { return a.covers(store, r, first, second) }
 	for _, x := range first.incarnations(a, second.Start) {
 		for _, y := range second.incarnations(a, second.Start) {
-			if r := store.between(x, y, from, second.Start); r != nil && inTime(a.noticed(first, r)) {
-				return r.explains(), true
+			r, covered := store.between(x, y, from, second.Start, covers)
+			if r != nil && inTime(a.noticed(first, r)) {
+				return r.explains(), true, false
 			}
+			graced = graced || covered
 		}
 	}
 	for _, b := range a.breaks(lock) {
 		if !b.Perhaps && b.At >= from && b.At <= second.Start && inTime(b.At) {
-			return Explanation{BrokenAt: b.At, Operator: b.Operator, Deleted: b.Deleted}, true
+			return Explanation{BrokenAt: b.At, Operator: b.Operator, Deleted: b.Deleted}, true, false
 		}
 	}
 	if known && first.Last.Kind == lockagent.EventBroken && first.Confirmed <= second.Start.Add(slack) {
-		return Explanation{Operator: first.Last.Operator, Broken: true}, true
+		return Explanation{Operator: first.Last.Operator, Broken: true}, true, false
 	}
-	return Explanation{}, false
+	return Explanation{}, false, graced
 }
 
 // breaks are those of a lock. An agent that had not named its store may have broken the lock of any.
@@ -100,24 +105,30 @@ func (a *Audit) apart(first, second *span) bool {
 	return x[0] != "" && y[0] != "" && !slices.ContainsFunc(x, func(one string) bool { return slices.Contains(y, one) })
 }
 
-// expected reports whether the log says why the store said that a tenure was over.
-func (a *Audit) expected(store *storeLog, lock *lockLog, s *span) bool {
+// unexpected is empty if the log says why the store said that a tenure was over. Otherwise it says what is odd.
+func (a *Audit) unexpected(store *storeLog, lock *lockLog, s *span) (why string) {
 	if end := s.confirmedEnd(); end != 0 && s.DeniedAt >= end {
-		return true // its lease had run out
+		return "" // its lease had run out
 	}
 	if s.Last.Kind == lockagent.EventBroken || len(s.Back) > 0 {
-		return true
+		return ""
 	}
+	why = "the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out"
 	until := s.DeniedAt.Add(slack)
-	for _, r := range store.Resets {
-		if r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.first().Incarnate {
-			return true
+	for i := range store.Resets {
+		r := &store.Resets[i]
+		if !(r.Last >= s.Start && r.First <= until || r.From != "" && r.From == s.first().Incarnate) {
+			continue
 		}
+		if !a.lostDespiteGrace(store, r, s) {
+			return ""
+		}
+		why = "the store was reset, and ended the hold although its agent could come back in a grace period"
 	}
 	for _, b := range a.breaks(lock) {
 		if !b.Perhaps && b.At >= s.Start && b.At <= until {
-			return true
+			return ""
 		}
 	}
-	return false
+	return why
 }

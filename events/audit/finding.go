@@ -123,6 +123,7 @@ func (f *findings) clone() findings {
 	c.OpenHolds.detach()
 	c.NotJudged.detach()
 	c.Resets.detach()
+	c.Graces.detach()
 	c.Acknowledged = slices.Clone(c.Acknowledged)
 	return c
 }

@@ -39,6 +39,7 @@ type storeLog struct {
 	Holes  []hole      `json:"holes,omitempty"`
 	Resets []resetSpan `json:"resets,omitempty"`
 	Steps  []resetSpan `json:"steps,omitempty"` // of the clock
+	Graces []graceSpan `json:"graces,omitempty"`
 
 	// Stepped is when the last step was over that is forgotten, as no tenure reaches it that is still to be judged.
 	Stepped lockagent.StoreTime `json:"stepped,omitempty"`
@@ -441,8 +442,10 @@ func (a *Audit) conclude(store *storeLog, lock *lockLog, s *span, end lockagent.
 	if step := store.stepBeside(s, end); step != nil {
 		s.doubt(step.text())
 	}
-	if s.Denied && !a.expected(store, lock, s) {
-		s.doubt("the store said that the tenure was over, and the log does not say why: no reset, no break, and its lease had not run out")
+	if s.Denied {
+		if why := a.unexpected(store, lock, s); why != "" {
+			s.doubt(why)
+		}
 	}
 	if lock.Mixed {
 		s.doubt("the name is used as another kind of lock, too, and holds of two kinds are not compared")

@@ -68,7 +68,7 @@ func (x *Independent) Opinion() Opinion {
 	for i := range x.records {
 		r := &x.records[i]
 		r.Position, r.Stored, r.Origin = 0, time.Time{}, "" // the agent did not tell of these
-		if *r == *last {
+		if r.Equal(last) {
 			continue // it is there twice
 		}
 		if r.Kind == lockagent.EventAgentStarted {

@@ -58,18 +58,26 @@ func (a *Audit) compare(store *storeLog, lock *lockLog, x, y *span) {
 		second.doubt(step.text())
 		return
 	}
-	cause, explained := a.explain(store, lock, first, second)
+	cause, explained, graced := a.explain(store, lock, first, second)
 	switch {
 	case explained:
+		cause.excuses(first, second)
 		cause.Violation = a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
 		a.found.Explained.add(cause)
 	case (first.Modes|second.Modes)&strange != 0:
 		// said of that one
-	case a.apart(first, second):
+	case !graced && a.apart(first, second):
 		doubt(fmt.Sprintf("token %d was granted by another incarnation of the store, and no record tells of a reset", second.FirstToken))
 	case second.Modes == shared && first.Modes&shared != 0 && second.Start >= first.AloneLeast:
 		doubt(fmt.Sprintf("it became shared between %s and %s, and token %d was granted at %s",
 			show.Store(first.AloneLeast), untilText(first.sharedBy()), second.FirstToken, show.Store(second.Start)))
+	case graced && second.Start < a.atLeast(first) && second.Start.Add(slack) >= a.atLeast(first):
+		doubt(fmt.Sprintf("by the clock of the store before a reset it went on until %s at least, and by the clock since token %d was granted at %s: "+
+			"the clocks of two servers may differ", show.Store(a.atLeast(first)), second.FirstToken, show.Store(second.Start)))
+	case graced && second.Start < a.atLeast(first):
+		first.Guilty = true
+		v := a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first()))
+		a.found.violation(v.despiteGrace())
 	case second.Start < a.atLeast(first):
 		first.Guilty = true
 		a.found.violation(a.overlap(lock, first, &first.Last, a.hold(lock.LockKey, second, second.first())))
@@ -241,6 +249,10 @@ func (a *Audit) move(l *agentLog, to string) {
 	for _, reset := range l.Resets {
 		a.wasReset(s, reset)
 	}
+	for _, g := range a.nowhere.Graces {
+		s.noteGrace(g)
+	}
+	a.nowhere.Graces = nil
 	if l.spans == 0 {
 		return
 	}
@@ -315,6 +327,9 @@ func (a follower) Joined(to, from string) {
 	s.Holes = append(s.Holes, gone.Holes...)
 	s.Stepped = max(s.Stepped, gone.Stepped)
 	s.Resets = append(s.Resets, gone.Resets...)
+	for _, g := range gone.Graces {
+		s.noteGrace(g)
+	}
 	for _, x := range gone.Steps {
 		s.noteStep(x)
 	}

@@ -353,13 +353,18 @@ func (a *Audit) use(store *storeLog, lock *lockLog, in *using, x, s *span) {
 		excuse(Explanation{Late: true})
 		return
 	}
-	if e, ok := a.explain(store, lock, x, s); ok {
+	e, explained, graced := a.explain(store, lock, x, s)
+	if explained {
+		e.excuses(x, s)
 		excuse(e)
 		return
 	}
 	certain := a.surely(lock, x)
+	if graced {
+		certain = certain.Add(-slack) // the clocks of two servers may differ
+	}
 	switch {
-	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && !a.apart(x, s):
+	case s.Start < certain && !lock.perhapsGone(x, s) && !x.Rough && (graced || !a.apart(x, s)):
 		in.sure += n
 		in.holds = append(in.holds, x)
 	default:

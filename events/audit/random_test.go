@@ -25,7 +25,7 @@ func drawWorld(r *rand.Rand, evils evil) *world {
 	}
 	switch r.IntN(6) {
 	case 0, 1:
-		cfg.resets = true
+		cfg.resets, cfg.grace, cfg.hasty = true, some(2), some(3)
 	case 2:
 		cfg.steps = true
 	case 3:
@@ -108,6 +108,8 @@ func trueHistories(t *testing.T, many int) {
 		switch {
 		case r.Verdict == Violated && !had("crash", "late"):
 			return "violated, though the stores were right, and the log has all that happened"
+		case w.cfg.grace && !had("hasty") && excusedDespiteGrace(log, r):
+			return "a reset explains an overlap, though the store waited for its agents"
 		case r.Verdict == Explained && !had("reset", "break", "pause", "resume"):
 			return "explained, though nothing happened"
 		case r.Verdict == Incomplete && !had("crash", "late", "reset", "step", "nameless", "late change"):
@@ -221,6 +223,7 @@ var alterable = []struct {
 	},
 	{worldConfig{breaks: true, resumes: true}, []lockagent.EventKind{lockagent.EventBroken}},
 	{worldConfig{resets: true}, []lockagent.EventKind{lockagent.EventStoreReset}},
+	{worldConfig{resets: true, grace: true, hasty: true}, []lockagent.EventKind{lockagent.EventGraceBegan, lockagent.EventGraceEnded}},
 }
 
 // alterableWorld draws a world of a config whose log is proven or explained and has some kinds of records.

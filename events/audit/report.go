@@ -97,6 +97,9 @@ type Report struct {
 	// Resets are what the log tells of resets of stores and of their clocks.
 	Resets List[StoreReset] `json:"resets,omitzero"`
 
+	// Graces are the grace periods that the log tells of.
+	Graces List[Grace] `json:"graces,omitzero"`
+
 	// Uncovered is what of the time that the verdict is to be about was not judged.
 	Uncovered List[Note] `json:"uncovered,omitzero"`
 

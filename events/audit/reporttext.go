@@ -30,6 +30,7 @@ func (r Report) String() string {
 	}
 	paragraphs = append(paragraphs, r.Findings()...)
 	paragraphs = list(paragraphs, "reset: ", r.Resets)
+	paragraphs = list(paragraphs, "grace: ", r.Graces)
 	paragraphs = list(paragraphs, "acknowledged: ", List[Acknowledged]{len(r.Acknowledged), r.Acknowledged})
 	paragraphs = list(paragraphs, "still held: ", r.OpenHolds)
 	paragraphs = list(paragraphs, "not judged: ", r.NotJudged)

@@ -169,14 +169,16 @@ func (a *Audit) stepOver(store *storeLog, first, second *span) *resetSpan {
 	return store.step(min(max(first.Start, first.Confirmed), second.Start), max(end, second.Start))
 }
 
-// forgetResets forgets the resets and steps that were over before a time, as no tenure reaches them that is still to be
+// forgetResets forgets the resets, steps and grace periods that were over before a time, as no tenure reaches them that is still to be
 // judged. That takes a look at all locks, so it is worth while only after as many records.
 func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 	if until == endOfTime {
 		return
 	}
 	old := func(r resetSpan) bool { return r.Last.Add(longest) < until }
-	if a.found.Events-s.Cleaned < len(a.locks) || !slices.ContainsFunc(s.Resets, old) && !slices.ContainsFunc(s.Steps, old) {
+	oldGrace := func(g graceSpan) bool { return max(g.Began, g.Ended).Add(longest) < until }
+	if a.found.Events-s.Cleaned < len(a.locks) ||
+		!slices.ContainsFunc(s.Resets, old) && !slices.ContainsFunc(s.Steps, old) && !slices.ContainsFunc(s.Graces, oldGrace) {
 		return
 	}
 	s.Cleaned = a.found.Events
@@ -210,41 +212,67 @@ func (a *Audit) forgetResets(s *storeLog, until lockagent.StoreTime) {
 		}
 	}
 	s.Steps, s.Resets = slices.DeleteFunc(s.Steps, past), slices.DeleteFunc(s.Resets, past)
+	a.forgetGraces(s, func(at lockagent.StoreTime) bool { return later(at, delay) < least })
 }
 
 // between returns a reset that lies between two incarnations, or nil. The name of an incarnation
-// may not be known. Then the reset must lie between two times.
-func (s *storeLog) between(a, b string, earlier, later lockagent.StoreTime) *resetSpan {
+// may not be known. Then the reset must lie between two times. Resets that a grace period covers do not count; covered
+// says that there are only such.
+func (s *storeLog) between(a, b string, earlier, later lockagent.StoreTime, covers func(*resetSpan) bool) (r *resetSpan, covered bool) {
 	if a != "" && b != "" {
-		if r := s.path(a, b); r != nil {
-			return r
+		if r, covered = s.path(a, b, covers); r == nil && !covered {
+			// The incarnation of before may have granted when the next one did, and it keeps to no grace period of that.
+			begun := storeLog{Resets: slices.DeleteFunc(slices.Clone(s.Resets), func(r resetSpan) bool { return s.beganAfter(r.To, later) })}
+			r, _ = begun.path(b, a, func(*resetSpan) bool { return false })
 		}
-		return s.path(b, a)
+		return r, covered
 	}
 	for i := range s.Resets {
 		r := &s.Resets[i]
-		if r.Last >= earlier && r.First <= later && (a == "" || a == r.From) && (b == "" || b == r.To) {
-			return r
+		if r.Last < earlier || r.First > later || a != "" && a != r.From || b != "" && b != r.To {
+			continue
 		}
+		if !covers(r) {
+			return r, false
+		}
+		covered = true
 	}
-	return nil
+	return nil, covered
 }
 
-// path returns the first of the resets that lead from one incarnation to another, or nil.
-func (s *storeLog) path(from, to string) *resetSpan {
-	first := map[string]*resetSpan{from: nil} // on the path to each incarnation
-	for reached := []string{from}; len(reached) > 0; reached = reached[1:] {
+// beganAfter reports whether an incarnation began after a time, as is known if it began with a grace period.
+func (s *storeLog) beganAfter(incarnation string, at lockagent.StoreTime) bool {
+	g := s.graceOf(incarnation)
+	return g != nil && at < g.Began.Add(-slack)
+}
+
+// path returns the first uncovered one of the resets that lead from one incarnation to another, or nil. If all of them
+// are covered, it says so.
+func (s *storeLog) path(from, to string, covers func(*resetSpan) bool) (r *resetSpan, covered bool) {
+	type place struct {
+		incarnation string
+		lost        bool // a reset on the way is not covered
+	}
+	first := map[place]*resetSpan{{from, false}: nil} // the first uncovered one on the way to each place
+	for reached := []place{{from, false}}; len(reached) > 0; reached = reached[1:] {
+		at := reached[0]
 		for i := range s.Resets {
 			r := &s.Resets[i]
-			if _, again := first[r.To]; again || r.From != reached[0] {
+			if r.From != at.incarnation || r.To == from {
 				continue
 			}
-			first[r.To] = first[r.From]
-			if first[r.To] == nil {
-				first[r.To] = r
+			next, lost := place{r.To, true}, first[at]
+			if lost == nil && covers(r) {
+				next.lost = false
+			} else if lost == nil {
+				lost = r
 			}
-			reached = append(reached, r.To)
+			if _, again := first[next]; !again {
+				first[next] = lost
+				reached = append(reached, next)
+			}
 		}
 	}
-	return first[to]
+	_, covered = first[place{to, false}]
+	return first[place{to, true}], covered && from != to
 }

@@ -63,6 +63,9 @@ func (l *summing) sum(r *events.Record) uint32 {
 	if !e.Who.IsZero() {
 		s.who(e.Who)
 	}
+	if e.Grace != nil {
+		s.grace(e.Grace)
+	}
 	if rare {
 		s.rare(r)
 	}
@@ -150,5 +153,16 @@ func (s *summer) who(w lockagent.Who) {
 	s.pair(uint64(p.PID), 1)
 	for _, text := range [...]string{p.Host, p.Program, p.Version, p.User, p.Command} {
 		s.text(text)
+	}
+}
+
+// grace adds what a grace period says to a sum.
+func (s *summer) grace(g *lockagent.GracePeriod) {
+	s.pair(uint64(g.Began), uint64(g.Ended))
+	s.pair(uint64(len(g.Roll)), uint64(g.More)^3)
+	s.text(g.Incarnation)
+	s.text(g.Reason)
+	for _, agent := range g.Roll {
+		s.text(string(agent))
 	}
 }

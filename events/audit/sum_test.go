@@ -126,3 +126,27 @@ func TestSumSeesWho(t *testing.T) {
 		see(reflect.TypeOf(full).Field(i).Name, p)
 	}
 }
+
+// TestSumSeesGrace changes each field of a grace period, and the order of its agents.
+func TestSumSeesGrace(t *testing.T) {
+	seen := make(map[uint32]string)
+	for name, change := range map[string]func(*lockagent.GracePeriod){
+		"all":         func(*lockagent.GracePeriod) {},
+		"Incarnation": func(g *lockagent.GracePeriod) { g.Incarnation += "x" },
+		"Reason":      func(g *lockagent.GracePeriod) { g.Reason += "x" },
+		"Began":       func(g *lockagent.GracePeriod) { g.Began++ },
+		"Ended":       func(g *lockagent.GracePeriod) { g.Ended++ },
+		"Roll":        func(g *lockagent.GracePeriod) { g.Roll = g.Roll[1:] },
+		"Order":       func(g *lockagent.GracePeriod) { slices.Reverse(g.Roll) },
+		"More":        func(g *lockagent.GracePeriod) { g.More++ },
+		"nothing":     func(g *lockagent.GracePeriod) { *g = lockagent.GracePeriod{} },
+	} {
+		r := logtest.FullRecord(lockagent.EventGraceBegan)
+		change(r.Grace)
+		if s := sum(&r); seen[s] != "" {
+			t.Errorf("%s has the sum of %s", name, seen[s])
+		} else {
+			seen[s] = name
+		}
+	}
+}

@@ -33,6 +33,8 @@ type worldConfig struct {
 	length  int // how long it goes on
 	crashes bool
 	resets  bool
+	grace   bool // after a reset the store waits for its agents
+	hasty   bool // some agents do not keep to that
 	breaks  bool
 	steps   bool // of the clocks of the stores
 	pauses  bool // of processes
@@ -55,6 +57,7 @@ const (
 	confirmAll      // loses a tenure, and goes on confirming it
 	tokensFall
 	evils
+	impatient // does not wait in a grace period
 )
 
 // identity is that of a record.
@@ -101,6 +104,7 @@ type worldStore struct {
 	set    int                 // how far its clock is from the true time
 	token  lockagent.StoreTime // the greatest that it gave out
 	behind lockagent.StoreTime // by which tokens are too small
+	grace  worldGrace
 }
 
 // clock is what it shows. It never goes back, and is ahead for a moment of the times that it gave out.
@@ -132,6 +136,7 @@ type worldTenure struct {
 	over      bool                // the store has it no more
 	rests     bool                // it is the agent's still, and nobody holds it
 	broken    bool
+	away      bool // the store has forgotten it, and its agent has not come back
 	turns     bool // it is shared from now on, and the store does not know that yet
 	doubt     bool // the process that goes on with it has not asked the store yet
 	silent    bool // no record tells that it is returned
@@ -194,6 +199,8 @@ type worldAgent struct {
 	debts  []*worldTenure // to be returned when the store can be reached
 	tells  []worldChange  // of permits, which are told later
 
+	hasty         bool                // it keeps to no grace period
+	grace         int                 // the incarnation of the grace period of which it has told
 	begins        bool                // its process begins when it is paused no longer, and goes on with holds
 	crash, stop   int                 // when it will; 0: never
 	paused, from  int                 // until when and since when its process does not run
@@ -223,6 +230,9 @@ func newWorld(r *rand.Rand, cfg worldConfig) *world {
 			id: fmt.Sprintf("s%d", n), kind: []lockagent.LockKind{lockagent.Semaphore, lockagent.Permits}[r.IntN(2)],
 			locks: make(map[lockagent.Name][]*worldTenure), inc: 1,
 		})
+		if cfg.grace {
+			w.startsInGrace(w.stores[n])
+		}
 	}
 	for n := range 2 + len(w.stores) {
 		w.begin(w.stores[n%len(w.stores)])
@@ -261,7 +271,8 @@ func (w *world) happened(may bool, of int, what string) bool {
 
 func (w *world) begin(s *worldStore) {
 	w.ids++
-	w.start(&worldAgent{id: lockagent.AgentID(fmt.Sprintf("A%d", w.ids)), epoch: 1, store: s})
+	hasty := w.cfg.hasty && w.chance(3)
+	w.start(&worldAgent{id: lockagent.AgentID(fmt.Sprintf("A%d", w.ids)), epoch: 1, store: s, hasty: hasty})
 }
 
 // quietFor is how long an agent that does nothing else does not look at the clock of its store.
@@ -283,7 +294,7 @@ func (w *world) follow(a *worldAgent) {
 		return
 	}
 	w.had["epoch"] = true
-	w.start(&worldAgent{id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, store: a.store})
+	w.start(&worldAgent{id: a.id, epoch: a.epoch + 1, last: a.last, tenure: a.tenure + 1000, store: a.store, hasty: a.hasty})
 }
 
 func (w *world) start(a *worldAgent) {
@@ -355,7 +366,12 @@ func (w *world) publish(a *worldAgent, until int) {
 
 func (w *world) step() {
 	for _, s := range w.stores {
-		if w.happened(w.cfg.resets, 80, "reset") {
+		w.endsGrace(s)
+		switch reset := w.happened(w.cfg.resets, 80, "reset"); {
+		case !reset:
+		case w.cfg.grace:
+			w.forgets(s)
+		default:
 			s.inc++
 			s.total = 0
 			for name := range s.locks {

@@ -63,6 +63,8 @@ func (w *world) answered(a *worldAgent) {
 		a.newest, a.confirmed = 0, 0
 	}
 	a.inc, a.set, a.shown, a.shownAt = s.inc, s.set, now, w.now
+	w.tellsGrace(a)
+	w.comesBack(a)
 }
 
 func incarnation(n int) string { return fmt.Sprintf("i%d", n) }
@@ -77,6 +79,9 @@ func (w *world) acquire(a *worldAgent, name lockagent.Name) {
 		t.over = t.over || w.now >= t.expires
 		return t.over
 	})
+	if w.waitsInGrace(a, name, mode) {
+		return
+	}
 	n, busy := 0, false
 	if name == semaphore {
 		n, busy = w.wantsPermits(a)

@@ -22,7 +22,7 @@ func (a *worldAgent) holding() (holds int, sum uint64) {
 func (w *world) leaves(a *worldAgent, published int) {
 	w.publish(a, published)
 	next := &worldAgent{
-		id: a.id, epoch: a.epoch + 1, last: a.last, said: a.said, store: a.store, skew: a.skew, tenure: a.tenure + 1000,
+		id: a.id, epoch: a.epoch + 1, last: a.last, said: a.said, store: a.store, skew: a.skew, tenure: a.tenure + 1000, hasty: a.hasty,
 		has: a.has, debts: a.debts, begins: true, from: w.now, paused: w.now + w.rand.IntN(2000),
 	}
 	if w.chance(4) {
@@ -45,6 +45,10 @@ func (w *world) leaves(a *worldAgent, published int) {
 				h.said = w.now - holdingEvery // it tells of them at once
 			}
 		}
+	}
+	if a.store.grace.away[a] {
+		delete(a.store.grace.away, a)
+		a.store.grace.away[next] = true
 	}
 	for _, t := range next.debts {
 		t.agent, t.silent = next, true

@@ -55,7 +55,7 @@ func TestPublish(t *testing.T) {
 			wantStats(t, p, Stats{Recorded: uint64(len(want)), Published: uint64(len(want))})
 
 			got := written(t, c, "")
-			if !slices.Equal(got, want) {
+			if !slices.EqualFunc(got, want, equal) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 			for i, m := range messages(t, client(t, c), DefaultStream) {

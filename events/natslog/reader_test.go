@@ -445,7 +445,7 @@ func TestLines(t *testing.T) {
 		got = append(got, *r)
 		return err
 	}
-	if err := events.ReadLines(&file, collect); err != nil || !slices.Equal(got, want) {
+	if err := events.ReadLines(&file, collect); err != nil || !slices.EqualFunc(got, want, equal) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	t.Run("NoEvent", func(t *testing.T) {
@@ -471,3 +471,6 @@ func TestLines(t *testing.T) {
 type badReader struct{}
 
 func (badReader) Read([]byte) (int, error) { return 0, errEnough }
+
+// equal is [events.Record.Equal] for package slices.
+func equal(a, b events.Record) bool { return a.Equal(&b) }

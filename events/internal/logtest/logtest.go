@@ -143,6 +143,7 @@ const (
 	elsewhere   = "the record is about a lock, an agent or a store of which the log says nothing else"
 	toldOnce    = "no verdict depends on the field, unless the log tells of the hold again while it goes on"
 	unneeded    = "no overlap needs the reset as its cause, or another agent tells of it as well"
+	excuses     = "no proof rests on a grace period, which only takes excuses from overlaps"
 	notJudgedIt = "holds of that kind are not judged, and are counted"
 )
 
@@ -154,6 +155,19 @@ func event(
 			return false
 		}
 		do(r, &x.Event)
+		return true
+	}
+}
+
+// ofGrace changes a copy of a grace period.
+func ofGrace(do func(*rand.Rand, *lockagent.GracePeriod)) func(*rand.Rand, *events.Record) bool {
+	return func(r *rand.Rand, x *events.Record) bool {
+		if x.Grace == nil {
+			return false
+		}
+		changed := *x.Grace
+		do(r, &changed)
+		x.Grace = &changed
 		return true
 	}
 }
@@ -257,6 +271,13 @@ var Alterations = []Alteration{
 	{"reset from", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.From += "x" }, ofReset), unneeded},
 	{"reset to", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.To += "x" }, ofReset), unneeded},
 	{"no reset", event(func(r *rand.Rand, e *lockagent.Event) { e.Reset.To = e.Reset.From }, ofReset), unneeded},
+	{"grace", ofGrace(func(r *rand.Rand, g *lockagent.GracePeriod) { g.Incarnation += "x" }), excuses},
+	{"no grace", event(func(r *rand.Rand, e *lockagent.Event) {
+		e.Grace = nil
+	}, func(e *lockagent.Event) bool { return e.Grace != nil }), excuses},
+	{"grace began", ofGrace(func(r *rand.Rand, g *lockagent.GracePeriod) { g.Began += jump(r) }), excuses},
+	{"grace ended", ofGrace(func(r *rand.Rand, g *lockagent.GracePeriod) { g.Ended += jump(r) }), excuses},
+	{"roll", ofGrace(func(r *rand.Rand, g *lockagent.GracePeriod) { g.Roll = nil }), excuses},
 	{"holds", event(func(r *rand.Rand, e *lockagent.Event) { e.Holds += 1 + r.IntN(99) }, ofGrant), another},
 	{"dropped", func(r *rand.Rand, x *events.Record) bool {
 		x.Dropped[lockagent.EventGranted]++

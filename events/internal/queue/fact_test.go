@@ -67,6 +67,9 @@ func TestSize(t *testing.T) {
 				Count: most, Permits: most, Total: most, Replicas: most, Holds: most, Op: lockagent.PermitsOp(text), Permit: lockagent.PermitID(text), Waiters: most, Waited: math.MinInt64, Held: math.MinInt64, Lease: math.MinInt64, Fixed: true, Remaining: math.MinInt64,
 				StoreTime: math.MinInt64, Until: math.MinInt64, Confirmed: math.MinInt64 + 1, Returned: math.MinInt64, Incarnation: text,
 				Holder: text, Operator: text, Reason: lockagent.LostUnclaimed, Err: text, TraceParent: text,
+				Grace: &lockagent.GracePeriod{
+					Incarnation: text, Reason: text, Began: math.MinInt64, Ended: math.MinInt64, Roll: slices.Repeat([]lockagent.AgentID{lockagent.AgentID(text)}, 3), More: math.MinInt64,
+				},
 				Who: lockagent.Process{Host: text, Program: text, Version: text, PID: most, User: text, Command: text}.Who(),
 			}
 			p.Last = math.MaxUint64 - 2*wire.MaxRecords

@@ -48,6 +48,8 @@ var abouts = [...]about{
 	lockagent.EventDropped:      {value: landmark},
 	lockagent.EventPermits:      {value: proof},
 	lockagent.EventHolding:      {value: hint, hold: true}, // the next one says as much
+	lockagent.EventGraceBegan:   {value: landmark},
+	lockagent.EventGraceEnded:   {value: landmark},
 }
 
 // aboutOf needs a kind of the catalogue.

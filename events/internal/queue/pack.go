@@ -218,6 +218,9 @@ func (p *Packer) Encode(b []byte, m *Message) []byte {
 // Bound cuts what is too long to be sent, and so too long to be kept. Only requests that were refused for their names,
 // and texts for people, are ever that long.
 func Bound(e *lockagent.Event) {
+	if e.Grace != nil {
+		boundGrace(e)
+	}
 	if r, p := &e.Reset, &e.Process; len(e.Store)+len(e.Lock)+len(e.LockKind)+len(e.Mode)+len(e.Owner)+
 		len(e.Incarnation)+len(e.Permit)+len(e.Holder)+len(e.Operator)+len(e.Err)+len(e.TraceParent)+len(e.Link)+
 		len(r.From)+len(r.To)+len(r.Reason)+len(r.Store)+len(p.Host)+len(p.Program)+len(p.Version)+len(p.User)+len(p.Command) <= wire.MaxText {
@@ -231,6 +234,23 @@ func Bound(e *lockagent.Event) {
 		*text = cut(*text)
 	}
 	e.Process = e.Process.Who().Process()
+}
+
+// maxRoll is how many agents of a grace period are named.
+const maxRoll = 512
+
+// boundGrace cuts what is too long of a grace period. What is no name of an agent is counted only.
+func boundGrace(e *lockagent.Event) {
+	g := *e.Grace
+	g.Incarnation, g.Reason, g.Roll = cut(g.Incarnation), cut(g.Reason), nil
+	for _, agent := range e.Grace.Roll {
+		if _, err := lockagent.ParseAgentID(string(agent)); err == nil && len(g.Roll) < maxRoll {
+			g.Roll = append(g.Roll, agent)
+		} else {
+			g.More++
+		}
+	}
+	e.Grace = &g
 }
 
 // cut returns a text that can be sent, or a copy of the beginning of one that is too long.

@@ -22,6 +22,8 @@ var TypeOf = func() []string {
 	}
 	for k, name := range map[lockagent.EventKind]string{
 		lockagent.EventStoreReset:   "store.reset",
+		lockagent.EventGraceBegan:   "store.gracebegan",
+		lockagent.EventGraceEnded:   "store.graceended",
 		lockagent.EventAgentStarted: "agent.started",
 		lockagent.EventAgentStopped: "agent.stopped",
 		lockagent.EventAlive:        "agent.alive",
@@ -198,6 +200,7 @@ func appendRest(b []byte, e *lockagent.Event, last *Before) []byte {
 	b = appendText(b, `,"operator":`, e.Operator)
 	b = appendText(b, `,"error":`, e.Err)
 	b = appendReset(b, &e.Reset)
+	b = appendGrace(b, e.Grace)
 	if e.Process != (lockagent.Process{}) {
 		b = appendProcess(b, `,"process":`, &e.Process)
 	}
@@ -219,6 +222,30 @@ func appendReset(b []byte, r *lockagent.Reset) []byte {
 	b = appendText(b, `,"store":`, r.Store)
 	return closeObject(b, start)
 }
+
+func appendGrace(b []byte, g *lockagent.GracePeriod) []byte {
+	if g == nil {
+		return b
+	}
+	b = append(b, `,"grace":`...)
+	start := len(b)
+	b = appendText(b, `,"incarnation":`, g.Incarnation)
+	b = appendText(b, `,"reason":`, g.Reason)
+	b = appendInt(b, `,"began_us":`, int64(g.Began))
+	b = appendInt(b, `,"ended_us":`, int64(g.Ended))
+	for i, agent := range g.Roll {
+		b = append(b, rollSeparator[min(i, 1)]...)
+		b = appendString(b, string(agent))
+	}
+	if len(g.Roll) > 0 {
+		b = append(b, ']')
+	}
+	b = appendInt(b, `,"more":`, int64(g.More))
+	return closeObject(b, start)
+}
+
+// rollSeparator stands before the first agent of a roll, and before each other one.
+var rollSeparator = [...]string{`,"roll":[`, `,`}
 
 func appendProcess(b []byte, key string, p *lockagent.Process) []byte {
 	b = append(b, key...)

@@ -58,6 +58,7 @@ type More struct {
 	Reset                 lockagent.Reset
 	Process               lockagent.Process
 	Sum                   uint64
+	Grace                 *lockagent.GracePeriod
 }
 
 // Set makes f the fact of e, with what e has in common with others, and what few have, or nil. Each field of an
@@ -97,12 +98,15 @@ func FactOf(e *lockagent.Event) (f Fact) {
 // HasMore reports whether e has something that few events have.
 func HasMore(e *lockagent.Event) bool {
 	return e.Holder != "" || e.Operator != "" || e.Err != "" || e.Waiters != 0 || e.Remaining != 0 || e.Op != "" || e.Permit != "" ||
-		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) || e.Sum != 0
+		e.Reset != (lockagent.Reset{}) || e.Process != (lockagent.Process{}) || e.Sum != 0 || e.Grace != nil
 }
 
 func MoreOf(e *lockagent.Event) More {
-	return More{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process, e.Sum}
+	return More{e.Holder, e.Operator, e.Err, e.Waiters, e.Remaining, e.Op, e.Permit, e.Reset, e.Process, e.Sum, e.Grace}
 }
+
+// graceSize is half of what a grace period takes beside its texts.
+const graceSize = 80
 
 // Size is about how many bytes the record of f has in a batch, and never less than half of them. All but these texts
 // takes at most 880 bytes, 80 more if it is about permits, and 100 more if it has a Who. A byte of a text takes up to
@@ -118,6 +122,13 @@ func (f *Fact) Size() int {
 		r, p := &m.Reset, &m.Process
 		texts += len(m.Holder) + len(m.Operator) + len(m.Err) + len(m.Op) + len(m.Permit) + len(r.From) + len(r.To) + len(r.Reason) + len(r.Store) +
 			len(p.Host) + len(p.Program) + len(p.Version) + len(p.User) + len(p.Command)
+		if g := m.Grace; g != nil {
+			texts += len(g.Incarnation) + len(g.Reason)
+			fixed += graceSize + 2*len(g.Roll)
+			for _, agent := range g.Roll {
+				texts += len(agent)
+			}
+		}
 	}
 	return fixed + 3*texts + whoSize(f.Who)
 }
@@ -134,7 +145,7 @@ func (f *Fact) Event(e *lockagent.Event) {
 	if m := f.More; m != nil {
 		e.Op, e.Permit = m.Op, m.Permit
 		e.Holder, e.Operator, e.Err, e.Reset, e.Process = m.Holder, m.Operator, m.Err, m.Reset, m.Process
-		e.Waiters, e.Remaining, e.Sum = m.Waiters, m.Remaining, m.Sum
+		e.Waiters, e.Remaining, e.Sum, e.Grace = m.Waiters, m.Remaining, m.Sum, m.Grace
 	}
 	e.Kind, e.How, e.Reason, e.Fixed = f.Kind, f.How, f.Reason, f.Fixed
 	e.Time = f.time()
